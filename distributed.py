@@ -4,7 +4,7 @@ Within `sharing`, whoever embeds samples takes `own_rows` of the batch and `gath
 Every process then makes the same contrasts of the whole batch; losses compute the terms of their
 own rows of anchors and gather them too. So the loss is that of one process with the whole batch.
 The gradients that a process has then are as many times its part of them as there are processes:
-their mean over the processes, which `average` takes, is the gradient of the whole batch.
+their mean over the processes, which `average_gradients` takes, is the gradient of the whole batch.
 """
 
 from collections.abc import Iterable, Iterator
@@ -99,7 +99,7 @@ class Gather(torch.autograd.Function):
         ], None
 
 
-def average(gradients: Iterable[Tensor | None]) -> None:
+def average_gradients(gradients: Iterable[Tensor | None]) -> None:
     """Replace gradients by their means over the processes; None stays, as no process has it."""
     if world() == 1:
         return

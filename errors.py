@@ -8,14 +8,14 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from typing import IO
 
-LONGEST = 2000  # characters of an error
+MAX_ERROR_LENGTH = 2000  # characters of an error
 
 
 class UserError(ValueError):
     """A mistake of the user's: one line that names the fix; the command line exits with 2."""
 
     def __init__(self, message: str) -> None:
-        super().__init__(shortened(printable(message)))
+        super().__init__(cut_middle(printable(message)))
 
 
 def printable(text: str) -> str:
@@ -27,15 +27,15 @@ def printable(text: str) -> str:
     return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
 
-def shortened(line: str) -> str:
+def cut_middle(line: str) -> str:
     """Cut the middle of a line that a very long name would make too long to read.
 
-    >>> len(shortened("no column " + 5_000_000 * "x" + ": choose another"))
+    >>> len(cut_middle("no column " + 5_000_000 * "x" + ": choose another"))
     2000
     """
-    if len(line) <= LONGEST:
+    if len(line) <= MAX_ERROR_LENGTH:
         return line
-    return f"{line[: LONGEST // 2 - 5]} ... {line[-LONGEST // 2 :]}"
+    return f"{line[: MAX_ERROR_LENGTH // 2 - 5]} ... {line[-MAX_ERROR_LENGTH // 2 :]}"
 
 
 def tell(line: str, stream: IO[str] | None = None) -> None:

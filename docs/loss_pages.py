@@ -70,13 +70,13 @@ def formula(name: str) -> str:
 
 def parameters(name: str) -> Iterator[tuple[str, ...]]:
     """Yield each parameter with its default, its values and the part that a search tries."""
-    for key, default, *rest in losses.parameters(name):
+    for key, default, *rest in losses.parameter_table(name):
         yield f"``{key}``", f"``{default}``", *rest
 
 
 def limits(name: str) -> Iterator[str]:
     """Yield the losses that a loss becomes, and those that become it; each is a tested law."""
-    for becomes, other, law in losses.limits(name):
+    for becomes, other, law in losses.limit_laws(name):
         said = f"It becomes :doc:`{other}`" if becomes else f":doc:`{other}` becomes it"
         yield f"- {said}: ``{law}``"
 
@@ -115,7 +115,7 @@ def weights_section(name: str) -> str:
     loss = get_loss(name)
     if not isinstance(loss, ScoreLoss):
         return ""
-    scores, gradient = losses.weights(loss)
+    scores, gradient = losses.gradient_weights(loss)
     shown = [gradient[(scores - score).abs().argmin()].item() for score in SHOWN]
     rows = [("weight", *(f"{weight:.2f}" for weight in shown))]
     drawn = "".join(f"   {line}\n" for line in drawing(scores, gradient).splitlines())

@@ -51,7 +51,7 @@ class Domain(ABC, Generic[RecipeT, ModelT, BatchT]):
     domain to all of it.
 
     Where several processes share a training, each gets every batch and makes the same contrasts.
-    `domains.model.together` embeds a part of the batch in each, which is faster and no other
+    `domains.model.embed_together` embeds a part of the batch in each, which is faster and no other
     number.
 
     Args:

@@ -33,7 +33,7 @@ class Shared(_BatchNorm):
             self.running_var.lerp_(unbiased.to(self.running_var.dtype), self.momentum)
         if self.weight is None:
             return normal
-        bias, weight = along(self.bias, x), along(self.weight, x)
+        bias, weight = per_channel(self.bias, x), per_channel(self.weight, x)
         return torch.addcmul(bias, normal, weight).to(x.dtype)
 
 
@@ -55,10 +55,10 @@ class Normalise(torch.autograd.Function):
         count = wide.new_full((1,), x.numel() // x.shape[1])
         sums = all_sum(torch.cat([wide.sum(dims), count]))
         mean, total = sums[:-1] / sums[-1], sums[-1]
-        centred = wide - along(mean, x)
+        centred = wide - per_channel(mean, x)
         variance = all_sum(centred.square().sum(dims)) / total
         scale = (variance + eps).rsqrt()
-        normal = (centred * along(scale, x)).to(x.dtype)
+        normal = (centred * per_channel(scale, x)).to(x.dtype)
         ctx.save_for_backward(normal, scale, total)
         ctx.mark_non_differentiable(mean, variance, total)
         return normal, mean, variance, total
@@ -70,10 +70,12 @@ class Normalise(torch.autograd.Function):
         dims = [0, *range(2, normal.ndim)]
         wide = widen(gradient)
         sums = all_sum(torch.cat([wide.sum(dims), (wide * normal).sum(dims)]))
-        mean, slope = (along(part, normal) for part in (sums / total).chunk(2))
-        return ((wide - mean - normal * slope) * along(scale, normal)).to(gradient.dtype), None
+        mean, slope = (per_channel(part, normal) for part in (sums / total).chunk(2))
+        return ((wide - mean - normal * slope) * per_channel(scale, normal)).to(
+            gradient.dtype
+        ), None
 
 
-def along(channels: Tensor, x: Tensor) -> Tensor:
+def per_channel(channels: Tensor, x: Tensor) -> Tensor:
     """(channels, 1, ...) to be broadcast over x."""
     return channels.view(-1, *[1] * (x.ndim - 2))

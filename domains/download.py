@@ -16,7 +16,7 @@ import platformdirs
 from contrastbench.domains.declaration import Dataset
 from contrastbench.errors import UserError
 
-LARGEST = 8 << 30  # bytes of a download; no declared set has half of it
+MAX_DOWNLOAD_BYTES = 8 << 30  # bytes of a download; no declared set has half of it
 
 
 def cache_folder() -> Path:
@@ -54,7 +54,7 @@ def known_sha256(dataset: Dataset) -> str:
     return dataset.sha256 or (kept.read_text() if kept.is_file() else "")
 
 
-def fetch(dataset: Dataset, folder: Path | None = None) -> Path:
+def fetch_file(dataset: Dataset, folder: Path | None = None) -> Path:
     """The dataset's file, from a folder or the network; without a folder from the cache.
 
     Raises:
@@ -93,7 +93,7 @@ class TooLarge(OSError):
     """A server sends more than any declared set has."""
 
 
-class Bounded:
+class BoundedFile:
     """A file that takes so many bytes: the hash of what never ends is never asked for."""
 
     def __init__(self, file: BinaryIO, room: int) -> None:
@@ -114,7 +114,7 @@ class Bounded:
 def bounded(download: Callable[..., None], url: str, path: str, pooch: object) -> None:
     """Download like pooch's downloader, but only up to the largest size."""
     with Path(path).open("wb") as file:
-        download(url, Bounded(file, LARGEST), pooch)
+        download(url, BoundedFile(file, MAX_DOWNLOAD_BYTES), pooch)
 
 
 def hub_sha256(dataset: Dataset, fix: str) -> str:
@@ -139,7 +139,7 @@ def hub_sha256(dataset: Dataset, fix: str) -> str:
     return digest
 
 
-def kept(dataset: Dataset, data_root: Path | None) -> Path | None:
+def local_file(dataset: Dataset, data_root: Path | None) -> Path | None:
     """Return the dataset's file or folder in the data root or the cache, or None."""
     name = cached_file(dataset).name
     roots = (data_root, data_root / dataset.folder) if data_root else ()
@@ -152,39 +152,39 @@ def whereabouts(dataset: Dataset, data_root: Path | None) -> str:
     """Return where the dataset's file is, and its size."""
     if not dataset.url:
         return "embedded"
-    path = kept(dataset, data_root)
+    path = local_file(dataset, data_root)
     if path is None:
         return "not here"
-    return f"{path}, {size(path)}"
+    return f"{path}, {file_size(path)}"
 
 
-def size(path: Path) -> str:
+def file_size(path: Path) -> str:
     """Return the size of a file for people; a folder's size is not counted.
 
-    >>> size(Path("/"))
+    >>> file_size(Path("/"))
     'a folder'
     """
     return f"{path.stat().st_size / 2**10:,.0f} KiB" if path.is_file() else "a folder"
 
 
-def state(dataset: Dataset, data_root: Path | None = None) -> str:
+def file_state(dataset: Dataset, data_root: Path | None = None) -> str:
     """Return whether the dataset's file is in the data root or in the cache, and whole."""
     if not dataset.url:
         return "embedded"
-    path, known = kept(dataset, data_root), known_sha256(dataset)
+    path, known = local_file(dataset, data_root), known_sha256(dataset)
     if path is None:
         return "not downloaded"
     if path.is_dir():
         return f"{path} is a folder: records hold the hash of what is read of it"
     if not known:
         return f"downloaded, sha256 not known: bench data fetch {dataset.name}"
-    if sha256(path) == known:
+    if file_sha256(path) == known:
         return "downloaded, sha256 verified"
     ours = path == cached_file(dataset)
     return f"DAMAGED: delete {path}" if ours else f"DIFFERS from the declared file: {path}"
 
 
-def sha256(path: Path) -> str:
+def file_sha256(path: Path) -> str:
     """Return the sha256 of a file."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

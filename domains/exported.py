@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from contrastbench.domains.reading import contents, reading
 from contrastbench.domains.recipe import Recipe
-from contrastbench.domains.registry import check_needs, declaration, loaded
+from contrastbench.domains.registry import check_needs, declaration, loaded_declarations
 from contrastbench.errors import UserError, users_code
 
 if TYPE_CHECKING:
     import torch
     from torch import Tensor, nn
 
-WEIGHTS, CONFIG = "model.safetensors", "config.json"
-AGAIN = "export it again"
+EXPORTED_WEIGHTS, CONFIG = "model.safetensors", "config.json"
+EXPORT_FIX = "export it again"
 
 
 class Samples(NamedTuple):
@@ -45,7 +45,7 @@ def check_trainable(encoder: str, trainable: bool) -> None:
         raise UserError(f"encoder={encoder} has no weights to export: leave --export out")
 
 
-def write(
+def write_export(
     folder: Path, domain: str, recipe: Recipe, weights: "Mapping[str, Tensor]", **more: Any
 ) -> None:
     """Write an encoder's weights, with its domain, recipe and other values as JSON."""
@@ -53,11 +53,11 @@ def write(
 
     config = {"domain": domain, "recipe": recipe.model_dump(mode="json"), **more}
     folder.mkdir(parents=True, exist_ok=True)
-    save_file({key: x.cpu().contiguous() for key, x in weights.items()}, folder / WEIGHTS)
+    save_file({key: x.cpu().contiguous() for key, x in weights.items()}, folder / EXPORTED_WEIGHTS)
     (folder / CONFIG).write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
 
 
-def read(folder: Path, domain: str) -> "tuple[dict[str, Tensor], dict[str, Any]]":
+def read_export(folder: Path, domain: str) -> "tuple[dict[str, Tensor], dict[str, Any]]":
     """Read the weights and the JSON of an exported encoder.
 
     Raises:
@@ -69,28 +69,28 @@ def read(folder: Path, domain: str) -> "tuple[dict[str, Tensor], dict[str, Any]]
         raise UserError(
             f"{folder} holds no exported encoder: give a folder that bench run --export wrote"
         )
-    with reading(folder, AGAIN):
+    with reading(folder, EXPORT_FIX):
         config = json.loads(contents(folder / CONFIG))
         other = domain_in(config)
         if other != domain:
             raise UserError(
                 f"{folder} is an encoder of domain {other}, not {domain}: give --domain {other}"
             )
-        return load_file(folder / WEIGHTS), config
+        return load_file(folder / EXPORTED_WEIGHTS), config
 
 
 def domain_of(name: str) -> str:
     """Return the domain of an exported encoder, or the one that knows encoders by name."""
     path = Path(name) / CONFIG
     if not path.is_file():
-        return next(domain for domain, about in loaded().items() if about.names)
-    with reading(path.parent, AGAIN):
+        return next(domain for domain, about in loaded_declarations().items() if about.names)
+    with reading(path.parent, EXPORT_FIX):
         return domain_in(json.loads(contents(path)))
 
 
 def domain_in(config: Mapping[str, Any]) -> str:
     """Return the domain that a configuration names, or whose mark it has."""
-    marks = {about.mark: domain for domain, about in loaded().items() if about.mark}
+    marks = {about.mark: domain for domain, about in loaded_declarations().items() if about.mark}
     found = next((marks[key] for key in config if key in marks), None)
     return found or str(config["domain"])
 
@@ -100,7 +100,7 @@ def seed_of(name: str) -> int:
     path = Path(name) / CONFIG
     if not path.is_file():
         return 0
-    with reading(path.parent, AGAIN):
+    with reading(path.parent, EXPORT_FIX):
         seed = int(json.loads(contents(path)).get("seed", 0))
         if not 0 <= seed < 2**32:  # no generator takes another
             raise ValueError(f"seed {seed}")
@@ -123,7 +123,7 @@ def open_encoder(name: str, domain: str, data_root: Path | None, device: "torch.
     return found(name, data_root, device)
 
 
-def load_weights(encoder: "nn.Module", weights: "Mapping[str, Tensor]", name: str) -> None:
+def load_exported_weights(encoder: "nn.Module", weights: "Mapping[str, Tensor]", name: str) -> None:
     """Give a network its exported weights.
 
     Raises:
@@ -134,5 +134,5 @@ def load_weights(encoder: "nn.Module", weights: "Mapping[str, Tensor]", name: st
     for key in {**expected, **found}:
         if expected.get(key) != found.get(key):
             shapes = f"{key}: {found.get(key)}, not {expected.get(key)}"
-            raise UserError(f"{name} is damaged (weights do not fit, {shapes}): {AGAIN}")
+            raise UserError(f"{name} is damaged (weights do not fit, {shapes}): {EXPORT_FIX}")
     encoder.load_state_dict(weights)

@@ -28,11 +28,11 @@ class Unreachable(UserError):
 
 def source(summary: str) -> Source:
     """The kind, as every domain declares it."""
-    fetcher = "contrastbench.domains.hub:fetch"
+    fetcher = "contrastbench.domains.hub:fetch_hub"
     return Source("hf", "NAME@REVISION", summary, "hf", (".parquet",), True, fetch=fetcher)
 
 
-def parts(what: str, data_root: Path | None) -> "dict[str, datasets.Dataset]":
+def hub_parts(what: str, data_root: Path | None) -> "dict[str, datasets.Dataset]":
     """Training, validation and test part, as far as there are such splits; "": the only one.
 
     Where no split is a test part, that of validation is, as in GLUE.
@@ -40,7 +40,7 @@ def parts(what: str, data_root: Path | None) -> "dict[str, datasets.Dataset]":
     Raises:
         UserError: there is no such folder or file, or the hub cannot be reached.
     """
-    found = load(locate(what, data_root))
+    found = load_saved(locate_data(what, data_root))
     splits = {"": found} if not isinstance(found, dict) else found
     if len(splits) == 1:
         return {"": next(iter(splits.values()))}
@@ -53,13 +53,13 @@ def parts(what: str, data_root: Path | None) -> "dict[str, datasets.Dataset]":
     return {part: by_part[part] for part in own.PARTS if part in by_part}
 
 
-def load(path: Path) -> "datasets.DatasetDict | datasets.Dataset":
+def load_saved(path: Path) -> "datasets.DatasetDict | datasets.Dataset":
     """Load a folder of `save_to_disk` or a Parquet file."""
     import datasets
 
     if path.is_dir():
         check_whole(path)
-        check_batches(path)
+        check_arrow_batches(path)
         return datasets.load_from_disk(str(path))
     from pyarrow import parquet
 
@@ -103,7 +103,7 @@ def shards(state: Path) -> list[str]:
     return [file["filename"] for file in json.loads(state.read_text())["_data_files"]]
 
 
-def check_batches(folder: Path) -> None:
+def check_arrow_batches(folder: Path) -> None:
     """Raise where an Arrow file is damaged: `datasets` maps it into memory, trusts it, and dies."""
     import pyarrow
 
@@ -117,33 +117,38 @@ def check_batches(folder: Path) -> None:
                 batch.validate(full=True)
 
 
-def locate(what: str, data_root: Path | None) -> Path:
+def locate_data(what: str, data_root: Path | None) -> Path:
     """The folder or file, fetched from the hub into the cache if need be."""
-    for path in (*own.places(what, data_root), *own.places(str(kept(what)), data_root)):
+    for path in (
+        *own.candidate_paths(what, data_root),
+        *own.candidate_paths(str(local_copy(what)), data_root),
+    ):
         if path.exists():
             return path
     if what.startswith((".", "/", "~")):
         raise UserError(f"no folder or file {what}" + (f", nor in {data_root}" * bool(data_root)))
-    here = download.cache_folder() / kept(what)
+    here = download.cache_folder() / local_copy(what)
     if here.exists():
         return here
     try:
-        return fetch(what, download.cache_folder())
+        return fetch_hub(what, download.cache_folder())
     except Unreachable as error:
-        looked = [str(root / kept(what)) for root in (data_root, download.cache_folder()) if root]
+        looked = [
+            str(root / local_copy(what)) for root in (data_root, download.cache_folder()) if root
+        ]
         raise UserError(f"hf:{what} is not in {' or '.join(looked)}, and {error}") from None
 
 
-def kept(what: str) -> Path:
+def local_copy(what: str) -> Path:
     """Return where it is kept in a data root or the cache.
 
-    >>> kept("nyu-mll/glue:stsb@abc").as_posix()
+    >>> local_copy("nyu-mll/glue:stsb@abc").as_posix()
     'hf/nyu-mll_glue_stsb@abc'
     """
     return Path("hf") / re.sub("[^A-Za-z0-9.@-]", "_", what)
 
 
-def fetch(what: str, folder: Path) -> Path:
+def fetch_hub(what: str, folder: Path) -> Path:
     """The hub's data set, whole, as a folder that needs no network.
 
     Raises:
@@ -162,9 +167,9 @@ def fetch(what: str, folder: Path) -> Path:
     if builder.hash != revision:
         raise UserError(f"hf:{what}: the hub answered with another revision, {builder.hash}")
     builder.download_and_prepare()
-    with download.in_place(folder / kept(what)) as temporary:
+    with download.in_place(folder / local_copy(what)) as temporary:
         builder.as_dataset().save_to_disk(str(temporary))
-    return folder / kept(what)
+    return folder / local_copy(what)
 
 
 def on_the_hub(name: str, revision: str | None) -> str:

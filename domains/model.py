@@ -23,7 +23,7 @@ def head(inputs: int, hidden: int, outputs: int, batch_norm: bool = True) -> nn.
     return nn.Sequential(*layer(inputs, hidden, batch_norm), nn.Linear(hidden, outputs))
 
 
-def together(network: Callable[..., Tensor], view: Any, **options: Any) -> Tensor:
+def embed_together(network: Callable[..., Tensor], view: Any, **options: Any) -> Tensor:
     """(n, d) a network's embeddings of a batch.
 
     Processes that share the batch embed rows of their own each, and all get the whole.

@@ -32,7 +32,7 @@ def part_name(text: str) -> str | None:
     return PART_NAMES.get(text.strip().lower())
 
 
-def parse(name: str, sources: Iterable[Source]) -> tuple[Source, str] | None:
+def parse_source(name: str, sources: Iterable[Source]) -> tuple[Source, str] | None:
     """The kind of a user's own data to score, and what it names; None: it is a dataset's name.
 
     Raises:
@@ -64,23 +64,23 @@ def unknown_dataset(
     hint: str = "",
 ) -> UserError:
     """The error for what is no dataset: a file or folder may lack its kind."""
-    meant = [f"{source.kind}:{name}" for source in sources if fits(source, name, data_root)]
+    meant = [f"{source.kind}:{name}" for source in sources if looks_like(source, name, data_root)]
     if meant:
         return UserError(f"unknown {domain} dataset {name!r}: did you mean {' or '.join(meant)}?")
     own = ", ".join(source.usage for source in sources if not source.corpus)
     return unknown(f"{domain} dataset", name, known, hint + (f"; your own: {own}" if own else ""))
 
 
-def fits(source: Source, name: str, data_root: Path | None) -> bool:
+def looks_like(source: Source, name: str, data_root: Path | None) -> bool:
     """Return whether the name is that of a file or folder which is probably of this kind."""
-    paths = list(places(name, data_root))
+    paths = list(candidate_paths(name, data_root))
     if source.folder and any(path.is_dir() for path in paths):
         return True
     return name.lower().endswith(source.suffixes) and any(path.is_file() for path in paths)
 
 
 @contextmanager
-def opened(source: Source, name: str, fault: str = "cannot be read") -> Iterator[None]:
+def reading_own(source: Source, name: str, fault: str = "cannot be read") -> Iterator[None]:
     """Make whatever reading a user's own data raises one line.
 
     Raises:
@@ -92,20 +92,22 @@ def opened(source: Source, name: str, fault: str = "cannot be read") -> Iterator
         yield
 
 
-def places(name: str, data_root: Path | None) -> Iterator[Path]:
+def candidate_paths(name: str, data_root: Path | None) -> Iterator[Path]:
     """Return where a file or folder of that name may be: here, then in the data root."""
     yield Path(name)
     if data_root:
         yield data_root / name
 
 
-def find(name: str, data_root: Path | None, there: Callable[[Path], bool] = Path.is_file) -> Path:
+def find_path(
+    name: str, data_root: Path | None, there: Callable[[Path], bool] = Path.is_file
+) -> Path:
     """The file of that name, here or in the data root; or the folder, by `Path.is_dir`.
 
     Raises:
         UserError: there is none.
     """
-    for path in places(name, data_root):
+    for path in candidate_paths(name, data_root):
         if there(path):
             return path
     kind = "folder" if there is Path.is_dir else "file"
@@ -114,24 +116,29 @@ def find(name: str, data_root: Path | None, there: Callable[[Path], bool] = Path
     )
 
 
-def files(what: str, data_root: Path | None, most: int = 2) -> list[Path]:
+def comma_files(what: str, data_root: Path | None, most: int = 2) -> list[Path]:
     """The files between commas, such as those of the training and of the test part.
 
     Raises:
         UserError: one is not there, or there are too many.
     """
-    if any(path.is_file() for path in places(what, data_root)):  # its name may have a comma
-        return [find(what, data_root)]
-    found = [find(name, data_root) for name in what.split(",")]
+    # its name may have a comma
+    if any(path.is_file() for path in candidate_paths(what, data_root)):
+        return [find_path(what, data_root)]
+    found = [find_path(name, data_root) for name in what.split(",")]
     if len(found) > most:
         raise UserError(f"{what} names {len(found)} files: give at most {most}")
     return found
 
 
-def state(what: str, data_root: Path | None) -> str:
+def source_state(what: str, data_root: Path | None) -> str:
     """Equal as long as the files or the folder that are named do not change; "" of others."""
-    names = [what] if any(path.exists() for path in places(what, data_root)) else what.split(",")
-    paths = [path for name in names for path in places(name, data_root) if path.exists()]
+    names = (
+        [what]
+        if any(path.exists() for path in candidate_paths(what, data_root))
+        else what.split(",")
+    )
+    paths = [path for name in names for path in candidate_paths(name, data_root) if path.exists()]
     return "".join(map(fingerprint, paths))
 
 

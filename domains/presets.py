@@ -27,7 +27,7 @@ class Presets(Mapping[str, dict[str, Any]]):
         """
         from contrastbench.domains import strict_yaml  # takes a tenth of the time of a list
 
-        found = strict_yaml.read(self.path).value
+        found = strict_yaml.read_yaml(self.path).value
         if not isinstance(found, dict) or not all(isinstance(v, dict) for v in found.values()):
             raise UserError(f"{self.path} is no mapping of presets: give each its values by key")
         return found

@@ -74,7 +74,7 @@ def contents(path: Path) -> bytes:
         raise UserError(f"cannot read {path} ({error.strerror})") from None
 
 
-def names(archive: zipfile.ZipFile) -> list[str]:
+def member_names(archive: zipfile.ZipFile) -> list[str]:
     """The members of a zip: where its directory is damaged, none is taken for missing.
 
     Raises:

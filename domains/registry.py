@@ -42,7 +42,7 @@ def domains() -> dict[str, EntryPoint]:
     return by_name
 
 
-def check_domain(name: str) -> None:
+def check_domain_name(name: str) -> None:
     """Raise unless a domain has that name."""
     if name not in DOMAINS and name not in (known := domains()):
         raise unknown("domain", name, known)
@@ -54,12 +54,12 @@ def declaration(name: str) -> Declaration:
     Raises:
         UserError: unknown name, or what a package announces is no declaration.
     """
-    check_domain(name)
-    return announced(DOMAINS.get(name) or domains()[name])
+    check_domain_name(name)
+    return entry_declaration(DOMAINS.get(name) or domains()[name])
 
 
 @cache
-def announced(entry: EntryPoint) -> Declaration:
+def entry_declaration(entry: EntryPoint) -> Declaration:
     """Load and check an entry point's declaration, once per process.
 
     Raises:
@@ -92,7 +92,7 @@ def check_dataset(domain: str, dataset: str) -> None:
     Other names pass: a data root may hold them.
     """
     about = declaration(domain)
-    if dataset in about.datasets or own.parse(dataset, about.sources):
+    if dataset in about.datasets or own.parse_source(dataset, about.sources):
         return
     if isfile(dataset):  # noqa: PTH113 - no error where a name is too long
         raise own.unknown_dataset(domain, dataset, about.datasets, about.sources)
@@ -108,12 +108,12 @@ def fetch(domain: str, name: str, folder: Path | None) -> str:
     known = {**about.corpora, **about.datasets}
     if name in known:
         return fetch_declared(known[name], folder)
-    parsed = own.parse(name, about.sources)
-    if parsed is None or not parsed[0].fetch or own.state(parsed[1], folder):
+    parsed = own.parse_source(name, about.sources)
+    if parsed is None or not parsed[0].fetch or own.source_state(parsed[1], folder):
         return "your own, take it along"
     source, what = parsed
     module, _, function = source.fetch.partition(":")
-    with own.opened(source, name, "cannot be had"):
+    with own.reading_own(source, name, "cannot be had"):
         getattr(importlib.import_module(module), function)(what, folder or download.cache_folder())
     return str(folder or download.cache_folder())
 
@@ -122,9 +122,9 @@ def fetch_declared(dataset: Dataset, folder: Path | None) -> str:
     """Fetch a declared dataset."""
     if not dataset.url:
         return "embedded"
-    path = download.kept(dataset, folder) if folder else None
+    path = download.local_file(dataset, folder) if folder else None
     there = path is not None and folder in path.parents
-    return str(path if there else download.fetch(dataset, folder))
+    return str(path if there else download.fetch_file(dataset, folder))
 
 
 def declarations() -> dict[str, Declaration | UserError]:
@@ -160,7 +160,7 @@ def domain_class(name: str) -> "type[Domain[Any, Any, Any]]":
         except ModuleNotFoundError as error:
             if f"{module}.".startswith(f"{error.name}."):
                 raise  # its own module is misspelt: nothing to install
-            raise missing(name, error.name) from None
+            raise missing_library(name, error.name) from None
     return adapter
 
 
@@ -173,10 +173,10 @@ def check_needs(name: str) -> None:
     about = declaration(name)
     for module in about.needs:
         if find_spec(module) is None:
-            raise missing(name, module)
+            raise missing_library(name, module)
 
 
-def missing(name: str, module: str | None) -> UserError:
+def missing_library(name: str, module: str | None) -> UserError:
     """The error for a library of a domain that is not installed."""
     extra = declaration(name).extra
     fix = f'pip install "{extra}"' if extra else f"pip install {module}"
@@ -196,12 +196,12 @@ def known_data() -> Datasets:
     """Every dataset and corpus by name, of every domain that can be loaded."""
     return {
         name: dataset
-        for about in loaded().values()
+        for about in loaded_declarations().values()
         for known in (about.datasets, about.corpora)
         for name, dataset in known.items()
     }
 
 
-def loaded() -> dict[str, Declaration]:
+def loaded_declarations() -> dict[str, Declaration]:
     """Domains that can be loaded; `bench list domains` says what is wrong with the others."""
     return {k: about for k, about in declarations().items() if isinstance(about, Declaration)}

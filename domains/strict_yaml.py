@@ -13,9 +13,9 @@ from pydantic import BaseModel, ValidationError
 
 from contrastbench.errors import UserError, unknown
 
-Model = TypeVar("Model", bound=BaseModel)
+ParsedModel = TypeVar("ParsedModel", bound=BaseModel)
 Base: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # libyaml's loader is ten times faster
-PLAIN = {
+PLAIN_TAGS = {
     f"tag:yaml.org,2002:{kind}" for kind in ("str", "int", "float", "bool", "null", "seq", "map")
 }
 MERGE = "tag:yaml.org,2002:merge"
@@ -38,7 +38,7 @@ class Document:
     node: yaml.Node | None = None
     value: Any = None
 
-    def as_model(self, model: type[Model]) -> Model:
+    def as_model(self, model: type[ParsedModel]) -> ParsedModel:
         """The value as a pydantic model.
 
         Raises:
@@ -50,7 +50,7 @@ class Document:
             # a missing key may be one that is misspelt, which is the better thing to name
             first = min(error.errors(), key=lambda each: each["type"] == "missing")
             where = [part for part in first["loc"] if part != "[key]"]
-            raise self.wrong_at(where, describe(first, where, model)) from None
+            raise self.wrong_at(where, validation_message(first, where, model)) from None
 
     def wrong_at(self, where: list[int | str], what: object) -> UserError:
         """The error for a part of the file, with its line."""
@@ -76,7 +76,7 @@ class Document:
             raise self.wrong_at(list(where), error) from None
 
 
-def read(path: Path) -> Document:
+def read_yaml(path: Path) -> Document:
     """A YAML file: texts, numbers, truth values, lists and mappings.
 
     Raises:
@@ -87,7 +87,7 @@ def read(path: Path) -> Document:
         loader = SafeLoader(path.read_text(encoding="utf-8"))
         node = loader.get_single_node()
         if node:
-            check(path, node)
+            check_nodes(path, node)
         return Document(path, node, loader.construct_document(node) if node else None)
     except OSError as error:
         raise UserError(
@@ -104,7 +104,7 @@ def read(path: Path) -> Document:
         raise UserError(f"{path}: {' '.join(str(error).split())}") from None
 
 
-def describe(found: Any, where: list[int | str], model: type[BaseModel]) -> str:
+def validation_message(found: Any, where: list[int | str], model: type[BaseModel]) -> str:
     """A pydantic error in words."""
     if found["type"] == "extra_forbidden":
         return str(unknown("key", str(where[-1]), keys_beside(model, where)))
@@ -117,7 +117,7 @@ def describe(found: Any, where: list[int | str], model: type[BaseModel]) -> str:
     )
 
 
-def check(
+def check_nodes(
     path: Path, node: yaml.Node, inside: tuple[int, ...] = (), done: set[int] | None = None
 ) -> None:
     """Raise for what YAML takes without a word.
@@ -126,14 +126,14 @@ def check(
     """
     done = set() if done is None else done
     if id(node) in inside:
-        raise wrong(path, node, "the alias contains itself: remove it")
-    if node.tag not in PLAIN:
-        raise wrong(path, node, f"a {node.tag.rpartition(':')[2]} is no plain value: quote it")
+        raise yaml_error(path, node, "the alias contains itself: remove it")
+    if node.tag not in PLAIN_TAGS:
+        raise yaml_error(path, node, f"a {node.tag.rpartition(':')[2]} is no plain value: quote it")
     if isinstance(node, yaml.ScalarNode):
-        check_scalar(path, node)
+        check_notation(path, node)
     elif id(node) not in done:  # an anchor's content is checked once, however often it is named
         for child in children(path, node):
-            check(path, child, (*inside, id(node)), done)
+            check_nodes(path, child, (*inside, id(node)), done)
         done.add(id(node))
 
 
@@ -144,13 +144,13 @@ def children(path: Path, node: yaml.Node) -> list[yaml.Node]:
     lines: dict[str, int] = {}
     for key, _ in node.value:
         if key.tag != MERGE and key.tag != "tag:yaml.org,2002:str":
-            raise wrong(
+            raise yaml_error(
                 path,
                 key,
                 f"the key {key.value if isinstance(key.value, str) else '?'} is no text: quote it",
             )
         if key.value in lines:
-            raise wrong(
+            raise yaml_error(
                 path,
                 key,
                 f"the key {key.value!r} was given in line {lines[key.value]} already: remove one",
@@ -159,15 +159,15 @@ def children(path: Path, node: yaml.Node) -> list[yaml.Node]:
     return [value for _, value in node.value]
 
 
-def check_scalar(path: Path, node: yaml.ScalarNode) -> None:
+def check_notation(path: Path, node: yaml.ScalarNode) -> None:
     """Raise for ambiguous notations of YAML 1.1, and for a tag such as !!int 'x'.
 
     Control characters would break pages and plots.
     """
     if any(category(letter) == "Cc" and letter not in "\n\t" for letter in node.value):
-        raise wrong(path, node, f"{node.value!r} has a control character: remove it")
+        raise yaml_error(path, node, f"{node.value!r} has a control character: remove it")
     if node.tag.endswith((":int", ":float")) and re.search(r"[:_]|^[-+]?0\d", node.value):
-        raise wrong(
+        raise yaml_error(
             path,
             node,
             f"{node.value} is an ambiguous number in YAML: quote it, or write the number plainly",
@@ -177,10 +177,12 @@ def check_scalar(path: Path, node: yaml.ScalarNode) -> None:
         try:
             SafeLoader("").construct_object(node)
         except (ValueError, KeyError):
-            raise wrong(path, node, f"{node.value!r} is no {kind}: leave the tag out") from None
+            raise yaml_error(
+                path, node, f"{node.value!r} is no {kind}: leave the tag out"
+            ) from None
 
 
-def wrong(path: Path, node: yaml.Node, what: str) -> UserError:
+def yaml_error(path: Path, node: yaml.Node, what: str) -> UserError:
     """The error with its place."""
     return UserError(f"{path}:{node.start_mark.line + 1}: {what}")
 

@@ -17,7 +17,7 @@ from contrastbench.distributed import gather, own_rows
 from contrastbench.errors import UserError
 from contrastbench.losses import blocks
 from contrastbench.losses.contrast import Contrast, unless
-from contrastbench.losses.expression import Title, flat, prefixes, weighted
+from contrastbench.losses.expression import Title, flat_params, prefixes, weighted
 from contrastbench.losses.limits import reduces
 from contrastbench.losses.ranges import Number, Range, declare
 from contrastbench.losses.ranges import in_range as in_range  # for the losses of users
@@ -379,7 +379,7 @@ class Sum(Loss):
         self.needs_samples = any(loss.needs_samples for _, loss in flat_terms)
         self.needs_views = any(loss.needs_views for _, loss in flat_terms)
         self.own_view = any(loss.own_view for _, loss in flat_terms)
-        self.courses = flat({prefix: loss.courses for prefix, loss in self.prefixed.items()})
+        self.courses = flat_params({prefix: loss.courses for prefix, loss in self.prefixed.items()})
 
     def forward(self, contrast: Contrast) -> Tensor:
         values = [w * loss(contrast) for w, loss in zip(self.weights, self.losses, strict=True)]
@@ -420,7 +420,7 @@ class Sum(Loss):
     @property
     def params(self) -> dict[str, Any]:
         """The arguments of every term, as `term.argument`; the weights are in the name."""
-        return flat({prefix: loss.params for prefix, loss in self.prefixed.items()})
+        return flat_params({prefix: loss.params for prefix, loss in self.prefixed.items()})
 
 
 def summands(loss: Loss) -> list[tuple[float, Loss]]:

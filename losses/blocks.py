@@ -8,17 +8,22 @@ CPU_BLOCK, CPU_TILE = 2**22, 256  # what the caches of a CPU like: 16 MiB in flo
 # As many as keep an accelerator busy: there every operation on a block costs a launch, whatever
 # its size. Rows keep about ten numbers for each score, tiles about five.
 BLOCK, TILE = 2**25, 2**13
-SHARE = 2**9  # bytes of a device's memory for each score of a block: a twelfth of it is used
+# bytes of a device's memory for each score of a block: a twelfth of it is used
+BYTES_PER_SCORE = 2**9
 
 
 def block_elements(device: torch.device) -> int:
     """Return how many scores a block of rows holds."""
-    return CPU_BLOCK if device.type == "cpu" else min(BLOCK, memory(device) // SHARE)
+    return CPU_BLOCK if device.type == "cpu" else min(BLOCK, memory(device) // BYTES_PER_SCORE)
 
 
 def tile(device: torch.device) -> int:
     """Return the number of rows and columns of a tile."""
-    return CPU_TILE if device.type == "cpu" else min(TILE, math.isqrt(memory(device) // SHARE))
+    return (
+        CPU_TILE
+        if device.type == "cpu"
+        else min(TILE, math.isqrt(memory(device) // BYTES_PER_SCORE))
+    )
 
 
 def memory(device: torch.device) -> int:
@@ -29,4 +34,4 @@ def memory(device: torch.device) -> int:
     """
     if device.type == "cuda":
         return torch.cuda.get_device_properties(device).total_memory
-    return SHARE * TILE**2
+    return BYTES_PER_SCORE * TILE**2

@@ -11,11 +11,11 @@ from torch import nn
 from contrastbench.errors import UserError
 from contrastbench.losses.base import Loss
 from contrastbench.losses.contrast import both_views, indexed
-from contrastbench.losses.own import make
+from contrastbench.losses.own import make_own_loss
 from contrastbench.losses.ranges import Range
 from contrastbench.losses.schedules import Course, Learned
 
-SIZE = 4  # of the batch that asks for a gradient
+PROBE_BATCH = 4  # of the batch that asks for a gradient
 INTERNAL = {*vars(nn.Module()), "_arguments"}  # attributes that are no setting of a loss
 
 
@@ -40,19 +40,21 @@ def make_changing(
     """
 
     def at(end: int) -> Loss:
-        return make(name, factory, {**params, **{k: c.ends[end] for k, c in courses.items()}})
+        return make_own_loss(
+            name, factory, {**params, **{k: c.ends[end] for k, c in courses.items()}}
+        )
 
     with torch.random.fork_rng(devices=[]):  # the loss draws the same numbers
         twin = at(-1)
-        twin.prepare_samples(SIZE)
+        twin.prepare_samples(PROBE_BATCH)
     loss = at(0)
     for key, course in courses.items():
         if isinstance(getattr(twin, key), float | int):
             setattr(twin, key, course.ends[0])
     with torch.random.fork_rng(devices=[]):
         prepared = copy.deepcopy(loss)
-        prepared.prepare_samples(SIZE)
-    if where := difference(prepared, twin):
+        prepared.prepare_samples(PROBE_BATCH)
+    if where := changed_name(prepared, twin):
         raise UserError(
             f"{name} cannot change {' and '.join(courses)} in a training, because its constructor "
             f"computes {where} from it: give a number"
@@ -64,11 +66,11 @@ def make_changing(
     return loss
 
 
-def difference(loss: Loss, twin: Loss) -> str:
+def changed_name(loss: Loss, twin: Loss) -> str:
     """Return the name of an attribute or a tensor in which two losses differ; "" if none."""
     others = dict(twin.named_modules())
     for prefix, module in loss.named_modules():
-        found, other = settings(module), settings(others[prefix])
+        found, other = attribute_texts(module), attribute_texts(others[prefix])
         for key in found:
             if found[key] != other.get(key):
                 return f"{prefix}.{key}".removeprefix(".")
@@ -76,7 +78,7 @@ def difference(loss: Loss, twin: Loss) -> str:
     return next((k for k, x in loss.state_dict().items() if not torch.equal(x, state[k])), "")
 
 
-def settings(module: nn.Module) -> dict[str, str]:
+def attribute_texts(module: nn.Module) -> dict[str, str]:
     """Return the attributes of a module as texts, without the addresses of objects."""
     return {
         key: re.sub("0x[0-9a-f]+", "", repr(value))
@@ -88,10 +90,15 @@ def settings(module: nn.Module) -> dict[str, str]:
 def has_gradient(loss: Loss, name: str) -> bool:
     """Return whether a parameter of the loss has a gradient on a small batch."""
     loss = copy.deepcopy(loss).eval()
-    z = torch.arange(SIZE * SIZE, dtype=torch.float32).sin().view(SIZE, SIZE).requires_grad_()
+    z = (
+        torch.arange(PROBE_BATCH * PROBE_BATCH, dtype=torch.float32)
+        .sin()
+        .view(PROBE_BATCH, PROBE_BATCH)
+        .requires_grad_()
+    )
     with torch.random.fork_rng(devices=[]):
-        loss.prepare(SIZE, SIZE)
-        loss.prepare_samples(SIZE)
-        value = loss(indexed(both_views(z, z + 0.1), torch.arange(SIZE)))
+        loss.prepare(PROBE_BATCH, PROBE_BATCH)
+        loss.prepare_samples(PROBE_BATCH)
+        value = loss(indexed(both_views(z, z + 0.1), torch.arange(PROBE_BATCH)))
     (gradient,) = torch.autograd.grad(value, [loss.get_parameter(name)], allow_unused=True)
     return gradient is not None

@@ -12,7 +12,7 @@ from contrastbench.losses.contrast import Contrast
 from contrastbench.losses.exponential import ExponentialLoss
 from contrastbench.losses.ranges import Number, declare
 
-LARGEST = math.log(100)  # of the logarithm of the scale, as in the paper
+MAX_LOG_SCALE = math.log(100)  # of the logarithm of the scale, as in the paper
 
 
 class CLIP(ExponentialLoss):
@@ -54,12 +54,14 @@ class CLIP(ExponentialLoss):
 
     def forward(self, contrast: Contrast) -> Tensor:
         if self.training:
-            self.log_scale.data.clamp_(max=LARGEST)
+            self.log_scale.data.clamp_(max=MAX_LOG_SCALE)
         rows = super().forward(contrast)
         if contrast.mutual:
             return rows  # of `both_views` and `same_class`, whose columns are the same terms
         with torch.autocast(contrast.anchor.device.type, enabled=False):
-            columns = self.of_anchors(turned(contrast), self.terms).view(len(contrast.anchor), -1)
+            columns = self.of_anchors(transposed(contrast), self.terms).view(
+                len(contrast.anchor), -1
+            )
             pairs = Scores(columns, columns, columns, padded=contrast.padding)
             return (rows + self.combine(pairs.mean_pos(columns))) / 2
 
@@ -70,11 +72,11 @@ class CLIP(ExponentialLoss):
         return -scores.mean_pos(scores.log_share(scores.pos * self.log_scale.exp(), log_sums[0]))
 
 
-def turned(contrast: Contrast) -> Contrast:
+def transposed(contrast: Contrast) -> Contrast:
     """Return the positives as anchors, each with its anchor as positive and all anchors as keys.
 
     >>> from contrastbench.losses import whole_row
-    >>> turned(whole_row(torch.eye(2), -torch.eye(2))).anchor
+    >>> transposed(whole_row(torch.eye(2), -torch.eye(2))).anchor
     tensor([[-1., -0.],
             [-0., -1.]])
     """

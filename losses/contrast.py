@@ -159,7 +159,7 @@ def both_views(
     (torch.Size([8, 4]), torch.Size([8, 1, 4]), True)
     """
     same_shape(z1, z2, *(positives or ()))
-    z1, ids = (z1, rows(z1)) if labels is None else labelled(z1, labels)
+    z1, ids = (z1, row_ids(z1)) if labels is None else with_class_ids(z1, labels)
     keys = unit(torch.cat([widen(z1), widen(z2)]))
     if positives:
         more = unit(torch.stack([widen(z) for z in positives], dim=1))  # (N, P, D)
@@ -194,7 +194,7 @@ def same_class(z1: Tensor, z2: Tensor | None, labels: Tensor) -> Contrast:
     """
     views = [z1] if z2 is None else [z1, z2]
     same_shape(*views)
-    views[0], ids = labelled(z1, labels)
+    views[0], ids = with_class_ids(z1, labels)
     keys, ids = unit(torch.cat([widen(z) for z in views])), ids.repeat(len(views))
     positive_key, padding = classmates(ids)
     return Contrast(
@@ -223,17 +223,17 @@ def classmates(ids: Tensor) -> tuple[Tensor, Tensor]:
             [False]]))
     """
     if ids.device.type != "cpu":  # to ask for the largest class would wait for the device
-        return rows(ids).expand(len(ids), -1), (ids.unsqueeze(1) != ids).fill_diagonal_(True)
+        return row_ids(ids).expand(len(ids), -1), (ids.unsqueeze(1) != ids).fill_diagonal_(True)
     order = ids.argsort(stable=True)  # one class after the other
     _, inverse, size = torch.unique(ids, return_inverse=True, return_counts=True)
     first = (size.cumsum(0) - size)[inverse].unsqueeze(1)  # of its class, in that order
-    rank = torch.empty_like(order).scatter_(0, order, rows(ids)).unsqueeze(1) - first
+    rank = torch.empty_like(order).scatter_(0, order, row_ids(ids)).unsqueeze(1) - first
     column = torch.arange(int(size.max()) - 1, device=ids.device)
     padding = column >= (size[inverse] - 1).unsqueeze(1)
     # int32 halves the memory of the largest tensor here; a row skips itself
     slot = (first.int() + column.int()).add_(column >= rank).masked_fill_(padding, 0)
     mates = order.index_select(0, slot.flatten()).view_as(slot)
-    return torch.where(padding, rows(ids).unsqueeze(1), mates, out=mates), padding
+    return torch.where(padding, row_ids(ids).unsqueeze(1), mates, out=mates), padding
 
 
 def other_view(z1: Tensor, z2: Tensor, mean_over_negatives: bool = True) -> Contrast:
@@ -251,7 +251,7 @@ def other_view(z1: Tensor, z2: Tensor, mean_over_negatives: bool = True) -> Cont
     False
     """
     same_shape(z1, z2)
-    ids, keys = rows(z1), unit(z2)
+    ids, keys = row_ids(z1), unit(z2)
     return Contrast(
         unit(z1),
         keys.unsqueeze(1),
@@ -279,7 +279,7 @@ def whole_row(z1: Tensor, z2: Tensor) -> Contrast:
     [-1, -1, -1, -1]
     """
     same_shape(z1, z2)
-    ids, keys = rows(z1), unit(z2)
+    ids, keys = row_ids(z1), unit(z2)
     everybody = torch.full_like(ids, -1)
     return Contrast(
         unit(z1),
@@ -308,7 +308,7 @@ def own_view(z1: Tensor, z2: Tensor) -> Contrast:
     (True, [[3], [3]])
     """
     same_shape(z1, z2)
-    ids, keys = rows(z1), unit(z1)
+    ids, keys = row_ids(z1), unit(z1)
     positive, negatives = unit(z2).unsqueeze(1), len(keys) - 1
     views = (z1, z2)
     return Contrast(keys, positive, keys, ids, ids, negatives=negatives, views=views, own_view=True)
@@ -334,7 +334,7 @@ def query_key(queries: Tensor | Sequence[Tensor], keys: Tensor) -> Contrast:
     )
     crops = crops.unsqueeze(0) if crops.ndim == 2 else crops
     same_shape(*crops, keys)
-    key, key_id = unit(keys), rows(keys)
+    key, key_id = unit(keys), row_ids(keys)
     positive = key.repeat(len(crops), 1).unsqueeze(1)
     ids, negatives = key_id.repeat(len(crops)), len(key) - 1
     anchor, views = unit(crops.flatten(0, 1)), (crops[0], keys) if len(crops) == 1 else None
@@ -357,10 +357,10 @@ def part_of(whole: Tensor, part: Tensor, starts: Tensor, most: int) -> Contrast:
     >>> contrast.positive_key.tolist(), contrast.padding.tolist(), contrast.key_id.tolist()
     ([[0, 1], [2, 2]], [[False, False], [False, True]], [0, 0, 1])
     """
-    ids, column = rows(whole), torch.arange(most, device=whole.device)
+    ids, column = row_ids(whole), torch.arange(most, device=whole.device)
     padding = column >= starts.diff().unsqueeze(1)
     positive_key = (starts[:-1].unsqueeze(1) + column).where(~padding, starts[:-1].unsqueeze(1))
-    owner = torch.searchsorted(starts, rows(part), right=True) - 1
+    owner = torch.searchsorted(starts, row_ids(part), right=True) - 1
     return Contrast(
         unit(whole), None, unit(part), ids, owner, padding=padding, positive_key=positive_key
     )
@@ -407,12 +407,12 @@ def permuted(contrast: Contrast) -> Contrast:
     return replace(contrast, **moved)
 
 
-def rows(z: Tensor) -> Tensor:
+def row_ids(z: Tensor) -> Tensor:
     """Return the samples' ids, which are the row numbers."""
     return torch.arange(len(z), device=z.device)
 
 
-def labelled(z: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
+def with_class_ids(z: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
     """The rows, and their classes as ids; -1 is taken: it marks keys that all have as negatives."""
     message = f"labels must be {len(z)} whole numbers from 0, one for each sample"
     if labels.shape != z.shape[:1] or labels.is_floating_point():

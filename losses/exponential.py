@@ -9,7 +9,7 @@ from contrastbench.distributed import world
 from contrastbench.losses import blocks
 from contrastbench.losses.base import ScoreLoss, Scores, with_positives
 from contrastbench.losses.contrast import Contrast
-from contrastbench.losses.tiles import largest, log_sums
+from contrastbench.losses.tiles import largest_summands, log_sums
 
 
 class ExponentialLoss(ScoreLoss):
@@ -61,4 +61,4 @@ class ExponentialLoss(ScoreLoss):
         """The largest of each summand; None if tiles cannot take them out, or if asking waits."""
         own = (*self.parameters(), *self.buffers())
         on_host = all(tensor.device.type == "cpu" for tensor in own)
-        return largest(self.log_summands, dtype) if on_host else None
+        return largest_summands(self.log_summands, dtype) if on_host else None

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from contrastbench.errors import UserError, unknown
 
 WEIGHT = r"(\d*\.?\d+(?:e-?\d+)?)\s*\*\s*"
-NAME = r"[^\s*+]+|[^*+]+\.py:\w+"  # a file's folder may have a blank in its name
+LOSS_NAME = r"[^\s*+]+|[^*+]+\.py:\w+"  # a file's folder may have a blank in its name
 
 
 class Title(NamedTuple):
@@ -64,7 +64,7 @@ def split_sum(expression: str) -> list[tuple[float, str]]:
     """
     terms = []
     for text in (text.strip() for text in expression.split("+")):
-        match = re.fullmatch(f"(?:{WEIGHT})?({NAME})", text)
+        match = re.fullmatch(f"(?:{WEIGHT})?({LOSS_NAME})", text)
         if not match:
             raise UserError(
                 f"cannot read {text!r} in the loss {expression!r}: write it as infonce + 0.5*dar"
@@ -155,10 +155,10 @@ def assign(
     return own
 
 
-def flat(params: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+def flat_params(params: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
     """The parameters of all terms as `prefix.name`.
 
-    >>> flat({"infonce": {"temperature": 0.5}, "dar": {"form": "star"}})
+    >>> flat_params({"infonce": {"temperature": 0.5}, "dar": {"form": "star"}})
     {'infonce.temperature': 0.5, 'dar.form': 'star'}
     """
     return {

@@ -10,9 +10,9 @@ from torch import Tensor
 from contrastbench.losses.base import ScoreLoss, Scores
 from contrastbench.losses.contrast import Contrast
 from contrastbench.losses.limits import Limit, reduces
-from contrastbench.losses.memory import index_of, log_mean_by, mean_by, moved
+from contrastbench.losses.memory import index_of, log_mean_by, mean_by, moving_average
 from contrastbench.losses.ranges import TEMPERATURE, Number, declare
-from contrastbench.losses.sogclr import smoothed
+from contrastbench.losses.sogclr import smoothed_log
 
 
 class ISogCLR(ScoreLoss):
@@ -104,7 +104,9 @@ class ISogCLR(ScoreLoss):
         temperature = self.temperatures[index].to(contrast.anchor.dtype)
         with torch.autocast(contrast.anchor.device.type, enabled=False):
             terms = self.of_anchors(contrast, partial(of_block, temperature))
-            log_u = moved(self.log_u[index].to(terms.dtype), terms[:, 1].detach(), self.gamma)
+            log_u = moving_average(
+                self.log_u[index].to(terms.dtype), terms[:, 1].detach(), self.gamma
+            )
             if self.training:
                 self.remember(index, log_u, terms.detach())
             return self.value(terms, log_u, temperature)
@@ -119,7 +121,7 @@ class ISogCLR(ScoreLoss):
 
     def value(self, terms: Tensor, log_u: Tensor, temperature: Tensor | float) -> Tensor:
         """Return the loss of terms with these moving averages."""
-        smooth = smoothed(log_u, terms[:, 1])
+        smooth = smoothed_log(log_u, terms[:, 1])
         return (temperature * (smooth + self.rho) - terms[:, 0]).mean()
 
     def remember(self, index: Tensor, log_u: Tensor, terms: Tensor) -> None:

@@ -12,7 +12,8 @@ from typing import Any
 
 from contrastbench.losses.pairing import Pairing
 
-EXACT, APPROACHED = 1e-9, 1e-5  # how far a value may be off, relative to the largest or to 1
+# how far a value may be off, relative to the largest or to 1
+EXACT_TOLERANCE, APPROACH_TOLERANCE = 1e-9, 1e-5
 
 
 @dataclass(frozen=True)
@@ -80,7 +81,7 @@ class Limit:
     @property
     def tolerance(self) -> float:
         """Return how far values may be off; a parameter starts as a float32 number."""
-        return EXACT if self.exact and not self.at_start else APPROACHED
+        return EXACT_TOLERANCE if self.exact and not self.at_start else APPROACH_TOLERANCE
 
     @property
     def near(self) -> dict[str, Any]:

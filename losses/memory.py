@@ -35,10 +35,10 @@ def index_of(loss: Loss, contrast: Contrast, samples: int) -> Tensor:
     return contrast.index
 
 
-def moved(log_kept: Tensor, log_new: Tensor, gamma: float) -> Tensor:
+def moving_average(log_kept: Tensor, log_new: Tensor, gamma: float) -> Tensor:
     """Return log((1 - gamma) kept + gamma new), or log(new) where nothing is kept yet.
 
-    >>> moved(torch.tensor([0.0, -math.inf]), torch.tensor([0.0, 2.0]), 0.5)
+    >>> moving_average(torch.tensor([0.0, -math.inf]), torch.tensor([0.0, 2.0]), 0.5)
     tensor([0., 2.])
     """
     kept = log_kept + (math.log1p(-gamma) if gamma < 1 else -math.inf)

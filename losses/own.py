@@ -74,18 +74,18 @@ def checked_class(candidate: Any, title: str) -> Any:
     return candidate
 
 
-def make(name: str, factory: Any, params: Mapping[str, Any]) -> "Loss":
+def make_own_loss(name: str, factory: Any, params: Mapping[str, Any]) -> "Loss":
     """The loss, such that a record can name it.
 
     Raises:
         UserError: it cannot be made, or not be made again from its `params`.
     """
     from contrastbench.losses.base import Loss
-    from contrastbench.losses.settings import kept
+    from contrastbench.losses.settings import keep_settings
 
     file = getattr(sys.modules.get(factory.__module__), "__file__", None)
     with users_code(f"make {name}", file or ""):
-        with kept(name):
+        with keep_settings(name):
             loss = factory(**params)
         if not isinstance(loss, Loss):
             raise UserError(
@@ -140,7 +140,7 @@ def own_code(loss: "Loss | None", sources: Sources) -> str:
         UserError: a file of a package was edited after this process imported it.
     """
     ours = ("contrastbench.", "torch.", "builtins")
-    own = [kind for kind in kinds(loss) if not kind.__module__.startswith(ours)]
+    own = [kind for kind in loss_classes(loss) if not kind.__module__.startswith(ours)]
     files = {file for kind in own for file in source_files(kind)} - sources.names
     contents = sources.contents | {Path(file): code_of_package(file) for file in files}
     names = [kind.__qualname__.encode() for kind in own]
@@ -149,7 +149,7 @@ def own_code(loss: "Loss | None", sources: Sources) -> str:
     return hashlib.sha256(b"\0".join(code + used)).hexdigest() if own or used else ""
 
 
-def kinds(loss: "Loss | None") -> list[Any]:
+def loss_classes(loss: "Loss | None") -> list[Any]:
     """Return the classes of a loss or of its terms, with their bases.
 
     In place of the adapter of a packaged loss there is the package's own class or function.

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from contrastbench.errors import UserError, unknown, users_code
 from contrastbench.losses.base import Loss
-from contrastbench.losses.settings import kept
+from contrastbench.losses.settings import keep_settings
 from contrastbench.losses.views import NOT_OF_VIEWS, ViewLoss
 
 POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
@@ -42,7 +42,7 @@ class PackageLoss(ViewLoss):
     def __init__(self, path: str, target: Callable[..., Any], values: Mapping[str, Any]) -> None:
         super().__init__()
         self.path, self.target = path, target
-        known = parameters(target)
+        known = call_parameters(target)
         for name, value in values.items():
             check_value(name, value, known[name].default)
         defaults = {n: p.default for n, p in known.items() if p.default is not p.empty}
@@ -70,7 +70,7 @@ def package_loss(module: str, name: str) -> Any:
     Raises:
         UserError: no such package, module or name, or it is no class or function.
     """
-    target = imported(module, name)
+    target = import_target(module, name)
     if isinstance(target, type) and issubclass(target, Loss):
         return target
     if not (isinstance(target, type) or inspect.isroutine(target)):
@@ -81,11 +81,11 @@ def package_loss(module: str, name: str) -> Any:
         return PackageLoss(f"{module}:{name}", target, values)
 
     update_wrapper(make, target, updated=())
-    make.__signature__ = inspect.Signature([*parameters(target).values()])  # type: ignore[attr-defined]
+    make.__signature__ = inspect.Signature([*call_parameters(target).values()])  # type: ignore[attr-defined]
     return make
 
 
-def imported(module: str, name: str) -> Any:
+def import_target(module: str, name: str) -> Any:
     """Return what an import path names.
 
     Raises:
@@ -93,11 +93,11 @@ def imported(module: str, name: str) -> Any:
     """
     path = f"{module}:{name}"
     try:
-        with users_code(f"import {module}"), kept(path):
+        with users_code(f"import {module}"), keep_settings(path):
             found = importlib.import_module(module)
     except UserError as error:
         if isinstance(error.__cause__, ModuleNotFoundError):
-            raise missing(path, module, error.__cause__.name or "") from None
+            raise missing_module(path, module, error.__cause__.name or "") from None
         raise
     if not hasattr(found, name):
         known = [key for key, value in vars(found).items() if callable(value) and key[0] != "_"]
@@ -105,7 +105,7 @@ def imported(module: str, name: str) -> Any:
     return getattr(found, name)
 
 
-def missing(path: str, module: str, lacks: str) -> UserError:
+def missing_module(path: str, module: str, lacks: str) -> UserError:
     """Return the error for a module that is not there: the package's own, or one that it needs."""
     root = module.partition(".")[0]
     if lacks == root:
@@ -134,7 +134,7 @@ def modules(package: ModuleType) -> list[str]:
     return [found.name for found in pkgutil.iter_modules(getattr(package, "__path__", []))]
 
 
-def parameters(target: Callable[..., Any]) -> dict[str, inspect.Parameter]:
+def call_parameters(target: Callable[..., Any]) -> dict[str, inspect.Parameter]:
     """Return the parameters of a class's constructor, or of a function after its two views."""
     given = [*inspect.signature(target).parameters.values()]
     if not isinstance(target, type):

@@ -136,12 +136,12 @@ SCORE = Number(tune=(0, 1))  # a cosine, or beyond all of them
 SHAPE = Number(low=0, tune=(0.5, 4))  # of the densities of ADNCE's Table 11
 
 
-def check(ranges: Mapping[str, Range], params: Mapping[str, Any]) -> None:
+def check_ranges(ranges: Mapping[str, Range], params: Mapping[str, Any]) -> None:
     """Raise unless every parameter is in its range; one that has none is not looked at.
 
     Of a schedule both ends must be, and it must not pass through an excluded number.
 
-    >>> check({"form": Choice("chain", "star")}, {"form": "ring"})
+    >>> check_ranges({"form": Choice("chain", "star")}, {"form": "ring"})
     Traceback (most recent call last):
     contrastbench.errors.UserError: form must be one of chain, star, got 'ring'
     """

@@ -20,11 +20,11 @@ def reduced(loss: LossSpec, pairing: Pairing | None) -> LossSpec:
     'infonce(temperature=0.5)'
     """
     seen: list[LossSpec] = []
-    found = full(loss)
+    found = full_spec(loss)
     while found not in seen:
         seen.append(found)
         limit = next((one for one in usable(found, pairing) if one.is_at(found.params)), None)
-        found = full(target(limit, found)) if limit else found
+        found = full_spec(target(limit, found)) if limit else found
     return found
 
 
@@ -44,7 +44,7 @@ def simplest(loss: LossSpec, pairing: Pairing | None) -> LossSpec | None:
     """
     seen, found = [loss.name], loss
     while limit := next(
-        (one for one in usable(found, pairing) if one.to not in seen and is_open(one, found)), None
+        (one for one in usable(found, pairing) if one.to not in seen and is_free(one, found)), None
     ):
         found = target(limit, found)
         seen.append(found.name)
@@ -59,7 +59,7 @@ def usable(loss: LossSpec, pairing: Pairing | None) -> list[Limit]:
     return [limit for limit in limits if limit.same_training and limit.holds(pairing)]
 
 
-def is_open(limit: Limit, loss: LossSpec) -> bool:
+def is_free(limit: Limit, loss: LossSpec) -> bool:
     """Return whether no given parameter keeps the loss from a limit."""
     return all(loss.params.get(name, value) == value for name, value in limit.at.items())
 
@@ -69,7 +69,7 @@ def target(limit: Limit, loss: LossSpec) -> LossSpec:
     return LossSpec(limit.to, limit.target(loss.params, describe(limit.to).params))
 
 
-def full(loss: LossSpec) -> LossSpec:
+def full_spec(loss: LossSpec) -> LossSpec:
     """Return the loss with all its parameters, by the name that it is looked up with."""
     if loss.name == NONE:
         return loss

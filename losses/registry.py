@@ -22,7 +22,7 @@ from contrastbench.losses.expression import (
     Title,
     assign,
     file_and_class,
-    flat,
+    flat_params,
     is_sum,
     package_and_name,
     prefixes,
@@ -30,7 +30,7 @@ from contrastbench.losses.expression import (
     weighted,
 )
 from contrastbench.losses.limits import Limits
-from contrastbench.losses.own import class_in_file, lacks_class, make
+from contrastbench.losses.own import class_in_file, lacks_class, make_own_loss
 from contrastbench.losses.ranges import Choice, Number, Range
 from contrastbench.losses.schedules import Course, course
 from contrastbench.losses.source import Sources
@@ -202,11 +202,11 @@ class Term:
         """Make the loss of this term."""
         courses = self.read_courses(params)
         if not courses:
-            return make(self.name, self.factory, params)
+            return make_own_loss(self.name, self.factory, params)
         from contrastbench.losses.changing import make_changing
 
         numbers = self.numbers()
-        ranges.check(numbers, {**self.describe().params, **params})
+        ranges.check_ranges(numbers, {**self.describe().params, **params})
         return make_changing(self.name, self.factory, params, courses, numbers)
 
 
@@ -246,7 +246,7 @@ def make_loss(name: str, params: Mapping[str, Any], sources: Sources) -> "Loss":
     """Make a loss like `get_loss`, from a user's files as they were first read."""
     if name in ALIASES:
         resolve_alias(name)
-    terms = read(name, sources)
+    terms = parse_terms(name, sources)
     own = distribute(name, terms, params)
     if "" in terms:
         return terms[""].make(own[""])
@@ -263,7 +263,7 @@ def resolve_alias(name: str) -> str:
     return target
 
 
-def read(name: str, sources: Sources | None = None) -> dict[str, Term]:
+def parse_terms(name: str, sources: Sources | None = None) -> dict[str, Term]:
     """The terms of a sum by the prefix of their parameters; by "" a loss that is no sum.
 
     Args:
@@ -322,7 +322,7 @@ def complete(
     """
     sources = sources or Sources()
     check_finite(name, params, sources)
-    terms = read(name, sources)
+    terms = parse_terms(name, sources)
     if not all(term.registered for term in terms.values()):
         loss = make_loss(name, params, sources)
         return loss.name, loss.params
@@ -330,18 +330,18 @@ def complete(
     full = {prefix: {**term.describe().params, **own[prefix]} for prefix, term in terms.items()}
     if "" in terms:
         return terms[""].name, full[""]
-    return " + ".join(weighted(prefix, terms[prefix].weight) for prefix in terms), flat(full)
+    return " + ".join(weighted(prefix, terms[prefix].weight) for prefix in terms), flat_params(full)
 
 
 def check_finite(name: str, params: Mapping[str, Any], sources: Sources) -> None:
     """Raise for a number that no record can hold."""
     for key, value in params.items():
         if isinstance(value, float) and not math.isfinite(value):
-            check(name, params, sources)  # which names the range, if there is one
+            check_loss_params(name, params, sources)  # which names the range, if there is one
             raise UserError(f"{key} must be a finite number, got {value}")
 
 
-def check(name: str, params: Mapping[str, Any], sources: Sources | None = None) -> None:
+def check_loss_params(name: str, params: Mapping[str, Any], sources: Sources | None = None) -> None:
     """Raise unless the loss can be had with these parameters.
 
     Registered losses need no torch for that, unless a parameter changes over the training.
@@ -349,12 +349,12 @@ def check(name: str, params: Mapping[str, Any], sources: Sources | None = None) 
     Raises:
         UserError: unknown name or parameter, or a value out of its range, which is named.
 
-    >>> check("infonce", {"temperature": 0})
+    >>> check_loss_params("infonce", {"temperature": 0})
     Traceback (most recent call last):
     contrastbench.errors.UserError: temperature must be a finite number > 0, got 0
     """
     sources = sources or Sources()
-    terms = read(name, sources)
+    terms = parse_terms(name, sources)
     if not all(term.registered for term in terms.values()):
         make_loss(name, params, sources)
         return
@@ -362,7 +362,7 @@ def check(name: str, params: Mapping[str, Any], sources: Sources | None = None) 
     for prefix, term in terms.items():
         about = term.describe()
         ranges.in_range("weight", term.weight)
-        ranges.check(about.ranges, {**about.params, **own[prefix]})
+        ranges.check_ranges(about.ranges, {**about.params, **own[prefix]})
         if term.read_courses(own[prefix]):
             term.make(own[prefix])
 
@@ -437,13 +437,13 @@ def describe(name: str) -> Description:
     >>> print(describe("rince").ranges["q"])
     > 0 and <= 1
     """
-    about = {prefix: term.describe() for prefix, term in read(name).items()}
+    about = {prefix: term.describe() for prefix, term in parse_terms(name).items()}
     if "" in about:
         return about[""]
     return Description(
         " + ".join(term.summary for term in about.values()),
-        flat({prefix: term.params for prefix, term in about.items()}),
-        flat({prefix: term.ranges for prefix, term in about.items()}),
+        flat_params({prefix: term.params for prefix, term in about.items()}),
+        flat_params({prefix: term.ranges for prefix, term in about.items()}),
     )
 
 
@@ -456,7 +456,7 @@ def describe_source(name: str) -> Description:
     init = next(n for n in node.body if isinstance(n, ast.FunctionDef) and n.name == "__init__")
     names = [a.arg for a in init.args.args[1:]]
     summary = (ast.get_docstring(node) or "").split("\n")[0]
-    defaults = [evaluated(default, ranges) for default in init.args.defaults]
+    defaults = [evaluate_text(default, ranges) for default in init.args.defaults]
     params = dict(zip(names, defaults, strict=True))
     return Description(
         summary, params, declared(node, "ranges", ranges), declared(node, "limits", limits) or ()
@@ -473,10 +473,10 @@ def declared(node: ast.ClassDef, attribute: str, names: ModuleType) -> Any:
         ),
         None,
     )
-    return None if found is None else evaluated(found, names)
+    return None if found is None else evaluate_text(found, names)
 
 
-def evaluated(expression: ast.expr, names: ModuleType) -> Any:
+def evaluate_text(expression: ast.expr, names: ModuleType) -> Any:
     """Evaluate our own text, which uses the names of one module alone."""
     return eval(compile(ast.Expression(expression), "<ours>", "eval"), vars(names).copy())
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from contrastbench.errors import UserError
 
-CALL = r"(\w+)\s*(?:\((.*)\))?"
+CALL_PATTERN = r"(\w+)\s*(?:\((.*)\))?"
 LEARNABLE = "temperature"
 
 
@@ -72,7 +72,7 @@ class Learned:
 
 
 Course = Schedule | Learned
-SHAPES = ("linear", "cosine")
+SCHEDULE_SHAPES = ("linear", "cosine")
 
 
 def course(name: str, value: Any, default: Any = None) -> Course | None:
@@ -89,17 +89,17 @@ def course(name: str, value: Any, default: Any = None) -> Course | None:
     >>> course("temperature", "learned", 0.5), course("temperature", 0.5)
     (Learned(start=0.5, lr=None), None)
     """
-    match = re.fullmatch(CALL, value.strip()) if isinstance(value, str) else None
-    if not match or not (match[1] in (*SHAPES, "learned") or match[2] is not None):
+    match = re.fullmatch(CALL_PATTERN, value.strip()) if isinstance(value, str) else None
+    if not match or not (match[1] in (*SCHEDULE_SHAPES, "learned") or match[2] is not None):
         return None
     kind, inside = match[1], match[2] or ""
     words = [word.strip() for word in inside.split(",")] if inside.strip() else []
     try:
-        if kind in SHAPES:
+        if kind in SCHEDULE_SHAPES:
             start, end = map(finite, words)
             return Schedule(kind, start, end)
         if kind == "learned":
-            return learned(words, default)
+            return parse_learned(words, default)
     except ValueError:
         pass
     raise UserError(
@@ -109,7 +109,7 @@ def course(name: str, value: Any, default: Any = None) -> Course | None:
     )
 
 
-def learned(words: list[str], default: Any) -> Learned:
+def parse_learned(words: list[str], default: Any) -> Learned:
     """Return a learned number from the words in its brackets.
 
     Raises:

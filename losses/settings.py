@@ -33,7 +33,7 @@ SETTINGS: dict[str, tuple[Callable[[], Any], Callable[[Any], Any]]] = {
 
 
 @contextmanager
-def kept(who: str) -> Iterator[None]:
+def keep_settings(who: str) -> Iterator[None]:
     """Put torch's settings back afterwards.
 
     Args:

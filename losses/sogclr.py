@@ -9,7 +9,7 @@ from contrastbench.losses.base import Scores
 from contrastbench.losses.contrast import Contrast
 from contrastbench.losses.exponential import ExponentialLoss
 from contrastbench.losses.limits import Limit, reduces
-from contrastbench.losses.memory import index_of, log_mean_by, moved
+from contrastbench.losses.memory import index_of, log_mean_by, moving_average
 from contrastbench.losses.ranges import TEMPERATURE, Number, declare
 
 
@@ -77,7 +77,7 @@ class SogCLR(ExponentialLoss):
     def conclude(self, contrast: Contrast, terms: Tensor) -> Tensor:
         samples = len(self.log_u)
         index = index_of(self, contrast, samples)
-        log_u = moved(self.log_u[index].to(terms.dtype), terms[:, 1].detach(), self.gamma)
+        log_u = moving_average(self.log_u[index].to(terms.dtype), terms[:, 1].detach(), self.gamma)
         if self.training:
             self.log_u[index] = log_mean_by(index, log_u, samples).to(self.log_u.dtype)
         return self.value(terms, log_u)
@@ -89,10 +89,10 @@ class SogCLR(ExponentialLoss):
     def value(self, terms: Tensor, log_u: Tensor) -> Tensor:
         """Return the loss of terms with these moving averages."""
         pos, log_mean = terms.unbind(dim=1)
-        return (self.temperature * smoothed(log_u, log_mean) - pos).mean()
+        return (self.temperature * smoothed_log(log_u, log_mean) - pos).mean()
 
 
-def smoothed(log_u: Tensor, log_mean: Tensor) -> Tensor:
+def smoothed_log(log_u: Tensor, log_mean: Tensor) -> Tensor:
     """Return log u, whose gradient is that of the batch's mean, divided by u."""
     ratio = (log_mean - log_u).exp()
     return log_u + ratio - ratio.detach()

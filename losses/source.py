@@ -45,10 +45,10 @@ class Sources:
         Raises:
             UserError: its code changes a setting of torch; whatever else it raises goes through.
         """
-        from contrastbench.losses.settings import kept
+        from contrastbench.losses.settings import keep_settings
 
         folder = hashlib.sha256(str(path.resolve()).encode()).hexdigest()
-        with IMPORTS, kept(str(path)), self.beside(path.parent):
+        with IMPORTS, keep_settings(str(path)), self.beside(path.parent):
             spec = self.spec(f"file_{folder}.{path.stem}", path)
             module = module_from_spec(spec)
             sys.modules[spec.name] = module  # inspect and dataclasses look for it there

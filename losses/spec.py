@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from contrastbench.errors import UserError
 from contrastbench.losses.own import own_code
-from contrastbench.losses.registry import check, complete, is_registered, make_loss
+from contrastbench.losses.registry import check_loss_params, complete, is_registered, make_loss
 from contrastbench.losses.source import Sources
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ class LossSpec:
             UserError: no such loss or parameter, or a value out of its range, which is named.
         """
         if self.name != NONE:
-            check(self.name, self.params, self.sources)
+            check_loss_params(self.name, self.params, self.sources)
         elif self.params:
             given = next(iter(self.params))
             raise UserError(f"none is the untrained encoder and has no parameters, got {given}")
@@ -79,6 +79,6 @@ class LossSpec:
         """The loss; None for "none".
 
         Raises:
-            UserError: as in `check`.
+            UserError: as in `check_loss_params`.
         """
         return None if self.name == NONE else make_loss(self.name, self.params, self.sources)

@@ -19,7 +19,7 @@ from torch import Tensor
 LogSummands = Callable[[Tensor], tuple[Tensor, ...]]
 
 
-def largest(log_summands: LogSummands, dtype: torch.dtype) -> list[float] | None:
+def largest_summands(log_summands: LogSummands, dtype: torch.dtype) -> list[float] | None:
     """The largest value of each summand over all cosines of that type, computed on the CPU.
 
     None if the smallest is too small beside it to be summed.
@@ -48,7 +48,7 @@ def log_sums(
         z: (A, D) unit rows.
         ids: (A,) a row of the same id is left out.
         log_summands: elementwise logs of what a cosine adds to each sum.
-        peaks: what `largest` gives for them.
+        peaks: what `largest_summands` gives for them.
         tile: rows and columns held at once.
         parameters: tensors that log_summands uses and that get a gradient.
     """

@@ -8,7 +8,8 @@ from contrastbench.losses.npair import distance
 from contrastbench.losses.ranges import Choice, Number, declare
 
 FEW = 8  # columns that are compared with all others one after the other
-GAP = 1e-6  # of cosines; a positive that is among the keys is not semi-hard by luck of rounding
+# of cosines; a positive that is among the keys is not semi-hard by luck of rounding
+COSINE_GAP = 1e-6
 
 
 class Triplet(ScoreLoss):
@@ -74,12 +75,12 @@ class Triplet(ScoreLoss):
         The sum over triplets needs no more than these, so no tensor has an entry for each triplet.
         """
         far, most = neg.masked_fill(scores.hole, torch.inf), pos + self.margin
-        of_pos = below(far, most)
-        of_neg = pos.shape[1] - below(most.masked_fill(padding, -torch.inf), far, right=True)
+        of_pos = count_below(far, most)
+        of_neg = pos.shape[1] - count_below(most.masked_fill(padding, -torch.inf), far, right=True)
         if self.mining == "semihard":
-            least = distance(scores.pos.detach() - GAP)
-            of_pos = of_pos - below(far, least, right=True)
-            nearer = below(least.masked_fill(padding, torch.inf), far)
+            least = distance(scores.pos.detach() - COSINE_GAP)
+            of_pos = of_pos - count_below(far, least, right=True)
+            nearer = count_below(least.masked_fill(padding, torch.inf), far)
             of_neg = of_neg - (~padding).sum(dim=1, keepdim=True) + nearer
         of_pos, of_neg = of_pos.masked_fill(padding, 0), of_neg.masked_fill(scores.hole, 0)
         return of_pos.to(pos.dtype), of_neg.to(pos.dtype)
@@ -89,10 +90,10 @@ class Triplet(ScoreLoss):
         return total / triplets.clamp_min(1)
 
 
-def below(x: Tensor, bound: Tensor, right: bool = False) -> Tensor:
+def count_below(x: Tensor, bound: Tensor, right: bool = False) -> Tensor:
     """Count the x of each row that are below each bound of that row, or right at it.
 
-    >>> below(torch.tensor([[3.0, 1, 2]]), torch.tensor([[2.0, 9]])).tolist()
+    >>> count_below(torch.tensor([[3.0, 1, 2]]), torch.tensor([[2.0, 9]])).tolist()
     [[1, 3]]
     """
     less = torch.le if right else torch.lt

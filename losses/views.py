@@ -13,7 +13,7 @@ NEEDS_VIEWS = (
     "takes two whole views of each sample, which this recipe does not pair: "
     "leave its pairing and further views at their defaults"
 )
-SCORES = "it takes whole views, and this law is about scores"
+SCORES_ONLY = "it takes whole views, and this law is about scores"
 COORDINATES = "it takes whole views, whose coordinates may matter"
 NOT_OF_VIEWS = MappingProxyType(
     {
@@ -23,7 +23,7 @@ NOT_OF_VIEWS = MappingProxyType(
                 *("holes", "padding", "repeated positives", "repeated anchors", "tiles"),
                 "no negatives",
             ),
-            SCORES,
+            SCORES_ONLY,
         ),
         "rotation": COORDINATES,
         "second gradient": "no training differentiates a loss of whole views twice",

@@ -9,9 +9,11 @@ from contrastbench.losses.base import ScoreLoss, Scores
 from contrastbench.losses.limits import Limit, Towards, inf, reduces
 from contrastbench.losses.ranges import TEMPERATURE, VARIANT, Number, declare
 
-SHARE, LEAST = 0.1, 32  # of an anchor's negatives, its tail: the hardest tenth, at least so many
-HARDEST = 0.2  # quantile of the shortfalls of all anchors, from which an anchor is near the cap
-SMALLEST = 1e-6  # of a shortfall
+# of an anchor's negatives, its tail: the hardest tenth, at least so many
+TAIL_SHARE, MIN_TAIL = 0.1, 32
+# quantile of the shortfalls of all anchors, from which an anchor is near the cap
+HARDEST_QUANTILE = 0.2
+MIN_SHORTFALL = 1e-6  # of a shortfall
 
 
 class WEINCE(ScoreLoss):
@@ -80,7 +82,7 @@ class WEINCE(ScoreLoss):
         sharp, hole = gumbel / self.temperature, scores.hole
 
         def logit(s: Tensor) -> Tensor:
-            return sharp * s - weibull * (1 - s).clamp_min(SMALLEST).log()
+            return sharp * s - weibull * (1 - s).clamp_min(MIN_SHORTFALL).log()
 
         neg = logit(scores.neg.masked_fill(hole, 0)).masked_fill(hole, -math.inf)
         return -scores.mean_pos(scores.log_share(logit(scores.pos), neg))
@@ -100,7 +102,7 @@ def quantile(x: Tensor) -> Tensor:
     >>> quantile(torch.tensor([5.0, 1.0, 4.0, 3.0, 2.0]))
     tensor(2.)
     """
-    return x.sort().values[round(HARDEST * (len(x) - 1))]
+    return x.sort().values[round(HARDEST_QUANTILE * (len(x) - 1))]
 
 
 def tails(scores: Scores) -> Tensor:
@@ -111,20 +113,20 @@ def tails(scores: Scores) -> Tensor:
         much its AIC is below the Gumbel line's, -inf for two points, because they fit any line.
     """
     count, keys = scores.count, scores.neg.shape[1]
-    size = (SHARE * count).round().clamp_min(LEAST).minimum(count)  # (a, 1)
-    hardest = scores.neg.topk(min(keys, max(LEAST, round(SHARE * keys))), dim=1).values
+    size = (TAIL_SHARE * count).round().clamp_min(MIN_TAIL).minimum(count)  # (a, 1)
+    hardest = scores.neg.topk(min(keys, max(MIN_TAIL, round(TAIL_SHARE * keys))), dim=1).values
     rank = torch.arange(1, hardest.shape[1] + 1, device=hardest.device)
     used = (rank <= size) & (rank > (size / 20).clamp_min(1))  # without the first twentieth
     points = used.sum(dim=1, keepdim=True).clamp_min(1)
-    x = (1 - hardest).clamp(SMALLEST, 2).log()
+    x = (1 - hardest).clamp(MIN_SHORTFALL, 2).log()
     y = ((size + 1) / rank).where(used, 2.0).log()  # -log F
-    slope, residual = lines(x, torch.stack([y, y.log()]), used, points)
+    slope, residual = least_squares(x, torch.stack([y, y.log()]), used, points)
     weibull, gumbel = residual + 1e6 * (slope >= 0)  # a line that rises is no tail of its kind
     better = (points[:, 0] * (gumbel / weibull).log()).where(points[:, 0] > 2, -math.inf)
     return torch.stack([x[:, 0], slope[0], better], dim=1)
 
 
-def lines(x: Tensor, y: Tensor, used: Tensor, points: Tensor) -> tuple[Tensor, Tensor]:
+def least_squares(x: Tensor, y: Tensor, used: Tensor, points: Tensor) -> tuple[Tensor, Tensor]:
     """Return (2, a) slopes of least squares and squared residuals of two y against one x."""
     x, y = (used * (v - (used * v).sum(-1, keepdim=True) / points) for v in (x, y))
     slope = (x * y).sum(-1) / x.square().sum(-1).clamp_min(1e-12)

@@ -8,9 +8,9 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from contrastbench.benchmarks.comparison.compare import Comparison, compare
+from contrastbench.benchmarks.comparison.compare import Comparison, compare_rows
 from contrastbench.benchmarks.comparison.numbers import p_text, signed
-from contrastbench.benchmarks.tables.load import load
+from contrastbench.benchmarks.tables.load import load_table
 from contrastbench.benchmarks.tables.resolved import resolve
 from contrastbench.benchmarks.tables.table import Table
 
@@ -19,7 +19,7 @@ VERDICTS = {"temperature 5": "loss", "pairs by class": "win"}  # that ask for ac
 
 def controls(table: Table, results: Path) -> dict[str, Comparison]:
     """Return the controls that were compared with the baseline, by name."""
-    return {one.control: one for one in compare(resolve(table, None, results)) if one.control}
+    return {one.control: one for one in compare_rows(resolve(table, None, results)) if one.control}
 
 
 def lines(found: dict[str, Comparison], seeds: int) -> list[str]:
@@ -43,7 +43,7 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument("--results", type=Path, required=True)
     parser.add_argument("--tiny", action="store_true", help="the records of a dry run")
     asked = parser.parse_args(words)
-    table = load(asked.file)
+    table = load_table(asked.file)
     table = table.as_smoke_test() if asked.tiny else table
     found = controls(table, asked.results)
     accepted = all(name in found and found[name].verdict == v for name, v in VERDICTS.items())

@@ -5,7 +5,7 @@ from random import Random
 from typing import Any
 
 from contrastbench.losses import LOSSES, Contrast
-from contrastbench.losses.laws.random_contrasts import PAIRINGS, random_views
+from contrastbench.losses.laws.random_contrasts import LAW_PAIRINGS, random_views
 from contrastbench.losses.registry import describe
 
 SUM = "infonce + 0.5*dar"
@@ -153,4 +153,4 @@ def random_contrast(seed: int) -> Contrast:
     """A small batch in one of the pairings, of numbers that float32 has too."""
     r = Random(seed)
     views = random_views(seed, r.randint(2, 4), dim=r.randint(3, 5))
-    return PAIRINGS[r.choice(list(PAIRINGS))]([v.float().double() for v in views])
+    return LAW_PAIRINGS[r.choice(list(LAW_PAIRINGS))]([v.float().double() for v in views])

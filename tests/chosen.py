@@ -11,7 +11,7 @@ NOWHERE = Path("no records")
 
 def trials(table: Table, row: Row, column: str, results: Path = NOWHERE) -> list[Experiment]:
     """Return the trials of a place that are known by the records, or before any record."""
-    found = selections.search(table, row, column, results)
+    found = selections.search_of(table, row, column, results)
     return selections.experiments(table, row, column, found.settings)
 
 

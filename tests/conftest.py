@@ -52,7 +52,7 @@ def offline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def small_sets(monkeypatch: pytest.MonkeyPatch) -> None:
     """Sentence sets may be smaller than the published ones."""
-    monkeypatch.setattr("contrastbench.domains.sentence.data.SIZES", {})
+    monkeypatch.setattr("contrastbench.domains.sentence.data.DECLARED_ROWS", {})
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

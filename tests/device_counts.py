@@ -17,12 +17,12 @@ from typing import Any
 import torch
 
 from contrastbench.benchmarks.records.experiment import Cell, Experiment
-from contrastbench.benchmarks.running.runner import make_loss, open_domain
+from contrastbench.benchmarks.running.runner import make_cell_loss, open_domain
 from contrastbench.benchmarks.running.training import AnyDomain, Look, train
 from contrastbench.domains.registry import DOMAINS, declaration
 from contrastbench.losses import get_loss
 from contrastbench.losses.base import Loss
-from contrastbench.losses.laws.random_contrasts import PAIRINGS, random_views
+from contrastbench.losses.laws.random_contrasts import LAW_PAIRINGS, random_views
 from contrastbench.losses.spec import LossSpec
 from shadow import Counts, counting, shadow
 
@@ -49,10 +49,10 @@ def report(losses: Sequence[str]) -> Iterator[str]:
             counted = " | ".join(f"{number:,}" for number in numbers)
             yield f"| {domain} | {name} | {counted} | {between.host_reads} |"
     yield ""
-    yield f"| loss alone, 2N = {SIZE}: launches | " + " | ".join(PAIRINGS) + " |"
-    yield "| --- |" + " ---: |" * len(PAIRINGS)
+    yield f"| loss alone, 2N = {SIZE}: launches | " + " | ".join(LAW_PAIRINGS) + " |"
+    yield "| --- |" + " ---: |" * len(LAW_PAIRINGS)
     for name in losses:
-        yield f"| {name} | " + " | ".join(alone(name, pairing) for pairing in PAIRINGS) + " |"
+        yield f"| {name} | " + " | ".join(alone(name, pairing) for pairing in LAW_PAIRINGS) + " |"
 
 
 def training(domain: str, loss: str) -> tuple[Counts, Counts]:
@@ -60,7 +60,7 @@ def training(domain: str, loss: str) -> tuple[Counts, Counts]:
     about = declaration(domain)
     experiment = Experiment(domain, about.default, LossSpec(loss), {**about.tiny, **STEPS[domain]})
     opened = open_domain(experiment, 0, None, shadow())
-    made = make_loss(Cell(experiment, 0, "", {}), opened)
+    made = make_cell_loss(Cell(experiment, 0, "", {}), opened)
     assert made is not None
     steps, last = steps_asked(opened, made), opened.steps() - 1
     return steps[1], steps[last] - steps[1]
@@ -92,7 +92,7 @@ def alone(name: str, pairing: str) -> str:
     loss.to(shadow())
     embeddings = [view.requires_grad_() for view in views]
     with counting() as counts:
-        loss(PAIRINGS[pairing](embeddings)).backward()
+        loss(LAW_PAIRINGS[pairing](embeddings)).backward()
     return f"{counts.launches}" + (f", {counts.host_reads} reads" if counts.host_reads else "")
 
 

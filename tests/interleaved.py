@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from contrastbench.benchmarks.records import files, packing, packs, reading, store
-from contrastbench.benchmarks.records.merge import merge
+from contrastbench.benchmarks.records.merge import merge_records
 from made_records import add
 
 LOSSES = ("adnce", "infonce")
@@ -65,7 +65,7 @@ def two(results: Path) -> None:
     list(packing.pack(results.with_name("other")))
     fill(results, range(2))
     list(packing.pack(results))
-    merge([results.with_name("other")], results)
+    merge_records([results.with_name("other")], results)
     add(results, 9, 50.0, status="failed")
 
 
@@ -75,7 +75,7 @@ STARTS = {start.__name__: start for start in (loose, packed, mixed, two)}
 def contents(results: Path) -> Contents:
     """The records by their names, each of them once."""
     found = [
-        (path.relative_to(results).as_posix(), one) for path, one in reading.everything(results)
+        (path.relative_to(results).as_posix(), one) for path, one in reading.all_records(results)
     ]
     assert len(dict(found)) == len(found), "a record is shown twice"
     return dict(found)
@@ -100,13 +100,13 @@ def undo(of: Folders) -> None:
 
 def merge_in(of: Folders) -> None:
     """Merge the extra records, of which half are there."""
-    done = merge([of.extra], of.results)
+    done = merge_records([of.extra], of.results)
     assert (done.added, done.equal, done.unequal) == (4, 4, []), done
 
 
 def merge_out(of: Folders) -> None:
     """Merge what is there into another folder, which misses nothing then."""
-    done = merge([of.results], of.target)
+    done = merge_records([of.results], of.target)
     assert done.unequal == []
     assert same(contents(of.target), of.expected)
 
@@ -116,17 +116,19 @@ def read(of: Folders) -> None:
     assert same(contents(of.results), of.expected)
     dataset = of.results / "runs/graph/MUTAG"
     expected = [name for name, record in of.expected.items() if record["status"] == "ok"]
-    assert sum(len(took) for _, took in reading.seconds(dataset)) >= len(expected)
-    assert sum(n for loss in LOSSES for _, n in reading.cells(dataset / loss)) >= len(expected)
-    assert all(reading.find(of.results / name) == one for name, one in of.expected.items())
+    assert sum(len(took) for _, took in reading.recorded_seconds(dataset)) >= len(expected)
+    assert sum(n for loss in LOSSES for _, n in reading.finished_cells(dataset / loss)) >= len(
+        expected
+    )
+    assert all(reading.find_record(of.results / name) == one for name, one in of.expected.items())
 
 
 def publish(of: Folders) -> None:
     """Publish records as sweeps do: unless they are there."""
-    for path, record in reading.everything(of.extra):
+    for path, record in reading.all_records(of.extra):
         wanted = of.results / path.relative_to(of.extra)
-        if reading.find(wanted) is None:
-            store.publish(record, wanted)
+        if reading.find_record(wanted) is None:
+            store.publish_record(record, wanted)
 
 
 OPERATIONS: dict[str, Callable[[Folders], None]] = {
@@ -222,7 +224,7 @@ def check(folders: Folders, names: set[str], killed: bool) -> None:
     if names & {"merge_in", "publish"} and not killed:
         expected |= contents(folders.extra)
     assert same(contents(folders.results), expected)
-    store.sweep(folders.results)
+    store.remove_leftovers(folders.results)
     list(packing.pack(folders.results))
     assert same(contents(folders.results), expected)
     dataset = folders.results / "runs/graph/MUTAG"
@@ -230,7 +232,7 @@ def check(folders: Folders, names: set[str], killed: bool) -> None:
         path.name for path in dataset.rglob("*") if path.is_file() and "failed" not in path.name
     ]
     assert len(left) == 1, f"one pack, not {left}"
-    assert len(list(dataset.glob(packs.PATTERN))) == 1
+    assert len(list(dataset.glob(packs.PACK_PATTERN))) == 1
 
 
 def trials(first: str, second: str, count: int, seed: str, kill: bool, root: str) -> None:

@@ -95,8 +95,10 @@ def train(results: str, alive: str, late: bool = False) -> None:
     for number in range(3):
         os.dup2(nowhere, number)
     if late:
-        join = ranks.join
-        ranks.join = lambda device: join(device) if os.environ["RANK"] == "0" else signal.pause()
+        join = ranks.join_group
+        ranks.join_group = lambda device: (
+            join(device) if os.environ["RANK"] == "0" else signal.pause()
+        )
     words = "bench run --domain graph --loss infonce --device cpu --devices 2 --recipe epochs=20"
     sys.argv = [*words.split(), "--results", results]
     main()
@@ -104,14 +106,14 @@ def train(results: str, alive: str, late: bool = False) -> None:
 
 def hurry(results: str, alive: str) -> None:
     """Train with a late rank, for which the other waits only a moment."""
-    ranks.COMING, launch.GRACE = timedelta(seconds=1), 0
+    ranks.MEETING_TIMEOUT, launch.GRACE = timedelta(seconds=1), 0
     train(results, alive, late=True)
 
 
 def prepare() -> None:
     """Import everything, and put small things in the place of large ones."""
     stub_domain.install(pytest.MonkeyPatch())
-    launch.start = start  # type: ignore[assignment]
+    launch.start_rank = start  # type: ignore[assignment]
     training.SECONDS_BETWEEN_CHECKPOINTS = -1
     torch.set_num_threads(1)
     with TemporaryDirectory() as folder:

@@ -13,7 +13,11 @@ from typing import Any
 import frozen
 from contrastbench.losses import LOSSES, get_loss
 from contrastbench.losses.laws.assertions import value_and_gradient
-from contrastbench.losses.laws.random_contrasts import PAIRINGS, random_views, ready
+from contrastbench.losses.laws.random_contrasts import (
+    LAW_PAIRINGS,
+    random_views,
+    with_sample_numbers,
+)
 
 FILE = Path(__file__).parent / "losses" / "values.json"
 
@@ -21,7 +25,9 @@ FILE = Path(__file__).parent / "losses" / "values.json"
 def compute(name: str, pairing: str) -> list[float]:
     """Return the loss's value and the norm of its gradient by each view."""
     views = random_views(0, 6, grad=True)
-    found = value_and_gradient(ready(get_loss(name)), PAIRINGS[pairing](views), views)
+    found = value_and_gradient(
+        with_sample_numbers(get_loss(name)), LAW_PAIRINGS[pairing](views), views
+    )
     return [number.norm().item() if number.ndim else number.item() for number in found]
 
 
@@ -30,7 +36,7 @@ def joined(kept: dict[str, Any], anew: Collection[str] = ()) -> dict[str, Any]:
 
     def loss(name: str) -> dict[str, Any]:
         old = {} if name in anew else kept.get(name, {})
-        return frozen.updated(old, PAIRINGS, partial(compute, name))
+        return frozen.updated(old, LAW_PAIRINGS, partial(compute, name))
 
     return frozen.updated(kept, LOSSES, loss, LOSSES)
 

@@ -13,7 +13,7 @@ from PIL import Image
 from torch import Tensor
 
 from contrastbench.domains.image.data.images import Images, ImageSet
-from contrastbench.domains.image.data.load import load
+from contrastbench.domains.image.data.load import load_images
 from contrastbench.domains.image.networks.model import ImageModel
 from contrastbench.domains.registry import make_recipe
 from contrastbench.losses import UserError
@@ -45,7 +45,7 @@ def folder(
 
 
 def read(root: Path, size: int = 16) -> ImageSet:
-    return load(f"folder:{root}", size, None, CPU)[0]
+    return load_images(f"folder:{root}", size, None, CPU)[0]
 
 
 def as_folder(root: Path, files: dict[str, bytes]) -> None:

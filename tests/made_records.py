@@ -4,8 +4,14 @@ from pathlib import Path
 from typing import Any
 
 from contrastbench.benchmarks.records.experiment import Experiment
-from contrastbench.benchmarks.records.store import FINAL, SCHEMA, Record, key, publish
-from contrastbench.benchmarks.records.store import path as path_of
+from contrastbench.benchmarks.records.store import (
+    FINAL_STATUSES,
+    SCHEMA,
+    Record,
+    key,
+    publish_record,
+)
+from contrastbench.benchmarks.records.store import record_path as path_of
 from contrastbench.losses.spec import LossSpec
 
 ENVIRONMENT = {
@@ -24,9 +30,9 @@ def made(results: Path, work: Experiment, seed: int, **change: Any) -> Path:
     Any field of its cell or of its outcome may be changed.
     """
     record = record_of(work, seed, **change)
-    suffix = "" if record["status"] in FINAL else f".{record['status']}-1"
+    suffix = "" if record["status"] in FINAL_STATUSES else f".{record['status']}-1"
     path = path_of(results, record, suffix)
-    publish(record, path)
+    publish_record(record, path)
     return path
 
 

@@ -77,7 +77,7 @@ def graph(name: str) -> Callable[[Path], str]:
     def read(root: Path) -> str:
         graphs.load_tu.cache_clear()
         own_graphs.load_unchanged.cache_clear()
-        return own_graphs.load(name.format(root), root)[1]
+        return own_graphs.load_own_graphs(name.format(root), root)[1]
 
     return read
 
@@ -86,7 +86,7 @@ def image(name: str) -> Callable[[Path], str]:
     def read(root: Path) -> str:
         images.load_declared.cache_clear()
         own_images.load_unchanged.cache_clear()
-        return images.load(name.format(root), 16, root, CPU)[1]
+        return images.load_images(name.format(root), 16, root, CPU)[1]
 
     return read
 
@@ -95,14 +95,14 @@ def table(name: str, target: str | None = None) -> Callable[[Path], str]:
     def read(root: Path) -> str:
         tables.load_declared.cache_clear()
         own_tables.load_unchanged.cache_clear()
-        return tables.load(name.format(root), target, data_root=root)[1]
+        return tables.load_rows(name.format(root), target, data_root=root)[1]
 
     return read
 
 
 def pairs(kind: str, file: str) -> Callable[[Path], str]:
     (source,) = (source for source in SOURCES if (source.kind, source.corpus) == (kind, False))
-    return lambda root: own_sentences.load(source, f"{root}/{file}", None).sha256
+    return lambda root: own_sentences.load_own_pairs(source, f"{root}/{file}", None).sha256
 
 
 def files(made: Files) -> Callable[[Path], Any]:
@@ -400,7 +400,7 @@ RAW: dict[str, Raw] = {
 }
 NO_FILES = {  # readers of something else
     **dict.fromkeys((digits.load_embedded, digits.load_shifted), "is embedded"),
-    **dict.fromkeys((tables.embedded, tables.generated), "is embedded"),
+    **dict.fromkeys((tables.scikit_learn_table, tables.hidden_cluster_table), "is embedded"),
     own_graphs.read_pyg: "is torch-geometric's, which reads as it likes",
     own_graphs.read_function: "is the user's code",
 }
@@ -431,13 +431,13 @@ def in_a_fork(raw: bytes) -> list[tuple[int, str]]:
     """Read annotations like `matlab.annotations`, in a forked process."""
     quiet = faulthandler.disable  # pytest would print the death that is awaited
     with ProcessPoolExecutor(1, mp_context=get_context("fork"), initializer=quiet) as pool:
-        return pool.submit(matlab.pairs, raw).result()
+        return pool.submit(matlab.read_annotations, raw).result()
 
 
 @contextmanager
 def small() -> Iterator[None]:
     """Sets may be as small as they are here."""
-    records, exactly = cifar.records, binaries.exactly
+    records, exactly = cifar.binary_records, binaries.shaped_bytes
 
     def few_records(about: Any, raw: bytes, count: int, labels: int) -> Any:
         return records(about, raw, count // 100, labels)
@@ -469,10 +469,10 @@ def small() -> Iterator[None]:
     with (
         patch("sklearn.datasets._openml.urlopen", no_network),
         patch("sklearn.datasets._openml.time", SimpleNamespace(sleep=lambda _: None)),  # retries
-        patch.object(cifar, "records", few_records),
-        patch.object(binaries, "exactly", few),
+        patch.object(cifar, "binary_records", few_records),
+        patch.object(binaries, "shaped_bytes", few),
         patch.object(matlab, "annotations", in_a_fork),
-        patch.object(sentences, "SIZES", {}),
+        patch.object(sentences, "DECLARED_ROWS", {}),
         patch.dict(DATASETS, few_images),
         patch.dict(tables.DATASETS, few_tables),
     ):

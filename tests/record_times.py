@@ -20,9 +20,9 @@ from typing import NamedTuple
 
 from contrastbench.benchmarks.records import files, packing, packs, store
 from contrastbench.benchmarks.records.experiment import Experiment
-from contrastbench.benchmarks.records.packs import Row
+from contrastbench.benchmarks.records.packs import PackRow
 from contrastbench.benchmarks.records.store import Record
-from contrastbench.benchmarks.tables.load import load
+from contrastbench.benchmarks.tables.load import load_table
 
 DEFAULT = (20_000,)
 MOST_LOOSE = 100_000  # files; a pack is for more
@@ -103,7 +103,7 @@ def measured(folder: Path, count: int, form: str) -> Iterator[str]:
 
 def by_dataset(table: Path) -> list[list[Experiment]]:
     """Return the experiments of the table but the last, those of a dataset together."""
-    read = load(str(table))
+    read = load_table(str(table))
     work = [read.experiment(row, name) for name in read.columns for row in read.rows][:-1]
     once = {one.key: one for one in work}  # some losses are another one by their defaults
     return [list(group) for _, group in groupby(once.values(), lambda one: one.dataset)]
@@ -114,7 +114,9 @@ def made_up(places: list[Experiment], rates: int) -> Iterator[Made]:
     for work in sorted(places, key=lambda work: work.folder(Path()).name):
         cells = [cell(work, i) for i in range(rates)]
         shown = [record(cells[0], random.Random(f"{work.key}{seed}")) for seed in range(SEEDS)]
-        texts = [store.as_bytes({**one, "seed": seed}).decode() for seed, one in enumerate(shown)]
+        texts = [
+            store.serialise_record({**one, "seed": seed}).decode() for seed, one in enumerate(shown)
+        ]
         for of in sorted(cells, key=lambda of: str(of["key"])):
             for seed, (one, text) in enumerate(zip(shown, texts, strict=True)):
                 yield Made({**one, **of, "seed": seed}, *retold(text, cells[0], of))
@@ -131,7 +133,7 @@ def cell(work: Experiment, i: int) -> Record:
         "params": work.loss.complete.params,
         "recipe": {**recipe, "lr": recipe["lr"] + 1e-5 * i},
         "protocol": work.full_recipe.protocol,
-        "data_hash": store.digest(work.dataset),
+        "data_hash": store.json_digest(work.dataset),
     }
     return {**identity, "key": store.key(identity)}
 
@@ -174,7 +176,7 @@ def write_loose(made: Iterable[Made], dataset: Path) -> int:
     """A file for each record; how many there are."""
     count = 0
     for one in made:
-        path = store.path(dataset.parents[2], one.record)
+        path = store.record_path(dataset.parents[2], one.record)
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(one.data)
         count += 1
@@ -184,17 +186,17 @@ def write_loose(made: Iterable[Made], dataset: Path) -> int:
 def write_pack(made: Iterable[Made], dataset: Path) -> int:
     """Write one pack, and return its number of records."""
     dataset.mkdir(parents=True)
-    some, rest = list(islice(made := iter(made), packing.SAMPLES)), made
+    some, rest = list(islice(made := iter(made), packing.DICTIONARY_RECORDS)), made
     dictionary = b"".join(one.data for one in some)[-packs.WINDOW :]
     rows = ((row_of(one, dictionary), one.record) for one in chain(some, rest))
     with files.on_its_way(dataset) as path:
-        packs.write(path, dictionary, rows)
-        return packs.Pack(packs.publish(path)).count
+        packs.write_pack(path, dictionary, rows)
+        return packs.Pack(packs.publish_pack(path)).count
 
 
-def row_of(made: Made, dictionary: bytes) -> Row:
+def row_of(made: Made, dictionary: bytes) -> PackRow:
     """A record as a pack holds it."""
-    return Row(
+    return PackRow(
         folder=store.file_name(made.record["loss"]),
         key=made.record["key"],
         seed=made.record["seed"],

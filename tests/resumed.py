@@ -64,7 +64,7 @@ def opened(case: str, epochs: int) -> training.AnyDomain:
 def few_sentences() -> Iterator[None]:
     """The embedded pairs are scored often."""
     graded.vocabulary()  # of all sentences, also for whoever asks later
-    with patch.multiple(graded, PAIRS=12, SENTENCES=64):
+    with patch.multiple(graded, GRADED_PAIRS=12, SENTENCES=64):
         yield
 
 
@@ -78,7 +78,7 @@ def made(loss: str) -> Loss:
 
 def state(path: Path) -> State:
     """All that a checkpoint holds."""
-    found = checkpoints.read(path)
+    found = checkpoints.read_checkpoint(path)
     assert found
     tensors = {k: t.reshape(-1).view(torch.uint8).numpy().tobytes() for k, t in found[0].items()}
     return tensors, found[1]
@@ -88,7 +88,7 @@ def state(path: Path) -> State:
 def keeping() -> Iterator[list[Path]]:
     """Copies of the checkpoints that are written, one after each step."""
     kept: list[Path] = []
-    write = checkpoints.write
+    write = checkpoints.write_checkpoint
 
     def keep(path: Path, tensors: checkpoints.Tensors, about: dict[str, Any]) -> None:
         write(path, tensors, about)
@@ -97,7 +97,7 @@ def keeping() -> Iterator[list[Path]]:
 
     with (
         patch.object(training, "SECONDS_BETWEEN_CHECKPOINTS", -1),
-        patch.object(checkpoints, "write", keep),
+        patch.object(checkpoints, "write_checkpoint", keep),
     ):
         yield kept
 

@@ -77,7 +77,7 @@ def main() -> None:
     tables: dict[str, dict[str, Experiment]] = {}
     seeds: dict[str, int] = {}
     quoted = []
-    for name in filter(of_a_paper, catalogue.names()):
+    for name in filter(of_a_paper, catalogue.table_names()):
         try:
             plan = make_plan(name, [], None, False, None, DOCS / "no results")
         except UserError:

@@ -7,9 +7,9 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
-from contrastbench.distributed import average, gather, own_rows
+from contrastbench.distributed import average_gradients, gather, own_rows
 from contrastbench.losses import LOSSES, get_loss
-from contrastbench.losses.laws.random_contrasts import PAIRINGS, random_views
+from contrastbench.losses.laws.random_contrasts import LAW_PAIRINGS, random_views
 
 PAGE = Path(__file__).parents[1] / "docs" / "own-loss.md"
 FILE = Path(__file__).parent / "losses" / "learned.py"
@@ -35,13 +35,13 @@ def gradients(names: Sequence[str] = (*NAMES, *PACKAGED)) -> Gradients:
         loss.prepare_samples(SAMPLES)
         for part in loss.double().modules():
             part.block_elements = BLOCK  # type: ignore[assignment]
-        for pair, pairing in PAIRINGS.items():
+        for pair, pairing in LAW_PAIRINGS.items():
             model.zero_grad()
             loss.zero_grad()
             value = loss(pairing(embed(model, random_views(0, SAMPLES))))
             value.backward()
             trained = [p for p in (*model.parameters(), *loss.parameters()) if p.grad is not None]
-            average(p.grad for p in trained)
+            average_gradients(p.grad for p in trained)
             found[name, pair] = [value.detach(), *(p.grad.clone() for p in trained)]
     return found
 

@@ -45,9 +45,9 @@ def bench(results: Path, *words: str) -> None:
 def sweep(folder: Path, rng: random.Random) -> None:
     """Write some records that are not there, and note each."""
     for record in rng.sample(RECORDS, 6):
-        path = store.path(folder / "results", record)
-        if reading.find(path) is None:
-            store.publish(record, path)
+        path = store.record_path(folder / "results", record)
+        if reading.find_record(path) is None:
+            store.publish_record(record, path)
             note(folder, path.name)
 
 
@@ -66,12 +66,12 @@ def merge_in(folder: Path, rng: random.Random) -> None:
     other = folder / f"from-{os.getpid()}"
     some = rng.sample(RECORDS, 6)
     for record in some:
-        store.publish(record, store.path(other, record))
+        store.publish_record(record, store.record_path(other, record))
     if rng.random() < 0.5:
         bench(other, "pack")
     bench(folder / "results", "merge", str(other))
     for record in some:
-        note(folder, store.path(other, record).name)
+        note(folder, store.record_path(other, record).name)
     shutil.rmtree(other)
 
 
@@ -85,7 +85,7 @@ def merge_out(folder: Path, _: random.Random) -> None:
 
 def names(results: Path) -> set[str]:
     """The names of all records, each of which is there once."""
-    found = [path.name for path, _ in reading.everything(results)]
+    found = [path.name for path, _ in reading.all_records(results)]
     assert len(set(found)) == len(found), "a record is shown twice"
     return set(found)
 
@@ -136,8 +136,8 @@ def storm(root: str, seed: str, count: int) -> None:
     folder, rng = Path(root), random.Random(seed)
     os.chdir(folder)
     (folder / "suite.yaml").write_text(SUITE)
-    first = store.path(folder / "results", RECORDS[0])
-    store.publish(RECORDS[0], first)
+    first = store.record_path(folder / "results", RECORDS[0])
+    store.publish_record(RECORDS[0], first)
     note(folder, first.name)
     going, stopped, kinds = set[int](), set[int](), list(COMMANDS)
     weights = [weight for weight, _ in COMMANDS.values()]

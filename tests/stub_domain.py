@@ -54,4 +54,4 @@ def install(monkeypatch: pytest.MonkeyPatch) -> None:
 def cell(results: Path, loss: str = "infonce", seed: int = 0) -> Record:
     """Return the record of a training of one epoch."""
     work = Experiment("graph", "motifs", LossSpec(loss), {"epochs": 1})
-    return runner.run(work, seed, Options(results, device="cpu"))[0]
+    return runner.run_cell(work, seed, Options(results, device="cpu"))[0]

@@ -16,7 +16,9 @@ def test_made_up_records_are_records_loose_and_packed(
     for form, write in (("a", record_times.write_loose), ("b", record_times.write_pack)):
         folder = tmp_path / form / "runs" / "graph" / "label-pairs"
         assert write(record_times.made_up(places, 2), folder) == 2 * 2 * record_times.SEEDS
-    loose, packed = ([record for _, record in reading.everything(tmp_path / form)] for form in "ab")
+    loose, packed = (
+        [record for _, record in reading.all_records(tmp_path / form)] for form in "ab"
+    )
     assert loose == packed
     assert {store.key(record) == record["key"] for record in loose} == {True}
     assert len(loose) == 20

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from contrastbench.benchmarks.sweeps.plan import make_plan
-from contrastbench.benchmarks.tables.catalogue import names
+from contrastbench.benchmarks.tables.catalogue import table_names
 from contrastbench.losses import UserError
 
 PAGE = Path(__file__).parents[1] / "docs" / "scale.md"
@@ -23,7 +23,7 @@ def test_the_page_has_the_cells_of_its_tables() -> None:
     A table that is newer than the page needs no line there.
     """
     shown = {row[0]: int(row[1]) for row in rows()}
-    assert set(shown) <= set(names())
+    assert set(shown) <= set(table_names())
     for name, cells in shown.items():
         plan = make_plan(name, [], None, False, None, Path("nowhere"))
         own = {place.work.key: len(plan.seeds) for place in plan.places}

@@ -37,7 +37,7 @@ def measure(domain: str) -> dict[str, Any]:
     import torch
 
     from contrastbench.benchmarks.records.experiment import Cell, Experiment
-    from contrastbench.benchmarks.running.runner import make_loss, open_domain
+    from contrastbench.benchmarks.running.runner import make_cell_loss, open_domain
     from contrastbench.domains.registry import declaration
     from contrastbench.losses.registry import LOSSES
     from contrastbench.losses.spec import LossSpec
@@ -52,7 +52,7 @@ def measure(domain: str) -> dict[str, Any]:
     opened = open_domain(works["infonce"], 0, None, torch.device("cpu"))
     for name, work in works.items():
         model = opened.model().train()
-        loss = make_loss(Cell(work, 0, "", {}), opened)
+        loss = make_cell_loss(Cell(work, 0, "", {}), opened)
         contrasts = opened.contrasts(model, next(iter(opened.batches(0))))
         value = torch.stack([loss(contrast) for contrast in contrasts]).sum()
         value.backward()

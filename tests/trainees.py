@@ -15,7 +15,7 @@ from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.benchmarks.running import checkpoints, environment, training
 from contrastbench.benchmarks.running.interruption import end_on_sigterm
 from contrastbench.benchmarks.running.options import Options
-from contrastbench.benchmarks.running.runner import run
+from contrastbench.benchmarks.running.runner import run_cell
 from contrastbench.domains.graph import motifs
 from contrastbench.domains.image.data import digits
 from contrastbench.domains.registry import declaration, domain_class
@@ -44,12 +44,12 @@ def experiment(domain: str) -> Experiment:
 def train(domain: str, results: str) -> None:
     """Until the record is there, or SIGTERM comes."""
     end_on_sigterm()
-    run(experiment(domain), 1, Options(Path(results), device="cpu"))
+    run_cell(experiment(domain), 1, Options(Path(results), device="cpu"))
 
 
 def train_and_die(domain: str, results: str, where: str, step: int) -> None:
     """Train until SIGKILL: before a step's checkpoint, or before that has got its name."""
-    update, write = training.Run.update, checkpoints.write
+    update, write = training.Run.update, checkpoints.write_checkpoint
 
     def update_and_die(self: training.Run, value: torch.Tensor) -> None:
         update(self, value)
@@ -64,7 +64,7 @@ def train_and_die(domain: str, results: str, where: str, step: int) -> None:
     if where == "step":
         training.Run.update = update_and_die  # type: ignore[method-assign]
     else:
-        checkpoints.write = write_and_die
+        checkpoints.write_checkpoint = write_and_die
     train(domain, results)
 
 
@@ -76,7 +76,7 @@ def die(*_: Any) -> None:
 def prepare() -> None:
     """Imports, and what no life changes; few and short trials of scorers, and a slow disk."""
     training.SECONDS_BETWEEN_CHECKPOINTS = -1
-    graded.PAIRS, graded.SENTENCES = 12, 64
+    graded.GRADED_PAIRS, graded.SENTENCES = 12, 64
     svm.C_GRID, svm.INNER_FOLDS = (1.0,), 2
     logistic.C_GRID, linear.EPOCHS = (1.0,), 2
     for module, name in (

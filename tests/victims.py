@@ -11,7 +11,7 @@ from contrastbench.benchmarks import report
 from contrastbench.benchmarks.cli.main import main as bench
 from contrastbench.benchmarks.records import packing, store
 from contrastbench.benchmarks.records.experiment import Experiment
-from contrastbench.benchmarks.records.merge import merge
+from contrastbench.benchmarks.records.merge import merge_records
 from contrastbench.benchmarks.report import site  # noqa: F401 - imported before the fork
 from contrastbench.benchmarks.sweeps import process
 from contrastbench.benchmarks.sweeps import sweep as sweeping
@@ -34,13 +34,13 @@ def publish(results: str, log: str, seeds: list[int]) -> None:
     with Path(log).open("ab", buffering=0) as said:
         for seed in seeds:
             record = RECORDS[seed]
-            store.publish(record, store.path(Path(results), record))
+            store.publish_record(record, store.record_path(Path(results), record))
             said.write(b"%d\n" % seed)
 
 
 def unite(source: str, results: str) -> None:
     """Merge records like `bench merge`."""
-    merge([Path(source)], Path(results))
+    merge_records([Path(source)], Path(results))
 
 
 def pack(results: str) -> None:
@@ -51,14 +51,14 @@ def pack(results: str) -> None:
 def tables(results: str) -> None:
     """`bench table --all`, of a few tables: all would take seconds, in which little is written."""
     disk_takes(0.05)
-    formats.catalogue.names = lambda: ["adnce-table5", "adnce-table10", "renyicl-table6"]
-    list(formats.write_all(Path(results)))
+    formats.catalogue.table_names = lambda: ["adnce-table5", "adnce-table10", "renyicl-table6"]
+    list(formats.write_tables(Path(results)))
 
 
 def pages(results: str, output: str) -> None:
     """`bench report`, which computes for longer and then writes many pages."""
     disk_takes(0.05)
-    report.write(["adnce-table5"], Path(results), Path(output))
+    report.write_report(["adnce-table5"], Path(results), Path(output))
 
 
 def sweep(folder: str, seed: str, longest: float) -> None:

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from contrastbench.benchmarks.against.compare import compare
+from contrastbench.benchmarks.against.compare import compare_on_batches
 from contrastbench.benchmarks.against.sides import Side
 from contrastbench.benchmarks.cli.arguments import parse_loss, parse_pairs
 from contrastbench.errors import UserError
@@ -158,7 +158,7 @@ def outcome(words: str) -> str:
     ]
     with here(FILES), stubs(words), warnings.catch_warnings(action="ignore"):
         try:
-            return compare(*sides).verdict
+            return compare_on_batches(*sides).verdict
         except UserError as error:
             return f"error: {error}"
 

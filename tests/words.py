@@ -53,7 +53,7 @@ def without_work() -> Any:
     from contrastbench.benchmarks.sweeps import slurm
     from contrastbench.domains import registry
 
-    launch.launch = slurm.submit = registry.fetch = work
+    launch.launch = slurm.submit_script = registry.fetch = work
     return main.main
 
 

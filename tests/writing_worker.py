@@ -26,8 +26,8 @@ def run(
     if sys.argv[1:]:
         threading.Timer(float(sys.argv.pop()), die, (options.results.parent,)).start()
     record = record_of(experiment, seed)
-    path = store.path(options.results, record)
-    store.publish(record, path)
+    path = store.record_path(options.results, record)
+    store.publish_record(record, path)
     return record, path
 
 
@@ -40,7 +40,7 @@ def die(folder: Path) -> None:
 def main() -> None:
     """Run as a worker."""
     runner: Any = ModuleType("runner")
-    runner.run = runner.rehearse = runner.measure_steps = run
+    runner.run_cell = runner.rehearse = runner.measure_steps = run
     runner.NoData = runner.NoMemory = type("Never", (Exception,), {})
     sys.modules["contrastbench.benchmarks.running.runner"] = runner
     from contrastbench.benchmarks.sweeps import worker

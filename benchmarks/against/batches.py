@@ -6,9 +6,9 @@ import torch
 from torch import Tensor
 
 DIM = 256  # more than there are embeddings, so that each pair's gradient can be told
-SIZES = (4, 16, 64)  # samples of a batch
+BATCH_SIZES = (4, 16, 64)  # samples of a batch
 DIRECTIONS = 3  # that samples share, so that some negatives are hard
-NEAR = 0.02  # noise between a sample and its near copy
+COPY_NOISE = 0.02  # noise between a sample and its near copy
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ def random_batch(size: int, seed: int, equal_copy: bool = False) -> Batch:
     )
     views = [samples + 0.5 * normal(size, DIM) for _ in range(2)]
     for view in views:
-        view[-1] = view[0] + NEAR * normal(DIM)
+        view[-1] = view[0] + COPY_NOISE * normal(DIM)
         view *= 0.5 + torch.rand(size, 1, dtype=torch.float64, generator=generator)
         if equal_copy:  # to the bit: a distance of rounding errors has a gradient of any direction
             view[-1] = view[0]

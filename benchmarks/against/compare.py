@@ -8,16 +8,16 @@ import torch
 from scipy.optimize import minimize_scalar
 from torch import Tensor
 
-from contrastbench.benchmarks.against.batches import SIZES, Batch, batches
+from contrastbench.benchmarks.against.batches import BATCH_SIZES, Batch, batches
 from contrastbench.benchmarks.against.pairs import apart_by_kind
 from contrastbench.benchmarks.against.sides import Side, ids
 
-EQUAL = {torch.float64: 1e-6, torch.float32: 1e-3}  # relative
-FITTED = 16  # batch size at which a temperature is fitted
-LARGE = 2.0  # a factor that is taken out before kinds of pairs are compared
-RANGE = (1e-2, 1e2)  # of the temperatures and scales that are tried
+EQUAL_TOLERANCE = {torch.float64: 1e-6, torch.float32: 1e-3}  # relative
+FIT_BATCH = 16  # batch size at which a temperature is fitted
+LARGE_FACTOR = 2.0  # a factor that is taken out before kinds of pairs are compared
+SCALE_RANGE = (1e-2, 1e2)  # of the temperatures and scales that are tried
 
-Run = tuple[float, Tensor]  # value, and the gradient in all embeddings
+ValueAndGradient = tuple[float, Tensor]  # value, and the gradient in all embeddings
 
 
 @dataclass(frozen=True)
@@ -33,11 +33,11 @@ class Apart:
 
     def equal(self, dtype: torch.dtype) -> bool:
         """Return whether nothing is left after factor and constant."""
-        return max(self.value_left, self.gradient_left) <= EQUAL[dtype]
+        return max(self.value_left, self.gradient_left) <= EQUAL_TOLERANCE[dtype]
 
 
 @dataclass(frozen=True)
-class Comparison:
+class LossComparison:
     """What two losses gave on the same batches."""
 
     first: Side
@@ -64,11 +64,13 @@ class Comparison:
 
     def named_factor(self) -> str:
         """Return the factor in words; "" where it is 1."""
-        return named("a factor", {n: a.factor for n, a in self.exact.items()}, FACTORS, 1.0)
+        return named_formula("a factor", {n: a.factor for n, a in self.exact.items()}, FACTORS, 1.0)
 
     def named_constant(self) -> str:
         """Return the constant in words; "" where it is 0."""
-        return named("a constant", {n: a.constant for n, a in self.exact.items()}, CONSTANTS, 0.0)
+        return named_formula(
+            "a constant", {n: a.constant for n, a in self.exact.items()}, CONSTANTS, 0.0
+        )
 
     @property
     def exact(self) -> Mapping[int, Apart]:
@@ -82,7 +84,7 @@ class Comparison:
             if any(apart.factor < 0 for apart in exact.values()):
                 return f"the sign is flipped ({self.named_factor()})"
             return f"in float32 alone, {self.size_in_float32()}"
-        if all(apart.gradient_left <= EQUAL[torch.float64] for apart in exact.values()):
+        if all(apart.gradient_left <= EQUAL_TOLERANCE[torch.float64] for apart in exact.values()):
             return "the gradients are equal, the values are not"
         size = max(exact, key=lambda size: exact[size].gradient_left)
         apart, kinds = exact[size], self.kinds[size]
@@ -107,18 +109,18 @@ class Comparison:
         return "nowhere"
 
 
-def compare(first: Side, other: Side) -> Comparison:
+def compare_on_batches(first: Side, other: Side) -> LossComparison:
     """Compare two losses on the same batches in float64 and in float32."""
-    given = {dtype: all_sizes(first, other, dtype) for dtype in EQUAL}
+    given = {dtype: all_sizes(first, other, dtype) for dtype in EQUAL_TOLERANCE}
     fitted, temperature, pair = given, "", (first, other)
     if not all_equal(given[torch.float64]):
-        for words, changed in fits(first, other):
+        for words, changed in fitted_temperatures(first, other):
             if all_equal(all_sizes(*changed, torch.float64)):
                 temperature, pair = words, changed
-                fitted = {dtype: all_sizes(*pair, dtype) for dtype in EQUAL}
+                fitted = {dtype: all_sizes(*pair, dtype) for dtype in EQUAL_TOLERANCE}
                 break
-    kinds = {size: by_kind(*pair, size, fitted[torch.float64][size].factor) for size in SIZES}
-    return Comparison(first, other, given, fitted, temperature, kinds)
+    kinds = {size: by_kind(*pair, size, fitted[torch.float64][size].factor) for size in BATCH_SIZES}
+    return LossComparison(first, other, given, fitted, temperature, kinds)
 
 
 def all_equal(found: Mapping[int, Apart]) -> bool:
@@ -128,10 +130,10 @@ def all_equal(found: Mapping[int, Apart]) -> bool:
 
 def all_sizes(first: Side, other: Side, dtype: torch.dtype) -> dict[int, Apart]:
     """Return by batch size how far two losses are apart."""
-    return {size: apart(first, other, batches(size), dtype) for size in SIZES}
+    return {size: measure_apart(first, other, batches(size), dtype) for size in BATCH_SIZES}
 
 
-def runs(side: Side, some: Sequence[Batch], dtype: torch.dtype) -> list[Run]:
+def runs(side: Side, some: Sequence[Batch], dtype: torch.dtype) -> list[ValueAndGradient]:
     """Return value and gradient of a loss on each batch."""
     loss, found = side.make(dtype), []
     for batch in some:
@@ -144,7 +146,7 @@ def runs(side: Side, some: Sequence[Batch], dtype: torch.dtype) -> list[Run]:
     return found
 
 
-def apart(first: Side, other: Side, some: Sequence[Batch], dtype: torch.dtype) -> Apart:
+def measure_apart(first: Side, other: Side, some: Sequence[Batch], dtype: torch.dtype) -> Apart:
     """Return how far two losses are apart on some batches of one size."""
     one, two = runs(first, some, dtype), runs(other, some, dtype)
     values = torch.tensor([[a, b] for (a, _), (b, _) in zip(one, two, strict=True)])
@@ -154,21 +156,21 @@ def apart(first: Side, other: Side, some: Sequence[Batch], dtype: torch.dtype) -
     constant = snapped(float(offsets.mean()), 0.0, dtype)
     scale = max(1.0, float(values.abs().max()))
     return Apart(
-        worst((values[:, 0] - values[:, 1]) / scale),
+        largest_difference((values[:, 0] - values[:, 1]) / scale),
         norm_ratio(g1 - g2, g1),
         factor,
         constant,
-        worst((offsets - constant) / max(1.0, float(values[:, 0].abs().max()))),
+        largest_difference((offsets - constant) / max(1.0, float(values[:, 0].abs().max()))),
         norm_ratio(g1 - factor * g2, g1),
     )
 
 
 def snapped(x: float, target: float, dtype: torch.dtype) -> float:
     """Return the target where x is as near to it as rounding."""
-    return target if abs(x - target) <= EQUAL[dtype] else x
+    return target if abs(x - target) <= EQUAL_TOLERANCE[dtype] else x
 
 
-def worst(differences: Tensor) -> float:
+def largest_difference(differences: Tensor) -> float:
     """Return the largest size, infinity where one is not a number."""
     found = float(differences.abs().max())
     return found if math.isfinite(found) else math.inf
@@ -187,7 +189,7 @@ def by_kind(first: Side, other: Side, size: int, factor: float) -> dict[str, flo
 
     A factor near 1 is no factor: it only mixes the kinds that differ with those that do not.
     """
-    factor = 1.0 if 1 / LARGE < factor < LARGE else factor
+    factor = 1.0 if 1 / LARGE_FACTOR < factor < LARGE_FACTOR else factor
     batch = batches(size)[0]
     ((_, one),) = runs(first, [batch], torch.float64)
     ((_, two),) = runs(other, [batch], torch.float64)
@@ -196,7 +198,7 @@ def by_kind(first: Side, other: Side, size: int, factor: float) -> dict[str, flo
     return apart_by_kind(one, factor * two, batch, ids(first.pairing, batch))
 
 
-def fits(first: Side, other: Side) -> "list[tuple[str, tuple[Side, Side]]]":
+def fitted_temperatures(first: Side, other: Side) -> "list[tuple[str, tuple[Side, Side]]]":
     """Return the pairs in which one has another temperature, in words and as sides."""
     found = []
     for which, key in (("first", first.temperature), ("other", other.temperature)):
@@ -216,13 +218,13 @@ def fits(first: Side, other: Side) -> "list[tuple[str, tuple[Side, Side]]]":
 
 def best_temperature(changed: Callable[[float], tuple[Side, Side]]) -> float | None:
     """Return the temperature at which the gradients are nearest up to a factor; None: no fit."""
-    some = batches(FITTED)[:1]
+    some = batches(FIT_BATCH)[:1]
 
     def left(log_x: float) -> float:
-        found = apart(*changed(math.exp(log_x)), some, torch.float64).gradient_left
+        found = measure_apart(*changed(math.exp(log_x)), some, torch.float64).gradient_left
         return min(found, 1e3)
 
-    low, high = map(math.log, RANGE)
+    low, high = map(math.log, SCALE_RANGE)
     step = (high - low) / 30
     start = min((low + i * step for i in range(31)), key=left)
     best = minimize_scalar(
@@ -230,7 +232,7 @@ def best_temperature(changed: Callable[[float], tuple[Side, Side]]) -> float | N
     )
     for digits in range(1, 7):  # the temperature that somebody has written
         rounded = float(f"{math.exp(best.x):.{digits}g}")
-        if left(math.log(rounded)) <= EQUAL[torch.float64]:
+        if left(math.log(rounded)) <= EQUAL_TOLERANCE[torch.float64]:
             return rounded
     return None
 
@@ -257,7 +259,7 @@ CONSTANTS: Formulas = {
 }
 
 
-def named(what: str, values: Mapping[int, float], formulas: Formulas, none: float) -> str:
+def named_formula(what: str, values: Mapping[int, float], formulas: Formulas, none: float) -> str:
     """Return numbers by batch size as one number, as a formula of N, or written out."""
 
     def all_near(f: Callable[[int], float]) -> bool:

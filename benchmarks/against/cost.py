@@ -13,20 +13,20 @@ from contrastbench.benchmarks.perf.timing import best_of
 
 
 @dataclass(frozen=True)
-class Cost:
+class RelativeCost:
     """Time and memory of one loss relative to another."""
 
     time: float
     memory: float
 
 
-def relative_cost(first: Side, other: Side, size: int) -> Cost:
+def relative_cost(first: Side, other: Side, size: int) -> RelativeCost:
     """Measure a step of the first relative to the other, in float32 on a CPU."""
-    time = best_of(step(first, size)) / best_of(step(other, size))
-    return Cost(time, kept_bytes(first, size) / max(1, kept_bytes(other, size)))
+    time = best_of(step_function(first, size)) / best_of(step_function(other, size))
+    return RelativeCost(time, kept_bytes(first, size) / max(1, kept_bytes(other, size)))
 
 
-def step(side: Side, size: int) -> Callable[[], None]:
+def step_function(side: Side, size: int) -> Callable[[], None]:
     """Return a step: forward and backward."""
     loss, batch = side.make(torch.float32), random_batch(size, 0).leaves(torch.float32)
 

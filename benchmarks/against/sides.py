@@ -70,7 +70,7 @@ class Side:
     @property
     def temperature(self) -> str | None:
         """Return the name of the parameter that is a temperature or its inverse, if it has one."""
-        target = find(self.name)
+        target = foreign_loss(self.name)
         if target is None:
             names = list(get_loss(self.name, **self.params).params)
             return next((key for key in names if key.rpartition(".")[2] == "temperature"), None)
@@ -81,29 +81,29 @@ class Side:
 
     def make(self, dtype: torch.dtype) -> Callable[[Batch], Tensor]:
         """Return the loss as a function of a batch of that dtype."""
-        target = find(self.name)
+        target = foreign_loss(self.name)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(0)
             if target is None:
                 loss = get_loss(self.name, **self.params).to(dtype).eval()
                 call = partial(call_ours, loss)
             else:
-                loss = made(self.name, target, self.params)
+                loss = foreign_callable(self.name, target, self.params)
                 loss = loss.to(dtype).eval() if isinstance(loss, nn.Module) else loss
                 call = partial(convention(loss), loss)
-        return partial(one_number, self, partial(call, self.pairing))
+        return partial(side_value, self, partial(call, self.pairing))
 
 
-def one_number(side: Side, call: Callable[[Batch], Any], batch: Batch) -> Tensor:
+def side_value(side: Side, call: Callable[[Batch], Any], batch: Batch) -> Tensor:
     """Return the loss of a batch, whatever goes wrong as one line."""
     with users_code(f"call {side} on two views of {len(batch.z1)} samples, {side.pairing}"):
         value = call(batch)
     if not (isinstance(value, Tensor) and value.numel() == 1 and value.requires_grad):
-        raise UserError(f"{side} returns {described(value)}: return a number with a gradient")
+        raise UserError(f"{side} returns {returned_kind(value)}: return a number with a gradient")
     return value.reshape(())
 
 
-def described(value: Any) -> str:
+def returned_kind(value: Any) -> str:
     """Return what a loss has returned in place of a number."""
     if not isinstance(value, Tensor):
         return f"a {type(value).__name__}"
@@ -114,7 +114,7 @@ def described(value: Any) -> str:
     )
 
 
-def find(name: str) -> Any:
+def foreign_loss(name: str) -> Any:
     """Return the class or function that a name means; None: a loss of this package's kind."""
     if own := file_and_class(name):
         target = in_file(name)
@@ -145,19 +145,19 @@ def in_package(module: str, attribute: str) -> Any:
     """Return what a module of an installed package has under a name."""
     package = module.partition(".")[0]
     if importlib.util.find_spec(package) is None:
-        raise missing(package, package)
+        raise missing_package(package, package)
     with users_code(f"import {module}"):
         try:
             found = importlib.import_module(module)
         except ModuleNotFoundError as error:
-            raise missing(module, error.name or package) from error
+            raise missing_package(module, error.name or package) from error
     if not hasattr(found, attribute):
         known = [key for key, value in vars(found).items() if isinstance(value, type)]
         raise unknown(f"loss in {module}", attribute, known)
     return getattr(found, attribute)
 
 
-def missing(module: str, name: str) -> UserError:
+def missing_package(module: str, name: str) -> UserError:
     """Return the error for a module that is not there, or needs a package that is not there."""
     package, wanted = module.partition(".")[0], name.partition(".")[0]
     if wanted == package != name:
@@ -167,7 +167,7 @@ def missing(module: str, name: str) -> UserError:
     return UserError(f"{who} is not installed: pip install {pip}")
 
 
-def made(name: str, target: Any, params: Mapping[str, Any]) -> Any:
+def foreign_callable(name: str, target: Any, params: Mapping[str, Any]) -> Any:
     """Return a callable: an object of a class, or a function with its parameters."""
     with users_code(f"make {name}"):
         if inspect.isfunction(target):
@@ -178,11 +178,11 @@ def made(name: str, target: Any, params: Mapping[str, Any]) -> Any:
                 raise UserError(f"{name} is an object, which takes no --set: name its class")
             return target
         if is_from(target, "sentence_transformers"):
-            return target(model=Given(), **params)
+            return target(model=GivenEmbeddings(), **params)
         return target(**params)
 
 
-class Given(nn.Module):
+class GivenEmbeddings(nn.Module):
     """A model of sentence-transformers that returns the embeddings that it is given."""
 
     def forward(self, features: dict[str, Tensor], **_: Any) -> dict[str, Tensor]:
@@ -237,17 +237,17 @@ def call_sentence_transformers(loss: Any, pairing: str, batch: Batch) -> Any:
     """Call a loss on columns: two views, all pairs with labels, or all rows with classes."""
     labels, names = ids(pairing, batch), [base.__name__ for base in type(loss).__mro__]
     if any(name.startswith("Batch") for name in names):
-        return loss(columns(batch.views), labels.repeat(2))
+        return loss(as_features(batch.views), labels.repeat(2))
     if set(PAIR_LABELS) & set(names):
         size = len(labels)
         one, two = batch.z1.repeat_interleave(size, dim=0), batch.z2.repeat(size, 1)
         same = labels.repeat_interleave(size) == labels.repeat(size)
-        return loss(columns(one, two), same.to(one.dtype))
-    return loss(columns(batch.z1, batch.z2), None)
+        return loss(as_features(one, two), same.to(one.dtype))
+    return loss(as_features(batch.z1, batch.z2), None)
 
 
-def columns(*embeddings: Tensor) -> list[dict[str, Tensor]]:
-    """Return embeddings as the features that the model `Given` returns."""
+def as_features(*embeddings: Tensor) -> list[dict[str, Tensor]]:
+    """Return embeddings as the features that the model `GivenEmbeddings` returns."""
     return [{"sentence_embedding": z} for z in embeddings]
 
 

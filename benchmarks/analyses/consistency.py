@@ -22,8 +22,8 @@ from torch import Tensor, nn
 
 from contrastbench.benchmarks.analyses import output
 from contrastbench.benchmarks.analyses.declaration import Work
-from contrastbench.benchmarks.analyses.plots import figure, legend
-from contrastbench.benchmarks.analyses.trainer import made
+from contrastbench.benchmarks.analyses.plots import figure, shared_legend
+from contrastbench.benchmarks.analyses.trainer import training_loss
 from contrastbench.benchmarks.comparison.statistics import mean_std
 from contrastbench.benchmarks.report.plots import COLORS
 from contrastbench.benchmarks.running.devices import open_device
@@ -38,14 +38,14 @@ from contrastbench.losses.dar import DAR
 from contrastbench.losses.spec import LossSpec
 
 CLUSTERS, TRAIN, TEST = 3, 1000, 200  # points of each cluster, as in the paper
-HIDDEN, EMBEDDED = 64, 8
+HIDDEN, EMBEDDING_DIM = 64, 8
 BATCH, EPOCHS, LR = 96, 20, 1e-3  # of embeddings
-COLUMNS = ("case", "loss", "measure", "cluster", "mean", "std", "n")
-POINTS = "points"  # no loss: what is classified are the points themselves
+DISTANCE_COLUMNS = ("case", "loss", "measure", "cluster", "mean", "std", "n")
+RAW_POINTS = "points"  # no loss: what is classified are the points themselves
 Embedding = Callable[[Tensor], Tensor]
 
 
-class Case(NamedTuple):
+class ClusterCase(NamedTuple):
     """The distances of the clusters' centres, and how the differences are aligned."""
 
     first_second: float
@@ -59,11 +59,11 @@ class Case(NamedTuple):
 CORNER = 2.5 * math.sqrt(2)
 NEARER = (5 + CORNER) / 4
 CASES = {
-    "distances unequal": Case(1.5, 3.75, 3.75, "distance"),
-    "distances equal": Case(3.0, 3.0, 3.0, "distance"),
-    "directions unequal": Case(2.5, 2.5, CORNER, "direction"),
-    "directions equal": Case(2.5, 2.5, 5.0, "direction"),
-    "directions equal, nearer": Case(NEARER, NEARER, 2 * NEARER, "direction"),
+    "distances unequal": ClusterCase(1.5, 3.75, 3.75, "distance"),
+    "distances equal": ClusterCase(3.0, 3.0, 3.0, "distance"),
+    "directions unequal": ClusterCase(2.5, 2.5, CORNER, "direction"),
+    "directions equal": ClusterCase(2.5, 2.5, 5.0, "direction"),
+    "directions equal, nearer": ClusterCase(NEARER, NEARER, 2 * NEARER, "direction"),
 }
 
 
@@ -75,7 +75,7 @@ class Study(NamedTuple):
     epochs: int = EPOCHS
 
 
-Scores = dict[tuple[str, str], float]  # by measure and cluster
+MeasuredScores = dict[tuple[str, str], float]  # by measure and cluster
 
 
 def run(work: Work) -> Iterator[Path]:
@@ -89,33 +89,39 @@ def analyse(
 ) -> Iterator[Path]:
     """Classify the points of each case, and what each loss makes of them; write and draw."""
     for named in methods:
-        made(named)  # what cannot be made is named before anything is trained
+        training_loss(named)  # what cannot be made is named before anything is trained
     device = open_device(options.device, options.deterministic, options.tf32)
     torch.set_num_threads(1)
     rows = []
     with Progress(len(CASES) * (1 + len(methods)) * len(study.seeds), "trainings") as progress:
         for (name, case), method in product(CASES.items(), (None, *methods)):
-            label, found = method.label if method else POINTS, list[Scores]()
+            label, found = method.label if method else RAW_POINTS, list[MeasuredScores]()
             for seed in study.seeds:
-                train, test = (part.to(device) for part in draw(case, seed))
-                embedding = trained(made(method), train, seed, study.epochs) if method else None
+                train, test = (part.to(device) for part in draw_points(case, seed))
+                embedding = (
+                    train_embedding(training_loss(method), train, seed, study.epochs)
+                    if method
+                    else None
+                )
                 found.append(scores(embedding, train, test, study.neighbours))
                 progress.step(f"{name}, {label}")
             for measure, cluster in found[0]:
                 mean, std = mean_std([score[measure, cluster] for score in found])
                 rows.append((name, label, measure, cluster, round(mean, 2), std and round(std, 2)))
     counted = ((*row, len(study.seeds)) for row in rows)
-    yield from output.write(folder, "consistency", COLUMNS, counted, plot(study.seeds[0]))
+    yield from output.write_results(
+        folder, "consistency", DISTANCE_COLUMNS, counted, plot(study.seeds[0])
+    )
 
 
-def centres(case: Case) -> Tensor:
+def centres(case: ClusterCase) -> Tensor:
     """(3, 2) points of these distances."""
     a, b, c = case.first_second, case.second_third, case.first_third
     x = (a * a + c * c - b * b) / (2 * a)
     return torch.tensor([[0.0, 0.0], [a, 0.0], [x, math.sqrt(max(0.0, c * c - x * x))]])
 
 
-def draw(case: Case, seed: int) -> tuple[Labelled, Labelled]:
+def draw_points(case: ClusterCase, seed: int) -> tuple[Labelled, Labelled]:
     """Training and test points of one distribution, cluster by cluster."""
     rng = generator(torch.device("cpu"), seed)
     x = centres(case).unsqueeze(1) + torch.randn(CLUSTERS, TRAIN + TEST, 2, generator=rng)
@@ -126,7 +132,7 @@ def draw(case: Case, seed: int) -> tuple[Labelled, Labelled]:
     return train, test
 
 
-def trained(loss: Loss, train: Labelled, seed: int, epochs: int) -> Embedding:
+def train_embedding(loss: Loss, train: Labelled, seed: int, epochs: int) -> Embedding:
     """Train a small network on the points and clusters, and return its unit vectors.
 
     Raises:
@@ -137,9 +143,9 @@ def trained(loss: Loss, train: Labelled, seed: int, epochs: int) -> Embedding:
         torch.manual_seed(seed)
         network = nn.Sequential(
             *(nn.Linear(2, HIDDEN), nn.ReLU(), nn.Linear(HIDDEN, HIDDEN), nn.ReLU()),
-            nn.Linear(HIDDEN, EMBEDDED),
+            nn.Linear(HIDDEN, EMBEDDING_DIM),
         ).to(device)
-        loss.prepare(CLUSTERS, EMBEDDED)
+        loss.prepare(CLUSTERS, EMBEDDING_DIM)
     groups = [{"params": [*network.parameters()]}, *loss.to(device).parameter_groups()]
     optimizer = torch.optim.Adam(groups, LR)
     for epoch in range(epochs):
@@ -157,9 +163,9 @@ def trained(loss: Loss, train: Labelled, seed: int, epochs: int) -> Embedding:
 
 def scores(
     embedding: Embedding | None, train: Labelled, test: Labelled, neighbours: Sequence[int]
-) -> Scores:
+) -> MeasuredScores:
     """Accuracies in percent, and how far from alike the differences of embeddings are."""
-    found: Scores = {}
+    found: MeasuredScores = {}
     if embedding:
         found["variation of test differences", "all"] = variation(embedding, test)
         train, test = (part._replace(x=embedding(part.x)) for part in (train, test))
@@ -185,7 +191,7 @@ def plot(seed: int) -> Figure:
     drawing, panels = figure(title, 2 * len(CASES), columns=len(CASES))
     pictures = zip(CASES.items(), panels, panels[len(CASES) :], strict=False)
     for (name, case), above, below in pictures:
-        x = draw(case, seed)[0].x.view(CLUSTERS, TRAIN, 2)
+        x = draw_points(case, seed)[0].x.view(CLUSTERS, TRAIN, 2)
         for k, cluster in enumerate(x):
             x_axis, y_axis = cluster.T.tolist()
             above.scatter(
@@ -193,12 +199,12 @@ def plot(seed: int) -> Figure:
             )
         above.set_title(name, fontsize=8)
         above.set_aspect("equal", "datalim")
-        differences(below, x, case)
-    legend(drawing, panels[0])
+        plot_differences(below, x, case)
+    shared_legend(drawing, panels[0])
     return drawing
 
 
-def differences(axes: Axes, x: Tensor, case: Case) -> None:
+def plot_differences(axes: Axes, x: Tensor, case: ClusterCase) -> None:
     """How the lengths, or the directions, of differences between two clusters are distributed."""
     for (i, j), line in zip(((0, 1), (1, 2), (0, 2)), ("-", "--", ":"), strict=True):
         between = x[i] - x[j]

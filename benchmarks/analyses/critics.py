@@ -7,8 +7,8 @@ from torch import Tensor, nn
 
 from contrastbench.losses.base import Scores
 
-HIDDEN, EMBEDDED = 256, 32
-ROWS = 8  # of x at once: their hidden layer stays in a CPU's cache
+HIDDEN, CRITIC_DIM = 256, 32
+CRITIC_BLOCK = 8  # of x at once: their hidden layer stays in a CPU's cache
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Joint(nn.Module):
     def forward(self, x: Tensor, y: Tensor) -> Tensor:
         """(n, n) scores of each x with each y."""
         of_y = self.of_y(y)
-        rows = (part.unsqueeze(1) + of_y for part in self.of_x(x).split(ROWS))
+        rows = (part.unsqueeze(1) + of_y for part in self.of_x(x).split(CRITIC_BLOCK))
         return torch.cat([self.out(hidden.relu_()).squeeze(-1) for hidden in rows])
 
 
@@ -46,7 +46,7 @@ class Separable(nn.Module):
     def __init__(self, dimensions: int) -> None:
         super().__init__()
         self.of_x, self.of_y = (
-            nn.Sequential(nn.Linear(dimensions, HIDDEN), nn.ReLU(), nn.Linear(HIDDEN, EMBEDDED))
+            nn.Sequential(nn.Linear(dimensions, HIDDEN), nn.ReLU(), nn.Linear(HIDDEN, CRITIC_DIM))
             for _ in range(2)
         )
 

@@ -31,8 +31,8 @@ from torch import Tensor
 
 from contrastbench.benchmarks.analyses import output, score_losses
 from contrastbench.benchmarks.analyses.declaration import Work
-from contrastbench.benchmarks.analyses.plots import figure, legend
-from contrastbench.benchmarks.analyses.trainer import Trainer, made, trainer_of
+from contrastbench.benchmarks.analyses.plots import figure, shared_legend
+from contrastbench.benchmarks.analyses.trainer import Trainer, trainer_of, training_loss
 from contrastbench.benchmarks.report.plots import COLORS, MARKERS
 from contrastbench.benchmarks.running.training import Diverged
 from contrastbench.domains.progress import Progress
@@ -50,7 +50,7 @@ class ClassedContrast(Contrast):
     same_class: Tensor | None = None  # (A, K)
 
 
-class Point(NamedTuple):
+class TemperaturePoint(NamedTuple):
     """A training with one share of false negatives and one temperature; None where it diverged."""
 
     kept: float
@@ -86,14 +86,14 @@ def analyse(
         UserError: no temperature, no classes or no scores, or every training diverged.
     """
     losses = [
-        made(LossSpec(method.name, {**method.params, "temperature": value}))
+        training_loss(LossSpec(method.name, {**method.params, "temperature": value}))
         for value in temperatures
     ]
-    check(trainer, losses[0])
+    check_false_negatives(trainer, losses[0])
     found = []
     with Progress(len(kept) * len(losses), "trainings") as progress:
         for share, (temperature, loss) in product(kept, zip(temperatures, losses, strict=True)):
-            found.append(measure(trainer, loss, share, temperature))
+            found.append(train_point(trainer, loss, share, temperature))
             progress.step(f"r {share:g}, temperature {temperature:g}")
     points = [point for _, point in found]
     metric = next((name for name, _ in found if name), None)
@@ -110,40 +110,45 @@ def analyse(
         "uniform_share",
     )
     rows = [
-        (p.kept, p.temperature, p.score, relative(points, p), p.weighted, p.uniform) for p in points
+        (p.kept, p.temperature, p.score, relative_score(points, p), p.weighted, p.uniform)
+        for p in points
     ]
     title = f"{method.label}: {trainer.title}"
-    yield from output.write(folder, "false-negatives", columns, rows, plot(points, metric, title))
+    yield from output.write_results(
+        folder, "false-negatives", columns, rows, plot(points, metric, title)
+    )
 
 
-def check(trainer: Trainer, loss: Loss) -> None:
+def check_false_negatives(trainer: Trainer, loss: Loss) -> None:
     """Raise unless there can be false negatives, and the loss can say what they weigh."""
     _ = trainer.with_classes
     if trainer.recipe.pairs_by_class:
         raise UserError("a pairing by class has no false negatives: leave --recipe pairing out")
-    score_losses.check(loss)
+    score_losses.check_score_loss(loss)
 
 
-def measure(trainer: Trainer, loss: Loss, kept: float, temperature: float) -> tuple[str, Point]:
+def train_point(
+    trainer: Trainer, loss: Loss, kept: float, temperature: float
+) -> tuple[str, TemperaturePoint]:
     """Train once, and return the main metric's name and the measurements."""
     thinned = Thinned(loss, kept, trainer.seed)
     classes = trainer.with_classes.classes
 
     def look(contrasts: Sequence[Contrast], batch: Any) -> Sequence[Contrast]:
-        return [classed(contrast, classes(batch)) for contrast in contrasts]
+        return [contrast_by_class(contrast, classes(batch)) for contrast in contrasts]
 
     try:
         evaluation = trainer.domain.evaluate(trainer.train(thinned, look))
     except Diverged:
-        return "", Point(kept, temperature)
+        return "", TemperaturePoint(kept, temperature)
     last = thinned.shares[-(len(thinned.shares) // trainer.recipe.epochs) :]
     weighted, uniform = torch.stack(last).mean(dim=0).tolist()
-    return evaluation.main, Point(
+    return evaluation.main, TemperaturePoint(
         kept, temperature, evaluation.metrics[evaluation.main], weighted, uniform
     )
 
 
-def classed(contrast: Contrast, classes: Tensor) -> ClassedContrast:
+def contrast_by_class(contrast: Contrast, classes: Tensor) -> ClassedContrast:
     """Return the contrast with the classes of its samples, which its ids number."""
     if bool((classes < 0).any()):
         raise UserError(
@@ -170,13 +175,13 @@ class Thinned(Loss):
         if self.kept < 1:
             rng = generator(false.device, self.seed, len(self.shares))
             drawn = torch.rand(false.shape, generator=rng, device=false.device) < self.kept
-            scores, false = without(scores, false & ~drawn, hole), false & drawn
+            scores, false = without_negatives(scores, false & ~drawn, hole), false & drawn
         uniform = (false.sum(dim=1, keepdim=True) / scores.count).mean()
         self.shares.append(torch.stack([weighted_share(self.loss, scores, false), uniform]))
-        return score_losses.value(self.loss, scores)
+        return score_losses.loss_of_scores(self.loss, scores)
 
 
-def without(scores: Scores, dropped: Tensor, hole: float) -> Scores:
+def without_negatives(scores: Scores, dropped: Tensor, hole: float) -> Scores:
     """The scores without some of the negatives.
 
     Raises:
@@ -198,7 +203,7 @@ def weighted_share(loss: Loss, scores: Scores, false: Tensor) -> Tensor:
     return (pull.masked_fill(~false, 0).sum(dim=1)[total > 0] / total[total > 0]).mean()
 
 
-def relative(points: Sequence[Point], point: Point) -> float | None:
+def relative_score(points: Sequence[TemperaturePoint], point: TemperaturePoint) -> float | None:
     """The score as a share of the best with the same share of false negatives."""
     best = (
         max(p.score for p in points if p.kept == point.kept and p.score is not None)
@@ -208,12 +213,12 @@ def relative(points: Sequence[Point], point: Point) -> float | None:
     return point.score / best if point.score and best else None
 
 
-def numbers(values: Iterable[float | None]) -> list[float]:
+def known_values(values: Iterable[float | None]) -> list[float]:
     """Return the values that are not None."""
     return [value for value in values if value is not None]
 
 
-def plot(points: Sequence[Point], metric: str, title: str) -> Figure:
+def plot(points: Sequence[TemperaturePoint], metric: str, title: str) -> Figure:
     """Relative scores, and shares weighted by the loss, against the temperature.
 
     A line for each share that is kept.
@@ -228,15 +233,20 @@ def plot(points: Sequence[Point], metric: str, title: str) -> Figure:
         }
         x = [point.temperature for point in line]
         left.plot(
-            x, numbers(relative(points, point) for point in line), label=f"r = {kept:g}", **style
+            x,
+            known_values(relative_score(points, point) for point in line),
+            label=f"r = {kept:g}",
+            **style,
         )
-        right.plot(x, numbers(point.weighted for point in line), **style)
-        right.plot(x, numbers(point.uniform for point in line), color=style["color"], linestyle=":")
+        right.plot(x, known_values(point.weighted for point in line), **style)
+        right.plot(
+            x, known_values(point.uniform for point in line), color=style["color"], linestyle=":"
+        )
     left.set_ylabel(f"{metric} / best of the same r", parse_math=False)
     right.set_ylabel("share of the negatives that is false")
     for axes in (left, right):
         axes.set_xlabel("temperature τ")
     right.set_title("as the loss weights them; dotted: by number", fontsize=9)
     left.set_title("trained with a share r of the false negatives kept", fontsize=9)
-    legend(drawing, left)
+    shared_legend(drawing, left)
     return drawing

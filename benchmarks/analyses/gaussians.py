@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-PAIRS = 2**17  # for what has no closed form: the mean of nats is then right to about 0.01
+SAMPLE_PAIRS = 2**17  # for what has no closed form: the mean of nats is then right to about 0.01
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ class Gaussians:
         if alpha == 0:
             return self.information if gamma is None else self.renyi(gamma)
         rng = torch.Generator().manual_seed(0)
-        log_r = self.log_ratio(*self.draw(PAIRS, rng, torch.float64))
+        log_r = self.log_ratio(*self.draw(SAMPLE_PAIRS, rng, torch.float64))
         skewed = log_r - torch.logaddexp(
             log_r + math.log(alpha), torch.full_like(log_r, math.log1p(-alpha))
         )

@@ -20,7 +20,7 @@ from contrastbench.benchmarks.records.store import Record
 from contrastbench.errors import UserError, unknown
 from contrastbench.losses.spec import LossSpec
 
-Grid = Mapping[str, Sequence[Any]]  # two parameters of the loss, with their values
+ParameterGrid = Mapping[str, Sequence[Any]]  # two parameters of the loss, with their values
 
 
 class Square(NamedTuple):
@@ -39,18 +39,18 @@ def run(work: Work) -> Iterator[Path | str]:
 
 
 def analyse(
-    work: Experiment, grid: Grid, seeds: Sequence[int], results: Path, folder: Path
+    work: Experiment, grid: ParameterGrid, seeds: Sequence[int], results: Path, folder: Path
 ) -> Iterator[Path | str]:
     """Read the squares, write and draw them, and say what would fill those that lack seeds.
 
     Raises:
         UserError: the grid is not two parameters of the loss, or there is no record.
     """
-    check(work, grid)
-    squares = read(work, grid, seeds, results)
+    check_grid_params(work, grid)
+    squares = read_squares(work, grid, seeds, results)
     sweep = folder / "heatmap.yaml"
     sweep.write_text(
-        yaml.safe_dump(sweep_file(work, grid, seeds), sort_keys=False), encoding="utf-8"
+        yaml.safe_dump(missing_sweep(work, grid, seeds), sort_keys=False), encoding="utf-8"
     )
     metric = next((filled.metric for filled in squares if filled.metric), None)
     if metric is None:
@@ -60,7 +60,7 @@ def analyse(
         (*filled.values, *mean_and_std(filled.scores), len(filled.scores), len(seeds))
         for filled in squares
     ]
-    yield from output.write(
+    yield from output.write_results(
         folder, "heatmap", columns, rows, plot(work, grid, squares, seeds, metric)
     )
     missing = sum(len(filled.scores) < len(seeds) for filled in squares)
@@ -71,13 +71,13 @@ def analyse(
         )
 
 
-def pairs(grid: Grid) -> list[tuple[Any, Any]]:
+def grid_points(grid: ParameterGrid) -> list[tuple[Any, Any]]:
     """All pairs of values, the first parameter's values outside."""
     first, second = grid.values()
     return [(a, b) for a in first for b in second]
 
 
-def check(work: Experiment, grid: Grid) -> None:
+def check_grid_params(work: Experiment, grid: ParameterGrid) -> None:
     """Raise unless the grid is of two parameters of the loss that are not fixed."""
     if len(grid) != 2:
         raise UserError(f"a heatmap needs two options --with KEY=V1,V2,..., got {len(grid)}")
@@ -90,10 +90,12 @@ def check(work: Experiment, grid: Grid) -> None:
             raise UserError(f"{key} is in --with and in --set: leave one out")
 
 
-def read(work: Experiment, grid: Grid, seeds: Sequence[int], results: Path) -> list[Square]:
+def read_squares(
+    work: Experiment, grid: ParameterGrid, seeds: Sequence[int], results: Path
+) -> list[Square]:
     """Read the records of all squares, on the data that most of them share."""
     found = []
-    for values in pairs(grid):
+    for values in grid_points(grid):
         params = {**work.loss.params, **dict(zip(grid, values, strict=True))}
         of_square = replace(work, loss=LossSpec(work.loss.name, params))
         found.append(of_square.ok_by_data(results))
@@ -101,7 +103,7 @@ def read(work: Experiment, grid: Grid, seeds: Sequence[int], results: Path) -> l
     data = max(counts, key=lambda data_hash: counts[data_hash], default="")
     return [
         square(values, by_data.get(data, {}), seeds)
-        for values, by_data in zip(pairs(grid), found, strict=True)
+        for values, by_data in zip(grid_points(grid), found, strict=True)
     ]
 
 
@@ -117,7 +119,7 @@ def mean_and_std(scores: Sequence[float]) -> tuple[float | None, float | None]:
     return mean_std(scores) if scores else (None, None)
 
 
-def sweep_file(work: Experiment, grid: Grid, seeds: Sequence[int]) -> dict[str, Any]:
+def missing_sweep(work: Experiment, grid: ParameterGrid, seeds: Sequence[int]) -> dict[str, Any]:
     """Return a sweep file that runs the missing cells of the grid."""
     return {
         "title": f"{' x '.join(grid)} of {work.label}",
@@ -129,7 +131,11 @@ def sweep_file(work: Experiment, grid: Grid, seeds: Sequence[int]) -> dict[str, 
 
 
 def plot(
-    work: Experiment, grid: Grid, squares: Sequence[Square], seeds: Sequence[int], metric: str
+    work: Experiment,
+    grid: ParameterGrid,
+    squares: Sequence[Square],
+    seeds: Sequence[int],
+    metric: str,
 ) -> Figure:
     """The means as colours and numbers; where seeds are lacking their number is said."""
     (rows, down), (columns, across) = grid.items()

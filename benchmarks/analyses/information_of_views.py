@@ -19,9 +19,9 @@ from torch import Tensor
 from contrastbench.benchmarks.analyses import output
 from contrastbench.benchmarks.analyses.declaration import Work
 from contrastbench.benchmarks.analyses.estimates import by_anchor
-from contrastbench.benchmarks.analyses.plots import figure, legend
-from contrastbench.benchmarks.analyses.scores import ROWS, negatives
-from contrastbench.benchmarks.analyses.trainer import Trainer, made, trainer_of
+from contrastbench.benchmarks.analyses.plots import figure, shared_legend
+from contrastbench.benchmarks.analyses.scores import ANCHORS_AT_ONCE, negatives
+from contrastbench.benchmarks.analyses.trainer import Trainer, trainer_of, training_loss
 from contrastbench.benchmarks.report.plots import COLORS, MARKERS
 from contrastbench.benchmarks.running.training import Diverged
 from contrastbench.errors import UserError, tell
@@ -30,7 +30,7 @@ from contrastbench.losses.contrast import Contrast
 from contrastbench.losses.spec import LossSpec
 
 
-class Seen(NamedTuple):
+class InformationCourse(NamedTuple):
     """The information and the scores of one training."""
 
     label: str
@@ -46,12 +46,12 @@ def run(work: Work) -> Iterator[Path]:
 
 def analyse(trainer: Trainer, methods: Sequence[LossSpec], folder: Path) -> Iterator[Path]:
     """Train with every loss, and write the information of each epoch and the score at the end."""
-    losses = [made(method) for method in methods]
-    scales = [temperature(method) for method in methods]
+    losses = [training_loss(method) for method in methods]
+    scales = [fixed_temperature(method) for method in methods]
     found = []
     for method, loss, scale in zip(methods, losses, scales, strict=True):
         try:
-            found.append(measure(trainer, method.label, loss, scale))
+            found.append(trained_information(trainer, method.label, loss, scale))
         except Diverged as error:
             tell(f"{method.label}: {error}; it is left out")
     if not found:
@@ -63,10 +63,12 @@ def analyse(trainer: Trainer, methods: Sequence[LossSpec], folder: Path) -> Iter
     ]
     columns = ("loss", "epoch", "information", found[0].metric)
     title = f"Information between views, {trainer.title}"
-    yield from output.write(folder, "information-of-views", columns, rows, plot(found, title))
+    yield from output.write_results(
+        folder, "information-of-views", columns, rows, plot(found, title)
+    )
 
 
-def temperature(method: LossSpec) -> float:
+def fixed_temperature(method: LossSpec) -> float:
     """Return the temperature that divides the cosines.
 
     Raises:
@@ -85,7 +87,9 @@ def temperature(method: LossSpec) -> float:
     return values.pop()
 
 
-def measure(trainer: Trainer, label: str, loss: Loss, scale: float) -> Seen:
+def trained_information(
+    trainer: Trainer, label: str, loss: Loss, scale: float
+) -> InformationCourse:
     """Train, and score the end."""
     steps: list[Tensor] = []
 
@@ -95,14 +99,16 @@ def measure(trainer: Trainer, label: str, loss: Loss, scale: float) -> Seen:
 
     evaluation = trainer.domain.evaluate(trainer.train(loss, look))
     by_epoch = torch.stack(steps).view(trainer.recipe.epochs, -1).mean(dim=1)
-    return Seen(label, by_epoch.tolist(), evaluation.main, evaluation.metrics[evaluation.main])
+    return InformationCourse(
+        label, by_epoch.tolist(), evaluation.main, evaluation.metrics[evaluation.main]
+    )
 
 
 @torch.no_grad()
 def information(contrast: Contrast, scale: float) -> Tensor:
     """Algorithm 2 over the anchors of a contrast, a scalar in nats; a positive is no negative."""
-    starts = range(0, len(contrast.anchor), ROWS)
-    blocks = (negatives(contrast, slice(start, start + ROWS)) for start in starts)
+    starts = range(0, len(contrast.anchor), ANCHORS_AT_ONCE)
+    blocks = (negatives(contrast, slice(start, start + ANCHORS_AT_ONCE)) for start in starts)
     return torch.cat([by_anchor(critic(scores, scale)) for scores in blocks]).mean()
 
 
@@ -111,7 +117,7 @@ def critic(scores: Scores, scale: float) -> Scores:
     return replace(scores, pos=scores.pos / scale, neg=scores.neg / scale)
 
 
-def plot(found: Sequence[Seen], title: str) -> Figure:
+def plot(found: Sequence[InformationCourse], title: str) -> Figure:
     """The information against the epoch, and the score against the information at the end."""
     drawing, (left, right) = figure(title, 2)
     for k, (label, information, metric, score) in enumerate(found):
@@ -122,5 +128,5 @@ def plot(found: Sequence[Seen], title: str) -> Figure:
         right.set_ylabel(metric, parse_math=False)
     left.set(xlabel="epoch", ylabel="information between views, nats")
     right.set_xlabel("information in the last epoch, nats")
-    legend(drawing, left)
+    shared_legend(drawing, left)
     return drawing

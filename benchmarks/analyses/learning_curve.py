@@ -12,28 +12,28 @@ from matplotlib.figure import Figure
 
 from contrastbench.benchmarks.analyses import output
 from contrastbench.benchmarks.analyses.declaration import Work
-from contrastbench.benchmarks.analyses.plots import figure, legend
+from contrastbench.benchmarks.analyses.plots import figure, shared_legend
 from contrastbench.benchmarks.comparison.statistics import mean_std
 from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.benchmarks.report.plots import COLORS, MARKERS
 from contrastbench.benchmarks.running.options import Options
-from contrastbench.benchmarks.running.runner import run as run_cell
+from contrastbench.benchmarks.running.runner import run_cell
 from contrastbench.errors import UserError, tell
 from contrastbench.losses.spec import LossSpec
 
 
-class Point(NamedTuple):
+class EpochScores(NamedTuple):
     """The scores of some seeds after an epoch; 0 is the untrained encoder."""
 
     epoch: int
     scores: list[float]
 
 
-class Curve(NamedTuple):
+class ScoreCurve(NamedTuple):
     """The scores of one loss by epoch."""
 
     label: str
-    points: list[Point]
+    points: list[EpochScores]
 
 
 def run(work: Work) -> Iterator[Path]:
@@ -59,15 +59,15 @@ def analyse(
     if not work.full_recipe.trainable or epochs == 0:
         raise UserError("this recipe trains nothing: give it epochs of at least 1")
     on_the_way = list(range(every, epochs, every))
-    metric, start = measure(replace(work, loss=LossSpec("none")), seeds, options)
+    metric, start = seed_metrics(replace(work, loss=LossSpec("none")), seeds, options)
     names = {**{epoch: f"{metric}@{epoch}" for epoch in on_the_way}, epochs: metric}
     curves = []
     for method in methods:
         scored = replace(work, loss=method, recipe={**work.recipe, "score_at": on_the_way})
-        _, found = measure(scored, seeds, options)
-        points = [Point(at, [metrics[key] for metrics in found]) for at, key in names.items()]
-        begin = Point(0, [metrics[metric] for metrics in start])
-        curves += [Curve(method.label, [begin, *points])] if found else []
+        _, found = seed_metrics(scored, seeds, options)
+        points = [EpochScores(at, [metrics[key] for metrics in found]) for at, key in names.items()]
+        begin = EpochScores(0, [metrics[metric] for metrics in start])
+        curves += [ScoreCurve(method.label, [begin, *points])] if found else []
     if not curves:
         raise UserError("no training came to its end: the lines above say why")
     rows = [
@@ -77,10 +77,12 @@ def analyse(
     ]
     columns = ("loss", "epoch", f"{metric}_mean", f"{metric}_std", "n")
     title = f"{work.domain} {work.dataset}, {len(seeds)} seed{'s' * (len(seeds) > 1)}"
-    yield from output.write(folder, "learning-curve", columns, rows, plot(curves, metric, title))
+    yield from output.write_results(
+        folder, "learning-curve", columns, rows, plot(curves, metric, title)
+    )
 
 
-def measure(
+def seed_metrics(
     work: Experiment, seeds: Sequence[int], options: Options
 ) -> tuple[str, list[dict[str, float]]]:
     """Return the main metric's name, and all metrics of the seeds that finished."""
@@ -96,7 +98,7 @@ def measure(
     return (good[0]["main"] if good else ""), [record["metrics"] for record in good]
 
 
-def plot(curves: Sequence[Curve], metric: str, title: str) -> Figure:
+def plot(curves: Sequence[ScoreCurve], metric: str, title: str) -> Figure:
     """A line for each loss, a band of one standard deviation where there are seeds."""
     drawing, (axes,) = figure(title, 1)
     for k, curve in enumerate(curves):
@@ -109,5 +111,5 @@ def plot(curves: Sequence[Curve], metric: str, title: str) -> Figure:
         axes.fill_between(x, low, high, color=color, alpha=0.15, lw=0)
     axes.set_xlabel("epoch")
     axes.set_ylabel(f"{metric} in percent", parse_math=False)
-    legend(drawing, axes, columns=2)
+    shared_legend(drawing, axes, columns=2)
     return drawing

@@ -25,8 +25,8 @@ from contrastbench.benchmarks.analyses.critics import CRITICS, as_scores
 from contrastbench.benchmarks.analyses.declaration import Work
 from contrastbench.benchmarks.analyses.estimates import by_anchor, corrected
 from contrastbench.benchmarks.analyses.gaussians import Gaussians
-from contrastbench.benchmarks.analyses.plots import figure, legend
-from contrastbench.benchmarks.analyses.trainer import made
+from contrastbench.benchmarks.analyses.plots import figure, shared_legend
+from contrastbench.benchmarks.analyses.trainer import training_loss
 from contrastbench.benchmarks.report.plots import COLORS
 from contrastbench.benchmarks.running.devices import open_device
 from contrastbench.benchmarks.running.options import Options
@@ -37,12 +37,12 @@ from contrastbench.losses.registry import LOSSES, loss_class
 from contrastbench.losses.spec import LossSpec
 
 BATCH, LR, DIMENSIONS = 128, 1e-3, 20  # appendix C.2
-SMOKE = 4  # steps with --tiny
-POINTS = 100  # of a level in the curves, each the mean of as many steps
+SMOKE_STEPS = 4  # steps with --tiny
+CURVE_POINTS = 100  # of a level in the curves, each the mean of as many steps
 ESTIMATORS = ("objective", "corrected", "by_anchor")
 CURVES = ("loss", "critic", "step", "information", *ESTIMATORS, "undefined")
 OF_ERRORS = ("mean", "bias", "variance", "rmse", "undefined")
-ERRORS = ("loss", "critic", "information", "estimator", "bounds", *OF_ERRORS)
+ERROR_COLUMNS = ("loss", "critic", "information", "estimator", "bounds", *OF_ERRORS)
 
 
 class Estimator(NamedTuple):
@@ -54,7 +54,7 @@ class Estimator(NamedTuple):
     gamma: float | None  # None: the Kullback-Leibler divergence
 
 
-class Course(NamedTuple):
+class CriticCourse(NamedTuple):
     """The course of a critic's training, with every step of every level."""
 
     estimator: Estimator
@@ -87,7 +87,7 @@ class Study:
 def run(work: Work) -> Iterator[Path]:
     """Do what `bench analyse mutual-information` asks for."""
     critics, levels = work.values["critic"], work.values["information"]
-    steps = SMOKE if work.tiny else work.values["steps"]
+    steps = SMOKE_STEPS if work.tiny else work.values["steps"]
     return analyse(
         work.losses, Study(critics, levels, steps, *work.seeds), work.options, work.folder
     )
@@ -107,12 +107,14 @@ def analyse(
     courses = []
     with Progress(len(estimators) * len(study.critics) * len(study.levels), "levels") as progress:
         for found, critic in product(estimators, study.critics):
-            values = follow(found, critic, study, device, progress)
-            courses.append(Course(found, critic, values))
+            values = train_course(found, critic, study, device, progress)
+            courses.append(CriticCourse(found, critic, values))
     curves = curve_rows(courses, study)
-    yield output.table(folder, "curves", CURVES, curves)
+    yield output.write_csv(folder, "curves", CURVES, curves)
     errors = error_rows(courses, study)
-    yield from output.write(folder, "mutual-information", ERRORS, errors, plot(courses, study))
+    yield from output.write_results(
+        folder, "mutual-information", ERROR_COLUMNS, errors, plot(courses, study)
+    )
 
 
 def estimator(method: LossSpec) -> Estimator:
@@ -125,8 +127,8 @@ def estimator(method: LossSpec) -> Estimator:
     if "temperature" in method.params:
         raise UserError("the critic learns its own scale: leave the temperature out of the loss")
     scale = {"temperature": 1.0} if "temperature" in params else {}
-    loss = made(LossSpec(method.name, {**method.params, **scale}))
-    score_losses.check(loss)
+    loss = training_loss(LossSpec(method.name, {**method.params, **scale}))
+    score_losses.check_score_loss(loss)
     if loss.divergence not in ("kl", "renyi"):
         known = ", ".join(name for name in LOSSES if loss_class(name).divergence)
         raise UserError(
@@ -146,7 +148,7 @@ def estimator(method: LossSpec) -> Estimator:
 def check_nothing(loss: Loss) -> None:
     """Raise unless the best bound that a critic which tells no pairs apart can give is zero."""
     scores = (as_scores(torch.full((BATCH, BATCH), constant)) for constant in (0.0, 1.0))
-    best = max(-float(score_losses.value(loss, found)) for found in scores)
+    best = max(-float(score_losses.loss_of_scores(loss, found)) for found in scores)
     if abs(best) > 1e-4:
         raise UserError(
             f"minus {loss.name} is {best:.4g} for a critic that tells no pairs apart, but a "
@@ -154,7 +156,7 @@ def check_nothing(loss: Loss) -> None:
         )
 
 
-def follow(
+def train_course(
     found: Estimator, critic: str, study: Study, device: torch.device, progress: Progress
 ) -> Tensor:
     """Train through all levels and return (steps, 4); the course ends where the loss diverges."""
@@ -167,7 +169,7 @@ def follow(
     for level in study.gaussians:
         for _ in range(study.steps):
             x, y = level.draw(BATCH, rng)
-            estimates, loss = step(network, found, x.to(device), y.to(device))
+            estimates, loss = critic_step(network, found, x.to(device), y.to(device))
             if not math.isfinite(estimates[0]):
                 tell(f"{found.label}, {critic}: diverged at step {len(seen) + 1}")
                 return torch.stack(seen).cpu() if seen else torch.empty(0, 4)
@@ -179,33 +181,35 @@ def follow(
     return torch.stack(seen).cpu()
 
 
-def step(network: nn.Module, found: Estimator, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+def critic_step(
+    network: nn.Module, found: Estimator, x: Tensor, y: Tensor
+) -> tuple[Tensor, Tensor]:
     """Return the estimates of one batch, (4,), and the loss."""
     scores = as_scores(network(x, y))
-    loss = score_losses.value(found.loss, scores)
+    loss = score_losses.loss_of_scores(found.loss, scores)
     with torch.no_grad():
         estimate, undefined = corrected(scores, found.alpha)
         return torch.stack([-loss, estimate, by_anchor(scores).mean(), undefined]), loss
 
 
-def curve_rows(courses: Sequence[Course], study: Study) -> Iterator[tuple[Any, ...]]:
+def curve_rows(courses: Sequence[CriticCourse], study: Study) -> Iterator[tuple[Any, ...]]:
     """Means of neighbouring steps; `step` is the last of them."""
     for course in courses:
         for end, means in smooth(course.values, study.steps):
             level = study.levels[(end - 1) // study.steps]
-            yield course.estimator.label, course.critic, end, level, *map(number, means)
+            yield course.estimator.label, course.critic, end, level, *map(five_digits, means)
 
 
 def smooth(values: Tensor, steps: int) -> Iterator[tuple[int, list[float]]]:
     """The last of so many neighbouring steps of one level, and their means, (4,)."""
-    width = max(1, steps // POINTS)
+    width = max(1, steps // CURVE_POINTS)
     for start in range(0, len(values), steps):
         level = values[start : start + steps]
         for end in range(width, len(level) + 1, width):
             yield start + end, level[end - width : end].nanmean(dim=0).tolist()
 
 
-def error_rows(courses: Sequence[Course], study: Study) -> Iterator[tuple[Any, ...]]:
+def error_rows(courses: Sequence[CriticCourse], study: Study) -> Iterator[tuple[Any, ...]]:
     """Summarise the second half of each level's steps; the critic learns in the first half."""
     for (found, critic, values), (k, level) in product(courses, enumerate(study.gaussians)):
         end = (k + 1) * study.steps
@@ -213,13 +217,13 @@ def error_rows(courses: Sequence[Course], study: Study) -> Iterator[tuple[Any, .
         truth = level.information
         for column, name in enumerate(ESTIMATORS):
             bounds = level.divergence(found.alpha, found.gamma) if name == "objective" else truth
-            errors = summary(last[:, column], truth)
-            undefined = number(float(last[:, -1].mean())) if name == "corrected" else None
-            numbers = (number(x) for x in (bounds, *errors))
+            errors = estimate_summary(last[:, column], truth)
+            undefined = five_digits(float(last[:, -1].mean())) if name == "corrected" else None
+            numbers = (five_digits(x) for x in (bounds, *errors))
             yield found.label, critic, truth, name, *numbers, undefined
 
 
-def summary(estimates: Tensor, truth: float) -> tuple[float, ...]:
+def estimate_summary(estimates: Tensor, truth: float) -> tuple[float, ...]:
     """Return mean, bias, variance and RMSE of the known estimates; nan without any."""
     there = estimates[estimates.isfinite()].double()
     mean = float(there.mean())
@@ -227,14 +231,14 @@ def summary(estimates: Tensor, truth: float) -> tuple[float, ...]:
     return mean, mean - truth, variance, math.sqrt((mean - truth) ** 2 + variance)
 
 
-def number(value: float) -> float | str | None:
+def five_digits(value: float) -> float | str | None:
     """Round to five digits; return None for no number, and a word for an infinity."""
     if math.isnan(value):
         return None
     return float(f"{value:.5g}") if math.isfinite(value) else str(value)
 
 
-def plot(courses: Sequence[Course], study: Study) -> Figure:
+def plot(courses: Sequence[CriticCourse], study: Study) -> Figure:
     """A panel for each loss and critic: the three estimates and the true information."""
     title = f"Information of Gaussians, d = {DIMENSIONS}, batches of {BATCH}, seed {study.seed}"
     drawing, panels = figure(title, len(courses))
@@ -249,5 +253,5 @@ def plot(courses: Sequence[Course], study: Study) -> Figure:
         axes.set_title(f"{course.estimator.label}, {course.critic}", fontsize=8, parse_math=False)
         axes.set_xlabel("training step")
         axes.set_ylabel("nats")
-    legend(drawing, panels[0])
+    shared_legend(drawing, panels[0])
     return drawing

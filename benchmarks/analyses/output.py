@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-def prepare(out: Path | None, analysis: str, *names: str) -> Path:
+def prepare_folder(out: Path | None, analysis: str, *names: str) -> Path:
     """Make the folder before anything is trained, and check that plots can be drawn.
 
     Raises:
@@ -41,7 +41,9 @@ def prepare(out: Path | None, analysis: str, *names: str) -> Path:
     return folder
 
 
-def table(folder: Path, name: str, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> Path:
+def write_csv(
+    folder: Path, name: str, columns: Sequence[str], rows: Iterable[Sequence[Any]]
+) -> Path:
     """Write and name a CSV; numbers that are not there are empty cells."""
     path, text = folder / f"{name}.csv", io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
@@ -51,7 +53,7 @@ def table(folder: Path, name: str, columns: Sequence[str], rows: Iterable[Sequen
     return path
 
 
-def write(
+def write_results(
     folder: Path,
     analysis: str,
     columns: Sequence[str],
@@ -59,7 +61,7 @@ def write(
     figure: "Figure",
 ) -> Iterator[Path]:
     """Write a CSV and a plot of one name, and name both."""
-    yield table(folder, analysis, columns, rows)
+    yield write_csv(folder, analysis, columns, rows)
     plot, picture = folder / f"{analysis}.svg", io.StringIO()
     figure.savefig(picture, format="svg", metadata={"Date": None, "Creator": None})
     files.replace(plot, picture.getvalue())

@@ -12,11 +12,11 @@ from contrastbench.benchmarks.report.plots import RC
 matplotlib.rcParams.update(
     {**RC, "svg.fonttype": "path"}
 )  # files stand alone: letters look the same everywhere
-ROW = 4  # panels beside each other
+PANELS_PER_ROW = 4  # panels beside each other
 
 
 def figure(
-    title: str, panels: int, square: bool = False, columns: int = ROW
+    title: str, panels: int, square: bool = False, columns: int = PANELS_PER_ROW
 ) -> tuple[Figure, Sequence[Axes]]:
     """A titled figure with that many panels."""
     columns = min(panels, columns)
@@ -30,7 +30,7 @@ def figure(
     return drawing, grid[:panels]
 
 
-def legend(drawing: Figure, axes: Axes, title: str | None = None, columns: int = 4) -> None:
+def shared_legend(drawing: Figure, axes: Axes, title: str | None = None, columns: int = 4) -> None:
     """One legend below all panels."""
     handles, labels = axes.get_legend_handles_labels()
     where: dict[str, Any] = {

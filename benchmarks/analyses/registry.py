@@ -2,8 +2,8 @@
 
 from contrastbench.benchmarks.analyses.declaration import Analysis, Parameter
 
-DOMAIN = ("domain", "dataset", "recipe", "tiny")
-TRAINING = (*DOMAIN, "seeds", "data_root", "device")
+DOMAIN_OPTIONS = ("domain", "dataset", "recipe", "tiny")
+TRAINING = (*DOMAIN_OPTIONS, "seeds", "data_root", "device")
 GENERATED = ("tiny", "seeds", "device")  # options of those that draw their own data
 
 ANALYSES = {
@@ -46,7 +46,7 @@ ANALYSES = {
             "bench analyse heatmap --domain image --loss attentionnce "
             "--with d_pos=1,4,10 --with d_neg=1,4,10",
         ),
-        (*DOMAIN, "seeds", "results"),
+        (*DOMAIN_OPTIONS, "seeds", "results"),
         grid=True,
         one_loss=True,
         one_seed=False,

@@ -10,7 +10,7 @@ from contrastbench.errors import UserError
 from contrastbench.losses.base import Loss, ScoreLoss, Scores, summands
 
 
-def check(loss: Loss) -> None:
+def check_score_loss(loss: Loss) -> None:
     """Raise unless the loss, or each term of a sum, is a formula of scores."""
     for _, part in summands(loss):
         if not isinstance(part, ScoreLoss):
@@ -22,7 +22,7 @@ def hole(loss: Loss) -> float:
     return max(cast(ScoreLoss, term).hole for _, term in summands(loss))
 
 
-def value(loss: Loss, scores: Scores) -> Tensor:
+def loss_of_scores(loss: Loss, scores: Scores) -> Tensor:
     """The loss of all anchors' scores."""
     terms = [
         weight * cast(ScoreLoss, part).combine(cast(ScoreLoss, part).terms(scores))
@@ -35,6 +35,6 @@ def pulls(loss: Loss, scores: Scores) -> tuple[Tensor, Tensor]:
     """The loss's derivatives by the scores of positives, (a, P), and of negatives, (a, K)."""
     with torch.enable_grad():
         pos, neg = scores.pos.detach().requires_grad_(), scores.neg.detach().requires_grad_()
-        found = value(loss, replace(scores, pos=pos, neg=neg))
+        found = loss_of_scores(loss, replace(scores, pos=pos, neg=neg))
         by_pos, by_neg = torch.autograd.grad(found, (pos, neg), materialize_grads=True)
     return by_pos, by_neg.masked_fill(scores.hole, 0)

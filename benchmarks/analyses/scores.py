@@ -11,25 +11,25 @@ from torch import Tensor
 
 from contrastbench.benchmarks.analyses import output
 from contrastbench.benchmarks.analyses.declaration import Work
-from contrastbench.benchmarks.analyses.plots import figure, legend
-from contrastbench.benchmarks.analyses.trainer import Trainer, made, trainer_of
-from contrastbench.benchmarks.report.plots import COLORS, LINES
+from contrastbench.benchmarks.analyses.plots import figure, shared_legend
+from contrastbench.benchmarks.analyses.trainer import Trainer, trainer_of, training_loss
+from contrastbench.benchmarks.report.plots import COLORS, LINE_STYLES
 from contrastbench.benchmarks.running.training import Diverged
 from contrastbench.errors import tell
 from contrastbench.losses.base import Scores, block_scores
 from contrastbench.losses.contrast import Contrast
 from contrastbench.losses.spec import LossSpec
 
-COLUMNS = ("negatives_mean", "negatives_variance", "positives_mean")
+MOMENTS = ("negatives_mean", "negatives_variance", "positives_mean")
 NAMES = (
     "mean of the negatives' cosines",
     "variance of the negatives' cosines",
     "mean of the positives' cosines",
 )
-ROWS = 1024  # anchors at once
+ANCHORS_AT_ONCE = 1024  # anchors at once
 
 
-class Curve(NamedTuple):
+class MomentCurve(NamedTuple):
     """The moments of the scores in one training."""
 
     label: str
@@ -43,7 +43,7 @@ def run(work: Work) -> Iterator[Path]:
 
 def analyse(trainer: Trainer, methods: Sequence[LossSpec], folder: Path) -> Iterator[Path]:
     """Train every loss, write the curves and draw them together."""
-    losses = [made(method) for method in methods]
+    losses = [training_loss(method) for method in methods]
     curves = []
     for method, loss in zip(methods, losses, strict=True):
         seen: list[Tensor] = []
@@ -59,14 +59,14 @@ def analyse(trainer: Trainer, methods: Sequence[LossSpec], folder: Path) -> Iter
             trainer.train(loss, look)
         except Diverged as error:
             tell(f"{name}: {error}; the curve ends there")
-        curves.append(Curve(name, torch.stack(seen).cpu()))
+        curves.append(MomentCurve(name, torch.stack(seen).cpu()))
     rows = [
         (c.label, step + 1, *values)
         for c in curves
         for step, values in enumerate(c.values.tolist())
     ]
-    yield from output.write(
-        folder, "scores", ("loss", "step", *COLUMNS), rows, plot(curves, trainer.title)
+    yield from output.write_results(
+        folder, "scores", ("loss", "step", *MOMENTS), rows, plot(curves, trainer.title)
     )
 
 
@@ -83,10 +83,10 @@ def moments(contrast: Contrast) -> Tensor:
     of a batch, here it is all of them. In `whole_row` the positive is among the keys; it is not
     counted as a negative here. Cosines, no unit.
     """
-    starts = range(0, len(contrast.anchor), ROWS)
-    return torch.cat([row_moments(negatives(contrast, slice(i, i + ROWS))) for i in starts]).mean(
-        dim=0
-    )
+    starts = range(0, len(contrast.anchor), ANCHORS_AT_ONCE)
+    return torch.cat(
+        [row_moments(negatives(contrast, slice(i, i + ANCHORS_AT_ONCE))) for i in starts]
+    ).mean(dim=0)
 
 
 def row_moments(scores: Scores) -> Tensor:
@@ -107,7 +107,7 @@ def negatives(contrast: Contrast, rows: slice) -> Scores:
     return replace(scores, neg=neg, count=(~neg.isneginf()).sum(dim=1, keepdim=True).to(neg.dtype))
 
 
-def plot(curves: Sequence[Curve], title: str) -> Figure:
+def plot(curves: Sequence[MomentCurve], title: str) -> Figure:
     """Three panels against the step, a line for each loss."""
     drawing, panels = figure(title, 3)
     for i, (axes, name) in enumerate(zip(panels, NAMES, strict=True)):
@@ -115,10 +115,10 @@ def plot(curves: Sequence[Curve], title: str) -> Figure:
             steps = range(1, len(curve.values) + 1)
             style: dict[str, Any] = {
                 "color": COLORS[k % len(COLORS)],
-                "linestyle": LINES[k // len(COLORS) % len(LINES)],
+                "linestyle": LINE_STYLES[k // len(COLORS) % len(LINE_STYLES)],
             }
             axes.plot(steps, curve.values[:, i].tolist(), linewidth=1.2, label=curve.label, **style)
         axes.set_xlabel("training step")
         axes.set_ylabel(name)
-    legend(drawing, panels[0])
+    shared_legend(drawing, panels[0])
     return drawing

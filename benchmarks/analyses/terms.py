@@ -14,9 +14,9 @@ from torch import Tensor
 
 from contrastbench.benchmarks.analyses import output
 from contrastbench.benchmarks.analyses.declaration import Work
-from contrastbench.benchmarks.analyses.plots import figure, legend
-from contrastbench.benchmarks.analyses.trainer import Trainer, made, trainer_of
-from contrastbench.benchmarks.report.plots import COLORS, LINES
+from contrastbench.benchmarks.analyses.plots import figure, shared_legend
+from contrastbench.benchmarks.analyses.trainer import Trainer, trainer_of, training_loss
+from contrastbench.benchmarks.report.plots import COLORS, LINE_STYLES
 from contrastbench.benchmarks.running.training import Diverged
 from contrastbench.errors import tell
 from contrastbench.losses.base import Loss, summands
@@ -41,13 +41,13 @@ def run(work: Work) -> Iterator[Path]:
 
 def analyse(trainer: Trainer, methods: Sequence[LossSpec], folder: Path) -> Iterator[Path]:
     """Train with every loss; write and draw all terms of all of them."""
-    losses = [trainer.prepared(made(method)) for method in methods]
+    losses = [trainer.prepared(training_loss(method)) for method in methods]
     terms = {repr(term): term for loss in losses for _, term in summands(loss)}
     curves = []
     for method, loss in zip(methods, losses, strict=True):
         weights = {repr(term): weight for weight, term in summands(loss)}
         followed = {**terms, **{repr(term): term for _, term in summands(loss)}}
-        curves.append(Curves(method.label, weights, follow(trainer, method, loss, followed)))
+        curves.append(Curves(method.label, weights, step_terms(trainer, method, loss, followed)))
     rows = (
         (label, step, name, weights.get(name, 0.0), value)
         for label, weights, values in curves
@@ -55,12 +55,12 @@ def analyse(trainer: Trainer, methods: Sequence[LossSpec], folder: Path) -> Iter
         for name, value in zip(terms, row, strict=True)
     )
     columns = ("loss", "step", "term", "weight", "value")
-    yield from output.write(
+    yield from output.write_results(
         folder, "terms", columns, rows, plot(curves, list(terms), trainer.title)
     )
 
 
-def follow(trainer: Trainer, method: LossSpec, loss: Loss, terms: Terms) -> Tensor:
+def step_terms(trainer: Trainer, method: LossSpec, loss: Loss, terms: Terms) -> Tensor:
     """Return the terms of each step's batch without their weights, (steps, terms)."""
     steps: list[Tensor] = []
 
@@ -82,10 +82,10 @@ def plot(curves: Sequence[Curves], terms: Sequence[str], title: str) -> Figure:
     drawing, panels = figure(title, len(terms))
     for i, (axes, term) in enumerate(zip(panels, terms, strict=True)):
         for k, (label, _, values) in enumerate(curves):
-            color, line = COLORS[k % len(COLORS)], LINES[k // len(COLORS) % len(LINES)]
+            color, line = COLORS[k % len(COLORS)], LINE_STYLES[k // len(COLORS) % len(LINE_STYLES)]
             x = range(1, len(values) + 1)
             axes.plot(x, values[:, i].tolist(), color=color, ls=line, lw=1.2, label=label)
         axes.set_title(term, fontsize=8, parse_math=False)
         axes.set_xlabel("training step")
-    legend(drawing, panels[0], columns=2)
+    shared_legend(drawing, panels[0], columns=2)
     return drawing

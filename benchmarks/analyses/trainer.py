@@ -10,11 +10,11 @@ from contrastbench.benchmarks.analyses.declaration import Work
 from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.benchmarks.running.devices import open_device
 from contrastbench.benchmarks.running.options import Options
-from contrastbench.benchmarks.running.runner import open_domain, prepared
+from contrastbench.benchmarks.running.runner import loss_on_device, open_domain
 from contrastbench.benchmarks.running.training import AnyDomain, Look, train
 from contrastbench.domains.base import HasClasses
 from contrastbench.domains.recipe import Recipe
-from contrastbench.domains.registry import loaded
+from contrastbench.domains.registry import loaded_declarations
 from contrastbench.errors import UserError
 from contrastbench.losses.base import Loss
 from contrastbench.losses.spec import LossSpec
@@ -54,7 +54,7 @@ class Trainer:
         """
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(self.seed)
-            return prepared(loss, self.domain)
+            return loss_on_device(loss, self.domain)
 
     @property
     def with_classes(self) -> HasClasses:
@@ -101,10 +101,10 @@ def open_trainer(experiment: Experiment, seed: int, options: Options) -> Trainer
 
 def domains_with_classes() -> list[str]:
     """Return the domains that can pair samples of one class."""
-    return [name for name, about in loaded().items() if about.recipe.by_class]
+    return [name for name, about in loaded_declarations().items() if about.recipe.by_class]
 
 
-def made(loss: LossSpec) -> Loss:
+def training_loss(loss: LossSpec) -> Loss:
     """The loss that trains; "none" does not."""
     found = loss.make()
     if found is None:

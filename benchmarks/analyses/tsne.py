@@ -12,16 +12,16 @@ from torch import Tensor
 
 from contrastbench.benchmarks.analyses import output
 from contrastbench.benchmarks.analyses.declaration import Work
-from contrastbench.benchmarks.analyses.plots import figure, legend
-from contrastbench.benchmarks.analyses.trainer import Trainer, made, trainer_of
+from contrastbench.benchmarks.analyses.plots import figure, shared_legend
+from contrastbench.benchmarks.analyses.trainer import Trainer, trainer_of, training_loss
 from contrastbench.benchmarks.running.training import Diverged
 from contrastbench.domains.random import generator
 from contrastbench.errors import UserError
 from contrastbench.losses.spec import LossSpec
 
 PERPLEXITY = 30  # scikit-learn's default
-LEGEND = 20  # classes: more colours cannot be told apart
-COLUMNS = ("encoder", "row", "class", "x", "y")
+MAX_LEGEND_CLASSES = 20  # classes: more colours cannot be told apart
+POINT_COLUMNS = ("encoder", "row", "class", "x", "y")
 
 
 class Panel(NamedTuple):
@@ -43,7 +43,7 @@ def analyse(
 ) -> Iterator[Path]:
     """Embed the scored samples by the untrained encoder and by each trained one."""
     embeddings = trainer.with_classes.embeddings
-    losses = [("untrained", None)] + [(m.label, made(m)) for m in methods]
+    losses = [("untrained", None)] + [(m.label, training_loss(m)) for m in methods]
     panels = []
     for name, loss in losses:
         try:
@@ -52,13 +52,15 @@ def analyse(
             raise UserError(
                 f"{name}: {error}: leave it out or change its temperature or learning rate"
             ) from None
-        rows = choose(len(y), points, trainer.seed)
+        rows = plotted_rows(len(y), points, trainer.seed)
         panels.append(Panel(name, rows, y.cpu()[rows], plane(x.cpu()[rows], trainer.seed)))
     title = f"t-SNE of embeddings: {trainer.title}"
-    yield from output.write(folder, "tsne", COLUMNS, table(panels), plot(panels, title))
+    yield from output.write_results(
+        folder, "tsne", POINT_COLUMNS, point_rows(panels), plot(panels, title)
+    )
 
 
-def choose(samples: int, points: int, seed: int) -> Tensor:
+def plotted_rows(samples: int, points: int, seed: int) -> Tensor:
     """The numbers of at most so many samples, the same for every encoder."""
     order = torch.randperm(samples, generator=generator(torch.device("cpu"), seed))
     return order[:points].sort().values
@@ -76,7 +78,7 @@ def plane(x: Tensor, seed: int) -> Tensor:
     )
 
 
-def table(panels: Sequence[Panel]) -> Iterator[tuple[str, int, int, float, float]]:
+def point_rows(panels: Sequence[Panel]) -> Iterator[tuple[str, int, int, float, float]]:
     """A row for each point."""
     for name, rows, classes, points in panels:
         for row, y, (a, b) in zip(rows.tolist(), classes.tolist(), points.tolist(), strict=True):
@@ -94,6 +96,6 @@ def plot(panels: Sequence[Panel], title: str) -> Figure:
             axes.scatter(first, second, s=4, linewidths=0, color=colors(k), label=str(y))
         axes.set_title(panel.label, fontsize=9, parse_math=False)
         axes.set(xticks=[], yticks=[], xlabel="t-SNE 1", ylabel="t-SNE 2")
-    if len(classes) <= LEGEND:
-        legend(drawing, grid[0], "class", columns=10)
+    if len(classes) <= MAX_LEGEND_CLASSES:
+        shared_legend(drawing, grid[0], "class", columns=10)
     return drawing

@@ -8,7 +8,7 @@ loss of scores:
    w^+(s^+_i) \propto -\frac{\partial L}{\partial s^+_i}
 
 with a mean size of 1, positive where a negative is pushed away and a positive pulled near. The
-batch is made up: an anchor for each of `SCORES` as its positive's, and each of them has all of
+batch is made up: an anchor for each of `COSINE_GRID` as its positive's, and each of them has all of
 these scores as its negatives'. A loss whose weights depend on what else is in the batch has those
 of this one.
 """
@@ -23,18 +23,19 @@ from torch import Tensor
 
 from contrastbench.benchmarks.analyses import output, score_losses
 from contrastbench.benchmarks.analyses.declaration import Work
-from contrastbench.benchmarks.analyses.plots import figure, legend
-from contrastbench.benchmarks.analyses.trainer import made
-from contrastbench.benchmarks.report.plots import COLORS, LINES
+from contrastbench.benchmarks.analyses.plots import figure, shared_legend
+from contrastbench.benchmarks.analyses.trainer import training_loss
+from contrastbench.benchmarks.report.plots import COLORS, LINE_STYLES
 from contrastbench.losses.base import Loss, Scores
 from contrastbench.losses.spec import LossSpec
 
-POINTS = 100
-SCORES = (torch.arange(POINTS, dtype=torch.float64) + 0.5) / POINTS * 2 - 1  # none is of length one
+COSINE_COUNT = 100
+# none is of length one
+COSINE_GRID = (torch.arange(COSINE_COUNT, dtype=torch.float64) + 0.5) / COSINE_COUNT * 2 - 1
 
 
-class Curve(NamedTuple):
-    """The weights of one loss at `SCORES`."""
+class WeightCurve(NamedTuple):
+    """The weights of one loss at `COSINE_GRID`."""
 
     label: str
     negative: Tensor
@@ -52,44 +53,45 @@ def analyse(methods: Sequence[LossSpec], folder: Path) -> Iterator[Path]:
     Raises:
         UserError: a loss is none of scores.
     """
-    losses = [made(method) for method in methods]
+    losses = [training_loss(method) for method in methods]
     for loss in losses:
-        score_losses.check(loss)
+        score_losses.check_score_loss(loss)
     pairs = zip(methods, losses, strict=True)
-    curves = [Curve(method.label, *weights(loss)) for method, loss in pairs]
+    curves = [WeightCurve(method.label, *weights(loss)) for method, loss in pairs]
     rows = (
         (curve.label, *numbers)
         for curve in curves
-        for numbers in zip(*map(Tensor.tolist, (SCORES, *curve[1:])), strict=True)
+        for numbers in zip(*map(Tensor.tolist, (COSINE_GRID, *curve[1:])), strict=True)
     )
     columns = ("loss", "score", "weight_of_negative", "weight_of_positive")
-    yield from output.write(folder, "weights", columns, rows, plot(curves))
+    yield from output.write_results(folder, "weights", columns, rows, plot(curves))
 
 
 def weights(loss: Loss) -> tuple[Tensor, Tensor]:
-    """(POINTS,) weights of negatives and of positives at `SCORES`, each of mean size 1."""
-    count = SCORES.new_full((POINTS, 1), POINTS)
-    scores = Scores(SCORES.unsqueeze(1), SCORES.repeat(POINTS, 1), count)
+    """(POINTS,) weights of negatives and of positives at `COSINE_GRID`, each of mean size 1."""
+    count = COSINE_GRID.new_full((COSINE_COUNT, 1), COSINE_COUNT)
+    scores = Scores(COSINE_GRID.unsqueeze(1), COSINE_GRID.repeat(COSINE_COUNT, 1), count)
     by_pos, by_neg = score_losses.pulls(loss, scores)
-    return scaled(by_neg.sum(dim=0)), scaled(-by_pos.sum(dim=1))
+    return unit_mean(by_neg.sum(dim=0)), unit_mean(-by_pos.sum(dim=1))
 
 
-def scaled(pull: Tensor) -> Tensor:
+def unit_mean(pull: Tensor) -> Tensor:
     """Divide a pull by the mean of its absolute values; an all-zero pull stays zero."""
     size = pull.abs().mean()
     return pull / size if size > 0 else pull
 
 
-def plot(curves: Sequence[Curve]) -> Figure:
+def plot(curves: Sequence[WeightCurve]) -> Figure:
     """Weights of negatives, and of positives, against the cosine."""
     drawing, panels = figure("Weights by the loss's gradient, 1 on average", 2)
     names = ("negative", "positive")
     for axes, name in zip(panels, names, strict=True):
         for k, curve in enumerate(curves):
-            color, line = COLORS[k % len(COLORS)], LINES[k % len(LINES)]  # many fall together
+            # many fall together
+            color, line = COLORS[k % len(COLORS)], LINE_STYLES[k % len(LINE_STYLES)]
             weight = getattr(curve, name).tolist()
-            axes.plot(SCORES.tolist(), weight, color=color, ls=line, lw=1.2, label=curve.label)
+            axes.plot(COSINE_GRID.tolist(), weight, color=color, ls=line, lw=1.2, label=curve.label)
         axes.set_xlabel(f"cosine of the {name}")
         axes.set_ylabel(f"weight of the {name}")
-    legend(drawing, panels[0], columns=2)
+    shared_legend(drawing, panels[0], columns=2)
     return drawing

@@ -74,7 +74,7 @@ def run(
     ('ok', 3, 'accuracy')
     >>> folder.cleanup()
     """
-    text = seeds if isinstance(seeds, str) else ",".join(map(shown, listed(seeds)))
+    text = seeds if isinstance(seeds, str) else ",".join(map(argument_text, seed_list(seeds)))
     numbers = parse_seeds(text)
     if not isinstance(loss, str):
         raise UserError(
@@ -82,18 +82,18 @@ def run(
         )
     spec, values = LossSpec(loss, plain_values("params", params)), plain_values("recipe", recipe)
     experiment = make_experiment(domain, dataset, spec, values, tiny, target)
-    root = None if data_root is None else folder("data_root", data_root)
+    root = None if data_root is None else folder_argument("data_root", data_root)
     check_data_root(root)
-    place, cores = folder("results", results), whole("threads", threads)
+    place, cores = folder_argument("results", results), thread_count("threads", threads)
     options = Options(place, root, device, cores, deterministic, tf32)
     experiment.check()  # mistakes are named before torch is imported
     from contrastbench.benchmarks.running.runner import run_seeds
 
-    store.sweep(options.results)
+    store.remove_leftovers(options.results)
     return [record for record, _ in run_seeds(experiment, numbers, options)]
 
 
-def listed(seeds: Iterable[int] | int) -> list[int]:
+def seed_list(seeds: Iterable[int] | int) -> list[int]:
     """Return the seeds as a list; one seed alone and numpy's numbers are accepted.
 
     Raises:
@@ -103,11 +103,11 @@ def listed(seeds: Iterable[int] | int) -> list[int]:
         return [index(seed) for seed in (seeds if isinstance(seeds, Iterable) else [seeds])]
     except TypeError:
         raise UserError(
-            f"seeds must be whole numbers, got {shown(seeds)}: give 0 or range(5)"
+            f"seeds must be whole numbers, got {argument_text(seeds)}: give 0 or range(5)"
         ) from None
 
 
-def folder(name: str, value: Any) -> Path:
+def folder_argument(name: str, value: Any) -> Path:
     """Return the folder that an argument names."""
     if not isinstance(value, str | Path):
         raise UserError(
@@ -116,12 +116,12 @@ def folder(name: str, value: Any) -> Path:
     return Path(value)
 
 
-def whole(name: str, value: Any) -> int | None:
+def thread_count(name: str, value: Any) -> int | None:
     """Return a number of threads, which may be NumPy's; None where none is given."""
-    value = plain(value)
+    value = python_values(value)
     if value is not None and (type(value) is not int or not 1 <= value <= MOST_THREADS):
         raise UserError(
-            f"{name} must be a whole number from 1 to {MOST_THREADS}, got {shown(value)}"
+            f"{name} must be a whole number from 1 to {MOST_THREADS}, got {argument_text(value)}"
         )
     return value
 
@@ -133,34 +133,39 @@ def plain_values(name: str, values: Mapping[str, Any] | None) -> dict[str, Any]:
         UserError: they are no mapping, a key is no text, or a number is of another kind.
     """
     if not isinstance(values, Mapping | None):
-        raise UserError(f"{name} has values by key, got {shown(values)}: give {{'key': value}}")
+        raise UserError(
+            f"{name} has values by key, got {argument_text(values)}: give {{'key': value}}"
+        )
     for key in values or {}:
         if not isinstance(key, str):
-            raise UserError(f"{name}: the key {shown(key)} is no string: use names as keys")
-    return {key: checked(f"{name}: {key}", plain(value)) for key, value in (values or {}).items()}
+            raise UserError(f"{name}: the key {argument_text(key)} is no string: use names as keys")
+    return {
+        key: storable(f"{name}: {key}", python_values(value))
+        for key, value in (values or {}).items()
+    }
 
 
-def plain(value: Any) -> Any:
+def python_values(value: Any) -> Any:
     """Return NumPy's numbers and arrays as Python's, within lists and tuples too."""
     if isinstance(value, list | tuple):
-        return type(value)(map(plain, value))
+        return type(value)(map(python_values, value))
     return value.tolist() if hasattr(value, "ndim") and hasattr(value, "tolist") else value
 
 
-def checked(name: str, value: Any) -> Any:
+def storable(name: str, value: Any) -> Any:
     """Return the value, unless it is a number that no record can hold.
 
     Raises:
         UserError: it is a fraction or the like, or too large for a float.
     """
     if isinstance(value, int) and abs(value) > sys.float_info.max:
-        raise UserError(f"{name}={shown(value)} is too large: give a number below 1e308")
+        raise UserError(f"{name}={argument_text(value)} is too large: give a number below 1e308")
     if isinstance(value, Number) and not isinstance(value, int | float):
-        raise UserError(f"{name}={shown(value)} is a {type(value).__name__}: give a float")
+        raise UserError(f"{name}={argument_text(value)} is a {type(value).__name__}: give a float")
     return value
 
 
-def shown(value: Any) -> str:
+def argument_text(value: Any) -> str:
     """Return how an error shows a value: in one short line, also where Python refuses to."""
     try:
         text = repr(value)

@@ -11,7 +11,7 @@ from contrastbench.benchmarks.records.read_cache import one_moment
 from contrastbench.benchmarks.records.store import Record
 from contrastbench.benchmarks.tables import formats as tables
 from contrastbench.benchmarks.tables.entries import entries
-from contrastbench.benchmarks.tables.load import load
+from contrastbench.benchmarks.tables.load import load_table
 from contrastbench.benchmarks.tables.resolved import Resolved, resolve
 from contrastbench.benchmarks.tables.schema import Tune
 from contrastbench.errors import UserError
@@ -44,9 +44,9 @@ def records(
     if isinstance(source, str | Path):
         if not Path(source).is_dir():
             raise UserError(f"{source} is no folder of results: bench run makes one")
-        source = (record for _, record in reading.everything(Path(source)))
+        source = (record for _, record in reading.all_records(Path(source)))
     rows = [columns.as_row(record) for record in source if record["seed"] not in but]
-    names = columns.in_order(name for row in rows for name in row)
+    names = columns.ordered_columns(name for row in rows for name in row)
     return pandas.DataFrame(rows, columns=names)
 
 
@@ -71,8 +71,8 @@ def table(
         UserError: no such table or selection, or pandas is not installed.
     """
     with one_moment():
-        chosen = resolved(name, losses, selection, Path(results))
-        return as_frame(tables.rows(chosen, entries(chosen)))
+        chosen = resolved_table(name, losses, selection, Path(results))
+        return as_frame(tables.table_rows(chosen, entries(chosen)))
 
 
 def compare(
@@ -104,16 +104,20 @@ def compare(
         UserError: no such table, row or test, no two rows share a seed, or pandas is not installed.
     """
     with one_moment():
-        chosen = resolved(name, losses, selection, Path(results))
+        chosen = resolved_table(name, losses, selection, Path(results))
         asked = chosen, baseline, test, alpha
-        frame = as_frame(comparisons.rows(chosen, *comparisons.against(*asked)))
-        frame.attrs["answer"] = comparisons.words(*asked)
+        frame = as_frame(
+            comparisons.comparison_rows(chosen, *comparisons.baseline_comparisons(*asked))
+        )
+        frame.attrs["answer"] = comparisons.answer_text(*asked)
         return frame
 
 
-def resolved(name: str, losses: Sequence[str], selection: str | None, results: Path) -> Resolved:
+def resolved_table(
+    name: str, losses: Sequence[str], selection: str | None, results: Path
+) -> Resolved:
     """Return a table with the parameters that its selection chooses from records."""
-    joined = load(str(name), losses=[LossSpec(loss) for loss in losses])
+    joined = load_table(str(name), losses=[LossSpec(loss) for loss in losses])
     return resolve(joined, selection, results)
 
 

@@ -9,11 +9,11 @@ import typer
 from typer.core import TyperCommand
 
 from contrastbench.benchmarks.analyses.declaration import Analysis, Work
-from contrastbench.benchmarks.analyses.output import prepare
+from contrastbench.benchmarks.analyses.output import prepare_folder
 from contrastbench.benchmarks.analyses.registry import ANALYSES
 from contrastbench.benchmarks.cli import options as opt
 from contrastbench.benchmarks.cli.arguments import (
-    make_experiment,
+    experiment_of_options,
     parse_grid,
     parse_list,
     parse_losses,
@@ -29,7 +29,7 @@ from contrastbench.domains.registry import check_needs
 from contrastbench.errors import UserError, tell, unknown
 from contrastbench.losses.spec import LossSpec
 
-WORDS = "contrastbench.analyse.words"
+WORDS_KEY = "contrastbench.analyse.words"
 ALL_TAKE = {"name", "loss", "set_", "with_", "output", "help"}
 
 
@@ -38,13 +38,13 @@ class AnalyseCommand(TyperCommand):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Keep the words: --help ends the reading before the analysis has been read."""
-        ctx.meta[WORDS] = args[:]
+        ctx.meta[WORDS_KEY] = args[:]
         rest: list[str] = super().parse_args(ctx, args)
         return rest
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """Write the help of the analysis that is named, or of all."""
-        ctx.params["name"] = next((word for word in ctx.meta[WORDS] if word in ANALYSES), "")
+        ctx.params["name"] = next((word for word in ctx.meta[WORDS_KEY] if word in ANALYSES), "")
         super().format_help(ctx, formatter)
 
     def get_params(self, ctx: Any) -> list[Any]:
@@ -105,7 +105,7 @@ def analyse(
             autocompletion=lambda incomplete: [k for k in ANALYSES if k.startswith(incomplete)],
         ),
     ],
-    domain: Annotated[str | None, typer.Option(help=opt.DOMAIN)] = None,
+    domain: Annotated[str | None, typer.Option(help=opt.DOMAIN_HELP)] = None,
     dataset: opt.Dataset = None,
     loss: Annotated[
         list[str] | None, typer.Option(help="Loss, or loss(KEY=VALUE, ...); may repeat.")
@@ -149,13 +149,13 @@ def analyse(
     options = Options(results, data_root, device)
     trained = read_experiment(name, about, losses[0], (domain, dataset, recipe, tiny), options)
     places = [trained.domain, trained.dataset] if trained else []
-    folder = prepare(output, name, *places, *[losses[0].name] * about.grid)
+    folder = prepare_folder(output, name, *places, *[losses[0].name] * about.grid)
     with loading():
         module = importlib.import_module(
             f"contrastbench.benchmarks.analyses.{name.replace('-', '_')}"
         )
     work = Work(losses, numbers, values, options, folder, trained, tiny)
-    show(module.run(work), kept(about, results))
+    print_results(module.run(work), interruption_note(about, results))
 
 
 def refuse_others(context: typer.Context, name: str, about: Analysis) -> None:
@@ -242,21 +242,21 @@ def read_experiment(
         raise UserError(f"bench analyse {name} needs a domain: give --domain (bench list domains)")
     check_data_root(options.data_root)
     spec = loss if about.grid else LossSpec("none")
-    experiment = make_experiment(domain, dataset, spec, recipe, tiny)
+    experiment = experiment_of_options(domain, dataset, spec, recipe, tiny)
     if "device" in about.options:  # it trains
         _ = experiment.full_recipe
         check_needs(domain)
     return experiment
 
 
-def kept(about: Analysis, results: Path) -> str:
+def interruption_note(about: Analysis, results: Path) -> str:
     """Return what an interruption leaves."""
     if not about.recorded:
         return "nothing was written"
     return f"trainings that came to their end are kept under {results}, the rest comes next time"
 
 
-def show(found: Iterable[Path | str], kept: str) -> None:
+def print_results(found: Iterable[Path | str], kept: str) -> None:
     """Print a line for each result; on Ctrl-C say what is kept."""
     try:
         for line in found:

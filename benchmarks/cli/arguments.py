@@ -7,7 +7,7 @@ from typing import Any
 from contrastbench.benchmarks.records import experiment
 from contrastbench.benchmarks.records.command import parse_value
 from contrastbench.benchmarks.records.experiment import Experiment
-from contrastbench.benchmarks.tables.grid import twice
+from contrastbench.benchmarks.tables.grid import has_duplicates
 from contrastbench.errors import UserError, unknown
 from contrastbench.losses.spec import LossSpec
 
@@ -38,7 +38,7 @@ def parse_list(option: str, text: str) -> list[Any]:
     [1, 'linear(1, 2.5)']
     """
     values = [parse_value(part) for part in between_commas(text)]
-    if "" in values or None in values or twice(values):
+    if "" in values or None in values or has_duplicates(values):
         raise UserError(f"{option} {text!r}: give distinct values between commas, such as 0.1,0.2")
     return values
 
@@ -107,7 +107,7 @@ def between_commas(text: str) -> list[str]:
     return [part.strip() for part in re.split(r",(?![^()]*\))", text)]
 
 
-def make_experiment(
+def experiment_of_options(
     domain: str,
     dataset: str | None,
     loss: LossSpec,

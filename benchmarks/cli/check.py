@@ -22,7 +22,7 @@ from contrastbench.losses.spec import LossSpec
 if TYPE_CHECKING:
     from contrastbench.losses.laws import CheckResult
 
-PAIRINGS = ("both_views", "other_view", "whole_row", "same_class")  # of check-loss --against
+PAIRING_NAMES = ("both_views", "other_view", "whole_row", "same_class")  # of check-loss --against
 
 
 def check_loss(
@@ -59,7 +59,7 @@ def check_loss(
     if against is not None:
         if len(specs) > 1:
             raise UserError("--against compares one setting: give one value by --set KEY=VALUE")
-        compare_losses(specs[0], parse_loss(against, "--against"), pairing or PAIRINGS[0])
+        compare_losses(specs[0], parse_loss(against, "--against"), pairing or PAIRING_NAMES[0])
         return
     if is_registered(loss):
         for spec in specs:
@@ -72,40 +72,40 @@ def check_loss(
         if len(specs) > 1:
             say(f"{spec.label}:")
         found = check_loss(loss, **spec.params)
-        tell(found)
+        print_diagnoses(found)
         results += found
     edited = LossSpec(loss, specs[0].params).code != code
     if all(result.passed for result in results) and not edited:
-        remember(code, results)
-    conclude(results, "; the checks after a failed one were not run")
+        remember_passed(code, results)
+    conclude_checks(results, "; the checks after a failed one were not run")
 
 
 def compare_losses(first: LossSpec, other: LossSpec, pairing: str) -> None:
     """Print the table of two losses on the same batches; exit with code 1 if they differ."""
-    if pairing not in PAIRINGS:
-        raise unknown("pairing", pairing, PAIRINGS)
+    if pairing not in PAIRING_NAMES:
+        raise unknown("pairing", pairing, PAIRING_NAMES)
     for spec in (first, other):
         if is_registered(spec.name):
             spec.check()  # a mistake is named before torch is imported
     with loading():
-        from contrastbench.benchmarks.against.compare import compare
+        from contrastbench.benchmarks.against.compare import compare_on_batches
         from contrastbench.benchmarks.against.sides import Side
-        from contrastbench.benchmarks.against.table import all_costs, lines
+        from contrastbench.benchmarks.against.table import all_costs, comparison_lines
 
-    found = compare(*(Side(spec.name, spec.params, pairing) for spec in (first, other)))
-    for line in lines(found, all_costs(found)):
+    found = compare_on_batches(*(Side(spec.name, spec.params, pairing) for spec in (first, other)))
+    for line in comparison_lines(found, all_costs(found)):
         say(line)
     if not found.equal:
         raise typer.Exit(1)
 
 
-def remember(code: str, results: "Sequence[CheckResult]") -> None:
+def remember_passed(code: str, results: "Sequence[CheckResult]") -> None:
     """Note that the loss has passed, so that `bench run` does not ask for the check again."""
     declined = {result.name: result.detail for result in results if result.word == "declined"}
     try:
-        passed_checks.note(code, declined)
+        passed_checks.note_passed(code, declined)
     except OSError as error:
-        path = passed_checks.place(code)
+        path = passed_checks.passed_note_path(code)
         say(f"bench run will still say 'never checked': {path} is refused ({error})")
 
 
@@ -128,7 +128,7 @@ def check_domain(
         from contrastbench.benchmarks.running.domain_laws import check_domain
 
     check_data_root(data_root)
-    show(check_domain(name, dataset, parse_pairs("--recipe", recipe), data_root))
+    print_checks(check_domain(name, dataset, parse_pairs("--recipe", recipe), data_root))
 
 
 def check_device(
@@ -145,16 +145,16 @@ def check_device(
 
     Example: bench check-device cuda
     """
-    from contrastbench.benchmarks.perf.check_device import Work, new_report, run
-    from contrastbench.benchmarks.records.device_report import place
+    from contrastbench.benchmarks.perf.check_device import DeviceWork, new_report, run_checks
+    from contrastbench.benchmarks.records.device_report import device_report_path
     from contrastbench.benchmarks.running.devices import open_device
 
     opened = open_device(device)
     report = new_report(opened)
     versions = ", ".join(f"{name} {version}" for name, version in report.versions.items())
     say(f"{report.device['name']}; {versions}")
-    path = place(results, report.name)
-    for line in run(Work(opened, small=tiny), report):
+    path = device_report_path(results, report.name)
+    for line in run_checks(DeviceWork(opened, small=tiny), report):
         say(line)
         report.write(path)  # as it stands, for who has no time to wait for the end
     passed = sum(check["ok"] for check in report.checks.values())
@@ -163,13 +163,13 @@ def check_device(
         raise typer.Exit(1)
 
 
-def show(results: "Sequence[CheckResult]") -> None:
+def print_checks(results: "Sequence[CheckResult]") -> None:
     """Print a line for each check; exit with code 1 if one failed."""
-    tell(results)
-    conclude(results)
+    print_diagnoses(results)
+    conclude_checks(results)
 
 
-def tell(results: "Sequence[CheckResult]") -> None:
+def print_diagnoses(results: "Sequence[CheckResult]") -> None:
     """Print a line for each check; where it failed, also the user's line and a remedy."""
     for result in results:
         word = result.word or ("pass" if result.passed else "FAIL")
@@ -180,7 +180,7 @@ def tell(results: "Sequence[CheckResult]") -> None:
             say(f"{'':28}  try: {result.remedy}")
 
 
-def conclude(results: "Sequence[CheckResult]", rest: str = "") -> None:
+def conclude_checks(results: "Sequence[CheckResult]", rest: str = "") -> None:
     """Print how many checks passed; exit with code 1 if not all did.
 
     Args:

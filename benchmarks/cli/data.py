@@ -33,10 +33,10 @@ def list_(
     from contrastbench.benchmarks.cli import listing
 
     lists: dict[str, Callable[[], Iterator[str]]] = {
-        "losses": listing.losses,
+        "losses": listing.loss_lines,
         "families": listing.families,
-        "domains": listing.domains,
-        "datasets": lambda: listing.datasets(domain),
+        "domains": listing.domain_lines,
+        "datasets": lambda: listing.dataset_lines(domain),
         "recipes": lambda: listing.recipes(domain),
         "tables": lambda: listing.tables(results),
     }
@@ -66,18 +66,18 @@ def data(
     Example: bench data fetch my.yaml --data-root DIR
     """
     bad = False
-    for line in lines(action, name, data_root):
+    for line in action_lines(action, name, data_root):
         say(line)
         bad |= any(word in line for word in ("DAMAGED", "DIFFERS", "MISSING"))
     if bad:
         raise typer.Exit(1)
 
 
-def lines(action: str, name: str | None, data_root: Path | None) -> Iterator[str]:
+def action_lines(action: str, name: str | None, data_root: Path | None) -> Iterator[str]:
     """Yield the lines that an action prints."""
     from contrastbench.benchmarks.cli import listing
     from contrastbench.benchmarks.tables.load import is_table
-    from contrastbench.domains.download import state
+    from contrastbench.domains.download import file_state
     from contrastbench.domains.registry import known_data
 
     known = known_data()
@@ -89,21 +89,21 @@ def lines(action: str, name: str | None, data_root: Path | None) -> Iterator[str
     if data_root is not None and action == "fetch":
         data_root.mkdir(parents=True, exist_ok=True)
     if action == "list":
-        yield from listing.data(data_root)
+        yield from listing.data_lines(data_root)
     elif action == "verify":
         if name is not None and name not in known:
             raise unknown("dataset", name, known)
         chosen = [known[name]] if name else known.values()
-        yield from (f"{dataset.name:16} {state(dataset, data_root)}" for dataset in chosen)
+        yield from (f"{dataset.name:16} {file_state(dataset, data_root)}" for dataset in chosen)
     else:
-        yield from fetched(str(name), data_root) if whole else [fetch(name, data_root)]
+        yield from fetched(str(name), data_root) if whole else [fetch_report(name, data_root)]
 
 
-def fetch(name: str | None, data_root: Path | None) -> str:
+def fetch_report(name: str | None, data_root: Path | None) -> str:
     """Fetch one dataset and return a line on it."""
     from contrastbench.domains import registry
 
-    for domain, about in registry.loaded().items():
+    for domain, about in registry.loaded_declarations().items():
         known = {**about.corpora, **about.datasets}
         kinds = {source.kind for source in about.sources if source.fetch}
         if name and (known[name].url if name in known else name.partition(":")[0] in kinds):
@@ -113,13 +113,13 @@ def fetch(name: str | None, data_root: Path | None) -> str:
 
 def fetched(what: str, data_root: Path | None) -> Iterator[str]:
     """Fetch the data of a table or a sweep, and yield a line for each; failures stop no other."""
-    from contrastbench.benchmarks.sweeps.plan import places
-    from contrastbench.benchmarks.tables.load import load
+    from contrastbench.benchmarks.sweeps.plan import runnable_places
+    from contrastbench.benchmarks.tables.load import load_table
 
     asked: dict[tuple[str, ...], Callable[[], dict[str, str]]] = {}
-    for one in (place.work for place in places(load(what))):
+    for one in (place.work for place in runnable_places(load_table(what))):
         name, recipe, trained = (one.domain, one.dataset), one.full_recipe, one.trained
-        asked[name] = partial(brought, one.domain, one.dataset, data_root)
+        asked[name] = partial(fetched_path, one.domain, one.dataset, data_root)
         further = (*name, recipe.model_dump_json(), str(trained))
         asked[further] = partial(recipe.fetch, one.dataset, data_root, trained)
     told = set[str]()
@@ -132,7 +132,7 @@ def fetched(what: str, data_root: Path | None) -> Iterator[str]:
         told |= {*found}
 
 
-def brought(domain: str, dataset: str, data_root: Path | None) -> dict[str, str]:
+def fetched_path(domain: str, dataset: str, data_root: Path | None) -> dict[str, str]:
     """Fetch a dataset and return where it is."""
     from contrastbench.domains.registry import fetch
 
@@ -144,7 +144,7 @@ def doctor() -> None:
 
     Example: bench doctor
     """
-    from contrastbench.benchmarks.cli.doctor import report
+    from contrastbench.benchmarks.cli.doctor import doctor_lines
 
-    for line in report():
+    for line in doctor_lines():
         say(line)

@@ -14,14 +14,14 @@ from contrastbench.benchmarks.running.provenance import provenance
 from contrastbench.domains.download import cache_folder
 
 
-def report() -> Iterator[str]:
+def doctor_lines() -> Iterator[str]:
     """Yield the lines that `bench doctor` prints.
 
     Versions, devices, folders, and a pip line for each extra that is not complete.
     """
     yield f"Python {platform.python_version()} on {platform.platform()}, {os.cpu_count()} CPUs"
     yield f"contrastbench {provenance().version or 'of an unknown version'}"
-    yield from map(describe, requirements(extra=""))
+    yield from map(package_line, requirements(extra=""))
     for extra in importlib.metadata.metadata("contrastbench").get_all("Provides-Extra") or []:
         missing = [r for r in requirements(extra) if installed(r.name) is None]
         names = ", ".join(r.name for r in missing)
@@ -43,7 +43,7 @@ def requirements(extra: str) -> list[Requirement]:
     return [r for r in chosen if r.marker is None or r.marker.evaluate({"extra": extra})]
 
 
-def describe(requirement: Requirement) -> str:
+def package_line(requirement: Requirement) -> str:
     """Return a line on one package."""
     version = installed(requirement.name)
     state = version or "MISSING"

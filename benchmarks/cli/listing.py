@@ -7,8 +7,8 @@ from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from contrastbench.benchmarks.tables import catalogue
-from contrastbench.benchmarks.tables.load import load
-from contrastbench.benchmarks.tables.places import places
+from contrastbench.benchmarks.tables.load import load_table
+from contrastbench.benchmarks.tables.places import published_places
 from contrastbench.benchmarks.tables.resolved import resolve
 from contrastbench.domains import registry
 from contrastbench.domains.declaration import Declaration, Source
@@ -18,7 +18,7 @@ from contrastbench.losses.registry import FAMILIES, OURS, aliases, describe
 from contrastbench.losses.registry import losses as registered_losses
 
 
-def losses() -> Iterator[str]:
+def loss_lines() -> Iterator[str]:
     """Name, parameters with defaults, summary, ranges, limits; a package's loss with its place."""
     for name, entry in registered_losses().items():
         if name not in OURS:  # to describe it would import it, and torch with it
@@ -46,7 +46,7 @@ def families() -> Iterator[str]:
         yield from (f"    {entry.name:16} {entry.value}" for entry in others)
 
 
-def domains() -> Iterator[str]:
+def domain_lines() -> Iterator[str]:
     """Yield name, summary, embedded dataset and protocols; or why a package cannot be loaded."""
     for name, about in registry.declarations().items():
         if isinstance(about, UserError):
@@ -56,18 +56,18 @@ def domains() -> Iterator[str]:
             yield f"{name:10} {about.summary}; embedded: {about.default}{protocols}"
 
 
-def datasets(domain: str | None = None) -> Iterator[str]:
+def dataset_lines(domain: str | None = None) -> Iterator[str]:
     """Yield a line for each dataset: its name, domain and summary."""
-    for name, about in chosen(domain).items():
+    for name, about in listed_declarations(domain).items():
         for dataset in about.datasets.values():
             yield f"{dataset.name:20} {name:9} {dataset.summary}"
         for source in about.sources:
-            yield own(name, source)
+            yield own_kind_line(name, source)
 
 
 def recipes(domain: str | None = None) -> Iterator[str]:
     """Yield the keys of --recipe by domain, with defaults, choices, meaning, and presets."""
-    for name, about in chosen(domain).items():
+    for name, about in listed_declarations(domain).items():
         recipe = about.recipe
         yield f"{name}: presets {', '.join(recipe.presets) or 'none'}"
         for key, field in recipe.model_fields.items():
@@ -76,9 +76,9 @@ def recipes(domain: str | None = None) -> Iterator[str]:
             yield f"    {key}={value_text(default)} ({kind_text(field.annotation)}{meaning})"
 
 
-def chosen(domain: str | None) -> dict[str, Declaration]:
+def listed_declarations(domain: str | None) -> dict[str, Declaration]:
     """The declaration of one domain, or all that can be loaded."""
-    return {domain: registry.declaration(domain)} if domain else registry.loaded()
+    return {domain: registry.declaration(domain)} if domain else registry.loaded_declarations()
 
 
 def value_text(value: Any) -> str:
@@ -110,17 +110,17 @@ def kind_text(kind: Any) -> str:
     return getattr(kind, "__name__", str(kind))
 
 
-def data(data_root: Path | None = None) -> Iterator[str]:
+def data_lines(data_root: Path | None = None) -> Iterator[str]:
     """Yield datasets and corpora with their places and sizes, and a user's own kinds."""
-    for domain, about in registry.loaded().items():
+    for domain, about in registry.loaded_declarations().items():
         for dataset in {**about.datasets, **about.corpora}.values():
             there = whereabouts(dataset, data_root)
             yield f"{dataset.name:20} {domain:9} {there:12} {dataset.summary}"
         for source in about.sources:
-            yield own(domain, source)
+            yield own_kind_line(domain, source)
 
 
-def own(domain: str, source: Source) -> str:
+def own_kind_line(domain: str, source: Source) -> str:
     """Return a line on a kind of data that a user may bring."""
     return f"{source.usage:20} {domain:9} your own: {source.summary}"
 
@@ -130,10 +130,10 @@ def tables(results: Path) -> Iterator[str]:
 
     Hours behind what is done are those of its records.
     """
-    for name in catalogue.names():
-        table = load(name)
+    for name in catalogue.table_names():
+        table = load_table(name)
         values = sum(column in table.columns for row in table.rows for column in row.paper)
-        runnable = list(places(resolve(table, None, results))) if values else []
+        runnable = list(published_places(resolve(table, None, results))) if values else []
         found = [place.cell.records.values() for place in runnable]
         spent = {(r["key"], r["seed"]): r.get("seconds", 0) for some in found for r in some}
         took = f" in {sum(spent.values()) / 3600:.1f} h" if spent else ""

@@ -7,13 +7,13 @@ from contextlib import contextmanager
 
 from contrastbench.errors import tell
 
-PATIENCE = 1.0  # seconds
+NOTICE_SECONDS = 1.0  # seconds
 
 
 @contextmanager
 def loading() -> Iterator[None]:
     """Say that torch is loading if the block takes longer than a second on a terminal."""
-    timer = threading.Timer(PATIENCE, say)
+    timer = threading.Timer(NOTICE_SECONDS, announce_loading)
     if sys.stderr.isatty() and "torch" not in sys.modules:
         timer.start()
     try:
@@ -22,6 +22,6 @@ def loading() -> Iterator[None]:
         timer.cancel()
 
 
-def say() -> None:
+def announce_loading() -> None:
     """Print that torch is being loaded."""
     tell("loading torch ...")

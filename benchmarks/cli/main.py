@@ -31,7 +31,7 @@ from contrastbench.benchmarks.cli import (
 from contrastbench.benchmarks.cli import options as opt
 from contrastbench.benchmarks.cli.analyse import AnalyseCommand
 from contrastbench.benchmarks.cli.output import say, show
-from contrastbench.benchmarks.records.files import FULL
+from contrastbench.benchmarks.records.files import DISK_FULL
 from contrastbench.benchmarks.running import launch
 from contrastbench.benchmarks.running.interruption import TERMINATED, end_on_sigterm
 from contrastbench.benchmarks.running.provenance import provenance
@@ -70,7 +70,8 @@ app = typer.Typer(
 )
 INTERRUPTED = 130
 STOPPED = {INTERRUPTED: "interrupted", TERMINATED: "terminated"}
-KEEPING = (["run"], ["sweep"], ["merge"], ["pack"], ["data"], ["check-device"])  # as they go
+# as they go
+KEEPING_COMMANDS = (["run"], ["sweep"], ["merge"], ["pack"], ["data"], ["check-device"])
 GROUPS: dict[str, dict[str, Callable[..., None]]] = {  # as the help shows them
     "Run": {
         "run": run.run,
@@ -103,15 +104,15 @@ GROUPS: dict[str, dict[str, Callable[..., None]]] = {  # as the help shows them
         "verify": submit.verify,
     },
 }
-CLASSES = {"analyse": AnalyseCommand}
+COMMAND_CLASSES = {"analyse": AnalyseCommand}
 
 
-def add(to: typer.Typer, name: str, command: Callable[..., None], group: str) -> None:
+def add_command(to: typer.Typer, name: str, command: Callable[..., None], group: str) -> None:
     """Add a command; typer would cut its summary, and wrap its examples."""
     text, *lines = re.split(r"^Example: ", inspect.getdoc(command) or "", flags=re.MULTILINE)
     to.command(
         name,
-        cls=CLASSES.get(name),
+        cls=COMMAND_CLASSES.get(name),
         help=text,
         short_help=" ".join(text.partition("\n\n")[0].split()),
         epilog=opt.examples([" ".join(line.split()) for line in lines]),
@@ -121,9 +122,9 @@ def add(to: typer.Typer, name: str, command: Callable[..., None], group: str) ->
 
 for group, commands in GROUPS.items():
     for name, command in commands.items():
-        add(app, name, command, group)
-add(suite.app, "admit", suite.admit, "Compare")
-add(suite.app, "gate", suite.gate, "Compare")
+        add_command(app, name, command, group)
+add_command(suite.app, "admit", suite.admit, "Compare")
+add_command(suite.app, "gate", suite.gate, "Compare")
 app.add_typer(suite.app, name="suite", short_help=suite.app.info.help, rich_help_panel="Compare")
 
 
@@ -148,7 +149,7 @@ def usage(error: Exception) -> str:
     return f"{message.rstrip('.')}: {choices}" if missing and choices else message
 
 
-def unusable(error: OSError) -> str:
+def unusable_file(error: OSError) -> str:
     """Return which file cannot be used, or that the output cannot be written."""
     if error.filename is None:
         sys.stdout = io.StringIO()  # Python flushes it at its end
@@ -159,10 +160,10 @@ def unusable(error: OSError) -> str:
 def main() -> None:
     """Run the command line; a user's mistake is one line on standard error and exit code 2."""
     with launch.ended_at_once():
-        answer()
+        run_command_line()
 
 
-def answer() -> NoReturn:
+def run_command_line() -> NoReturn:
     """Run the command and exit with its code."""
     warnings.formatwarning = lambda message, *_: f"bench: {printable(str(message))}\n"
     end_on_sigterm()
@@ -177,10 +178,11 @@ def answer() -> NoReturn:
         code = 1
         tell(f"bench: there is too little memory ({cause(error)})")
     except OSError as error:
-        if error.filename is None and error.errno not in FULL:  # of no file that somebody named
+        # of no file that somebody named
+        if error.filename is None and error.errno not in DISK_FULL:
             raise
         code = 2
-        tell(f"bench: {unusable(error)}")
+        tell(f"bench: {unusable_file(error)}")
     except (KeyboardInterrupt, typer.Abort):
         code = INTERRUPTED
     except SystemExit as stop:
@@ -189,5 +191,5 @@ def answer() -> NoReturn:
         code = TERMINATED
     if code in STOPPED and not launch.started():  # typer makes 130 of Ctrl-C, or does not
         kept = ": what is finished is kept, the same command goes on with the rest"
-        tell(STOPPED[code] + kept * (sys.argv[1:2] in KEEPING))
+        tell(STOPPED[code] + kept * (sys.argv[1:2] in KEEPING_COMMANDS))
     sys.exit(code)

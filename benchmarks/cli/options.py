@@ -15,8 +15,8 @@ def examples(lines: Sequence[str]) -> str:
     return "\n".join(["\b", title, *(f"  {line}" for line in lines)])
 
 
-DOMAIN = f"Domain: {', '.join(DOMAINS)} or a plugin's."
-Domain = Annotated[str, typer.Option(help=DOMAIN)]
+DOMAIN_HELP = f"Domain: {', '.join(DOMAINS)} or a plugin's."
+Domain = Annotated[str, typer.Option(help=DOMAIN_HELP)]
 Encoder = Annotated[
     str,
     typer.Option(help="Folder that --export wrote, its record, or a name such as timm:resnet18."),

@@ -18,7 +18,7 @@ def show(text: str) -> None:
         say(line)
 
 
-def give(value: object, stream: IO[str] | None = None) -> None:
+def print_json(value: object, stream: IO[str] | None = None) -> None:
     """Print a value as one line of JSON, which a program reads; by default on standard output."""
     text = json.dumps(value).replace("\x7f", r"\u007f")  # all other controls are escaped in JSON
     print(text, file=stream or sys.stdout, flush=True)

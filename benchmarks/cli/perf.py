@@ -8,13 +8,13 @@ import typer
 
 from contrastbench.benchmarks.cli import options as opt
 from contrastbench.benchmarks.cli.output import say, show
-from contrastbench.domains.registry import loaded
+from contrastbench.domains.registry import loaded_declarations
 from contrastbench.errors import UserError, unknown
 
 if TYPE_CHECKING:
     import torch
 
-PARTS = {name: f"contrastbench.benchmarks.perf.{name}" for name in ("losses", "records")}
+PERF_PARTS = {name: f"contrastbench.benchmarks.perf.{name}" for name in ("losses", "records")}
 
 
 def perf(
@@ -38,14 +38,16 @@ def perf(
 
     Example: bench perf losses infonce adnce
     """
-    parts = PARTS | {name: about.perf for name, about in loaded().items() if about.perf}
+    parts = PERF_PARTS | {
+        name: about.perf for name, about in loaded_declarations().items() if about.perf
+    }
     if part not in parts:
         raise unknown("benchmark", part, parts)
     from contrastbench.benchmarks.running.devices import open_device
 
     module = importlib.import_module(parts[part])
     opened = open_device(device)
-    options = {} if sizes is None else {"sizes": numbers(part, sizes)}
+    options = {} if sizes is None else {"sizes": asked_sizes(part, sizes)}
     lines = module.report(names or list(module.DEFAULT), data_root, opened, **options)
     first = next(lines)  # wrong names are noticed before anything is printed
     show(f"{measured_on(opened)}\n\n{first}")
@@ -53,13 +55,13 @@ def perf(
         say(line)
 
 
-def numbers(part: str, sizes: str) -> tuple[int, ...]:
+def asked_sizes(part: str, sizes: str) -> tuple[int, ...]:
     """Return the sizes that were asked for.
 
     Raises:
         UserError: the benchmark has none, or they are no numbers of two views of two samples.
 
-    >>> numbers("losses", "512,8192")
+    >>> asked_sizes("losses", "512,8192")
     (512, 8192)
     """
     if part != "losses":

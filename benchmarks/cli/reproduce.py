@@ -15,7 +15,7 @@ from contrastbench.benchmarks.cli.output import say
 from contrastbench.benchmarks.records.merge import SHIPPED
 from contrastbench.benchmarks.running import reproduction
 from contrastbench.benchmarks.running.options import check_data_root
-from contrastbench.benchmarks.running.reproduction import Difference, Outcome
+from contrastbench.benchmarks.running.reproduction import Outcome, ValueDifference
 from contrastbench.domains.registry import check_needs
 
 
@@ -38,7 +38,7 @@ def reproduce(
     """
     check_data_root(data_root)
     places = list(dict.fromkeys([results, SHIPPED]))
-    found = reproduction.find(record, places)
+    found = reproduction.named_record(record, places)
     check_needs(found["domain"])
     with TemporaryDirectory(prefix="contrastbench-") as name:
         folder = Path(name)
@@ -48,29 +48,29 @@ def reproduce(
             import contrastbench.benchmarks.running.runner  # noqa: F401
         again = reproduction.run_again(found, work, folder, data_root, device)
     outcome = Outcome(found, again, reproduction.spread_of(found, places))
-    for line in lines(outcome):
+    for line in reproduction_lines(outcome):
         say(line)
     if not (outcome.equal or outcome.within):
         raise typer.Exit(1)
 
 
-def lines(outcome: Outcome) -> Iterator[str]:
+def reproduction_lines(outcome: Outcome) -> Iterator[str]:
     """Yield the answer, the values that differ side by side, and the origin of the limits."""
     record = outcome.record
     title = f"{record['domain']} {record['dataset']} {record['loss']} seed {record['seed']}"
-    yield f"{title}: {answer(outcome)}"
+    yield f"{title}: {reproduction_verdict(outcome)}"
     if outcome.again["status"] not in ("ok", record["status"]):
         yield f"  now {outcome.again['status']}: {outcome.again['details'].get('error')}"
     if outcome.values:
         yield f"  {'value':32} {'recorded':>22} {'again':>22} {'limit':>8}"
-        yield from rows(outcome.values)
-        yield from limits(outcome)
+        yield from difference_lines(outcome.values)
+        yield from limit_lines(outcome)
     if outcome.circumstances:
         yield "made with:"
-        yield from changes(outcome.circumstances)
+        yield from circumstance_lines(outcome.circumstances)
 
 
-def answer(outcome: Outcome) -> str:
+def reproduction_verdict(outcome: Outcome) -> str:
     """Return the verdict in words."""
     if outcome.equal:
         return "equal to the bit"
@@ -81,30 +81,30 @@ def answer(outcome: Outcome) -> str:
     return "NOT within what two machines may differ by"
 
 
-def rows(values: Sequence[Difference]) -> Iterator[str]:
+def difference_lines(values: Sequence[ValueDifference]) -> Iterator[str]:
     """Yield a line for each value that differs; of a list the first and how many more."""
     for _, group in groupby(values, key=lambda value: re.sub(r"\.\d+$", "", value.name)):
         first, *more = group
-        yield row(first) + f"  and {len(more)} more" * bool(more)
+        yield difference_line(first) + f"  and {len(more)} more" * bool(more)
 
 
-def row(value: Difference) -> str:
+def difference_line(value: ValueDifference) -> str:
     """Return the line of a value that differs."""
     limit = "" if value.limit is None else f"{value.limit:.4g}"
-    return f"  {value.name:32} {shown(value.recorded):>22} {shown(value.again):>22} {limit:>8}"
+    return f"  {value.name:32} {in_full(value.recorded):>22} {in_full(value.again):>22} {limit:>8}"
 
 
-def changes(circumstances: Sequence[Difference]) -> Iterator[str]:
+def circumstance_lines(circumstances: Sequence[ValueDifference]) -> Iterator[str]:
     """Yield a line for each circumstance that differs, and one for those of no record."""
     lacking = [one.name for one in circumstances if one.recorded is None]
     for one in circumstances:
         if one.recorded is not None:
-            yield f"  {one.name}: {shown(one.recorded)}, now {shown(one.again)}"
+            yield f"  {one.name}: {in_full(one.recorded)}, now {in_full(one.again)}"
     if lacking:
         yield f"  not in the record: {', '.join(lacking)}"
 
 
-def limits(outcome: Outcome) -> Iterator[str]:
+def limit_lines(outcome: Outcome) -> Iterator[str]:
     """Yield where the limits are from, if they count."""
     spread, dataset = outcome.spread, outcome.record["dataset"]
     if outcome.promised:
@@ -113,9 +113,9 @@ def limits(outcome: Outcome) -> Iterator[str]:
         yield f"limit: {reproduction.FACTOR} standard deviations over seeds, as two seeds differ in"
         yield f"95 % of cases; the median of {spread.cells} cells of {dataset}"
     else:
-        yield f"no limit is known: no cell of {dataset} has {reproduction.FEWEST} seeds"
+        yield f"no limit is known: no cell of {dataset} has {reproduction.MIN_SEEDS} seeds"
 
 
-def shown(value: Any) -> str:
+def in_full(value: Any) -> str:
     """Return a value with all its digits."""
     return "-" if value is None else str(value)

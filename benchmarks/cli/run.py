@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from contrastbench.benchmarks.cli import options as opt
-from contrastbench.benchmarks.cli.arguments import make_experiment, parse_pairs
+from contrastbench.benchmarks.cli.arguments import experiment_of_options, parse_pairs
 from contrastbench.benchmarks.cli.loading import loading
-from contrastbench.benchmarks.cli.output import give, say
+from contrastbench.benchmarks.cli.output import print_json, say
 from contrastbench.benchmarks.records import store
 from contrastbench.benchmarks.records.seeds import parse_seeds
 from contrastbench.benchmarks.records.store import cell_of
@@ -25,7 +25,7 @@ from contrastbench.losses.spec import NONE, LossSpec
 if TYPE_CHECKING:
     from contrastbench.benchmarks.records.store import Record
 
-Loss = Annotated[
+LossOption = Annotated[
     str,
     typer.Option(
         help="Registered loss, file.py:Class, sum of these, or none for the untrained encoder."
@@ -35,7 +35,7 @@ Loss = Annotated[
 
 def run(
     domain: opt.Domain,
-    loss: Loss,
+    loss: LossOption,
     dataset: opt.Dataset = None,
     target: opt.Target = None,
     seeds: Annotated[
@@ -75,7 +75,7 @@ def run(
     numbers, spec = parse_seeds(seeds), LossSpec(loss, parse_pairs("--set", set_))
     if export is not None and len(numbers) > 1:
         raise UserError(f"--export needs exactly one seed, got --seeds {seeds}")
-    experiment = make_experiment(domain, dataset, spec, recipe, tiny, target)
+    experiment = experiment_of_options(domain, dataset, spec, recipe, tiny, target)
     experiment.check()  # mistakes are named before torch is imported
     check_needs(domain)
     if spec.name == NONE or is_registered(spec.name):
@@ -95,30 +95,30 @@ def run(
 
     for line in passed_checks.remarks(loss, spec.code):
         tell(line)
-    store.sweep(results)
+    store.remove_leftovers(results)
     kept = {cell_of(record) for record in experiment.finished(results)}
     done = []
-    with ranks.joined(choose_device(device)):
+    with ranks.joined_ranks(choose_device(device)):
         for record, path in run_seeds(experiment, numbers, options):
             done.append(record)
             if ranks.is_first():
                 if json_:
-                    give(record, output)
+                    print_json(record, output)
                 else:
                     for line in (
-                        describe(record, path, cell_of(record) in kept),
+                        record_line(record, path, cell_of(record) in kept),
                         *learned_lines(record),
                     ):
                         say(line)
-            if ranks.size() > 1 and record["status"] not in store.FINAL:
+            if ranks.world_size() > 1 and record["status"] not in store.FINAL_STATUSES:
                 break  # the other ranks have ended
     if not json_ and len(done) > 1:
-        say(summary(done))
+        say(seeds_summary(done))
     if any(record["status"] != "ok" for record in done):
         raise typer.Exit(1)
 
 
-def describe(record: "Record", path: Path, kept: bool = False) -> str:
+def record_line(record: "Record", path: Path, kept: bool = False) -> str:
     """Return a line on a record, which may be kept from an earlier run."""
     cell = f"{record['domain']} {record['dataset']} {record['loss']} seed {record['seed']}"
     if record["status"] != "ok":
@@ -139,19 +139,19 @@ def learned_text(values: Mapping[str, Any]) -> str:
     >>> learned_text({"t": 0.123456, "weights": [1.0, 2.0], "proxies": {"shape": [6, 32]}})
     't 0.1235, weights [1, 2], proxies 6 x 32'
     """
-    return ", ".join(f"{name} {shown(found)}" for name, found in values.items())
+    return ", ".join(f"{name} {four_digits(found)}" for name, found in values.items())
 
 
-def shown(found: Any) -> str:
+def four_digits(found: Any) -> str:
     """Return one learned value in four digits."""
     if isinstance(found, dict):
         return " x ".join(map(str, found.get("shape", ()))) or "a number out of bounds"
     if isinstance(found, list):
-        return f"[{', '.join(map(shown, found))}]"
+        return f"[{', '.join(map(four_digits, found))}]"
     return f"{found:.4g}" if isinstance(found, float | int) else str(found)
 
 
-def summary(done: "list[Record]") -> str:
+def seeds_summary(done: "list[Record]") -> str:
     """Return mean and standard deviation of the main metric over seeds, in words."""
     good = [record["metrics"][record["main"]] for record in done if record["status"] == "ok"]
     if len(good) < 2:

@@ -7,9 +7,9 @@ import typer
 
 from contrastbench.benchmarks.cli import options as opt
 from contrastbench.benchmarks.cli.loading import loading
-from contrastbench.benchmarks.cli.output import give
+from contrastbench.benchmarks.cli.output import print_json
 from contrastbench.benchmarks.records import exports
-from contrastbench.benchmarks.records.seeds import SEEDS
+from contrastbench.benchmarks.records.seeds import SEED_LIMIT
 from contrastbench.benchmarks.running.options import check_data_root
 from contrastbench.domains import exported
 from contrastbench.domains.registry import check_dataset, check_needs, declaration
@@ -25,7 +25,7 @@ def score(
         int | None,
         typer.Option(
             min=0,
-            max=SEEDS - 1,
+            max=SEED_LIMIT - 1,
             help="Seed of drawn parts, folds and episodes; default: the training's.",
         ),
     ] = None,
@@ -47,7 +47,7 @@ def score(
     folder = exports.folder_of(encoder)
     domain = domain or exported.domain_of(folder)
     dataset = dataset or exports.dataset_of(folder) or declaration(domain).default
-    check(domain, dataset, by, target)
+    check_score_options(domain, dataset, by, target)
     module, _, function = declaration(domain).scorer.partition(":")
     with loading():
         from contrastbench.benchmarks.running.devices import open_device
@@ -57,10 +57,10 @@ def score(
     further = {} if target is None else {"target": target}
     metrics = scorer(folder, dataset, by, seed, data_root, open_device(device), **further)
     about_it = {"domain": domain, "encoder": encoder, "dataset": dataset, "by": by, "seed": seed}
-    give({**about_it, "metrics": metrics})
+    print_json({**about_it, "metrics": metrics})
 
 
-def check(domain: str, dataset: str, by: str, target: str | None) -> None:
+def check_score_options(domain: str, dataset: str, by: str, target: str | None) -> None:
     """Raise for a protocol, a data set or an option that the domain does not have."""
     about = declaration(domain)
     if not about.protocols:

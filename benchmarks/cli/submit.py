@@ -28,10 +28,10 @@ def submit(
 
     Example: bench submit standard --loss mine.py:Mine
     """
-    from contrastbench.benchmarks.submission.submit import submit
+    from contrastbench.benchmarks.submission.submit import bundle_loss
 
     (spec,) = parse_losses([loss], {})
-    say(submit(what, spec, results))
+    say(bundle_loss(what, spec, results))
 
 
 def verify(
@@ -61,21 +61,21 @@ def verify(
 
     check_data_root(data_root)
     try:
-        given = bundle.read(path)
+        given = bundle.read_bundle(path)
     except bundle.Refused as error:
         show(f"## {path.name}: NOT verified\n\n{error}")
         raise typer.Exit(1) from None
     suite = what or given.about.suite
-    if what is None and suite not in catalogue.files():
+    if what is None and suite not in catalogue.table_files():
         raise UserError(f"the bundle is for {suite!r}, which does not ship: add its sweep file")
     with loading():
         from contrastbench.benchmarks.submission import comment
-        from contrastbench.benchmarks.submission.verify import Asked, verify
+        from contrastbench.benchmarks.submission.verify import Asked, verify_bundle
 
     places = list(dict.fromkeys([results, SHIPPED]))
     asked = Asked(suite, places, trust, cells, draw, data_root, device)
     with TemporaryDirectory(prefix="contrastbench-") as folder:
-        case = verify(given, asked, Path(folder))
+        case = verify_bundle(given, asked, Path(folder))
         show(comment.comment(case))
     if case.problem:
         raise typer.Exit(1)

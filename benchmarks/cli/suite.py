@@ -8,14 +8,14 @@ import typer
 
 from contrastbench.benchmarks.cli import options as opt
 from contrastbench.benchmarks.cli.output import show
-from contrastbench.benchmarks.comparison.admission import SEEDS
+from contrastbench.benchmarks.comparison.admission import ADMISSION_SEEDS
 from contrastbench.errors import UserError, tell, unknown
 
 app = typer.Typer(
     help="Choose the data sets of a standing comparison, or check it.",
     no_args_is_help=True,
 )
-FORMATS = ("md", "csv")
+SUITE_FORMATS = ("md", "csv")
 Format = Annotated[str, typer.Option("--format", help="Format: md or csv.")]
 
 
@@ -26,7 +26,7 @@ def admit(
     ] = False,
     jobs: Annotated[int, typer.Option(min=1, help="Number of processes of --run.")] = 1,
     only: opt.Only = None,
-    seeds: Annotated[str, typer.Option(help="Seeds that no comparison uses.")] = SEEDS,
+    seeds: Annotated[str, typer.Option(help="Seeds that no comparison uses.")] = ADMISSION_SEEDS,
     format_: Format = "md",
     results: opt.Results = Path("results"),
     data_root: opt.DataRoot = None,
@@ -39,7 +39,7 @@ def admit(
 
     Example: bench suite admit candidates.yaml --run --jobs 2 --only dataset=letter
     """
-    from contrastbench.benchmarks.comparison.admission import candidates, report, rows_of
+    from contrastbench.benchmarks.comparison.admission import admission_table, candidates, rule_rows
     from contrastbench.benchmarks.records.read_cache import one_moment
     from contrastbench.benchmarks.sweeps.plan import make_plan
 
@@ -47,7 +47,7 @@ def admit(
     if any(pair.partition("=")[0].strip() in ("row", "loss") for pair in only or []):
         raise UserError("--only of admit takes dataset, column or domain: every row is judged")
     plan = make_plan(file, only or [], seeds, False, None, results, run, [])
-    rows = {row.name for row in rows_of(plan.table).values()}
+    rows = {row.name for row in rule_rows(plan.table).values()}
     places = [place for place in plan.places if place.row.name in rows]
     if run:
         from contrastbench.benchmarks.running.options import Options, check_data_root
@@ -55,12 +55,14 @@ def admit(
 
         check_data_root(data_root)
         needed = replace(plan, places=places)
-        for text, _ in sweep.run(needed, Options(results, data_root, device), jobs, False, None):
+        for text, _ in sweep.run_plan(
+            needed, Options(results, data_root, device), jobs, False, None
+        ):
             tell(text)
     asked = {place.column for place in places}
     with one_moment():
         found = candidates(plan.table, plan.seeds, results)
-        show(report([one for one in found if one.name in asked], format_))
+        show(admission_table([one for one in found if one.name in asked], format_))
 
 
 def gate(name: opt.Table, format_: Format = "md", results: opt.Results = Path("results")) -> None:
@@ -71,21 +73,21 @@ def gate(name: opt.Table, format_: Format = "md", results: opt.Results = Path("r
 
     Example: bench suite gate standard
     """
-    from contrastbench.benchmarks.comparison.gate import conditions, is_open, report
+    from contrastbench.benchmarks.comparison.gate import conditions, gate_report, is_open
     from contrastbench.benchmarks.records.read_cache import one_moment
-    from contrastbench.benchmarks.tables.load import load
+    from contrastbench.benchmarks.tables.load import load_table
     from contrastbench.benchmarks.tables.resolved import resolve
 
     check_format(format_)
     with one_moment():
-        table = load(name)
+        table = load_table(name)
         found = conditions(resolve(table, None, results))
-    show(report(table.name, found, format_))
+    show(gate_report(table.name, found, format_))
     if not is_open(found):
         raise typer.Exit(1)
 
 
 def check_format(name: str) -> None:
     """Raise unless there is such a format."""
-    if name not in FORMATS:
-        raise unknown("format", name, FORMATS)
+    if name not in SUITE_FORMATS:
+        raise unknown("format", name, SUITE_FORMATS)

@@ -85,14 +85,14 @@ def sweep(
     Example: bench sweep adnce-table5 --shard 0/3
     Example: bench sweep my.yaml --check only
     """
-    from contrastbench.benchmarks.sweeps.check import check as try_first
+    from contrastbench.benchmarks.sweeps.check import check_plan as try_first
     from contrastbench.benchmarks.sweeps.costs import Costs
-    from contrastbench.benchmarks.sweeps.forecast import lines
-    from contrastbench.benchmarks.sweeps.plan import make_plan, unfinished
+    from contrastbench.benchmarks.sweeps.forecast import forecast_lines
+    from contrastbench.benchmarks.sweeps.plan import make_plan, unfinished_tasks
     from contrastbench.benchmarks.sweeps.process import torchrun
-    from contrastbench.benchmarks.sweeps.shard import WHOLE, parse_shard
+    from contrastbench.benchmarks.sweeps.shard import WHOLE_SWEEP, parse_shard
     from contrastbench.benchmarks.sweeps.slots import check_devices
-    from contrastbench.benchmarks.sweeps.sweep import run
+    from contrastbench.benchmarks.sweeps.sweep import run_plan
 
     if check not in CHECKS:
         raise unknown("value of --check", check, CHECKS)
@@ -106,7 +106,7 @@ def sweep(
         check = "never"  # its ranks would end with the check
         if os.environ["RANK"] != "0":
             return follow(device)
-    part = parse_shard(shard) if shard is not None else WHOLE
+    part = parse_shard(shard) if shard is not None else WHOLE_SWEEP
     workers, per_device = parse_jobs(jobs or "1")
     joining = parse_losses(loss or [], {})
     plan = make_plan(
@@ -135,17 +135,17 @@ def sweep(
         tell_of(try_first(plan, options, workers, per_device))
         return
     failed, refused = False, None
-    for line in lines(plan, Costs(results), workers):
+    for line in forecast_lines(plan, Costs(results), workers):
         tell(f"forecast: {line}")
     if (
-        check == "before" and len(unfinished(plan.tasks())) > workers
+        check == "before" and len(unfinished_tasks(plan.tasks())) > workers
     ):  # others are tried at once anyway
         checked = try_first(plan, options, workers, per_device)
         refused = checked.refused
         for line in checked.lines():
             tell(f"check: {line}")
     with torchrun(options):
-        for line, bad in run(plan, options, workers, per_device, refused):
+        for line, bad in run_plan(plan, options, workers, per_device, refused):
             say(line)
             failed |= bad
     if failed:
@@ -199,7 +199,7 @@ def on_slurm(
     if printed not in ("true", "false"):
         raise UserError(f"--slurm print={printed}: give true or false")
     name, logs = slurm.job_name(plan.table.name), plan.results / slurm.LOGS
-    words = slurm.without(sys.argv[1:], "--slurm")
+    words = slurm.without_option(sys.argv[1:], "--slurm")
     scripts = []
     for more, of_class, own in submitted(plan, devices):
         given = {**{slurm.option(key): value for key, value in settings.items()}, **own}
@@ -210,7 +210,7 @@ def on_slurm(
         if printed == "true":
             yield from text.rstrip().split("\n")
             continue
-        job = slurm.submit(text)
+        job = slurm.submit_script(text)
         yield f"job {job} is submitted; its logs: {logs}/{job}_*.log"
     if not scripts:
         yield "no class has a cell to run"
@@ -242,10 +242,10 @@ def submitted(plan: "Plan", devices: int | None) -> Iterator[tuple[list[str], in
 
 def plan_words(words: list[str]) -> list[str]:
     """Return the words of `bench plan` for the cells of `bench sweep` with these words."""
-    from contrastbench.benchmarks.sweeps.slurm import without
+    from contrastbench.benchmarks.sweeps.slurm import without_option
 
     for name in ("--jobs", "--devices", "--check", "--data-root", "--device", "--shard"):
-        words = without(words, name)
+        words = without_option(words, name)
     switches = ("deterministic", "no-deterministic", "tf32", "no-tf32")
     return [word for word in words if word.removeprefix("--") not in switches]
 
@@ -282,10 +282,10 @@ def plan(
     """
     from contrastbench.benchmarks.sweeps import queue, slurm
     from contrastbench.benchmarks.sweeps.costs import Costs
-    from contrastbench.benchmarks.sweeps.forecast import ahead
+    from contrastbench.benchmarks.sweeps.forecast import cells_ahead
     from contrastbench.benchmarks.sweeps.measured import NOT_MEASURED
     from contrastbench.benchmarks.sweeps.measured import measure as measure_kinds
-    from contrastbench.benchmarks.sweeps.plan import lines, make_plan, submissions
+    from contrastbench.benchmarks.sweeps.plan import make_plan, plan_lines, submissions
 
     check_data_root(data_root)
     joining = parse_losses(loss or [], {})
@@ -293,13 +293,13 @@ def plan(
         what, only or [], seeds, tiny, selection, results, False, joining, quick, resources
     )
     options = Options(results, data_root, device)
-    measured = measure_kinds(ahead(made), options) if measure else NOT_MEASURED
-    for line in lines(made, Costs(results), measured):
+    measured = measure_kinds(cells_ahead(made), options) if measure else NOT_MEASURED
+    for line in plan_lines(made, Costs(results), measured):
         say(line)
     for line in submissions(made, [word for word in sys.argv[2:] if word != "--measure"]):
         say(line)
     if (results / slurm.LOGS).is_dir():
-        for line in queue.lines(slurm.job_name(made.table.name)):
+        for line in queue.queue_lines(slurm.job_name(made.table.name)):
             say(line)
     if measured.wrong:
         raise typer.Exit(1)
@@ -328,16 +328,16 @@ def merge(
 
     Example: bench merge --parquet data/records.parquet
     """
-    from contrastbench.benchmarks.records.merge import SHIPPED, merge
+    from contrastbench.benchmarks.records.merge import SHIPPED, merge_records
 
     folders = [*(sources or []), *[SHIPPED] * shipped]
     if not folders and parquet is None:
         raise UserError("nothing to merge: name folders that hold runs/, --shipped or --parquet")
-    done = merge(folders, results)
+    done = merge_records(folders, results)
     if parquet is not None:
-        from contrastbench.benchmarks.records.parquet import write
+        from contrastbench.benchmarks.records.parquet import write_all_records
 
-        for path in write(results, parquet):
+        for path in write_all_records(results, parquet):
             say(path)
         if not folders:
             return

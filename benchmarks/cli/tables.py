@@ -44,21 +44,21 @@ def table(
     Example: bench table adnce-table5 --format latex
     """
     from contrastbench.benchmarks.tables import formats, origins
-    from contrastbench.benchmarks.tables.load import load
+    from contrastbench.benchmarks.tables.load import load_table
     from contrastbench.benchmarks.tables.resolved import resolve
 
     if all_ and (name or loss or quick or selection or format_ != "md"):
         given = name or "--selection, --format, --quick and --loss"
         raise UserError(f"--all writes every table as it is: leave out {given} or --all")
     if all_:
-        for path in formats.write_all(results):
+        for path in formats.write_tables(results):
             say(path)
     elif name is None:
         raise UserError("name a table (bench list tables) or give --all")
     else:
-        joined = load(name, losses=parse_losses(loss or [], {}), quick=quick)
+        joined = load_table(name, losses=parse_losses(loss or [], {}), quick=quick)
         resolved = resolve(joined, selection, results)
-        show(formats.render(resolved, format_))
+        show(formats.render_table(resolved, format_))
         tell_of_smoke_tests(joined, results)
         if line := origins.where_from(name, resolved):
             tell(line)
@@ -72,9 +72,9 @@ def tell_of_smoke_tests(table: "Table", results: Path) -> None:
 
 def smoke_tests(table: "Table", results: Path) -> int:
     """Return how many results of a table's smoke test there are."""
-    from contrastbench.benchmarks.sweeps.plan import places
+    from contrastbench.benchmarks.sweeps.plan import runnable_places
 
-    small = places(table.as_smoke_test())
+    small = runnable_places(table.as_smoke_test())
     experiments = {place.work.key: place.work for place in small}
     return sum(1 for one in experiments.values() for _ in one.finished(results))
 
@@ -90,10 +90,10 @@ def audit(
     Example: bench audit adnce-table5
     """
     from contrastbench.benchmarks.tables import audit
-    from contrastbench.benchmarks.tables.load import load
+    from contrastbench.benchmarks.tables.load import load_table
     from contrastbench.benchmarks.tables.resolved import resolve
 
-    show(audit.report(resolve(load(name), selection, results)))
+    show(audit.audit_markdown(resolve(load_table(name), selection, results)))
 
 
 @one_moment()
@@ -128,13 +128,13 @@ def compare(
     Example: bench compare adnce-table5 --baseline ADNCE
     """
     from contrastbench.benchmarks.comparison import formats, screen
-    from contrastbench.benchmarks.tables.load import load
+    from contrastbench.benchmarks.tables.load import load_table
     from contrastbench.benchmarks.tables.resolved import resolve
 
-    joined = load(name, losses=parse_losses(loss or [], {}), quick=quick)
+    joined = load_table(name, losses=parse_losses(loss or [], {}), quick=quick)
     tell_of_smoke_tests(joined, results)  # first, since without other records the rest is an error
     chosen = resolve(joined, selection, results)
-    show(formats.render(chosen, format_, baseline, test, alpha, all_, screen.width()))
+    show(formats.render_comparison(chosen, format_, baseline, test, alpha, all_, screen.width()))
     for line in remarks_on(joined):
         tell(line)
 
@@ -180,4 +180,6 @@ def report(
             f"{output.with_suffix('')}, or --single {output} for one file"
         )
     target, joining = single or output or Path("report"), parse_losses(loss or [], {})
-    say(report.write(names or [], results, target, plots, single is not None, joining, quick))
+    say(
+        report.write_report(names or [], results, target, plots, single is not None, joining, quick)
+    )

@@ -16,19 +16,19 @@ from contrastbench.benchmarks.comparison.numbers import signed
 from contrastbench.benchmarks.records.files import no_formula
 from contrastbench.benchmarks.tables.controls import baseline
 from contrastbench.benchmarks.tables.entries import shown_value
-from contrastbench.benchmarks.tables.formats import cell
+from contrastbench.benchmarks.tables.formats import escaped_cell
 from contrastbench.benchmarks.tables.resolved import resolve
 from contrastbench.benchmarks.tables.table import Row, Table
 from contrastbench.errors import UserError
 
-SEEDS = "100-104"  # no comparison uses them
-LEAST = 3.0  # percent points, of training over its floor and of the anchor over training
-DEVIATIONS = 2.0  # paired standard deviations, of training over its floor
+ADMISSION_SEEDS = "100-104"  # no comparison uses them
+MIN_GAIN = 3.0  # percent points, of training over its floor and of the anchor over training
+MIN_DEVIATIONS = 2.0  # paired standard deviations, of training over its floor
 FLOORS = ("raw input", "untrained")
 ANCHORS = ("pairs by class", "cross entropy")
 TRAINED = "InfoNCE"
-ROWS = (*FLOORS, "permuted positives", TRAINED, *ANCHORS)
-HEADER = ("set", *ROWS, "gain", "paired std", "anchor", "seeds", "verdict", "reason")
+RULE_ROWS = (*FLOORS, "permuted positives", TRAINED, *ANCHORS)
+HEADER = ("set", *RULE_ROWS, "gain", "paired std", "anchor", "seeds", "verdict", "reason")
 BySeed = dict[int, float]
 
 
@@ -85,14 +85,14 @@ class Candidate:
     def reasons(self) -> list[str]:
         """Return why the set is not admitted; empty: it is, or seeds are missing."""
         found, gain = [], fmean(self.gains)
-        if gain < LEAST:
-            found.append(f"training gains {signed(gain, 2)}, less than {LEAST:g} points")
-        if gain < DEVIATIONS * stdev(self.gains):
-            deviation = f"{DEVIATIONS:g} standard deviations of {stdev(self.gains):.2f}"
+        if gain < MIN_GAIN:
+            found.append(f"training gains {signed(gain, 2)}, less than {MIN_GAIN:g} points")
+        if gain < MIN_DEVIATIONS * stdev(self.gains):
+            deviation = f"{MIN_DEVIATIONS:g} standard deviations of {stdev(self.gains):.2f}"
             found.append(f"training gains {signed(gain, 2)}, less than {deviation}")
-        if self.rooms and fmean(self.rooms) < LEAST:
+        if self.rooms and fmean(self.rooms) < MIN_GAIN:
             room = signed(fmean(self.rooms), 2)
-            found.append(f"classes add {room} to it, less than {LEAST:g} points")
+            found.append(f"classes add {room} to it, less than {MIN_GAIN:g} points")
         return found
 
     @property
@@ -114,7 +114,7 @@ def candidates(table: Table, seeds: Sequence[int], results: Path) -> Iterator[Ca
     """
     if len(seeds) < 2:
         raise UserError(f"{len(seeds)} seed has no standard deviation: give two or more")
-    rows = {row.name: name for name, row in rows_of(table).items()}
+    rows = {row.name: name for name, row in rule_rows(table).items()}
     resolved = resolve(table, None, results)
     lines = {rows[line.name]: line for line in resolved.lines if line.name in rows}
     for column in table.columns:
@@ -124,13 +124,13 @@ def candidates(table: Table, seeds: Sequence[int], results: Path) -> Iterator[Ca
                 for seed, record in lines[name].cells[column].records.items()
                 if seed in seeds
             }
-            for name in ROWS
+            for name in RULE_ROWS
             if name in lines and column in lines[name].cells
         }
         yield Candidate(column, seeds, scores)
 
 
-def rows_of(table: Table) -> dict[str, Row]:
+def rule_rows(table: Table) -> dict[str, Row]:
     """Return the rows that the rule looks at, by their names in the report.
 
     Raises:
@@ -143,25 +143,25 @@ def rows_of(table: Table) -> dict[str, Row]:
     if table.tune:
         raise UserError(f"{table.name}: candidates have fixed settings: remove tune")
     known = {**controls, TRAINED: trained}
-    return {name: known[name] for name in ROWS if name in known}
+    return {name: known[name] for name in RULE_ROWS if name in known}
 
 
-def report(found: Sequence[Candidate], format_: str) -> str:
+def admission_table(found: Sequence[Candidate], format_: str) -> str:
     """Return the candidates as a table of Markdown or CSV."""
-    rows = [line(one) for one in found]
+    rows = [candidate_cells(one) for one in found]
     if format_ == "csv":
         text = io.StringIO()
         named = [[no_formula(name), *values] for name, *values in rows]
         csv.writer(text, lineterminator="\n").writerows([HEADER, *named])
         return text.getvalue()
     head = [f"| {' | '.join(HEADER)} |", "| " + " | ".join("---" for _ in HEADER) + " |"]
-    body = [f"| {' | '.join(map(cell, row))} |" for row in rows]
+    body = [f"| {' | '.join(map(escaped_cell, row))} |" for row in rows]
     return "\n".join([*head, *body, "", rule(), ""])
 
 
-def line(one: Candidate) -> list[str]:
+def candidate_cells(one: Candidate) -> list[str]:
     """Return the texts of a candidate's line."""
-    means = ["" if one.mean(row) is None else f"{one.mean(row):.2f}" for row in ROWS]
+    means = ["" if one.mean(row) is None else f"{one.mean(row):.2f}" for row in RULE_ROWS]
     gain = signed(fmean(one.gains), 2) if one.gains else ""
     spread = f"{stdev(one.gains):.2f}" if len(one.gains) > 1 else ""
     room = signed(fmean(one.rooms), 2) if one.rooms else ""
@@ -173,8 +173,10 @@ def rule() -> str:
     """Return the rule in words."""
     return (
         "A set is admitted on two conditions. InfoNCE is above the better of raw input and "
-        f"untrained by {LEAST:g} points and by {DEVIATIONS:g} paired standard deviations: the "
+        f"untrained by {MIN_GAIN:g} points and by {MIN_DEVIATIONS:g} paired standard "
+        "deviations: the "
         "gain. Where there are classes, the better of pairs by class and cross entropy is above "
-        f"InfoNCE by {LEAST:g} points: the anchor. Values are means over seeds. Permuted positives "
+        f"InfoNCE by {MIN_GAIN:g} points: the anchor. Values are means over seeds. "
+        "Permuted positives "
         "are shown and not judged."
     )

@@ -15,7 +15,7 @@ from contrastbench.benchmarks.comparison.statistics import (
     SMALLEST_ALPHA,
     PValue,
     corrected_t,
-    detectable,
+    detectable_difference,
     half_width,
     holm,
     mean_std,
@@ -23,15 +23,15 @@ from contrastbench.benchmarks.comparison.statistics import (
     wilcoxon,
 )
 from contrastbench.benchmarks.records.experiment import ByData, Experiment
-from contrastbench.benchmarks.records.scored import folds_of, scored, scored_data
+from contrastbench.benchmarks.records.scored import folds_of, scored_data, scored_parts
 from contrastbench.benchmarks.records.store import Record
 from contrastbench.benchmarks.tables.entries import shown_value
-from contrastbench.benchmarks.tables.resolved import Cell, Line, Resolved
+from contrastbench.benchmarks.tables.resolved import Line, Resolved, ResolvedCell
 from contrastbench.benchmarks.tables.table import Table
 from contrastbench.errors import UserError, unknown
 
 UNTESTED = PValue(None)
-SAME = 10.0**-DIGITS  # points: what quotients of equal counts may differ by
+TIE_POINTS = 10.0**-DIGITS  # points: what quotients of equal counts may differ by
 SAME_RUNS = "the same runs"
 NO_BASE = "the baseline"  # before how that failed
 INCOMPLETE = "incomplete"  # before how many seeds have run
@@ -81,7 +81,7 @@ class Comparison:
         """
         if not self.spread or self.difference is None:
             return None
-        return detectable(self.spread, self.n, self.ratio, self.level)
+        return detectable_difference(self.spread, self.n, self.ratio, self.level)
 
     @property
     def seeds_needed(self) -> int | None:
@@ -101,7 +101,7 @@ class Comparison:
         return seeds_needed(difference, self.spread, per_seed, self.ratio, self.level)
 
 
-def compare(
+def compare_rows(
     resolved: Resolved,
     baseline: str | None = None,
     test: str | None = None,
@@ -133,7 +133,7 @@ def compare(
     for one in comparisons:
         families[family_of(one)].append(one)
     single = on_single_sets(resolved.table, test)
-    return [one for family in families.values() for one in decided(family, single, alpha)]
+    return [one for family in families.values() for one in decide_family(family, single, alpha)]
 
 
 def on_single_sets(table: Table, test: str | None) -> str:
@@ -146,7 +146,7 @@ def family_of(one: Comparison) -> str:
     return "controls" if one.control else "joined" if one.joined else "listed"
 
 
-def decided(family: list[Comparison], test: str, alpha: float) -> list[Comparison]:
+def decide_family(family: list[Comparison], test: str, alpha: float) -> list[Comparison]:
     """Return the comparisons of one family with verdicts, corrected among themselves."""
     level = alpha / max(1, sum(one.t.p is not None for one in family))
     return decide([replace(one, level=level) for one in family], test, alpha)
@@ -187,7 +187,7 @@ def compare_cell(
         same_as=base.name if same_loss else ours.same_as,
         joined=line.name in resolved.table.joined,
     )
-    if missing := unfinished(resolved.table, comparison, ours):
+    if missing := unfinished_seeds(resolved.table, comparison, ours):
         return replace(comparison, why=f"{INCOMPLETE}: {missing}")
     if not seeds:
         return without_pairs(comparison, their, ours)
@@ -208,7 +208,7 @@ def compare_cell(
     return with_tests(comparison, pairs, metric, alpha)
 
 
-def unfinished(table: Table, comparison: Comparison, ours: Cell) -> str:
+def unfinished_seeds(table: Table, comparison: Comparison, ours: ResolvedCell) -> str:
     """Return how many seeds a row that joined has, where a whole suite asks for more.
 
     Some seeds may be those of its quick part, which is never mixed with the whole.
@@ -219,7 +219,7 @@ def unfinished(table: Table, comparison: Comparison, ours: Cell) -> str:
     return f"{len(run)} of {len(table.seeds)} seeds" if len(run) < len(table.seeds) else ""
 
 
-def without_pairs(comparison: Comparison, base: Cell, ours: Cell) -> Comparison:
+def without_pairs(comparison: Comparison, base: ResolvedCell, ours: ResolvedCell) -> Comparison:
     """Return the comparison of a place without shared seeds, which says why."""
     failed = ours.failure and not ours.ok
     if base.failure and not base.ok and (failed or ours.ok):
@@ -262,8 +262,8 @@ def with_means(comparison: Comparison, values: Sequence[tuple[float, float]]) ->
         ours=ours,
         difference=difference,
         std=std,
-        won=sum(d > SAME for d in differences),
-        effect=difference / std if std and std > SAME else None,
+        won=sum(d > TIE_POINTS for d in differences),
+        effect=difference / std if std and std > TIE_POINTS else None,
     )
 
 
@@ -306,7 +306,7 @@ def redrawn(record: Record) -> float:
 
     0 for parts of the set's own.
     """
-    about = scored(record)
+    about = scored_parts(record)
     return about.samples["test"] / about.samples["train"] if about.test_part == "redrawn" else 0.0
 
 
@@ -315,12 +315,12 @@ def decide(comparisons: list[Comparison], test: str, alpha: float) -> list[Compa
     chosen = [getattr(comparison, test) for comparison in comparisons]
     adjusted = iter(holm([value.p for value in chosen if value.p is not None]))
     return [
-        verdict(comparison, value, None if value.p is None else next(adjusted), alpha)
+        with_verdict(comparison, value, None if value.p is None else next(adjusted), alpha)
         for comparison, value in zip(comparisons, chosen, strict=True)
     ]
 
 
-def verdict(
+def with_verdict(
     comparison: Comparison, value: PValue, adjusted: float | None, alpha: float
 ) -> Comparison:
     """Return the verdict win, tie or loss; with too few pairs it is a tie."""
@@ -336,7 +336,7 @@ def verdict(
     )
 
 
-def counts(comparisons: Sequence[Comparison]) -> dict[str, Counter[str]]:
+def verdict_counts(comparisons: Sequence[Comparison]) -> dict[str, Counter[str]]:
     """Verdicts of each row."""
     rows: dict[str, Counter[str]] = {}
     for comparison in comparisons:

@@ -22,12 +22,16 @@ def over_sets_of(
     """
     lines = resolved.lines
     untrained = [line.name for line in lines if is_untrained(line)]
-    musts = {line.name: must(line) for line in lines if line.control or line.name in untrained}
+    musts = {
+        line.name: expected_outcome(line)
+        for line in lines
+        if line.control or line.name in untrained
+    }
     judge = SET_TESTS[test or resolved.table.test or "wilcoxon"]
     return over_sets(comparisons, untrained, musts, alpha=alpha, test=judge)
 
 
-def must(line: Line) -> Must:
+def expected_outcome(line: Line) -> Must:
     """Return how a control has to come out; a row without a training is one where it is listed."""
     return CONTROLS[line.control or "untrained"].must
 

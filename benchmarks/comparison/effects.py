@@ -17,20 +17,20 @@ from contrastbench.benchmarks.comparison.set_tests import (
     SET_TESTS,
     Effects,
     Measured,
-    Set,
+    SetName,
     SetTest,
     grouped,
 )
 from contrastbench.benchmarks.comparison.signed_rank import DIGITS
 from contrastbench.benchmarks.comparison.statistics import ALPHA, holm
 
-Gains = Mapping[Set, float]
+Gains = Mapping[SetName, float]
 MARGIN = 10.0  # percent of the training gain: effects within it are equal for practice
 POINTS_MARGIN = 1.0  # percent points, where no control says what training gains
 LEAST_GAIN = 1.0  # percent points; a share of less is noise
 SIGNED_RANK = SET_TESTS["wilcoxon"]
-COPY = "the same loss"  # as the baseline on each set, so there is nothing to test
-DEVIATIONS = 2.0  # standard errors that a gain exceeds
+SAME_LOSS = "the same loss"  # as the baseline on each set, so there is nothing to test
+MIN_STANDARD_ERRORS = 2.0  # standard errors that a gain exceeds
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ class OverSets:
 
     effects: list[Effect]
     gains: Gains = field(default_factory=dict)  # of the sets that count; empty: effects are points
-    left_out: list[Set] = field(default_factory=list)  # sets on which training gains too little
+    left_out: list[SetName] = field(default_factory=list)  # sets on which training gains too little
     margin: float = POINTS_MARGIN
     alpha: float = ALPHA
     test: SetTest = SIGNED_RANK
@@ -140,18 +140,18 @@ def over_sets(
     some = [one for one in found if one is not None]
     copies = {row for row, mine in rows.items() if all(one.same for one in mine)}
     tested = [one for one in some if one.row not in {*controls, *copies}]
-    contestants = decided([one for one in tested if one.joined], alpha, test)
-    contestants += decided([one for one in tested if not one.joined], alpha, test)
-    contestants += [replace(one, verdict=COPY) for one in some if one.row in copies]
+    contestants = decided_effects([one for one in tested if one.joined], alpha, test)
+    contestants += decided_effects([one for one in tested if not one.joined], alpha, test)
+    contestants += [replace(one, verdict=SAME_LOSS) for one in some if one.row in copies]
     others = [
-        control(one, rows[one.row], controls[one.row], alpha, test)
+        control_effect(one, rows[one.row], controls[one.row], alpha, test)
         for one in some
         if one.row in controls
     ]
     return OverSets([*contestants, *others], gains, left_out, margin, alpha, test)
 
 
-def control(
+def control_effect(
     one: Effect, mine: Sequence[Comparison], must: str, alpha: float, test: SetTest
 ) -> Effect:
     """Return a control with its verdict over all sets, also those on which training gains nothing.
@@ -162,7 +162,7 @@ def control(
     if not everywhere or test.smallest_p(everywhere) > alpha:
         return replace(one, verdict=too_few(test), must=must)
     p = test.p_value(everywhere)
-    return replace(verdict(replace(one, p=p), p, 1.0, alpha), must=must)
+    return replace(judged_effect(replace(one, p=p), p, 1.0, alpha), must=must)
 
 
 def too_few(test: SetTest) -> str:
@@ -170,17 +170,17 @@ def too_few(test: SetTest) -> str:
     return f"too few {test.units}"
 
 
-def gains_of(untrained: Sequence[Comparison]) -> tuple[dict[Set, float], list[Set]]:
+def gains_of(untrained: Sequence[Comparison]) -> tuple[dict[SetName, float], list[SetName]]:
     """Return what training gains on each set, and the sets on which that is too little."""
-    by_set: dict[Set, list[Comparison]] = {}
+    by_set: dict[SetName, list[Comparison]] = {}
     for one in untrained:
         if one.difference is not None:
             by_set.setdefault((one.domain, one.dataset), []).append(one)
-    gains, left_out = dict[Set, float](), list[Set]()
+    gains, left_out = dict[SetName, float](), list[SetName]()
     for name, rows in by_set.items():
         best = max(rows, key=lambda one: one.difference or 0.0)
         gain = -(best.difference or 0.0)
-        if gain >= LEAST_GAIN and gain >= DEVIATIONS * standard_error(best):
+        if gain >= LEAST_GAIN and gain >= MIN_STANDARD_ERRORS * standard_error(best):
             gains[name] = gain
         else:
             left_out.append(name)
@@ -218,8 +218,8 @@ def effect(
 
 def effects_by_set(mine: Iterable[Comparison], gains: Gains) -> tuple[Effects, int]:
     """Return the effect on each set that counts, and on how many of them the row has failed."""
-    found: dict[Set, list[Measured]] = {}
-    failed = set[Set]()
+    found: dict[SetName, list[Measured]] = {}
+    failed = set[SetName]()
     for one in mine:
         name = one.domain, one.dataset
         if gains and name not in gains:
@@ -256,19 +256,19 @@ def of_one_set(columns: Sequence[Measured]) -> Measured:
     return Measured(fmean(means), fmean(errors), min(freedoms))
 
 
-def decided(found: Sequence[Effect], alpha: float, test: SetTest) -> list[Effect]:
+def decided_effects(found: Sequence[Effect], alpha: float, test: SetTest) -> list[Effect]:
     """Return the rows with verdicts, both families of tests corrected after Holm; best first."""
     different = holm([one.p for one in found])
     equal = holm([one.p_equal for one in found])
     level = alpha / max(1, len(found))
     seen = [
-        replace(verdict(one, p, q, alpha), detectable=test.detectable(one.by_set, level))
+        replace(judged_effect(one, p, q, alpha), detectable=test.detectable(one.by_set, level))
         for one, p, q in zip(found, different, equal, strict=True)
     ]
     return sorted(seen, key=lambda one: -one.estimate)
 
 
-def verdict(one: Effect, p: float, p_equal: float, alpha: float) -> Effect:
+def judged_effect(one: Effect, p: float, p_equal: float, alpha: float) -> Effect:
     """Return the row with its verdict: better, worse, equal within the margin, or undecided."""
     word = "undecided"
     if p <= alpha:

@@ -7,24 +7,24 @@ from contrastbench.benchmarks.comparison import screen
 from contrastbench.benchmarks.comparison.compare import (
     Comparison,
     baseline_row,
-    compare,
+    compare_rows,
     on_single_sets,
 )
 from contrastbench.benchmarks.comparison.controls import over_sets_of
 from contrastbench.benchmarks.comparison.detectable import sight_text, sights
 from contrastbench.benchmarks.comparison.effects import OverSets
-from contrastbench.benchmarks.comparison.headline import answer, opening, some
+from contrastbench.benchmarks.comparison.headline import answer, names_text, opening_lines
 from contrastbench.benchmarks.comparison.markdown import (
     below_each_other,
     brief_difference,
     by_method,
-    caution,
-    counted,
+    caution_lines,
+    comparison_legend,
+    comparison_markdown,
     difference_cells,
     effect_table,
-    legend,
-    markdown,
     ranked,
+    verdict_count_lines,
 )
 from contrastbench.benchmarks.comparison.numbers import p_text, signed
 from contrastbench.benchmarks.comparison.statistics import ALPHA
@@ -32,15 +32,15 @@ from contrastbench.benchmarks.records import files
 from contrastbench.benchmarks.tables import latex, origins
 from contrastbench.benchmarks.tables.choices import NOTHING_TO_CHOOSE, as_given
 from contrastbench.benchmarks.tables.entries import entries
-from contrastbench.benchmarks.tables.formats import as_table, cell
+from contrastbench.benchmarks.tables.formats import escaped_cell, markdown_table
 from contrastbench.benchmarks.tables.resolved import Resolved
 from contrastbench.errors import UserError, unknown
 
-ALL = "bench compare with --all shows every test, power and ranks."
+ALL_HINT = "bench compare with --all shows every test, power and ranks."
 FORMATS = ("md", "csv", "latex")
 
 
-def render(
+def render_comparison(
     resolved: Resolved,
     format_: str,
     baseline: str | None = None,
@@ -60,30 +60,35 @@ def render(
     """
     if format_ not in FORMATS:
         raise unknown("format", format_, FORMATS)
-    base, comparisons = against(resolved, baseline, test, alpha)
+    base, comparisons = baseline_comparisons(resolved, baseline, test, alpha)
     if format_ == "csv":
-        return comma_separated(resolved, base, comparisons)
+        return comparison_csv(resolved, base, comparisons)
     if format_ == "latex":
-        return for_papers(resolved, base, comparisons, test, alpha)
+        return comparison_latex(resolved, base, comparisons, test, alpha)
     table, over = resolved.table, over_sets_of(resolved, comparisons, alpha, test)
-    said = sentences(resolved, base, comparisons, over)
-    notes = [*caution(comparisons), *filter(None, [origins.in_words(resolved)])]
+    said = answer_sentences(resolved, base, comparisons, over)
+    notes = [*caution_lines(comparisons), *filter(None, [origins.origin_line(resolved)])]
     if width and not every_test:
         return on_screen(said, f"{table.name} against {base}", over, comparisons, notes, width)
     lines = [
-        cell(said),
+        escaped_cell(said),
         "",
-        f"### {cell(table.name)} against {cell(base)}",
+        f"### {escaped_cell(table.name)} against {escaped_cell(base)}",
         "",
-        *as_table(effect_table(over, comparisons)),
+        *markdown_table(effect_table(over, comparisons)),
         "",
-        *(line for note in notes for line in (cell(note), "")),
+        *(line for note in notes for line in (escaped_cell(note), "")),
     ]
     if not every_test:
-        return "\n".join([*lines, ALL, ""])
+        return "\n".join([*lines, ALL_HINT, ""])
     single = on_single_sets(table, test)
-    tests = [*markdown(table, comparisons), "", legend(comparisons, single, alpha), ""]
-    sight = [cell(sight_text(sights(comparisons))), ""]
+    tests = [
+        *comparison_markdown(table, comparisons),
+        "",
+        comparison_legend(comparisons, single, alpha),
+        "",
+    ]
+    sight = [escaped_cell(sight_text(sights(comparisons))), ""]
     rest = ranked(resolved, list(entries(resolved)), alpha)
     return "\n".join([*lines, *tests, *sight, *rest, ""])
 
@@ -104,31 +109,33 @@ def on_screen(
         rows[0][1] = "Effect"
         drops = [rows[0][-1:], rows[0][3:-2], rows[0][2:3]]
     else:
-        below = [below_each_other(comparisons)] * (len(comparisons) <= screen.ROWS)
+        below = [below_each_other(comparisons)] * (len(comparisons) <= screen.TABLE_ROWS)
         brief = difference_cells(comparisons, brief_difference)
         shapes = [effect_table(over, comparisons), *below, brief, by_method(comparisons)]
         found = (table for table in shapes if screen.fits(table, width))
-        rows = next(found, counted(comparisons))
+        rows = next(found, verdict_count_lines(comparisons))
         heading += " (* is decided)" * (rows is brief)
-    return screen.page(said, heading, rows, drops, ["", *notes, ALL], width)
+    return screen.page(said, heading, rows, drops, ["", *notes, ALL_HINT], width)
 
 
-def words(
+def answer_text(
     resolved: Resolved,
     baseline: str | None = None,
     test: str | None = None,
     alpha: float = ALPHA,
 ) -> str:
     """Return the answer that comes before everything else."""
-    base, comparisons = against(resolved, baseline, test, alpha)
-    return sentences(resolved, base, comparisons, over_sets_of(resolved, comparisons, alpha, test))
+    base, comparisons = baseline_comparisons(resolved, baseline, test, alpha)
+    return answer_sentences(
+        resolved, base, comparisons, over_sets_of(resolved, comparisons, alpha, test)
+    )
 
 
-def against(
+def baseline_comparisons(
     resolved: Resolved, baseline: str | None, test: str | None, alpha: float
 ) -> tuple[str, list[Comparison]]:
     """Return the baseline's name and all comparisons with it, of which there is one at least."""
-    comparisons = compare(resolved, baseline, test, alpha)
+    comparisons = compare_rows(resolved, baseline, test, alpha)
     base = baseline_row(resolved, baseline).name
     if comparisons:
         return base, comparisons
@@ -140,13 +147,15 @@ def against(
     )
 
 
-def sentences(resolved: Resolved, base: str, comparisons: list[Comparison], over: OverSets) -> str:
+def answer_sentences(
+    resolved: Resolved, base: str, comparisons: list[Comparison], over: OverSets
+) -> str:
     """Return the verdicts on rows that joined, the settings that differ, and the answer."""
-    first = opening(resolved.table, base, comparisons, over)
-    return " ".join([*first, *settings(resolved, base), answer(base, comparisons, over)])
+    first = opening_lines(resolved.table, base, comparisons, over)
+    return " ".join([*first, *tuning_notes(resolved, base), answer(base, comparisons, over)])
 
 
-def settings(resolved: Resolved, base: str) -> Iterator[str]:
+def tuning_notes(resolved: Resolved, base: str) -> Iterator[str]:
     """Say which rows were not tuned as others were, or that temperatures differ untuned."""
     table = resolved.table
     for line in resolved.lines:
@@ -155,14 +164,14 @@ def settings(resolved: Resolved, base: str) -> Iterator[str]:
         if line.name in table.joined and as_given(resolved, line):
             yield f"{line.name} is run {NOTHING_TO_CHOOSE}."
     if table.sweep and not table.tune:
-        found = temperatures(resolved)
+        found = row_temperatures(resolved)
         own = found.get(base)
         others = [f"{row} at {value}" for row, value in found.items() if value != own]
         if own and others:
-            yield f"Untuned, at unequal temperatures: {base} at {own}, {some(others)}."
+            yield f"Untuned, at unequal temperatures: {base} at {own}, {names_text(others)}."
 
 
-def temperatures(resolved: Resolved) -> dict[str, str]:
+def row_temperatures(resolved: Resolved) -> dict[str, str]:
     """The temperature of each row that has one, the same in all columns or not."""
     found: dict[str, str] = {}
     for line in (line for line in resolved.lines if not line.control):
@@ -177,16 +186,18 @@ def temperatures(resolved: Resolved) -> dict[str, str]:
     return found
 
 
-def for_papers(
+def comparison_latex(
     resolved: Resolved, base: str, comparisons: list[Comparison], test: str | None, alpha: float
 ) -> str:
     """A table for LaTeX: differences with their intervals, wins and losses in bold."""
     table = resolved.table
     interval = f"± half of the {100 * (1 - alpha):g} % interval of the corrected t-test"
-    caption = latex.text(
+    caption = latex.latex_text(
         f"{table.title}. Differences from {base} in percent points {interval}; p of the "
         f"{on_single_sets(table, test)} test after Holm's correction. "
-        + sentences(resolved, base, comparisons, over_sets_of(resolved, comparisons, alpha, test))
+        + answer_sentences(
+            resolved, base, comparisons, over_sets_of(resolved, comparisons, alpha, test)
+        )
     )
     header = ["Method", "Column", "Seeds", "Difference", "$p$", "Verdict"]
     body = [list(latex_cells(one, table.decimals)) for one in comparisons]
@@ -196,25 +207,27 @@ def for_papers(
 def latex_cells(one: Comparison, decimals: int) -> Iterator[str]:
     """Yield the LaTeX cells of one comparison."""
     decided = one.verdict in ("win", "loss")
-    yield from (latex.text(one.row), latex.text(one.column), str(len(one.seeds)))
+    yield from (latex.latex_text(one.row), latex.latex_text(one.column), str(len(one.seeds)))
     width = "" if one.half_width is None else f" ± {one.half_width:.{decimals}f}"
     shown = "-" if one.difference is None else signed(one.difference, decimals) + width
     yield latex.bold(shown, decided)
-    yield latex.text(p_text(one.holm))
+    yield latex.latex_text(p_text(one.holm))
     yield latex.bold(" ".join(filter(None, (one.verdict, one.failure))), decided)
 
 
-def comma_separated(resolved: Resolved, base: str, comparisons: list[Comparison]) -> str:
+def comparison_csv(resolved: Resolved, base: str, comparisons: list[Comparison]) -> str:
     """Format comparisons as CSV, one line each."""
-    return files.comma_separated(rows(resolved, base, comparisons), "{:.6g}")
+    return files.comma_separated(comparison_rows(resolved, base, comparisons), "{:.6g}")
 
 
-def rows(resolved: Resolved, base: str, comparisons: Iterable[Comparison]) -> list[dict[str, Any]]:
+def comparison_rows(
+    resolved: Resolved, base: str, comparisons: Iterable[Comparison]
+) -> list[dict[str, Any]]:
     """Return the values of each comparison by name, for CSV and data frames."""
-    return [as_dict(resolved.table.name, base, one) for one in comparisons]
+    return [comparison_values(resolved.table.name, base, one) for one in comparisons]
 
 
-def as_dict(table: str, base: str, comparison: Comparison) -> dict[str, Any]:
+def comparison_values(table: str, base: str, comparison: Comparison) -> dict[str, Any]:
     """Return the values of one comparison; None where there is none."""
     return {
         "table": table,

@@ -9,24 +9,24 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from contrastbench.benchmarks.comparison.compare import Comparison, baseline_row, compare
+from contrastbench.benchmarks.comparison.compare import Comparison, baseline_row, compare_rows
 from contrastbench.benchmarks.comparison.numbers import signed
 from contrastbench.benchmarks.comparison.statistics import ALPHA
 from contrastbench.benchmarks.records import files
 from contrastbench.benchmarks.tables.controls import CONTROLS
-from contrastbench.benchmarks.tables.formats import as_table
+from contrastbench.benchmarks.tables.formats import markdown_table
 from contrastbench.benchmarks.tables.resolved import Resolved
 from contrastbench.errors import UserError
 
-LEAST = {  # percent of the sets on which a control comes out as it must
+REQUIRED_SHARE = {  # percent of the sets on which a control comes out as it must
     "raw input": 90,
     "untrained": 90,
     "permuted positives": 90,
     "temperature 5": 90,
     "half the epochs": 80,
 }
-YES = {True: "yes", False: "no"}
-RULE = (
+YES_OR_NO = {True: "yes", False: "no"}
+GATE_RULE = (
     "Differences from InfoNCE are percent points. Worse and better are verdicts of the corrected "
     f"t-test on that set alone, at level {ALPHA:g}; below asks for the sign alone. A set counts "
     "for a control once all its seeds have records. A dash: the set has no such control."
@@ -34,7 +34,7 @@ RULE = (
 
 
 @dataclass(frozen=True)
-class Seen:
+class ControlOutcome:
     """How a control came out on one set.
 
     Args:
@@ -59,12 +59,12 @@ class Condition:
     """What the gate asks of one control, and what was seen on each set that has it."""
 
     control: str
-    sets: Mapping[str, Seen]
+    sets: Mapping[str, ControlOutcome]
 
     @property
     def least(self) -> int:
         """Return the percentage of the sets on which the control has to hold."""
-        return LEAST[self.control]
+        return REQUIRED_SHARE[self.control]
 
     @property
     def holds(self) -> int:
@@ -93,7 +93,7 @@ def conditions(resolved: Resolved) -> list[Condition]:
     if not (table.sweep and controls and baseline_row(resolved).row.loss == "infonce"):
         raise UserError(f"{table.name} has no gate: it needs infonce among its losses and controls")
     sets = {name: list(line.cells) for name, line in controls.items()}
-    return judged(compare(resolved), sets, table.seeds)
+    return judged(compare_rows(resolved), sets, table.seeds)
 
 
 def judged(
@@ -108,27 +108,32 @@ def judged(
     """
     found = {(one.control, one.column): one for one in comparisons if one.control}
     return [
-        Condition(name, {column: seen(found.get((name, column)), name, seeds) for column in those})
-        for name, those in ((name, sets.get(name, ())) for name in LEAST)
+        Condition(
+            name,
+            {column: control_outcome(found.get((name, column)), name, seeds) for column in those},
+        )
+        for name, those in ((name, sets.get(name, ())) for name in REQUIRED_SHARE)
     ]
 
 
-def seen(one: Comparison | None, control: str, seeds: Sequence[int]) -> Seen:
+def control_outcome(one: Comparison | None, control: str, seeds: Sequence[int]) -> ControlOutcome:
     """Return how a control came out on a set."""
     if one is None:
-        return Seen(None, False, "no records")
+        return ControlOutcome(None, False, "no records")
     if one.verdict == "failed":
-        return Seen(None, False, one.failure)
+        return ControlOutcome(None, False, one.failure)
     if missing := set(seeds) - set(one.seeds):
-        return Seen(one.difference, False, f"{len(seeds) - len(missing)} of {len(seeds)} seeds")
+        return ControlOutcome(
+            one.difference, False, f"{len(seeds) - len(missing)} of {len(seeds)} seeds"
+        )
     if CONTROLS[control].must == "below":
         below = one.difference is not None and one.difference < 0
-        return Seen(one.difference, below, "below" if below else "not below")
-    word = verdict(one)
-    return Seen(one.difference, word == "worse", word)
+        return ControlOutcome(one.difference, below, "below" if below else "not below")
+    word = control_verdict(one)
+    return ControlOutcome(one.difference, word == "worse", word)
 
 
-def verdict(one: Comparison) -> str:
+def control_verdict(one: Comparison) -> str:
     """Return whether the test on this set alone shows the control worse or better."""
     if one.difference is None or one.t.p is None or one.t.p > ALPHA:
         return "not shown"
@@ -140,10 +145,10 @@ def is_open(found: Iterable[Condition]) -> bool:
     return all(one.passes for one in found)
 
 
-def report(table: str, found: Sequence[Condition], format_: str) -> str:
+def gate_report(table: str, found: Sequence[Condition], format_: str) -> str:
     """Return the gate as Markdown for people, or as CSV with a line for each control and set."""
     if format_ == "csv":
-        return files.comma_separated(rows(table, found), "{:.6g}")
+        return files.comma_separated(gate_rows(table, found), "{:.6g}")
     asked = ["control", "must be", "on at least", "is so on", "passes"]
     totals = [
         [
@@ -151,7 +156,7 @@ def report(table: str, found: Sequence[Condition], format_: str) -> str:
             CONTROLS[one.control].must,
             f"{one.least} % of the sets",
             one.text,
-            YES[one.passes],
+            YES_OR_NO[one.passes],
         ]
         for one in found
     ]
@@ -163,11 +168,20 @@ def report(table: str, found: Sequence[Condition], format_: str) -> str:
     ]
     first = f"The gate of {table} is {'open' if is_open(found) else 'closed'}."
     return "\n".join(
-        [first, "", *as_table([asked, *totals]), "", *as_table([header, *sets]), "", RULE, ""]
+        [
+            first,
+            "",
+            *markdown_table([asked, *totals]),
+            "",
+            *markdown_table([header, *sets]),
+            "",
+            GATE_RULE,
+            "",
+        ]
     )
 
 
-def rows(table: str, found: Iterable[Condition]) -> list[dict[str, Any]]:
+def gate_rows(table: str, found: Iterable[Condition]) -> list[dict[str, Any]]:
     """Return a line for each control and set, as values by name."""
     return [
         {
@@ -177,7 +191,7 @@ def rows(table: str, found: Iterable[Condition]) -> list[dict[str, Any]]:
             "must": CONTROLS[one.control].must,
             "difference": one_set.difference,
             "verdict": one_set.words,
-            "holds": YES[one_set.holds],
+            "holds": YES_OR_NO[one_set.holds],
         }
         for one in found
         for name, one_set in one.sets.items()

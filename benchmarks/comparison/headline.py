@@ -3,9 +3,14 @@
 from collections.abc import Iterator, Sequence
 from math import isfinite
 
-from contrastbench.benchmarks.comparison.compare import INCOMPLETE, NO_BASE, Comparison, counts
+from contrastbench.benchmarks.comparison.compare import (
+    INCOMPLETE,
+    NO_BASE,
+    Comparison,
+    verdict_counts,
+)
 from contrastbench.benchmarks.comparison.effects import (
-    COPY,
+    SAME_LOSS,
     Effect,
     OverSets,
     least_seen,
@@ -14,8 +19,9 @@ from contrastbench.benchmarks.comparison.effects import (
 from contrastbench.benchmarks.comparison.numbers import signed
 from contrastbench.benchmarks.tables.table import Table
 
-MOST = 4  # names in one list of the answer
-WORDS = {"win": "better", "loss": "worse", "tie": "undecided", "failed": "failed"}  # of one set
+MAX_NAMES = 4  # names in one list of the answer
+# of one set
+VERDICT_WORDS = {"win": "better", "loss": "worse", "tie": "undecided", "failed": "failed"}
 
 
 def answer(base: str, comparisons: list[Comparison], over: OverSets) -> str:
@@ -24,7 +30,7 @@ def answer(base: str, comparisons: list[Comparison], over: OverSets) -> str:
     return " ".join(filter(None, [*parts, by_set(base, comparisons, over)]))
 
 
-def opening(
+def opening_lines(
     table: Table, base: str, comparisons: Sequence[Comparison], over: OverSets
 ) -> list[str]:
     """Return what comes first: the verdicts on rows that joined, a quick part, a draft."""
@@ -32,15 +38,15 @@ def opening(
     return [*["Quick:"] * (table.is_quick and bool(own)), *own, *table.remarks]
 
 
-def some(names: Sequence[str]) -> str:
+def names_text(names: Sequence[str]) -> str:
     """Return names in a sentence, of many the first ones; the rows below have them all.
 
-    >>> some(["a", "b"]), some(list("abcdef"))
+    >>> names_text(["a", "b"]), names_text(list("abcdef"))
     ('a, b', 'a, b, c and 3 more')
     """
-    if len(names) <= MOST:
+    if len(names) <= MAX_NAMES:
         return ", ".join(names)
-    return f"{', '.join(names[: MOST - 1])} and {len(names) - MOST + 1} more"
+    return f"{', '.join(names[: MAX_NAMES - 1])} and {len(names) - MAX_NAMES + 1} more"
 
 
 def of_row(row: str, base: str, comparisons: Sequence[Comparison], over: OverSets) -> str:
@@ -59,7 +65,7 @@ def of_row(row: str, base: str, comparisons: Sequence[Comparison], over: OverSet
 
 def verdict_text(one: Effect, base: str, over: OverSets) -> str:
     """Return the verdict on a row over data sets, with its effect, interval and domains."""
-    if one.verdict == COPY:
+    if one.verdict == SAME_LOSS:
         return f"{one.row} is the same loss as {base}."
     words = {
         "better": f"is better than {base}",
@@ -92,7 +98,7 @@ def effect_text(one: Effect, over: OverSets) -> str:
     level = f"no {100 * (1 - over.alpha):g} % interval"
     if all(map(isfinite, one.interval)):
         level = f"{level[3:]} {' to '.join(signed(end, digits) for end in one.interval)}"
-    return f"{amount(one, over)} {unit}({level}; {', '.join(domains)})"
+    return f"{effect_with_unit(one, over)} {unit}({level}; {', '.join(domains)})"
 
 
 def on_sets(mine: Sequence[Comparison]) -> str:
@@ -100,7 +106,7 @@ def on_sets(mine: Sequence[Comparison]) -> str:
     found = []
     for verdict in ("win", "loss", "failed"):
         if there := [one for one in mine if one.verdict == verdict]:
-            found.append(f"{WORDS[verdict]} on {some(list(map(column_text, there)))}")
+            found.append(f"{VERDICT_WORDS[verdict]} on {names_text(list(map(column_text, there)))}")
     return ", ".join(found) or "no difference is decided"
 
 
@@ -110,7 +116,7 @@ def incomplete_text(row: str, mine: Sequence[Comparison]) -> Iterator[str]:
     if short:
         names = [f"{one.column} ({one.why.removeprefix(f'{INCOMPLETE}: ')})" for one in short]
         yield (
-            f"{row} does not count on {some(names)}: bench sweep runs the rest, and --quick "
+            f"{row} does not count on {names_text(names)}: bench sweep runs the rest, and --quick "
             "compares a quick part alone."
         )
 
@@ -192,17 +198,21 @@ def verdicts_text(base: str, over: OverSets) -> str:
     if not rows:
         return ""
     better, worse, equal = (
-        [f"{one.row} ({amount(one, over)})" for one in rows if one.verdict == verdict]
+        [f"{one.row} ({effect_with_unit(one, over)})" for one in rows if one.verdict == verdict]
         for verdict in ("better", "worse", "equal")
     )
     undecided = [one.row for one in rows if one.verdict == "undecided"]
     where = where_text(over.sets, over)
     parts = [
         f"{where.capitalize()} ({over.test.name}, Holm) "
-        + (f"better than {base}: {some(better)}" if better else f"no loss is better than {base}"),
-        *[f"worse: {some(worse)}"] * bool(worse),
-        *[f"equal within {over.margin:g} {over.unit}: {some(equal)}"] * bool(equal),
-        *[f"undecided: {some(undecided)}"] * bool(undecided),
+        + (
+            f"better than {base}: {names_text(better)}"
+            if better
+            else f"no loss is better than {base}"
+        ),
+        *[f"worse: {names_text(worse)}"] * bool(worse),
+        *[f"equal within {over.margin:g} {over.unit}: {names_text(equal)}"] * bool(equal),
+        *[f"undecided: {names_text(undecided)}"] * bool(undecided),
     ]
     return f"{'; '.join(parts)}."
 
@@ -212,12 +222,12 @@ def left_out_text(over: OverSets) -> str:
     if not over.left_out:
         return ""
     names = [dataset for _, dataset in over.left_out]
-    return f"Training gains nothing clear on {some(names)}: these do not count."
+    return f"Training gains nothing clear on {names_text(names)}: these do not count."
 
 
 def seen_text(over: OverSets) -> str:
     """Say which effect over data sets would have been seen, at the level of the verdicts."""
-    tested = [one for one in over.listed or over.contestants if one.verdict != COPY]
+    tested = [one for one in over.listed or over.contestants if one.verdict != SAME_LOSS]
     least, level = least_seen(tested), over.alpha / max(1, len(tested))
     if not tested:
         return ""
@@ -234,10 +244,10 @@ def seen_text(over: OverSets) -> str:
     )
 
 
-def amount(one: Effect, over: OverSets) -> str:
+def effect_with_unit(one: Effect, over: OverSets) -> str:
     """Return an effect with its unit.
 
-    >>> amount(Effect("new", {}, 0, 2.25, (0.0, 3.0), 0.1, 1.0), OverSets([]))
+    >>> effect_with_unit(Effect("new", {}, 0, 2.25, (0.0, 3.0), 0.1, 1.0), OverSets([]))
     '+2.2 points'
     """
     return f"{one.estimate:+.0f} %" if over.gains else f"{one.estimate:+.1f} points"
@@ -257,7 +267,7 @@ def by_set(base: str, comparisons: list[Comparison], over: OverSets | None = Non
         words: list(rows_with(rows, verdict))
         for words, verdict in ((f"better than {base}", "win"), (f"worse than {base}", "loss"))
     }
-    parts = [f"{words}: {some(those)}" for words, those in found.items() if those]
+    parts = [f"{words}: {names_text(those)}" for words, those in found.items() if those]
     alone = all(one.joined for one in rows)
     family = [one for one in comparisons if not one.control and one.joined == alone]
     tested = sum(one.holm is not None for one in family)
@@ -277,12 +287,16 @@ def failed_text(base: str, comparisons: list[Comparison]) -> Iterator[str]:
     without = list(dict.fromkeys(one.column for one in comparisons if one.why.startswith(NO_BASE)))
     rows += [f"{base} ({', '.join(without)})"] * bool(without)
     if rows:
-        yield f"Failed: {some(rows)}."
+        yield f"Failed: {names_text(rows)}."
 
 
 def rows_with(comparisons: list[Comparison], verdict: str) -> Iterator[str]:
     """Yield each row with such a verdict and on how many of its columns; most first."""
-    found = [(row, count[verdict]) for row, count in counts(comparisons).items() if count[verdict]]
+    found = [
+        (row, count[verdict])
+        for row, count in verdict_counts(comparisons).items()
+        if count[verdict]
+    ]
     for row, n in sorted(found, key=lambda one: -one[1]):
         yield f"{row} ({n} of {sets_text([one for one in comparisons if one.row == row])})"
 

@@ -4,19 +4,19 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from math import isfinite
 
-from contrastbench.benchmarks.comparison.compare import Comparison, counts
+from contrastbench.benchmarks.comparison.compare import Comparison, verdict_counts
 from contrastbench.benchmarks.comparison.effects import Effect, OverSets
-from contrastbench.benchmarks.comparison.headline import WORDS, some
+from contrastbench.benchmarks.comparison.headline import VERDICT_WORDS, names_text
 from contrastbench.benchmarks.comparison.numbers import number, p_text, signed
 from contrastbench.benchmarks.comparison.overall_rank import Standing, standings
 from contrastbench.benchmarks.comparison.ranks import ranks
 from contrastbench.benchmarks.comparison.statistics import Ranking, deviation_factor
 from contrastbench.benchmarks.tables.entries import Entry
-from contrastbench.benchmarks.tables.formats import as_table
+from contrastbench.benchmarks.tables.formats import markdown_table
 from contrastbench.benchmarks.tables.resolved import Resolved
 from contrastbench.benchmarks.tables.table import Table
 
-LEGEND = """\
+COMPARISON_LEGEND = """\
 Pairs are the seeds that both have. Wilcoxon: signed-rank over seeds; {wilcoxon}.
 t: over the same folds of the same seeds, or over seeds where there are no folds, corrected for
 overlapping training sets by the ratio of test to training size (Nadeau and Bengio 2003; ratio 0:
@@ -29,12 +29,12 @@ that is seen; no number is enough where folds overlap too much for it.
 Holm: p of the {test} test over all {m} comparisons of this table. Win, loss: Holm p <= {alpha};
 tie: above; untested: no p, or so few pairs that none could be that small; failed: no seed has a
 number."""
-ENOUGH = 5  # pairs, from which on a deviation is known to a factor of three
-DECIDED = ("win", "loss")
+ENOUGH_PAIRS = 5  # pairs, from which on a deviation is known to a factor of three
+DECIDED_VERDICTS = ("win", "loss")
 VERDICTS = ("win", "tie", "loss", "untested", "failed")
 
 
-def markdown(table: Table, comparisons: list[Comparison]) -> Iterator[str]:
+def comparison_markdown(table: Table, comparisons: list[Comparison]) -> Iterator[str]:
     """Every test, a line each."""
     header = [
         "Method",
@@ -53,18 +53,18 @@ def markdown(table: Table, comparisons: list[Comparison]) -> Iterator[str]:
         "Holm p",
         "",
     ]
-    yield from as_table(
-        [header, *(cells(comparison, table.decimals) for comparison in comparisons)]
+    yield from markdown_table(
+        [header, *(comparison_cells(comparison, table.decimals) for comparison in comparisons)]
     )
     yield ""
     lines = [
         [row, *(str(count[name]) for name in VERDICTS)]
-        for row, count in counts(comparisons).items()
+        for row, count in verdict_counts(comparisons).items()
     ]
-    yield from as_table([["Method", *VERDICTS], *lines])
+    yield from markdown_table([["Method", *VERDICTS], *lines])
 
 
-def cells(comparison: Comparison, decimals: int) -> list[str]:
+def comparison_cells(comparison: Comparison, decimals: int) -> list[str]:
     """One comparison in words and numbers."""
     pairs = f"{len(comparison.seeds)}" + (
         f" (+{comparison.unpaired} unpaired)" if comparison.unpaired else ""
@@ -81,7 +81,7 @@ def cells(comparison: Comparison, decimals: int) -> list[str]:
         "-" if comparison.difference is None else str(comparison.won),
         "-" if comparison.effect is None else signed(comparison.effect, 1),
         number(comparison.detectable, decimals),
-        seeds_text(comparison),
+        needed_seeds(comparison),
         p_text(comparison.wilcoxon.p),
         p_text(comparison.t.p),
         f"{comparison.n}, ratio {comparison.ratio:.2f}" if comparison.n else "-",
@@ -90,14 +90,14 @@ def cells(comparison: Comparison, decimals: int) -> list[str]:
     ]
 
 
-def seeds_text(comparison: Comparison) -> str:
+def needed_seeds(comparison: Comparison) -> str:
     """Return how many seeds would find the observed difference."""
     if comparison.detectable is None:
         return "-"
     return str(comparison.seeds_needed or "no number")
 
 
-def legend(comparisons: list[Comparison], test: str, alpha: float) -> str:
+def comparison_legend(comparisons: list[Comparison], test: str, alpha: float) -> str:
     """Explain how to read the table."""
     sizes = sorted({len(comparison.seeds) for comparison in comparisons})
     smallest = ", ".join(
@@ -110,14 +110,16 @@ def legend(comparisons: list[Comparison], test: str, alpha: float) -> str:
     return (
         counted
         + " "
-        + LEGEND.format(wilcoxon=smallest or "one pair has no p", test=test, m=m, alpha=alpha)
+        + COMPARISON_LEGEND.format(
+            wilcoxon=smallest or "one pair has no p", test=test, m=m, alpha=alpha
+        )
     )
 
 
-def caution(comparisons: Sequence[Comparison]) -> Iterator[str]:
+def caution_lines(comparisons: Sequence[Comparison]) -> Iterator[str]:
     """Yield a line on what can be trusted, where some pairs are few."""
     pairs = [len(one.seeds) for one in comparisons if len(one.seeds) > 1 and not one.control]
-    if pairs and (fewest := min(pairs)) < ENOUGH:
+    if pairs and (fewest := min(pairs)) < ENOUGH_PAIRS:
         yield (
             f"Few seeds ({fewest}): their deviation may be {deviation_factor(fewest):.1f} times "
             "the one seen. Trust intervals and corrected p, not the size of an effect."
@@ -131,7 +133,7 @@ def effect_table(over: OverSets, comparisons: list[Comparison]) -> list[list[str
     domains = list(dict.fromkeys(name for one in over.effects for name in one.by_domain))
     level = f"{100 * (1 - over.alpha):g} %"
     header = ["Method", f"Effect, {over.unit}", level, *domains, "Verdict", "On single sets"]
-    decided = {row: set_verdicts(count) for row, count in counts(comparisons).items()}
+    decided = {row: set_verdicts(count) for row, count in verdict_counts(comparisons).items()}
     return [header, *(effect_cells(one, over, domains, decided[one.row]) for one in over.effects)]
 
 
@@ -149,19 +151,19 @@ def by_method(comparisons: Sequence[Comparison]) -> list[list[str]]:
     cells = (
         [
             row,
-            *(some(columns.get((row, verdict), [])) or "-" for verdict in DECIDED),
-            set_verdicts(count, [name for name in VERDICTS if name not in DECIDED]),
+            *(names_text(columns.get((row, verdict), [])) or "-" for verdict in DECIDED_VERDICTS),
+            set_verdicts(count, [name for name in VERDICTS if name not in DECIDED_VERDICTS]),
         ]
-        for row, count in counts(comparisons).items()
+        for row, count in verdict_counts(comparisons).items()
     )
     return [["Method", "Better on", "Worse on", "Others"], *cells]
 
 
-def counted(comparisons: Sequence[Comparison]) -> list[list[str]]:
+def verdict_count_lines(comparisons: Sequence[Comparison]) -> list[list[str]]:
     """Return the cells of a line for each method, with the number of columns by verdict."""
-    rows = counts(comparisons)
+    rows = verdict_counts(comparisons)
     there = [name for name in VERDICTS if any(count[name] for count in rows.values())]
-    header = ["Method", *(WORDS.get(name, name) for name in there)]
+    header = ["Method", *(VERDICT_WORDS.get(name, name) for name in there)]
     return [header, *([row, *(str(count[name]) for name in there)] for row, count in rows.items())]
 
 
@@ -204,7 +206,7 @@ def difference_text(one: Comparison) -> str:
     '+1.50 ± 2.00, undecided'
     """
     notes = "; ".join(filter(None, (one.why, one.failure)))
-    verdict = WORDS.get(one.verdict, one.verdict) + (f" ({notes})" if notes else "")
+    verdict = VERDICT_WORDS.get(one.verdict, one.verdict) + (f" ({notes})" if notes else "")
     if one.difference is None:
         return verdict
     width = "" if one.half_width is None else f" ± {one.half_width:.2f}"
@@ -218,9 +220,9 @@ def brief_difference(one: Comparison) -> str:
     '+2.50*'
     """
     if one.difference is None:
-        return WORDS.get(one.verdict, one.verdict)
+        return VERDICT_WORDS.get(one.verdict, one.verdict)
     width = "" if one.half_width is None else f" ± {one.half_width:.2f}"
-    return f"{signed(one.difference, 2)}{width}{'*' * (one.verdict in DECIDED)}"
+    return f"{signed(one.difference, 2)}{width}{'*' * (one.verdict in DECIDED_VERDICTS)}"
 
 
 def set_verdicts(count: Counter[str], verdicts: Sequence[str] = VERDICTS) -> str:
@@ -229,7 +231,7 @@ def set_verdicts(count: Counter[str], verdicts: Sequence[str] = VERDICTS) -> str
     >>> set_verdicts(Counter({"win": 1, "tie": 3}))
     '1 better, 3 undecided'
     """
-    words = {**WORDS, "untested": "untested"}
+    words = {**VERDICT_WORDS, "untested": "untested"}
     return ", ".join(f"{count[name]} {words[name]}" for name in verdicts if count[name])
 
 
@@ -241,7 +243,7 @@ def ranked(resolved: Resolved, lines: list[list[Entry]], alpha: float) -> Iterat
         return
     yield f"Average ranks over {', '.join(placed.columns)}, 1 the best:"
     yield ""
-    yield from as_table(standing_lines(standings(resolved, placed)))
+    yield from markdown_table(standing_lines(standings(resolved, placed)))
     yield ""
     yield f"{ranks_text(placed.ranking, alpha)} {placed.missing}".rstrip()
     if placed.failed:

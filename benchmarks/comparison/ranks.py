@@ -9,7 +9,7 @@ from contrastbench.benchmarks.tables.entries import Entry
 from contrastbench.benchmarks.tables.resolved import Line
 from contrastbench.benchmarks.tables.table import Table
 
-FEWEST = 3  # methods that have ranks
+MIN_METHODS = 3  # methods that have ranks
 
 
 @dataclass(frozen=True)
@@ -57,8 +57,8 @@ def ranks(
         failures: whether a method that failed on a set has the last rank there, which it shares
             with others that did; or the set is left out.
     """
-    methods, unranked = split([line[: len(table.columns)] for line in lines])
-    rows = [row_of(line) for line in methods]
+    methods, unranked = split_methods([line[: len(table.columns)] for line in lines])
+    rows = [method_name(line) for line in methods]
     columns, left_out, failed = list[str](), list[str](), tuple[str, ...]()
     scores = []
     for places in zip(*methods, strict=True):
@@ -67,25 +67,25 @@ def ranks(
             columns.append(name)
             scores.append([place.ours.mean if place.ours else -inf for place in places])
             failed += (name,) * lost
-        elif any(map(filled, places)):
+        elif any(map(has_result, places)):
             left_out.append(name)
-    found = rows, columns, left_out, [row_of(line) for line in unranked]
+    found = rows, columns, left_out, [method_name(line) for line in unranked]
     try:
         return Ranks(*found, rank(scores, alpha), scores, failed=failed)
     except ValueError:
         got = f"got {len(rows)} on {len(columns)}"
-        why = f"ranks need {FEWEST} methods on 2 data sets in common, {got}"
+        why = f"ranks need {MIN_METHODS} methods on 2 data sets in common, {got}"
         return Ranks(*found, None, scores, why, failed)
 
 
-def split(
+def split_methods(
     lines: Sequence[Sequence[Entry]],
 ) -> tuple[list[Sequence[Entry]], list[Sequence[Entry]]]:
     """Methods that fill half of the columns that are filled, and others; all if these are few."""
-    methods = [line for line in lines if is_ranked(line[0].line) and any(map(filled, line))]
-    columns = sum(any(map(filled, column)) for column in zip(*methods, strict=True))
-    most = [line for line in methods if 2 * sum(map(filled, line)) >= columns]
-    if len(most) < FEWEST:
+    methods = [line for line in lines if is_ranked(line[0].line) and any(map(has_result, line))]
+    columns = sum(any(map(has_result, column)) for column in zip(*methods, strict=True))
+    most = [line for line in methods if 2 * sum(map(has_result, line)) >= columns]
+    if len(most) < MIN_METHODS:
         return methods, []
     return most, [line for line in methods if line not in most]
 
@@ -95,11 +95,11 @@ def is_ranked(line: Line) -> bool:
     return not line.repeats and line.control in ("", "untrained")
 
 
-def filled(place: Entry) -> bool:
+def has_result(place: Entry) -> bool:
     """Return whether the place has a result of ours, or a failure."""
     return bool(place.ours or place.failed)
 
 
-def row_of(line: Sequence[Entry]) -> str:
+def method_name(line: Sequence[Entry]) -> str:
     """Return the name of a line's method."""
     return line[0].line.name

@@ -8,12 +8,12 @@ from collections.abc import Sequence
 
 from contrastbench.errors import printable
 
-LINES = 25
+TERMINAL_LINES = 25
 NARROWEST = 40
 LONG_NAME = 24
-GAP = "  "
-ROWS = 12  # of a table that most answers leave room for
-FEWEST = 3  # lines of a table: its header, a row, and the number of others
+COLUMN_GAP = "  "
+TABLE_ROWS = 12  # of a table that most answers leave room for
+MIN_TABLE_LINES = 3  # lines of a table: its header, a row, and the number of others
 Drops = Sequence[Sequence[str]]
 Cells = Sequence[Sequence[str]]  # the first line is the header
 
@@ -41,7 +41,7 @@ def page(
     """
     before = [*wrapped(words, wide), "", *wrapped(heading, wide)]
     after = [line for note in notes for line in wrapped(note, wide) or [""]]
-    room = max(FEWEST, LINES - len(before) - len(after))
+    room = max(MIN_TABLE_LINES, TERMINAL_LINES - len(before) - len(after))
     more = len(rows) - room + 1 if len(rows) > room else 0
     table = fitted(rows[: len(rows) - more], wide, drops)
     left_out = [f"and {more} more row{'s' * (more > 1)}"] * bool(more)
@@ -62,47 +62,47 @@ def fitted(rows: Cells, wide: int, drops: Drops) -> list[str]:
         drops: headers of the columns that go together where the table does not fit, first ones
             first; a name in the first column is cut where that is not enough.
     """
-    shown = plain(rows)
+    shown = one_line_cells(rows)
     for names in drops:
-        if total(shown) > wide:
+        if table_width(shown) > wide:
             kept = [i for i, name in enumerate(shown[0]) if name not in names]
             shown = [[row[i] for i in kept] for row in shown]
-    first = max(NARROWEST // 5, wide - total(shown) + widths(shown)[0])
-    return aligned([[shorter(row[0], first), *row[1:]] for row in shown], wide)
+    first = max(NARROWEST // 5, wide - table_width(shown) + column_widths(shown)[0])
+    return aligned([[truncated(row[0], first), *row[1:]] for row in shown], wide)
 
 
 def fits(rows: Cells, wide: int) -> bool:
     """Return whether a table fits with all its columns; a long name may be cut."""
-    names = [[shorter(row[0], LONG_NAME), *row[1:]] for row in plain(rows)]
-    return total(names) <= wide
+    names = [[truncated(row[0], LONG_NAME), *row[1:]] for row in one_line_cells(rows)]
+    return table_width(names) <= wide
 
 
-def plain(rows: Cells) -> list[list[str]]:
+def one_line_cells(rows: Cells) -> list[list[str]]:
     """Return the cells as a terminal shows them, each on one line."""
     return [[printable(" ".join(cell.splitlines())) for cell in row] for row in rows]
 
 
-def widths(rows: Cells) -> list[int]:
+def column_widths(rows: Cells) -> list[int]:
     """Return the width of each column."""
     return [max(map(len, column)) for column in zip(*rows, strict=True)]
 
 
-def total(rows: Cells) -> int:
+def table_width(rows: Cells) -> int:
     """Return the width of a table."""
-    return sum(widths(rows)) + len(GAP) * (len(rows[0]) - 1)
+    return sum(column_widths(rows)) + len(COLUMN_GAP) * (len(rows[0]) - 1)
 
 
 def aligned(rows: Cells, wide: int) -> list[str]:
     """Return the lines of a table, no line wider than the terminal."""
-    sizes = widths(rows)
-    lines = (GAP.join(map(str.ljust, row, sizes)).rstrip() for row in rows)
-    return [shorter(line, wide) for line in lines]
+    sizes = column_widths(rows)
+    lines = (COLUMN_GAP.join(map(str.ljust, row, sizes)).rstrip() for row in rows)
+    return [truncated(line, wide) for line in lines]
 
 
-def shorter(text: str, wide: int) -> str:
+def truncated(text: str, wide: int) -> str:
     """Return a text that is cut where it is wider.
 
-    >>> shorter("infonce", 4)
+    >>> truncated("infonce", 4)
     'inf…'
     """
     return text if len(text) <= wide else f"{text[: wide - 1]}…"

@@ -18,10 +18,11 @@ from scipy import special
 
 from contrastbench.benchmarks.comparison import signed_rank
 from contrastbench.benchmarks.comparison.signed_rank import DIGITS
-from contrastbench.benchmarks.comparison.statistics import MANY, critical, noncentrality
+from contrastbench.benchmarks.comparison.statistics import MANY_SPLITS, critical, noncentrality
 
 Units = Literal["sets", "seeds"]
-Set = tuple[str, str]  # domain and dataset: two columns of one set, such as two probes, are no two
+# domain and dataset: two columns of one set, such as two probes, are no two
+SetName = tuple[str, str]
 
 
 class Measured(NamedTuple):
@@ -39,7 +40,7 @@ class Measured(NamedTuple):
     freedom: float = 0.0
 
 
-Effects = Mapping[Set, Measured]  # of one row, by set
+Effects = Mapping[SetName, Measured]  # of one row, by set
 
 
 class Spread(NamedTuple):
@@ -107,7 +108,7 @@ class SignedRank:
 
     def detectable(self, effects: Effects, alpha: float) -> float | None:
         """Return the effect at 80 % power; far outliers do not count in the spread."""
-        shift = signed_rank.detectable(weights_of(effects), alpha)
+        shift = signed_rank.detectable_effect(weights_of(effects), alpha)
         return None if shift is None else shift * clipped_spread(means(effects))
 
 
@@ -157,7 +158,7 @@ class TTest:
         error, freedom = self.spread(effects)
         if not freedom:
             return None
-        return noncentrality(int(min(freedom + 1e-9, MANY)), alpha) * error
+        return noncentrality(int(min(freedom + 1e-9, MANY_SPLITS)), alpha) * error
 
 
 def between_sets(effects: Effects) -> Spread:

@@ -15,13 +15,13 @@ import numpy as np
 from scipy import special
 
 Array = np.ndarray[Any, Any]
-EXACT = 13  # units whose 2^n signs are all tried
-DRAWN = 2**14  # choices of signs beyond that, the same at every call
+MAX_EXACT_UNITS = 13  # units whose 2^n signs are all tried
+SIGN_DRAWS = 2**14  # choices of signs beyond that, the same at every call
 DIGITS = 9  # accuracies are quotients: equal effects may differ in their last bits
 TIE = 1e-6  # of the largest sum: sums that differ by less are equal
-TRIALS = 1000  # simulated samples behind the power
+SIMULATIONS = 1000  # simulated samples behind the power
 SIMULATED = 2**12  # choices of signs for each of them
-BLOCK = 16  # samples whose sums stay in a processor's cache
+SAMPLES_PER_BLOCK = 16  # samples whose sums stay in a processor's cache
 POWER = 0.8  # chance to notice an effect that is there
 
 
@@ -116,8 +116,8 @@ def first_kept(samples: Array, weights: Sequence[float], alpha: float) -> int | 
 
     Blocks are tested one after the other: most samples lie behind it.
     """
-    for start in range(0, len(samples), BLOCK):
-        kept = np.flatnonzero(p_values(samples[start : start + BLOCK], weights) > alpha)
+    for start in range(0, len(samples), SAMPLES_PER_BLOCK):
+        kept = np.flatnonzero(p_values(samples[start : start + SAMPLES_PER_BLOCK], weights) > alpha)
         if len(kept):
             return start + int(kept[0])
     return None
@@ -129,22 +129,22 @@ def smallest_p(n: int) -> float:
     >>> smallest_p(5)
     0.0625
     """
-    return max(2.0 ** (1 - n), 1 / DRAWN)
+    return max(2.0 ** (1 - n), 1 / SIGN_DRAWS)
 
 
 @cache
-def detectable(weights: tuple[float, ...], alpha: float) -> float | None:
+def detectable_effect(weights: tuple[float, ...], alpha: float) -> float | None:
     """Return the effect, in standard deviations over units, that is found four times in five.
 
     The power is simulated with normal effects. None: so few units find no effect at this level.
 
-    >>> detectable((1.0,) * 5, 0.05) is None
+    >>> detectable_effect((1.0,) * 5, 0.05) is None
     True
     """
     n = len(weights)
     if smallest_p(n) > alpha:
         return None
-    noise = np.random.default_rng(0).normal(size=(TRIALS, n))
+    noise = np.random.default_rng(0).normal(size=(SIMULATIONS, n))
     choices = signs(n)[:SIMULATED].astype(np.float32)
 
     def power(effect: float) -> float:
@@ -183,9 +183,9 @@ def signs(n: int) -> Array:
 
     The first choice is that of no change, so that no p is zero.
     """
-    if n <= EXACT:
+    if n <= MAX_EXACT_UNITS:
         return np.array([(1.0, *rest) for rest in product((1.0, -1.0), repeat=n - 1)])
-    drawn = np.random.default_rng(0).choice((-1.0, 1.0), size=(DRAWN - 1, n))
+    drawn = np.random.default_rng(0).choice((-1.0, 1.0), size=(SIGN_DRAWS - 1, n))
     return np.concatenate([np.ones((1, n)), drawn])
 
 

@@ -13,11 +13,11 @@ from statistics import fmean
 import numpy as np
 from scipy import special
 
-from contrastbench.benchmarks.comparison.signed_rank import DIGITS, EXACT, POWER, p_value
+from contrastbench.benchmarks.comparison.signed_rank import DIGITS, MAX_EXACT_UNITS, POWER, p_value
 
 ALPHA = 0.05
 SMALLEST_ALPHA = 1e-4  # of a family of tests
-MANY = 10**6  # splits: what these cannot resolve, no number does
+MANY_SPLITS = 10**6  # splits: what these cannot resolve, no number does
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ def wilcoxon(differences: Sequence[float]) -> PValue:
     d = np.round(differences, DIGITS)
     if len(d) < 2:
         return too_few(len(d), 1.0)
-    if len(d) <= EXACT:
+    if len(d) <= MAX_EXACT_UNITS:
         p = p_value(d.tolist(), [1.0] * len(d))  # ties and zeros included
     else:
         from scipy import stats
@@ -138,7 +138,7 @@ def deviation_factor(n: int, alpha: float = ALPHA) -> float:
     return math.sqrt((n - 1) / float(special.chdtri(n - 1, 1 - alpha / 2)))
 
 
-def detectable(std: float, n: int, ratio: float, alpha: float = ALPHA) -> float | None:
+def detectable_difference(std: float, n: int, ratio: float, alpha: float = ALPHA) -> float | None:
     """The smallest true difference that `corrected_t` finds with a chance of 80 %.
 
     The t statistic of a difference D is distributed as a noncentral t whose noncentrality is
@@ -153,7 +153,7 @@ def detectable(std: float, n: int, ratio: float, alpha: float = ALPHA) -> float 
     Returns:
         None for a single difference.
 
-    >>> round(detectable(1.0, 5, 0.0), 2)
+    >>> round(detectable_difference(1.0, 5, 0.0), 2)
     1.68
     """
     return None if n < 2 else noncentrality(n - 1, alpha) * std * math.sqrt(1 / n + ratio)
@@ -197,12 +197,12 @@ def seeds_needed(
     """
 
     def enough(seeds: int) -> bool:
-        smallest = detectable(std, seeds * per_seed, ratio, alpha)
+        smallest = detectable_difference(std, seeds * per_seed, ratio, alpha)
         return smallest is not None and smallest <= abs(difference)
 
     low, high = 1, 2
     while difference and not enough(high):
-        if high * per_seed > MANY:
+        if high * per_seed > MANY_SPLITS:
             return None
         low, high = high, 2 * high
     return bisect_left(range(high), True, low + 1, key=enough) if difference else None

@@ -15,7 +15,7 @@ import torch
 from sklearn.model_selection import GridSearchCV, StratifiedKFold
 from sklearn.svm import SVC
 
-from contrastbench.benchmarks.perf.timing import CPU, seconds
+from contrastbench.benchmarks.perf.timing import CPU, run_seconds
 from contrastbench.domains.graph import GraphRecipe
 from contrastbench.domains.graph.domain import GraphDomain, Model
 from contrastbench.domains.progress import Progress
@@ -84,8 +84,8 @@ def epoch_times(domain: GraphDomain, recipe: GraphRecipe) -> tuple[float, float,
             optimizer.step()
 
     works: list[Callable[[], Any]] = [lambda: list(domain.batches(0)), passes, epoch]
-    seconds(epoch, domain.device)  # the first one imports and allocates
-    rounds = [[seconds(work, domain.device) for work in works] for _ in range(REPEATS)]
+    run_seconds(epoch, domain.device)  # the first one imports and allocates
+    rounds = [[run_seconds(work, domain.device) for work in works] for _ in range(REPEATS)]
     views, both, whole = (median(column) for column in zip(*rounds, strict=True))
     return views, both, whole
 
@@ -122,7 +122,7 @@ def solvers(datasets: list[str], data_root: Path | None, device: torch.device) -
             )
             domain = GraphDomain(name, recipe, 0, data_root, device)
             model = domain.model()
-            training = train(domain, model) if features == "trained" else 0.0
+            training = train_seconds(domain, model) if features == "trained" else 0.0
             x, y = (part.cpu().numpy() for part in domain.embeddings(model))
             libsvm, compiled, equal, total = solver_times(x.astype(np.float64), y, recipe.folds)
             cell = (training + libsvm) / (training + compiled)
@@ -132,7 +132,7 @@ def solvers(datasets: list[str], data_root: Path | None, device: torch.device) -
             )
 
 
-def train(domain: GraphDomain, model: Model) -> float:
+def train_seconds(domain: GraphDomain, model: Model) -> float:
     """Train a model by InfoNCE; return the processor's seconds."""
     start = time.process_time()
     loss = get_loss("infonce")

@@ -16,12 +16,12 @@ from PIL import Image
 from torch import Tensor
 from torchvision import transforms
 
-from contrastbench.benchmarks.perf.timing import CPU, seconds
+from contrastbench.benchmarks.perf.timing import CPU, run_seconds
 from contrastbench.domains.image import ImageRecipe
 from contrastbench.domains.image.data.images import CIFAR_MEAN, CIFAR_STD, ImageFiles
-from contrastbench.domains.image.data.load import load
+from contrastbench.domains.image.data.load import load_images
 from contrastbench.domains.image.networks.model import ImageModel
-from contrastbench.domains.image.views.policies import Kind, Policy, policy
+from contrastbench.domains.image.views.policies import Policy, PolicyKind, policy
 from contrastbench.domains.image.views.spatial import to_float
 from contrastbench.domains.image.views.transforms import augment, erase_some, normalise
 from contrastbench.domains.random import generator
@@ -29,7 +29,7 @@ from contrastbench.domains.registry import make_recipe
 from contrastbench.losses import both_views, get_loss
 
 DEFAULT = ("digits",)
-KINDS: tuple[Kind, ...] = ("none", "base", "hard")
+VIEW_KINDS: tuple[PolicyKind, ...] = ("none", "base", "hard")
 WIDTHS = (0.25, 1.0)
 BATCH, SIZE, ROUNDS, STEPS = 256, 32, 15, 3
 DECODED, BATCHES = 64, 8  # images of a batch that is decoded, and such batches
@@ -50,8 +50,8 @@ def report(
     yield f"| set | two views of {BATCH} images | ours | image by image | ratio |"
     yield "| --- | --- |" + " ---: |" * 3
     for name in datasets:
-        images = load(name, SIZE, data_root, device)[0].train.batch(rows)
-        for kind in KINDS:
+        images = load_images(name, SIZE, data_root, device)[0].train.batch(rows)
+        for kind in VIEW_KINDS:
             ours, theirs = (1e3 * time for time in view_times(images, policy(kind, SIZE)))
             yield f"| {name} | {kind} | {ours:.1f} ms | {theirs:.0f} ms | {theirs / ours:.1f} |"
     yield ""
@@ -61,14 +61,14 @@ def report(
     )
     yield "| --- | --- |" + " ---: |" * 5
     for name in datasets:
-        images = load(name, SIZE, data_root, device)[0].train.batch(rows)
+        images = load_images(name, SIZE, data_root, device)[0].train.batch(rows)
         for width in WIDTHS:
             views, plain, last, half = (1e3 * time for time in step_times(images, width))
             times = f"{plain:.0f} ms | {last:.0f} ms | {half:.0f} ms"
             times += f" | {plain / half:.1f} | {views / (views + half):.1%}"
             yield f"| {name} | ResNet-18 x {width:g} | {times} |"
     for name in datasets:
-        pictures = load(name, SIZE, data_root, device, whole=True)[0].train
+        pictures = load_images(name, SIZE, data_root, device, whole=True)[0].train
         if isinstance(pictures, ImageFiles):
             yield from decoding_table(name, pictures)
 
@@ -116,7 +116,7 @@ def decoding_times(
         in_turns,
         ahead,
     ]
-    rounds = [[seconds(work, device) for work in works] for _ in range(STEPS + 1)][1:]
+    rounds = [[run_seconds(work, device) for work in works] for _ in range(STEPS + 1)][1:]
     decoding, steps, both, overlapped = (median(column) for column in zip(*rounds, strict=True))
     return decoding, steps, both, overlapped
 
@@ -134,7 +134,7 @@ def view_times(images: Tensor, policy: Policy) -> tuple[float, float]:
         lambda: [view() for _ in range(2)],
         lambda: [torch.stack([one_view(picture) for picture in pictures]) for _ in range(2)],
     ]
-    rounds = [[seconds(work, images.device) for work in works] for _ in range(ROUNDS + 1)][
+    rounds = [[run_seconds(work, images.device) for work in works] for _ in range(ROUNDS + 1)][
         1:
     ]  # the first one warms up
     ours, theirs = (median(column) for column in zip(*rounds, strict=True))
@@ -170,7 +170,7 @@ def step_times(images: Tensor, width: float) -> tuple[float, float, float, float
         batch = [view.contiguous(memory_format=layout) for view in views()]
         net = net.to(images.device).to(memory_format=layout)
         works.append(partial(step, net, batch))
-    rounds = [[seconds(work, images.device) for work in works] for _ in range(STEPS + 1)][1:]
+    rounds = [[run_seconds(work, images.device) for work in works] for _ in range(STEPS + 1)][1:]
     making, plain, last, half = (median(column) for column in zip(*rounds, strict=True))
     return making, plain, last, half
 

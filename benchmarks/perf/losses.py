@@ -22,7 +22,7 @@ import torch
 from torch import Tensor
 
 from contrastbench.benchmarks.perf import peers
-from contrastbench.benchmarks.perf.peers import CLASSES, DIM, PEERS
+from contrastbench.benchmarks.perf.peers import PEER_CLASSES, PEER_DIM, PEERS
 from contrastbench.benchmarks.perf.timing import CPU, best_of
 from contrastbench.benchmarks.running.devices import open_device
 from contrastbench.losses.registry import OURS, SUPERVISED, complete
@@ -48,14 +48,16 @@ def report(
     sizes = sizes or (SIZES[:-1] if left_out else SIZES)
     yield "| loss | " + " | ".join(f"2N = {size}" for size in sizes) + " |"
     yield "| --- |" + " ---: |" * len(sizes)
-    for row in [row for name in losses for row in (name, *peers.of(name))]:
-        yield f"| {row} | " + " | ".join(cell(row, size, device) for size in sizes) + " |"
+    for row in [row for name in losses for row in (name, *peers.peers_of(name))]:
+        yield f"| {row} | " + " | ".join(measured_entry(row, size, device) for size in sizes) + " |"
     if left_out:
         reason = "because a loss takes minutes there on a CPU"
         yield f"\n2N = {SIZES[-1]} is left out, {reason}: --sizes {SIZES[-1]} measures it."
 
 
-def cell(name: str, size: int, device: torch.device = CPU, gigabytes: float = GIGABYTES) -> str:
+def measured_entry(
+    name: str, size: int, device: torch.device = CPU, gigabytes: float = GIGABYTES
+) -> str:
     """Return one entry of the table, measured in a process of its own."""
     if name in PEERS and not PEERS[name].installed:
         return "not installed"
@@ -81,7 +83,7 @@ def cell(name: str, size: int, device: torch.device = CPU, gigabytes: float = GI
     return f"{found['seconds'] / found['unit']:.2f}x {found['megabytes']:.0f} MB"
 
 
-def measure(name: str, size: int, device: torch.device, gigabytes: float) -> dict[str, float]:
+def measure_loss(name: str, size: int, device: torch.device, gigabytes: float) -> dict[str, float]:
     """Seconds of the loss and of the unit, and the growth of the peak memory in megabytes."""
     if device.type == "cpu":  # CUDA's libraries claim addresses that no limit would leave them
         resource.setrlimit(resource.RLIMIT_DATA, (int(gigabytes * 1e9), int(gigabytes * 1e9)))
@@ -99,7 +101,7 @@ def train_step(name: str, size: int, device: torch.device = CPU) -> Callable[[],
     """Return a function that runs forward and backward of a loss, or of a peer by its row."""
     views = embeddings(size, device)
     samples = torch.arange(size // 2, device=device)
-    classes = samples % CLASSES if name.split()[0] in SUPERVISED else samples
+    classes = samples % PEER_CLASSES if name.split()[0] in SUPERVISED else samples
     if name in PEERS:
         peer, theirs = PEERS[name], PEERS[name].make().to(device)
         return lambda: peer.value(theirs, views, classes).backward()
@@ -107,7 +109,7 @@ def train_step(name: str, size: int, device: torch.device = CPU) -> Callable[[],
 
     ours = get_loss(name)
     if ours.needs_classes:
-        ours.prepare(CLASSES, DIM)
+        ours.prepare(PEER_CLASSES, PEER_DIM)
     ours.prepare_samples(len(samples))
     ours.to(device)
     pairing = partial(same_class, labels=classes) if ours.needs_classes else both_views
@@ -117,13 +119,13 @@ def train_step(name: str, size: int, device: torch.device = CPU) -> Callable[[],
 def embeddings(size: int, device: torch.device) -> list[Tensor]:
     """Two views of size / 2 samples, the same numbers on every device."""
     rng = torch.Generator().manual_seed(0)
-    drawn = [torch.randn(size // 2, DIM, generator=rng) for _ in range(2)]
+    drawn = [torch.randn(size // 2, PEER_DIM, generator=rng) for _ in range(2)]
     return [view.to(device).requires_grad_() for view in drawn]
 
 
 def products(size: int, device: torch.device = CPU) -> Callable[[], None]:
     """The three matrix products, by rows where the matrix would be too large to hold."""
-    z = torch.randn(size, DIM, device=device)
+    z = torch.randn(size, PEER_DIM, device=device)
     height = 2048 if device.type == "cpu" else 32768
 
     def run() -> None:
@@ -144,5 +146,7 @@ def peak_megabytes(device: torch.device) -> float:
 
 
 if __name__ == "__main__":
-    found = measure(sys.argv[1], int(sys.argv[2]), open_device(sys.argv[3]), float(sys.argv[4]))
-    print(json.dumps(found))
+    measured = measure_loss(
+        sys.argv[1], int(sys.argv[2]), open_device(sys.argv[3]), float(sys.argv[4])
+    )
+    print(json.dumps(measured))

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-CLASSES, DIM = 100, 128  # of the embeddings that are measured
+PEER_CLASSES, PEER_DIM = 100, 128  # of the embeddings that are measured
 LIGHTLY, METRIC = "lightly.loss", "pytorch_metric_learning.losses"
 
 
@@ -55,7 +55,7 @@ class Peer:
         return torch.as_tensor(loss(z, labels, pairs))
 
 
-PROXIES = {"num_classes": CLASSES, "embedding_size": DIM}
+PROXIES = {"num_classes": PEER_CLASSES, "embedding_size": PEER_DIM}
 PEERS: Mapping[str, Peer] = {  # row of the table -> peer of the loss that it begins with
     "infonce of lightly": Peer(LIGHTLY, "NTXentLoss", {"temperature": 0.5}),
     "infonce of pytorch-metric-learning": Peer(METRIC, "NTXentLoss", {"temperature": 0.5}),
@@ -80,10 +80,10 @@ PEERS: Mapping[str, Peer] = {  # row of the table -> peer of the loss that it be
 }
 
 
-def of(loss: str) -> list[str]:
+def peers_of(loss: str) -> list[str]:
     """Return the rows of the loss's peers.
 
-    >>> of("supcon")
+    >>> peers_of("supcon")
     ['supcon of pytorch-metric-learning']
     """
     return [row for row in PEERS if row.startswith(f"{loss} of ")]

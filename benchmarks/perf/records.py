@@ -39,21 +39,21 @@ from contrastbench.benchmarks.records.writable import check_writable
 from contrastbench.benchmarks.sweeps.cell_states import Task
 from contrastbench.benchmarks.sweeps.claims import claim
 from contrastbench.benchmarks.sweeps.costs import Costs
-from contrastbench.benchmarks.sweeps.plan import Plan, lines, make_plan
-from contrastbench.benchmarks.sweeps.shard import WHOLE, Shard
-from contrastbench.domains.registry import loaded
+from contrastbench.benchmarks.sweeps.plan import Plan, make_plan, plan_lines
+from contrastbench.benchmarks.sweeps.shard import WHOLE_SWEEP, Shard
+from contrastbench.domains.registry import loaded_declarations
 from contrastbench.errors import UserError
 
 DEFAULT = ("2000", "20", "4")  # cells, workers, processes
-LOSSES = (
+MEASURED_LOSSES = (
     *("infonce", "debiased", "hcl", "rince", "alpha_cl", "mean_variance", "adnce", "phi_dro"),
     *("attentionnce", "cpc", "npair", "dcl_w", "clip", "hardness", "macl", "weince", "sogclr"),
     *("isogclr", "dhel", "mlcpc", "rmlcpc", "renyi", "nwj", "triplet", "jsd"),
 )
 EXPERIMENTS = 100  # these losses in four domains
-DYING = 0.2  # of the processes
-SLOW, DELAY = 0.01, 0.02  # one record of a hundred waits for its disk so many seconds
-COLUMNS = (
+DYING_SHARE = 0.2  # of the processes
+SLOW_SHARE, SLOW_SECONDS = 0.01, 0.02  # one record of a hundred waits for its disk so many seconds
+MEASURES = (
     *("by", "cells", "workers", "processes", "workers that died", "lost", "twice", "seconds"),
     *("overhead a cell, ms: median", "95 %", "planner, s", "planner, MiB"),
 )
@@ -64,7 +64,7 @@ Turn = tuple[float, bool | None]  # seconds of a cell that is done, and whether 
 IN_TRAINING: Turn = (0.0, None)
 
 
-class Work(NamedTuple):
+class CellFiles(NamedTuple):
     """A cell with the files of its claim and its record, and what a worker does to them."""
 
     cell: Cell
@@ -87,8 +87,8 @@ class Work(NamedTuple):
 
     def end(self) -> bool:
         """Publish and read a made-up record, and return whether it is the first of its cell."""
-        new = store.publish(record_of(self.cell), self.path)
-        reading.find(self.path)
+        new = store.publish_record(made_up_record(self.cell), self.path)
+        reading.find_record(self.path)
         return new
 
 
@@ -104,10 +104,10 @@ class Fleet:
     sharded: bool = False
     killed: list[int] = field(default_factory=list)  # processes, as their exit codes say
 
-    def part(self, index: int, tasks: Sequence[Task]) -> list[Work]:
+    def part(self, index: int, tasks: Sequence[Task]) -> list[CellFiles]:
         """Return the cells that a process may run: all, or those of its shard."""
-        shard = Shard(index, self.processes) if self.sharded else WHOLE
-        return [work(task, self.folder) for task in tasks if shard.has(task)]
+        shard = Shard(index, self.processes) if self.sharded else WHOLE_SWEEP
+        return [cell_files(task, self.folder) for task in tasks if shard.has(task)]
 
     def run(self, tasks: Sequence[Task]) -> list[tuple[float, bool]]:
         """Let all processes run, and return for each cell that ran its overhead and if it is new.
@@ -123,13 +123,15 @@ class Fleet:
         rows = (line.split() for line in self.log.read_text().splitlines())
         return [(float(overhead), new == "True") for overhead, new in rows]
 
-    def parts(self, tasks: Sequence[Task]) -> list[list[Work]]:
+    def parts(self, tasks: Sequence[Task]) -> list[list[CellFiles]]:
         """Return the cells of each process."""
         if self.sharded:
             return [self.part(index, tasks) for index in range(self.processes)]
         return [self.part(0, tasks)] * self.processes
 
-    def next(self, index: int, process: ForkProcess, part: Sequence[Work]) -> ForkProcess | None:
+    def next(
+        self, index: int, process: ForkProcess, part: Sequence[CellFiles]
+    ) -> ForkProcess | None:
         """Return a process that runs on, the successor of a killed one, or None after the end."""
         code = process.exitcode  # asked once: it may end between two questions
         if code == -signal.SIGKILL:
@@ -139,7 +141,7 @@ class Fleet:
             raise RuntimeError(f"process {index} ended with exit code {code}")
         return process if code is None else None
 
-    def start(self, part: Sequence[Work], dies: bool) -> ForkProcess:
+    def start(self, part: Sequence[CellFiles], dies: bool) -> ForkProcess:
         """Start a process; see `process`."""
         started = FORK.Process(target=self.process, args=(part, dies))
         started.start()
@@ -150,7 +152,7 @@ class Fleet:
         """Return the file to which all processes add a line for each cell that they ran."""
         return self.folder / "log"
 
-    def process(self, part: Sequence[Work], dies: bool) -> None:
+    def process(self, part: Sequence[CellFiles], dies: bool) -> None:
         """Give turns to the workers of a process until no cell is left; or be killed within."""
         queue, count = deque(part), -(-self.workers // self.processes)
         workers = [worker(queue, claim_of(self.sharded), self.delay) for _ in range(count)]
@@ -182,7 +184,7 @@ def claim_of(sharded: bool) -> Claim:
     return (lambda *_: nullcontext(True)) if sharded else claim
 
 
-def worker(queue: deque[Work], hold: Claim, delay: float = 0.0) -> Iterator[Turn]:
+def worker(queue: deque[CellFiles], hold: Claim, delay: float = 0.0) -> Iterator[Turn]:
     """Run one cell after another, and yield each turn."""
     while queue:
         one = queue.popleft()
@@ -193,7 +195,7 @@ def worker(queue: deque[Work], hold: Claim, delay: float = 0.0) -> Iterator[Turn
             yield IN_TRAINING
 
 
-def turns_of(one: Work, hold: Claim, delay: float) -> Iterator[Turn]:
+def turns_of(one: CellFiles, hold: Claim, delay: float) -> Iterator[Turn]:
     """Claim a cell, hold it for a turn as if in training, and publish its record."""
     begun = time.perf_counter()
     with hold(one.lock, False):
@@ -201,19 +203,19 @@ def turns_of(one: Work, hold: Claim, delay: float) -> Iterator[Turn]:
             return
         took = time.perf_counter() - begun
         yield IN_TRAINING
-        time.sleep(delay * (random.random() < SLOW))
+        time.sleep(delay * (random.random() < SLOW_SHARE))
         begun = time.perf_counter()
         new = one.end()
     yield took + time.perf_counter() - begun, new
 
 
-def work(task: Task, folder: Path) -> Work:
+def cell_files(task: Task, folder: Path) -> CellFiles:
     """Return the work of a task on made-up data."""
     cell = Cell(task.experiment, task.seed, "0" * 64, {})
-    return Work(cell, folder, folder / "claims" / f"{task.name}.lock", cell.path(folder))
+    return CellFiles(cell, folder, folder / "claims" / f"{task.name}.lock", cell.path(folder))
 
 
-def record_of(cell: Cell) -> Record:
+def made_up_record(cell: Cell) -> Record:
     """Return a record that no training made."""
     found = {"metrics": {"accuracy": 50.0}, "main": "accuracy", "details": {}}
     about = {"seconds": 1.0, "peak_memory_mib": 1.0, "environment": {}}
@@ -221,24 +223,24 @@ def record_of(cell: Cell) -> Record:
     return {**whole, **found, **about}  # type: ignore[typeddict-item]
 
 
-def sweep_file(folder: Path, cells: int) -> Path:
+def write_sweep(folder: Path, cells: int) -> Path:
     """Write a sweep with so many cells, and return its path."""
-    domains = [f"{name}: {{}}" for name, about in loaded().items() if about.perf]
+    domains = [f"{name}: {{}}" for name, about in loaded_declarations().items() if about.perf]
     path = folder / "sweep.yaml"
-    domain_lines = f"domains: {{{', '.join(domains)}}}\nlosses: [{', '.join(LOSSES)}]\n"
+    domain_lines = f"domains: {{{', '.join(domains)}}}\nlosses: [{', '.join(MEASURED_LOSSES)}]\n"
     path.write_text(f"seeds: 0-{cells // EXPERIMENTS - 1}\n{domain_lines}")
     return path
 
 
-def plan_of(file: Path, results: Path) -> Plan:
+def sweep_plan(file: Path, results: Path) -> Plan:
     """Return the plan of a sweep."""
     return make_plan(str(file), [], None, False, None, results)
 
 
-def numbers(names: Sequence[str]) -> tuple[int, int, int]:
+def fleet_size(names: Sequence[str]) -> tuple[int, int, int]:
     """Return the numbers of cells, workers and processes.
 
-    >>> numbers(["2000", "20", "4"])
+    >>> fleet_size(["2000", "20", "4"])
     (2000, 20, 4)
     """
     found = [int(name) for name in names if re.fullmatch("[1-9][0-9]{0,6}", name)]
@@ -252,32 +254,32 @@ def numbers(names: Sequence[str]) -> tuple[int, int, int]:
 
 def report(names: list[str], *_: object) -> Iterator[str]:
     """Yield the lines of a Markdown table: one for claims, and one for shards."""
-    cells, workers, processes = numbers(names)
-    yield f"| {' | '.join(COLUMNS)} |"
-    yield "| --- |" + " ---: |" * (len(COLUMNS) - 1)
+    cells, workers, processes = fleet_size(names)
+    yield f"| {' | '.join(MEASURES)} |"
+    yield "| --- |" + " ---: |" * (len(MEASURES) - 1)
     for sharded in (False, True):
         with tempfile.TemporaryDirectory() as name:
-            dying = max(1, round(DYING * processes))
-            fleet = Fleet(Path(name), workers, processes, dying, DELAY, sharded)
-            yield row(fleet, sweep_file(fleet.folder, cells))
+            dying = max(1, round(DYING_SHARE * processes))
+            fleet = Fleet(Path(name), workers, processes, dying, SLOW_SECONDS, sharded)
+            yield fleet_line(fleet, write_sweep(fleet.folder, cells))
 
 
-def row(fleet: Fleet, file: Path) -> str:
+def fleet_line(fleet: Fleet, file: Path) -> str:
     """Return the line of a fleet."""
-    tasks = plan_of(file, fleet.folder).tasks()
+    tasks = sweep_plan(file, fleet.folder).tasks()
     begun = time.perf_counter()
     ran = fleet.run(tasks)
     seconds, planned = time.perf_counter() - begun, in_process(file, fleet.folder)
     took = [1e3 * overhead for overhead, _ in ran]
     died = len(fleet.killed) * -(-fleet.workers // fleet.processes)
     lost = len(tasks) - int(planned["done"])
-    numbers = [len(tasks), fleet.workers, fleet.processes, died, lost, twice(ran)]
+    numbers = [len(tasks), fleet.workers, fleet.processes, died, lost, duplicated_cells(ran)]
     times = [seconds, median(took), quantiles(took, n=20)[-1], planned["seconds"], planned["mib"]]
     texts = [*map(str, numbers), *(f"{time:.1f}" for time in times)]
     return f"| {'--shard' if fleet.sharded else 'claims'} | {' | '.join(texts)} |"
 
 
-def twice(ran: Sequence[tuple[float, bool]]) -> int:
+def duplicated_cells(ran: Sequence[tuple[float, bool]]) -> int:
     """Return how many cells ran though another worker's record came first."""
     return sum(not new for _, new in ran)
 
@@ -293,8 +295,8 @@ def in_process(file: Path, results: Path) -> dict[str, float]:
 @one_moment()
 def main() -> None:
     """Plan the sweep of a command line as `bench plan` does, and print what that took."""
-    plan = plan_of(Path(sys.argv[1]), Path(sys.argv[2]))
-    *_, total = lines(plan, Costs(plan.results))
+    plan = sweep_plan(Path(sys.argv[1]), Path(sys.argv[2]))
+    *_, total = plan_lines(plan, Costs(plan.results))
     done = re.findall("([0-9]+) done", total)[0]
     peak = re.findall("VmHWM:\\s+([0-9]+) kB", Path("/proc/self/status").read_text())[0]
     print(json.dumps({"done": int(done), "mib": int(peak) / 2**10}))

@@ -19,7 +19,7 @@ from typing import cast
 import torch
 from torch import Tensor
 
-from contrastbench.benchmarks.perf.timing import CPU, seconds
+from contrastbench.benchmarks.perf.timing import CPU, run_seconds
 from contrastbench.domains.progress import Progress
 from contrastbench.domains.registry import make_recipe
 from contrastbench.domains.sentence import SentenceRecipe, scoring
@@ -45,7 +45,7 @@ class Way:
     def round(self, number: int) -> None:
         """Encode the round's share."""
         part = self.sentences[number::ROUNDS]
-        self.seconds += seconds(lambda: self.parts.append(self.encode(part)))
+        self.seconds += run_seconds(lambda: self.parts.append(self.encode(part)))
 
     def scores(self, domain: SentenceDomain) -> dict[str, float]:
         """Spearman correlations of the sets."""
@@ -55,7 +55,7 @@ class Way:
         embeddings = Embeddings(
             {sentence: i for i, sentence in enumerate(order)}, torch.cat(self.parts), {}
         )
-        return scoring.evaluate(embeddings, domain.scored.sets, whiten=False).metrics
+        return scoring.evaluate_correlations(embeddings, domain.scored.sets, whiten=False).metrics
 
 
 def report(
@@ -73,17 +73,21 @@ def report(
         )
         domain = SentenceDomain(DATASET, recipe, 0, data_root, device)
         torch.set_num_threads(domain.threads)
-        yield from table(Path(encoder).name, domain)
+        yield from encoder_lines(Path(encoder).name, domain)
 
 
-def table(name: str, domain: SentenceDomain) -> Iterator[str]:
+def encoder_lines(name: str, domain: SentenceDomain) -> Iterator[str]:
     """The lines of an encoder.
 
     Rates count every sentence of the suite, encoded or found to be encoded already.
     """
     pairs = [part for parts in domain.scored.sets.values() for part in parts]
     suite = [sentence for part in pairs for sentence in part.first + part.second]
-    ways = [*peer(domain, suite), ours(domain, suite, "float32"), ours(domain, suite, "bf16")]
+    ways = [
+        *peer(domain, suite),
+        our_encoding(domain, suite, "float32"),
+        our_encoding(domain, suite, "bf16"),
+    ]
     take_turns(ways)
     exact = next(way for way in ways if way.name == "float32").scores(domain)
     if ways[0].name != PEER:
@@ -107,7 +111,7 @@ def take_turns(ways: list[Way]) -> None:
                 progress.step(way.name)
 
 
-def ours(domain: SentenceDomain, suite: list[str], precision: str) -> Way:
+def our_encoding(domain: SentenceDomain, suite: list[str], precision: str) -> Way:
     """The sentence domain's encoding."""
     other = copy.copy(domain)
     other.recipe = domain.recipe.but(precision=precision)

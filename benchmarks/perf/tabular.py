@@ -11,7 +11,7 @@ from typing import Any, cast
 import torch
 from torch import Tensor
 
-from contrastbench.benchmarks.perf.timing import CPU, seconds
+from contrastbench.benchmarks.perf.timing import CPU, run_seconds
 from contrastbench.domains.random import generator
 from contrastbench.domains.registry import make_recipe
 from contrastbench.domains.tabular import TabularRecipe
@@ -75,6 +75,6 @@ def step_times(domain: TabularDomain, recipe: TabularRecipe) -> tuple[float, flo
         lambda: views(rows),
         lambda: [views(row) for row in rows.split(1)],
     ]
-    rounds = [[seconds(work, domain.device) for work in works] for _ in range(STEPS)]
+    rounds = [[run_seconds(work, domain.device) for work in works] for _ in range(STEPS)]
     model_alone, ours, by_row = (median(column) for column in zip(*rounds, strict=True))
     return model_alone, ours, by_row

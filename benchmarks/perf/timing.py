@@ -9,10 +9,10 @@ import torch
 from contrastbench.benchmarks.running.devices import synchronize
 
 CPU = torch.device("cpu")
-LONG = 5.0  # seconds: beside them neither a first run's overhead nor the clock matters
+LONG_RUN = 5.0  # seconds: beside them neither a first run's overhead nor the clock matters
 
 
-def seconds(work: Callable[[], Any], device: torch.device = CPU) -> float:
+def run_seconds(work: Callable[[], Any], device: torch.device = CPU) -> float:
     """Return the seconds of one run, until the device has finished too."""
     synchronize(device)
     start = time.perf_counter()
@@ -23,5 +23,5 @@ def seconds(work: Callable[[], Any], device: torch.device = CPU) -> float:
 
 def best_of(work: Callable[[], Any], device: torch.device = CPU, repeats: int = 3) -> float:
     """Seconds of the shortest run after one to warm up; a long first run is the only one."""
-    first = seconds(work, device)
-    return first if first > LONG else min(seconds(work, device) for _ in range(repeats))
+    first = run_seconds(work, device)
+    return first if first > LONG_RUN else min(run_seconds(work, device) for _ in range(repeats))

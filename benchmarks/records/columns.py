@@ -5,7 +5,7 @@ from typing import Any
 
 from contrastbench.benchmarks.records.store import Record
 
-FIRST = {
+FIRST_COLUMNS = {
     "domain": "graph, image, sentence, tabular, or the name of a package's domain",
     "dataset": "data set that trained and scored the encoder",
     "loss": "registered name, or FILE.py:CLASS; none: the encoder as it is",
@@ -14,13 +14,13 @@ FIRST = {
     "main": "name of the metric that tables show",
     "score": "value of that metric, in percent",
 }
-WIDE = {  # many columns each, one for each name
+WIDE_COLUMNS = {  # many columns each, one for each name
     "metrics": "a metric, in percent",
     "params": "a parameter of the loss, after defaults",
     "learned": "last value of a parameter that the loss itself learns",
     "recipe": "a setting of the training, after defaults",
 }
-LAST = {
+LAST_COLUMNS = {
     "folds": "score of each fold, where the score is a mean over folds",
     "seconds": "time of training and scoring",
     "peak_memory_mib": "largest memory, in MiB",
@@ -47,23 +47,23 @@ def as_row(record: Record) -> dict[str, Any]:
         "version": environment.get("versions", {}).get("contrastbench"),
         "error": details.get("error"),
     }
-    own = {name: record.get(name) for name in (*FIRST, *LAST)}
+    own = {name: record.get(name) for name in (*FIRST_COLUMNS, *LAST_COLUMNS)}
     groups = (metrics, record["params"], details.get("learned", {}), record["recipe"])
-    parts = dict(zip(WIDE, groups, strict=True))
+    parts = dict(zip(WIDE_COLUMNS, groups, strict=True))
     flat = {f"{part}.{name}": v for part, some in parts.items() for name, v in some.items()}
     return {**own, **made, **flat}
 
 
-def in_order(names: Iterable[str]) -> list[str]:
+def ordered_columns(names: Iterable[str]) -> list[str]:
     """Return all columns in their order; of those that records differ in, the given ones."""
     known = set(names)
-    wide = [sorted(n for n in known if n.startswith(f"{part}.")) for part in WIDE]
-    return [*FIRST, *(name for some in wide for name in some), *LAST]
+    wide = [sorted(n for n in known if n.startswith(f"{part}.")) for part in WIDE_COLUMNS]
+    return [*FIRST_COLUMNS, *(name for some in wide for name in some), *LAST_COLUMNS]
 
 
-def by_column(records: Iterable[Record]) -> dict[str, list[Any]]:
+def values_by_column(records: Iterable[Record]) -> dict[str, list[Any]]:
     """Return the values of records by column; None where a record has none."""
-    found: dict[str, list[Any]] = {name: [] for name in (*FIRST, *LAST)}
+    found: dict[str, list[Any]] = {name: [] for name in (*FIRST_COLUMNS, *LAST_COLUMNS)}
     count = 0
     for count, record in enumerate(records, 1):
         for name, value in as_row(record).items():
@@ -71,14 +71,17 @@ def by_column(records: Iterable[Record]) -> dict[str, list[Any]]:
             column += [None] * (count - 1 - len(column)) + [value]
     for column in found.values():
         column += [None] * (count - len(column))
-    return {name: found[name] for name in in_order(found)}
+    return {name: found[name] for name in ordered_columns(found)}
 
 
-def meaning(name: str) -> str:
+def column_help(name: str) -> str:
     """Return what a column holds.
 
-    >>> meaning("metrics.accuracy")
+    >>> column_help("metrics.accuracy")
     'a metric, in percent'
     """
-    known: Sequence[Mapping[str, str]] = (FIRST, LAST)
-    return next((some[name] for some in known if name in some), "") or WIDE[name.partition(".")[0]]
+    known: Sequence[Mapping[str, str]] = (FIRST_COLUMNS, LAST_COLUMNS)
+    return (
+        next((some[name] for some in known if name in some), "")
+        or WIDE_COLUMNS[name.partition(".")[0]]
+    )

@@ -9,7 +9,7 @@ import yaml
 from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.losses.expression import absolute
 
-LINE = float("inf")  # YAML never breaks the line
+UNBROKEN = float("inf")  # YAML never breaks the line
 
 
 def parse_value(text: str) -> Any:
@@ -25,10 +25,10 @@ def parse_value(text: str) -> Any:
         return text
 
 
-def written(value: Any) -> str:
+def as_yaml(value: Any) -> str:
     """Return the text that `parse_value` reads as this value.
 
-    >>> written(0.001), written("cosine"), written("1e3"), written([10, 20]), written(None)
+    >>> as_yaml(0.001), as_yaml("cosine"), as_yaml("1e3"), as_yaml([10, 20]), as_yaml(None)
     ('0.001', 'cosine', '"1e3"', '[10, 20]', 'null')
     """
     plain = dumped(value, None)
@@ -37,11 +37,11 @@ def written(value: Any) -> str:
 
 def dumped(value: Any, style: str | None) -> str:
     """Return a value as YAML in one line, its texts in that style of quotes."""
-    text = yaml.safe_dump([value], default_flow_style=True, default_style=style, width=LINE)
+    text = yaml.safe_dump([value], default_flow_style=True, default_style=style, width=UNBROKEN)
     return text.strip()[1:-1]
 
 
-def command(experiment: Experiment, seed: int, options: Sequence[str] = ()) -> str:
+def run_command(experiment: Experiment, seed: int, options: Sequence[str] = ()) -> str:
     """Return the line for a shell that runs one seed of an experiment again.
 
     It names every value, so that later defaults change nothing. The parameters of a user's own
@@ -56,8 +56,8 @@ def command(experiment: Experiment, seed: int, options: Sequence[str] = ()) -> s
     words = ["--domain", experiment.domain, "--dataset", experiment.dataset]
     words += ["--loss", absolute(loss.name)]
     for name, value in (loss.params if loss.code else loss.complete.params).items():
-        words += ["--set", f"{name}={written(value)}"]
+        words += ["--set", f"{name}={as_yaml(value)}"]
     for name, value in experiment.full_recipe.model_dump(mode="json").items():
-        words += ["--recipe", f"{name}={written(value)}"]
+        words += ["--recipe", f"{name}={as_yaml(value)}"]
     line = shlex.join(["bench", "run", *words, "--seeds", str(seed), *options])
     return line.encode(errors="backslashreplace").decode()  # of paths that are no text

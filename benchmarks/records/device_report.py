@@ -12,7 +12,7 @@ from typing import Any
 from contrastbench.benchmarks.records import files
 from contrastbench.errors import UserError
 
-SCHEMA = 1
+REPORT_VERSION = 1
 
 
 @dataclass
@@ -29,7 +29,7 @@ class DeviceReport:
     # bytes_per_second: read and written by a copy on the device
     throughput: dict[str, float] = field(default_factory=dict)
     busy: float = 0.0  # other processes that wanted the CPUs as it began, for each CPU
-    schema: int = SCHEMA
+    schema: int = REPORT_VERSION
 
     @property
     def ok(self) -> bool:
@@ -58,6 +58,6 @@ class DeviceReport:
             raise UserError(f"cannot write {path} ({error.strerror}): name another file") from None
 
 
-def place(results: Path, name: str) -> Path:
+def device_report_path(results: Path, name: str) -> Path:
     """Return the path of a device's report in a folder of results."""
     return results / "devices" / f"{name}.json"

@@ -60,7 +60,9 @@ class Experiment:
         """Return a key that is equal for equal experiments."""
         recipe, loss = self.full_recipe, self.loss.complete
         identity = (loss.name, loss.params, self.loss.code, recipe.protocol)
-        return store.digest((self.domain, self.dataset, *identity, recipe.model_dump(mode="json")))
+        return store.json_digest(
+            (self.domain, self.dataset, *identity, recipe.model_dump(mode="json"))
+        )
 
     @property
     def label(self) -> str:
@@ -73,7 +75,7 @@ class Experiment:
 
     def folder(self, results: Path) -> Path:
         """Return the folder of its records; other parameters and recipes share it."""
-        return store.folder(results, self.domain, self.dataset, self.loss.complete.name)
+        return store.loss_folder(results, self.domain, self.dataset, self.loss.complete.name)
 
     def matches(self, record: Record) -> bool:
         """Return whether the record is of the same loss, parameters, recipe and protocol.
@@ -131,7 +133,7 @@ class Experiment:
     def finished(self, results: Path, seed: int | None = None) -> Iterator[Record]:
         """Yield its finished records, ok or diverged, of all seeds or of one."""
         found = self.records(results, seed)
-        return (record for record in found if record["status"] in store.FINAL)
+        return (record for record in found if record["status"] in store.FINAL_STATUSES)
 
     def ok_by_data(self, results: Path, but: Container[int] = ()) -> ByData:
         """Return the ok records by data and seed.
@@ -149,7 +151,7 @@ class Experiment:
             if record["status"] == "ok" and record["seed"] not in but:
                 by_seed = records.setdefault(record["data_hash"], {})
                 by_seed.setdefault(record["seed"], record)
-        return in_order(records)
+        return ordered_by_data(records)
 
     def ok_by_seed(self, results: Path) -> dict[int, Record]:
         """Return the ok records by seed, on the preferred data."""
@@ -216,7 +218,7 @@ def make_experiment(
     return Experiment(domain, dataset, loss, values)
 
 
-def in_order(records: ByData) -> ByData:
+def ordered_by_data(records: ByData) -> ByData:
     """Order records by data: the declared set first, then sets with more seeds; seeds ascend."""
 
     def rank(item: tuple[str, dict[int, Record]]) -> tuple[bool, int, str]:
@@ -261,14 +263,14 @@ class Cell:
 
     def path(self, results: Path, suffix: str = "") -> Path:
         """Return the path of its record."""
-        return store.path(results, self.identity, suffix)
+        return store.record_path(results, self.identity, suffix)
 
     def finished(self, results: Path) -> tuple[Record, Path] | None:
         """Return its record and the record's path, also if it lacks newer keys of the recipe."""
         path = self.path(results)
-        if found := reading.find(path):
+        if found := reading.find_record(path):
             return found, path
         for record in self.experiment.finished(results, self.seed):
             if record["data_hash"] == self.data_hash:
-                return record, store.path(results, record)
+                return record, store.record_path(results, record)
         return None

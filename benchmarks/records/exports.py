@@ -14,34 +14,34 @@ from contrastbench.domains.registry import declaration, make_recipe
 from contrastbench.errors import UserError
 from contrastbench.losses.spec import LossSpec
 
-CELL = "cell.json"  # in an export: what it is of
-CARD = "README.md"  # beside it: the model card
+CELL_FILE = "cell.json"  # in an export: what it is of
+MODEL_CARD = "README.md"  # beside it: the model card
 DEPTH = 5  # folders of a record: of its loss, dataset and domain, runs/, and that of the results
-FOLDER = "encoders"  # beside runs/: where the exports of records are looked for
-IDENTITY = ("domain", "dataset", "loss", "loss_code", "protocol", "data_hash", "seed")
+EXPORTS_FOLDER = "encoders"  # beside runs/: where the exports of records are looked for
+EXPORT_IDENTITY = ("domain", "dataset", "loss", "loss_code", "protocol", "data_hash", "seed")
 
 
-def note(folder: Path, identity: Fields) -> None:
+def note_cell(folder: Path, identity: Fields) -> None:
     """Write into an export which cell it comes from."""
-    (folder / CELL).write_text(store.canonical(identity) + "\n", encoding="utf-8")
+    (folder / CELL_FILE).write_text(store.canonical(identity) + "\n", encoding="utf-8")
 
 
-def describe(folder: Path, record: Fields) -> None:
+def write_model_card(folder: Path, record: Fields) -> None:
     """Write a model card into an export, made from the record of its cell, unless it has one."""
-    if (folder / CARD).exists():
+    if (folder / MODEL_CARD).exists():
         return
     about = declaration(record["domain"])
     metrics = [f"| {name} | {value:.2f} |" for name, value in record["metrics"].items()]
-    text = PAGE.format(
+    text = CARD_TEMPLATE.format(
         **{key: record[key] for key in ("domain", "dataset", "loss", "seed")},
         metrics="\n".join(metrics),
         facts="\n".join(f"| {name} | {in_cell(value)} |" for name, value in facts(record)),
-        command=command(record, Path(folder.name)),
+        command=export_command(record, Path(folder.name)),
         use=about.opening.format(name=folder.name, samples=about.samples),
         library=about.library,
         key=record["key"][:16],
     )
-    (folder / CARD).write_text(text, encoding="utf-8")
+    (folder / MODEL_CARD).write_text(text, encoding="utf-8")
 
 
 def in_cell(text: str) -> str:
@@ -66,7 +66,7 @@ def facts(record: Fields) -> Iterator[tuple[str, str]]:
     yield "device", str(about["device"])
 
 
-PAGE = """\
+CARD_TEMPLATE = """\
 ---
 library_name: {library}
 tags:
@@ -106,7 +106,7 @@ def folder_of(encoder: str) -> str:
 
 def dataset_of(folder: str) -> str | None:
     """Return the data set that an encoder was trained on, if its export says so."""
-    cell = Path(folder) / CELL
+    cell = Path(folder) / CELL_FILE
     if not cell.is_file():
         return None
     with one_line(cell, "export it again"):
@@ -120,20 +120,20 @@ def of_record(path: Path) -> Path:
         UserError: there is no such record, or no export of its cell.
     """
     whole = path.absolute()
-    if len(whole.parents) < DEPTH or (record := reading.find(whole)) is None:
+    if len(whole.parents) < DEPTH or (record := reading.find_record(whole)) is None:
         raise UserError(f"the record {path} does not exist: give a path that bench run has printed")
-    folder = whole.parents[DEPTH - 1] / FOLDER
-    for cell in sorted(folder.glob(f"*/{CELL}")):
+    folder = whole.parents[DEPTH - 1] / EXPORTS_FOLDER
+    for cell in sorted(folder.glob(f"*/{CELL_FILE}")):
         with one_line(cell, "export it again"):
             if same_cell(json.loads(contents(cell)), record):
                 return cell.parent
     name = f"{record['key'][:16]}-seed{record['seed']}"
-    raise UserError(f"{path} holds no weights: {command(record, folder / name)}")
+    raise UserError(f"{path} holds no weights: {export_command(record, folder / name)}")
 
 
 def same_cell(found: Fields, record: Fields) -> bool:
     """Return whether both are of one cell; a key that only one has stands for its default."""
-    if any(found[key] != record[key] for key in IDENTITY):
+    if any(found[key] != record[key] for key in EXPORT_IDENTITY):
         return False
     return all(
         {**default, **found[key]} == {**default, **record[key]}
@@ -147,7 +147,7 @@ def defaults(record: Fields) -> dict[str, dict[str, Any]]:
     return {"params": params, "recipe": make_recipe(record["domain"], {}).model_dump(mode="json")}
 
 
-def command(record: Fields, folder: Path) -> str:
+def export_command(record: Fields, folder: Path) -> str:
     """Return the command that makes the export in another folder of results."""
     loss = f"FILE.py:{record['loss']}" if record["loss_code"] else record["loss"]
     words = ["bench", "run", "--domain", record["domain"], "--dataset", record["dataset"]]

@@ -7,18 +7,18 @@ from pathlib import Path
 from contrastbench.benchmarks.records.experiment import (
     ByData,
     Experiment,
-    in_order,
+    ordered_by_data,
     records_of,
 )
 from contrastbench.benchmarks.records.schema import STATUSES
 from contrastbench.benchmarks.records.store import Record
 
-ORDER = STATUSES  # what a seed came to: the best of its tries
+STATUS_ORDER = STATUSES  # what a seed came to: the best of its tries
 
 
-def best(records: Sequence[Record]) -> Record:
+def counting_run(records: Sequence[Record]) -> Record:
     """Return the run that counts: a later success replaces a failure."""
-    return min(records, key=lambda record: ORDER.index(record["status"]))
+    return min(records, key=lambda record: STATUS_ORDER.index(record["status"]))
 
 
 def failed_by_data(trials: Sequence[Experiment], results: Path, but: Container[int] = ()) -> ByData:
@@ -33,10 +33,10 @@ def failed_by_data(trials: Sequence[Experiment], results: Path, but: Container[i
     tried = [by_place(filter(trial.matches, records)) for trial in trials]
     failed: ByData = {}
     for data_hash, seed in sorted(set(tried[0]).intersection(*tried)):
-        record = best([one for places in tried for one in places[data_hash, seed]])
+        record = counting_run([one for places in tried for one in places[data_hash, seed]])
         if record["status"] != "ok" and seed not in but:
             failed.setdefault(data_hash, {})[seed] = record
-    return in_order(failed)
+    return ordered_by_data(failed)
 
 
 def by_place(records: Iterable[Record]) -> dict[tuple[str, int], list[Record]]:
@@ -47,12 +47,12 @@ def by_place(records: Iterable[Record]) -> dict[tuple[str, int], list[Record]]:
     return places
 
 
-def in_words(failed: Sequence[Record], ok: int) -> str:
+def failures_text(failed: Sequence[Record], ok: int) -> str:
     """Return in words how many seeds ended in which way.
 
-    >>> in_words([{"status": "diverged"}, {"status": "diverged"}], ok=3)
+    >>> failures_text([{"status": "diverged"}, {"status": "diverged"}], ok=3)
     'diverged (2 of 5)'
     """
     counts = Counter[str](record["status"] for record in failed)
-    shown = [name for name in ORDER if counts[name]]
+    shown = [name for name in STATUS_ORDER if counts[name]]
     return ", ".join(f"{name} ({counts[name]} of {len(failed) + ok})" for name in shown)

@@ -17,8 +17,9 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 T = TypeVar("T")
-FULL = (errno.ENOSPC, errno.EDQUOT)  # errors of a disk, or of a user's share of it, that is full
-SIGNS = ("=", "+", "-", "@", "＝", "＋", "－", "＠")  # a formula begins with them
+# errors of a disk, or of a user's share of it, that is full
+DISK_FULL = (errno.ENOSPC, errno.EDQUOT)
+FORMULA_SIGNS = ("=", "+", "-", "@", "＝", "＋", "－", "＠")  # a formula begins with them
 AT_ONCE = 32  # files that wait for the disk
 
 
@@ -41,7 +42,7 @@ def temporary(folder: Path) -> Path:
     return folder / f".{owner()}.tmp"
 
 
-def sweep(folder: Path) -> None:
+def remove_temporary(folder: Path) -> None:
     """Remove temporary files of this host's processes that have ended."""
     for path in of_dead_owners(folder, before="", after="tmp"):
         path.unlink(missing_ok=True)
@@ -57,11 +58,11 @@ def of_dead_owners(folder: Path, before: str, after: str) -> Iterator[Path]:
     """
     for path in folder.glob(f"{before}.{host()}.*.{after}"):
         number = path.name.split(".")[2]
-        if number.isdecimal() and not alive(int(number)):
+        if number.isdecimal() and not process_exists(int(number)):
             yield path
 
 
-def alive(number: int) -> bool:
+def process_exists(number: int) -> bool:
     """Return whether a process has this number; True where that is unknown."""
     if os.name != "posix":
         return True
@@ -85,7 +86,7 @@ def on_its_way(folder: Path) -> Iterator[Path]:
 
 
 @contextmanager
-def written(folder: Path, data: bytes) -> Iterator[Path]:
+def temporary_file(folder: Path, data: bytes) -> Iterator[Path]:
     """Yield a temporary file that holds the bytes safely on disk."""
     with on_its_way(folder) as path:
         with path.open("xb") as file:
@@ -95,9 +96,9 @@ def written(folder: Path, data: bytes) -> Iterator[Path]:
         yield path
 
 
-def publish(path: Path, data: bytes) -> bool:
+def publish_file(path: Path, data: bytes) -> bool:
     """Write a file that is never replaced; return False if one of that name exists."""
-    with written(path.parent, data) as file:
+    with temporary_file(path.parent, data) as file:
         return link(file, path)
 
 
@@ -109,7 +110,7 @@ def publish_all(wanted: Iterable[tuple[Path, bytes]]) -> Iterator[bool]:
     waiting = iter(wanted)
     with ThreadPoolExecutor(AT_ONCE) as pool:
         while batch := list(islice(waiting, 32 * AT_ONCE)):
-            yield from pool.map(lambda one: publish(*one), batch)
+            yield from pool.map(lambda one: publish_file(*one), batch)
 
 
 def link(file: Path, path: Path) -> bool:
@@ -157,7 +158,7 @@ def replace(path: Path, content: str | bytes) -> None:
     if path.exists() and not path.is_file():
         path.write_bytes(data)
         return
-    with written(path.parent, data) as new:
+    with temporary_file(path.parent, data) as new:
         new.replace(path)
 
 
@@ -169,7 +170,7 @@ def no_formula(value: T) -> T | str:
     >>> no_formula("=1+1"), no_formula("1+1"), no_formula(-1), no_formula(" @x")
     ("'=1+1", '1+1', -1, "' @x")
     """
-    risky = isinstance(value, str) and value.lstrip().startswith(SIGNS)
+    risky = isinstance(value, str) and value.lstrip().startswith(FORMULA_SIGNS)
     return f"'{value}" if risky else value
 
 

@@ -11,7 +11,7 @@ from itertools import groupby
 from pathlib import Path
 
 from contrastbench.benchmarks.records import files, packs, reading, store
-from contrastbench.benchmarks.records.packs import Pack, Row
+from contrastbench.benchmarks.records.packs import Pack, PackRow
 from contrastbench.benchmarks.records.reading import Snapshot
 from contrastbench.benchmarks.records.schema import InvalidRecord
 from contrastbench.benchmarks.records.store import Record
@@ -47,14 +47,14 @@ class Merged:
             self.invalid.append(str(error))
             return
         other = store.parsed(theirs, where)
-        if reading.agree(one, other):
+        if reading.same_result(one, other):
             self.equal += 1
         else:
             found = f"{reading.brief(one)}, but {reading.brief(other)} in {where}"
             self.unequal.append(f"{path}: {found}")
 
 
-def merge(sources: Sequence[Path], results: Path) -> Merged:
+def merge_records(sources: Sequence[Path], results: Path) -> Merged:
     """Publish the sources' records in results; of unequal ones keep the first and report both.
 
     Invalid records are named and left out.
@@ -63,17 +63,17 @@ def merge(sources: Sequence[Path], results: Path) -> Merged:
         UserError: a source has no records, or one of them is not as it was published; nothing has
             been done then. Or results cannot be written; what was added before stays.
     """
-    invalid = {path: error for source in sources for path, error in check(source).items()}
+    invalid = {path: error for source in sources for path, error in check_source(source).items()}
     done = Merged(invalid=[str(error) for error in invalid.values()])
     for source in sources:
-        for dataset in reading.datasets(source):
+        for dataset in reading.dataset_folders(source):
             target = results / "runs" / dataset.relative_to(source / "runs")
             with packs.writable(target):
                 merge_dataset(dataset, target, done, invalid)
     return done
 
 
-def check(source: Path) -> dict[Path, InvalidRecord]:
+def check_source(source: Path) -> dict[Path, InvalidRecord]:
     """Check that a source has records, and each is whole and stands where it belongs.
 
     Returns:
@@ -83,11 +83,11 @@ def check(source: Path) -> dict[Path, InvalidRecord]:
         UserError: it has none, or one is not as it was published.
     """
     found, invalid = False, dict[Path, InvalidRecord]()
-    for dataset in reading.datasets(source):
+    for dataset in reading.dataset_folders(source):
         there = reading.snapshot(dataset)
         for path in there.files:
             try:
-                store.checked(data_of(path), path, path)
+                store.checked_record(read_source(path), path, path)
             except InvalidRecord as error:
                 invalid[path] = error
         for pack in there.packs:
@@ -98,9 +98,9 @@ def check(source: Path) -> dict[Path, InvalidRecord]:
     return invalid
 
 
-def data_of(path: Path) -> bytes:
+def read_source(path: Path) -> bytes:
     """Return a record's file, which may have been packed since it was listed."""
-    data = reading.file_of(path)
+    data = reading.record_bytes(path)
     if data is None:
         raise UserError(f"{path} was removed meanwhile: merge again")
     return data
@@ -121,15 +121,19 @@ def merge_files(paths: Sequence[Path], target: Path, done: Merged) -> None:
     ours = reading.snapshot(target.parent).names(target)
     for path in paths:
         if path.name in ours:
-            done.compare(target / path.name, data_of(path), data_of(target / path.name), path)
+            done.compare(
+                target / path.name, read_source(path), read_source(target / path.name), path
+            )
     missing = [path for path in paths if path.name not in ours]
     if missing:
         target.mkdir(parents=True, exist_ok=True)
-        added_all = files.publish_all((target / path.name, data_of(path)) for path in missing)
+        added_all = files.publish_all((target / path.name, read_source(path)) for path in missing)
         for path, added in zip(missing, added_all, strict=True):
             done.added += added
             if not added:  # somebody else was first
-                done.compare(target / path.name, data_of(path), data_of(target / path.name), path)
+                done.compare(
+                    target / path.name, read_source(path), read_source(target / path.name), path
+                )
         files.sync_folder(target)
 
 
@@ -144,13 +148,13 @@ def merge_pack(pack: Pack, target: Path, done: Merged, invalid: Container[Path])
         return
     target.mkdir(parents=True, exist_ok=True)
     with files.on_its_way(target) as path:
-        if not (count == pack.count and copied(pack, path)):
-            packs.write(path, pack.dictionary, rows(pack, missing))
-        packs.publish(path)
+        if not (count == pack.count and copy_pack(pack, path)):
+            packs.write_pack(path, pack.dictionary, wanted_rows(pack, missing))
+        packs.publish_pack(path)
     done.added += count
 
 
-def copied(pack: Pack, path: Path) -> bool:
+def copy_pack(pack: Pack, path: Path) -> bool:
     """Copy the file of a pack, unless it has gone; an open file can still be read."""
     try:
         shutil.copyfile(pack.path, path)
@@ -180,12 +184,12 @@ def missing_of(
         if theirs[name] == packed.get(name) and name not in there.loose.get(target, ()):
             done.equal += 1
         else:
-            mine = data_of(target / name)
+            mine = read_source(target / name)
             done.compare(target / name, pack.file(target.name, name), mine, pack.path)
     return theirs.keys() - ours
 
 
-def rows(pack: Pack, wanted: dict[str, set[str]]) -> Iterator[tuple[Row, Record]]:
+def wanted_rows(pack: Pack, wanted: dict[str, set[str]]) -> Iterator[tuple[PackRow, Record]]:
     """Yield the wanted records of a pack with their identities, by folder and name."""
     for folder, names in wanted.items():
         identities = {key: identity for _, key, identity in pack.cells(folder)}

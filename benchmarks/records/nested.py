@@ -13,8 +13,13 @@ from statistics import fmean, pstdev
 from typing import Any, cast
 
 from contrastbench.benchmarks.records import store
-from contrastbench.benchmarks.records.experiment import ByData, Experiment, in_order, records_of
-from contrastbench.benchmarks.records.scored import scored
+from contrastbench.benchmarks.records.experiment import (
+    ByData,
+    Experiment,
+    ordered_by_data,
+    records_of,
+)
+from contrastbench.benchmarks.records.scored import scored_parts
 from contrastbench.benchmarks.records.store import Fields, Record
 from contrastbench.errors import UserError
 
@@ -36,24 +41,24 @@ def ok_by_data(trials: Sequence[Experiment], results: Path, but: Container[int] 
     ]
     shared = set(runs[0]).intersection(*runs)
     if old := [run[place] for place in sorted(shared) for run in runs if is_old(run[place])]:
-        raise UserError(advice([store.path(results, record) for record in old]))
+        raise UserError(advice([store.record_path(results, record) for record in old]))
     chosen: ByData = {}
     for data_hash, seed in sorted(shared):
-        record = choose(trials, [run[data_hash, seed] for run in runs])
+        record = nested_choice(trials, [run[data_hash, seed] for run in runs])
         if record:
             chosen.setdefault(data_hash, {})[seed] = record
-    return in_order(chosen)
+    return ordered_by_data(chosen)
 
 
 def finished_of(trials: Sequence[Experiment], results: Path) -> list[Record]:
     """Return the finished records of experiments on one dataset."""
-    return [one for one in records_of(trials, results) if one["status"] in store.FINAL]
+    return [one for one in records_of(trials, results) if one["status"] in store.FINAL_STATUSES]
 
 
 def outdated(trials: Sequence[Experiment], results: Path, seeds: Container[int]) -> list[Path]:
     """Return the records of the trials that are older than inner scores."""
     return [
-        store.path(results, record)
+        store.record_path(results, record)
         for record in finished_of(trials, results)
         if record["seed"] in seeds and is_old(record)
     ]
@@ -63,7 +68,7 @@ def is_old(record: Record) -> bool:
     """Return whether it does not say the inner scores by which a fold chooses."""
     if record["status"] != "ok":
         return False
-    about = scored(record)
+    about = scored_parts(record)
     return len(about.inner) != len(about.folds) or not about.folds
 
 
@@ -77,7 +82,7 @@ def advice(paths: Sequence[Path]) -> str:
     )
 
 
-def choose(trials: Sequence[Experiment], records: Sequence[Record]) -> Record | None:
+def nested_choice(trials: Sequence[Experiment], records: Sequence[Record]) -> Record | None:
     """Combine the trials of one seed: each fold comes from the trial with the best inner score.
 
     Its seconds are those of all trials: that is what choosing costs. None: every trial diverged.
@@ -85,9 +90,9 @@ def choose(trials: Sequence[Experiment], records: Sequence[Record]) -> Record | 
     ok = [record for record in records if record["status"] == "ok"]
     if not ok:
         return None
-    inner = [scored(record).inner if record["status"] == "ok" else () for record in records]
+    inner = [scored_parts(record).inner if record["status"] == "ok" else () for record in records]
     best = best_by_fold(inner)
-    folds = [scored(records[k]).folds[i] for i, k in enumerate(best)]
+    folds = [scored_parts(records[k]).folds[i] for i, k in enumerate(best)]
     mean = fmean(folds)
     made: Fields = {
         **ok[0],
@@ -97,8 +102,8 @@ def choose(trials: Sequence[Experiment], records: Sequence[Record]) -> Record | 
             "folds": folds,
             "inner": [inner[k][i] for i, k in enumerate(best)],
             "test_part": "folds",
-            "samples": scored(ok[0]).samples,
-            "chosen": [chosen(trials, k) for k in best],
+            "samples": scored_parts(ok[0]).samples,
+            "chosen": [trial_params(trials, k) for k in best],
         },
         "seconds": sum(record.get("seconds") or 0.0 for record in records),
         "peak_memory_mib": max(
@@ -108,7 +113,7 @@ def choose(trials: Sequence[Experiment], records: Sequence[Record]) -> Record | 
     return cast(Record, made)
 
 
-def chosen(trials: Sequence[Experiment], k: int) -> dict[str, Any]:
+def trial_params(trials: Sequence[Experiment], k: int) -> dict[str, Any]:
     """Return the parameters of a trial, with its loss if the trials have several losses."""
     several = len({trial.loss.name for trial in trials}) > 1
     return {**({"loss": trials[k].loss.name} if several else {}), **trials[k].loss.params}

@@ -16,17 +16,18 @@ from typing import NamedTuple
 from pydantic_core import from_json
 
 from contrastbench.benchmarks.records import files, packs, reading, schema, store
-from contrastbench.benchmarks.records.packs import Pack, Row
+from contrastbench.benchmarks.records.packs import Pack, PackRow
 from contrastbench.benchmarks.records.reading import unless_gone
 from contrastbench.benchmarks.records.schema import InvalidRecord
 from contrastbench.benchmarks.records.store import Record
 from contrastbench.errors import UserError
 
-NAME = re.compile(r"([0-9a-f]{16})-seed([0-9]{1,10})\.json")  # of a finished record's file
-SAMPLES = 12  # records in a dictionary: more would hardly fit in
+# of a finished record's file
+RECORD_FILE_NAME = re.compile(r"([0-9a-f]{16})-seed([0-9]{1,10})\.json")
+DICTIONARY_RECORDS = 12  # records in a dictionary: more would hardly fit in
 
 
-class Source(NamedTuple):
+class PackSource(NamedTuple):
     """A record that will be packed."""
 
     path: Path  # of its file, as it is or as it would be
@@ -36,14 +37,14 @@ class Source(NamedTuple):
     @property
     def order(self) -> tuple[str, str, int]:
         """Return the sort key of the record within its dataset."""
-        match = NAME.fullmatch(self.path.name)
+        match = RECORD_FILE_NAME.fullmatch(self.path.name)
         assert match, "a finished record's file has such a name"
         return self.path.parent.name, match[1], int(match[2])
 
     @property
     def record(self) -> Record:
         """Return the record after checking its bytes."""
-        return store.checked(self.data(), self.path, self.where)
+        return store.checked_record(self.data(), self.path, self.where)
 
 
 def pack(results: Path) -> Iterator[str]:
@@ -53,7 +54,7 @@ def pack(results: Path) -> Iterator[str]:
         UserError: there is nothing, a file is no record, two records contradict each other, or the
             folder cannot be written.
     """
-    yield from each(results, pack_dataset)
+    yield from each_dataset(results, pack_dataset)
 
 
 def unpack(results: Path) -> Iterator[str]:
@@ -62,12 +63,12 @@ def unpack(results: Path) -> Iterator[str]:
     Raises:
         UserError: as `pack` does.
     """
-    yield from each(results, unpack_dataset)
+    yield from each_dataset(results, unpack_dataset)
 
 
-def each(results: Path, do: Callable[[Path], str]) -> Iterator[str]:
+def each_dataset(results: Path, do: Callable[[Path], str]) -> Iterator[str]:
     """Apply a function to each dataset, and yield its messages."""
-    found = reading.datasets(results)
+    found = reading.dataset_folders(results)
     if not found:
         raise UserError(f"{results} holds no records: name a folder that holds runs/")
     for dataset in found:
@@ -83,33 +84,33 @@ def pack_dataset(dataset: Path) -> str:
 
     Invalid records are named, and stay or become loose files.
     """
-    old = packs.named(dataset)
-    folders = reading.folders(dataset)
-    loose = [source for folder in folders for source in in_files(folder) if is_valid(source)]
+    old = packs.public_packs(dataset)
+    folders = reading.loss_folders(dataset)
+    loose = [source for folder in folders for source in loose_sources(folder) if is_valid(source)]
     if not loose and len(old) < 2:
         return ""
     packed = [source for pack in old for source in sources_of(pack)]
     sources = without_doubles([*packed, *loose])
     gone = [*(source.where for source in loose), *(pack.path for pack in old)]
     before = megabytes(gone)
-    with published(dataset, sources) as new:
+    with private_pack(dataset, sources) as new:
         now = megabytes([new])
-        remove([path for path in gone if path != packs.public(new)])
+        remove_files([path for path in gone if path != packs.public(new)])
     return f"{len(sources)} records in {packs.public(new).name}, {before} before, {now} now"
 
 
-def in_files(folder: Path) -> list[Source]:
+def loose_sources(folder: Path) -> list[PackSource]:
     """Return the finished records of a loss in loose files."""
-    names = (name for name in reading.loose(folder) if NAME.fullmatch(name))
-    return [file_of(folder / name) for name in names]
+    names = (name for name in reading.loose(folder) if RECORD_FILE_NAME.fullmatch(name))
+    return [source_of(folder / name) for name in names]
 
 
-def file_of(path: Path) -> Source:
+def source_of(path: Path) -> PackSource:
     """Return the record of a loose file."""
-    return Source(path, path, partial(unless_gone, path, store.file_of))
+    return PackSource(path, path, partial(unless_gone, path, store.file_bytes))
 
 
-def is_valid(source: Source) -> bool:
+def is_valid(source: PackSource) -> bool:
     """Return whether a record's fields have their types and bounds; say it if not."""
     try:
         return bool(source.record)
@@ -118,7 +119,7 @@ def is_valid(source: Source) -> bool:
         return False
 
 
-def sources_of(pack: Pack) -> list[Source]:
+def sources_of(pack: Pack) -> list[PackSource]:
     """Check a pack, make its invalid records loose files, and return the others."""
     invalid = pack.check()
     sources = [source for name in pack.folders for source in in_pack(pack, name)]
@@ -126,47 +127,49 @@ def sources_of(pack: Pack) -> list[Source]:
         if source.path in invalid:
             schema.warn(invalid[source.path])
             source.path.parent.mkdir(exist_ok=True)
-            files.publish(source.path, source.data())
+            files.publish_file(source.path, source.data())
     return [source for source in sources if source.path not in invalid]
 
 
-def in_pack(pack: Pack, name: str) -> list[Source]:
+def in_pack(pack: Pack, name: str) -> list[PackSource]:
     """Return the records of a loss in a pack."""
     folder = pack.path.parent / name
     return [
-        Source(folder / name, pack.path, partial(pack.file, folder.name, name))
+        PackSource(folder / name, pack.path, partial(pack.file, folder.name, name))
         for name in pack.checksums(folder.name)
     ]
 
 
-def without_doubles(sources: Iterable[Source]) -> list[Source]:
+def without_doubles(sources: Iterable[PackSource]) -> list[PackSource]:
     """Return each record once, in order; of equal ones the first."""
-    kept: dict[Path, Source] = {}
+    kept: dict[Path, PackSource] = {}
     for source in sources:
         other = kept.setdefault(source.path, source)
         if other is not source:
-            check_same(other, source)
+            check_same_result(other, source)
     return sorted(kept.values(), key=lambda source: source.order)
 
 
 @contextmanager
-def published(dataset: Path, sources: list[Source]) -> Iterator[Path]:
+def private_pack(dataset: Path, sources: list[PackSource]) -> Iterator[Path]:
     """Write a pack and read it back; during the block it has a private name."""
-    dictionary = b"".join(source.data() for source in sources[:: len(sources) // SAMPLES + 1])
+    dictionary = b"".join(
+        source.data() for source in sources[:: len(sources) // DICTIONARY_RECORDS + 1]
+    )
     dictionary = dictionary[-packs.WINDOW :]
     with files.on_its_way(dataset) as path:
-        packs.write(path, dictionary, (row_of(source, dictionary) for source in sources))
+        packs.write_pack(path, dictionary, (packed_row(source, dictionary) for source in sources))
         read_back(Pack(path), sources)
-        with packs.hidden(path, path.with_name(packs.name_of(path))) as new:
+        with packs.private_name(path, path.with_name(packs.pack_name(path))) as new:
             yield new
 
 
-def row_of(source: Source, dictionary: bytes) -> tuple[Row, Record]:
+def packed_row(source: PackSource, dictionary: bytes) -> tuple[PackRow, Record]:
     """Return a record as a row of a pack, with its identity."""
     data = source.data()
-    record = store.checked(data, source.path, source.where)
+    record = store.checked_record(data, source.path, source.where)
     seconds = record.get("seconds")
-    row = Row(
+    row = PackRow(
         source.path.parent.name,
         record["key"],
         record["seed"],
@@ -178,7 +181,7 @@ def row_of(source: Source, dictionary: bytes) -> tuple[Row, Record]:
     return row, record
 
 
-def read_back(pack: Pack, sources: Iterable[Source]) -> None:
+def read_back(pack: Pack, sources: Iterable[PackSource]) -> None:
     """Raise unless the pack gives the sources' bytes."""
     rows = (row for folder in pack.folders for row in pack.rows(folder))
     for row, source in zip(rows, sources, strict=True):
@@ -192,22 +195,22 @@ def read_back(pack: Pack, sources: Iterable[Source]) -> None:
 
 def unpack_dataset(dataset: Path) -> str:
     """Make a dataset's packs loose files; what was done, if anything."""
-    old = packs.named(dataset)
-    count = sum(unpacked(dataset, pack) for pack in old)
+    old = packs.public_packs(dataset)
+    count = sum(unpack_records(dataset, pack) for pack in old)
     return f"{count} records are files again" if old else ""
 
 
-def unpacked(dataset: Path, pack: Pack) -> int:
+def unpack_records(dataset: Path, pack: Pack) -> int:
     """Make the records of a pack loose files, and return how many were none."""
     pack.check()
-    with suppress(FileNotFoundError), packs.hidden(pack.path, pack.path) as private:
+    with suppress(FileNotFoundError), packs.private_name(pack.path, pack.path) as private:
         count = sum(made_loose(dataset / name, in_pack(pack, name)) for name in pack.folders)
-        remove([private])
+        remove_files([private])
         return count
     return 0  # another process has packed or undone it meanwhile
 
 
-def made_loose(folder: Path, sources: list[Source]) -> int:
+def made_loose(folder: Path, sources: list[PackSource]) -> int:
     """Make packed records of a loss loose files, and return how many were none."""
     folder.mkdir(exist_ok=True)
     added_all = files.publish_all((source.path, source.data()) for source in sources)
@@ -216,18 +219,18 @@ def made_loose(folder: Path, sources: list[Source]) -> int:
         count += added
         if not added:
             with suppress(FileNotFoundError):  # the file was packed meanwhile
-                check_same(source, file_of(source.path))
+                check_same_result(source, source_of(source.path))
     files.sync_folder(folder)
     return count
 
 
-def check_same(one: Source, other: Source) -> None:
+def check_same_result(one: PackSource, other: PackSource) -> None:
     """Raise if two runs of a cell found different things."""
     if one.data() != other.data():
         reading.check_agree(one.path, one, other)
 
 
-def remove(paths: list[Path]) -> None:
+def remove_files(paths: list[Path]) -> None:
     """Remove what stands elsewhere too."""
     for path in paths:
         path.unlink(missing_ok=True)

@@ -40,10 +40,10 @@ from contrastbench.benchmarks.records.store import Fields, Matches, Record
 from contrastbench.errors import UserError
 
 VERSION = 1
-PATTERN = "packed-*.sqlite"
-MOST = 2**24  # bytes of one record's file, and of anything else in a pack
+PACK_PATTERN = "packed-*.sqlite"
+MAX_RECORD_BYTES = 2**24  # bytes of one record's file, and of anything else in a pack
 WINDOW = 2**15  # bytes of a dictionary: deflate looks no further back
-SCHEMA = {
+PACK_TABLES = {
     "dictionary": "CREATE TABLE dictionary (deflated BLOB NOT NULL)",
     "recipes": "CREATE TABLE recipes (id INTEGER PRIMARY KEY, recipe TEXT NOT NULL UNIQUE)",
     "cells": (
@@ -57,7 +57,7 @@ SCHEMA = {
         "seconds REAL, sha256 TEXT NOT NULL, file BLOB NOT NULL, PRIMARY KEY (cell, seed))"
     ),
 }
-WRONG = (  # what reading a file that is no pack may raise
+NO_PACK_ERRORS = (  # what reading a file that is no pack may raise
     sqlite3.Error,
     zlib.error,
     ValueError,
@@ -67,10 +67,10 @@ WRONG = (  # what reading a file that is no pack may raise
     RecursionError,
     MemoryError,
 )
-CELL = ("folder", "key", *store.IDENTITY)  # the columns of a cell
+CELL_COLUMNS = ("folder", "key", *store.IDENTITY)  # the columns of a cell
 
 
-class Row(NamedTuple):
+class PackRow(NamedTuple):
     """One record in a pack."""
 
     folder: str  # of its loss, in that of its dataset
@@ -87,7 +87,7 @@ class Row(NamedTuple):
         return f"{self.key[:16]}-seed{self.seed}.json"
 
 
-def write(path: Path, dictionary: bytes, rows: Iterable[tuple[Row, Record]]) -> None:
+def write_pack(path: Path, dictionary: bytes, rows: Iterable[tuple[PackRow, Record]]) -> None:
     """Write a database; the same rows in the same order are the same bytes.
 
     Args:
@@ -101,7 +101,7 @@ def write(path: Path, dictionary: bytes, rows: Iterable[tuple[Row, Record]]) -> 
         base.execute("PRAGMA synchronous = OFF")  # the whole file is synced at the end
         base.execute(f"PRAGMA user_version = {VERSION}")
         base.execute("BEGIN")
-        for statement in SCHEMA.values():
+        for statement in PACK_TABLES.values():
             base.execute(statement)
         base.execute("INSERT INTO dictionary VALUES (?)", (deflated(dictionary),))
         insert(base, rows)
@@ -109,7 +109,7 @@ def write(path: Path, dictionary: bytes, rows: Iterable[tuple[Row, Record]]) -> 
     files.sync(path)
 
 
-def insert(base: sqlite3.Connection, rows: Iterable[tuple[Row, Record]]) -> None:
+def insert(base: sqlite3.Connection, rows: Iterable[tuple[PackRow, Record]]) -> None:
     """Insert rows and their identities into the tables of a pack."""
     recipes: dict[str, int] = {}
     cell, last = 0, ("", "")
@@ -128,8 +128,9 @@ def insert(base: sqlite3.Connection, rows: Iterable[tuple[Row, Record]]) -> None
                 "key": row.key,
             }
             base.execute(
-                f"INSERT INTO cells (id, {', '.join(CELL)}) VALUES (?{', ?' * len(CELL)})",
-                (cell, *(values[name] for name in CELL)),
+                f"INSERT INTO cells (id, {', '.join(CELL_COLUMNS)}) "
+                f"VALUES (?{', ?' * len(CELL_COLUMNS)})",
+                (cell, *(values[name] for name in CELL_COLUMNS)),
             )
         base.execute("INSERT INTO records VALUES (?, ?, ?, ?, ?, ?)", (cell, *row[2:]))
 
@@ -160,21 +161,21 @@ def inflated(data: bytes, dictionary: bytes = b"") -> bytes:
         ValueError, zlib.error: there is no such thing, or it is larger than anything in a pack.
     """
     how = zlib.decompressobj(-15, dictionary)
-    whole = how.decompress(data, MOST)
+    whole = how.decompress(data, MAX_RECORD_BYTES)
     if not how.eof or how.unused_data:
         raise ValueError("what is deflated is cut off or too long")
     return whole
 
 
-def publish(path: Path) -> Path:
+def publish_pack(path: Path) -> Path:
     """Give a pack that was written its name."""
-    named = path.with_name(name_of(path))
+    named = path.with_name(pack_name(path))
     files.link(path, named)
     files.sync_folder(path.parent)
     return named
 
 
-def name_of(path: Path) -> str:
+def pack_name(path: Path) -> str:
     """Return the name of a pack, which contains a hash of its bytes."""
     with path.open("rb") as file:
         return f"packed-{hashlib.file_digest(file, 'sha256').hexdigest()[:16]}.sqlite"
@@ -186,7 +187,7 @@ def public(path: Path) -> Path:
 
 
 @contextmanager
-def hidden(path: Path, named: Path) -> Iterator[Path]:
+def private_name(path: Path, named: Path) -> Iterator[Path]:
     """Give a pack a private name during the block, and then its public one unless it is gone.
 
     Args:
@@ -202,10 +203,10 @@ def hidden(path: Path, named: Path) -> Iterator[Path]:
         files.sync_folder(private.parent)
         yield private
     finally:
-        show(private)
+        make_public(private)
 
 
-def show(private: Path) -> None:
+def make_public(private: Path) -> None:
     """Give a pack with a private name its public one; do nothing if it is gone."""
     with suppress(FileNotFoundError):
         files.link(private, public(private))
@@ -216,7 +217,7 @@ def show(private: Path) -> None:
 def recover(dataset: Path) -> None:
     """Show the packs that dead processes of this host have hidden."""
     for path in files.of_dead_owners(dataset, before="packed-*", after="sqlite"):
-        show(path)
+        make_public(path)
 
 
 class Pack:
@@ -229,7 +230,7 @@ class Pack:
                 f"{path.absolute().as_uri()}?mode=ro&immutable=1", uri=True, check_same_thread=False
             )
             weakref.finalize(self, self.base.close)
-            self.base.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MOST)
+            self.base.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MAX_RECORD_BYTES)
             self.base.execute("PRAGMA trusted_schema = OFF")
             self.check_schema()
             ((dictionary,),) = self.base.execute("SELECT deflated FROM dictionary")
@@ -245,7 +246,7 @@ class Pack:
                 f"{VERSION}: upgrade contrastbench"
             )
         found = self.base.execute("SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL")
-        if version < 1 or dict(found) != SCHEMA:
+        if version < 1 or dict(found) != PACK_TABLES:
             raise ValueError("its tables are others")
 
     def check_place(self) -> None:
@@ -261,7 +262,7 @@ class Pack:
             yield
         except UserError:
             raise
-        except WRONG as error:
+        except NO_PACK_ERRORS as error:
             check_there(self.path)
             why = " ".join(str(error).split()) or type(error).__name__
             raise UserError(
@@ -318,7 +319,7 @@ class Pack:
         self, folder: str, where: str = "1", values: tuple[Any, ...] = ()
     ) -> Iterator[tuple[int, str, Callable[[], Record]]]:
         """Yield number, key and a function for the identity of each cell of a loss."""
-        columns = f"id, {', '.join(CELL)}"
+        columns = f"id, {', '.join(CELL_COLUMNS)}"
         statement = f"SELECT {columns} FROM cells WHERE folder = ? AND {where} ORDER BY key"
         for number, _, key, *rest in self.select(statement, (folder, *values)):
             yield number, key, partial(self.identity, key, rest)
@@ -332,13 +333,15 @@ class Pack:
                 raise ValueError("a cell's parameters or recipe are none")
             return cast(Record, {**found, "params": params, "recipe": recipe, "key": key})
 
-    def rows(self, folder: str, where: str = "1", values: tuple[Any, ...] = ()) -> Iterator[Row]:
+    def rows(
+        self, folder: str, where: str = "1", values: tuple[Any, ...] = ()
+    ) -> Iterator[PackRow]:
         """Yield the records of a loss by key and seed, without decompressing them."""
         statement = (
             "SELECT folder, key, seed, status, seconds, records.sha256, file FROM cells "
             f"JOIN records ON cell = cells.id WHERE folder = ? AND {where} ORDER BY key, seed"
         )
-        for row in map(Row._make, self.select(statement, (folder, *values))):
+        for row in map(PackRow._make, self.select(statement, (folder, *values))):
             with self.readable():
                 check_types(row)
             yield row
@@ -352,7 +355,7 @@ class Pack:
         found = self.select(statement, (folder,))
         return {f"{key[:16]}-seed{seed}.json": checksum for key, seed, checksum in found}
 
-    def find(self, folder: str, name: str) -> Row | None:
+    def find(self, folder: str, name: str) -> PackRow | None:
         """Return the row of a record with that file name."""
         start, _, seed = name.removesuffix(".json").partition("-seed")
         if not seed.isdecimal():
@@ -367,12 +370,12 @@ class Pack:
         assert row, f"{name} is in {self.path}"
         return self.data(row)
 
-    def data(self, row: Row) -> bytes:
+    def data(self, row: PackRow) -> bytes:
         """Return the bytes of a record's file."""
         with self.readable():
             return inflated(row.deflated, self.dictionary)
 
-    def record(self, row: Row, identity: Record) -> Record:
+    def record(self, row: PackRow, identity: Record) -> Record:
         """Return a record after checking it like a loose one, and against the index.
 
         Raises:
@@ -392,11 +395,11 @@ class Pack:
         ((_, _, identity),) = self.cells(folder, "key = ?", (row.key,))
         return self.record(row, identity())
 
-    def place(self, row: Row) -> tuple[Path, str]:
+    def place(self, row: PackRow) -> tuple[Path, str]:
         """Return the path of a record outside of the pack, and what errors call it."""
         return self.path.parent / row.folder / row.name, f"{self.path}: {row.folder}/{row.name}"
 
-    def check_index(self, row: Row, identity: Fields, record: Fields) -> None:
+    def check_index(self, row: PackRow, identity: Fields, record: Fields) -> None:
         """Raise unless a record says what the index says of it, which decides where it is shown."""
         indexed = {**identity, "status": row.status, "seconds": row.seconds}
         for name, value in indexed.items():
@@ -429,7 +432,7 @@ class Pack:
                     store.check_key(identity, f"{self.path}: {folder}/{key}")
         return invalid
 
-    def check_row(self, row: Row, identity: Record) -> None:
+    def check_row(self, row: PackRow, identity: Record) -> None:
         """Raise unless a record is valid, and all that the index says of it is right."""
         record = self.record(row, identity)
         checksum = from_json(self.data(row))["sha256"]
@@ -437,19 +440,20 @@ class Pack:
         self.check_index(row, {"sha256": row.sha256}, whole)
 
 
-KINDS = {(str, str, int, str, seconds, str, bytes) for seconds in (float, type(None))}  # of a row
+# of a row
+ROW_TYPES = {(str, str, int, str, seconds, str, bytes) for seconds in (float, type(None))}
 
 
-def check_types(row: Row) -> None:
+def check_types(row: PackRow) -> None:
     """Raise unless a row's values have the types of their columns, which SQLite does not check."""
-    if tuple(map(type, row)) not in KINDS:
+    if tuple(map(type, row)) not in ROW_TYPES:
         raise ValueError("a value is of another type")
 
 
-_opened: dict[Path, tuple[store.State, Pack]] = {}
+_opened: dict[Path, tuple[store.FileState, Pack]] = {}
 
 
-def opened(path: Path) -> Pack:
+def open_pack(path: Path) -> Pack:
     """Open a pack, check its bytes once per process, and keep it open.
 
     Raises:
@@ -468,7 +472,7 @@ def check_bytes(path: Path) -> None:
     """Raise unless the file's bytes are those that its name says."""
     try:
         regular = stat.S_ISREG(path.stat().st_mode)
-        name = name_of(path) if regular else ""
+        name = pack_name(path) if regular else ""
     except OSError as error:
         check_there(path)
         raise UserError(f"cannot read {path} ({error.strerror}): restore it or delete it") from None
@@ -485,28 +489,28 @@ def check_there(path: Path) -> None:
         raise FileNotFoundError(path) from None
 
 
-def of(dataset: Path) -> list[Pack]:
+def packs_of(dataset: Path) -> list[Pack]:
     """Return the packs of a dataset's folder by name, including those with private names.
 
     Raises:
         FileNotFoundError: one has gone meanwhile.
     """
-    return [opened(path) for path in sorted(dataset.glob(PATTERN))]
+    return [open_pack(path) for path in sorted(dataset.glob(PACK_PATTERN))]
 
 
-def named(dataset: Path) -> list[Pack]:
+def public_packs(dataset: Path) -> list[Pack]:
     """Return the packs of a dataset's folder that have public names, so that all may remove them.
 
     Raises:
         FileNotFoundError: one has gone meanwhile.
     """
-    return [opened(path) for path in sorted(dataset.glob(PATTERN)) if path == public(path)]
+    return [open_pack(path) for path in sorted(dataset.glob(PACK_PATTERN)) if path == public(path)]
 
 
-def state(dataset: Path) -> tuple[object, ...]:
+def folder_state(dataset: Path) -> tuple[object, ...]:
     """Return what changes when a pack comes or goes: its name, and the time of the folder.
 
     The time alone would not do, as a disk's clock ticks slowly; nor would the names, as a pack that
     is made again has the same.
     """
-    return store.state_of(dataset)[-2:], sorted(dataset.glob(PATTERN))
+    return store.state_of(dataset)[-2:], sorted(dataset.glob(PACK_PATTERN))

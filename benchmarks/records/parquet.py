@@ -17,12 +17,12 @@ from contrastbench.errors import UserError
 if TYPE_CHECKING:
     from pyarrow import Array, Table
 
-NUMBERS = ("score", "seconds", "peak_memory_mib")
-CARD = "README.md"
+NUMERIC_COLUMNS = ("score", "seconds", "peak_memory_mib")
+DATA_CARD = "README.md"
 TAG = "contrastbench-records"  # the card has it, so that no other page is replaced
 
 
-def write(results: Path, path: Path) -> list[Path]:
+def write_all_records(results: Path, path: Path) -> list[Path]:
     """Write all records of a folder as a Parquet file, with a data card beside it.
 
     Returns:
@@ -32,8 +32,8 @@ def write(results: Path, path: Path) -> list[Path]:
         UserError: there are no records, pyarrow is not installed, or nothing can be written.
     """
     arrow = with_pyarrow()
-    table = as_table(arrow, results)
-    data, about = io.BytesIO(), path.parent / CARD
+    table = arrow_table(arrow, results)
+    data, about = io.BytesIO(), path.parent / DATA_CARD
     arrow.parquet.write_table(table, data, compression="zstd")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -61,19 +61,19 @@ def with_pyarrow() -> ModuleType:
     return pyarrow
 
 
-def as_table(arrow: ModuleType, results: Path) -> "Table":
+def arrow_table(arrow: ModuleType, results: Path) -> "Table":
     """Return the records of a folder as a table of pyarrow, one row a record."""
-    found = columns.by_column(record for _, record in reading.everything(results))
+    found = columns.values_by_column(record for _, record in reading.all_records(results))
     if not found["key"]:
         raise UserError(f"{results} holds no records: name a folder that holds runs/")
-    return arrow.table({name: as_array(arrow, name, values) for name, values in found.items()})
+    return arrow.table({name: arrow_array(arrow, name, values) for name, values in found.items()})
 
 
-def as_array(arrow: ModuleType, name: str, values: Sequence[Any]) -> "Array":
+def arrow_array(arrow: ModuleType, name: str, values: Sequence[Any]) -> "Array":
     """Return the values of a column as an array of one type."""
     if name == "folds":
         return arrow.array(values, arrow.list_(arrow.float64()))
-    if name in NUMBERS or name.startswith("metrics."):
+    if name in NUMERIC_COLUMNS or name.startswith("metrics."):
         return arrow.array(values, arrow.float64())
     kinds = {type(value) for value in values if value is not None}
     if kinds == {int, float}:
@@ -86,7 +86,7 @@ def as_array(arrow: ModuleType, name: str, values: Sequence[Any]) -> "Array":
 def card(table: "Table", name: str) -> str:
     """Return the data card: a header for the Hugging Face hub, then the columns."""
     schema = [(field.name, str(field.type)) for field in table.schema]
-    rows = [f"| `{one}` | {kind} | {columns.meaning(one)} |" for one, kind in schema]
+    rows = [f"| `{one}` | {kind} | {columns.column_help(one)} |" for one, kind in schema]
     return CARD_TEXT.format(name=name, tag=TAG, count=table.num_rows, rows="\n".join(rows))
 
 

@@ -31,7 +31,7 @@ INCIDENTAL = (  # of two runs of one cell
 )
 
 
-class Found(NamedTuple):
+class StoredRecord(NamedTuple):
     """A record with the file or pack that holds it."""
 
     name: str  # of its file
@@ -43,49 +43,51 @@ def matching(folder: Path, matches: Matches, seed: int | None = None) -> list[Re
     """Return the records of a loss whose cell matches, by file name, including failed runs.
 
     Args:
-        folder: see `store.folder`.
+        folder: see `store.loss_folder`.
         matches: says it by the key, or by the identity, which need not be read if the key is known.
         seed: that of the records; None: any.
 
     Raises:
         UserError: one of them is no whole record, or two of one name contradict each other.
     """
-    return [found.record for found in listed(folder, matches, seed)]
+    return [found.record for found in list_records(folder, matches, seed)]
 
 
-def everything(results: Path) -> Iterator[tuple[Path, Record]]:
+def all_records(results: Path) -> Iterator[tuple[Path, Record]]:
     """Yield all records with the paths of their files, also for packed ones."""
-    for dataset in datasets(results):
-        for folder in repeated(dataset, partial(folders, dataset)):
-            for found in listed(folder, lambda *_: True):
+    for dataset in dataset_folders(results):
+        for folder in repeated(dataset, partial(loss_folders, dataset)):
+            for found in list_records(folder, lambda *_: True):
                 yield folder / found.name, found.record
 
 
-def find(path: Path) -> Record | None:
+def find_record(path: Path) -> Record | None:
     """Return the record of a file, which may be in a pack, or None."""
 
     def read() -> Record | None:
         if os.path.lexists(path):
             return unless_gone(path, lambda path: store.read_matching(path, lambda *_: True))
-        found = (pack.found(path.parent.name, path.name) for pack in packs.of(path.parents[1]))
+        found = (
+            pack.found(path.parent.name, path.name) for pack in packs.packs_of(path.parents[1])
+        )
         return next(filter(None, found), None)
 
     return repeated(path.parents[1], read)
 
 
-def file_of(path: Path) -> bytes | None:
+def record_bytes(path: Path) -> bytes | None:
     """Return the bytes of a record's file, which may be in a pack; None: there is none."""
 
     def read() -> bytes | None:
         with suppress(FileNotFoundError):
-            return unless_gone(path, store.file_of)
-        for pack in packs.of(path.parents[1]):
+            return unless_gone(path, store.file_bytes)
+        for pack in packs.packs_of(path.parents[1]):
             if row := pack.find(path.parent.name, path.name):
                 return pack.data(row)
         return None
 
     with suppress(FileNotFoundError):  # most are loose: no pack need be looked for
-        return unless_gone(path, store.file_of)
+        return unless_gone(path, store.file_bytes)
     return repeated(path.parents[1], read)
 
 
@@ -110,8 +112,8 @@ def snapshot(dataset: Path) -> Snapshot:
     """List the files of a dataset's records at this moment; there may be none."""
 
     def read() -> Snapshot:
-        there = folders(dataset) if dataset.is_dir() else []
-        return Snapshot({folder: set(loose(folder)) for folder in there}, packs.of(dataset))
+        there = loss_folders(dataset) if dataset.is_dir() else []
+        return Snapshot({folder: set(loose(folder)) for folder in there}, packs.packs_of(dataset))
 
     return repeated(dataset, read)
 
@@ -127,16 +129,16 @@ def check_packs(dataset: Path) -> None:
             schema.warn(error)
 
 
-def cells(folder: Path) -> list[tuple[Record, int]]:
+def finished_cells(folder: Path) -> list[tuple[Record, int]]:
     """Return the cells of a loss, by identity, with the number of finished records."""
 
     def read() -> list[tuple[Record, int]]:
         names, identities = dict[str, set[str]](), dict[str, Record]()
         for name, about in loose_identities(folder):
-            if about["status"] in store.FINAL:
+            if about["status"] in store.FINAL_STATUSES:
                 identities[about["key"]] = about
                 names.setdefault(about["key"], set()).add(name)
-        for pack in packs.of(folder.parent):
+        for pack in packs.packs_of(folder.parent):
             for _, key, identity in pack.cells(folder.name):
                 identities.setdefault(key, identity())
             for row in pack.rows(folder.name):
@@ -146,11 +148,11 @@ def cells(folder: Path) -> list[tuple[Record, int]]:
     return repeated(folder.parent, read)
 
 
-def seconds(dataset: Path) -> list[tuple[Record, list[float]]]:
+def recorded_seconds(dataset: Path) -> list[tuple[Record, list[float]]]:
     """Return the run times of a dataset's ok records, grouped by identity."""
 
     def read() -> list[tuple[Record, list[float]]]:
-        return [cost for folder in folders(dataset) for cost in seconds_in(folder)]
+        return [cost for folder in loss_folders(dataset) for cost in seconds_in(folder)]
 
     return repeated(dataset, read)
 
@@ -162,7 +164,7 @@ def seconds_in(folder: Path) -> Iterator[tuple[Record, list[float]]]:
         if about["status"] == "ok":
             seen.add(name)
             yield about, [] if about["seconds"] is None else [about["seconds"]]
-    for pack in packs.of(folder.parent):
+    for pack in packs.packs_of(folder.parent):
         took = {key: list(rows) for key, rows in groupby(pack.rows(folder.name), lambda r: r.key)}
         for _, key, identity in pack.cells(folder.name):
             rows = [row for row in took.get(key, ()) if row.name not in seen]
@@ -182,24 +184,24 @@ def loose_identities(folder: Path) -> Iterator[tuple[str, Record]]:
             schema.warn(error)
 
 
-def listed(folder: Path, matches: Matches, seed: int | None = None) -> list[Found]:
+def list_records(folder: Path, matches: Matches, seed: int | None = None) -> list[StoredRecord]:
     """List the records of a folder that match, of all seeds or of one."""
 
-    def read() -> list[Found]:
+    def read() -> list[StoredRecord]:
         names = [name for name in loose(folder) if seed is None or f"-seed{seed}." in name]
         found = [
-            Found(name, record, pack.path)
-            for pack in packs.of(folder.parent)
+            StoredRecord(name, record, pack.path)
+            for pack in packs.packs_of(folder.parent)
             for name, record in pack.matching(folder.name, matches, seed)
         ]
         for _, some in groupby(names, lambda name: name.partition("-seed")[0]):
-            found += in_files(folder, list(some), matches)
-        return united(folder, found)
+            found += file_records(folder, list(some), matches)
+        return distinct_records(folder, found)
 
     return repeated(folder.parent, read)
 
 
-def in_files(folder: Path, names: list[str], matches: Matches) -> Iterator[Found]:
+def file_records(folder: Path, names: list[str], matches: Matches) -> Iterator[StoredRecord]:
     """Yield the records of the files of one cell, if the cell matches."""
     for name in names:
         path = folder / name
@@ -210,16 +212,16 @@ def in_files(folder: Path, names: list[str], matches: Matches) -> Iterator[Found
             continue
         if record is None:
             return
-        yield Found(name, record, path)
+        yield StoredRecord(name, record, path)
 
 
-def united(folder: Path, found: Iterable[Found]) -> list[Found]:
+def distinct_records(folder: Path, found: Iterable[StoredRecord]) -> list[StoredRecord]:
     """Return each record once, by name; of equal records the first, so the packed one.
 
     Raises:
         UserError: two contradict each other.
     """
-    by_name: dict[str, Found] = {}
+    by_name: dict[str, StoredRecord] = {}
     for one in found:
         other = by_name.setdefault(one.name, one)
         if other is not one:
@@ -239,14 +241,14 @@ class Somewhere(Protocol):
 
 def check_agree(path: Path, one: Somewhere, other: Somewhere) -> None:
     """Raise if two runs of the cell of a file found different things."""
-    if not agree(one.record, other.record):
+    if not same_result(one.record, other.record):
         raise UserError(
             f"{path}: {brief(one.record)} in {one.where}, but {brief(other.record)} in "
             f"{other.where}: remove one of them"
         )
 
 
-def agree(one: Record, other: Record) -> bool:
+def same_result(one: Record, other: Record) -> bool:
     """Return whether two runs of one cell found the same.
 
     A detail that only one release writes contradicts nothing.
@@ -272,15 +274,18 @@ def brief(record: Record) -> str:
     return f"{record['main']} {record['metrics'][record['main']]:.4f} ({commit})"
 
 
-def datasets(results: Path) -> list[Path]:
+def dataset_folders(results: Path) -> list[Path]:
     """Return the folders of all datasets."""
     return sorted(path for path in results.glob("runs/*/*") if path.is_dir())
 
 
-def folders(dataset: Path) -> list[Path]:
+def loss_folders(dataset: Path) -> list[Path]:
     """Return the folders of its losses, including those that exist only in packs."""
     there = {path.name for path in dataset.iterdir() if path.is_dir()}
-    return [dataset / name for name in sorted(there.union(*(p.folders for p in packs.of(dataset))))]
+    return [
+        dataset / name
+        for name in sorted(there.union(*(p.folders for p in packs.packs_of(dataset))))
+    ]
 
 
 def loose(folder: Path) -> list[str]:
@@ -317,10 +322,10 @@ def repeated(dataset: Path, read: Callable[[], T]) -> T:
     """
 
     def once() -> T:
-        before = packs.state(dataset)
+        before = packs.folder_state(dataset)
         found = read()
-        if packs.state(dataset) != before:
-            raise FileNotFoundError(dataset / packs.PATTERN)
+        if packs.folder_state(dataset) != before:
+            raise FileNotFoundError(dataset / packs.PACK_PATTERN)
         return found
 
     return until_found(once)

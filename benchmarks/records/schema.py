@@ -22,7 +22,7 @@ from pydantic import (
 )
 from typing_extensions import TypedDict  # pydantic reads typing's from Python 3.12 on
 
-from contrastbench.benchmarks.records.seeds import SEEDS
+from contrastbench.benchmarks.records.seeds import SEED_LIMIT
 from contrastbench.domains.declaration import TestPart
 from contrastbench.domains.registry import DOMAINS
 from contrastbench.errors import UserError
@@ -30,15 +30,15 @@ from contrastbench.errors import UserError
 Status = Literal["ok", "diverged", "oom", "failed", "skipped"]  # the best first
 STATUSES: tuple[str, ...] = get_args(Status)
 CORRELATION = re.compile(r"spearman|avg|STS.*|SICKR")  # may be negative
-ROUNDING = 1e-3  # of percents: a mean of float32 may be above 100
-LARGEST = 1e100  # its square is a number, too
+PERCENT_ROUNDING = 1e-3  # of percents: a mean of float32 may be above 100
+MAX_ABS_VALUE = 1e100  # its square is a number, too
 LARGEST_INTEGER = 2**63 - 1
-Number = Annotated[float, Field(ge=-LARGEST, le=LARGEST)]
+FiniteNumber = Annotated[float, Field(ge=-MAX_ABS_VALUE, le=MAX_ABS_VALUE)]
 Amount = Annotated[float, Field(ge=0, le=1e10)]  # seconds of three centuries
 Count = Annotated[int, Field(ge=0, le=10**12)]
 CONTROL = r"[\x00-\x1f\x7f-\x9f\ufffe\uffff]"  # characters that break a line, a terminal, or XML
 BROKEN = re.compile(CONTROL + r"|[\ud800-\udfff]")  # halves of letters, which no file can hold
-Text = Annotated[str, StringConstraints(pattern=f"^{CONTROL.replace('[', '[^')}*$")]
+PrintableText = Annotated[str, StringConstraints(pattern=f"^{CONTROL.replace('[', '[^')}*$")]
 Hash = Annotated[str, StringConstraints(min_length=64, max_length=64, pattern=r"^[0-9a-f]*$")]
 
 _usable: dict[str, dict[str, Any]] = {}  # params and recipe without fault, by the records' key
@@ -51,9 +51,9 @@ class InvalidRecord(UserError):
 class Environment(TypedDict, total=False):
     """The environment in which a cell was run."""
 
-    commit: Text | None
-    device: Text | None
-    versions: dict[Text, Text | None]
+    commit: PrintableText | None
+    device: PrintableText | None
+    versions: dict[PrintableText, PrintableText | None]
     threads: Any
     deterministic: Any
     tf32: Any
@@ -63,19 +63,19 @@ class Environment(TypedDict, total=False):
 class Details(TypedDict, total=False):
     """The parts of an evaluation and of a training that tables and reports show."""
 
-    folds: list[Number]
-    inner: list[Number]
-    validation: Number | None
+    folds: list[FiniteNumber]
+    inner: list[FiniteNumber]
+    validation: FiniteNumber | None
     test_part: TestPart
-    samples: dict[Text, Count]
-    rows: dict[Text, Count]
-    images: dict[Text, Count]
-    tasks: dict[Text, list[dict[Text, Number]]]
+    samples: dict[PrintableText, Count]
+    rows: dict[PrintableText, Count]
+    images: dict[PrintableText, Count]
+    tasks: dict[PrintableText, list[dict[PrintableText, FiniteNumber]]]
     data: dict[str, Any] | None
-    scored_data: Text | None
-    loss_by_epoch: list[Number]
-    dev_curve: list[Annotated[list[Number], Field(min_length=2, max_length=2)]]
-    learned: dict[Text, Any]
+    scored_data: PrintableText | None
+    loss_by_epoch: list[FiniteNumber]
+    dev_curve: list[Annotated[list[FiniteNumber], Field(min_length=2, max_length=2)]]
+    learned: dict[PrintableText, Any]
     chosen: Any  # the parameters of each fold, where folds choose them
     error: str | None
 
@@ -83,28 +83,28 @@ class Details(TypedDict, total=False):
 class OwnLoss(TypedDict):
     """The name of a user's own loss, and the files or packages that it is made from."""
 
-    name: Text
+    name: PrintableText
     files: dict[str, str]
-    packages: NotRequired[dict[Text, Text]]  # versions
+    packages: NotRequired[dict[PrintableText, PrintableText]]  # versions
 
 
 class Record(TypedDict):
     """The fields of a record; a field of type Any is read as it stands."""
 
     schema: NotRequired[Any]
-    domain: Text
-    dataset: Text
-    loss: Text
-    loss_code: Text
+    domain: PrintableText
+    dataset: PrintableText
+    loss: PrintableText
+    loss_code: PrintableText
     params: dict[str, Any]
     recipe: dict[str, Any]
-    protocol: Text
-    data_hash: Text
+    protocol: PrintableText
+    data_hash: PrintableText
     key: Hash
-    seed: Annotated[int, Field(ge=0, lt=SEEDS)]
+    seed: Annotated[int, Field(ge=0, lt=SEED_LIMIT)]
     status: Status
-    metrics: NotRequired[dict[Text, Number]]
-    main: NotRequired[Text]
+    metrics: NotRequired[dict[PrintableText, FiniteNumber]]
+    main: NotRequired[PrintableText]
     details: Details
     environment: Environment
     command: NotRequired[str]
@@ -113,12 +113,12 @@ class Record(TypedDict):
     peak_memory_mib: NotRequired[Amount | None]
 
 
-FIELDS = TypeAdapter(
+RECORD_ADAPTER = TypeAdapter(
     with_config(ConfigDict(strict=True, extra="ignore", allow_inf_nan=False))(Record)
 )
 
 
-def check(record: Record, where: object) -> None:
+def check_fields(record: Record, where: object) -> None:
     """Raise InvalidRecord unless the fields of a record have their types and bounds.
 
     Args:
@@ -126,7 +126,7 @@ def check(record: Record, where: object) -> None:
         where: what the error calls it.
     """
     try:
-        FIELDS.validator.validate_python(record)
+        RECORD_ADAPTER.validator.validate_python(record)
         wrong = wrong_together(record)
     except ValidationError as error:
         wrong = first_of(error)
@@ -139,7 +139,7 @@ def check(record: Record, where: object) -> None:
 def check_settings(settings: dict[str, Any]) -> None:
     """Raise UserError if a record could not be read again, because of what a user has set."""
     for name, value in settings.items():
-        if (wrong := unusable(value)) is not None:
+        if (wrong := unstorable(value)) is not None:
             raise UserError(
                 f"{name} has {shown(wrong)}, but a record holds numbers in bounds and texts of "
                 "one line: rename or change it"
@@ -181,20 +181,20 @@ def wrong_details(details: Mapping[str, Any]) -> str:
 def first_unusable(values: Mapping[str, Any]) -> str:
     """Return which of the values has something unusable, and what."""
     for name, value in values.items():
-        if (wrong := unusable(value)) is not None:
+        if (wrong := unstorable(value)) is not None:
             return f"{name} has {shown(wrong)} (a number in bounds, or a text of one line)"
     return ""
 
 
-def unusable(value: Any) -> str | float | None:
+def unstorable(value: Any) -> str | float | None:
     """Return the first text or number within a value that cannot be shown or computed with."""
     if isinstance(value, dict | list):
         inner = chain(value, value.values()) if isinstance(value, dict) else value
-        return next((one for one in map(unusable, inner) if one is not None), None)
+        return next((one for one in map(unstorable, inner) if one is not None), None)
     if isinstance(value, str):
         return value if not value.isprintable() and BROKEN.search(value) else None
     if isinstance(value, float):
-        return None if abs(value) <= LARGEST else value
+        return None if abs(value) <= MAX_ABS_VALUE else value
     return value if isinstance(value, int) and abs(value) > LARGEST_INTEGER else None
 
 
@@ -202,7 +202,7 @@ def wrong_metric(metrics: dict[str, float]) -> str:
     """Return what is wrong with metrics of our domains: all are percents."""
     for name, value in metrics.items():
         lowest = -100 if CORRELATION.fullmatch(name.partition("@")[0]) else 0  # @: after an epoch
-        if not lowest - ROUNDING <= value <= 100 + ROUNDING:
+        if not lowest - PERCENT_ROUNDING <= value <= 100 + PERCENT_ROUNDING:
             return f"metrics.{name} is {shown(value)} (a percentage, from {lowest} to 100)"
     return ""
 

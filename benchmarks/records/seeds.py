@@ -4,7 +4,7 @@ import re
 
 from contrastbench.errors import UserError
 
-SEEDS = 2**32  # scikit-learn, which draws folds and splits, takes no larger one
+SEED_LIMIT = 2**32  # scikit-learn, which draws folds and splits, takes no larger one
 MOST_SEEDS = 10_000  # more are a slip of the hand
 
 
@@ -21,7 +21,7 @@ def parse_seeds(text: str) -> list[int]:
     for part in text.split(","):
         match = re.fullmatch(r"([0-9]{1,10})(?:-([0-9]{1,10}))?", part.strip())
         first, last = (int(match[1]), int(match[2] or match[1])) if match else (0, -1)
-        if not first <= last < SEEDS:
+        if not first <= last < SEED_LIMIT:
             raise wrong_seeds(text)
         if len(seeds) + last - first >= MOST_SEEDS:
             raise UserError(f"--seeds {shortened(text)}: give at most {MOST_SEEDS:,} seeds")

@@ -17,13 +17,13 @@ from contrastbench.benchmarks.records import files, schema
 from contrastbench.errors import UserError
 
 SCHEMA = 1
-FINAL = (
+FINAL_STATUSES = (
     "ok",
     "diverged",
 )  # a second run would end the same way; oom and failed are worth another try
 
-LONGEST = 240  # bytes of a folder's name, of the 255 that file systems take
-SETTLED = 2 * 10**9  # ns; a younger file may change once more within a tick of its clock
+MAX_NAME_BYTES = 240  # bytes of a folder's name, of the 255 that file systems take
+CLOCK_TICK_NS = 2 * 10**9  # ns; a younger file may change once more within a tick of its clock
 
 Record = schema.Record
 Fields = Mapping[str, Any]  # some or all of a record
@@ -46,7 +46,7 @@ class MissingFile(UserError):
 
 
 def digest_as_published(text: str, checksum: str) -> str:
-    """Return the record's digest from the text of its file, if `as_bytes` wrote the text.
+    """Return the record's digest from the text of its file, if `serialise_record` wrote the text.
 
     Canonical JSON is that text without its layout and without the checksum. No string has a line's
     end in it, nor, unless it escapes a quote, what stands between a key and its value.
@@ -60,7 +60,7 @@ def digest_as_published(text: str, checksum: str) -> str:
 
 def key(record: Fields) -> str:
     """Return the sha256 of the record's identity, which is the same for all seeds of a cell."""
-    return digest({name: record[name] for name in IDENTITY})
+    return json_digest({name: record[name] for name in IDENTITY})
 
 
 def cell_of(record: Record) -> tuple[str, int]:
@@ -68,13 +68,13 @@ def cell_of(record: Record) -> tuple[str, int]:
     return record["data_hash"], record["seed"]
 
 
-def path(results: Path, record: Fields, suffix: str = "") -> Path:
+def record_path(results: Path, record: Fields, suffix: str = "") -> Path:
     """Return the path of a record; failed runs have a suffix."""
-    parent = folder(results, record["domain"], record["dataset"], record["loss"])
+    parent = loss_folder(results, record["domain"], record["dataset"], record["loss"])
     return parent / f"{key(record)[:16]}-seed{record['seed']}{suffix}.json"
 
 
-def folder(results: Path, domain: str, dataset: str, loss: str) -> Path:
+def loss_folder(results: Path, domain: str, dataset: str, loss: str) -> Path:
     """Return the folder of a loss's records on a dataset."""
     return results.joinpath("runs", *map(file_name, (domain, dataset, loss)))
 
@@ -91,9 +91,9 @@ def file_name(text: str) -> str:
     """
     name = "".join(c if c.isalnum() or c in "-_.+" else "_" for c in text)
     whole = name.encode()
-    if len(whole) <= LONGEST:
+    if len(whole) <= MAX_NAME_BYTES:
         return name
-    return f"{whole[: LONGEST - 17].decode(errors='ignore')}-{digest(text)[:16]}"
+    return f"{whole[: MAX_NAME_BYTES - 17].decode(errors='ignore')}-{json_digest(text)[:16]}"
 
 
 def canonical(value: Any) -> str:
@@ -103,16 +103,16 @@ def canonical(value: Any) -> str:
     )
 
 
-def digest(value: Any) -> str:
+def json_digest(value: Any) -> str:
     """Return the sha256 of canonical JSON.
 
-    >>> digest({"b": 1, "a": 2.0}) == digest({"a": 2.0, "b": 1})
+    >>> json_digest({"b": 1, "a": 2.0}) == json_digest({"a": 2.0, "b": 1})
     True
     """
     return hashlib.sha256(canonical(value).encode()).hexdigest()
 
 
-def publish(record: Record, path: Path) -> bool:
+def publish_record(record: Record, path: Path) -> bool:
     """Add the record and make its name survive a power cut; see `add`."""
     added = add(record, path)
     if added:
@@ -123,13 +123,13 @@ def publish(record: Record, path: Path) -> bool:
 def add(record: Record, path: Path) -> bool:
     """Write the record, whole or not at all; False if another runner was first."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    return files.publish(path, as_bytes(record))
+    return files.publish_file(path, serialise_record(record))
 
 
-def as_bytes(record: Record) -> bytes:
+def serialise_record(record: Record) -> bytes:
     """Serialise a record with its checksum as the bytes of its file."""
     text = json.dumps(
-        record | {"sha256": digest(record)},
+        record | {"sha256": json_digest(record)},
         indent=1,
         sort_keys=True,
         ensure_ascii=False,
@@ -138,21 +138,21 @@ def as_bytes(record: Record) -> bytes:
     return f"{text}\n".encode()
 
 
-def sweep(results: Path) -> None:
+def remove_leftovers(results: Path) -> None:
     """Remove what dead processes of this host have left on its way there."""
     own = (results, results / "checkpoints")
     for folder in (*own, *results.glob("runs/*/*"), *results.glob("runs/*/*/*")):
-        files.sweep(folder)
+        files.remove_temporary(folder)
 
 
-State = tuple[int, ...]
+FileState = tuple[int, ...]
 Matches = Callable[[str, Callable[[], Record]], bool]  # a key, and what tells its identity
 
 
 class Known(NamedTuple):
     """The facts remembered about a file that was read."""
 
-    state: State
+    state: FileState
     identity: Record
     record: Record | None  # None: nobody wanted it whole
 
@@ -162,7 +162,7 @@ _known: dict[Path, Known] = {}
 _shared: dict[str, Any] = {}  # one object for all equal recipes
 
 
-def read(path: Path) -> Record:
+def read_record(path: Path) -> Record:
     """Read a record and check its checksum; an unchanged file is not read again.
 
     Raises:
@@ -174,7 +174,7 @@ def read(path: Path) -> Record:
     if known and known.state == state and known.record:
         return known.record.copy()
     record = verified(path)
-    remember(path, state, record, whole=True)
+    remember_record(path, state, record, whole=True)
     return record.copy()
 
 
@@ -182,16 +182,16 @@ def read_matching(path: Path, matches: Matches) -> Record | None:
     """Read the record if its cell matches; of others remember the identity only.
 
     Raises:
-        UserError: as `read` does, or the file has another record's name.
+        UserError: as `read_record` does, or the file has another record's name.
         InvalidRecord: a field has another type, or is out of bounds.
     """
     state = state_of(path)
     known = _known.get(path)
     if known and known.state == state:
-        return read(path) if matches(known.identity["key"], lambda: known.identity) else None
+        return read_record(path) if matches(known.identity["key"], lambda: known.identity) else None
     record = valid(verified(path), path, path)
     matched = matches(record["key"], lambda: record)
-    remember(path, state, record, whole=matched)
+    remember_record(path, state, record, whole=matched)
     return record.copy() if matched else None
 
 
@@ -202,11 +202,11 @@ def identity(path: Path) -> Record:
     if known and known.state == state:
         return known.identity
     record = valid(verified(path), path, path)
-    remember(path, state, record, whole=False)
+    remember_record(path, state, record, whole=False)
     return record
 
 
-def state_of(path: Path) -> State:
+def state_of(path: Path) -> FileState:
     """Return values that change with the file; they are empty where there is none."""
     try:
         about = path.stat()
@@ -215,9 +215,9 @@ def state_of(path: Path) -> State:
     return about.st_dev, about.st_ino, about.st_size, about.st_mtime_ns, about.st_ctime_ns
 
 
-def remember(path: Path, state: State, record: Record, whole: bool) -> None:
+def remember_record(path: Path, state: FileState, record: Record, whole: bool) -> None:
     """Keep what was read, unless the file may still change within a tick of its disk's clock."""
-    if not state or time.time_ns() - state[-1] <= SETTLED:
+    if not state or time.time_ns() - state[-1] <= CLOCK_TICK_NS:
         return
     identity = cast(Record, {name: record.get(name) for name in REMEMBERED})
     if not whole:
@@ -226,7 +226,7 @@ def remember(path: Path, state: State, record: Record, whole: bool) -> None:
     _known[path] = Known(state, identity, record if whole else None)
 
 
-def check_name(record: Fields, parts: Sequence[str], where: object) -> None:
+def check_location(record: Fields, parts: Sequence[str], where: object) -> None:
     """Raise unless that is where the record stands, by the key that it names.
 
     Args:
@@ -241,11 +241,11 @@ def check_name(record: Fields, parts: Sequence[str], where: object) -> None:
 
 
 def verified(path: Path) -> Record:
-    """Read the file's record as `read` does."""
-    return parsed(file_of(path), path)
+    """Read the file's record as `read_record` does."""
+    return parsed(file_bytes(path), path)
 
 
-def file_of(path: Path) -> bytes:
+def file_bytes(path: Path) -> bytes:
     """Read the bytes of a record's file.
 
     Raises:
@@ -271,12 +271,12 @@ def valid(record: Record, path: Path, where: object) -> Record:
         UserError: it stands where another belongs.
         InvalidRecord: a field has another type, or is out of bounds.
     """
-    schema.check(record, where)
-    check_name(record, path.parts, where)
+    schema.check_fields(record, where)
+    check_location(record, path.parts, where)
     return record
 
 
-def checked(data: bytes, path: Path, where: object) -> Record:
+def checked_record(data: bytes, path: Path, where: object) -> Record:
     """Return the record in a file's bytes, after checking its key; see `valid`."""
     record = valid(parsed(data, where), path, where)
     check_key(record, where)
@@ -291,7 +291,7 @@ def check_key(identity: Record, where: object) -> None:
 
 
 def parsed(data: bytes, path: object) -> Record:
-    """Parse the record in a file's bytes as `read` does.
+    """Parse the record in a file's bytes as `read_record` does.
 
     Args:
         data: the bytes.
@@ -302,7 +302,7 @@ def parsed(data: bytes, path: object) -> Record:
         record = from_json(data)  # half the time of json.loads, the same values
         version, checksum = record["schema"], record.pop("sha256")
         # the second is slower, and a ValueError where there is NaN, which is no JSON
-        whole = digest_as_published(text, checksum) == checksum or digest(record) == checksum
+        whole = digest_as_published(text, checksum) == checksum or json_digest(record) == checksum
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         version = None
     if not isinstance(version, int):

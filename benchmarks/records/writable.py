@@ -27,13 +27,13 @@ def check_writable(folder: Path) -> None:
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        with files.written(folder, bytes(LARGE_RECORD)) as file:
+        with files.temporary_file(folder, bytes(LARGE_RECORD)) as file:
             linked = files.temporary(folder)
             os.link(file, linked)
             linked.unlink()
     except OSError as error:
         said, fix = f"cannot write to {folder} ({error.strerror})", "another folder with --results"
-        if error.errno in files.FULL:
+        if error.errno in files.DISK_FULL:
             said += f": {files.free_mib(existing(folder)):.0f} MiB are free, make room or name"
             raise NotWritten(f"{said} {fix}") from None
         raise UserError(f"{said}: name {fix}") from None

@@ -9,7 +9,7 @@ from contrastbench.errors import UserError
 from contrastbench.losses.spec import LossSpec
 
 
-def write(
+def write_report(
     names: Sequence[str],
     results: Path,
     target: Path,
@@ -38,18 +38,18 @@ def write(
         options += ["--quick takes a part of a suite"] * quick
         raise UserError(f"{options[0]}: name it, such as bench report standard")
     with needing("report", "the report"):
-        from contrastbench.benchmarks.report.folder import write_all
-        from contrastbench.benchmarks.report.site import read, render
+        from contrastbench.benchmarks.report.folder import write_pages
+        from contrastbench.benchmarks.report.site import read_report, render_site
     option = "--single" if single else "--output"
     try:
         if plots:
             plots.mkdir(parents=True, exist_ok=True)
-        report = read(names, results, joining, quick)
-        made = render(report, plots, single)
+        report = read_report(names, results, joining, quick)
+        made = render_site(report, plots, single)
         if single:
             files.replace(target, made[""])
         else:
-            write_all(target, made)
+            write_pages(target, made)
     except OSError as error:
         raise UserError(
             f"cannot write {error.filename or target} ({error.strerror}): name another place with "

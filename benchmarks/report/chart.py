@@ -6,7 +6,7 @@ from functools import cached_property
 from math import isfinite
 
 Points = Sequence[tuple[float, float]]
-LEAST, MOST = 2, 10  # margins that an axis of effects has room for on both sides
+MIN_MARGINS, MAX_MARGINS = 2, 10  # margins that an axis of effects has room for on both sides
 LEFT, RIGHT, TOP, BOTTOM, WIDTH, HEIGHT = 56, 10, 10, 28, 340, 180
 
 
@@ -86,5 +86,5 @@ def axis(ends: Sequence[float], margin: float) -> Forest:
     >>> axis([-12.0, 300.0], 10.0)
     Forest(low=-20.0, high=100.0, margin=10.0, width=160, edge=8)
     """
-    least, most = LEAST * margin, MOST * margin
+    least, most = MIN_MARGINS * margin, MAX_MARGINS * margin
     return Forest(max(min([*ends, -least]), -most), min(max([*ends, least]), most), margin)

@@ -12,9 +12,9 @@ from contrastbench.benchmarks.comparison import markdown
 from contrastbench.benchmarks.comparison.compare import (
     Comparison,
     baseline_row,
-    compare,
-    counts,
+    compare_rows,
     on_single_sets,
+    verdict_counts,
 )
 from contrastbench.benchmarks.comparison.controls import over_sets_of
 from contrastbench.benchmarks.comparison.detectable import sight_text, sights
@@ -23,7 +23,7 @@ from contrastbench.benchmarks.comparison.headline import (
     answer,
     by_set,
     controls_text,
-    opening,
+    opening_lines,
     over_sets_text,
 )
 from contrastbench.benchmarks.comparison.overall_rank import Standing, standings
@@ -40,8 +40,8 @@ from contrastbench.benchmarks.tables.entries import (
     is_best,
 )
 from contrastbench.benchmarks.tables.formats import back_of
-from contrastbench.benchmarks.tables.load import load
-from contrastbench.benchmarks.tables.resolved import Cell, Resolved, resolve
+from contrastbench.benchmarks.tables.load import load_table
+from contrastbench.benchmarks.tables.resolved import Resolved, ResolvedCell, resolve
 from contrastbench.benchmarks.tables.table import Selection, Table
 from contrastbench.losses.spec import LossSpec
 
@@ -97,7 +97,7 @@ class Shown:
     @property
     def choices(self) -> list[str]:
         """Return the parameters that validation data have chosen."""
-        return list(choices.in_words(self.resolved))
+        return list(choices.choice_lines(self.resolved))
 
     @property
     def headline(self) -> str:
@@ -112,13 +112,13 @@ class Shown:
     @property
     def answer(self) -> str:
         """Return the answer of the comparison, which begins with the verdicts on what joined."""
-        first = opening(self.table, self.baseline or "", self.compared, self.over)
+        first = opening_lines(self.table, self.baseline or "", self.compared, self.over)
         return " ".join([*first, answer(self.baseline or "", self.compared, self.over)])
 
     @property
     def origin(self) -> str:
         """Return which records came with contrastbench."""
-        return origins.in_words(self.resolved)
+        return origins.origin_line(self.resolved)
 
     @property
     def back(self) -> str:
@@ -144,7 +144,7 @@ class Shown:
         return list(dict.fromkeys(found))
 
     @property
-    def cells(self) -> list[Cell]:
+    def cells(self) -> list[ResolvedCell]:
         """Return the places that can be run here, each once."""
         lines = (line for line in self.resolved.lines if not line.repeats)
         return [cell for line in lines for cell in line.cells.values()]
@@ -155,7 +155,7 @@ class Shown:
         return sum(bool(cell.ok) for cell in self.cells)
 
 
-def show(name: str, resolved: Resolved, groups: Sequence[Group]) -> Shown:
+def shown_table(name: str, resolved: Resolved, groups: Sequence[Group]) -> Shown:
     """A table, by its name or its file's, beside the records, with its comparisons and ranks."""
     table, by_folder = resolved.table, defaultdict(list)
     for group in groups:
@@ -163,25 +163,25 @@ def show(name: str, resolved: Resolved, groups: Sequence[Group]) -> Shown:
     filled = list(entries(resolved))
     best = best_by_column(filled, table.decimals)
     lines = [
-        [place(resolved, *one, by_folder) for one in zip(line, best, strict=True)]
+        [filled_entry(resolved, *one, by_folder) for one in zip(line, best, strict=True)]
         for line in filled
     ]
     lines, unseen = without_empty_columns(lines)
     if not any(entry.run for line in filled for entry in line):
         return Shown(resolved, lines, None, [], "", {}, None)
-    found = compare(resolved)
+    found = compare_rows(resolved)
     base = baseline_row(resolved).name
-    legend = markdown.legend(found, on_single_sets(table, None), ALPHA) if found else ""
+    legend = markdown.comparison_legend(found, on_single_sets(table, None), ALPHA) if found else ""
     ranked = ranks(table, filled)
     rest = markdown.without_failures(resolved, filled, ALPHA) if ranked.failed else ""
     over = over_sets_of(resolved, found)
     return Shown(
-        *(resolved, lines, base, found, legend, counts(found), ranked, rest),
+        *(resolved, lines, base, found, legend, verdict_counts(found), ranked, rest),
         over=over,
         sight=sight_text(sights(found)),
         standings=standings(resolved, ranked),
         costs=list(costs_of(lines, groups)),
-        made=made(name + " --quick" * table.is_quick, resolved.selection, lines, groups),
+        made=records_line(name + " --quick" * table.is_quick, resolved.selection, lines, groups),
         unseen=unseen,
     )
 
@@ -199,7 +199,7 @@ def without_empty_columns(lines: list[list[Filled]]) -> tuple[list[list[Filled]]
     return [list(compress(line, told)) for line in lines], unseen
 
 
-def made(
+def records_line(
     name: str, selection: Selection, lines: Sequence[Sequence[Filled]], groups: Sequence[Group]
 ) -> str:
     """The command that makes the records of a table, how many there are, and what they took."""
@@ -241,7 +241,7 @@ def ok_records(place: Filled, groups: Sequence[Group]) -> list[Record]:
     return [record for record in records if record["status"] == "ok"]
 
 
-def place(
+def filled_entry(
     resolved: Resolved,
     entry: Entry,
     best: float | None,
@@ -263,7 +263,7 @@ def place(
     return Filled(entry, numbers, best=is_best(entry, best, decimals))
 
 
-def choose(
+def shown_tables(
     names: Sequence[str],
     results: Path,
     groups: Sequence[Group],
@@ -281,11 +281,11 @@ def choose(
         joining: losses that join the named sweeps.
         quick: whether the quick parts of the named suites are shown.
     """
-    ours = sorted(catalogue.names(), key=lambda name: not name.startswith("standard-"))
+    ours = sorted(catalogue.table_names(), key=lambda name: not name.startswith("standard-"))
     found = [
-        (show(name, resolved, groups), first)
-        for name in names or [*catalogue.own(results), *ours]
-        for resolved, first in variants(load(name, losses=joining, quick=quick), results)
+        (shown_table(name, resolved, groups), first)
+        for name in names or [*catalogue.own_sweep_files(results), *ours]
+        for resolved, first in variants(load_table(name, losses=joining, quick=quick), results)
     ]
     shown = [one for one, first in found if first or one.groups]
     set_tuning(shown, groups)

@@ -13,12 +13,13 @@ from contrastbench.benchmarks.comparison.compare import Comparison
 from contrastbench.benchmarks.comparison.numbers import signed
 from contrastbench.benchmarks.report.plots import COLORS, RC, Drawing
 
-VERDICTS = {  # blue and orange: colour-blind people tell them apart
+VERDICT_COLOURS = {  # blue and orange: colour-blind people tell them apart
     **{"win": COLORS[0], "loss": COLORS[1], "tie": COLORS[5], "untested": COLORS[5]},
 }
-MOST = 60  # comparisons of a forest
+MAX_FOREST_ROWS = 60  # comparisons of a forest
 INK = "#111418"  # on coloured ground, which is the same on every page
-LINE, MARGIN, SLANT = 0.2, 1.6, 0.7  # inches: of a line, left of a map, right for slanted names
+# inches: of a line, left of a map, right for slanted names
+LINE_INCHES, MARGIN_INCHES, SLANT_INCHES = 0.2, 1.6, 0.7
 SCALE = matplotlib.colormaps["RdBu"]
 ROW_COLUMN = ("row", "column")
 
@@ -29,19 +30,20 @@ def differences_plot(base: str, comparisons: Sequence[Comparison], decimals: int
     if not shown:
         return None
     with matplotlib.rc_context(RC):
-        figure = forest(shown) if len(shown) <= MOST else heat_map(shown, decimals)
-        return Drawing(figure, in_words(base, shown, decimals))
+        figure = forest(shown) if len(shown) <= MAX_FOREST_ROWS else heat_map(shown, decimals)
+        return Drawing(figure, alt_text(base, shown, decimals))
 
 
-def in_words(base: str, shown: Sequence[Comparison], decimals: int) -> str:
+def alt_text(base: str, shown: Sequence[Comparison], decimals: int) -> str:
     """Describe the plot for screen readers."""
     parts = [
-        f"{one.row} on {one.column} {text(one, decimals, ' ± ')} ({one.verdict})" for one in shown
+        f"{one.row} on {one.column} {interval_text(one, decimals, ' ± ')} ({one.verdict})"
+        for one in shown
     ]
     return f"Differences from {base}: {'; '.join(parts)}."
 
 
-def text(one: Comparison, decimals: int, between: str) -> str:
+def interval_text(one: Comparison, decimals: int, between: str) -> str:
     """A difference with half of its interval."""
     assert one.difference is not None, "only such are shown"
     width = "" if one.half_width is None else f"{between}{one.half_width:.{decimals}f}"
@@ -51,7 +53,7 @@ def text(one: Comparison, decimals: int, between: str) -> str:
 def forest(shown: Sequence[Comparison]) -> Figure:
     """A line for each comparison, below the name of its column."""
     columns = list(dict.fromkeys(one.column for one in shown))
-    height = LINE * (len(shown) + len(columns)) + 0.45
+    height = LINE_INCHES * (len(shown) + len(columns)) + 0.45
     figure = Figure(figsize=(4.6, height))
     axes = figure.add_axes((0.4, 0.4 / height, 0.57, 1 - 0.45 / height))
     axes.axvline(0, color="black", linewidth=0.8)
@@ -76,7 +78,7 @@ def forest(shown: Sequence[Comparison]) -> Figure:
 def draw_difference(axes: Axes, one: Comparison, y: int) -> None:
     """A point with its interval, in the colour of its verdict."""
     assert one.difference is not None, "only such are shown"
-    color = VERDICTS[one.verdict]
+    color = VERDICT_COLOURS[one.verdict]
     if one.half_width is not None:
         ends = [one.difference - one.half_width, one.difference + one.half_width]
         axes.plot(ends, [y, y], color=color, linewidth=1.4, solid_capstyle="butt")
@@ -86,10 +88,10 @@ def draw_difference(axes: Axes, one: Comparison, y: int) -> None:
 def heat_map(shown: Sequence[Comparison], decimals: int) -> Figure:
     """Methods by data sets: colour is the difference, a frame a win or a loss."""
     rows, columns = (list(dict.fromkeys(getattr(one, key) for one in shown)) for key in ROW_COLUMN)
-    width, height = MARGIN + 0.5 * len(columns) + SLANT, 1.0 + 0.3 * len(rows)
+    width, height = MARGIN_INCHES + 0.5 * len(columns) + SLANT_INCHES, 1.0 + 0.3 * len(rows)
     figure = Figure(figsize=(width, height))
     share = 0.5 * len(columns) / width
-    axes = figure.add_axes((MARGIN / width, 0, share, 0.3 * len(rows) / height))
+    axes = figure.add_axes((MARGIN_INCHES / width, 0, share, 0.3 * len(rows) / height))
     most = max(abs(one.difference or 0.0) for one in shown) or 1.0
     for one in shown:
         place = columns.index(one.column), rows.index(one.row)
@@ -108,7 +110,7 @@ def draw_cell(
     corner = (x + 0.03, y + 0.04)
     axes.add_patch(Rectangle(corner, 0.94, 0.92, facecolor=ground, edgecolor=edge))
     about: dict[str, Any] = {"ha": "center", "va": "center", "size": 6.5, "color": INK}
-    axes.text(x + 0.5, y + 0.5, text(one, decimals, "\n±"), **about)
+    axes.text(x + 0.5, y + 0.5, interval_text(one, decimals, "\n±"), **about)
 
 
 def color_of(difference: float, most: float) -> tuple[float, float, float, float]:

@@ -8,15 +8,15 @@ from typing import Any
 
 from contrastbench.benchmarks.comparison.statistics import mean_std
 from contrastbench.benchmarks.records import reading
-from contrastbench.benchmarks.records.failures import ORDER, best
-from contrastbench.benchmarks.records.store import FINAL, Fields, Record
+from contrastbench.benchmarks.records.failures import STATUS_ORDER, counting_run
+from contrastbench.benchmarks.records.store import FINAL_STATUSES, Fields, Record
 from contrastbench.benchmarks.report.chart import Chart, Points
 from contrastbench.benchmarks.tables.schema import Tune
 from contrastbench.errors import UserError
 from contrastbench.losses.spec import LossSpec
 
-POINTS = 200  # of a curve: more cannot be told apart on a screen
-KEY = 16  # digits of a key that name a record's file
+MAX_CURVE_POINTS = 200  # of a curve: more cannot be told apart on a screen
+KEY_DIGITS = 16  # digits of a key that name a record's file
 
 
 @dataclass
@@ -39,7 +39,7 @@ class Group:
     @property
     def anchor(self) -> str:
         """Return the name of the group on its page."""
-        return str(self.first["key"])[:KEY]
+        return str(self.first["key"])[:KEY_DIGITS]
 
     @property
     def main(self) -> str:
@@ -61,7 +61,7 @@ class Group:
     @property
     def command(self) -> str:
         """Return the command that makes the first record with a result again, or nothing."""
-        final = [path for record, path in self.runs if record["status"] in FINAL]
+        final = [path for record, path in self.runs if record["status"] in FINAL_STATUSES]
         return f"bench reproduce {Path(final[0]).stem}" if final else ""
 
     @property
@@ -73,7 +73,7 @@ class Group:
     @property
     def curves(self) -> list[Chart]:
         """Return the charts of the training loss and of the validation score."""
-        about = ("Training loss", "epoch", losses), ("Validation score", "step", dev_scores)
+        about = ("Training loss", "epoch", epoch_losses), ("Validation score", "step", dev_scores)
         found = (self.chart(title, unit, points) for title, unit, points in about)
         return [chart for chart in found if chart.lines]
 
@@ -87,12 +87,12 @@ class Group:
         by_seed = defaultdict(list)
         for record in self.records:
             by_seed[record["seed"]].append(record)
-        return [best(tries) for _, tries in sorted(by_seed.items())]
+        return [counting_run(tries) for _, tries in sorted(by_seed.items())]
 
     def statuses(self) -> dict[str, int]:
         """Count the seeds by status, the best status first."""
         found = Counter[str](record["status"] for record in self.outcomes())
-        return {status: found[status] for status in ORDER if found[status]}
+        return {status: found[status] for status in STATUS_ORDER if found[status]}
 
     def scores(self, tuning: bool = False) -> list[float]:
         """The main metric of each ok record, of seeds that choose parameters or of the others."""
@@ -109,7 +109,9 @@ def titles(members: Sequence[Group]) -> list[tuple[str, Group]]:
     names = dict.fromkeys(name for recipe in recipes for name in recipe)
     varying = [name for name in names if len({str(one.get(name)) for one in recipes}) > 1]
     found = [
-        pairs({**group.first["params"], **{n: group.first["recipe"].get(n) for n in varying}})
+        settings_line(
+            {**group.first["params"], **{n: group.first["recipe"].get(n) for n in varying}}
+        )
         for group in members
     ]
     again = Counter(found)
@@ -119,16 +121,16 @@ def titles(members: Sequence[Group]) -> list[tuple[str, Group]]:
     ]
 
 
-def pairs(values: Mapping[str, Any]) -> str:
+def settings_line(values: Mapping[str, Any]) -> str:
     """Return settings in a line.
 
-    >>> pairs({"temperature": 0.5, "folds": 10})
+    >>> settings_line({"temperature": 0.5, "folds": 10})
     'temperature = 0.5, folds = 10'
     """
     return ", ".join(f"{name} = {value}" for name, value in values.items())
 
 
-def losses(record: Record) -> Points:
+def epoch_losses(record: Record) -> Points:
     """Return the training loss of each epoch."""
     return list(enumerate(record["details"].get("loss_by_epoch", []), start=1))
 
@@ -145,7 +147,7 @@ def read_groups(results: Path) -> list[Group]:
         UserError: there is none, or one was edited by hand.
     """
     groups: dict[str, Group] = {}
-    for path, record in reading.everything(results):
+    for path, record in reading.all_records(results):
         page = "records/" + path.parent.relative_to(results / "runs").as_posix()
         group = groups.setdefault(record["key"], Group(len(groups), path.parent, page))
         group.records.append(record)
@@ -159,7 +161,7 @@ def read_groups(results: Path) -> list[Group]:
 
 
 @dataclass(frozen=True)
-class Failure:
+class FailedSeeds:
     """Seeds of an experiment that ended alike, without a number."""
 
     group: Group
@@ -169,22 +171,22 @@ class Failure:
     error: str
 
 
-def failures(groups: Iterable[Group]) -> list[Failure]:
+def failures(groups: Iterable[Group]) -> list[FailedSeeds]:
     """Return the groups that were tried and have no number."""
-    found: dict[tuple[int, str, str], Failure] = {}
+    found: dict[tuple[int, str, str], FailedSeeds] = {}
     for group in groups:
         for record in group.outcomes():
             if record["status"] != "ok":
                 loss = LossSpec(record["loss"], record["params"]).label
                 title = f"{record['domain']} {record['dataset']} {loss}"
                 error = record["details"].get("error") or ""
-                new = Failure(group, title, record["status"], [], error)
+                new = FailedSeeds(group, title, record["status"], [], error)
                 same = found.setdefault((group.number, record["status"], error), new)
                 same.seeds.append(record["seed"])
     return list(found.values())
 
 
-def environments(groups: Iterable[Group]) -> list[Fields]:
+def distinct_environments(groups: Iterable[Group]) -> list[Fields]:
     """Return each environment that records were made in once."""
     found: list[Fields] = []
     for record in (record for group in groups for record in group.records):
@@ -195,10 +197,10 @@ def environments(groups: Iterable[Group]) -> list[Fields]:
 
 def as_rows(groups: Iterable[Group]) -> list[dict[str, Any]]:
     """Return the values of each record by name, for CSV."""
-    return [as_row(record, path) for group in groups for record, path in group.runs]
+    return [record_values(record, path) for group in groups for record, path in group.runs]
 
 
-def as_row(record: Record, path: str) -> dict[str, Any]:
+def record_values(record: Record, path: str) -> dict[str, Any]:
     """Return the values of one record; None where there is none."""
     names = ("domain", "dataset", "loss", "seed", "status", "main", "data_hash", "key")
     main = record.get("main")
@@ -214,6 +216,6 @@ def as_row(record: Record, path: str) -> dict[str, Any]:
 
 def thinned(points: Sequence[Sequence[float]]) -> Points:
     """At most POINTS of them and the last, without those that have no value."""
-    step = max(1, -(-len(points) // POINTS))
+    step = max(1, -(-len(points) // MAX_CURVE_POINTS))
     kept = [*points[:-1:step], *points[-1:]]
     return [(x, y) for x, y in kept if y is not None]

@@ -3,15 +3,15 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from contrastbench.benchmarks.comparison.compare import compare
+from contrastbench.benchmarks.comparison.compare import compare_rows
 from contrastbench.benchmarks.comparison.controls import over_sets_of
 from contrastbench.benchmarks.comparison.effects import Effect
 from contrastbench.benchmarks.comparison.headline import (
     controls_text,
     left_out_text,
-    opening,
+    names_text,
+    opening_lines,
     seen_text,
-    some,
     verdicts_text,
 )
 from contrastbench.benchmarks.report.chart import Forest, axis
@@ -24,7 +24,7 @@ BASELINE = "baseline"
 
 
 @dataclass(frozen=True)
-class Row:
+class LeaderboardRow:
     """One line of the leaderboard."""
 
     line: Line
@@ -45,8 +45,8 @@ class Board:
     """The leaderboard of a comparison that decides over data sets."""
 
     shown: Shown
-    rows: Sequence[Row]  # best first
-    controls: Sequence[Row]
+    rows: Sequence[LeaderboardRow]  # best first
+    controls: Sequence[LeaderboardRow]
     domains: Sequence[str]
     forest: Forest
 
@@ -59,7 +59,7 @@ class Board:
     def opening(self) -> str:
         """Return the verdicts on losses that joined, and what a draft or a quick part says."""
         base = self.shown.baseline or ""
-        return " ".join(opening(self.shown.table, base, self.shown.compared, self.shown.over))
+        return " ".join(opening_lines(self.shown.table, base, self.shown.compared, self.shown.over))
 
     @property
     def controls_text(self) -> str:
@@ -86,7 +86,11 @@ class Board:
         """Return the sentence that names the leader and those that are not worse than it."""
         leader = self.rows[0].name
         worse = [row.name for row in self.rows if not row.leads]
-        found = f"worse than it: {some(worse)}" if worse else "no other loss is found worse than it"
+        found = (
+            f"worse than it: {names_text(worse)}"
+            if worse
+            else "no other loss is found worse than it"
+        )
         return f"{leader} has the largest effect; {found}."
 
 
@@ -103,8 +107,8 @@ def board(shown: Shown) -> Board:
     zero = Effect(base, {}, 0, 0.0, (0.0, 0.0), 1.0, 1.0, verdict=BASELINE)
     effects = sorted([zero, *over.contestants], key=lambda one: -one.estimate)
     first = not_worse(shown.resolved, effects[0].row)
-    rows = [row(shown, one, one.row in first) for one in effects]
-    controls = [row(shown, one, False) for one in over.effects if one.control]
+    rows = [leaderboard_row(shown, one, one.row in first) for one in effects]
+    controls = [leaderboard_row(shown, one, False) for one in over.effects if one.control]
     domains = list(dict.fromkeys(name for one in over.effects for name in one.by_domain))
     ends = [end for one in over.contestants for end in one.interval]
     return Board(shown, rows, controls, domains, axis(ends, over.margin))
@@ -112,16 +116,16 @@ def board(shown: Shown) -> Board:
 
 def not_worse(resolved: Resolved, leader: str) -> set[str]:
     """Return the leader and the losses that are not worse than it over data sets."""
-    over = over_sets_of(resolved, compare(resolved, leader))
+    over = over_sets_of(resolved, compare_rows(resolved, leader))
     return {leader, *(one.row for one in over.contestants if one.verdict != "worse")}
 
 
-def row(shown: Shown, effect: Effect, leads: bool) -> Row:
+def leaderboard_row(shown: Shown, effect: Effect, leads: bool) -> LeaderboardRow:
     """Return the line of one method."""
     line = next(one for one in shown.resolved.lines if one.name == effect.row)
     failed = sum(len(seeds) for cell in line.cells.values() for seeds in cell.failed.values())
     cost = next((one for one in shown.costs if one.row == effect.row), None)
-    return Row(line, effect, failed, cost, setting(shown.resolved, line), leads)
+    return LeaderboardRow(line, effect, failed, cost, setting(shown.resolved, line), leads)
 
 
 def setting(resolved: Resolved, line: Line) -> str:

@@ -23,7 +23,7 @@ from contrastbench.losses.registry import FAMILIES, OURS, describe
 
 POSITIVE = 0.8  # score of the anchor's positive
 MATH = ".. math::"
-REST = re.compile(r"\n\s*(?:Args:|Raises:|>>>)")  # begins what is no description
+DESCRIPTION_END = re.compile(r"\n\s*(?:Args:|Raises:|>>>)")  # begins what is no description
 
 
 class Block(NamedTuple):
@@ -41,7 +41,7 @@ class InTable(NamedTuple):
     lines: Sequence[Sequence[Filled]]
 
 
-def names(shown: Sequence[Shown], groups: Sequence[Group], all_: bool) -> list[str]:
+def page_losses(shown: Sequence[Shown], groups: Sequence[Group], all_: bool) -> list[str]:
     """Return the losses that have a page: those of records and tables, or all of ours as well."""
     found = {group.first["loss"] for group in groups}
     found |= {line.row.loss for one in shown for line in one.resolved.lines if line.row.loss}
@@ -61,7 +61,7 @@ def description(name: str) -> Iterator[Block]:
         return
     module, attribute = OURS[name].split(":")
     made = getattr(importlib.import_module(f"contrastbench.losses.{module}"), attribute)
-    for text in REST.split(inspect.getdoc(made) or "")[0].split("\n\n"):
+    for text in DESCRIPTION_END.split(inspect.getdoc(made) or "")[0].split("\n\n"):
         if text.lstrip().startswith(MATH):
             tex = text.replace(MATH, "").strip()
             yield Block(formula=Markup(convert(" ".join(tex.split()), display="block")))
@@ -69,7 +69,7 @@ def description(name: str) -> Iterator[Block]:
             yield Block(" ".join(text.split()))
 
 
-def parameters(name: str) -> Iterator[tuple[str, str, str, str]]:
+def parameter_table(name: str) -> Iterator[tuple[str, str, str, str]]:
     """Yield each parameter with its default, its values and the part that a search tries."""
     about = describe(name)
     for key, values in about.ranges.items():
@@ -80,7 +80,7 @@ def parameters(name: str) -> Iterator[tuple[str, str, str, str]]:
         yield key, str(about.params[key]), str(values) or "any number", searched
 
 
-def limits(name: str) -> Iterator[tuple[bool, str, str]]:
+def limit_laws(name: str) -> Iterator[tuple[bool, str, str]]:
     """Yield each loss that a loss becomes (True) or that becomes it, with the law in words."""
     for limit in describe(name).limits:
         yield True, limit.to, f"{name} is {limit}"
@@ -90,7 +90,7 @@ def limits(name: str) -> Iterator[tuple[bool, str, str]]:
                 yield False, other, f"{other} is {limit}"
 
 
-def weights(loss: ScoreLoss) -> tuple[Tensor, Tensor]:
+def gradient_weights(loss: ScoreLoss) -> tuple[Tensor, Tensor]:
     """Return scores of negatives, and the gradient of one anchor's loss in each, of mean size 1."""
     neg = torch.linspace(-1, 1, 1001, dtype=torch.float64).unsqueeze(0).requires_grad_()
     pos = torch.full((1, 1), POSITIVE, dtype=torch.float64)
@@ -105,7 +105,7 @@ def weight_chart(name: str) -> Chart | None:
     loss = get_loss(name) if name in OURS else None
     if not isinstance(loss, ScoreLoss):
         return None
-    scores, gradient = (values[::10].tolist() for values in weights(loss))
+    scores, gradient = (values[::10].tolist() for values in gradient_weights(loss))
     line = list(zip(scores, gradient, strict=True))
     return Chart("Weight of a negative", "cosine with the anchor", {name: line})
 
@@ -113,12 +113,12 @@ def weight_chart(name: str) -> Chart | None:
 def in_tables(name: str, tables: Sequence[tuple[Shown, str]]) -> Iterator[InTable]:
     """Yield the rows of a loss, alone or as a term of a sum, of each table that has some."""
     for one, page in tables:
-        lines = [line for line in one.lines if line and is_of(name, line[0].entry.line.row.loss)]
+        lines = [line for line in one.lines if line and has_loss(name, line[0].entry.line.row.loss)]
         if lines:
             yield InTable(one, page, lines)
 
 
-def is_of(name: str, loss: str | None) -> bool:
+def has_loss(name: str, loss: str | None) -> bool:
     """Return whether a row's loss is the named one, or a sum with it."""
     if loss is None or loss == name:
         return loss == name

@@ -26,7 +26,7 @@ COLORS = (
     "#7a7f87",
 )  # readable on white and on black
 MARKERS = "os^Dvp"
-LINES = ("-", "--", "-.", ":", "-", "--")
+LINE_STYLES = ("-", "--", "-.", ":", "-", "--")
 SVG = "{http://www.w3.org/2000/svg}"
 ElementTree.register_namespace("", SVG[1:-1])
 ElementTree.register_namespace("xlink", "http://www.w3.org/1999/xlink")
@@ -43,11 +43,11 @@ RC: dict[Any, Any] = {
 }
 
 
-WHOLE: dict[str, Any] = {"bbox_inches": "tight", "pad_inches": 0.04}  # no label is cut
+TIGHT_FIGURE: dict[str, Any] = {"bbox_inches": "tight", "pad_inches": 0.04}  # no label is cut
 
 
 @dataclass(frozen=True)
-class Line:
+class PlotLine:
     """A metric against one setting, all others held."""
 
     held: dict[str, Any]
@@ -66,7 +66,7 @@ class Sensitivity:
     loss: str
     setting: str
     metric: str
-    lines: list[Line]
+    lines: list[PlotLine]
     tuning: bool = False  # of seeds that choose parameters, which are no results
 
     @property
@@ -85,12 +85,12 @@ class Sensitivity:
             if len({canonical(line.held.get(name)) for line in self.lines}) > 1
         ]
 
-    def label(self, line: Line) -> str:
+    def label(self, line: PlotLine) -> str:
         """The line's values where lines differ."""
         return ", ".join(f"{name}={line.held.get(name)}" for name in self.differing)
 
 
-SAME = ("domain", "dataset", "loss", "loss_code", "data_hash")  # of what one plot shows
+SHARED_FIELDS = ("domain", "dataset", "loss", "loss_code", "data_hash")  # of what one plot shows
 
 
 def sensitivities(groups: Iterable[Group]) -> Iterator[Sensitivity]:
@@ -101,7 +101,7 @@ def sensitivities(groups: Iterable[Group]) -> Iterator[Sensitivity]:
     families = defaultdict(list)
     for group in groups:
         first: Fields = group.first
-        place = [first[key] for key in SAME]
+        place = [first[key] for key in SHARED_FIELDS]
         for tuning in (False, True):
             if group.scores(tuning):
                 families[(*place, tuning)].append(group)
@@ -115,7 +115,7 @@ def sensitivities(groups: Iterable[Group]) -> Iterator[Sensitivity]:
                 yield Sensitivity(domain, dataset, loss, name, main, lines, tuning)
 
 
-def settings(record: Record) -> dict[str, Any]:
+def record_settings(record: Record) -> dict[str, Any]:
     """Parameters of the loss and values of the recipe."""
     return {
         **{f"recipe.{name}": value for name, value in record["recipe"].items()},
@@ -127,25 +127,29 @@ def varying(members: Sequence[Group]) -> list[str]:
     """Numeric settings that take more than one value."""
     values = defaultdict(set)
     for group in members:
-        for name, value in settings(group.first).items():
+        for name, value in record_settings(group.first).items():
             if isinstance(value, int | float) and not isinstance(value, bool):
                 values[name].add(value)
     return sorted(name for name, found in values.items() if len(found) > 1)
 
 
-def lines_of(members: Sequence[Group], name: str, tuning: bool = False) -> Iterator[Line]:
+def lines_of(members: Sequence[Group], name: str, tuning: bool = False) -> Iterator[PlotLine]:
     """Groups that differ in this setting alone, the longest line first."""
     alike: dict[str, list[Group]] = defaultdict(list)
     for group in members:
-        held = {key: value for key, value in settings(group.first).items() if key != name}
-        if isinstance(settings(group.first).get(name), int | float):
+        held = {key: value for key, value in record_settings(group.first).items() if key != name}
+        if isinstance(record_settings(group.first).get(name), int | float):
             alike[canonical([held, group.first["protocol"]])].append(group)
     for _, found in sorted(alike.items(), key=lambda item: (-len(item[1]), item[0])):
-        points = sorted((settings(group.first)[name], group.scores(tuning)) for group in found)
+        points = sorted(
+            (record_settings(group.first)[name], group.scores(tuning)) for group in found
+        )
         if len({x for x, _ in points}) > 1:
             spread = [mean_std(scores) for _, scores in points]
-            held = {key: value for key, value in settings(found[0].first).items() if key != name}
-            yield Line(
+            held = {
+                key: value for key, value in record_settings(found[0].first).items() if key != name
+            }
+            yield PlotLine(
                 held,
                 [x for x, _ in points],
                 [m for m, _ in spread],
@@ -171,7 +175,7 @@ class Drawing(NamedTuple):
         for suffix in ("svg", "pdf"):
             with matplotlib.rc_context({**RC, "pdf.fonttype": 42}):
                 about = {"Date": None} if suffix == "svg" else {"CreationDate": None}
-                self.figure.savefig(folder / f"{stem}.{suffix}", metadata=about, **WHOLE)
+                self.figure.savefig(folder / f"{stem}.{suffix}", metadata=about, **TIGHT_FIGURE)
 
 
 def sensitivity_plot(what: Sensitivity) -> Drawing:
@@ -179,7 +183,9 @@ def sensitivity_plot(what: Sensitivity) -> Drawing:
     with matplotlib.rc_context(RC):
         figure = Figure(figsize=(3.6, 2.4))
         axes = figure.add_axes((0.16, 0.19, 0.82, 0.77))
-        for line, color, marker, style in zip(what.lines, COLORS, MARKERS, LINES, strict=False):
+        for line, color, marker, style in zip(
+            what.lines, COLORS, MARKERS, LINE_STYLES, strict=False
+        ):
             axes.errorbar(
                 line.x,
                 line.mean,
@@ -200,10 +206,10 @@ def sensitivity_plot(what: Sensitivity) -> Drawing:
             axes.set_xticks([], minor=True)
         axes.set_xlabel(what.setting, parse_math=False)
         axes.set_ylabel(what.metric, parse_math=False)
-        return Drawing(figure, summary(what))
+        return Drawing(figure, plot_text(what))
 
 
-def summary(what: Sensitivity) -> str:
+def plot_text(what: Sensitivity) -> str:
     """The plot in words."""
     line = what.lines[0]
     points = ", ".join(
@@ -319,7 +325,7 @@ def svg(figure: Figure, text: str) -> str:
     """Return the figure for a page; `text` describes it for screen readers."""
     out = io.StringIO()
     about = {"Date": None, "Creator": None}
-    figure.savefig(out, format="svg", transparent=True, metadata=about, **WHOLE)
+    figure.savefig(out, format="svg", transparent=True, metadata=about, **TIGHT_FIGURE)
     root = ElementTree.fromstring(out.getvalue())
     for child in [*root.iter(f"{SVG}metadata"), *root.iter(f"{SVG}defs")]:
         if child in list(

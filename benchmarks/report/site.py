@@ -13,7 +13,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from contrastbench.benchmarks.comparison import formats as comparison_formats
-from contrastbench.benchmarks.comparison.markdown import VERDICTS, ranks_text, seeds_text
+from contrastbench.benchmarks.comparison.markdown import VERDICTS, needed_seeds, ranks_text
 from contrastbench.benchmarks.comparison.numbers import p_text, signed
 from contrastbench.benchmarks.comparison.statistics import ALPHA
 from contrastbench.benchmarks.records import files
@@ -24,10 +24,10 @@ from contrastbench.benchmarks.report.differences import differences_plot
 from contrastbench.benchmarks.report.groups import (
     Group,
     as_rows,
-    environments,
+    distinct_environments,
     failures,
-    pairs,
     read_groups,
+    settings_line,
     titles,
 )
 from contrastbench.benchmarks.running.provenance import provenance
@@ -36,7 +36,7 @@ from contrastbench.losses.spec import LossSpec
 
 TEMPLATES = Path(__file__).with_name("templates")
 INDEX, RECORDS = "index", "records/index"
-Files = dict[str, str]  # by path in the folder
+SiteFiles = dict[str, str]  # by path in the folder
 
 
 class Page(NamedTuple):
@@ -70,7 +70,7 @@ class Report:
     @cached_property
     def losses(self) -> list[str]:
         """Return the losses that have a page."""
-        return losses.names(self.shown, self.chosen, not self.named)
+        return losses.page_losses(self.shown, self.chosen, not self.named)
 
     @property
     def families(self) -> dict[str, list[str]]:
@@ -93,7 +93,7 @@ class Report:
         return f"{counted}, records: {self.statuses.total()}"
 
 
-def read(
+def read_report(
     names: Sequence[str],
     results: Path,
     joining: Sequence[LossSpec] = (),
@@ -101,7 +101,7 @@ def read(
 ) -> Report:
     """Return what the report shows of a folder of results."""
     groups = read_groups(results)
-    shown = contents.choose(names, results, groups, joining, quick)
+    shown = contents.shown_tables(names, results, groups, joining, quick)
     numbers = contents.related(shown, groups) if names else {group.number for group in groups}
     chosen = [group for group in groups if group.number in numbers]
     return Report(shown, groups, chosen, bool(names))
@@ -120,7 +120,9 @@ def pages(report: Report) -> Iterator[Page]:
     for group in report.chosen:
         folders[group.page].append(group)
     listed = {"folders": folders, "failures": failures(report.chosen)}
-    yield Page(RECORDS, "Records", "records", {**listed, "made": environments(report.chosen)})
+    yield Page(
+        RECORDS, "Records", "records", {**listed, "made": distinct_environments(report.chosen)}
+    )
     for name, members in folders.items():
         first = members[0].first
         title = f"{first['loss']} on {first['dataset']} ({first['domain']})"
@@ -145,7 +147,7 @@ def loss_page(name: str) -> str:
 def by_paper(tables: Sequence[tuple[Shown, str]]) -> dict[str, list[tuple[Shown, str]]]:
     """Return the published tables by their paper; sweeps and files of the user are studies."""
     found: dict[str, list[tuple[Shown, str]]] = defaultdict(list)
-    names = catalogue.names()
+    names = catalogue.table_names()
     for one, page in tables:
         published = one.table.quotes and one.table.name in names
         found[paper_of(one) if published else ""].append((one, page))
@@ -158,11 +160,11 @@ def paper_of(one: Shown) -> str:
     return one.table.source.rpartition(", ")[0] or one.table.source
 
 
-def render(report: Report, folder: Path | None, single: bool) -> Files:
+def render_site(report: Report, folder: Path | None, single: bool) -> SiteFiles:
     """Return the files of the report, and write its plots into a folder if one is given."""
     wanted = list(pages(report))
     known = {page.name for page in wanted}
-    made = environment(folder)
+    made = jinja_environment(folder)
     made.globals |= {"report": report, "single": single, "known": known}
     bodies = {page.name: body(made, page, known, single) for page in wanted}
     frame = made.get_template("frame.html")
@@ -178,7 +180,9 @@ def render(report: Report, folder: Path | None, single: bool) -> Files:
         )
         for page in wanted
     }
-    return found | beside(report) | {name: text_of(name) for name in ("style.css", "script.js")}
+    return (
+        found | linked_files(report) | {name: text_of(name) for name in ("style.css", "script.js")}
+    )
 
 
 def body(made: Environment, page: Page, known: set[str], single: bool) -> Markup:
@@ -203,15 +207,15 @@ def address(here: str, single: bool, page: str, anchor: str = "", ending: str = 
     return quote(path) + (f"#{quote(anchor)}" if anchor else "")
 
 
-def beside(report: Report) -> Files:
+def linked_files(report: Report) -> SiteFiles:
     """Return the files that pages link: each table as CSV and LaTeX, tests and records as CSV."""
     found = {"records/records.csv": files.comma_separated(as_rows(report.chosen), "{:.6g}")}
     for one, name in report.tables:
-        found[f"{name}.csv"] = formats.render(one.resolved, "csv")
-        found[f"{name}.tex"] = formats.render(one.resolved, "latex")
+        found[f"{name}.csv"] = formats.render_table(one.resolved, "csv")
+        found[f"{name}.tex"] = formats.render_table(one.resolved, "latex")
         if one.compared:
             base = one.baseline or ""
-            tests = comparison_formats.comma_separated(one.resolved, base, one.compared)
+            tests = comparison_formats.comparison_csv(one.resolved, base, one.compared)
             found[f"{name}-tests.csv"] = tests
     return found
 
@@ -221,7 +225,7 @@ def text_of(name: str) -> str:
     return (TEMPLATES / name).read_text(encoding="utf-8")
 
 
-def environment(folder: Path | None) -> Environment:
+def jinja_environment(folder: Path | None) -> Environment:
     """Return the templates; autoescape is on for all that is not marked as ours."""
     saved = Counter[str]()  # two data of one set have plots of one name
 
@@ -261,9 +265,9 @@ def environment(folder: Path | None) -> Environment:
     made.filters |= {
         "signed": with_minus,
         "p": p_text,
-        "seeds_needed": seeds_text,
+        "seeds_needed": needed_seeds,
         "commit": short_commit,
-        "pairs": pairs,
+        "pairs": settings_line,
     }
     return made
 

@@ -20,7 +20,7 @@ from contrastbench.errors import tell
 Tensors = dict[str, Tensor]
 
 
-def write(path: Path, tensors: Tensors, state: dict[str, Any]) -> None:
+def write_checkpoint(path: Path, tensors: Tensors, state: dict[str, Any]) -> None:
     """Replace the checkpoint by tensors and plain values, with a sha256 over all of it.
 
     Raises:
@@ -31,7 +31,7 @@ def write(path: Path, tensors: Tensors, state: dict[str, Any]) -> None:
     text = json.dumps(state)
     temporary = files.temporary(path.parent)
     try:
-        about = {"of": path.stem, "state": text, "checksum": digest(whole, path.stem + text)}
+        about = {"of": path.stem, "state": text, "checksum": tensor_digest(whole, path.stem + text)}
         save_file(whole, temporary, about)
         with temporary.open("rb") as file:
             os.fsync(file.fileno())
@@ -43,7 +43,7 @@ def write(path: Path, tensors: Tensors, state: dict[str, Any]) -> None:
     files.sync_folder(path.parent)
 
 
-def read(path: Path) -> tuple[Tensors, dict[str, Any]] | None:
+def read_checkpoint(path: Path) -> tuple[Tensors, dict[str, Any]] | None:
     """Return the checkpoint's tensors and state, or None.
 
     None if there is none, it is damaged, or it was written by another name, that is of another
@@ -58,7 +58,7 @@ def read(path: Path) -> tuple[Tensors, dict[str, Any]] | None:
     except (SafetensorError, OSError):
         tensors, about = {}, {}
     of, state = about.get("of", ""), about.get("state", "")
-    if digest(tensors, of + state) != about.get("checksum"):
+    if tensor_digest(tensors, of + state) != about.get("checksum"):
         tell(f"{path} is damaged or of another release: the training starts anew")
         return None
     if of != path.stem:
@@ -74,7 +74,7 @@ def set_aside(path: Path) -> None:
     tell(f"{path} is of another training: it is {other.name} now, and this one starts anew")
 
 
-def digest(tensors: Tensors, text: str) -> str:
+def tensor_digest(tensors: Tensors, text: str) -> str:
     """Return the sha256 of the text and of each tensor's name, type, shape and bytes."""
     hasher = hashlib.sha256(text.encode())
     for name, tensor in sorted(tensors.items()):

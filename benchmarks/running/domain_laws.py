@@ -64,7 +64,7 @@ class Subject:
     def open(self, seed: int = 0, dataset: str | None = None) -> AnyDomain:
         """Open one of its datasets anew, silently."""
         experiment = replace(self.experiment, dataset=dataset or self.experiment.dataset)
-        seed_generators(0)
+        disturb_generators(0)
         with redirect_stderr(StringIO()):
             return open_domain(experiment, seed, self.data_root, CPU)
 
@@ -77,11 +77,11 @@ class Subject:
         """
         domain, loss = self.open(), self.experiment.loss.make()
         vars(domain)["batches"] = without_global_draws(domain.batches)
-        seed_generators(0)
+        disturb_generators(0)
         return train(domain, loss, checkpoint, look=look)
 
 
-Check = Callable[[Subject], None]
+DomainCheck = Callable[[Subject], None]
 
 
 def check_domain(
@@ -110,10 +110,10 @@ def check_domain(
     with users_code(f"open domain {name}"):
         threads = subject.open().threads
     torch.set_num_threads(min(threads, cpu_count()))  # as a run does
-    return [run(check, subject) for check in CHECKS]
+    return [run_check(check, subject) for check in CHECKS]
 
 
-def run(check: Check, subject: Subject) -> CheckResult:
+def run_check(check: DomainCheck, subject: Subject) -> CheckResult:
     """Run one check; an exception of the user's domain is a failed check."""
     title = check.__name__.removeprefix("check_").replace("_", " ")
     try:
@@ -157,13 +157,13 @@ def check_model(subject: Subject) -> None:
     weights, states = [], []
     for seed, disturbance in ((0, 1), (0, 2), (1, 1)):
         domain = subject.open(seed)
-        seed_generators(disturbance)
+        disturb_generators(disturbance)
         weights.append(domain.model().state_dict())
         states.append(generator_states())
-    name = difference(weights[0], weights[1])
+    name = differing_tensor(weights[0], weights[1])
     fix = "initialise under torch.random.fork_rng and manual_seed(self.seed)"
     assert name is None, f"one seed gives two models ({name} differs): {fix}"
-    assert difference(weights[0], weights[2]), f"all seeds give one model: {fix}"
+    assert differing_tensor(weights[0], weights[2]), f"all seeds give one model: {fix}"
     check_not_reseeded("model()", states[0], states[1], fix)
 
 
@@ -174,13 +174,15 @@ def check_batches(subject: Subject) -> None:
     epochs = [views(domain, model, epoch, 0) for epoch in (0, 1)]
     fix = "draw from generator(device, seed, epoch)"
     for epoch in (1, 1, 0):  # not as a training asks
-        same = equal(views(again, model, epoch, 1), epochs[epoch])
+        same = equal_bits(views(again, model, epoch, 1), epochs[epoch])
         assert same, f"epoch {epoch} is not the same when asked for in another order: {fix}"
-    assert not equal(views(other, model, 0, 0), epochs[0]), f"all seeds give the same views: {fix}"
-    assert not equal(*epochs), f"all epochs give the same views: {fix}"
+    assert not equal_bits(views(other, model, 0, 0), epochs[0]), (
+        f"all seeds give the same views: {fix}"
+    )
+    assert not equal_bits(*epochs), f"all epochs give the same views: {fix}"
     states = []
     for disturbance in (1, 2):
-        seed_generators(disturbance)
+        disturb_generators(disturbance)
         list(domain.batches(0))
         states.append(generator_states())
     check_not_reseeded("batches()", states[0], states[1], fix)
@@ -208,7 +210,9 @@ def check_contrasts(subject: Subject) -> None:
     check_gradients(model, contrasts, subject.experiment.loss)
     _, again = first_contrasts(subject, 1)
     fix = "draw from a generator or seed that the batch carries"
-    assert equal(tensors(contrasts), tensors(again)), f"a batch gives two contrasts: {fix}"
+    assert equal_bits(contrast_tensors(contrasts), contrast_tensors(again)), (
+        f"a batch gives two contrasts: {fix}"
+    )
     check_not_reseeded("contrasts()", state, generator_states(), fix)
 
 
@@ -222,7 +226,7 @@ def check_resume(subject: Subject) -> None:
             subject.train(checkpoint, interrupt(stop))
         assert checkpoint.exists(), "no checkpoint was written: check in a process's main thread"
         resumed, later = subject.train(checkpoint)
-    name = difference(model.state_dict(), resumed.state_dict())
+    name = differing_tensor(model.state_dict(), resumed.state_dict())
     fix = "keep all that training changes in the model's parameters and buffers"
     assert name is None, f"{name} differs after an interruption at step {stop}: {fix}"
     assert later == history, f"the losses differ after an interruption at step {stop}: {fix}"
@@ -233,7 +237,7 @@ def check_device(subject: Subject) -> None:
     model, contrasts = first_contrasts(subject, 0)
     for name, tensor in model.state_dict().items():
         assert tensor.device == CPU, f"{name} is on {tensor.device}: model() must use self.device"
-    for tensor in tensors(contrasts):
+    for tensor in contrast_tensors(contrasts):
         assert tensor.device == CPU, f"a contrast is on {tensor.device}: use self.device"
 
 
@@ -248,7 +252,7 @@ def check_data_hash(subject: Subject) -> None:
     assert data_hashes(another) == hashes, f"two openings give two data hashes: {fix}"
     domain.model(), domain.steps(), list(domain.batches(0))
     assert data_hashes(domain) == hashes, f"data_hash changes as the domain is used: {fix}"
-    for name in sorted(embedded(subject.about) - {subject.experiment.dataset}):
+    for name in sorted(embedded_datasets(subject.about) - {subject.experiment.dataset}):
         same = data_hashes(subject.open(dataset=name)) == hashes
         assert not same, f"{name} and {subject.experiment.dataset} have one data hash: {fix}"
 
@@ -257,19 +261,19 @@ def check_evaluation(subject: Subject) -> None:
     """`evaluate` leaves the model alone and gives the same numbers again, fit for a record."""
     model, _ = subject.train()
     before = copy.deepcopy(model.state_dict())
-    first, state = evaluated(subject, model, 1), generator_states()
-    second = evaluated(subject, model, 2)
+    first, state = evaluate_disturbed(subject, model, 1), generator_states()
+    second = evaluate_disturbed(subject, model, 2)
     fix = "key all draws of the scoring by the seed, and draw them from generators of its own"
     check_not_reseeded("evaluate()", state, generator_states(), fix)
-    name = difference(before, model.state_dict())
+    name = differing_tensor(before, model.state_dict())
     assert name is None, f"evaluate changes {name}: score in eval mode, and train copies alone"
     assert first.metrics == second.metrics, f"a model has two scores: {fix}"
     check_numbers(first)
-    check_folds(first, subject.experiment.full_recipe.nested)
+    check_inner_scores(first, subject.experiment.full_recipe.nested)
     store.canonical({**as_details(first), **subject.open().notes(trained=True)})
 
 
-CHECKS: list[Check] = [
+CHECKS: list[DomainCheck] = [
     check_declaration,
     check_face,
     check_model,
@@ -283,7 +287,7 @@ CHECKS: list[Check] = [
 ]
 
 
-def seed_generators(seed: int) -> None:
+def disturb_generators(seed: int) -> None:
     """Seed the process's global generators, which no domain should use."""
     torch.manual_seed(seed)
     np.random.seed(seed)
@@ -313,35 +317,35 @@ def without_global_draws(batches: Batches) -> Batches:
     """Return the same batches, with the global generators seeded before each draw."""
 
     def of(epoch: int) -> Iterator[Any]:
-        seed_generators(epoch)
+        disturb_generators(epoch)
         for batch in batches(epoch):
-            seed_generators(epoch)
+            disturb_generators(epoch)
             yield batch
-            seed_generators(epoch)
+            disturb_generators(epoch)
 
     return of
 
 
 def views(domain: AnyDomain, model: nn.Module, epoch: int, disturbance: int) -> list[Tensor]:
     """Return a model copy's embeddings of an epoch's batches, drawn after a disturbance."""
-    seed_generators(disturbance)
+    disturb_generators(disturbance)
     batches, model = list(domain.batches(epoch)), copy.deepcopy(model).train()
-    seed_generators(0)
-    return [x for batch in batches for x in tensors(domain.contrasts(model, batch))]
+    disturb_generators(0)
+    return [x for batch in batches for x in contrast_tensors(domain.contrasts(model, batch))]
 
 
 def first_contrasts(subject: Subject, disturbance: int) -> tuple[nn.Module, Sequence[Contrast]]:
     """Return a new model and its contrasts of the first batch, made after a disturbance."""
     domain = subject.open()
     model, batch = domain.model().train(), next(iter(domain.batches(0)))
-    seed_generators(disturbance)
+    disturb_generators(disturbance)
     return model, domain.contrasts(model, batch)
 
 
-def evaluated(subject: Subject, model: nn.Module, disturbance: int) -> Evaluation:
+def evaluate_disturbed(subject: Subject, model: nn.Module, disturbance: int) -> Evaluation:
     """Return the model's score by the domain opened anew, after a disturbance."""
     domain = subject.open()
-    seed_generators(disturbance)
+    disturb_generators(disturbance)
     return domain.evaluate(model)
 
 
@@ -429,7 +433,7 @@ def check_numbers(evaluation: Evaluation) -> None:
     assert agree, f"{main} is {metrics[main]}, but its folds have the mean {mean}"
 
 
-def check_folds(evaluation: Evaluation, nested: bool) -> None:
+def check_inner_scores(evaluation: Evaluation, nested: bool) -> None:
     """Fail unless each fold has the inner score that chooses for it, where selection is nested."""
     folds, inner = len(evaluation.folds), len(evaluation.inner)
     assert inner == (folds if nested else 0), (
@@ -443,24 +447,24 @@ def data_hashes(domain: AnyDomain) -> tuple[str, str]:
     return domain.data_hash(trained=True), domain.data_hash(trained=False)
 
 
-def embedded(about: Declaration) -> set[str]:
+def embedded_datasets(about: Declaration) -> set[str]:
     """Return the datasets that need no file."""
     return {name for name, dataset in about.datasets.items() if not dataset.url}
 
 
-def tensors(contrasts: Sequence[Contrast]) -> list[Tensor]:
+def contrast_tensors(contrasts: Sequence[Contrast]) -> list[Tensor]:
     """Return all tensors of the contrasts."""
     values = [getattr(contrast, f.name) for contrast in contrasts for f in fields(contrast)]
     values += [view for contrast in contrasts for view in contrast.views or ()]
     return [value for value in values if isinstance(value, Tensor)]
 
 
-def equal(one: Sequence[Tensor], other: Sequence[Tensor]) -> bool:
+def equal_bits(one: Sequence[Tensor], other: Sequence[Tensor]) -> bool:
     """Return whether tensors have the same bits."""
     return len(one) == len(other) and all(map(torch.equal, one, other))
 
 
-def difference(one: Mapping[str, Tensor], other: Mapping[str, Tensor]) -> str | None:
+def differing_tensor(one: Mapping[str, Tensor], other: Mapping[str, Tensor]) -> str | None:
     """Return the name of the first tensor that differs, or None."""
     if one.keys() != other.keys():
         return min(one.keys() ^ other.keys())

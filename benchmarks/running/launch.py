@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import IO, NamedTuple
 
 MEETING = "CONTRASTBENCH_MEETING"  # where the processes find each other
-LOST = 75  # exit code of one that misses another
+EXIT_OF_LOST = 75  # exit code of one that misses another
 GRACE = 20  # seconds to end by themselves for those that miss another
 NO_MEMORY = ("MemoryError", "can't allocate memory", "SIGKILL")  # in the last words of a process
 
@@ -86,7 +86,7 @@ def launch(job: Job, devices: int) -> Ending:
         processes, passed = list[Process](), 0
         try:
             for rank in range(devices):
-                processes.append(start(rank, devices, Path(folder), job))
+                processes.append(start_rank(rank, devices, Path(folder), job))
             wait(processes)
         except (KeyboardInterrupt, SystemExit) as stop:
             passed = signal.SIGINT if isinstance(stop, KeyboardInterrupt) else signal.SIGTERM
@@ -99,10 +99,10 @@ def launch(job: Job, devices: int) -> Ending:
         codes = [ended(process) for process in processes]
         if passed and -passed in codes:  # they had not met, and so had nothing to finish
             return Ending(128 + passed)
-        return explained(codes, Path(folder))
+        return exit_code(codes, Path(folder))
 
 
-def start(rank: int, devices: int, folder: Path, job: Job) -> Process:
+def start_rank(rank: int, devices: int, folder: Path, job: Job) -> Process:
     """Start a process that knows its rank and the number of its card."""
     count = str(devices)
     about = {"RANK": str(rank), "LOCAL_RANK": str(job.card + rank)}
@@ -135,11 +135,11 @@ def wait(processes: Sequence[Process]) -> None:
         time.sleep(0.05)
 
 
-def explained(codes: Sequence[int], folder: Path) -> Ending:
+def exit_code(codes: Sequence[int], folder: Path) -> Ending:
     """Return the exit code of all, and name the failed process if the first could not."""
-    if codes[0] >= 0 and codes[0] != LOST:
+    if codes[0] >= 0 and codes[0] != EXIT_OF_LOST:
         return Ending(codes[0])
-    rank = next((rank for rank, code in enumerate(codes) if code not in (0, LOST)), 0)
+    rank = next((rank for rank, code in enumerate(codes) if code not in (0, EXIT_OF_LOST)), 0)
     lines = (folder / f"{rank}.log").read_text(errors="replace").splitlines() or ["no word"]
     how = signal.Signals(-codes[rank]).name if codes[rank] < 0 else lines[-1]
     how = how.removeprefix(f"[rank{rank}]: ")  # torch's

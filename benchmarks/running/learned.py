@@ -8,10 +8,10 @@ from contrastbench.benchmarks.records import schema
 from contrastbench.losses.base import Loss, Sum
 from contrastbench.losses.schedules import Learned
 
-LARGEST = 16  # numbers of a vector that is kept whole
+MAX_VECTOR = 16  # numbers of a vector that is kept whole
 
 
-def learned(loss: Loss | None) -> dict[str, Any]:
+def learned_details(loss: Loss | None) -> dict[str, Any]:
     """Return the record's detail on the parameters that a loss has learned; {} without any.
 
     Those of a sum have the prefix of their term, as in its `params`. A temperature that was asked
@@ -23,14 +23,14 @@ def learned(loss: Loss | None) -> dict[str, Any]:
     loss.keep_in_range()  # after the last step
     terms = loss.prefixed if isinstance(loss, Sum) else {"": loss}
     values = {
-        f"{prefix}.{name}".removeprefix("."): value(tensor)
+        f"{prefix}.{name}".removeprefix("."): learned_value(tensor)
         for prefix, term in terms.items()
-        for name, tensor in tensors(term).items()
+        for name, tensor in learned_tensors(term).items()
     }
     return {"learned": values} if values else {}
 
 
-def tensors(loss: Loss) -> dict[str, Tensor]:
+def learned_tensors(loss: Loss) -> dict[str, Tensor]:
     """Return what a loss learns by name, each `learned` argument as itself."""
     found: dict[str, Tensor] = {}
     for name, parameter in loss.named_parameters():
@@ -42,10 +42,10 @@ def tensors(loss: Loss) -> dict[str, Tensor]:
     return found | loss.remembered()
 
 
-def value(parameter: Tensor) -> Any:
+def learned_value(parameter: Tensor) -> Any:
     """Return a scalar or a short vector as it is, and of anything else the shape."""
     shape = {"shape": list(parameter.shape)}
-    if parameter.ndim > 1 or parameter.numel() > LARGEST or parameter.is_complex():
+    if parameter.ndim > 1 or parameter.numel() > MAX_VECTOR or parameter.is_complex():
         return shape
     found = parameter.tolist()
-    return shape if schema.unusable(found) is not None else found
+    return shape if schema.unstorable(found) is not None else found

@@ -27,7 +27,7 @@ class Logger(Protocol):
         """End with the training."""
 
 
-def check(board: Path | None, logger: str | None) -> None:
+def check_loggers(board: Path | None, logger: str | None) -> None:
     """Raise unless TensorBoard's writer or the named logger can be loaded, where it is asked for.
 
     Raises:
@@ -82,7 +82,7 @@ def scalars(
 
             takers.append(stack.enter_context(SummaryWriter(str(board))).add_scalar)
         if logger is not None:
-            takers.append(stack.enter_context(guarded(logger, name, dict(settings))))
+            takers.append(stack.enter_context(guarded_logger(logger, name, dict(settings))))
 
         def log(scalar: str, value: float, step: int) -> None:
             for take in takers:
@@ -92,7 +92,7 @@ def scalars(
 
 
 @contextmanager
-def guarded(logger: str, name: str, settings: dict[str, Any]) -> Iterator[Log]:
+def guarded_logger(logger: str, name: str, settings: dict[str, Any]) -> Iterator[Log]:
     """Yield a function that hands scalars to a logger until the logger fails.
 
     The training goes on without a logger that fails, for example where a network is gone.

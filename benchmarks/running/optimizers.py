@@ -9,11 +9,11 @@ from torch import Tensor, nn, optim
 
 from contrastbench.domains.recipe import Recipe
 
-Group = dict[str, Any]  # of an optimizer: params, and what is not the optimizer's default
+ParameterGroup = dict[str, Any]  # of an optimizer: params, and what is not the optimizer's default
 
 
 def make_optimizer(
-    recipe: Recipe, parameters: Iterable[nn.Parameter], own_groups: Sequence[Group] = ()
+    recipe: Recipe, parameters: Iterable[nn.Parameter], own_groups: Sequence[ParameterGroup] = ()
 ) -> optim.Optimizer:
     """Make the recipe's optimizer for the trained parameters.
 
@@ -42,7 +42,7 @@ class LARS(optim.Optimizer):
 
     def __init__(
         self,
-        params: Iterable[Group],
+        params: Iterable[ParameterGroup],
         lr: float,
         momentum: float,
         weight_decay: float,
@@ -60,13 +60,13 @@ class LARS(optim.Optimizer):
                 state = self.state[weight]
                 if not state:
                     state["momentum_buffer"] = torch.zeros_like(weight)
-                update = scaled(weight, group["weight_decay"], group["trust"])
+                update = lars_gradient(weight, group["weight_decay"], group["trust"])
                 weight.sub_(
                     state["momentum_buffer"].mul_(group["momentum"]).add_(update), alpha=group["lr"]
                 )
 
 
-def scaled(weight: Tensor, decay: float, trust: float) -> Tensor:
+def lars_gradient(weight: Tensor, decay: float, trust: float) -> Tensor:
     """Return the gradient with weight decay, scaled to the weight's length.
 
     As it is for biases and weights of length zero.

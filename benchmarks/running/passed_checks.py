@@ -11,7 +11,7 @@ from pathlib import Path
 import platformdirs
 
 
-def note(code: str, declined: Mapping[str, str]) -> None:
+def note_passed(code: str, declined: Mapping[str, str]) -> None:
     """Remember that this code has passed all laws but those that it declines.
 
     Raises:
@@ -19,14 +19,14 @@ def note(code: str, declined: Mapping[str, str]) -> None:
     """
     if not code:
         return
-    folder = place(code).parent
+    folder = passed_note_path(code).parent
     if folder.is_file():  # early versions wrote this file for registered losses
         folder.unlink()
     folder.mkdir(parents=True, exist_ok=True)
-    place(code).write_text(json.dumps(dict(declined)), encoding="utf-8")
+    passed_note_path(code).write_text(json.dumps(dict(declined)), encoding="utf-8")
 
 
-def noted(code: str) -> dict[str, str] | None:
+def noted_laws(code: str) -> dict[str, str] | None:
     """Return the laws that this code declines, with its reasons; None if it was never checked.
 
     Ours has passed all, in the tests.
@@ -34,19 +34,20 @@ def noted(code: str) -> dict[str, str] | None:
     if not code:
         return {}
     with suppress(OSError, ValueError, TypeError):
-        return dict(json.loads(place(code).read_text(encoding="utf-8") or "{}"))  # once empty
+        # once empty
+        return dict(json.loads(passed_note_path(code).read_text(encoding="utf-8") or "{}"))
     return None
 
 
 def remarks(loss: str, code: str) -> Iterator[str]:
     """Yield what a user should know of a loss: it was never checked, or it declines laws."""
-    declined = noted(code)
+    declined = noted_laws(code)
     if declined is None:
         yield f"never checked: bench check-loss {loss} takes seconds"
     for law, reason in (declined or {}).items():
         yield f"checked, but {loss} declines the law {law!r}: {reason}"
 
 
-def place(code: str) -> Path:
+def passed_note_path(code: str) -> Path:
     """Return the path of the note about this code."""
     return Path(platformdirs.user_cache_dir("contrastbench")) / "checked" / code

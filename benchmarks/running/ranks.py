@@ -20,22 +20,22 @@ from torch.distributed import TCPStore, rendezvous  # type: ignore[attr-defined]
 
 from contrastbench.benchmarks.running import environment
 from contrastbench.benchmarks.running.devices import choose_device, device_name
-from contrastbench.benchmarks.running.launch import LOST, MEETING, launched, started
+from contrastbench.benchmarks.running.launch import EXIT_OF_LOST, MEETING, launched, started
 from contrastbench.distributed import ProcessLost, process_lost
 from contrastbench.errors import UserError, tell
 
 T = TypeVar("T")
 
-PATIENCE = timedelta(days=30)  # of those who wait for an evaluation
-COMING = timedelta(minutes=10)  # for all ranks to meet, and to make the same step
+RANK_TIMEOUT = timedelta(days=30)  # of those who wait for an evaluation
+MEETING_TIMEOUT = timedelta(minutes=10)  # for all ranks to meet, and to make the same step
 ANSWERING = timedelta(seconds=2)  # for a store whose port may be an old one
 PORT = "contrastbench/port"  # of the first rank's store, in that of torchrun's agents
-PARTING = 60  # seconds to finish a step for a rank whose launcher is gone
-control: Any = None  # the group of what ranks say to each other, from CPU to CPU
+PARTING_SECONDS = 60  # seconds to finish a step for a rank whose launcher is gone
+control_group: Any = None  # the group of what ranks say to each other, from CPU to CPU
 agents: Any = None  # the store of torchrun's agents, which ends with its last reference
 
 
-def size() -> int:
+def world_size() -> int:
     """Return the number of ranks; 1 for a process of its own."""
     return dist.get_world_size() if dist.is_initialized() else 1
 
@@ -45,14 +45,14 @@ def is_first() -> bool:
     return not dist.is_initialized() or dist.get_rank() == 0
 
 
-def neighbours() -> int:
+def local_world_size() -> int:
     """Return the number of ranks on this machine."""
     return int(os.environ["LOCAL_WORLD_SIZE"]) if dist.is_initialized() else 1
 
 
 def own_device(name: str) -> str:
     """Return this rank's device: with several ranks, each has its own."""
-    if size() == 1:
+    if world_size() == 1:
         return name
     kind = choose_device(name.partition(":")[0])
     return f"{kind}:{os.environ['LOCAL_RANK']}" if kind == "cuda" else kind
@@ -60,7 +60,7 @@ def own_device(name: str) -> str:
 
 def from_first(work: Callable[[], T]) -> T:
     """Return the result of rank 0's work in all ranks; its failure fails them all."""
-    if size() == 1:
+    if world_size() == 1:
         return work()
     said: list[Any] = [None]
     try:
@@ -68,7 +68,7 @@ def from_first(work: Callable[[], T]) -> T:
             said = [(work(),)]
     finally:
         with process_lost():
-            dist.broadcast_object_list(said, group=control)
+            dist.broadcast_object_list(said, group=control_group)
     if said[0] is None:
         raise FirstFailed("rank 0 has said why")
     result: T = said[0][0]
@@ -79,28 +79,28 @@ class FirstFailed(Exception):
     """The error of the other ranks when rank 0's work failed."""
 
 
-def largest(*numbers: int) -> list[int]:
+def maximum_over_ranks(*numbers: int) -> list[int]:
     """Return the maximum of each number over all ranks, without using a device."""
-    if size() == 1:
+    if world_size() == 1:
         return [*numbers]
     found = torch.tensor(numbers)
     with process_lost():
-        dist.all_reduce(found, dist.ReduceOp.MAX, group=control)
+        dist.all_reduce(found, dist.ReduceOp.MAX, group=control_group)
     return found.tolist()
 
 
 def from_all(value: T) -> list[T]:
     """Gather the values of all ranks."""
-    if size() == 1:
+    if world_size() == 1:
         return [value]
-    values: list[Any] = [None] * size()
+    values: list[Any] = [None] * world_size()
     with process_lost():
-        dist.all_gather_object(values, value, group=control)
+        dist.all_gather_object(values, value, group=control_group)
     return values
 
 
 @contextmanager
-def joined(device: str, reads_input: bool = False) -> Iterator[None]:
+def joined_ranks(device: str, reads_input: bool = False) -> Iterator[None]:
     """Join the ranks that the environment describes, if it describes any.
 
     Args:
@@ -120,14 +120,14 @@ def joined(device: str, reads_input: bool = False) -> Iterator[None]:
     watch = end_with_parent if not ours or (first and reads_input) else end_with_input
     threading.Thread(target=watch, args=(os.getppid(),), daemon=True).start()
     try:
-        check_device(device)
+        check_rank_devices(device)
         with process_lost(), ended_by_signals():
-            join(device)
+            join_group(device)
         yield
     except ProcessLost as error:
         if not ours:  # else who started the ranks says which is gone
             tell(f"bench: {error}")
-        leave(LOST)
+        exit_at_once(EXIT_OF_LOST)
     except Exception as error:
         if ours or not isinstance(error, UserError | FirstFailed):  # which rank 0 says
             sys.stderr = loud
@@ -135,7 +135,7 @@ def joined(device: str, reads_input: bool = False) -> Iterator[None]:
     dist.destroy_process_group()
 
 
-def check_device(device: str) -> None:
+def check_rank_devices(device: str) -> None:
     """Raise unless every rank of this machine has a device of its own."""
     ranks = int(os.environ["LOCAL_WORLD_SIZE"])
     if device not in ("cpu", "cuda"):
@@ -147,17 +147,21 @@ def check_device(device: str) -> None:
         )
 
 
-def join(device: str) -> None:
+def join_group(device: str) -> None:
     """Join the process group of all ranks."""
-    global control
+    global control_group
     if device == "cuda":
         torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
     rank, world = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
     met: dict[str, Any] = {"init_method": os.environ[MEETING]} if started() else {"store": store()}
     dist.init_process_group(
-        "nccl" if device == "cuda" else "gloo", rank=rank, world_size=world, timeout=COMING, **met
+        "nccl" if device == "cuda" else "gloo",
+        rank=rank,
+        world_size=world,
+        timeout=MEETING_TIMEOUT,
+        **met,
     )
-    control = dist.new_group(backend="gloo", timeout=PATIENCE)
+    control_group = dist.new_group(backend="gloo", timeout=RANK_TIMEOUT)
     own = torch.device(own_device(device))
     environment.of_ranks[:] = from_all(device_name(own))
 
@@ -173,10 +177,10 @@ def store() -> TCPStore:
     """
     global agents
     rank, world = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
-    agents, *_ = next(rendezvous("env://", rank, world, timeout=COMING))
-    host, ends = os.environ["MASTER_ADDR"], time.monotonic() + COMING.total_seconds()
+    agents, *_ = next(rendezvous("env://", rank, world, timeout=MEETING_TIMEOUT))
+    host, ends = os.environ["MASTER_ADDR"], time.monotonic() + MEETING_TIMEOUT.total_seconds()
     if rank == 0:
-        own = TCPStore(host, 0, None, True, timeout=COMING, wait_for_workers=False)
+        own = TCPStore(host, 0, None, True, timeout=MEETING_TIMEOUT, wait_for_workers=False)
         agents.set(PORT, str(own.port))
         return own
     while True:
@@ -186,7 +190,7 @@ def store() -> TCPStore:
             if time.monotonic() > ends:
                 raise
         else:
-            found.set_timeout(COMING)
+            found.set_timeout(MEETING_TIMEOUT)
             return found
 
 
@@ -221,7 +225,7 @@ def end_with_parent(parent: int) -> None:
 
 def part() -> None:
     """Send SIGTERM to this process, and kill it a minute later."""
-    signal.alarm(PARTING)
+    signal.alarm(PARTING_SECONDS)
     os.kill(os.getpid(), signal.SIGTERM)
 
 
@@ -232,7 +236,7 @@ def fall_silent() -> None:
     sys.stderr = os.fdopen(nowhere, "w")
 
 
-def leave(code: int) -> None:
+def exit_at_once(code: int) -> None:
     """End at once, without waiting for a rank that is gone."""
     sys.stdout.flush()
     os._exit(code)

@@ -26,8 +26,8 @@ from contrastbench.losses.expression import file_and_class, with_terms
 from contrastbench.losses.spec import NONE, LossSpec
 
 FACTOR = 2.8  # 1.96 times the square root of 2: 95 % of two results differ by less
-FEWEST = 3  # seeds of a cell whose deviation counts
-NUMBERS = (  # of a record's details
+MIN_SEEDS = 3  # seeds of a cell whose deviation counts
+DETAIL_NUMBERS = (  # of a record's details
     *("validation", "folds", "inner", "loss_by_epoch", "dev_curve", "learned"),
 )
 CIRCUMSTANCES = (  # equal numbers are promised where they are the same
@@ -43,7 +43,7 @@ class Spread(NamedTuple):
     cells: int
 
 
-class Difference(NamedTuple):
+class ValueDifference(NamedTuple):
     """A value that differs; None: one of the two has none."""
 
     name: str
@@ -69,19 +69,19 @@ class Outcome:
     spread: Spread
 
     @property
-    def values(self) -> list[Difference]:
+    def values(self) -> list[ValueDifference]:
         """The recorded values that differ: status, metrics, and numbers on the way to them."""
-        one, other = flat(self.record), flat(self.again)
+        one, other = flat_values(self.record), flat_values(self.again)
         names = [name for name in one if one[name] != other.get(name)]
         limits = {f"metrics.{name}": limit for name, limit in self.spread.limits.items()}
-        return [Difference(n, one.get(n), other.get(n), limits.get(n)) for n in names]
+        return [ValueDifference(n, one.get(n), other.get(n), limits.get(n)) for n in names]
 
     @property
-    def circumstances(self) -> list[Difference]:
+    def circumstances(self) -> list[ValueDifference]:
         """What the two were made with, where it differs."""
         one, other = surroundings(self.record), surroundings(self.again)
         names = [name for name in {**one, **other} if one.get(name) != other.get(name)]
-        return [Difference(name, one.get(name), other.get(name)) for name in names]
+        return [ValueDifference(name, one.get(name), other.get(name)) for name in names]
 
     @property
     def promised(self) -> bool:
@@ -101,10 +101,10 @@ class Outcome:
         return not self.promised and all(one.within for one in scores)
 
 
-def flat(record: Record) -> dict[str, Any]:
+def flat_values(record: Record) -> dict[str, Any]:
     """Return status, metrics and the numbers of the details by name."""
     about: Fields = record["details"]
-    details = {name: about[name] for name in NUMBERS if name in about}
+    details = {name: about[name] for name in DETAIL_NUMBERS if name in about}
     found = {f"metrics.{name}": value for name, value in record.get("metrics", {}).items()}
     for name, value in details.items():
         parts = dict(enumerate(value)) if isinstance(value, list) else value
@@ -121,7 +121,7 @@ def surroundings(record: Record) -> dict[str, Any]:
     return {**found, **versions}
 
 
-def find(name: str, places: Sequence[Path]) -> Record:
+def named_record(name: str, places: Sequence[Path]) -> Record:
     """Return the record of a file, or of KEY-seedN as files are named; KEY may be cut short.
 
     Args:
@@ -134,7 +134,7 @@ def find(name: str, places: Sequence[Path]) -> Record:
     found = of_file(Path(name)) if name.endswith(".json") else None
     if found is None:
         found = by_key(name.removesuffix(".json"), places)
-    if found["status"] not in store.FINAL:
+    if found["status"] not in store.FINAL_STATUSES:
         raise UserError(f"{name} is {found['status']} and has no numbers: run its cell again")
     return found
 
@@ -142,9 +142,9 @@ def find(name: str, places: Sequence[Path]) -> Record:
 def of_file(path: Path) -> Record | None:
     """Return the record of a file, which may lie anywhere, or in a pack; None: there is none."""
     if not path.is_file():
-        return reading.find(path)
-    record = store.read(path)
-    schema.check(record, path)
+        return reading.find_record(path)
+    record = store.read_record(path)
+    schema.check_fields(record, path)
     store.check_key(record, path)
     return record
 
@@ -152,21 +152,21 @@ def of_file(path: Path) -> Record | None:
 def by_key(name: str, places: Sequence[Path]) -> Record:
     """Return the one record of that name, from the first place that has any."""
     for results in places:
-        found = list(named(name, results))
+        found = list(matching_files(name, results))
         if len(found) > 1:
             shown = ", ".join(sorted(path.stem for path in found)[:3])
             raise UserError(f"{name} names {len(found)} records: give one, such as {shown}")
-        if found and (record := reading.find(found[0])):
+        if found and (record := reading.find_record(found[0])):
             return record
     where = " or ".join(str(place) for place in places)
     raise UserError(f"no record {name} in {where}: give its file, or KEY-seedN as files are named")
 
 
-def named(name: str, results: Path) -> Iterator[Path]:
+def matching_files(name: str, results: Path) -> Iterator[Path]:
     """Yield the files of finished records whose key begins so, and whose seed is the given one."""
     key, _, seed = name.partition("-seed")
     pattern = re.compile(f"{re.escape(key[:16])}[0-9a-f]*-seed{re.escape(seed) or '[0-9]+'}\\.json")
-    for dataset in reading.datasets(results):
+    for dataset in reading.dataset_folders(results):
         there = reading.snapshot(dataset)
         for folder in {path.parent for path in there.files} | {
             dataset / loss for pack in there.packs for loss in pack.folders
@@ -187,11 +187,12 @@ def experiment_of(record: Record, folder: Path, trusted: bool) -> Experiment:
     """
     check_trust(record, trusted)
     words = shlex.split(record.get("command", ""))
-    recipe = {**record["recipe"], **given(words, "--recipe")}  # a record has hashes for paths
+    # a record has hashes for paths
+    recipe = {**record["recipe"], **option_values(words, "--recipe")}
     if own := record.get("own_loss"):
         check_packages(own.get("packages", {}))
-        write(own["files"], folder)
-        loss = LossSpec(placed(own["name"], folder), given(words, "--set"))
+        write_record_files(own["files"], folder)
+        loss = LossSpec(placed_loss(own["name"], folder), option_values(words, "--set"))
     else:
         loss = LossSpec(record["loss"], {} if record["loss"] == NONE else record["params"])
     work = Experiment(record["domain"], record["dataset"], loss, recipe)
@@ -228,7 +229,7 @@ def run_again(
     Raises:
         UserError: the data here are not those of the record.
     """
-    from contrastbench.benchmarks.running.runner import OtherData, run
+    from contrastbench.benchmarks.running.runner import OtherData, run_cell
 
     about = record["environment"]
     options = Options(
@@ -240,7 +241,7 @@ def run_again(
         about.get("tf32", False),
     )
     try:
-        return run(work, record["seed"], options, data_hash=record["data_hash"])[0]
+        return run_cell(work, record["seed"], options, data_hash=record["data_hash"])[0]
     except OtherData:
         raise UserError(
             f"{record['dataset']} here is not the data of the record ({record['data_hash'][:16]})"
@@ -272,13 +273,13 @@ def check_packages(wanted: Mapping[str, str]) -> None:
         raise UserError(f"the loss is of another release than the one installed here: {fix}")
 
 
-def given(words: Sequence[str], option: str) -> dict[str, Any]:
+def option_values(words: Sequence[str], option: str) -> dict[str, Any]:
     """Return the values that a command gives by one of its options."""
     pairs = [words[i + 1].partition("=") for i, word in enumerate(words[:-1]) if word == option]
     return {key: parse_value(text) for key, _, text in pairs}
 
 
-def write(files: dict[str, str], folder: Path) -> None:
+def write_record_files(files: dict[str, str], folder: Path) -> None:
     """Write the files of a record, none of them outside the folder."""
     for name, text in files.items():
         path = (folder / name).resolve()
@@ -288,7 +289,7 @@ def write(files: dict[str, str], folder: Path) -> None:
         path.write_bytes(text.encode())
 
 
-def placed(name: str, folder: Path) -> str:
+def placed_loss(name: str, folder: Path) -> str:
     """Return the name of a user's own loss with its files in a folder."""
 
     def within(term: str) -> str:
@@ -307,7 +308,7 @@ def spread_of(record: Record, places: Sequence[Path]) -> Spread:
         for one in of_dataset(record, results):
             if one["status"] == "ok" and (one["loss"] == NONE) == (record["loss"] == NONE):
                 cells[one["key"]][one["seed"]] = one["metrics"]
-    repeated = [list(by_seed.values()) for by_seed in cells.values() if len(by_seed) >= FEWEST]
+    repeated = [list(by_seed.values()) for by_seed in cells.values() if len(by_seed) >= MIN_SEEDS]
     limits = {}
     for name in record.get("metrics", {}):
         deviations = [
@@ -322,7 +323,7 @@ def spread_of(record: Record, places: Sequence[Path]) -> Spread:
 
 def of_dataset(record: Record, results: Path) -> Iterator[Record]:
     """Yield the records of a record's dataset."""
-    dataset = store.folder(results, record["domain"], record["dataset"], record["loss"]).parent
+    dataset = store.loss_folder(results, record["domain"], record["dataset"], record["loss"]).parent
     if dataset.is_dir():
-        for loss in reading.folders(dataset):
+        for loss in reading.loss_folders(dataset):
             yield from reading.matching(loss, lambda *_: True)

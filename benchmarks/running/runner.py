@@ -16,7 +16,7 @@ from joblib import cpu_count
 from torch import nn
 
 from contrastbench.benchmarks.records import exports, files, reading, store
-from contrastbench.benchmarks.records.command import command, written
+from contrastbench.benchmarks.records.command import as_yaml, run_command
 from contrastbench.benchmarks.records.experiment import Cell, Experiment
 from contrastbench.benchmarks.records.store import Fields, Record
 from contrastbench.benchmarks.records.writable import NotWritten, check_writable
@@ -24,10 +24,10 @@ from contrastbench.benchmarks.running import first_steps, loggers, ranks
 from contrastbench.benchmarks.running.devices import PeakMemory, open_device
 from contrastbench.benchmarks.running.environment import environment
 from contrastbench.benchmarks.running.interruption import termination_kept
-from contrastbench.benchmarks.running.learned import learned
+from contrastbench.benchmarks.running.learned import learned_details
 from contrastbench.benchmarks.running.options import Options
 from contrastbench.benchmarks.running.provenance import provenance
-from contrastbench.benchmarks.running.training import AnyDomain, Diverged, Log, total, train
+from contrastbench.benchmarks.running.training import AnyDomain, Diverged, Log, step_loss, train
 from contrastbench.distributed import ProcessLost, sharing
 from contrastbench.domains.base import Evaluation, Exports, NumbersSamples, PairsByClass
 from contrastbench.domains.reading import cause
@@ -52,19 +52,19 @@ one_training = threading.RLock()
 def run_seeds(
     experiment: Experiment, seeds: Iterable[int], options: Options
 ) -> Iterator[tuple[Record, Path]]:
-    """Run one seed after another, as `run` does.
+    """Run one seed after another, as `run_cell` does.
 
     Raises:
         UserError: data of a user's own were edited between two seeds.
     """
     data_hash = None
     for seed in seeds:
-        record, path = run(experiment, seed, options, data_hash=data_hash)
+        record, path = run_cell(experiment, seed, options, data_hash=data_hash)
         data_hash = record["data_hash"]
         yield record, path
 
 
-def run(
+def run_cell(
     experiment: Experiment,
     seed: int,
     options: Options,
@@ -100,25 +100,25 @@ def run_alone(
     turn: Callable[[], AbstractContextManager[None]],
     data_hash: str | None,
 ) -> tuple[Record, Path]:
-    """Train and score like `run`; the caller ensures that no other thread trains."""
+    """Train and score like `run_cell`; the caller ensures that no other thread trains."""
     provenance()  # of the code that was loaded: its checkout may move on meanwhile
-    cell, domain = prepare(experiment, seed, options, cores)
-    check_same(cell, data_hash)
-    if found := ranks.from_first(lambda: finished(cell, domain, options)):
+    cell, domain = prepare_cell(experiment, seed, options, cores)
+    check_same_data(cell, data_hash)
+    if found := ranks.from_first(lambda: finished_result(cell, domain, options)):
         return found
-    training = admit(cell, domain, options)
+    training = prepare_training(cell, domain, options)
     crowds = domain.device.type == "cpu" and ranks.from_first(takes_others_cores)
     with turn() if crowds else nullcontext():
-        outcome = attempt(training.measure)
+        outcome = attempt_training(training.measure)
     if not ranks.is_first():
         return cast(Record, {**cell.identity, **outcome}), cell.path(options.results)
-    record, path = publish(cell, outcome, options, domain.device)
-    if record["status"] in store.FINAL:
+    record, path = publish_result(cell, outcome, options, domain.device)
+    if record["status"] in store.FINAL_STATUSES:
         training.checkpoint.unlink(missing_ok=True)
     return record, path
 
 
-def check_same(cell: Cell, data_hash: str | None) -> None:
+def check_same_data(cell: Cell, data_hash: str | None) -> None:
     """Raise unless all ranks have read the same files, and data of the hash if one is given."""
     if len(set(ranks.from_all(cell.key))) > 1:
         raise UserError(
@@ -139,32 +139,32 @@ def takes_others_cores() -> bool:
 def rehearse(
     experiment: Experiment, seed: int, options: Options, cores: int | None = None
 ) -> Fields:
-    """Take the checks and the first step of `run`, and record nothing.
+    """Take the checks and the first step of `run_cell`, and record nothing.
 
     Raises:
-        UserError: as `run`, or there is no room for the training's files.
+        UserError: as `run_cell`, or there is no room for the training's files.
     """
     with one_training:
-        training = admit(*prepare(experiment, seed, options, cores), options)
-        return attempt(training.rehearse)
+        training = prepare_training(*prepare_cell(experiment, seed, options, cores), options)
+        return attempt_training(training.rehearse)
 
 
 def measure_steps(
     experiment: Experiment, seed: int, options: Options, cores: int | None = None
 ) -> Fields:
-    """Forecast the training of `run` from its first steps, and write nothing.
+    """Forecast the training of `run_cell` from its first steps, and write nothing.
 
     Raises:
-        UserError: as `run`.
+        UserError: as `run_cell`.
     """
     with one_training:
-        cell, domain = prepare(experiment, seed, options, cores)
-        loss = make_loss(cell, domain)
+        cell, domain = prepare_cell(experiment, seed, options, cores)
+        loss = make_cell_loss(cell, domain)
         assert loss is not None, "a cell without a training has no steps"
-        return attempt(lambda: first_steps.forecast(domain, loss))
+        return attempt_training(lambda: first_steps.forecast(domain, loss))
 
 
-def prepare(
+def prepare_cell(
     experiment: Experiment, seed: int, options: Options, cores: int | None
 ) -> tuple[Cell, AnyDomain]:
     """Read the data and set up the device and threads, and return the cell and its domain.
@@ -179,13 +179,13 @@ def prepare(
         raise UserError("this recipe has no weights to train: give --loss none")
     device = open_device(ranks.own_device(options.device), options.deterministic, options.tf32)
     domain = open_domain(experiment, seed, options.data_root, device)
-    cores = max(1, (cores or cpu_count()) // ranks.neighbours())
+    cores = max(1, (cores or cpu_count()) // ranks.local_world_size())
     torch.set_num_threads(options.threads or min(domain.threads, cores))
     contents = recipe.contents(options.data_root, experiment.trained)
     return Cell(experiment, seed, domain.data_hash(experiment.trained), contents), domain
 
 
-def finished(cell: Cell, domain: AnyDomain, options: Options) -> tuple[Record, Path] | None:
+def finished_result(cell: Cell, domain: AnyDomain, options: Options) -> tuple[Record, Path] | None:
     """Return the record and its path, if the cell has one.
 
     Raises:
@@ -193,11 +193,11 @@ def finished(cell: Cell, domain: AnyDomain, options: Options) -> tuple[Record, P
     """
     found = cell.finished(options.results)
     path = found[1] if found else cell.path(options.results)
-    check(options, cell.experiment.domain, domain, path, found is not None)
+    check_options(options, cell.experiment.domain, domain, path, found is not None)
     return found
 
 
-def admit(cell: Cell, domain: AnyDomain, options: Options) -> "Training":
+def prepare_training(cell: Cell, domain: AnyDomain, options: Options) -> "Training":
     """Prepare the training of a cell.
 
     Raises:
@@ -206,10 +206,10 @@ def admit(cell: Cell, domain: AnyDomain, options: Options) -> "Training":
     if not cell.experiment.trained or cell.experiment.full_recipe.epochs == 0:
         domain.check_untrained()
     check_writable(cell.path(options.results).parent)
-    return Training(cell, domain, make_loss(cell, domain), options)
+    return Training(cell, domain, make_cell_loss(cell, domain), options)
 
 
-def make_loss(cell: Cell, domain: AnyDomain) -> Loss | None:
+def make_cell_loss(cell: Cell, domain: AnyDomain) -> Loss | None:
     """Make the loss on the domain's device, with parameters drawn by the seed.
 
     Raises:
@@ -218,10 +218,10 @@ def make_loss(cell: Cell, domain: AnyDomain) -> Loss | None:
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(cell.seed)
         loss = cell.experiment.loss.make()
-        return None if loss is None else prepared(loss, domain)
+        return None if loss is None else loss_on_device(loss, domain)
 
 
-def prepared(loss: Loss, domain: AnyDomain) -> Loss:
+def loss_on_device(loss: Loss, domain: AnyDomain) -> Loss:
     """Move the loss to the domain's device, and tell it the classes or samples if it needs them.
 
     Raises:
@@ -259,15 +259,17 @@ def how_by_class(recipe: Recipe) -> str:
     """
     if recipe.by_class is None:
         return "this domain has none: train in another domain (bench list domains)"
-    pairs = (f"--recipe {key}={written(value)}" for key, value in recipe.by_class.items())
+    pairs = (f"--recipe {key}={as_yaml(value)}" for key, value in recipe.by_class.items())
     return f"give {' '.join(pairs)}"
 
 
-def check(options: Options, name: str, domain: AnyDomain, path: Path, finished: bool) -> None:
+def check_options(
+    options: Options, name: str, domain: AnyDomain, path: Path, finished: bool
+) -> None:
     """Raise for what would fail after the training, or be missing."""
     if options.export:
         check_export(name, domain, options.export, path, finished)
-    loggers.check(options.tensorboard, options.logger)
+    loggers.check_loggers(options.tensorboard, options.logger)
 
 
 class NoData(UserError):
@@ -329,7 +331,7 @@ def check_room(results: Path, model: nn.Module) -> None:
         )
 
 
-def attempt(work: Callable[[], Fields]) -> Fields:
+def attempt_training(work: Callable[[], Fields]) -> Fields:
     """Return the work's measurements or its failure; one cell's failure never stops another.
 
     A rank that fails alone cannot wait for the others: it ends, and they do.
@@ -360,7 +362,7 @@ def reason(error: BaseException) -> str:
     return str(error) if isinstance(error, UserError) else repr(error)
 
 
-def publish(
+def publish_result(
     cell: Cell, outcome: Fields, options: Options, device: torch.device
 ) -> tuple[Record, Path]:
     """Publish the record and return the one that stands, which may be another runner's.
@@ -373,16 +375,16 @@ def publish(
         **cell.identity,
         "key": cell.key,
         **outcome,
-        "command": command(cell.experiment, cell.seed, device_words(options, device)),
+        "command": run_command(cell.experiment, cell.seed, device_words(options, device)),
         **own_loss(cell.experiment.loss),
         "environment": environment(device),
     }
     record = cast(Record, fields)
     path = cell.path(options.results)
-    if record["status"] not in store.FINAL:
+    if record["status"] not in store.FINAL_STATUSES:
         path = cell.path(options.results, f".{record['status']}-{time.time_ns()}")
     try:
-        store.publish(record, path)
+        store.publish_record(record, path)
     except OSError as error:
         with suppress(OSError):  # a worker's standard error is a file, perhaps on the same disk
             tell(json.dumps(record))  # the disk may be full: the number is not lost
@@ -392,7 +394,7 @@ def publish(
             f"{free}, make room and repeat the command",
             record,
         ) from None
-    return reading.find(path) or record, path
+    return reading.find_record(path) or record, path
 
 
 def device_words(options: Options, device: torch.device) -> list[str]:
@@ -400,10 +402,10 @@ def device_words(options: Options, device: torch.device) -> list[str]:
 
     Folders of this machine are left out: a record goes to others.
     """
-    several = ranks.size() > 1
+    several = ranks.world_size() > 1
     words = ["--device", device.type if several else str(device)]
     words += ["--threads", str(torch.get_num_threads())]
-    words += ["--devices", str(ranks.size())] * several
+    words += ["--devices", str(ranks.world_size())] * several
     words += ["--no-deterministic"] * (not options.deterministic)
     return words + ["--tf32"] * options.tf32
 
@@ -458,7 +460,7 @@ class Training:
             model.train()
             with sharing():
                 contrasts = self.domain.contrasts(model, next(iter(self.domain.batches(0))))
-                value = total(self.loss, contrasts)
+                value = step_loss(self.loss, contrasts)
                 value.backward()
             if not math.isfinite(value.item()):
                 raise Diverged(f"the loss is {value.item()} in the first step")
@@ -477,7 +479,7 @@ class Training:
         folder = self.options.export if ranks.is_first() else None
         if folder and isinstance(self.domain, Exports):
             self.domain.export(model, folder)
-            exports.note(folder, self.cell.identity)
+            exports.note_cell(folder, self.cell.identity)
         seconds = {"seconds_training": trained - start, "seconds_evaluation": end - trained}
         notes = in_lines({**self.scored_data, **self.domain.notes(trained=self.loss is not None)})
         outcome = {
@@ -488,7 +490,7 @@ class Training:
                 **as_details(evaluation),
                 **notes,
                 **seconds,
-                **in_lines(learned(self.loss)),
+                **in_lines(learned_details(self.loss)),
             },
             "seconds": end - start,
             "peak_memory_mib": peak.mib,
@@ -496,7 +498,7 @@ class Training:
         store.canonical(outcome)  # what no record can hold, such as NaN, is a failure of this cell
         if folder:
             about = {"key": self.cell.key, "environment": environment(self.domain.device)}
-            exports.describe(folder, {**self.cell.identity, **about, **outcome})
+            exports.write_model_card(folder, {**self.cell.identity, **about, **outcome})
         return outcome
 
 

@@ -22,14 +22,14 @@ from contrastbench.benchmarks.running.draws import generators_kept, seed_generat
 from contrastbench.benchmarks.running.environment import Circumstances, circumstances
 from contrastbench.benchmarks.running.interruption import Interruption
 from contrastbench.benchmarks.running.optimizers import make_optimizer, make_schedule
-from contrastbench.distributed import average, sharing
+from contrastbench.distributed import average_gradients, sharing
 from contrastbench.domains.base import Domain, Evaluation, Validates
 from contrastbench.domains.progress import Progress
 from contrastbench.domains.recipe import Recipe
 from contrastbench.errors import UserError, tell
 from contrastbench.losses.base import Loss
 from contrastbench.losses.contrast import Contrast, permuted
-from contrastbench.losses.settings import kept
+from contrastbench.losses.settings import keep_settings
 
 T = TypeVar("T")
 AnyDomain = Domain[Any, Any, Any]
@@ -37,7 +37,7 @@ Log = Callable[[str, float, int], None]  # name, value, step
 # contrasts and batch of a step -> contrasts
 Look = Callable[[Sequence[Contrast], Any], Sequence[Contrast]]
 
-LOSS = 1  # tells the key of a loss's draws from that of the domain's, (seed, epoch, step)
+LOSS_KEY = 1  # tells the key of a loss's draws from that of the domain's, (seed, epoch, step)
 SECONDS_BETWEEN_CHECKPOINTS = 300  # shorter trainings write none unless they are interrupted
 
 
@@ -136,7 +136,7 @@ def train(
         model, recipe = domain.model(), domain.recipe
     if loss is None:
         return model, History()
-    validate = validation(domain)
+    validate = validation_function(domain)
     # held back from here on: thrown into C++ that reads a checkpoint, it would come out as an error
     with Interruption() as interruption, generators_kept(domain.device):
         run = Run(model, loss, recipe, domain.steps(), checkpoint, log)
@@ -157,13 +157,13 @@ def train(
     return model, run.history
 
 
-def total(loss: Loss, contrasts: Sequence[Contrast]) -> Tensor:
+def step_loss(loss: Loss, contrasts: Sequence[Contrast]) -> Tensor:
     """Return the loss of a step.
 
     Raises:
         UserError: it has no gradient, or changes a setting of torch.
     """
-    with kept(loss.name):
+    with keep_settings(loss.name):
         value = torch.stack([loss(contrast) for contrast in contrasts]).sum()
     if not value.requires_grad:
         raise UserError(
@@ -173,7 +173,7 @@ def total(loss: Loss, contrasts: Sequence[Contrast]) -> Tensor:
     return value
 
 
-def validation(domain: AnyDomain) -> Callable[[nn.Module], float] | None:
+def validation_function(domain: AnyDomain) -> Callable[[nn.Module], float] | None:
     """Return the function that chooses the best model, where the recipe asks for it."""
     if domain.recipe.validate_every is None:
         return None
@@ -225,14 +225,14 @@ class Run:
             if self.recipe.permuted:
                 contrasts = [permuted(contrast) for contrast in contrasts]
             seen = look(contrasts, batch) if look else contrasts
-            seed_generators(domain.device, domain.seed, epoch, self.history.step, LOSS)
-            self.update(total(self.loss, seen))
+            seed_generators(domain.device, domain.seed, epoch, self.history.step, LOSS_KEY)
+            self.update(step_loss(self.loss, seen))
 
     def update(self, value: Tensor) -> None:
         """Take one step of the optimizer."""
         self.optimizer.zero_grad()
         value.backward()
-        average(parameter.grad for parameter in self.trained)
+        average_gradients(parameter.grad for parameter in self.trained)
         if self.recipe.max_grad_norm:
             nn.utils.clip_grad_norm_(self.model.parameters(), self.recipe.max_grad_norm)
         self.optimizer.step()
@@ -326,7 +326,7 @@ class Run:
     def save_now_and_then(self, interruption: Interruption) -> None:
         """Write a checkpoint if it is time or the user wants to stop, and then stop."""
         late = time.monotonic() - self.saved > SECONDS_BETWEEN_CHECKPOINTS
-        interruption.signal, due = ranks.largest(interruption.signal, late)
+        interruption.signal, due = ranks.maximum_over_ranks(interruption.signal, late)
         if self.checkpoint and (due or interruption.signal):
             self.collect()
             ranks.from_first(partial(self.save, self.checkpoint))
@@ -335,7 +335,7 @@ class Run:
 
     def stop_if_asked(self, interruption: Interruption) -> None:
         """Stop where all steps so far are in the checkpoint, and any rank was asked to."""
-        interruption.signal, _ = ranks.largest(interruption.signal, False)
+        interruption.signal, _ = ranks.maximum_over_ranks(interruption.signal, False)
         interruption.stop_if_asked()
 
     def save(self, path: Path) -> None:
@@ -344,7 +344,7 @@ class Run:
         tensors |= {f"best.{name}": tensor for name, tensor in self.best.items()}
         tensors |= optimizer_tensors(self.optimizer)
         try:
-            checkpoints.write(path, tensors, vars(self.history))
+            checkpoints.write_checkpoint(path, tensors, vars(self.history))
         except OSError as error:
             tell(f"{error}: the training has no newer checkpoint, make room")
 
@@ -363,7 +363,7 @@ class Run:
 
     def find(self, checkpoint: Path) -> tuple[checkpoints.Tensors, dict[str, Any]] | None:
         """The checkpoint, unless it is of another training: then it gives way."""
-        found = checkpoints.read(checkpoint)
+        found = checkpoints.read_checkpoint(checkpoint)
         if found and not self.fits(*found):
             checkpoints.set_aside(checkpoint)
             return None
@@ -373,7 +373,10 @@ class Run:
         """Return whether the checkpoint fits this model and loss, with a history of this form."""
         theirs = {n: t for n, t in tensors.items() if n.startswith(("model.", "loss."))}
         names = {entry.name for entry in fields(History)}
-        return kinds(theirs) == kinds(self.state_tensors) and state.keys() == names
+        return (
+            shapes_and_dtypes(theirs) == shapes_and_dtypes(self.state_tensors)
+            and state.keys() == names
+        )
 
     @property
     def state_tensors(self) -> checkpoints.Tensors:
@@ -385,11 +388,11 @@ class Run:
         """Everything as it was."""
         pairs = {key: [tuple(entry) for entry in state[key]] for key in ("dev_curve", "starts")}
         self.history = History(**{**state, **pairs})
-        self.model.load_state_dict(part(tensors, "model"))
-        self.loss.load_state_dict(part(tensors, "loss"))
-        self.best = part(tensors, "best")
+        self.model.load_state_dict(without_prefix(tensors, "model"))
+        self.loss.load_state_dict(without_prefix(tensors, "loss"))
+        self.best = without_prefix(tensors, "best")
         moments: dict[int, dict[str, Tensor]] = {}
-        for name, tensor in part(tensors, "optimizer").items():
+        for name, tensor in without_prefix(tensors, "optimizer").items():
             number, key = name.split(".", 1)
             moments.setdefault(int(number), {})[key] = laid_out_as(
                 self.trained[int(number)], tensor
@@ -398,7 +401,7 @@ class Run:
         self.optimizer.load_state_dict({"state": moments, "param_groups": groups})
 
 
-def part(tensors: checkpoints.Tensors, prefix: str) -> checkpoints.Tensors:
+def without_prefix(tensors: checkpoints.Tensors, prefix: str) -> checkpoints.Tensors:
     """Return the tensors whose names begin with the prefix and a dot, without it."""
     return {
         name.removeprefix(f"{prefix}."): t
@@ -407,7 +410,7 @@ def part(tensors: checkpoints.Tensors, prefix: str) -> checkpoints.Tensors:
     }
 
 
-def kinds(tensors: checkpoints.Tensors) -> dict[str, tuple[torch.Size, torch.dtype]]:
+def shapes_and_dtypes(tensors: checkpoints.Tensors) -> dict[str, tuple[torch.Size, torch.dtype]]:
     """Shape and type by name."""
     return {name: (tensor.shape, tensor.dtype) for name, tensor in tensors.items()}
 

@@ -24,24 +24,24 @@ from contrastbench.domains.strict import Strict
 from contrastbench.errors import UserError
 from contrastbench.losses.expression import file_and_class, is_sum, split_sum
 
-ABOUT = "bundle.json"
-LOSS, RUNS = "loss/", "runs/"
-NAME = re.compile(r"(loss|runs)(/[^/\\:\x00-\x1f]+)+")  # of a file within
-LARGEST = 2**28  # bytes of all files together
+BUNDLE_FILE = "bundle.json"
+LOSS_FOLDER, RUNS_FOLDER = "loss/", "runs/"
+MEMBER_NAME = re.compile(r"(loss|runs)(/[^/\\:\x00-\x1f]+)+")  # of a file within
+MAX_BUNDLE_BYTES = 2**28  # bytes of all files together
 LICENCE = r"^[A-Za-z0-9][A-Za-z0-9 .+()-]{1,99}$"  # an expression of SPDX names
 PAPER = r"^https://[^\s<>\"|]{4,300}$"
-Text = Field(max_length=300, pattern=r"^[^\x00-\x1f\x7f]*$")
+PRINTABLE = Field(max_length=300, pattern=r"^[^\x00-\x1f\x7f]*$")
 
 
 class Refused(UserError):
     """A bundle that is not as it must be."""
 
 
-class Environment(Strict):
+class BundleEnvironment(Strict):
     """The code and the device that made some of the records."""
 
-    commit: str | None = Text
-    device: str | None = Text
+    commit: str | None = PRINTABLE
+    device: str | None = PRINTABLE
     versions: dict[str, str]
 
 
@@ -49,12 +49,12 @@ class About(Strict):
     """The contents of `bundle.json`."""
 
     format: Literal[1] = 1
-    suite: str = Text
-    loss: str = Text  # with paths within loss/
+    suite: str = PRINTABLE
+    loss: str = PRINTABLE  # with paths within loss/
     params: dict[str, Any]
     licence: str = Field(pattern=LICENCE)
     paper: str = Field(pattern=PAPER)
-    environments: list[Environment]
+    environments: list[BundleEnvironment]
     files: dict[str, str]  # sha256 by name
 
 
@@ -82,29 +82,32 @@ def own_files(loss: str) -> list[Path]:
     return [found[0] for found in map(file_and_class, terms) if found]
 
 
-def sha256(data: bytes) -> str:
+def bytes_sha256(data: bytes) -> str:
     """Return the sha256 of bytes as text."""
     return hashlib.sha256(data).hexdigest()
 
 
-def as_bytes(about: Mapping[str, Any], files: Mapping[str, bytes]) -> bytes:
+def bundle_bytes(about: Mapping[str, Any], files: Mapping[str, bytes]) -> bytes:
     """Return the bundle's bytes, which are the same for the same contents.
 
     Args:
         about: the values of `About`, without the checksums.
         files: by name.
     """
-    named = {name: sha256(data) for name, data in sorted(files.items())}
+    named = {name: bytes_sha256(data) for name, data in sorted(files.items())}
     checked = About.model_validate({**about, "files": named})
     text = json.dumps(checked.model_dump(mode="json"), indent=1, sort_keys=True)
     stream = io.BytesIO()
     with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name, data in {ABOUT: text.encode() + b"\n", **dict(sorted(files.items()))}.items():
+        for name, data in {
+            BUNDLE_FILE: text.encode() + b"\n",
+            **dict(sorted(files.items())),
+        }.items():
             archive.writestr(zipfile.ZipInfo(name), data, zipfile.ZIP_DEFLATED)
     return stream.getvalue()
 
 
-def read(path: Path) -> Bundle:
+def read_bundle(path: Path) -> Bundle:
     """Read a bundle into memory and check its names and checksums.
 
     Raises:
@@ -116,10 +119,10 @@ def read(path: Path) -> Bundle:
     except OSError as error:
         raise UserError(f"cannot read {path} ({error.strerror}): name a bundle") from None
     files = dict(members(data))
-    about = about_of(files.pop(ABOUT, b""))
+    about = about_of(files.pop(BUNDLE_FILE, b""))
     for name in sorted({*files, *about.files}):
         check_file(name, files.get(name), about.files.get(name))
-    return Bundle(about, files, sha256(data))
+    return Bundle(about, files, bytes_sha256(data))
 
 
 def members(data: bytes) -> dict[str, bytes]:
@@ -131,8 +134,8 @@ def members(data: bytes) -> dict[str, bytes]:
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             infos = archive.infolist()
-            if sum(one.file_size for one in infos) > LARGEST:
-                raise Refused(f"the bundle has more than {LARGEST // 2**20} MiB")
+            if sum(one.file_size for one in infos) > MAX_BUNDLE_BYTES:
+                raise Refused(f"the bundle has more than {MAX_BUNDLE_BYTES // 2**20} MiB")
             if len({one.filename for one in infos}) < len(infos):
                 raise Refused("the bundle has two files of one name")
             return {one.filename: archive.read(one) for one in infos}
@@ -149,14 +152,14 @@ def about_of(data: bytes) -> About:
     except ValidationError as error:
         first = error.errors(include_url=False, include_context=False, include_input=False)[0]
         where = ".".join(map(str, first["loc"])) or "the file"
-        raise Refused(f"{ABOUT}: {where}: {first['msg']}") from None
+        raise Refused(f"{BUNDLE_FILE}: {where}: {first['msg']}") from None
 
 
 def check_file(name: str, data: bytes | None, stated: str | None) -> None:
     """Raise unless a file has a name of bundles and the sha256 that the bundle states."""
-    if not NAME.fullmatch(name) or {".", ".."} & set(name.split("/")):
+    if not MEMBER_NAME.fullmatch(name) or {".", ".."} & set(name.split("/")):
         raise Refused(f"{name!r} is no name of a file in a bundle")
     if data is None or stated is None:
         raise Refused(f"{name} is {'stated but missing' if stated else 'there but not stated'}")
-    if sha256(data) != stated:
+    if bytes_sha256(data) != stated:
         raise Refused(f"{name} is not the file that the bundle states (sha256 differs)")

@@ -7,33 +7,33 @@ from contrastbench.benchmarks.records import store
 from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.benchmarks.records.store import Record
 from contrastbench.benchmarks.sweeps.plan import Plan, make_plan
-from contrastbench.benchmarks.tables.load import load
+from contrastbench.benchmarks.tables.load import load_table
 from contrastbench.losses.spec import NONE, LossSpec
 
 
-def plan_of(suite: str, loss: LossSpec, results: Path) -> Plan:
+def suite_plan(suite: str, loss: LossSpec, results: Path) -> Plan:
     """Return the cells that a suite asks of a loss."""
     return make_plan(suite, [], None, False, None, results, losses=[as_listed(suite, loss)])
 
 
 def as_listed(suite: str, loss: LossSpec) -> LossSpec:
     """Return the loss as the suite lists it, where it lists the same code under another path."""
-    for row in load(suite).rows:
+    for row in load_table(suite).rows:
         listed = LossSpec(row.loss or NONE, row.params)
         if (listed.complete, listed.code) == (loss.complete, loss.code):
             return listed
     return loss
 
 
-def found(plan: Plan) -> Iterator[tuple[Experiment, Record]]:
+def finished_records(plan: Plan) -> Iterator[tuple[Experiment, Record]]:
     """Yield each finished cell of a plan with its record."""
     for task in plan.tasks():
-        record = record_of(task.experiment, task.seed, plan.results)
+        record = seed_record(task.experiment, task.seed, plan.results)
         if record is not None:
             yield task.experiment, record
 
 
-def record_of(experiment: Experiment, seed: int, results: Path) -> Record | None:
+def seed_record(experiment: Experiment, seed: int, results: Path) -> Record | None:
     """Return the record of a seed: an ok one on the preferred data, else one that diverged."""
     by_data = experiment.ok_by_data(results).values()
     ok = next((records[seed] for records in by_data if seed in records), None)
@@ -41,12 +41,12 @@ def record_of(experiment: Experiment, seed: int, results: Path) -> Record | None
     return ok or next(diverged, None)
 
 
-def missing(plan: Plan) -> tuple[int, int]:
+def missing_count(plan: Plan) -> tuple[int, int]:
     """Return how many cells have no result, of how many."""
     states, later = [task.state for task in plan.tasks()], plan.later()
     return sum(one in ("missing", "failed") for one in states) + later, len(states) + later
 
 
-def name_of(record: Record) -> str:
+def record_name(record: Record) -> str:
     """Return the name of a record's file within a folder of results."""
-    return store.path(Path(), record).as_posix()
+    return store.record_path(Path(), record).as_posix()

@@ -13,17 +13,19 @@ from contrastbench.errors import UserError
 from contrastbench.losses.own import portable
 from contrastbench.losses.spec import LossSpec
 
-FIX = "write two lines, licence: MIT and paper: https://..., as your paper and its code have them"
+DECLARATION_FIX = (
+    "write two lines, licence: MIT and paper: https://..., as your paper and its code have them"
+)
 
 
-class Declaration(Strict):
+class LossDeclaration(Strict):
     """The YAML file beside a loss."""
 
     licence: str = Field(pattern=bundle.LICENCE)
     paper: str = Field(pattern=bundle.PAPER)
 
 
-def submit(suite: str, loss: LossSpec, results: Path) -> Path:
+def bundle_loss(suite: str, loss: LossSpec, results: Path) -> Path:
     """Write the bundle of a loss into the current folder, and return its path.
 
     Raises:
@@ -31,26 +33,26 @@ def submit(suite: str, loss: LossSpec, results: Path) -> Path:
             was edited after some of the records were made.
     """
     file = own_file(loss)
-    declared = declaration(file.with_suffix(".yaml"))
-    plan = cells.plan_of(suite, loss, results)
+    declared = read_declaration(file.with_suffix(".yaml"))
+    plan = cells.suite_plan(suite, loss, results)
     check_unedited(loss, file, results)
-    lacking, of = cells.missing(plan)
+    lacking, of = cells.missing_count(plan)
     if lacking:
         command = f"bench sweep {suite} --loss {loss.name}"
         raise UserError(f"{lacking} of {of} cells have no result yet: run {command}")
-    records = [record for _, record in cells.found(plan)]
+    records = [record for _, record in cells.finished_records(plan)]
     name, sources = portable(loss.name, loss.sources)
     about = {
         **declared.model_dump(),
         "suite": plan.table.name,
         "loss": name,
         "params": loss.params,
-        "environments": environments(records),
+        "environments": record_environments(records),
     }
-    contents = {f"{bundle.LOSS}{one}": text.encode() for one, text in sources.items()}
-    contents |= {cells.name_of(one): bytes_of(one, results) for one in records}
+    contents = {f"{bundle.LOSS_FOLDER}{one}": text.encode() for one, text in sources.items()}
+    contents |= {cells.record_name(one): bytes_of(one, results) for one in records}
     path = Path(f"{file.stem}-{plan.table.name}.zip")
-    files.replace(path, bundle.as_bytes(about, contents))
+    files.replace(path, bundle.bundle_bytes(about, contents))
     return path
 
 
@@ -66,21 +68,21 @@ def own_file(loss: LossSpec) -> Path:
     return own[0]
 
 
-def declaration(path: Path) -> Declaration:
+def read_declaration(path: Path) -> LossDeclaration:
     """Return the licence and the paper that stand in a file.
 
     Raises:
         UserError: there is no such file, or one of the two is missing or wrong.
     """
     if not path.is_file():
-        raise UserError(f"{path} is missing: {FIX}")
-    return strict_yaml.read(path).as_model(Declaration)
+        raise UserError(f"{path} is missing: {DECLARATION_FIX}")
+    return strict_yaml.read_yaml(path).as_model(LossDeclaration)
 
 
 def check_unedited(loss: LossSpec, file: Path, results: Path) -> None:
     """Raise if there are records of another text of the loss's files, and none of this one."""
     codes: list[str] = []
-    for dataset in reading.datasets(results):
+    for dataset in reading.dataset_folders(results):
         folder = dataset / store.file_name(loss.complete.name)
         codes += [record["loss_code"] for record in reading.matching(folder, lambda *_: True)]
     if codes and loss.code not in codes:
@@ -90,7 +92,7 @@ def check_unedited(loss: LossSpec, file: Path, results: Path) -> None:
         )
 
 
-def environments(records: list[Record]) -> list[dict[str, object]]:
+def record_environments(records: list[Record]) -> list[dict[str, object]]:
     """Return the distinct codes and devices of records."""
     found = {}
     for record in records:
@@ -104,8 +106,8 @@ def environments(records: list[Record]) -> list[dict[str, object]]:
 
 def bytes_of(record: Record, results: Path) -> bytes:
     """Return the bytes of a record's file, which may be in a pack."""
-    path = store.path(results, record)
-    data = reading.file_of(path)
+    path = store.record_path(results, record)
+    data = reading.record_bytes(path)
     if data is None:
         raise UserError(f"{path} was removed meanwhile: submit again")
     return data

@@ -22,7 +22,7 @@ from contrastbench.benchmarks.running.reproduction import Outcome, Spread
 from contrastbench.benchmarks.submission import bundle, cells
 from contrastbench.benchmarks.submission.bundle import Bundle, Refused
 from contrastbench.benchmarks.sweeps.plan import Plan
-from contrastbench.benchmarks.tables.load import load
+from contrastbench.benchmarks.tables.load import load_table
 from contrastbench.benchmarks.tables.resolved import resolve
 from contrastbench.errors import UserError
 from contrastbench.losses.spec import LossSpec
@@ -30,7 +30,7 @@ from contrastbench.losses.spec import LossSpec
 T = TypeVar("T")
 LEVEL = 0.025  # an honest bundle's risk by each of two rules, where machines differ as seeds do
 LIMIT = NormalDist().inv_cdf(0.975)  # standard deviations that the limit of one cell is
-MOST = NormalDist().inv_cdf(1 - LEVEL / 2)  # standard errors that all cells may move together
+MAX_SHIFT = NormalDist().inv_cdf(1 - LEVEL / 2)  # standard errors that all cells may move together
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class Asked:
 
 
 @dataclass
-class Case:
+class Verification:
     """A bundle under verification, and what is known of it so far."""
 
     given: Bundle
@@ -68,54 +68,54 @@ class Case:
     @property
     def loss(self) -> LossSpec:
         """Return the bundle's loss in its place on this side."""
-        name = reproduction.placed(self.given.about.loss, self.folder / "loss")
+        name = reproduction.placed_loss(self.given.about.loss, self.folder / "loss")
         return LossSpec(name, self.given.about.params)
 
 
-def verify(given: Bundle, asked: Asked, folder: Path) -> Case:
+def verify_bundle(given: Bundle, asked: Asked, folder: Path) -> Verification:
     """Return what the checks of a bundle found; the first that fails is the last.
 
     Raises:
         UserError: the loss's code may not run, or this side lacks something, such as data.
     """
-    case = Case(given, asked, folder)
-    for name, check in CHECKS.items():
+    case = Verification(given, asked, folder)
+    for name, check in BUNDLE_CHECKS.items():
         try:
             case.passed[name] = check(case)
         except Refused as error:
             case.problem = name, str(error)
             break
     else:
-        case.standing = standing(case)
+        case.standing = suite_verdict(case)
     return case
 
 
-def check_records(case: Case) -> str:
+def check_records(case: Verification) -> str:
     """Check the records' checksums, keys and names, and that they have the loss's files."""
-    texts = case.given.under(bundle.LOSS).items()
+    texts = case.given.under(bundle.LOSS_FOLDER).items()
     sources = {name: as_refusal(data.decode) for name, data in texts}
     own = {"name": case.given.about.loss, "files": sources}
     for name, data in case.given.files.items():
-        if not name.startswith(bundle.RUNS):
+        if not name.startswith(bundle.RUNS_FOLDER):
             continue
         path = case.results / name
-        record = as_refusal(store.checked, data, Path(name), name)
-        if record["status"] not in store.FINAL:
+        record = as_refusal(store.checked_record, data, Path(name), name)
+        if record["status"] not in store.FINAL_STATUSES:
             raise Refused(f"{name} is {record['status']} and no result")
         theirs = record.get("own_loss", {})
         if {key: theirs.get(key) for key in own} != own:
             raise Refused(f"{name} was made with another loss than the files of the bundle")
         path.parent.mkdir(parents=True, exist_ok=True)
-        files.publish(path, data)
+        files.publish_file(path, data)
         case.records.append(record)
     if not case.records:
         raise Refused("the bundle has no records")
     return f"{len(case.records)} records, each with its own checksum and key"
 
 
-def check_loss(case: Case) -> str:
+def check_bundled_loss(case: Verification) -> str:
     """Check that the loss can be made, and that all records are of its code."""
-    files_ = case.given.under(bundle.LOSS)
+    files_ = case.given.under(bundle.LOSS_FOLDER)
     named = [one.as_posix() for one in as_refusal(bundle.own_files, case.given.about.loss)]
     if not named or set(named) - set(files_):
         raise Refused(f"{case.given.about.loss} names a file that is not in the bundle")
@@ -137,10 +137,10 @@ def check_loss(case: Case) -> str:
         )
     for one in case.records:
         reproduction.check_packages(one["own_loss"].get("packages", {}))
-    return f"it imports {', '.join(as_refusal(imported, files_))}"
+    return f"it imports {', '.join(as_refusal(imported_modules, files_))}"
 
 
-def imported(sources: dict[str, bytes]) -> list[str]:
+def imported_modules(sources: dict[str, bytes]) -> list[str]:
     """Return the modules that files import, for a reader who decides whether to trust them."""
     found = set[str]()
     for data in sources.values():
@@ -152,7 +152,7 @@ def imported(sources: dict[str, bytes]) -> list[str]:
     return sorted(found)
 
 
-def check_laws(case: Case) -> str:
+def check_laws(case: Verification) -> str:
     """Check the laws of `bench check-loss`."""
     from contrastbench.losses import laws
 
@@ -165,24 +165,24 @@ def check_laws(case: Case) -> str:
     return f"{len(found)} laws" + f", declined: {', '.join(declined)}" * bool(declined)
 
 
-def check_budget(case: Case) -> str:
+def check_budget(case: Verification) -> str:
     """Check that the records are those that the suite asks for, no more and no less."""
-    suite = load(case.asked.suite)
+    suite = load_table(case.asked.suite)
     if suite.name != case.given.about.suite:
         raise Refused(f"it is for {case.given.about.suite}, not for {suite.name}")
-    plan = as_refusal(cells.plan_of, case.asked.suite, case.loss, case.results)
-    lacking, of = cells.missing(plan)
+    plan = as_refusal(cells.suite_plan, case.asked.suite, case.loss, case.results)
+    lacking, of = cells.missing_count(plan)
     if lacking:
         raise Refused(f"{lacking} of {of} cells of {suite.name} have no record")
-    wanted = {cells.name_of(record) for _, record in cells.found(plan)}
-    further = sorted({cells.name_of(record) for record in case.records} - wanted)
+    wanted = {cells.record_name(record) for _, record in cells.finished_records(plan)}
+    further = sorted({cells.record_name(record) for record in case.records} - wanted)
     if further:
         raise Refused(f"{len(further)} records are beyond the budget, such as {further[0]}")
     case.plan = plan
     return f"{of} cells, as many as {suite.name} asks of each loss"
 
 
-def check_data(case: Case) -> str:
+def check_data(case: Verification) -> str:
     """Check that each data set has the content that trusted records name."""
     known: dict[tuple[str, str], set[str]] = {}
     for record in case.records:
@@ -200,9 +200,9 @@ def trusted(record: Record, places: Sequence[Path]) -> Iterator[Record]:
         yield from reproduction.of_dataset(record, place)
 
 
-def check_again(case: Case) -> str:
+def check_again(case: Verification) -> str:
     """Run a sample of the cells again, and compare their numbers."""
-    drawn = sample(case)
+    drawn = sampled_cells(case)
     factor = widened(len(drawn))
     for i, (work, record) in enumerate(drawn):
         own = case.folder / "again" / str(i)
@@ -211,7 +211,7 @@ def check_again(case: Case) -> str:
         about = case.asked.data_root, case.asked.device
         again = reproduction.run_again(record, work, own, *about)
         case.outcomes.append(Outcome(record, again, Spread(wider, spread.cells)))
-    if text := difference(case.outcomes, factor):
+    if text := rerun_difference(case.outcomes, factor):
         raise Refused(text)
     return f"{len(drawn)} cells, drawn by the bundle's sha256"
 
@@ -225,7 +225,7 @@ def widened(count: int) -> float:
     return NormalDist().inv_cdf(1 - LEVEL / 2 / count) / LIMIT
 
 
-def difference(outcomes: Sequence[Outcome], factor: float) -> str:
+def rerun_difference(outcomes: Sequence[Outcome], factor: float) -> str:
     """Say how cells that ran again differ by more than machines may; nothing if they do not.
 
     Args:
@@ -235,24 +235,24 @@ def difference(outcomes: Sequence[Outcome], factor: float) -> str:
     beyond = sum(not (one.equal or one.within) for one in outcomes)
     if beyond:
         return f"{beyond} of {len(outcomes)} cells differ by more than machines may"
-    shift = moved(outcomes, factor)
-    if abs(shift) > MOST:
-        return f"all cells together moved {shift:+.1f} standard errors, {MOST:.1f} may be"
+    shift = mean_shift(outcomes, factor)
+    if abs(shift) > MAX_SHIFT:
+        return f"all cells together moved {shift:+.1f} standard errors, {MAX_SHIFT:.1f} may be"
     return ""
 
 
-def sample(case: Case) -> list[tuple[Experiment, Record]]:
+def sampled_cells(case: Verification) -> list[tuple[Experiment, Record]]:
     """Draw cells by the hash of the bundle and the text of this side."""
     assert case.plan is not None, "the budget was checked"
 
     def place(cell: tuple[Experiment, Record]) -> str:
-        words = case.given.digest, case.asked.draw, cells.name_of(cell[1])
+        words = case.given.digest, case.asked.draw, cells.record_name(cell[1])
         return hashlib.sha256("\0".join(words).encode()).hexdigest()
 
-    return sorted(cells.found(case.plan), key=place)[: case.asked.count]
+    return sorted(cells.finished_records(case.plan), key=place)[: case.asked.count]
 
 
-def moved(outcomes: Sequence[Outcome], factor: float) -> float:
+def mean_shift(outcomes: Sequence[Outcome], factor: float) -> float:
     """Return by how many standard errors the recorded main numbers lie above those found again.
 
     Small lifts in every cell are within each limit, but not together.
@@ -267,15 +267,15 @@ def moved(outcomes: Sequence[Outcome], factor: float) -> float:
     return sum(found) / sqrt(len(found)) if found else 0.0
 
 
-def standing(case: Case) -> str:
+def suite_verdict(case: Verification) -> str:
     """Return what the comparison of the suite says with this loss."""
-    sources = [one for one in case.asked.places if reading.datasets(one)]
+    sources = [one for one in case.asked.places if reading.dataset_folders(one)]
     if sources:
-        merge.merge(sources, case.results)
+        merge.merge_records(sources, case.results)
     suite = case.asked.suite
-    table = load(suite, losses=[cells.as_listed(suite, case.loss)])
+    table = load_table(suite, losses=[cells.as_listed(suite, case.loss)])
     try:
-        return formats.words(resolve(table, None, case.results))
+        return formats.answer_text(resolve(table, None, case.results))
     except UserError as error:
         return str(error)
 
@@ -288,9 +288,9 @@ def as_refusal(work: Callable[..., T], *about: Any) -> T:
         raise Refused(str(error)) from None
 
 
-CHECKS: dict[str, Callable[[Case], str]] = {
+BUNDLE_CHECKS: dict[str, Callable[[Verification], str]] = {
     "records": check_records,
-    "loss": check_loss,
+    "loss": check_bundled_loss,
     "laws": check_laws,
     "budget": check_budget,
     "data": check_data,

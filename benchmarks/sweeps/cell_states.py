@@ -44,7 +44,9 @@ def survey(work: Iterable[tuple[Experiment, Sequence[int]]], results: Path) -> I
         for seed in seeds:
             if (experiment.key, seed) not in seen:
                 seen.add((experiment.key, seed))
-                yield Task(experiment, seed, state(found.get(seed, set())), apart[experiment.key])
+                yield Task(
+                    experiment, seed, task_state(found.get(seed, set())), apart[experiment.key]
+                )
 
 
 def statuses(records: Iterable[Record]) -> dict[int, set[str]]:
@@ -67,10 +69,10 @@ def told_apart(work: Iterable[Experiment]) -> dict[str, str]:
     by_label: dict[str, dict[str, Experiment]] = {}
     for experiment in work:
         by_label.setdefault(experiment.label, {})[experiment.key] = experiment
-    return {key: text for same in by_label.values() for key, text in differences(same).items()}
+    return {key: text for same in by_label.values() for key, text in differing_recipe(same).items()}
 
 
-def differences(same: dict[str, Experiment]) -> dict[str, str]:
+def differing_recipe(same: dict[str, Experiment]) -> dict[str, str]:
     """Return, by key, the recipe values that are not the same in all."""
     if len(same) == 1:
         return dict.fromkeys(same, "")
@@ -86,10 +88,10 @@ def differences(same: dict[str, Experiment]) -> dict[str, str]:
     }
 
 
-def state(statuses: set[str]) -> State:
+def task_state(statuses: set[str]) -> State:
     """Return the state of a task whose records have these statuses.
 
-    >>> state({"failed", "ok"})
+    >>> task_state({"failed", "ok"})
     'done'
     """
     if "ok" in statuses:

@@ -14,8 +14,8 @@ from contrastbench.benchmarks.records import reading
 from contrastbench.benchmarks.running.options import Options
 from contrastbench.benchmarks.sweeps.cell_states import Task
 from contrastbench.benchmarks.sweeps.costs import Costs
-from contrastbench.benchmarks.sweeps.plan import Plan, unfinished
-from contrastbench.benchmarks.sweeps.sweep import Failure, Sweep, report, scope
+from contrastbench.benchmarks.sweeps.plan import Plan, unfinished_tasks
+from contrastbench.benchmarks.sweeps.sweep import Failure, Sweep, failure_lines, scope
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class Checked:
 
     def lines(self) -> Iterator[str]:
         """Yield a line for each problem, and a last line."""
-        yield from report(self.failures)
+        yield from failure_lines(self.failures)
         yield from filter(None, [self.memory])
         wrong = f"{len(self.failures)} fail" if self.failures else "nothing fails"
         yield (
@@ -40,7 +40,7 @@ class Checked:
         )
 
 
-def check(plan: Plan, options: Options, jobs: int = 1, per_device: bool = False) -> Checked:
+def check_plan(plan: Plan, options: Options, jobs: int = 1, per_device: bool = False) -> Checked:
     """Try a first step of all that differs among the cells that are not done.
 
     Raises:
@@ -49,8 +49,8 @@ def check(plan: Plan, options: Options, jobs: int = 1, per_device: bool = False)
     start, work = time.monotonic(), plan.tasks()
     for dataset in sorted({task.experiment.folder(options.results).parent for task in work}):
         reading.check_packs(dataset)
-    tasks = unfinished(work)
-    some = list(distinct(tasks))
+    tasks = unfinished_tasks(work)
+    some = list(distinct_tasks(tasks))
     sweep = Sweep(some, options, jobs, Costs(options.results), per_device, rehearsal=True)
     failures = sweep.run()
     memory = too_much(max(sweep.peaks, default=0.0), min(jobs, len(tasks)) * options.devices)
@@ -58,7 +58,7 @@ def check(plan: Plan, options: Options, jobs: int = 1, per_device: bool = False)
     return Checked(len(tasks), len(some), failures, sweep.refused, memory, took)
 
 
-def distinct(tasks: Iterable[Task]) -> Iterator[Task]:
+def distinct_tasks(tasks: Iterable[Task]) -> Iterator[Task]:
     """Tasks that together have each dataset with each recipe, and each loss in each domain.
 
     One dataset after another: a worker keeps the last one that it has read.

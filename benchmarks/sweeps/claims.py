@@ -21,7 +21,7 @@ NEVER_SHARED = {  # file systems that hand no lock to their server
     *("fuse.sshfs", "fuse.s3fs", "fuse.gcsfuse", "fuse.rclone", "fuse.goofys"),
     *("fuse.blobfuse2", "fuse.mountpoint-s3"),
 }
-WEAK = (
+WEAK_LOCKS_NOTE = (
     ", so machines that share it may run a cell twice, and one record is kept: give each machine "
     "a --shard of its own"
 )
@@ -56,7 +56,7 @@ def claim(path: Path, wait: bool) -> Iterator[bool]:
             lock.release()
 
 
-def sweep(folder: Path) -> None:
+def remove_dead_claims(folder: Path) -> None:
     """Remove claims of processes that were killed."""
     for path in folder.glob("*.lock"):
         with suppress(Timeout), claim(path, wait=False):
@@ -68,12 +68,12 @@ def weakness(folder: Path) -> str:
     path = folder / f"probe-{host()}-{os.getpid()}.lock"
     with claim(path, wait=False) as held:
         if not held:
-            return f"{folder}: this file system has no locks{WEAK}"
+            return f"{folder}: this file system has no locks{WEAK_LOCKS_NOTE}"
         with suppress(Timeout), claim(path, wait=False):
-            return f"{folder}: this file system grants one lock twice{WEAK}"
+            return f"{folder}: this file system grants one lock twice{WEAK_LOCKS_NOTE}"
     kind, options = mount_of(folder)
     if kind in NEVER_SHARED or LOCAL & options:
-        return f"{folder}: {kind} holds locks on one machine alone{WEAK}"
+        return f"{folder}: {kind} holds locks on one machine alone{WEAK_LOCKS_NOTE}"
     return ""
 
 

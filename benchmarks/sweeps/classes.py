@@ -12,18 +12,18 @@ from pathlib import Path
 
 from contrastbench.benchmarks.sweeps.cell_states import Task
 from contrastbench.benchmarks.sweeps.costs import Costs
-from contrastbench.benchmarks.tables.resources import Classes, Resources
+from contrastbench.benchmarks.tables.resources import ResourceClasses, Resources
 from contrastbench.errors import UserError, unknown
 
-FOLDER = "outgrown"
-MOST = 2 / 3  # of a class's hours: a cell that was in work for so long has outgrown them
+OUTGROWN_FOLDER = "outgrown"
+OUTGROWN_SHARE = 2 / 3  # of a class's hours: a cell that was in work for so long has outgrown them
 
 
 @dataclass(frozen=True)
 class ByResources:
     """The classes of a plan, of which a job runs some."""
 
-    classes: Classes
+    classes: ResourceClasses
     results: Path
     chosen: frozenset[str] = frozenset()  # of a job; none: it runs all cells
 
@@ -65,7 +65,7 @@ class ByResources:
                 f"no class of resources has {task.label}: add one without domain and recipe"
             )
         seconds = self.costs.of(task.experiment)
-        enough = [name for name in names if lasts(self.classes[name], seconds)]
+        enough = [name for name in names if has_time(self.classes[name], seconds)]
         return enough or names[-1:]
 
     def left(self, task: Task) -> list[str]:
@@ -76,15 +76,15 @@ class ByResources:
 
     def outgrown(self, task: Task) -> dict[str, str]:
         """Return the classes that were too small for a task, each with the reason."""
-        found = (self.results / FOLDER).glob(f"{task.name}.*")
+        found = (self.results / OUTGROWN_FOLDER).glob(f"{task.name}.*")
         return dict(path.name.removeprefix(f"{task.name}.").split(".") for path in found)
 
     def outgrow(self, task: Task, why: str) -> str:
         """Note that a task's class is too small, and return what becomes of it."""
         name = self.of(task)
         with suppress(OSError):  # a full disk
-            (self.results / FOLDER).mkdir(parents=True, exist_ok=True)
-            (self.results / FOLDER / f"{task.name}.{name}.{why}").touch()
+            (self.results / OUTGROWN_FOLDER).mkdir(parents=True, exist_ok=True)
+            (self.results / OUTGROWN_FOLDER / f"{task.name}.{name}.{why}").touch()
         after = self.left(task)
         if after:
             return f"class {name} has too little {why}, so it is in class {after[0]} now"
@@ -93,18 +93,22 @@ class ByResources:
     def outgrows_time(self, task: Task, seconds: float) -> bool:
         """Return whether a task that was interrupted needs the longer time of a next class."""
         hours = self.classes[self.of(task)].hours
-        return len(self.left(task)) > 1 and bool(hours) and seconds > MOST * 3600 * (hours or 0)
+        return (
+            len(self.left(task)) > 1
+            and bool(hours)
+            and seconds > OUTGROWN_SHARE * 3600 * (hours or 0)
+        )
 
 
-NO_CLASSES = ByResources({}, Path())
+NO_JOB_CLASSES = ByResources({}, Path())
 
 
-def lasts(one: Resources, seconds: float | None) -> bool:
+def has_time(one: Resources, seconds: float | None) -> bool:
     """Return whether a class has enough time for a cell of so many seconds, as far as is known."""
     return one.hours is None or seconds is None or seconds <= 3600 * one.hours
 
 
-def select(classes: Classes, names: list[str], results: Path) -> ByResources:
+def select(classes: ResourceClasses, names: list[str], results: Path) -> ByResources:
     """Return the classes of a plan, of which a job runs those with these names.
 
     Raises:

@@ -35,7 +35,7 @@ class Costs:
             return self.median(key)
         if key not in self.names:
             self.look(experiment)
-            self.names[key] = shared(described(experiment))
+            self.names[key] = cost_key(experiment_fields(experiment))
         return self.median(self.names[key])
 
     def learn(self, experiment: Experiment, seconds: float) -> None:
@@ -43,7 +43,7 @@ class Costs:
         if experiment.key in self.took:
             self.add(experiment.key, [seconds])
         if experiment.folder(self.results).parent in self.read:
-            self.add(shared(described(experiment)), [seconds])
+            self.add(cost_key(experiment_fields(experiment)), [seconds])
 
     def look(self, experiment: Experiment) -> None:
         """Read the seconds of all records of the experiment's dataset, once."""
@@ -51,10 +51,10 @@ class Costs:
         if dataset in self.read:
             return
         self.read.add(dataset)
-        for cell, seconds in reading.seconds(dataset) if dataset.is_dir() else ():
+        for cell, seconds in reading.recorded_seconds(dataset) if dataset.is_dir() else ():
             # a setting that a record lacks is younger than it: it had the default
             recipe = {**experiment.default_recipe, **cell["recipe"]}
-            self.add(shared({**cell, "recipe": recipe}), seconds)
+            self.add(cost_key({**cell, "recipe": recipe}), seconds)
 
     def add(self, name: str, seconds: Sequence[float]) -> None:
         """Add the seconds of records."""
@@ -68,14 +68,14 @@ class Costs:
         return self.medians.get(name)
 
 
-def described(experiment: Experiment) -> dict[str, Any]:
+def experiment_fields(experiment: Experiment) -> dict[str, Any]:
     """Return the description that records of the experiment have."""
     recipe = experiment.full_recipe.model_dump(mode="json")
     names = {"domain": experiment.domain, "dataset": experiment.dataset}
     return {**names, "loss": experiment.loss.name, "recipe": recipe}
 
 
-def shared(cell: Mapping[str, Any]) -> str:
+def cost_key(cell: Mapping[str, Any]) -> str:
     """Return in canonical form what like cells share: all but the loss and the learning rate."""
     recipe = {key: value for key, value in cell["recipe"].items() if key != "lr"}
     return store.canonical([cell["domain"], cell["dataset"], cell["loss"] != NONE, recipe])

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 
 from contrastbench.benchmarks.sweeps.cell_states import Task
 from contrastbench.benchmarks.sweeps.costs import Costs, duration
-from contrastbench.benchmarks.sweeps.plan import Plan, to_come, unfinished
+from contrastbench.benchmarks.sweeps.plan import Plan, to_come, unfinished_tasks
 
-LONG = 3 * 3600.0  # seconds of waiting, from which on parts are named
+LONG_WAIT = 3 * 3600.0  # seconds of waiting, from which on parts are named
 
 
 @dataclass(frozen=True)
@@ -31,24 +31,24 @@ class Share:
     unknown: int
 
 
-def lines(plan: Plan, costs: Costs, jobs: int) -> Iterator[str]:
+def forecast_lines(plan: Plan, costs: Costs, jobs: int) -> Iterator[str]:
     """Yield the forecast of a plan, and what fits where that takes long.
 
     Where all is done there is none. Where no like cell is known, a loss that joins is told so.
     """
-    shares, joins = list(by_domain(ahead(plan), costs)), bool(plan.table.joined)
+    shares, joins = list(by_domain(cells_ahead(plan), costs)), bool(plan.table.joined)
     seconds = sum(one.seconds for one in shares)
     if not shares or not (seconds or joins):
         return
-    yield text(shares)
-    if seconds / jobs > LONG and joins:
+    yield forecast_text(shares)
+    if seconds / jobs > LONG_WAIT and joins:
         yield fitting(shares, jobs, bool(plan.table.quick) and not plan.table.is_quick)
 
 
-def ahead(plan: Plan) -> list[Task]:
+def cells_ahead(plan: Plan) -> list[Task]:
     """Return the cells that are to be run, with those that later stages and choices will add."""
     return [
-        *unfinished(plan.tasks()),
+        *unfinished_tasks(plan.tasks()),
         *to_come(plan.later_trials()),
         *to_come(plan.undecided()),
     ]
@@ -64,24 +64,24 @@ def by_domain(work: Iterable[Task], costs: Costs) -> Iterator[Share]:
         yield Share(domain, len(seconds), sum(known), len(seconds) - len(known))
 
 
-def text(shares: list[Share]) -> str:
+def forecast_text(shares: list[Share]) -> str:
     """Return the forecast in words.
 
-    >>> text([Share("graph", 60, 5400, 0), Share("image", 15, 0, 15)])
+    >>> forecast_text([Share("graph", 60, 5400, 0), Share("image", 15, 0, 15)])
     '75 cells, 1 h 30 min of core time (graph 1 h 30 min); no forecast for 15 cells of image'
     """
     known = [one for one in shares if one.seconds]
-    parts = [cells(sum(one.cells for one in shares))]
+    parts = [cells_text(sum(one.cells for one in shares))]
     if known:
         domains = ", ".join(f"{one.domain} {duration(one.seconds)}" for one in known)
         total = duration(sum(one.seconds for one in known))
         parts = [f"{parts[0]}, {total} of core time ({domains})"]
     unknown = (one for one in shares if one.unknown)
-    parts += [f"no forecast for {cells(one.unknown)} of {one.domain}" for one in unknown]
+    parts += [f"no forecast for {cells_text(one.unknown)} of {one.domain}" for one in unknown]
     return "; ".join(parts)
 
 
-def cells(count: int) -> str:
+def cells_text(count: int) -> str:
     """Return a number of cells in words."""
     return f"{count} cell{'s' * (count != 1)}"
 
@@ -94,7 +94,9 @@ def fitting(shares: list[Share], jobs: int, quick: bool) -> str:
     """
     waits = {one.domain: one.seconds / jobs for one in shares if not one.unknown}
     fits = [
-        f"--only domain={name} ({duration(wait)})" for name, wait in waits.items() if wait <= LONG
+        f"--only domain={name} ({duration(wait)})"
+        for name, wait in waits.items()
+        if wait <= LONG_WAIT
     ]
     fits += ["--quick"] * quick
     total = duration(sum(one.seconds for one in shares) / jobs)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from contrastbench.benchmarks.running.options import Options
 from contrastbench.benchmarks.sweeps.cell_states import Task
-from contrastbench.benchmarks.sweeps.costs import described, duration, shared
+from contrastbench.benchmarks.sweeps.costs import cost_key, duration, experiment_fields
 from contrastbench.benchmarks.sweeps.process import Reply, Worker
 from contrastbench.domains.progress import Progress
 
@@ -55,7 +55,9 @@ def measure(work: Sequence[Task], options: Options) -> Measured:
     """Measure one cell of each kind that has a training."""
     kinds: dict[str, dict[str, Task]] = {}
     for task in {task.experiment.key: task for task in work if is_trained(task)}.values():
-        kinds.setdefault(shared(described(task.experiment)), {})[task.experiment.key] = task
+        kinds.setdefault(cost_key(experiment_fields(task.experiment)), {})[task.experiment.key] = (
+            task
+        )
     replies, wrong = dict[str, Reply](), dict[str, None]()
     with Progress(len(kinds), "measure") as progress:
         for some in kinds.values():

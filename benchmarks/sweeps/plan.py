@@ -12,15 +12,15 @@ from contrastbench.benchmarks.records import nested
 from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.benchmarks.records.seeds import parse_seeds
 from contrastbench.benchmarks.sweeps.cell_states import Task, survey
-from contrastbench.benchmarks.sweeps.classes import NO_CLASSES, ByResources, select
+from contrastbench.benchmarks.sweeps.classes import NO_JOB_CLASSES, ByResources, select
 from contrastbench.benchmarks.sweeps.costs import Costs, duration
 from contrastbench.benchmarks.sweeps.measured import NOT_MEASURED, Measured
-from contrastbench.benchmarks.sweeps.shard import WHOLE, Shard
+from contrastbench.benchmarks.sweeps.shard import WHOLE_SWEEP, Shard
 from contrastbench.benchmarks.tables.controls import baseline
-from contrastbench.benchmarks.tables.load import is_of, load
-from contrastbench.benchmarks.tables.resolved import Cell, as_given, decide
+from contrastbench.benchmarks.tables.load import is_row_of, load_table
+from contrastbench.benchmarks.tables.resolved import ResolvedCell, as_given, decide
 from contrastbench.benchmarks.tables.resources import read_resources
-from contrastbench.benchmarks.tables.selections import check
+from contrastbench.benchmarks.tables.selections import check_selection
 from contrastbench.benchmarks.tables.table import Row, Selection, Table
 from contrastbench.errors import UserError, unknown
 from contrastbench.losses.spec import NONE, LossSpec
@@ -30,7 +30,7 @@ Counted = list[tuple[Experiment, int]]
 KEYS = ("row", "column", "domain", "dataset", "loss", "class")
 
 
-def places(table: Table, only: Sequence[str] = ()) -> list[Cell]:
+def runnable_places(table: Table, only: Sequence[str] = ()) -> list[ResolvedCell]:
     """The table's places that can be run here, with the settings of its file.
 
     Those that every KEY=VALUE wants, where there are any.
@@ -44,7 +44,7 @@ def places(table: Table, only: Sequence[str] = ()) -> list[Cell]:
             f"{table.name} has only quoted values and cannot be run: choose another table "
             "(bench list tables)"
         )
-    for key, values in wanted(only).items():
+    for key, values in wanted_values(only).items():
         known = {label(place, key) for place in everything}
         for value in values:
             if value not in known:
@@ -58,16 +58,16 @@ def places(table: Table, only: Sequence[str] = ()) -> list[Cell]:
     return chosen
 
 
-def label(place: Cell, key: str) -> str:
+def label(place: ResolvedCell, key: str) -> str:
     """Return the value of a place that `--only KEY=VALUE` compares."""
     own = {"row": place.row.name, "column": place.column, "loss": place.row.loss or ""}
     return own[key] if key in own else str(getattr(place.work, key))
 
 
-def wanted(only: Sequence[str]) -> dict[str, list[str]]:
+def wanted_values(only: Sequence[str]) -> dict[str, list[str]]:
     """Values by key; of several values of one key any will do.
 
-    >>> wanted(["dataset=MUTAG", "dataset=DD", "loss=adnce"])
+    >>> wanted_values(["dataset=MUTAG", "dataset=DD", "loss=adnce"])
     {'dataset': ['MUTAG', 'DD'], 'loss': ['adnce']}
     """
     values: dict[str, list[str]] = {}
@@ -89,18 +89,18 @@ class Plan:
     """
 
     table: Table
-    places: Sequence[Cell]
+    places: Sequence[ResolvedCell]
     seeds: Sequence[int]
     selection: Selection
     results: Path
-    classes: ByResources = NO_CLASSES
-    shard: Shard = WHOLE
+    classes: ByResources = NO_JOB_CLASSES
+    shard: Shard = WHOLE_SWEEP
 
     @property
     def part(self) -> str:
         """Return in words which part of the cells the plan has; empty: it has all."""
         chosen = [f"class {name}" for name in sorted(self.classes.chosen)]
-        return ", ".join([f"shard {self.shard}"] * (self.shard != WHOLE) + chosen)
+        return ", ".join([f"shard {self.shard}"] * (self.shard != WHOLE_SWEEP) + chosen)
 
     def tasks(self) -> list[Task]:
         """Return the cells of this part that can be run now, and what records say of them."""
@@ -112,11 +112,11 @@ class Plan:
         work = [item for cell in self.cells() for item in self.work(cell)]
         return list(survey(work, self.results))
 
-    def cells(self) -> list[Cell]:
+    def cells(self) -> list[ResolvedCell]:
         """Return the places with their settings, as far as records decide them now."""
         return [self.cell(place.row, place.column) for place in self.places]
 
-    def cell(self, row: Row, column: str) -> Cell:
+    def cell(self, row: Row, column: str) -> ResolvedCell:
         """Return a place with its settings, as far as records decide them now."""
         found = decide(self.table, row, column, self.selection, self.results)
         if self.part and self.has_half_a_baseline(row, column):
@@ -133,7 +133,7 @@ class Plan:
         work = self.work(found) if found.choice.folds else []
         return any(task.state == "missing" for task in survey(work, self.results))
 
-    def work(self, cell: Cell) -> Work:
+    def work(self, cell: ResolvedCell) -> Work:
         """Return the experiments of a place with their seeds.
 
         Those of the table, or trials and then the best of them. Trials that folds choose among have
@@ -197,7 +197,7 @@ def make_plan(
     Raises:
         UserError: they are wrong.
     """
-    table = load(what, check_values, losses, quick=quick)
+    table = load_table(what, check_values, losses, quick=quick)
     table = table.as_smoke_test() if tiny else table
     classes = read_resources(resources) if resources else table.resources
     names = [value for pair in only for value in [class_of(pair)] if value]
@@ -205,10 +205,12 @@ def make_plan(
     numbers = parse_seeds(seeds) if seeds else table.seeds
     if table.is_quick and (others := sorted(set(numbers) - set(table.seeds))):
         raise UserError(f"seeds {others} are not in the quick part: give some of {table.seeds}")
-    chosen = check(table, selection, numbers)
-    found = places(table, only)
+    chosen = check_selection(table, selection, numbers)
+    found = runnable_places(table, only)
     if losses:
-        found = [place for place in found if any(is_of(table, place.row, loss) for loss in losses)]
+        found = [
+            place for place in found if any(is_row_of(table, place.row, loss) for loss in losses)
+        ]
     return Plan(table, found, numbers, chosen, results, select(classes, names, results))
 
 
@@ -222,11 +224,11 @@ def class_of(pair: str) -> str:
     return value.strip() if key.strip() == "class" else ""
 
 
-def lines(plan: Plan, costs: Costs, measured: Measured = NOT_MEASURED) -> Iterator[str]:
+def plan_lines(plan: Plan, costs: Costs, measured: Measured = NOT_MEASURED) -> Iterator[str]:
     """A line for each experiment, and one for all."""
 
     def ahead(work: Sequence[Task]) -> str:
-        return f"{forecast(work, costs)}{measured.forecast(unfinished(work))}"
+        return f"{forecast(work, costs)}{measured.forecast(unfinished_tasks(work))}"
 
     work = plan.tasks()
     if not work:
@@ -237,8 +239,8 @@ def lines(plan: Plan, costs: Costs, measured: Measured = NOT_MEASURED) -> Iterat
         by_experiment.setdefault(task.experiment.key, []).append(task)
     width = max(len(some[0].label) for some in by_experiment.values())
     for some in by_experiment.values():
-        yield f"{some[0].label:{width}}  {counts(some)}{ahead(some)}"
-    yield f"{'all':{width}}  {counts(work)}{ahead(work)}"
+        yield f"{some[0].label:{width}}  {state_counts(some)}{ahead(some)}"
+    yield f"{'all':{width}}  {state_counts(work)}{ahead(work)}"
     if cells := to_come(plan.later_trials()):
         text = f"and then up to {len(cells)} cells of later stages{ahead(cells)}"
         yield f"{'':{width}}  {text}"
@@ -258,7 +260,7 @@ def to_come(work: Counted) -> list[Task]:
 def of_classes(plan: Plan) -> dict[str, list[Task]]:
     """Return the unfinished tasks of a plan by their class of resources, from small to large."""
     found: dict[str, list[Task]] = {name: [] for name in plan.classes.classes}
-    for task in unfinished(plan.tasks()) if found else ():
+    for task in unfinished_tasks(plan.tasks()) if found else ():
         found[plan.classes.of(task)].append(task)
     return {name: some for name, some in found.items() if some}
 
@@ -284,7 +286,7 @@ def submissions(plan: Plan, words: Sequence[str]) -> Iterator[str]:
         yield f"{command} prints the scripts of their jobs, and print=false submits them"
 
 
-def counts(work: Sequence[Task]) -> str:
+def state_counts(work: Sequence[Task]) -> str:
     """Return how many cells are in which state."""
     states = [task.state for task in work]
     shown = [
@@ -297,7 +299,7 @@ def counts(work: Sequence[Task]) -> str:
 
 def forecast(work: Sequence[Task], costs: Costs) -> str:
     """Return the time of one process for the unfinished cells."""
-    seconds = [costs.of(task.experiment) for task in unfinished(work)]
+    seconds = [costs.of(task.experiment) for task in unfinished_tasks(work)]
     known = [one for one in seconds if one is not None]
     without = len(seconds) - len(known)
     parts = [f"about {duration(sum(known))}"] if known else []
@@ -305,6 +307,6 @@ def forecast(work: Sequence[Task], costs: Costs) -> str:
     return "".join(f", {part}" for part in parts)
 
 
-def unfinished(work: Sequence[Task]) -> list[Task]:
+def unfinished_tasks(work: Sequence[Task]) -> list[Task]:
     """Return the tasks that a sweep would run: missing cells, then failed ones once more."""
     return [task for state in ("missing", "failed") for task in work if task.state == state]

@@ -49,7 +49,7 @@ class Job(NamedTuple):
     reason: str
 
 
-def lines(name: str) -> Iterator[str]:
+def queue_lines(name: str) -> Iterator[str]:
     """Yield how many jobs of that name are in the queue, and a line for each reason to wait."""
     found = jobs(name)
     if not found:
@@ -60,7 +60,7 @@ def lines(name: str) -> Iterator[str]:
     waiting = [job for job in found if job.state == "PENDING"]
     for reason in dict.fromkeys(job.reason for job in waiting):
         numbers = ", ".join(job.number for job in waiting if job.reason == reason)
-        yield f"  {numbers}: {reason}: {meaning(reason)}"
+        yield f"  {numbers}: {reason}: {reason_help(reason)}"
 
 
 def jobs(name: str) -> list[Job]:
@@ -74,7 +74,7 @@ def jobs(name: str) -> list[Job]:
     return [Job(*row) for row in rows if len(row) == len(Job._fields) and not done.returncode]
 
 
-def meaning(reason: str) -> str:
+def reason_help(reason: str) -> str:
     """Return what a reason of squeue means, and what to do."""
     for pattern, text in MEANINGS.items():
         if re.fullmatch(pattern, reason):

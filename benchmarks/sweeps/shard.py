@@ -25,10 +25,10 @@ class Shard:
 
     def has(self, task: Task) -> bool:
         """Return whether the task belongs to this shard."""
-        return self.count == 1 or int(store.digest(task.key), 16) % self.count == self.index
+        return self.count == 1 or int(store.json_digest(task.key), 16) % self.count == self.index
 
 
-WHOLE = Shard(0, 1)
+WHOLE_SWEEP = Shard(0, 1)
 
 
 def parse_shard(text: str) -> Shard:

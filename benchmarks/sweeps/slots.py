@@ -11,8 +11,9 @@ from pathlib import Path
 from contrastbench.benchmarks.running.launch import launched
 from contrastbench.errors import UserError
 
-DEVICES, SIGNS = Path("/dev"), ("nvidia[0-9]*", "nvhost*", "kfd", "dxg")  # of CUDA and ROCm
-ASK = [sys.executable, "-P", "-c", "import torch; print(torch.cuda.device_count())"]
+# of CUDA and ROCm
+DEVICES, DEVICE_PATTERNS = Path("/dev"), ("nvidia[0-9]*", "nvhost*", "kfd", "dxg")
+COUNT_COMMAND = [sys.executable, "-P", "-c", "import torch; print(torch.cuda.device_count())"]
 
 
 def slots(device: str, jobs: int, per_device: bool = False, devices: int = 1) -> list[str]:
@@ -62,13 +63,13 @@ def cuda_devices() -> tuple[str, ...]:
     CUDA_VISIBLE_DEVICES, ROCm and parts of cards leave. No answer counts as none, and the workers
     say what is wrong.
     """
-    if sys.platform == "linux" and not any(any(DEVICES.glob(sign)) for sign in SIGNS):
+    if sys.platform == "linux" and not any(any(DEVICES.glob(sign)) for sign in DEVICE_PATTERNS):
         return ()
-    said = subprocess.run(ASK, capture_output=True, text=True).stdout.split()
+    said = subprocess.run(COUNT_COMMAND, capture_output=True, text=True).stdout.split()
     return tuple(f"cuda:{i}" for i in range(int(said[-1]) if said else 0))
 
 
-class Device:
+class SharedDevice:
     """A device that the workers of several slots share, until one is to have it alone."""
 
     def __init__(self, name: str, slots: int) -> None:

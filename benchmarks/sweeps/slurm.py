@@ -67,7 +67,9 @@ def body(words: Sequence[str], nodes: str, devices: int) -> str:
         raise UserError("--slurm nodes: the nodes share one cell at a time: leave --jobs out")
     ranks = [f"--nproc-per-node={devices}", f"--max-restarts={RESTARTS}"]
     torchrun = shlex.join([sys.executable, "-m", "torch.distributed.run", *ranks])
-    return ON_NODES.format(torchrun=torchrun, command=shlex.join(without(words, "--devices")))
+    return ON_NODES.format(
+        torchrun=torchrun, command=shlex.join(without_option(words, "--devices"))
+    )
 
 
 def script(
@@ -139,7 +141,7 @@ def job_name(table: str) -> str:
     return f"sweep-{table}"
 
 
-def submit(text: str) -> str:
+def submit_script(text: str) -> str:
     """Hand the script to sbatch; the number of the job.
 
     Raises:
@@ -157,10 +159,10 @@ def submit(text: str) -> str:
     return done.stdout.split(";")[0].strip()
 
 
-def without(words: Sequence[str], name: str) -> list[str]:
+def without_option(words: Sequence[str], name: str) -> list[str]:
     """The words of a command line without an option and its values.
 
-    >>> without(["sweep", "a", "--slurm", "jobs=2", "--slurm=time=60", "--tiny"], "--slurm")
+    >>> without_option(["sweep", "a", "--slurm", "jobs=2", "--slurm=time=60", "--tiny"], "--slurm")
     ['sweep', 'a', '--tiny']
     """
     kept, values = list[str](), iter(words)

@@ -30,18 +30,18 @@ from contrastbench.benchmarks.sweeps import claims
 from contrastbench.benchmarks.sweeps.cell_states import Task
 from contrastbench.benchmarks.sweeps.classes import ByResources
 from contrastbench.benchmarks.sweeps.costs import Costs, duration
-from contrastbench.benchmarks.sweeps.plan import Plan, unfinished
+from contrastbench.benchmarks.sweeps.plan import Plan, unfinished_tasks
 from contrastbench.benchmarks.sweeps.process import Reply, Worker, first, ran_out
-from contrastbench.benchmarks.sweeps.shard import WHOLE
-from contrastbench.benchmarks.sweeps.slots import Device, slots
+from contrastbench.benchmarks.sweeps.shard import WHOLE_SWEEP
+from contrastbench.benchmarks.sweeps.slots import SharedDevice, slots
 from contrastbench.domains.progress import SECONDS_BETWEEN_LINES, Progress
 from contrastbench.errors import UserError, printable
 
-OTHERS = (
+OTHER_CLASSES = (
     "all shards: unite the shards' records with bench merge, give them to each shard and repeat "
     "its command"
 )
-STARTS = 3  # of a worker that is killed before it is ready, as where memory is short
+MAX_STARTS = 3  # of a worker that is killed before it is ready, as where memory is short
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class Failure:
     reason: str
 
 
-def run(
+def run_plan(
     plan: Plan,
     options: Options,
     jobs: int = 1,
@@ -67,13 +67,13 @@ def run(
     """
     if old := plan.outdated():
         raise UserError(nested.advice(old))
-    store.sweep(options.results)
-    claims.sweep(options.results / "claims")
-    if plan.shard == WHOLE and (weak := claims.weakness(options.results / "claims")):
-        tell(weak)
+    store.remove_leftovers(options.results)
+    claims.remove_dead_claims(options.results / "claims")
+    if plan.shard == WHOLE_SWEEP and (weak := claims.weakness(options.results / "claims")):
+        log_line(weak)
     costs, failures = Costs(options.results), list[Failure]()
     tried, made = set[tuple[str, int]](), set[tuple[str, int]]()
-    before = done(plan.tasks())
+    before = done_keys(plan.tasks())
     while tasks := [task for task in to_run(plan.tasks()) if task.key not in tried]:
         tried |= {task.key for task in tasks}
         classes = plan.classes if plan.classes.chosen else None
@@ -82,8 +82,8 @@ def run(
         made |= sweep.made
     work = plan.tasks()
     failures += diverged(work, {failure.task.key for failure in failures})
-    yield from ((line, True) for line in report(failures))
-    after = done(work)
+    yield from ((line, True) for line in failure_lines(failures))
+    after = done_keys(work)
     missing = len(work) - len(after)
     without = f", {missing} without a result" if missing else ""
     new, others = (after - before) & made, after - before - made
@@ -96,13 +96,15 @@ def run(
 
 def of_part(plan: Plan, cells: int) -> str:
     """Return a line on the cells of a part and of all, and how the sweep goes on after them."""
-    whole = plan.shard == WHOLE
-    others = "the other classes: repeat the command when their jobs are done" if whole else OTHERS
+    whole = plan.shard == WHOLE_SWEEP
+    others = (
+        "the other classes: repeat the command when their jobs are done" if whole else OTHER_CLASSES
+    )
     waiting = f"; {plan.later()} later cells wait for trials of {others}" * bool(plan.later())
     return f"{plan.part}: {cells} of {len(plan.all_tasks())} cells{waiting}"
 
 
-def done(work: Iterable[Task]) -> set[tuple[str, int]]:
+def done_keys(work: Iterable[Task]) -> set[tuple[str, int]]:
     """The keys of tasks that are done."""
     return {task.key for task in work if task.state == "done"}
 
@@ -122,7 +124,7 @@ def to_run(work: Sequence[Task]) -> list[Task]:
     Only its reading shows whether it is the same file.
     """
     own = [task for task in work if task.state == "done" and ":" in task.experiment.dataset]
-    return unfinished(work) + own
+    return unfinished_tasks(work) + own
 
 
 class Sweep:
@@ -153,7 +155,7 @@ class Sweep:
         self.options, self.costs, self.rehearsal = options, costs, rehearsal
         self.classes = classes
         self.slots = slots(options.device, jobs, per_device, options.devices)
-        self.devices = {name: Device(name, self.slots.count(name)) for name in self.slots}
+        self.devices = {name: SharedDevice(name, self.slots.count(name)) for name in self.slots}
         self.waiting = deque(
             (task, False) for task in tasks
         )  # and whether another sweep's claim is waited for
@@ -185,13 +187,13 @@ class Sweep:
             thread.start()
         try:
             self.watch(len(threads))
-            join(threads)
+            join_threads(threads)
         except BaseException as error:
             if isinstance(error, SystemExit) and error.code == TERMINATED:
                 self.outgrow_time()
             self.stop(subprocess.Popen.terminate)
             try:
-                join(threads)
+                join_threads(threads)
             except BaseException:  # asked twice
                 self.stop(subprocess.Popen.kill)
             raise
@@ -216,7 +218,7 @@ class Sweep:
                     serving -= 1
                 elif report[1]["status"] != "unwritten":
                     self.take(*report)
-                    progress.write("check: " * self.rehearsal + outcome(*report))
+                    progress.write("check: " * self.rehearsal + outcome_line(*report))
                     progress.step(self.outlook())
 
     def take(self, task: Task, reply: Reply) -> None:
@@ -240,7 +242,7 @@ class Sweep:
         now = time.monotonic()
         for task, begun in list(self.begun.values()):
             if self.classes and self.classes.outgrows_time(task, now - begun):
-                tell(f"{label(task)}: {self.classes.outgrow(task, 'time')}")
+                log_line(f"{task_label(task)}: {self.classes.outgrow(task, 'time')}")
 
     def outlook(self) -> str:
         """Say how long the rest will take, as far as records tell.
@@ -258,7 +260,7 @@ class Sweep:
         others = [f"{self.others} by other sweeps"] if self.others else []
         return ", ".join(left + failed + others)
 
-    def serve(self, device: Device) -> None:
+    def serve(self, device: SharedDevice) -> None:
         """Feed a slot until nothing is left."""
         slot = Slot(device, self.start)
         try:
@@ -298,7 +300,7 @@ class Sweep:
         task begins.
         """
         if "record" in reply:
-            tell(store.canonical(reply["record"]))
+            log_line(store.canonical(reply["record"]))
         if reply["status"] == "unwritten":
             self.unwritten = reply["error"]
         if reply["status"] == "refused":
@@ -307,7 +309,7 @@ class Sweep:
 
     def start(self, device: str) -> Worker:
         """A worker on the device, which a stop will reach."""
-        for _ in range(STARTS):
+        for _ in range(MAX_STARTS):
             with self.lock:
                 if self.stopped:
                     raise UserError("stopped")
@@ -336,11 +338,11 @@ class Sweep:
                 how(worker.process)
 
 
-def outcome(task: Task, reply: Reply) -> str:
+def outcome_line(task: Task, reply: Reply) -> str:
     """A line of the log."""
     took = made_by(task, reply) if reply["status"] == "ok" else ""
     why = f": {reply['error']}" if reply.get("error") else ""
-    return f"{label(task)}: {reply['status']}{took}{why}"
+    return f"{task_label(task)}: {reply['status']}{took}{why}"
 
 
 def made_by(task: Task, reply: Reply) -> str:
@@ -350,12 +352,12 @@ def made_by(task: Task, reply: Reply) -> str:
     return ", done before" if task.state == "done" else ", by another sweep"
 
 
-def label(task: Task) -> str:
+def task_label(task: Task) -> str:
     """Return a task's name for people."""
     return f"{task.label}, seed {task.seed}"
 
 
-def join(threads: Iterable[threading.Thread]) -> None:
+def join_threads(threads: Iterable[threading.Thread]) -> None:
     """Wait for all of them."""
     for thread in threads:
         thread.join()
@@ -374,24 +376,24 @@ def scope(experiment: Experiment, no_data: bool) -> str:
     )
 
 
-SETTING = re.compile(r"--recipe '?(\w+)=(\[[^]]*\]|[^\s;,']+)")  # as an error names it
+RECIPE_SETTING = re.compile(r"--recipe '?(\w+)=(\[[^]]*\]|[^\s;,']+)")  # as an error names it
 
 
-def report(failures: Sequence[Failure]) -> Iterator[str]:
+def failure_lines(failures: Sequence[Failure]) -> Iterator[str]:
     """A line for each experiment and reason, with its seeds; then settings that would help."""
     seeds: dict[tuple[str, str], list[int]] = {}
     for failure in failures:
         seeds.setdefault((failure.task.label, failure.reason), []).append(failure.task.seed)
     for (label, reason), some in seeds.items():
         yield f"{label}, seed{'s' * (len(some) > 1)} {', '.join(map(str, sorted(some)))}: {reason}"
-    yield from settings(failures)
+    yield from suggested_settings(failures)
 
 
-def settings(failures: Iterable[Failure]) -> Iterator[str]:
+def suggested_settings(failures: Iterable[Failure]) -> Iterator[str]:
     """Yield a line with the settings that errors name, as a sweep file has them."""
     found: dict[str, dict[str, str]] = {}
     for failure in failures:
-        for key, value in SETTING.findall(failure.reason):
+        for key, value in RECIPE_SETTING.findall(failure.reason):
             found.setdefault(failure.task.experiment.dataset, {})[key] = value
     if found:
         names = {name: json.dumps(name) if ":" in name else name for name in found}
@@ -405,7 +407,7 @@ def settings(failures: Iterable[Failure]) -> Iterator[str]:
 class Slot:
     """A place for one worker on a device: one process after another."""
 
-    def __init__(self, device: Device, start: Callable[[str], Worker]) -> None:
+    def __init__(self, device: SharedDevice, start: Callable[[str], Worker]) -> None:
         self.device, self.start = device, start
         self.worker: Worker | None = None
 
@@ -421,7 +423,7 @@ class Slot:
         self.clear()
         with self.device.alone():
             worker = self.start(self.device.name)
-            tell(f"{label(task)}: out of memory, once more, alone on {self.device.name}")
+            log_line(f"{task_label(task)}: out of memory, once more, alone on {self.device.name}")
             try:
                 return worker.do(task, wait)
             finally:
@@ -445,7 +447,7 @@ class Slot:
             self.device.leave()
 
 
-def tell(line: str) -> None:
+def log_line(line: str) -> None:
     """A line of the log, above the bar if there is one."""
     with suppress(OSError):
         tqdm.write(printable(line), file=sys.stderr)

@@ -34,7 +34,7 @@ from contrastbench.benchmarks.running.runner import (
     NoMemory,
     measure_steps,
     rehearse,
-    run,
+    run_cell,
 )
 from contrastbench.benchmarks.running.standard_output import private_channel
 from contrastbench.benchmarks.sweeps.claims import claim
@@ -55,7 +55,7 @@ def main() -> None:
 
 def join(device: str, channel: IO[str]) -> None:
     """Run cells with the other ranks, if there are any, until the sweep ends."""
-    with ranks.joined(device and choose_device(device), reads_input=True):
+    with ranks.joined_ranks(device and choose_device(device), reads_input=True):
         serve(channel)
 
 
@@ -68,12 +68,12 @@ def serve(channel: IO[str]) -> None:
         if ranks.is_first():
             print(json.dumps(reply), file=channel, flush=True)
         if reply.get("last"):
-            sys.exit(launch.LOST)
+            sys.exit(launch.EXIT_OF_LOST)
         message = ranks.from_first(inbox.next)
         if message is None:
             return
         inbox.busy.set()
-        reply = answer(message)
+        reply = answer_message(message)
         inbox.busy.clear()
 
 
@@ -98,7 +98,7 @@ class Inbox:
         return None if line is None else json.loads(line)
 
 
-def answer(message: Message) -> Message:
+def answer_message(message: Message) -> Message:
     """Run the cell: a failure is an answer like any other, and the last one of several ranks."""
     try:
         reply = attempt(message)
@@ -108,7 +108,7 @@ def answer(message: Message) -> Message:
         if not ranks.is_first():
             raise
         reply = failure(error)
-    last = ranks.size() > 1 and reply["status"] not in (*store.FINAL, "claimed")
+    last = ranks.world_size() > 1 and reply["status"] not in (*store.FINAL_STATUSES, "claimed")
     return {**reply, "last": last}
 
 
@@ -125,7 +125,7 @@ def attempt(message: Message) -> Message:
         turn = partial(take_turn, claims / turn_name(), turns)
         finished = experiment.finished(options.results, message["seed"])
         before = {cell_of(record) for record in finished}
-        record, _ = run(experiment, message["seed"], options, message["cores"], turn)
+        record, _ = run_cell(experiment, message["seed"], options, message["cores"], turn)
     return {
         "status": record["status"],
         "error": record["details"].get("error"),

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from contrastbench.benchmarks.tables import record_notes
-from contrastbench.benchmarks.tables.formats import as_table, cell
-from contrastbench.benchmarks.tables.places import AS_PUBLISHED, Place, places
-from contrastbench.benchmarks.tables.protocol import KINDS, OPEN, Kind
-from contrastbench.benchmarks.tables.record_notes import shown
+from contrastbench.benchmarks.tables.formats import escaped_cell, markdown_table
+from contrastbench.benchmarks.tables.places import AS_PUBLISHED, Place, published_places
+from contrastbench.benchmarks.tables.protocol import OPEN, STATEMENT_KINDS, StatementKind
+from contrastbench.benchmarks.tables.record_notes import value_words
 from contrastbench.benchmarks.tables.resolved import Resolved
 from contrastbench.benchmarks.tables.table import Selection
 
@@ -51,15 +51,15 @@ class Finding:
         }[self.verdict]
 
 
-Found = dict[Finding, list[tuple[str, str]]]  # and the rows and columns where it holds
+PlacesByFinding = dict[Finding, list[tuple[str, str]]]  # and the rows and columns where it holds
 
 
-def report(resolved: Resolved) -> str:
+def audit_markdown(resolved: Resolved) -> str:
     """The audit as Markdown."""
-    table, every = resolved.table, list(places(resolved))
+    table, every = resolved.table, list(published_places(resolved))
     found = compared(every)
-    parts = [f"### {cell(table.name)}: our protocol beside the paper's", ""]
-    parts += [f"- {line}" for line in summary(resolved, every)]
+    parts = [f"### {escaped_cell(table.name)}: our protocol beside the paper's", ""]
+    parts += [f"- {line}" for line in audit_summary(resolved, every)]
     if every:
         for verdict in HEADS:
             parts += ["", f"#### {verdict}", "", *as_list(verdict, found, every)]
@@ -67,9 +67,9 @@ def report(resolved: Resolved) -> str:
     return "\n".join([*parts, "", f"Source: {table.source}.", ""])
 
 
-def compared(every: Iterable[Place]) -> Found:
+def compared(every: Iterable[Place]) -> PlacesByFinding:
     """Each finding, and where it holds."""
-    found: Found = {}
+    found: PlacesByFinding = {}
     for place in every:
         for finding in findings(place):
             found.setdefault(finding, []).append(place.names)
@@ -78,7 +78,7 @@ def compared(every: Iterable[Place]) -> Found:
 
 def findings(place: Place) -> Iterator[Finding]:
     """Yield a finding for each key of a place, and the deviations that no key shows."""
-    for kind in KINDS:
+    for kind in STATEMENT_KINDS:
         for key, value in place.ours[kind].items():
             yield finding(place, kind, key, value)
     for statement in place.statements:
@@ -88,23 +88,23 @@ def findings(place: Place) -> Iterator[Finding]:
             )
 
 
-def finding(place: Place, kind: Kind, key: str, ours: Any) -> Finding:
+def finding(place: Place, kind: StatementKind, key: str, ours: Any) -> Finding:
     """Compare one key of a place with the paper's protocol."""
     statement = place.statement(kind, key)
     if statement is None:
-        return Finding(UNCOMPARED, key, shown(ours))
+        return Finding(UNCOMPARED, key, value_words(ours))
     says, source = getattr(statement, kind)[key], statement.source
     if source == OPEN:
-        return Finding(LEFT_OPEN, key, shown(ours), why=says)
+        return Finding(LEFT_OPEN, key, value_words(ours), why=says)
     if says == ours:
-        return Finding(SAME, key, shown(ours), source=source)
+        return Finding(SAME, key, value_words(ours), source=source)
     why = statement.why.get(key, "")
     if place.chosen_by != AS_PUBLISHED and (kind == "params" or key == "parameters"):
         why = place.cell.choice.why or "--selection validation"
-    return Finding(DEVIATES, key, shown(ours), shown(says), source, why)
+    return Finding(DEVIATES, key, value_words(ours), value_words(says), source, why)
 
 
-def as_list(verdict: str, found: Found, every: list[Place]) -> Iterator[str]:
+def as_list(verdict: str, found: PlacesByFinding, every: list[Place]) -> Iterator[str]:
     """Yield the lines of one list; keys that agree in all else share a line."""
     lines: dict[tuple[str, ...], list[str]] = {}
     for finding, where in sorted(found.items(), key=lambda item: -len(item[1])):
@@ -117,7 +117,7 @@ def as_list(verdict: str, found: Found, every: list[Place]) -> Iterator[str]:
         return
     width = len(HEADS[verdict])
     body = [[key[0], "; ".join(firsts), *key[1 : width - 1]] for key, firsts in lines.items()]
-    yield from as_table([HEADS[verdict], *body])
+    yield from markdown_table([HEADS[verdict], *body])
 
 
 def located(where: Iterable[tuple[str, str]], every: list[Place]) -> str:
@@ -141,16 +141,16 @@ def of_records(every: list[Place]) -> Iterator[str]:
     told: dict[tuple[str, ...], list[tuple[str, str]]] = {}
     for place in every:
         for what, wanted, found in record_notes.notes(place):
-            told.setdefault((what, shown(wanted), shown(found)), []).append(place.names)
+            told.setdefault((what, value_words(wanted), value_words(found)), []).append(place.names)
     if not told:
         paper = every[0].resolved.table.protocol.seeds
         yield "As many as the paper has, all of one kind." if paper else "All of one kind."
         return
     body = [[located(where, every), *cells] for cells, where in told.items()]
-    yield from as_table([["Where", "What", "Wanted", "Recorded"], *body])
+    yield from markdown_table([["Where", "What", "Wanted", "Recorded"], *body])
 
 
-def summary(resolved: Resolved, every: list[Place]) -> Iterator[str]:
+def audit_summary(resolved: Resolved, every: list[Place]) -> Iterator[str]:
     """Say how many published values can be compared with ours."""
     table = resolved.table
     wanted = table.protocol.seeds

@@ -18,9 +18,9 @@ ENTRY_POINTS = "contrastbench.tables"
 ENDINGS = (".yaml", ".yml")  # of a user's own files; a name without is a published table's
 
 
-def names() -> list[str]:
+def table_names() -> list[str]:
     """The tables there are, Table 5 before Table 10."""
-    return sorted(files(), key=by_number)
+    return sorted(table_files(), key=by_number)
 
 
 def by_number(name: str) -> tuple[str, int]:
@@ -29,13 +29,13 @@ def by_number(name: str) -> tuple[str, int]:
     return stem, int(name[len(stem) :] or 0)
 
 
-def find(name: str, also: Iterable[str] = ()) -> Path:
+def find_table(name: str, also: Iterable[str] = ()) -> Path:
     """The file of a table: by name, or by the path of a user's own.
 
     Raises:
         UserError: no such table, or two of that name.
     """
-    known = files()
+    known = table_files()
     if not name.endswith(ENDINGS):
         if name not in known:
             raise unknown("table", name, [*known, *also], hint=" (your own: path/to/mine.yaml)")
@@ -46,27 +46,27 @@ def find(name: str, also: Iterable[str] = ()) -> Path:
             f"no file {path}: give a table's name (bench list tables) or the path of its YAML file"
         )
     if path.stem in known and not path.samefile(known[path.stem]):
-        raise twice(path.stem, path, known[path.stem])
+        raise name_conflict(path.stem, path, known[path.stem])
     return path
 
 
-def files() -> dict[str, Path]:
+def table_files() -> dict[str, Path]:
     """Every table's file by name."""
     found: dict[str, Path] = {}
-    for folder in folders():
+    for folder in table_folders():
         for path in folder.glob("*.yaml"):
             if path.stem in found:
-                raise twice(path.stem, path, found[path.stem])
+                raise name_conflict(path.stem, path, found[path.stem])
             found[path.stem] = path
     return found
 
 
-def folders() -> list[Path]:
+def table_folders() -> list[Path]:
     """Return the folders of tables, ours and those of packages."""
-    return remembered(ENTRY_POINTS, lambda: [Path(__file__).parent, *announced()])
+    return remembered(ENTRY_POINTS, lambda: [Path(__file__).parent, *package_folders()])
 
 
-def announced() -> Iterator[Path]:
+def package_folders() -> Iterator[Path]:
     """The folders of installed packages; none of their code is run but a parent's."""
     for entry in entry_points(group=ENTRY_POINTS):
         with users_code(f"load the entry point {entry.name} of {ENTRY_POINTS}"):
@@ -78,19 +78,19 @@ def announced() -> Iterator[Path]:
         yield from map(Path, spec.submodule_search_locations)
 
 
-def twice(name: str, one: Path, other: Path) -> UserError:
+def name_conflict(name: str, one: Path, other: Path) -> UserError:
     """Two files would write the same results."""
     return UserError(f"two tables are named {name}: {other} and {one}: rename one of the files")
 
 
-def own(results: Path) -> list[str]:
+def own_sweep_files(results: Path) -> list[str]:
     """A user's own files in the results and in the working folder: sweeps, or tables.
 
     Other YAML files, and those with the name of a table of ours, are left out.
     """
-    known = files()
+    known = table_files()
     found = {path.resolve(): path for folder in (Path(), results) for path in yaml_files(folder)}
-    return [str(path) for path in found.values() if path.stem not in known and is_ours(path)]
+    return [str(path) for path in found.values() if path.stem not in known and has_our_key(path)]
 
 
 def yaml_files(folder: Path) -> list[Path]:
@@ -99,7 +99,7 @@ def yaml_files(folder: Path) -> list[Path]:
     return sorted(path for path in found if not path.name.startswith("."))
 
 
-def is_ours(path: Path) -> bool:
+def has_our_key(path: Path) -> bool:
     """Return whether a YAML file has a key that our files have."""
     text = path.read_text(encoding="utf-8", errors="replace")
     return re.search(r"^(losses|extends|columns):", text, re.MULTILINE) is not None

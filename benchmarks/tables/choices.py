@@ -4,14 +4,14 @@ from collections.abc import Iterator
 from typing import Any
 
 from contrastbench.benchmarks.records import nested
-from contrastbench.benchmarks.tables.resolved import Cell, Line, Resolved
+from contrastbench.benchmarks.tables.resolved import Line, Resolved, ResolvedCell
 from contrastbench.benchmarks.tables.table import Selection, Setting
 from contrastbench.losses.spec import NONE, LossSpec
 
 NOTHING_TO_CHOOSE = "as it is given: it declares no ranges to choose from"
 
 
-def in_words(resolved: Resolved) -> Iterator[str]:
+def choice_lines(resolved: Resolved) -> Iterator[str]:
     """Yield the chosen parameters of each method; equal ones are put together.
 
     Frequencies where folds choose.
@@ -37,14 +37,14 @@ def of_line(resolved: Resolved, line: Line) -> dict[str, list[str]]:
     return columns
 
 
-def kind_of(cell: Cell) -> int:
+def kind_of(cell: ResolvedCell) -> int:
     """Return the sort key of a cell: equal rows, folds, open places and choices, in this order."""
     if cell.same_as:
         return 0
     return 1 if cell.choice.folds else 2 if cell.choice.why else 3
 
 
-def of_cell(line: Line, cell: Cell) -> str:
+def of_cell(line: Line, cell: ResolvedCell) -> str:
     """Return the choice of one place, or nothing."""
     choice = cell.choice
     if cell.same_as:
@@ -59,10 +59,13 @@ def of_cell(line: Line, cell: Cell) -> str:
 def setting_text(loss: str | None, chosen: Setting) -> str:
     """Return a chosen setting of a row with that loss."""
     if chosen.loss in (None, loss):
-        return pairs({**chosen.params, **chosen.recipe})
+        return params_text({**chosen.params, **chosen.recipe})
     limit = LossSpec(chosen.loss or "", chosen.params).complete
     return ", ".join(
-        [f"chose its limit: {limit.label}", *([pairs(chosen.recipe)] if chosen.recipe else [])]
+        [
+            f"chose its limit: {limit.label}",
+            *([params_text(chosen.recipe)] if chosen.recipe else []),
+        ]
     )
 
 
@@ -75,7 +78,7 @@ def as_given(resolved: Resolved, line: Line) -> bool:
     return bool(table.sweep and table.tune and searched and not chosen)
 
 
-def by_fold(cell: Cell) -> str:
+def by_fold(cell: ResolvedCell) -> str:
     """Return how many folds chose which parameters."""
     records = list(cell.records.values())
     if not records:
@@ -92,16 +95,16 @@ def fold_text(chosen: dict[str, Any]) -> str:
     ('infonce(temperature=0.2)', 'temperature=0.2')
     """
     if "loss" not in chosen:
-        return pairs(chosen)
+        return params_text(chosen)
     return LossSpec(chosen["loss"], {k: v for k, v in chosen.items() if k != "loss"}).label
 
 
-def pairs(params: dict[str, Any]) -> str:
+def params_text(params: dict[str, Any]) -> str:
     """Format parameters for people.
 
-    >>> pairs({"mu": 0.7, "sigma": 1.0})
+    >>> params_text({"mu": 0.7, "sigma": 1.0})
     'mu=0.7, sigma=1.0'
-    >>> pairs({})
+    >>> params_text({})
     'the defaults'
     """
     return ", ".join(f"{key}={value}" for key, value in params.items()) or "the defaults"

@@ -19,7 +19,7 @@ from contrastbench.losses.registry import SUPERVISED
 from contrastbench.losses.spec import NONE, LossSpec
 
 Values = dict[str, Any]
-Columns = Mapping[str, Column]
+ColumnsByName = Mapping[str, Column]
 Must = Literal["worse", "below", "better"]
 
 
@@ -43,7 +43,7 @@ class Control:
     usual: bool = True
 
 
-def half(recipe: Recipe) -> Values | None:
+def half_epochs(recipe: Recipe) -> Values | None:
     """Return half of the epochs; None where there are fewer than two."""
     return {"epochs": recipe.epochs // 2} if recipe.epochs > 1 else None
 
@@ -54,13 +54,13 @@ CONTROLS = {  # by the name of its row
     "untrained": Control("worse", lambda recipe: {}, NONE),
     "permuted positives": Control("worse", lambda recipe: {"permuted": True}),
     "temperature 5": Control("worse", lambda recipe: {}, params={"temperature": 5.0}, usual=False),
-    "half the epochs": Control("below", half),
+    "half the epochs": Control("below", half_epochs),
     BY_CLASS: Control("better", lambda recipe: recipe.by_class),
     "cross entropy": Control("better", lambda recipe: recipe.by_class, "cross_entropy"),
 }
 
 
-def named(asked: bool | Iterable[str]) -> list[str]:
+def asked_controls(asked: bool | Iterable[str]) -> list[str]:
     """Return the controls that a sweep file asks for, in the order of `CONTROLS`.
 
     Raises:
@@ -75,23 +75,23 @@ def named(asked: bool | Iterable[str]) -> list[str]:
     return [name for name in CONTROLS if name in asked]
 
 
-def with_controls(rows: Iterable[Row], columns: Columns, names: Iterable[str]) -> list[Row]:
+def with_controls(rows: Iterable[Row], columns: ColumnsByName, names: Iterable[str]) -> list[Row]:
     """Return a sweep's rows and then its controls; a row of `none` stays where it is listed."""
-    listed = [marked(row) for row in rows if row.name not in CONTROLS]
+    listed = [marked_row(row) for row in rows if row.name not in CONTROLS]
     there = {row.control for row in listed}
     base = baseline(listed)
     new = (row for name in names if name not in there for row in control_rows(columns, base, name))
     return [*listed, *new]
 
 
-def supervised(columns: Columns) -> Iterator[Row]:
+def supervised(columns: ColumnsByName) -> Iterator[Row]:
     """Yield a row for each loss that needs classes, where pairs can be by class."""
     for loss in SUPERVISED:
         by_column = by_columns(columns, Control("better", lambda recipe: recipe.by_class, loss))
         yield Row(name=loss, control=BY_CLASS, loss=loss, recipe_by_column=by_column)
 
 
-def marked(row: Row) -> Row:
+def marked_row(row: Row) -> Row:
     """Return a listed row, which is a control where it is of `none`."""
     return row.but(control="untrained") if row.loss == NONE else row
 
@@ -102,7 +102,7 @@ def baseline(rows: Iterable[Row]) -> Row | None:
     return next((row for row in trained if row.loss == "infonce"), next(iter(trained), None))
 
 
-def control_rows(columns: Columns, base: Row | None, name: str) -> Iterator[Row]:
+def control_rows(columns: ColumnsByName, base: Row | None, name: str) -> Iterator[Row]:
     """Yield the row of a control, unless no column can have it."""
     control = CONTROLS[name]
     loss = control.loss or (base.loss if base else None)
@@ -114,7 +114,7 @@ def control_rows(columns: Columns, base: Row | None, name: str) -> Iterator[Row]
         yield Row(name=name, control=name, loss=loss, params=params, recipe_by_column=by_column)
 
 
-def by_columns(columns: Columns, control: Control) -> dict[str, Values]:
+def by_columns(columns: ColumnsByName, control: Control) -> dict[str, Values]:
     """Return a control's values over the recipe of each column that can have it."""
     values = {name: values_in(column, control) for name, column in columns.items()}
     return {name: one for name, one in values.items() if one is not None}

@@ -7,7 +7,7 @@ from statistics import fmean, stdev
 
 from contrastbench.benchmarks.records.store import Record
 from contrastbench.benchmarks.tables.replication import Back, Centre, trimmed
-from contrastbench.benchmarks.tables.resolved import Cell, Line, Resolved
+from contrastbench.benchmarks.tables.resolved import Line, Resolved, ResolvedCell
 from contrastbench.errors import unknown
 
 
@@ -40,7 +40,7 @@ class Entry:
     ours: Value | None
     run: bool  # whether it can be run here, or is quoted only
     seeds: int | None  # behind the paper's value
-    cell: Cell | None = None  # an average has none
+    cell: ResolvedCell | None = None  # an average has none
     quotes: bool = True  # whether the table has published values at all
     failure: str = ""  # how seeds failed, such as diverged (2 of 5)
 
@@ -99,14 +99,14 @@ def entries(resolved: Resolved) -> Iterator[list[Entry]]:
     """The table's places, row by row."""
     for line in resolved.lines:
         found = [entry(resolved, line, column) for column in resolved.table.columns]
-        yield [*found, average(resolved, line, found)] if resolved.table.average else found
+        yield [*found, average_entry(resolved, line, found)] if resolved.table.average else found
 
 
 def entry(resolved: Resolved, line: Line, column: str) -> Entry:
     """Return one place of a table with both values."""
     table, cell = resolved.table, line.cells.get(column)
-    paper = published(line, column) if cell or not line.repeats else None
-    mine = ours(resolved, column, list(cell.records.values())) if cell else None
+    paper = published_value(line, column) if cell or not line.repeats else None
+    mine = our_value(resolved, column, list(cell.records.values())) if cell else None
     about = cell is not None, table.protocol.seeds, cell, table.quotes
     return Entry(line, column, paper, mine, *about, cell.failure if cell else "")
 
@@ -127,7 +127,7 @@ def is_best(entry: Entry, best: float | None, decimals: int) -> bool:
     return entry.ours is not None and round(entry.ours.mean, decimals) == best
 
 
-def published(line: Line, column: str) -> Value | None:
+def published_value(line: Line, column: str) -> Value | None:
     """Return the value that the paper prints for a row in a column."""
     row = line.row
     if column not in row.paper:
@@ -136,7 +136,7 @@ def published(line: Line, column: str) -> Value | None:
     return Value(mean, std[0] if std else None, printed=tuple(row.printed.get(column, ())))
 
 
-def average(resolved: Resolved, line: Line, found: list[Entry]) -> Entry:
+def average_entry(resolved: Resolved, line: Line, found: list[Entry]) -> Entry:
     """Return the average over the columns, for the last column.
 
     Ours only if no column is missing or failed, with the seeds of the column that has fewest.
@@ -150,7 +150,7 @@ def average(resolved: Resolved, line: Line, found: list[Entry]) -> Entry:
         if len(values) == len(found)
         else None
     )
-    paper = None if line.repeats else published(line, table.average)
+    paper = None if line.repeats else published_value(line, table.average)
     failed = ", ".join(entry.column for entry in found if entry.failed)
     return Entry(
         line,
@@ -176,7 +176,7 @@ def shown_value(resolved: Resolved, column: str, record: Record) -> float:
     return float(record["metrics"][name])
 
 
-def ours(resolved: Resolved, column: str, records: Sequence[Record]) -> Value | None:
+def our_value(resolved: Resolved, column: str, records: Sequence[Record]) -> Value | None:
     """Mean and standard deviation over the place's ok records, one for each seed.
 
     None without one.

@@ -51,7 +51,7 @@ def algebra(table: Table, row: Row, column: str) -> tuple[LossSpec, bool]:
     A search whose every trial is of a simpler loss is the search of that loss.
     """
     space = space_of(table, row, column)
-    if table.tune and hypercube.searched(space.loss):
+    if table.tune and hypercube.searched_ranges(space.loss):
         return (space.loss if has_own(space.loss) else space.base), True
     facts = table.trial(row, column, Setting(row.params)).full_recipe.pairing_facts
     return reduced(space.loss, facts), False

@@ -13,53 +13,56 @@ from contrastbench.benchmarks.tables.entries import (
     entries,
     is_best,
 )
-from contrastbench.benchmarks.tables.load import load
+from contrastbench.benchmarks.tables.load import load_table
 from contrastbench.benchmarks.tables.replication import back_text
-from contrastbench.benchmarks.tables.resolved import SHORT, Resolved, resolve
+from contrastbench.benchmarks.tables.resolved import HASH_SHOWN, Resolved, resolve
 from contrastbench.benchmarks.tables.table import Table
 from contrastbench.errors import UserError, unknown
 
 
-def render(resolved: Resolved, format_: str) -> str:
+def render_table(resolved: Resolved, format_: str) -> str:
     """The table as text.
 
     Raises:
         UserError: unknown format.
     """
-    formats = {"md": markdown, "csv": comma_separated, "latex": for_papers}
+    formats = {"md": table_markdown, "csv": table_csv, "latex": table_latex}
     if format_ not in formats:
         raise unknown("format", format_, formats)
     return formats[format_](resolved, list(entries(resolved)))
 
 
-LEGEND = (
+TABLE_LEGEND = (
     "A method that is run here has the paper's value, ours as mean ± std over seeds, and the "
     "difference. The number of our seeds stands in parentheses, with that of the paper where ours "
     "are fewer. Italics mark values that are quoted only."
 )
 
 
-def legend(table: Table) -> str:
+def table_legend(table: Table) -> str:
     """Return the legend of a table's places."""
-    return LEGEND if table.quotes else "Mean ± std over seeds (number of seeds)."
+    return TABLE_LEGEND if table.quotes else "Mean ± std over seeds (number of seeds)."
 
 
-def markdown(resolved: Resolved, lines: list[list[Entry]]) -> str:
+def table_markdown(resolved: Resolved, lines: list[list[Entry]]) -> str:
     """A table for people."""
     table = resolved.table
     header = ["Method", *(entry.column for entry in lines[0])]
     body = [
-        [line[0].line.name, *(italic(entry, entry.text(table.decimals)) for entry in line)]
+        [
+            line[0].line.name,
+            *(quoted_in_italics(entry, entry.text(table.decimals)) for entry in line),
+        ]
         for line in lines
     ]
     parts = [
-        f"### {cell(table.name)}: {cell(table.title)}",
-        "\n".join(as_table([header, *body])),
-        legend(table),
+        f"### {escaped_cell(table.name)}: {escaped_cell(table.title)}",
+        "\n".join(markdown_table([header, *body])),
+        table_legend(table),
         back_of(lines, table.decimals),
-        cell(origins.in_words(resolved)),
+        escaped_cell(origins.origin_line(resolved)),
         f"Selection: {resolved.label}.",
-        "\n".join(f"- {line}" for line in choices.in_words(resolved)),
+        "\n".join(f"- {line}" for line in choices.choice_lines(resolved)),
         *resolved.copies,
         f"Source: {table.source}.",
         table.notes,
@@ -73,38 +76,38 @@ def back_of(lines: Sequence[Sequence[Entry]], decimals: int) -> str:
     return back_text([one for one in found if one], decimals)
 
 
-def as_table(lines: list[list[str]]) -> Iterator[str]:
+def markdown_table(lines: list[list[str]]) -> Iterator[str]:
     """Markdown's form of a table; the first line is its header."""
     for line in (lines[0], ["---"] * len(lines[0]), *lines[1:]):
-        yield f"| {' | '.join(map(cell, line))} |"
+        yield f"| {' | '.join(map(escaped_cell, line))} |"
 
 
-def cell(text: str) -> str:
+def escaped_cell(text: str) -> str:
     """A text that ends neither the cell nor the row, and is no HTML, link or picture.
 
-    >>> cell("a|b"), cell("<b>[x](y)"), cell("p < 0.1")
+    >>> escaped_cell("a|b"), escaped_cell("<b>[x](y)"), escaped_cell("p < 0.1")
     ('a&#124;b', '&lt;b>[x]&#40;y)', 'p < 0.1')
     """
     line = " ".join(text.splitlines()).replace("|", "&#124;").replace("](", "]&#40;")
     return re.sub("<(?=[a-zA-Z/!?])", "&lt;", line)
 
 
-def italic(entry: Entry, text: str) -> str:
+def quoted_in_italics(entry: Entry, text: str) -> str:
     """Quoted values stand in italics."""
     return text if entry.run or not entry.paper else f"*{text}*"
 
 
-def comma_separated(resolved: Resolved, lines: list[list[Entry]]) -> str:
+def table_csv(resolved: Resolved, lines: list[list[Entry]]) -> str:
     """A table for programs: one line for each place."""
-    return files.comma_separated(rows(resolved, lines), "{:.4f}")
+    return files.comma_separated(table_rows(resolved, lines), "{:.4f}")
 
 
-def rows(resolved: Resolved, lines: Iterable[Iterable[Entry]]) -> list[dict[str, Any]]:
+def table_rows(resolved: Resolved, lines: Iterable[Iterable[Entry]]) -> list[dict[str, Any]]:
     """Return the values of each place by name, for CSV and data frames."""
-    return [as_dict(resolved, entry) for line in lines for entry in line]
+    return [place_values(resolved, entry) for line in lines for entry in line]
 
 
-def as_dict(resolved: Resolved, entry: Entry) -> dict[str, Any]:
+def place_values(resolved: Resolved, entry: Entry) -> dict[str, Any]:
     """Return the values of one place; None where there is none."""
     paper, mine, back = entry.paper, entry.ours, entry.back
     words = {True: "yes", False: "no"}
@@ -122,7 +125,7 @@ def as_dict(resolved: Resolved, entry: Entry) -> dict[str, Any]:
         "ours_std": mine and mine.std,
         "ours_seeds": mine and mine.n,
         "difference": entry.difference,
-        "data": entry.data[:SHORT],
+        "data": entry.data[:HASH_SHOWN],
         "failure": entry.failure,
         "ours_trimmed": mine.trimmed.value if mine and mine.trimmed else None,
         "came_back": words[back.by_mean] if back else "",
@@ -130,15 +133,15 @@ def as_dict(resolved: Resolved, entry: Entry) -> dict[str, Any]:
     }
 
 
-def for_papers(resolved: Resolved, lines: list[list[Entry]]) -> str:
+def table_latex(resolved: Resolved, lines: list[list[Entry]]) -> str:
     """A table for LaTeX: the paper's values, ours and the differences below each other."""
     table = resolved.table
-    header = [latex.text(name) for name in ["Method", *(entry.column for entry in lines[0])]]
+    header = [latex.latex_text(name) for name in ["Method", *(entry.column for entry in lines[0])]]
     best = best_by_column(lines, table.decimals)
     body = [cells for line in lines for cells in stacked(table, line, best)]
-    parts = [f"{table.title}. {legend(table)} Selection: {resolved.label}.", *resolved.copies]
+    parts = [f"{table.title}. {table_legend(table)} Selection: {resolved.label}.", *resolved.copies]
     caption = " ".join([*parts, f"Source: {table.source}."])
-    return latex.tabular(table.name, latex.text(caption), header, body)
+    return latex.tabular(table.name, latex.latex_text(caption), header, body)
 
 
 def stacked(table: Table, line: list[Entry], best: Sequence[float | None]) -> Iterator[list[str]]:
@@ -150,28 +153,28 @@ def stacked(table: Table, line: list[Entry], best: Sequence[float | None]) -> It
         latex.italic(value) if italics else latex.bold(value, mark and not table.quotes)
         for value, italics, mark in zip(rows[0], quoted, bold, strict=True)
     ]
-    yield [latex.text(line[0].line.name), *first]
+    yield [latex.latex_text(line[0].line.name), *first]
     if any(rows[1]):
         yield [r"\quad ours", *map(latex.bold, rows[1], bold)]
     if any(rows[2]):
-        yield [r"\quad difference", *map(latex.text, rows[2])]
+        yield [r"\quad difference", *map(latex.latex_text, rows[2])]
 
 
-def write_all(results: Path) -> Iterator[Path]:
+def write_tables(results: Path) -> Iterator[Path]:
     """Every table, and those of YAML files in the results, as Markdown and CSV in there.
 
     Raises:
         UserError: a table's file is wrong, or the folder cannot be written.
     """
-    for name in [*catalogue.names(), *map(str, sorted(results.glob("*.yaml")))]:
-        resolved = resolve(load(name), None, results)
+    for name in [*catalogue.table_names(), *map(str, sorted(results.glob("*.yaml")))]:
+        resolved = resolve(load_table(name), None, results)
         for format_ in ("md", "csv"):
             path = results / f"{resolved.table.name}.{format_}"
-            write(path, render(resolved, format_))
+            write_file(path, render_table(resolved, format_))
             yield path
 
 
-def write(path: Path, text: str) -> None:
+def write_file(path: Path, text: str) -> None:
     """Write the file, whole or not at all: where the disk is full, the old one stays."""
     try:
         files.replace(path, text)

@@ -15,10 +15,10 @@ def grid_of(row: Row, column: str) -> Grid:
     return {**row.grid, **row.grid_by_column.get(column, {})}
 
 
-def settings(row: Row, column: str) -> list[dict[str, Any]]:
+def grid_settings(row: Row, column: str) -> list[dict[str, Any]]:
     """The row's settings, or every combination of its grid's values.
 
-    >>> settings(Row(name="r", loss="adnce", grid={"mu": [0.5, 1.0], "sigma": [1.0]}), "MUTAG")
+    >>> grid_settings(Row(name="r", loss="adnce", grid={"mu": [0.5, 1.0], "sigma": [1.0]}), "MUTAG")
     [{'mu': 0.5, 'sigma': 1.0}, {'mu': 1.0, 'sigma': 1.0}]
     """
     grid = grid_of(row, column)
@@ -29,7 +29,7 @@ def settings(row: Row, column: str) -> list[dict[str, Any]]:
     )
 
 
-def draw(grid: Grid, count: int) -> list[dict[str, Any]]:
+def draw_settings(grid: Grid, count: int) -> list[dict[str, Any]]:
     """Draw different settings, with each parameter's values about equally often.
 
     A Latin hypercube on the grid: a plain draw of 5 from 80 leaves most values of most parameters
@@ -39,7 +39,7 @@ def draw(grid: Grid, count: int) -> list[dict[str, Any]]:
     rng, drawn = random.Random(0), everything
     if count < len(everything):
         tries = (
-            list(zip(*(spread(values, count, rng) for values in grid.values()), strict=True))
+            list(zip(*(balanced_draw(values, count, rng) for values in grid.values()), strict=True))
             for _ in range(100)
         )
         drawn = next(
@@ -49,7 +49,7 @@ def draw(grid: Grid, count: int) -> list[dict[str, Any]]:
     return [dict(zip(grid, values, strict=True)) for values in drawn]
 
 
-def spread(values: Sequence[Any], count: int, rng: random.Random) -> list[Any]:
+def balanced_draw(values: Sequence[Any], count: int, rng: random.Random) -> list[Any]:
     """So many of the values in random order, none more often than one other by more than one."""
     whole, rest = divmod(count, len(values))
     some = [*values] * whole + rng.sample(list(values), rest)
@@ -57,10 +57,10 @@ def spread(values: Sequence[Any], count: int, rng: random.Random) -> list[Any]:
     return some
 
 
-def twice(values: Sequence[Any]) -> bool:
+def has_duplicates(values: Sequence[Any]) -> bool:
     """Return whether one is there twice, perhaps in another notation.
 
-    >>> twice([1, 2, 1.0]), twice([1, "1"]), twice([1, 2])
+    >>> has_duplicates([1, 2, 1.0]), has_duplicates([1, "1"]), has_duplicates([1, 2])
     (True, True, False)
     """
     return any(value in values[:i] for i, value in enumerate(values)) or len(

@@ -18,28 +18,28 @@ Places = dict[str, list[int]]  # by parameter: in which part of its interval eac
 DRAWS = 100  # of which the best is taken
 
 
-def settings(loss: LossSpec, count: int) -> list[Params]:
+def hypercube_settings(loss: LossSpec, count: int) -> list[Params]:
     """The loss's defaults and count - 1 points of the ranges that it declares worth a search.
 
     Fewer where its choices have no more; none for a loss that declares nothing.
 
-    >>> settings(LossSpec("infonce"), 4)
+    >>> hypercube_settings(LossSpec("infonce"), 4)
     [{}, {'temperature': 0.22}, {'temperature': 0.61}, {'temperature': 0.082}]
     """
-    free = searched(loss)
+    free = searched_ranges(loss)
     if not free or count < 2:
         return []
     fixed = {**describe(loss.name).params, **loss.params}
     rng = random.Random(0)
-    draws = [draw(free, count - 1, rng) for _ in range(DRAWS)]
+    draws = [latin_hypercube(free, count - 1, rng) for _ in range(DRAWS)]
     found = [
-        distinct([{}, *points(free, fixed, places)], fixed)
+        distinct_points([{}, *hypercube_points(free, fixed, places)], fixed)
         for places in sorted(draws, key=dependence)
     ]
     return max(found, key=len)
 
 
-def searched(loss: LossSpec) -> dict[str, Range]:
+def searched_ranges(loss: LossSpec) -> dict[str, Range]:
     """The ranges of the numbers that are not given; of choices where there is no number.
 
     A choice is another method, such as a variant: it stands at its default, and whoever wants to
@@ -60,7 +60,7 @@ def searched(loss: LossSpec) -> dict[str, Range]:
     return numbers or {name: r for name, r in free.items() if isinstance(r, Choice)}
 
 
-def draw(names: Iterable[str], count: int, rng: random.Random) -> Places:
+def latin_hypercube(names: Iterable[str], count: int, rng: random.Random) -> Places:
     """A Latin hypercube: each parameter's interval has so many parts, each of them met once."""
     return {name: rng.sample(range(count), count) for name in names}
 
@@ -78,22 +78,22 @@ def dependence(places: Places) -> float:
     )
 
 
-def points(free: Mapping[str, Range], fixed: Params, places: Places) -> list[Params]:
+def hypercube_points(free: Mapping[str, Range], fixed: Params, places: Places) -> list[Params]:
     """The values in the middle of those parts."""
     count = len(next(iter(places.values())))
     return [
         {
-            name: at((places[name][i] + 0.5) / count, range_, fixed, name)
+            name: value_at((places[name][i] + 0.5) / count, range_, fixed, name)
             for name, range_ in free.items()
         }
         for i in range(count)
     ]
 
 
-def at(share: float, range_: Range, fixed: Params, name: str) -> Any:
+def value_at(share: float, range_: Range, fixed: Params, name: str) -> Any:
     """Return the value at that share of a range, with two significant digits.
 
-    >>> at(0.5, Number(low=0, tune=(0.01, 1), log=True), {}, "temperature")
+    >>> value_at(0.5, Number(low=0, tune=(0.01, 1), log=True), {}, "temperature")
     0.1
     """
     if isinstance(range_, Choice):
@@ -101,7 +101,7 @@ def at(share: float, range_: Range, fixed: Params, name: str) -> Any:
     if isinstance(range_, Given):
         prefix = name.rpartition(".")[0]
         other = f"{prefix}.{range_.other}" if prefix else range_.other
-        return at(share, range_.ranges[fixed[other]], fixed, name)
+        return value_at(share, range_.ranges[fixed[other]], fixed, name)
     assert range_.tune, "only such are searched"
     low, high = range_.tune
     value = low * (high / low) ** share if range_.log else low + (high - low) * share
@@ -113,7 +113,7 @@ def rounded(value: float) -> float:
     return round(value, 1 - math.floor(math.log10(abs(value)))) if value else value
 
 
-def distinct(drawn: list[Params], fixed: Params) -> list[Params]:
+def distinct_points(drawn: list[Params], fixed: Params) -> list[Params]:
     """Return the points that still differ once they are combined with the fixed parameters."""
     found: list[Params] = []
     for point in drawn:

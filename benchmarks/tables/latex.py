@@ -6,7 +6,7 @@ GREEK = (
     "alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu nu xi pi rho sigma tau "
     "upsilon phi chi psi omega Gamma Delta Theta Lambda Xi Pi Sigma Upsilon Phi Psi Omega varsigma"
 )
-SPECIAL = {
+LATEX_ESCAPES = {
     **{c: f"\\{c}" for c in "&%$#_{}"},
     **{"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", '"': "''"},
     **{
@@ -30,33 +30,33 @@ SPECIAL = {
 }
 
 
-def text(plain: str) -> str:
+def latex_text(plain: str) -> str:
     r"""A text as LaTeX prints it, on one line, with a minus before negative numbers.
 
-    >>> print(text("50 % of a_b: -0.5 ± 0.1"))
+    >>> print(latex_text("50 % of a_b: -0.5 ± 0.1"))
     50 \% of a\_b: $-$0.5 $\pm$ 0.1
     """
     return re.sub(
         r"(?<![\w.])-(?=\d)",
         "$-$",
-        "".join(SPECIAL.get(c, c) for c in " ".join(plain.splitlines())),
+        "".join(LATEX_ESCAPES.get(c, c) for c in " ".join(plain.splitlines())),
     )
 
 
 def italic(plain: str) -> str:
     """A text in italics."""
-    return rf"\textit{{{text(plain)}}}"
+    return rf"\textit{{{latex_text(plain)}}}"
 
 
 def bold(plain: str, marked: bool = True) -> str:
     """A text in bold, if it is marked."""
-    return rf"\textbf{{{text(plain)}}}" if marked and plain else text(plain)
+    return rf"\textbf{{{latex_text(plain)}}}" if marked and plain else latex_text(plain)
 
 
-def label(name: str) -> str:
+def latex_label(name: str) -> str:
     """A name without what ends a label or its line.
 
-    >>> label("100% a_b")
+    >>> latex_label("100% a_b")
     '100--a_b'
     """
     return re.sub(r"[^\w.:-]", "-", name, flags=re.ASCII)
@@ -70,7 +70,7 @@ def tabular(name: str, caption: str, header: list[str], body: list[list[str]]) -
             r"% \usepackage{booktabs,graphicx}",
             r"\begin{table}",
             rf"\caption{{{caption}}}",
-            rf"\label{{tab:{label(name)}}}",
+            rf"\label{{tab:{latex_label(name)}}}",
             r"\centering",
             r"\resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}{%",
             rf"\begin{{tabular}}{{l{'c' * (len(header) - 1)}}}",

@@ -9,8 +9,8 @@ from pathlib import Path
 from contrastbench.benchmarks.tables import catalogue, sweep_file
 from contrastbench.benchmarks.tables.controls import baseline
 from contrastbench.benchmarks.tables.equal_rows import recognised
-from contrastbench.benchmarks.tables.published import published
-from contrastbench.benchmarks.tables.sweep_file import SMOKE, Given, SweepFile
+from contrastbench.benchmarks.tables.published import published_table
+from contrastbench.benchmarks.tables.sweep_file import SMOKE, LossEntry, SweepFile
 from contrastbench.benchmarks.tables.table import QUICK, Row, Table
 from contrastbench.domains import strict_yaml
 from contrastbench.domains.strict_yaml import Document
@@ -22,7 +22,7 @@ BUILT_IN = {"smoke": SMOKE}  # sweeps that need no file
 NEWEST = {"standard": "standard-1"}  # of the versions of a sweep that ships
 
 
-def load(
+def load_table(
     name: str,
     check_values: bool = False,
     losses: Sequence[LossSpec] = (),
@@ -44,22 +44,22 @@ def load(
     if losses or quick:
         for loss in losses:
             loss.check()
-        table = load(name, check_values)
-        table = quick_part(table) if quick else table
-        return joined(table, losses) if losses else table
+        table = load_table(name, check_values)
+        table = quick_table(table) if quick else table
+        return with_losses(table, losses) if losses else table
     if name in BUILT_IN:
         return sweep_file.to_table(BUILT_IN[name], Document(), name)
-    path = catalogue.find(NEWEST.get(name, name), also=[*BUILT_IN, *NEWEST])
-    document = strict_yaml.read(path)
+    path = catalogue.find_table(NEWEST.get(name, name), also=[*BUILT_IN, *NEWEST])
+    document = strict_yaml.read_yaml(path)
     if is_sweep(document):
-        check_name(path)
+        check_sweep_name(path)
         file = document.as_model(SweepFile)
-        base = extended(file, document, inside | {path.resolve()})
-        ships = path in catalogue.files().values()
+        base = extended_sweep(file, document, inside | {path.resolve()})
+        ships = path in catalogue.table_files().values()
         table = sweep_file.to_table(file, document, path.stem, base, ships)
-        given = sweep_file.given(file, document)
+        given = sweep_file.loss_entries(file, document)
     else:
-        table = published(document, path.stem)
+        table = published_table(document, path.stem)
         given = given_by(table)
     if check_values and name.endswith(catalogue.ENDINGS):
         refuse_values(given, document)
@@ -68,10 +68,14 @@ def load(
 
 def is_table(name: str) -> bool:
     """Return whether it is the name of a table or a sweep, or of a user's own YAML file."""
-    return name.endswith(catalogue.ENDINGS) or name in {*catalogue.files(), *BUILT_IN, *NEWEST}
+    return name.endswith(catalogue.ENDINGS) or name in {
+        *catalogue.table_files(),
+        *BUILT_IN,
+        *NEWEST,
+    }
 
 
-def quick_part(table: Table) -> Table:
+def quick_table(table: Table) -> Table:
     """Return the quick part of a suite: a table of its own, with a name and a title of its own.
 
     Raises:
@@ -91,18 +95,18 @@ def quick_part(table: Table) -> Table:
     )
 
 
-def alone(table: Table, losses: Sequence[LossSpec]) -> Table:
+def suite_baseline(table: Table, losses: Sequence[LossSpec]) -> Table:
     """Return a quick part with the baseline, the controls and the losses that join, no others."""
     base = baseline(table.rows)
     rows = [
         row
         for row in table.rows
-        if row.control or row == base or any(is_of(table, row, loss) for loss in losses)
+        if row.control or row == base or any(is_row_of(table, row, loss) for loss in losses)
     ]
     return recognised(table.but(rows=rows))
 
 
-def joined(table: Table, losses: Sequence[LossSpec]) -> Table:
+def with_losses(table: Table, losses: Sequence[LossSpec]) -> Table:
     """The sweep with further losses, which come first in comparisons.
 
     Raises:
@@ -112,18 +116,18 @@ def joined(table: Table, losses: Sequence[LossSpec]) -> Table:
         raise UserError(
             f"{table.name} is no sweep, so no loss can join: leave --loss out, or name a sweep file"
         )
-    table = alone(table, losses) if table.is_quick else table
-    new = [loss for loss in losses if not any(is_of(table, row, loss) for row in table.rows)]
+    table = suite_baseline(table, losses) if table.is_quick else table
+    new = [loss for loss in losses if not any(is_row_of(table, row, loss) for row in table.rows)]
     file = SweepFile(extends=table.name, losses=[{loss.name: loss.params} for loss in new])
     wider = recognised(sweep_file.to_table(file, Document(), table.name, table)) if new else table
-    names = [row.name for row in wider.rows if any(is_of(wider, row, loss) for loss in losses)]
+    names = [row.name for row in wider.rows if any(is_row_of(wider, row, loss) for loss in losses)]
     there = {row.name for row in table.rows}
     rows = [row.but(beside=table.is_quick and row.name not in there) for row in wider.rows]
     title = table.title if table.is_quick else wider.title
     return wider.but(rows=rows, joined=names, title=title)
 
 
-def is_of(table: Table, row: Row, loss: LossSpec) -> bool:
+def is_row_of(table: Table, row: Row, loss: LossSpec) -> bool:
     """Return whether the row has that loss, at any setting of the sweep's grid."""
     params = {
         key: value
@@ -133,7 +137,7 @@ def is_of(table: Table, row: Row, loss: LossSpec) -> bool:
     return row.loss == loss.name and params == loss.params and not row.control
 
 
-def extended(file: SweepFile, document: Document, inside: Inside) -> Table | None:
+def extended_sweep(file: SweepFile, document: Document, inside: Inside) -> Table | None:
     """The sweep that a file extends: one of ours, or a file beside it.
 
     Args:
@@ -150,7 +154,7 @@ def extended(file: SweepFile, document: Document, inside: Inside) -> Table | Non
         beside = document.path.parent / file.extends if document.path else Path(file.extends)
         if beside.is_file() and beside.resolve() in inside:
             raise UserError("this sweep extends itself: extend another one")
-        base = load(str(beside) if beside.is_file() else file.extends, inside=inside)
+        base = load_table(str(beside) if beside.is_file() else file.extends, inside=inside)
         if not base.sweep:
             raise UserError(f"{base.name} is no sweep: extend a sweep file")
         return base
@@ -161,7 +165,7 @@ def is_sweep(document: Document) -> bool:
     return isinstance(document.value, dict) and not {"losses", "extends"}.isdisjoint(document.value)
 
 
-def check_name(path: Path) -> None:
+def check_sweep_name(path: Path) -> None:
     """Raise if a sweep file has the name of a sweep of ours."""
     if path.stem in BUILT_IN:
         raise UserError(
@@ -169,7 +173,7 @@ def check_name(path: Path) -> None:
         )
 
 
-def given_by(table: Table) -> Iterator[Given]:
+def given_by(table: Table) -> Iterator[LossEntry]:
     """Yield the values that a table gives to losses."""
     for i, row in enumerate(table.rows):
         for column in (column for column in table.columns if table.runnable(row, column)):
@@ -177,7 +181,7 @@ def given_by(table: Table) -> Iterator[Given]:
             yield table.experiment(row, column).loss, [], ["rows", i, *own]
 
 
-def refuse_values(given: Iterator[Given], document: Document) -> None:
+def refuse_values(given: Iterator[LossEntry], document: Document) -> None:
     """Raise for values that their loss refuses.
 
     Raises:

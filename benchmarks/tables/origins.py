@@ -5,21 +5,21 @@ from itertools import pairwise
 
 from contrastbench.benchmarks.records.experiment import records_of
 from contrastbench.benchmarks.records.merge import SHIPPED
-from contrastbench.benchmarks.tables.resolved import Cell, Resolved
+from contrastbench.benchmarks.tables.resolved import Resolved, ResolvedCell
 
-Seeds = dict[str, dict[str, tuple[int, ...]]]  # by row and column
+SeedsByPlace = dict[str, dict[str, tuple[int, ...]]]  # by row and column
 
-THEIRS, YOURS = "came with contrastbench", "were run or merged by you"
+SHIPPED_ORIGIN, OWN_ORIGIN = "came with contrastbench", "were run or merged by you"
 
 
-def in_words(resolved: Resolved) -> str:
+def origin_line(resolved: Resolved) -> str:
     """Return a line on where the records come from; nothing where none or all are shipped.
 
     The part with the shorter line is named, and the other one is all others.
     """
     if (resolved.results / "runs").resolve() == (SHIPPED / "runs").resolve():
         return ""
-    theirs, yours = split(resolved)
+    theirs, yours = split_seeds(resolved)
     if not (theirs and yours):
         return ""
     filled = {
@@ -27,8 +27,8 @@ def in_words(resolved: Resolved) -> str:
         for line in resolved.lines
     }
     parts = (
-        (seeds_text(theirs, filled), THEIRS, YOURS),
-        (seeds_text(yours, filled), YOURS, THEIRS),
+        (seeds_text(theirs, filled), SHIPPED_ORIGIN, OWN_ORIGIN),
+        (seeds_text(yours, filled), OWN_ORIGIN, SHIPPED_ORIGIN),
     )
     named, origin, other = min(parts, key=lambda part: len(part[0]))
     return f"Records that {origin}: {named}. All others {other}."
@@ -46,10 +46,10 @@ def where_from(name: str, resolved: Resolved) -> str:
     )
 
 
-def split(resolved: Resolved) -> tuple[Seeds, Seeds]:
+def split_seeds(resolved: Resolved) -> tuple[SeedsByPlace, SeedsByPlace]:
     """Return the seeds that are shipped, and those that are not."""
-    theirs: Seeds = {}
-    yours: Seeds = {}
+    theirs: SeedsByPlace = {}
+    yours: SeedsByPlace = {}
     for line in resolved.lines:
         for column, cell in line.cells.items():
             shipped = shipped_seeds(cell, resolved)
@@ -59,7 +59,7 @@ def split(resolved: Resolved) -> tuple[Seeds, Seeds]:
     return theirs, yours
 
 
-def shipped_seeds(cell: Cell, resolved: Resolved) -> set[int]:
+def shipped_seeds(cell: ResolvedCell, resolved: Resolved) -> set[int]:
     """Return the seeds of a place all of whose records are shipped ones."""
     shipped = records_of(cell.experiments, SHIPPED)
     known = {(one["key"], one["seed"]): one for one in shipped}
@@ -73,7 +73,7 @@ def shipped_seeds(cell: Cell, resolved: Resolved) -> set[int]:
     return cell.records.keys() - own
 
 
-def seeds_text(part: Seeds, filled: Mapping[str, Collection[str]]) -> str:
+def seeds_text(part: SeedsByPlace, filled: Mapping[str, Collection[str]]) -> str:
     """Return the seeds of rows, with the columns where these are not all that a row fills.
 
     >>> part = {"infonce": {"A": (0, 1), "B": (0, 1)}, "adnce": {"A": (0,)}}
@@ -85,14 +85,14 @@ def seeds_text(part: Seeds, filled: Mapping[str, Collection[str]]) -> str:
         for seeds in dict.fromkeys(found.values()):
             some = [column for column in found if found[column] == seeds]
             where = f" on {', '.join(some)}" * (len(some) < len(filled[row]))
-            alike.setdefault((ranges(seeds), where), []).append(row)
+            alike.setdefault((seed_ranges(seeds), where), []).append(row)
     return "; ".join(f"{seeds} of {', '.join(rows)}{on}" for (seeds, on), rows in alike.items())
 
 
-def ranges(seeds: tuple[int, ...]) -> str:
+def seed_ranges(seeds: tuple[int, ...]) -> str:
     """Return seeds as people write them.
 
-    >>> ranges((0, 1, 2, 7)), ranges((3,))
+    >>> seed_ranges((0, 1, 2, 7)), seed_ranges((3,))
     ('seeds 0-2,7', 'seed 3')
     """
     starts = [seeds[0], *(b for a, b in pairwise(seeds) if b > a + 1)]

@@ -6,8 +6,8 @@ from functools import cached_property
 from typing import Any
 
 from contrastbench.benchmarks.records.experiment import Experiment
-from contrastbench.benchmarks.tables.protocol import Kind, Statement
-from contrastbench.benchmarks.tables.resolved import Cell, Line, Resolved
+from contrastbench.benchmarks.tables.protocol import Statement, StatementKind
+from contrastbench.benchmarks.tables.resolved import Line, Resolved, ResolvedCell
 from contrastbench.benchmarks.tables.table import ON_TEST, Selection
 from contrastbench.domains.registry import make_recipe
 from contrastbench.losses.expression import is_sum, split_sum
@@ -21,7 +21,7 @@ class Place:
 
     resolved: Resolved
     line: Line
-    cell: Cell
+    cell: ResolvedCell
 
     @property
     def names(self) -> tuple[str, str]:
@@ -34,7 +34,7 @@ class Place:
         return self.cell.work
 
     @cached_property
-    def ours(self) -> dict[Kind, dict[str, Any]]:
+    def ours(self) -> dict[StatementKind, dict[str, Any]]:
         """All that can change its number, as we have it; idle keys are left out."""
         recipe = make_recipe(self.work.domain, self.work.recipe)
         idle = recipe.idle(self.work.trained)
@@ -86,7 +86,7 @@ class Place:
         chosen = self.resolved.selection == Selection.VALIDATION
         return "chosen on validation data" if chosen else AS_PUBLISHED
 
-    def statement(self, kind: Kind, key: str) -> Statement | None:
+    def statement(self, kind: StatementKind, key: str) -> Statement | None:
         """The last one on the key."""
         said = (s for s in self.statements if key in getattr(s, kind))
         return next(iter(reversed(list(said))), None)
@@ -98,7 +98,7 @@ class Place:
         return [s for s in self.resolved.table.protocol.facts if s.holds(*place)]
 
 
-def places(resolved: Resolved) -> Iterator[Place]:
+def published_places(resolved: Resolved) -> Iterator[Place]:
     """Yield all of a table; records of further data are no values of the paper's."""
     for line in resolved.lines:
         for column in () if line.repeats else line.row.paper:

@@ -10,12 +10,12 @@ from contrastbench.domains.strict import Strict
 OPEN = "open"
 PRINTED = r"(paper|code|reported by others) \(.+\)"
 Printed = Annotated[str, Field(pattern=f"^{PRINTED}$")]
-Source = Annotated[str, Field(pattern=f"^({PRINTED}|{OPEN})$")]
-Kind = Literal["recipe", "params", "evaluation"]
-KINDS: tuple[Kind, ...] = ("recipe", "params", "evaluation")
+StatementSource = Annotated[str, Field(pattern=f"^({PRINTED}|{OPEN})$")]
+StatementKind = Literal["recipe", "params", "evaluation"]
+STATEMENT_KINDS: tuple[StatementKind, ...] = ("recipe", "params", "evaluation")
 
 
-class Difference(Strict):
+class StatedDeviation(Strict):
     """A deviation that no value shows."""
 
     what: str
@@ -30,7 +30,9 @@ class Statement(Strict):
     Under `from: open` the source says nothing, and the values are why ours are what they are.
     """
 
-    source: Source = Field(alias="from", description="paper (B.3), code (main.py), open, ...")
+    source: StatementSource = Field(
+        alias="from", description="paper (B.3), code (main.py), open, ..."
+    )
     rows: list[str] = Field([])
     columns: list[str] = Field([])
     datasets: list[str] = Field([])
@@ -39,7 +41,7 @@ class Statement(Strict):
     params: dict[str, Any] = Field({}, description="by parameter of the loss")
     evaluation: dict[str, Any] = Field({}, description="by setting of our scoring")
     why: dict[str, str] = Field({}, description="by key: why ours is another value")
-    differs: list[Difference] = Field([])
+    differs: list[StatedDeviation] = Field([])
 
     @property
     def partial(self) -> bool:

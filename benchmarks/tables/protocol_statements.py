@@ -12,27 +12,29 @@ from contrastbench.benchmarks.tables import catalogue
 from contrastbench.benchmarks.tables.protocol import Protocol, SharedProtocol, Statement
 from contrastbench.benchmarks.tables.schema import PublishedTable
 from contrastbench.domains import strict_yaml
-from contrastbench.domains.registry import check_domain, declaration
+from contrastbench.domains.registry import check_domain_name, declaration
 from contrastbench.domains.strict_yaml import Document
 from contrastbench.errors import unknown
 
-FOLDER = "protocols"  # beside the tables
+SHARED_FOLDER = "protocols"  # beside the tables
 
 
-def gathered(table: PublishedTable, document: Document) -> Protocol:
+def gathered_protocol(table: PublishedTable, document: Document) -> Protocol:
     """Return the table's protocol with all statements: shared ones, marked ones, its own.
 
     Raises:
         UserError: a name that names nothing, with its file and line.
     """
     for i, statement in enumerate(table.protocol.facts):
-        check_places(table, statement, document, i)
-        check_keys(list(domains(table, statement)), statement, document, ["protocol", "facts", i])
+        check_statement_places(table, statement, document, i)
+        check_keys(
+            list(statement_domains(table, statement)), statement, document, ["protocol", "facts", i]
+        )
     check_marks(table, document)
     shared = [
         statement
         for i, name in enumerate(table.protocol.use)
-        for statement in read(name, document, i)
+        for statement in read_shared(name, document, i)
     ]
     own = [
         statement.but(domain=table.domain)
@@ -40,17 +42,17 @@ def gathered(table: PublishedTable, document: Document) -> Protocol:
         else statement
         for statement in table.protocol.facts
     ]
-    return Protocol(use=table.protocol.use, facts=[*shared, *marks(table), *own])
+    return Protocol(use=table.protocol.use, facts=[*shared, *marked_statements(table), *own])
 
 
-def read(name: str, document: Document, i: int) -> list[Statement]:
+def read_shared(name: str, document: Document, i: int) -> list[Statement]:
     """The statements of a shared file: from beside the table that uses it, or from ours.
 
     Raises:
         UserError: no such file, or whatever is wrong in it.
     """
-    parents = [*([document.path.parent] if document.path else []), *catalogue.folders()]
-    paths = {path.stem: path for parent in reversed(parents) for path in files(parent)}
+    parents = [*([document.path.parent] if document.path else []), *catalogue.table_folders()]
+    paths = {path.stem: path for parent in reversed(parents) for path in shared_files(parent)}
     if name not in paths:
         raise document.wrong_at(["protocol", "use", i], unknown("protocol", name, paths))
     return remembered(paths[name], lambda: statements(paths[name]))
@@ -58,32 +60,34 @@ def read(name: str, document: Document, i: int) -> list[Statement]:
 
 def statements(path: Path) -> list[Statement]:
     """Return the statements in a file shared by tables."""
-    shared = strict_yaml.read(path)
+    shared = strict_yaml.read_yaml(path)
     protocol = shared.as_model(SharedProtocol)
     with shared.at("domain"):
-        check_domain(protocol.domain)
+        check_domain_name(protocol.domain)
     for j, statement in enumerate(protocol.facts):
         check_keys([protocol.domain], statement, shared, ["facts", j])
     return list(protocol.statements())
 
 
-def files(folder: Path) -> list[Path]:
+def shared_files(folder: Path) -> list[Path]:
     """The shared files of a folder with tables."""
-    return sorted((folder / FOLDER).glob("*.yaml"))
+    return sorted((folder / SHARED_FOLDER).glob("*.yaml"))
 
 
-def marks(table: PublishedTable) -> Iterator[Statement]:
+def marked_statements(table: PublishedTable) -> Iterator[Statement]:
     """Yield the statements that columns and rows mark as their own values from a source."""
     for name, column in table.columns.items():
         for source, keys in column.recipe_from.items():
-            yield mark(source, columns=[name], recipe=only(keys, column.recipe))
+            yield mark(source, columns=[name], recipe=picked_values(keys, column.recipe))
     for row in table.rows:
         for source, keys in row.recipe_from.items():
-            yield mark(source, rows=[row.name], recipe=only(keys, row.recipe))
+            yield mark(source, rows=[row.name], recipe=picked_values(keys, row.recipe))
         for source, keys in row.params_from.items():
-            yield mark(source, rows=[row.name], params=only(keys, row.params))
+            yield mark(source, rows=[row.name], params=picked_values(keys, row.params))
             for name, params in row.params_by_column.items():
-                yield mark(source, rows=[row.name], columns=[name], params=only(keys, params))
+                yield mark(
+                    source, rows=[row.name], columns=[name], params=picked_values(keys, params)
+                )
 
 
 def mark(source: str, **said: Any) -> Statement:
@@ -91,12 +95,14 @@ def mark(source: str, **said: Any) -> Statement:
     return Statement.model_validate({"from": source, **said})
 
 
-def only(keys: Sequence[str], values: dict[str, Any]) -> dict[str, Any]:
+def picked_values(keys: Sequence[str], values: dict[str, Any]) -> dict[str, Any]:
     """The values of these keys."""
     return {key: value for key, value in values.items() if key in keys}
 
 
-def check_places(table: PublishedTable, statement: Statement, document: Document, i: int) -> None:
+def check_statement_places(
+    table: PublishedTable, statement: Statement, document: Document, i: int
+) -> None:
     """Raise for a row or column that the table has not."""
     known = {"rows": [row.name for row in table.rows], "columns": list(table.columns)}
     for key, names in known.items():
@@ -123,7 +129,7 @@ def check_marks(table: PublishedTable, document: Document) -> None:
                     raise document.wrong_at([*where, source], error)
 
 
-def domains(table: PublishedTable, statement: Statement) -> Iterator[str]:
+def statement_domains(table: PublishedTable, statement: Statement) -> Iterator[str]:
     """Yield the domains that a table's own statement is about."""
     for name in statement.columns or table.columns:
         yield table.domain_of(name)

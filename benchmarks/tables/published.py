@@ -9,12 +9,12 @@ from pydantic import BaseModel
 from contrastbench.benchmarks.tables import protocol_statements
 from contrastbench.benchmarks.tables.schema import PublishedRow, PublishedTable
 from contrastbench.benchmarks.tables.table import Row, Table
-from contrastbench.domains.registry import check_domain, make_recipe
+from contrastbench.domains.registry import check_domain_name, make_recipe
 from contrastbench.domains.strict_yaml import Document
 from contrastbench.errors import UserError, unknown
 
 
-def published(document: Document, name: str) -> Table:
+def published_table(document: Document, name: str) -> Table:
     """The table of a file that is not a sweep file.
 
     Raises:
@@ -23,12 +23,13 @@ def published(document: Document, name: str) -> Table:
     file = document.as_model(PublishedTable)
     check_names(file, document)
     rows = [
-        Row(**fields(row), printed=printed(row, i, document)) for i, row in enumerate(file.rows)
+        Row(**fields(row), printed=printed_values(row, i, document))
+        for i, row in enumerate(file.rows)
     ]
-    protocol = protocol_statements.gathered(file, document)
+    protocol = protocol_statements.gathered_protocol(file, document)
     table = Table(**{**fields(file), "name": name, "rows": rows, "protocol": protocol})
     for i in range(len(rows)):
-        check_places(table, i, document)
+        check_row_params(table, i, document)
     return table
 
 
@@ -37,7 +38,7 @@ def fields(model: BaseModel) -> dict[str, Any]:
     return {name: getattr(model, name) for name in type(model).model_fields}
 
 
-def printed(row: PublishedRow, i: int, document: Document) -> dict[str, list[str]]:
+def printed_values(row: PublishedRow, i: int, document: Document) -> dict[str, list[str]]:
     """A row's published values as they stand in the file: 71.60 is not 71.6."""
     return {
         column: [document.text(["rows", i, "paper", column, k]) for k in range(len(values))]
@@ -47,9 +48,9 @@ def printed(row: PublishedRow, i: int, document: Document) -> dict[str, list[str
 
 def check_names(file: PublishedTable, document: Document) -> None:
     """Raise for names in a table's file that name nothing, or two things."""
-    for where, domain in domains(file):
+    for where, domain in domain_places(file):
         try:
-            check_domain(domain)
+            check_domain_name(domain)
         except UserError as error:
             raise document.wrong_at(where, error) from None
     seen: set[str] = set()
@@ -72,7 +73,7 @@ def check_names(file: PublishedTable, document: Document) -> None:
                     )
 
 
-def check_places(table: Table, i: int, document: Document) -> None:
+def check_row_params(table: Table, i: int, document: Document) -> None:
     """Raise unless a row's loss takes its parameters, and its recipes fit their domains."""
     row = table.rows[i]
     for column in table.columns:
@@ -105,7 +106,7 @@ def wrong_recipe(table: Table, i: int, column: str) -> list[int | str]:
     return ["rows", i]
 
 
-def domains(table: PublishedTable) -> Iterator[tuple[list[int | str], str]]:
+def domain_places(table: PublishedTable) -> Iterator[tuple[list[int | str], str]]:
     """Yield each place where a table names a domain, with the name."""
     yield ["domain"], table.domain
     for name, column in table.columns.items():

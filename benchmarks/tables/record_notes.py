@@ -19,8 +19,8 @@ def notes(place: Place) -> Iterator[Note]:
     """Too few seeds, conversions of data, machines, and records that do not count."""
     found = list(place.cell.records.values())
     yield from seeds(place.resolved.table.protocol.seeds, len(found), place.cell.failure)
-    yield from circumstances(found)
-    yield from others(place)
+    yield from circumstance_notes(found)
+    yield from other_recipes(place)
 
 
 def seeds(wanted: int | None, n: int, failure: str) -> Iterator[Note]:
@@ -31,9 +31,9 @@ def seeds(wanted: int | None, n: int, failure: str) -> Iterator[Note]:
         yield "seeds", wanted or "", f"{n}, {failure}" if failure else n
 
 
-def circumstances(records: list[Record]) -> Iterator[Note]:
+def circumstance_notes(records: list[Record]) -> Iterator[Note]:
     """Yield notes on data, code and machines of records."""
-    data = {pairs(data_of(record)) for record in records} - {""}
+    data = {values_text(data_notes(record)) for record in records} - {""}
     if data:
         yield "data", "", "; ".join(sorted(data))
     changed = [
@@ -58,13 +58,13 @@ def machine(environment: Fields) -> str:
     return f"{environment.get('device') or 'an unknown device'}, torch {torch or 'unknown'}"
 
 
-def data_of(record: Record) -> dict[str, Any]:
+def data_notes(record: Record) -> dict[str, Any]:
     """Return the notes on a record's data; early records do not name copies."""
     copy = copy_of(record)
     return {**(record["details"].get("data") or {}), **({"copy": copy} if copy else {})}
 
 
-def others(place: Place) -> Iterator[Note]:
+def other_recipes(place: Place) -> Iterator[Note]:
     """Records with the same loss and parameters but another recipe, which no table counts."""
     groups = Counter[tuple[str, str]]()
     work, loss = place.work, place.work.loss.complete
@@ -73,25 +73,25 @@ def others(place: Place) -> Iterator[Note]:
         for recipe in (work.full_recipe, make_recipe(work.domain, {}))
     )
     folder = work.folder(place.resolved.results)
-    for record, n in remembered(("cells", folder), partial(reading.cells, folder)):
+    for record, n in remembered(("cells", folder), partial(reading.finished_cells, folder)):
         recipe = {**defaults, **record["recipe"]}
         changed = [key for key, value in ours.items() if recipe[key] != value]
         same = {**loss.params, **record["params"]} == loss.params
         if changed and same and not work.matches(record):
             wanted, found = (
-                pairs({key: values[key] for key in changed}) for values in (ours, recipe)
+                values_text({key: values[key] for key in changed}) for values in (ours, recipe)
             )
             groups[wanted, found] += n
     for (wanted, found), n in sorted(groups.items()):
         yield f"records not counted ({n})", wanted, found
 
 
-def pairs(values: dict[str, Any]) -> str:
+def values_text(values: dict[str, Any]) -> str:
     """Format values with their keys."""
-    return ", ".join(f"{key} {shown(value)}" for key, value in values.items())
+    return ", ".join(f"{key} {value_words(value)}" for key, value in values.items())
 
 
-def shown(value: Any) -> str:
+def value_words(value: Any) -> str:
     """A value for people."""
     if isinstance(value, (list, tuple)):
         return f"({', '.join(map(str, value))})"

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from math import hypot, sqrt
 from statistics import fmean, stdev
 
-ERRORS = 2.0  # standard errors that a value may be away
-CUT = 0.2  # share of the seeds that is cut on each side (Wilcox 2012): one of five
+MAX_STANDARD_ERRORS = 2.0  # standard errors that a value may be away
+TRIMMED_SHARE = 0.2  # share of the seeds that is cut on each side (Wilcox 2012): one of five
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class Centre:
         >>> Centre(80.0, 0.3).came_back(80.9, 0.4), Centre(80.0, 0.3).came_back(81.1, 0.4)
         (True, False)
         """
-        return abs(self.value - printed) <= ERRORS * hypot(self.error, error)
+        return abs(self.value - printed) <= MAX_STANDARD_ERRORS * hypot(self.error, error)
 
 
 def trimmed(values: Sequence[float]) -> Centre | None:
@@ -43,7 +43,7 @@ def trimmed(values: Sequence[float]) -> Centre | None:
     >>> trimmed([70.0, 71.0, 56.0, 70.0, 72.0]).value == (70.0 + 71.0 + 70.0) / 3
     True
     """
-    n, cut = len(values), int(CUT * len(values))
+    n, cut = len(values), int(TRIMMED_SHARE * len(values))
     if n < 2:
         return None
     kept = sorted(values)[cut : n - cut]
@@ -74,12 +74,12 @@ class Back:
         return self.trimmed.came_back(self.printed, self.error or 0.0)
 
 
-RULE = (
+REPLICATION_RULE = (
     "A printed value came back where it is within two standard errors of the difference from our "
     "mean, and by the rule that no single outlier moves from our trimmed mean (a fifth of the "
     "seeds cut on each side; Yuen 1974)."
 )
-ALONE = (
+NO_DEVIATION_NOTE = (
     "Where the paper prints no deviation, or not over how many runs, our error alone counts, which "
     "misses more."
 )
@@ -94,14 +94,14 @@ def back_text(found: Sequence[Back], decimals: int) -> str:
     """  # noqa: E501
     if not found:
         return ""
-    alone = [ALONE] if any(one.error is None for one in found) else []
-    counted = f"By mean and trimmed mean: {', '.join(counts(found))}."
+    alone = [NO_DEVIATION_NOTE] if any(one.error is None for one in found) else []
+    counted = f"By mean and trimmed mean: {', '.join(replication_counts(found))}."
     parts = [disagreement(one, decimals) for one in found if one.by_mean != one.by_trimmed]
     apart = [f"They disagree on {'; '.join(parts)}."] if parts else []
-    return " ".join([RULE, *alone, counted, *apart])
+    return " ".join([REPLICATION_RULE, *alone, counted, *apart])
 
 
-def counts(found: Sequence[Back]) -> Iterable[str]:
+def replication_counts(found: Sequence[Back]) -> Iterable[str]:
     """Yield how many values of each row came back by either rule."""
     for row in dict.fromkeys(one.row for one in found):
         mine = [one for one in found if one.row == row]

@@ -14,14 +14,14 @@ from contrastbench.benchmarks.records.experiment import ByData, Experiment
 from contrastbench.benchmarks.records.scored import copy_of
 from contrastbench.benchmarks.records.store import Record
 from contrastbench.benchmarks.tables import selections
-from contrastbench.benchmarks.tables.selections import EVERY_TRIAL, Choice
+from contrastbench.benchmarks.tables.selections import EVERY_TRIAL, ChosenSettings
 from contrastbench.benchmarks.tables.table import ON_TEST, Row, Selection, Table
 
-SHORT = 12  # digits of a data hash, for people
+HASH_SHOWN = 12  # digits of a data hash, for people
 
 
 @dataclass(frozen=True)
-class Cell:
+class ResolvedCell:
     """One place of a table that can be run here.
 
     Args:
@@ -38,7 +38,7 @@ class Cell:
 
     row: Row
     column: str
-    choice: Choice
+    choice: ChosenSettings
     experiments: list[Experiment]
     trials: Sequence[Experiment] = ()
     trial_seeds: Sequence[int] = ()
@@ -63,7 +63,7 @@ class Cell:
             return "diverged (every trial)" if self.choice.why == EVERY_TRIAL else ""
         own = next(iter(self.ok or self.failed), "")
         failed = list(self.failed.get(own, {}).values())
-        return failures.in_words(failed, len(self.ok.get(own, {})))
+        return failures.failures_text(failed, len(self.ok.get(own, {})))
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ class Line:
     """
 
     row: Row
-    cells: dict[str, Cell]
+    cells: dict[str, ResolvedCell]
     name: str
     repeats: bool = False
 
@@ -115,7 +115,9 @@ class Resolved:
             shown = "every setting is shown", "parameters as the file gives them"
             return f"none: {shown[not self.table.sweep]}"
         found = [cell.choice for line in self.lines for cell in line.cells.values()]
-        how = "; ".join(selections.rules(found, self.table.budget, self.table.tuning_seeds))
+        how = "; ".join(
+            selections.selection_rule(found, self.table.budget, self.table.tuning_seeds)
+        )
         return f"validation: {how}; as many trials for each method"
 
     @property
@@ -140,7 +142,7 @@ class Resolved:
                     names = columns.setdefault((record["data_hash"], about), [])
                     names += [cell.column] if cell.column not in names else []
         return [
-            f"{', '.join(names)}, data {data_hash[:SHORT]}: not the published set's own file, "
+            f"{', '.join(names)}, data {data_hash[:HASH_SHOWN]}: not the published set's own file, "
             f"{about}."
             for (data_hash, about), names in columns.items()
         ]
@@ -157,9 +159,11 @@ def resolve(table: Table, selection: str | None, results: Path) -> Resolved:
     Raises:
         UserError: the selection cannot be made.
     """
-    chosen = selections.check(table, selection)
+    chosen = selections.check_selection(table, selection)
     lines = [resolve_row(table, row, chosen, results) for row in table.rows]
-    return Resolved(table, chosen, results, [one for line in lines for one in (line, *apart(line))])
+    return Resolved(
+        table, chosen, results, [one for line in lines for one in (line, *further_data_lines(line))]
+    )
 
 
 def resolve_row(table: Table, row: Row, selection: Selection, results: Path) -> Line:
@@ -173,13 +177,15 @@ def places(table: Table, row: Row) -> list[str]:
     return [column for column in table.columns if table.runnable(row, column)]
 
 
-def as_given(table: Table) -> list[Cell]:
+def as_given(table: Table) -> list[ResolvedCell]:
     """Return the places that can be run here with the settings of the file."""
     found = ((row, column) for row in table.rows for column in places(table, row))
     return [decide(table, *place, Selection.NONE, Path()) for place in found]
 
 
-def decide(table: Table, row: Row, column: str, selection: Selection, results: Path) -> Cell:
+def decide(
+    table: Table, row: Row, column: str, selection: Selection, results: Path
+) -> ResolvedCell:
     """Return a place with its settings, and none of its records yet.
 
     Raises:
@@ -191,10 +197,10 @@ def decide(table: Table, row: Row, column: str, selection: Selection, results: P
         for settings in (choice.settings, choice.tried.settings)
     )
     seeds, same = table.seeds_of_trials(column), table.same_as(row, column)
-    return Cell(row, column, choice, chosen, tried, seeds, same_as=same)
+    return ResolvedCell(row, column, choice, chosen, tried, seeds, same_as=same)
 
 
-def with_records(table: Table, cell: Cell, results: Path) -> Cell:
+def with_records(table: Table, cell: ResolvedCell, results: Path) -> ResolvedCell:
     """Return a place with its records."""
     if cell.choice.why:
         return cell
@@ -216,14 +222,14 @@ def of_seeds(found: ByData, seeds: Sequence[int]) -> ByData:
     return {data: records for data, records in kept.items() if records}
 
 
-def apart(line: Line) -> Iterator[Line]:
+def further_data_lines(line: Line) -> Iterator[Line]:
     """Yield a further line for each further data that a line has records of: none are mixed."""
-    further: dict[str, dict[str, Cell]] = {}
+    further: dict[str, dict[str, ResolvedCell]] = {}
     for column, cell in line.cells.items():
         for data_hash, records in list(cell.ok.items())[1:]:
             failed = {data_hash: cell.failed.get(data_hash, {})}
             own = replace(cell, ok={data_hash: records}, failed=failed)
             further.setdefault(data_hash, {})[column] = own
     for data_hash, cells in further.items():
-        name = f"{line.name}, data {data_hash[:SHORT]}"
+        name = f"{line.name}, data {data_hash[:HASH_SHOWN]}"
         yield replace(line, cells=cells, name=name, repeats=True)

@@ -18,7 +18,7 @@ from pydantic import Field
 
 from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.domains import strict_yaml
-from contrastbench.domains.registry import DOMAINS, check_domain, declaration
+from contrastbench.domains.registry import DOMAINS, check_domain_name, declaration
 from contrastbench.domains.strict import Strict
 from contrastbench.domains.strict_yaml import Document
 from contrastbench.errors import UserError, unknown
@@ -70,28 +70,28 @@ class Resources(Strict):
         return {key: str(value) for key, value in given.items() if value is not None}
 
 
-Classes = dict[str, Resources]
+ResourceClasses = dict[str, Resources]
 
 
 class ResourceFile(Strict):
     """The keys of a file of resources."""
 
-    resources: Classes = Field(min_length=1)
+    resources: ResourceClasses = Field(min_length=1)
 
 
-def read_resources(path: Path) -> Classes:
+def read_resources(path: Path) -> ResourceClasses:
     """Return the classes of a file, by name.
 
     Raises:
         UserError: the file is wrong, in one line that names the line of the file.
     """
-    document = strict_yaml.read(path)
+    document = strict_yaml.read_yaml(path)
     found = document.as_model(ResourceFile).resources
     check_resources(found, document)
     return found
 
 
-def check_resources(classes: Classes, document: Document) -> None:
+def check_resources(classes: ResourceClasses, document: Document) -> None:
     """Raise unless domains, keys of recipes and names of classes are right.
 
     Raises:
@@ -103,7 +103,7 @@ def check_resources(classes: Classes, document: Document) -> None:
                 raise UserError(f"class {name!r}: give a name of small letters and digits")
         with document.at("resources", name, "domain"):
             for domain in one.domains:
-                check_domain(domain)
+                check_domain_name(domain)
         known = {
             key
             for domain in one.domains or DOMAINS

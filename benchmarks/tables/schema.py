@@ -7,13 +7,13 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from contrastbench.benchmarks.records.seeds import SEEDS
+from contrastbench.benchmarks.records.seeds import SEED_LIMIT
 from contrastbench.benchmarks.tables.protocol import Printed, Protocol
 from contrastbench.domains.strict import Strict
 
 # by source: the keys beside it whose values are printed there
 Marks = dict[Printed, list[str]]
-Seed = Annotated[int, Field(ge=0, lt=SEEDS)]
+Seed = Annotated[int, Field(ge=0, lt=SEED_LIMIT)]
 SetTestName = Literal["wilcoxon", "t", "seeds"]  # see `comparison.set_tests`
 Published = Annotated[list[float], Field(min_length=1, max_length=2)]  # [mean] or [mean, std]
 

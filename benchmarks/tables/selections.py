@@ -19,12 +19,12 @@ from statistics import fmean
 from typing import Any
 
 from contrastbench.benchmarks.records import nested
-from contrastbench.benchmarks.records.experiment import ByData, Experiment, in_order
-from contrastbench.benchmarks.records.scored import scored
+from contrastbench.benchmarks.records.experiment import ByData, Experiment, ordered_by_data
+from contrastbench.benchmarks.records.scored import scored_parts
 from contrastbench.benchmarks.records.store import Record
 from contrastbench.benchmarks.tables import hypercube, staged
 from contrastbench.benchmarks.tables.controls import CONTROLS, baseline
-from contrastbench.benchmarks.tables.grid import draw, grid_of, settings
+from contrastbench.benchmarks.tables.grid import draw_settings, grid_of, grid_settings
 from contrastbench.benchmarks.tables.schema import Tune
 from contrastbench.benchmarks.tables.staged import Search
 from contrastbench.benchmarks.tables.table import Row, Selection, Setting, Table
@@ -32,14 +32,14 @@ from contrastbench.errors import UserError, unknown
 from contrastbench.losses.reduction import simplest
 from contrastbench.losses.spec import NONE, LossSpec
 
-ASKED = (Selection.PAPER.value, Selection.VALIDATION.value)
+SELECTIONS = (Selection.PAPER.value, Selection.VALIDATION.value)
 NO_SEARCH = Search([])
 NO_GRID = "its parameters are the paper's choice and it declares no grid"
 EVERY_TRIAL = "every trial diverged"  # why a place has no parameters, and never will
 
 
 @dataclass(frozen=True)
-class Choice:
+class ChosenSettings:
     """The settings that fill a place, as far as records decide them.
 
     Args:
@@ -66,14 +66,14 @@ class Choice:
         return self.why not in ("", EVERY_TRIAL, NO_GRID)
 
 
-def check(table: Table, selection: str | None, seeds: Sequence[int] = ()) -> Selection:
+def check_selection(table: Table, selection: str | None, seeds: Sequence[int] = ()) -> Selection:
     """Return the selection that is asked for, or the table's own; `seeds` must not choose in it.
 
     Raises:
         UserError: it cannot be made.
     """
-    if selection not in (None, *ASKED):
-        raise unknown("selection", selection or "", ASKED)
+    if selection not in (None, *SELECTIONS):
+        raise unknown("selection", selection or "", SELECTIONS)
     shared = sorted(set(seeds) & set(table.tuning_seeds))
     if shared:
         raise UserError(
@@ -95,7 +95,9 @@ def check(table: Table, selection: str | None, seeds: Sequence[int] = ()) -> Sel
     return Selection.VALIDATION
 
 
-def choose(table: Table, row: Row, column: str, selection: Selection, results: Path) -> Choice:
+def choose(
+    table: Table, row: Row, column: str, selection: Selection, results: Path
+) -> ChosenSettings:
     """Return what fills a place.
 
     Raises:
@@ -103,22 +105,22 @@ def choose(table: Table, row: Row, column: str, selection: Selection, results: P
     """
     row = table.original(row, column)
     if selection != Selection.VALIDATION or (row.control and row.loss == NONE):
-        return Choice([table.setting(row, column)])
+        return ChosenSettings([table.setting(row, column)])
     if row.beside:
         setting = setting_beside(table, row, column, results)
         if isinstance(setting, Setting):
-            return Choice([setting])
-        return Choice([table.setting(row, column)], why=setting)
-    found = search(table, row, column, results)
+            return ChosenSettings([setting])
+        return ChosenSettings([table.setting(row, column)], why=setting)
+    found = search_of(table, row, column, results)
     if is_nested(experiments(table, row, column, found.settings)):
-        return Choice(found.settings, found, folds=True)
+        return ChosenSettings(found.settings, found, folds=True)
     if row.control:
         setting = setting_of_control(table, row, column, results)
     else:
         setting = best_setting(table, row, column, found, results)
     if isinstance(setting, Setting):
-        return Choice([setting], found)
-    return Choice([table.setting(row, column)], found, why=setting)
+        return ChosenSettings([setting], found)
+    return ChosenSettings([table.setting(row, column)], found, why=setting)
 
 
 def setting_of_control(table: Table, row: Row, column: str, results: Path) -> Setting | str:
@@ -212,13 +214,13 @@ def scores_of(
             data.setdefault(record["data_hash"], {})[record["seed"]] = record
     runs = [(trial, [one for one in finished if trial.matches(one)]) for trial in tried]
     found = [
-        [score(trial, records, seeds, data_hash) for trial, records in runs]
-        for data_hash in in_order(data)
+        [tuning_score(trial, records, seeds, data_hash) for trial, records in runs]
+        for data_hash in ordered_by_data(data)
     ]
     return min(found, key=lambda scores: scores.count(None), default=[None] * len(tried))
 
 
-def score(
+def tuning_score(
     trial: Experiment, records: Sequence[Record], seeds: Sequence[int], data_hash: str
 ) -> float | None:
     """Mean validation score over the seeds on those data.
@@ -232,14 +234,14 @@ def score(
     }
     if set(by_seed) != set(seeds):
         return None
-    return fmean(validation(trial, record) for record in by_seed.values())
+    return fmean(validation_score(trial, record) for record in by_seed.values())
 
 
-def validation(trial: Experiment, record: Record) -> float:
+def validation_score(trial: Experiment, record: Record) -> float:
     """A record's validation score: percent, larger is better."""
     if record["status"] != "ok":
         return -inf
-    validation = scored(record).validation
+    validation = scored_parts(record).validation
     if validation is None:
         raise UserError(
             f"{trial.label}, seed {record['seed']}: the record has no details.validation to "
@@ -258,7 +260,7 @@ def experiments(
     return [table.trial(row, column, setting) for setting in settings]
 
 
-def search(table: Table, row: Row, column: str, results: Path) -> Search:
+def search_of(table: Table, row: Row, column: str, results: Path) -> Search:
     """Return the settings that are tried.
 
     Those of the row, or so many of its grid as every row of the column gets, drawn at random; or
@@ -274,7 +276,7 @@ def search(table: Table, row: Row, column: str, results: Path) -> Search:
     if drawn or table.budget.search != "staged":
         return Search([Setting({**row.params, **setting}) for setting in drawn])
     space = space_of(table, row, column)
-    if not hypercube.searched(space.loss):
+    if not hypercube.searched_ranges(space.loss):
         return Search([])
     if table.experiment(row, column).full_recipe.nested:
         return Search(staged.of_folds(space))
@@ -296,20 +298,22 @@ def space_of(table: Table, row: Row, column: str) -> staged.Space:
 
 def drawn_settings(table: Table, row: Row, column: str) -> list[dict[str, Any]]:
     """Return a row's settings from its grid, as many as every row of the column gets."""
-    size = len(settings(row, column))
+    size = len(grid_settings(row, column))
     if not size:
         return []
-    sizes = [len(settings(other, column)) for other in table.rows]
+    sizes = [len(grid_settings(other, column)) for other in table.rows]
     count = table.budget.trials or min(filter(None, sizes))
     if size < count:
         raise UserError(
             f"{table.name}: the grid of {row.name} has {size} settings for {count} trials: "
             "extend it"
         )
-    return draw(grid_of(row, column), count)
+    return draw_settings(grid_of(row, column), count)
 
 
-def rules(found: Sequence[Choice], tune: Tune, seeds: Sequence[int]) -> Iterator[str]:
+def selection_rule(
+    found: Sequence[ChosenSettings], tune: Tune, seeds: Sequence[int]
+) -> Iterator[str]:
     """Say how parameters are chosen, some of them by seeds for trials."""
     if any(one.folds for one in found):
         yield (
@@ -322,6 +326,6 @@ def rules(found: Sequence[Choice], tune: Tune, seeds: Sequence[int]) -> Iterator
         yield (
             "for each method and column the best of its trials by validation score over seeds "
             f"{', '.join(map(str, seeds))}, which no shown number is of"
-            + f" ({staged.RULE})"
+            + f" ({staged.SEARCH_RULE})"
             * (tune.search == "staged")
         )

@@ -18,9 +18,9 @@ from contrastbench.losses.ranges import Number, Range
 from contrastbench.losses.spec import LossSpec
 
 BUDGET = 12  # trials of each row, where a file names no number
-RATES = (0.5, 2.0)  # times the learning rate, in the third stage
-FEWEST = 6  # trials from which on there is a third stage
-RULE = (
+RATE_FACTORS = (0.5, 2.0)  # times the learning rate, in the third stage
+MIN_RATE_TRIALS = 6  # trials from which on there is a third stage
+SEARCH_RULE = (
     "the temperature first, of the simplest loss that a method becomes, then the method's own "
     "parameters, then half and twice the learning rate; of equal trials the earlier"
 )
@@ -28,7 +28,7 @@ RULE_OF_FOLDS = (
     "the same temperatures of the simplest loss that a method becomes, and points of the ranges "
     "of its own parameters"
 )
-Scores = Callable[[Sequence[Setting]], list[float | None]]
+ScoreFunction = Callable[[Sequence[Setting]], list[float | None]]
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class Space:
     @property
     def rates(self) -> int:
         """The number of trials of the third stage."""
-        return len(RATES) if self.trials >= FEWEST else 0
+        return len(RATE_FACTORS) if self.trials >= MIN_RATE_TRIALS else 0
 
 
 @dataclass(frozen=True)
@@ -66,15 +66,15 @@ class Search:
     more: int = 0
 
 
-def search(space: Space, scores: Scores) -> Search:
+def search(space: Space, scores: ScoreFunction) -> Search:
     """Return the settings that are known by the scores so far; a stage follows a whole one.
 
     Args:
         space: what is searched.
         scores: gives each setting's score, -inf if it diverged, None while it is not known.
     """
-    tried = first(space)
-    for stage in (second, third):
+    tried = first_stage(space)
+    for stage in (second_stage, third_stage):
         found = scores(tried)
         done = [score for score in found if score is not None]
         if len(done) < len(tried):
@@ -85,66 +85,70 @@ def search(space: Space, scores: Scores) -> Search:
 
 def of_folds(space: Space) -> list[Setting]:
     """Return settings that no score decides, for folds that choose each for itself."""
-    tried = first(space)
+    tried = first_stage(space)
     if not has_own(space.loss):
-        return tried + between(space)
-    return tried + points(space, space.loss, space.trials - len(tried))
+        return tried + temperatures_between(space)
+    return tried + staged_points(space, space.loss, space.trials - len(tried))
 
 
-def first(space: Space) -> list[Setting]:
+def first_stage(space: Space) -> list[Setting]:
     """Return the limit's default and temperatures that are spread over its range."""
     count = (space.trials + 1) // 2 - 1
     shares = [(i + 0.5) / count for i in range(count)]
-    return distinct([of(space.base), *temperatures(space.base, shares)])
+    return distinct_settings([setting_of(space.base), *temperature_settings(space.base, shares)])
 
 
-def between(space: Space) -> list[Setting]:
+def temperatures_between(space: Space) -> list[Setting]:
     """Return temperatures between those of the first stage, from end to end of the range."""
-    tried = first(space)
+    tried = first_stage(space)
     count, found = space.trials - len(tried), list[Setting]()
     for larger in range(count + 1):  # some may be tried already
         shares = [i / max(1, count + larger - 1) for i in range(count + larger)]
-        found = distinct([*tried, *temperatures(space.base, shares)])[len(tried) : space.trials]
+        found = distinct_settings([*tried, *temperature_settings(space.base, shares)])[
+            len(tried) : space.trials
+        ]
         if len(found) == count:
             break
     return found
 
 
-def second(space: Space, tried: Sequence[Setting], best: int) -> list[Setting]:
+def second_stage(space: Space, tried: Sequence[Setting], best: int) -> list[Setting]:
     """Return points of the loss's own ranges at the best temperature, its defaults first."""
     count = space.trials - space.rates - len(tried)
     if not has_own(space.loss):
-        return near(space, tried, best, count)
-    return points(space, at_temperature(space.loss, tried[best]), count)
+        return temperatures_near(space, tried, best, count)
+    return staged_points(space, at_temperature(space.loss, tried[best]), count)
 
 
-def points(space: Space, loss: LossSpec, count: int) -> list[Setting]:
+def staged_points(space: Space, loss: LossSpec, count: int) -> list[Setting]:
     """Return a loss's defaults, unless they are tried already, and points of its ranges.
 
     Points that repeat the defaults are made good by those of a larger hypercube.
     """
     known = space.limit is None
     for larger in range(known, known + 4):
-        found = hypercube.settings(loss, count + larger)[known : count + known]
+        found = hypercube.hypercube_settings(loss, count + larger)[known : count + known]
         if len(found) == count:
             break
-    return [of(loss, one) for one in found]
+    return [setting_of(loss, one) for one in found]
 
 
 def has_own(loss: LossSpec) -> bool:
     """Return whether a loss has free parameters besides its temperature."""
-    return any(name.rpartition(".")[2] != "temperature" for name in hypercube.searched(loss))
+    return any(name.rpartition(".")[2] != "temperature" for name in hypercube.searched_ranges(loss))
 
 
-def third(space: Space, tried: Sequence[Setting], best: int) -> list[Setting]:
+def third_stage(space: Space, tried: Sequence[Setting], best: int) -> list[Setting]:
     """Return the best setting with other learning rates."""
-    rates = [rate * space.lr for rate in RATES[: space.rates]]
+    rates = [rate * space.lr for rate in RATE_FACTORS[: space.rates]]
     return [replace(tried[best], recipe={"lr": rate}) for rate in rates]
 
 
-def near(space: Space, tried: Sequence[Setting], best: int, count: int) -> list[Setting]:
+def temperatures_near(
+    space: Space, tried: Sequence[Setting], best: int, count: int
+) -> list[Setting]:
     """Return temperatures between the best one and its neighbours, half of them on each side."""
-    range_ = temperature(space.base)
+    range_ = temperature_range(space.base)
     if not range_:
         return []
     values = sorted({value_of(one) for one in tried})
@@ -154,35 +158,35 @@ def near(space: Space, tried: Sequence[Setting], best: int, count: int) -> list[
     below = count // 2 if low < middle < high else count * (low < middle)
     sides = ((low, middle, below), (middle, high, count - below))
     found = [
-        of(space.base, {"temperature": value})
+        setting_of(space.base, {"temperature": value})
         for a, b, n in sides
-        for value in inside(replace(range_, tune=(a, b)), n)
+        for value in inner_values(replace(range_, tune=(a, b)), n)
     ]
-    return distinct([*tried, *found])[len(tried) :]
+    return distinct_settings([*tried, *found])[len(tried) :]
 
 
-def inside(range_: Number, count: int) -> Iterable[float]:
+def inner_values(range_: Number, count: int) -> Iterable[float]:
     """Return so many values within a range, its ends left out."""
-    return (hypercube.at(i / (count + 1), range_, {}, "") for i in range(1, count + 1))
+    return (hypercube.value_at(i / (count + 1), range_, {}, "") for i in range(1, count + 1))
 
 
-def temperatures(loss: LossSpec, shares: Iterable[float]) -> list[Setting]:
+def temperature_settings(loss: LossSpec, shares: Iterable[float]) -> list[Setting]:
     """Return settings of a loss at shares of its range of temperatures; none without a range."""
-    range_ = temperature(loss)
-    values = [hypercube.at(share, range_, {}, "") for share in shares] if range_ else []
-    return [of(loss, {"temperature": value}) for value in values]
+    range_ = temperature_range(loss)
+    values = [hypercube.value_at(share, range_, {}, "") for share in shares] if range_ else []
+    return [setting_of(loss, {"temperature": value}) for value in values]
 
 
-def temperature(loss: LossSpec) -> Any:
+def temperature_range(loss: LossSpec) -> Any:
     """Return the range in which a loss's temperature is free; None: it has none, or is given."""
-    free: dict[str, Range] = hypercube.searched(loss)
+    free: dict[str, Range] = hypercube.searched_ranges(loss)
     named = (r for name, r in free.items() if name.rpartition(".")[2] == "temperature")
     return next((r for r in named if isinstance(r, Number)), None)
 
 
 def at_temperature(loss: LossSpec, best: Setting) -> LossSpec:
     """Return the loss with the temperature of a setting, if it has one that is free."""
-    if not temperature(loss):
+    if not temperature_range(loss):
         return loss
     return LossSpec(loss.name, {**loss.params, "temperature": value_of(best)})
 
@@ -194,12 +198,12 @@ def value_of(setting: Setting) -> float:
     return float(setting.params.get("temperature", next(named, 0.0)))
 
 
-def of(loss: LossSpec, params: dict[str, Any] | None = None) -> Setting:
+def setting_of(loss: LossSpec, params: dict[str, Any] | None = None) -> Setting:
     """Return a loss with further parameters as a setting."""
     return Setting({**loss.params, **(params or {})}, loss.name)
 
 
-def distinct(settings: Iterable[Setting]) -> list[Setting]:
+def distinct_settings(settings: Iterable[Setting]) -> list[Setting]:
     """Return the settings without those that repeat an earlier one, defaults filled in."""
     found: dict[str, Setting] = {}
     for one in settings:

@@ -35,16 +35,16 @@ from pydantic import Field
 
 from contrastbench.benchmarks.records.seeds import parse_seeds
 from contrastbench.benchmarks.tables import hypercube
-from contrastbench.benchmarks.tables.controls import named, supervised, with_controls
-from contrastbench.benchmarks.tables.grid import twice
+from contrastbench.benchmarks.tables.controls import asked_controls, supervised, with_controls
+from contrastbench.benchmarks.tables.grid import has_duplicates
 from contrastbench.benchmarks.tables.hypercube import Params
-from contrastbench.benchmarks.tables.resources import Classes, check_resources
+from contrastbench.benchmarks.tables.resources import ResourceClasses, check_resources
 from contrastbench.benchmarks.tables.schema import Column, Seed, SetTestName, Tune
 from contrastbench.benchmarks.tables.table import Quick, Row, Table
 from contrastbench.domains.registry import (
     DOMAINS,
     check_dataset,
-    check_domain,
+    check_domain_name,
     declaration,
     make_recipe,
 )
@@ -56,10 +56,11 @@ from contrastbench.losses.spec import LossSpec
 
 TITLE = "name"  # the key of an entry that names the row
 TRIALS = 4  # points of a hypercube, where a file names neither number nor grid
-Given = tuple[LossSpec, list[str], list[int | str]]  # a loss, its parameters of the grid, its line
+# a loss, its parameters of the grid, its line
+LossEntry = tuple[LossSpec, list[str], list[int | str]]
 
 
-class Part(Strict):
+class DomainPart(Strict):
     """The datasets and the recipe of one domain in a sweep."""
 
     datasets: list[str | dict[str, Params]] | None = Field(
@@ -92,12 +93,12 @@ class SweepFile(Strict):
     notes: str = ""
     extends: str | None = None
     seeds: str | int | list[int] = "0-4"
-    domains: dict[str, Part] = Field({})
+    domains: dict[str, DomainPart] = Field({})
     losses: list[str | dict[str, Params | str]] = Field([])
     grid: dict[str, list[Any]] = Field({})
     tune: Tune | None = None
     decimals: int = Field(2, ge=0, le=10)
-    resources: Classes = Field({}, description="classes of cells, see `tables.resources`")
+    resources: ResourceClasses = Field({}, description="classes of cells, see `tables.resources`")
     controls: bool | list[str] = Field(
         False, description="rows that must come out worse or better, see `tables.controls`"
     )
@@ -138,7 +139,7 @@ class Listed:
 SMOKE = SweepFile(
     title="every loss in every domain",
     seeds="0",
-    domains={name: Part() for name in DOMAINS},
+    domains={name: DomainPart() for name in DOMAINS},
     losses=["all", "none"],
 )
 
@@ -161,10 +162,12 @@ def to_table(
     """
     check_parts(file, document)
     check_resources(file.resources, document)
-    found = [one for i, entry in enumerate(file.losses) for one in listed(entry, document, i)]
-    own_tune = searched(file, released)
+    found = [
+        one for i, entry in enumerate(file.losses) for one in listed_losses(entry, document, i)
+    ]
+    own_tune = tuning_of_file(file, released)
     tune, grid = (base.tune, base.grid) if base else (own_tune, file.grid)
-    rows = [row for method in found for row in rows_of(method, grid, tune)]
+    rows = [row for method in found for row in loss_rows(method, grid, tune)]
     if base:
         rows = [*base.rows, *rows]
     for key in file.grid:
@@ -176,12 +179,14 @@ def to_table(
         check_distinct([row.name for row in rows], "loss")
         check_cells([row for row in rows if not row.control])
     taken = base.columns if base else {}
-    new = dict(columns(file, document, taken))
+    new = dict(dataset_columns(file, document, taken))
     every = {**taken, **new}
     if not every:
         raise document.wrong_at(["domains"], "the sweep has no data sets: name at least one")
     with document.at("controls"):
-        controls = named([*(base.controls if base else []), *named(file.controls)])
+        controls = asked_controls(
+            [*(base.controls if base else []), *asked_controls(file.controls)]
+        )
     if controls:
         rows = with_controls(rows, every, controls)
     if file is SMOKE:
@@ -215,7 +220,7 @@ def to_table(
         trial_seeds=trial_seeds(file, new),
         draft=file.draft,
         test=file.test,
-        quick=quick_part(file, document, every, seeds),
+        quick=declared_quick(file, document, every, seeds),
         resources=file.resources,
     )
 
@@ -243,7 +248,7 @@ def check_parts(file: SweepFile, document: Document) -> None:
             )
 
 
-def searched(file: SweepFile, released: bool) -> Tune | None:
+def tuning_of_file(file: SweepFile, released: bool) -> Tune | None:
     """Return what a selection may cost, with its search.
 
     A file that names no search has a staged one; but a file of a package's has the hypercube, which
@@ -254,7 +259,7 @@ def searched(file: SweepFile, released: bool) -> Tune | None:
     return file.tune.but(search="hypercube" if released else "staged")
 
 
-def rows_of(method: Listed, grid: dict[str, list[Any]], tune: Tune | None) -> Iterator[Row]:
+def loss_rows(method: Listed, grid: dict[str, list[Any]], tune: Tune | None) -> Iterator[Row]:
     """The rows of a loss: one that chooses, or one for each setting of the grid."""
     if not tune:
         yield from fixed(method, grid)
@@ -264,19 +269,19 @@ def rows_of(method: Listed, grid: dict[str, list[Any]], tune: Tune | None) -> It
     elif tune.search == "staged":
         yield Row(name=method.label, loss=method.loss.name, params=method.loss.params)
     else:
-        tried = hypercube.settings(method.loss, tune.trials or TRIALS)
+        tried = hypercube.hypercube_settings(method.loss, tune.trials or TRIALS)
         yield Row(
             name=method.label, loss=method.loss.name, params=method.loss.params, settings=tried
         )
 
 
-def columns(
+def dataset_columns(
     file: SweepFile, document: Document, taken: Mapping[str, Column]
 ) -> Iterator[tuple[str, Column]]:
     """Name and column of each dataset that is not taken."""
     for domain, part in file.domains.items():
         with document.at("domains", domain):
-            check_domain(domain)
+            check_domain_name(domain)
         with document.at("domains", domain, "recipe"):
             make_recipe(domain, part.recipe)
         embedded = [(declaration(domain).default, part.recipe)]
@@ -297,7 +302,9 @@ def check_known(domain: str, dataset: str) -> None:
         raise unknown(f"{domain} dataset", dataset, known)
 
 
-def listed(entry: str | dict[str, Params | str], document: Document, i: int) -> Iterator[Listed]:
+def listed_losses(
+    entry: str | dict[str, Params | str], document: Document, i: int
+) -> Iterator[Listed]:
     """The losses that an entry of the list means."""
     if isinstance(entry, str):
         entry = {entry: {}}
@@ -321,7 +328,7 @@ def listed(entry: str | dict[str, Params | str], document: Document, i: int) -> 
                 every = (name for name in losses() if name not in SUPERVISED)
                 yield from (Listed(loss, LossSpec(loss)) for loss in every)
                 continue
-            loss = LossSpec(beside(name, document.path), params)
+            loss = LossSpec(with_files_beside(name, document.path), params)
             _ = loss.complete  # an unknown name or parameter is an error of this line
             yield Listed(name, loss, title)
 
@@ -337,7 +344,7 @@ def title_of(entry: Mapping[str, Params | str]) -> str:
     return title
 
 
-def beside(loss: str, path: Path | None) -> str:
+def with_files_beside(loss: str, path: Path | None) -> str:
     """The loss with its own files beside the sweep file, or else from the current folder."""
 
     def found(match: re.Match[str]) -> str:
@@ -360,7 +367,7 @@ def check_grid(key: str, values: list[Any], losses: list[Listed]) -> None:
     """Raise unless there are values, each once, for a parameter that some loss leaves open."""
     if not values:
         raise UserError(f"the grid of {key} is empty: give it values or remove it")
-    if twice(values):
+    if has_duplicates(values):
         raise UserError(f"the grid of {key} has a value twice")
     known = {name for one in losses for name in one.free}
     if key not in known:
@@ -379,7 +386,7 @@ def check_tune(file: SweepFile) -> None:
         raise UserError(f"seeds {sorted(shared)} are in tune and in seeds: tune with other seeds")
 
 
-def quick_part(
+def declared_quick(
     file: SweepFile, document: Document, known: Mapping[str, Column], seeds: Sequence[int]
 ) -> Quick | None:
     """Return the quick part that a file declares, of its own data sets and seeds."""
@@ -419,10 +426,10 @@ def check_cells(rows: list[Row]) -> None:
         seen.append((cells, row))
 
 
-def given(file: SweepFile, document: Document) -> Iterator[Given]:
+def loss_entries(file: SweepFile, document: Document) -> Iterator[LossEntry]:
     """Yield the values that a sweep file gives to losses."""
     for i, entry in enumerate(file.losses):
-        for one in listed(entry, document, i):
+        for one in listed_losses(entry, document, i):
             for row in fixed(one, file.grid):
                 grid = [key for key in row.params if key not in one.loss.params]
                 yield LossSpec(row.loss or "none", row.params), grid, ["losses", i, one.name]

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.benchmarks.records.read_cache import remembered
-from contrastbench.benchmarks.tables.resources import Classes
+from contrastbench.benchmarks.tables.resources import ResourceClasses
 from contrastbench.benchmarks.tables.schema import PublishedRow, PublishedTable, SetTestName, Tune
 from contrastbench.domains.registry import declaration
 from contrastbench.losses.spec import LossSpec
@@ -71,7 +71,7 @@ class Table(PublishedTable):
     tiny: bool = False  # a smoke test
     sweep: bool = False  # made of losses and data, which others can join
     grid: dict[str, list[Any]] = Field({}, description="of a sweep, for losses that join it too")
-    resources: Classes = Field({}, description="classes of a sweep's cells, by their needs")
+    resources: ResourceClasses = Field({}, description="classes of a sweep's cells, by their needs")
     joined: list[str] = Field([], description="names of rows that were asked for by `--loss`")
     controls: list[str] = Field([], description="names of the controls that a sweep asks for")
     trial_seeds: dict[str, list[int]] = Field(

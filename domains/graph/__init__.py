@@ -21,7 +21,7 @@ TU_CITATION = (
 )
 
 
-LINEAR: dict[str, Any] = {  # what `svm=linear` is, as scoring/svm.py has it
+LINEAR_SVM: dict[str, Any] = {  # what `svm=linear` is, as scoring/svm.py has it
     "classifier": "linear SVM",
     "C": [0.001, 0.01, 0.1, 1, 10, 100, 1000],
     "C chosen": "by the next fold, which the classifier is not fitted on",
@@ -121,7 +121,7 @@ class GraphRecipe(Recipe):
     def evaluation(self) -> dict[str, Any]:
         """How the SVM is scored."""
         if self.svm == "linear":
-            return LINEAR
+            return LINEAR_SVM
         return {
             "classifier": "SVM with an RBF kernel, gamma as scikit-learn's default",
             "C": [0.001, 0.01, 0.1, 1, 10, 100, 1000],

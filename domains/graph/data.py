@@ -15,15 +15,15 @@ from torch import Tensor
 from torch.nn.functional import one_hot
 
 from contrastbench.domains.declaration import reader_of
-from contrastbench.domains.download import fetch
+from contrastbench.domains.download import fetch_file
 from contrastbench.domains.graph import DATASETS, SOURCES, TU_URL, GraphDataset
 from contrastbench.domains.own import unknown_dataset
-from contrastbench.domains.reading import member, names, reading
+from contrastbench.domains.reading import member, member_names, reading
 from contrastbench.errors import UserError
 
 Array = np.ndarray[Any, np.dtype[np.int64]]
-SUFFIXES = ("A", "graph_indicator", "graph_labels", "node_labels")
-BESIDE = {  # files that are not used, and of which they have a line for each line
+RAW_SUFFIXES = ("A", "graph_indicator", "graph_labels", "node_labels")
+UNUSED_FILES = {  # files that are not used, and of which they have a line for each line
     "edge_labels": "A",
     "edge_attributes": "A",
     "node_attributes": "graph_indicator",
@@ -78,8 +78,8 @@ class Graphs:
 
     def select(self, order: Tensor) -> "Graphs":
         """The graphs of those numbers, in that order."""
-        nodes, node_ptr = ranges(self.node_ptr, order)
-        edges, edge_ptr = ranges(self.edge_ptr, order)
+        nodes, node_ptr = segment_items(self.node_ptr, order)
+        edges, edge_ptr = segment_items(self.edge_ptr, order)
         shift = (node_ptr[:-1] - self.node_ptr[order]).repeat_interleave(edge_ptr.diff())
         return Graphs(
             self.x[nodes], self.edge_index[:, edges] + shift, node_ptr, edge_ptr, self.y[order]
@@ -121,7 +121,7 @@ def segments(ptr: Tensor) -> Tensor:
     return torch.arange(len(ptr) - 1, device=ptr.device).repeat_interleave(ptr.diff())
 
 
-def ranges(ptr: Tensor, order: Tensor) -> tuple[Tensor, Tensor]:
+def segment_items(ptr: Tensor, order: Tensor) -> tuple[Tensor, Tensor]:
     """The items of the segments of those numbers, and where each begins among them."""
     sizes = ptr.diff()[order]
     new_ptr = pointers(sizes)
@@ -139,7 +139,7 @@ def union(x: Tensor, edge_index: Tensor, node_ptr: Tensor, y: Tensor) -> Graphs:
     return Graphs(x, edges, node_ptr, edge_ptr, y)
 
 
-def load(name: str, data_root: Path | None = None) -> tuple[Graphs, str]:
+def load_graphs(name: str, data_root: Path | None = None) -> tuple[Graphs, str]:
     """A dataset by name, x its node labels one-hot or without columns, and its sha256.
 
     Args:
@@ -168,7 +168,7 @@ def load_tu(name: str, data_root: Path | None) -> tuple[Graphs, str]:
     return graphs, digest
 
 
-def counts(graphs: Graphs) -> dict[str, int]:
+def graph_counts(graphs: Graphs) -> dict[str, int]:
     """Return counts that tell a set from a part of it; an edge counts in both directions."""
     return {
         "graphs": len(graphs),
@@ -208,7 +208,7 @@ def open_raw(name: str, data_root: Path | None) -> RawReader:
             else "; others need --data-root with NAME.zip"
         )
         raise unknown_dataset("graph", name, {*beside, *DATASETS}, SOURCES, data_root, hint)
-    return zip_reader(fetch(DATASETS[name]), name)
+    return zip_reader(fetch_file(DATASETS[name]), name)
 
 
 def folder_reader(folder: Path, name: str) -> RawReader:
@@ -227,7 +227,7 @@ def zip_reader(path: Path, name: str) -> RawReader:
     def read(suffix: str) -> bytes | None:
         wanted, fix = f"{name}_{suffix}.txt", f"delete it and download {TU_URL.format(name)} again"
         with reading(path, fix), zipfile.ZipFile(path) as archive:
-            found = [m for m in names(archive) if Path(m).name == wanted]
+            found = [m for m in member_names(archive) if Path(m).name == wanted]
             if len(found) > 1:
                 raise ValueError(f"{found[0]} and {found[1]}")
             return member(archive, found[0]) if found else None
@@ -237,9 +237,9 @@ def zip_reader(path: Path, name: str) -> RawReader:
 
 def parse_tu(name: str, read: RawReader, declared: GraphDataset | None) -> Graphs:
     """Graphs of the TU text format; every inconsistency is an error that names the file."""
-    read = {suffix: read(suffix) for suffix in (*SUFFIXES, *BESIDE)}.get
-    indicator = column(name, "graph_indicator", read)
-    _, y = np.unique(column(name, "graph_labels", read), return_inverse=True)
+    read = {suffix: read(suffix) for suffix in (*RAW_SUFFIXES, *UNUSED_FILES)}.get
+    indicator = read_integers(name, "graph_indicator", read)
+    _, y = np.unique(read_integers(name, "graph_labels", read), return_inverse=True)
     edges = integers(name, "A", read)
     labels = integers(
         name, "node_labels", read, required=declared is not None and declared.node_labels
@@ -247,9 +247,9 @@ def parse_tu(name: str, read: RawReader, declared: GraphDataset | None) -> Graph
     check_endings(name, read)
     check_beside(name, read)
     check_indicator(name, indicator, len(y))
-    check_edges(name, edges, indicator)
+    check_edge_symmetry(name, edges, indicator)
     if labels is not None and len(labels) != len(indicator):
-        raise damaged(name, "node_labels", f"{len(labels)} lines for {len(indicator)} nodes")
+        raise raw_file_error(name, "node_labels", f"{len(labels)} lines for {len(indicator)} nodes")
     node_ptr = np.searchsorted(indicator, np.arange(1, len(y) + 2))
     graphs = union(
         node_features(name, labels, len(indicator)),
@@ -257,7 +257,7 @@ def parse_tu(name: str, read: RawReader, declared: GraphDataset | None) -> Graph
         torch.from_numpy(node_ptr),
         torch.from_numpy(y.reshape(-1)),
     )
-    check_sizes(name, graphs, declared)
+    check_known_size(name, graphs, declared)
     return replace(graphs, labels=label_names(labels) if declared is None else ())
 
 
@@ -273,11 +273,13 @@ def node_features(name: str, labels: Array | None, nodes: int) -> Tensor:
         return torch.zeros(nodes, 0)
     width = sum(int(c.max()) - int(c.min()) + 1 for c in labels.T)
     if width > MAX_LABELS or width * nodes > MAX_FEATURES:
-        raise damaged(name, "node_labels", f"labels {labels.min()}..{labels.max()} are too many")
+        raise raw_file_error(
+            name, "node_labels", f"labels {labels.min()}..{labels.max()} are too many"
+        )
     return torch.cat([one_hot(torch.from_numpy(c - c.min())).float() for c in labels.T], dim=1)
 
 
-def damaged(name: str, suffix: str, fault: str) -> UserError:
+def raw_file_error(name: str, suffix: str, fault: str) -> UserError:
     """The error for a raw file that cannot be right."""
     # nobody has a user's own set
     again = f"; get {TU_URL.format(name)} again" if name in DATASETS else ""
@@ -290,7 +292,7 @@ def integers(name: str, suffix: str, read: RawReader, required: bool = True) -> 
     if text is None and not required:
         return None
     if not text or not text.strip():
-        raise damaged(name, suffix, "no such file" if text is None else "it is empty")
+        raise raw_file_error(name, suffix, "no such file" if text is None else "it is empty")
     columns = text.split(b"\n", 1)[0].count(b",") + 1
     try:
         values = np.fromstring(text.replace(b",", b" "), dtype=np.int64, sep=" ")
@@ -298,14 +300,14 @@ def integers(name: str, suffix: str, read: RawReader, required: bool = True) -> 
             raise ValueError(f"lines of other than {columns} numbers")
         return values.reshape(-1, columns)
     except ValueError as error:
-        raise damaged(name, suffix, str(error)) from None
+        raise raw_file_error(name, suffix, str(error)) from None
 
 
-def column(name: str, suffix: str, read: RawReader) -> Array:
+def read_integers(name: str, suffix: str, read: RawReader) -> Array:
     """A raw file of one integer a line."""
     values = integers(name, suffix, read)
     if values.shape[1] != 1:
-        raise damaged(name, suffix, f"{values.shape[1]} columns instead of one")
+        raise raw_file_error(name, suffix, f"{values.shape[1]} columns instead of one")
     return values[:, 0]
 
 
@@ -317,37 +319,41 @@ def check_indicator(name: str, indicator: Array, graphs: int) -> None:
     """
     if indicator.min() < 1 or indicator.max() != graphs:
         numbers = f"graph numbers {indicator.min()}..{indicator.max()}"
-        raise damaged(name, "graph_indicator", f"{numbers}, but graph_labels has {graphs} lines")
+        raise raw_file_error(
+            name, "graph_indicator", f"{numbers}, but graph_labels has {graphs} lines"
+        )
     if (np.diff(indicator) < 0).any():
-        raise damaged(name, "graph_indicator", "nodes of one graph do not stand together")
+        raise raw_file_error(name, "graph_indicator", "nodes of one graph do not stand together")
 
 
 def check_endings(name: str, read: RawReader) -> None:
     """The last lines are complete: a file ends as the others of its set do."""
-    texts = {suffix: read(suffix) for suffix in SUFFIXES}
+    texts = {suffix: read(suffix) for suffix in RAW_SUFFIXES}
     ended = {suffix: text.endswith(b"\n") for suffix, text in texts.items() if text}
     cut = [suffix for suffix, whole in ended.items() if not whole]
     if any(ended.values()) and cut:
-        raise damaged(name, cut[0], "its last line is cut off, those of the other files are not")
+        raise raw_file_error(
+            name, cut[0], "its last line is cut off, those of the other files are not"
+        )
 
 
 def check_beside(name: str, read: RawReader) -> None:
     """Check that files on nodes and edges have a line for each."""
-    for suffix, of in BESIDE.items():
+    for suffix, of in UNUSED_FILES.items():
         lines, wanted = (
             sum(map(bool, map(bytes.strip, (read(file) or b"").splitlines())))
             for file in (suffix, of)
         )
         if lines and lines != wanted:
-            raise damaged(name, of, f"{wanted} lines, but {name}_{suffix}.txt has {lines}")
+            raise raw_file_error(name, of, f"{wanted} lines, but {name}_{suffix}.txt has {lines}")
 
 
-def check_edges(name: str, edges: Array, indicator: Array) -> None:
+def check_edge_symmetry(name: str, edges: Array, indicator: Array) -> None:
     """Edges join nodes of one graph and are there in both directions."""
     if edges.shape[1] != 2:
-        raise damaged(name, "A", f"{edges.shape[1]} columns instead of two")
+        raise raw_file_error(name, "A", f"{edges.shape[1]} columns instead of two")
     if edges.min() < 1 or edges.max() > len(indicator):
-        raise damaged(
+        raise raw_file_error(
             name,
             "A",
             f"node numbers {edges.min()}..{edges.max()}, but there are {len(indicator)} nodes",
@@ -355,14 +361,16 @@ def check_edges(name: str, edges: Array, indicator: Array) -> None:
     source, target = edges.T
     crossing = indicator[source - 1] != indicator[target - 1]
     if crossing.any():
-        raise damaged(name, "A", f"line {crossing.argmax() + 1} joins two graphs")
+        raise raw_file_error(name, "A", f"line {crossing.argmax() + 1} joins two graphs")
     n = len(indicator) + 1
     forward, backward = (
         torch.from_numpy(key).unique() for key in (source * n + target, target * n + source)
     )
     if not torch.equal(forward, backward):
         lonely = int(forward[~torch.isin(forward, backward)][0])
-        raise damaged(name, "A", f"edge {lonely // n}, {lonely % n} is there in one direction only")
+        raise raw_file_error(
+            name, "A", f"edge {lonely // n}, {lonely % n} is there in one direction only"
+        )
 
 
 def check_content(name: str, digest: str) -> None:
@@ -373,7 +381,7 @@ def check_content(name: str, digest: str) -> None:
         raise UserError(f"the files of {name} differ from the collection's: {again}")
 
 
-def check_sizes(name: str, graphs: Graphs, declared: GraphDataset | None) -> None:
+def check_known_size(name: str, graphs: Graphs, declared: GraphDataset | None) -> None:
     """A known dataset has its known size."""
     counts = {
         "graph_labels": (len(graphs), "graphs"),
@@ -384,4 +392,4 @@ def check_sizes(name: str, graphs: Graphs, declared: GraphDataset | None) -> Non
         counts.items(), declared.sizes if declared else (), strict=False
     ):
         if count != known:
-            raise damaged(name, suffix, f"{count} {unit}, {name} has {known}")
+            raise raw_file_error(name, suffix, f"{count} {unit}, {name} has {known}")

@@ -12,7 +12,7 @@ from contrastbench.distributed import alone
 from contrastbench.domains import exported
 from contrastbench.domains.base import Domain, Evaluation
 from contrastbench.domains.graph import DATASETS, GraphRecipe
-from contrastbench.domains.graph.data import MAX_DEGREE, Graphs, counts
+from contrastbench.domains.graph.data import MAX_DEGREE, Graphs, graph_counts
 from contrastbench.domains.graph.encoder import (
     Counts,
     GraphModel,
@@ -20,9 +20,9 @@ from contrastbench.domains.graph.encoder import (
     InfoGraph,
     Sizes,
 )
-from contrastbench.domains.graph.own import load
+from contrastbench.domains.graph.own import load_own_graphs
 from contrastbench.domains.graph.views import add_loops, augment
-from contrastbench.domains.model import together
+from contrastbench.domains.model import embed_together
 from contrastbench.domains.random import generator
 from contrastbench.domains.scoring.classifiers import Labelled
 from contrastbench.domains.scoring.svm import check_folds, linear_folds, svm_folds
@@ -66,14 +66,14 @@ class GraphDomain(Domain[GraphRecipe, Model, Batch]):
         device: torch.device,
     ) -> None:
         super().__init__(dataset, recipe, seed, data_root, device)
-        graphs, self.sha256, self.data_notes = load(dataset, data_root)
+        graphs, self.sha256, self.data_notes = load_own_graphs(dataset, data_root)
         self.labels = graphs.labels
         if not is_known(dataset):
-            found = counts(graphs)
+            found = graph_counts(graphs)
             told = ", ".join(f"{count} {what}" for what, count in found.items())
             tell(f"{dataset}: {told}, sha256 {self.sha256[:16]}")
             self.data_notes = found | self.data_notes
-        graphs = with_features(permuted(graphs, seed, recipe.limit), recipe.features)
+        graphs = with_features(permuted_graphs(graphs, seed, recipe.limit), recipe.features)
         check_folds(graphs.y.numpy(), recipe.folds)
         nodes = graphs.node_ptr.diff()
         if recipe.pairing == "part_of" and not bool(nodes.all()):
@@ -143,7 +143,7 @@ class GraphDomain(Domain[GraphRecipe, Model, Batch]):
             with alone():  # nodes are not shared out
                 whole, nodes = model(graphs)
             return [part_of(whole, nodes, graphs.node_ptr, self.most_nodes)]
-        one, two = together(model, graphs), together(model, views, symmetric=False)
+        one, two = embed_together(model, graphs), embed_together(model, views, symmetric=False)
         if self.recipe.pairs_by_class:
             return [same_class(one, two, graphs.y)]
         if self.recipe.pairing == "own_view":
@@ -166,7 +166,9 @@ class GraphDomain(Domain[GraphRecipe, Model, Batch]):
 
     def embeddings(self, model: Model) -> Labelled:
         """The embeddings of all graphs, before the projection."""
-        return Labelled(embed(model.encoder, self.graphs, self.recipe.batch_size), self.graphs.y)
+        return Labelled(
+            embed_graphs(model.encoder, self.graphs, self.recipe.batch_size), self.graphs.y
+        )
 
     def check_export(self) -> None:
         """Raise UserError unless there is a network."""
@@ -176,21 +178,21 @@ class GraphDomain(Domain[GraphRecipe, Model, Batch]):
         """Write the trained encoder, without its projection."""
         weights = model.encoder.state_dict()
         about = {"seed": self.seed, "labels": list(self.labels)}
-        exported.write(folder, "graph", self.recipe, weights, **about)
+        exported.write_export(folder, "graph", self.recipe, weights, **about)
 
     def evaluate(self, model: Model) -> Evaluation:
         """Stratified k-fold accuracy of the recipe's SVM on the embeddings."""
-        return evaluation(self.embeddings(model), self.recipe.svm, self.recipe.folds, self.seed)
+        return svm_evaluation(self.embeddings(model), self.recipe.svm, self.recipe.folds, self.seed)
 
 
 @torch.no_grad()
-def embed(encoder: nn.Module, graphs: Graphs, batch_size: int) -> Tensor:
+def embed_graphs(encoder: nn.Module, graphs: Graphs, batch_size: int) -> Tensor:
     """(graphs, d) embeddings, before the projection."""
     encoder.eval()
     return torch.cat([encoder(part) for part in graphs.split(batch_size)])
 
 
-def evaluation(embeddings: Labelled, svm: str, folds: int, seed: int) -> Evaluation:
+def svm_evaluation(embeddings: Labelled, svm: str, folds: int, seed: int) -> Evaluation:
     """Stratified k-fold accuracy of an SVM on embeddings."""
     x, y = embeddings
     score = svm_folds if svm == "rbf" else linear_folds
@@ -208,7 +210,7 @@ def evaluation(embeddings: Labelled, svm: str, folds: int, seed: int) -> Evaluat
     )
 
 
-def permuted(graphs: Graphs, seed: int, limit: int | None = None) -> Graphs:
+def permuted_graphs(graphs: Graphs, seed: int, limit: int | None = None) -> Graphs:
     """Return the graphs in the order of a seed, or the first of them."""
     order = torch.randperm(len(graphs), generator=generator(torch.device("cpu"), seed))
     return graphs.select(order[:limit])

@@ -78,7 +78,7 @@ class GIN(nn.Module):
 
     def forward(self, graphs: Graphs, symmetric: bool = True) -> Tensor:
         """(graphs, layers * hidden) embeddings; `symmetric`: all edges are there both ways."""
-        return torch.cat([pooled(x, graphs) for x in self.layers(graphs, symmetric)], dim=1)
+        return torch.cat([sum_pooled(x, graphs) for x in self.layers(graphs, symmetric)], dim=1)
 
     def layers(self, graphs: Graphs, symmetric: bool = True) -> Iterator[Tensor]:
         """(nodes, hidden) what each layer makes of the nodes."""
@@ -88,7 +88,7 @@ class GIN(nn.Module):
             yield x
 
 
-def pooled(x: Tensor, graphs: Graphs) -> Tensor:
+def sum_pooled(x: Tensor, graphs: Graphs) -> Tensor:
     """(graphs, d) the sum over each graph's nodes."""
     return torch.segment_reduce(x, "sum", offsets=graphs.node_ptr, axis=0)
 
@@ -98,11 +98,11 @@ def mlp(inputs: int, hidden: int, outputs: int) -> nn.Sequential:
     net = nn.Sequential(nn.Linear(inputs, hidden), nn.ReLU(), nn.Linear(hidden, outputs))
     for layer in net:
         if isinstance(layer, nn.Linear):
-            start(layer)
+            xavier_layer(layer)
     return net
 
 
-def start(layer: nn.Linear) -> nn.Linear:
+def xavier_layer(layer: nn.Linear) -> nn.Linear:
     """The layer with Xavier-uniform weights and no bias."""
     nn.init.xavier_uniform_(layer.weight)
     nn.init.zeros_(layer.bias)
@@ -123,12 +123,12 @@ class GraphModel(nn.Module):
         return projection
 
 
-class Shortcut(nn.Module):
+class InfoGraphHead(nn.Module):
     """InfoGraph's head: three layers of one width, each with ReLU, and a linear layer beside."""
 
     def __init__(self, width: int) -> None:
         super().__init__()
-        third, self.beside = (start(nn.Linear(width, width)) for _ in range(2))
+        third, self.beside = (xavier_layer(nn.Linear(width, width)) for _ in range(2))
         self.block = nn.Sequential(mlp(width, width, width), nn.ReLU(), third, nn.ReLU())
 
     def forward(self, x: Tensor) -> Tensor:
@@ -143,12 +143,15 @@ class InfoGraph(nn.Module):
     def __init__(self, features: int, hidden: int, layers: int) -> None:
         super().__init__()
         self.encoder = GIN(features, hidden, layers)
-        self.of_graphs, self.of_nodes = Shortcut(self.encoder.width), Shortcut(self.encoder.width)
+        self.of_graphs, self.of_nodes = (
+            InfoGraphHead(self.encoder.width),
+            InfoGraphHead(self.encoder.width),
+        )
 
     def forward(self, graphs: Graphs) -> tuple[Tensor, Tensor]:
         """(graphs, d) and (nodes, d), which losses compare."""
         layers = list(self.encoder.layers(graphs))
-        whole = torch.cat([pooled(x, graphs) for x in layers], dim=1)
+        whole = torch.cat([sum_pooled(x, graphs) for x in layers], dim=1)
         return self.of_graphs(whole), self.of_nodes(torch.cat(layers, dim=1))
 
 

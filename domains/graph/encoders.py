@@ -9,10 +9,15 @@ from torch import Tensor
 
 from contrastbench.domains import exported
 from contrastbench.domains import own as owned
-from contrastbench.domains.exported import AGAIN, Samples
+from contrastbench.domains.exported import EXPORT_FIX, Samples
 from contrastbench.domains.graph import SOURCES, GraphRecipe, own
 from contrastbench.domains.graph.data import Graphs
-from contrastbench.domains.graph.domain import embed, evaluation, permuted, with_features
+from contrastbench.domains.graph.domain import (
+    embed_graphs,
+    permuted_graphs,
+    svm_evaluation,
+    with_features,
+)
 from contrastbench.domains.graph.encoder import GIN
 from contrastbench.domains.graph.views import add_loops
 from contrastbench.domains.reading import reading
@@ -42,7 +47,7 @@ class Encoder:
         Raises:
             UserError: a graph is none, or nodes have other features than in the training.
         """
-        graphs = data if isinstance(data, Graphs) else own.without_classes("data", listed(data))
+        graphs = data if isinstance(data, Graphs) else own.without_classes("data", graph_list(data))
         return self.of_graphs(graphs, "data").cpu()
 
     def of_graphs(self, graphs: Graphs, what: str) -> Tensor:
@@ -54,20 +59,20 @@ class Encoder:
                 f"{what} has {found} features for each node, and {self.name} was trained on "
                 f"{width}: give graphs with the features of the training"
             )
-        return embed(self.network, add_loops(graphs.to(self.device)), self.recipe.batch_size)
+        return embed_graphs(self.network, add_loops(graphs.to(self.device)), self.recipe.batch_size)
 
     def read(self, dataset: str, data_root: Path | None) -> Samples:
         """Return the graphs of a set in their order."""
-        parsed = owned.parse(dataset, SOURCES)
-        if parsed and parsed[0].kind in own.DATA:
+        parsed = owned.parse_source(dataset, SOURCES)
+        if parsed and parsed[0].kind in own.ITEM_READERS:
             source, what = parsed
-            with owned.opened(source, dataset):
-                return Samples(list(own.DATA[source.kind](what, data_root)))
+            with owned.reading_own(source, dataset):
+                return Samples(list(own.ITEM_READERS[source.kind](what, data_root)))
         if parsed and parsed[0].kind == "folder":
-            with owned.opened(parsed[0], dataset):
+            with owned.reading_own(parsed[0], dataset):
                 graphs, names = own.folder_of_any(parsed[1], data_root)
             return Samples(self.relabelled(graphs, dataset), names)
-        return Samples(self.relabelled(own.load(dataset, data_root)[0], dataset))
+        return Samples(self.relabelled(own.load_own_graphs(dataset, data_root)[0], dataset))
 
     def relabelled(self, graphs: Graphs, what: str) -> Graphs:
         """Return graphs whose named labels stand in the columns of the training.
@@ -85,7 +90,7 @@ class Encoder:
         return replace(graphs, x=torch.stack(columns, dim=1), labels=self.labels)
 
 
-def listed(data: Any) -> list[Any]:
+def graph_list(data: Any) -> list[Any]:
     """Return graphs as a list; a batch of torch-geometric becomes one, and a graph alone."""
     if hasattr(data, "to_data_list"):
         return list(data.to_data_list())
@@ -98,12 +103,12 @@ def open_encoder(name: str, data_root: Path | None, device: torch.device) -> Enc
     Raises:
         UserError: there is none, or it is damaged.
     """
-    weights, config = exported.read(Path(name), "graph")
-    with reading(name, AGAIN):
+    weights, config = exported.read_export(Path(name), "graph")
+    with reading(name, EXPORT_FIX):
         recipe = GraphRecipe(**config["recipe"])
         features = weights["mlps.0.0.weight"].shape[1]
         network = GIN(features, recipe.hidden, recipe.layers)
-        exported.load_weights(network, weights, name)
+        exported.load_exported_weights(network, weights, name)
         labels = tuple(map(str, config.get("labels", ())))  # exports of older versions have none
     return Encoder(name, network.to(device).eval(), recipe, labels, device)
 
@@ -118,7 +123,9 @@ def score(
 ) -> dict[str, float]:
     """Return the metrics of an exported encoder by the SVM of that name."""
     opened = open_encoder(encoder, data_root, device)
-    graphs = permuted(opened.relabelled(own.load(dataset, data_root)[0], dataset), seed)
+    graphs = permuted_graphs(
+        opened.relabelled(own.load_own_graphs(dataset, data_root)[0], dataset), seed
+    )
     check_folds(graphs.y.numpy(), opened.recipe.folds, "use more data")
     embeddings = Labelled(opened.of_graphs(graphs, dataset), graphs.y)
-    return evaluation(embeddings, SVMS[by], opened.recipe.folds, seed).metrics
+    return svm_evaluation(embeddings, SVMS[by], opened.recipe.folds, seed).metrics

@@ -29,11 +29,11 @@ from contrastbench.domains.reading import contents, reading
 from contrastbench.errors import UserError, unknown, users_code
 from contrastbench.losses.source import Sources
 
-LABELS = "labels.csv"  # beside graph files: the name of each with its class
+LABELS_FILE = "labels.csv"  # beside graph files: the name of each with its class
 GRAPH_FILES = (".graphml", ".csv", ".tsv", ".edges", ".txt")
 DELIMITERS = {".csv": ",", ".tsv": "\t"}  # of edge lists; others have blanks
-TWO = "give at least two, as negatives of each other"
-Loaded = tuple[Graphs, str, dict[str, Any]]  # graphs, the sha256 of their content, notes
+TWO_GRAPHS_FIX = "give at least two, as negatives of each other"
+LoadedGraphs = tuple[Graphs, str, dict[str, Any]]  # graphs, the sha256 of their content, notes
 
 
 class Item(NamedTuple):
@@ -44,28 +44,28 @@ class Item(NamedTuple):
     y: Any  # its class
 
 
-def load(name: str, data_root: Path | None) -> Loaded:
+def load_own_graphs(name: str, data_root: Path | None) -> LoadedGraphs:
     """A set of graphs, a user's own or by its name."""
-    if not (parsed := own.parse(name, SOURCES)):
-        return *data.load(name, data_root), {}
+    if not (parsed := own.parse_source(name, SOURCES)):
+        return *data.load_graphs(name, data_root), {}
     source, what = parsed
-    state = code_state if source.kind == own.PYTHON else own.state
+    state = code_state if source.kind == own.PYTHON else own.source_state
     return load_unchanged(source, what, data_root, state(what.partition(":")[0], data_root))
 
 
 def code_state(file: str, data_root: Path | None) -> str:
     """Return a hash of the Python files in the folder of one: their times may stay as they were."""
     digest = hashlib.sha256()
-    for path in sorted(own.find(file, data_root).parent.glob("*.py")):
+    for path in sorted(own.find_path(file, data_root).parent.glob("*.py")):
         with suppress(UserError):  # one that is needed is named where it is run
             digest.update(path.name.encode() + b"\0" + contents(path) + b"\0")
     return digest.hexdigest()
 
 
 @lru_cache(maxsize=1)
-def load_unchanged(source: Source, what: str, data_root: Path | None, state: str) -> Loaded:
-    """Load like `load`, from memory if the source has not changed since the last seed."""
-    with own.opened(source, what if source.kind == own.PYTHON else f"{source.kind}:{what}"):
+def load_unchanged(source: Source, what: str, data_root: Path | None, state: str) -> LoadedGraphs:
+    """Load like `load_own_graphs`, from memory if the source is unchanged since the last seed."""
+    with own.reading_own(source, what if source.kind == own.PYTHON else f"{source.kind}:{what}"):
         graphs, notes = both_ways(READERS[source.kind](what, data_root))
         return graphs, content_hash(graphs), notes
 
@@ -79,20 +79,20 @@ def both_ways(graphs: Graphs) -> tuple[Graphs, dict[str, Any]]:
     return whole, {"edges added in the other direction": added} if added else {}
 
 
-def united(items: Sequence[Item]) -> Graphs:
+def unite_graphs(items: Sequence[Item]) -> Graphs:
     """Unite many graphs with a class each into one object.
 
     Raises:
         UserError: fewer than two, or features that do not fit together.
     """
     if len(items) < 2:
-        raise UserError(f"{len(items)} graphs: {TWO}")
+        raise UserError(f"{len(items)} graphs: {TWO_GRAPHS_FIX}")
     classes = np.array([item.y for item in items], dtype=object)  # a long text takes its own room
     _, y = np.unique(classes, return_inverse=True)
-    return joined(items, torch.from_numpy(y))
+    return stack_graphs(items, torch.from_numpy(y))
 
 
-def joined(items: Sequence[Item], y: Tensor) -> Graphs:
+def stack_graphs(items: Sequence[Item], y: Tensor) -> Graphs:
     """Return many graphs and their classes as one object.
 
     Raises:
@@ -110,7 +110,7 @@ def joined(items: Sequence[Item], y: Tensor) -> Graphs:
 
 def read_folder(what: str, data_root: Path | None) -> Graphs:
     """A folder of TU text files, or of GraphML files or edge lists with their classes."""
-    folder = own.find(what, data_root, Path.is_dir)
+    folder = own.find_path(what, data_root, Path.is_dir)
     tu = sorted(folder.glob("*_graph_indicator.txt"))
     if len(tu) > 1:
         names = ", ".join(path.name.removesuffix("_graph_indicator.txt") for path in tu)
@@ -120,8 +120,8 @@ def read_folder(what: str, data_root: Path | None) -> Graphs:
     if tu:
         name = tu[0].name.removesuffix("_graph_indicator.txt")
         return data.parse_tu(name, data.folder_reader(folder, name), None)
-    if not (folder / LABELS).is_file():
-        fix = f"neither NAME_graph_indicator.txt nor {LABELS} with FILE,CLASS in each line"
+    if not (folder / LABELS_FILE).is_file():
+        fix = f"neither NAME_graph_indicator.txt nor {LABELS_FILE} with FILE,CLASS in each line"
         raise UserError(f"{folder} has {fix}")
     rows = classes_in(folder)
     return united_files(folder, [file for file, _ in rows], [y for _, y in rows])
@@ -129,21 +129,21 @@ def read_folder(what: str, data_root: Path | None) -> Graphs:
 
 def classes_in(folder: Path) -> list[list[str]]:
     """The lines of the file of classes: a file and its class each."""
-    lines = contents(folder / LABELS).decode("utf-8-sig").splitlines()
+    lines = contents(folder / LABELS_FILE).decode("utf-8-sig").splitlines()
     rows = [[field.strip() for field in row] for row in csv.reader(lines) if row]
     if rows and not Path(rows[0][0]).suffix and not (folder / rows[0][0]).is_file():
         del rows[0]  # its header
     wrong = next((row for row in rows if len(row) != 2), None)
     if wrong:
-        raise UserError(f"{folder / LABELS}: {','.join(wrong)!r} is not FILE,CLASS")
+        raise UserError(f"{folder / LABELS_FILE}: {','.join(wrong)!r} is not FILE,CLASS")
     if len(rows) < 2:
-        raise UserError(f"{folder / LABELS} names {len(rows)} graphs: {TWO}")
+        raise UserError(f"{folder / LABELS_FILE} names {len(rows)} graphs: {TWO_GRAPHS_FIX}")
     return rows
 
 
 def united_files(folder: Path, names: Sequence[str], classes: Sequence[str]) -> Graphs:
     """Return the graphs of files with their classes."""
-    found = [read_file(own.find(str(folder / name), None)) for name in names]
+    found = [read_networkx(own.find_path(str(folder / name), None)) for name in names]
     kinds = sorted({label for graph in found for _, label in graph.nodes(data="label")} - {None})
     nodes = sum(map(len, found))
     if len(kinds) * nodes > MAX_FEATURES:
@@ -152,15 +152,15 @@ def united_files(folder: Path, names: Sequence[str], classes: Sequence[str]) -> 
     named = zip(names, found, classes, strict=True)
     items = [item(folder / name, graph, number, y) for name, graph, y in named]
     _, y = np.unique(np.array(classes, dtype=object), return_inverse=True)
-    return replace(joined(items, torch.from_numpy(y)), labels=tuple(kinds))
+    return replace(stack_graphs(items, torch.from_numpy(y)), labels=tuple(kinds))
 
 
 def folder_of_any(what: str, data_root: Path | None) -> tuple[Graphs, list[str] | None]:
     """Return the graphs of a folder and the names of their files, with or without classes."""
-    folder = own.find(what, data_root, Path.is_dir)
+    folder = own.find_path(what, data_root, Path.is_dir)
     if any(folder.glob("*_graph_indicator.txt")):
         return both_ways(read_folder(what, data_root))[0], None
-    if (folder / LABELS).is_file():
+    if (folder / LABELS_FILE).is_file():
         names = [file for file, _ in classes_in(folder)]
     else:
         names = [name for name in own.files_below(folder) if Path(name).suffix in GRAPH_FILES]
@@ -169,7 +169,7 @@ def folder_of_any(what: str, data_root: Path | None) -> tuple[Graphs, list[str] 
     return both_ways(united_files(folder, names, [""] * len(names)))[0], names
 
 
-def read_file(path: Path) -> Any:
+def read_networkx(path: Path) -> Any:
     """A networkx graph of a GraphML file, or of a list of edges; labels are texts."""
     import networkx as nx
 
@@ -229,7 +229,7 @@ def pyg_data(what: str, data_root: Path | None) -> Iterable[Any]:
         from torch_geometric import datasets
         from torch_geometric.data import Dataset
 
-    name, arguments, keywords = call(what)
+    name, arguments, keywords = class_and_arguments(what)
     made = getattr(datasets, name, None) if name in datasets.__all__ else None
     if not (isinstance(made, type) and issubclass(made, Dataset)):
         raise unknown("set of torch_geometric.datasets", name, datasets.__all__)
@@ -249,10 +249,10 @@ def without_the_compilers_line() -> Iterator[None]:
         yield
 
 
-def call(text: str) -> tuple[str, list[Any], dict[str, Any]]:
+def class_and_arguments(text: str) -> tuple[str, list[Any], dict[str, Any]]:
     """A class with its arguments, which are literals: nothing is evaluated.
 
-    >>> call("TUDataset(name='MUTAG', use_node_attr=True)")
+    >>> class_and_arguments("TUDataset(name='MUTAG', use_node_attr=True)")
     ('TUDataset', [], {'name': 'MUTAG', 'use_node_attr': True})
     """
     wrong = UserError(f"pyg:{text}: give CLASS(KEY=VALUE, ...) with numbers and quoted texts")
@@ -277,7 +277,7 @@ def read_function(what: str, data_root: Path | None) -> Graphs:
 def function_data(what: str, data_root: Path | None) -> Iterable[Any]:
     """Run a user's own function and return its graphs."""
     file, _, function = what.partition(":")
-    path = own.find(file, data_root)
+    path = own.find_path(file, data_root)
     with without_the_compilers_line(), users_code(f"run {what}"):
         known = vars(Sources().run(path))
         if not callable(known.get(function)):
@@ -300,7 +300,7 @@ def of_data(what: str, graphs: Iterable[Any]) -> Graphs:
             fix = "give each graph one class, a whole number"
             raise UserError(f"{what}: graph {k} has y={y}: {fix}")
         items.append(item._replace(y=int(y)))
-    return united(items)
+    return unite_graphs(items)
 
 
 def without_classes(what: str, graphs: Sequence[Any]) -> Graphs:
@@ -312,7 +312,7 @@ def without_classes(what: str, graphs: Sequence[Any]) -> Graphs:
     if not graphs:
         raise UserError(f"{what} has no graphs: give a list of torch_geometric.data.Data")
     items = [item_of(f"{what}: graph {k}", graph) for k, graph in enumerate(graphs)]
-    return both_ways(joined(items, torch.zeros(len(items), dtype=torch.long)))[0]
+    return both_ways(stack_graphs(items, torch.zeros(len(items), dtype=torch.long)))[0]
 
 
 def item_of(name: str, graph: Any) -> Item:
@@ -321,12 +321,12 @@ def item_of(name: str, graph: Any) -> Item:
     nodes = getattr(graph, "num_nodes", None)
     if edges is None or not nodes or edges.dim() != 2 or len(edges) != 2:
         raise UserError(f"{name} is no torch_geometric.data.Data with nodes and an edge_index")
-    check_edges(name, edges, nodes)
+    check_node_numbers(name, edges, nodes)
     x = torch.zeros(nodes, 0) if x is None else features_of(name, x, nodes)
     return Item(edges.long(), x, None)
 
 
-def check_edges(name: str, edges: Tensor, nodes: int) -> None:
+def check_node_numbers(name: str, edges: Tensor, nodes: int) -> None:
     """Raise unless edges are pairs of node numbers; half a node would be cut to a whole one."""
     if edges.is_floating_point() or edges.is_complex() or edges.dtype == torch.bool:
         raise UserError(f"{name} has an edge_index of {edges.dtype}: give whole numbers")
@@ -348,7 +348,7 @@ def features_of(name: str, x: Any, nodes: int) -> Tensor:
     return x
 
 
-DATA: dict[str, Callable[[str, Path | None], Iterable[Any]]] = {
+ITEM_READERS: dict[str, Callable[[str, Path | None], Iterable[Any]]] = {
     "pyg": pyg_data,
     own.PYTHON: function_data,
 }

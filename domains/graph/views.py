@@ -7,10 +7,10 @@ import torch
 from torch import Tensor
 
 from contrastbench.domains.graph import GraphRecipe
-from contrastbench.domains.graph.data import Graphs, pointers, ranges, segments
+from contrastbench.domains.graph.data import Graphs, pointers, segment_items, segments
 
 # randomN draws among the first N, graph by graph
-OPERATIONS = ("drop", "subgraph", "edges", "mask")
+AUGMENTATIONS = ("drop", "subgraph", "edges", "mask")
 
 
 def augment(graphs: Graphs, recipe: GraphRecipe, generator: torch.Generator) -> Graphs:
@@ -27,23 +27,27 @@ def augment(graphs: Graphs, recipe: GraphRecipe, generator: torch.Generator) -> 
     """
     operation = draw_operation(len(graphs), recipe.augmentation, generator)
     nodes = graphs.node_ptr.diff()
-    keep_node = ~sample(graphs.node_ptr, share(nodes, recipe.drop_ratio, operation == 0), generator)
+    keep_node = ~sample_mask(
+        graphs.node_ptr, share(nodes, recipe.drop_ratio, operation == 0), generator
+    )
     chosen = operation == 1
     if chosen.any():
         grow = one_hop if recipe.subgraph == "official" else random_walk
         inside = grow(graphs, chosen, share(nodes, recipe.subgraph_ratio, chosen), generator)
         keep_node &= inside | ~chosen[graphs.graph_of_node]
     lost = share(graphs.edge_ptr.diff(), recipe.edge_ratio, operation == 2)
-    keep_edge = ~sample(graphs.edge_ptr, lost, generator)
-    masked = sample(graphs.node_ptr, share(nodes, recipe.mask_ratio, operation == 3), generator)
+    keep_edge = ~sample_mask(graphs.edge_ptr, lost, generator)
+    masked = sample_mask(
+        graphs.node_ptr, share(nodes, recipe.mask_ratio, operation == 3), generator
+    )
     return restrict(mask_features(graphs, masked, generator), keep_node, keep_edge)
 
 
 def draw_operation(graphs: int, augmentation: str, generator: torch.Generator) -> Tensor:
     """The number of each graph's operation."""
     device = generator.device
-    if augmentation in OPERATIONS:
-        return torch.full((graphs,), OPERATIONS.index(augmentation), device=device)
+    if augmentation in AUGMENTATIONS:
+        return torch.full((graphs,), AUGMENTATIONS.index(augmentation), device=device)
     return torch.randint(
         int(augmentation.removeprefix("random")), (graphs,), generator=generator, device=device
     )
@@ -54,11 +58,11 @@ def share(sizes: Tensor, ratio: float, chosen: Tensor) -> Tensor:
     return (sizes.double() * ratio).long() * chosen
 
 
-def sample(ptr: Tensor, count: Tensor, generator: torch.Generator) -> Tensor:
+def sample_mask(ptr: Tensor, count: Tensor, generator: torch.Generator) -> Tensor:
     """Mask of `count` items of each segment: the lowest ranks of one random order."""
     mask = torch.zeros(int(ptr[-1]), dtype=torch.bool, device=ptr.device)
     busy = count.nonzero().squeeze(1)
-    items, item_ptr = ranges(ptr, busy)
+    items, item_ptr = segment_items(ptr, busy)
     segment = segments(item_ptr)
     draw = torch.randint(2**32, segment.shape, generator=generator, device=ptr.device)
     order = (
@@ -87,7 +91,7 @@ def one_hop(graphs: Graphs, chosen: Tensor, count: Tensor, generator: torch.Gene
     """
     inside = torch.zeros(len(graphs.x), dtype=torch.bool, device=chosen.device)
     graph, start = first_nodes(graphs, chosen, generator)
-    edges, edge_ptr = ranges(graphs.row_ptr, start)
+    edges, edge_ptr = segment_items(graphs.row_ptr, start)
     centre = start.repeat_interleave(edge_ptr.diff())
     neighbour = graphs.edge_index[1, edges]
     real = neighbour != centre
@@ -95,7 +99,7 @@ def one_hop(graphs: Graphs, chosen: Tensor, count: Tensor, generator: torch.Gene
         0, segments(edge_ptr)[real], torch.ones_like(neighbour[real])
     )
     inside[start] = True
-    inside[neighbour[real][sample(pointers(degree), count[graph], generator)]] = True
+    inside[neighbour[real][sample_mask(pointers(degree), count[graph], generator)]] = True
     return inside
 
 

@@ -6,7 +6,7 @@ numerics; the adapter is in `domain.py`.
 
 from contrastbench.domains.declaration import Declaration
 from contrastbench.domains.image.data.datasets import DATASETS, SOURCES
-from contrastbench.domains.image.recipe import PROTOCOLS, ImageRecipe
+from contrastbench.domains.image.recipe import PROTOCOL_NAMES, ImageRecipe
 
 __all__ = ["DECLARATION", "ImageRecipe"]
 
@@ -20,7 +20,7 @@ DECLARATION = Declaration(
     extra="contrastbench[image]",
     needs=("PIL", "torchvision"),
     sources=SOURCES,
-    protocols=PROTOCOLS,
+    protocols=PROTOCOL_NAMES,
     scorer="contrastbench.domains.image.scoring.protocols:score",
     opener="contrastbench.domains.image.networks.encoders:open_encoder",
     names=True,

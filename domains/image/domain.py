@@ -14,26 +14,26 @@ from torch import Tensor
 from contrastbench.distributed import world
 from contrastbench.domains import exported
 from contrastbench.domains.base import Domain, Evaluation
-from contrastbench.domains.image.data.decode import forget
+from contrastbench.domains.image.data.decode import cancel_decoding
 from contrastbench.domains.image.data.images import Croppable
-from contrastbench.domains.image.data.load import load
+from contrastbench.domains.image.data.load import load_images
 from contrastbench.domains.image.networks.encoders import Encoder, export
 from contrastbench.domains.image.networks.model import ImageModel
 from contrastbench.domains.image.preprocessing import Model, Preprocessing, policies
 from contrastbench.domains.image.probes import PROBES
 from contrastbench.domains.image.recipe import ImageRecipe
 from contrastbench.domains.image.sampling import (
-    Pool,
+    ImagePool,
     balanced,
     check_balance,
     check_batch,
-    check_classes,
-    split,
+    check_batch_classes,
+    held_out_split,
 )
-from contrastbench.domains.image.scoring.linear_probe import policy_of, train
-from contrastbench.domains.image.scoring.protocols import check_classes as check_protocol
-from contrastbench.domains.image.scoring.protocols import check_fits_classifiers, scored
-from contrastbench.domains.model import Raw, together
+from contrastbench.domains.image.scoring.linear_probe import policy_of, train_probe
+from contrastbench.domains.image.scoring.protocols import check_fits_classifiers, score_opened
+from contrastbench.domains.image.scoring.protocols import check_scored_classes as check_protocol
+from contrastbench.domains.model import Raw, embed_together
 from contrastbench.domains.random import generator
 from contrastbench.domains.scoring.classifiers import (
     Classifier,
@@ -88,7 +88,7 @@ class ImageDomain(Domain[ImageRecipe, Model, Batch]):
     ) -> None:
         super().__init__(dataset, recipe, seed, data_root, device)
         whole = recipe.whole_pictures
-        data, self.sha256 = load(dataset, recipe.size, data_root, device, whole)
+        data, self.sha256 = load_images(dataset, recipe.size, data_root, device, whole)
         side = data.train.batch(torch.zeros(1, dtype=torch.long, device=device)).shape[-1]
         if recipe.size <= min(TINY_SIZE, side // 2):
             tell(
@@ -103,15 +103,15 @@ class ImageDomain(Domain[ImageRecipe, Model, Batch]):
         if recipe.probe != "retrieval":
             check_fits_classifiers(dataset, data)
         self.check_further()
-        train, validation = split(data.train, recipe.validation, seed, recipe.limit)
-        test, _ = split(data.test, 0.0, seed, recipe.limit)
+        train, validation = held_out_split(data.train, recipe.validation, seed, recipe.limit)
+        test, _ = held_out_split(data.test, 0.0, seed, recipe.limit)
         self.splits = {
             "train": train,
             **({"validation": validation} if validation else {}),
             "test": test,
         }
         unlabelled = [] if data.unlabelled is None or recipe.pairs_by_class else [data.unlabelled]
-        self.pool = Pool([train, *unlabelled])
+        self.pool = ImagePool([train, *unlabelled])
         check_batch(len(self.pool), recipe)
         if recipe.pairing == "balanced":
             check_balance(train.labels, recipe)
@@ -122,7 +122,7 @@ class ImageDomain(Domain[ImageRecipe, Model, Batch]):
             return
         digest, host = hashlib.sha256(self.sha256.encode()), torch.device("cpu")
         for by, dataset in self.further.values():
-            images, content = load(dataset, self.preprocessing.size, self.data_root, host)
+            images, content = load_images(dataset, self.preprocessing.size, self.data_root, host)
             check_protocol(dataset, images, by)
             digest.update(content.encode())
         self.sha256 = digest.hexdigest()
@@ -158,14 +158,14 @@ class ImageDomain(Domain[ImageRecipe, Model, Batch]):
         """The images in an order of the epoch's; a last batch that is not full is left out."""
         rows, sizes = self.pool.arranged(self.order(generator(self.device, self.seed, epoch, 0)))
         if self.recipe.pairing == "supervised":
-            check_classes(self.splits["train"].labels[rows], len(self.pool))
+            check_batch_classes(self.splits["train"].labels[rows], len(self.pool))
         rngs = [generator(self.device, self.seed, epoch, k + 1) for k in range(self.steps())]
         images = self.pool.ahead(rows.unbind(), sizes, policies(self.recipe), rngs)
         try:
             for step, rng in enumerate(rngs):
                 yield Batch(rows[step], sizes[step], rng, partial(images, step))
         except GeneratorExit:  # the training ends before the epoch
-            forget()
+            cancel_decoding()
             raise
 
     def order(self, rng: torch.Generator) -> Tensor:
@@ -197,7 +197,7 @@ class ImageDomain(Domain[ImageRecipe, Model, Batch]):
         if self.recipe.pairing == "query_key":
             assert isinstance(model, ImageModel), "pixels as they are have no weights to train"
             return moco(model, views)
-        one, *others = [together(model, view) for view in views]
+        one, *others = [embed_together(model, view) for view in views]
         if self.recipe.pairs_by_class:
             return [same_class(one, others[0] if others else None, images.labels)]
         if self.recipe.pairing == "own_view":
@@ -243,7 +243,7 @@ class ImageDomain(Domain[ImageRecipe, Model, Batch]):
         own = self.retrieval(model) if self.recipe.probe == "retrieval" else self.probe(model)
         opened, metrics = Encoder(model, self.preprocessing, self.device), dict(own.metrics)
         for entry, (by, dataset) in self.further.items():
-            found = scored(opened, dataset, by, self.seed, self.data_root, self.device)
+            found = score_opened(opened, dataset, by, self.seed, self.data_root, self.device)
             metrics |= {f"{entry}.{name}": value for name, value in found.items()}
         return replace(own, metrics=metrics)
 
@@ -315,7 +315,7 @@ class ImageDomain(Domain[ImageRecipe, Model, Batch]):
 
         images, columns = self.splits["train"], rows["train"].x.shape[1]
         kind = policy_of(probe, self.recipe)
-        train(probe, model, images, columns, self.preprocessing, kind, self.seed, score)
+        train_probe(probe, model, images, columns, self.preprocessing, kind, self.seed, score)
         return by_epoch
 
     def evaluation(
@@ -350,8 +350,8 @@ class ImageDomain(Domain[ImageRecipe, Model, Batch]):
 def moco(model: ImageModel, views: list[Tensor]) -> list[Contrast]:
     """Make MoCo v3's contrasts: for each whole view, the other views' queries meet its keys."""
     model.update_target()
-    keys = [together(model.targets, view) for view in views[:2]]
-    queries = [together(model, view) for view in views]
+    keys = [embed_together(model.targets, view) for view in views[:2]]
+    queries = [embed_together(model, view) for view in views]
     return [
         query_key([q for j, q in enumerate(queries) if j != i], key) for i, key in enumerate(keys)
     ]

@@ -10,18 +10,18 @@ from PIL import Image
 from torch import Tensor
 
 from contrastbench.domains.image.data import decode
-from contrastbench.domains.image.data.files import KEPT
-from contrastbench.domains.image.data.own import COLOURS
-from contrastbench.domains.image.preprocessing import ROWS
-from contrastbench.domains.image.views.transforms import evaluation, stored_size
+from contrastbench.domains.image.data.files import MAX_KEPT_SIDE
+from contrastbench.domains.image.data.own import CHANNELS
+from contrastbench.domains.image.preprocessing import IMAGES_AT_ONCE
+from contrastbench.domains.image.views.transforms import evaluation_view, stored_size
 from contrastbench.domains.own import files_below
 from contrastbench.domains.reading import contents
 from contrastbench.errors import UserError
 
-SHAPES = "(N, height, width, 3) or (N, 3, height, width); 1 in place of 3 for grey"
+ARRAY_SHAPES = "(N, height, width, 3) or (N, 3, height, width); 1 in place of 3 for grey"
 
 
-def pictures(data: Any, size: int) -> Iterator[Tensor]:
+def picture_batches(data: Any, size: int) -> Iterator[Tensor]:
     """Yield batches of (n, 3, size, size) pictures in [0, 1].
 
     Args:
@@ -49,7 +49,7 @@ def of_files(names: Sequence[str], size: int) -> Iterator[Tensor]:
     tensors: list[Tensor] = []
     for tensor in decode.in_threads(work, names, "embedding images"):
         tensors.append(tensor)
-        if len(tensors) == ROWS:
+        if len(tensors) == IMAGES_AT_ONCE:
             yield torch.stack(tensors)
             tensors = []
     if tensors:
@@ -64,7 +64,9 @@ def image_files(root: Path) -> list[str]:
     """
     if not root.is_dir():
         raise UserError(f"no folder {root}: give that of image files, or a list of the files")
-    names = [name for name in files_below(root) if Path(name).suffix.lower() in decode.SUFFIXES]
+    names = [
+        name for name in files_below(root) if Path(name).suffix.lower() in decode.IMAGE_SUFFIXES
+    ]
     if not names:
         raise UserError(f"{root} has no image files: give a folder with some")
     return names
@@ -72,28 +74,28 @@ def image_files(root: Path) -> list[str]:
 
 def of_images(images: Sequence[Image.Image], size: int) -> Iterator[Tensor]:
     """Yield PIL images in batches."""
-    for start in range(0, len(images), ROWS):
-        part = images[start : start + ROWS]
+    for start in range(0, len(images), IMAGES_AT_ONCE):
+        part = images[start : start + IMAGES_AT_ONCE]
         yield torch.stack([of_image(decode.to_rgb(image), size) for image in part])
 
 
 def of_image(image: Image.Image, size: int) -> Tensor:
     """(3, size, size) in [0, 1] of an image of three colours, reduced as those of folders are."""
-    if max(image.size) > max(KEPT, size):
-        image = decode.middle(image, stored_size(size))
-    return evaluation(decode.to_tensor(image)[None], size)[0]
+    if max(image.size) > max(MAX_KEPT_SIDE, size):
+        image = decode.centre_crop(image, stored_size(size))
+    return evaluation_view(decode.to_tensor(image)[None], size)[0]
 
 
 def of_array(data: Any, size: int) -> Iterator[Tensor]:
     """Yield the pictures of an array in batches."""
     pixels = as_pixels(data)
-    for part in pixels.split(ROWS):
-        if max(part.shape[2:]) > max(KEPT, size):
+    for part in pixels.split(IMAGES_AT_ONCE):
+        if max(part.shape[2:]) > max(MAX_KEPT_SIDE, size):
             yield from of_images(
                 [Image.fromarray(x) for x in part.permute(0, 2, 3, 1).numpy()], size
             )
         else:
-            yield evaluation(part, size)
+            yield evaluation_view(part, size)
 
 
 def of_numpy(array: "np.ndarray[Any, Any]") -> Tensor:
@@ -108,8 +110,10 @@ def as_pixels(data: Any) -> Tensor:
         UserError: it has another shape, or floats outside of [0, 1].
     """
     x = data.detach().cpu() if isinstance(data, Tensor) else of_numpy(np.array(data))
-    if x.ndim != 4 or not len(x) or not {x.shape[1], x.shape[3]} & {*COLOURS}:
-        raise UserError(f"an array of shape {tuple(x.shape)} holds no pictures: give {SHAPES}")
+    if x.ndim != 4 or not len(x) or not {x.shape[1], x.shape[3]} & {*CHANNELS}:
+        raise UserError(
+            f"an array of shape {tuple(x.shape)} holds no pictures: give {ARRAY_SHAPES}"
+        )
     if x.is_floating_point():
         low, high = (float(extreme) for extreme in x.aminmax())
         if not 0 <= low <= high <= 1:
@@ -120,6 +124,6 @@ def as_pixels(data: Any) -> Tensor:
         x = (x * 255).round()
     elif x.dtype != torch.uint8:
         raise UserError(f"pictures are {x.dtype}: give uint8, or floats from 0 to 1")
-    if x.shape[3] in COLOURS:
+    if x.shape[3] in CHANNELS:
         x = x.permute(0, 3, 1, 2)
     return x.to(torch.uint8).expand(-1, 3, -1, -1).contiguous()

@@ -10,20 +10,25 @@ from contrastbench.domains.image.data.images import Croppable, Split
 from contrastbench.domains.image.recipe import ImageRecipe
 from contrastbench.domains.image.views.policies import (
     Policy,
+    grouped_policies,
     jittered,
-    pair,
     policy,
-    together,
+    policy_pair,
     with_blur,
 )
-from contrastbench.domains.image.views.transforms import erase_some, evaluation, normalise, recolour
+from contrastbench.domains.image.views.transforms import (
+    erase_some,
+    evaluation_view,
+    normalise,
+    recolour,
+)
 from contrastbench.domains.model import ContrastiveModel, Raw
 from contrastbench.domains.progress import Progress
 from contrastbench.domains.scoring.classifiers import Labelled
 from contrastbench.errors import UserError
 
 Model = ContrastiveModel | Raw
-ROWS = 256  # images embedded at once
+IMAGES_AT_ONCE = 256  # images embedded at once
 LOCAL_SCALE = (0.05, 0.2)  # share of a picture that RényiCL's local crops show
 
 
@@ -40,7 +45,7 @@ class Preprocessing:
     ) -> list[Tensor]:
         """A view of each image for each policy, one after the other."""
         policies = [replace(policy, fill=self.mean) for policy in policies]
-        runs, views = together(policies, images.labels.device), list[Tensor]()
+        runs, views = grouped_policies(policies, images.labels.device), list[Tensor]()
         for (kind, count), crops in zip(runs, images.crops(runs, rng), strict=True):
             views.extend(self.view(crops, kind, rng).chunk(count))
         return views
@@ -67,12 +72,15 @@ class Preprocessing:
             UserError: they are not finite.
         """
         model.eval()
-        parts, rows = [], torch.arange(len(images), device=images.labels.device).split(ROWS)
+        parts, rows = (
+            [],
+            torch.arange(len(images), device=images.labels.device).split(IMAGES_AT_ONCE),
+        )
         batch = images.ahead(rows)
         with Progress(len(rows), task) as progress:
             for number in range(len(rows)):
                 pixels = batch(number).pixels
-                x = normalise(evaluation(pixels, self.size), self.mean, self.std)
+                x = normalise(evaluation_view(pixels, self.size), self.mean, self.std)
                 parts.append(model.features(x))
                 progress.step()
         x = torch.cat(parts)
@@ -88,19 +96,19 @@ def policies(recipe: ImageRecipe) -> list[Policy]:
     (RényiCL's appendix B.3); local crops have the second view's blur, but are not solarised, as in
     its released code.
     """
-    kind = published(recipe)
+    kind = published_policy(recipe)
     if recipe.local_crops:
         kind = replace(kind, erasing=0.0)
     if recipe.pairing == "balanced":
         return [kind]
-    first, second = pair(kind) if recipe.asymmetric else (kind, kind)
+    first, second = policy_pair(kind) if recipe.asymmetric else (kind, kind)
     local = replace(
         second, size=recipe.local_size, scale=LOCAL_SCALE, randaugment=None, solarise=0.0
     )
     return [first, second, *[kind] * recipe.positives, *[local] * recipe.local_crops]
 
 
-def published(recipe: ImageRecipe) -> Policy:
+def published_policy(recipe: ImageRecipe) -> Policy:
     """The published views with the recipe's own values in place of theirs."""
     kind = with_blur(policy(recipe.views, recipe.size), recipe.blur)
     kind = jittered(kind, recipe.jitter_strength)

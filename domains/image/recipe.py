@@ -15,7 +15,7 @@ from contrastbench.errors import UserError
 from contrastbench.losses.pairing import BOTH_VIEWS, OWN_VIEW, QUERY_KEY, SAME_CLASS, Pairing
 
 # by which any encoder is scored
-PROTOCOLS = (
+PROTOCOL_NAMES = (
     "linear",
     "knn",
     "transfer",
@@ -24,15 +24,15 @@ PROTOCOLS = (
     "retrieval",
     "semi-supervised",
 )
-FILE = Path(__file__).with_name("presets.yaml")
-SMALL = 96  # pixels a side up to which the published sets of photographs are kept as they are
+PRESETS_FILE = Path(__file__).with_name("presets.yaml")
+SMALL_SIDE = 96  # pixels a side up to which the published sets of photographs are kept as they are
 Operations = Annotated[int, Field(ge=0)]
 Magnitude = Annotated[float, Field(ge=0, le=10)]
 STEM = 64  # pixels a side of views up to which a network's stem keeps the size
 INCEPTION = "bn_inception"
 HALVED = 32  # pixels of an image for one that BN-Inception ends with
-KEPT = ("torchvision:", "pretrainedmodels:")  # packages that name weights of ImageNet
-TEMPERATURE = 0.5  # of the neighbours' votes
+WEIGHT_PACKAGES = ("torchvision:", "pretrainedmodels:")  # packages that name weights of ImageNet
+VOTE_TEMPERATURE = 0.5  # of the neighbours' votes
 
 
 class ImageRecipe(Recipe):
@@ -45,7 +45,7 @@ class ImageRecipe(Recipe):
     """
 
     by_class: ClassVar[dict[str, Any] | None] = {"pairing": "supervised"}
-    presets: ClassVar[Mapping[str, dict[str, Any]]] = Presets(FILE)
+    presets: ClassVar[Mapping[str, dict[str, Any]]] = Presets(PRESETS_FILE)
     of_training: ClassVar[frozenset[str]] = Recipe.of_training | {
         *("warmup", "eval_every", "views", "min_scale", "flip", "asymmetric", "randaugment"),
         "jitter_strength",
@@ -156,7 +156,7 @@ class ImageRecipe(Recipe):
     )
     knn_k: int = Field(20, ge=1)
     knn_temperature: Annotated[float, Field(gt=0)] | Literal["loss"] = Field(
-        TEMPERATURE, description="loss: that of the loss, 0.5 where it has none"
+        VOTE_TEMPERATURE, description="loss: that of the loss, 0.5 where it has none"
     )
 
     score_on: tuple[str, ...] = Field(
@@ -172,8 +172,10 @@ class ImageRecipe(Recipe):
         kinds = {source.kind for source in SOURCES}
         for entry in self.score_on:
             protocol, _, dataset = entry.partition(":")
-            if protocol not in PROTOCOLS:
-                raise ValueError(f"score_on={entry}: it begins with none of {', '.join(PROTOCOLS)}")
+            if protocol not in PROTOCOL_NAMES:
+                raise ValueError(
+                    f"score_on={entry}: it begins with none of {', '.join(PROTOCOL_NAMES)}"
+                )
             if dataset and dataset not in DATASETS and dataset.partition(":")[0] not in kinds:
                 raise ValueError(f"score_on={entry}: there is no such set (bench list datasets)")
         return self
@@ -196,8 +198,8 @@ class ImageRecipe(Recipe):
         if self.knn_temperature != "loss":
             return self
         named = (value for key, value in loss.items() if key.rpartition(".")[2] == "temperature")
-        found = set(named) or {TEMPERATURE}
-        fix = f"name that of the neighbours, such as --recipe knn_temperature={TEMPERATURE}"
+        found = set(named) or {VOTE_TEMPERATURE}
+        fix = f"name that of the neighbours, such as --recipe knn_temperature={VOTE_TEMPERATURE}"
         if changing := [value for value in found if isinstance(value, str)]:
             raise UserError(f"the loss's temperature changes in training, {changing[0]}: {fix}")
         if len(found) > 1:
@@ -209,7 +211,7 @@ class ImageRecipe(Recipe):
     def neighbours_temperature(self) -> float:
         """Return the temperature of the neighbours' votes, or the default if it names a loss."""
         own = self.knn_temperature
-        return TEMPERATURE if isinstance(own, str) else own
+        return VOTE_TEMPERATURE if isinstance(own, str) else own
 
     @property
     def raw(self) -> dict[str, Any]:
@@ -265,7 +267,7 @@ class ImageRecipe(Recipe):
             idle |= {"ema", "predictor", "local_crops"}
         if self.pairing != "query_key" or not self.predictor:
             idle.add("predictor_bias")
-        if self.size <= SMALL:
+        if self.size <= SMALL_SIDE:
             idle.add("whole_pictures")
         if self.pairing not in ("both_views", "balanced"):
             idle.add("positives")

@@ -14,7 +14,7 @@ from contrastbench.domains.random import generator
 from contrastbench.errors import UserError
 
 
-class Pool:
+class ImagePool:
     """The images that an encoder trains on, as if they were one split."""
 
     def __init__(self, splits: Sequence[Split]) -> None:
@@ -87,7 +87,7 @@ def check_balance(labels: Tensor, recipe: ImageRecipe) -> None:
         )
 
 
-def check_classes(labels: Tensor, images: int) -> None:
+def check_batch_classes(labels: Tensor, images: int) -> None:
     """Raise unless each supervised batch has two classes: other classes are the negatives.
 
     Args:
@@ -110,7 +110,7 @@ def check_batch(images: int, recipe: ImageRecipe) -> None:
         )
 
 
-def split(
+def held_out_split(
     images: Split,
     share: float,
     seed: int,

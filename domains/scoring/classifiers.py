@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-ROUNDING = 1e-5  # of float32, relative to a column's mean
+STD_ROUNDING = 1e-5  # of float32, relative to a column's mean
 
 
 class Labelled(NamedTuple):
@@ -47,7 +47,7 @@ def accuracy_within(classifier: Classifier, rows: Labelled, first: int) -> float
 def standardiser(x: Tensor) -> Callable[[Tensor], Tensor]:
     """Scales columns to these rows' mean 0 and variance 1; constant columns become 0."""
     std, mean = torch.std_mean(x, dim=0, correction=0)
-    inverse = torch.where(std > ROUNDING * mean.abs(), 1 / std, 0)
+    inverse = torch.where(std > STD_ROUNDING * mean.abs(), 1 / std, 0)
     return lambda rows: (rows - mean) * inverse
 
 

@@ -21,7 +21,8 @@ MEAN_SQUARE = 16
 PLAIN_BATCH = 512
 PLAIN_DROPS = (80, 90, 95)  # epochs after which the rate is a fifth
 
-Schedule = Callable[[torch.optim.Optimizer, int], LRScheduler]  # of an optimizer over so many steps
+# of an optimizer over so many steps
+SchedulerFactory = Callable[[torch.optim.Optimizer, int], LRScheduler]
 
 
 def linear(train: Labelled, validation: Labelled, seed: int = 0) -> Classifier:
@@ -40,7 +41,7 @@ def linear(train: Labelled, validation: Labelled, seed: int = 0) -> Classifier:
     return best_head(heads, scaled, validation)
 
 
-def plain(train: Labelled, validation: Labelled, seed: int = 0) -> Classifier:
+def plain_linear(train: Labelled, validation: Labelled, seed: int = 0) -> Classifier:
     """Fit a linear classifier on unscaled embeddings, as RényiCL prints (appendix B.5).
 
     100 epochs at learning rate 1, 3 or 5. It leaves the rest open; as in i-Mix's code for tables:
@@ -79,7 +80,9 @@ def steps_down(optimizer: torch.optim.Optimizer, steps: int) -> LRScheduler:
 
 
 @torch.enable_grad()
-def train_heads(train: Labelled, seed: int, batch: int, schedule: Schedule) -> list[nn.Linear]:
+def train_heads(
+    train: Labelled, seed: int, batch: int, schedule: SchedulerFactory
+) -> list[nn.Linear]:
     """One linear layer for each learning rate, all trained on the same batches."""
     columns, classes = train.x.shape[1], int(train.y.max()) + 1
     heads = [nn.Linear(columns, classes, device=train.x.device) for _ in RATES]

@@ -42,7 +42,9 @@ def regularised(train: Labelled, validation: Labelled | None) -> Classifier:
     Of equals the smallest C, which regularises most; C = 1 where there are no validation rows.
     """
     standardise = standardiser(train.x)
-    models = path(Labelled(standardise(train.x), train.y), C_GRID if validation else (1.0,))
+    models = regularisation_path(
+        Labelled(standardise(train.x), train.y), C_GRID if validation else (1.0,)
+    )
     candidates = [
         Classifier(partial(predicted, m), {"C": m.C, "iterations": int(m.n_iter_.max())})
         for m in models
@@ -57,7 +59,7 @@ def regularised(train: Labelled, validation: Labelled | None) -> Classifier:
     return Classifier(lambda rows: best.predict(standardise(rows)), details)
 
 
-def transferred(
+def transfer_accuracies(
     train: Labelled, validation: Labelled, test: Labelled, metric: str = "per_class_accuracy"
 ) -> dict[str, float]:
     """Accuracy and mean per-class accuracy in percent of RényiCL's transfer (Lee and Shin, B).
@@ -72,7 +74,7 @@ def transferred(
         test: what is scored.
         metric: "accuracy" or "per_class_accuracy".
     """
-    models = path(train, TRANSFER_GRID, TRANSFER_ITERATIONS)
+    models = regularisation_path(train, TRANSFER_GRID, TRANSFER_ITERATIONS)
     scores = [ACCURACIES[metric](predicted(model, validation.x), validation.y) for model in models]
     best = models[scores.index(max(scores))]
     both = Labelled(*map(torch.cat, zip(train, validation, strict=True)))
@@ -98,7 +100,7 @@ def per_class(found: Tensor, truth: Tensor) -> float:
 ACCURACIES = {"accuracy": overall, "per_class_accuracy": per_class}
 
 
-def path(
+def regularisation_path(
     train: Labelled, grid: Sequence[float], iterations: int = MAX_ITERATIONS
 ) -> list[LogisticRegression]:
     """Models by L-BFGS for each C; each starts from the solution of the one before."""

@@ -6,7 +6,7 @@ from torch import Tensor
 from contrastbench.domains.scoring.classifiers import Classifier, Labelled
 from contrastbench.losses.contrast import unit
 
-ROWS = 1024  # whose neighbours are looked for at once
+NEIGHBOUR_BLOCK = 1024  # whose neighbours are looked for at once
 
 
 def neighbours(train: Labelled, k: int, temperature: float) -> Classifier:
@@ -25,5 +25,6 @@ def neighbours(train: Labelled, k: int, temperature: float) -> Classifier:
         )
 
     return Classifier(
-        lambda x: torch.cat([votes(rows).argmax(dim=1) for rows in x.split(ROWS)]), {"k": k}
+        lambda x: torch.cat([votes(rows).argmax(dim=1) for rows in x.split(NEIGHBOUR_BLOCK)]),
+        {"k": k},
     )

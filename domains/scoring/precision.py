@@ -10,14 +10,14 @@ from contrastbench.domains.scoring.classifiers import Labelled
 from contrastbench.domains.scoring.logistic import (
     TRANSFER_GRID,
     TRANSFER_ITERATIONS,
-    path,
+    regularisation_path,
     unconverged,
 )
 
 LEVELS = 11  # of recall: 0, 0.1, ..., 1
 
 
-def average_precision(scores: Tensor, y: Tensor) -> float:
+def eleven_point_precision(scores: Tensor, y: Tensor) -> float:
     r"""VOC2007's 11-point average precision of one class, in percent.
 
     .. math:: \frac{1}{11} \sum_{r \in \{0, 0.1, \ldots, 1\}} \max_{k : R_k \ge r} P_k
@@ -30,7 +30,7 @@ def average_precision(scores: Tensor, y: Tensor) -> float:
         scores: (n,) the larger, the more an image is of the class.
         y: (n,) 1 of the class, -1 not, 0 hard to say; one image at least is of the class.
 
-    >>> average_precision(torch.tensor([0.9, 0.8, 0.7]), torch.tensor([1, -1, 1]))
+    >>> eleven_point_precision(torch.tensor([0.9, 0.8, 0.7]), torch.tensor([1, -1, 1]))
     84.84848484848484
     """
     said = y != 0
@@ -58,7 +58,10 @@ def transferred_to_several(
         test: those that are scored.
     """
     classes = train.y.shape[1]
-    paths = [path(of_class(train, c), TRANSFER_GRID, TRANSFER_ITERATIONS) for c in range(classes)]
+    paths = [
+        regularisation_path(of_class(train, c), TRANSFER_GRID, TRANSFER_ITERATIONS)
+        for c in range(classes)
+    ]
     scores = [mean_average_precision(models, validation) for models in zip(*paths, strict=True)]
     best = scores.index(max(scores))
     both = Labelled(*map(torch.cat, zip(train, validation, strict=True)))
@@ -80,7 +83,7 @@ def mean_average_precision(models: Sequence[LogisticRegression], rows: Labelled)
     """Over classes, one model each."""
     x = rows.x.cpu().numpy()
     found = [
-        average_precision(torch.from_numpy(model.decision_function(x)), rows.y[:, c].cpu())
+        eleven_point_precision(torch.from_numpy(model.decision_function(x)), rows.y[:, c].cpu())
         for c, model in enumerate(models)
     ]
     return sum(found) / len(found)

@@ -10,7 +10,7 @@ from contrastbench.errors import UserError
 from contrastbench.losses.contrast import unit
 
 RECALLS = (1, 2, 4, 8, 10, 100)  # those of CUB, CAR and SOP
-ROWS = 1024  # whose neighbours are looked for at once
+QUERY_BLOCK = 1024  # whose neighbours are looked for at once
 
 
 def retrieval(rows: Labelled) -> dict[str, float]:
@@ -29,11 +29,11 @@ def retrieval(rows: Labelled) -> dict[str, float]:
     >>> retrieval(Labelled(x, torch.tensor([0, 0, 1, 1])))["recall_at_1"]
     100.0
     """
-    x, y, others, queries = prepared(rows)
+    x, y, others, queries = retrieval_rows(rows)
     deepest = min(max(*RECALLS, int(others.max())), len(y) - 1)
-    found = torch.cat([of_one_class(x, y, part, deepest) for part in queries.split(ROWS)])
-    recalls = {f"recall_at_{k}": percent(found[:, :k].any(dim=1)) for k in RECALLS}
-    map_at_r = percent(average_precision(found, others[queries]))
+    found = torch.cat([of_one_class(x, y, part, deepest) for part in queries.split(QUERY_BLOCK)])
+    recalls = {f"recall_at_{k}": mean_percent(found[:, :k].any(dim=1)) for k in RECALLS}
+    map_at_r = mean_percent(average_precision(found, others[queries]))
     return {**recalls, "map_at_r": map_at_r, "nmi": 100 * mutual_information(x, y)}
 
 
@@ -43,11 +43,13 @@ def recall_at_1(rows: Labelled) -> float:
     Raises:
         UserError: no class has two rows.
     """
-    x, y, _, queries = prepared(rows)
-    return percent(torch.cat([of_one_class(x, y, part, 1) for part in queries.split(ROWS)]))
+    x, y, _, queries = retrieval_rows(rows)
+    return mean_percent(
+        torch.cat([of_one_class(x, y, part, 1) for part in queries.split(QUERY_BLOCK)])
+    )
 
 
-def prepared(rows: Labelled) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+def retrieval_rows(rows: Labelled) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Return unit rows, their classes, the number of others of each one's class, and the queries.
 
     Raises:
@@ -76,7 +78,7 @@ def average_precision(found: Tensor, relevant: Tensor) -> Tensor:
     return (precision * hits).sum(dim=1) / relevant
 
 
-def percent(x: Tensor) -> float:
+def mean_percent(x: Tensor) -> float:
     """The mean, in percent."""
     return 100 * x.double().mean().item()
 

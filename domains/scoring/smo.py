@@ -21,9 +21,9 @@ from numba.extending import intrinsic
 Array = np.ndarray[Any, np.dtype[Any]]
 Function = TypeVar("Function", bound=Callable[..., Any])
 TOLERANCE = 1e-3  # libsvm's: the largest violation at which it stops
-SMALLEST = 1e-12  # libsvm's curvature where a pair has none
+MIN_CURVATURE = 1e-12  # libsvm's curvature where a pair has none
 PERIOD = 1000  # libsvm shrinks after so many steps
-BLOCK = 64  # places whose largest score is found at once
+SCORE_BLOCK = 64  # places whose largest score is found at once
 
 
 def compiled(function: Function, keep: bool = False) -> Function:
@@ -32,7 +32,7 @@ def compiled(function: Function, keep: bool = False) -> Function:
     return decorate(nogil=True, error_model="numpy", cache=keep)(function)
 
 
-def kept(function: Function) -> Function:
+def cached_njit(function: Function) -> Function:
     """Compile a function, and keep the result where there is a folder for it."""
     try:
         return compiled(function, keep=True)
@@ -63,7 +63,7 @@ UP, LOW, FULL = range(3)  # rows of `can`: alpha times sign can grow, it can fal
 
 
 @compiled
-def start(square: Array, sign: Array) -> tuple[Array, Array, Array]:
+def initial_state(square: Array, sign: Array) -> tuple[Array, Array, Array]:
     """Return state, can and order where every alpha is 0."""
     n = len(sign)
     state, can = np.zeros((6, n)), np.zeros((3, n), np.bool_)
@@ -75,7 +75,9 @@ def start(square: Array, sign: Array) -> tuple[Array, Array, Array]:
 
 
 @compiled
-def fill(kernel: Array, table: Array, filled: Array, order: Array, i: int, n: int) -> int:
+def filled_kernel_row(
+    kernel: Array, table: Array, filled: Array, order: Array, i: int, n: int
+) -> int:
     """Return the row of the table for the point at place i, whose first n entries are there.
 
     The table is the kernel itself as long as no two places were exchanged: its rows are filled.
@@ -88,9 +90,9 @@ def fill(kernel: Array, table: Array, filled: Array, order: Array, i: int, n: in
 
 
 @compiled
-def largest(state: Array, n: int) -> int:
+def last_largest(state: Array, n: int) -> int:
     """Return the last place of the largest score, as libsvm does; -1 where none is finite."""
-    best, block, size, end = -np.inf, 0, np.uint64(BLOCK), np.uint64(n)
+    best, block, size, end = -np.inf, 0, np.uint64(SCORE_BLOCK), np.uint64(n)
     for first in range(np.uint64(0), end, size):  # unsigned: signed indices prevent vectors
         found = -np.inf
         for t in range(first, min(first + size, end)):
@@ -98,7 +100,7 @@ def largest(state: Array, n: int) -> int:
         if found >= best:
             best, block = found, int(first)
     if best > -np.inf:
-        for t in range(min(block + BLOCK, n) - 1, -1, -1):
+        for t in range(min(block + SCORE_BLOCK, n) - 1, -1, -1):
             if state[SCORE, t] == best:
                 return t
     return -1
@@ -109,7 +111,7 @@ def steepest(state: Array, can: Array, n: int) -> int:
     """Return the place of the largest slope that can be followed up; -1 where none can."""
     for t in range(n):
         state[SCORE, t] = state[SLOPE, t] if can[UP, t] else -np.inf
-    return largest(state, n)
+    return last_largest(state, n)
 
 
 @compiled
@@ -119,10 +121,10 @@ def partner(state: Array, can: Array, table: Array, own: int, i: int, n: int) ->
     for t in range(n):
         difference = top - state[SLOPE, t]
         curvature = (square + state[SQUARE, t]) - 2.0 * table[own, t]
-        gain = difference * difference / (curvature if curvature > 0 else SMALLEST)
+        gain = difference * difference / (curvature if curvature > 0 else MIN_CURVATURE)
         gain = gain if can[LOW, t] else -np.inf
         state[SCORE, t] = gain if difference > 0 else -np.inf
-    return largest(state, n)
+    return last_largest(state, n)
 
 
 @compiled
@@ -145,7 +147,7 @@ def move(
 
 
 @compiled
-def add(state: Array, kind: int, table: Array, own: int, factor: float, first: int) -> None:
+def add_row(state: Array, kind: int, table: Array, own: int, factor: float, first: int) -> None:
     """Add a multiple of a row to a row of the state, from a place on."""
     for t in range(first, state.shape[1]):
         state[kind, t] += table[own, t] * factor
@@ -161,8 +163,8 @@ def restore(
         state[SLOPE, t] = state[SIGN, t] - state[BOUNDED, t]
     for t in range(active if active < n else 0):
         if can[UP, t] and can[LOW, t]:
-            own = fill(kernel, table, filled, order, t, n)
-            add(state, SLOPE, table, own, -state[ALPHA, t] * state[SIGN, t], active)
+            own = filled_kernel_row(kernel, table, filled, order, t, n)
+            add_row(state, SLOPE, table, own, -state[ALPHA, t] * state[SIGN, t], active)
 
 
 @compiled
@@ -233,7 +235,7 @@ def clipped(
 
 
 @compiled
-def place(state: Array, can: Array, t: int, alpha: float, c: float) -> float:
+def set_alpha(state: Array, can: Array, t: int, alpha: float, c: float) -> float:
     """Give the point at place t its alpha; return C if it has come there, -C if it has left."""
     was, full, empty = can[FULL, t], alpha >= c, alpha <= 0 and not alpha >= c
     state[ALPHA, t], can[FULL, t] = alpha, full
@@ -243,7 +245,7 @@ def place(state: Array, can: Array, t: int, alpha: float, c: float) -> float:
 
 
 @compiled
-def steps(
+def smo_steps(
     state: Array,
     can: Array,
     order: Array,
@@ -259,7 +261,7 @@ def steps(
         i = steepest(state, can, active)
         if i < 0:
             return taken
-        one = fill(kernel, table, filled, order, i, active)
+        one = filled_kernel_row(kernel, table, filled, order, i, active)
         j = partner(state, can, table, one, i, active)
         if j < 0:
             return taken
@@ -267,24 +269,24 @@ def steps(
         difference = top - state[SLOPE, j]
         if difference < TOLERANCE and top + flattest(state, can, active) < TOLERANCE:
             return taken
-        two = fill(kernel, table, filled, order, j, active)
+        two = filled_kernel_row(kernel, table, filled, order, j, active)
         curvature = (state[SQUARE, i] + state[SQUARE, j]) - 2.0 * table[one, j]
-        length = difference / (curvature if curvature > 0 else SMALLEST)
+        length = difference / (curvature if curvature > 0 else MIN_CURVATURE)
         a, b, plus, minus = state[ALPHA, i], state[ALPHA, j], state[SIGN, i], state[SIGN, j]
         to_a, to_b = clipped(a, b, a + plus * length, b - minus * length, plus == minus, c)
         move(state, table, one, two, (to_a - a) * plus, (to_b - b) * minus, active)
-        change = place(state, can, i, to_a, c)
+        change = set_alpha(state, can, i, to_a, c)
         if change != 0:
-            fill(kernel, table, filled, order, i, len(order))
-            add(state, BOUNDED, table, one, change * plus, 0)
-        change = place(state, can, j, to_b, c)
+            filled_kernel_row(kernel, table, filled, order, i, len(order))
+            add_row(state, BOUNDED, table, one, change * plus, 0)
+        change = set_alpha(state, can, j, to_b, c)
         if change != 0:
-            fill(kernel, table, filled, order, j, len(order))
-            add(state, BOUNDED, table, two, change * minus, 0)
+            filled_kernel_row(kernel, table, filled, order, j, len(order))
+            add_row(state, BOUNDED, table, two, change * minus, 0)
     return most
 
 
-@kept
+@cached_njit
 def solve(kernel: Array, room: Array, square: Array, sign: Array, c: float) -> tuple[Array, float]:
     """Return the coefficients and the offset of a machine of two classes.
 
@@ -296,13 +298,13 @@ def solve(kernel: Array, room: Array, square: Array, sign: Array, c: float) -> t
         c: the largest alpha.
     """
     n, near = len(sign), False
-    state, can, order = start(square, sign)
+    state, can, order = initial_state(square, sign)
     table, filled, active, most = kernel, np.full(n, n), n, min(n, PERIOD)
     while True:
-        if steps(state, can, order, kernel, table, filled, active, c, most) < most:
+        if smo_steps(state, can, order, kernel, table, filled, active, c, most) < most:
             restore(state, can, order, kernel, table, filled, active)
             active = n
-            if steps(state, can, order, kernel, table, filled, active, c, 1) < 1:
+            if smo_steps(state, can, order, kernel, table, filled, active, c, 1) < 1:
                 break
         up, down = steepest(state, can, active), flattest(state, can, active)
         top = state[SLOPE, up] if up >= 0 else -np.inf
@@ -334,7 +336,7 @@ def offset(state: Array, can: Array) -> float:
 
 
 @compiled
-def decide(coefficients: Array, offset: float, kernel: Array, points: Array) -> Array:
+def decision_values(coefficients: Array, offset: float, kernel: Array, points: Array) -> Array:
     """Return the decision values of the columns of a kernel, summed point by point."""
     values = np.zeros(kernel.shape[1])
     for k in range(len(points)):
@@ -345,7 +347,7 @@ def decide(coefficients: Array, offset: float, kernel: Array, points: Array) -> 
 
 
 @compiled
-def part(kernel: Array, points: Array) -> Array:
+def kernel_part(kernel: Array, points: Array) -> Array:
     """Return the kernel of some of the points."""
     found = np.empty((len(points), len(points)), kernel.dtype)
     for i in range(len(points)):
@@ -354,8 +356,8 @@ def part(kernel: Array, points: Array) -> Array:
     return found
 
 
-@kept
-def predictions(kernel: Array, square: Array, test: Array, ends: Array, grid: Array) -> Array:
+@cached_njit
+def voted_classes(kernel: Array, square: Array, test: Array, ends: Array, grid: Array) -> Array:
     """(grid, tests) the class that most machines of two classes vote for, the first of equals.
 
     Args:
@@ -373,11 +375,11 @@ def predictions(kernel: Array, square: Array, test: Array, ends: Array, grid: Ar
                 (np.arange(ends[a], ends[a + 1]), np.arange(ends[b], ends[b + 1]))
             )
             sign = np.where(points < ends[a + 1], 1.0, -1.0)
-            own = kernel if classes == 2 else part(kernel, points)
+            own = kernel if classes == 2 else kernel_part(kernel, points)
             room, diagonal = np.empty_like(own), square[points]
             for g in range(len(grid)):
                 coefficients, rho = solve(own, room, diagonal, sign, grid[g])
-                values = decide(coefficients, rho, test, points)
+                values = decision_values(coefficients, rho, test, points)
                 for t in range(tests):
                     votes[g, a if values[t] > 0 else b, t] += 1
     found = np.zeros((len(grid), tests), np.int64)

@@ -25,8 +25,9 @@ Array = np.ndarray[Any, np.dtype[Any]]
 Fold = tuple[float, float, float]  # percent on the test part, the C chosen, percent that chose it
 C_GRID = (1e-3, 1e-2, 1e-1, 1e0, 1e1, 1e2, 1e3)
 INNER_FOLDS = 5
-FEW = 500  # samples: libsvm solves fewer in less time than it takes to load the compiled solver
-ROWS = 8  # of a kernel that are computed at once
+# samples: libsvm solves fewer in less time than it takes to load the compiled solver
+MIN_COMPILED_SAMPLES = 500
+KERNEL_ROWS = 8  # of a kernel that are computed at once
 
 
 @dataclass(frozen=True)
@@ -89,7 +90,7 @@ def svm_folds(x: Array, y: Array, folds: int = 10, seed: int = 0) -> FoldScores:
     """
     from sklearn.model_selection import StratifiedKFold
 
-    x = checked(x, y, folds)
+    x = checked_embeddings(x, y, folds)
     distance = squared_distances(x)
     splits = StratifiedKFold(folds, shuffle=True, random_state=seed).split(x, y)
     # libsvm releases the interpreter's lock, so threads fill the cores without copying the
@@ -100,10 +101,10 @@ def svm_folds(x: Array, y: Array, folds: int = 10, seed: int = 0) -> FoldScores:
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "The least populated class", UserWarning)
         scored = pool(delayed(svm_fold)(x, y, distance, *split) for split in splits)
-        return collected(scored, folds)
+        return collected_folds(scored, folds)
 
 
-def checked(x: Array, y: Array, folds: int) -> Array:
+def checked_embeddings(x: Array, y: Array, folds: int) -> Array:
     """The embeddings in float64, if they are finite and the folds have members of each class."""
     check_folds(y, folds)
     x = np.asarray(x, dtype=np.float64)
@@ -112,7 +113,7 @@ def checked(x: Array, y: Array, folds: int) -> Array:
     return x
 
 
-def collected(scored: Iterable[Fold], folds: int) -> FoldScores:
+def collected_folds(scored: Iterable[Fold], folds: int) -> FoldScores:
     """Fold by fold as they are scored, with a bar."""
     found = []
     with Progress(folds, "scoring folds") as progress:
@@ -142,14 +143,14 @@ def svm_fold(x: Array, y: Array, distance: Array, train: Array, test: Array) -> 
 
     inner = StratifiedKFold(INNER_FOLDS).split(train, y[train])
     parts = ((train[fit], train[held]) for fit, held in inner)
-    table = np.array([accuracies(x, y, distance, fit, held, C_GRID) for fit, held in parts])
+    table = np.array([svm_accuracies(x, y, distance, fit, held, C_GRID) for fit, held in parts])
     inner_accuracy = table.mean(axis=0)
     c = C_GRID[int(inner_accuracy.argmax())]
-    (accuracy,) = accuracies(x, y, distance, train, test, [c])
+    (accuracy,) = svm_accuracies(x, y, distance, train, test, [c])
     return 100 * accuracy, c, 100 * float(inner_accuracy.max())
 
 
-def accuracies(
+def svm_accuracies(
     x: Array, y: Array, distance: Array, train: Array, test: Array, grid: Sequence[float]
 ) -> Array:
     """Share of the test part that an SVM fitted on the training part gets right, for each C."""
@@ -160,7 +161,7 @@ def predictions(
     x: Array, y: Array, distance: Array, train: Array, test: Array, grid: Sequence[float]
 ) -> Array:
     """(grid, tests) the class that an SVM fitted on the training part gives, for each C."""
-    solve = compiled_solver() if len(y) >= FEW else None
+    solve = compiled_solver() if len(y) >= MIN_COMPILED_SAMPLES else None
     if solve is None:
         return by_libsvm(x, y, distance, train, test, grid)
     gamma = gamma_of(x[train])
@@ -194,10 +195,10 @@ def gamma_of(x: Array) -> float:
 def kernel(distance: Array, gamma: float, rows: Array, columns: Array, kind: Any) -> Array:
     """Return the kernel of some rows and columns, computed by a few rows, which a cache holds."""
     found = np.empty((len(rows), len(columns)), kind)
-    for first in range(0, len(rows), ROWS):
-        some = distance.take(rows[first : first + ROWS], 0).take(columns, 1)
+    for first in range(0, len(rows), KERNEL_ROWS):
+        some = distance.take(rows[first : first + KERNEL_ROWS], 0).take(columns, 1)
         some *= -gamma
-        found[first : first + ROWS] = np.exp(some, out=some)
+        found[first : first + KERNEL_ROWS] = np.exp(some, out=some)
     return found
 
 
@@ -210,10 +211,10 @@ def compiled_solver() -> Callable[..., Array] | None:
     if platform.machine() not in ("x86_64", "AMD64"):
         return None
     try:
-        from contrastbench.domains.scoring.smo import predictions
+        from contrastbench.domains.scoring.smo import voted_classes
     except ImportError:  # numba is missing, or too old for this numpy
         return None
-    return predictions
+    return voted_classes
 
 
 def linear_folds(x: Array, y: Array, folds: int = 10, seed: int = 0) -> FoldScores:
@@ -241,12 +242,12 @@ def linear_folds(x: Array, y: Array, folds: int = 10, seed: int = 0) -> FoldScor
 
     from contrastbench.domains.scoring.logistic import unconverged
 
-    x = checked(x, y, folds)
+    x = checked_embeddings(x, y, folds)
     parts = [t for _, t in StratifiedKFold(folds, shuffle=True, random_state=seed).split(x, y)]
     following = [*parts[1:], parts[0]]
     with unconverged():
         pairs = zip(following, parts, strict=True)
-        return collected((linear_fold(x, y, *pair, seed) for pair in pairs), folds)
+        return collected_folds((linear_fold(x, y, *pair, seed) for pair in pairs), folds)
 
 
 def linear_fold(x: Array, y: Array, validation: Array, test: Array, seed: int) -> Fold:

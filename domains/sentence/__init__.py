@@ -175,9 +175,9 @@ class SentenceRecipe(Recipe):
         source = self.encoder.rpartition(":")[2]
         if source == "tiny":
             return brought
-        from contrastbench.domains.sentence.checkpoint import bring
+        from contrastbench.domains.sentence.checkpoint import bring_checkpoint
 
-        return {**brought, source: str(bring(source, folder))}
+        return {**brought, source: str(bring_checkpoint(source, folder))}
 
 
 def is_path(name: str, data_root: Path | None) -> bool:

@@ -85,18 +85,18 @@ def load_checkpoint(name: str, data_root: Path | None) -> Checkpoint:
     fresh = name.startswith("random:")
     source = name.rpartition(":")[2] if fresh else name
     shape = shape_of(name) if fresh else {}
-    folder = locate(source, data_root)
+    folder = locate_checkpoint(source, data_root)
     with quiet(), reading(f"encoder {name!r}", f"mend {folder}", "cannot be loaded"):
-        check_shape(AutoConfig.from_pretrained(folder))
+        check_encoder_size(AutoConfig.from_pretrained(folder))
         tokenizer = AutoTokenizer.from_pretrained(folder)
         encoder, new = random_encoder(folder, shape) if fresh else saved_encoder(folder)
         check_tokenizer(name, folder, encoder, tokenizer)
-        checkpoint = checked(name, encoder, tokenizer, new)
+        checkpoint = checked_checkpoint(name, encoder, tokenizer, new)
         check_use(checkpoint)
         return replace(checkpoint, sha256=files_hash(folder, weights=not fresh))
 
 
-def check_shape(config: Any) -> None:
+def check_encoder_size(config: Any) -> None:
     """Raise for an encoder that would take minutes or all memory to build."""
     rows, width, layers, inner, positions = (
         int(getattr(config, key, None) or 0)
@@ -170,7 +170,7 @@ def random_encoder(folder: Path, shape: Mapping[str, int]) -> tuple[Any, set[str
     Its pooler is not to be scored.
     """
     config = AutoConfig.from_pretrained(folder, **shape)
-    check_shape(config)
+    check_encoder_size(config)
     return AutoModel.from_config(config), {"pooler.dense.weight"}
 
 
@@ -208,7 +208,7 @@ def files_hash(folder: Path, weights: bool) -> str:
     return digest.hexdigest()
 
 
-def locate(source: str, data_root: Path | None) -> Path:
+def locate_checkpoint(source: str, data_root: Path | None) -> Path:
     """The checkpoint's folder: in the data root, here, or of the hub."""
     here = [
         path
@@ -225,9 +225,9 @@ def locate(source: str, data_root: Path | None) -> Path:
     return folder
 
 
-def bring(source: str, data_root: Path | None) -> Path:
+def bring_checkpoint(source: str, data_root: Path | None) -> Path:
     """The checkpoint's folder; one of the hub is copied into the data root, if there is one."""
-    found = locate(source, data_root)
+    found = locate_checkpoint(source, data_root)
     if data_root is None or Path(source).is_dir() or found == data_root / source:
         return found
     with in_place(data_root / source) as temporary:
@@ -285,7 +285,7 @@ def kept_commit(repository: str, revision: str) -> Path | None:
     return folder if whole and not any(folder.glob(SHARDS)) else None
 
 
-def checked(name: str, encoder: Any, tokenizer: Any, missing: set[str]) -> Checkpoint:
+def checked_checkpoint(name: str, encoder: Any, tokenizer: Any, missing: set[str]) -> Checkpoint:
     """The checkpoint, all weights from its file but the pooler's, which is taken off."""
     lost = sorted(key for key in missing if not key.startswith("pooler."))
     if lost:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from contrastbench.domains.declaration import Dataset
-from contrastbench.domains.download import cached_file, fetch, sha256
+from contrastbench.domains.download import cached_file, fetch_file, file_sha256
 from contrastbench.domains.reading import UNPACKED, contents, first_double, reading
 from contrastbench.domains.sentence.datasets import CORPORA, DATASETS, SENTEVAL_URL
 from contrastbench.errors import UserError
@@ -23,9 +23,9 @@ STS_YEARS = {
     "STS15": ("answers-forums", "answers-students", "belief", "headlines", "images"),
     "STS16": ("answer-answer", "headlines", "plagiarism", "postediting", "question-question"),
 }
-SIZES = {name: rows for about in DATASETS.values() for name, rows in about.rows.items()}
-OTHER = "delete it, or train on it by its name: --recipe corpus={}"
-AGAIN = f"delete it and get {SENTEVAL_URL} again"
+DECLARED_ROWS = {name: rows for about in DATASETS.values() for name, rows in about.rows.items()}
+OTHER_FIX = "delete it, or train on it by its name: --recipe corpus={}"
+SENTEVAL_FIX = f"delete it and get {SENTEVAL_URL} again"
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class Archive:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        with reading(path, AGAIN), tarfile.open(path) as tar:
+        with reading(path, SENTEVAL_FIX), tarfile.open(path) as tar:
             self.members = [member for member in tar if member.isfile()]
             if double := first_double(member.name for member in self.members):
                 raise ValueError(f"two members are named {double}")
@@ -72,7 +72,7 @@ class Archive:
     def read(self, name: str) -> bytes:
         """The bytes of the file of that name, in whichever folder of the archive it lies."""
         matches = [member for member in self.members if f"/{member.name}".endswith(f"/{name}")]
-        with reading(f"{self.path}: {name}", AGAIN), tarfile.open(self.path) as tar:
+        with reading(f"{self.path}: {name}", SENTEVAL_FIX), tarfile.open(self.path) as tar:
             file = tar.extractfile(matches[0]) if matches else None
             if file is None or matches[0].size > UNPACKED:
                 raise ValueError("it is missing" if file is None else "it is too large")
@@ -94,7 +94,7 @@ class TextFiles:
         if not name.endswith(".gz"):
             return data
         with reading(self.root / name, "replace it"):
-            return unpacked(data)
+            return gunzipped(data)
 
     def lines(self, name: str, encoding: str = "utf-8-sig") -> list[str]:
         """A file's lines, without line ends.
@@ -116,7 +116,7 @@ class TextFiles:
         return lines[:-1] if lines[-1] == "" else lines
 
 
-def unpacked(data: bytes) -> bytes:
+def gunzipped(data: bytes) -> bytes:
     """Return what a gzip file holds.
 
     Raises:
@@ -129,7 +129,7 @@ def unpacked(data: bytes) -> bytes:
     return content
 
 
-def senteval(about: Dataset, data_root: Path | None) -> Path:
+def senteval_path(about: Dataset, data_root: Path | None) -> Path:
     """Return the folder or the archive of a SentEval set: in the data root, or downloaded.
 
     Raises:
@@ -144,7 +144,7 @@ def senteval(about: Dataset, data_root: Path | None) -> Path:
         if (folder / "STS").is_dir():
             return folder
     archive = data_root / "senteval.tar" if data_root else None
-    return archive if archive and archive.is_file() else fetch(about)
+    return archive if archive and archive.is_file() else fetch_file(about)
 
 
 def sts_sets(read: TextFiles) -> dict[str, list[Pairs]]:
@@ -161,9 +161,9 @@ def sts_sets(read: TextFiles) -> dict[str, list[Pairs]]:
 
 def check_size(root: Path, name: str, rows: int) -> None:
     """Raise unless the set is as large as it is published."""
-    if rows != SIZES.get(name, rows):
+    if rows != DECLARED_ROWS.get(name, rows):
         raise UserError(
-            f"{root}: {name} has {rows} rows, not {SIZES[name]}: get {SENTEVAL_URL} again"
+            f"{root}: {name} has {rows} rows, not {DECLARED_ROWS[name]}: get {SENTEVAL_URL} again"
         )
 
 
@@ -186,7 +186,7 @@ def year_pairs(read: TextFiles, year: str, subset: str) -> Pairs:
             f"{read.root / name.format('gs')} is damaged: {counts}; get {SENTEVAL_URL} again"
         )
     rows = [[*line.split("\t")[:2], score] for line, score in zip(sentences, gold, strict=True)]
-    return pairs(read.root / name.format("input"), subset, rows)
+    return scored_pairs(read.root / name.format("input"), subset, rows)
 
 
 def stsb_pairs(read: TextFiles, split: str) -> Pairs:
@@ -194,16 +194,18 @@ def stsb_pairs(read: TextFiles, split: str) -> Pairs:
     # tab-separated, whatever its name says; quotes are text
     name = f"STS/STSBenchmark/sts-{split}.csv"
     rows = [[*line.split("\t")[5:7], (line.split("\t") + [""] * 5)[4]] for line in read.lines(name)]
-    return pairs(read.root / name, split, rows)
+    return scored_pairs(read.root / name, split, rows)
 
 
 def sick_pairs(read: TextFiles) -> Pairs:
     """SICK's test pairs with their relatedness."""
     name = "SICK/SICK_test_annotated.txt"
-    return pairs(read.root / name, "test", [line.split("\t")[1:4] for line in read.lines(name)[1:]])
+    return scored_pairs(
+        read.root / name, "test", [line.split("\t")[1:4] for line in read.lines(name)[1:]]
+    )
 
 
-def pairs(
+def scored_pairs(
     path: object, name: str, rows: Iterable[list[str]], fix: str = f"get {SENTEVAL_URL} again"
 ) -> Pairs:
     """Pairs of rows (first, second, gold score), those without a score counted and left out."""
@@ -231,16 +233,16 @@ def corpus_file(name: str, data_root: Path | None) -> Path:
     Raises:
         UserError: there is none.
     """
-    for path in candidates(name, data_root):
+    for path in corpus_paths(name, data_root):
         if path.is_file():
-            if name in CORPORA and sha256(path) != CORPORA[name].sha256:
+            if name in CORPORA and file_sha256(path) != CORPORA[name].sha256:
                 raise UserError(
-                    f"{path} is not SimCSE's file (its sha256 is another): {OTHER.format(path)}"
+                    f"{path} is not SimCSE's file (its sha256 is another): {OTHER_FIX.format(path)}"
                 )
             return path
     if name in CORPORA:
         try:
-            return fetch(CORPORA[name])
+            return fetch_file(CORPORA[name])
         except UserError as error:
             own = "or train on lines of your own: --recipe corpus=text:FILE"
             raise UserError(f"{error}; {own}") from None
@@ -251,7 +253,7 @@ def corpus_file(name: str, data_root: Path | None) -> Path:
     )
 
 
-def candidates(name: str, data_root: Path | None) -> Iterator[Path]:
+def corpus_paths(name: str, data_root: Path | None) -> Iterator[Path]:
     """Return where the corpus may be."""
     roots = [data_root] if data_root else []
     if name not in CORPORA:
@@ -306,10 +308,10 @@ def read_corpus(name: str, data_root: Path | None) -> Corpus:
     """Read a file to train on: `pairs:FILE`, or a name as `corpus_file` takes it."""
     if name.startswith("pairs:"):
         return corpus_rows(corpus_file(name.removeprefix("pairs:"), data_root))
-    return single(*corpus_sentences(corpus_file(name, data_root)))
+    return single_sentences(*corpus_sentences(corpus_file(name, data_root)))
 
 
-def single(sentences: list[str], empty_lines: int, digest: str) -> Corpus:
+def single_sentences(sentences: list[str], empty_lines: int, digest: str) -> Corpus:
     """Return a corpus of single sentences: each is a row."""
     return Corpus([[sentence] for sentence in sentences], empty_lines, digest)
 

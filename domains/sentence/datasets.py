@@ -11,7 +11,7 @@ HUB = os.environ.get("HF_ENDPOINT", "https://huggingface.co")
 SIMCSE_REVISION = "e145e8bb659b2aa2669f32ef79cb4cdef6c58fef"
 SIMCSE_URL = f"{HUB}/datasets/princeton-nlp/datasets-for-simcse/resolve/{SIMCSE_REVISION}/{{}}"
 SENTEVAL_URL = SIMCSE_URL.format("senteval.tar")
-CHOOSING = {"STSB dev": 1500}  # pairs of SentEval that choose the model
+DEV_PAIRS = {"STSB dev": 1500}  # pairs of SentEval that choose the model
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ def senteval(
         revision=SIMCSE_REVISION,
         places=("senteval/downstream", "downstream"),
         reader=reader,
-        rows=CHOOSING | rows,
+        rows=DEV_PAIRS | rows,
         pairs=pairs,
     )
 
@@ -100,12 +100,12 @@ CORPORA = by_name(  # to train on
     ),
     DATASETS["captions"],
 )
-PAIRS = (
+PAIRS_HELP = (
     "tab-separated sentence1, sentence2, score; or, for --recipe corpus=, "
     "rows of sentences that belong together"
 )
 SOURCES = (
-    Source("pairs", "FILE[,TEST]", PAIRS, "sentence", (".tsv",)),
+    Source("pairs", "FILE[,TEST]", PAIRS_HELP, "sentence", (".tsv",)),
     Source("text", "FILE", "lines, for --recipe corpus=", "sentence", (".txt",), corpus=True),
     hub.source("pairs of the hub or the datasets library; texts, for --recipe corpus="),
 )

@@ -30,12 +30,12 @@ from contrastbench.domains.sentence import (
     transfer,
 )
 from contrastbench.domains.sentence.checkpoint import load_checkpoint
-from contrastbench.domains.sentence.data import Corpus, read_corpus, single
+from contrastbench.domains.sentence.data import Corpus, read_corpus, single_sentences
 from contrastbench.domains.sentence.datasets import CORPORA, DATASETS, SOURCES
 from contrastbench.domains.sentence.dropout import SharedDropout
 from contrastbench.domains.sentence.encoder import Head, SentenceModel, Tokens
 from contrastbench.domains.sentence.encoding import Embeddings, check_head, encode, pad
-from contrastbench.domains.sentence.scored import Scored, read
+from contrastbench.domains.sentence.scored import ScoredSets, read_scored
 from contrastbench.errors import UserError
 from contrastbench.losses.contrast import Contrast, indexed, own_view, whole_row
 
@@ -106,16 +106,16 @@ class SentenceDomain(Domain[SentenceRecipe, SentenceModel, Batch]):
         """Raise if the model as it is cannot be scored."""
         check_head(self.model())
 
-    def read_scored(self) -> Scored:
+    def read_scored(self) -> ScoredSets:
         """Read the pairs that choose the model, and those or the tasks that are reported.
 
         A smoke test is scored on few, too, unless they are generated or the user's own.
         """
-        if parsed := owned.parse(self.dataset, SOURCES):
-            return own.load(*parsed, self.data_root)
+        if parsed := owned.parse_source(self.dataset, SOURCES):
+            return own.load_own_pairs(*parsed, self.data_root)
         if self.about is None:
             raise owned.unknown_dataset("sentence", self.dataset, DATASETS, SOURCES, self.data_root)
-        found, limit = read(self.about, self.data_root), self.recipe.limit
+        found, limit = read_scored(self.about, self.data_root), self.recipe.limit
         return found.few(limit) if limit is not None and self.about.url else found
 
     @cached_property
@@ -125,11 +125,11 @@ class SentenceDomain(Domain[SentenceRecipe, SentenceModel, Batch]):
         if self.scored.corpus:
             return self.scored.corpus()
         if name in DATASETS and name in CORPORA:
-            corpus = read(DATASETS[name], self.data_root).corpus
+            corpus = read_scored(DATASETS[name], self.data_root).corpus
             assert corpus, "it is declared as a corpus"
             return corpus()
         if name.startswith("hf:"):
-            return single(*own.corpus(name.removeprefix("hf:"), self.data_root))
+            return single_sentences(*own.corpus(name.removeprefix("hf:"), self.data_root))
         return read_corpus(name, self.data_root)
 
     @property
@@ -221,7 +221,7 @@ class SentenceDomain(Domain[SentenceRecipe, SentenceModel, Batch]):
         tokens = pad(ids, tokenizer.pad_token_id, self.device)
         with torch.random.fork_rng(devices=[self.device] if self.device.type == "cuda" else []):
             torch.manual_seed(batch.seed)  # dropout: an interruption must not change it
-            z1, z2 = embed(model, tokens).chunk(2)
+            z1, z2 = embed_tokens(model, tokens).chunk(2)
         own = self.recipe.pairing == "own_view"
         paired = [own_view(z1, z2), own_view(z2, z1)] if own else [whole_row(z1, z2)]
         return [indexed(contrast, batch.rows) for contrast in paired]
@@ -242,7 +242,7 @@ class SentenceDomain(Domain[SentenceRecipe, SentenceModel, Batch]):
         """Spearman correlation in percent on the development pairs, or the captions' recall."""
         if self.scored.captions:
             rows = self.scored.captions.dev
-            return captions.validate(self.encode(model, captions.sentences(rows)), rows)
+            return captions.validate(self.encode(model, captions.caption_sentences(rows)), rows)
         dev = self.scored.dev
         assert dev, "all sets but captions have such pairs"
         embeddings = self.encode(model, dev.first + dev.second)
@@ -252,16 +252,16 @@ class SentenceDomain(Domain[SentenceRecipe, SentenceModel, Batch]):
         """Score the pairs by Spearman, the captions by retrieval, or the transfer tasks."""
         if self.scored.captions:
             rows = self.scored.captions.test
-            embeddings = self.encode(model, captions.sentences(rows))
-            result = captions.evaluate(embeddings, rows)
+            embeddings = self.encode(model, captions.caption_sentences(rows))
+            result = captions.evaluate_captions(embeddings, rows)
         elif self.scored.tasks:
             tasks = self.scored.tasks
             embeddings = self.encode(model, [s for task in tasks for s in task.sentences])
-            result = transfer.evaluate(embeddings, tasks, self.seed)
+            result = transfer.evaluate_transfer(embeddings, tasks, self.seed)
         else:
             pairs = [part for parts in self.scored.sets.values() for part in parts]
             embeddings = self.encode(model, [s for part in pairs for s in part.first + part.second])
-            result = scoring.evaluate(embeddings, self.scored.sets, self.recipe.whiten)
+            result = scoring.evaluate_correlations(embeddings, self.scored.sets, self.recipe.whiten)
         result.details.update(embeddings.odd, pooler=self.recipe.pooler)
         return result
 
@@ -276,7 +276,7 @@ def two_of_each(rows: list[list[str]], rng: torch.Generator) -> list[tuple[str, 
     return [(row[i], row[j]) for row, i, j in places]
 
 
-def embed(model: SentenceModel, tokens: Tokens) -> Tensor:
+def embed_tokens(model: SentenceModel, tokens: Tokens) -> Tensor:
     """(N, D) embeddings of a batch; processes that share it embed rows of their own each."""
     if world() == 1:
         return model(tokens)

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from contrastbench.domains import hub, own
-from contrastbench.domains.exported import AGAIN, Samples
+from contrastbench.domains.exported import EXPORT_FIX, Samples
 from contrastbench.domains.reading import contents, reading
 from contrastbench.domains.sentence.checkpoint import Checkpoint, load_checkpoint
 from contrastbench.domains.sentence.data import TextFiles
@@ -54,11 +54,11 @@ class Encoder:
         """Return the lines of a text file, or the texts of the hub's training part, in order."""
         kind, _, what = dataset.partition(":")
         if kind == "text" and what:
-            path = own.find(what, data_root)
+            path = own.find_path(what, data_root)
             lines = TextFiles(path.parent).lines(path.name)
         elif kind == "hf" and what:
-            with own.opened(SOURCES[-1], dataset):
-                part = next(iter(hub.parts(what, data_root).values()))
+            with own.reading_own(SOURCES[-1], dataset):
+                part = next(iter(hub.hub_parts(what, data_root).values()))
                 lines = [str(text or "") for text in part[text_column(what, part)]]
         else:
             raise UserError(
@@ -78,14 +78,14 @@ def open_encoder(name: str, data_root: Path | None, device: torch.device) -> Enc
         raise UserError(
             f"{name} holds no exported encoder: give a folder that bench run --export wrote"
         )
-    with reading(folder, AGAIN):
+    with reading(folder, EXPORT_FIX):
         pooling = json.loads(contents(folder / POOLING_CONFIG))
         checkpoint = load_checkpoint(str(folder.absolute()), None)
-        model = pooled(checkpoint, bool(pooling[MEAN]), (folder / "2_Dense").is_dir(), name)
+        model = with_pooler(checkpoint, bool(pooling[MEAN]), (folder / "2_Dense").is_dir(), name)
     return Encoder(model.to(device).eval(), checkpoint)
 
 
-def pooled(checkpoint: Checkpoint, mean: bool, dense: bool, name: str) -> SentenceModel:
+def with_pooler(checkpoint: Checkpoint, mean: bool, dense: bool, name: str) -> SentenceModel:
     """Return the model with its pooler, and with its trained head if it has one."""
     if not dense:
         pooler = "avg" if mean else "cls_before_pooler"

@@ -42,7 +42,7 @@ def export(model: SentenceModel, checkpoint: Checkpoint, folder: Path) -> None:
         # else it is saved with the length that was last encoded with
         checkpoint.tokenizer.backend_tokenizer.no_truncation()
         checkpoint.tokenizer.save_pretrained(folder)
-    write(
+    write_json(
         folder / "sentence_bert_config.json",
         {"max_seq_length": checkpoint.max_length, "do_lower_case": False},
     )
@@ -53,13 +53,13 @@ def export(model: SentenceModel, checkpoint: Checkpoint, folder: Path) -> None:
         {"idx": i, "name": str(i), "path": p, "type": MODULE.format(kind)}
         for i, (kind, p) in enumerate(modules)
     ]
-    write(folder / "modules.json", kinds)
+    write_json(folder / "modules.json", kinds)
     modes = {
         f"pooling_mode_{mode}": mode == POOLING[model.pooler]
         for mode in ("cls_token", "mean_tokens")
     }
     width = model.encoder.config.hidden_size
-    write(folder / POOLING_CONFIG, {"word_embedding_dimension": width, **modes})
+    write_json(folder / POOLING_CONFIG, {"word_embedding_dimension": width, **modes})
     if head:
         write_dense(head, width, folder / "2_Dense")
 
@@ -67,7 +67,7 @@ def export(model: SentenceModel, checkpoint: Checkpoint, folder: Path) -> None:
 def write_dense(head: Head, width: int, folder: Path) -> None:
     """The head as a module of sentence-transformers."""
     tanh = "torch.nn.modules.activation.Tanh"
-    write(
+    write_json(
         folder / "config.json",
         {"in_features": width, "out_features": width, "bias": True, "activation_function": tanh},
     )
@@ -78,7 +78,7 @@ def write_dense(head: Head, width: int, folder: Path) -> None:
     save_file(weights, folder / "model.safetensors")
 
 
-def write(path: Path, value: Any) -> None:
+def write_json(path: Path, value: Any) -> None:
     """JSON for people too."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(value, indent=2) + "\n", encoding="utf-8")

@@ -12,7 +12,7 @@ from contrastbench.domains.sentence.checkpoint import Checkpoint
 from contrastbench.domains.sentence.data import Pairs
 
 SEED = 20232
-SENTENCES, PAIRS = 4096, 600
+SENTENCES, GRADED_PAIRS = 4096, 600
 SYLLABLES = (
     "ba",
     "ce",
@@ -33,7 +33,7 @@ SYLLABLES = (
 # what a sentence says in 5 words out of 300, and words that say nothing
 SLOTS, WORDS_PER_SLOT, FILLERS = (5, 60, 3)
 
-SPECIAL = {  # in the order of their numbers
+SPECIAL_TOKENS = {  # in the order of their numbers
     "pad_token": "[PAD]",
     "unk_token": "[UNK]",
     "cls_token": "[CLS]",
@@ -52,20 +52,20 @@ def graded_pairs(part: str) -> Pairs:
     [0.0, 1.0, 2.0, 3.0, 4.0, 5.0]
     """
     rng = np.random.default_rng([SEED, ("dev", "test").index(part)])
-    gold = [i % (SLOTS + 1) for i in range(PAIRS)]
-    first, second = zip(*(pair(shared, rng) for shared in gold), strict=True)
+    gold = [i % (SLOTS + 1) for i in range(GRADED_PAIRS)]
+    first, second = zip(*(draw_pair(shared, rng) for shared in gold), strict=True)
     return Pairs(part, list(first), list(second), [float(shared) for shared in gold])
 
 
 def training_sentences() -> list[str]:
     """Single sentences of the same kind."""
     rng = np.random.default_rng([SEED, 2])
-    return [sentence(meaning(rng), rng) for _ in range(SENTENCES)]
+    return [sentence(slot_words(rng), rng) for _ in range(SENTENCES)]
 
 
-def pair(shared: int, rng: np.random.Generator) -> tuple[str, str]:
+def draw_pair(shared: int, rng: np.random.Generator) -> tuple[str, str]:
     """Two sentences that agree in so many slots."""
-    first = meaning(rng)
+    first = slot_words(rng)
     other = (
         first + rng.integers(1, WORDS_PER_SLOT, SLOTS)
     ) % WORDS_PER_SLOT  # no word of it is the first's
@@ -73,7 +73,7 @@ def pair(shared: int, rng: np.random.Generator) -> tuple[str, str]:
     return sentence(first, rng), sentence(second, rng)
 
 
-def meaning(rng: np.random.Generator) -> Any:
+def slot_words(rng: np.random.Generator) -> Any:
     """One word's number for each slot."""
     return rng.integers(WORDS_PER_SLOT, size=SLOTS)
 
@@ -121,13 +121,13 @@ def tokenizer() -> PreTrainedTokenizerFast:
     made.post_processor = processors.TemplateProcessing(
         single="[CLS] $A [SEP]", special_tokens=ends
     )
-    return PreTrainedTokenizerFast(tokenizer_object=made, model_max_length=128, **SPECIAL)
+    return PreTrainedTokenizerFast(tokenizer_object=made, model_max_length=128, **SPECIAL_TOKENS)
 
 
 @cache
 def vocabulary() -> tuple[str, ...]:
     """Special tokens, then sorted pieces, since the trainer's order differs between processes."""
-    special = list(SPECIAL.values())
+    special = list(SPECIAL_TOKENS.values())
     trainer = trainers.WordPieceTrainer(vocab_size=800, special_tokens=special, show_progress=False)
     made = with_words(models.WordPiece(unk_token="[UNK]"))
     made.train_from_iterator(training_sentences(), trainer)

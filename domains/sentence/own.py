@@ -14,33 +14,33 @@ import numpy as np
 from contrastbench.domains import hub, own
 from contrastbench.domains.declaration import Source
 from contrastbench.domains.reading import check_doubles
-from contrastbench.domains.sentence.data import TextFiles, pairs, sentences_of
+from contrastbench.domains.sentence.data import TextFiles, scored_pairs, sentences_of
 from contrastbench.domains.sentence.datasets import SOURCES
-from contrastbench.domains.sentence.scored import Scored
+from contrastbench.domains.sentence.scored import ScoredSets
 from contrastbench.errors import UserError
 
 if TYPE_CHECKING:
     import datasets
 
-COLUMNS = ("sentence1", "sentence2", "score")
-CHOOSING = 0.2  # of the pairs of one file
+PAIR_COLUMNS = ("sentence1", "sentence2", "score")
+VALIDATION_SHARE = 0.2  # of the pairs of one file
 TEXTS = ("text", "sentence")  # names of a column of sentences to train on
-Rows = list[list[str]]
+PairRows = list[list[str]]
 
 
-def load(source: Source, what: str, data_root: Path | None) -> Scored:
+def load_own_pairs(source: Source, what: str, data_root: Path | None) -> ScoredSets:
     """Load a user's own pairs of sentences.
 
     Raises:
         UserError: they cannot be read, or are too few to rank.
     """
     name = f"{source.kind}:{what}"
-    with own.opened(source, name):
+    with own.reading_own(source, name):
         parts = READERS[source.kind](what, data_root)
         if len(parts) == 1:
-            parts = divided(parts[0])
+            parts = split_pairs(parts[0])
         dev, test = (
-            pairs(name, part, rows, "repair or remove it")
+            scored_pairs(name, part, rows, "repair or remove it")
             for part, rows in zip(("dev", "test"), parts, strict=True)
         )
     for part in (dev, test):
@@ -49,55 +49,55 @@ def load(source: Source, what: str, data_root: Path | None) -> Scored:
                 f"{name}: all scores of a part are {part.gold[0]:g}: give different ones"
             )
     digest = hashlib.sha256(repr((dev, test)).encode()).hexdigest()
-    return Scored(digest, dev, {"pairs": [test]})
+    return ScoredSets(digest, dev, {"pairs": [test]})
 
 
-def divided(rows: Rows) -> list[Rows]:
+def split_pairs(rows: PairRows) -> list[PairRows]:
     """A fifth of the pairs, and the others."""
-    chosen = np.random.default_rng(0).permutation(len(rows)) < round(CHOOSING * len(rows))
+    chosen = np.random.default_rng(0).permutation(len(rows)) < round(VALIDATION_SHARE * len(rows))
     return [
         [row for row, here in zip(rows, chosen, strict=True) if here == first]
         for first in (True, False)
     ]
 
 
-def read_files(what: str, data_root: Path | None) -> list[Rows]:
+def read_files(what: str, data_root: Path | None) -> list[PairRows]:
     """One or two files of tab-separated pairs, the first line perhaps with the columns' names."""
-    return [read_file(path) for path in own.files(what, data_root)]
+    return [read_pairs(path) for path in own.comma_files(what, data_root)]
 
 
-def read_file(path: Path) -> Rows:
+def read_pairs(path: Path) -> PairRows:
     """The columns of sentences and scores."""
     lines = enumerate(TextFiles(path.parent).lines(path.name), 1)
     numbered = [(k, line.split("\t")) for k, line in lines if line]
     rows = [row for _, row in numbered]
     header = rows[0] if rows else []
-    if not set(COLUMNS) <= set(header):
-        if header and len(header) != len(COLUMNS):
-            columns = ", ".join(COLUMNS)
+    if not set(PAIR_COLUMNS) <= set(header):
+        if header and len(header) != len(PAIR_COLUMNS):
+            columns = ", ".join(PAIR_COLUMNS)
             raise UserError(f"{path} has {len(header)} columns: name those of {columns} in line 1")
         return rows
-    check_doubles(path, [name for name in header if name in COLUMNS])
-    places = [header.index(column) for column in COLUMNS]
+    check_doubles(path, [name for name in header if name in PAIR_COLUMNS])
+    places = [header.index(column) for column in PAIR_COLUMNS]
     for number, row in numbered:
         if len(row) != len(header):
             raise UserError(f"{path} line {number} has {len(row)} columns: repair it")
     return [[row[place] for place in places] for row in rows[1:]]
 
 
-def read_hub(what: str, data_root: Path | None) -> list[Rows]:
+def read_hub(what: str, data_root: Path | None) -> list[PairRows]:
     """The validation part chooses, the test part is reported; training pairs are not seen."""
-    parts = hub.parts(what, data_root)
+    parts = hub.hub_parts(what, data_root)
     if not {"validation", "test"} <= parts.keys():
         parts = {"": parts.get("test", next(iter(parts.values())))}
     chosen = [parts[part] for part in ("", "validation", "test") if part in parts]
-    return [columns(what, part) for part in chosen]
+    return [split_columns(what, part) for part in chosen]
 
 
-def columns(what: str, part: "datasets.Dataset") -> Rows:
+def split_columns(what: str, part: "datasets.Dataset") -> PairRows:
     """The columns of a split; GLUE calls the score a label."""
     score = "score" if "score" in part.column_names else "label"
-    names = (*COLUMNS[:2], score)
+    names = (*PAIR_COLUMNS[:2], score)
     missing = [name for name in names if name not in part.column_names]
     if missing:
         raise UserError(
@@ -107,7 +107,7 @@ def columns(what: str, part: "datasets.Dataset") -> Rows:
     return [list(row) for row in zip(*table, strict=True)]
 
 
-READERS: dict[str, Callable[[str, Path | None], list[Rows]]] = {
+READERS: dict[str, Callable[[str, Path | None], list[PairRows]]] = {
     "pairs": read_files,
     "hf": read_hub,
 }
@@ -115,8 +115,8 @@ READERS: dict[str, Callable[[str, Path | None], list[Rows]]] = {
 
 def corpus(what: str, data_root: Path | None) -> tuple[list[str], int, str]:
     """Lines of the hub's training part, as `corpus_sentences` gives those of a file."""
-    with own.opened(SOURCES[-1], f"hf:{what}"):
-        part = next(iter(hub.parts(what, data_root).values()))
+    with own.reading_own(SOURCES[-1], f"hf:{what}"):
+        part = next(iter(hub.hub_parts(what, data_root).values()))
         name = text_column(what, part)
         return sentences_of(f"hf:{what}", [str(text or "") for text in part[name]])
 

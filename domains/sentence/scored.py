@@ -13,27 +13,27 @@ from contrastbench.domains.sentence.data import (
     Pairs,
     TextFiles,
     check_size,
-    senteval,
-    single,
+    senteval_path,
+    single_sentences,
     sts_sets,
     stsb_pairs,
 )
 from contrastbench.domains.sentence.datasets import SentenceDataset
-from contrastbench.domains.sentence.transfer import Task
+from contrastbench.domains.sentence.transfer import TransferTask
 
 
 @dataclass(frozen=True)
-class Scored:
+class ScoredSets:
     """The sets of a dataset, their hash, and the dataset's own training sentences."""
 
     sha256: str
     dev: Pairs | None = None  # pairs that choose the model
     sets: dict[str, list[Pairs]] = field(default_factory=dict)
-    tasks: list[Task] = field(default_factory=list)
+    tasks: list[TransferTask] = field(default_factory=list)
     captions: Captions | None = None
     corpus: Callable[[], Corpus] | None = None
 
-    def few(self, limit: int) -> "Scored":
+    def few(self, limit: int) -> "ScoredSets":
         """Return few of each set, for a smoke test: they are other data."""
         return replace(
             self,
@@ -45,52 +45,54 @@ class Scored:
         )
 
 
-def read(about: SentenceDataset, data_root: Path | None) -> Scored:
+def read_scored(about: SentenceDataset, data_root: Path | None) -> ScoredSets:
     """Read a declared set.
 
     Raises:
         UserError: its files are not there, or are damaged.
     """
-    reader: Callable[[SentenceDataset, Path | None], Scored] = reader_of(str(__package__), about)
+    reader: Callable[[SentenceDataset, Path | None], ScoredSets] = reader_of(
+        str(__package__), about
+    )
     return reader(about, data_root)
 
 
-def read_graded(about: SentenceDataset, data_root: Path | None) -> Scored:
+def read_graded(about: SentenceDataset, data_root: Path | None) -> ScoredSets:
     """Make the embedded pairs, and sentences of the same kind to train on."""
     dev, sets = graded.graded_pairs("dev"), {about.name: [graded.graded_pairs("test")]}
     digest = hashlib.sha256(repr((dev, sets)).encode()).hexdigest()
-    return Scored(digest, dev, sets, corpus=graded_corpus)
+    return ScoredSets(digest, dev, sets, corpus=graded_corpus)
 
 
 def graded_corpus() -> Corpus:
     """Make the sentences to train on, which take longer than the pairs."""
     sentences = graded.training_sentences()
-    return single(sentences, 0, hashlib.sha256("\n".join(sentences).encode()).hexdigest())
+    return single_sentences(sentences, 0, hashlib.sha256("\n".join(sentences).encode()).hexdigest())
 
 
-def read_sts(about: SentenceDataset, data_root: Path | None) -> Scored:
+def read_sts(about: SentenceDataset, data_root: Path | None) -> ScoredSets:
     """Read SentEval's pairs with scores."""
-    files, dev = choosing(about, data_root)
+    files, dev = dev_pairs(about, data_root)
     sets = sts_sets(files)
-    return Scored(files.sha256.hexdigest(), dev, sets)
+    return ScoredSets(files.sha256.hexdigest(), dev, sets)
 
 
-def read_transfer(about: SentenceDataset, data_root: Path | None) -> Scored:
+def read_transfer(about: SentenceDataset, data_root: Path | None) -> ScoredSets:
     """Read SentEval's transfer tasks."""
-    files, dev = choosing(about, data_root)
+    files, dev = dev_pairs(about, data_root)
     tasks = transfer.tasks(files)
-    return Scored(files.sha256.hexdigest(), dev, tasks=tasks)
+    return ScoredSets(files.sha256.hexdigest(), dev, tasks=tasks)
 
 
-def choosing(about: SentenceDataset, data_root: Path | None) -> tuple[TextFiles, Pairs]:
+def dev_pairs(about: SentenceDataset, data_root: Path | None) -> tuple[TextFiles, Pairs]:
     """Open SentEval's files, and read the pairs that choose the model first."""
-    files = TextFiles(senteval(about, data_root))
+    files = TextFiles(senteval_path(about, data_root))
     dev = stsb_pairs(files, "dev")
     check_size(files.root, "STSB dev", len(dev))
     return files, dev
 
 
-def read_captions(about: SentenceDataset, data_root: Path | None) -> Scored:
+def read_captions(about: SentenceDataset, data_root: Path | None) -> ScoredSets:
     """Read captions of photographs, most of them to train on."""
-    found = captions.load(about, data_root)
-    return Scored(found.train.sha256, captions=found, corpus=lambda: found.train)
+    found = captions.load_captions(about, data_root)
+    return ScoredSets(found.train.sha256, captions=found, corpus=lambda: found.train)

@@ -17,7 +17,7 @@ from contrastbench.losses.contrast import unit
 Array = np.ndarray[Any, np.dtype[Any]]
 
 
-def evaluate(
+def evaluate_correlations(
     embeddings: Embeddings, sets: Mapping[str, Sequence[Pairs]], whiten: bool
 ) -> Evaluation:
     """All sets' correlations and their average.

@@ -51,7 +51,7 @@ class Examples:
 
 
 @dataclass(frozen=True)
-class Task:
+class TransferTask:
     """A task with official splits, or with folds over `train` where there is no test part."""
 
     name: str
@@ -59,10 +59,10 @@ class Task:
     test: Examples | None = None
     dev: Examples | None = None
 
-    def few(self, limit: int) -> "Task":
+    def few(self, limit: int) -> "TransferTask":
         """The task on few of each part."""
         test, dev = (part.few(limit) if part else None for part in (self.test, self.dev))
-        return Task(self.name, self.train.few(limit), test, dev)
+        return TransferTask(self.name, self.train.few(limit), test, dev)
 
     @property
     def grid(self) -> tuple[float, ...]:
@@ -80,12 +80,12 @@ class Task:
         ]
 
 
-def tasks(read: TextFiles) -> list[Task]:
+def tasks(read: TextFiles) -> list[TransferTask]:
     """The seven tasks of SentEval's folder."""
-    folds = [Task(name, two_files(read, *files)) for name, files in TWO_FILES.items()]
-    sst = Task("SST2", *(sst_split(read, part) for part in ("train", "test", "dev")))
-    trec = Task("TREC", *(trec_split(read, part) for part in ("train_5500", "TREC_10")))
-    mrpc = Task("MRPC", *(mrpc_split(read, part) for part in ("train", "test")))
+    folds = [TransferTask(name, two_files(read, *files)) for name, files in TWO_FILES.items()]
+    sst = TransferTask("SST2", *(sst_split(read, part) for part in ("train", "test", "dev")))
+    trec = TransferTask("TREC", *(trec_split(read, part) for part in ("train_5500", "TREC_10")))
+    mrpc = TransferTask("MRPC", *(mrpc_split(read, part) for part in ("train", "test")))
     for task in (every := [*folds, sst, trec, mrpc]):
         check_size(
             read.root,
@@ -104,25 +104,29 @@ def two_files(read: TextFiles, positive: str, negative: str) -> Examples:
 def sst_split(read: TextFiles, part: str) -> Examples:
     """Read one part of SST: lines of sentence, tab, class."""
     name = f"SST/binary/sentiment-{part}"
-    sentences, y = cut(read, name, [line.rsplit("\t", 1) for line in read.lines(name)], 2)
+    sentences, y = cut_columns(read, name, [line.rsplit("\t", 1) for line in read.lines(name)], 2)
     return Examples(rejoined(sentences), y)
 
 
 def trec_split(read: TextFiles, part: str) -> Examples:
     """Class, colon, finer class, space, sentence."""
     name = f"TREC/{part}.label"
-    y, sentences = cut(read, name, [line.split(" ", 1) for line in read.lines(name, "latin-1")], 2)
+    y, sentences = cut_columns(
+        read, name, [line.split(" ", 1) for line in read.lines(name, "latin-1")], 2
+    )
     return Examples(rejoined(sentences), [label.split(":")[0] for label in y])
 
 
 def mrpc_split(read: TextFiles, part: str) -> Examples:
     """A head line, then class, two numbers, two sentences."""
     name = f"MRPC/msr_paraphrase_{part}.txt"
-    y, _, _, first, second = cut(read, name, [line.split("\t") for line in read.lines(name)[1:]], 5)
+    y, _, _, first, second = cut_columns(
+        read, name, [line.split("\t") for line in read.lines(name)[1:]], 5
+    )
     return Examples(rejoined(first), y, rejoined(second))
 
 
-def cut(read: TextFiles, name: str, rows: list[list[str]], width: int) -> list[list[str]]:
+def cut_columns(read: TextFiles, name: str, rows: list[list[str]], width: int) -> list[list[str]]:
     """Turn rows into columns."""
     wrong = [i for i, row in enumerate(rows, 1) if len(row) != width]
     if wrong or not rows:
@@ -132,7 +136,7 @@ def cut(read: TextFiles, name: str, rows: list[list[str]], width: int) -> list[l
     return [list(column) for column in zip(*rows, strict=True)]
 
 
-def evaluate(embeddings: Embeddings, tasks: list[Task], seed: int) -> Evaluation:
+def evaluate_transfer(embeddings: Embeddings, tasks: list[TransferTask], seed: int) -> Evaluation:
     """Accuracy of each task in percent, and their average.
 
     SentEval's protocol with scikit-learn: logistic regression on embeddings as they are, C in
@@ -145,7 +149,7 @@ def evaluate(embeddings: Embeddings, tasks: list[Task], seed: int) -> Evaluation
         for task in tasks:
             x, y = task_rows(embeddings, task)
             for train, test, inner in splits(task, y, seed):
-                details[task.name].append(score(x, y, train, test, inner, task.grid))
+                details[task.name].append(accuracy_and_f1(x, y, train, test, inner, task.grid))
                 progress.step(task.name)
     metrics = {
         name: float(np.mean([score["accuracy"] for score in scores]))
@@ -158,7 +162,7 @@ def evaluate(embeddings: Embeddings, tasks: list[Task], seed: int) -> Evaluation
     )
 
 
-def task_rows(embeddings: Embeddings, task: Task) -> tuple[Array, Array]:
+def task_rows(embeddings: Embeddings, task: TransferTask) -> tuple[Array, Array]:
     """Features and classes of training, test and development part, one below the other."""
     parts = [part for part in (task.train, task.test, task.dev) if part]
     return np.concatenate([features(embeddings, part) for part in parts]), np.array(
@@ -166,7 +170,7 @@ def task_rows(embeddings: Embeddings, task: Task) -> tuple[Array, Array]:
     )
 
 
-def splits(task: Task, y: Array, seed: int) -> Iterator[tuple[Array, Array, InnerFolds]]:
+def splits(task: TransferTask, y: Array, seed: int) -> Iterator[tuple[Array, Array, InnerFolds]]:
     """Training rows, test rows, and the pairs of rows to fit and to score a C on."""
     folds = StratifiedKFold(FOLDS, shuffle=True, random_state=seed)
 
@@ -182,11 +186,11 @@ def splits(task: Task, y: Array, seed: int) -> Iterator[tuple[Array, Array, Inne
         yield train, test, [(train, dev)] if task.dev else inside(train)
 
 
-def score(
+def accuracy_and_f1(
     x: Array, y: Array, train: Array, test: Array, inner: InnerFolds, grid: tuple[float, ...]
 ) -> dict[str, float]:
     """Accuracy on the test rows with the C that is best inside the training rows; F1 of two."""
-    mean = np.mean([accuracies(x, y, *rows, grid) for rows in inner], axis=0)
+    mean = np.mean([path_accuracies(x, y, *rows, grid) for rows in inner], axis=0)
     c = grid[int(mean.round(4).argmax())]  # SentEval compares percents of two decimals
     predicted = classifier(y).set_params(C=c).fit(x[train], y[train]).predict(x[test])
     result = {"accuracy": 100 * float(np.mean(predicted == y[test])), "C": c}
@@ -195,7 +199,7 @@ def score(
     return result
 
 
-def accuracies(
+def path_accuracies(
     x: Array, y: Array, fit: Array, held_out: Array, grid: tuple[float, ...]
 ) -> list[float]:
     """Return the accuracy at each C; every fit starts from the one before."""

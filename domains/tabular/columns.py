@@ -9,7 +9,7 @@ from sklearn.impute import SimpleImputer
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from contrastbench.domains.tabular.separated import MISSING
-from contrastbench.domains.tabular.table import Array, Table
+from contrastbench.domains.tabular.table import Array, TabularSet
 from contrastbench.errors import UserError
 
 MAX_CATEGORIES = 100  # of a column; the rarest share the last input
@@ -77,17 +77,17 @@ class Categories:
         return words
 
 
-Column = Numbers | Categories
+TabularColumn = Numbers | Categories
 
 
 @dataclass(frozen=True)
 class Columns:
     """The columns of a table that an encoder is trained on, by name."""
 
-    by_name: Mapping[str, Column]
+    by_name: Mapping[str, TabularColumn]
 
     @property
-    def used(self) -> dict[str, Column]:
+    def used(self) -> dict[str, TabularColumn]:
         """Return the columns that have inputs."""
         return {name: column for name, column in self.by_name.items() if column.width}
 
@@ -110,7 +110,7 @@ class Columns:
         lacking = [name for name in self.used if name not in table]
         if lacking:
             raise UserError(
-                f"it lacks {counted(lacking)} of the training: add what is missing, empty where "
+                f"it lacks {few_names(lacking)} of the training: add what is missing, empty where "
                 "it is unknown"
             )
         blocks = [column.encode(name, table[name]) for name, column in self.used.items()]
@@ -137,29 +137,29 @@ class Columns:
         return cls({name: of_json(about) for name, about in values.items()})
 
 
-def of_json(about: Mapping[str, Any]) -> Column:
+def of_json(about: Mapping[str, Any]) -> TabularColumn:
     """Return a column from its JSON."""
     if "categories" in about:
         return Categories(*(tuple(map(str, about[key])) for key in ("categories", "rare")))
     return Numbers(*(float(about[key]) for key in ("median", "mean", "std")))
 
 
-def counted(names: list[str]) -> str:
+def few_names(names: list[str]) -> str:
     """Name columns in a line, or the first of many.
 
-    >>> counted(["a"]), counted(["a", "b"])
+    >>> few_names(["a"]), few_names(["a", "b"])
     ('the column a', '2 columns (a, b)')
     """
     shown = ", ".join(names[:5]) + (", ..." if len(names) > 5 else "")
     return f"the column {shown}" if len(names) == 1 else f"{len(names)} columns ({shown})"
 
 
-def by_column(table: Table) -> dict[str, Array]:
+def columns_by_name(table: TabularSet) -> dict[str, Array]:
     """Return a table's columns by name."""
     return dict(zip(table.names, (*table.numeric.T, *table.categorical.T), strict=True))
 
 
-def fit(table: Table, rows: Array) -> Columns:
+def fit(table: TabularSet, rows: Array) -> Columns:
     """Return the columns of a table with the statistics of some of its rows."""
     words = table.names[table.numeric.shape[1] :]
     numbers = zip(table.names, fit_numbers(table.numeric, rows), strict=False)

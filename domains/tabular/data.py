@@ -9,26 +9,26 @@ from sklearn import datasets as sklearn_datasets
 
 from contrastbench.domains import own as owned
 from contrastbench.domains.declaration import reader_of
-from contrastbench.domains.download import cached_file, fetch
+from contrastbench.domains.download import cached_file, fetch_file
 from contrastbench.domains.reading import needing, reading
 from contrastbench.domains.tabular import DATASETS, SOURCES, own
 from contrastbench.domains.tabular.dataset import TabularDataset
 from contrastbench.domains.tabular.hidden_clusters import hidden_clusters
 from contrastbench.domains.tabular.own import NO_TABLE
-from contrastbench.domains.tabular.table import Array, Table, from_frame, with_hash
+from contrastbench.domains.tabular.table import Array, TabularSet, from_frame, with_hash
 from contrastbench.errors import UserError
 
 # the class and the 21 low-level features; the other 7 are computed from them
 HIGGS_COLUMNS = range(22)
 
 
-def load(
+def load_rows(
     name: str,
     target: str | None = None,
     data_root: Path | None = None,
     split: str | None = None,
     drop: tuple[str, ...] = (),
-) -> tuple[Table, str]:
+) -> tuple[TabularSet, str]:
     """A table by name and the sha256 of its content.
 
     Args:
@@ -42,8 +42,8 @@ def load(
     Raises:
         UserError: unknown name or column, no file, or a file that is no table with classes.
     """
-    if parsed := owned.parse(name, SOURCES):
-        return own.load(*parsed, own.Roles(target, split, drop), data_root)
+    if parsed := owned.parse_source(name, SOURCES):
+        return own.load_own_rows(*parsed, own.Roles(target, split, drop), data_root)
     if name not in DATASETS:
         raise owned.unknown_dataset("tabular", name, DATASETS, SOURCES, data_root)
     for option, value in (("--target", target), ("split", split), ("drop", drop or None)):
@@ -52,21 +52,21 @@ def load(
     return load_declared(name, data_root)
 
 
-def embedded(dataset: TabularDataset) -> Table:
+def scikit_learn_table(dataset: TabularDataset) -> TabularSet:
     """A table that scikit-learn carries."""
     data = getattr(sklearn_datasets, f"load_{dataset.layout}")()
     names, classes = (tuple(map(str, data[key])) for key in ("feature_names", "target_names"))
-    return Table(
+    return TabularSet(
         data.data.astype(np.float64), no_columns(len(data.target)), names, data.target, classes
     )
 
 
-def generated(dataset: TabularDataset) -> Table:
+def hidden_cluster_table(dataset: TabularDataset) -> TabularSet:
     """Return the table of hidden clusters."""
     numbers, classes = hidden_clusters()
     names = tuple(f"column {column}" for column in range(numbers.shape[1]))
     text = tuple(f"class {label}" for label in range(classes.max() + 1))
-    return Table(numbers.astype(np.float64), no_columns(len(classes)), names, classes, text)
+    return TabularSet(numbers.astype(np.float64), no_columns(len(classes)), names, classes, text)
 
 
 def no_columns(rows: int) -> Array:
@@ -75,13 +75,13 @@ def no_columns(rows: int) -> Array:
 
 
 @lru_cache(maxsize=1)
-def load_declared(name: str, data_root: Path | None) -> tuple[Table, str]:
+def load_declared(name: str, data_root: Path | None) -> tuple[TabularSet, str]:
     """A declared table: an embedded one, or from the data root or the network."""
     dataset = DATASETS[name]
     read = reader_of(__package__, dataset)
     if not dataset.url:
         return with_hash(read(dataset))
-    path = next(in_data_root(dataset, data_root), None) or fetch(dataset)
+    path = next(in_data_root(dataset, data_root), None) or fetch_file(dataset)
     return with_hash(read_strictly(lambda file: read(file, dataset), path))
 
 
@@ -94,13 +94,13 @@ def in_data_root(dataset: TabularDataset, data_root: Path | None) -> Iterator[Pa
                 yield path
 
 
-def read_strictly(read: Callable[[Path], Table], path: Path) -> Table:
+def read_strictly(read: Callable[[Path], TabularSet], path: Path) -> TabularSet:
     """Read a file and turn any error into one line."""
     with reading(path, "repair or replace it", NO_TABLE), needing("tabular", path.name):
         return read(path)
 
 
-def read_covertype(path: Path, dataset: TabularDataset) -> Table:
+def read_covertype(path: Path, dataset: TabularDataset) -> TabularSet:
     """Forest CoverType in UCI's split, whose first two parts are i-Mix's training rows."""
     import pandas as pd
 
@@ -109,7 +109,7 @@ def read_covertype(path: Path, dataset: TabularDataset) -> Table:
     return from_frame(path, frame, dataset.target, starts=dataset.starts)
 
 
-def read_higgs(path: Path, dataset: TabularDataset) -> Table:
+def read_higgs(path: Path, dataset: TabularDataset) -> TabularSet:
     """Higgs-100K: rows drawn by numpy's seed 1, a fifth for validation; the last are the test.
 
     The 100,000 rows are those of i-Mix's code (tabular.py), which draws `choice(10500000, 100000,
@@ -135,7 +135,7 @@ def read_higgs(path: Path, dataset: TabularDataset) -> Table:
     return from_frame(path, pd.concat(parts), dataset.target, starts=dataset.starts)
 
 
-def read_pmlb(path: Path, dataset: TabularDataset) -> Table:
+def read_pmlb(path: Path, dataset: TabularDataset) -> TabularSet:
     """A table of the Penn Machine Learning Benchmarks."""
     import pandas as pd
 

@@ -3,22 +3,22 @@
 import re
 from typing import TYPE_CHECKING
 
-from contrastbench.domains.tabular.separated import known
-from contrastbench.domains.tabular.table import dropping
+from contrastbench.domains.tabular.separated import known_cells
+from contrastbench.domains.tabular.table import drop_option
 from contrastbench.errors import UserError
 
 if TYPE_CHECKING:
     import pandas
 
-NOTE = "columns of dates, read as days since 1970"
+DATES_NOTE = "columns of dates, read as days since 1970"
 DAYS = (
     *("%Y/%m/%d", "%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y", "%d-%m-%Y", "%m-%d-%Y"),
     *("%d %b %Y", "%d-%b-%Y", "%d %B %Y", "%b %d, %Y", "%B %d, %Y"),
 )
 TIMES = ("", " %H:%M", " %H:%M:%S", " %I:%M %p", " %I:%M:%S %p")
 FORMS = ("ISO8601", *(day + time for day in DAYS for time in TIMES))
-LOOK = r"(?=.*\d{4})(?=.*\D).{8,40}"  # of a date: a year, and something besides digits
-MOST = 0.9  # of a column; where so many values are dates, the others are mistakes
+DATE_LIKE = r"(?=.*\d{4})(?=.*\D).{8,40}"  # of a date: a year, and something besides digits
+DATE_SHARE = 0.9  # of a column; where so many values are dates, the others are mistakes
 
 
 def with_days(
@@ -36,7 +36,7 @@ def with_days(
     """
     found = {column: days(name, frame[column]) for column in frame if column != but}
     dates = {column: numbers for column, numbers in found.items() if numbers is not None}
-    return frame.assign(**dates), {NOTE: [*dates]} if dates else {}
+    return frame.assign(**dates), {DATES_NOTE: [*dates]} if dates else {}
 
 
 def days(name: str, column: "pandas.Series") -> "pandas.Series | None":
@@ -48,10 +48,12 @@ def days(name: str, column: "pandas.Series") -> "pandas.Series | None":
         return since_1970(pd.to_datetime(column, utc=True))
     if is_numeric_dtype(column):
         return None
-    filled = known(column).astype(str).str.strip()
-    if not len(filled) or not re.fullmatch(LOOK, filled.iloc[0]):
+    filled = known_cells(column).astype(str).str.strip()
+    if not len(filled) or not re.fullmatch(DATE_LIKE, filled.iloc[0]):
         return None
-    readings = [read(filled, form) for form in FORMS if read(filled[:1], form).notna().all()]
+    readings = [
+        parse_dates(filled, form) for form in FORMS if parse_dates(filled[:1], form).notna().all()
+    ]
     whole = [numbers for numbers in readings if numbers.notna().all()]
     if not whole:
         check_others(name, filled, readings)
@@ -60,7 +62,7 @@ def days(name: str, column: "pandas.Series") -> "pandas.Series | None":
     return whole[0].reindex(column.index)
 
 
-def read(filled: "pandas.Series", form: str) -> "pandas.Series":
+def parse_dates(filled: "pandas.Series", form: str) -> "pandas.Series":
     """Return texts as days since 1970; a hole for each that is no date of that form."""
     import pandas as pd
 
@@ -77,11 +79,11 @@ def since_1970(times: "pandas.Series") -> "pandas.Series":
 def check_others(name: str, filled: "pandas.Series", readings: "list[pandas.Series]") -> None:
     """Raise if nearly all texts are dates of one form."""
     for numbers in readings:
-        if numbers.notna().mean() > MOST:
+        if numbers.notna().mean() > DATE_SHARE:
             other = filled[numbers.isna()].iloc[0]
             raise UserError(
                 f"{name}: column {filled.name} has dates, and {other!r}, which is no date in "
-                f"their form: correct it, or give {dropping([str(filled.name)])}"
+                f"their form: correct it, or give {drop_option([str(filled.name)])}"
             )
 
 
@@ -90,5 +92,5 @@ def check_clear(name: str, filled: "pandas.Series", readings: "list[pandas.Serie
     if any(not numbers.equals(readings[0]) for numbers in readings):
         raise UserError(
             f"{name}: column {filled.name} has dates such as {filled.iloc[0]!r}, whose day and "
-            f"month are unclear: write 2020-12-31, or give {dropping([str(filled.name)])}"
+            f"month are unclear: write 2020-12-31, or give {drop_option([str(filled.name)])}"
         )

@@ -10,18 +10,18 @@ from torch import Tensor, nn
 from contrastbench.domains import exported
 from contrastbench.domains.base import Domain, Evaluation
 from contrastbench.domains.declaration import TestPart
-from contrastbench.domains.model import Raw, together
+from contrastbench.domains.model import Raw, embed_together
 from contrastbench.domains.random import generator
 from contrastbench.domains.scoring.boosting import boosting
 from contrastbench.domains.scoring.classifiers import Classifier, Labelled, accuracy
-from contrastbench.domains.scoring.linear import linear, plain
+from contrastbench.domains.scoring.linear import linear, plain_linear
 from contrastbench.domains.scoring.logistic import logistic
 from contrastbench.domains.scoring.pseudo_inverse import pseudo_inverse
 from contrastbench.domains.tabular import TabularRecipe
-from contrastbench.domains.tabular.data import load
-from contrastbench.domains.tabular.encoder import CHUNK, TabularModel, embed
-from contrastbench.domains.tabular.preprocessing import prepare, split
-from contrastbench.domains.tabular.views import Features, two_views
+from contrastbench.domains.tabular.data import load_rows
+from contrastbench.domains.tabular.encoder import CHUNK, TabularModel, embed_rows
+from contrastbench.domains.tabular.preprocessing import split_rows, standardise_columns
+from contrastbench.domains.tabular.views import FeatureLayout, two_views
 from contrastbench.errors import UserError, tell
 from contrastbench.losses.contrast import (
     Contrast,
@@ -35,12 +35,12 @@ from contrastbench.losses.contrast import (
 Model = TabularModel | Raw
 CLASSIFIERS: dict[str, Callable[[Labelled, Labelled, int], Classifier]] = {
     "linear": linear,
-    "plain": plain,
+    "plain": plain_linear,
     "pseudo_inverse": pseudo_inverse,
     "logistic": logistic,
     "boosting": boosting,
 }
-LINEAR = ("linear", "pseudo_inverse", "logistic")
+LINEAR_CLASSIFIERS = ("linear", "pseudo_inverse", "logistic")
 
 
 class Batch(NamedTuple):
@@ -69,17 +69,17 @@ class TabularDomain(Domain[TabularRecipe, Model, Batch]):
         device: torch.device,
     ) -> None:
         super().__init__(dataset, recipe, seed, data_root, device)
-        table, self.sha256 = load(dataset, recipe.target, data_root, recipe.split, recipe.drop)
+        table, self.sha256 = load_rows(dataset, recipe.target, data_root, recipe.split, recipe.drop)
         fit = "paper" if recipe.statistics == "paper" else recipe.pretraining
-        data = prepare(table, split(table, seed, recipe.limit), fit)
+        data = standardise_columns(table, split_rows(table, seed, recipe.limit), fit)
         self.train, self.validation, self.test = (
             p.to(device) for p in (data.train, data.validation, data.test)
         )
         self.pretraining = pretraining_rows(self.train, self.validation, recipe)
-        self.features = Features(data.feature_of.to(device), int(data.feature_of[-1]) + 1)
+        self.features = FeatureLayout(data.feature_of.to(device), int(data.feature_of[-1]) + 1)
         self.columns, self.table_notes = data.columns, data.notes
         self.test_part: TestPart = "redrawn" if table.starts is None else "fixed"
-        check_rows(len(self.pretraining.y), self.features.number, recipe)
+        check_training_rows(len(self.pretraining.y), self.features.number, recipe)
         if self.table_notes:
             notes = "; ".join(f"{name}: {value}" for name, value in self.table_notes.items())
             tell(f"{dataset}: {notes}")
@@ -134,19 +134,19 @@ class TabularDomain(Domain[TabularRecipe, Model, Batch]):
         """
         one, two, y, _ = batch
         if self.recipe.pairing == "both_views":
-            return [both_views(together(model, one), together(model, two))]
+            return [both_views(embed_together(model, one), embed_together(model, two))]
         if self.recipe.pairing == "own_view":
-            z1, z2 = together(model, one), together(model, two)
+            z1, z2 = embed_together(model, one), embed_together(model, two)
             return [own_view(z1, z2), own_view(z2, z1)]
         if self.recipe.pairs_by_class:
             labels = y.where(y >= 0, self.class_count + torch.arange(len(y), device=y.device))
-            return [same_class(together(model, one), together(model, two), labels)]
+            return [same_class(embed_together(model, one), embed_together(model, two), labels)]
         if self.recipe.pairing == "one_way":
-            return [query_key(together(model, one), together(model, two))]
+            return [query_key(embed_together(model, one), embed_together(model, two))]
         assert isinstance(model, TabularModel), "features as they are have no weights to train"
         model.update_target()
-        key_one, key_two = together(model.targets, one), together(model.targets, two)
-        query_one, query_two = together(model, one), together(model, two)
+        key_one, key_two = embed_together(model.targets, one), embed_together(model.targets, two)
+        query_one, query_two = embed_together(model, one), embed_together(model, two)
         return [query_key(query_one, key_two), query_key(query_two, key_one)]
 
     @property
@@ -165,7 +165,7 @@ class TabularDomain(Domain[TabularRecipe, Model, Batch]):
 
     def embeddings(self, model: Model) -> Labelled:
         """The test rows' embeddings, before the projection."""
-        return Labelled(embed(model.encoder.eval(), self.test.x), self.test.y)
+        return Labelled(embed_rows(model.encoder.eval(), self.test.x), self.test.y)
 
     def check_export(self) -> None:
         """Raise UserError unless there is a network."""
@@ -174,23 +174,24 @@ class TabularDomain(Domain[TabularRecipe, Model, Batch]):
     def export(self, model: Model, folder: Path) -> None:
         """Write the encoder with the statistics of its columns."""
         about = {"seed": self.seed, "columns": self.columns.as_json()}
-        exported.write(folder, "tabular", self.recipe, model.encoder.state_dict(), **about)
+        exported.write_export(folder, "tabular", self.recipe, model.encoder.state_dict(), **about)
 
     def evaluate(self, model: Model) -> Evaluation:
         """Percent on the test rows of classifiers fitted on the training rows' embeddings."""
         parts = {"train": self.train, "validation": self.validation, "test": self.test}
-        return evaluation(model.encoder, parts, self.recipe.probe, self.seed, self.test_part)
+        return probe_evaluation(model.encoder, parts, self.recipe.probe, self.seed, self.test_part)
 
 
-def evaluation(
+def probe_evaluation(
     encoder: nn.Module, parts: dict[str, Labelled], probe: str, seed: int, test_part: TestPart
 ) -> Evaluation:
     """Percent on the test rows of classifiers fitted on the training rows' embeddings."""
     encoder.eval()
     train, validation = (
-        Labelled(embed(encoder, parts[name].x), parts[name].y) for name in ("train", "validation")
+        Labelled(embed_rows(encoder, parts[name].x), parts[name].y)
+        for name in ("train", "validation")
     )
-    names = (probe,) if probe == "boosting" else dict.fromkeys((*LINEAR, probe))
+    names = (probe,) if probe == "boosting" else dict.fromkeys((*LINEAR_CLASSIFIERS, probe))
     fitted = {name: CLASSIFIERS[name](train, validation, seed) for name in names}
     scores = accuracies_on(encoder, parts["test"], fitted)
     held = {name: accuracy(classifier, validation) for name, classifier in fitted.items()}
@@ -217,7 +218,7 @@ def pretraining_rows(train: Labelled, validation: Labelled, recipe: TabularRecip
     return Labelled(torch.cat([train.x, validation.x]), torch.cat([train.y, unknown]))
 
 
-def check_rows(rows: int, features: int, recipe: TabularRecipe) -> None:
+def check_training_rows(rows: int, features: int, recipe: TabularRecipe) -> None:
     """Raise unless there is a batch of rows to train on, and a feature to change."""
     if recipe.trainable and rows < recipe.batch_size:
         raise UserError(
@@ -236,7 +237,7 @@ def accuracies_on(
     """Percent of rows that each classifier gets right; embeddings are never all in memory."""
     right = dict.fromkeys(fitted, 0)
     for x, y in zip(rows.x.split(CHUNK), rows.y.split(CHUNK), strict=True):
-        embedded = embed(encoder, x)
+        embedded = embed_rows(encoder, x)
         for name, classifier in fitted.items():
             right[name] += int((classifier.predict(embedded) == y).sum())
     return {name: 100 * count / len(rows.y) for name, count in right.items()}

@@ -55,7 +55,7 @@ class TabularModel(ContrastiveModel):
 
 
 @torch.no_grad()
-def embed(encoder: nn.Module, x: Tensor) -> Tensor:
+def embed_rows(encoder: nn.Module, x: Tensor) -> Tensor:
     """(n, d) embeddings of the rows.
 
     Raises:

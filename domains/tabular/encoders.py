@@ -12,23 +12,23 @@ from torch import Tensor, nn
 from contrastbench.domains import exported
 from contrastbench.domains import own as owned
 from contrastbench.domains.declaration import TestPart
-from contrastbench.domains.exported import AGAIN, Samples
+from contrastbench.domains.exported import EXPORT_FIX, Samples
 from contrastbench.domains.reading import needing, reading
 from contrastbench.domains.tabular import DATASETS, SOURCES, TabularRecipe, own
-from contrastbench.domains.tabular.columns import Categories, Columns, by_column
-from contrastbench.domains.tabular.data import load
+from contrastbench.domains.tabular.columns import Categories, Columns, columns_by_name
+from contrastbench.domains.tabular.data import load_rows
 from contrastbench.domains.tabular.dates import with_days
-from contrastbench.domains.tabular.domain import evaluation
-from contrastbench.domains.tabular.encoder import TabularModel, embed
-from contrastbench.domains.tabular.preprocessing import labelled, split
+from contrastbench.domains.tabular.domain import probe_evaluation
+from contrastbench.domains.tabular.encoder import TabularModel, embed_rows
+from contrastbench.domains.tabular.preprocessing import labelled_parts, split_rows
 from contrastbench.domains.tabular.separated import read_csv
-from contrastbench.domains.tabular.table import Array, as_array
+from contrastbench.domains.tabular.table import Array, column_array
 from contrastbench.errors import UserError, tell
 
 if TYPE_CHECKING:
     import pandas
 
-SHOWN = 3  # of the unseen categories in a line
+MAX_SHOWN_CATEGORIES = 3  # of the unseen categories in a line
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class Encoder:
             UserError: a column is missing, or holds something else than in the training.
         """
         x = torch.from_numpy(self.inputs(self.table(data), "the table"))
-        return embed(self.network, x.to(self.device)).cpu()
+        return embed_rows(self.network, x.to(self.device)).cpu()
 
     def inputs(self, table: Mapping[str, Array], what: str) -> Array:
         """(rows, inputs) of a table by column; categories that are new are named."""
@@ -62,7 +62,7 @@ class Encoder:
             raise UserError(f"{what} does not fit {self.name}: {error}") from None
         unseen = self.columns.unseen({name: table[name] for name in self.columns.used})
         for name, words in unseen.items():
-            shown = ", ".join(map(repr, list(dict.fromkeys(words))[:SHOWN]))
+            shown = ", ".join(map(repr, list(dict.fromkeys(words))[:MAX_SHOWN_CATEGORIES]))
             tell(f"{what}: column {name} has unknown categories in {len(words)} rows: {shown}")
         return x
 
@@ -95,7 +95,7 @@ class Encoder:
         frame = named[[name for name in self.columns.by_name if name in named.columns]]
         numbers = frame[[name for name in frame.columns if name not in self.words]]
         frame = frame.assign(**with_days("the table", numbers, but="")[0])
-        return {str(name): as_array(frame[name]) for name in frame.columns}
+        return {str(name): column_array(frame[name]) for name in frame.columns}
 
     def of_array(self, rows: Array) -> dict[str, Array]:
         """Return the columns of an array, which has them in the order of the training.
@@ -115,16 +115,16 @@ class Encoder:
 
     def read(self, dataset: str, data_root: Path | None) -> Samples:
         """Return the rows of a table, in their order and whether they have a class or not."""
-        parsed = owned.parse(dataset, SOURCES)
+        parsed = owned.parse_source(dataset, SOURCES)
         if parsed is None:
-            return Samples(by_column(load(dataset, None, data_root)[0]))
+            return Samples(columns_by_name(load_rows(dataset, None, data_root)[0]))
         source, what = parsed
-        with owned.opened(source, dataset, own.NO_TABLE):
+        with owned.reading_own(source, dataset, own.NO_TABLE):
             import pandas as pd
 
             if source.kind in ("csv", "parquet"):
                 parquet = source.kind == "parquet"
-                parts = [self.of_file(path, parquet) for path in owned.files(what, data_root)]
+                parts = [self.of_file(path, parquet) for path in owned.comma_files(what, data_root)]
             else:
                 parts = list(own.READERS[source.kind](what, data_root).parts.values())
             return Samples(pd.concat(parts, ignore_index=True))
@@ -145,15 +145,15 @@ def open_encoder(name: str, data_root: Path | None, device: torch.device) -> Enc
     Raises:
         UserError: there is none, it is damaged, or it has no statistics of its columns.
     """
-    weights, config = exported.read(Path(name), "tabular")
+    weights, config = exported.read_export(Path(name), "tabular")
     if "columns" not in config:
         raise UserError(
-            f"{name} is of an older version and lacks the statistics of its columns: {AGAIN}"
+            f"{name} is of an older version and lacks the statistics of its columns: {EXPORT_FIX}"
         )
-    with reading(name, AGAIN):
+    with reading(name, EXPORT_FIX):
         recipe, columns = TabularRecipe(**config["recipe"]), Columns.of_json(config["columns"])
         network = TabularModel(columns.width, recipe, 0).encoder
-        exported.load_weights(network, weights, name)
+        exported.load_exported_weights(network, weights, name)
     return Encoder(name, network.to(device).eval(), columns, recipe, device)
 
 
@@ -173,15 +173,15 @@ def score(
     """
     opened = open_encoder(encoder, data_root, device)
     target = target or (None if dataset in DATASETS else opened.recipe.target)
-    table, _ = load(dataset, target, data_root, *roles(opened.recipe, dataset, data_root))
-    rows = split(table, seed)
-    x = opened.inputs(by_column(table), dataset)
+    table, _ = load_rows(dataset, target, data_root, *roles(opened.recipe, dataset, data_root))
+    rows = split_rows(table, seed)
+    x = opened.inputs(columns_by_name(table), dataset)
     parts = {
         name: part.to(device)
-        for name, part in zip(rows._fields, labelled(x, table, rows), strict=True)
+        for name, part in zip(rows._fields, labelled_parts(x, table, rows), strict=True)
     }
     test_part: TestPart = "redrawn" if table.starts is None else "fixed"
-    return evaluation(opened.network, parts, by, seed, test_part).metrics
+    return probe_evaluation(opened.network, parts, by, seed, test_part).metrics
 
 
 def roles(
@@ -191,11 +191,11 @@ def roles(
 
     A table that has parts of its own needs no column of them.
     """
-    parsed = owned.parse(dataset, SOURCES) if recipe.split or recipe.drop else None
+    parsed = owned.parse_source(dataset, SOURCES) if recipe.split or recipe.drop else None
     if parsed is None:
         return None, ()
     source, what = parsed
-    with owned.opened(source, dataset, own.NO_TABLE):
+    with owned.reading_own(source, dataset, own.NO_TABLE):
         parts = own.READERS[source.kind](what, data_root).parts
     columns = {str(column) for frame in parts.values() for column in frame}
     split = recipe.split if "" in parts and recipe.split in columns else None

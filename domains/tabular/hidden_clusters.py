@@ -9,7 +9,7 @@ SEED = 20261
 CLUSTERS = 24
 CLASSES = 4  # of six clusters each
 LATENT = 3  # dimensions in which the clusters lie
-COLUMNS = 96
+FEATURES = 96
 
 
 def hidden_clusters(rows: int = 2000) -> tuple[Array, Array]:
@@ -29,9 +29,9 @@ def hidden_clusters(rows: int = 2000) -> tuple[Array, Array]:
     """
     bits = np.random.PCG64(SEED)
     centres = draws(bits, 1000, CLUSTERS, LATENT)
-    views = draws(bits, 3, LATENT, COLUMNS)
+    views = draws(bits, 3, LATENT, FEATURES)
     cluster = np.arange(rows) % CLUSTERS
-    noise = draws(bits, 2000, rows, COLUMNS, 4).sum(axis=2)
+    noise = draws(bits, 2000, rows, FEATURES, 4).sum(axis=2)
     return (centres @ views)[cluster] + noise, cluster % CLASSES
 
 

@@ -20,8 +20,8 @@ from contrastbench.domains.tabular.dates import with_days
 from contrastbench.domains.tabular.separated import read_csv
 from contrastbench.domains.tabular.table import (
     Starts,
-    Table,
-    check_distinct,
+    TabularSet,
+    check_categories,
     from_frame,
     suspicions,
     with_hash,
@@ -50,9 +50,11 @@ class Roles(NamedTuple):
     drop: tuple[str, ...] = ()  # columns that are left out
 
 
-def load(source: Source, what: str, roles: Roles, data_root: Path | None) -> tuple[Table, str]:
+def load_own_rows(
+    source: Source, what: str, roles: Roles, data_root: Path | None
+) -> tuple[TabularSet, str]:
     """A user's table and the sha256 of its content."""
-    return load_unchanged(source, what, roles, data_root, own.state(what, data_root))
+    return load_unchanged(source, what, roles, data_root, own.source_state(what, data_root))
 
 
 @lru_cache(maxsize=1)
@@ -62,23 +64,23 @@ def load_unchanged(
     roles: Roles,
     data_root: Path | None,
     state: str,
-) -> tuple[Table, str]:
-    """Load like `load`, from memory if the source has not changed since the last seed."""
+) -> tuple[TabularSet, str]:
+    """Load like `load_own_rows`, from memory if the source has not changed since the last seed."""
     name = f"{source.kind}:{what}"
-    with own.opened(source, name, NO_TABLE):
+    with own.reading_own(source, name, NO_TABLE):
         frames = READERS[source.kind](what, data_root)
         roles = roles._replace(target=roles.target or frames.target)
-        parts = without(name, with_names(name, frames.parts), roles)
-        frame, starts = united(name, parts, roles.split)
+        parts = without_columns(name, with_names(name, frames.parts), roles)
+        frame, starts = concatenate_parts(name, parts, roles.split)
         target = checked_target(name, frame, roles.target)
         frame, notes = with_days(name, frame, target)
         table = from_frame(name, frame, target, starts)
-        check_distinct(name, table)
+        check_categories(name, table)
         notes |= table.notes | ({"source": frames.source} if frames.source else {})
         return with_hash(replace(table, notes=notes | suspicions(table)))
 
 
-def without(
+def without_columns(
     name: str, parts: "dict[str, pandas.DataFrame]", roles: Roles
 ) -> "dict[str, pandas.DataFrame]":
     """Return the parts without the columns to leave out.
@@ -134,7 +136,7 @@ def checked_target(name: str, frame: "pandas.DataFrame", target: str | None) -> 
     return target
 
 
-def united(
+def concatenate_parts(
     name: str, parts: "dict[str, pandas.DataFrame]", split: str | None
 ) -> "tuple[pandas.DataFrame, Starts | None]":
     """One table, and where its parts start.
@@ -147,7 +149,7 @@ def united(
     if split is not None:
         if "" not in parts:
             raise UserError(f"{name} has its own parts: leave split={split} out")
-        parts = by_column(name, parts[""], split)
+        parts = split_by_column(name, parts[""], split)
     if "" in parts:
         return parts[""], None
     first, *others = parts.values()
@@ -160,7 +162,9 @@ def united(
     return frame, (train if validation else None, train + validation)
 
 
-def by_column(name: str, frame: "pandas.DataFrame", split: str) -> "dict[str, pandas.DataFrame]":
+def split_by_column(
+    name: str, frame: "pandas.DataFrame", split: str
+) -> "dict[str, pandas.DataFrame]":
     """The parts that a column names."""
     if split not in frame:
         raise unknown(f"column of {name}", split, list(frame.columns))
@@ -187,13 +191,13 @@ def check_columns(name: str, first: "pandas.DataFrame", part: "pandas.DataFrame"
             raise UserError(f"{name}: column {column} has numbers in one part and words in another")
 
 
-def read_files(
+def files_reader(
     read: "Callable[[Path], pandas.DataFrame]",
 ) -> Callable[[str, Path | None], Frames]:
     """A reader of one file, or of a training and a test file."""
 
     def frames(what: str, data_root: Path | None) -> Frames:
-        tables = [read(path) for path in own.files(what, data_root)]
+        tables = [read(path) for path in own.comma_files(what, data_root)]
         names = ("",) if len(tables) == 1 else ("train", "test")
         return Frames(dict(zip(names, tables, strict=True)))
 
@@ -213,7 +217,7 @@ def read_parquet(path: Path) -> "pandas.DataFrame":
 
 def read_hub(what: str, data_root: Path | None) -> Frames:
     """The splits of a data set of the `datasets` library."""
-    parts = hub.parts(what, data_root)
+    parts = hub.hub_parts(what, data_root)
     for part in parts.values():
         nested = [k for k, feature in part.features.items() if not hasattr(feature, "dtype")]
         if nested or part.num_rows * part.num_columns > hub.MAX_NUMBERS:
@@ -224,10 +228,10 @@ def read_hub(what: str, data_root: Path | None) -> Frames:
 
 def read_openml(what: str, data_root: Path | None) -> Frames:
     """A data set of OpenML by its number, whose md5 scikit-learn compares with the server's."""
-    return fetch(what, *([data_root] if data_root else []), download.cache_folder())
+    return fetch_openml(what, *([data_root] if data_root else []), download.cache_folder())
 
 
-def fetch(what: str, *folders: Path) -> Frames:
+def fetch_openml(what: str, *folders: Path) -> Frames:
     """Read a data set of OpenML from the first folder that has it, or fetch it into the last.
 
     Raises:
@@ -238,7 +242,7 @@ def fetch(what: str, *folders: Path) -> Frames:
     if not what.isdecimal():
         raise UserError(f"openml:{what}: give the number in its address, such as openml:61")
     description = f"https://www.openml.org/api/v1/json/data/{what}"
-    having = [folder for folder in folders if kept(description, folder).is_file()]
+    having = [folder for folder in folders if openml_cache_path(description, folder).is_file()]
     try:
         with warnings.catch_warnings(record=True) as told:  # they name what is downloaded
             warnings.simplefilter("always")
@@ -253,7 +257,9 @@ def fetch(what: str, *folders: Path) -> Frames:
             )
     except OSError as error:  # of which URLError is one
         tried = re.findall(r"downloading (\S+)\. Retrying", " ".join(str(w.message) for w in told))
-        missing = [kept([description, *tried][-1], folder) for folder in having or folders]
+        missing = [
+            openml_cache_path([description, *tried][-1], folder) for folder in having or folders
+        ]
         raise UserError(
             f"openml:{what} is not in {' or '.join(map(str, missing))}, "
             f"and cannot be downloaded ({cause(error)}): "
@@ -264,18 +270,18 @@ def fetch(what: str, *folders: Path) -> Frames:
     return Frames({"": found.frame}, about.get("default_target_attribute"), source)
 
 
-def kept(url: str, folder: Path) -> Path:
+def openml_cache_path(url: str, folder: Path) -> Path:
     """Return where scikit-learn keeps an answer of OpenML.
 
-    >>> kept("https://www.openml.org/api/v1/json/data/61", Path("DIR")).as_posix()
+    >>> openml_cache_path("https://www.openml.org/api/v1/json/data/61", Path("DIR")).as_posix()
     'DIR/openml/openml.org/api/v1/json/data/61.gz'
     """
     return folder / "openml" / "openml.org" / f"{urlparse(url).path.lstrip('/')}.gz"
 
 
 READERS: dict[str, Callable[[str, Path | None], Frames]] = {
-    "csv": read_files(read_csv),
-    "parquet": read_files(read_parquet),
+    "csv": files_reader(read_csv),
+    "parquet": files_reader(read_parquet),
     "hf": read_hub,
     "openml": read_openml,
 }

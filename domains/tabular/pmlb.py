@@ -83,4 +83,4 @@ def pmlb(name: str, rows: int, features: int, classes: int, sha256: str) -> Tabu
     )
 
 
-DATASETS = by_name(*(pmlb(name, *about) for name, about in TABLES.items()))
+PMLB_DATASETS = by_name(*(pmlb(name, *about) for name, about in TABLES.items()))

@@ -9,12 +9,12 @@ from sklearn.model_selection import train_test_split
 from torch import Tensor
 
 from contrastbench.domains.scoring.classifiers import Labelled
-from contrastbench.domains.tabular.columns import Columns, by_column, fit
-from contrastbench.domains.tabular.table import Array, Table
+from contrastbench.domains.tabular.columns import Columns, columns_by_name, fit
+from contrastbench.domains.tabular.table import Array, TabularSet
 from contrastbench.errors import UserError
 
 
-class Parts(NamedTuple):
+class PartRows(NamedTuple):
     """Row numbers of the three parts of a table."""
 
     train: Array
@@ -38,7 +38,7 @@ class Prepared:
         return torch.tensor(self.columns.feature_of)
 
 
-def split(table: Table, seed: int, limit: int | None = None) -> Parts:
+def split_rows(table: TabularSet, seed: int, limit: int | None = None) -> PartRows:
     """The table's own split, or a stratified 60 / 20 / 20 by the seed; `limit` thins it.
 
     Of a table that has a test part alone, the seed draws a quarter of the rest for validation.
@@ -67,12 +67,12 @@ def split(table: Table, seed: int, limit: int | None = None) -> Parts:
         train, validation, test = parts
     if len(np.unique(table.y[train])) < 2:
         raise UserError(f"the {len(train)} training rows are of one class: use more rows")
-    return Parts(train, validation, test)
+    return PartRows(train, validation, test)
 
 
-def prepare(
-    table: Table,
-    parts: Parts,
+def standardise_columns(
+    table: TabularSet,
+    parts: PartRows,
     statistics: Literal["train", "train+validation", "paper"] = "train",
 ) -> Prepared:
     """Missing numbers as the median, columns scaled to mean 0 and variance 1, categories one-hot.
@@ -88,23 +88,23 @@ def prepare(
     """
     count = {"train": 1, "train+validation": 2, "paper": 3}[statistics]
     fitted_on = np.concatenate(parts[:count])
-    columns, values = fit(table, fitted_on), by_column(table)
+    columns, values = fit(table, fitted_on), columns_by_name(table)
     if not columns.used:
         raise UserError(
             "every column is constant over the training rows: add a feature that varies"
         )
-    train, validation, test = labelled(columns.encode(values), table, parts)
+    train, validation, test = labelled_parts(columns.encode(values), table, parts)
     notes = {name: value for name, value in notes_on(table, columns, fitted_on).items() if value}
     return Prepared(train, validation, test, columns, notes)
 
 
-def labelled(x: Array, table: Table, parts: Parts) -> tuple[Labelled, ...]:
+def labelled_parts(x: Array, table: TabularSet, parts: PartRows) -> tuple[Labelled, ...]:
     """Return the inputs and classes of each part."""
     y = torch.from_numpy(table.y).long()
     return tuple(Labelled(torch.from_numpy(x[part]), y[part]) for part in parts)
 
 
-def notes_on(table: Table, columns: Columns, fitted_on: Array) -> dict[str, Any]:
+def notes_on(table: TabularSet, columns: Columns, fitted_on: Array) -> dict[str, Any]:
     """Return what was left out or filled in."""
     idle = [name for name in columns.by_name if name not in columns.used]
     missing = np.isnan(table.numeric)
@@ -118,6 +118,6 @@ def notes_on(table: Table, columns: Columns, fitted_on: Array) -> dict[str, Any]
         "constant columns": [name for name in idle if filled.get(name, True)],
         "empty columns": [name for name in idle if not filled.get(name, True)],
         "unseen categories": {
-            name: len(words) for name, words in columns.unseen(by_column(table)).items()
+            name: len(words) for name, words in columns.unseen(columns_by_name(table)).items()
         },
     }

@@ -61,7 +61,7 @@ def read_text(path: Path, words: Collection[str]) -> "pandas.DataFrame":
         frame = read(decimal=",")
         check_points(path, frame, decimal[0])
     frame = frame.apply(
-        lambda column: column if column.name in kept else as_numbers(column, bool(decimal))
+        lambda column: column if column.name in kept else parse_numbers(column, bool(decimal))
     )
     check_thousands(path, frame.drop(columns=[*kept], errors="ignore"))
     return frame
@@ -75,13 +75,13 @@ def separator(path: Path) -> str:
     usual = "\t" if ".tsv" in path.suffixes[-2:] else ","
 
     def rank(sign: str) -> tuple[bool, int, bool]:
-        counts = widths(path, sign)
+        counts = field_counts(path, sign)
         return len({*counts}) == 1 and counts[0] > 1, max(counts[:1], default=0), sign == usual
 
     return max(SEPARATORS, key=rank)
 
 
-def widths(path: Path, sign: str) -> list[int]:
+def field_counts(path: Path, sign: str) -> list[int]:
     """Return how many fields each of the first records has; none where they cannot be read."""
     from pandas.io.common import get_handle
 
@@ -93,12 +93,12 @@ def widths(path: Path, sign: str) -> list[int]:
             return []
 
 
-def known(column: "pandas.Series") -> "pandas.Series":
+def known_cells(column: "pandas.Series") -> "pandas.Series":
     """Return the values of a column that are not missing."""
     return column[column.notna() & ~column.isin(MISSING)]
 
 
-def as_numbers(column: "pandas.Series", commas: bool = False) -> "pandas.Series":
+def parse_numbers(column: "pandas.Series", commas: bool = False) -> "pandas.Series":
     """Return a column of words as numbers, if all but those for what is missing are numbers.
 
     Args:
@@ -109,7 +109,7 @@ def as_numbers(column: "pandas.Series", commas: bool = False) -> "pandas.Series"
 
     if pd.api.types.is_numeric_dtype(column):
         return column
-    filled = known(column)
+    filled = known_cells(column)
     if commas:
         filled = filled.astype(str).str.replace(",", ".")
     numbers = pd.to_numeric(filled, errors="coerce")
@@ -142,7 +142,7 @@ def check_points(path: Path, frame: "pandas.DataFrame", decimal: str) -> None:
     from pandas.api.types import is_numeric_dtype
 
     for name, column in texts(frame):
-        if is_numeric_dtype(as_numbers(column)) and column.str.contains(".", regex=False).any():
+        if is_numeric_dtype(parse_numbers(column)) and column.str.contains(".", regex=False).any():
             raise UserError(
                 f"{path}: column {decimal} has decimal commas and column {name} decimal points: "
                 "write all numbers alike"
@@ -168,7 +168,7 @@ def texts(frame: "pandas.DataFrame") -> "Iterable[tuple[str, pandas.Series]]":
     from pandas.api.types import is_bool_dtype, is_numeric_dtype
 
     for name, column in frame.items():
-        filled = known(column)
+        filled = known_cells(column)
         if len(filled) and not is_numeric_dtype(column) and not is_bool_dtype(filled):
             yield str(name), filled.astype(str).str.strip()
 

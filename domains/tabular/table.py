@@ -16,13 +16,13 @@ if TYPE_CHECKING:
     import pandas
 
 Array = np.ndarray[Any, np.dtype[Any]]
-FEW = 20  # different words, which may be categories of a small table
-EXACT = 2**53  # beyond it a float stands for several whole numbers
+MAX_FEW_CATEGORIES = 20  # different words, which may be categories of a small table
+MAX_EXACT_INTEGER = 2**53  # beyond it a float stands for several whole numbers
 Starts = tuple[int | None, int]  # of the validation and the test rows; None: the seed draws them
 
 
 @dataclass(frozen=True)
-class Table:
+class TabularSet:
     """Rows of numeric and of categorical columns, with a class each."""
 
     numeric: Array  # (rows, columns) floats, nan where missing
@@ -39,7 +39,7 @@ class Table:
 
 def from_frame(
     path: object, frame: "pandas.DataFrame", target: Any, starts: Starts | None = None
-) -> Table:
+) -> TabularSet:
     """A table of a file's data frame; rows without a class are left out and counted.
 
     Raises:
@@ -50,7 +50,7 @@ def from_frame(
 
     check_exact(path, target, frame[target])
     labelled = frame[target].notna()
-    features = frame.loc[labelled].drop(columns=target).apply(plain)
+    features = frame.loc[labelled].drop(columns=target).apply(plain_floats)
     numbers = [column for column in features if is_numeric_dtype(features[column])]
     words = [column for column in features if column not in numbers]
     numeric = features[numbers].to_numpy(dtype=np.float64, na_value=np.nan)
@@ -67,7 +67,7 @@ def from_frame(
         kept = [0, *labelled.cumsum()]
         starts = (None if starts[0] is None else int(kept[starts[0]]), int(kept[starts[1]]))
     notes = {} if labelled.all() else {"rows without a class": int((~labelled).sum())}
-    table = Table(numeric, categorical, names, y, tuple(map(str, classes)), starts, notes)
+    table = TabularSet(numeric, categorical, names, y, tuple(map(str, classes)), starts, notes)
     check_table(path, table)
     return table
 
@@ -76,14 +76,14 @@ def check_exact(path: object, target: Any, column: "pandas.Series") -> None:
     """Raise if classes are floats so large that two whole numbers may have become one."""
     from pandas.api.types import is_float_dtype
 
-    if is_float_dtype(column) and (column.abs() >= EXACT).any():
+    if is_float_dtype(column) and (column.abs() >= MAX_EXACT_INTEGER).any():
         raise UserError(
             f"{path}: column {target} has whole numbers beyond 2^53, of which two may be read as "
             "one class: begin each with a letter, and fill or remove empty fields"
         )
 
 
-def plain(column: "pandas.Series") -> "pandas.Series":
+def plain_floats(column: "pandas.Series") -> "pandas.Series":
     """Decimal and very large whole numbers, which pandas takes for objects, as floats."""
     from pandas.api.types import infer_dtype
 
@@ -91,18 +91,18 @@ def plain(column: "pandas.Series") -> "pandas.Series":
     return column.astype(float) if numbers and column.dtype == object else column
 
 
-def as_array(column: "pandas.Series") -> Array:
+def column_array(column: "pandas.Series") -> Array:
     """Return a column as floats with nan, or as words with "", where a value is missing."""
     from pandas.api.types import is_bool_dtype, is_numeric_dtype
 
-    column = plain(column)
+    column = plain_floats(column)
     if is_numeric_dtype(column) and not is_bool_dtype(column):
         return column.to_numpy(dtype=np.float64, na_value=np.nan)
     words = column.astype(object).where(column.notna(), "").astype(str)
     return words.to_numpy(dtype=object)
 
 
-def check_table(path: object, table: Table) -> None:
+def check_table(path: object, table: TabularSet) -> None:
     """Raise unless there is something to learn from and to classify."""
     if not table.names:
         raise UserError(f"{path} has only the column of classes: add a feature")
@@ -131,7 +131,7 @@ def check_alike(path: object, classes: Iterable[str]) -> None:
             )
 
 
-def check_classes(path: object, table: Table) -> None:
+def check_classes(path: object, table: TabularSet) -> None:
     """Raise unless every class has rows to train on, and enough where parts are drawn."""
     validation, test = table.starts or (None, len(table))
     if table.starts and (test == len(table) or validation == test):
@@ -148,7 +148,7 @@ def check_classes(path: object, table: Table) -> None:
         )
 
 
-def check_distinct(path: object, table: Table) -> None:
+def check_categories(path: object, table: TabularSet) -> None:
     """Raise if columns hold words that hardly repeat, such as names and sentences.
 
     One-hot they would be many inputs that tell nothing of other rows.
@@ -158,29 +158,29 @@ def check_distinct(path: object, table: Table) -> None:
         for name, column in zip(
             table.names[table.numeric.shape[1] :], table.categorical.T, strict=True
         )
-        if len({*column} - {""}) > max(FEW, (column != "").sum() / 2)
+        if len({*column} - {""}) > max(MAX_FEW_CATEGORIES, (column != "").sum() / 2)
     ]
     if distinct:
         raise UserError(
             f"{path}: most words stand in one row only in {', '.join(distinct)}: "
-            f"leave out what no rows share with {dropping(distinct)}"
+            f"leave out what no rows share with {drop_option(distinct)}"
         )
 
 
-def dropping(columns: list[str]) -> str:
+def drop_option(columns: list[str]) -> str:
     """Return the option that leaves out columns, as it is typed.
 
-    >>> print(dropping(["id", "day of birth", "1"]))
+    >>> print(drop_option(["id", "day of birth", "1"]))
     --recipe 'drop=[id, day of birth, '"'"'1'"'"']'
     """
     names = yaml.safe_dump(columns, default_flow_style=True, allow_unicode=True, width=10**6)
     return f"--recipe {shlex.quote(f'drop={names.strip()}')}"
 
 
-def suspicions(table: Table) -> dict[str, list[str]]:
+def suspicions(table: TabularSet) -> dict[str, list[str]]:
     """Columns of a user's table that are probably not meant as they are, by what is odd."""
     columns = [*table.numeric.T, *table.categorical.T]
-    odd: dict[str, Callable[[Array, Table], bool]] = {
+    odd: dict[str, Callable[[Array, TabularSet], bool]] = {
         "columns that tell the class, one value for each": renames,
         "columns of row numbers that tell the class, as rows were sorted by it": numbers_sorted,
         "columns of texts with line breaks, perhaps by a stray quote": has_line_breaks,
@@ -194,7 +194,7 @@ def suspicions(table: Table) -> dict[str, list[str]]:
     return {note: names for note, names in found.items() if names}
 
 
-def numbers_sorted(column: Array, table: Table) -> bool:
+def numbers_sorted(column: Array, table: TabularSet) -> bool:
     """Return whether a column numbers the rows, and the classes are ranges of these numbers."""
     if column.dtype == object or not np.array_equal(column, np.round(column)):
         return False
@@ -203,12 +203,12 @@ def numbers_sorted(column: Array, table: Table) -> bool:
     return changes == len(table.classes) - 1 and bool(np.diff(column[order]).all())
 
 
-def has_line_breaks(column: Array, table: Table) -> bool:
+def has_line_breaks(column: Array, table: TabularSet) -> bool:
     """Return whether a text has several lines, since two stray quotes swallow the rows between."""
     return column.dtype == object and any("\n" in text for text in column)
 
 
-def renames(column: Array, table: Table) -> bool:
+def renames(column: Array, table: TabularSet) -> bool:
     """Return whether a column has one value for each class; holes may be a value or be left out."""
     import pandas as pd
 
@@ -224,7 +224,7 @@ def renames(column: Array, table: Table) -> bool:
     )
 
 
-def with_hash(table: Table) -> tuple[Table, str]:
+def with_hash(table: TabularSet) -> tuple[TabularSet, str]:
     """The table and the sha256 of what it holds, however its file was packed."""
     digest = hashlib.sha256()
     digest.update(repr((table.numeric.shape, table.names, table.classes, table.starts)).encode())

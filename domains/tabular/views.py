@@ -8,7 +8,7 @@ from torch import Tensor
 from contrastbench.domains.tabular import TabularRecipe
 
 
-class Features(NamedTuple):
+class FeatureLayout(NamedTuple):
     """The columns of a table as a network's inputs have them: categories take several."""
 
     of_input: Tensor  # (inputs,) the feature that each input belongs to
@@ -16,7 +16,11 @@ class Features(NamedTuple):
 
 
 def two_views(
-    table: Tensor, rows: Tensor, features: Features, recipe: TabularRecipe, rng: torch.Generator
+    table: Tensor,
+    rows: Tensor,
+    features: FeatureLayout,
+    recipe: TabularRecipe,
+    rng: torch.Generator,
 ) -> tuple[Tensor, Tensor]:
     """Two views of rows of a table; the first is the rows themselves where it is `one_way`.
 
@@ -33,14 +37,14 @@ def two_views(
 
 
 def view(
-    x: Tensor, table: Tensor, features: Features, recipe: TabularRecipe, rng: torch.Generator
+    x: Tensor, table: Tensor, features: FeatureLayout, recipe: TabularRecipe, rng: torch.Generator
 ) -> Tensor:
     """(b, inputs) one view: corrupted, masked, both or neither."""
     shape, feature_of = (len(x), features.number), features.of_input
     if "corruption" in recipe.views:
-        x = corrupt(x, table, feature_of, choose(shape, recipe, rng), rng)
+        x = corrupt(x, table, feature_of, changed_features(shape, recipe, rng), rng)
     if "masking" in recipe.views:
-        x = x.masked_fill(choose(shape, recipe, rng)[:, feature_of], 0)
+        x = x.masked_fill(changed_features(shape, recipe, rng)[:, feature_of], 0)
     return x
 
 
@@ -60,7 +64,7 @@ def corrupt(
     return torch.where(chosen[:, feature_of], table.gather(0, donors), x)
 
 
-def choose(shape: tuple[int, int], recipe: TabularRecipe, rng: torch.Generator) -> Tensor:
+def changed_features(shape: tuple[int, int], recipe: TabularRecipe, rng: torch.Generator) -> Tensor:
     """(b, features) which features change: each by chance, or exactly int(rate * features)."""
     noise = torch.rand(shape, generator=rng, device=rng.device)
     if recipe.choice == "each":

@@ -8,17 +8,17 @@ from torch import Tensor
 
 from contrastbench.losses.base import Loss
 from contrastbench.losses.contrast import Contrast
-from contrastbench.losses.laws.random_contrasts import Pairing
-from contrastbench.losses.laws.trace import Place
+from contrastbench.losses.laws.random_contrasts import PairingFunction
+from contrastbench.losses.laws.trace import SourceLine
 
 Build = Callable[..., Loss]  # makes the loss in float64, with some parameters changed
-Check = Callable[[Build, int], None]  # takes a seed, and raises AssertionError
+LossCheck = Callable[[Build, int], None]  # takes a seed, and raises AssertionError
 
 
 class Wrong(AssertionError):
     """A failed check that knows its cause: what is wrong, what helps, and the user's line."""
 
-    def __init__(self, message: str, remedy: str = "", place: Place | None = None) -> None:
+    def __init__(self, message: str, remedy: str = "", place: SourceLine | None = None) -> None:
         super().__init__(message)
         self.remedy = remedy
         self.place = place
@@ -31,14 +31,14 @@ class Remark(Exception):
 def value_and_gradient(loss: Loss, contrast: Contrast, views: Sequence[Tensor]) -> list[Tensor]:
     """The loss, and what it sends back to each view and to each parameter of its own."""
     value = loss(contrast)
-    leaves = [*views, *learned(loss)]
+    leaves = [*views, *learned_parameters(loss)]
     gradients = torch.autograd.grad(
         value, leaves, retain_graph=True, allow_unused=True, materialize_grads=True
     )
     return [value, *gradients]
 
 
-def learned(loss: Loss) -> list[Tensor]:
+def learned_parameters(loss: Loss) -> list[Tensor]:
     """The parameters of a loss's own that training changes."""
     return [parameter for parameter in loss.parameters() if parameter.requires_grad]
 
@@ -53,7 +53,7 @@ def configured(loss: Loss, options: Mapping[str, int]) -> Loss:
 
 
 def assert_finite(
-    loss: Loss, pairing: Pairing, views: Sequence[Tensor], bound: float = math.inf
+    loss: Loss, pairing: PairingFunction, views: Sequence[Tensor], bound: float = math.inf
 ) -> None:
     """Fail unless value and gradients are finite."""
     leaves = [v.detach().clone().requires_grad_() for v in views]
@@ -64,7 +64,7 @@ def assert_finite(
         assert gradient.abs().max() < bound, f"a gradient is {gradient.abs().max().item()}"
 
 
-def close(value: Tensor, expected: Tensor, tolerance: float) -> None:
+def check_close(value: Tensor, expected: Tensor, tolerance: float) -> None:
     """Fail unless numbers agree, relative to the largest of the expected ones, or to 1."""
     scale = max(1.0, expected.abs().max().item())
     error = (value - expected).abs().max().item()

@@ -21,24 +21,24 @@ from contrastbench.losses.laws import (
     meaning,
     precision,
 )
-from contrastbench.losses.laws.assertions import Build, Check, Remark, Wrong
+from contrastbench.losses.laws.assertions import Build, LossCheck, Remark, Wrong
 from contrastbench.losses.laws.causes import (
     AS_SCORES,
     KEEP_SCORES,
-    LOGARITHMS,
+    LOGARITHM_REMEDY,
     NO_NUMBERS,
-    SHAPES,
-    explained,
+    SHAPE_REMEDY,
+    diagnosis,
 )
-from contrastbench.losses.laws.random_contrasts import ready
-from contrastbench.losses.laws.trace import is_ours
+from contrastbench.losses.laws.random_contrasts import with_sample_numbers
+from contrastbench.losses.laws.trace import raised_by_check
 from contrastbench.losses.registry import make_loss
 from contrastbench.losses.source import Sources
 
-CLASSES = 64  # the largest batch of the battery has as many samples, and so no more classes
-DIM = 8  # of most of its batches
+BATTERY_CLASSES = 64  # the largest batch of the battery has as many samples, and so no more classes
+BATTERY_DIM = 8  # of most of its batches
 
-BLOCK = (
+BLOCK_REMEDY = (
     "terms sees a block of anchors with all keys, never the whole batch: what is over anchors "
     "belongs into combine"
 )
@@ -48,7 +48,7 @@ BLOCK = (
 class Law:
     """A check, what its failure means, and what usually helps then."""
 
-    check: Check
+    check: LossCheck
     wrong: str
     remedy: str
     of_classes: bool = True  # False: not asked of a loss that learns a weight for each class
@@ -61,9 +61,9 @@ class Law:
 
 # From causes to consequences, because the first that fails is the last that runs.
 LAWS = [
-    Law(interface.check_runs, "the loss does not run", LOGARITHMS),
+    Law(interface.check_runs, "the loss does not run", LOGARITHM_REMEDY),
     Law(interface.check_in_place, "the loss changes its scores in place", KEEP_SCORES),
-    Law(interface.check_terms, "terms does not return one term for each anchor", SHAPES),
+    Law(interface.check_terms, "terms does not return one term for each anchor", SHAPE_REMEDY),
     Law(
         interface.check_randomness,
         "two calls on the same batch differ",
@@ -121,11 +121,15 @@ LAWS = [
         "the loss grows with the number of anchors",
         "take the mean over anchors: combine does so unless you write your own",
     ),
-    Law(invariances.check_tiles, "the loss depends on the blocks in which rows are taken", BLOCK),
+    Law(
+        invariances.check_tiles,
+        "the loss depends on the blocks in which rows are taken",
+        BLOCK_REMEDY,
+    ),
     Law(
         interface.check_batch_size,
         "the loss is not finite at some batch size",
-        f"statistics of a batch may be 0/0 where it is small; {BLOCK}",
+        f"statistics of a batch may be 0/0 where it is small; {BLOCK_REMEDY}",
     ),
     Law(
         invariances.check_rotation,
@@ -136,7 +140,7 @@ LAWS = [
     Law(
         derivatives.check_gradient,
         "the gradient is not the derivative of the value",
-        derivatives.CONSTANTS,
+        derivatives.CONSTANT_REMEDY,
         of_classes=False,
     ),
     Law(
@@ -153,10 +157,10 @@ LAWS = [
     Law(
         precision.check_low_temperature,
         "the loss overflows at temperature 0.01",
-        LOGARITHMS,
+        LOGARITHM_REMEDY,
         of_classes=False,
     ),
-    Law(precision.check_float32, "float32 is too coarse for this formula", LOGARITHMS),
+    Law(precision.check_float32, "float32 is too coarse for this formula", LOGARITHM_REMEDY),
     Law(
         precision.check_zero_rows,
         "embeddings of zeros make the loss infinite",
@@ -225,7 +229,7 @@ def check_loss(name: str, seeds: Iterable[int] = range(3), **params: Any) -> lis
     """
 
     def build(**changed: Any) -> Loss:
-        return prepared(name, {**params, **changed}, sources)
+        return prepared_loss(name, {**params, **changed}, sources)
 
     sources = Sources()
     loss = build()
@@ -240,7 +244,7 @@ def check_loss(name: str, seeds: Iterable[int] = range(3), **params: Any) -> lis
         if law.name in loss.other_laws:
             results.append(CheckResult(law.name, True, loss.other_laws[law.name], word="skipped"))
             continue
-        results.append(run(law, build, seeds))
+        results.append(run_law(law, build, seeds))
         if not results[-1].passed:
             break
     return results
@@ -263,16 +267,16 @@ def declined(loss: Loss) -> Mapping[str, str]:
     return loss.declined_laws
 
 
-def prepared(name: str, params: dict[str, Any], sources: Sources | None = None) -> Loss:
+def prepared_loss(name: str, params: dict[str, Any], sources: Sources | None = None) -> Loss:
     """The loss as a trainer prepares it, in float64 and `eval` mode; the same one each time."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
         loss = make_loss(name, params, sources or Sources())
         if loss.needs_classes:
-            loss.prepare(CLASSES, DIM)
+            loss.prepare(BATTERY_CLASSES, BATTERY_DIM)
         if "randomness" in loss.declined_laws:
             loss.register_forward_pre_hook(repeat_draws)
-        return ready(loss.double()).eval()
+        return with_sample_numbers(loss.double()).eval()
 
 
 def repeat_draws(*_: object) -> None:
@@ -280,7 +284,7 @@ def repeat_draws(*_: object) -> None:
     torch.manual_seed(0)
 
 
-def run(law: Law, build: Build, seeds: Iterable[int]) -> CheckResult:
+def run_law(law: Law, build: Build, seeds: Iterable[int]) -> CheckResult:
     """Return the outcome of one check; whatever a user's loss raises is a failed check."""
     try:
         with torch.random.fork_rng(devices=[]):
@@ -299,9 +303,9 @@ def failed(law: Law, error: BaseException, build: Build) -> CheckResult:
     """Return the outcome of a check that has raised."""
     if isinstance(error, Wrong):
         cause = error
-    elif isinstance(error, AssertionError) and is_ours(error):
+    elif isinstance(error, AssertionError) and raised_by_check(error):
         measured = (str(error).splitlines() or [""])[0]
         cause = Wrong(f"{law.wrong} ({measured})" if measured else law.wrong, law.remedy)
     else:
-        cause = explained(error, build())
+        cause = diagnosis(error, build())
     return CheckResult(law.name, False, str(cause), cause.remedy, str(cause.place or ""))

@@ -10,10 +10,10 @@ from contrastbench.errors import UserError
 from contrastbench.losses.base import Loss, Scores
 from contrastbench.losses.contrast import Contrast
 from contrastbench.losses.laws.assertions import Wrong
-from contrastbench.losses.laws.trace import Place, Step, Trace, error_place, formula_place
+from contrastbench.losses.laws.trace import SourceLine, Step, Trace, error_place, formula_place
 
 HOLES = "scores.neg is -inf in holes: use scores.hole or a method of Scores"
-LOGARITHMS = (
+LOGARITHM_REMEDY = (
     "stay in log space (scores.log_share, log_mean_neg), and exponentiate differences alone"
 )
 AS_SCORES = (
@@ -23,14 +23,14 @@ KEEP_SCORES = "leave the scores as they are: write neg = scores.neg / t, which i
 KEEP_VIEWS = "leave the views as they are: write z1 = z1 - z1.mean(0), which is a new tensor"
 AS_VIEWS = "make tensors as the views are: z1.new_zeros(n), and register_buffer for constants"
 NO_NUMBERS = "keep tensors: .item(), float(), .data, .detach() and torch.no_grad() cut the gradient"
-SHAPES = (
+SHAPE_REMEDY = (
     "scores.pos is (a, P), scores.neg is (a, K), scores.count is (a, 1): "
     "reduce with keepdim=True where the result meets them again"
 )
-ERRORS = {  # a pattern of the message -> what helps
+ERROR_REMEDIES = {  # a pattern of the message -> what helps
     r"cannot assign to field|inplace operation|in-place operation": KEEP_SCORES,
     r"dtype|scalar type|same device|expected device": AS_SCORES,
-    r"size of tensor|shape|broadcast|[Dd]imension": SHAPES,
+    r"size of tensor|shape|broadcast|[Dd]imension": SHAPE_REMEDY,
     r"does not require grad|numpy\(\) on": NO_NUMBERS,
     r"positional argument": "write terms(self, scores): scores.pos and scores.neg are its cosines",
     r"out of (bounds|range)": "the pairing says how many anchors and keys there are: "
@@ -38,13 +38,13 @@ ERRORS = {  # a pattern of the message -> what helps
     r"^NotImplementedError": "write terms(self, scores), or forward(self, contrast)",
 }
 MADE_BY = {  # a pattern of an operation's name -> what helps where its result is not finite
-    r"exp": LOGARITHMS,
+    r"exp": LOGARITHM_REMEDY,
     r"log|div": "keep its argument away from zero, or stay in log space (scores.log_share)",
     r"sqrt|norm|pow|acos|asin": "the derivative is infinite at the end of its range: clamp before",
 }
 
 
-def explained(error: BaseException, loss: Loss) -> Wrong:
+def diagnosis(error: BaseException, loss: Loss) -> Wrong:
     """Return the error as a diagnosis: the line of the user's own, the message and a remedy."""
     text = (str(error).splitlines() or [""])[0]
     name = type(error).__name__
@@ -60,15 +60,15 @@ def remedy_for(error: BaseException, message: str) -> str:
         names = [name for name in dir(error.obj) if not name.startswith("_")]
         near = difflib.get_close_matches(error.name or "", names, n=1)
         return f"did you mean scores.{near[0]}?" if near else f"scores has {', '.join(names)}"
-    return next((fix for pattern, fix in ERRORS.items() if re.search(pattern, message)), "")
+    return next((fix for pattern, fix in ERROR_REMEDIES.items() if re.search(pattern, message)), "")
 
 
 def not_finite(value: Tensor, trace: Trace, contrast: Contrast, loss: Loss) -> Wrong:
     """Return the diagnosis of a loss that is not finite."""
     hole = contrast.anchor_id.unsqueeze(1) == contrast.key_id
     step = origin(value, trace, hole)
-    remedy = remedy_of(step, hole, loss) if step else LOGARITHMS
-    return Wrong(f"the loss is {value.item()}", remedy, placed(step, loss))
+    remedy = remedy_of(step, hole, loss) if step else LOGARITHM_REMEDY
+    return Wrong(f"the loss is {value.item()}", remedy, line_of_call(step, loss))
 
 
 def origin(value: Tensor, trace: Trace, hole: Tensor) -> Step | None:
@@ -92,8 +92,8 @@ def not_finite_gradient(trace: Trace, contrast: Contrast, loss: Loss) -> Wrong:
         before = [x.grad for x in step.inputs if x.retains_grad and x.grad is not None]
         if any(map(is_wrong, before)) and not any(g is None or is_wrong(g) for g in after):
             remedy = remedy_of(step, hole, loss)
-            return Wrong("the gradient is not finite", remedy, placed(step, loss))
-    return Wrong("the gradient is not finite", LOGARITHMS, formula_place(loss))
+            return Wrong("the gradient is not finite", remedy, line_of_call(step, loss))
+    return Wrong("the gradient is not finite", LOGARITHM_REMEDY, formula_place(loss))
 
 
 def remedy_of(step: Step, hole: Tensor, loss: Loss) -> str:
@@ -107,7 +107,7 @@ def remedy_of(step: Step, hole: Tensor, loss: Loss) -> str:
     return next(found, "keep it finite for every cosine between -1 and 1")
 
 
-def placed(step: Step | None, loss: Loss) -> Place | None:
+def line_of_call(step: Step | None, loss: Loss) -> SourceLine | None:
     """Return the line of a call; without one the line at which the formula begins."""
     return (step.place if step else None) or formula_place(loss)
 

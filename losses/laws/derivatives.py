@@ -10,30 +10,30 @@ from torch.overrides import TorchFunctionMode
 
 from contrastbench.losses.base import Loss
 from contrastbench.losses.contrast import Contrast
-from contrastbench.losses.laws.assertions import Build, Wrong, learned
+from contrastbench.losses.laws.assertions import Build, Wrong, learned_parameters
 from contrastbench.losses.laws.random_contrasts import random_views, some_pairing
 from contrastbench.losses.laws.trace import Trace
 
-CONSTANTS = "write detach() where a weight is a constant, not .item() or torch.no_grad()"
+CONSTANT_REMEDY = "write detach() where a weight is a constant, not .item() or torch.no_grad()"
 
 
 def check_gradient(build: Build, seed: int) -> None:
     """The gradient is the difference quotient's, whatever is detached taken as constant."""
     loss, pairing, views = build(), some_pairing(seed), random_views(seed, 3, dim=3, grad=True)
-    frozen, leaves = FrozenDetach(), (*views, *learned(loss))
+    frozen, leaves = FrozenDetach(), (*views, *learned_parameters(loss))
     try:
         gradcheck(lambda *v: frozen.call(loss, pairing(v[:3])), leaves, atol=1e-6, rtol=1e-4)
     except GradcheckError as error:
         with Trace(loss) as trace:
             loss(pairing(views))
         message = f"the gradient is not the derivative of the value ({first_line(error)})"
-        raise Wrong(message, CONSTANTS, trace.cut(("detach",))) from None
+        raise Wrong(message, CONSTANT_REMEDY, trace.cut(("detach",))) from None
 
 
 def check_second_gradient(build: Build, seed: int) -> None:
     """The gradient can be differentiated, and is right."""
     loss, pairing, views = build(), some_pairing(seed), random_views(seed, 3, dim=2, grad=True)
-    frozen, leaves = FrozenDetach(), (*views, *learned(loss))
+    frozen, leaves = FrozenDetach(), (*views, *learned_parameters(loss))
     try:
         gradgradcheck(lambda *v: frozen.call(loss, pairing(v[:3])), leaves, atol=1e-5, rtol=1e-3)
     except GradcheckError as error:

@@ -15,7 +15,7 @@ from contrastbench.losses.laws.assertions import (
     Build,
     Wrong,
     assert_finite,
-    close,
+    check_close,
     raises_value_error,
 )
 from contrastbench.losses.laws.causes import (
@@ -23,20 +23,20 @@ from contrastbench.losses.laws.causes import (
     AS_VIEWS,
     KEEP_SCORES,
     KEEP_VIEWS,
-    SHAPES,
+    SHAPE_REMEDY,
     not_finite,
     not_finite_gradient,
 )
-from contrastbench.losses.laws.random_contrasts import PAIRINGS, random_views, some_pairing
+from contrastbench.losses.laws.random_contrasts import LAW_PAIRINGS, random_views, some_pairing
 from contrastbench.losses.laws.trace import Trace, error_place, formula_place
 from contrastbench.losses.views import ViewLoss
 
-ALL = slice(None)
+ALL_ROWS = slice(None)
 
 
 def check_runs(build: Build, seed: int) -> None:
     """Value and gradient are finite for every pairing, and nothing is raised."""
-    for pairing in PAIRINGS.values():
+    for pairing in LAW_PAIRINGS.values():
         loss = build().requires_grad_(False)  # holes are -inf then
         views = random_views(seed, 6, grad=True)
         contrast = pairing(views)
@@ -52,9 +52,9 @@ def check_runs(build: Build, seed: int) -> None:
 
 def check_in_place(build: Build, seed: int) -> None:
     """The loss leaves the scores and the contrast as they are."""
-    contrast = PAIRINGS["query_key"](random_views(seed, 6))
+    contrast = LAW_PAIRINGS["query_key"](random_views(seed, 6))
     for loss in formulas(build()):
-        scores = block_scores(contrast, ALL, loss.hole)
+        scores = block_scores(contrast, ALL_ROWS, loss.hole)
         given = (scores.pos, scores.neg, scores.count, contrast.anchor, contrast.keys)
         before = [tensor._version for tensor in given]
         with Trace(loss) as trace:
@@ -79,13 +79,13 @@ def check_views_kept(loss: Loss, contrast: Contrast) -> None:
 
 def check_terms(build: Build, seed: int) -> None:
     """`terms` returns one row for each anchor."""
-    contrast = PAIRINGS["query_key"](random_views(seed, 6))  # 12 anchors with 6 keys
+    contrast = LAW_PAIRINGS["query_key"](random_views(seed, 6))  # 12 anchors with 6 keys
     anchors = len(contrast.anchor)
     for loss in formulas(build()):
-        shape = tuple(loss.terms(block_scores(contrast, ALL, loss.hole)).shape)
+        shape = tuple(loss.terms(block_scores(contrast, ALL_ROWS, loss.hole)).shape)
         message = f"terms returns shape {shape} for {anchors} anchors"
         if shape[1:] == (anchors,):
-            raise Wrong(f"{message}: (a,) met (a, 1)", SHAPES, formula_place(loss))
+            raise Wrong(f"{message}: (a,) met (a, 1)", SHAPE_REMEDY, formula_place(loss))
         if len(shape) not in (1, 2) or shape[0] != anchors:
             fix = "return one term for each anchor: combine takes their mean"
             raise Wrong(message, fix, formula_place(loss))
@@ -93,10 +93,10 @@ def check_terms(build: Build, seed: int) -> None:
 
 def check_device(build: Build, seed: int) -> None:
     """Every tensor is on the device of the scores: torch's device `meta` stands for a GPU."""
-    contrast = on_meta(PAIRINGS["query_key"](random_views(seed, 6)))
+    contrast = on_meta(LAW_PAIRINGS["query_key"](random_views(seed, 6)))
     for loss in formulas(build().to("meta")):
         try:
-            loss.combine(loss.terms(block_scores(contrast, ALL, loss.hole)))
+            loss.combine(loss.terms(block_scores(contrast, ALL_ROWS, loss.hole)))
         except Exception as error:
             if "expected device" in str(error):  # whatever else fails needs numbers, not a device
                 message = "a tensor stays on the CPU while the scores are on another device"
@@ -136,7 +136,7 @@ def on_meta(contrast: Contrast) -> Contrast:
 
 def check_randomness(build: Build, seed: int) -> None:
     """Two calls on the same batch agree."""
-    contrast, loss = PAIRINGS["both_views"](random_views(seed, 6)), build()
+    contrast, loss = LAW_PAIRINGS["both_views"](random_views(seed, 6)), build()
     for two, why in (
         ((build(), build()), "draws random numbers"),
         ((loss, loss), "changes while it is evaluated"),
@@ -147,7 +147,7 @@ def check_randomness(build: Build, seed: int) -> None:
 
 def check_scalar(build: Build, seed: int) -> None:
     """One number in the format of the scores, for every pairing."""
-    for pairing in PAIRINGS.values():
+    for pairing in LAW_PAIRINGS.values():
         value = build()(pairing(random_views(seed, 6)))
         assert value.dtype == torch.float64, f"float64 scores give a {value.dtype} loss"
 
@@ -161,15 +161,15 @@ def check_batch_size(build: Build, seed: int) -> None:
 def check_no_negatives(build: Build, seed: int) -> None:
     """A batch of one sample, which has no negatives, raises ValueError."""
     for name in ("both_views", "other_view"):
-        contrast = PAIRINGS[name](random_views(seed, 1))
+        contrast = LAW_PAIRINGS[name](random_views(seed, 1))
         raises_value_error(partial(build(), contrast), "a batch of one sample")
 
 
 def check_parameters(build: Build, seed: int) -> None:
     """The parameters are plain data and make the same loss again; they reject nonsense."""
-    loss, contrast = build(), PAIRINGS["both_views"](random_views(seed, 4))
+    loss, contrast = build(), LAW_PAIRINGS["both_views"](random_views(seed, 4))
     params = json.loads(json.dumps(loss.params))
-    close(build(**params)(contrast), loss(contrast), 0)
+    check_close(build(**params)(contrast), loss(contrast), 0)
     for key, value in params.items():
         nonsense = (
             [math.nan, math.inf, -math.inf, "0.5", None, True]

@@ -6,10 +6,10 @@ import torch
 
 from contrastbench.errors import UserError
 from contrastbench.losses.contrast import Contrast, both_views, query_key, unit
-from contrastbench.losses.laws.assertions import Build, close, configured, value_and_gradient
+from contrastbench.losses.laws.assertions import Build, check_close, configured, value_and_gradient
 from contrastbench.losses.laws.random_contrasts import (
-    PAIRINGS,
-    counted,
+    LAW_PAIRINGS,
+    numbered_samples,
     random_views,
     some_pairing,
 )
@@ -22,7 +22,7 @@ def check_permutation(build: Build, seed: int) -> None:
     views, generator = random_views(seed, 5 + seed % 4), torch.Generator().manual_seed(seed)
     order = torch.randperm(len(views[0]), generator=generator)
     pairing = some_pairing(seed, without="same_class")  # its classes go by position
-    close(build()(pairing([v[order] for v in views])), build()(pairing(views)), 1e-10)
+    check_close(build()(pairing([v[order] for v in views])), build()(pairing(views)), 1e-10)
 
 
 def check_rotation(build: Build, seed: int) -> None:
@@ -30,12 +30,12 @@ def check_rotation(build: Build, seed: int) -> None:
     views, pairing = random_views(seed, 2 + seed % 7), some_pairing(seed)
     generator = torch.Generator().manual_seed(seed)
     rotation = torch.linalg.qr(torch.randn(8, 8, dtype=torch.float64, generator=generator)).Q
-    close(build()(pairing([v @ rotation for v in views])), build()(pairing(views)), 1e-10)
+    check_close(build()(pairing([v @ rotation for v in views])), build()(pairing(views)), 1e-10)
 
 
 def check_padding(build: Build, seed: int) -> None:
     """Rows of padding among the positives change nothing."""
-    contrast = PAIRINGS["both_views with positives"](random_views(seed, 4))
+    contrast = LAW_PAIRINGS["both_views with positives"](random_views(seed, 4))
     positive = contrast.positives()
     extra = torch.arange(2 * positive.shape[1]) >= positive.shape[1]
     padded = replace(
@@ -43,7 +43,7 @@ def check_padding(build: Build, seed: int) -> None:
         positive=torch.cat([positive, torch.zeros_like(positive)], dim=1),
         padding=extra.expand(len(positive), -1),
     )
-    close(build()(padded), build()(contrast), 1e-12)
+    check_close(build()(padded), build()(contrast), 1e-12)
 
 
 def check_holes(build: Build, seed: int) -> None:
@@ -51,7 +51,7 @@ def check_holes(build: Build, seed: int) -> None:
     views = random_views(seed, 9)
     ids = torch.zeros(6, dtype=torch.long)
     rows = unit(views[0][:6]), unit(views[1][:6, None]), unit(views[2][:5])
-    few = counted(Contrast(*rows, ids, ids[:5] - 1))
+    few = numbered_samples(Contrast(*rows, ids, ids[:5] - 1))
     more = replace(few, keys=unit(views[2]), key_id=torch.cat([ids[:5] - 1, ids[:4]]))
     mean = replace(few, positive_in_denominator=False, mean_over_negatives=True)
     for short in (few, mean):
@@ -59,16 +59,17 @@ def check_holes(build: Build, seed: int) -> None:
             expected = build()(short)
         except UserError:  # some need anchors of two samples
             return
-        close(build()(replace(short, keys=more.keys, key_id=more.key_id)), expected, 1e-12)
+        check_close(build()(replace(short, keys=more.keys, key_id=more.key_id)), expected, 1e-12)
 
 
 def check_repeated_positives(build: Build, seed: int) -> None:
     """Positives that are repeated change nothing: the loss takes a mean over them."""
     first, *others = random_views(seed, 4)
     twice, once = (
-        counted(both_views(first, others[0], positives=more)) for more in (others * 2, others)
+        numbered_samples(both_views(first, others[0], positives=more))
+        for more in (others * 2, others)
     )
-    close(build()(twice), build()(once), 1e-12)
+    check_close(build()(twice), build()(once), 1e-12)
 
 
 def check_repeated_anchors(build: Build, seed: int) -> None:
@@ -76,15 +77,15 @@ def check_repeated_anchors(build: Build, seed: int) -> None:
     loss, views = build(), random_views(seed, 4)
     if loss.ordered:
         return
-    once = PAIRINGS["query_key"](views)
-    twice = counted(query_key([*views[:2], *views[:2]], views[2]))
-    close(loss(twice), loss(once), 1e-12)
+    once = LAW_PAIRINGS["query_key"](views)
+    twice = numbered_samples(query_key([*views[:2], *views[:2]], views[2]))
+    check_close(loss(twice), loss(once), 1e-12)
 
 
 def check_tiles(build: Build, seed: int) -> None:
     """Blocks of rows and tiles, of every size that leaves a rest, give value and gradient too."""
     views = random_views(seed, 5, grad=True)
-    for pairing in PAIRINGS.values():
+    for pairing in LAW_PAIRINGS.values():
         contrast = pairing(views)
         anchors, keys = len(contrast.anchor), len(contrast.keys)
         expected = value_and_gradient(build(), contrast, views)
@@ -92,4 +93,4 @@ def check_tiles(build: Build, seed: int) -> None:
             for options in ({"block_elements": size * keys}, {"tile": size}):
                 blocked = value_and_gradient(configured(build(), options), contrast, views)
                 for a, b in zip(blocked, expected, strict=True):
-                    close(a, b, 1e-12)
+                    check_close(a, b, 1e-12)

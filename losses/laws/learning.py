@@ -5,21 +5,21 @@ import torch
 from contrastbench.losses.laws.assertions import (
     Build,
     Wrong,
-    close,
+    check_close,
     configured,
-    learned,
+    learned_parameters,
     value_and_gradient,
 )
 from contrastbench.losses.laws.causes import NO_NUMBERS
 from contrastbench.losses.laws.random_contrasts import (
-    PAIRINGS,
+    LAW_PAIRINGS,
     random_views,
     some_pairing,
 )
 from contrastbench.losses.laws.trace import Trace
 
 # the whole, single rows, tiles with a rest
-BLOCKS: tuple[dict[str, int], ...] = ({}, {"block_elements": 1}, {"tile": 5})
+BLOCK_OPTIONS: tuple[dict[str, int], ...] = ({}, {"block_elements": 1}, {"tile": 5})
 
 
 def check_learning(build: Build, seed: int) -> None:
@@ -28,9 +28,9 @@ def check_learning(build: Build, seed: int) -> None:
     if not names:
         return
     taught = set()
-    for pairing in PAIRINGS.values():
+    for pairing in LAW_PAIRINGS.values():
         for dtype in (torch.float64, torch.float32):
-            for options in BLOCKS:
+            for options in BLOCK_OPTIONS:
                 loss = configured(build().to(dtype), options)
                 views = random_views(seed, 6, dtype=dtype, grad=True)
                 own = value_and_gradient(loss, pairing(views), views)[1 + len(views) :]
@@ -50,14 +50,14 @@ def check_state(build: Build, seed: int) -> None:
     loss, views, pairing = build(), random_views(seed, 6), some_pairing(seed)
     contrast, before = pairing(views), build().params
     with torch.no_grad():
-        for parameter in learned(loss):
+        for parameter in learned_parameters(loss):
             parameter.mul_(1.25)
     assert loss.params == before, "the loss's record changes while it learns"
     again = build()
     again.load_state_dict(loss.state_dict())
-    close(again(contrast), loss(contrast), 0)
+    check_close(again(contrast), loss(contrast), 0)
     frozen = build().requires_grad_(False)  # holes are -inf then, and finite where something learns
-    close(frozen(contrast), build()(contrast), 1e-12)
+    check_close(frozen(contrast), build()(contrast), 1e-12)
     single = loss.float()(pairing([v.float() for v in views]))
     assert single.dtype == torch.float32, f"a float32 contrast gives a {single.dtype} loss"
-    close(single.double(), again(contrast), 1e-5)
+    check_close(single.double(), again(contrast), 1e-5)

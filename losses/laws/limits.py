@@ -6,9 +6,13 @@ from torch import Tensor
 
 from contrastbench.losses.base import Loss
 from contrastbench.losses.contrast import Contrast
-from contrastbench.losses.laws.assertions import Build, close, value_and_gradient
-from contrastbench.losses.laws.random_contrasts import PAIRINGS, random_views, ready
-from contrastbench.losses.laws.random_contrasts import Pairing as Pair
+from contrastbench.losses.laws.assertions import Build, check_close, value_and_gradient
+from contrastbench.losses.laws.random_contrasts import (
+    LAW_PAIRINGS,
+    random_views,
+    with_sample_numbers,
+)
+from contrastbench.losses.laws.random_contrasts import PairingFunction as Pair
 from contrastbench.losses.limits import Limit
 from contrastbench.losses.pairing import Pairing
 from contrastbench.losses.registry import describe, get_loss
@@ -22,7 +26,7 @@ def check_limits(build: Build, seed: int) -> None:
 
 def check_everywhere(limit: Limit, build: Build, seed: int = 5) -> None:
     """Check a limit under every pairing for which it is declared."""
-    for name, pair in PAIRINGS.items():
+    for name, pair in LAW_PAIRINGS.items():
         try:
             check_limit(limit, build, pair, seed)
         except AssertionError as error:
@@ -33,7 +37,7 @@ def check_limit(limit: Limit, build: Build, pair: Pair, seed: int) -> None:
     """Compare both losses on two batches of one size; a constant is the same on both."""
     loss = build(**limit.near).double()
     other = get_loss(limit.to, **limit.target(loss.params, describe(limit.to).params))
-    other = ready(other.double().train(loss.training))
+    other = with_sample_numbers(other.double().train(loss.training))
     factor = float(getattr(loss, limit.factor)) if limit.factor else 1.0
     offsets = []
     for one in (seed, seed + 1):
@@ -44,10 +48,10 @@ def check_limit(limit: Limit, build: Build, pair: Pair, seed: int) -> None:
         value, *gradients = value_and_gradients(loss, contrast, views)
         wanted, *slopes = (factor * x for x in value_and_gradients(other, contrast, views))
         for gradient, slope in zip(gradients, slopes, strict=True):
-            close(gradient, slope, limit.tolerance)
+            check_close(gradient, slope, limit.tolerance)
         offsets.append(value - wanted)
     if not limit.gradient_only:
-        close(offsets[1], offsets[0] if limit.constant else 0 * offsets[0], limit.tolerance)
+        check_close(offsets[1], offsets[0] if limit.constant else 0 * offsets[0], limit.tolerance)
 
 
 def value_and_gradients(loss: Loss, contrast: Contrast, views: Sequence[Tensor]) -> list[Tensor]:

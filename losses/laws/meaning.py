@@ -11,27 +11,35 @@ from torch import Tensor
 from contrastbench.losses.base import Loss
 from contrastbench.losses.laws.assertions import Build, Remark, Wrong
 from contrastbench.losses.laws.causes import NO_NUMBERS
-from contrastbench.losses.laws.random_contrasts import PAIRINGS, alike, apart_by, random_views
+from contrastbench.losses.laws.random_contrasts import (
+    LAW_PAIRINGS,
+    apart_by,
+    equicorrelated_views,
+    random_views,
+)
 from contrastbench.losses.laws.trace import Trace, formula_place
 
 ANGLES = (1.4, 1.0, 0.6, 0.2)  # radians between positives: cosines 0.17, 0.54, 0.83, 0.98
 COSINES = (0.0, 0.3, 0.6, 0.9)  # of negatives
 
-ROUNDING = 1e-9  # relative
-APART = "both_views with positives"  # where positives are no keys
-FIELDS = {"positives": "positive", "negatives": "keys"}  # of a contrast
+STEP_ROUNDING = 1e-9  # relative
+SEPARATE_POSITIVES = "both_views with positives"  # where positives are no keys
+CONTRAST_FIELDS = {"positives": "positive", "negatives": "keys"}  # of a contrast
 
 
 def check_detached(build: Build, seed: int) -> None:
     """Whatever changes the value gets a gradient: positives and negatives."""
-    for name, field in FIELDS.items():
-        if not matters(field, build, seed):
+    for name, field in CONTRAST_FIELDS.items():
+        if not depends_on(field, build, seed):
             continue
-        contrast, loss = PAIRINGS[APART](random_views(seed, 6)), build().requires_grad_(False)
+        contrast, loss = (
+            LAW_PAIRINGS[SEPARATE_POSITIVES](random_views(seed, 6)),
+            build().requires_grad_(False),
+        )
         leaf = getattr(contrast, field).clone().requires_grad_()
         with Trace(loss) as trace:
             value = loss(replace(contrast, **{field: leaf}))
-        if not value.requires_grad or not reaches(value, leaf):
+        if not value.requires_grad or not gets_gradient(value, leaf):
             message = f"{name} get no gradient: it is detached, or a tensor becomes a number"
             raise Wrong(message, NO_NUMBERS, trace.cut() or formula_place(loss))
     check_views_learn(build().requires_grad_(False), seed)
@@ -42,20 +50,22 @@ def check_views_learn(loss: Loss, seed: int) -> None:
     if loss.needs_views:
         views = random_views(seed, 6, grad=True)
         with Trace(loss) as trace:
-            value = loss(PAIRINGS["both_views"](views))
-        if not value.requires_grad or not any(reaches(value, view) for view in views[:2]):
+            value = loss(LAW_PAIRINGS["both_views"](views))
+        if not value.requires_grad or not any(gets_gradient(value, view) for view in views[:2]):
             message = "the views get no gradient: they are detached, or a tensor becomes a number"
             raise Wrong(message, NO_NUMBERS, trace.cut() or formula_place(loss))
 
 
-def matters(field: str, build: Build, seed: int) -> bool:
+def depends_on(field: str, build: Build, seed: int) -> bool:
     """Return whether the loss is another one where a field of a contrast has other vectors."""
-    contrast, other = (PAIRINGS[APART](random_views(one, 6)) for one in (seed, seed + 1))
+    contrast, other = (
+        LAW_PAIRINGS[SEPARATE_POSITIVES](random_views(one, 6)) for one in (seed, seed + 1)
+    )
     moved = replace(contrast, **{field: getattr(other, field)})
     return not torch.equal(build()(moved), build()(contrast))
 
 
-def reaches(value: Tensor, leaf: Tensor) -> bool:
+def gets_gradient(value: Tensor, leaf: Tensor) -> bool:
     """Return whether the leaf gets a gradient that is not zero."""
     (gradient,) = torch.autograd.grad(value, [leaf], allow_unused=True, retain_graph=True)
     return gradient is not None and bool(gradient.any())
@@ -75,13 +85,13 @@ def check_sign(build: Build, seed: int) -> None:
 def check_positives(build: Build, seed: int) -> None:
     """Positives change the loss."""
     moved = any(map(any, positive_steps(build, seed).values()))
-    assert moved or matters("positive", build, seed), ""
+    assert moved or depends_on("positive", build, seed), ""
 
 
 def check_negatives(build: Build, seed: int) -> None:
     """Negatives change the loss."""
     moved = any(map(any, negative_steps(build, seed).values()))
-    if not (moved or matters("keys", build, seed)):
+    if not (moved or depends_on("keys", build, seed)):
         raise Remark(
             "negatives change nothing: alone it lets all embeddings collapse, "
             "but it may be a term of a sum such as infonce + 0.5*mine.py:Mine"
@@ -100,24 +110,26 @@ def check_closer_positives(build: Build, seed: int) -> None:
 
 def positive_steps(build: Build, seed: int) -> dict[str, list[float]]:
     """Return by pairing by how much the loss grows from angle to smaller angle of positives."""
-    return steps(build, [apart_by(angle, 4 + seed % 3) for angle in ANGLES])
+    return step_differences(build, [apart_by(angle, 4 + seed % 3) for angle in ANGLES])
 
 
 def negative_steps(build: Build, seed: int) -> dict[str, list[float]]:
     """Return by pairing by how much the loss grows from cosine to larger cosine of negatives."""
-    found = steps(build, [alike(cosine, 4 + seed % 3) for cosine in COSINES])
+    found = step_differences(
+        build, [equicorrelated_views(cosine, 4 + seed % 3) for cosine in COSINES]
+    )
     del found["same_class"]  # whose positives are other samples too
     return found
 
 
-def steps(build: Build, batches: Sequence[Sequence[Tensor]]) -> dict[str, list[float]]:
+def step_differences(build: Build, batches: Sequence[Sequence[Tensor]]) -> dict[str, list[float]]:
     """Return by pairing the relative differences of the loss from batch to batch."""
     found = {}
-    for name, pairing in PAIRINGS.items():
+    for name, pairing in LAW_PAIRINGS.items():
         if name == "whole_row":
             continue
         values = [build()(pairing(views)).item() for views in batches]
         assert all(map(math.isfinite, values)), f"{name}: the loss is {values[-1]}"
         grown = [(b - a) / max(1.0, abs(a)) for a, b in pairwise(values)]
-        found[name] = [step if abs(step) > ROUNDING else 0.0 for step in grown]
+        found[name] = [step if abs(step) > STEP_ROUNDING else 0.0 for step in grown]
     return found

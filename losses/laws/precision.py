@@ -5,8 +5,13 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from contrastbench.losses.laws.assertions import Build, assert_finite, close, value_and_gradient
-from contrastbench.losses.laws.random_contrasts import PAIRINGS, random_views, some_pairing
+from contrastbench.losses.laws.assertions import (
+    Build,
+    assert_finite,
+    check_close,
+    value_and_gradient,
+)
+from contrastbench.losses.laws.random_contrasts import LAW_PAIRINGS, random_views, some_pairing
 
 
 def check_float32(build: Build, seed: int) -> None:
@@ -15,7 +20,7 @@ def check_float32(build: Build, seed: int) -> None:
     leaves, loss = [v.double().requires_grad_() for v in views], build()
     exact, *slopes = value_and_gradient(loss, pairing(leaves), leaves)
     tolerance = max(1e-5, 4 * rounding(slopes, leaves))
-    close(build().float()(pairing(views)).double(), exact.detach(), tolerance)
+    check_close(build().float()(pairing(views)).double(), exact.detach(), tolerance)
 
 
 def rounding(slopes: Sequence[Tensor], rows: Sequence[Tensor]) -> float:
@@ -31,16 +36,16 @@ def check_half_precision(build: Build, seed: int) -> None:
         views = [v.to(dtype) for v in random_views(seed, 6)]
         assert_finite(loss, pairing, views)
         expected = loss(pairing([v.float() for v in views]))
-        close(loss(pairing(views)), expected, 1e-6)
+        check_close(loss(pairing(views)), expected, 1e-6)
         with torch.autocast("cpu", dtype=torch.bfloat16):
-            close(loss(pairing(views)), expected, 1e-6)
+            check_close(loss(pairing(views)), expected, 1e-6)
 
 
 def check_low_temperature(build: Build, seed: int) -> None:
     """At temperature 0.01 value and gradient are finite wherever the format can hold them."""
     if not any(key.rpartition(".")[2] == "temperature" for key in build().params):
         return
-    for pairing in PAIRINGS.values():
+    for pairing in LAW_PAIRINGS.values():
         views = random_views(seed, 8, dim=32, grad=True)
         exact = value_and_gradient(build(temperature=0.01), pairing(views), views)
         for dtype in (torch.float32, torch.float16, torch.bfloat16):
@@ -59,5 +64,5 @@ def check_zero_rows(build: Build, seed: int) -> None:
     views = random_views(seed, 5, dtype=torch.float32)
     for rows in (slice(0, 1), slice(None)):
         zeroed = [v.index_fill(0, torch.arange(5)[rows], 0) for v in views]
-        for pairing in PAIRINGS.values():
+        for pairing in LAW_PAIRINGS.values():
             assert_finite(build().float(), pairing, zeroed, bound=1e6)

@@ -18,10 +18,10 @@ from contrastbench.losses import (
 from contrastbench.losses.base import Loss
 from contrastbench.losses.contrast import Contrast
 
-Pairing = Callable[[Sequence[Tensor]], Contrast]
-SAMPLES = 64  # the largest batch has as many
+PairingFunction = Callable[[Sequence[Tensor]], Contrast]
+MAX_SAMPLES = 64  # the largest batch has as many
 
-SCORED: dict[str, Pairing] = {
+SCORED: dict[str, PairingFunction] = {
     "both_views": lambda views: both_views(views[0], views[1]),
     "both_views with positives": lambda views: both_views(views[0], views[1], positives=views[2:]),
     "other_view": lambda views: other_view(views[0], views[1]),
@@ -33,28 +33,28 @@ SCORED: dict[str, Pairing] = {
 }
 
 
-def whole(pairing: Pairing) -> Pairing:
+def with_whole_views(pairing: PairingFunction) -> PairingFunction:
     """Let a pairing carry two whole views and an index always, so all losses meet one batch."""
-    return lambda views: counted(replace(pairing(views), views=(views[0], views[1])))
+    return lambda views: numbered_samples(replace(pairing(views), views=(views[0], views[1])))
 
 
-def counted(contrast: Contrast) -> Contrast:
+def numbered_samples(contrast: Contrast) -> Contrast:
     """Number the training samples by the ids of the anchors."""
     return replace(contrast, index=contrast.anchor_id)
 
 
-PAIRINGS = {name: whole(pairing) for name, pairing in SCORED.items()}
+LAW_PAIRINGS = {name: with_whole_views(pairing) for name, pairing in SCORED.items()}
 
 
-def ready(loss: Loss) -> Loss:
+def with_sample_numbers(loss: Loss) -> Loss:
     """Return a loss that keeps numbers of samples as if it had met each once, all of them alike.
 
     So its laws are those of a memory that is not empty, and the order of samples does not matter.
     """
     if loss.needs_samples:
         training = loss.training
-        loss.prepare_samples(SAMPLES)
-        loss.train()(PAIRINGS["both_views"](alike(0.3, SAMPLES)))
+        loss.prepare_samples(MAX_SAMPLES)
+        loss.train()(LAW_PAIRINGS["both_views"](equicorrelated_views(0.3, MAX_SAMPLES)))
         loss.train(training)
     return loss
 
@@ -82,7 +82,7 @@ def apart_by(angle: float, size: int = 6) -> tuple[Tensor, Tensor, Tensor]:
     return own, near, far
 
 
-def alike(cosine: float, size: int = 6) -> tuple[Tensor, Tensor, Tensor]:
+def equicorrelated_views(cosine: float, size: int = 6) -> tuple[Tensor, Tensor, Tensor]:
     """Return three equal views of as many samples, any two of which have this cosine."""
     axes = torch.eye(size + 1, dtype=torch.float64)
     z = math.sqrt(cosine) * axes[:1] + math.sqrt(1 - cosine) * axes[1:]
@@ -94,7 +94,7 @@ def classes(size: int) -> Tensor:
     return torch.arange(size) % max(2, size // 2) if size > 1 else torch.zeros(1, dtype=torch.long)
 
 
-def some_pairing(seed: int, without: str = "") -> Pairing:
+def some_pairing(seed: int, without: str = "") -> PairingFunction:
     """A pairing that depends on the seed."""
-    names = [name for name in PAIRINGS if name != without]
-    return PAIRINGS[names[seed % len(names)]]
+    names = [name for name in LAW_PAIRINGS if name != without]
+    return LAW_PAIRINGS[names[seed % len(names)]]

@@ -14,13 +14,13 @@ from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
 from contrastbench.losses.base import Loss, summands
-from contrastbench.losses.own import kinds, source_files
+from contrastbench.losses.own import loss_classes, source_files
 
-HERE = os.path.dirname(__file__)  # noqa: PTH120
+LAWS_FOLDER = os.path.dirname(__file__)  # noqa: PTH120
 
 
 @dataclass(frozen=True)
-class Place:
+class SourceLine:
     """A line of a file."""
 
     file: str
@@ -37,14 +37,14 @@ class Step:
     """A call of a function of torch, with its tensors and the user's line."""
 
     name: str
-    place: Place | None
+    place: SourceLine | None
     arguments: tuple[Any, ...]
     result: Any
 
     @property
     def inputs(self) -> list[Tensor]:
         """Return the tensors among the arguments."""
-        return list(tensors(self.arguments))
+        return list(tensors_in(self.arguments))
 
     @property
     def in_place(self) -> bool:
@@ -55,7 +55,7 @@ class Step:
     @property
     def cuts(self) -> bool:
         """Return whether a gradient gets to the inputs' side and no further."""
-        results = list(tensors(self.result))
+        results = list(tensors_in(self.result))
         if results:
             cut = any(x.is_floating_point() and not x.requires_grad for x in results)
         else:
@@ -68,7 +68,7 @@ class Trace(TorchFunctionMode):
 
     def __init__(self, loss: Loss) -> None:
         super().__init__()
-        self.folders = folders(loss)
+        self.folders = code_folders(loss)
         self.steps: list[Step] = []
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -76,22 +76,22 @@ class Trace(TorchFunctionMode):
         arguments = (*args, *(kwargs or {}).values())
         name = getattr(func, "__name__", "")
         self.steps.append(Step(name, frame_place(caller(), self.folders), arguments, result))
-        for tensor in tensors(result):
+        for tensor in tensors_in(result):
             if tensor.requires_grad and not tensor.is_leaf:
                 tensor.retain_grad()
         return result
 
     def maker(self, tensor: Tensor) -> Step | None:
         """Return the last call that returned the tensor."""
-        made = (s for s in reversed(self.steps) if any(x is tensor for x in tensors(s.result)))
+        made = (s for s in reversed(self.steps) if any(x is tensor for x in tensors_in(s.result)))
         return next(made, None)
 
-    def cut(self, allowed: tuple[str, ...] = ()) -> Place | None:
+    def cut(self, allowed: tuple[str, ...] = ()) -> SourceLine | None:
         """Return the first line of the user's own at which a gradient ends."""
         found = (s.place for s in self.steps if s.place and s.cuts and s.name not in allowed)
         return next(found, None)
 
-    def changed(self, *scores: Tensor) -> Place | None:
+    def changed(self, *scores: Tensor) -> SourceLine | None:
         """Return the first line of the user's own that changes one of the tensors in place."""
         for step in self.steps:
             if step.in_place and any(step.inputs[:1] and step.inputs[0] is x for x in scores):
@@ -99,18 +99,18 @@ class Trace(TorchFunctionMode):
         return None
 
 
-def tensors(value: Any) -> Iterator[Tensor]:
+def tensors_in(value: Any) -> Iterator[Tensor]:
     """Yield the tensors in a value, and in the lists and tuples that it is made of."""
     if isinstance(value, Tensor):
         yield value
     elif isinstance(value, list | tuple) and not isinstance(value, torch.Size):
         for part in value:
-            yield from tensors(part)
+            yield from tensors_in(part)
 
 
-def folders(loss: Loss) -> set[str]:
+def code_folders(loss: Loss) -> set[str]:
     """Return the folders of the user's own classes; ours where there are none."""
-    found = [k for k in kinds(loss) if not k.__module__.startswith(("torch.", "builtins"))]
+    found = [k for k in loss_classes(loss) if not k.__module__.startswith(("torch.", "builtins"))]
     own = [kind for kind in found if not kind.__module__.startswith("contrastbench.")]
     files = {file for kind in own or found for file in source_files(kind)}
     return {os.path.dirname(file) for file in files}  # noqa: PTH120 - many frames, so fast
@@ -124,44 +124,44 @@ def caller() -> FrameType | None:
     return frame
 
 
-def frame_place(frame: FrameType | None, folders: set[str]) -> Place | None:
+def frame_place(frame: FrameType | None, folders: set[str]) -> SourceLine | None:
     """Return the innermost line of the call that is the user's own."""
     while frame:
         file = frame.f_code.co_filename
-        if os.path.dirname(file) == HERE:  # noqa: PTH120 - who calls the check is further out
+        if os.path.dirname(file) == LAWS_FOLDER:  # noqa: PTH120 - who calls the check is further out
             return None
         if os.path.dirname(file) in folders:  # noqa: PTH120
-            return Place(file, frame.f_lineno)
+            return SourceLine(file, frame.f_lineno)
         frame = frame.f_back
     return None
 
 
-def error_place(error: BaseException, loss: Loss) -> Place | None:
+def error_place(error: BaseException, loss: Loss) -> SourceLine | None:
     """Return the innermost line of the user's own through which an error came."""
-    own, place = folders(loss), None
+    own, place = code_folders(loss), None
     trace: TracebackType | None = error.__traceback__
     while trace:
         file = trace.tb_frame.f_code.co_filename
         if os.path.dirname(file) in own:  # noqa: PTH120
-            place = Place(file, trace.tb_lineno)
+            place = SourceLine(file, trace.tb_lineno)
         trace = trace.tb_next
     return place or formula_place(loss)
 
 
-def is_ours(error: BaseException) -> bool:
+def raised_by_check(error: BaseException) -> bool:
     """Return whether a check of this folder raised the error itself."""
     trace = error.__traceback__
     while trace and trace.tb_next:
         trace = trace.tb_next
-    return bool(trace and os.path.dirname(trace.tb_frame.f_code.co_filename) == HERE)  # noqa: PTH120
+    return bool(trace and os.path.dirname(trace.tb_frame.f_code.co_filename) == LAWS_FOLDER)  # noqa: PTH120
 
 
-def formula_place(loss: Loss) -> Place | None:
+def formula_place(loss: Loss) -> SourceLine | None:
     """Return the line at which the user's own formula begins."""
-    own = folders(loss)
+    own = code_folders(loss)
     for _, term in summands(loss):
         for name in ("terms", "combine", "of_views", "forward"):
-            code = getattr(getattr(kinds(term)[0], name, None), "__code__", None)
+            code = getattr(getattr(loss_classes(term)[0], name, None), "__code__", None)
             if code and os.path.dirname(code.co_filename) in own:  # noqa: PTH120
-                return Place(code.co_filename, code.co_firstlineno)
+                return SourceLine(code.co_filename, code.co_firstlineno)
     return None

@@ -57,7 +57,7 @@ def tu_files() -> hostile.Files:
 
 def read_graphs(root: Path) -> str:
     graphs.load_tu.cache_clear()
-    return graphs.load("TOY", root)[1]
+    return graphs.load_graphs("TOY", root)[1]
 
 
 def tiny_files() -> hostile.Files:
@@ -70,7 +70,7 @@ def tiny_files() -> hostile.Files:
 def read_images(name: str) -> Callable[[Path], str]:
     def read(root: Path) -> str:
         images.load_declared.cache_clear()
-        return images.load(name, 64, root, made_images.CPU)[1]
+        return images.load_images(name, 64, root, made_images.CPU)[1]
 
     return read
 
@@ -87,7 +87,7 @@ def array_files() -> hostile.Files:
 
 def read_arrays(root: Path) -> str:
     own_images.load_unchanged.cache_clear()
-    return images.load(f"npz:{root / 'mine.npz'}", 16, None, made_images.CPU)[1]
+    return images.load_images(f"npz:{root / 'mine.npz'}", 16, None, made_images.CPU)[1]
 
 
 def senteval_files(folder: Path) -> hostile.Files:
@@ -121,13 +121,15 @@ def readers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, offline: None) -> d
         monkeypatch.setattr(module, "UNPACKED", MOST)
     monkeypatch.setattr(reading.member, "__defaults__", (MOST,))
     monkeypatch.setattr(decode, "PACKED", MOST)
-    monkeypatch.setattr(sentences, "SIZES", {})
+    monkeypatch.setattr(sentences, "DECLARED_ROWS", {})
     monkeypatch.setitem(
         DATASETS, "Tiny-ImageNet", replace(DATASETS["Tiny-ImageNet"], sizes=(2, 2, 2))
     )
-    whole = cifar.records
+    whole = cifar.binary_records
     monkeypatch.setattr(
-        cifar, "records", lambda name, raw, count, labels: whole(name, raw, count // 1000, labels)
+        cifar,
+        "binary_records",
+        lambda name, raw, count, labels: whole(name, raw, count // 1000, labels),
     )
     monkeypatch.setitem(DATASETS, "CIFAR-10", replace(DATASETS["CIFAR-10"], content=""))
     return {
@@ -255,7 +257,7 @@ def test_images(tmp_path: Path, found: Callable[[str], None]) -> None:
             hostile.watched(canary) as touched,
             pytest.raises(UserError, match=r"odd\.png") as error,
         ):
-            images.load(f"folder:{root}", 16, None, made_images.CPU)
+            images.load_images(f"folder:{root}", 16, None, made_images.CPU)
         assert len(str(error.value).splitlines()) == 1, name
         assert touched == [], name
         assert not (canary / "owned").exists(), name
@@ -281,7 +283,7 @@ def test_graph_files(tmp_path: Path, found: Callable[[str], None]) -> None:
         (root / "a.graphml").write_text(text)
         own_graphs.load_unchanged.cache_clear()
         with hostile.watched(canary) as touched, pytest.raises(UserError) as error:
-            own_graphs.load(f"folder:{root}", None)
+            own_graphs.load_own_graphs(f"folder:{root}", None)
         assert "graphml" in str(error.value)
         assert len(str(error.value).splitlines()) == 1
         assert touched == []

@@ -165,7 +165,7 @@ def test_weights_of_torchvision(tmp_path: Path) -> None:
     canary.mkdir()
     torch.save({"w": hostile.Reduced(canary / "owned")}, tmp_path / "a-0676ba61.pth")
     with hostile.watched(canary) as touched, pytest.raises(UserError, match="cannot be read"):
-        pretrained.weights(url, tmp_path)
+        pretrained.pretrained_weights(url, tmp_path)
     assert all(event.startswith(f"os.mkdir ('{tmp_path}'") for event in touched), "it is there"
     assert not list(canary.iterdir())
 
@@ -174,7 +174,7 @@ def test_checkpoints_of_a_training(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], found: Callable[[str], None]
 ) -> None:
     good = tmp_path / "good"
-    checkpoints.write(good / WEIGHTS, {"w": torch.ones(3)}, {"step": 1})
+    checkpoints.write_checkpoint(good / WEIGHTS, {"w": torch.ones(3)}, {"step": 1})
     spoils = [
         spoil
         for name, spoil in SPOILS.items()
@@ -185,7 +185,7 @@ def test_checkpoints_of_a_training(
         canary.mkdir()
         spoil(folder, canary)
         with hostile.watched(canary) as touched:
-            assert checkpoints.read(folder / WEIGHTS) is None
+            assert checkpoints.read_checkpoint(folder / WEIGHTS) is None
         assert (touched, list(canary.iterdir())) == ([], [])
         assert len(capsys.readouterr().err.splitlines()) == 1
     found(f"data: {len(spoils)} hostile checkpoints of a training: refused, nothing touched")

@@ -13,7 +13,7 @@ pytest.importorskip("pandas")
 pytest.importorskip("PIL")
 from contrastbench.benchmarks.records.experiment import Cell, Experiment
 from contrastbench.benchmarks.running.options import Options
-from contrastbench.benchmarks.running.runner import make_loss, open_domain, run
+from contrastbench.benchmarks.running.runner import make_cell_loss, open_domain, run_cell
 from contrastbench.domains.registry import DOMAINS, declaration
 from contrastbench.losses import UserError
 from contrastbench.losses.registry import LOSSES
@@ -215,7 +215,7 @@ def check_steps(works: dict[str, Experiment], name: str) -> None:
     opened = open_domain(works["infonce"], 0, None, torch.device("cpu"))
     batch = next(iter(opened.batches(0)))
     for loss, work in works.items():
-        made = make_loss(Cell(work, 0, "", {}), opened)
+        made = make_cell_loss(Cell(work, 0, "", {}), opened)
         model = opened.model().train()
         value = torch.stack([made(one) for one in opened.contrasts(model, batch)]).sum()
         value.backward()
@@ -226,7 +226,7 @@ def check_steps(works: dict[str, Experiment], name: str) -> None:
 
 def check_run(work: Experiment, results: Path, name: str) -> None:
     """A whole run: its numbers are finite, or it says in one line that they are not."""
-    record, _ = run(work, 0, Options(results / "results", device="cpu"))
+    record, _ = run_cell(work, 0, Options(results / "results", device="cpu"))
     why = record["details"].get("error", "")
     assert record["status"] in ("ok", "diverged"), (name, work.loss.name, why)
     assert len(why.splitlines()) <= 1

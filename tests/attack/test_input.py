@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.benchmarks.sweeps.plan import make_plan
-from contrastbench.benchmarks.tables.load import load
+from contrastbench.benchmarks.tables.load import load_table
 from contrastbench.domains.registry import DOMAINS, declaration
 from contrastbench.losses import UserError
 from contrastbench.losses.registry import losses
@@ -120,7 +120,7 @@ def test_names_too_long_for_a_file(line: str, tmp_path: Path) -> None:
     path = tmp_path / "mine.yaml"
     whole = {"losses": "losses: [none]", "domains": "domains: {graph: {}}", "seeds": "seeds: 0-1"}
     path.write_text("\n".join({**whole, line.partition(":")[0]: line.format("x" * 300)}.values()))
-    for work in (lambda: load(str(path), check_values=True), lambda: plan_of(path, tmp_path)):
+    for work in (lambda: load_table(str(path), check_values=True), lambda: plan_of(path, tmp_path)):
         with pytest.raises(UserError) as said:
             work()
         assert len(str(said.value).splitlines()) == 1
@@ -135,7 +135,7 @@ def test_files(tmp_path: Path, found: Callable[[str], None]) -> None:
 
     def asked(text: str) -> None:
         path.write_bytes(text.encode(errors="surrogatepass"))
-        one_line(lambda: load(str(path), check_values=True))
+        one_line(lambda: load_table(str(path), check_values=True))
         one_line(lambda: make_plan(str(path), [], None, True, None, tmp_path))
 
     @often(500)

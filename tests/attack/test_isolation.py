@@ -134,7 +134,7 @@ def test_one_bad_cell_stops_no_other(ram: Path, found: Callable[[str], None]) ->
         "Diverges": "diverged: the loss is ",
     }.items():
         assert why in said[f"graph motifs bad.py:{name}"]
-    records = [store.read(path) for path in (ram / "results").glob("runs/*/*/*/*.json")]
+    records = [store.read_record(path) for path in (ram / "results").glob("runs/*/*/*/*.json")]
     # those whose process was killed, or left, can say nothing
     assert Counter(record["status"] for record in records) == {
         **{"ok": GOOD + len(("Prints",)), "diverged": 1, "oom": 1},

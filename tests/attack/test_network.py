@@ -22,7 +22,7 @@ import requests
 import hostile
 from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.benchmarks.running.options import Options
-from contrastbench.benchmarks.running.runner import run
+from contrastbench.benchmarks.running.runner import run_cell
 from contrastbench.domains import download
 from contrastbench.domains.declaration import Dataset
 from contrastbench.domains.graph import DATASETS
@@ -159,7 +159,7 @@ def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Hostile]
     (tmp_path / "secret").write_bytes(BODY)  # the right bytes, from where nobody may take them
     monkeypatch.setattr(download, "cache_folder", lambda: tmp_path / "cache")
     monkeypatch.setattr(pooch.downloaders, "DEFAULT_TIMEOUT", 0.3)
-    monkeypatch.setattr(download, "LARGEST", 20 * len(BODY))
+    monkeypatch.setattr(download, "MAX_DOWNLOAD_BYTES", 20 * len(BODY))
     made, patience = Hostile(""), Event()
     http = ThreadingHTTPServer(("127.0.0.1", 0), partial(Server, made.answer, patience))
     made.dataset = replace(made.dataset, url=f"http://127.0.0.1:{http.server_port}/mine.zip")
@@ -186,7 +186,7 @@ def test_every_answer(
         server.answer[0] = to(f"file://{tmp_path}/secret") if "this machine" in name else answer
         said = ""
         try:
-            assert download.fetch(server.dataset).read_bytes() == BODY
+            assert download.fetch_file(server.dataset).read_bytes() == BODY
             assert name in RIGHT
             (tmp_path / "cache/mine.zip").unlink()
         except UserError as error:
@@ -196,7 +196,7 @@ def test_every_answer(
         assert left(tmp_path / "cache") == [], name
     assert "Traceback" not in capfd.readouterr().err + caplog.text
     server.answer[0] = say(of(BODY))
-    assert download.fetch(server.dataset).read_bytes() == BODY
+    assert download.fetch_file(server.dataset).read_bytes() == BODY
     found(f"data: {len(ANSWERS)} hostile answers of a server: one line each, nothing left")
 
 
@@ -212,7 +212,7 @@ def test_the_right_bytes_may_come_from_elsewhere(
         (to(where) if asked.path == "/mine.zip" else say(of(BODY)))(asked)
 
     server.answer[0] = answer
-    assert download.fetch(server.dataset).read_bytes() == BODY
+    assert download.fetch_file(server.dataset).read_bytes() == BODY
     assert left(tmp_path / "cache") == [tmp_path / "cache/mine.zip"]
 
 
@@ -225,7 +225,7 @@ def test_a_hub_that_lies(tag: str, server: Hostile, tmp_path: Path) -> None:
     of_hub = replace(server.dataset, sha256="", revision="0" * 40)
     server.answer[0] = say(of(BODY, more=f'X-Linked-ETag: "{tag}"\r\n'.encode("latin1")))
     with pytest.raises(UserError, match=r"cannot download .*mine\.zip") as error:
-        download.fetch(of_hub)
+        download.fetch_file(of_hub)
     assert len(str(error.value).splitlines()) == 1
     assert {path.name for path in left(tmp_path / "cache")} <= {"mine.zip.sha256"}
 
@@ -246,12 +246,12 @@ def test_a_cached_run_opens_no_socket(
     cache.mkdir()
     files = {f"MUTAG/MUTAG_{key}.txt": value.encode() for key, value in text.items()}
     (cache / "MUTAG.zip").write_bytes(hostile.zipped(files))
-    known = replace(DATASETS["MUTAG"], sha256=download.sha256(cache / "MUTAG.zip"), sizes=())
+    known = replace(DATASETS["MUTAG"], sha256=download.file_sha256(cache / "MUTAG.zip"), sizes=())
     monkeypatch.setitem(DATASETS, "MUTAG", known)
     monkeypatch.setattr(download, "cache_folder", lambda: cache)
     work = Experiment("graph", "MUTAG", LossSpec("infonce"), {"epochs": 1, "folds": 3})
     with hostile.watched(tmp_path / "nothing", only="socket.") as touched:
-        record, _ = run(work, 0, Options(tmp_path / "results", device="cpu"))
+        record, _ = run_cell(work, 0, Options(tmp_path / "results", device="cpu"))
     assert record["status"] == "ok"
     assert touched == []
     with hostile.watched(tmp_path / "nothing", only="socket.") as touched, suppress(OSError):

@@ -7,7 +7,7 @@ import pytest
 
 from contrastbench.benchmarks.records import store
 from contrastbench.benchmarks.records.experiment import Experiment
-from contrastbench.benchmarks.records.scored import scored
+from contrastbench.benchmarks.records.scored import scored_parts
 from contrastbench.losses.spec import LossSpec
 
 RELEASES = Path(__file__).with_name("releases")
@@ -33,7 +33,7 @@ def test_every_release_has_its_record() -> None:
 @pytest.mark.parametrize("name", READ)
 def test_a_record_of_an_earlier_release_is_understood(name: str) -> None:
     record = store.verified(RELEASES / f"{name}.json")
-    about = scored(record)
+    about = scored_parts(record)
     choice = about.validation if about.validation is None else round(about.validation, 2)
     read = (len(about.folds), len(about.inner), about.samples, about.test_part, choice)
     assert read == READ[name]
@@ -45,7 +45,7 @@ def test_a_record_of_an_earlier_release_is_understood(name: str) -> None:
 def test_a_record_of_an_earlier_release_fills_its_place(name: str, tmp_path: Path) -> None:
     path = RELEASES / f"{name}.json"
     record = store.verified(path)
-    target = store.path(tmp_path, record)
+    target = store.record_path(tmp_path, record)
     target.parent.mkdir(parents=True)
     shutil.copy(path, target)
     loss = LossSpec(record["loss"], record["params"])

@@ -15,7 +15,7 @@ import torch
 
 from contrastbench.benchmarks.records import files, packing, packs, reading, store
 from contrastbench.benchmarks.records.experiment import Experiment
-from contrastbench.benchmarks.records.merge import merge
+from contrastbench.benchmarks.records.merge import merge_records
 from contrastbench.benchmarks.running import checkpoints
 from contrastbench.domains import download
 from contrastbench.domains.graph import DATASETS
@@ -56,15 +56,15 @@ def test_a_damaged_record(ram: Path, found: Callable[[str], None]) -> None:
 def test_a_damaged_pack(ram: Path, found: Callable[[str], None]) -> None:
     record, named = add(ram, 3, 70.0), 0
     list(packing.pack(ram))
-    (path,) = ram.rglob(packs.PATTERN)
+    (path,) = ram.rglob(packs.PACK_PATTERN)
     size = path.stat().st_size
     for _ in every_damage(path, "pack"):
         try:
-            packs.opened(path)
+            packs.open_pack(path)
         except UserError as error:
             named += str(path) in str(error) and "\n" not in str(error)
     assert named == size + times(300)
-    assert reading.find(record)
+    assert reading.find_record(record)
     found(f"store: a pack cut at {size} bytes, {times(300)} bits flipped: 0 silent")
 
 
@@ -72,13 +72,13 @@ def test_a_damaged_checkpoint(
     ram: Path, capsys: pytest.CaptureFixture[str], found: Callable[[str], None]
 ) -> None:
     path, known = ram / "it.safetensors", 0
-    checkpoints.write(path, WEIGHTS, STATE)
+    checkpoints.write_checkpoint(path, WEIGHTS, STATE)
     size = path.stat().st_size
     for _ in every_damage(path, "checkpoint"):
-        known += checkpoints.read(path) is None
+        known += checkpoints.read_checkpoint(path) is None
     assert known == size + times(300)
     assert len(capsys.readouterr().err.splitlines()) == known
-    assert checkpoints.read(path)
+    assert checkpoints.read_checkpoint(path)
     found(f"store: a checkpoint cut at {size} bytes, {times(300)} bits flipped: 0 silent")
 
 
@@ -88,14 +88,14 @@ def test_a_damaged_download(
     monkeypatch.setattr(download, "cache_folder", lambda: ram)
     path = ram / "MUTAG.zip"
     path.write_bytes(dice("bytes").randbytes(2000))
-    dataset = replace(DATASETS["MUTAG"], sha256=download.sha256(path))
-    assert download.state(dataset) == "downloaded, sha256 verified"
+    dataset = replace(DATASETS["MUTAG"], sha256=download.file_sha256(path))
+    assert download.file_state(dataset) == "downloaded, sha256 verified"
     for _ in every_damage(path, "download"):
-        assert download.state(dataset) == f"DAMAGED: delete {path}"
+        assert download.file_state(dataset) == f"DAMAGED: delete {path}"
     path.write_bytes(b"damaged")
     gone = replace(dataset, url="http://127.0.0.1:9/MUTAG.zip")
     with pytest.raises(UserError, match=r"cannot download .*MUTAG\.zip \(ConnectionError\)"):
-        download.fetch(gone)
+        download.fetch_file(gone)
     found(f"store: a download cut at 2000 bytes, {times(300)} bits flipped: 0 silent")
 
 
@@ -116,25 +116,25 @@ def points(size: int) -> list[int]:
 
 
 def test_a_disk_full_within_a_record(tmp_path: Path, found: Callable[[str], None]) -> None:
-    path = store.path(tmp_path, RECORD)
-    store.publish(RECORD, path)
+    path = store.record_path(tmp_path, RECORD)
+    store.publish_record(RECORD, path)
     size = path.stat().st_size
     path.unlink()
     for point in points(size):
         with room_for(point), pytest.raises(OSError, match="File too large"):
-            store.publish(RECORD, path)
+            store.publish_record(RECORD, path)
         assert not any(path.parent.iterdir())
-    assert store.publish(RECORD, path)
+    assert store.publish_record(RECORD, path)
     found(f"store: {len(points(size))} disks full within a record: absent")
 
 
 def test_a_disk_full_within_a_checkpoint(tmp_path: Path, found: Callable[[str], None]) -> None:
     path = tmp_path / "it.safetensors"
-    checkpoints.write(path, WEIGHTS, STATE)
+    checkpoints.write_checkpoint(path, WEIGHTS, STATE)
     whole = path.read_bytes()
     for point in points(len(whole)):
         with room_for(point), pytest.raises(OSError, match="cannot write"):
-            checkpoints.write(path, WEIGHTS, {**STATE, "step": 8})
+            checkpoints.write_checkpoint(path, WEIGHTS, {**STATE, "step": 8})
         assert [file.read_bytes() for file in tmp_path.iterdir()] == [whole]
     found(f"store: {len(points(len(whole)))} disks full within a checkpoint: the old one")
 
@@ -151,7 +151,7 @@ def test_a_disk_full_within_a_page(tmp_path: Path, found: Callable[[str], None])
 
 def test_records_go_from_one_mount_to_another(ram: Path, tmp_path: Path) -> None:
     path = add(ram, 0, 70.0)
-    assert merge([ram], tmp_path).added == 1
+    assert merge_records([ram], tmp_path).added == 1
     assert (tmp_path / path.relative_to(ram)).read_bytes() == path.read_bytes()
 
 
@@ -246,7 +246,7 @@ def test_a_power_cut_within_a_publish(
     folder.mkdir()
     with monkeypatch.context() as patch:
         disk = Disk(folder, patch)
-        store.publish(RECORD, folder / "it.json")
+        store.publish_record(RECORD, folder / "it.json")
     there = 0
     for left in after_cuts(disk, tmp_path / "left"):
         if (left / "it.json").exists():
@@ -262,13 +262,13 @@ def test_a_power_cut_within_a_checkpoint(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, found: Callable[[str], None]
 ) -> None:
     folder = tmp_path / "checkpoints"
-    checkpoints.write(folder / "it.safetensors", WEIGHTS, STATE)
+    checkpoints.write_checkpoint(folder / "it.safetensors", WEIGHTS, STATE)
     with monkeypatch.context() as patch:
         disk = Disk(folder, patch)
-        checkpoints.write(folder / "it.safetensors", WEIGHTS, {**STATE, "step": 8})
+        checkpoints.write_checkpoint(folder / "it.safetensors", WEIGHTS, {**STATE, "step": 8})
     steps = []
     for left in after_cuts(disk, tmp_path / "left"):
-        checkpoint = checkpoints.read(left / "it.safetensors")
+        checkpoint = checkpoints.read_checkpoint(left / "it.safetensors")
         assert checkpoint
         steps.append(checkpoint[1]["step"])
     assert set(steps) == {7, 8}

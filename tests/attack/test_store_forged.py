@@ -70,7 +70,7 @@ def as_file(record: store.Record) -> bytes:
     shape = {"indent": 1, "sort_keys": True, "ensure_ascii": False}
     text = json.dumps(record | {"sha256": "unknown"}, **shape)
     try:
-        checksum = store.digest(record)
+        checksum = store.json_digest(record)
     except ValueError:  # NaN
         checksum = store.digest_as_published(text, "unknown")
     return text.replace('"unknown"', f'"{checksum}"').encode()
@@ -90,14 +90,14 @@ def write(folder: Path, number: int, rng: random.Random) -> list[Path]:
         work = Experiment("graph", "MUTAG", LossSpec(loss), {})
         for seed in range(3):
             record = record_of(work, seed, details=DETAILS)
-            store.publish(record, store.path(folder, record))
+            store.publish_record(record, store.record_path(folder, record))
         for seed in range(100, 100 + number // 2):
             status = rng.choice(("ok", "ok", "ok", "diverged", "failed"))
             base = record_of(work, seed, details=DETAILS, status=status)
             made = next(one for _ in count() if is_whole(as_file(one := forged(rng, base))))
             key = made.get("key") if isinstance(made.get("key"), str) else base["key"]
             suffix = ".failed-1" * (status == "failed")
-            path = store.folder(folder, "graph", "MUTAG", loss)
+            path = store.loss_folder(folder, "graph", "MUTAG", loss)
             path /= f"{key[:16]}-seed{seed}{suffix}.json"
             path.write_bytes(as_file(made))
             paths.append(path)

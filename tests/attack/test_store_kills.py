@@ -92,7 +92,7 @@ def test_publish(undertaker: Lives, ram: Path, killed: Report) -> None:
         there = contents(results)
         assert there.items() <= expected.items()
         said = {int(line) for line in log.read_text().split()}
-        assert said <= {store.read(results / name)["seed"] for name in there}
+        assert said <= {store.read_record(results / name)["seed"] for name in there}
     killed("two that publish", kills, hits)
 
 
@@ -100,7 +100,7 @@ def test_merge(undertaker: Lives, ram: Path, killed: Report) -> None:
     """Two merges into one folder; what they leave, the next one completes."""
     source = ram / "source"
     for record in victims.RECORDS:
-        store.publish(record, store.path(source, record))
+        store.publish_record(record, store.record_path(source, record))
     alive = undertaker.seconds("unite", str(source), str(ram / "whole"))
     expected, rng, kills, hits = contents(source), dice("merge"), 0, 0
     assert contents(ram / "whole") == expected
@@ -123,7 +123,7 @@ def test_pack(undertaker: Lives, ram: Path, killed: Report) -> None:
     """Two packs of one folder: each record is in a file or a pack at any moment."""
     source = ram / "source"
     for record in victims.RECORDS:
-        store.publish(record, store.path(source, record))
+        store.publish_record(record, store.record_path(source, record))
     whole = ram / "whole"
     shutil.copytree(source, whole)
     alive = undertaker.seconds("pack", str(whole))
@@ -148,7 +148,7 @@ def test_pack(undertaker: Lives, ram: Path, killed: Report) -> None:
 
 def records(results: Path) -> dict[str, store.Record]:
     """What is read of files and packs."""
-    found = reading.everything(results)
+    found = reading.all_records(results)
     return {path.relative_to(results).as_posix(): record for path, record in found}
 
 

@@ -22,10 +22,10 @@ def test_a_storm(ram: Path, found: Callable[[str], None]) -> None:
     assert not wrong.exists(), wrong.read_text()
     results, published = ram / "results", storm.noted(ram)
     assert storm.names(results) == published
-    store.sweep(results)
+    store.remove_leftovers(results)
     list(packing.pack(results))
     assert storm.names(results) == published
     dataset = results / "runs/graph/MUTAG"
-    (pack,) = dataset.glob(packs.PATTERN)
+    (pack,) = dataset.glob(packs.PACK_PATTERN)
     assert [path for path in dataset.rglob("*") if path.is_file()] == [pack]
     found(f"store: {count} commands at once, stopped and continued: 0 lost of {len(published)}")

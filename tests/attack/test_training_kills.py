@@ -36,7 +36,7 @@ def outcome(results: Path) -> dict[str, Any] | None:
     if not paths:
         return None
     (path,) = paths
-    record = store.read(path)
+    record = store.read_record(path)
     details = {name: value for name, value in record["details"].items() if name not in TOOK}
     identity = {name: record[name] for name in (*store.IDENTITY, "seed", "status", "main")}
     return {"name": path.name, **identity, "metrics": record["metrics"], "details": details}
@@ -44,7 +44,7 @@ def outcome(results: Path) -> dict[str, Any] | None:
 
 def step(results: Path) -> int:
     """Return the step of the latest checkpoint."""
-    found = [checkpoints.read(path) for path in results.glob("checkpoints/[!.]*")]
+    found = [checkpoints.read_checkpoint(path) for path in results.glob("checkpoints/[!.]*")]
     assert None not in found, "a torn checkpoint"
     return max((state["step"] for _, state in filter(None, found)), default=0)
 

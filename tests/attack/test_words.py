@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import words
 from contrastbench.benchmarks.analyses.registry import ANALYSES
 from contrastbench.benchmarks.cli.main import app
-from contrastbench.benchmarks.tables.catalogue import names as tables
+from contrastbench.benchmarks.tables.catalogue import table_names as tables
 from contrastbench.domains.registry import DOMAINS
 from contrastbench.losses.registry import LOSSES
 from counts import SEED, times

@@ -40,7 +40,7 @@ ROWS = "".join(f"{k},{('red', 'blue')[k % 2]},{('no', 'yes')[k % 2]}\n" for k in
 
 def table(name: str) -> str:
     own.load_unchanged.cache_clear()
-    return tables.load(name, "y")[1]
+    return tables.load_rows(name, "y")[1]
 
 
 def test_csv(tmp_path: Path) -> None:
@@ -90,7 +90,7 @@ def test_a_packed_declared_table(
 
     def read() -> str:
         tables.load_declared.cache_clear()
-        return tables.load("CoverType", data_root=tmp_path)[1]
+        return tables.load_rows("CoverType", data_root=tmp_path)[1]
 
     assert attack(path, read, flips=10) > 10
 
@@ -103,7 +103,7 @@ def test_an_image_file(kind: str, tmp_path: Path) -> None:
 
     def read() -> str:
         content = decode.folder_reader(tmp_path)(path.name)
-        return decode.look(path.name, content).sha256 * bool(
+        return decode.image_header(path.name, content).sha256 * bool(
             len(decode.decode(path.name, content, 16))
         )
 
@@ -126,7 +126,7 @@ def tiny_files() -> dict[str, bytes]:
 def declared(name: str, root: Path) -> Callable[[], str]:
     def read() -> str:
         data.load_declared.cache_clear()
-        return data.load(name, 64, root, made_images.CPU)[1]
+        return data.load_images(name, 64, root, made_images.CPU)[1]
 
     return read
 
@@ -166,16 +166,16 @@ def test_an_image_of_too_many_pixels_is_refused_before_it_is_decoded(
 ) -> None:
     file = io.BytesIO()
     Image.fromarray(np.zeros((300, 200, 3), np.uint8)).save(file, "PNG")
-    monkeypatch.setattr(decode, "LARGEST", 59_999)
+    monkeypatch.setattr(decode, "MAX_PIXELS", 59_999)
     with pytest.raises(UserError, match=r"a\.png is too large \(200 x 300 pixels, more than"):
-        decode.look("a.png", file.getvalue())
+        decode.image_header("a.png", file.getvalue())
 
 
 @pytest.mark.usefixtures("offline")
 def test_a_tar_of_binaries(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path, whole = tmp_path / "cifar-10-binary.tar.gz", cifar.records
+    path, whole = tmp_path / "cifar-10-binary.tar.gz", cifar.binary_records
     small = lambda name, raw, count, labels: whole(name, raw, count // 1000, labels)  # noqa: E731
-    monkeypatch.setattr(cifar, "records", small)
+    monkeypatch.setattr(cifar, "binary_records", small)
     anything = replace(DATASETS["CIFAR-10"], content="")
     monkeypatch.setitem(DATASETS, "CIFAR-10", anything)
     rows = np.concatenate([np.arange(10)[:, None], made_images.noise(10, 3072)], axis=1)
@@ -197,7 +197,7 @@ def test_a_tar_of_binaries(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
 
 def folder(root: Path) -> str:
     image_own.load_unchanged.cache_clear()
-    return data.load(f"folder:{root}", 16, None, made_images.CPU)[1]
+    return data.load_images(f"folder:{root}", 16, None, made_images.CPU)[1]
 
 
 @pytest.mark.parametrize("make", [os.mkfifo, lambda path: path.symlink_to("nowhere")])
@@ -238,4 +238,4 @@ def test_a_corpus(tmp_path: Path) -> None:
 @pytest.mark.parametrize("gold", ["nan", "inf"])
 def test_a_gold_score_is_a_number(gold: str, tmp_path: Path) -> None:
     with pytest.raises(UserError, match="pair 2 is damaged"):
-        sentences.pairs(tmp_path, "x", [["a", "b", "1"], ["c", "d", gold]])
+        sentences.scored_pairs(tmp_path, "x", [["a", "b", "1"], ["c", "d", gold]])

@@ -94,28 +94,28 @@ def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, small_sets: None) -> It
 
 def test_a_file_of_the_hub_is_asked_for_once_and_verified_ever_after(hub: Served) -> None:
     sts = DATASETS["sts"]
-    assert download.state(sts) == "not downloaded"
-    path = download.fetch(sts)
+    assert download.file_state(sts) == "not downloaded"
+    path = download.fetch_file(sts)
     assert path.read_bytes() == hub.files["senteval.tar"]
-    assert download.fetch(DATASETS["transfer"]) == path
+    assert download.fetch_file(DATASETS["transfer"]) == path
     assert hub.asked == ["HEAD senteval.tar", "GET senteval.tar"]
-    assert download.state(sts) == "downloaded, sha256 verified"
+    assert download.file_state(sts) == "downloaded, sha256 verified"
     path.write_bytes(b"damaged")
-    assert download.state(sts) == f"DAMAGED: delete {path}"
-    assert download.fetch(sts).read_bytes() == hub.files["senteval.tar"]
+    assert download.file_state(sts) == f"DAMAGED: delete {path}"
+    assert download.fetch_file(sts).read_bytes() == hub.files["senteval.tar"]
 
 
 def test_a_file_of_the_data_root_is_held_against_the_declared_one(tmp_path: Path) -> None:
     known = replace(DATASETS["sts"], sha256=hashlib.sha256(b"whole").hexdigest())
-    assert download.state(known, tmp_path) == "not downloaded"
+    assert download.file_state(known, tmp_path) == "not downloaded"
     path = tmp_path / download.cached_file(known).name
     path.write_bytes(b"whole")
-    assert download.state(known, tmp_path) == "downloaded, sha256 verified"
+    assert download.file_state(known, tmp_path) == "downloaded, sha256 verified"
     path.write_bytes(b"other")
-    assert download.state(known, tmp_path) == f"DIFFERS from the declared file: {path}"
+    assert download.file_state(known, tmp_path) == f"DIFFERS from the declared file: {path}"
     path.unlink()
     path.mkdir()
-    assert "records hold the hash of what is read" in download.state(known, tmp_path)
+    assert "records hold the hash of what is read" in download.file_state(known, tmp_path)
 
 
 def test_what_has_another_hash_than_the_hub_says_is_not_used(hub: Served) -> None:
@@ -123,8 +123,8 @@ def test_what_has_another_hash_than_the_hub_says_is_not_used(hub: Served) -> Non
     with pytest.raises(
         UserError, match=r"its sha256 is not the declared one\): put senteval.tar into a folder"
     ):
-        download.fetch(DATASETS["sts"])
-    assert download.state(DATASETS["sts"]) == "not downloaded"
+        download.fetch_file(DATASETS["sts"])
+    assert download.file_state(DATASETS["sts"]) == "not downloaded"
 
 
 def gone(hub: Served) -> None:
@@ -143,7 +143,7 @@ def test_a_hub_without_the_file_or_without_its_hash_is_one_line(
     with pytest.raises(
         UserError, match=r"senteval.tar .*put senteval.tar into a folder and name it with"
     ) as error:
-        download.fetch(DATASETS["sts"])
+        download.fetch_file(DATASETS["sts"])
     assert "\n" not in str(error.value)
     assert "GET senteval.tar" not in hub.asked
 

@@ -7,7 +7,7 @@ import pytest
 from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.benchmarks.running.domain_laws import Subject, check_facts, first_contrasts
 from contrastbench.benchmarks.running.options import Options
-from contrastbench.benchmarks.running.runner import admit, prepare
+from contrastbench.benchmarks.running.runner import prepare_cell, prepare_training
 from contrastbench.domains.registry import DOMAINS, declaration, make_recipe
 from contrastbench.errors import UserError
 from contrastbench.losses.pairing import (
@@ -84,9 +84,9 @@ def test_a_loss_of_views_is_refused_before_the_training(
 ) -> None:
     about = declaration(domain)
     work = Experiment(domain, about.default, VICREG, {**about.tiny, **recipe})
-    cell, opened = prepare(work, 0, Options(tmp_path), None)
+    cell, opened = prepare_cell(work, 0, Options(tmp_path), None)
     with pytest.raises(UserError, match="Vicreg takes two whole views of each sample, which this"):
-        admit(cell, opened, Options(tmp_path))
+        prepare_training(cell, opened, Options(tmp_path))
 
 
 @pytest.mark.parametrize("domain", ["graph", "image", "sentence", "tabular"])

@@ -9,9 +9,9 @@ import pytest
 
 from contrastbench.benchmarks.cli import listing
 from contrastbench.benchmarks.records.experiment import Experiment
-from contrastbench.benchmarks.records.store import read
+from contrastbench.benchmarks.records.store import read_record
 from contrastbench.benchmarks.running.options import Options
-from contrastbench.benchmarks.running.runner import run
+from contrastbench.benchmarks.running.runner import run_cell
 from contrastbench.benchmarks.sweeps.plan import make_plan
 from contrastbench.domains import registry
 from contrastbench.domains.registry import declaration, make_recipe
@@ -100,8 +100,10 @@ def announce(monkeypatch: pytest.MonkeyPatch, *others: EntryPoint, **values: str
 
 
 def test_a_packages_domain_is_listed_without_its_adapter(points: None) -> None:
-    assert "points     points; embedded: plane" in list(listing.domains())
-    assert "plane                points    embedded: points of a plane" in list(listing.datasets())
+    assert "points     points; embedded: plane" in list(listing.domain_lines())
+    assert "plane                points    embedded: points of a plane" in list(
+        listing.dataset_lines()
+    )
     assert "plane" in registry.known_data()
     assert "pointset_domain" not in sys.modules
 
@@ -114,11 +116,11 @@ def test_a_packages_domain_trains_like_ours(points: None, tmp_path: Path) -> Non
     ):
         make_recipe("points", {"nois": 1})
     experiment = Experiment("points", "plane", LossSpec("adnce"), {"epochs": 2})
-    record, path = run(experiment, 0, Options(tmp_path, device="cpu"))
+    record, path = run_cell(experiment, 0, Options(tmp_path, device="cpu"))
     found = (record["status"], record["protocol"], record["recipe"]["noise"])
     assert found == ("ok", "points/1", 0.1)
     assert record["details"]["validation"] == 40.0
-    assert json.dumps(read(path)) == json.dumps(record)
+    assert json.dumps(read_record(path)) == json.dumps(record)
 
 
 def test_a_packages_domain_is_swept(points: None, tmp_path: Path) -> None:
@@ -150,11 +152,11 @@ def test_a_broken_declaration_is_one_line_and_takes_no_other_domain_down(
     with pytest.raises(UserError, match=BROKEN[value]) as error:
         registry.domain_class("new")
     assert "\n" not in str(error.value)
-    names = [line.split()[0] for line in listing.domains()]
+    names = [line.split()[0] for line in listing.domain_lines()]
     assert names == [*registry.DOMAINS, "new", "points"]
-    assert f"new        BROKEN: {error.value}" in list(listing.domains())
+    assert f"new        BROKEN: {error.value}" in list(listing.domain_lines())
     assert {"plane", "motifs", "wiki1m"} < registry.known_data().keys()
-    assert any(line.startswith("plane") for line in listing.data())
+    assert any(line.startswith("plane") for line in listing.data_lines())
 
 
 @pytest.mark.parametrize(
@@ -190,7 +192,7 @@ def test_a_name_clash_is_refused(
     monkeypatch: pytest.MonkeyPatch, entries: list[tuple[str, str]], message: str
 ) -> None:
     announce(monkeypatch, *(EntryPoint(*entry, registry.ENTRY_POINTS) for entry in entries))
-    for ask in (registry.domains, registry.known_data, lambda: list(listing.domains())):
+    for ask in (registry.domains, registry.known_data, lambda: list(listing.domain_lines())):
         with pytest.raises(UserError, match=message) as error:
             ask()
         assert "\n" not in str(error.value)
@@ -198,4 +200,4 @@ def test_a_name_clash_is_refused(
 
 def test_an_unknown_domain_answers_with_packages_too(points: None) -> None:
     with pytest.raises(UserError, match="unknown domain 'point': did you mean 'points'"):
-        registry.check_domain("point")
+        registry.check_domain_name("point")

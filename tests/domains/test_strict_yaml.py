@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from pydantic import BaseModel, ConfigDict
 
-from contrastbench.domains.strict_yaml import read
+from contrastbench.domains.strict_yaml import read_yaml
 from contrastbench.losses import UserError
 
 
@@ -42,7 +42,7 @@ def written(folder: Path, text: str) -> Path:
     ],
 )
 def test_plain_values_are_read(tmp_path: Path, text: str, value: Any) -> None:
-    assert read(written(tmp_path, text)).value == value
+    assert read_yaml(written(tmp_path, text)).value == value
 
 
 @pytest.mark.parametrize(
@@ -71,7 +71,7 @@ def test_plain_values_are_read(tmp_path: Path, text: str, value: Any) -> None:
 def test_a_mistake_has_its_line(tmp_path: Path, text: str, line: int, what: str) -> None:
     path = written(tmp_path, text)
     with pytest.raises(UserError) as error:
-        read(path)
+        read_yaml(path)
     assert str(error.value).startswith(f"{path}:{line}: ")
     assert what in str(error.value)
     assert "\n" not in str(error.value)
@@ -105,33 +105,35 @@ def test_a_value_that_does_not_fit_has_its_line(
 ) -> None:
     path = written(tmp_path, text)
     with pytest.raises(UserError) as error:
-        read(path).as_model(Outer)
+        read_yaml(path).as_model(Outer)
     assert str(error.value).startswith(f"{path}:{line}: ")
     assert what in str(error.value)
     assert "\n" not in str(error.value)
 
 
 def test_a_model_is_made(tmp_path: Path) -> None:
-    made = read(written(tmp_path, "title: x\ncolumns: {A: {values: [1, 2.5]}}\n")).as_model(Outer)
+    made = read_yaml(written(tmp_path, "title: x\ncolumns: {A: {values: [1, 2.5]}}\n")).as_model(
+        Outer
+    )
     assert made.columns["A"].values == [1.0, 2.5]
 
 
 def test_files_that_cannot_be_read(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"cannot read .*none.yaml \(No such file"):
-        read(tmp_path / "none.yaml")
+        read_yaml(tmp_path / "none.yaml")
     with pytest.raises(UserError, match="Is a directory"):
-        read(tmp_path)
+        read_yaml(tmp_path)
     (tmp_path / "latin.yaml").write_bytes(b"a: \xe9\n")
     with pytest.raises(UserError, match=r"latin.yaml: not UTF-8 text"):
-        read(tmp_path / "latin.yaml")
+        read_yaml(tmp_path / "latin.yaml")
     (tmp_path / "odd.yaml").write_bytes(b"a: \x01\n")
     with pytest.raises(
         UserError, match=r"odd.yaml.*special characters|odd.yaml.*control characters"
     ) as error:
-        read(tmp_path / "odd.yaml")
+        read_yaml(tmp_path / "odd.yaml")
     assert "\n" not in str(error.value)
 
 
 def test_anchors_named_again_and_again_are_checked_once(tmp_path: Path) -> None:
     levels = "".join(f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 9)}]\n" for i in range(1, 30))
-    assert len(read(written(tmp_path, "a0: &a0 [x]\n" + levels)).value) == 30
+    assert len(read_yaml(written(tmp_path, "a0: &a0 [x]\n" + levels)).value) == 30

@@ -9,11 +9,11 @@ from typer.testing import CliRunner
 
 from contrastbench.benchmarks.cli import main
 from contrastbench.benchmarks.perf import losses as perf_losses
-from contrastbench.benchmarks.perf.check_device import CHECKS, Work, outcome
+from contrastbench.benchmarks.perf.check_device import DEVICE_CHECKS, DeviceWork, check_outcome
 from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.benchmarks.running.devices import open_device
 from contrastbench.benchmarks.running.options import Options
-from contrastbench.benchmarks.running.runner import run
+from contrastbench.benchmarks.running.runner import run_cell
 from contrastbench.domains.registry import declaration
 from contrastbench.losses.spec import LossSpec
 
@@ -29,9 +29,9 @@ def device() -> Iterator[torch.device]:
     torch.set_deterministic_debug_mode("default")
 
 
-@pytest.mark.parametrize("name", CHECKS)
+@pytest.mark.parametrize("name", DEVICE_CHECKS)
 def test_the_device_passes(name: str, device: torch.device) -> None:
-    passed, found = outcome(CHECKS[name], Work(device))
+    passed, found = check_outcome(DEVICE_CHECKS[name], DeviceWork(device))
     assert passed, found.said
 
 
@@ -43,7 +43,7 @@ def test_the_record_says_what_the_numbers_were_made_with(
     about = declaration("tabular")
     experiment = Experiment("tabular", about.default, LossSpec("adnce"), about.tiny)
     options = Options(tmp_path, device="cuda", deterministic=deterministic, tf32=tf32)
-    record, _ = run(experiment, 0, options)
+    record, _ = run_cell(experiment, 0, options)
     said = record["environment"]
     assert (said["deterministic"], said["tf32"]) == (deterministic, tf32)
     assert said["device"] == torch.cuda.get_device_name()
@@ -58,12 +58,12 @@ def test_files_reach_the_device_as_they_are(
     pytest.importorskip("PIL")
     from contrastbench.domains.image.data import files
     from contrastbench.domains.image.data.images import ImageFiles
-    from contrastbench.domains.image.data.load import load
+    from contrastbench.domains.image.data.load import load_images
     from made_images import CPU, folder
 
-    expected = load(f"folder:{folder(tmp_path, count=40)}", 16, None, CPU)[0].train
+    expected = load_images(f"folder:{folder(tmp_path, count=40)}", 16, None, CPU)[0].train
     monkeypatch.setattr(files, "RESIDENT_SHARE", 0.0)
-    found = load(f"folder:{tmp_path}", 16, None, device)[0].train
+    found = load_images(f"folder:{tmp_path}", 16, None, device)[0].train
     assert isinstance(found, ImageFiles)
     parts = torch.arange(len(found), device=device).split(8)
     batch = found.ahead(parts)
@@ -86,4 +86,4 @@ def test_perf_runs_there(part: str) -> None:
 
 
 def test_a_cell_of_perf_is_measured_on_the_device(device: torch.device) -> None:
-    assert "MB" in perf_losses.cell("infonce", 512, device)
+    assert "MB" in perf_losses.measured_entry("infonce", 512, device)

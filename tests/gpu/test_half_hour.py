@@ -10,10 +10,10 @@ import pytest
 from typer.main import get_command
 
 import accepted
-from contrastbench.benchmarks.cli.arguments import make_experiment, parse_pairs
+from contrastbench.benchmarks.cli.arguments import experiment_of_options, parse_pairs
 from contrastbench.benchmarks.cli.main import app
 from contrastbench.benchmarks.sweeps.plan import make_plan
-from contrastbench.benchmarks.tables.load import load
+from contrastbench.benchmarks.tables.load import load_table
 from contrastbench.domains.registry import declaration, make_recipe
 from contrastbench.losses import UserError
 from contrastbench.losses.registry import is_registered
@@ -90,7 +90,7 @@ def bench(words: Sequence[str]) -> None:
 def check_run(params: dict[str, Any]) -> None:
     loss = LossSpec(params["loss"], parse_pairs("--set", params["set_"]))
     about = params["domain"], params["dataset"], loss
-    experiment = make_experiment(*about, params["recipe"], params["tiny"], params["target"])
+    experiment = experiment_of_options(*about, params["recipe"], params["tiny"], params["target"])
     experiment.check()
     loss.check()
 
@@ -119,7 +119,7 @@ CHECKS: dict[str, Callable[[dict[str, Any]], object]] = {
     "perf": check_perf,
     "run": check_run,
     "sweep": check_plan,
-    "compare": lambda params: load(params["name"]),
+    "compare": lambda params: load_table(params["name"]),
 }
 
 
@@ -133,7 +133,7 @@ def python(words: Sequence[str]) -> None:
         return
     script, table, *_ = words
     assert Path(script).samefile(accepted.__file__)
-    assert load(table).name
+    assert load_table(table).name
 
 
 @pytest.mark.parametrize(
@@ -178,7 +178,7 @@ def test_the_second_half_runs_a_seed_of_all_rows_after_the_other(tmp_path: Path)
     sweeps = [line for line in asked if " sweep " in f" {line} "]
     assert (done.returncode, len(sweeps), len(asked)) == (0, 5, 7)
     assert [f"--seeds {seed} --jobs 4" in line for seed, line in enumerate(sweeps)] == [True] * 5
-    table = load(str(tmp_path / "out/suite.yaml"))
+    table = load_table(str(tmp_path / "out/suite.yaml"))
     assert [row.name for row in table.rows] == [
         *(f"{loss} (temperature=0.1)" for loss in ("infonce", "decoupled", "hcl", "adnce")),
         "temperature 5",
@@ -229,7 +229,7 @@ def test_it_is_accepted_where_both_controls_differ(
 ) -> None:
     path = tmp_path / "suite.yaml"
     path.write_text(SUITE_FILE)
-    table = load(str(path)).as_smoke_test()
+    table = load_table(str(path)).as_smoke_test()
     shifts = {"": 0.0, "temperature 5": worse, "pairs by class": better}
     for k, row in enumerate(table.rows):
         shift = shifts[row.control]

@@ -6,7 +6,7 @@ import pytest
 import torch
 import torch.distributed as dist
 
-from contrastbench.distributed import ProcessLost, average, gather, process_lost, sharing
+from contrastbench.distributed import ProcessLost, average_gradients, gather, process_lost, sharing
 from processes import in_processes
 from shared_losses import LIGHTLY, gradients, shown
 
@@ -40,7 +40,7 @@ def test_alone_nothing_changes() -> None:
     z = torch.eye(3)
     with sharing():
         assert gather(z, 3) is z
-        average([z, None])
+        average_gradients([z, None])
     assert torch.equal(z, torch.eye(3))
 
 

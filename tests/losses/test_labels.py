@@ -10,11 +10,11 @@ from contrastbench.losses import LOSSES, Contrast, UserError, both_views, get_lo
 from contrastbench.losses.base import block_scores
 from contrastbench.losses.laws.assertions import value_and_gradient
 from contrastbench.losses.laws.random_contrasts import (
-    PAIRINGS,
-    Pairing,
-    counted,
+    LAW_PAIRINGS,
+    PairingFunction,
+    numbered_samples,
     random_views,
-    ready,
+    with_sample_numbers,
 )
 
 LABELS = torch.tensor([0, 1, 0, 2, 0])
@@ -94,15 +94,15 @@ class Allocations(TorchDispatchMode):
 @pytest.mark.parametrize("name", LOSSES)
 def test_positives_that_are_keys_are_those_that_are_written_out(name: str) -> None:
     views = random_views(0, 9, grad=True)
-    contrast = counted(same_class(*views[:2], torch.arange(9) % 4))
+    contrast = numbered_samples(same_class(*views[:2], torch.arange(9) % 4))
     copied = replace(contrast, positive=contrast.positives(), positive_key=None)
-    loss = ready(get_loss(name)).eval()
+    loss = with_sample_numbers(get_loss(name)).eval()
     for a, b in zip(*(value_and_gradient(loss, c, views) for c in (contrast, copied)), strict=True):
         torch.testing.assert_close(a, b, rtol=1e-12, atol=1e-12)
 
 
-@pytest.mark.parametrize("pairing", PAIRINGS.values(), ids=list(PAIRINGS))
-def test_padding_is_never_none(pairing: Pairing) -> None:
+@pytest.mark.parametrize("pairing", LAW_PAIRINGS.values(), ids=list(LAW_PAIRINGS))
+def test_padding_is_never_none(pairing: PairingFunction) -> None:
     """A user's loss may mask by it, whatever the pairing."""
     contrast = pairing(random_views(0, 5))
     scores = block_scores(contrast, slice(1, 4))

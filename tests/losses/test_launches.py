@@ -20,7 +20,7 @@ from contrastbench.losses import (
 from contrastbench.losses.base import Loss
 from contrastbench.losses.contrast import Contrast
 from contrastbench.losses.laws.assertions import configured, value_and_gradient
-from contrastbench.losses.laws.random_contrasts import PAIRINGS, counted, random_views
+from contrastbench.losses.laws.random_contrasts import LAW_PAIRINGS, numbered_samples, random_views
 from shadow import Counts, counting, shadow
 
 shadow()  # before torch's first backward pass, which asks what devices there are
@@ -38,9 +38,11 @@ def classes(views: list[Tensor]) -> Tensor:
 
 
 EVERY: dict[str, Callable[[list[Tensor]], Contrast]] = {
-    **PAIRINGS,
-    "same_class": lambda views: counted(same_class(*views[:2], classes(views))),
-    "both_views with labels": lambda views: counted(both_views(*views[:2], labels=classes(views))),
+    **LAW_PAIRINGS,
+    "same_class": lambda views: numbered_samples(same_class(*views[:2], classes(views))),
+    "both_views with labels": lambda views: numbered_samples(
+        both_views(*views[:2], labels=classes(views))
+    ),
 }
 
 
@@ -106,7 +108,7 @@ def test_every_loss_with_every_pairing(name: str) -> None:
 @pytest.mark.usefixtures("small")
 def test_a_cpus_tiles_would_be_over_the_budget() -> None:
     loss = configured(get_loss("infonce"), {"tile": blocks.CPU_TILE // SMALL})
-    counts = asked(loss, PAIRINGS["both_views"], on_device(SIZE // SMALL))
+    counts = asked(loss, LAW_PAIRINGS["both_views"], on_device(SIZE // SMALL))
     assert counts.launches > 50 * BUDGETS["infonce"]
 
 
@@ -146,7 +148,9 @@ def test_what_only_the_device_knows_makes_the_loss_nan(
     assert value.cpu().isnan()
     loss = made(name)
     with pytest.raises(UserError):
-        loss(counted(pairing(*[view.cpu() for view in views], labels=torch.tensor(labels))))
+        loss(
+            numbered_samples(pairing(*[view.cpu() for view in views], labels=torch.tensor(labels)))
+        )
 
 
 @pytest.mark.parametrize(

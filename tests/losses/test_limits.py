@@ -16,9 +16,13 @@ from torch import Tensor
 from cases import random_params
 from contrastbench.losses import LOSSES, Contrast, both_views, get_loss, other_view
 from contrastbench.losses.laws.assertions import Build
-from contrastbench.losses.laws.battery import LAWS, run
+from contrastbench.losses.laws.battery import LAWS, run_law
 from contrastbench.losses.laws.limits import check_everywhere, check_limit
-from contrastbench.losses.laws.random_contrasts import PAIRINGS, random_views, ready
+from contrastbench.losses.laws.random_contrasts import (
+    LAW_PAIRINGS,
+    random_views,
+    with_sample_numbers,
+)
 from contrastbench.losses.limits import Limit, Towards, inf
 from contrastbench.losses.registry import describe
 from counts import times
@@ -33,12 +37,12 @@ def value(contrast: Contrast, name: str, temperature: float, **params: object) -
 
 
 @pytest.mark.parametrize("name", DECLARED)
-@given(seed=st.integers(0, 2**31), pairing=st.sampled_from(list(PAIRINGS)))
+@given(seed=st.integers(0, 2**31), pairing=st.sampled_from(list(LAW_PAIRINGS)))
 @settings(max_examples=times(200, least=25), deadline=None, derandomize=True, database=None)
 def test_limits(name: str, seed: int, pairing: str) -> None:
     params = random_params(name, seed)
     for limit in describe(name).limits:
-        check_limit(limit, builder(name, **params), PAIRINGS[pairing], seed)
+        check_limit(limit, builder(name, **params), LAW_PAIRINGS[pairing], seed)
 
 
 def test_every_limit_that_a_paper_states_is_declared() -> None:
@@ -71,7 +75,7 @@ def test_source_and_class_declare_the_same_limits(name: str) -> None:
 
 def builder(name: str, **params: Any) -> Build:
     """Makes the loss in float64, with some parameters changed."""
-    return lambda **changed: ready(get_loss(name, **{**params, **changed}).double())
+    return lambda **changed: with_sample_numbers(get_loss(name, **{**params, **changed}).double())
 
 
 def test_the_figure_shows_the_declared_limits() -> None:
@@ -122,7 +126,7 @@ def test_a_wrong_declaration_fails(wrong: str) -> None:
 def test_a_loss_of_ones_own_is_held_to_its_limits(tmp_path, old: str, new: str, why: str) -> None:
     path = tmp_path / "mine.py"
     path.write_text(OWN.replace(old, new))
-    found = run(LAWS[-1], partial(get_loss, f"{path}:Mine"), [1])
+    found = run_law(LAWS[-1], partial(get_loss, f"{path}:Mine"), [1])
     assert found.passed == (not why)
     assert why in found.detail
 

@@ -9,7 +9,7 @@ import frozen
 from cases import NAMES, PARAMETERS, SUM, random_contrast, random_params
 from contrastbench.losses import LOSSES, Contrast, Loss, get_loss
 from contrastbench.losses.laws.precision import rounding
-from contrastbench.losses.laws.random_contrasts import ready
+from contrastbench.losses.laws.random_contrasts import with_sample_numbers
 from counts import times
 from oracles import ORACLES
 
@@ -26,7 +26,7 @@ def exact(name: str, seed: int) -> Loss:
     """The loss with random parameters; what it learns is not rounded to float32."""
     torch.set_default_dtype(torch.float64)
     try:
-        return ready(get_loss(name, **random_params(name, seed))).eval()
+        return with_sample_numbers(get_loss(name, **random_params(name, seed))).eval()
     finally:
         torch.set_default_dtype(torch.float32)
 

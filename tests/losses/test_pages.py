@@ -60,7 +60,7 @@ def test_the_row_of_the_standing_comparison_is_that_of_its_file() -> None:
 
 
 def test_weights_are_the_gradients() -> None:
-    scores, weights = losses.weights(get_loss("infonce", temperature=0.2))
+    scores, weights = losses.gradient_weights(get_loss("infonce", temperature=0.2))
     expected = (scores / 0.2).exp()
     torch.testing.assert_close(weights, expected / expected.mean())
     assert f"{weights[-1]:.2f}" != f"{weights[0]:.2f}"

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from contrastbench.losses import LOSSES, LossSpec, UserError, get_loss
-from contrastbench.losses.ranges import Choice, Given, Number, check
+from contrastbench.losses.ranges import Choice, Given, Number, check_ranges
 from contrastbench.losses.registry import describe
 from counts import times
 
@@ -46,7 +46,7 @@ def outside(r: Number) -> st.SearchStrategy[Any]:
 def test_every_parameter_has_a_range_and_a_default_within_it(name: str) -> None:
     about = describe(name)
     assert list(about.ranges) == list(about.params)
-    check(about.ranges, about.params)
+    check_ranges(about.ranges, about.params)
     assert about.ranges == dict(type(get_loss(name)).ranges)
 
 

@@ -15,7 +15,7 @@ from contrastbench.losses import LOSSES, LossSpec, UserError, both_views, get_lo
 from contrastbench.losses.base import Loss
 from contrastbench.losses.laws import check_loss
 from contrastbench.losses.laws.assertions import configured
-from contrastbench.losses.laws.random_contrasts import PAIRINGS, counted, random_views
+from contrastbench.losses.laws.random_contrasts import LAW_PAIRINGS, numbered_samples, random_views
 from contrastbench.losses.ranges import Choice, Given, Number
 from contrastbench.losses.registry import SUPERVISED, describe
 from contrastbench.losses.schedules import Schedule
@@ -53,7 +53,7 @@ def prepared(loss: Loss) -> Loss:
 
 def value_and_slope(loss: Loss, options: dict[str, int] | None = None) -> tuple[Tensor, Tensor]:
     views = random_views(0, 40, grad=True)
-    value = configured(loss, options or {})(counted(both_views(*views[:2])))
+    value = configured(loss, options or {})(numbered_samples(both_views(*views[:2])))
     return value.detach(), torch.autograd.grad(value, views[0])[0]
 
 
@@ -165,7 +165,7 @@ def test_a_learned_temperature_begins_as_a_fixed_one_and_has_its_gradient(
     fixed = value_and_slope(prepared(get_loss(name, temperature=0.3)), options)
     for found, expected in zip(value_and_slope(loss, options), fixed, strict=True):
         torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-5)
-    configured(loss, options)(counted(both_views(*random_views(0, 40)[:2]))).backward()
+    configured(loss, options)(numbered_samples(both_views(*random_views(0, 40)[:2]))).backward()
     start, step = loss.temperature.item(), 1e-5
     low, high = (
         value_and_slope(prepared(get_loss(name, temperature=start * math.exp(by))))[0].item()
@@ -185,11 +185,11 @@ def test_a_loss_with_a_learned_temperature_passes_the_battery(name: str) -> None
     assert [result for result in results if not result.passed] == []
 
 
-@pytest.mark.parametrize("pair", PAIRINGS)
+@pytest.mark.parametrize("pair", LAW_PAIRINGS)
 def test_holes_keep_the_gradient_of_a_temperature_finite(pair: str) -> None:
     for name in LEARNABLE:
         loss = prepared(get_loss(name, temperature="learned(0.3)"))
-        loss(PAIRINGS[pair](random_views(0, 6))).backward()
+        loss(LAW_PAIRINGS[pair](random_views(0, 6))).backward()
         assert loss.log_temperature.grad.isfinite(), name
 
 

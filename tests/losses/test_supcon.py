@@ -6,7 +6,7 @@ from torch import Tensor
 
 from contrastbench.losses import get_loss
 from contrastbench.losses.base import Scores
-from contrastbench.losses.laws.battery import LAWS, run
+from contrastbench.losses.laws.battery import LAWS, run_law
 from contrastbench.losses.supcon import SupCon
 
 
@@ -40,4 +40,4 @@ def test_the_form_in_alone_never_grows_when_positives_come_closer(form: str, hol
     def build() -> SupCon:
         return SupCon(0.1, form).double()
 
-    assert run(closer_positives, build, [0]).passed == holds
+    assert run_law(closer_positives, build, [0]).passed == holds

@@ -9,9 +9,9 @@ from torch.autograd import gradgradcheck
 from contrastbench.losses import LOSSES, Loss, both_views, get_loss, same_class
 from contrastbench.losses.exponential import ExponentialLoss
 from contrastbench.losses.laws.assertions import configured, value_and_gradient
-from contrastbench.losses.laws.random_contrasts import counted, random_views
+from contrastbench.losses.laws.random_contrasts import numbered_samples, random_views
 from contrastbench.losses.registry import describe
-from contrastbench.losses.tiles import largest
+from contrastbench.losses.tiles import largest_summands
 
 TILED = [name for name in LOSSES if isinstance(get_loss(name), ExponentialLoss)]
 WHOLE = 10**9
@@ -37,7 +37,8 @@ def test_tiles_are_the_whole(name: str, dtype: torch.dtype) -> None:
 
     for contrast in (both_views(*views[:2]), same_class(*views[:2], torch.arange(150) % 7)):
         found, expected = (
-            value_and_gradient(made(tile), counted(contrast), views) for tile in (64, WHOLE)
+            value_and_gradient(made(tile), numbered_samples(contrast), views)
+            for tile in (64, WHOLE)
         )
         for a, b in zip(found, expected, strict=True):
             scale = max(1, b.abs().max().item())
@@ -75,10 +76,10 @@ def test_tiles_hold_neither_the_matrix_nor_its_rows() -> None:
 
 def test_sums_that_constants_cannot_hold_go_by_rows() -> None:
     single, double = torch.float32, torch.float64
-    assert largest(lambda s: (s / 0.05, s), single) == pytest.approx([20, 1])
-    assert largest(lambda s: (s / 0.01,), single) is None
-    assert largest(lambda s: (s / 0.01,), double) == pytest.approx([100])
-    assert largest(lambda s: (s / 0.05, -1e30 * s), single) is None
+    assert largest_summands(lambda s: (s / 0.05, s), single) == pytest.approx([20, 1])
+    assert largest_summands(lambda s: (s / 0.01,), single) is None
+    assert largest_summands(lambda s: (s / 0.01,), double) == pytest.approx([100])
+    assert largest_summands(lambda s: (s / 0.05, -1e30 * s), single) is None
 
 
 def test_cold_losses_are_right_in_float32() -> None:

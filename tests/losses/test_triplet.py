@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from contrastbench.losses.triplet import FEW, below
+from contrastbench.losses.triplet import FEW, count_below
 
 
 @pytest.mark.parametrize("right", [False, True])
@@ -19,4 +19,4 @@ def test_counts_are_those_of_a_loop_with_ties_and_infinities(
         [sum(one < top or (right and one == top) for one in row) for top in tops]
         for row, tops in zip(x.tolist(), bound.tolist(), strict=True)
     ]
-    assert below(x, bound, right).tolist() == expected
+    assert count_below(x, bound, right).tolist() == expected

@@ -5,7 +5,7 @@ import torch
 
 import frozen
 from contrastbench.losses import LOSSES
-from contrastbench.losses.laws.random_contrasts import PAIRINGS
+from contrastbench.losses.laws.random_contrasts import LAW_PAIRINGS
 from loss_values import FILE, compute, joined
 
 FROZEN = frozen.read(FILE)
@@ -15,12 +15,12 @@ WRITE = "run python tests/loss_values.py"
 def test_every_loss_has_its_values() -> None:
     frozen.check_names(FILE.name, FROZEN, LOSSES, WRITE)
     for name, kept in FROZEN.items():
-        frozen.check_names(f"{FILE.name} ({name})", kept, PAIRINGS, WRITE)
+        frozen.check_names(f"{FILE.name} ({name})", kept, LAW_PAIRINGS, WRITE)
 
 
 @pytest.mark.parametrize("name", [name for name in LOSSES if name in FROZEN])
 def test_frozen_numbers(name: str) -> None:
-    for pairing in PAIRINGS.keys() & FROZEN[name].keys():
+    for pairing in LAW_PAIRINGS.keys() & FROZEN[name].keys():
         kept = FROZEN[name][pairing]
         torch.testing.assert_close(compute(name, pairing), kept, rtol=1e-9, atol=1e-9)
 
@@ -30,7 +30,7 @@ def test_new_losses_and_pairings_join_and_kept_numbers_stay() -> None:
     kept = {name: FROZEN[name] for name in FROZEN if name != "jsd"}
     kept["dv"] = {"both_views": drifted, "gone": drifted}
     found = joined(kept)
-    assert {*LOSSES} == {name for name in found if found[name].keys() == PAIRINGS.keys()}
+    assert {*LOSSES} == {name for name in found if found[name].keys() == LAW_PAIRINGS.keys()}
     assert found["dv"]["both_views"] == drifted
     assert {name: found[name] for name in kept if name != "dv"} == {
         name: FROZEN[name] for name in kept if name != "dv"

@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from contrastbench.benchmarks.records.experiment import Experiment
-from contrastbench.benchmarks.records.store import read
+from contrastbench.benchmarks.records.store import read_record
 from contrastbench.benchmarks.running.options import Options
-from contrastbench.benchmarks.running.runner import run
+from contrastbench.benchmarks.running.runner import run_cell
 from contrastbench.benchmarks.sweeps.slurm import BENCH
 from contrastbench.losses import LossSpec
 
@@ -89,7 +89,7 @@ class Place:
     def records(self) -> dict[int, Any]:
         """By seed, what must be equal however a cell was run."""
         paths = (self.folder / "results").glob("runs/*/*/*/*.json")
-        return {record["seed"]: same(record) for record in map(read, paths)}
+        return {record["seed"]: same(record) for record in map(read_record, paths)}
 
     def log(self, job: str) -> str:
         return (self.folder / f"results/slurm/{job}.log").read_text()
@@ -102,7 +102,7 @@ def same(record: Mapping[str, Any]) -> tuple[Any, Any]:
 def alone(seed: int, results: Path) -> tuple[Any, Any]:
     """The same of a training here."""
     experiment = Experiment("graph", "motifs", LossSpec(f"{HERE}/{LOSS}"), RECIPE)
-    return same(run(experiment, seed, Options(results, device="cpu"))[0])
+    return same(run_cell(experiment, seed, Options(results, device="cpu"))[0])
 
 
 @pytest.fixture

@@ -7,18 +7,18 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from contrastbench.domains.declaration import Dataset
-from contrastbench.domains.download import fetch
+from contrastbench.domains.download import fetch_file
 from contrastbench.domains.image.data import decode
 from contrastbench.domains.reading import UNPACKED, first_double, reading
 from contrastbench.errors import UserError
 
-WHOLE = 4 << 30  # bytes of all members of an archive; STL-10 has 2.9e9
-AGAIN = "delete it and download {} again"
+MAX_UNPACKED_BYTES = 4 << 30  # bytes of all members of an archive; STL-10 has 2.9e9
+ARCHIVE_FIX = "delete it and download {} again"
 
 
-def again(about: Dataset) -> str:
+def archive_fix(about: Dataset) -> str:
     """Say what to do with a damaged file."""
-    return AGAIN.format(about.url)
+    return ARCHIVE_FIX.format(about.url)
 
 
 @dataclass(frozen=True)
@@ -39,19 +39,19 @@ class Members:
         if root and root.is_dir():
             return {name: decode.folder_reader(root)(name) for name in names}
         path = archive(self.about, self.data_root)
-        with reading(path, again(self.about)):
+        with reading(path, archive_fix(self.about)):
             found = list(self.members(path, set(names)))
             if double := first_double(name for name, _ in found):
                 raise ValueError(f"two members are named {double}")
             contents = dict(found)
         missing = [name for name in names if name not in contents]
         if missing:
-            raise UserError(f"{path} has no {self.folder}/{missing[0]}: {again(self.about)}")
+            raise UserError(f"{path} has no {self.folder}/{missing[0]}: {archive_fix(self.about)}")
         return contents
 
     def members(self, path: Path, names: set[str]) -> Iterator[tuple[str, bytes]]:
         """Yield the named files of the archive; its checksum is verified at the end."""
-        with Bounded(path) as unpacked:
+        with BoundedArchive(path) as unpacked:
             with tarfile.open(fileobj=unpacked, mode="r|") as tar:
                 for member in tar:
                     if member.size > UNPACKED:  # passing over what is not there takes for ever
@@ -65,12 +65,12 @@ class Members:
                 pass
 
 
-class Bounded(gzip.GzipFile):
+class BoundedArchive(gzip.GzipFile):
     """Bound the size that an archive may unpack to."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(path)
-        self.left = WHOLE
+        self.left = MAX_UNPACKED_BYTES
 
     def read(self, size: int | None = -1) -> bytes:
         """Return the next bytes.
@@ -81,11 +81,11 @@ class Bounded(gzip.GzipFile):
         data = super().read(size)
         self.left -= len(data)
         if self.left < 0:
-            raise ValueError(f"it unpacks to more than {WHOLE / 2**30:.3g} GiB")
+            raise ValueError(f"it unpacks to more than {MAX_UNPACKED_BYTES / 2**30:.3g} GiB")
         return data
 
 
 def archive(about: Dataset, data_root: Path | None) -> Path:
     """A declared set's archive, from the data root, the cache or the network."""
     here = data_root / about.file if data_root else None
-    return here if here and here.is_file() else fetch(about)
+    return here if here and here.is_file() else fetch_file(about)

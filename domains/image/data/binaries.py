@@ -7,20 +7,20 @@ import torch
 from torch import Tensor
 
 from contrastbench.domains.declaration import Dataset
-from contrastbench.domains.image.data.archives import Members, again
+from contrastbench.domains.image.data.archives import Members, archive_fix
 from contrastbench.domains.image.data.datasets import ImageDataset
 from contrastbench.domains.image.data.images import ImageSet, on_device
 from contrastbench.domains.reading import reading
 from contrastbench.errors import UserError
 
 
-def below(about: Dataset, labels: Tensor, classes: int) -> Tensor:
+def labels_below(about: Dataset, labels: Tensor, classes: int) -> Tensor:
     """The labels, which are no more than the classes.
 
     Raises:
         UserError: one is.
     """
-    with reading(about.name, again(about)):
+    with reading(about.name, archive_fix(about)):
         if labels.max() >= classes:
             raise ValueError(f"class {int(labels.max())} of {classes}")
     return labels
@@ -41,23 +41,24 @@ def load_stl(
     raw = Members(about, "stl10_binary", data_root).read((*files, "class_names.txt"))
     parts = {}
     for part, count in counts.items():
-        columns = exactly(about, raw.pop(f"{part}_X.bin"), (count, 3, 96, 96))
-        labels = exactly(about, raw.get(f"{part}_y.bin", bytes(count)), (count,)).long() - 1
-        parts[part] = columns.mT.contiguous(), below(about, labels, classes)
+        columns = shaped_bytes(about, raw.pop(f"{part}_X.bin"), (count, 3, 96, 96))
+        labels = shaped_bytes(about, raw.get(f"{part}_y.bin", bytes(count)), (count,)).long() - 1
+        parts[part] = columns.mT.contiguous(), labels_below(about, labels, classes)
     return on_device(parts, class_names(about, raw["class_names.txt"]), device)
 
 
 def class_names(about: Dataset, raw: bytes) -> list[str]:
     """The words of a text file."""
-    with reading(about.name, again(about)):
+    with reading(about.name, archive_fix(about)):
         return raw.decode().split()
 
 
-def exactly(about: Dataset, raw: bytes, shape: tuple[int, ...]) -> Tensor:
+def shaped_bytes(about: Dataset, raw: bytes, shape: tuple[int, ...]) -> Tensor:
     """Bytes as an array of that shape."""
     expected = int(np.prod(shape))
     if len(raw) != expected:
         raise UserError(
-            f"{about.name} is damaged: {len(raw)} bytes instead of {expected}; " + again(about)
+            f"{about.name} is damaged: {len(raw)} bytes instead of {expected}; "
+            + archive_fix(about)
         )
     return torch.frombuffer(bytearray(raw), dtype=torch.uint8).view(shape)

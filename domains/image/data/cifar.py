@@ -13,8 +13,8 @@ import torch
 from torch import Tensor
 
 from contrastbench.domains.image.data import decode
-from contrastbench.domains.image.data.archives import Members, again
-from contrastbench.domains.image.data.binaries import below, class_names, exactly
+from contrastbench.domains.image.data.archives import Members, archive_fix
+from contrastbench.domains.image.data.binaries import class_names, labels_below, shaped_bytes
 from contrastbench.domains.image.data.datasets import ImageDataset
 from contrastbench.domains.image.data.decode import ReadBytes
 from contrastbench.domains.image.data.images import ImageSet, content_of, on_device
@@ -22,7 +22,7 @@ from contrastbench.domains.own import files_below
 from contrastbench.domains.reading import reading
 from contrastbench.errors import UserError
 
-Samples = dict[str, tuple[Tensor, Tensor]]  # (N, 3, 32, 32) uint8 and classes of each part
+PartSamples = dict[str, tuple[Tensor, Tensor]]  # (N, 3, 32, 32) uint8 and classes of each part
 
 
 class Binary(NamedTuple):
@@ -50,7 +50,7 @@ def load_cifar(
     Raises:
         UserError: a file is damaged, or holds something else.
     """
-    images, digest = on_device(*ordered(about, data_root), device)
+    images, digest = on_device(*ordered_parts(about, data_root), device)
     check_content(about, digest)
     return images, digest
 
@@ -63,27 +63,27 @@ def load_first(
     Raises:
         UserError: a file is damaged, or holds something else.
     """
-    samples, classes = ordered(about, data_root)
+    samples, classes = ordered_parts(about, data_root)
     check_content(about, content_of(samples))
     number, *counts = about.sizes
     few = {
-        part: first(*samples[part], count // number)
+        part: first_of_each_class(*samples[part], count // number)
         for part, count in zip(samples, counts, strict=True)
     }
     return on_device(few, classes, device)
 
 
-def ordered(about: ImageDataset, data_root: Path | None) -> tuple[Samples, Sequence[str]]:
+def ordered_parts(about: ImageDataset, data_root: Path | None) -> tuple[PartSamples, Sequence[str]]:
     """Read the training and the test part in canonical order."""
-    kept = pictures(about, data_root)
+    kept = picture_files(about, data_root)
     samples, classes = from_pictures(*kept) if kept else from_binary(about, data_root)
-    return {part: in_order(*samples[part]) for part in ("train", "test")}, classes
+    return {part: canonical_order(*samples[part]) for part in ("train", "test")}, classes
 
 
 def check_content(about: ImageDataset, digest: str) -> None:
     """Raise unless the files hold what is declared."""
     if about.content and digest != about.content:
-        raise UserError(f"the files kept as {about.name} have other content: {again(about)}")
+        raise UserError(f"the files kept as {about.name} have other content: {archive_fix(about)}")
 
 
 def load_few_shot(
@@ -92,18 +92,18 @@ def load_few_shot(
     """Load all samples anew: those of the declared classes are tested, the others train."""
     samples, classes = from_binary(about, data_root)
     pixels, labels = (torch.cat(parts) for parts in zip(*samples.values(), strict=True))
-    with reading(about.name, again(about)):
+    with reading(about.name, archive_fix(about)):
         numbers = [classes.index(word) for word in about.classes]
     tested = torch.isin(labels, torch.tensor(numbers))
     parts = {"train": ~tested, "test": tested}
     return on_device(
-        {part: in_order(pixels[rows], labels[rows]) for part, rows in parts.items()},
+        {part: canonical_order(pixels[rows], labels[rows]) for part, rows in parts.items()},
         classes,
         device,
     )
 
 
-def in_order(pixels: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
+def canonical_order(pixels: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
     """The samples by class, and each class by the sha256 of its pixels."""
     hashes = [sha256(image.numpy().data).digest() for image in pixels.contiguous()]
     keys = list(zip(labels.tolist(), hashes, strict=True))
@@ -111,30 +111,34 @@ def in_order(pixels: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
     return pixels[order], labels[order]
 
 
-def first(pixels: Tensor, labels: Tensor, count: int) -> tuple[Tensor, Tensor]:
+def first_of_each_class(pixels: Tensor, labels: Tensor, count: int) -> tuple[Tensor, Tensor]:
     """Return the first samples of each class; classes stand together."""
     starts = torch.searchsorted(labels, labels.unique())
     rows = (starts[:, None] + torch.arange(count)).flatten()
     return pixels[rows], labels[rows]
 
 
-def from_binary(about: ImageDataset, data_root: Path | None) -> tuple[Samples, Sequence[str]]:
+def from_binary(about: ImageDataset, data_root: Path | None) -> tuple[PartSamples, Sequence[str]]:
     """The binary version, found or downloaded: no pickles."""
     kept = BINARIES[about.layout]
     raw = Members(about, about.layout, data_root).read((*kept.train, kept.test, kept.words))
-    train = records(about, b"".join(raw[file] for file in kept.train), 50_000, kept.labels)
-    samples = {"train": train, "test": records(about, raw[kept.test], 10_000, kept.labels)}
+    train = binary_records(about, b"".join(raw[file] for file in kept.train), 50_000, kept.labels)
+    samples = {"train": train, "test": binary_records(about, raw[kept.test], 10_000, kept.labels)}
     return samples, class_names(about, raw[kept.words])
 
 
-def records(about: ImageDataset, raw: bytes, count: int, labels: int) -> tuple[Tensor, Tensor]:
+def binary_records(
+    about: ImageDataset, raw: bytes, count: int, labels: int
+) -> tuple[Tensor, Tensor]:
     """Pixels and classes of CIFAR's records; the last of a record's labels is the class."""
-    table = exactly(about, raw, (count, labels + 3 * 32 * 32))
-    classes = below(about, table[:, labels - 1].long(), 10**labels)
+    table = shaped_bytes(about, raw, (count, labels + 3 * 32 * 32))
+    classes = labels_below(about, table[:, labels - 1].long(), 10**labels)
     return table[:, labels:].reshape(-1, 3, 32, 32), classes
 
 
-def pictures(about: ImageDataset, data_root: Path | None) -> tuple[Sequence[str], ReadBytes] | None:
+def picture_files(
+    about: ImageDataset, data_root: Path | None
+) -> tuple[Sequence[str], ReadBytes] | None:
     """Names and reader of CIFAR-10's pictures, as PART/CLASS/FILE in a zip or a folder."""
     for path in (data_root / name for name in about.places if data_root):
         if path.is_file():
@@ -144,22 +148,24 @@ def pictures(about: ImageDataset, data_root: Path | None) -> tuple[Sequence[str]
     return None
 
 
-def from_pictures(names: Sequence[str], read: ReadBytes) -> tuple[Samples, Sequence[str]]:
+def from_pictures(names: Sequence[str], read: ReadBytes) -> tuple[PartSamples, Sequence[str]]:
     """Read pictures whose folders name their part and class."""
     paths = [PurePosixPath(name) for name in names]
     found = [
-        path for path in paths if path.suffix.lower() in decode.SUFFIXES and len(path.parts) > 2
+        path
+        for path in paths
+        if path.suffix.lower() in decode.IMAGE_SUFFIXES and len(path.parts) > 2
     ]
     classes = sorted({path.parent.name for path in found})
     samples = {}
     for part in ("train", "test"):
         mine = [path for path in found if path.parts[-3] == part]
         labels = torch.tensor([classes.index(path.parent.name) for path in mine])
-        samples[part] = (pixels([str(path) for path in mine], read), labels)
+        samples[part] = (picture_pixels([str(path) for path in mine], read), labels)
     return samples, classes
 
 
-def pixels(names: Sequence[str], read: ReadBytes) -> Tensor:
+def picture_pixels(names: Sequence[str], read: ReadBytes) -> Tensor:
     """(N, 3, 32, 32) uint8 of all pictures.
 
     Raises:

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 from contrastbench.domains import hub
 from contrastbench.domains.declaration import Dataset, Source, by_name
 
-FITTED = 30  # images of each class of Caltech-101 that are not tested
+CALTECH_FITTED = 30  # images of each class of Caltech-101 that are not tested
 
 
 class Scoring(NamedTuple):
@@ -55,7 +55,7 @@ def class_disjoint(
     )
 
 
-def transferred(
+def transfer_set(
     name: str,
     summary: str,
     url: str,
@@ -80,7 +80,7 @@ def transferred(
     )
 
 
-BY_CLASS = "per_class_accuracy"
+PER_CLASS_ACCURACY = "per_class_accuracy"
 BIRDS = "Wah et al., The Caltech-UCSD Birds-200-2011 Dataset, 2011"
 CARS = "Krause et al., 3D Object Representations for Fine-Grained Categorization, 2013"
 KRIZHEVSKY = "Krizhevsky, Learning Multiple Layers of Features from Tiny Images, 2009"
@@ -263,7 +263,7 @@ DATASETS = by_name(
         "Lake et al., Human-level concept learning through probabilistic program induction, 2015",
         "168c89b02975566517c311b585680e0a5720318a7e5cad407aeff7e3f029c087",
     ),
-    transferred(
+    transfer_set(
         "Food-101",
         "101,000 photographs of 101 dishes; 25,250 test",
         "http://data.vision.ee.ethz.ch/cvl/food-101.tar.gz",
@@ -273,7 +273,7 @@ DATASETS = by_name(
         "Bossard, Guillaumin and Van Gool, Food-101: Mining Discriminative Components with Random "
         "Forests, 2014",
     ),
-    transferred(
+    transfer_set(
         "SUN397",
         "39,700 photographs of 397 scenes: the first of ten partitions, whose Training_01.txt and "
         "Testing_01.txt lie in the same folder; 19,850 test",
@@ -284,7 +284,7 @@ DATASETS = by_name(
         "Xiao et al., SUN Database: Large-scale Scene Recognition from Abbey to Zoo, 2010",
         scoring=Scoring(share=0.2),
     ),
-    transferred(
+    transfer_set(
         "Stanford-Cars",
         "CAR by its authors' own parts: 16,185 photographs of 196 models of cars; 8,041 test",
         "https://ai.stanford.edu/~jkrause/cars/car_dataset.html",
@@ -294,7 +294,7 @@ DATASETS = by_name(
         CARS,
         scoring=Scoring(share=0.2),
     ),
-    transferred(
+    transfer_set(
         "FGVC-Aircraft",
         "10,000 photographs of 100 variants of aircraft; 3,333 test",
         "https://www.robots.ox.ac.uk/~vgg/data/fgvc-aircraft",
@@ -303,9 +303,9 @@ DATASETS = by_name(
         (100, 6667, 3333),
         "Maji et al., Fine-Grained Visual Classification of Aircraft, 2013",
         validation="val",
-        scoring=Scoring(BY_CLASS),
+        scoring=Scoring(PER_CLASS_ACCURACY),
     ),
-    transferred(
+    transfer_set(
         "DTD",
         "5,640 photographs of 47 textures, the first of ten partitions; 1,880 test",
         "https://www.robots.ox.ac.uk/~vgg/data/dtd",
@@ -315,7 +315,7 @@ DATASETS = by_name(
         "Cimpoi et al., Describing Textures in the Wild, 2014",
         validation="val",
     ),
-    transferred(
+    transfer_set(
         "Oxford-Pets",
         "7,349 photographs of 37 breeds of cats and dogs; 3,669 test",
         "https://www.robots.ox.ac.uk/~vgg/data/pets",
@@ -323,9 +323,9 @@ DATASETS = by_name(
         "OxfordIIITPet",
         (37, 3680, 3669),
         "Parkhi et al., Cats and Dogs, 2012",
-        scoring=Scoring(BY_CLASS, share=0.2),
+        scoring=Scoring(PER_CLASS_ACCURACY, share=0.2),
     ),
-    transferred(
+    transfer_set(
         "Caltech-101",
         "8,677 photographs of 101 kinds of objects; all but 30 of each test",
         "https://data.caltech.edu/records/mzrjq-6wc02",
@@ -334,9 +334,9 @@ DATASETS = by_name(
         (101, 3030, 5647),
         "Fei-Fei, Fergus and Perona, Learning Generative Visual Models from Few Training Examples, "
         "2004",
-        scoring=Scoring(BY_CLASS, share=5 / FITTED),
+        scoring=Scoring(PER_CLASS_ACCURACY, share=5 / CALTECH_FITTED),
     ),
-    transferred(
+    transfer_set(
         "Flowers-102",
         "8,189 photographs of 102 kinds of flowers; 6,149 test",
         "https://www.robots.ox.ac.uk/~vgg/data/flowers/102",
@@ -346,9 +346,9 @@ DATASETS = by_name(
         "Nilsback and Zisserman, Automated Flower Classification over a Large Number of Classes, "
         "2008",
         validation="val",
-        scoring=Scoring(BY_CLASS),
+        scoring=Scoring(PER_CLASS_ACCURACY),
     ),
-    transferred(
+    transfer_set(
         "VOC2007",
         "9,963 photographs of 20 kinds of objects, several in many: for bench score; 4,952 test",
         "http://host.robots.ox.ac.uk/pascal/VOC/voc2007",

@@ -17,19 +17,20 @@ from PIL import ExifTags, Image, UnidentifiedImageError
 from torch import Tensor
 
 from contrastbench.domains.progress import Progress
-from contrastbench.domains.reading import contents, member, names, reading
+from contrastbench.domains.reading import contents, member, member_names, reading
 from contrastbench.errors import UserError
 
-SUFFIXES = {".bmp", ".gif", ".jpeg", ".jpg", ".pgm", ".png", ".ppm", ".tif", ".tiff", ".webp"}
-FORMATS = ("BMP", "GIF", "JPEG", "PNG", "PPM", "TIFF", "WEBP")  # Pillow runs a program for EPS
-SMALLEST = 8  # pixels a side
-LARGEST = 2**26  # pixels; each thread that decodes may hold as many
+IMAGE_SUFFIXES = {".bmp", ".gif", ".jpeg", ".jpg", ".pgm", ".png", ".ppm", ".tif", ".tiff", ".webp"}
+# Pillow runs a program for EPS
+IMAGE_FORMATS = ("BMP", "GIF", "JPEG", "PNG", "PPM", "TIFF", "WEBP")
+MIN_SIDE = 8  # pixels a side
+MAX_PIXELS = 2**26  # pixels; each thread that decodes may hold as many
 PACKED = 2**28  # bytes of an image file in an archive
 REPLACE = "remove or replace it"
-NAMED = 10  # broken files that an error names
-BLOCK = 32  # images that a thread takes at once, and blocks that wait at most
-FEW = 8  # images of a batch that a thread takes at once: all threads are to have some
-AHEAD = 2  # batches that are decoded while one is used
+MAX_NAMED_FILES = 10  # broken files that an error names
+IMAGES_PER_TASK = 32  # images that a thread takes at once, and blocks that wait at most
+IMAGES_PER_THREAD = 8  # images of a batch that a thread takes at once: all threads are to have some
+BATCHES_AHEAD = 2  # batches that are decoded while one is used
 TAKEN_AS = {  # Pillow's mode -> what happened to such an image; RGB is as it should be
     "1": "grey, in all three colours",
     "L": "grey, in all three colours",
@@ -86,7 +87,7 @@ def zip_reader(path: Path, fix: str) -> ReadBytes:
 def zip_names(path: Path, fix: str) -> list[str]:
     """Members of a zip."""
     with reading(path, fix), zipfile.ZipFile(path) as archive:
-        return names(archive)
+        return member_names(archive)
 
 
 @cache
@@ -95,7 +96,7 @@ def pool() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(min(16, cpu_count()), thread_name_prefix="decode")
 
 
-def begin(work: Callable[[int], None], count: int) -> Callable[[], None]:
+def begin_decoding(work: Callable[[int], None], count: int) -> Callable[[], None]:
     """Have threads do the work for 0, 1, ... count - 1.
 
     Returns:
@@ -103,23 +104,23 @@ def begin(work: Callable[[int], None], count: int) -> Callable[[], None]:
     """
 
     def some(start: int) -> None:
-        for number in range(start, min(start + FEW, count)):
+        for number in range(start, min(start + IMAGES_PER_THREAD, count)):
             work(number)
 
-    begun = [pool().submit(some, start) for start in range(0, count, FEW)]
+    begun = [pool().submit(some, start) for start in range(0, count, IMAGES_PER_THREAD)]
 
     def wait() -> None:
         try:
             for part in begun:
                 part.result()
         except BaseException:  # an error, or Ctrl-C
-            forget()
+            cancel_decoding()
             raise
 
     return wait
 
 
-def forget() -> None:
+def cancel_decoding() -> None:
     """Cancel all decoding that no thread has begun, so that nobody waits for it."""
     pool().shutdown(wait=False, cancel_futures=True)
     pool.cache_clear()
@@ -141,7 +142,7 @@ class Ahead(Generic[T]):
 
     def __call__(self, number: int) -> T:
         """The batch of that number."""
-        for k in range(number, min(number + AHEAD + 1, self.count)):
+        for k in range(number, min(number + BATCHES_AHEAD + 1, self.count)):
             if k not in self.begun:
                 self.begun[k] = self.begin(k)
         return self.begun.pop(number)()
@@ -149,11 +150,15 @@ class Ahead(Generic[T]):
 
 def in_threads(work: Callable[[str], Any], names: Sequence[str], task: str) -> Iterator[Any]:
     """The work on each name in order, with progress; the first error in order is raised."""
-    blocks = [names[start : start + BLOCK] for start in range(0, len(names), BLOCK)]
+    blocks = [
+        names[start : start + IMAGES_PER_TASK] for start in range(0, len(names), IMAGES_PER_TASK)
+    ]
     with Progress(len(names), task) as progress:
-        for start in range(0, len(blocks), BLOCK):  # so that an error does not wait for all others
+        # so that an error does not wait for all others
+        for start in range(0, len(blocks), IMAGES_PER_TASK):
             for results in pool().map(
-                lambda block: [work(name) for name in block], blocks[start : start + BLOCK]
+                lambda block: [work(name) for name in block],
+                blocks[start : start + IMAGES_PER_TASK],
             ):
                 for result in results:
                     progress.step()
@@ -166,52 +171,52 @@ def look_at(names: Sequence[str], read: ReadBytes) -> list[Header]:
     Raises:
         UserError: one is no image, or too small.
     """
-    return list(in_threads(lambda name: look(name, read(name)), names, "checking images"))
+    return list(in_threads(lambda name: image_header(name, read(name)), names, "checking images"))
 
 
 def check_all(names: Sequence[str], read: ReadBytes) -> None:
     """Raise an error that names all broken files, once one of them was found to be broken."""
     found = in_threads(lambda name: fault(name, read), names, "looking for broken images")
     if faults := [text for text in found if text]:
-        raise UserError(listed(faults))
+        raise UserError(one_line(faults))
 
 
 def fault(name: str, read: ReadBytes) -> str:
     """Return the error of an image file that cannot be decoded; empty: it can."""
     try:
         data = read(name)
-        look(name, data)
+        image_header(name, data)
         open_rgb(name, data)
     except UserError as error:
         return str(error)
     return ""
 
 
-def listed(faults: Sequence[str]) -> str:
+def one_line(faults: Sequence[str]) -> str:
     """Join the first errors of image files to one line, with the number of all.
 
-    >>> listed(["a.png is damaged: remove or replace it", "b.png is empty: remove or replace it"])
+    >>> one_line(["a.png is damaged: remove or replace it", "b.png is empty: remove or replace it"])
     '2 images are broken: a.png is damaged; b.png is empty: remove or replace them'
     """
     if len(faults) == 1:
         return faults[0]
-    named = "; ".join(text.removesuffix(f": {REPLACE}") for text in faults[:NAMED])
-    more = f"; and {len(faults) - NAMED} more" * (len(faults) > NAMED)
+    named = "; ".join(text.removesuffix(f": {REPLACE}") for text in faults[:MAX_NAMED_FILES])
+    more = f"; and {len(faults) - MAX_NAMED_FILES} more" * (len(faults) > MAX_NAMED_FILES)
     return f"{len(faults)} images are broken: {named}{more}: remove or replace them"
 
 
-def look(name: str, data: bytes) -> Header:
+def image_header(name: str, data: bytes) -> Header:
     """The header of an image file."""
     image = open_image(name, data)
-    if min(image.size) < SMALLEST:
-        size = f"{image.width} x {image.height} pixels, fewer than {SMALLEST} a side"
+    if min(image.size) < MIN_SIDE:
+        size = f"{image.width} x {image.height} pixels, fewer than {MIN_SIDE} a side"
         raise UserError(f"{name} has {size}: remove it")
     if image.mode != "RGB" and image.mode not in TAKEN_AS:
         raise UserError(
             f"{name} has pixels of mode {image.mode}, not of 8 or 16 bits: convert it to RGB"
         )
     return Header(
-        *(image.width, image.height, image.mode, frames(name, image), turned(image)),
+        *(image.width, image.height, image.mode, frames(name, image), is_turned(image)),
         hashlib.sha256(data).hexdigest(),
     )
 
@@ -222,7 +227,7 @@ def frames(name: str, image: Image.Image) -> int:
         return int(getattr(image, "n_frames", 1))
 
 
-def turned(image: Image.Image) -> bool:
+def is_turned(image: Image.Image) -> bool:
     """Return whether a file's EXIF asks for a turn that is not made (Pillow turns TIFFs)."""
     if image.format == "TIFF" or "exif" not in image.info:
         return False
@@ -236,15 +241,15 @@ def open_image(name: str, data: bytes) -> Image.Image:
     """The image in a file's bytes, not yet decoded."""
     with reading(name, REPLACE):
         try:
-            image = Image.open(BytesIO(data), formats=FORMATS)
+            image = Image.open(BytesIO(data), formats=IMAGE_FORMATS)
         except UnidentifiedImageError:
             reason = "it is empty" if not data else "it holds something else"
             raise UserError(f"{name} is no image ({reason}): {REPLACE}") from None
         except Image.DecompressionBombError as error:
             raise UserError(f"{name} is too large ({error}): make it smaller") from None
-    if image.width * image.height > LARGEST:
+    if image.width * image.height > MAX_PIXELS:
         size = f"{image.width} x {image.height} pixels"
-        raise UserError(f"{name} is too large ({size}, more than {LARGEST}): make it smaller")
+        raise UserError(f"{name} is too large ({size}, more than {MAX_PIXELS}): make it smaller")
     return image
 
 
@@ -256,7 +261,7 @@ def decode(name: str, data: bytes, side: int | None) -> Tensor:
     """
     image = open_rgb(name, data)
     if side is not None and image.size != (side, side):
-        image = middle(image, side)
+        image = centre_crop(image, side)
     return to_tensor(image)
 
 
@@ -308,7 +313,7 @@ def to_rgb(image: Image.Image) -> Image.Image:
     return image.convert("RGB")
 
 
-def middle(image: Image.Image, side: int) -> Image.Image:
+def centre_crop(image: Image.Image, side: int) -> Image.Image:
     """The (side, side) middle of an image whose shorter side is resized to that."""
     scale = side / min(image.size)
     width, height = (max(side, int(length * scale + 1e-6)) for length in image.size)

@@ -9,12 +9,18 @@ from sklearn.datasets import load_digits
 from torch.nn.functional import interpolate
 
 from contrastbench.domains.image.data.datasets import ImageDataset
-from contrastbench.domains.image.data.images import ImageFiles, Images, ImageSet, divided, on_device
+from contrastbench.domains.image.data.images import (
+    ImageFiles,
+    Images,
+    ImageSet,
+    on_device,
+    split_held_out,
+)
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
 SEED = 20262  # of the shifts
-FAR = 2  # pixels of the farthest shift
+MAX_SHIFT_PIXELS = 2  # pixels of the farthest shift
 
 
 def load_embedded(
@@ -42,7 +48,7 @@ def enlarged(grey: Array, size: int, device: torch.device) -> tuple[ImageSet, st
     data = load_digits()
     labels = torch.from_numpy(data.target.astype(np.int64))
     small, digest = on_device(
-        divided(torch.from_numpy(grey)[:, None], labels),
+        split_held_out(torch.from_numpy(grey)[:, None], labels),
         map(str, data.target_names),
         torch.device("cpu"),
     )
@@ -60,8 +66,12 @@ def shifted(images: Array) -> Array:
     [48, 42]
     """
     height, width = images.shape[1:]
-    wide = np.pad(images, ((0, 0), (FAR, FAR), (FAR, FAR)))
-    places = np.random.PCG64(SEED).random_raw(2 * len(images)).reshape(-1, 2) % (2 * FAR + 1)
+    wide = np.pad(
+        images, ((0, 0), (MAX_SHIFT_PIXELS, MAX_SHIFT_PIXELS), (MAX_SHIFT_PIXELS, MAX_SHIFT_PIXELS))
+    )
+    places = np.random.PCG64(SEED).random_raw(2 * len(images)).reshape(-1, 2) % (
+        2 * MAX_SHIFT_PIXELS + 1
+    )
     cut = [
         image[y : y + height, x : x + width]
         for image, (y, x) in zip(wide, places.tolist(), strict=True)

@@ -19,7 +19,7 @@ from contrastbench.domains.own import files_below
 from contrastbench.domains.reading import reading
 from contrastbench.errors import UserError
 
-Classes = dict[str, list[str]]  # image files by class, in the order of classes
+FilesByClass = dict[str, list[str]]  # image files by class, in the order of classes
 
 
 @dataclass(frozen=True)
@@ -38,8 +38,8 @@ def load_disjoint(
     Raises:
         UserError: it is not there, or is something else.
     """
-    path = download.kept(about, data_root) or download.fetch(about)
-    kept, again = opened(path), f"get {about.url} again"
+    path = download.local_file(about, data_root) or download.fetch_file(about)
+    kept, again = opened_files(path), f"get {about.url} again"
     with reading(path, again):
         parts = LAYOUTS[about.layout](kept)
     check_sizes(path, about.name, parts, about.sizes, again)
@@ -49,7 +49,7 @@ def load_disjoint(
     return replace(images, mean=IMAGENET_MEAN, std=IMAGENET_STD), digest
 
 
-def opened(path: Path) -> Kept:
+def opened_files(path: Path) -> Kept:
     """The files of a folder, or those in the one folder that a zip has."""
     if path.is_dir():
         return Kept(files_below(path), decode.folder_reader(path))
@@ -61,18 +61,18 @@ def opened(path: Path) -> Kept:
 
 def by_folder(kept: Kept) -> Parts:
     """A folder for each class, as CUB has them in a folder `images`."""
-    classes: Classes = {}
+    classes: FilesByClass = {}
     for path in sorted(map(PurePosixPath, kept.names)):
-        if path.suffix.lower() in decode.SUFFIXES and len(path.parts) > 1:
+        if path.suffix.lower() in decode.IMAGE_SUFFIXES and len(path.parts) > 1:
             classes.setdefault(path.parent.name, []).append(str(path))
-    return halves(classes)
+    return class_halves(classes)
 
 
 def by_alphabets(kept: Kept) -> Parts:
     """Omniglot's: a folder of alphabets for each part, and in them one for each character."""
-    found: dict[str, Classes] = {"images_background": {}, "images_evaluation": {}}
+    found: dict[str, FilesByClass] = {"images_background": {}, "images_evaluation": {}}
     for path in sorted(map(PurePosixPath, kept.names)):
-        if path.suffix.lower() in decode.SUFFIXES and path.parts[0] in found:
+        if path.suffix.lower() in decode.IMAGE_SUFFIXES and path.parts[0] in found:
             label = "/".join(path.parts[1:-1])
             found[path.parts[0]].setdefault(label, []).append(str(path))
     return two_parts(found["images_background"], found["images_evaluation"])
@@ -80,40 +80,40 @@ def by_alphabets(kept: Kept) -> Parts:
 
 def by_annotations(kept: Kept) -> Parts:
     """Cars196's: `cars_annos.mat` of its authors names each image's file and class."""
-    classes: Classes = {}
+    classes: FilesByClass = {}
     for number, file in sorted(matlab.annotations(kept.read("cars_annos.mat"))):
         classes.setdefault(f"{number:03}", []).append(file)
-    return replace(halves(classes), listed=True)
+    return replace(class_halves(classes), listed=True)
 
 
 def by_lists(kept: Kept) -> Parts:
     """SOP's: two lists with lines of image number, class, kind of product and file."""
-    parts = (listed(kept.read(f"Ebay_{part}.txt")) for part in ("train", "test"))
+    parts = (parse_class_list(kept.read(f"Ebay_{part}.txt")) for part in ("train", "test"))
     return replace(two_parts(*parts), listed=True)
 
 
-def listed(text: bytes) -> Classes:
+def parse_class_list(text: bytes) -> FilesByClass:
     """The classes of one of SOP's lists, and their files."""
-    classes: Classes = {}
+    classes: FilesByClass = {}
     for line in text.decode().splitlines()[1:]:
         _, label, _, name = line.split()
         classes.setdefault(label, []).append(name)
     return classes
 
 
-def halves(classes: Classes) -> Parts:
+def class_halves(classes: FilesByClass) -> Parts:
     """The first half of the classes trains, the rest is tested."""
     items = list(classes.items())
     half = len(items) // 2
     return two_parts(dict(items[:half]), dict(items[half:]))
 
 
-def two_parts(train: Classes, test: Classes) -> Parts:
+def two_parts(train: FilesByClass, test: FilesByClass) -> Parts:
     """The images of the parts, with classes numbered through both."""
     classes = (*train, *test)
     number = {label: k for k, label in enumerate(classes)}
 
-    def part(files: Classes) -> Part:
+    def part(files: FilesByClass) -> Part:
         pairs = [(name, number[label]) for label, names in files.items() for name in names]
         return Part(tuple(name for name, _ in pairs), tuple(k for _, k in pairs))
 

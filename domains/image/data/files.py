@@ -17,8 +17,8 @@ from contrastbench.errors import UserError
 # A split whose pixels need more than that is read from its files batch by batch: on a CPU, whose
 # processes each hold one, and on a card as a share of the memory that is free.
 RESIDENT_BYTES, RESIDENT_SHARE = 4 << 30, 1 / 3
-PART = 256  # images that are decoded and copied to the device at once
-KEPT = 96  # images that all have one size of at most so many pixels a side keep it
+DECODED_AT_ONCE = 256  # images that are decoded and copied to the device at once
+MAX_KEPT_SIDE = 96  # images that all have one size of at most so many pixels a side keep it
 
 
 @dataclass(frozen=True)
@@ -48,10 +48,10 @@ def check_sizes(where: object, name: str, parts: Parts, sizes: Sequence[int], fi
     """
     found = len(parts.classes), len(parts.train.names), len(parts.test.names)
     if found != tuple(sizes):
-        raise UserError(f"{where} has {counts(found)}, {name} {counts(sizes)}: {fix}")
+        raise UserError(f"{where} has {sizes_text(found)}, {name} {sizes_text(sizes)}: {fix}")
 
 
-def counts(sizes: Sequence[int]) -> str:
+def sizes_text(sizes: Sequence[int]) -> str:
     """A set's sizes in words."""
     return "{} classes, {} training and {} test images".format(*sizes)
 
@@ -80,13 +80,13 @@ def from_files(
     """
     names = parts.train.names + parts.test.names
     try:
-        return loaded(parts, names, read, notes, size, device, whole)
+        return load_until_broken(parts, names, read, notes, size, device, whole)
     except UserError:
         decode.check_all(names, read)
         raise
 
 
-def loaded(
+def load_until_broken(
     parts: Parts,
     names: tuple[str, ...],
     read: ReadBytes,
@@ -108,9 +108,9 @@ def loaded(
     train = (
         whole_files(parts.train, read, headers, side, device)
         if whole and side is not None
-        else stored(parts.train, read, headers[0], side, device)
+        else stored_pixels(parts.train, read, headers[0], side, device)
     )
-    test = stored(parts.test, read, headers[0], side, device)
+    test = stored_pixels(parts.test, read, headers[0], side, device)
     images = ImageSet(train, test, None, parts.classes, drawn=parts.drawn, notes=notes)
     return images, digest.hexdigest()
 
@@ -125,7 +125,11 @@ def tested_twice(train: list[Header], test: list[Header]) -> dict[str, int]:
 def common_side(headers: list[Header], size: int) -> int | None:
     """Pixels a side in which images are stored; None: all have one small size, and keep it."""
     sizes = {(header.width, header.height) for header in headers}
-    return None if len(sizes) == 1 and max(*sizes.pop()) <= max(KEPT, size) else stored_size(size)
+    return (
+        None
+        if len(sizes) == 1 and max(*sizes.pop()) <= max(MAX_KEPT_SIDE, size)
+        else stored_size(size)
+    )
 
 
 def resized(headers: list[Header], side: int | None) -> dict[str, int]:
@@ -149,7 +153,7 @@ def whole_files(
     return ImageFiles(part.names, read, labels, side, (height, width), on_device, part.names)
 
 
-def stored(
+def stored_pixels(
     part: Part, read: ReadBytes, header: Header, side: int | None, device: torch.device
 ) -> Images | ImageFiles:
     """A part's pixels if they fit, else its files."""
@@ -159,11 +163,11 @@ def stored(
     if len(files) * 3 * shape[0] * shape[1] > resident_bytes(device):
         return replace(files, later=part.names)
     pixels = torch.empty(len(files), 3, *shape, dtype=torch.uint8, device=device)
-    parts = files.everything.split(PART)
+    parts = files.everything.split(DECODED_AT_ONCE)
     decoded = files.ahead(parts)
     with Progress(len(parts), "decoding images") as progress:
         for k, rows in enumerate(parts):
-            pixels[k * PART : k * PART + len(rows)] = decoded(k).pixels
+            pixels[k * DECODED_AT_ONCE : k * DECODED_AT_ONCE + len(rows)] = decoded(k).pixels
             progress.step()
     return Images(pixels, labels)
 

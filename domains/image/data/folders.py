@@ -12,7 +12,7 @@ from contrastbench.domains.image.data.images import ImageSet, held_out
 from contrastbench.domains.own import files_below
 from contrastbench.errors import UserError
 
-PART_NAMES = ("train", "test", "val")
+PART_FOLDERS = ("train", "test", "val")
 
 
 def load_folder(root: Path, size: int, device: torch.device, whole: bool) -> tuple[ImageSet, str]:
@@ -27,7 +27,7 @@ def folder_parts(root: Path) -> tuple[Parts, dict[str, Any]]:
     Raises:
         UserError: no classes, an empty one, one that is in the test part alone, or a single one.
     """
-    folders = [name for name in PART_NAMES if (root / name).is_dir()]
+    folders = [name for name in PART_FOLDERS if (root / name).is_dir()]
     if "train" not in folders:
         return one_part(root)
     if len(folders) == 1:
@@ -46,24 +46,26 @@ def folder_parts(root: Path) -> tuple[Parts, dict[str, Any]]:
         notes[f"files left out, in {name}"] = len(files_below(root / name))
     if len(test) < len(train):
         notes["classes without test images"] = len(train) - len(test)
-    return Parts(part(train, classes), part(test, classes), checked(root, classes)), notes
+    return Parts(
+        class_files(train, classes), class_files(test, classes), checked_class_names(root, classes)
+    ), notes
 
 
 def one_part(root: Path) -> tuple[Parts, dict[str, Any]]:
     """A folder of classes alone: a fifth of each is the test part."""
     files = classes_of(root, ".")
-    classes = checked(root, tuple(sorted(files)))
+    classes = checked_class_names(root, tuple(sorted(files)))
     lonely = [name for name, names in files.items() if len(names) < 2]
     if lonely:
         raise UserError(
             f"{root / lonely[0]} has one image, but training and test part need one each: "
             "add or remove it"
         )
-    train, test = fifth(part(files, classes))
+    train, test = split_fifth(class_files(files, classes))
     return Parts(train, test, classes, drawn=True), left_out(root, ["."], files)
 
 
-def fifth(whole: Part) -> tuple[Part, Part]:
+def split_fifth(whole: Part) -> tuple[Part, Part]:
     """All but a seeded fifth of each class, which is the test part."""
     test = held_out(torch.tensor(whole.labels))
     train, tested = (
@@ -76,14 +78,14 @@ def fifth(whole: Part) -> tuple[Part, Part]:
     return train, tested
 
 
-def checked(root: Path, classes: tuple[str, ...]) -> tuple[str, ...]:
+def checked_class_names(root: Path, classes: tuple[str, ...]) -> tuple[str, ...]:
     """Raise unless there are two classes to tell apart."""
     if len(classes) < 2:
         raise UserError(f"{root} has a single class, {classes[0]}: add a folder with another class")
     return classes
 
 
-def part(files: dict[str, list[str]], classes: tuple[str, ...]) -> Part:
+def class_files(files: dict[str, list[str]], classes: tuple[str, ...]) -> Part:
     """The files of classes, with their numbers."""
     pairs = [
         (name, number) for number, label in enumerate(classes) for name in files.get(label, [])
@@ -108,7 +110,9 @@ def classes_of(root: Path, name: str) -> dict[str, list[str]]:
 def images_of(root: Path, folder: str) -> list[str]:
     """Image files of a class folder, by names from the root."""
     images = [
-        name for name in files_below(root / folder) if Path(name).suffix.lower() in decode.SUFFIXES
+        name
+        for name in files_below(root / folder)
+        if Path(name).suffix.lower() in decode.IMAGE_SUFFIXES
     ]
     if not images:
         raise UserError(f"class folder {root / folder} has no images: fill or remove it")

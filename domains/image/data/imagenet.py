@@ -7,11 +7,11 @@ from pathlib import Path
 import torch
 
 from contrastbench.domains.image.data import decode
-from contrastbench.domains.image.data.archives import again, archive
+from contrastbench.domains.image.data.archives import archive, archive_fix
 from contrastbench.domains.image.data.datasets import IMAGENET_100, ImageDataset
 from contrastbench.domains.image.data.decode import ReadBytes
 from contrastbench.domains.image.data.files import Part, Parts, check_sizes, from_files
-from contrastbench.domains.image.data.folders import images_of, part
+from contrastbench.domains.image.data.folders import class_files, images_of
 from contrastbench.domains.image.data.images import IMAGENET_MEAN, IMAGENET_STD, ImageSet
 from contrastbench.domains.own import files_below
 from contrastbench.domains.reading import reading
@@ -27,12 +27,14 @@ def load_tiny(
         path, read, names = folder, decode.folder_reader(folder), files_below(folder)
     else:
         path = archive(about, data_root)
-        member_of = decode.zip_reader(path, again(about))
-        names = [n.removeprefix("tiny-imagenet-200/") for n in decode.zip_names(path, again(about))]
+        member_of = decode.zip_reader(path, archive_fix(about))
+        names = [
+            n.removeprefix("tiny-imagenet-200/") for n in decode.zip_names(path, archive_fix(about))
+        ]
         read = lambda member: member_of(f"tiny-imagenet-200/{member}")  # noqa: E731
-    with reading(about.name, again(about)):
+    with reading(about.name, archive_fix(about)):
         parts = tiny_parts(read, names)
-    check_sizes(path, about.name, parts, about.sizes, again(about))
+    check_sizes(path, about.name, parts, about.sizes, archive_fix(about))
     return from_files(parts, read, {}, size, device, whole)
 
 
@@ -42,12 +44,12 @@ def tiny_parts(read: ReadBytes, names: Iterable[str]) -> Parts:
     classes = tuple(sorted(read("wnids.txt").decode().split()))
     lines = read("val/val_annotations.txt").decode().splitlines()
     files, labels = zip(*(line.split("\t")[:2] for line in lines), strict=True)
-    train = Part(tuple(images), numbers(classes, [n.split("/")[1] for n in images]))
-    test = Part(tuple(f"val/images/{file}" for file in files), numbers(classes, labels))
+    train = Part(tuple(images), class_numbers(classes, [n.split("/")[1] for n in images]))
+    test = Part(tuple(f"val/images/{file}" for file in files), class_numbers(classes, labels))
     return Parts(train, test, classes, listed=True)
 
 
-def numbers(classes: Sequence[str], labels: Iterable[str]) -> tuple[int, ...]:
+def class_numbers(classes: Sequence[str], labels: Iterable[str]) -> tuple[int, ...]:
     """Return where the labels stand among the classes."""
     number = {label: k for k, label in enumerate(classes)}
     try:
@@ -71,7 +73,7 @@ def load_imagenet(
                 f"one of {about.name}'s {len(classes)} classes"
             )
         files.append({label: images_of(root, f"{split}/{label}") for label in classes})
-    train, test = (part(images, classes) for images in files)
+    train, test = (class_files(images, classes) for images in files)
     parts = Parts(train, test, classes)
     if about.sizes:
         check_sizes(root, about.name, parts, about.sizes, "get the rest")

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from contrastbench.domains.image.data import decode
 from contrastbench.domains.image.data.decode import ReadBytes
-from contrastbench.domains.image.views.draws import draw_crops, happens
+from contrastbench.domains.image.views.draws import bernoulli, draw_crops
 from contrastbench.domains.image.views.policies import Policy, Runs
 from contrastbench.domains.image.views.spatial import to_float
 from contrastbench.domains.image.views.transforms import random_crop
@@ -21,7 +21,7 @@ from contrastbench.errors import UserError
 IMAGENET_MEAN, IMAGENET_STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 # ADNCE's code has them for all its sets
 CIFAR_MEAN, CIFAR_STD = ((0.4914, 0.4822, 0.4465), (0.2023, 0.1994, 0.2010))
-HELD_OUT = 0.2  # of each class, where a folder has no test part
+HELD_OUT_SHARE = 0.2  # of each class, where a folder has no test part
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ class Crops:
         parts = iter(self.parts)
         for policy, count in runs:
             x = to_float(torch.cat([next(parts) for _ in range(count)]))
-            flipped = happens(len(x), policy.flip, rng).view(-1, 1, 1, 1)
+            flipped = bernoulli(len(x), policy.flip, rng).view(-1, 1, 1, 1)
             yield torch.where(flipped, x.flip(3), x)
 
 
@@ -138,7 +138,7 @@ class ImageFiles:
             with reading(name, decode.REPLACE):  # its size may be another by now
                 array[k] = decode.decode(name, self.read(name), self.stored).numpy()
 
-        wait = decode.begin(work, len(numbers))
+        wait = decode.begin_decoding(work, len(numbers))
 
         def images() -> Images:
             self.wait(wait)
@@ -166,7 +166,7 @@ class ImageFiles:
             for array, cut in zip(arrays, cuts, strict=True):
                 array[k] = cut.numpy()
 
-        wait = decode.begin(work, n)
+        wait = decode.begin_decoding(work, n)
 
         def crops() -> Crops:
             self.wait(wait)
@@ -259,11 +259,11 @@ def held_out(labels: Tensor) -> Tensor:
     rng = np.random.default_rng(0)
     for label in range(int(labels.max()) + 1):
         rows = np.flatnonzero(labels.numpy() == label)
-        chosen[rng.permutation(rows)[: max(1, round(HELD_OUT * len(rows)))]] = True
+        chosen[rng.permutation(rows)[: max(1, round(HELD_OUT_SHARE * len(rows)))]] = True
     return torch.from_numpy(chosen)
 
 
-def divided(pixels: Tensor, labels: Tensor) -> dict[str, tuple[Tensor, Tensor]]:
+def split_held_out(pixels: Tensor, labels: Tensor) -> dict[str, tuple[Tensor, Tensor]]:
     """Training and test part of images without one: `held_out` is tested."""
     test = held_out(labels)
     parts = {"train": ~test, "test": test}

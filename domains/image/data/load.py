@@ -12,10 +12,10 @@ from contrastbench.domains.image.data import own
 from contrastbench.domains.image.data.datasets import DATASETS, SOURCES, ImageDataset
 from contrastbench.domains.image.data.images import ImageSet
 
-Reader = Callable[[ImageDataset, int, Path | None, torch.device, bool], tuple[ImageSet, str]]
+ImageReader = Callable[[ImageDataset, int, Path | None, torch.device, bool], tuple[ImageSet, str]]
 
 
-def load(
+def load_images(
     dataset: str,
     size: int,
     data_root: Path | None,
@@ -38,8 +38,8 @@ def load(
     Raises:
         UserError: unknown name, no file and no network, or a file that is no image.
     """
-    if parsed := owned.parse(dataset, SOURCES):
-        return own.load(*parsed, size, data_root, device, whole)
+    if parsed := owned.parse_source(dataset, SOURCES):
+        return own.load_own_images(*parsed, size, data_root, device, whole)
     if dataset not in DATASETS:
         raise owned.unknown_dataset("image", dataset, DATASETS, SOURCES, data_root)
     return load_declared(dataset, size, data_root, device, whole)
@@ -51,5 +51,5 @@ def load_declared(
 ) -> tuple[ImageSet, str]:
     """A declared set; the last one stays in memory for the next seed."""
     about = DATASETS[dataset]
-    read: Reader = reader_of(__package__, about)
+    read: ImageReader = reader_of(__package__, about)
     return read(about, size, data_root, device, whole)

@@ -22,7 +22,7 @@ def annotations(raw: bytes) -> list[tuple[int, str]]:
     return [(number, file) for number, file in json.loads(done.stdout)]
 
 
-def pairs(raw: bytes) -> list[tuple[int, str]]:
+def read_annotations(raw: bytes) -> list[tuple[int, str]]:
     """Read annotations in this process."""
     from scipy.io import loadmat
 
@@ -32,4 +32,4 @@ def pairs(raw: bytes) -> list[tuple[int, str]]:
 
 
 if __name__ == "__main__":
-    print(json.dumps(pairs(sys.stdin.buffer.read())))
+    print(json.dumps(read_annotations(sys.stdin.buffer.read())))

@@ -14,25 +14,25 @@ import torch
 from contrastbench.domains import hub, own
 from contrastbench.domains.declaration import Source
 from contrastbench.domains.image.data.files import Part, Parts, from_files
-from contrastbench.domains.image.data.folders import fifth, load_folder
-from contrastbench.domains.image.data.images import ImageSet, divided, on_device
-from contrastbench.domains.reading import UNPACKED, contents, member, names
+from contrastbench.domains.image.data.folders import load_folder, split_fifth
+from contrastbench.domains.image.data.images import ImageSet, on_device, split_held_out
+from contrastbench.domains.reading import UNPACKED, contents, member, member_names
 from contrastbench.errors import UserError
 
 if TYPE_CHECKING:
     import datasets
 
 Array = np.ndarray[Any, np.dtype[Any]]
-COLOURS = (1, 3)  # channels: grey, or red, green and blue
-Loaded = tuple[ImageSet, str]  # and the sha256 of its content
-Reader = Callable[[str, int, Path | None, torch.device, bool], Loaded]
+CHANNELS = (1, 3)  # channels: grey, or red, green and blue
+LoadedImages = tuple[ImageSet, str]  # and the sha256 of its content
+OwnReader = Callable[[str, int, Path | None, torch.device, bool], LoadedImages]
 
 
-def load(
+def load_own_images(
     source: Source, what: str, size: int, data_root: Path | None, device: torch.device, whole: bool
-) -> Loaded:
+) -> LoadedImages:
     """A user's images, and the sha256 of their content."""
-    state = own.state(what, data_root)
+    state = own.source_state(what, data_root)
     return load_unchanged(source, what, size, data_root, device, whole, state)
 
 
@@ -45,26 +45,26 @@ def load_unchanged(
     device: torch.device,
     whole: bool,
     state: str,
-) -> Loaded:
-    """Load like `load`, from memory if the source has not changed since the last seed."""
-    with own.opened(source, f"{source.kind}:{what}"):
+) -> LoadedImages:
+    """Load like `load_own_images`, from memory if the source is unchanged since the last seed."""
+    with own.reading_own(source, f"{source.kind}:{what}"):
         return READERS[source.kind](what, size, data_root, device, whole)
 
 
 def read_folder(
     what: str, size: int, data_root: Path | None, device: torch.device, whole: bool
-) -> Loaded:
+) -> LoadedImages:
     """Files in folders, one for each class."""
-    return load_folder(own.find(what, data_root, Path.is_dir).resolve(), size, device, whole)
+    return load_folder(own.find_path(what, data_root, Path.is_dir).resolve(), size, device, whole)
 
 
 def read_npz(
     what: str, size: int, data_root: Path | None, device: torch.device, whole: bool
-) -> Loaded:
+) -> LoadedImages:
     """Arrays `images` and `labels`, and perhaps `test_images` and `test_labels`."""
-    path = own.find(what, data_root)
+    path = own.find_path(what, data_root)
     with zipfile.ZipFile(path) as archive:
-        there = names(archive)
+        there = member_names(archive)
         tested = "test_images.npy" in there
         keys = ("images", "labels", *(("test_images", "test_labels") if tested else ()))
         missing = [key for key in keys if f"{key}.npy" not in there]
@@ -72,16 +72,16 @@ def read_npz(
             raise UserError(f"{path} has no array {missing[0]}: it holds {', '.join(there)}")
         arrays = {key: array(archive, key) for key in keys}
     classes, y = np.unique(arrays["labels"], return_inverse=True)
-    parts = {"train": (pixels(path, "images", arrays), torch.from_numpy(y.reshape(-1)))}
+    parts = {"train": (array_pixels(path, "images", arrays), torch.from_numpy(y.reshape(-1)))}
     if tested:
         unknown = sorted({*np.unique(arrays["test_labels"]).tolist()} - {*classes.tolist()})
         if unknown:
             raise UserError(f"{path}: class {unknown[0]} has no training images")
         test_y = torch.from_numpy(np.searchsorted(classes, arrays["test_labels"]).reshape(-1))
-        parts["test"] = (pixels(path, "test_images", arrays), test_y)
+        parts["test"] = (array_pixels(path, "test_images", arrays), test_y)
     else:
-        parts = divided(*parts["train"])
-    check(path, parts, len(classes))
+        parts = split_held_out(*parts["train"])
+    check_training_classes(path, parts, len(classes))
     images, digest = on_device(parts, map(str, classes.tolist()), device)
     return replace(images, drawn=not tested), digest
 
@@ -93,7 +93,7 @@ def array(archive: zipfile.ZipFile, key: str) -> Array:
     )
 
 
-def pixels(path: Path, key: str, arrays: dict[str, Array]) -> torch.Tensor:
+def array_pixels(path: Path, key: str, arrays: dict[str, Array]) -> torch.Tensor:
     """(N, 3, height, width) uint8; grey in all three colours."""
     images, labels = arrays[key], arrays[key.replace("images", "labels")]
     if not len(images):
@@ -108,14 +108,16 @@ def pixels(path: Path, key: str, arrays: dict[str, Array]) -> torch.Tensor:
         )
     if images.ndim == 3:
         images = images[..., None]
-    if images.shape[3] in COLOURS:
+    if images.shape[3] in CHANNELS:
         images = images.transpose(0, 3, 1, 2)
-    if images.shape[1] not in COLOURS or min(images.shape[2:]) < 8:
+    if images.shape[1] not in CHANNELS or min(images.shape[2:]) < 8:
         raise UserError(f"{path}: {key} has shape {arrays[key].shape}: 1 or 3 colours, 8 pixels")
     return torch.from_numpy(np.ascontiguousarray(np.repeat(images, 3 // images.shape[1], axis=1)))
 
 
-def check(path: Path, parts: dict[str, tuple[torch.Tensor, torch.Tensor]], classes: int) -> None:
+def check_training_classes(
+    path: Path, parts: dict[str, tuple[torch.Tensor, torch.Tensor]], classes: int
+) -> None:
     """Raise unless there are classes to tell apart, each with training images."""
     (train, y), (test, _) = parts["train"], parts["test"]
     if classes < 2:
@@ -130,13 +132,16 @@ def check(path: Path, parts: dict[str, tuple[torch.Tensor, torch.Tensor]], class
 
 def read_hub(
     what: str, size: int, data_root: Path | None, device: torch.device, whole: bool
-) -> Loaded:
+) -> LoadedImages:
     """Encoded images of a column of images, with a column of classes."""
     import datasets
 
-    splits = hub.parts(what, data_root)
+    splits = hub.hub_parts(what, data_root)
     first = next(iter(splits.values()))
-    image, label = column(what, first, datasets.Image), column(what, first, datasets.ClassLabel)
+    image, label = (
+        only_column(what, first, datasets.Image),
+        only_column(what, first, datasets.ClassLabel),
+    )
     raw = {
         part: rows.cast_column(image, datasets.Image(decode=False)) for part, rows in splits.items()
     }
@@ -151,7 +156,7 @@ def read_hub(
         part: Part(tuple(f"{part}/{k}" for k in range(len(rows))), tuple(rows[label]))
         for part, rows in splits.items()
     }
-    train, test = (named["train"], named["test"]) if "test" in named else fifth(named[""])
+    train, test = (named["train"], named["test"]) if "test" in named else split_fifth(named[""])
     check_labels(what, train, test, classes)
     left_out = len(named["validation"].names) if "validation" in named else 0
     notes = {"images of the validation part left out": left_out} if left_out else {}
@@ -162,7 +167,7 @@ def read_hub(
         raise UserError(f"hf:{what}: {error}") from None
 
 
-def column(what: str, rows: "datasets.Dataset", kind: type) -> str:
+def only_column(what: str, rows: "datasets.Dataset", kind: type) -> str:
     """The only column of images, or of classes."""
     found = [name for name, feature in rows.features.items() if isinstance(feature, kind)]
     if len(found) != 1:
@@ -182,4 +187,4 @@ def check_labels(what: str, train: Part, test: Part, classes: list[str]) -> None
         raise UserError(f"hf:{what}: {fault}: remove it or add images")
 
 
-READERS: dict[str, Reader] = {"folder": read_folder, "npz": read_npz, "hf": read_hub}
+READERS: dict[str, OwnReader] = {"folder": read_folder, "npz": read_npz, "hf": read_hub}

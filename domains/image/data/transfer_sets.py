@@ -16,89 +16,90 @@ from torchvision import datasets
 
 from contrastbench.domains import download
 from contrastbench.domains.image.data import decode
-from contrastbench.domains.image.data.datasets import FITTED, ImageDataset
+from contrastbench.domains.image.data.datasets import CALTECH_FITTED, ImageDataset
 from contrastbench.domains.image.data.files import Part, Parts, check_sizes, from_files
 from contrastbench.domains.image.data.images import IMAGENET_MEAN, IMAGENET_STD, ImageSet
 from contrastbench.domains.reading import reading
 
 Label = int | tuple[int, ...]  # a class, or 1, 0 or -1 for each class
-Files = list[tuple[str, Label]]
+LabelledFiles = list[tuple[str, Label]]
 
 
-class Found(NamedTuple):
+class SetFiles(NamedTuple):
     """The files of a set's parts."""
 
     classes: Sequence[str]
-    train: Files
-    validation: Files  # empty: a share of the training images is drawn
-    test: Files
+    train: LabelledFiles
+    validation: LabelledFiles  # empty: a share of the training images is drawn
+    test: LabelledFiles
 
 
-def listed(kind: Callable[..., Any], root: Path, validation: str) -> Found:
+def torchvision_files(kind: Callable[..., Any], root: Path, validation: str) -> SetFiles:
     """Read by one of torchvision's datasets, without loading the images."""
     parts = [kind(root, split=name, loader=str) for name in ("train", "test")]
     held_out = kind(root, split=validation, loader=str) if validation else ()
     train, test, own = ([part[k] for k in range(len(part))] for part in (*parts, held_out))
-    return Found(parts[0].classes, train, own, test)
+    return SetFiles(parts[0].classes, train, own, test)
 
 
-def pets(root: Path) -> Found:
+def pets(root: Path) -> SetFiles:
     """Oxford's pets; their reader takes no loader."""
     parts = [datasets.OxfordIIITPet(root, split=name) for name in ("trainval", "test")]
     train, test = (list(zip(map(str, kept._images), kept._labels, strict=True)) for kept in parts)
-    return Found(parts[0].classes, train, [], test)
+    return SetFiles(parts[0].classes, train, [], test)
 
 
-def sun(root: Path) -> Found:
+def sun(root: Path) -> SetFiles:
     """The first of SUN397's ten partitions, whose lists are another archive of its authors."""
     scenes = datasets.SUN397(root, loader=str)
     label = dict(scenes[k] for k in range(len(scenes)))
     parts = [
-        [str(root / "SUN397" / line[1:]) for line in lines(root / f"SUN397/{part}_01.txt")]
+        [str(root / "SUN397" / line[1:]) for line in text_lines(root / f"SUN397/{part}_01.txt")]
         for part in ("Training", "Testing")
     ]
     train, test = ([(name, label[name]) for name in names] for names in parts)
-    return Found(scenes.classes, train, [], test)
+    return SetFiles(scenes.classes, train, [], test)
 
 
-def caltech(root: Path) -> Found:
+def caltech(root: Path) -> SetFiles:
     """Caltech-101 without its background: thirty images of each class, all others are tested.
 
     Which thirty is not said; here the same for every seed.
     """
     kept = datasets.Caltech101(root)
     folder, rng = Path(kept.root, "101_ObjectCategories"), np.random.default_rng(0)
-    classes, train, test = kept.categories, Files(), Files()
+    classes, train, test = kept.categories, LabelledFiles(), LabelledFiles()
     for label, name in enumerate(classes):
         numbers = [k for k, y in zip(kept.index, kept.y, strict=True) if y == label]
         files = [(str(folder / name / f"image_{k:04d}.jpg"), label) for k in numbers]
         drawn = [files[k] for k in rng.permutation(len(files))]
-        train += drawn[:FITTED]
-        test += drawn[FITTED:]
-    return Found(classes, train, [], test)
+        train += drawn[:CALTECH_FITTED]
+        test += drawn[CALTECH_FITTED:]
+    return SetFiles(classes, train, [], test)
 
 
-def voc(root: Path) -> Found:
+def voc(root: Path) -> SetFiles:
     """VOC2007: 1 of a class, -1 not, 0 where only what is hard to see is of it."""
     folder = root / "VOCdevkit/VOC2007/ImageSets/Main"
     classes = sorted({path.name.rpartition("_")[0] for path in folder.glob("*_trainval.txt")})
-    parts: list[Files] = []
+    parts: list[LabelledFiles] = []
     for part in ("train", "val", "test"):
         files = datasets.VOCDetection(root, "2007", part).images
         columns = [
-            [int(line.split()[1]) for line in lines(folder / f"{name}_{part}.txt")]
+            [int(line.split()[1]) for line in text_lines(folder / f"{name}_{part}.txt")]
             for name in classes
         ]
         parts.append(list(zip(files, zip(*columns, strict=True), strict=True)))
-    return Found(classes, *parts)
+    return SetFiles(classes, *parts)
 
 
-def lines(path: Path) -> list[str]:
+def text_lines(path: Path) -> list[str]:
     """Return the non-empty lines of a text file."""
     return [line for line in path.read_text().splitlines() if line.strip()]
 
 
-OTHERS: dict[str, Callable[[Path], Found]] = {  # that take no loader, or whose parts are elsewhere
+# that take no loader, or whose parts are elsewhere
+FOLDER_READERS: dict[str, Callable[[Path], SetFiles]] = {
     "OxfordIIITPet": pets,
     "SUN397": sun,
     "Caltech101": caltech,
@@ -106,11 +107,11 @@ OTHERS: dict[str, Callable[[Path], Found]] = {  # that take no loader, or whose 
 }
 
 
-def files_of(about: ImageDataset, root: Path) -> Found:
+def files_of(about: ImageDataset, root: Path) -> SetFiles:
     """Read the names and classes of a set's files as torchvision does."""
-    if about.layout in OTHERS:
-        return OTHERS[about.layout](root)
-    return listed(getattr(datasets, about.layout), root, about.validation_part)
+    if about.layout in FOLDER_READERS:
+        return FOLDER_READERS[about.layout](root)
+    return torchvision_files(getattr(datasets, about.layout), root, about.validation_part)
 
 
 def load_transfer(
@@ -121,11 +122,13 @@ def load_transfer(
     Raises:
         UserError: it is not there, or is something else.
     """
-    path = download.kept(about, data_root) or download.fetch(about)
+    path = download.local_file(about, data_root) or download.fetch_file(about)
     root, again = path.parent, f"get {about.url} again"
     with reading(path, again, "is not as torchvision's reader wants it"):
         found = files_of(about, root)
-        train, test = (part(files, root) for files in (found.train + found.validation, found.test))
+        train, test = (
+            relative_part(files, root) for files in (found.train + found.validation, found.test)
+        )
     parts = Parts(train, test, tuple(found.classes))
     check_sizes(path, about.name, parts, about.sizes, again)
     images, digest = from_files(parts, decode.folder_reader(root), {}, size, device, whole)
@@ -134,7 +137,7 @@ def load_transfer(
     return own, labelled
 
 
-def part(files: Files, root: Path) -> Part:
+def relative_part(files: LabelledFiles, root: Path) -> Part:
     """The files by their names from the root."""
     names = tuple(Path(name).relative_to(root).as_posix() for name, _ in files)
     return Part(names, tuple(y if isinstance(y, tuple) else int(y) for _, y in files))

@@ -10,21 +10,21 @@ from torch import Tensor, nn
 from torchvision.models.resnet import BasicBlock, Bottleneck
 
 from contrastbench.domains import own
-from contrastbench.domains.exported import AGAIN, CONFIG, Samples, read, write
+from contrastbench.domains.exported import CONFIG, EXPORT_FIX, Samples, read_export, write_export
 from contrastbench.domains.image.data.datasets import SOURCES
 from contrastbench.domains.image.data.images import IMAGENET_MEAN, IMAGENET_STD, ImageSet, Split
-from contrastbench.domains.image.data.load import load
+from contrastbench.domains.image.data.load import load_images
 from contrastbench.domains.image.networks.model import ImageModel
 from contrastbench.domains.image.networks.resnet import ResNet
 from contrastbench.domains.image.networks.timm_models import is_timm, open_timm
-from contrastbench.domains.image.pictures import image_files, pictures
+from contrastbench.domains.image.pictures import image_files, picture_batches
 from contrastbench.domains.image.preprocessing import Model, Preprocessing
-from contrastbench.domains.image.recipe import KEPT, ImageRecipe
+from contrastbench.domains.image.recipe import WEIGHT_PACKAGES, ImageRecipe
 from contrastbench.domains.image.views.transforms import normalise
 from contrastbench.domains.reading import reading
 from contrastbench.errors import UserError
 
-SIZE = 224  # pixels a side that those of ImageNet see
+IMAGENET_SIZE = 224  # pixels a side that those of ImageNet see
 ENCODER, PROJECTOR = "encoder.", "projector."
 
 
@@ -46,9 +46,13 @@ class Encoder:
             UserError: there is no picture, or one cannot be read.
         """
         if isinstance(data, ImageSet):
-            parts = [self.preprocessing.features(self.model, part).x for part in every(data)]
+            parts = [
+                self.preprocessing.features(self.model, part).x for part in pictured_parts(data)
+            ]
             return torch.cat(parts).cpu()
-        return torch.cat([self.features(part) for part in pictures(data, self.preprocessing.size)])
+        return torch.cat(
+            [self.features(part) for part in picture_batches(data, self.preprocessing.size)]
+        )
 
     @torch.no_grad()
     def features(self, pixels: Tensor) -> Tensor:
@@ -61,14 +65,14 @@ class Encoder:
 
     def read(self, dataset: str, data_root: Path | None) -> Samples:
         """Return the pictures of a folder by name, or those of another set, training ones first."""
-        parsed = own.parse(dataset, SOURCES)
+        parsed = own.parse_source(dataset, SOURCES)
         if parsed and parsed[0].kind == "folder":
-            root = own.find(parsed[1], data_root, Path.is_dir)
+            root = own.find_path(parsed[1], data_root, Path.is_dir)
             return Samples(root, image_files(root))
-        return Samples(load(dataset, self.preprocessing.size, data_root, self.device)[0])
+        return Samples(load_images(dataset, self.preprocessing.size, data_root, self.device)[0])
 
 
-def every(images: ImageSet) -> list[Split]:
+def pictured_parts(images: ImageSet) -> list[Split]:
     """Return the parts of a set that have pictures."""
     return [part for part in (images.train, images.unlabelled, images.test) if part is not None]
 
@@ -80,13 +84,17 @@ def export(
 
     A ResNet's weights have torchvision's names.
     """
-    weights = {k.removeprefix(ENCODER): x for k, x in model.state_dict().items() if seen(k, recipe)}
+    weights = {
+        k.removeprefix(ENCODER): x
+        for k, x in model.state_dict().items()
+        if is_scored_weight(k, recipe)
+    }
     names = torchvision_names(model.encoder)
     theirs = {renamed(key, names): x for key, x in weights.items()}
-    write(folder, "image", recipe, theirs, mean=preprocessing.mean, std=preprocessing.std)
+    write_export(folder, "image", recipe, theirs, mean=preprocessing.mean, std=preprocessing.std)
 
 
-def seen(key: str, recipe: ImageRecipe) -> bool:
+def is_scored_weight(key: str, recipe: ImageRecipe) -> bool:
     """Return whether a weight is of what is scored."""
     return key.startswith((ENCODER, PROJECTOR) if recipe.embeds else ENCODER)
 
@@ -122,9 +130,9 @@ def open_encoder(name: str, data_root: Path | None, device: torch.device) -> Enc
     Raises:
         UserError: there is none, or it is damaged.
     """
-    if name.startswith(KEPT):
-        recipe = ImageRecipe.of("image", {"encoder": name, "width": 1.0, "size": SIZE})
-        preprocessing = Preprocessing(IMAGENET_MEAN, IMAGENET_STD, SIZE)
+    if name.startswith(WEIGHT_PACKAGES):
+        recipe = ImageRecipe.of("image", {"encoder": name, "width": 1.0, "size": IMAGENET_SIZE})
+        preprocessing = Preprocessing(IMAGENET_MEAN, IMAGENET_STD, IMAGENET_SIZE)
         return Encoder(ImageModel(recipe, 0, data_root).to(device), preprocessing, device)
     if is_timm(name):
         network, preprocessing = open_timm(name, data_root)
@@ -139,13 +147,13 @@ def open_encoder(name: str, data_root: Path | None, device: torch.device) -> Enc
 
 def exported(folder: Path, device: torch.device) -> Encoder:
     """Load an encoder that `export` wrote."""
-    weights, config = read(folder, "image")
-    with reading(folder, AGAIN):
+    weights, config = read_export(folder, "image")
+    with reading(folder, EXPORT_FIX):
         recipe = ImageRecipe(**config["recipe"])
         drawn = recipe.but(encoder=recipe.pretrained or recipe.encoder)
         model = ImageModel(drawn, 0)
         result = model.load_state_dict(own_names(weights, model.encoder), strict=False)
-        missing = [key for key in result.missing_keys if seen(key, recipe)]
+        missing = [key for key in result.missing_keys if is_scored_weight(key, recipe)]
         if missing or result.unexpected_keys:
             raise ValueError(f"weights do not fit: {[*missing, *result.unexpected_keys][0]}")
         size = recipe.test_size or recipe.size

@@ -20,7 +20,7 @@ class Widths(NamedTuple):
     pooled: int
 
 
-BLOCKS = (
+INCEPTION_BLOCKS = (
     Widths(64, 64, 64, 64, 96, 32),
     Widths(64, 64, 96, 64, 96, 64),
     Widths(0, 128, 160, 64, 96, 0),
@@ -46,7 +46,7 @@ class Inception(nn.Sequential):
     """
 
     def __init__(self, width: float = 1.0) -> None:
-        channels, last = scaled(64, width), scaled(192, width)
+        channels, last = scaled_width(64, width), scaled_width(192, width)
         first: list[nn.Module] = [
             CaffePixels(),
             *convolution(3, channels, 7, 2),
@@ -55,11 +55,15 @@ class Inception(nn.Sequential):
             *convolution(channels, last, 3),
             halving(),
         ]
-        blocks: list[Block] = []
-        for published in BLOCKS:
-            widths = Widths(*(scaled(count, width) for count in published))
-            around = nn.MaxPool2d(3, 1, 1) if published is BLOCKS[-1] else nn.AvgPool2d(3, 1, 1)
-            blocks.append(Block(last, widths, around))
+        blocks: list[InceptionBlock] = []
+        for published in INCEPTION_BLOCKS:
+            widths = Widths(*(scaled_width(count, width) for count in published))
+            around = (
+                nn.MaxPool2d(3, 1, 1)
+                if published is INCEPTION_BLOCKS[-1]
+                else nn.AvgPool2d(3, 1, 1)
+            )
+            blocks.append(InceptionBlock(last, widths, around))
             last = blocks[-1].outputs
         super().__init__(*first, *blocks, nn.AdaptiveAvgPool2d(1), nn.Flatten())
         self.features = last
@@ -68,7 +72,7 @@ class Inception(nn.Sequential):
                 nn.init.kaiming_normal_(module.weight, mode="fan_out", nonlinearity="relu")
 
 
-def scaled(count: int, width: float) -> int:
+def scaled_width(count: int, width: float) -> int:
     """Scale a number of channels; zero stays zero."""
     return max(1, round(count * width)) if count else 0
 
@@ -94,7 +98,7 @@ class CaffePixels(nn.Module):
         return x.flip(1) * self.factor + self.shift
 
 
-class Block(nn.Module):
+class InceptionBlock(nn.Module):
     """Branches over the same input, side by side in the output's channels.
 
     Args:

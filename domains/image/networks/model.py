@@ -19,7 +19,7 @@ from contrastbench.domains.image.recipe import INCEPTION, STEM, ImageRecipe
 from contrastbench.domains.model import ContrastiveModel, head
 
 
-def perceptron(inputs: int, widths: tuple[int, ...]) -> nn.Sequential:
+def projection_head(inputs: int, widths: tuple[int, ...]) -> nn.Sequential:
     """A head of two layers, or of one if that is all that has a width."""
     *hidden, outputs = widths
     return head(inputs, hidden[0], outputs) if hidden else nn.Sequential(nn.Linear(inputs, outputs))
@@ -61,11 +61,13 @@ class ImageModel(ContrastiveModel):
         if recipe.pretrained:
             load_weights(encoder, recipe.pretrained, data_root)
         outputs = recipe.projection[-1]
-        projector = perceptron(encoder.features, recipe.projection)
+        projector = projection_head(encoder.features, recipe.projection)
         if recipe.projection_norm:
             without_bias(projector).append(BatchNorm1d(outputs, affine=False))
         moco = recipe.pairing == "query_key"
-        predictor = perceptron(outputs, recipe.projection) if moco and recipe.predictor else None
+        predictor = (
+            projection_head(outputs, recipe.projection) if moco and recipe.predictor else None
+        )
         if predictor is not None and not recipe.predictor_bias:
             without_bias(predictor)
         super().__init__(encoder, projector, predictor, recipe.ema if moco else None, steps)

@@ -7,14 +7,14 @@ import torch
 from torch import Tensor, nn
 from torchvision.models import get_model_weights
 
-from contrastbench.domains.download import sha256
+from contrastbench.domains.download import file_sha256
 from contrastbench.domains.reading import cause, reading
 from contrastbench.errors import UserError
 
-VERSION = "IMAGENET1K_V1"  # those that papers start from; later ones are of other training
+IMAGENET_WEIGHTS = "IMAGENET1K_V1"  # those that papers start from; later ones are of other training
 # as the package pretrainedmodels has them, from Caffe's
-INCEPTION = "http://data.lip6.fr/cadene/pretrainedmodels/bn_inception-52deb4733.pth"
-CLASSIFIERS = ("fc.", "last_linear.")
+INCEPTION_URL = "http://data.lip6.fr/cadene/pretrainedmodels/bn_inception-52deb4733.pth"
+CLASSIFIER_PREFIXES = ("fc.", "last_linear.")
 COUNTERS = "num_batches_tracked"  # which old files lack
 
 
@@ -24,20 +24,20 @@ def load_weights(encoder: nn.Module, name: str, data_root: Path | None) -> None:
     Raises:
         UserError: the file cannot be had, or is something else.
     """
-    url = INCEPTION if name == "bn_inception" else get_model_weights(name)[VERSION].url
-    found = weights(url, data_root)
-    theirs = [found[key] for key in counted(found) if not key.startswith(CLASSIFIERS)]
+    url = INCEPTION_URL if name == "bn_inception" else get_model_weights(name)[IMAGENET_WEIGHTS].url
+    found = pretrained_weights(url, data_root)
+    theirs = [found[key] for key in weight_names(found) if not key.startswith(CLASSIFIER_PREFIXES)]
     with reading(urlsplit(url).path, f"get {url} again"):
-        own = dict(zip(counted(encoder.state_dict()), theirs, strict=True))
+        own = dict(zip(weight_names(encoder.state_dict()), theirs, strict=True))
         encoder.load_state_dict(encoder.state_dict() | own)
 
 
-def counted(state: dict[str, Tensor]) -> list[str]:
+def weight_names(state: dict[str, Tensor]) -> list[str]:
     """The names of what a network computes with."""
     return [name for name in state if not name.endswith(COUNTERS)]
 
 
-def weights(url: str, data_root: Path | None) -> dict[str, Tensor]:
+def pretrained_weights(url: str, data_root: Path | None) -> dict[str, Tensor]:
     """Load weights from the data root, torch.hub's cache or the network, and check their sha256.
 
     Raises:
@@ -53,7 +53,7 @@ def weights(url: str, data_root: Path | None) -> dict[str, Tensor]:
         if not path.is_file():
             path.parent.mkdir(parents=True, exist_ok=True)
             torch.hub.download_url_to_file(url, str(path), begins)
-        if not sha256(path).startswith(begins):
+        if not file_sha256(path).startswith(begins):
             raise ValueError(f"the sha256 of {path} does not begin with {begins}")
         found: dict[str, Tensor] = torch.load(path, map_location="cpu", weights_only=True)
     except Exception as error:  # its readers raise whatever there is

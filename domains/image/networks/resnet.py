@@ -10,7 +10,7 @@ BLOCKS: dict[str, tuple[type[BasicBlock | Bottleneck], tuple[int, ...]]] = {
     "resnet34": (BasicBlock, (3, 4, 6, 3)),
     "resnet50": (Bottleneck, (3, 4, 6, 3)),
 }
-FEW = 16  # channels of a block of oneDNN's, with AVX-512; 8 with AVX2
+CHANNEL_BLOCK = 16  # channels of a block of oneDNN's, with AVX-512; 8 with AVX2
 
 
 class ResNet(nn.Sequential):
@@ -79,7 +79,7 @@ class Shortcut(nn.Conv2d):
     """
 
     def __init__(self, channels: int, outputs: int, stride: int) -> None:
-        self.every = stride if channels < FEW else 1
+        self.every = stride if channels < CHANNEL_BLOCK else 1
         super().__init__(channels, outputs, 1, stride // self.every, bias=False)
 
     def forward(self, x: Tensor) -> Tensor:

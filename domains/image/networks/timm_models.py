@@ -16,8 +16,8 @@ from contrastbench.domains.model import Raw
 from contrastbench.domains.reading import cause, reading
 from contrastbench.errors import UserError, unknown
 
-PREFIX, NEW = "timm:", "random:timm:"
-WEIGHTS = "model.safetensors"
+PREFIX, RANDOM_PREFIX = "timm:", "random:timm:"
+WEIGHTS_FILE = "model.safetensors"
 
 
 class Backbone(Raw):
@@ -34,7 +34,7 @@ def is_timm(name: str) -> bool:
     >>> is_timm("timm:resnet18"), is_timm("random:timm:resnet18"), is_timm("torchvision:resnet18")
     (True, True, False)
     """
-    return name.startswith((PREFIX, NEW))
+    return name.startswith((PREFIX, RANDOM_PREFIX))
 
 
 def open_timm(name: str, data_root: Path | None) -> tuple[Backbone, Preprocessing]:
@@ -48,9 +48,9 @@ def open_timm(name: str, data_root: Path | None) -> tuple[Backbone, Preprocessin
         UserError: timm is not installed, has no such model, or its weights cannot be had.
     """
     timm = with_timm()
-    own = name.removeprefix(NEW).removeprefix(PREFIX)
-    check_name(timm, own)
-    if name.startswith(NEW):
+    own = name.removeprefix(RANDOM_PREFIX).removeprefix(PREFIX)
+    check_timm_name(timm, own)
+    if name.startswith(RANDOM_PREFIX):
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(0)
             network = timm.create_model(own, num_classes=0)
@@ -75,7 +75,7 @@ def with_timm() -> ModuleType:
     return timm
 
 
-def check_name(timm: ModuleType, name: str) -> None:
+def check_timm_name(timm: ModuleType, name: str) -> None:
     """Raise unless timm has a model of that name, and weights of its tag."""
     model, _, tag = name.partition(".")
     if not timm.is_model(model):
@@ -88,11 +88,11 @@ def with_weights(timm: ModuleType, name: str, data_root: Path | None) -> Any:
     """Return a model with its published weights, read from safetensors alone."""
     about = timm.get_pretrained_cfg(name)
     if not (about and about.hf_hub_id):
-        raise UserError(f"timm has no weights for {name}: give {NEW}{name} for new ones")
+        raise UserError(f"timm has no weights for {name}: give {RANDOM_PREFIX}{name} for new ones")
     repository = about.hf_hub_id
     if repository.endswith("/"):
         repository += f"{about.architecture}.{about.tag}" if about.tag else about.architecture
-    path = weights(repository, data_root)
+    path = weights_file(repository, data_root)
     overlay = {"file": str(path), "custom_load": False}
     with reading(path, "delete it and get it again"):
         return timm.create_model(
@@ -100,7 +100,7 @@ def with_weights(timm: ModuleType, name: str, data_root: Path | None) -> Any:
         )
 
 
-def weights(repository: str, data_root: Path | None) -> Path:
+def weights_file(repository: str, data_root: Path | None) -> Path:
     """Return the file of a repository's weights: of the data root, the hub's cache or the hub.
 
     Raises:
@@ -109,16 +109,16 @@ def weights(repository: str, data_root: Path | None) -> Path:
     from huggingface_hub import hf_hub_download
     from huggingface_hub.errors import LocalEntryNotFoundError
 
-    if data_root and (here := data_root / repository / WEIGHTS).is_file():
+    if data_root and (here := data_root / repository / WEIGHTS_FILE).is_file():
         return here
     try:
-        return Path(hf_hub_download(repository, WEIGHTS, local_files_only=True))
+        return Path(hf_hub_download(repository, WEIGHTS_FILE, local_files_only=True))
     except LocalEntryNotFoundError:
         pass
     try:
-        return Path(hf_hub_download(repository, WEIGHTS, etag_timeout=20))
+        return Path(hf_hub_download(repository, WEIGHTS_FILE, etag_timeout=20))
     except Exception as error:  # a network library's, whichever the hub's version uses
         raise UserError(
             f"https://huggingface.co/{repository} cannot be read ({cause(error).split('. ')[0]}): "
-            f"put its {WEIGHTS} into {repository} of a folder, and name that with --data-root"
+            f"put its {WEIGHTS_FILE} into {repository} of a folder, and name that with --data-root"
         ) from None

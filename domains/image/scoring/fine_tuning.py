@@ -13,7 +13,7 @@ from contrastbench.domains.image.views.policies import policy
 from contrastbench.domains.progress import Progress
 from contrastbench.domains.random import generator
 
-EPOCHS, BATCH, TOP = 20, 512, 5
+EPOCHS, BATCH, TOP_K = 20, 512, 5
 DROPS, DROP = (16, 20), 0.2  # epochs after which the rates are a fifth
 
 
@@ -25,7 +25,7 @@ class Rates(NamedTuple):
     head: float
 
 
-RATES = (Rates(0.01, 0.01, 0.2), Rates(0.1, 0.08, 0.03))
+FINE_TUNING_RATES = (Rates(0.01, 0.01, 0.2), Rates(0.1, 0.08, 0.03))
 
 
 def semi_supervised(opened: Encoder, images: ImageSet, seed: int) -> dict[str, float]:
@@ -38,10 +38,10 @@ def semi_supervised(opened: Encoder, images: ImageSet, seed: int) -> dict[str, f
     draws the images, at least one of each class, where the paper has SimCLR's lists of ImageNet.
     """
     found = {}
-    for rates in RATES:
+    for rates in FINE_TUNING_RATES:
         part = labelled_part(images.train, rates.share, seed)
         scores, y = tuned(opened, part, images.test, len(images.classes), rates, seed)
-        ranked = scores.topk(min(TOP, scores.shape[1])).indices == y.unsqueeze(1)
+        ranked = scores.topk(min(TOP_K, scores.shape[1])).indices == y.unsqueeze(1)
         for name, right in (("top-1", ranked[:, 0]), ("top-5", ranked.any(dim=1))):
             found[f"{rates.share:.0%}_{name}"] = 100 * right.double().mean().item()
     return found
@@ -74,7 +74,7 @@ def sgd(encoder: nn.Module, head: nn.Module, rates: Rates) -> torch.optim.SGD:
     return torch.optim.SGD(groups, momentum=0.9)
 
 
-def batches(images: int, rng: torch.Generator) -> tuple[Tensor, ...]:
+def epoch_batches(images: int, rng: torch.Generator) -> tuple[Tensor, ...]:
     """Rows of an epoch's batches, of 512 or a little fewer images each."""
     return torch.randperm(images, generator=rng, device=rng.device).chunk(-(-images // BATCH))
 
@@ -91,7 +91,7 @@ def tuned(
         for epoch in range(EPOCHS):
             model.train()
             rng = generator(train.labels.device, seed, epoch)
-            rows = batches(len(train), rng)
+            rows = epoch_batches(len(train), rng)
             for view, y in seen.viewed(train, rows, policy("none", seen.size), rng):
                 optimizer.zero_grad()
                 cross_entropy(head(model.features(view)), y).backward()

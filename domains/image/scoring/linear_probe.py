@@ -42,7 +42,7 @@ def policy_of(probe: Probe, recipe: ImageRecipe) -> Policy:
     return kind if probe.views == "none" else with_blur(kind, recipe.blur)
 
 
-def train(
+def train_probe(
     probe: Probe,
     model: Model,
     images: Split,

@@ -8,19 +8,19 @@ import torch
 
 from contrastbench.domains.image.data.datasets import Scoring, scoring
 from contrastbench.domains.image.data.images import ImageSet, Split
-from contrastbench.domains.image.data.load import load
+from contrastbench.domains.image.data.load import load_images
 from contrastbench.domains.image.networks.encoders import Encoder, open_encoder
-from contrastbench.domains.image.sampling import split
+from contrastbench.domains.image.sampling import held_out_split
 from contrastbench.domains.image.scoring.fine_tuning import semi_supervised
 from contrastbench.domains.scoring.classifiers import Labelled, accuracy
 from contrastbench.domains.scoring.few_shot import few_shot
-from contrastbench.domains.scoring.logistic import regularised, transferred
+from contrastbench.domains.scoring.logistic import regularised, transfer_accuracies
 from contrastbench.domains.scoring.neighbours import neighbours
 from contrastbench.domains.scoring.precision import transferred_to_several
 from contrastbench.domains.scoring.retrieval import retrieval
 from contrastbench.errors import UserError, tell
 
-NEIGHBOURS, TEMPERATURE = 200, 0.5
+KNN_NEIGHBOURS, KNN_TEMPERATURE = 200, 0.5
 FINE_TUNED = "semi-supervised"  # the one that trains the encoder too
 FEW_SHOT, OF_ALL = "few-shot", "few-shot-all"
 OF_TEST = (FEW_SHOT, "retrieval")  # these look at test images alone
@@ -37,18 +37,18 @@ class Features(NamedTuple):
     scoring: Scoring
 
 
-def linear(seen: Features) -> dict[str, float]:
+def linear_metrics(seen: Features) -> dict[str, float]:
     """Logistic regression on standardised features, its C the best on validation images."""
     return {"accuracy": accuracy(regularised(seen.train, seen.validation), seen.test)}
 
 
 def knn(seen: Features) -> dict[str, float]:
     """Weighted neighbours among training and validation images."""
-    both = joined(seen.train, seen.validation)
-    return {"accuracy": accuracy(neighbours(both, NEIGHBOURS, TEMPERATURE), seen.test)}
+    both = joined_rows(seen.train, seen.validation)
+    return {"accuracy": accuracy(neighbours(both, KNN_NEIGHBOURS, KNN_TEMPERATURE), seen.test)}
 
 
-def joined(*parts: Labelled) -> Labelled:
+def joined_rows(*parts: Labelled) -> Labelled:
     """The rows of all parts, one after the other."""
     return Labelled(*map(torch.cat, zip(*parts, strict=True)))
 
@@ -57,15 +57,19 @@ def transfer(seen: Features) -> dict[str, float]:
     """RényiCL's: L-BFGS, one of 45 C, refitted with the validation images."""
     parts = seen.train, seen.validation, seen.test
     several = seen.test.y.ndim > 1
-    return transferred_to_several(*parts) if several else transferred(*parts, seen.scoring.metric)
+    return (
+        transferred_to_several(*parts)
+        if several
+        else transfer_accuracies(*parts, seen.scoring.metric)
+    )
 
 
 PROTOCOLS: dict[str, Callable[[Features], dict[str, float]]] = {
-    "linear": linear,
+    "linear": linear_metrics,
     "knn": knn,
     TRANSFER: transfer,
     FEW_SHOT: lambda seen: few_shot(seen.test, seen.seed),
-    OF_ALL: lambda seen: few_shot(joined(seen.train, seen.test), seen.seed),
+    OF_ALL: lambda seen: few_shot(joined_rows(seen.train, seen.test), seen.seed),
     "retrieval": lambda seen: retrieval(seen.test),
 }
 
@@ -92,16 +96,16 @@ def score(
         UserError: no such encoder or set, or its test classes are not those of its training part.
     """
     opened = open_encoder(encoder, data_root, device)
-    return scored(opened, dataset, by, seed, data_root, device)
+    return score_opened(opened, dataset, by, seed, data_root, device)
 
 
-def scored(
+def score_opened(
     opened: Encoder, dataset: str, by: str, seed: int, data_root: Path | None, device: torch.device
 ) -> dict[str, float]:
     """The metrics of an opened encoder, as `score` has them."""
     model, seen = opened.model, opened.preprocessing
-    images, _ = load(dataset, seen.size, data_root, device)
-    check_classes(dataset, images, by)
+    images, _ = load_images(dataset, seen.size, data_root, device)
+    check_scored_classes(dataset, images, by)
     if by == FINE_TUNED:
         return semi_supervised(opened, images, seed)
     about = scoring(dataset)
@@ -116,21 +120,23 @@ def scored(
     if by == OF_ALL:
         train = seen.features(model, images.train, "features of training images")
         return PROTOCOLS[by](Features(train, train, test, seed, about))
-    train, validation = (seen.features(model, part) for part in parts(images, about.share, seed))
+    train, validation = (
+        seen.features(model, part) for part in fitting_parts(images, about.share, seed)
+    )
     return PROTOCOLS[by](Features(train, validation, test, seed, about))
 
 
-def parts(images: ImageSet, share: float, seed: int) -> list[Split]:
+def fitting_parts(images: ImageSet, share: float, seed: int) -> list[Split]:
     """The images to fit on, and those to choose by: the authors' own, or drawn by the seed."""
     if not images.validation:
-        two = split(images.train, share, seed, fix="use more images of each class")
+        two = held_out_split(images.train, share, seed, fix="use more images of each class")
         return [part for part in two if part is not None]
     rows = torch.arange(len(images.train), device=images.train.labels.device)
     cut = len(rows) - images.validation
     return [images.train.select(rows[:cut]), images.train.select(rows[cut:])]
 
 
-def check_classes(dataset: str, images: ImageSet, by: str) -> None:
+def check_scored_classes(dataset: str, images: ImageSet, by: str) -> None:
     """Raise unless the protocol can score images of such classes."""
     if images.test.labels.ndim > 1:
         if by != TRANSFER:

@@ -16,11 +16,11 @@ LUMA = (0.2989, 0.587, 0.114)  # ITU-R 601, as Pillow's and torchvision's grey
 # of red, green and blue: where |h - peak| is 0, its sign, and what it is added to
 SIXTHS = ((3, 2, 4), (1, -1, -1), (-1, 2, 2))
 BRIGHTNESS, CONTRAST, SATURATION, HUE = range(4)
-THREE = (0, 1, 2)  # linear passes
+PASSES = (0, 1, 2)  # linear passes
 LIMITS = ((0.0, 1.0), (-math.inf, math.inf))  # of a pass, and of one that changes nothing
 
 
-def column(parameters: Tensor) -> Tensor:
+def broadcast_per_image(parameters: Tensor) -> Tensor:
     """(N, 1, 1, 1) of (N,): one number for each image."""
     return parameters.view(-1, 1, 1, 1)
 
@@ -34,7 +34,7 @@ def constant(
 
 
 @cache
-def line(n: int, device: torch.device, first: float = 0.0) -> Tensor:
+def index_range(n: int, device: torch.device, first: float = 0.0) -> Tensor:
     """(n,) float32 on the device: first, first + 1, ..., made once; not to be changed."""
     return torch.arange(n, dtype=torch.float32, device=device) + first
 
@@ -71,12 +71,12 @@ def hue(images: Tensor, shift: Tensor) -> Tensor:
 
 def to_grey(images: Tensor, chosen: Tensor) -> Tensor:
     """Chosen images without colour; chosen is a bool for each."""
-    return torch.lerp(images, grey(images), column(chosen.float()))
+    return torch.lerp(images, grey(images), broadcast_per_image(chosen.float()))
 
 
 def solarise(images: Tensor, threshold: Tensor) -> Tensor:
     """Values from the threshold on are inverted; a threshold above 1 changes nothing."""
-    return torch.lerp(images, 1 - images, (images >= column(threshold)).float())
+    return torch.lerp(images, 1 - images, (images >= broadcast_per_image(threshold)).float())
 
 
 def jitter(images: Tensor, factors: Tensor, order: Tensor) -> Tensor:
@@ -92,7 +92,7 @@ def jitter(images: Tensor, factors: Tensor, order: Tensor) -> Tensor:
         order: (N, 4) which comes first, second, ...: numbers of the columns of `factors`.
     """
     turn = order.argsort(dim=1)[:, HUE]  # of hue, 0 to 3
-    way, passes = (by_turn, THREE) if images.device.type == "cpu" else (in_six, THREE * 2)
+    way, passes = (by_turn, PASSES) if images.device.type == "cpu" else (in_six, PASSES * 2)
     linear = constant(passes, order.device, torch.long)
     others = order.gather(1, linear + (linear >= turn[:, None]))
     turn = turn.masked_fill(factors[:, HUE] == 0, 4)
@@ -119,12 +119,12 @@ def in_six(images: Tensor, turn: Tensor, shift: Tensor, kind: Tensor, factor: Te
     changes by the other.
     """
     after = constant((0, 0, 0, 1, 1, 1), turn.device, torch.bool)
-    idle = (turn[:, None] > constant(THREE * 2, turn.device)) == after
+    idle = (turn[:, None] > constant(PASSES * 2, turn.device)) == after
     mix = mixture(kind, factor.masked_fill_(idle, 1))
     low, high = constant(LIMITS, turn.device)[idle.long()].permute(2, 1, 0)[..., None, None, None]
     for position in range(6):
         if position == 3:
-            images = torch.where(column(turn < 4), hue(images, shift), images)
+            images = torch.where(broadcast_per_image(turn < 4), hue(images, shift), images)
         linear_(images, mix[:, position], low[position], high[position])
     return images
 

@@ -8,13 +8,13 @@ from torch import Tensor
 
 from contrastbench.domains.image.views.colour import constant
 
-Side = int | Tensor  # of an image in pixels, or (n,) of each image
+SideLength = int | Tensor  # of an image in pixels, or (n,) of each image
 ATTEMPTS = 10  # torchvision's: boxes are drawn so often until one fits
 # share of the image and width by height of an erased box (Zhong et al. 2020, as timm has it)
 ERASED = ((0.02, 1 / 3), (0.3, 1 / 0.3))
 
 
-def happens(n: int, probability: float, rng: torch.Generator) -> Tensor:
+def bernoulli(n: int, probability: float, rng: torch.Generator) -> Tensor:
     """(n,) bool: true with the probability."""
     return torch.rand(n, generator=rng, device=rng.device) < probability
 
@@ -27,7 +27,7 @@ def uniform(n: int, low: float, high: float, rng: torch.Generator) -> Tensor:
 def draw_boxes(
     n: int,
     largest: Tensor,
-    area: Side,
+    area: SideLength,
     scale: tuple[float, float],
     ratio: tuple[float, float],
     rng: torch.Generator,
@@ -49,7 +49,7 @@ def draw_boxes(
     return sides.gather(1, first.expand(2, 1, n)).squeeze(1), fits.view(torch.bool)
 
 
-def place(sides: Tensor, shape: Tensor, rng: torch.Generator) -> Tensor:
+def place_boxes(sides: Tensor, shape: Tensor, rng: torch.Generator) -> Tensor:
     """(n, 4) top, left, height, width of boxes of (2, n) sides anywhere inside that shape."""
     noise = torch.rand(sides.shape, generator=rng, device=rng.device)
     return torch.cat([(noise * (shape - sides + 1)).floor_(), sides]).T
@@ -57,8 +57,8 @@ def place(sides: Tensor, shape: Tensor, rng: torch.Generator) -> Tensor:
 
 def draw_crops(
     n: int,
-    height: Side,
-    width: Side,
+    height: SideLength,
+    width: SideLength,
     scale: tuple[float, float],
     ratio: tuple[float, float],
     rng: torch.Generator,
@@ -75,22 +75,22 @@ def draw_crops(
         ratio: smallest and largest width by height.
         rng: of the draws.
     """
-    shape, otherwise = both(height, width, rng.device), middle(height, width, ratio)
+    shape, otherwise = height_and_width(height, width, rng.device), centre_box(height, width, ratio)
     if isinstance(height, int):
         otherwise = constant(tuple(otherwise.tolist()), rng.device)
     sides, fits = draw_boxes(n, shape, height * width, scale, ratio, rng)
-    boxes = place(sides, shape, rng)
+    boxes = place_boxes(sides, shape, rng)
     return torch.where(fits[:, None], boxes, otherwise.to(boxes))
 
 
-def both(height: Side, width: Side, device: torch.device) -> Tensor:
+def height_and_width(height: SideLength, width: SideLength, device: torch.device) -> Tensor:
     """(2, 1) of two numbers, (2, n) of two tensors."""
     if isinstance(height, Tensor) and isinstance(width, Tensor):
         return torch.stack([height, width])
     return constant((height, width), device).view(2, 1)
 
 
-def middle(height: Side, width: Side, ratio: tuple[float, float]) -> Tensor:
+def centre_box(height: SideLength, width: SideLength, ratio: tuple[float, float]) -> Tensor:
     """(4,) or (n, 4) top, left, height, width of the largest box whose ratio is allowed."""
     tall, wide = (torch.as_tensor(side, dtype=torch.float64) for side in (height, width))
     allowed = (wide / tall).clamp(*ratio)
@@ -100,10 +100,13 @@ def middle(height: Side, width: Side, ratio: tuple[float, float]) -> Tensor:
 
 def draw_erased(n: int, size: int, probability: float, rng: torch.Generator) -> Tensor:
     """(n, 4) top, left, height, width of boxes to erase (Zhong et al. 2020), some empty."""
-    chosen = happens(n, probability, rng)
-    smaller = both(size - 1, size - 1, rng.device)
+    chosen = bernoulli(n, probability, rng)
+    smaller = height_and_width(size - 1, size - 1, rng.device)
     sides, fits = draw_boxes(n, smaller, size * size, *ERASED, rng)
-    return place(sides.flip(0), both(size, size, rng.device), rng) * (chosen & fits)[:, None]
+    return (
+        place_boxes(sides.flip(0), height_and_width(size, size, rng.device), rng)
+        * (chosen & fits)[:, None]
+    )
 
 
 def draw_jitter(
@@ -113,7 +116,7 @@ def draw_jitter(
     noise = torch.rand(2, n, 4, generator=rng, device=rng.device)
     low, spread, unit = jitter_limits(strength, rng.device)
     factors = low + spread * noise[0]
-    chosen = happens(n, probability, rng)
+    chosen = bernoulli(n, probability, rng)
     return torch.where(chosen[:, None], factors, unit), noise[1].argsort(dim=1)
 
 

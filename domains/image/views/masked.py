@@ -12,23 +12,23 @@ import torch
 from torch import Tensor
 from torch.nn.functional import conv2d
 
-from contrastbench.domains.image.views.colour import constant, line
+from contrastbench.domains.image.views.colour import constant, index_range
 from contrastbench.domains.image.views.randaugment import (
     BLENDS,
-    LARGEST,
+    MAX_MAGNITUDE,
     MOVES,
     OPERATIONS,
-    POINTS,
+    POINT_OPERATIONS,
     SLACK,
     STATISTICS,
     Draws,
     luma,
     matrices,
-    points,
+    point_tables,
 )
 
 TAPS = 1 << 28  # neighbours that are added up at once, 24 bytes each
-COLUMNS = (
+OPERATION_FIELDS = (
     "factor",
     "by_share",
     "Color",
@@ -41,17 +41,18 @@ COLUMNS = (
 )
 
 
-def numbers(name: str | None) -> tuple[float, ...]:
-    """Return the numbers that describe an operation, by `COLUMNS`."""
-    lone = [float(name == title) for title in COLUMNS[2:5]]
-    table, move = float(name in (*POINTS, *STATISTICS)), float(name in MOVES)
+def operation_numbers(name: str | None) -> tuple[float, ...]:
+    """Return the numbers that describe an operation, by `OPERATION_FIELDS`."""
+    lone = [float(name == title) for title in OPERATION_FIELDS[2:5]]
+    table, move = float(name in (*POINT_OPERATIONS, *STATISTICS)), float(name in MOVES)
     factor, by_share = (0.1, 1.8) if name in BLENDS else (1.0 - table - move, 0.0)
     step = 255.0 if name == "Equalize" else math.inf  # pixels that make one of its steps
     spread = 1.0 if name == "AutoContrast" else math.inf  # of values, from which on it stretches
     return (factor, by_share, *lone, table, move, step, spread)
 
 
-BY_OPERATION = tuple(zip(*map(numbers, (*OPERATIONS, None)), strict=True))  # a row for each column
+# a row for each column
+BY_OPERATION = tuple(zip(*map(operation_numbers, (*OPERATIONS, None)), strict=True))
 
 
 def apply(images: Tensor, draws: Draws, fill: tuple[float, float, float]) -> Tensor:
@@ -62,17 +63,21 @@ def apply(images: Tensor, draws: Draws, fill: tuple[float, float, float]) -> Ten
         halves = (x.tensor_split(2, dim=1) for x in vars(draws).values())
         parts = zip(images.tensor_split(2), zip(*halves, strict=True), strict=True)
         return torch.cat([apply(x, Draws(*half), fill) for x, half in parts])
-    share = draws.level / LARGEST
-    of = constant(BY_OPERATION, images.device)[:, draws.operation].view(len(COLUMNS), layers, n, 1)
+    share = draws.level / MAX_MAGNITUDE
+    of = constant(BY_OPERATION, images.device)[:, draws.operation].view(
+        len(OPERATION_FIELDS), layers, n, 1
+    )
     by_name = dict(
-        zip(COLUMNS, of.unsqueeze(-1).unsqueeze(-1), strict=True)
+        zip(OPERATION_FIELDS, of.unsqueeze(-1).unsqueeze(-1), strict=True)
     )  # (layers, n, 1, 1, 1)
     by_name["factor"] = torch.addcmul(
         by_name["factor"], by_name["by_share"], share.view(layers, n, 1, 1, 1)
     )
     matrix = matrices(draws.operation, share * draws.sign, images).flatten(0, 1)
-    taps = [x.unflatten(0, (layers, n)) for x in neighbours(matrix, draws.cubic, height, width)]
-    tables = points(draws.operation, share)
+    taps = [
+        x.unflatten(0, (layers, n)) for x in neighbour_pixels(matrix, draws.cubic, height, width)
+    ]
+    tables = point_tables(draws.operation, share)
     colour = constant(tuple(round(255 * part) for part in fill), images.device).view(3, 1, 1)
     for layer in range(layers):
         of_layer = {name: x[layer] for name, x in by_name.items()}
@@ -90,7 +95,7 @@ def combine(images: Tensor, moved: Tensor, mapped: Tensor, of: dict[str, Tensor]
         images: (n, 3, H, W).
         moved: the images resampled.
         mapped: the images with values of a table.
-        of: by `COLUMNS`, (n, 1, 1, 1).
+        of: by `OPERATION_FIELDS`, (n, 1, 1, 1).
     """
     gray = luma(images)
     mean = gray.mean((2, 3), keepdim=True).add_(0.5).floor_()
@@ -100,7 +105,7 @@ def combine(images: Tensor, moved: Tensor, mapped: Tensor, of: dict[str, Tensor]
     return other.lerp_(images, of["factor"]).add_(SLACK).floor_().clamp_(0, 255)
 
 
-def neighbours(
+def neighbour_pixels(
     matrix: Tensor, cubic: Tensor, height: int, width: int
 ) -> tuple[Tensor, Tensor, Tensor]:
     """The 16 old pixels around each new one's source: numbers, weights; and if it is inside.
@@ -113,7 +118,7 @@ def neighbours(
     """
     ends = ((width, height), (width / 2, height / 2), (width - 1, height - 1))
     sides, half, last = constant(ends, matrix.device).view(3, 2, 1, 1)
-    x, y = (line(round(2 * end), matrix.device, 0.5 - end) for end in ends[1])
+    x, y = (index_range(round(2 * end), matrix.device, 0.5 - end) for end in ends[1])
     by_x, by_y, shift = matrix.view(-1, 2, 3, 1, 1).unbind(2)
     source = torch.addcmul(torch.addcmul(shift + half, by_y, y[:, None]), by_x, x)
     inside = ((source >= 0) & (source < sides)).all(dim=1, keepdim=True)
@@ -150,12 +155,12 @@ def look_up(images: Tensor, table: Tensor, of: dict[str, Tensor]) -> Tensor:
     Args:
         images: (n, 3, H, W).
         table: (n, 1, 256).
-        of: by `COLUMNS`, (n, 1, 1, 1).
+        of: by `OPERATION_FIELDS`, (n, 1, 1, 1).
     """
     values = images.flatten(2)
     low, high = torch.aminmax(values, dim=2, keepdim=True)
     spread = high - low
-    wide = (line(256, images.device) - low).mul_(255).div_(spread)
+    wide = (index_range(256, images.device) - low).mul_(255).div_(spread)
     table = wide.where(spread >= of["spread"].squeeze(-1), table)
     bins = values.long()
     below = bins.new_zeros(*bins.shape[:2], 257)  # pixels of lesser values: sums of whole numbers
@@ -175,11 +180,11 @@ def smoothed(images: Tensor) -> Tensor:
     half = constant((6.5,), images.device)
     total = conv2d(images.reshape(-1, 1, height, width), kernel, half, padding=1)
     whole = total.div_(13, rounding_mode="floor").view(images.shape)
-    return whole.where(inner(height, width, images.device), images)
+    return whole.where(inside_border(height, width, images.device), images)
 
 
 @cache
-def inner(height: int, width: int, device: torch.device) -> Tensor:
+def inside_border(height: int, width: int, device: torch.device) -> Tensor:
     """(H, W) bool: all pixels but those of the border."""
     mask = torch.zeros(height, width, dtype=torch.bool)
     mask[1:-1, 1:-1] = True

@@ -7,7 +7,7 @@ from typing import Literal
 
 import torch
 
-Kind = Literal["none", "base", "hard"]
+PolicyKind = Literal["none", "base", "hard"]
 Runs = Sequence[tuple["Policy", int]]  # policies in turn, how many views of each are made at once
 
 
@@ -37,7 +37,7 @@ class Policy:
         return "jitter", "grey", "blur", "solarise"
 
 
-def policy(kind: Kind, size: int) -> Policy:
+def policy(kind: PolicyKind, size: int) -> Policy:
     """The published views by name.
 
     "base" is SimCLR's: for small images without Gaussian blur, from 96 pixels with it for every
@@ -51,7 +51,7 @@ def policy(kind: Kind, size: int) -> Policy:
     return {"none": Policy(size), "base": base, "hard": hard}[kind]
 
 
-def together(policies: Sequence[Policy], device: torch.device) -> Runs:
+def grouped_policies(policies: Sequence[Policy], device: torch.device) -> Runs:
     """Policies in turn, with how many views of each are made at once.
 
     On a CPU each view is alone: more images at once would leave its caches. Elsewhere the views of
@@ -73,7 +73,7 @@ def jittered(policy: Policy, strength: float) -> Policy:
     return replace(policy, strength=largest)
 
 
-def pair(policy: Policy) -> tuple[Policy, Policy]:
+def policy_pair(policy: Policy) -> tuple[Policy, Policy]:
     """BYOL's and MoCo v3's two views: all blurred; a tenth blurred and a fifth solarised.
 
     Saturation is jittered by 0.2, half as much as in SimCLR's for small images, as in both codes.

@@ -21,9 +21,9 @@ import torch
 from torch import Tensor
 from torch.nn.functional import embedding_bag, grid_sample, pad
 
-from contrastbench.domains.image.views.colour import column, constant, line
+from contrastbench.domains.image.views.colour import broadcast_per_image, constant, index_range
 
-LARGEST = 10.0  # magnitude
+MAX_MAGNITUDE = 10.0  # magnitude
 DEVIATION = 0.5  # of magnitudes
 RATE = 0.5  # of drawn operations that are applied
 MOVES = {  # shear to the side and down, shift as a share of the sides, angle, all at magnitude 10
@@ -36,7 +36,7 @@ MOVES = {  # shear to the side and down, shift as a share of the sides, angle, a
 STATISTICS = ("AutoContrast", "Equalize")
 # threshold, what is added below it, bits that are kept, and from where values at the threshold and
 # above are counted, down or up; each at 0 and what 10 adds
-POINTS = {
+POINT_OPERATIONS = {
     "Invert": ((0, 0), (0, 0), (8, 0), (255, 0)),
     "Posterize": ((256, 0), (0, 0), (0, 4), (255, 0)),
     "Solarize": ((0, 256), (0, 0), (8, 0), (255, 0)),
@@ -44,11 +44,11 @@ POINTS = {
 }
 UNCHANGED = ((256, 0), (0, 0), (8, 0), (255, 0))
 BLENDS = ("Brightness", "Color", "Contrast", "Sharpness")  # factors 0.1 to 1.9
-OPERATIONS = (*MOVES, *STATISTICS, *POINTS, *BLENDS)
-NUMBER = {name: number for number, name in enumerate(OPERATIONS)}
-NOTHING = len(OPERATIONS)
+OPERATIONS = (*MOVES, *STATISTICS, *POINT_OPERATIONS, *BLENDS)
+OPERATION_NUMBERS = {name: number for number, name in enumerate(OPERATIONS)}
+NO_OPERATION = len(OPERATIONS)
 ALL_MOVES = (*(MOVES.get(name, (0.0,) * 5) for name in OPERATIONS), (0.0,) * 5)
-ALL_POINTS = (*(POINTS.get(name, UNCHANGED) for name in OPERATIONS), UNCHANGED)
+ALL_POINTS = (*(POINT_OPERATIONS.get(name, UNCHANGED) for name in OPERATIONS), UNCHANGED)
 TAPS = 1 << 25  # neighbours that are added up at once, 8 bytes each
 SLACK = 1e-3  # so that a sum of 6.9999999 is cut to 7, which it is but for rounding
 
@@ -81,19 +81,19 @@ def randaugment(
         rng: of the draws.
         way: how they are applied; None: `apply`.
     """
-    draws = draw(n, len(images), magnitude, rng)
+    draws = draw_operations(n, len(images), magnitude, rng)
     return (way or apply)(images.mul(255).round_(), draws, fill).div_(255)
 
 
-def draw(layers: int, n: int, magnitude: float, rng: torch.Generator) -> Draws:
+def draw_operations(layers: int, n: int, magnitude: float, rng: torch.Generator) -> Draws:
     """Operations, some left out, with their levels, signs and resampling."""
     noise = torch.rand(4, layers, n, generator=rng, device=rng.device)
     normal = torch.randn(layers, n, generator=rng, device=rng.device)
     operation = (noise[0] * len(OPERATIONS)).long()
     positive, cubic = noise[2:] < 0.5
     return Draws(
-        operation.masked_fill_(noise[1] >= RATE, NOTHING),
-        normal.mul_(DEVIATION).add_(magnitude).clamp_(0, LARGEST),
+        operation.masked_fill_(noise[1] >= RATE, NO_OPERATION),
+        normal.mul_(DEVIATION).add_(magnitude).clamp_(0, MAX_MAGNITUDE),
         positive * 2.0 - 1,
         cubic,
     )
@@ -107,14 +107,20 @@ def apply(images: Tensor, draws: Draws, fill: tuple[float, float, float]) -> Ten
         draws: for each layer and image.
         fill: colour in [0, 1] of pixels from outside of the image.
     """
-    operation, share = draws.operation, draws.level / LARGEST
+    operation, share = draws.operation, draws.level / MAX_MAGNITUDE
     colour = constant(tuple(round(255 * part) for part in fill), images.device)
-    last = operation.new_tensor([NUMBER["Rotate"], NUMBER["SolarizeAdd"], NUMBER["Sharpness"]])
+    last = operation.new_tensor(
+        [
+            OPERATION_NUMBERS["Rotate"],
+            OPERATION_NUMBERS["SolarizeAdd"],
+            OPERATION_NUMBERS["Sharpness"],
+        ]
+    )
     kind = 1 + torch.bucketize(operation, last)
     kind.masked_fill_((kind == 1) & draws.cubic, 0)  # bicubic moves; the bilinear ones are 1
     counts = (kind[..., None] == torch.arange(5, device=kind.device)).sum(1).tolist()
     matrix = matrices(operation, share * draws.sign, images)
-    table, factor = points(operation, share), 0.1 + 1.8 * share
+    table, factor = point_tables(operation, share), 0.1 + 1.8 * share
     for layer, rows in enumerate(kind.argsort(dim=1)):
         cubic, linear, mapped, blended, _ = rows.split(counts[layer])
         for moved, way in ((cubic, bicubic), (linear, bilinear)):
@@ -222,7 +228,7 @@ def bicubic(images: Tensor, source: Tensor) -> Tensor:
 # Tables: what becomes of each of the 256 values
 
 
-def points(operation: Tensor, share: Tensor) -> Tensor:
+def point_tables(operation: Tensor, share: Tensor) -> Tensor:
     """(..., 256) tables of Invert, Posterize, Solarize and SolarizeAdd.
 
     Below a threshold something is added, from it on values are inverted (not by SolarizeAdd), and
@@ -232,7 +238,7 @@ def points(operation: Tensor, share: Tensor) -> Tensor:
         operation: (...) numbers of `OPERATIONS`; those without a table leave values as they are.
         share: (...) magnitude by 10.
     """
-    v = line(256, share.device)
+    v = index_range(256, share.device)
     chosen = constant(ALL_POINTS, share.device)[operation]
     numbers = torch.addcmul(chosen[..., 0], chosen[..., 1], share[..., None]).floor_()
     threshold, added, bits, mirror = numbers[..., None].unbind(-2)
@@ -247,22 +253,25 @@ def look_up(images: Tensor, operation: Tensor, table: Tensor) -> Tensor:
 
     Args:
         images: (n, 3, H, W).
-        operation: (n,) numbers of `STATISTICS` and of `POINTS`.
+        operation: (n,) numbers of `STATISTICS` and of `POINT_OPERATIONS`.
         table: (n, 256) of the latter.
     """
     n, colours = images.shape[:2]
     values = images.reshape(n, colours, -1)
     low, high, bins = values.amin(2, keepdim=True), values.amax(2, keepdim=True), values.long()
     counts = values.new_zeros(n, colours, 256).scatter_add_(2, bins, torch.ones_like(values))
-    chosen = column(operation)[..., 0]
-    flat, wide = chosen == NUMBER["Equalize"], chosen == NUMBER["AutoContrast"]
+    chosen = broadcast_per_image(operation)[..., 0]
+    flat, wide = (
+        chosen == OPERATION_NUMBERS["Equalize"],
+        chosen == OPERATION_NUMBERS["AutoContrast"],
+    )
     tables = table[:, None].lerp(equalised(counts, high), flat.float())
     return tables.lerp_(stretched(low, high), wide.float()).gather(2, bins).view(images.shape)
 
 
 def stretched(low: Tensor, high: Tensor) -> Tensor:
     """(..., 256) tables of AutoContrast: low to 0, high to 255; a single value stays."""
-    v = line(256, low.device)
+    v = index_range(256, low.device)
     wide = ((v - low) * 255).div_((high - low).clamp_(min=1)).floor_().clamp_(0, 255)
     return v.lerp(wide, (high > low).float())
 
@@ -273,7 +282,7 @@ def equalised(counts: Tensor, high: Tensor) -> Tensor:
     With the counts c of the values and step = (pixels - count of the largest value) // 255, value v
     becomes (c_0 + ... + c_(v-1) + step // 2) // step; with step 0 it stays.
     """
-    v = line(256, counts.device)
+    v = index_range(256, counts.device)
     upto = counts.cumsum(-1)
     step = ((upto[..., -1:] - counts.gather(-1, high.long())) / 255).floor_()
     table = (upto - counts).add_((step / 2).floor_()).div_(step.clamp(min=1)).floor_()
@@ -296,10 +305,17 @@ def blend(images: Tensor, operation: Tensor, factor: Tensor) -> Tensor:
     """
     gray = luma(images)
     mean = gray.mean((2, 3), keepdim=True).add_(0.5).floor_()
-    is_ = {name: column((operation == NUMBER[name]).float()) for name in BLENDS}
+    is_ = {
+        name: broadcast_per_image((operation == OPERATION_NUMBERS[name]).float()) for name in BLENDS
+    }
     other = (gray * is_["Color"]).addcmul_(mean, is_["Contrast"])
     other = other.addcmul(smoothed(images), is_["Sharpness"])
-    return other.addcmul_(images - other, column(factor)).add_(SLACK).floor_().clamp_(0, 255)
+    return (
+        other.addcmul_(images - other, broadcast_per_image(factor))
+        .add_(SLACK)
+        .floor_()
+        .clamp_(0, 255)
+    )
 
 
 def luma(images: Tensor) -> Tensor:

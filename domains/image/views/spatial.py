@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from contrastbench.domains.image.views.colour import line
+from contrastbench.domains.image.views.colour import index_range
 
 
 def to_float(images: Tensor) -> Tensor:
@@ -25,14 +25,14 @@ def crop(images: Tensor, boxes: Tensor, size: int, flipped: Tensor) -> Tensor:
     if height == width:
         start, length = boxes.T.reshape(2, -1)
         turned = torch.cat([torch.zeros_like(flipped), flipped])
-        rows, columns = weights(start, length, width, size, turned).chunk(2)
+        rows, columns = resize_weights(start, length, width, size, turned).chunk(2)
     else:
-        rows = weights(top, tall, height, size)
-        columns = weights(left, wide, width, size, flipped)
-    return resample(to_float(images), rows, columns)
+        rows = resize_weights(top, tall, height, size)
+        columns = resize_weights(left, wide, width, size, flipped)
+    return resample_separable(to_float(images), rows, columns)
 
 
-def weights(
+def resize_weights(
     start: Tensor, length: Tensor, pixels: int, size: int, flipped: Tensor | None = None
 ) -> Tensor:
     """(N, size, pixels) weights of a line's pixels in its resized part: triangles.
@@ -45,11 +45,11 @@ def weights(
         flipped: (N,) bool, which to turn round.
     """
     step = length / size
-    new = line(size, start.device, 0.5)
+    new = index_range(size, start.device, 0.5)
     centres = torch.addcmul(start[:, None], step[:, None], new)
     if flipped is not None:
         centres = torch.where(flipped[:, None], centres.flip(1), centres)
-    old = line(pixels, start.device, 0.5)
+    old = index_range(pixels, start.device, 0.5)
     first, last = (start + 0.5)[:, None], (start + length - 0.5)[:, None]
     if pixels <= size:  # nothing is made smaller: two neighbours share each new pixel
         return (old - centres.clamp(first, last)[..., None]).abs_().neg_().add_(1).relu_()
@@ -59,7 +59,7 @@ def weights(
     return share.div_(share.sum(dim=2, keepdim=True))
 
 
-def resample(images: Tensor, rows: Tensor, columns: Tensor) -> Tensor:
+def resample_separable(images: Tensor, rows: Tensor, columns: Tensor) -> Tensor:
     """Each image between its two matrices: rows @ image @ columns.T.
 
     Args:
@@ -87,7 +87,7 @@ def blur(images: Tensor, sigma: Tensor) -> Tensor:
     source = size - 1 - (size - 1 - source.abs()).abs()  # mirrored at both borders
     share = kernel.new_zeros(len(sigma), size, size)
     share.scatter_add_(2, source.expand(len(sigma), -1, -1), kernel[:, None].expand(-1, size, -1))
-    return resample(images, share, share)
+    return resample_separable(images, share, share)
 
 
 def erase(images: Tensor, boxes: Tensor, noise: Tensor) -> Tensor:
@@ -100,7 +100,7 @@ def erase(images: Tensor, boxes: Tensor, noise: Tensor) -> Tensor:
     """
     height, width = images.shape[-2:]
     start, length = boxes.unsqueeze(2).split(2, dim=1)
-    pixels = line(max(height, width), images.device)
+    pixels = index_range(max(height, width), images.device)
     rows, columns = ((pixels >= start) & (pixels < start + length)).unbind(1)
     inside = rows[:, None, :height, None] & columns[:, None, None, :width]
     return torch.lerp(images, noise, inside.float())

@@ -12,12 +12,12 @@ from torch import Tensor
 from torch.nn.functional import interpolate
 
 from contrastbench.domains.image.views import colour, masked
-from contrastbench.domains.image.views.colour import column
+from contrastbench.domains.image.views.colour import broadcast_per_image
 from contrastbench.domains.image.views.draws import (
+    bernoulli,
     draw_crops,
     draw_erased,
     draw_jitter,
-    happens,
     uniform,
 )
 from contrastbench.domains.image.views.policies import Policy
@@ -44,7 +44,7 @@ def random_crop(images: Tensor, policy: Policy, rng: torch.Generator, times: int
     if times > 1:
         images = images.repeat(times, 1, 1, 1)
     n, _, height, width = images.shape
-    flipped = happens(n, policy.flip, rng)
+    flipped = bernoulli(n, policy.flip, rng)
     boxes = draw_crops(n, height, width, policy.scale, policy.ratio, rng)
     return crop(images, boxes, policy.size, flipped)
 
@@ -53,29 +53,29 @@ def recolour(images: Tensor, policy: Policy, rng: torch.Generator) -> Tensor:
     """Apply the policy's colour operations, overwriting crops in [0, 1]."""
     for name in policy.colours:
         if getattr(policy, name):
-            images = COLOURS[name](images, policy, rng)
+            images = COLOUR_OPERATIONS[name](images, policy, rng)
     return images
 
 
-def jitter(x: Tensor, policy: Policy, rng: torch.Generator) -> Tensor:
+def random_jitter(x: Tensor, policy: Policy, rng: torch.Generator) -> Tensor:
     """Some images with another brightness, contrast, saturation and hue."""
     return colour.jitter(x, *draw_jitter(len(x), policy.jitter, policy.strength, rng))
 
 
-def to_grey(x: Tensor, policy: Policy, rng: torch.Generator) -> Tensor:
+def random_grey(x: Tensor, policy: Policy, rng: torch.Generator) -> Tensor:
     """Some images without colour."""
-    return colour.to_grey(x, happens(len(x), policy.grey, rng))
+    return colour.to_grey(x, bernoulli(len(x), policy.grey, rng))
 
 
 def blur_some(x: Tensor, policy: Policy, rng: torch.Generator) -> Tensor:
     """Some images out of focus."""
     n = len(x)
-    return some(blur, x, happens(n, policy.blur, rng), uniform(n, 0.1, 2.0, rng))
+    return on_chosen(blur, x, bernoulli(n, policy.blur, rng), uniform(n, 0.1, 2.0, rng))
 
 
-def solarise(x: Tensor, policy: Policy, rng: torch.Generator) -> Tensor:
+def random_solarise(x: Tensor, policy: Policy, rng: torch.Generator) -> Tensor:
     """Some images with their bright half inverted."""
-    return colour.solarise(x, torch.where(happens(len(x), policy.solarise, rng), 0.5, 2.0))
+    return colour.solarise(x, torch.where(bernoulli(len(x), policy.solarise, rng), 0.5, 2.0))
 
 
 def augment_more(x: Tensor, policy: Policy, rng: torch.Generator) -> Tensor:
@@ -84,11 +84,11 @@ def augment_more(x: Tensor, policy: Policy, rng: torch.Generator) -> Tensor:
     return randaugment(x, *(policy.randaugment or (0, 0.0)), policy.fill, rng, way)
 
 
-COLOURS: dict[str, Callable[[Tensor, Policy, torch.Generator], Tensor]] = {
-    "jitter": jitter,
-    "grey": to_grey,
+COLOUR_OPERATIONS: dict[str, Callable[[Tensor, Policy, torch.Generator], Tensor]] = {
+    "jitter": random_jitter,
+    "grey": random_grey,
     "blur": blur_some,
-    "solarise": solarise,
+    "solarise": random_solarise,
     "randaugment": augment_more,
 }
 
@@ -100,10 +100,10 @@ def erase_some(images: Tensor, policy: Policy, rng: torch.Generator) -> Tensor:
     def with_noise(x: Tensor, boxes: Tensor) -> Tensor:
         return erase(x, boxes, torch.randn(x.shape, generator=rng, device=rng.device))
 
-    return some(with_noise, images, boxes[:, 2] > 0, boxes)
+    return on_chosen(with_noise, images, boxes[:, 2] > 0, boxes)
 
 
-def evaluation(images: Tensor, size: int) -> Tensor:
+def evaluation_view(images: Tensor, size: int) -> Tensor:
     """(N, 3, size, size) float32 in [0, 1] without any randomness.
 
     Images of that size are only converted; others are resized (shorter side to `stored_size(size)`)
@@ -152,7 +152,7 @@ def standards(
     return torch.stack([scale, torch.tensor(mean) * scale]).view(2, 3, 1, 1).to(device)
 
 
-def some(
+def on_chosen(
     operation: Callable[[Tensor, Tensor], Tensor],
     images: Tensor,
     chosen: Tensor,
@@ -160,7 +160,7 @@ def some(
 ) -> Tensor:
     """The operation on chosen images only, in place; those of a CPU, as others do not tell."""
     if images.device.type != "cpu":
-        return torch.where(column(chosen), operation(images, parameters), images)
+        return torch.where(broadcast_per_image(chosen), operation(images, parameters), images)
     rows = chosen.nonzero()[:, 0]
     images[rows] = operation(images[rows], parameters[rows])
     return images

@@ -9,8 +9,8 @@ from torch import Tensor, nn
 
 from contrastbench.benchmarks.against import sides
 from contrastbench.benchmarks.against.batches import Batch, random_batch
-from contrastbench.benchmarks.against.compare import Comparison, compare
-from contrastbench.benchmarks.against.pairs import kinds, pull
+from contrastbench.benchmarks.against.compare import LossComparison, compare_on_batches
+from contrastbench.benchmarks.against.pairs import pair_masks, pull
 from contrastbench.benchmarks.against.sides import PAIRINGS, Side, convention
 from contrastbench.errors import UserError
 
@@ -108,8 +108,8 @@ def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def against(one: str, other: str, pairing: str = "both_views", **params: object) -> Comparison:
-    return compare(Side(one, {}, pairing), Side(other, params, pairing))
+def against(one: str, other: str, pairing: str = "both_views", **params: object) -> LossComparison:
+    return compare_on_batches(Side(one, {}, pairing), Side(other, params, pairing))
 
 
 @pytest.mark.parametrize(
@@ -160,7 +160,7 @@ def test_a_pull_on_lengths_is_seen() -> None:
 
 @pytest.mark.usefixtures("own")
 def test_an_overflow_of_float32_alone_is_a_difference() -> None:
-    found = compare(
+    found = compare_on_batches(
         Side("infonce", {"temperature": 0.01}),
         Side("own.py:nt_xent", {"temperature": 0.01, "naive": True}),
     )
@@ -201,7 +201,7 @@ def test_the_pull_of_each_pair_is_the_derivative_by_its_cosine() -> None:
 @pytest.mark.parametrize("size", [4, 16])
 def test_each_pair_is_of_one_kind(size: int) -> None:
     batch = random_batch(size, 0)
-    found = kinds(batch, torch.arange(size))
+    found = pair_masks(batch, torch.arange(size))
     within = found.pop("negatives within a view")
     assert torch.equal(
         within | found.pop("negatives across views"),
@@ -314,7 +314,7 @@ def test_a_missing_library_names_its_pip_line(
     monkeypatch.setattr(sides.importlib.util, "find_spec", lambda _: None)
     pip = {"pytorch_metric_learning": "pytorch-metric-learning", "GCL": "PyGCL"}
     with pytest.raises(UserError, match=f"pip install {pip.get(package, package)}$"):
-        sides.find(f"{package}.losses:X")
+        sides.foreign_loss(f"{package}.losses:X")
 
 
 @pytest.mark.usefixtures("own")
@@ -349,4 +349,4 @@ def test_a_library_that_lacks_another_names_both(
         "^half_installed needs nowhere_at_all, which is not installed: pip install nowhere-at-all$"
     )
     with pytest.raises(UserError, match=said):
-        sides.find("half_installed:X")
+        sides.foreign_loss("half_installed:X")

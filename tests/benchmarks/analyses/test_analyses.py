@@ -66,7 +66,7 @@ def test_moments_of_one_view_against_the_other(pairing) -> None:
 
 
 def test_moments_of_both_views_in_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(scores, "ROWS", 5)
+    monkeypatch.setattr(scores, "ANCHORS_AT_ONCE", 5)
     one, two = views()
     z = torch.cat([one, two])
     negatives = [[cosine(z[i], z[j]) for j in range(12) if j % 6 != i % 6] for i in range(12)]
@@ -92,7 +92,7 @@ def test_the_weight_of_false_negatives_is_a_softmax_for_infonce_and_reweighted_f
 ) -> None:
     one, two = views()
     y = [0, 0, 1, 1, 1, 2]
-    contrast = false_negatives.classed(both_views(one, two), torch.tensor(y))
+    contrast = false_negatives.contrast_by_class(both_views(one, two), torch.tensor(y))
     found = block_scores(contrast, slice(None))
     false = contrast.same_class & ~found.hole
     tilt = lambda s: torch.tensor(s / temperature).exp().item()  # noqa: E731
@@ -108,7 +108,9 @@ def test_the_weight_of_false_negatives_is_a_softmax_for_infonce_and_reweighted_f
 
 
 def test_a_loss_that_keeps_all_false_negatives_is_the_loss() -> None:
-    contrast = false_negatives.classed(other_view(*views()), torch.tensor([0, 0, 1, 1, 1, 2]))
+    contrast = false_negatives.contrast_by_class(
+        other_view(*views()), torch.tensor([0, 0, 1, 1, 1, 2])
+    )
     for name in ("infonce", "rmlcpc", "infonce + 0.5*adnce"):
         thinned = false_negatives.Thinned(get_loss(name), 1.0, 0)
         assert thinned(contrast).item() == pytest.approx(get_loss(name)(contrast).item(), abs=1e-12)
@@ -119,7 +121,7 @@ def test_a_loss_that_keeps_no_false_negatives_meets_true_ones_alone() -> None:
     one, two = views()
     y = [0, 0, 1, 1, 1, 2]
     thinned = false_negatives.Thinned(get_loss("infonce", temperature=0.5), 0.0, 0)
-    found = thinned(false_negatives.classed(both_views(one, two), torch.tensor(y)))
+    found = thinned(false_negatives.contrast_by_class(both_views(one, two), torch.tensor(y)))
     z, terms = torch.cat([one, two]), []
     for i in range(12):
         pos = torch.tensor(cosine(z[i], z[(i + 6) % 12]) / 0.5).exp()
@@ -133,7 +135,7 @@ def test_a_loss_that_keeps_no_false_negatives_meets_true_ones_alone() -> None:
 
 def test_a_kept_share_of_false_negatives_is_a_share() -> None:
     y = torch.arange(100) % 2
-    contrast = false_negatives.classed(other_view(*views(100)), y)
+    contrast = false_negatives.contrast_by_class(other_view(*views(100)), y)
     shares = []
     for kept in (0.5, 1.0):
         thinned = false_negatives.Thinned(get_loss("infonce"), kept, 0)
@@ -144,7 +146,9 @@ def test_a_kept_share_of_false_negatives_is_a_share() -> None:
 
 
 def test_an_anchor_without_true_negatives_is_an_error() -> None:
-    contrast = false_negatives.classed(other_view(*views()), torch.zeros(6, dtype=torch.long))
+    contrast = false_negatives.contrast_by_class(
+        other_view(*views()), torch.zeros(6, dtype=torch.long)
+    )
     with pytest.raises(UserError, match="no true negatives in its batch"):
         false_negatives.Thinned(get_loss("infonce"), 0.0, 0)(contrast)
 
@@ -198,7 +202,7 @@ def test_scores_writes_a_row_for_each_step_and_loss_and_a_plot(bench) -> None:
         "infonce"
     ] * steps
     assert [int(row["step"]) for row in rows[:steps]] == list(range(1, steps + 1))
-    first, second = ([rows[i][name] for name in scores.COLUMNS] for i in (0, steps))
+    first, second = ([rows[i][name] for name in scores.MOMENTS] for i in (0, steps))
     assert first == second, "both begin with the same model and batch"
     assert rows[1] != {**rows[steps + 1], "loss": rows[1]["loss"]}
     assert "<svg" in Path("out/scores.svg").read_text()
@@ -213,7 +217,7 @@ def test_a_csv_has_no_formulas_and_is_written_whole(tmp_path: Path) -> None:
     (tmp_path / "a.svg").write_text("old")
     rows = [("=cmd", -1, -0.5)]
     with pytest.raises(MemoryError):
-        list(output.write(tmp_path, "a", ("loss", "@x", "y"), rows, Torn()))  # type: ignore[arg-type]
+        list(output.write_results(tmp_path, "a", ("loss", "@x", "y"), rows, Torn()))  # type: ignore[arg-type]
     assert (tmp_path / "a.csv").read_text() == "loss,'@x,y\n'=cmd,-1,-0.5\n"
     assert (tmp_path / "a.svg").read_text() == "old"
     assert len(list(tmp_path.iterdir())) == 2
@@ -292,10 +296,10 @@ def test_tsne_has_a_panel_for_the_untrained_encoder_and_each_loss(bench) -> None
 
 
 def test_chosen_samples_are_of_all_and_the_plane_depends_on_the_seed_alone() -> None:
-    rows = tsne.choose(1000, 100, 0)
+    rows = tsne.plotted_rows(1000, 100, 0)
     assert len(set(rows.tolist())) == 100
     assert rows.max() > 900
-    assert torch.equal(tsne.choose(5, 100, 0), torch.arange(5))
+    assert torch.equal(tsne.plotted_rows(5, 100, 0), torch.arange(5))
     x = torch.randn(20, 3, generator=torch.Generator().manual_seed(0))
     assert torch.equal(tsne.plane(x, 0), tsne.plane(x, 0))
 

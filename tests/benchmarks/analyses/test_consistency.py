@@ -14,11 +14,11 @@ from contrastbench.benchmarks.analyses.consistency import (
     CASES,
     CLUSTERS,
     centres,
-    draw,
+    draw_points,
     scores,
-    trained,
+    train_embedding,
 )
-from contrastbench.benchmarks.analyses.trainer import made
+from contrastbench.benchmarks.analyses.trainer import training_loss
 from contrastbench.domains.scoring.classifiers import Labelled
 from contrastbench.losses.spec import LossSpec
 
@@ -39,9 +39,9 @@ def test_what_is_compared_has_one_distance() -> None:
 
 
 def test_points_are_of_one_distribution_and_of_the_seed() -> None:
-    train, test = draw(CASES["distances equal"], 0)
-    again, _ = draw(CASES["distances equal"], 0)
-    other, _ = draw(CASES["distances equal"], 1)
+    train, test = draw_points(CASES["distances equal"], 0)
+    again, _ = draw_points(CASES["distances equal"], 0)
+    other, _ = draw_points(CASES["distances equal"], 1)
     assert (len(train.y), len(test.y)) == (3000, 600)
     assert torch.equal(train.x, again.x)
     assert not torch.equal(train.x, other.x)
@@ -90,9 +90,9 @@ def test_the_variation_is_that_of_differences_between_clusters() -> None:
 
 def test_a_network_learns_what_its_loss_asks_for() -> None:
     """Embeddings of one cluster come nearer to each other than to the others'."""
-    train, test = draw(CASES["distances equal"], 0)
-    loss = made(LossSpec("infonce"))
-    z = trained(loss, train, 0, 1)(test.x)
+    train, test = draw_points(CASES["distances equal"], 0)
+    loss = training_loss(LossSpec("infonce"))
+    z = train_embedding(loss, train, 0, 1)(test.x)
     same = test.y.unsqueeze(1) == test.y
     cosines = z @ z.T
     assert torch.allclose(z.norm(dim=1), torch.ones(len(z)), atol=1e-5)

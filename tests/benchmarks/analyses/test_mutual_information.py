@@ -15,7 +15,7 @@ from contrastbench.benchmarks.analyses import estimates, information_of_views
 from contrastbench.benchmarks.analyses import mutual_information as mi
 from contrastbench.benchmarks.analyses.critics import CRITICS, as_scores
 from contrastbench.benchmarks.analyses.gaussians import Gaussians
-from contrastbench.benchmarks.analyses.score_losses import pulls, value
+from contrastbench.benchmarks.analyses.score_losses import loss_of_scores, pulls
 from contrastbench.domains.progress import Progress
 from contrastbench.losses import both_views, get_loss, whole_row
 from contrastbench.losses.registry import LOSSES, loss_class
@@ -69,7 +69,7 @@ def test_a_loss_meets_a_critic_of_any_size_as_the_paper_has_it(
     rows = [(f[i, i].unsqueeze(0), torch.cat([f[i, :i], f[i, i + 1 :]])) for i in range(len(f))]
     monkeypatch.setattr(oracles, "anchors", lambda _: iter(rows))
     expected = getattr(oracles, name)(None, temperature=1.0, **BOUNDS[name])
-    found = value(get_loss(name, temperature=1.0, **BOUNDS[name]), as_scores(f))
+    found = loss_of_scores(get_loss(name, temperature=1.0, **BOUNDS[name]), as_scores(f))
     assert found.item() == pytest.approx(expected.item(), rel=1e-10)
     gradients = [torch.autograd.grad(x, f, retain_graph=True)[0] for x in (found, expected)]
     assert torch.allclose(*gradients, rtol=1e-8, atol=1e-12)
@@ -113,7 +113,7 @@ def test_an_estimate_by_anchor_is_algorithm_2_in_which_the_skew_cancels(alpha: f
 def test_the_information_of_views_is_of_cosines_over_the_temperature(
     pairing, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(information_of_views, "ROWS", 4)
+    monkeypatch.setattr(information_of_views, "ANCHORS_AT_ONCE", 4)
     one, two = torch.randn(2, 6, 3, generator=torch.Generator().manual_seed(0)).double()
     rows = torch.nn.functional.normalize(torch.cat([one, two]), dim=1)
     n, anchors, others = 6, range(12), range(12)
@@ -194,7 +194,9 @@ def test_the_renyi_objective_at_the_true_ratio_is_the_closed_form(gamma: float) 
     scores = as_scores(gaussians.log_ratio(x.unsqueeze(1), y))
     for name, params in (("renyi", {}), ("rmlcpc", {"alpha": 0.0})):
         loss = get_loss(name, temperature=1.0, gamma=gamma, **params)
-        assert -float(value(loss, scores)) == pytest.approx(gaussians.renyi(gamma), abs=0.05)
+        assert -float(loss_of_scores(loss, scores)) == pytest.approx(
+            gaussians.renyi(gamma), abs=0.05
+        )
 
 
 @pytest.mark.parametrize("gamma", [None, 2.0])
@@ -209,10 +211,10 @@ def test_a_skewed_divergence_is_what_the_objective_has_at_the_best_critic(gamma)
     for name in names:
         order = {} if gamma is None else {"gamma": gamma}
         loss = get_loss(name, temperature=1.0, alpha=alpha, **order)
-        found = -float(value(loss, as_scores(best + (name == "nwj"))))
+        found = -float(loss_of_scores(loss, as_scores(best + (name == "nwj"))))
         assert found == pytest.approx(gaussians.divergence(alpha, gamma), abs=0.03)
         for worse in (1.1 * best, 0.9 * best, torch.zeros_like(best)):
-            assert -float(value(loss, as_scores(worse + (name == "nwj")))) < found
+            assert -float(loss_of_scores(loss, as_scores(worse + (name == "nwj")))) < found
 
 
 @pytest.mark.parametrize("name", ["cpc", "mlcpc", "nwj", "rmlcpc"])
@@ -223,9 +225,9 @@ def test_no_critic_gets_above_the_bound_of_the_skew(name: str) -> None:
         ceiling = math.log(10) / gamma
         for scale in (0.1, 1.0, 30.0):
             for f in (matrix(40) * scale, torch.eye(40, dtype=torch.float64) * scale):
-                assert -float(value(loss, as_scores(f))) <= ceiling + 1e-12
+                assert -float(loss_of_scores(loss, as_scores(f))) <= ceiling + 1e-12
         far = torch.full((40, 40), -60.0, dtype=torch.float64).fill_diagonal_(1 + math.log(10))
-        assert -float(value(loss, as_scores(far))) == pytest.approx(ceiling, abs=1e-9)
+        assert -float(loss_of_scores(loss, as_scores(far))) == pytest.approx(ceiling, abs=1e-9)
 
 
 @pytest.mark.parametrize("name", CRITICS)
@@ -253,7 +255,9 @@ def test_pulls_are_the_derivatives_of_the_loss() -> None:
         up, down = f.clone(), f.clone()
         up[i, j] += eps
         down[i, j] -= eps
-        slope = (value(loss, as_scores(up)) - value(loss, as_scores(down))) / (2 * eps)
+        slope = (loss_of_scores(loss, as_scores(up)) - loss_of_scores(loss, as_scores(down))) / (
+            2 * eps
+        )
         assert float(found) == pytest.approx(float(slope), rel=1e-5)
 
 
@@ -261,10 +265,10 @@ def test_a_critic_learns_and_errors_are_those_of_the_second_half_of_each_level()
     found = mi.estimator(LossSpec("mlcpc", {"alpha": SKEW}))
     study = mi.Study(["separable"], [1.0, 2.0], 60, 0)
     with Progress(2, "levels") as progress:
-        values = mi.follow(found, "separable", study, torch.device("cpu"), progress)
+        values = mi.train_course(found, "separable", study, torch.device("cpu"), progress)
     assert values.shape == (120, 4)
     assert values[50:60, 0].mean() > values[:10, 0].mean() + 0.3
-    rows = list(mi.error_rows([mi.Course(found, "separable", values)], study))
+    rows = list(mi.error_rows([mi.CriticCourse(found, "separable", values)], study))
     label, critic, truth, name, _, average, bias, variance, rmse, undefined = rows[3]
     assert (label, critic, truth, name) == (found.label, "separable", 2.0, "objective")
     late = values[90:120, 0].double()
@@ -285,10 +289,10 @@ def test_a_course_that_diverges_ends_there(capsys: pytest.CaptureFixture[str]) -
     found = mi.Estimator("broken", Broken(1.0), 0.0, None)
     study = mi.Study(["separable"], [1.0, 2.0], 4, 0)
     with Progress(2, "levels") as progress:
-        values = mi.follow(found, "separable", study, torch.device("cpu"), progress)
+        values = mi.train_course(found, "separable", study, torch.device("cpu"), progress)
     assert len(values) == 3
     assert capsys.readouterr().err == "broken, separable: diverged at step 4\n"
-    course = mi.Course(found, "separable", values)
+    course = mi.CriticCourse(found, "separable", values)
     assert [row[5] is None for row in mi.error_rows([course], study)] == [False] * 3 + [True] * 3
     assert [row[2] for row in mi.curve_rows([course], study)] == [1, 2, 3]
     mi.plot([course], study)

@@ -11,16 +11,16 @@ import pytest
 import torch
 
 from contrastbench.benchmarks.analyses import learning_curve
-from contrastbench.benchmarks.analyses.weights import POINTS, SCORES, weights
+from contrastbench.benchmarks.analyses.weights import COSINE_COUNT, COSINE_GRID, weights
 from contrastbench.benchmarks.records.experiment import Experiment
-from contrastbench.benchmarks.running.runner import run
+from contrastbench.benchmarks.running.runner import run_cell
 from contrastbench.domains.registry import declaration
 from contrastbench.losses import get_loss
 from contrastbench.losses.registry import LOSSES
 from contrastbench.losses.spec import LossSpec
 from made_records import made
 
-S = [(k + 0.5) / POINTS * 2 - 1 for k in range(POINTS)]
+S = [(k + 0.5) / COSINE_COUNT * 2 - 1 for k in range(COSINE_COUNT)]
 
 
 def read(path: Path) -> list[dict[str, str]]:
@@ -47,7 +47,7 @@ def test_renyi_weighs_hard_negatives_and_easy_positives(gamma: float) -> None:
 def test_mlcpc_weighs_hard_negatives_and_all_positives_alike() -> None:
     negative, positive = weights(get_loss("mlcpc", temperature=0.4, alpha=0.0))
     close(negative, [math.exp(s / 0.4) for s in S])
-    close(positive, [1.0] * POINTS)
+    close(positive, [1.0] * COSINE_COUNT)
 
 
 def test_infonce_weighs_hard_negatives_and_hard_positives() -> None:
@@ -66,7 +66,7 @@ def test_adnce_bends_the_weights_around_mu() -> None:
 @pytest.mark.parametrize("name", [name for name in LOSSES if name != "dar"])
 def test_every_loss_of_scores_has_weights(name: str) -> None:
     negative, positive = weights(get_loss(name))
-    assert negative.shape == positive.shape == SCORES.shape
+    assert negative.shape == positive.shape == COSINE_GRID.shape
     assert negative.isfinite().all()
     assert positive.isfinite().all()
     assert negative.abs().mean().item() == pytest.approx(1)
@@ -89,8 +89,10 @@ def test_weights_are_written_for_each_loss_and_score(bench, tmp_path: Path) -> N
     assert (code, error) == (0, "")
     assert found.split() == [f"results/analyses/weights/weights.{kind}" for kind in ("csv", "svg")]
     rows = read(Path(found.split()[0]))
-    assert [row["loss"] for row in rows[::POINTS]] == losses[1::2]
-    assert [float(row["weight_of_negative"]) for row in rows[-POINTS:]] == pytest.approx([1] * 100)
+    assert [row["loss"] for row in rows[::COSINE_COUNT]] == losses[1::2]
+    assert [float(row["weight_of_negative"]) for row in rows[-COSINE_COUNT:]] == pytest.approx(
+        [1] * 100
+    )
     code, _, error = bench("analyse", "weights", "--loss", "infonce + dar")
     assert (code, "dar does not depend on scores alone" in error) == (2, True)
 
@@ -191,7 +193,7 @@ def test_an_interrupted_learning_curve_says_that_its_trainings_are_kept(
     def run_the_untrained(work: Experiment, *rest: Any) -> Any:
         if work.loss.name == "infonce":
             raise KeyboardInterrupt
-        return run(work, *rest)
+        return run_cell(work, *rest)
 
     monkeypatch.setattr(learning_curve, "run_cell", run_the_untrained)
     words = ["--domain", "tabular", "--tiny", "--loss", "infonce"]

@@ -18,7 +18,7 @@ from contrastbench.benchmarks import report
 from contrastbench.benchmarks.comparison import formats as comparisons
 from contrastbench.benchmarks.records import store
 from contrastbench.benchmarks.tables import formats as tables
-from contrastbench.benchmarks.tables.load import load
+from contrastbench.benchmarks.tables.load import load_table
 from contrastbench.benchmarks.tables.resolved import resolve
 from contrastbench.losses import UserError, get_loss
 from made_records import add
@@ -98,17 +98,21 @@ def test_tables_and_comparisons_are_what_the_command_line_says(tmp_path: Path) -
     for seed in range(3):
         add(tmp_path, seed, 80.0 + seed)
         add(tmp_path, seed, 82.0 - seed, loss="adnce")
-    shown = rows(tables.render(resolve(load(name), None, tmp_path), "csv"))
+    shown = rows(tables.render_table(resolve(load_table(name), None, tmp_path), "csv"))
     assert list(cb.table(name, results=tmp_path).ours_mean) == [
         float(r["ours_mean"]) for r in shown
     ]
     assert cb.table(name, results=tmp_path).data[0] == "0" * 12
-    compared = rows(comparisons.render(resolve(load(name), None, tmp_path), "csv", "adnce"))
+    compared = rows(
+        comparisons.render_comparison(resolve(load_table(name), None, tmp_path), "csv", "adnce")
+    )
     frame = cb.compare(name, baseline="adnce", results=tmp_path)
     assert list(frame.p_t) == pytest.approx([float(row["p_t"]) for row in compared], rel=1e-5)
     assert list(frame.columns) == list(compared[0]), "the columns of the CSV"
     assert list(frame.seeds) == ["0 1 2"]
-    assert frame.attrs["answer"] == comparisons.words(resolve(load(name), None, tmp_path), "adnce")
+    assert frame.attrs["answer"] == comparisons.answer_text(
+        resolve(load_table(name), None, tmp_path), "adnce"
+    )
     assert "debiased" in list(cb.table(name, losses=["debiased"], results=tmp_path).method)
 
 
@@ -213,7 +217,7 @@ def test_a_frame_has_names_and_numbers_as_they_are(tmp_path: Path) -> None:
     frame = cb.table(name, results=tmp_path)
     assert list(frame.method) == ["=1+1", "third"]
     assert list(frame.ours_mean) == [241 / 3] * 2
-    text = tables.render(resolve(load(name), None, tmp_path), "csv")
+    text = tables.render_table(resolve(load_table(name), None, tmp_path), "csv")
     assert [row["method"] for row in rows(text)] == ["'=1+1", "third"]
     assert [row["ours_mean"] for row in rows(text)] == ["80.3333"] * 2
     compared = cb.compare(name, results=tmp_path)
@@ -228,11 +232,11 @@ def test_no_folder_is_no_empty_frame(tmp_path: Path) -> None:
 def test_records_of_the_first_release_make_a_frame_and_a_page(tmp_path: Path) -> None:
     first = ROOT / "tests/attack/releases/first.json"
     record = json.loads(first.read_text())
-    path = store.path(tmp_path, record)
+    path = store.record_path(tmp_path, record)
     path.parent.mkdir(parents=True)
     path.write_bytes(first.read_bytes())
     assert len(cb.records(tmp_path)) == 1
-    assert "records: 1" in report.write([], tmp_path, tmp_path / "pages")
+    assert "records: 1" in report.write_report([], tmp_path, tmp_path / "pages")
 
 
 def test_without_pandas_its_line_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

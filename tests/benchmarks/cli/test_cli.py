@@ -25,7 +25,7 @@ from contrastbench.benchmarks.cli import listing, loading
 from contrastbench.benchmarks.cli import main as cli
 from contrastbench.benchmarks.cli.arguments import parse_pairs
 from contrastbench.benchmarks.records.seeds import parse_seeds
-from contrastbench.benchmarks.records.store import read
+from contrastbench.benchmarks.records.store import read_record
 from contrastbench.benchmarks.running import passed_checks
 from contrastbench.benchmarks.running.provenance import provenance
 from contrastbench.domains.progress import SECONDS_BETWEEN_LINES, Progress
@@ -548,7 +548,7 @@ def test_a_kill_loses_no_finished_seed(tmp_path: Path, how: signal.Signals, code
         said += [json.loads(line) for line in process.stdout if line.endswith("}\n")]
     assert process.returncode == code
     records = sorted(tmp_path.rglob("*.json"))
-    assert {record["seed"] for record in said} <= {read(path)["seed"] for path in records}
+    assert {record["seed"] for record in said} <= {read_record(path)["seed"] for path in records}
     assert len(records) <= len(said) + 1
     if how != signal.SIGKILL:
         assert not list(tmp_path.rglob("*.tmp"))
@@ -666,9 +666,9 @@ def test_a_long_import_is_said_on_a_terminal(
     monkeypatch.delitem(sys.modules, "torch")
     for terminal in (True, False):
         monkeypatch.setattr(sys.stderr, "isatty", lambda terminal=terminal: terminal, raising=False)
-        monkeypatch.setattr(loading, "PATIENCE", 0.0)
+        monkeypatch.setattr(loading, "NOTICE_SECONDS", 0.0)
         said = threading.Event()
-        monkeypatch.setattr(loading, "say", lambda said=said: said.set())
+        monkeypatch.setattr(loading, "announce_loading", lambda said=said: said.set())
         with loading.loading():
             assert said.wait(5 if terminal else 0) is terminal
 
@@ -676,7 +676,7 @@ def test_a_long_import_is_said_on_a_terminal(
 def test_a_kept_cell_is_said_to_be_kept_and_an_unchecked_loss_to_be_unchecked(
     bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(passed_checks, "place", lambda code: tmp_path / code)
+    monkeypatch.setattr(passed_checks, "passed_note_path", lambda code: tmp_path / code)
     (tmp_path / "mine.py").write_text(
         "from contrastbench.losses.infonce import InfoNCE\n\n\nclass Mine(InfoNCE):\n    pass\n"
     )
@@ -716,7 +716,7 @@ def test_an_output_on_a_full_disk_is_one_line(bench, monkeypatch: pytest.MonkeyP
 
 @pytest.mark.parametrize("make", [bytearray, torch.empty])
 def test_too_little_memory_is_one_line(make, bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(listing, "losses", lambda: make(2**55))
+    monkeypatch.setattr(listing, "loss_lines", lambda: make(2**55))
     code, _, err = bench("list", "losses")
     assert (code, len(err.splitlines())) == (1, 1)
     assert err.startswith("bench: there is too little memory (")

@@ -13,8 +13,8 @@ from typer.main import get_command
 import contrastbench as cb
 import stub_domain
 from contrastbench.benchmarks.cli import main as cli
-from contrastbench.benchmarks.cli.arguments import make_experiment, parse_pairs
-from contrastbench.benchmarks.records.command import command, parse_value, written
+from contrastbench.benchmarks.cli.arguments import experiment_of_options, parse_pairs
+from contrastbench.benchmarks.records.command import as_yaml, parse_value, run_command
 from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.benchmarks.running import runner
 from contrastbench.domains.recipe import Recipe
@@ -57,7 +57,7 @@ def small() -> Any:
     from contrastbench.domains.sentence import graded
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(graded, "PAIRS", 12)
+        patch.setattr(graded, "GRADED_PAIRS", 12)
         patch.setattr(graded, "SENTENCES", 64)
         patch.setattr(svm, "C_GRID", (1.0,))
         patch.setattr(svm, "INNER_FOLDS", 2)
@@ -131,7 +131,7 @@ def test_a_sum_in_a_folder_of_an_odd_name_keeps_its_relative_path(
         ("mine.py:Mine", f"{folder}/mine.py:Mine"),
         ("infonce + mine.py:Mine", "infonce + mine.py:Mine"),
     ):
-        found = parsed(command(Experiment("graph", "motifs", LossSpec(name), {}), 0))
+        found = parsed(run_command(Experiment("graph", "motifs", LossSpec(name), {}), 0))
         assert found["loss"] == shown
 
 
@@ -148,10 +148,10 @@ def test_the_command_is_no_part_of_the_key(bench) -> None:
 
 @pytest.mark.parametrize("value", [*ODD, ODD, 1, 1.0, True, None, 1e-5, 5e-324, -3, [], [[1.0]]])
 def test_values_are_read_as_they_were_written(value: Any) -> None:
-    text = f"key={written(value)}"
+    text = f"key={as_yaml(value)}"
     (found,) = parse_pairs("--recipe", shlex.split(shlex.quote(text))).values()
     assert repr(found) == repr(value)
-    assert repr(parse_value(written(value))) == repr(value)
+    assert repr(parse_value(as_yaml(value))) == repr(value)
 
 
 def test_any_experiment_is_that_of_its_command() -> None:
@@ -159,7 +159,7 @@ def test_any_experiment_is_that_of_its_command() -> None:
     seen = set()
     for _ in range(times(1000, least=100)):
         work, seed = drawn(draw), draw.randrange(2**32)
-        found = parsed(command(work, seed))
+        found = parsed(run_command(work, seed))
         assert found["experiment"].key == work.key
         assert found["experiment"].full_recipe == work.full_recipe
         assert found["experiment"].loss.complete == work.loss.complete
@@ -175,7 +175,7 @@ def parsed(line: str) -> dict[str, Any]:
     given = RUN.make_context("run", words[2:]).params
     loss = LossSpec(given["loss"], parse_pairs("--set", given["set_"]))
     values = [given[name] for name in ("recipe", "tiny", "target")]
-    made = make_experiment(given["domain"], given["dataset"], loss, *values)
+    made = experiment_of_options(given["domain"], given["dataset"], loss, *values)
     return {**given, "experiment": made}
 
 
@@ -190,7 +190,7 @@ def drawn(draw: random.Random) -> Experiment:
         dataset = draw.choice([about.default, *about.datasets, *sources])
         work = Experiment(domain, dataset, loss(draw), recipe)
         try:
-            make_experiment(domain, dataset, work.loss, None, False)
+            experiment_of_options(domain, dataset, work.loss, None, False)
             work.check()
         except UserError:
             continue
@@ -253,7 +253,7 @@ def test_several_devices_are_in_the_command(monkeypatch: pytest.MonkeyPatch) -> 
     from contrastbench.benchmarks.running import runner
     from contrastbench.benchmarks.running.options import Options
 
-    monkeypatch.setattr(runner.ranks, "size", lambda: 4)
+    monkeypatch.setattr(runner.ranks, "world_size", lambda: 4)
     words = runner.device_words(Options(), torch.device("cuda", 0))
     threads = str(torch.get_num_threads())
     assert words == ["--device", "cuda", "--threads", threads, "--devices", "4"]

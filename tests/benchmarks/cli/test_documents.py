@@ -11,7 +11,7 @@ from typer.main import get_command
 from contrastbench.benchmarks.analyses.registry import ANALYSES
 from contrastbench.benchmarks.cli.analyse import read_values, refuse_others
 from contrastbench.benchmarks.cli.main import app
-from contrastbench.benchmarks.tables.load import load
+from contrastbench.benchmarks.tables.load import load_table
 from contrastbench.domains.registry import DOMAINS, declaration
 from contrastbench.losses.laws import check_loss
 from contrastbench.losses.registry import FAMILIES
@@ -137,7 +137,7 @@ def test_the_first_page_has_the_registrys_losses_by_family() -> None:
 def test_a_shown_table_has_the_columns_of_its_sweep_file(page: str, tmp_path: Path) -> None:
     (tmp_path / "my.yaml").write_text(files()[f"{Path(page).name} my.yaml"])
     shown = re.findall(r"^\| Method \| (.*) \|$", (ROOT / page).read_text(), re.MULTILINE)
-    assert shown == [" | ".join(load(str(tmp_path / "my.yaml")).columns)]
+    assert shown == [" | ".join(load_table(str(tmp_path / "my.yaml")).columns)]
 
 
 def test_every_domain_is_shown() -> None:
@@ -170,7 +170,7 @@ def test_commands_beside_findings_can_be_given(monkeypatch: pytest.MonkeyPatch) 
     assert len(shown) > 5
     for name, *rest in shown:
         read(name, list(rest))
-        table = load(rest[0])
+        table = load_table(rest[0])
         if "--baseline" in rest:
             assert rest[rest.index("--baseline") + 1] in {row.name for row in table.rows}
 

@@ -95,7 +95,7 @@ def test_a_page_of_ones_own_stays(tmp_path: Path) -> None:
     from contrastbench.benchmarks.records import exports
 
     (tmp_path / "README.md").write_text("mine")
-    exports.describe(tmp_path, {})
+    exports.write_model_card(tmp_path, {})
     assert (tmp_path / "README.md").read_text() == "mine"
 
 

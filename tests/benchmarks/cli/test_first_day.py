@@ -97,18 +97,18 @@ def test_a_check_of_a_registered_loss_leaves_room_for_others(
         (tmp_path / "cache" / "checked").touch()
     else:
         assert bench("check-loss", "infonce")[0] == 0
-    assert passed_checks.noted("ab") is None
-    passed_checks.note("ab", {"sign": "why"})
-    assert passed_checks.noted("ab") == {"sign": "why"}
+    assert passed_checks.noted_laws("ab") is None
+    passed_checks.note_passed("ab", {"sign": "why"})
+    assert passed_checks.noted_laws("ab") == {"sign": "why"}
 
 
 def test_a_note_of_an_earlier_version_is_read_and_a_damaged_one_is_none(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(passed_checks, "place", lambda code: tmp_path / code)
+    monkeypatch.setattr(passed_checks, "passed_note_path", lambda code: tmp_path / code)
     for text, said in (("", {}), ("{", None), ("3", None)):
         (tmp_path / "ab").write_text(text)
-        assert passed_checks.noted("ab") == said
+        assert passed_checks.noted_laws("ab") == said
 
 
 CHECKED = """from contrastbench.losses.infonce import InfoNCE
@@ -151,14 +151,14 @@ def test_a_registered_loss_then_an_own_one_is_checked_and_run(
 def test_a_comparison_says_what_was_not_checked(
     bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, note: dict | None, said: str
 ) -> None:
-    monkeypatch.setattr(passed_checks, "place", lambda code: tmp_path / "notes" / code)
+    monkeypatch.setattr(passed_checks, "passed_note_path", lambda code: tmp_path / "notes" / code)
     Path("mine.py").write_text(CHECKED)
     Path("my.yaml").write_text(SWEEP.replace("none", "mine.py:Mine"))
     for task in make_plan("my.yaml", [], None, False, None, Path("results")).tasks():
         code = task.experiment.loss.code
         made(Path("results"), task.experiment, task.seed, loss_code=code)
     if note is not None:
-        passed_checks.note(LossSpec("mine.py:Mine").code, note)
+        passed_checks.note_passed(LossSpec("mine.py:Mine").code, note)
     code, _, err = bench("compare", "my.yaml")
     assert (code, err) == (0, said.format("mine.py:Mine"))
 
@@ -167,7 +167,9 @@ def test_a_note_that_cannot_be_written_is_said(
     bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "file").touch()
-    monkeypatch.setattr(passed_checks, "place", lambda code: tmp_path / "file" / "checked" / code)
+    monkeypatch.setattr(
+        passed_checks, "passed_note_path", lambda code: tmp_path / "file" / "checked" / code
+    )
     monkeypatch.setattr("contrastbench.losses.laws.check_loss", lambda *_, **__: [])
     Path("mine.py").write_text(CHECKED)
     code, out, _ = bench("check-loss", "mine.py:Mine")

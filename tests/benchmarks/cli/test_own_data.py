@@ -83,9 +83,9 @@ def test_every_command_of_the_page_runs(command: str, bench, tmp_path: Path) -> 
 
 
 def test_the_page_has_every_kind() -> None:
-    from contrastbench.domains.registry import loaded
+    from contrastbench.domains.registry import loaded_declarations
 
-    for about in loaded().values():
+    for about in loaded_declarations().values():
         for source in about.sources:
             assert f"`{source.kind}:" in PAGE, source.usage
 
@@ -134,7 +134,8 @@ def test_all_of_a_sweep_is_fetched(
 
     monkeypatch.setattr("pooch.retrieve", retrieve)
     monkeypatch.setattr(
-        "contrastbench.domains.tabular.own.fetch", lambda what, folder: asked.append((what, folder))
+        "contrastbench.domains.tabular.own.fetch_openml",
+        lambda what, folder: asked.append((what, folder)),
     )
     root = tmp_path / "root"
     code, out, _ = bench("data", "fetch", "my.yaml", "--data-root", str(root))

@@ -26,10 +26,10 @@ def stub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def changed(record: Record, **values: Any) -> Path:
     """Publish a record with other values in its place; its key stays."""
-    path = store.path(Path("results"), record)
+    path = store.record_path(Path("results"), record)
     path.unlink(missing_ok=True)
     record = {name: value for name, value in record.items() if name != "sha256"}
-    store.publish({**record, **values}, path)
+    store.publish_record({**record, **values}, path)
     return path
 
 
@@ -45,7 +45,7 @@ def elsewhere(record: Record) -> Record:
 @pytest.mark.usefixtures("stub")
 def test_the_same_numbers_are_equal_to_the_bit(bench) -> None:
     record = stub_domain.cell(Path("results"))
-    file = str(store.path(Path("results"), record))
+    file = str(store.record_path(Path("results"), record))
     Path("sent.json").write_bytes(Path(file).read_bytes())
     for name in (file, "sent.json", name_of(record), record["key"]):
         assert bench("reproduce", name)[:2] == (
@@ -105,7 +105,7 @@ def test_the_limit_is_the_median_over_cells_that_were_trained(tmp_path: Path) ->
     for seed in range(2):
         add(tmp_path, seed, 50 + 20.0 * seed, "rince")  # too few seeds
         add(tmp_path, seed, 50.0, "none", recipe={"epochs": 3})
-    spread = reproduction.spread_of(store.read(path), [tmp_path, tmp_path])
+    spread = reproduction.spread_of(store.read_record(path), [tmp_path, tmp_path])
     assert spread.limits == {"accuracy": pytest.approx(2.8 * 2.0)}
     assert spread.cells == 3
 
@@ -230,8 +230,8 @@ def test_a_mistake_is_one_line(bench, name: Any, values: Record, message: str) -
     if values:
         record |= values
         record["key"] = store.key(record)
-        store.path(results, record).unlink(missing_ok=True)
-        store.publish(record, store.path(results, record))
+        store.record_path(results, record).unlink(missing_ok=True)
+        store.publish_record(record, store.record_path(results, record))
     code, out, err = bench("reproduce", name(record))
     assert (code, out, err.count("\n")) == (2, "", 1)
     assert message in err
@@ -263,5 +263,8 @@ def test_a_cell_that_fails_now_is_not_reproduced(bench, monkeypatch: pytest.Monk
 
 def test_a_paths_name_is_taken_from_the_command(tmp_path: Path) -> None:
     words = "bench run --recipe corpus=my.txt --recipe epochs=1 --set mu=0.5"
-    assert reproduction.given(words.split(), "--recipe") == {"corpus": "my.txt", "epochs": 1}
-    assert reproduction.given(words.split(), "--set") == {"mu": 0.5}
+    assert reproduction.option_values(words.split(), "--recipe") == {
+        "corpus": "my.txt",
+        "epochs": 1,
+    }
+    assert reproduction.option_values(words.split(), "--set") == {"mu": 0.5}

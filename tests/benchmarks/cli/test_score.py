@@ -224,7 +224,7 @@ def test_an_export_is_of_an_older_record_of_its_cell_too() -> None:
     ):
         assert not exports.same_cell({**cell, **change}, older)
     own = {**older, "loss": "Mine", "loss_code": "code", "params": {"margin": 0.1}}
-    said = exports.command(own, Path("there"))
+    said = exports.export_command(own, Path("there"))
     assert (
         "--loss FILE.py:Mine --seeds 0 --set margin=0.1 --results ELSEWHERE --export there" in said
     )

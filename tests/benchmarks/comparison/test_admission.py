@@ -6,12 +6,17 @@ from pathlib import Path
 
 import pytest
 
-from contrastbench.benchmarks.comparison.admission import ROWS, Candidate, candidates, report
-from contrastbench.benchmarks.comparison.admission import SEEDS as SEEDS_OF_ADMISSION
+from contrastbench.benchmarks.comparison.admission import ADMISSION_SEEDS as SEEDS_OF_ADMISSION
+from contrastbench.benchmarks.comparison.admission import (
+    RULE_ROWS,
+    Candidate,
+    admission_table,
+    candidates,
+)
 from contrastbench.benchmarks.records.seeds import parse_seeds
 from contrastbench.benchmarks.running.options import Options
 from contrastbench.benchmarks.sweeps.plan import Plan
-from contrastbench.benchmarks.tables.load import load
+from contrastbench.benchmarks.tables.load import load_table
 from contrastbench.benchmarks.tables.schema import Tune
 from contrastbench.losses import UserError
 from made_records import made
@@ -37,7 +42,7 @@ GOOD = {
 
 def candidate(**rows: list[float] | None) -> Candidate:
     """A set that is admitted, with other scores in some rows; None: it has no such row."""
-    names = {name.replace(" ", "_"): name for name in ROWS}
+    names = {name.replace(" ", "_"): name for name in RULE_ROWS}
     scores = {**GOOD, **{names[key]: values for key, values in rows.items()}}
     given = {name: values for name, values in scores.items() if values is not None}
     return Candidate(
@@ -95,7 +100,7 @@ def sweep(folder: Path, text: str = FILE) -> Path:
 
 def record_all(path: Path, results: Path, column: str, but: str = "no row") -> None:
     """Make a record of each control and of InfoNCE, as the scores of GOOD are."""
-    table = load(str(path))
+    table = load_table(str(path))
     for row in table.rows:
         scores = GOOD.get(row.control or "InfoNCE", [])
         for seed, score in zip(SEEDS, scores, strict=False):
@@ -108,17 +113,17 @@ def test_records_decide(tmp_path: Path) -> None:
     path = sweep(tmp_path)
     record_all(path, tmp_path, "MUTAG")
     record_all(path, tmp_path, "DD", but="untrained")
-    first, second = candidates(load(str(path)), SEEDS, tmp_path)
+    first, second = candidates(load_table(str(path)), SEEDS, tmp_path)
     assert first == Candidate("MUTAG", SEEDS, candidate().scores)
     assert second.judged == ("open", "untrained has 0 of 3 seeds")
-    rows = list(csv.DictReader(report([first, second], "csv").splitlines()))
+    rows = list(csv.DictReader(admission_table([first, second], "csv").splitlines()))
     assert rows[0] == {
         "set": "MUTAG", "raw input": "71.00", "untrained": "61.00", "permuted positives": "66.00",
         "InfoNCE": "77.00", "pairs by class": "81.00", "cross entropy": "80.00", "gain": "+6.00",
         "paired std": "1.00", "anchor": "+4.00", "seeds": "3", "verdict": "admitted", "reason": "",
     }  # fmt: skip
     assert (rows[1]["untrained"], rows[1]["seeds"]) == ("", "0")
-    text = report([first, second], "md")
+    text = admission_table([first, second], "md")
     assert "| MUTAG | 71.00 | 61.00 |" in text
     assert "by 3 points and by 2 paired standard deviations: the gain" in text
 
@@ -132,7 +137,7 @@ def test_records_decide(tmp_path: Path) -> None:
     ],
 )
 def test_other_files_are_one_line(tmp_path: Path, old: str, new: str, message: str) -> None:
-    table = load(str(sweep(tmp_path, FILE.replace(old, new))))
+    table = load_table(str(sweep(tmp_path, FILE.replace(old, new))))
     with pytest.raises(UserError, match=message):
         list(candidates(table, SEEDS, tmp_path))
     with pytest.raises(UserError, match="1 seed has no standard deviation"):
@@ -162,10 +167,10 @@ def test_the_command_runs_what_is_missing_of_these_rows(
         record_all(path, tmp_path, "MUTAG")
         yield "18 cells are done", False
 
-    monkeypatch.setattr("contrastbench.benchmarks.sweeps.sweep.run", run)
+    monkeypatch.setattr("contrastbench.benchmarks.sweeps.sweep.run_plan", run)
     words = ["suite", "admit", str(path), "--seeds", "100-102", "--results", str(tmp_path)]
     code, out, err = bench(*words, "--run", "--jobs", "2", "--only", "column=MUTAG")
-    assert (code, asked) == (0, [(list(SEEDS), set(ROWS), 2)])
+    assert (code, asked) == (0, [(list(SEEDS), set(RULE_ROWS), 2)])
     assert "18 cells" in err
     assert "| admitted |" in out
     assert bench(*words, "--only", "column=MUTAG")[1] == out, "it can be repeated"
@@ -187,5 +192,5 @@ def test_the_shipped_verdicts_follow_from_the_shipped_records(bench, path: Path)
 @pytest.mark.parametrize("name", ["=1+1", "+1", "-1", "@x", " =1", "＝1"])
 def test_a_name_is_no_formula_in_a_csv(name: str) -> None:
     one = Candidate(name, SEEDS, candidate().scores)
-    (row,) = csv.DictReader(report([one], "csv").splitlines())
+    (row,) = csv.DictReader(admission_table([one], "csv").splitlines())
     assert next(iter(row.values())) == f"'{name}"

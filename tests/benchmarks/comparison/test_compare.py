@@ -12,19 +12,19 @@ import torch
 from contrastbench.benchmarks.comparison import statistics
 from contrastbench.benchmarks.comparison.compare import (
     baseline_row,
-    compare,
-    counts,
+    compare_rows,
     differences_by_fold,
     redrawn,
+    verdict_counts,
 )
-from contrastbench.benchmarks.comparison.formats import render, words
+from contrastbench.benchmarks.comparison.formats import answer_text, render_comparison
 from contrastbench.benchmarks.comparison.markdown import ranks_text
 from contrastbench.benchmarks.comparison.numbers import p_text
 from contrastbench.benchmarks.comparison.ranks import ranks
 from contrastbench.benchmarks.comparison.statistics import (
     Ranking,
     corrected_t,
-    detectable,
+    detectable_difference,
     holm,
     seeds_needed,
     wilcoxon,
@@ -89,18 +89,20 @@ def filled(tmp_path: Path) -> Path:
 
 
 def test_pairs_are_the_seeds_that_both_have(filled: Path) -> None:
-    (found,) = compare(resolve(SMALL, None, filled))
+    (found,) = compare_rows(resolve(SMALL, None, filled))
     assert (found.row, found.column, found.seeds, found.unpaired) == ("new", "A", (0, 1, 2), 2)
     shared = [(sum(FOLDS["base"][s]) / 2, sum(FOLDS["new"][s]) / 2) for s in (0, 1, 2)]
     assert found.baseline == pytest.approx(sum(a for a, _ in shared) / 3)
     assert found.ours == pytest.approx(sum(b for _, b in shared) / 3)
     assert found.difference == pytest.approx(sum(b - a for a, b in shared) / 3)
     assert found.wilcoxon == wilcoxon([b - a for a, b in shared])
-    assert "3 (+2 unpaired)" in render(resolve(SMALL, None, filled), "md", every_test=True)
+    assert "3 (+2 unpaired)" in render_comparison(
+        resolve(SMALL, None, filled), "md", every_test=True
+    )
 
 
 def test_folds_of_one_seed_are_compared_and_corrected(filled: Path) -> None:
-    (found,) = compare(resolve(SMALL, None, filled))
+    (found,) = compare_rows(resolve(SMALL, None, filled))
     folds = [1.0, 3.0, 3.0, 2.0, 1.5, 4.0]
     assert (found.n, found.ratio) == (6, 1.0)  # two folds: as much tested as trained on
     assert found.t.p == pytest.approx(corrected_t(folds, 1.0).p)
@@ -180,7 +182,7 @@ def test_records_that_do_not_say_how_they_were_split_are_understood() -> None:
 def test_one_seed_is_no_test_however_many_folds(tmp_path: Path) -> None:
     add(tmp_path, "base", "A", 0, [80.0, 90.0])
     add(tmp_path, "new", "A", 0, [85.0, 99.0])
-    (found,) = compare(resolve(SMALL, None, tmp_path))
+    (found,) = compare_rows(resolve(SMALL, None, tmp_path))
     assert found.difference == pytest.approx(7.0)
     assert (found.wilcoxon.p, found.t.p, found.holm) == (None, None, None)
     assert (found.verdict, found.why) == ("untested", "n too small: 1 pair")
@@ -193,7 +195,7 @@ def test_wins_and_losses_are_those_of_holms_p(tmp_path: Path) -> None:
         add(tmp_path, "new", "A", seed, [88.0 + seed, 88.0 + 0.5 * seed])
         add(tmp_path, "new", "B", seed, [69.0, 71.5])
         add(tmp_path, "also", "A", seed, [77.0 + seed, 77.0 + 0.5 * seed])
-    found = compare(resolve(SMALL, None, tmp_path), "base")
+    found = compare_rows(resolve(SMALL, None, tmp_path), "base")
     assert {(c.row, c.column): c.verdict for c in found} == {
         ("new", "A"): "win",
         ("new", "B"): "tie",
@@ -201,17 +203,17 @@ def test_wins_and_losses_are_those_of_holms_p(tmp_path: Path) -> None:
     }
     ps = [c.t.p for c in found if c.t.p is not None]
     assert [c.holm for c in found] == holm(ps)
-    assert counts(found) == {"new": {"win": 1, "tie": 1}, "also": {"loss": 1}}
-    stricter = compare(resolve(SMALL, None, tmp_path), "base", alpha=0.99 * found[2].holm)
+    assert verdict_counts(found) == {"new": {"win": 1, "tie": 1}, "also": {"loss": 1}}
+    stricter = compare_rows(resolve(SMALL, None, tmp_path), "base", alpha=0.99 * found[2].holm)
     assert [c.verdict for c in stricter] == ["win", "tie", "tie"]
 
 
 def test_what_could_have_been_seen_is_said(filled: Path) -> None:
-    (found,) = compare(resolve(SMALL, None, filled))
+    (found,) = compare_rows(resolve(SMALL, None, filled))
     folds = [1.0, 3.0, 3.0, 2.0, 1.5, 4.0]
-    assert found.detectable == pytest.approx(detectable(stdev(folds), 6, 1.0))
+    assert found.detectable == pytest.approx(detectable_difference(stdev(folds), 6, 1.0))
     assert found.seeds_needed == seeds_needed(fmean(folds), stdev(folds), 2, 1.0)
-    assert f"| {found.detectable:.1f} | no number |" in render(
+    assert f"| {found.detectable:.1f} | no number |" in render_comparison(
         resolve(SMALL, None, filled), "md", every_test=True
     )
 
@@ -221,9 +223,9 @@ def test_power_is_computed_only_where_it_is_shown(
 ) -> None:
     asked = []
     monkeypatch.setattr(statistics, "noncentrality", lambda *about: asked.append(about) or 3.0)
-    render(resolve(SMALL, None, filled), "md")
+    render_comparison(resolve(SMALL, None, filled), "md")
     assert not asked
-    render(resolve(SMALL, None, filled), "md", every_test=True)
+    render_comparison(resolve(SMALL, None, filled), "md", every_test=True)
     assert asked
 
 
@@ -232,10 +234,10 @@ def test_the_size_of_an_effect_and_the_seeds_that_show_it_are_said(tmp_path: Pat
     for seed, more in enumerate(above):
         add(tmp_path, "base", "A", seed, [50.0, 60.0])
         add(tmp_path, "new", "A", seed, [50.0 + more, 60.0 + more])
-    (found,) = compare(resolve(SMALL, None, tmp_path))
+    (found,) = compare_rows(resolve(SMALL, None, tmp_path))
     assert found.won == 2  # one equal, one below
     assert found.effect == pytest.approx(fmean(above) / stdev(above))
-    assert "| +0.8 ± 2.5 | 2 | +0.3 |" in render(
+    assert "| +0.8 ± 2.5 | 2 | +0.3 |" in render_comparison(
         resolve(SMALL, None, tmp_path), "md", every_test=True
     )
 
@@ -244,7 +246,7 @@ def test_an_effect_needs_a_spread(tmp_path: Path) -> None:
     for seed in range(3):
         add(tmp_path, "base", "A", seed, [0.1 + 0.2, 0.3])
         add(tmp_path, "new", "A", seed, [0.3, 0.1 + 0.2])
-    (found,) = compare(resolve(SMALL, None, tmp_path))
+    (found,) = compare_rows(resolve(SMALL, None, tmp_path))
     assert (found.won, found.effect) == (0, None)
 
 
@@ -252,10 +254,10 @@ def test_the_answer_comes_first(tmp_path: Path) -> None:
     for seed in range(5):
         add(tmp_path, "base", "A", seed, [50.0 + seed, 51.0])
         add(tmp_path, "new", "A", seed, [60.0 + seed, 61.0 + 0.1 * seed])
-    assert render(resolve(SMALL, None, tmp_path), "md", every_test=True).startswith(
+    assert render_comparison(resolve(SMALL, None, tmp_path), "md", every_test=True).startswith(
         "On single data sets better than base: new (1 of 1 data set) (1 test, Holm).\n"
     )
-    worse = render(resolve(SMALL, None, tmp_path), "md", baseline="new")
+    worse = render_comparison(resolve(SMALL, None, tmp_path), "md", baseline="new")
     assert worse.startswith(
         "On single data sets worse than new: base (1 of 1 data set) (1 test, Holm).\n"
     )
@@ -272,20 +274,20 @@ def test_the_answer_names_the_test_over_sets(tmp_path: Path, test: str | None, n
         for row, above in (("base", 0.0), ("new", 2.0 + place / 10)):
             work = wide.experiment(next(r for r in wide.rows if r.name == row), column)
             made(tmp_path, work, 0, metrics={"accuracy": 80.0 + above})
-    text = render(resolve(wide, None, tmp_path), "md", test=test)
+    text = render_comparison(resolve(wide, None, tmp_path), "md", test=test)
     assert text.startswith(f"Over 6 data sets ({named}-test, Holm) better".replace("k-t", "k t"))
-    assert words(resolve(wide, None, tmp_path), test=test) == text.splitlines()[0]
+    assert answer_text(resolve(wide, None, tmp_path), test=test) == text.splitlines()[0]
 
 
 def test_no_difference_is_said_first(filled: Path) -> None:
-    text = render(resolve(SMALL, None, filled), "md", every_test=True)
+    text = render_comparison(resolve(SMALL, None, filled), "md", every_test=True)
     assert text.startswith(
         "No difference from base is decided on any single data set (1 test, Holm).\n"
     )
 
 
 def test_few_sets_are_shown_one_by_one(filled: Path) -> None:
-    lines = render(resolve(SMALL, None, filled), "md").splitlines()
+    lines = render_comparison(resolve(SMALL, None, filled), "md").splitlines()
     assert [line for line in lines if line.startswith("| ")] == [
         "| Method | A |",
         "| --- | --- |",
@@ -311,7 +313,9 @@ def test_few_seeds_are_cautioned_in_one_line(
         add(tmp_path, "base", "A", seed, [80.0, 81.0])
         add(tmp_path, "new", "A", seed, [84.0 + seed / 100, 85.0])
     for every_test in (False, True):
-        lines = render(resolve(SMALL, None, tmp_path), "md", every_test=every_test).splitlines()
+        lines = render_comparison(
+            resolve(SMALL, None, tmp_path), "md", every_test=every_test
+        ).splitlines()
         found = [line for line in lines if line.startswith("Few seeds")]
         assert found == [
             f"Few seeds ({seeds}): their deviation may be {factor} times the one seen. Trust "
@@ -320,10 +324,10 @@ def test_few_seeds_are_cautioned_in_one_line(
 
 
 def test_too_few_pairs_are_no_tie(filled: Path) -> None:
-    (found,) = compare(resolve(SMALL, None, filled), test="wilcoxon")
+    (found,) = compare_rows(resolve(SMALL, None, filled), test="wilcoxon")
     assert found.wilcoxon.p == 0.25
     assert (found.verdict, found.why) == ("untested", "n too small: 3 pairs give p >= 0.25")
-    assert "3 pairs cannot give less than 0.25" in render(
+    assert "3 pairs cannot give less than 0.25" in render_comparison(
         resolve(SMALL, None, filled), "md", every_test=True
     )
 
@@ -331,7 +335,8 @@ def test_too_few_pairs_are_no_tie(filled: Path) -> None:
 def test_a_row_that_is_the_baseline_under_another_name_is_not_tested(filled: Path) -> None:
     rows = [*SMALL.rows, SMALL.rows[2].model_copy(update={"name": "again"})]
     found = {
-        c.row: c for c in compare(resolve(SMALL.model_copy(update={"rows": rows}), None, filled))
+        c.row: c
+        for c in compare_rows(resolve(SMALL.model_copy(update={"rows": rows}), None, filled))
     }
     assert (found["again"].verdict, found["again"].why, found["again"].holm) == (
         "untested",
@@ -344,14 +349,14 @@ def test_runs_on_other_data_are_not_tested(tmp_path: Path) -> None:
     for seed in range(3):
         add(tmp_path, "base", "A", seed, [80.0, 90.0])
         add(tmp_path, "new", "A", seed, [85.0, 99.0 + seed], data_hash="1" * 64)
-    (found,) = compare(resolve(SMALL, None, tmp_path))
+    (found,) = compare_rows(resolve(SMALL, None, tmp_path))
     assert (found.t.p, found.why) == (None, "other data or starting weights")
 
 
 def test_the_baseline_is_infonce_unless_named(filled: Path) -> None:
     assert baseline_row(resolve(SMALL, None, Path())).name == "base"
     assert baseline_row(resolve(SMALL, None, Path()), "new").name == "new"
-    (found,) = compare(resolve(SMALL, None, filled), "new")
+    (found,) = compare_rows(resolve(SMALL, None, filled), "new")
     assert (found.row, found.difference) == ("base", pytest.approx(-14.5 / 6))
 
 
@@ -363,7 +368,7 @@ def test_ranks_are_over_columns_that_every_row_fills(tmp_path: Path) -> None:
     assert (found.rows, found.columns, found.left_out) == (["new", "base", "also"], ["A", "B"], [])
     assert found.ranking is not None
     assert found.ranking.ranks == [1.0, 2.0, 3.0]
-    text = render(resolve(SMALL, None, tmp_path), "md", every_test=True)
+    text = render_comparison(resolve(SMALL, None, tmp_path), "md", every_test=True)
     assert "Average ranks over A, B, 1 the best:" in text
     assert "| new | 1.00 | 1.00 to 1.00 |\n| base | 2.00 | 2.00 to 2.00 |" in text
     assert "more than any two of 3 ranks can differ" in text
@@ -392,7 +397,7 @@ def test_a_row_of_few_columns_takes_no_rank_from_the_others(tmp_path: Path) -> N
     assert (found.columns, found.unranked) == (["C0", "C1", "C2"], ["late"])
     assert found.ranking is not None
     assert found.ranking.ranks == [1.0, 2.0, 3.0]
-    assert "Not ranked, with few runs: late." in render(
+    assert "Not ranked, with few runs: late." in render_comparison(
         resolve(wide, None, tmp_path), "md", every_test=True
     )
     made(tmp_path, wide.experiment(late, "C1"), 0, metrics={"accuracy": 90.0})
@@ -408,21 +413,29 @@ def test_what_joins_comes_first(tmp_path: Path) -> None:
         add(tmp_path, "new", "B", seed, [50.5 + seed, 50.5])
         add(tmp_path, "also", "A", seed, [60.0 + seed, 61.0 + 0.1 * seed])
     joined = SMALL.model_copy(update={"joined": ["also"]})
-    assert [one.row for one in compare(resolve(SMALL, None, tmp_path))] == ["new", "new", "also"]
-    assert [one.row for one in compare(resolve(joined, None, tmp_path))] == ["also", "new", "new"]
-    text = render(resolve(joined, None, tmp_path), "md", every_test=True)
+    assert [one.row for one in compare_rows(resolve(SMALL, None, tmp_path))] == [
+        "new",
+        "new",
+        "also",
+    ]
+    assert [one.row for one in compare_rows(resolve(joined, None, tmp_path))] == [
+        "also",
+        "new",
+        "new",
+    ]
+    text = render_comparison(resolve(joined, None, tmp_path), "md", every_test=True)
     assert text.startswith(
         "also on 1 of 2 data sets: better on A (+10.1). No difference from base is decided on any "
         "single data set (2 tests, Holm)."
     )
-    quiet = render(
+    quiet = render_comparison(
         resolve(SMALL.model_copy(update={"joined": ["new"]}), None, tmp_path), "md", every_test=True
     )
     assert quiet.startswith("new on 2 of 2 data sets: no difference is decided. ")
 
 
 def test_what_joined_without_a_record_is_said(filled: Path) -> None:
-    text = render(
+    text = render_comparison(
         resolve(SMALL.model_copy(update={"joined": ["also"]}), None, filled), "md", every_test=True
     )
     assert text.startswith("also has no seed in common with base yet: bench sweep runs its cells. ")
@@ -446,7 +459,7 @@ def test_odd_names_break_no_table(filled: Path) -> None:
         row.model_copy(update={"name": "n|e\nw"}) if row.name == "new" else row
         for row in SMALL.rows
     ]
-    lines = render(
+    lines = render_comparison(
         resolve(SMALL.model_copy(update={"rows": rows}), None, filled), "md", every_test=True
     ).splitlines()
     tables = [line for line in lines if line.startswith("|")]
@@ -456,7 +469,8 @@ def test_odd_names_break_no_table(filled: Path) -> None:
 
 def test_csv_has_the_numbers(filled: Path) -> None:
     header, line = (
-        text.split(",") for text in render(resolve(SMALL, None, filled), "csv").splitlines()
+        text.split(",")
+        for text in render_comparison(resolve(SMALL, None, filled), "csv").splitlines()
     )
     found = dict(zip(header, line, strict=True))
     assert (found["method"], found["against"], found["seeds"], found["unpaired"]) == (
@@ -483,12 +497,12 @@ def test_csv_has_the_numbers(filled: Path) -> None:
 )
 def test_wrong_questions_are_one_line(filled: Path, change: dict[str, Any], message: str) -> None:
     with pytest.raises(UserError, match=message):
-        render(resolve(SMALL, None, filled), **{"format_": "md", **change})
+        render_comparison(resolve(SMALL, None, filled), **{"format_": "md", **change})
 
 
 def test_a_table_of_quotes_cannot_be_compared(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="only quoted rows"):
-        compare(resolve(SMALL.model_copy(update={"rows": SMALL.rows[:1]}), None, tmp_path))
+        compare_rows(resolve(SMALL.model_copy(update={"rows": SMALL.rows[:1]}), None, tmp_path))
 
 
 def test_the_command_prints_it_without_torch(filled: Path) -> None:
@@ -529,18 +543,18 @@ def failing(results: Path) -> Path:
 
 
 def test_a_row_that_diverges_has_a_line_and_a_column(tmp_path: Path) -> None:
-    found = {(c.row, c.column): c for c in compare(resolve(SMALL, None, failing(tmp_path)))}
+    found = {(c.row, c.column): c for c in compare_rows(resolve(SMALL, None, failing(tmp_path)))}
     lost = found["new", "B"]
     assert (lost.verdict, lost.failure, lost.seeds) == ("failed", "diverged (2 of 2)", ())
-    assert counts(list(found.values()))["new"]["failed"] == 1
-    text = render(resolve(SMALL, None, tmp_path), "md", every_test=True)
+    assert verdict_counts(list(found.values()))["new"]["failed"] == 1
+    text = render_comparison(resolve(SMALL, None, tmp_path), "md", every_test=True)
     empty = " | ".join("-" * 11)
     assert f"| new | B | 0 (+2 unpaired) | {empty} | failed (diverged (2 of 2)) |" in text
     assert "Failed: new (1 of 2 data sets)." in text.splitlines()[0]
     assert "| Method | win | tie | loss | untested | failed |" in text
     line = next(
         line
-        for line in render(resolve(SMALL, None, tmp_path), "csv").splitlines()
+        for line in render_comparison(resolve(SMALL, None, tmp_path), "csv").splitlines()
         if ",failed," in line
     )
     assert line.startswith("small,new,base,B,")
@@ -555,7 +569,7 @@ def test_a_row_that_diverges_has_the_last_rank_there(tmp_path: Path) -> None:
     assert found.ranking.ranks == [2.0, 1.5, 2.5], "first on A, third on B"
     without = ranks(SMALL, lines, failures=False)
     assert (without.columns, without.left_out, without.ranking) == (["A"], ["B"], None)
-    assert "Ranks without B, where a method has failed" in render(
+    assert "Ranks without B, where a method has failed" in render_comparison(
         resolve(SMALL, None, tmp_path), "md", every_test=True
     )
 
@@ -572,17 +586,22 @@ def test_ranks_with_and_without_a_failure_are_both_said(tmp_path: Path) -> None:
     for seed in range(2):
         for place, row in enumerate(r for r in table.rows if r.loss):
             made(tmp_path, table.experiment(row, "D"), seed, metrics={"accuracy": 60.0 - place})
-    text = render(resolve(table, None, failing(tmp_path)), "md", every_test=True)
+    text = render_comparison(resolve(table, None, failing(tmp_path)), "md", every_test=True)
     assert "| base | 1.67 |" in text
     assert "Ranks without B, where a method has failed and with it the last rank: " in text
     assert "new 1.00, base 2.00, also 3.00." in text
 
 
 def test_a_baseline_that_diverges_does_not_drop_the_others(tmp_path: Path) -> None:
-    found = {(c.row, c.column): c for c in compare(resolve(SMALL, None, failing(tmp_path)), "new")}
+    found = {
+        (c.row, c.column): c for c in compare_rows(resolve(SMALL, None, failing(tmp_path)), "new")
+    }
     lost = found["base", "B"]
     assert (lost.verdict, lost.why) == ("untested", "the baseline diverged (2 of 2)")
-    assert "Failed: new (B)." in render(resolve(SMALL, None, tmp_path), "md", "new").splitlines()[0]
+    assert (
+        "Failed: new (B)."
+        in render_comparison(resolve(SMALL, None, tmp_path), "md", "new").splitlines()[0]
+    )
 
 
 def test_a_baseline_that_diverges_is_named_where_all_others_do(tmp_path: Path) -> None:
@@ -590,20 +609,24 @@ def test_a_baseline_that_diverges_is_named_where_all_others_do(tmp_path: Path) -
         for seed in range(2):
             add(tmp_path, row, "A", seed, [80.0, 90.0])
             lost(tmp_path, row, "B", seed, "diverged")
-    (answer, *_) = render(resolve(SMALL, None, tmp_path), "md", every_test=True).splitlines()
+    (answer, *_) = render_comparison(
+        resolve(SMALL, None, tmp_path), "md", every_test=True
+    ).splitlines()
     assert "Failed: new (1 of 2 data sets), base (B)." in answer
 
 
 def test_seeds_that_failed_are_said_beside_those_that_did_not(filled: Path) -> None:
     lost(filled, "new", "A", 3, "oom")
-    (found,) = compare(resolve(SMALL, None, filled))
+    (found,) = compare_rows(resolve(SMALL, None, filled))
     assert (found.seeds, found.failure) == ((0, 1, 2), "oom (1 of 5)")
-    assert "| tie (oom (1 of 5)) |" in render(resolve(SMALL, None, filled), "md", every_test=True)
+    assert "| tie (oom (1 of 5)) |" in render_comparison(
+        resolve(SMALL, None, filled), "md", every_test=True
+    )
 
 
 def test_a_later_try_that_went_well_is_no_failure(filled: Path) -> None:
     lost(filled, "new", "A", 0, "failed")
-    assert compare(resolve(SMALL, None, filled))[0].failure == ""
+    assert compare_rows(resolve(SMALL, None, filled))[0].failure == ""
 
 
 def test_a_corpus_that_trains_is_no_other_data_to_score_on(tmp_path: Path) -> None:
@@ -611,7 +634,7 @@ def test_a_corpus_that_trains_is_no_other_data_to_score_on(tmp_path: Path) -> No
         add(tmp_path, "base", "A", seed, [80.0, 90.0])
         corpus = {"data_hash": "1" * 64, "details": {"folds": [], "scored_data": "0" * 64}}
         add(tmp_path, "new", "A", seed, [85.0, 99.0 + seed], **corpus)
-    (found,) = compare(resolve(SMALL, None, tmp_path))
+    (found,) = compare_rows(resolve(SMALL, None, tmp_path))
     assert (found.seeds, found.why) == ((0, 1, 2), "")
     assert found.t.p is not None
 
@@ -624,7 +647,7 @@ def test_rows_of_two_corpora_meet_on_the_same_one(tmp_path: Path) -> None:
             add(tmp_path, "new", "A", seed, [level + 1, level + 1.5 * seed], **about)
         if level == 50.0:
             add(tmp_path, "base", "A", 3, [level], **about)
-    found, *_ = compare(resolve(SMALL, None, tmp_path))
+    found, *_ = compare_rows(resolve(SMALL, None, tmp_path))
     assert found.difference is not None
     assert abs(found.difference) < 2, "not of one corpus against the other"
 
@@ -644,7 +667,7 @@ def test_data_apart_are_no_method_that_is_ranked(tmp_path: Path) -> None:
 def test_a_metric_that_no_record_has_is_one_line(filled: Path) -> None:
     odd = SMALL.model_copy(update={"metric": "acuracy"})
     with pytest.raises(UserError, match="unknown metric of column 'A' 'acuracy': did you mean"):
-        compare(resolve(odd, None, filled))
+        compare_rows(resolve(odd, None, filled))
 
 
 def test_the_embedded_sentences_of_early_records_are_scored_alike() -> None:
@@ -660,8 +683,8 @@ def test_latex_has_differences_with_intervals(tmp_path: Path) -> None:
     for seed in range(5):
         add(tmp_path, "base", "A", seed, [50.0 + seed, 51.0])
         add(tmp_path, "new", "A", seed, [60.0 + seed, 61.0 + 0.1 * seed])
-    text = render(resolve(SMALL, None, tmp_path), "latex")
-    (found,) = compare(resolve(SMALL, None, tmp_path))
+    text = render_comparison(resolve(SMALL, None, tmp_path), "latex")
+    (found,) = compare_rows(resolve(SMALL, None, tmp_path))
     assert found.difference is not None
     width = rf"\textbf{{+{found.difference:.1f} $\pm$ {found.half_width:.1f}}}"
     assert rf"new & A & 5 & {width} & $<$ 0.0001 & \textbf{{win}} \\" in text

@@ -7,11 +7,17 @@ import numpy as np
 import pytest
 
 from contrastbench.benchmarks.comparison.compare import Comparison
-from contrastbench.benchmarks.comparison.gate import LEAST, Condition, conditions, is_open, judged
+from contrastbench.benchmarks.comparison.gate import (
+    REQUIRED_SHARE,
+    Condition,
+    conditions,
+    is_open,
+    judged,
+)
 from contrastbench.benchmarks.comparison.statistics import corrected_t
 from contrastbench.benchmarks.tables import catalogue
 from contrastbench.benchmarks.tables.controls import CONTROLS
-from contrastbench.benchmarks.tables.load import load
+from contrastbench.benchmarks.tables.load import load_table
 from contrastbench.benchmarks.tables.resolved import resolve
 from contrastbench.losses import UserError
 from counts import times
@@ -21,7 +27,7 @@ RESULTS = Path(__file__).parents[3] / "results"
 SETS = [f"set {k}" for k in range(10)]
 SEEDS = range(8)
 BEFORE_THE_GATE = "standard-1"
-SUITES = [name for name in catalogue.names() if name.startswith("standard-")]
+SUITES = [name for name in catalogue.table_names() if name.startswith("standard-")]
 
 
 def one(control: str, column: str, differences: list[float]) -> Comparison:
@@ -38,14 +44,14 @@ def simulated(
 
     Half of the epochs lose a tenth.
     """
-    effects = dict.fromkeys(LEAST, -gain) | {"half the epochs": -gain / 10}
+    effects = dict.fromkeys(REQUIRED_SHARE, -gain) | {"half the epochs": -gain / 10}
     effects |= {name.replace("_", " "): value for name, value in other.items()}
     found = [
         one(name, column, list(rng.normal(effect, spread, len(SEEDS))))
         for name, effect in effects.items()
         for column in SETS
     ]
-    return judged(found, dict.fromkeys(LEAST, SETS), SEEDS)
+    return judged(found, dict.fromkeys(REQUIRED_SHARE, SETS), SEEDS)
 
 
 def test_effects_as_small_as_admission_takes_open_the_gate() -> None:
@@ -59,7 +65,7 @@ def test_without_effects_the_gate_is_closed() -> None:
     assert not any(is_open(simulated(rng, 0.0, 1.5)) for _ in range(suites))
 
 
-@pytest.mark.parametrize("control", LEAST)
+@pytest.mark.parametrize("control", REQUIRED_SHARE)
 def test_one_control_without_an_effect_closes_the_gate(control: str) -> None:
     rng, suites = np.random.default_rng(2), times(100)
     found = [simulated(rng, 10.0, 1.0, **{control: 0.0}) for _ in range(suites)]
@@ -75,7 +81,7 @@ def test_shares_are_counted_over_the_sets_that_have_the_control() -> None:
     last = one("untrained", SETS[9], [1.0, -1.1] * 4)
 
     def untrained(found: list[Comparison], sets: list[str]) -> Condition:
-        return judged(found, {"untrained": sets}, SEEDS)[list(LEAST).index("untrained")]
+        return judged(found, {"untrained": sets}, SEEDS)[list(REQUIRED_SHARE).index("untrained")]
 
     assert untrained([*nine, last], SETS).passes
     assert not untrained([*nine[:8], last], SETS).passes, "a set without records does not hold"
@@ -100,12 +106,14 @@ def test_a_control_that_is_better_or_failed_is_named() -> None:
 
 @pytest.mark.parametrize("name", SUITES)
 def test_a_suite_is_released_where_its_gate_is_open(name: str) -> None:
-    found = conditions(resolve(load(name), None, RESULTS))
-    assert is_open(found) is not (load(name).draft or name == BEFORE_THE_GATE)
+    found = conditions(resolve(load_table(name), None, RESULTS))
+    assert is_open(found) is not (load_table(name).draft or name == BEFORE_THE_GATE)
 
 
 def test_standard_1_is_closed_and_says_where() -> None:
-    found = {one.control: one for one in conditions(resolve(load("standard-1"), None, RESULTS))}
+    found = {
+        one.control: one for one in conditions(resolve(load_table("standard-1"), None, RESULTS))
+    }
     assert not any(one.passes for one in found.values())
     assert found["temperature 5"].text == "no such row"
     assert found["untrained"].sets["graded"].text == "-62.62, worse"
@@ -125,7 +133,7 @@ def recorded(folder: Path, **scores: float) -> Path:
     """Make records of a suite of two sets; the scores are those of rows by name."""
     path = folder / "mine.yaml"
     path.write_text(FILE)
-    table = load(str(path))
+    table = load_table(str(path))
     for row in table.rows:
         score = scores.get(row.name.replace(" ", "_"), 60.0)
         for column in table.columns:
@@ -162,6 +170,6 @@ def test_records_without_effects_close_it(bench, tmp_path: Path) -> None:
 
 def test_what_has_no_gate_is_one_line(bench, tmp_path: Path) -> None:
     with pytest.raises(UserError, match="adnce-table5 has no gate: it needs infonce"):
-        conditions(resolve(load("adnce-table5"), None, tmp_path))
+        conditions(resolve(load_table("adnce-table5"), None, tmp_path))
     assert bench("suite", "gate", "standard", "--format", "latex")[0] == 2
     assert bench("suite", "gate", "standart")[0] == 2

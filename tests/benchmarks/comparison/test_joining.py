@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from contrastbench.benchmarks.comparison.compare import Comparison, compare
+from contrastbench.benchmarks.comparison.compare import Comparison, compare_rows
 from contrastbench.benchmarks.comparison.effects import Effect, OverSets, over_sets
 from contrastbench.benchmarks.comparison.headline import of_row, over_sets_text
 from contrastbench.benchmarks.sweeps.plan import make_plan
 from contrastbench.benchmarks.tables import selections
-from contrastbench.benchmarks.tables.load import load
+from contrastbench.benchmarks.tables.load import load_table
 from contrastbench.benchmarks.tables.resolved import resolve
 from contrastbench.benchmarks.tables.table import Selection, Setting
 from contrastbench.losses import UserError
@@ -107,7 +107,7 @@ def sweep(folder: Path, text: str = SUITE) -> str:
 
 def record(folder: Path, name: str, seeds: int, score: float, loss: LossSpec | None = None) -> None:
     """Make records of a loss that joins, or of the suite's own rows."""
-    table = load(name, losses=[loss] if loss else [])
+    table = load_table(name, losses=[loss] if loss else [])
     for row in table.rows:
         if (row.name in table.joined) is bool(loss):
             mean = score - 10 * bool(row.control)
@@ -130,12 +130,12 @@ def filled(tmp_path: Path) -> Path:
 def test_a_quick_part_is_a_table_of_its_own_with_the_baseline_controls_and_what_joins(
     tmp_path: Path,
 ) -> None:
-    table = load(sweep(tmp_path), losses=[MINE], quick=True)
+    table = load_table(sweep(tmp_path), losses=[MINE], quick=True)
     assert (table.name, table.seeds, len(table.columns)) == ("mine-quick", [0, 1, 2], 6)
     assert table.title == "Quick part of mine, 6 of 7 data sets with 3 of 5 seeds"
     rows = ["infonce (temperature=0.2)", "npair (temperature=0.5)", "untrained"]
     assert [row.name for row in table.rows] == rows
-    assert len(load(sweep(tmp_path), quick=True).rows) == 3
+    assert len(load_table(sweep(tmp_path), quick=True).rows) == 3
     assert make_plan(sweep(tmp_path), [], None, False, None, tmp_path, quick=True).seeds == [
         0,
         1,
@@ -144,16 +144,16 @@ def test_a_quick_part_is_a_table_of_its_own_with_the_baseline_controls_and_what_
 
 
 def test_quick_results_do_not_count_in_the_whole_suite(filled: Path) -> None:
-    whole = resolve(load(str(filled / "mine.yaml"), losses=[MINE]), None, filled)
-    mine = [one for one in compare(whole) if one.joined]
+    whole = resolve(load_table(str(filled / "mine.yaml"), losses=[MINE]), None, filled)
+    mine = [one for one in compare_rows(whole) if one.joined]
     assert {one.why for one in mine} == {"incomplete: 3 of 5 seeds"}
     assert {one.difference for one in mine} == {None}
     record(filled, str(filled / "mine.yaml"), 5, 73.0, MINE)
     whole = resolve(whole.table, None, filled)
-    assert all(one.difference for one in compare(whole) if one.joined)
-    quick = resolve(load(str(filled / "mine.yaml"), losses=[MINE], quick=True), None, filled)
-    assert {one.seeds for one in compare(quick)} == {(0, 1, 2)}
-    assert {one.seeds for one in compare(whole)} == {(0, 1, 2, 3, 4)}
+    assert all(one.difference for one in compare_rows(whole) if one.joined)
+    quick = resolve(load_table(str(filled / "mine.yaml"), losses=[MINE], quick=True), None, filled)
+    assert {one.seeds for one in compare_rows(quick)} == {(0, 1, 2)}
+    assert {one.seeds for one in compare_rows(whole)} == {(0, 1, 2, 3, 4)}
 
 
 def test_every_answer_says_that_it_is_quick(bench, filled: Path) -> None:
@@ -189,7 +189,7 @@ def test_what_joins_a_quick_part_has_the_setting_of_the_baseline(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     name = sweep(tmp_path, TUNED)
-    table = load(name, losses=[LossSpec("hcl"), LossSpec("adnce")], quick=True)
+    table = load_table(name, losses=[LossSpec("hcl"), LossSpec("adnce")], quick=True)
     row = next(row for row in table.rows if row.name == "hcl")
     asked = (table, row, "wine", Selection.VALIDATION, tmp_path)
     assert selections.choose(*asked).why == (
@@ -213,7 +213,7 @@ def test_what_joins_a_quick_part_has_the_setting_of_the_baseline(
 )
 def test_a_wrong_quick_part_is_one_line(tmp_path: Path, old: str, new: str, message: str) -> None:
     with pytest.raises(UserError, match=message):
-        load(sweep(tmp_path, SUITE.replace(old, new)))
+        load_table(sweep(tmp_path, SUITE.replace(old, new)))
 
 
 def test_a_quick_part_has_no_other_seeds(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ import statsmodels.api as sm
 from scipy import stats
 from statsmodels.stats.weightstats import ttost_paired
 
-from contrastbench.benchmarks.comparison.compare import Comparison, compare
+from contrastbench.benchmarks.comparison.compare import Comparison, compare_rows
 from contrastbench.benchmarks.comparison.effects import effects_by_set, over_sets
 from contrastbench.benchmarks.comparison.headline import (
     controls_text,
@@ -23,7 +23,7 @@ from contrastbench.benchmarks.comparison.headline import (
 )
 from contrastbench.benchmarks.comparison.set_tests import SET_TESTS, Effects, Measured
 from contrastbench.benchmarks.comparison.statistics import holm
-from contrastbench.benchmarks.tables.load import load
+from contrastbench.benchmarks.tables.load import load_table
 from contrastbench.benchmarks.tables.resolved import resolve
 from contrastbench.benchmarks.tables.schema import SetTestName
 from contrastbench.benchmarks.tables.table import Table
@@ -291,7 +291,7 @@ def test_folds_count_by_the_mean_of_their_seed(tmp_path: Path) -> None:
             work = table.experiment(next(one for one in table.rows if one.name == row), "A")
             mean = {"accuracy": sum(values) / 2}
             made(tmp_path, work, seed, metrics=mean, details={"folds": values})
-    found, _ = effects_by_set(compare(resolve(table, None, tmp_path)), {})
+    found, _ = effects_by_set(compare_rows(resolve(table, None, tmp_path)), {})
     assert found == {("graph", "MUTAG"): pytest.approx((4.0, 2.0, 1))}
 
 
@@ -358,7 +358,7 @@ def filled(folder: Path, seeds: int = 3) -> str:
     """Write a suite, and records in which adnce is seven points above infonce."""
     name = str(folder / "mine.yaml")
     Path(name).write_text(SUITE)
-    table, rng = load(name), np.random.default_rng(0)
+    table, rng = load_table(name), np.random.default_rng(0)
     for row in table.rows:
         mean = 60.0 + 7 * (row.name == "adnce") - 20 * bool(row.control)
         for column, seed in product(table.columns, range(seeds)):

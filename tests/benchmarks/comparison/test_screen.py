@@ -6,7 +6,7 @@ import pytest
 
 from contrastbench.benchmarks.comparison import screen
 from contrastbench.benchmarks.comparison.compare import Comparison
-from contrastbench.benchmarks.comparison.formats import render
+from contrastbench.benchmarks.comparison.formats import render_comparison
 from contrastbench.benchmarks.comparison.markdown import brief_difference, by_method
 from contrastbench.benchmarks.tables.resolved import resolve
 from contrastbench.benchmarks.tables.table import Table
@@ -47,7 +47,7 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize(("sets", "losses"), [(8, 15), (3, 2), (3, 15), (1, 1), (5, 1)])
 def test_a_comparison_fits_the_terminal(filled: Path, width: int, sets: int, losses: int) -> None:
     wide = table(sets, NAMES[:losses])
-    lines = render(resolve(wide, None, filled), "md", width=width).splitlines()
+    lines = render_comparison(resolve(wide, None, filled), "md", width=width).splitlines()
     assert max(map(len, lines)) <= width
     assert len(lines) <= 25
     assert not [line for line in lines if line != line.rstrip()]
@@ -58,7 +58,7 @@ def test_a_comparison_fits_the_terminal(filled: Path, width: int, sets: int, los
 
 def test_what_a_narrow_terminal_leaves_out_is_counted(filled: Path) -> None:
     wide = table(8, NAMES)
-    lines = render(resolve(wide, None, filled), "md", width=60).splitlines()
+    lines = render_comparison(resolve(wide, None, filled), "md", width=60).splitlines()
     (more,) = [line for line in lines if line.startswith("and ")]
     shown = sum(line.split("  ")[0] in NAMES for line in lines)
     assert more == f"and {len(NAMES) - shown} more rows"
@@ -66,7 +66,7 @@ def test_what_a_narrow_terminal_leaves_out_is_counted(filled: Path) -> None:
 
 def test_differences_that_do_not_fit_side_by_side_stand_below_each_other(filled: Path) -> None:
     wide = table(5, NAMES[:1])
-    lines = render(resolve(wide, None, filled), "md", width=60).splitlines()
+    lines = render_comparison(resolve(wide, None, filled), "md", width=60).splitlines()
     assert [line.split()[:2] for line in lines if line.startswith(f"{NAMES[0]} ")] == [
         [NAMES[0], name] for name in SETS[:5]
     ]
@@ -74,7 +74,7 @@ def test_differences_that_do_not_fit_side_by_side_stand_below_each_other(filled:
 
 def test_many_differences_are_one_line_a_method(filled: Path) -> None:
     wide = table(5, NAMES[:4])
-    lines = render(resolve(wide, None, filled), "md", width=60).splitlines()
+    lines = render_comparison(resolve(wide, None, filled), "md", width=60).splitlines()
     (header,) = [line for line in lines if line.startswith("Method")]
     assert "Better on" in header
     found = [line.split() for line in lines if line.startswith(tuple(NAMES[:4]))]
@@ -85,7 +85,7 @@ def test_long_names_of_methods_and_sets_leave_room_for_numbers(filled: Path) -> 
     wide = table(5, NAMES[:4])
     rows = [row.model_copy(update={"name": f"{row.name}, a long name"}) for row in wide.rows]
     named = wide.model_copy(update={"rows": rows})
-    lines = render(resolve(named, None, filled), "md", width=40).splitlines()
+    lines = render_comparison(resolve(named, None, filled), "md", width=40).splitlines()
     (header,) = [line for line in lines if line.startswith("Method")]
     assert header.split() == ["Method", "undecided"], "a verdict that no method has takes no room"
     assert any(line.split("  ")[-1] == "5" for line in lines)
@@ -93,7 +93,9 @@ def test_long_names_of_methods_and_sets_leave_room_for_numbers(filled: Path) -> 
 
 def test_differences_without_verdicts_are_narrower(filled: Path) -> None:
     """Two sets and many methods fit 60 columns with their numbers."""
-    lines = render(resolve(table(2, NAMES[:8]), None, filled), "md", width=50).splitlines()
+    lines = render_comparison(
+        resolve(table(2, NAMES[:8]), None, filled), "md", width=50
+    ).splitlines()
     assert "wide against infonce (* is decided)" in lines
     found = [line for line in lines if line.startswith(tuple(NAMES[:8]))]
     assert len(found) == 8

@@ -9,7 +9,7 @@ from scipy import stats
 
 from contrastbench.benchmarks.comparison import signed_rank
 from contrastbench.benchmarks.comparison.signed_rank import (
-    detectable,
+    detectable_effect,
     estimate,
     interval,
     one_sided,
@@ -83,7 +83,7 @@ def test_an_interval_at_a_level_that_rejects_every_shift_is_the_estimate() -> No
 
 def test_few_units_reject_nothing() -> None:
     assert interval([1.0, 2.0, 3.0], [1.0] * 3, 0.05) == (-np.inf, np.inf)
-    assert detectable((1.0,) * 3, 0.05) is None
+    assert detectable_effect((1.0,) * 3, 0.05) is None
     assert smallest_p(3) == p_value([1.0, 2.0, 3.0], [1.0] * 3) == 0.25
 
 
@@ -124,7 +124,7 @@ def test_an_effect_at_the_margin_is_rarely_called_equal() -> None:
 @pytest.mark.parametrize("alpha", [0.05, 0.05 / 12])
 def test_the_stated_power_comes_true(alpha: float) -> None:
     weights = (*DOMAINS, *DOMAINS[:4])
-    effect = detectable(weights, alpha)
+    effect = detectable_effect(weights, alpha)
     assert effect is not None
     drawn = np.random.default_rng(1).normal(effect, 1, size=(times(20_000), len(weights)))
     power = np.mean([p_values(part, weights) <= alpha for part in np.split(drawn, 20)])

@@ -14,7 +14,7 @@ from contrastbench.benchmarks.comparison.statistics import (
     Ranking,
     corrected_t,
     critical,
-    detectable,
+    detectable_difference,
     holm,
     intervals,
     largest_range,
@@ -162,7 +162,7 @@ def test_corrected_t_keeps_its_level_where_the_plain_one_does_not() -> None:
 @pytest.mark.parametrize("n", [2, 3, 5, 30])
 def test_four_of_five_detectable_differences_are_found(n: int) -> None:
     rng = np.random.default_rng(n)
-    drawn = rng.normal(detectable(2.0, n, 0.0), 2.0, size=(40_000, n))
+    drawn = rng.normal(detectable_difference(2.0, n, 0.0), 2.0, size=(40_000, n))
     found = np.mean(stats.ttest_1samp(drawn, 0, axis=1).pvalue < ALPHA)
     assert found == pytest.approx(0.8, abs=4 * math.sqrt(0.8 * 0.2 / 40_000))
 
@@ -176,15 +176,15 @@ def test_no_level_is_too_strict_or_too_lax_for_what_can_be_detected(n: int, alph
 
 
 def test_overlap_raises_what_can_be_detected() -> None:
-    plain, overlapping = (detectable(1.0, 50, ratio) for ratio in (0.0, 1 / 9))
+    plain, overlapping = (detectable_difference(1.0, 50, ratio) for ratio in (0.0, 1 / 9))
     assert overlapping / plain == pytest.approx(math.sqrt((1 / 50 + 1 / 9) * 50))
-    assert detectable(1.0, 1, 0.0) is None
+    assert detectable_difference(1.0, 1, 0.0) is None
 
 
 @pytest.mark.parametrize("per_seed", [1, 10])
 def test_the_seeds_needed_are_the_fewest(per_seed: int) -> None:
     seeds = seeds_needed(-0.9, 1.0, per_seed, 0.001)
-    enough, too_few = (detectable(1.0, n * per_seed, 0.001) for n in (seeds, seeds - 1))
+    enough, too_few = (detectable_difference(1.0, n * per_seed, 0.001) for n in (seeds, seeds - 1))
     assert enough <= 0.9
     assert too_few is None or too_few > 0.9
 

@@ -26,7 +26,7 @@ from contrastbench.benchmarks.records.experiment import Cell, Experiment
 from contrastbench.benchmarks.running import devices
 from contrastbench.benchmarks.running.domain_laws import interrupt
 from contrastbench.benchmarks.running.options import Options
-from contrastbench.benchmarks.running.runner import make_loss, open_domain
+from contrastbench.benchmarks.running.runner import make_cell_loss, open_domain
 from contrastbench.benchmarks.running.training import AnyDomain, History, Look, train
 from contrastbench.domains import exported
 from contrastbench.domains.base import Evaluation
@@ -76,7 +76,7 @@ def opened(
     values = {**about.tiny, **TINY[domain], **recipe}
     experiment = Experiment(domain, dataset or about.default, LossSpec(loss), values)
     ready = open_domain(experiment, 0, data_root, device)
-    made = make_loss(Cell(experiment, 0, "", {}), ready)
+    made = make_cell_loss(Cell(experiment, 0, "", {}), ready)
     assert made is not None
     return ready, made
 
@@ -220,7 +220,7 @@ def test_classifiers_of_images_score_as_on_the_cpu(
 @pytest.mark.parametrize("pooler", ["avg_top2", "static"])
 def test_poolers_score_as_on_the_cpu(pooler: str) -> None:
     recipe = {"pooler": pooler, "whiten": True}
-    with patch.object(graded, "PAIRS", 40):  # more sentences than dimensions, to be whitened
+    with patch.object(graded, "GRADED_PAIRS", 40):  # more sentences than dimensions, to be whitened
         ours, theirs = (scored("sentence", recipe, device) for device in (SHADOW, CPU))
     assert ours == theirs
 

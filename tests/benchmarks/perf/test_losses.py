@@ -10,15 +10,15 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from contrastbench.benchmarks.perf import losses as perf_losses
-from contrastbench.benchmarks.perf.peers import CLASSES, DIM, PEERS
+from contrastbench.benchmarks.perf.peers import PEER_CLASSES, PEER_DIM, PEERS
 from contrastbench.losses import blocks, get_loss, same_class
 from contrastbench.losses.registry import OURS
 
 
 def test_table_has_a_cell_for_every_loss_and_size(monkeypatch: pytest.MonkeyPatch) -> None:
-    measured = perf_losses.cell("infonce", 16)
+    measured = perf_losses.measured_entry("infonce", 16)
     assert re.fullmatch(r"\d+\.\d\dx \d+ MB", measured)
-    monkeypatch.setattr(perf_losses, "cell", lambda *words: f"{words[0]} {words[1]}")
+    monkeypatch.setattr(perf_losses, "measured_entry", lambda *words: f"{words[0]} {words[1]}")
     head, _, *lines = perf_losses.report(["dcl_w", "jsd"], sizes=(16, 32))
     assert head == "| loss | 2N = 16 | 2N = 32 |"
     assert lines == [
@@ -31,14 +31,14 @@ def test_table_has_a_cell_for_every_loss_and_size(monkeypatch: pytest.MonkeyPatc
 def test_a_library_that_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     missing = replace(PEERS["dcl_w of lightly"], module="no_such_library.loss")
     monkeypatch.setitem(perf_losses.PEERS, "dcl_w of lightly", missing)
-    assert perf_losses.cell("dcl_w of lightly", 16) == "not installed"
+    assert perf_losses.measured_entry("dcl_w of lightly", 16) == "not installed"
 
 
 @pytest.mark.parametrize(("device", "left_out"), [("cpu", True), ("cuda", False)])
 def test_a_size_is_left_out_with_its_reason(
     device: str, left_out: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(perf_losses, "cell", lambda *_: "")
+    monkeypatch.setattr(perf_losses, "measured_entry", lambda *_: "")
     lines = list(perf_losses.report(["jsd"], device=torch.device(device)))
     assert ("2N = 32768" in lines[0]) != left_out
     assert any("left out, because" in line for line in lines) == left_out
@@ -79,7 +79,7 @@ class Sizes(TorchDispatchMode):
 
 
 def test_a_cell_over_its_memory_says_so() -> None:
-    assert perf_losses.cell("mean_variance", 4096, gigabytes=0.05) == "over 0.05 GB"
+    assert perf_losses.measured_entry("mean_variance", 4096, gigabytes=0.05) == "over 0.05 GB"
 
 
 @pytest.mark.filterwarnings("ignore")  # the peers' own
@@ -89,9 +89,9 @@ def test_peers_compute_our_loss(row: str) -> None:
     name, peer = row.partition(" of ")[0], PEERS[row]
     pytest.importorskip(peer.module, reason='pip install "[perf]"')
     torch.manual_seed(0)
-    views, classes = list(torch.randn(2, 16, DIM).unbind()), torch.arange(16)
+    views, classes = list(torch.randn(2, 16, PEER_DIM).unbind()), torch.arange(16)
     theirs, ours = peer.make(), get_loss(name)
-    ours.prepare(CLASSES, DIM)
+    ours.prepare(PEER_CLASSES, PEER_DIM)
     for copy, own in zip(theirs.parameters(), ours.parameters(), strict=True):
         copy.data = own.data if own.shape == copy.shape else own.data.T
     torch.testing.assert_close(

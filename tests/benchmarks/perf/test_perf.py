@@ -69,7 +69,7 @@ def test_graph_compares_each_prediction_of_the_two_solvers(
 
 
 def test_graph_prints_a_line_for_each_kind_of_features(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(perf_graph, "train", lambda domain, model: 1.0)
+    monkeypatch.setattr(perf_graph, "train_seconds", lambda domain, model: 1.0)
     monkeypatch.setattr(perf_graph, "solver_times", lambda x, y, folds: (3.0, 1.0, len(y), len(y)))
     lines = list(perf_graph.solvers(["label-pairs"], None, perf_graph.CPU))
     ends = [line.split(" | ")[5:7] for line in lines[2:]]

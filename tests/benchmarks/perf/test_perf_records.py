@@ -11,11 +11,11 @@ from contrastbench.benchmarks.perf.records import (
     IN_TRAINING,
     Claim,
     Fleet,
+    duplicated_cells,
     in_turns,
-    plan_of,
-    sweep_file,
-    twice,
+    sweep_plan,
     worker,
+    write_sweep,
 )
 from contrastbench.benchmarks.records import store
 from contrastbench.benchmarks.sweeps.cell_states import Task
@@ -25,7 +25,7 @@ from contrastbench.errors import UserError
 
 
 def plan_in(folder: Path) -> Plan:
-    return plan_of(sweep_file(folder, records.EXPERIMENTS), folder)
+    return sweep_plan(write_sweep(folder, records.EXPERIMENTS), folder)
 
 
 @pytest.mark.parametrize("sharded", [False, True])
@@ -35,7 +35,7 @@ def test_no_cell_is_lost_or_runs_twice_though_processes_are_killed(
     plan = plan_in(tmp_path)
     ran = Fleet(tmp_path, workers=6, processes=2, dying=2, sharded=sharded).run(plan.tasks())
     assert {task.state for task in plan.tasks()} == {"done"}
-    assert (len(ran), twice(ran)) == (records.EXPERIMENTS, 0)
+    assert (len(ran), duplicated_cells(ran)) == (records.EXPERIMENTS, 0)
 
 
 def test_killed_processes_leave_claims_that_hold_nobody_off(
@@ -65,7 +65,7 @@ def test_cells_run_twice_where_claims_hold_nobody_off(
     sweeps = [worker(deque(part), hold) for _ in range(2)]
     ran = [turn for turn in in_turns(sweeps) if turn != IN_TRAINING]
     assert len({one.path for one in part if one.path.exists()}) == 12
-    assert twice(ran) == count
+    assert duplicated_cells(ran) == count
 
 
 def test_a_worker_reads_its_own_record_alone(
@@ -83,7 +83,7 @@ def test_a_worker_reads_its_own_record_alone(
 def test_the_table_has_a_line_for_claims_and_one_for_shards(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(records, "DELAY", 0.0)
+    monkeypatch.setattr(records, "SLOW_SECONDS", 0.0)
     monkeypatch.setattr(records, "in_process", lambda *_: {"seconds": 1.0, "mib": 9.0, "done": 99})
     lines = list(records.report(["100", "4", "2"]))
     assert [line.split(" | ")[:7] for line in lines[2:]] == [
@@ -94,7 +94,7 @@ def test_the_table_has_a_line_for_claims_and_one_for_shards(
 
 
 def test_the_planner_is_measured_in_a_process_of_its_own(tmp_path: Path) -> None:
-    planned = records.in_process(sweep_file(tmp_path, records.EXPERIMENTS), tmp_path)
+    planned = records.in_process(write_sweep(tmp_path, records.EXPERIMENTS), tmp_path)
     assert planned["done"] == 0
     assert planned["mib"] > 1
 

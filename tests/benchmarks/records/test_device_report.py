@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from contrastbench.benchmarks.records.device_report import DeviceReport, place
+from contrastbench.benchmarks.records.device_report import DeviceReport, device_report_path
 from contrastbench.losses import UserError
 
 
@@ -13,7 +13,7 @@ def test_a_report_is_written_as_json(tmp_path: Path) -> None:
     report = DeviceReport({"name": "NVIDIA H100"}, {"cuda": "13.2"}, busy=0.5)
     report.checks["losses"] = {"ok": True, "seconds": 2.0, "said": "all 18"}
     report.throughput["flops_float32"] = 5e13
-    path = place(tmp_path, report.name)
+    path = device_report_path(tmp_path, report.name)
     report.write(path)
     assert path == tmp_path / "devices" / "nvidia-h100.json"
     assert DeviceReport(**json.loads(path.read_text())) == report

@@ -14,7 +14,7 @@ WRITER = """
 import sys
 from pathlib import Path
 from contrastbench.benchmarks.records import files
-with files.written(Path(sys.argv[1]), b"half a record") as path:
+with files.temporary_file(Path(sys.argv[1]), b"half a record") as path:
     print(path, flush=True)
     sys.stdin.read()
 """
@@ -46,7 +46,7 @@ def test_what_a_killed_process_left_is_removed_and_a_living_one_s_stays(tmp_path
     writers[0].communicate()
     assert dead.exists()
     assert living.exists()
-    store.sweep(tmp_path)
+    store.remove_leftovers(tmp_path)
     assert sorted(folder.iterdir()) == sorted([living, *others])
     writers[1].communicate()
     assert sorted(folder.iterdir()) == sorted(others)
@@ -57,11 +57,11 @@ def test_a_process_of_somebody_else_is_alive(monkeypatch: pytest.MonkeyPatch) ->
         raise PermissionError
 
     monkeypatch.setattr(os, "kill", refuse)
-    assert files.alive(1)
+    assert files.process_exists(1)
 
 
 def test_two_writers_of_one_process_have_two_names(tmp_path: Path) -> None:
-    with files.written(tmp_path, b"a") as one, files.written(tmp_path, b"b") as two:
+    with files.temporary_file(tmp_path, b"a") as one, files.temporary_file(tmp_path, b"b") as two:
         assert (one.read_text(), two.read_text()) == ("a", "b")
         names = one.name.split("."), two.name.split(".")
     assert names[0][1:3] == names[1][1:3] == [files.host(), str(os.getpid())]

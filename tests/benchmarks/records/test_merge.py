@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from contrastbench.benchmarks.records import store
-from contrastbench.benchmarks.records.merge import SHIPPED, merge
-from contrastbench.benchmarks.records.store import SCHEMA, publish, read
+from contrastbench.benchmarks.records.merge import SHIPPED, merge_records
+from contrastbench.benchmarks.records.store import SCHEMA, publish_record, read_record
 from contrastbench.losses import UserError
 
 
@@ -34,8 +34,8 @@ def add(results: Path, accuracy: float, seed: int = 0, **change: object) -> Path
         "seconds": 1.0,
         "environment": {"commit": "abc"},
     }
-    path = store.path(results, identity)
-    publish(record | change, path)
+    path = store.record_path(results, identity)
+    publish_record(record | change, path)
     return path
 
 
@@ -46,7 +46,7 @@ def test_the_union_keeps_what_is_equal_and_names_what_is_not(tmp_path: Path) -> 
     add(there, 80.0, seed=0, seconds=9.0, environment={"commit": None})
     added = add(there, 81.0, seed=1)
     other = add(far, 82.0, seed=1)
-    done = merge([there, far], here)
+    done = merge_records([there, far], here)
     assert (done.added, done.equal, len(done.unequal)) == (1, 1, 1)
     assert first.read_bytes() == before
     target = here / added.relative_to(there)
@@ -54,21 +54,21 @@ def test_the_union_keeps_what_is_equal_and_names_what_is_not(tmp_path: Path) -> 
     assert done.unequal == [
         f"{target}: accuracy 81.0000 (abc), but accuracy 82.0000 (abc) in {other}"
     ]
-    again = merge([there, far], here)
+    again = merge_records([there, far], here)
     assert (again.added, again.equal, len(again.unequal)) == (0, 2, 1)
 
 
 def test_a_detail_that_only_one_release_writes_contradicts_nothing(tmp_path: Path) -> None:
     add(tmp_path / "a", 80.0)
     add(tmp_path / "b", 80.0, details={"folds": [80.0], "validation": 81.0})
-    done = merge([tmp_path / "b"], tmp_path / "a")
+    done = merge_records([tmp_path / "b"], tmp_path / "a")
     assert (done.added, done.equal, done.unequal) == (0, 1, [])
 
 
 def test_folds_that_differ_are_unequal_though_the_mean_is_not(tmp_path: Path) -> None:
     add(tmp_path / "a", 80.0)
     add(tmp_path / "b", 80.0, details={"folds": [79.0, 81.0]})
-    assert len(merge([tmp_path / "b"], tmp_path / "a").unequal) == 1
+    assert len(merge_records([tmp_path / "b"], tmp_path / "a").unequal) == 1
 
 
 @pytest.mark.parametrize(
@@ -84,7 +84,7 @@ def test_folds_that_differ_are_unequal_though_the_mean_is_not(tmp_path: Path) ->
             "holds the record of",
         ),
         (
-            lambda path: publish({"schema": SCHEMA + 1}, path.with_name("new-seed0.json")),
+            lambda path: publish_record({"schema": SCHEMA + 1}, path.with_name("new-seed0.json")),
             "reads up to 1",
         ),
         (lambda path: path.unlink(), "holds no records"),
@@ -94,7 +94,7 @@ def test_what_is_wrong_is_named_and_nothing_is_merged(tmp_path: Path, spoil, mes
     add(tmp_path / "good", 70.0, seed=3)
     spoil(add(tmp_path / "bad", 80.0))
     with pytest.raises(UserError, match=message) as error:
-        merge([tmp_path / "good", tmp_path / "bad"], tmp_path / "here")
+        merge_records([tmp_path / "good", tmp_path / "bad"], tmp_path / "here")
     assert "\n" not in str(error.value)
     assert str(tmp_path / "bad") in str(error.value)
     assert not (tmp_path / "here").exists()
@@ -103,9 +103,9 @@ def test_what_is_wrong_is_named_and_nothing_is_merged(tmp_path: Path, spoil, mes
 def test_an_invalid_record_is_named_and_the_others_are_merged(tmp_path: Path) -> None:
     path = add(tmp_path / "a", 80.0)
     wrong = path.with_name("0123456789abcdef-seed0.json")
-    publish({"schema": SCHEMA}, wrong)
+    publish_record({"schema": SCHEMA}, wrong)
     high = add(tmp_path / "a", 1000.0, seed=1)
-    done = merge([tmp_path / "a"], tmp_path / "b")
+    done = merge_records([tmp_path / "a"], tmp_path / "b")
     fix = "delete it and run its cell again"
     assert (done.added, done.equal, done.unequal) == (1, 0, [])
     assert done.invalid == [
@@ -118,7 +118,7 @@ def test_an_invalid_record_is_named_and_the_others_are_merged(tmp_path: Path) ->
 def test_an_invalid_record_that_is_there_is_named(tmp_path: Path) -> None:
     add(tmp_path / "a", 80.0)
     path = add(tmp_path / "b", -5.0)
-    done = merge([tmp_path / "a"], tmp_path / "b")
+    done = merge_records([tmp_path / "a"], tmp_path / "b")
     assert (done.added, done.equal, done.unequal, len(done.invalid)) == (0, 0, [], 1)
     assert str(path) in done.invalid[0]
 
@@ -129,7 +129,7 @@ def test_a_disk_that_takes_no_record_is_one_line(tmp_path: Path) -> None:
     with pytest.raises(
         UserError, match=r"cannot write .*adnce \(Not a directory\): make room or name another"
     ):
-        merge([tmp_path / "a"], tmp_path / "b")
+        merge_records([tmp_path / "a"], tmp_path / "b")
 
 
 def test_a_failed_try_is_merged_under_its_name(tmp_path: Path) -> None:
@@ -137,13 +137,13 @@ def test_a_failed_try_is_merged_under_its_name(tmp_path: Path) -> None:
     tried = path.with_name(path.stem + ".failed-1.json")
     record = json.loads(path.read_text()) | {"status": "failed"}
     del record["sha256"]
-    publish(record, tried)
-    assert merge([tmp_path / "a"], tmp_path / "b").added == 2
-    assert read(tmp_path / "b" / tried.relative_to(tmp_path / "a"))["status"] == "failed"
+    publish_record(record, tried)
+    assert merge_records([tmp_path / "a"], tmp_path / "b").added == 2
+    assert read_record(tmp_path / "b" / tried.relative_to(tmp_path / "a"))["status"] == "failed"
 
 
 def test_records_come_with_the_package(tmp_path: Path) -> None:
-    done = merge([SHIPPED], tmp_path)
+    done = merge_records([SHIPPED], tmp_path)
     assert done.added > 0
     assert (done.equal, done.unequal) == (0, [])
-    assert merge([SHIPPED], tmp_path).added == 0
+    assert merge_records([SHIPPED], tmp_path).added == 0

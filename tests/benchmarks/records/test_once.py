@@ -12,12 +12,12 @@ import pytest
 
 from contrastbench.benchmarks.records import files, packing, store
 from contrastbench.benchmarks.records.experiment import Cell, Experiment
-from contrastbench.benchmarks.records.merge import merge
+from contrastbench.benchmarks.records.merge import merge_records
 from contrastbench.benchmarks.records.read_cache import one_moment
 from contrastbench.benchmarks.sweeps import costs
 from contrastbench.benchmarks.sweeps.cell_states import survey
 from contrastbench.benchmarks.sweeps.costs import Costs
-from contrastbench.benchmarks.tables.load import load
+from contrastbench.benchmarks.tables.load import load_table
 from contrastbench.losses import UserError
 from contrastbench.losses.spec import LossSpec
 from made_records import add, made
@@ -41,7 +41,7 @@ def reads(monkeypatch: pytest.MonkeyPatch) -> Counter[Path]:
 
 
 def filled(results: Path) -> list[Path]:
-    table = load("adnce-table5")
+    table = load_table("adnce-table5")
     rows = [row for row in table.rows if row.loss not in (None, "none")]
     return [
         add(results, seed, 70.0 + seed, loss=row.loss, dataset="PROTEINS", params=row.params)
@@ -167,8 +167,10 @@ def test_what_like_cells_share_is_worked_out_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     add(tmp_path, 0, 70.0)
-    asked, described = list[Experiment](), costs.described
-    monkeypatch.setattr(costs, "described", lambda one: (asked.append(one), described(one))[1])
+    asked, described = list[Experiment](), costs.experiment_fields
+    monkeypatch.setattr(
+        costs, "experiment_fields", lambda one: (asked.append(one), described(one))[1]
+    )
     work, found = Experiment("graph", "MUTAG", LossSpec("hcl"), {}), Costs(tmp_path)
     assert [found.of(work) for _ in range(3)] == [2.0] * 3
     assert asked == [work]
@@ -178,7 +180,7 @@ def test_what_like_cells_share_is_worked_out_once(
 @pytest.mark.parametrize("keep_times", [False, True])
 def test_an_edited_file_is_named_though_it_was_read(tmp_path: Path, keep_times: bool) -> None:
     path = add(tmp_path, 0, 70.0)
-    store.read(path)
+    store.read_record(path)
     about = path.stat()
     while path.stat().st_ctime_ns == about.st_ctime_ns:  # until the disk's clock has ticked
         path.write_text(path.read_text().replace("70.0", "80.0"))
@@ -186,26 +188,26 @@ def test_an_edited_file_is_named_though_it_was_read(tmp_path: Path, keep_times: 
             os.utime(path, ns=(about.st_atime_ns, about.st_mtime_ns))
     assert path.stat().st_size == about.st_size
     with pytest.raises(UserError, match="was changed after it was published"):
-        store.read(path)
+        store.read_record(path)
 
 
 def test_a_young_file_is_read_again(tmp_path: Path) -> None:
     # an edit within one tick of the disk's clock leaves size and times as they were
     path = add(tmp_path, 0, 70.0)
-    store.read(path)
+    store.read_record(path)
     path.write_text(path.read_text().replace("70.0", "80.0"))
     with pytest.raises(UserError, match="was changed after it was published"):
-        store.read(path)
+        store.read_record(path)
 
 
 @pytest.mark.usefixtures("reads")
 def test_a_removed_file_is_gone_and_what_a_reader_changes_is_its_own(tmp_path: Path) -> None:
     path = add(tmp_path, 0, 70.0)
-    store.read(path)["status"] = "changed"
-    assert store.read(path)["status"] == "ok"
+    store.read_record(path)["status"] = "changed"
+    assert store.read_record(path)["status"] == "ok"
     path.unlink()
     with pytest.raises(UserError, match="No such file"):
-        store.read(path)
+        store.read_record(path)
 
 
 def test_a_merge_checks_each_record_once_and_syncs_each_folder_once(
@@ -220,8 +222,8 @@ def test_a_merge_checks_each_record_once_and_syncs_each_folder_once(
 
     monkeypatch.setattr(store, "parsed", counted)
     monkeypatch.setattr(files, "sync_folder", synced.append)
-    assert merge([tmp_path / "a"], tmp_path / "b").added == len(paths)
+    assert merge_records([tmp_path / "a"], tmp_path / "b").added == len(paths)
     assert sorted(synced) == sorted({path.parent for path in (tmp_path / "b").rglob("*.json")})
     assert checked == dict.fromkeys(paths, 1)
-    assert merge([tmp_path / "a"], tmp_path / "b").equal == len(paths)
+    assert merge_records([tmp_path / "a"], tmp_path / "b").equal == len(paths)
     assert checked == dict.fromkeys(paths, 2), "what is there need not be read as a record"

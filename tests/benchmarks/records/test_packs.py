@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from contrastbench.benchmarks.records import files, packing, packs, reading, schema, store
 from contrastbench.benchmarks.records.experiment import Experiment
-from contrastbench.benchmarks.records.merge import merge
+from contrastbench.benchmarks.records.merge import merge_records
 from contrastbench.losses import UserError
 from contrastbench.losses.spec import LossSpec
 from counts import times
@@ -63,7 +63,8 @@ def contents(results: Path) -> Files:
 def records(results: Path) -> dict[str, store.Record]:
     """What is read, by the paths of files."""
     return {
-        path.relative_to(results).as_posix(): record for path, record in reading.everything(results)
+        path.relative_to(results).as_posix(): record
+        for path, record in reading.all_records(results)
     }
 
 
@@ -126,10 +127,10 @@ def test_an_index_reads_no_more_than_what_matches(
 def test_a_record_is_found_in_a_pack_as_in_a_file(results: Path, loose: Path) -> None:
     list(packing.pack(results))
     for name, record in records(loose).items():
-        assert reading.find(results / name) == record
+        assert reading.find_record(results / name) == record
     nothing = results / "runs/graph/MUTAG/adnce/0123456789abcdef-seed0.json"
-    assert reading.find(nothing) is None
-    assert reading.find(nothing.with_name("odd.json")) is None
+    assert reading.find_record(nothing) is None
+    assert reading.find_record(nothing.with_name("odd.json")) is None
 
 
 PLACES = ("loose", "first pack", "second pack", "loose and first pack", "both packs", "all")
@@ -178,18 +179,20 @@ def test_any_split_over_packs_and_files_reads_and_merges_alike(
     for dataset in ("DD", "MUTAG"):
         costs = [
             sorted(
-                s for _, seconds in reading.seconds(root / "runs/graph" / dataset) for s in seconds
+                s
+                for _, seconds in reading.recorded_seconds(root / "runs/graph" / dataset)
+                for s in seconds
             )
             for root in (loose, mixed)
         ]
         assert costs[0] == costs[1], "a record that is there twice costs once"
     for source, target in ((mixed, loose), (loose, mixed)):
         copied = Path(shutil.copytree(target, mixed.with_name(f"into-{target.name}")))
-        done = merge([source], copied)
+        done = merge_records([source], copied)
         assert (done.added, done.unequal) == (0, [])
         assert records(copied) == everything
     fresh = mixed.with_name("fresh")
-    assert merge([mixed], fresh).added == len(everything)
+    assert merge_records([mixed], fresh).added == len(everything)
     assert records(fresh) == everything
     list(packing.pack(mixed))
     assert len(packed(mixed)) == 2
@@ -201,9 +204,9 @@ def contradicting(results: Path, tmp_path: Path) -> Path:
     """The results packed, and beside them a record that differs from its packed one."""
     path = next(results.glob("runs/graph/MUTAG/adnce/*-seed1.json"))
     list(packing.pack(results))
-    record = reading.find(path)
+    record = reading.find_record(path)
     assert record
-    store.publish({**record, "metrics": {"accuracy": 1.0}}, path)
+    store.publish_record({**record, "metrics": {"accuracy": 1.0}}, path)
     return path
 
 
@@ -240,20 +243,20 @@ def test_a_merge_of_packs_names_what_is_unequal_and_adds_the_rest(
     here = tmp_path / "here"
     path = next(results.glob("runs/graph/MUTAG/adnce/*-seed1.json"))
     name = path.relative_to(results)
-    store.publish({**store.read(path), "metrics": {"accuracy": 1.0}}, here / name)
+    store.publish_record({**store.read_record(path), "metrics": {"accuracy": 1.0}}, here / name)
     equal = next(results.glob("runs/graph/MUTAG/infonce/*-seed2.json")).relative_to(results)
     copy(results, here, {equal.as_posix()})
     list(packing.pack(here))
     list(packing.pack(results))
-    done = merge([results], here)
+    done = merge_records([results], here)
     assert (done.added, done.equal, len(done.unequal)) == (35, 1, 1)
     assert done.unequal[0].startswith(f"{here / name}: accuracy 1.0000 (00000000), but accuracy 6")
     assert done.unequal[0].endswith(f"in {packed(results)[1]}")
-    own = reading.find(here / name)
+    own = reading.find_record(here / name)
     assert own
     assert own["metrics"] == {"accuracy": 1.0}
     assert len(records(here)) == 37
-    again = merge([results], here)
+    again = merge_records([results], here)
     assert (again.added, again.equal, len(again.unequal)) == (0, 36, 1)
 
 
@@ -291,7 +294,7 @@ def test_forged_bytes_under_their_own_name_are_one_line_too(results: Path) -> No
     path.unlink()
     for what, data in forged:
         path.write_bytes(data)
-        named = packs.publish(path)
+        named = packs.publish_pack(path)
         path.unlink()
         found = records_or_error(results)
         if isinstance(found, str):
@@ -309,7 +312,7 @@ def records_or_error(results: Path) -> dict[str, store.Record] | str:
         return str(error)
 
 
-BOMB = packs.deflated(b" " * (packs.MOST + 1))
+BOMB = packs.deflated(b" " * (packs.MAX_RECORD_BYTES + 1))
 
 
 @pytest.mark.parametrize(
@@ -347,7 +350,7 @@ def test_a_hostile_pack_is_one_line_in_bounded_memory(
         base.execute("CREATE TABLE bomb.b (x)")
         base.execute("INSERT INTO bomb.b VALUES (?)", (BOMB,))
         base.execute(statement)
-    named = packs.publish(path)
+    named = packs.publish_pack(path)
     path.unlink()
     with pytest.raises(UserError, match=message) as error:
         both_ways(results)
@@ -361,7 +364,7 @@ def indexed_wrongly(results: Path, statement: str) -> Path:
     path = packed(results)[1]
     with closing(sqlite3.connect(path, isolation_level=None)) as base:
         base.execute(statement)
-    named = packs.publish(path)
+    named = packs.publish_pack(path)
     path.unlink()
     return named
 
@@ -388,7 +391,7 @@ def test_an_index_that_contradicts_its_records_is_refused(
     loose = add(results, 8, 70.0)
     before = contents(results)
     for do in (
-        lambda: merge([results], tmp_path / "other"),
+        lambda: merge_records([results], tmp_path / "other"),
         lambda: list(packing.unpack(results)),
         lambda: list(packing.pack(results)),
         lambda: reading.check_packs(named.parent),
@@ -408,7 +411,7 @@ def test_a_record_whose_key_is_another_cells_is_refused(results: Path) -> None:
     """Index and record agree, and both claim a key that is not theirs."""
     work = Experiment("graph", "MUTAG", LossSpec("infonce"), {})
     record = {**record_of(work, 7), "key": "0" * 64}
-    store.publish(record, work.folder(results) / "0000000000000000-seed7.json")
+    store.publish_record(record, work.folder(results) / "0000000000000000-seed7.json")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(store, "check_key", lambda *_: None)
         list(packing.pack(results))
@@ -439,7 +442,7 @@ def test_a_check_before_a_sweep_checks_packs(bench, results: Path) -> None:
 def test_invalid_records_stay_or_become_loose_files(results: Path) -> None:
     """Also those that an earlier release has packed."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(schema, "check", lambda *_: None)
+        patch.setattr(schema, "check_fields", lambda *_: None)
         old = add(results, 6, 1000.0)
         list(packing.pack(results))
     new, good = add(results, 7, -5.0), add(results, 8, 70.0)
@@ -530,7 +533,7 @@ def test_a_kill_loses_nothing_and_doubles_nothing(
     assert killed.returncode == -signal.SIGKILL, killed.stderr
     assert records(results) == records(loose)
     list(getattr(packing, what)(results))
-    store.sweep(results)
+    store.remove_leftovers(results)
     assert records(results) == records(loose)
     assert len(packed(results)) == (2 if what == "pack" else 0)
     if what == "unpack":
@@ -542,7 +545,7 @@ def test_who_reads_while_somebody_packs_sees_every_record(
     results: Path, loose: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Between listing and reading all loose files go into a pack, and that into another."""
-    listing, packs_of, wanted = reading.loose, packs.of, records(loose)
+    listing, packs_of, wanted = reading.loose, packs.packs_of, records(loose)
     folder = results / "runs/graph/MUTAG/adnce"
 
     def listed_then_packed(path: Path) -> list[str]:
@@ -552,16 +555,16 @@ def test_who_reads_while_somebody_packs_sees_every_record(
         return names
 
     def found_then_packed(dataset: Path) -> list[packs.Pack]:
-        paths = sorted(dataset.glob(packs.PATTERN))
-        monkeypatch.setattr(packs, "of", packs_of)
+        paths = sorted(dataset.glob(packs.PACK_PATTERN))
+        monkeypatch.setattr(packs, "packs_of", packs_of)
         add(results, 8, 70.0)
         list(packing.pack(results))
-        return [packs.opened(path) for path in paths]
+        return [packs.open_pack(path) for path in paths]
 
     monkeypatch.setattr(reading, "loose", listed_then_packed)
     found = reading.matching(folder, lambda *_: True)
     assert found == [r for name, r in wanted.items() if "/MUTAG/adnce/" in name]
-    monkeypatch.setattr(packs, "of", found_then_packed)
+    monkeypatch.setattr(packs, "packs_of", found_then_packed)
     packs._opened.clear()
     assert reading.matching(folder, lambda *_: True) == found
 

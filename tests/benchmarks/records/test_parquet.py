@@ -39,7 +39,7 @@ def test_a_row_for_each_record_with_the_columns_of_the_frame(bench) -> None:
 
 
 def test_values_of_several_types_are_json(tmp_path: Path) -> None:
-    parquet.write(filled(tmp_path), tmp_path / "r.parquet")
+    parquet.write_all_records(filled(tmp_path), tmp_path / "r.parquet")
     rows = arrow.read_table(tmp_path / "r.parquet").to_pylist()
     by_score = {row["score"]: row for row in rows}
     assert json.loads(by_score[90.0]["params.mu"]) == "cosine(0.1, 1.0)"
@@ -58,29 +58,33 @@ def test_merged_folders_are_in_the_file(bench) -> None:
 
 
 def test_the_card_names_every_column_and_replaces_no_other_page(tmp_path: Path) -> None:
-    path, card = parquet.write(filled(tmp_path / "results"), tmp_path / "records.parquet")
+    path, card = parquet.write_all_records(
+        filled(tmp_path / "results"), tmp_path / "records.parquet"
+    )
     text = card.read_text()
     header = yaml.safe_load(text.split("---\n")[1])
     assert header["configs"] == [{"config_name": "default", "data_files": "records.parquet"}]
     for name in arrow.read_schema(path).names:
         assert f"| `{name}` | " in text
-    assert parquet.write(tmp_path / "results", path) == [path, card], "a card may be replaced"
+    assert parquet.write_all_records(tmp_path / "results", path) == [path, card], (
+        "a card may be replaced"
+    )
     card.write_text("# My project\n")
-    assert parquet.write(tmp_path / "results", path) == [path]
+    assert parquet.write_all_records(tmp_path / "results", path) == [path]
     assert card.read_text() == "# My project\n"
 
 
 def test_the_page_on_records_has_the_meaning_of_each_column() -> None:
     page = (Path(__file__).parents[3] / "docs" / "records.md").read_text()
-    for name, meaning in {**columns.FIRST, **columns.LAST}.items():
+    for name, meaning in {**columns.FIRST_COLUMNS, **columns.LAST_COLUMNS}.items():
         assert f"| `{name}` | {meaning} |" in page
-    for name, meaning in columns.WIDE.items():
+    for name, meaning in columns.WIDE_COLUMNS.items():
         assert f"| `{name}.*` | {meaning} |" in page
 
 
 def test_the_hub_s_library_reads_the_folder(tmp_path: Path) -> None:
     """In a process of its own: its threads and its cache are no part of the tests."""
-    parquet.write(filled(tmp_path / "results"), tmp_path / "data" / "records.parquet")
+    parquet.write_all_records(filled(tmp_path / "results"), tmp_path / "data" / "records.parquet")
     script = (
         "import datasets\n"
         f"rows = datasets.load_dataset({str(tmp_path / 'data')!r}, split='train')\n"
@@ -95,10 +99,10 @@ def test_the_hub_s_library_reads_the_folder(tmp_path: Path) -> None:
 
 def test_mistakes_are_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(UserError, match="holds no records: name a folder that holds runs/"):
-        parquet.write(tmp_path, tmp_path / "r.parquet")
+        parquet.write_all_records(tmp_path, tmp_path / "r.parquet")
     filled(tmp_path)
     with pytest.raises(UserError, match=r"cannot write .*: name another file"):
-        parquet.write(tmp_path, tmp_path)
+        parquet.write_all_records(tmp_path, tmp_path)
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(UserError, match=r'pip install "contrastbench\[tabular\]"'):
-        parquet.write(tmp_path, tmp_path / "r.parquet")
+        parquet.write_all_records(tmp_path, tmp_path / "r.parquet")

@@ -19,11 +19,11 @@ RELEASES = Path(__file__).parents[2] / "attack/releases"
 
 @pytest.mark.parametrize("path", sorted(RELEASES.iterdir()), ids=lambda path: path.stem)
 def test_records_of_every_release_are_valid(path: Path) -> None:
-    schema.check(store.verified(path), path)
+    schema.check_fields(store.verified(path), path)
 
 
 def test_shipped_records_are_valid() -> None:
-    assert len(list(reading.everything(SHIPPED))) > 7000, "a warning would be an error"
+    assert len(list(reading.all_records(SHIPPED))) > 7000, "a warning would be an error"
 
 
 @pytest.mark.parametrize(
@@ -58,33 +58,33 @@ def test_shipped_records_are_valid() -> None:
 )
 def test_what_is_wrong_is_named(change: dict[str, Any], wrong: str) -> None:
     with pytest.raises(schema.InvalidRecord) as error:
-        schema.check(RECORD | change, "FILE")
+        schema.check_fields(RECORD | change, "FILE")
     assert str(error.value).startswith(f"FILE is an invalid record: {wrong}")
     assert str(error.value).endswith("; delete it and run its cell again")
 
 
 def test_settings_of_one_key_are_searched_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    searched, unusable = list[Any](), schema.unusable
+    searched, unusable = list[Any](), schema.unstorable
     monkeypatch.setattr(schema, "_usable", {})
-    monkeypatch.setattr(schema, "unusable", lambda one: (searched.append(one), unusable(one))[1])
+    monkeypatch.setattr(schema, "unstorable", lambda one: (searched.append(one), unusable(one))[1])
     for seed in range(3):
-        schema.check(record_of(WORK, seed), "FILE")
+        schema.check_fields(record_of(WORK, seed), "FILE")
     dictionaries = [one for one in searched if isinstance(one, dict)]
     assert dictionaries == [RECORD["params"], RECORD["recipe"]]
 
 
 @pytest.mark.parametrize("name", ["params", "recipe"])
 def test_other_settings_under_a_known_key_are_searched_too(name: str) -> None:
-    schema.check(RECORD, "FILE")
+    schema.check_fields(RECORD, "FILE")
     for _ in range(2):
         with pytest.raises(schema.InvalidRecord, match=f"{name} has inf"):
-            schema.check(RECORD | {name: {**RECORD[name], "lr": float("inf")}}, "FILE")
+            schema.check_fields(RECORD | {name: {**RECORD[name], "lr": float("inf")}}, "FILE")
 
 
 @pytest.mark.parametrize("name", ["metrics", "main", "seconds", "details", "environment", "key"])
 def test_what_lacks_is_named(name: str) -> None:
     with pytest.raises(schema.InvalidRecord, match=f"FILE is an invalid record: it has no {name};"):
-        schema.check({key: value for key, value in RECORD.items() if key != name}, "FILE")
+        schema.check_fields({key: value for key, value in RECORD.items() if key != name}, "FILE")
 
 
 @pytest.mark.parametrize(
@@ -106,16 +106,16 @@ def test_what_lacks_is_named(name: str) -> None:
     ],
 )
 def test_bounds_are_those_of_the_metric(domain: str, metrics: dict[str, float]) -> None:
-    schema.check(RECORD | {"domain": domain, "metrics": metrics}, "FILE")
+    schema.check_fields(RECORD | {"domain": domain, "metrics": metrics}, "FILE")
 
 
 def test_an_invalid_record_is_left_out_of_lists_and_refused_by_itself(tmp_path: Path) -> None:
     add(tmp_path, 0, 70.0)
     path = add(tmp_path, 1, 1000.0)
     made(tmp_path, WORK, 2, seconds="long")
-    for read in (WORK.records, lambda results: list(reading.everything(results))):
+    for read in (WORK.records, lambda results: list(reading.all_records(results))):
         with pytest.warns(UserWarning, match="left out: .* is an invalid record") as warned:
             assert len(read(tmp_path)) == 1
         assert sum(str(path) in str(warning.message) for warning in warned) == 1
     with pytest.raises(UserError, match="a percentage, from 0 to 100"):
-        reading.find(path)
+        reading.find_record(path)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from contrastbench.benchmarks.records import store
-from contrastbench.benchmarks.records.store import SCHEMA, key, publish, read
+from contrastbench.benchmarks.records.store import SCHEMA, key, publish_record, read_record
 from contrastbench.losses import UserError
 
 IDENTITY = {
@@ -47,9 +47,9 @@ def test_the_key_covers_everything_that_can_change_a_number(change: dict) -> Non
 def test_seeds_share_a_key_and_have_their_own_files() -> None:
     other, results = IDENTITY | {"seed": 4}, Path("r")
     assert key(other) == key(IDENTITY)
-    assert store.path(results, other) != store.path(results, IDENTITY)
+    assert store.record_path(results, other) != store.record_path(results, IDENTITY)
     name = f"{key(IDENTITY)[:16]}-seed3.json"
-    assert str(store.path(results, IDENTITY)) == f"r/runs/graph/MUTAG/adnce/{name}"
+    assert str(store.record_path(results, IDENTITY)) == f"r/runs/graph/MUTAG/adnce/{name}"
 
 
 def test_a_key_does_not_depend_on_the_order_of_parameters() -> None:
@@ -58,24 +58,26 @@ def test_a_key_does_not_depend_on_the_order_of_parameters() -> None:
 
 
 def test_a_loss_in_a_file_has_a_tame_folder() -> None:
-    path = store.path(Path("r"), IDENTITY | {"loss": "../my losses/a.py:Mine"})
+    path = store.record_path(Path("r"), IDENTITY | {"loss": "../my losses/a.py:Mine"})
     assert path.parent == Path("r/runs/graph/MUTAG/.._my_losses_a.py_Mine")
 
 
 @pytest.mark.parametrize("name", ["a" * 400, "ü" * 200, "infonce + 0.5*dar + " * 40])
 def test_a_long_name_is_cut_and_hashed(name: str, tmp_path: Path) -> None:
     long = {**RECORD, **IDENTITY, "loss": name}
-    others = [store.folder(tmp_path, "graph", "MUTAG", other) for other in (name[:-1], name + "a")]
-    assert publish(long, store.path(tmp_path, long))
-    assert store.folder(tmp_path, "graph", "MUTAG", name) not in others
+    others = [
+        store.loss_folder(tmp_path, "graph", "MUTAG", other) for other in (name[:-1], name + "a")
+    ]
+    assert publish_record(long, store.record_path(tmp_path, long))
+    assert store.loss_folder(tmp_path, "graph", "MUTAG", name) not in others
     assert len(store.file_name("a" * 240)) == 240, "names that fit stay what they are"
 
 
 def test_published_once(tmp_path: Path) -> None:
     path = tmp_path / "a" / "b.json"
-    assert publish(RECORD, path)
-    assert not publish({**RECORD, "status": "failed"}, path)
-    assert read(path) == RECORD
+    assert publish_record(RECORD, path)
+    assert not publish_record({**RECORD, "status": "failed"}, path)
+    assert read_record(path) == RECORD
     assert [p.name for p in path.parent.iterdir()] == ["b.json"]
 
 
@@ -83,22 +85,26 @@ def test_a_value_comes_back_to_the_last_bit(tmp_path: Path) -> None:
     thirds = [10.0**power / 3 for power in range(-320, 309)]
     edges = [5e-324, sys.float_info.min, sys.float_info.max, -0.0, 0.1 + 0.2, 2**70, -(2**63)]
     record = {**RECORD, "values": thirds + edges, "text": 'quote " \\ \n \u2028 é 😀', "none": None}
-    publish(record, tmp_path / "x.json")
-    assert repr(read(tmp_path / "x.json")) == repr(json.loads(json.dumps(record, sort_keys=True)))
+    publish_record(record, tmp_path / "x.json")
+    assert repr(read_record(tmp_path / "x.json")) == repr(
+        json.loads(json.dumps(record, sort_keys=True))
+    )
 
 
 def test_of_many_runners_one_publishes(tmp_path: Path) -> None:
     with ThreadPoolExecutor(8) as pool:
         won = list(
-            pool.map(lambda i: publish({**RECORD, "runner": i}, tmp_path / "x.json"), range(32))
+            pool.map(
+                lambda i: publish_record({**RECORD, "runner": i}, tmp_path / "x.json"), range(32)
+            )
         )
     assert sum(won) == 1
-    assert read(tmp_path / "x.json")["runner"] == won.index(True)
+    assert read_record(tmp_path / "x.json")["runner"] == won.index(True)
 
 
 def test_not_a_number_is_not_published(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="Out of range float"):
-        publish({**RECORD, "metrics": {"accuracy": float("nan")}}, tmp_path / "x.json")
+        publish_record({**RECORD, "metrics": {"accuracy": float("nan")}}, tmp_path / "x.json")
     assert not any(tmp_path.iterdir())
 
 
@@ -118,10 +124,10 @@ def test_not_a_number_is_not_published(tmp_path: Path) -> None:
 )
 def test_what_is_wrong_with_a_record_is_named(tmp_path: Path, edit, message: str) -> None:
     path = tmp_path / "x.json"
-    publish(RECORD, path)
+    publish_record(RECORD, path)
     path.write_text(edit(path.read_text()))
     with pytest.raises(UserError, match=message) as error:
-        read(path)
+        read_record(path)
     assert str(path) in str(error.value)
 
 
@@ -133,7 +139,7 @@ def test_what_is_no_readable_file_is_named(tmp_path: Path) -> None:
         ("link.json", "No such file or directory"),
     ):
         with pytest.raises(UserError) as error:
-            read(tmp_path / name)
+            read_record(tmp_path / name)
         assert (
             str(error.value) == f"cannot read {tmp_path / name} ({reason}): restore it or delete it"
         )
@@ -158,6 +164,6 @@ def test_a_kill_leaves_whole_records_only(tmp_path: Path) -> None:
             process.send_signal(signal.SIGKILL)
             said += [int(line) for line in process.stdout.read().split()]
         for i in said:
-            assert read(folder / f"{i}.json")["i"] == i
+            assert read_record(folder / f"{i}.json")["i"] == i
         for path in folder.glob("*.json"):
-            read(path)
+            read_record(path)

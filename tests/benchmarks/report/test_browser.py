@@ -65,10 +65,10 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
             add(results, seed, 40.0 + seed, dataset=dataset, loss="none")
     add(results, 3, 0.0, status="failed", details={"error": "<b>bold</b>" + 200 * "x"})
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(contents, "load", lambda name, **_: table)
-        patch.setattr(catalogue, "names", lambda: ["small"])
-        report.write(["small"], results, results / "site")
-        report.write(["small"], results, results / "site" / "mail.html", single=True)
+        patch.setattr(contents, "load_table", lambda name, **_: table)
+        patch.setattr(catalogue, "table_names", lambda: ["small"])
+        report.write_report(["small"], results, results / "site")
+        report.write_report(["small"], results, results / "site" / "mail.html", single=True)
     return results / "site"
 
 

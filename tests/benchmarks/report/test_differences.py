@@ -7,8 +7,8 @@ import pytest
 
 from contrastbench.benchmarks.comparison.compare import Comparison
 from contrastbench.benchmarks.report.differences import (
-    MOST,
-    VERDICTS,
+    MAX_FOREST_ROWS,
+    VERDICT_COLOURS,
     color_of,
     differences_plot,
 )
@@ -41,7 +41,7 @@ def test_a_forest_names_every_comparison_and_colours_its_verdict() -> None:
     found = texts(svg)
     assert [found.count(name) for name in ("MUTAG", "DD", "a $loss$", "another")] == [1, 1, 2, 1]
     for verdict in ("win", "loss", "tie"):
-        assert VERDICTS[verdict] in svg
+        assert VERDICT_COLOURS[verdict] in svg
     assert 'aria-label="Differences from infonce: a $loss$ on MUTAG +1.2 ± 0.8 (win)' in svg
 
 
@@ -51,7 +51,7 @@ def test_a_heat_map_has_a_number_for_every_comparison_and_cuts_no_name() -> None
         for i in range(8)
         for j in range(9)
     ]
-    assert len(many) > MOST
+    assert len(many) > MAX_FOREST_ROWS
     drawing = differences_plot("infonce", many, 1)
     assert drawing is not None
     svg = drawing.svg()

@@ -20,7 +20,7 @@ from contrastbench.benchmarks.cli.main import app
 from contrastbench.benchmarks.comparison.statistics import Ranking
 from contrastbench.benchmarks.records import store
 from contrastbench.benchmarks.report import contents, plots, site
-from contrastbench.benchmarks.report.groups import POINTS, read_groups, thinned, titles
+from contrastbench.benchmarks.report.groups import MAX_CURVE_POINTS, read_groups, thinned, titles
 from contrastbench.benchmarks.report.site import with_minus
 from contrastbench.benchmarks.running import reproduction
 from contrastbench.benchmarks.tables import catalogue
@@ -50,8 +50,8 @@ TABLE = Table(
 @pytest.fixture
 def filled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Records of three rows on two sets, two of a diverged and a failed try among them."""
-    monkeypatch.setattr(contents, "load", lambda name, **_: TABLE)
-    monkeypatch.setattr(catalogue, "names", lambda: ["small"])
+    monkeypatch.setattr(contents, "load_table", lambda name, **_: TABLE)
+    monkeypatch.setattr(catalogue, "table_names", lambda: ["small"])
     for dataset, start in (("MUTAG", 80.0), ("DD", 70.0)):
         for seed in range(3):
             add(tmp_path, seed, start + seed, dataset=dataset)
@@ -64,14 +64,14 @@ def filled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def page(results: Path, *names: str) -> str:
     """Write the report as one file, and return its text."""
-    report.write(names, results, results / "report.html", single=True)
+    report.write_report(names, results, results / "report.html", single=True)
     return (results / "report.html").read_text()
 
 
 def pages(results: Path, *names: str) -> dict[str, str]:
     """Write the report as a folder, and return the texts of its files by path."""
     folder = results / "report"
-    report.write(names, results, folder)
+    report.write_report(names, results, folder)
     paths = (path for path in folder.rglob("*") if path.is_file())
     return {path.relative_to(folder).as_posix(): path.read_text() for path in paths}
 
@@ -127,7 +127,7 @@ def test_the_first_page_lists_tables_by_paper_with_what_is_done(filled: Path) ->
 
 def test_notes_keep_their_paragraphs(filled: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     noted = TABLE.model_copy(update={"notes": "First.\n\nSecond."})
-    monkeypatch.setattr(contents, "load", lambda name, **_: noted)
+    monkeypatch.setattr(contents, "load_table", lambda name, **_: noted)
     text = page(filled, "small")
     assert '<p class="source">First.</p>\n<p class="source">Second.</p>\n' in text
 
@@ -140,7 +140,7 @@ def test_the_best_of_a_column_is_marked(filled: Path) -> None:
 
 
 def test_costs_are_means_over_the_columns_that_all_fill(filled: Path) -> None:
-    (shown,) = contents.choose(["small"], filled, read_groups(filled))
+    (shown,) = contents.shown_tables(["small"], filled, read_groups(filled))
     assert shown.costs == [
         *[("base", 2.0, 76.0, 100.0), ("warm", 2.0, 78.0, 100.0), ("new", 2.0, 76.0, 100.0)],
     ]
@@ -148,7 +148,7 @@ def test_costs_are_means_over_the_columns_that_all_fill(filled: Path) -> None:
 
 def test_plots_are_files_too(filled: Path) -> None:
     folder = filled / "plots"
-    report.write(["small"], filled, filled / "report", folder)
+    report.write_report(["small"], filled, filled / "report", folder)
     names = {path.name for path in folder.iterdir()}
     some = ("differences", "ranks", "costs")
     assert {f"small-{name}.{suffix}" for name in some for suffix in ("svg", "pdf")} <= names
@@ -166,7 +166,7 @@ def test_sweep_files_of_the_results_and_of_here_need_no_names(
     (here / "compose.yaml").write_text("services: {losses: 3}\n")
     monkeypatch.chdir(here)
     add(results, 0, 60.0)
-    monkeypatch.setattr(catalogue, "names", list)
+    monkeypatch.setattr(catalogue, "table_names", list)
     text = page(results)
     assert "</span> one of mine</h1>" in text
     assert "</span> another of mine</h1>" in text
@@ -208,9 +208,9 @@ def test_tuning_seeds_are_those_of_the_tables(
     filled: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     table = TABLE.model_copy(update={"tune": Tune(seeds=[2])})
-    monkeypatch.setattr(contents, "load", lambda name, **_: table)
+    monkeypatch.setattr(contents, "load_table", lambda name, **_: table)
     groups = read_groups(filled)
-    contents.choose(["small"], filled, groups)
+    contents.shown_tables(["small"], filled, groups)
     assert {tuple(sorted(group.tuning)) for group in groups} == {(2,)}
 
 
@@ -246,7 +246,7 @@ def test_every_record_is_behind_its_number(filled: Path) -> None:
         paths = re.findall(r"<code>(runs/.*?json)</code>", part)
         assert len(paths) >= 3
         for path in paths:
-            record = store.read(filled / path)
+            record = store.read_record(filled / path)
             assert record["key"].startswith(anchor)
             assert record["key"] in part
             assert record["data_hash"] in part
@@ -272,7 +272,7 @@ def test_experiments_on_one_page_are_told_apart(tmp_path: Path) -> None:
 def test_a_command_makes_a_record_again_by_its_name(filled: Path) -> None:
     text = pages(filled, "small")["records/graph/DD/adnce.html"]
     (name,) = re.findall(r"bench reproduce ([\w-]+)<", text)
-    assert reproduction.find(name, [filled])["dataset"] == "DD"
+    assert reproduction.named_record(name, [filled])["dataset"] == "DD"
 
 
 def test_a_try_that_failed_counts_until_its_seed_is_ok(filled: Path) -> None:
@@ -317,7 +317,7 @@ def test_the_same_records_make_the_same_page(filled: Path) -> None:
 def test_a_named_table_brings_its_own_records_and_those_of_other_parameters(filled: Path) -> None:
     add(filled, 0, 60.0, params={"temperature": 0.9})
     add(filled, 0, 60.0, dataset="NCI1")
-    everything, named = (site.read(names, filled).chosen for names in ([], ["small"]))
+    everything, named = (site.read_report(names, filled).chosen for names in ([], ["small"]))
     assert {group.first["dataset"] for group in everything} == {"MUTAG", "DD", "NCI1"}
     assert {group.first["dataset"] for group in named} == {"MUTAG", "DD"}
     assert 0.9 in [group.first["params"]["temperature"] for group in named]
@@ -348,7 +348,7 @@ def test_curves_are_thinned_and_keep_their_ends() -> None:
     assert thinned(short) == short
     assert thinned([]) == []
     thin = thinned([(i, i / 3) for i in range(1, 1001)])
-    assert len(thin) <= POINTS + 1
+    assert len(thin) <= MAX_CURVE_POINTS + 1
     assert (thin[0], thin[-1]) == ((1, 1 / 3), (1000, 1000 / 3))
 
 
@@ -459,7 +459,7 @@ def test_a_mistake_is_one_line(
 ) -> None:
     prepare(tmp_path)
     with pytest.raises(UserError, match=message) as caught:
-        report.write(names, tmp_path, tmp_path / "report.html", single=True)
+        report.write_report(names, tmp_path, tmp_path / "report.html", single=True)
     assert "\n" not in str(caught.value)
 
 
@@ -470,7 +470,7 @@ def test_a_missing_library_gives_its_line(tmp_path: Path, monkeypatch: pytest.Mo
         UserError,
         match=r'needs jinja2, which is not installed: pip install "contrastbench\[report\]"',
     ):
-        report.write([], tmp_path, tmp_path / "report.html")
+        report.write_report([], tmp_path, tmp_path / "report.html")
 
 
 def full(handle: int) -> None:
@@ -483,12 +483,12 @@ def test_a_full_disk_leaves_the_old_page(
     filled: Path, monkeypatch: pytest.MonkeyPatch, single: bool
 ) -> None:
     target = filled / "report"
-    report.write(["small"], filled, target, single=single)
+    report.write_report(["small"], filled, target, single=single)
     old = {path: path.read_bytes() for path in filled.rglob("*") if path.is_file()}
     more = add(filled, 9, 80.0)
     monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(UserError, match=r"cannot write .*report.* \(No space left on device\)"):
-        report.write(["small"], filled, target, single=single)
+        report.write_report(["small"], filled, target, single=single)
     more.unlink()
     assert {path: path.read_bytes() for path in filled.rglob("*") if path.is_file()} == old
 
@@ -512,7 +512,7 @@ def test_a_file_of_somebody_else_is_never_replaced(filled: Path) -> None:
     folder.mkdir()
     (folder / "index.html").write_text("mine")
     with pytest.raises(UserError, match=r"docs/index.html was not written by bench report: name"):
-        report.write(["small"], filled, folder)
+        report.write_report(["small"], filled, folder)
     assert [path.name for path in folder.iterdir()] == ["index.html"]
     assert (folder / "index.html").read_text() == "mine"
 
@@ -548,7 +548,7 @@ def test_columns_that_say_nothing_are_named_and_left_out(
 ) -> None:
     columns = {**TABLE.model_dump()["columns"], "C": {"dataset": "NCI1"}}
     wider = Table(**{**TABLE.model_dump(exclude_unset=True), "columns": columns})
-    monkeypatch.setattr(contents, "load", lambda name, **_: wider)
+    monkeypatch.setattr(contents, "load_table", lambda name, **_: wider)
     text = pages(filled, "small")["tables/small.html"]
     assert "Not run yet: C." in text
     assert "data-sort>B</th>" in text

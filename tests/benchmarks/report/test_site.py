@@ -66,7 +66,9 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def made(filled: Path) -> dict[str, str]:
     """Return the files of the report on these results."""
     with one_moment():
-        return site.render(site.read([str(filled / "mine.yaml")], filled), None, single=False)
+        return site.render_site(
+            site.read_report([str(filled / "mine.yaml")], filled), None, single=False
+        )
 
 
 def test_the_pages_are_in_order(made: dict[str, str]) -> None:
@@ -77,7 +79,9 @@ def test_the_pages_are_in_order(made: dict[str, str]) -> None:
 
 def test_one_file_is_in_order_too(filled: Path) -> None:
     with one_moment():
-        whole = site.render(site.read([str(filled / "mine.yaml")], filled), None, single=True)
+        whole = site.render_site(
+            site.read_report([str(filled / "mine.yaml")], filled), None, single=True
+        )
     assert list(whole) == [""]
     assert list(problems({"mail.html": whole[""]})) == []
 
@@ -146,8 +150,8 @@ def test_the_leaderboard_says_which_losses_differ_and_how_sure_that_is(
 def test_a_loss_that_has_joined_says_so(filled: Path) -> None:
     joining = [LossSpec("hcl", {})]
     with one_moment():
-        read = site.read([str(filled / "mine.yaml")], filled, joining)
-        text = site.render(read, None, single=False)["index.html"]
+        read = site.read_report([str(filled / "mine.yaml")], filled, joining)
+        text = site.render_site(read, None, single=False)["index.html"]
     first = text[text.index('<p class="answer">') :].partition("</p>")[0]
     assert "hcl is worse than infonce over 8 data sets: effect -50 %" in first
     assert "<td>joined, defaults</td>" in rows_of(text)["hcl"]
@@ -159,7 +163,9 @@ def test_a_leaderboard_without_decisions_is_left_out(tmp_path: Path) -> None:
         "domains: {graph: {datasets: [MUTAG]}}\nlosses: [infonce]\n"
     )
     add(tmp_path, 0, 80.0)
-    made = site.render(site.read([str(tmp_path / "mine.yaml")], tmp_path), None, single=False)
+    made = site.render_site(
+        site.read_report([str(tmp_path / "mine.yaml")], tmp_path), None, single=False
+    )
     assert 'class="board"' not in made["index.html"]
     assert "tables/mine.html" in made["index.html"]
 
@@ -261,7 +267,9 @@ def test_text_can_be_read_on_its_ground(scheme: str) -> None:
 def test_colour_blind_people_tell_better_from_worse(scheme: str, kind: str) -> None:
     found = colours(scheme)
     assert apart(found["up"], found["down"], kind) > NEAR
-    assert apart(differences.VERDICTS["win"], differences.VERDICTS["loss"], kind) > NEAR
+    assert (
+        apart(differences.VERDICT_COLOURS["win"], differences.VERDICT_COLOURS["loss"], kind) > NEAR
+    )
 
 
 def test_a_green_and_a_red_are_too_near() -> None:
@@ -312,7 +320,7 @@ class Quiet(SimpleHTTPRequestHandler):
 @pytest.fixture
 def address(filled: Path, tmp_path: Path) -> Iterator[str]:
     """Serve a report below another site, as Pages does, and return the site's address."""
-    report.write([str(filled / "mine.yaml")], filled, tmp_path / "report")
+    report.write_report([str(filled / "mine.yaml")], filled, tmp_path / "report")
     server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(tmp_path)))
     threading.Thread(target=server.serve_forever, daemon=True).start()
     yield f"http://127.0.0.1:{server.server_port}/"

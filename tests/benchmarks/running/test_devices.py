@@ -176,7 +176,7 @@ def test_an_operation_that_cannot_repeat_its_numbers_names_the_option(
     )
     torch.set_deterministic_debug_mode("error")
     experiment = Experiment("graph", "motifs", LossSpec(f"{file}:Mine"), {"epochs": 1, "limit": 60})
-    record, _ = runner.run(experiment, 0, Options(tmp_path, device="cpu"))
+    record, _ = runner.run_cell(experiment, 0, Options(tmp_path, device="cpu"))
     expected = "put_ does not have a deterministic implementation on this device: give "
     assert record["details"]["error"] == expected + "--no-deterministic"
 

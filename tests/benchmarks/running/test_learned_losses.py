@@ -10,7 +10,7 @@ from contrastbench.benchmarks.records import reading
 from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.benchmarks.running.optimizers import make_optimizer
 from contrastbench.benchmarks.running.options import Options
-from contrastbench.benchmarks.running.runner import run
+from contrastbench.benchmarks.running.runner import run_cell
 from contrastbench.benchmarks.running.training import train
 from contrastbench.domains.registry import declaration, domain_class, make_recipe
 from contrastbench.losses import UserError, get_loss
@@ -110,7 +110,7 @@ def test_a_record_has_the_values_that_were_learned(
         {"shape": [2]},  # JSON has no complex numbers
         {"shape": []},  # beyond what a record holds
     ]
-    (kept,) = (found for _, found in reading.everything(tmp_path))
+    (kept,) = (found for _, found in reading.all_records(tmp_path))
     assert kept["details"]["learned"] == learned, "it can be read again"
 
 
@@ -127,7 +127,7 @@ def test_proxies_are_drawn_by_the_seed_for_each_class(file: Path, tmp_path: Path
     recipe = {**declaration("image").tiny, "pairing": "supervised"}
     experiment = Experiment("image", "digits", LossSpec(f"{file}:Proxies"), recipe)
     first, second = (
-        run(experiment, 0, Options(tmp_path / name, device="cpu"))[0] for name in ("a", "b")
+        run_cell(experiment, 0, Options(tmp_path / name, device="cpu"))[0] for name in ("a", "b")
     )
     assert first["status"] == "ok", first["details"]
     assert first["details"]["loss_by_epoch"] == second["details"]["loss_by_epoch"]
@@ -140,7 +140,7 @@ def test_a_self_supervised_training_has_no_classes_for_it(
 ) -> None:
     experiment = Experiment(domain, dataset, LossSpec(loss.format(file=file)), {"epochs": 1})
     with pytest.raises(UserError, match=r"needs class labels: .* --recipe pairing=supervised"):
-        run(experiment, 0, Options(tmp_path, device="cpu"))
+        run_cell(experiment, 0, Options(tmp_path, device="cpu"))
 
 
 def test_the_peak_of_a_cell_is_its_own(tmp_path: Path) -> None:
@@ -148,7 +148,7 @@ def test_the_peak_of_a_cell_is_its_own(tmp_path: Path) -> None:
     if not Path("/proc/self/clear_refs").exists():
         pytest.skip("only Linux can forget a process's peak")
     experiment = Experiment("graph", "motifs", LossSpec("infonce"), RECIPE)
-    small, _ = run(experiment, 0, Options(tmp_path, device="cpu"))
+    small, _ = run_cell(experiment, 0, Options(tmp_path, device="cpu"))
     torch.ones(600 * 2**20, dtype=torch.uint8)  # is freed at once, but was held
-    after, _ = run(experiment, 1, Options(tmp_path, device="cpu"))
+    after, _ = run_cell(experiment, 1, Options(tmp_path, device="cpu"))
     assert after["peak_memory_mib"] < small["peak_memory_mib"] + 300

@@ -61,7 +61,7 @@ def announced(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def trained(tmp_path: Path, **options: Any) -> tuple[Record, Path]:
     work = Experiment("graph", "motifs", LossSpec("infonce"), {"epochs": 1})
-    return runner.run(work, 0, Options(tmp_path, device="cpu", **options))
+    return runner.run_cell(work, 0, Options(tmp_path, device="cpu", **options))
 
 
 @pytest.mark.usefixtures("announced")
@@ -105,7 +105,7 @@ def test_a_mistake_is_named_before_the_training(name: str, message: str, tmp_pat
 
 def test_without_loggers_the_group_is_named(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"an entry point of the group contrastbench\.loggers"):
-        loggers.check(None, "wandb")
+        loggers.check_loggers(None, "wandb")
 
 
 PAGE = (Path(__file__).parents[3] / "docs" / "loggers.md").read_text()

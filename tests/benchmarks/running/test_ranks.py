@@ -15,7 +15,7 @@ from contrastbench.benchmarks.cli.arguments import parse_pairs
 from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.benchmarks.running import checkpoints, launch, ranks
 from contrastbench.benchmarks.running.options import Options
-from contrastbench.benchmarks.running.runner import run
+from contrastbench.benchmarks.running.runner import run_cell
 from contrastbench.losses import LossSpec, UserError
 from processes import in_processes
 from shared_trainings import CASES, trainings
@@ -71,7 +71,9 @@ def in_one(results: Path) -> dict[str, Any]:
     """The record of one process, this one; it goes on from a checkpoint."""
     recipe = parse_pairs("--recipe", RECIPE)
     loss = LossSpec(f"{ending.__file__}:Ending")
-    return run(Experiment("graph", "motifs", loss, recipe), 0, Options(results, device="cpu"))[0]
+    return run_cell(Experiment("graph", "motifs", loss, recipe), 0, Options(results, device="cpu"))[
+        0
+    ]
 
 
 @pytest.fixture(scope="module")
@@ -111,7 +113,7 @@ def test_what_ends_one_ends_all_and_any_number_goes_on(
     assert len(lines) == 1, done.stderr
     assert said in done.stderr
     (checkpoint,) = tmp_path.rglob("*.safetensors")
-    found = checkpoints.read(checkpoint)
+    found = checkpoints.read_checkpoint(checkpoint)
     assert found is not None
     assert found[1]["step"] == kept
     assert not list(tmp_path.rglob("*.json"))
@@ -133,7 +135,9 @@ def test_torchrun_starts_them_too(tmp_path: Path, alone: dict[str, Any]) -> None
     done = ended("1 10 term", *torchrun, "--nproc-per-node=2", *cells)
     assert done.returncode != 0
     assert len(done.stdout.splitlines()) == 1, "one record, one line"
-    assert [checkpoints.read(path)[1]["step"] for path in tmp_path.rglob("*.safetensors")] == [4]
+    assert [
+        checkpoints.read_checkpoint(path)[1]["step"] for path in tmp_path.rglob("*.safetensors")
+    ] == [4]
     whole = in_one(tmp_path)  # reads it
     assert_alike(whole, alone)
     assert whole["environment"]["devices"] == [alone["environment"]["device"]] * 2
@@ -150,16 +154,16 @@ def assert_alike(found: dict[str, Any], alone: dict[str, Any]) -> None:
 def test_a_device_for_each_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LOCAL_WORLD_SIZE", "4")
     with pytest.raises(UserError, match=r"4 processes and --device cuda:1: give cpu or cuda"):
-        ranks.check_device("cuda:1")
+        ranks.check_rank_devices("cuda:1")
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
     with pytest.raises(UserError, match=r"4 processes and 2 CUDA devices: each needs one"):
-        ranks.check_device("cuda")
-    ranks.check_device("cpu")
+        ranks.check_rank_devices("cuda")
+    ranks.check_rank_devices("cpu")
 
 
 def test_a_launch_leaves_no_pipe_open(monkeypatch: pytest.MonkeyPatch) -> None:
-    started, start = [], launch.start
-    monkeypatch.setattr(launch, "start", lambda *of: started.append(start(*of)) or started[-1])
+    started, start = [], launch.start_rank
+    monkeypatch.setattr(launch, "start_rank", lambda *of: started.append(start(*of)) or started[-1])
     monkeypatch.setattr(sys, "executable", shutil.which("true"))
     assert launch.launch(launch.Job(["any"], sys.stdout), 2) == (0, "")
     assert [process.stdin.closed for process in started] == [True, True]

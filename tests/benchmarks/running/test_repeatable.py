@@ -16,8 +16,8 @@ from contrastbench.benchmarks.running.runner import open_domain
 from contrastbench.benchmarks.running.training import train
 from contrastbench.domains.registry import declaration
 from contrastbench.losses import LOSSES, get_loss
-from contrastbench.losses.laws.battery import prepared
-from contrastbench.losses.laws.random_contrasts import PAIRINGS, random_views
+from contrastbench.losses.laws.battery import prepared_loss
+from contrastbench.losses.laws.random_contrasts import LAW_PAIRINGS, random_views
 from contrastbench.losses.spec import LossSpec
 
 REFUSED = {
@@ -81,9 +81,9 @@ def test_a_cell_asks_for_none(
 @pytest.mark.parametrize("name", LOSSES)
 def test_a_loss_asks_for_none(name: str) -> None:
     with Asked() as asked:
-        for pairing in PAIRINGS.values():
+        for pairing in LAW_PAIRINGS.values():
             views = random_views(0, 9, grad=True)
-            prepared(name, {})(pairing(views)).backward()
+            prepared_loss(name, {})(pairing(views)).backward()
     assert asked.names & {"mm", "bmm", "_cdist_backward"}, "it has seen the backward pass too"
     assert asked.refused == set()
 

@@ -14,10 +14,10 @@ import torch
 
 from contrastbench.benchmarks.records import store
 from contrastbench.benchmarks.records.experiment import Experiment
-from contrastbench.benchmarks.records.store import read
+from contrastbench.benchmarks.records.store import read_record
 from contrastbench.benchmarks.running import runner
 from contrastbench.benchmarks.running.options import Options
-from contrastbench.benchmarks.running.runner import run
+from contrastbench.benchmarks.running.runner import run_cell
 from contrastbench.benchmarks.sweeps import worker
 from contrastbench.domains.base import Evaluation
 from contrastbench.domains.graph.domain import GraphDomain
@@ -33,12 +33,12 @@ def cell(
 ):
     """The record of a small training on graphs, and where it stands."""
     experiment = Experiment("graph", "motifs", LossSpec(loss, params), {**TINY, **(recipe or {})})
-    return run(experiment, seed, Options(results, device="cpu"))
+    return run_cell(experiment, seed, Options(results, device="cpu"))
 
 
 def test_a_record_says_all_that_design_promises(tmp_path: Path) -> None:
     record, path = cell(tmp_path, mu=0.6, seed=2)
-    assert record == read(path)
+    assert record == read_record(path)
     assert path.parent == tmp_path / "runs" / "graph" / "motifs" / "adnce"
     assert record["status"] == "ok"
     assert [record[k] for k in ("domain", "dataset", "loss", "seed")] == [
@@ -82,7 +82,7 @@ def test_every_domain_has_a_validation_score_to_choose_by(domain: str, tmp_path:
     )
     about = declaration(domain)
     experiment = Experiment(domain, about.default, LossSpec("infonce"), about.tiny)
-    record, _ = run(experiment, 0, Options(tmp_path, device="cpu"))
+    record, _ = run_cell(experiment, 0, Options(tmp_path, device="cpu"))
     assert record["status"] == "ok"
     assert 0 < record["details"]["validation"] <= 100
 
@@ -121,12 +121,12 @@ def test_a_record_older_than_a_key_of_the_recipe_is_not_run_again(
 ) -> None:
     record, path = cell(tmp_path)
     old = {**record, "recipe": {k: v for k, v in record["recipe"].items() if k != "pairing"}}
-    older = store.path(tmp_path, old)
+    older = store.record_path(tmp_path, old)
     assert older != path
-    store.publish({**old, "key": store.key(old)}, older)
+    store.publish_record({**old, "key": store.key(old)}, older)
     path.unlink()
-    monkeypatch.setattr(runner, "admit", lambda *_: pytest.fail("it is trained again"))
-    assert cell(tmp_path) == (read(older), older)
+    monkeypatch.setattr(runner, "prepare_training", lambda *_: pytest.fail("it is trained again"))
+    assert cell(tmp_path) == (read_record(older), older)
 
 
 def test_a_failure_is_recorded_and_tried_again(
@@ -221,7 +221,7 @@ def test_data_that_do_not_fit_into_memory_are_one_line(
         "options": {"results": str(tmp_path), "data_root": None},
         **{"work": "rehearse", "seed": 0, "cores": 1, "loss_code": ""},
     }
-    assert worker.answer(message)["status"] == "oom", "a sweep tries it once more, alone"
+    assert worker.answer_message(message)["status"] == "oom", "a sweep tries it once more, alone"
 
 
 def test_a_loss_that_is_no_number_is_diverged_and_final(tmp_path: Path) -> None:
@@ -278,7 +278,7 @@ def test_a_disk_that_fills_up_loses_no_number(tmp_path: Path, monkeypatch, capsy
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(runner.store, "publish", full)
+    monkeypatch.setattr(runner.store, "publish_record", full)
     with pytest.raises(UserError, match=r"No space left on device.*: the record is printed above"):
         cell(tmp_path)
     assert json.loads(capsys.readouterr().err.splitlines()[-1])["metrics"]["accuracy"] > 0

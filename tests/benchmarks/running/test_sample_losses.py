@@ -6,8 +6,8 @@ import pytest
 import torch
 
 import stub_domain
-from contrastbench.benchmarks.running.learned import learned
-from contrastbench.benchmarks.running.runner import prepared
+from contrastbench.benchmarks.running.learned import learned_details
+from contrastbench.benchmarks.running.runner import loss_on_device
 from contrastbench.benchmarks.running.training import train
 from contrastbench.domains.registry import DOMAINS, declaration, domain_class, make_recipe
 from contrastbench.losses import UserError, get_loss
@@ -26,7 +26,7 @@ def opened(name: str, **recipe: object):
 @pytest.mark.parametrize("name", DOMAINS)
 def test_it_is_prepared_with_the_samples_of_the_domain(name: str) -> None:
     domain = opened(name)
-    loss = prepared(get_loss("infonce + isogclr"), domain)
+    loss = loss_on_device(get_loss("infonce + isogclr"), domain)
     train(domain, loss)
     _, isogclr = loss.losses
     assert len(isogclr.temperatures) == domain.sample_count
@@ -34,7 +34,7 @@ def test_it_is_prepared_with_the_samples_of_the_domain(name: str) -> None:
     assert met.sum() > domain.sample_count - 8
     assert isogclr.temperatures[met].unique().numel() > met.sum() / 2
     mean = isogclr.temperatures[met].mean().item()
-    assert learned(loss) == {"learned": {"isogclr.mean_temperature": mean}}
+    assert learned_details(loss) == {"learned": {"isogclr.mean_temperature": mean}}
 
 
 def test_it_goes_on_from_a_checkpoint_as_if_it_had_not_stopped(tmp_path: Path) -> None:
@@ -55,6 +55,6 @@ def test_a_loss_of_the_own_view_says_where_it_is_not_its_papers(
 ) -> None:
     domain = opened("tabular", pairing=pairing)
     capsys.readouterr()
-    prepared(get_loss("infonce + dhel"), domain)
+    loss_on_device(get_loss("infonce + dhel"), domain)
     said = capsys.readouterr().err
     assert said.count("give --recipe pairing=own_view") == lines

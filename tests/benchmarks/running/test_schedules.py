@@ -23,7 +23,7 @@ RECIPE = {"epochs": 3, "limit": 60, "folds": 3, "batch_size": 20}
 
 def cell(results: Path, params: dict[str, Any], loss: str = "infonce") -> Record:
     work = Experiment("graph", "motifs", LossSpec(loss, params), {"epochs": 1})
-    return runner.run(work, 0, Options(results, device="cpu"))[0]
+    return runner.run_cell(work, 0, Options(results, device="cpu"))[0]
 
 
 def test_the_first_step_has_the_first_value_and_the_last_step_the_last() -> None:

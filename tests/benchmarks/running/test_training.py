@@ -12,7 +12,7 @@ import torch
 from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.benchmarks.running import checkpoints, interruption, runner, training
 from contrastbench.benchmarks.running.options import Options
-from contrastbench.benchmarks.running.runner import run
+from contrastbench.benchmarks.running.runner import run_cell
 from contrastbench.benchmarks.running.training import AnyDomain, train
 from contrastbench.domains.registry import declaration, domain_class, make_recipe
 from contrastbench.losses import Contrast, UserError, get_loss
@@ -37,7 +37,7 @@ CASES = {
 
 
 @pytest.mark.parametrize(
-    "reader", [(checkpoints, "read"), (runner, "domain_class"), (runner, "train")]
+    "reader", [(checkpoints, "read_checkpoint"), (runner, "domain_class"), (runner, "train")]
 )
 def test_a_signal_that_c_makes_an_error_of_stops_the_training_and_fails_nothing(
     reader: tuple[object, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -58,7 +58,7 @@ def test_a_signal_that_c_makes_an_error_of_stops_the_training_and_fails_nothing(
     interruption.end_on_sigterm()
     try:
         with pytest.raises(SystemExit, match="143"):
-            run(
+            run_cell(
                 Experiment("graph", "motifs", LossSpec("adnce"), CASES["graph"][1]),
                 0,
                 Options(tmp_path, device="cpu"),
@@ -99,18 +99,18 @@ def test_scores_on_the_way_change_no_number_of_the_training(name: str) -> None:
 
 def test_a_damaged_checkpoint_is_said_and_not_used(tmp_path: Path, capsys) -> None:
     path = tmp_path / "it.safetensors"
-    assert checkpoints.read(path) is None
-    checkpoints.write(path, {"a": torch.arange(1000.0)}, {"step": 3})
-    tensors, state = checkpoints.read(path)
+    assert checkpoints.read_checkpoint(path) is None
+    checkpoints.write_checkpoint(path, {"a": torch.arange(1000.0)}, {"step": 3})
+    tensors, state = checkpoints.read_checkpoint(path)
     assert torch.equal(tensors["a"], torch.arange(1000.0))
     assert state == {"step": 3}
     data = bytearray(path.read_bytes())
     data[-5] ^= 1
     path.write_bytes(data)
-    assert checkpoints.read(path) is None
+    assert checkpoints.read_checkpoint(path) is None
     assert "is damaged or of another release: the training starts anew" in capsys.readouterr().err
     path.write_bytes(b"half")
-    assert checkpoints.read(path) is None
+    assert checkpoints.read_checkpoint(path) is None
 
 
 def test_permuted_positives_are_what_the_loss_sees() -> None:
@@ -167,21 +167,23 @@ def test_a_training_that_went_on_alike_has_the_record_of_one_that_was_not_interr
 
 def foreign(path: Path, name: str) -> None:
     """A whole checkpoint of something else in the place of ours."""
-    tensors, state = checkpoints.read(path)
+    tensors, state = checkpoints.read_checkpoint(path)
     if name == "another cell":
         path.rename(path.with_name("that.safetensors"))
-        checkpoints.write(path.with_name("it.safetensors"), tensors, state)
+        checkpoints.write_checkpoint(path.with_name("it.safetensors"), tensors, state)
         path.with_name("it.safetensors").rename(path)
     elif name == "another model":
-        checkpoints.write(path, {f"model.{key}": value for key, value in tensors.items()}, state)
+        checkpoints.write_checkpoint(
+            path, {f"model.{key}": value for key, value in tensors.items()}, state
+        )
     elif name == "another width":
         wide = {
             key: torch.cat([value, value]) if value.ndim else value
             for key, value in tensors.items()
         }
-        checkpoints.write(path, wide, state)
+        checkpoints.write_checkpoint(path, wide, state)
     else:
-        checkpoints.write(path, tensors, {**state, "of_a_later_release": 1})
+        checkpoints.write_checkpoint(path, tensors, {**state, "of_a_later_release": 1})
 
 
 @pytest.mark.parametrize("name", ["another cell", "another model", "another width", "another code"])
@@ -201,12 +203,14 @@ def test_a_foreign_checkpoint_is_set_aside_and_the_cell_trained(
 @pytest.mark.parametrize("other", [torch.zeros(2, 2), torch.zeros(4, dtype=torch.int32)])
 def test_a_checkpoints_checksum_covers_shapes_and_types(other: torch.Tensor) -> None:
     assert other.numpy().tobytes() == torch.zeros(4).numpy().tobytes()
-    assert checkpoints.digest({"a": other}, "") != checkpoints.digest({"a": torch.zeros(4)}, "")
+    assert checkpoints.tensor_digest({"a": other}, "") != checkpoints.tensor_digest(
+        {"a": torch.zeros(4)}, ""
+    )
 
 
 def test_any_tensor_has_a_checksum() -> None:
     for tensor in (torch.tensor(1.0), torch.ones(3, dtype=torch.bfloat16), torch.empty(0, 2)):
-        assert len(checkpoints.digest({"a": tensor}, "")) == 64
+        assert len(checkpoints.tensor_digest({"a": tensor}, "")) == 64
 
 
 def test_scalars_for_tensorboard_are_those_of_the_record(tmp_path: Path) -> None:
@@ -215,7 +219,7 @@ def test_scalars_for_tensorboard_are_those_of_the_record(tmp_path: Path) -> None
     dataset, values = CASES["sentence"]
     experiment = Experiment("sentence", dataset, LossSpec("adnce"), values)
     options = Options(tmp_path / "results", device="cpu", tensorboard=tmp_path / "board")
-    record, path = run(experiment, 0, options)
+    record, path = run_cell(experiment, 0, options)
     (folder,) = {file.parent for file in (tmp_path / "board").rglob("events*")}
     assert folder.relative_to(tmp_path / "board") == path.relative_to(
         tmp_path / "results/runs"
@@ -239,7 +243,7 @@ def test_without_tensorboard_the_fix_is_named(
     experiment = Experiment("graph", "motifs", LossSpec("adnce"), {"epochs": 1})
     options = Options(tmp_path, device="cpu", tensorboard=tmp_path / "board")
     with pytest.raises(UserError, match=r'pip install "contrastbench\[tensorboard\]"'):
-        run(experiment, 0, options)
+        run_cell(experiment, 0, options)
 
 
 def test_a_disk_that_takes_no_checkpoint_costs_no_training(
@@ -249,7 +253,7 @@ def test_a_disk_that_takes_no_checkpoint_costs_no_training(
         raise OSError(28, "No space left on device", str(path))
 
     monkeypatch.setattr(training, "SECONDS_BETWEEN_CHECKPOINTS", -1)
-    monkeypatch.setattr(checkpoints, "write", full)
+    monkeypatch.setattr(checkpoints, "write_checkpoint", full)
     dataset, values = CASES["graph"]
     domain = domain_class("graph")(
         dataset, make_recipe("graph", values), 0, None, torch.device("cpu")

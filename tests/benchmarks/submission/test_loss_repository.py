@@ -13,7 +13,7 @@ import stub_domain
 from contrastbench.benchmarks.cli.main import app
 from contrastbench.benchmarks.running import runner
 from contrastbench.benchmarks.running.options import Options
-from contrastbench.benchmarks.submission.submit import declaration
+from contrastbench.benchmarks.submission.submit import read_declaration
 from contrastbench.benchmarks.sweeps.plan import make_plan
 from contrastbench.losses.laws import check_loss
 
@@ -51,7 +51,7 @@ def test_the_comparison_of_its_workflow_begins_with_the_loss(
     get_command(app).commands["sweep"].make_context("sweep", sweep[1:])
     stub_domain.install(monkeypatch)
     for task in make_plan(sweep[1], [], None, False, None, Path("results")).tasks():
-        runner.run(task.experiment, task.seed, Options(Path("results"), device="cpu"))
+        runner.run_cell(task.experiment, task.seed, Options(Path("results"), device="cpu"))
     code, out, err = copied(*compare)
     assert code == 0, err
     assert out.startswith("mine.py:Mine on 2 of 2 data sets: ")
@@ -71,4 +71,4 @@ def test_its_page_shows_what_its_workflow_runs_and_how_a_loss_is_submitted() -> 
     for line in shown:
         name, *rest = shlex.split(line)
         get_command(app).commands[name].make_context(name, list(rest))
-    assert declaration(EXAMPLE / "mine.yaml").licence == "MIT"
+    assert read_declaration(EXAMPLE / "mine.yaml").licence == "MIT"

@@ -83,11 +83,11 @@ def validated(found: Evaluation) -> Evaluation:
 def fill(loss: str, results: Path) -> None:
     """Run the cells that the suite asks of a loss: trials, and what they choose."""
     (spec,) = parse_losses([loss], {})
-    plan = cells.plan_of("suite.yaml", spec, results)
+    plan = cells.suite_plan("suite.yaml", spec, results)
     for _ in range(2):
         for task in plan.tasks():
             if task.state == "missing":
-                runner.run(task.experiment, task.seed, Options(results, device="cpu"))
+                runner.run_cell(task.experiment, task.seed, Options(results, device="cpu"))
 
 
 def submitted(bench: Callable[..., Any]) -> Path:
@@ -106,11 +106,11 @@ def verified(bench: Callable[..., Any], *words: str) -> tuple[int, str]:
 
 def forged(change: Callable[[dict[str, Any], Files], None]) -> None:
     """Change a bundle, and write it with checksums that are right again."""
-    given = bundle.read(Path("mine-suite.zip"))
+    given = bundle.read_bundle(Path("mine-suite.zip"))
     about = given.about.model_dump(exclude={"files"})
     files = dict(given.files)
     change(about, files)
-    Path("mine-suite.zip").write_bytes(bundle.as_bytes(about, files))
+    Path("mine-suite.zip").write_bytes(bundle.bundle_bytes(about, files))
 
 
 def records(files: Files) -> dict[str, Record]:
@@ -121,7 +121,7 @@ def records(files: Files) -> dict[str, Record]:
 def put(files: Files, record: Record) -> None:
     """Add a record under its own key, with its own checksum."""
     record = {**record, "key": store.key(record)}
-    files[cells.name_of(record)] = store.as_bytes(record)
+    files[cells.record_name(record)] = store.serialise_record(record)
 
 
 def lifted(points: float, **change: Any) -> Callable[[dict[str, Any], Files], None]:
@@ -319,7 +319,8 @@ def test_an_honest_bundle_of_another_machine_passes_19_times_in_20() -> None:
 
     def passing(lift: float) -> float:
         found = [
-            verify.difference([outcome(lift) for _ in range(count)], factor) for _ in range(rounds)
+            verify.rerun_difference([outcome(lift) for _ in range(count)], factor)
+            for _ in range(rounds)
         ]
         return found.count("") / rounds
 
@@ -335,13 +336,13 @@ def share_of_limit(trusted: list[Record], share: float) -> float:
 
 def test_a_forger_cannot_choose_the_cells(mine) -> None:
     """One cell of five runs again, and a text of the verifying side decides which."""
-    given = bundle.read(submitted(mine))
-    plan = cells.plan_of("suite.yaml", LossSpec("mine.py:Mine"), Path("results"))
+    given = bundle.read_bundle(submitted(mine))
+    plan = cells.suite_plan("suite.yaml", LossSpec("mine.py:Mine"), Path("results"))
 
     def drawn(text: str) -> str:
         asked = verify.Asked("suite.yaml", [], True, 1, text)
-        ((_, record),) = verify.sample(verify.Case(given, asked, Path(), plan=plan))
-        return cells.name_of(record)
+        ((_, record),) = verify.sampled_cells(verify.Verification(given, asked, Path(), plan=plan))
+        return cells.record_name(record)
 
     assert len({drawn(str(number)) for number in range(60)}) == 5
     assert drawn("a") == drawn("a")
@@ -381,14 +382,14 @@ def test_what_is_no_bundle_is_not_verified(bench, contents: Any, message: str) -
 def test_a_bundle_has_bounds_and_each_name_once(mine, monkeypatch: pytest.MonkeyPatch) -> None:
     path = submitted(mine)
     with monkeypatch.context() as patch:  # `undo` would leave the test's folder too
-        patch.setattr(bundle, "LARGEST", 2**10)
+        patch.setattr(bundle, "MAX_BUNDLE_BYTES", 2**10)
         assert "the bundle has more than 0 MiB" in verified(mine)[1]
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr("bundle.json", "a")
         with pytest.warns(UserWarning, match="Duplicate name"):
             archive.writestr("bundle.json", "b")
     with pytest.raises(bundle.Refused, match="two files of one name"):
-        bundle.read(path)
+        bundle.read_bundle(path)
 
 
 def test_a_sum_with_an_own_term_is_a_loss_too(mine) -> None:

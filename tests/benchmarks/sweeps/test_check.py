@@ -12,9 +12,9 @@ from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.benchmarks.running import runner
 from contrastbench.benchmarks.running.options import Options
 from contrastbench.benchmarks.sweeps.cell_states import Task
-from contrastbench.benchmarks.sweeps.check import distinct, too_much
+from contrastbench.benchmarks.sweeps.check import distinct_tasks, too_much
 from contrastbench.benchmarks.sweeps.plan import make_plan
-from contrastbench.benchmarks.sweeps.sweep import run, scope
+from contrastbench.benchmarks.sweeps.sweep import run_plan, scope
 from contrastbench.domains.registry import declaration
 from contrastbench.losses import UserError
 from contrastbench.losses.spec import LossSpec
@@ -30,7 +30,7 @@ def test_each_dataset_and_each_loss_is_tried_once() -> None:
     losses = ("none", "infonce", "adnce")
     cells = [task(n, d, s) for d in ("motifs", "MUTAG", "DD") for n in losses for s in range(5)]
     cells += [task("adnce", mu=0.1 * k) for k in range(9)]
-    tried = [(one.experiment.dataset, one.experiment.loss.name) for one in distinct(cells)]
+    tried = [(one.experiment.dataset, one.experiment.loss.name) for one in distinct_tasks(cells)]
     assert tried == [
         *(("motifs", name) for name in losses),
         ("MUTAG", "none"),
@@ -40,7 +40,7 @@ def test_each_dataset_and_each_loss_is_tried_once() -> None:
 
 def test_a_dataset_is_read_once_however_a_plan_turns() -> None:
     cells = [task(loss, data) for loss in ("none", "infonce", "dv") for data in ("MUTAG", "DD")]
-    tried = [one.experiment.dataset for one in distinct(cells)]
+    tried = [one.experiment.dataset for one in distinct_tasks(cells)]
     assert tried == ["MUTAG", "MUTAG", "MUTAG", "DD"]
 
 
@@ -126,7 +126,7 @@ def test_what_a_check_refused_a_sweep_does_not_try(tmp_path: Path) -> None:
     (tmp_path / "my.yaml").write_text(FILE)
     plan = make_plan(str(tmp_path / "my.yaml"), ["dataset=DD"], None, True, None, tmp_path)
     refused = {scope(task(dataset="DD").experiment, no_data=True): "no file DD.zip"}
-    lines = list(run(plan, Options(tmp_path, device="cpu"), refused=refused))
+    lines = list(run_plan(plan, Options(tmp_path, device="cpu"), refused=refused))
     assert lines == [
         ("graph DD none, seeds 0, 1, 2, 3: refused: no file DD.zip", True),
         ("graph DD infonce, seeds 0, 1, 2, 3: refused: no file DD.zip", True),

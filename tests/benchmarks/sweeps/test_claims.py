@@ -80,11 +80,11 @@ def test_who_waited_for_a_file_that_lost_its_name_asks_for_the_name(
 def test_files_of_claims_that_nobody_holds_are_removed(tmp_path: Path) -> None:
     (tmp_path / "left.lock").touch()
     with claim(tmp_path / "held.lock", wait=False):
-        claims.sweep(tmp_path)
+        claims.remove_dead_claims(tmp_path)
         assert [path.name for path in tmp_path.iterdir()] == ["held.lock"]
         with pytest.raises(Timeout), claim(tmp_path / "held.lock", wait=False):
             pass
-    claims.sweep(tmp_path / "not there")
+    claims.remove_dead_claims(tmp_path / "not there")
 
 
 def test_a_disk_without_locks_holds_nobody_up(
@@ -99,7 +99,7 @@ def test_a_disk_without_locks_holds_nobody_up(
     path = tmp_path / "claims" / "cell.lock"
     with claim(path, wait=True), claim(path, wait=True):
         pass
-    assert claims.weakness(tmp_path / "claims").endswith("has no locks" + claims.WEAK)
+    assert claims.weakness(tmp_path / "claims").endswith("has no locks" + claims.WEAK_LOCKS_NOTE)
 
 
 def test_locks_that_hold_nobody_off_are_noticed(
@@ -107,7 +107,9 @@ def test_locks_that_hold_nobody_off_are_noticed(
 ) -> None:
     """Some network file systems grant every lock."""
     monkeypatch.setattr(fcntl, "flock", lambda *_: None)
-    assert claims.weakness(tmp_path / "claims").endswith("grants one lock twice" + claims.WEAK)
+    assert claims.weakness(tmp_path / "claims").endswith(
+        "grants one lock twice" + claims.WEAK_LOCKS_NOTE
+    )
 
 
 def test_a_folder_with_locks_has_no_weakness(tmp_path: Path) -> None:
@@ -145,4 +147,7 @@ def test_locks_of_one_machine_alone_are_noticed(
     )
     monkeypatch.setattr(claims, "MOUNTS", mounts)
     found = claims.weakness(folder)
-    assert found == (f"{folder}: {kind} holds locks on one machine alone" + claims.WEAK) * local
+    assert (
+        found
+        == (f"{folder}: {kind} holds locks on one machine alone" + claims.WEAK_LOCKS_NOTE) * local
+    )

@@ -101,7 +101,9 @@ def test_a_rank_that_ends_fails_its_cell_and_any_number_goes_on(
     assert [failure.task.seed for failure in failures] == [0, 1]
     for failure in failures:
         assert failure.reason.startswith(f"failed: {reason}")
-    found = [checkpoints.read(path) for path in (tmp_path / "ended").rglob("*.safetensors")]
+    found = [
+        checkpoints.read_checkpoint(path) for path in (tmp_path / "ended").rglob("*.safetensors")
+    ]
     assert [one[1]["step"] for one in found if one] == [kept] * 2
     monkeypatch.delenv("ENDING")
     assert swept(tmp_path / "ended", 4) == []

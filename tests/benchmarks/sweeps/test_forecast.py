@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from contrastbench.benchmarks.sweeps.costs import Costs
-from contrastbench.benchmarks.sweeps.forecast import Share, fitting, lines
+from contrastbench.benchmarks.sweeps.forecast import Share, fitting, forecast_lines
 from contrastbench.benchmarks.sweeps.plan import make_plan
-from contrastbench.benchmarks.tables.load import load
+from contrastbench.benchmarks.tables.load import load_table
 from contrastbench.losses.spec import LossSpec
 from made_records import made
 
@@ -27,7 +27,7 @@ def suite(folder: Path, hours: float = 0.0) -> str:
     """Write a suite, and a record of each set but iris that took so many seconds or hours."""
     path = folder / "mine.yaml"
     path.write_text(SUITE)
-    table = load(str(path))
+    table = load_table(str(path))
     for column, seconds in (("MUTAG", 10.0), ("wine", 5.0 + 3600 * hours)):
         made(folder, table.experiment(table.rows[0], column), 9, seconds=seconds)
     return str(path)
@@ -36,7 +36,7 @@ def suite(folder: Path, hours: float = 0.0) -> str:
 def said(folder: Path, name: str, jobs: int = 2, only: str = "", quick: bool = False) -> list[str]:
     """Return the forecast of hcl, which joins."""
     about = ([only] if only else [], None, False, None, folder, False, [LossSpec("hcl")], quick)
-    return list(lines(make_plan(name, *about), Costs(folder), jobs))
+    return list(forecast_lines(make_plan(name, *about), Costs(folder), jobs))
 
 
 def test_trials_later_stages_and_what_they_choose_are_all_counted(tmp_path: Path) -> None:
@@ -83,7 +83,7 @@ def test_a_sweep_of_a_loss_that_joins_begins_with_it(
     def run(*_: object) -> Iterator[tuple[str, bool]]:
         yield "it ran", False
 
-    monkeypatch.setattr("contrastbench.benchmarks.sweeps.sweep.run", run)
+    monkeypatch.setattr("contrastbench.benchmarks.sweeps.sweep.run_plan", run)
     words = ["sweep", name, "--loss", "npair", "--results", str(tmp_path), "--check", "never"]
     code, out, err = bench(*words, "--only", "dataset=MUTAG", "--jobs", "2")
     assert (code, out) == (0, "it ran\n")
@@ -111,5 +111,5 @@ def test_a_sweep_of_unknown_cells_says_nothing_and_a_join_says_so(tmp_path: Path
     path = tmp_path / "mine.yaml"
     path.write_text("seeds: 0\ndomains: {graph: {datasets: [MUTAG]}}\nlosses: [infonce]\n")
     plan = make_plan(str(path), [], None, False, None, tmp_path)
-    assert list(lines(plan, Costs(tmp_path), 1)) == []
+    assert list(forecast_lines(plan, Costs(tmp_path), 1)) == []
     assert said(tmp_path, str(path)) == ["1 cell; no forecast for 1 cell of graph"]

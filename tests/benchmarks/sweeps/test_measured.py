@@ -95,9 +95,11 @@ def test_a_worker_measures_a_cell_as_it_is_asked(tmp_path: Path) -> None:
     options = Options(tmp_path, device="cpu")
     one = task("infonce", epochs=2, limit=60, folds=3)
     sent = Worker.message(SimpleNamespace(options=options, work="measure"), one, wait=False)  # type: ignore[arg-type]
-    reply = worker.answer(sent)
+    reply = worker.answer_message(sent)
     assert (reply["status"], reply["steps"], reply["error"]) == ("ok", 2, None)
-    missing = worker.answer({**sent, "experiment": {**sent["experiment"], "dataset": "/nowhere"}})
+    missing = worker.answer_message(
+        {**sent, "experiment": {**sent["experiment"], "dataset": "/nowhere"}}
+    )
     assert missing["status"] == "refused"
     assert len(missing["error"].splitlines()) == 1
     assert not list(tmp_path.iterdir())

@@ -10,7 +10,7 @@ import pytest
 from contrastbench.benchmarks.records import reading
 from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.benchmarks.sweeps import plan
-from contrastbench.benchmarks.sweeps.costs import Costs, shared
+from contrastbench.benchmarks.sweeps.costs import Costs, cost_key
 from contrastbench.benchmarks.tables.table import Table
 from contrastbench.domains.registry import make_recipe
 from contrastbench.losses import UserError
@@ -50,11 +50,11 @@ def add(
 
 
 def planned(results: Path, seeds: int) -> plan.Plan:
-    return plan.Plan(TABLE, plan.places(TABLE), range(seeds), "paper", results)
+    return plan.Plan(TABLE, plan.runnable_places(TABLE), range(seeds), "paper", results)
 
 
 def test_every_experiment_is_there_once(tmp_path: Path) -> None:
-    found = plan.places(TABLE)
+    found = plan.runnable_places(TABLE)
     assert [(place.row.name, place.column) for place in found] == [
         (row, c) for row in ("base", "star") for c in "ABT"
     ]
@@ -62,7 +62,7 @@ def test_every_experiment_is_there_once(tmp_path: Path) -> None:
 
 
 def test_states_and_cost_of_the_rest(tmp_path: Path) -> None:
-    base = plan.places(TABLE)[0].work
+    base = plan.runnable_places(TABLE)[0].work
     for seed, status, seconds in (
         (0, "ok", 10.0),
         (1, "ok", 20.0),
@@ -71,7 +71,7 @@ def test_states_and_cost_of_the_rest(tmp_path: Path) -> None:
         (0, "oom", 0),
     ):
         add(tmp_path, base, seed, status, seconds)
-    lines = list(plan.lines(planned(tmp_path, 5), Costs(tmp_path)))
+    lines = list(plan.plan_lines(planned(tmp_path, 5), Costs(tmp_path)))
     assert lines == [
         "graph MUTAG infonce(temperature=0.2)   2 done, 1 diverged, 1 failed, 1 missing, about "
         "30 s",
@@ -113,7 +113,7 @@ def test_like_cells_forecast_the_shipped_records() -> None:
     """Compare records with the median of the others that are like them, in every third dataset."""
     shares = [
         seconds / median(others)
-        for dataset in reading.datasets(RESULTS)[::3]
+        for dataset in reading.dataset_folders(RESULTS)[::3]
         for cells in by_what_they_share(dataset)
         for number, cell in enumerate(cells)
         if (others := [one for some in cells[:number] + cells[number + 1 :] for one in some])
@@ -126,8 +126,8 @@ def test_like_cells_forecast_the_shipped_records() -> None:
 def by_what_they_share(dataset: Path) -> Collection[list[list[float]]]:
     """Return the seconds of the records of each cell, like cells together."""
     like: defaultdict[str, list[list[float]]] = defaultdict(list)
-    for cell, seconds in reading.seconds(dataset):
-        like[shared(cell)].append(seconds)
+    for cell, seconds in reading.recorded_seconds(dataset):
+        like[cost_key(cell)].append(seconds)
     return like.values()
 
 
@@ -154,7 +154,9 @@ def test_untrained_cells_do_not_tell_what_a_training_costs(tmp_path: Path) -> No
     ],
 )
 def test_only_selects(only: list[str], wanted: list[str]) -> None:
-    assert [f"{place.row.name} {place.column}" for place in plan.places(TABLE, only)] == wanted
+    assert [
+        f"{place.row.name} {place.column}" for place in plan.runnable_places(TABLE, only)
+    ] == wanted
 
 
 @pytest.mark.parametrize(
@@ -169,14 +171,14 @@ def test_only_selects(only: list[str], wanted: list[str]) -> None:
 )
 def test_what_selects_nothing_is_named(only: str, message: str) -> None:
     with pytest.raises(UserError, match=message):
-        plan.places(TABLE, [only])
+        plan.runnable_places(TABLE, [only])
 
 
 def test_what_selects_nothing_together_is_named() -> None:
     with pytest.raises(
         UserError, match="--only domain=tabular --only column=A together select nothing"
     ):
-        plan.places(TABLE, ["domain=tabular", "column=A"])
+        plan.runnable_places(TABLE, ["domain=tabular", "column=A"])
 
 
 def test_a_table_of_quotes_says_so() -> None:
@@ -185,24 +187,28 @@ def test_a_table_of_quotes_says_so() -> None:
             UserError,
             match="small has only quoted values and cannot be run: choose another table",
         ):
-            plan.places(TABLE.model_copy(update={"rows": TABLE.rows[:1]}), only)
+            plan.runnable_places(TABLE.model_copy(update={"rows": TABLE.rows[:1]}), only)
 
 
 def test_nothing_to_run_is_0_cells_and_why(tmp_path: Path) -> None:
     asked = plan.Plan(
-        TABLE, plan.places(TABLE, ["row=star", "domain=graph"]), [0, 1], "validation", tmp_path
+        TABLE,
+        plan.runnable_places(TABLE, ["row=star", "domain=graph"]),
+        [0, 1],
+        "validation",
+        tmp_path,
     )
-    assert list(plan.lines(asked, Costs(tmp_path))) == [
+    assert list(plan.plan_lines(asked, Costs(tmp_path))) == [
         "0 cells: star on A, B: its parameters are the paper's choice and it declares no grid"
     ]
-    assert list(plan.lines(planned(tmp_path, 0), Costs(tmp_path))) == [
+    assert list(plan.plan_lines(planned(tmp_path, 0), Costs(tmp_path))) == [
         "0 cells: it asks for no seeds: give --seeds"
     ]
 
 
 def test_tiny_comes_over_the_tables_recipe() -> None:
     table = TABLE.model_copy(update={"recipe": {"epochs": 500, "score_at": [100]}, "tiny": True})
-    place = plan.places(table, ["column=A"])[0]
+    place = plan.runnable_places(table, ["column=A"])[0]
     assert place.work.recipe == {"epochs": 2, "limit": 90, "folds": 3, "score_at": ()}
     assert make_recipe("graph", place.work.recipe).epochs == 2
 
@@ -222,8 +228,8 @@ def test_experiments_of_one_label_are_told_apart_by_their_recipes(tmp_path: Path
         "metric": "accuracy",
     }
     table = Table(**about, columns={"A": {"dataset": "MUTAG"}}, rows=rows)
-    found = plan.Plan(table, plan.places(table), [0], "paper", tmp_path)
-    text = list(plan.lines(found, Costs(tmp_path)))
+    found = plan.Plan(table, plan.runnable_places(table), [0], "paper", tmp_path)
+    text = list(plan.plan_lines(found, Costs(tmp_path)))
     assert [line.split("  ")[0] for line in text] == [
         "graph MUTAG none (encoder=gin)",
         "graph MUTAG none (encoder=raw)",

@@ -9,7 +9,7 @@ import pytest
 
 import ending
 from alike import nearly, numbers
-from contrastbench.benchmarks.records.store import read
+from contrastbench.benchmarks.records.store import read_record
 from warm import python
 
 # in float64, so that ranks differ by rounding alone; SGD, as Adam makes much of that
@@ -66,7 +66,9 @@ def ran(*words: str, text: str | None = None) -> str:
 
 def records(results: str) -> dict[str, Any]:
     """Return the records of a folder by the name of their file, which holds the key."""
-    return {path.name: numbers(read(path)) for path in Path(results).glob("runs/*/*/*/*.json")}
+    return {
+        path.name: numbers(read_record(path)) for path in Path(results).glob("runs/*/*/*/*.json")
+    }
 
 
 @pytest.mark.slow

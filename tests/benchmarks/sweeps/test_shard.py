@@ -9,14 +9,13 @@ from pathlib import Path
 import pytest
 
 from contrastbench.benchmarks.records.experiment import Experiment
-from contrastbench.benchmarks.records.merge import merge
+from contrastbench.benchmarks.records.merge import merge_records
 from contrastbench.benchmarks.running.options import Options
 from contrastbench.benchmarks.sweeps import claims
 from contrastbench.benchmarks.sweeps.cell_states import Task
 from contrastbench.benchmarks.sweeps.plan import make_plan
-from contrastbench.benchmarks.sweeps.shard import WHOLE, Shard, parse_shard
-from contrastbench.benchmarks.sweeps.sweep import Failure, Sweep
-from contrastbench.benchmarks.sweeps.sweep import run as run_plan
+from contrastbench.benchmarks.sweeps.shard import WHOLE_SWEEP, Shard, parse_shard
+from contrastbench.benchmarks.sweeps.sweep import Failure, Sweep, run_plan
 from contrastbench.errors import UserError
 from contrastbench.losses.spec import LossSpec
 from counts import times
@@ -69,7 +68,7 @@ def records(results: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in results.glob("runs/*/*/*/*.json")}
 
 
-def swept(results: Path, shard: Shard = WHOLE) -> str:
+def swept(results: Path, shard: Shard = WHOLE_SWEEP) -> str:
     """Return the last line of a sweep."""
     plan = make_plan("mine.yaml", [], None, False, None, results)
     lines = list(run_plan(replace(plan, shard=shard), Options(results)))
@@ -100,7 +99,7 @@ def test_merged_shards_have_the_records_of_one_sweep(
                 shutil.copytree("merged", folder)
         last = [swept(folder, Shard(i, count)) for i, folder in enumerate(folders)]
         waits = any("wait for" in line for line in last)
-        merge([folder for folder in folders if records(folder)], Path("merged"))
+        merge_records([folder for folder in folders if records(folder)], Path("merged"))
     assert took == rounds
     assert records(Path("merged")) == wanted
     assert dict(trained) == cells, "no cell ran twice"
@@ -165,7 +164,7 @@ def test_each_cell_is_in_one_shard_and_shards_are_even() -> None:
         found = [[task.seed for task in tasks if Shard(i, n).has(task)] for i in range(n)]
         assert sorted(seed for seeds in found for seed in seeds) == list(range(len(tasks)))
         assert min(map(len, found)) > len(tasks) / n / 2
-    assert all(WHOLE.has(task) for task in tasks)
+    assert all(WHOLE_SWEEP.has(task) for task in tasks)
 
 
 def test_a_cell_has_its_shard_on_every_machine() -> None:

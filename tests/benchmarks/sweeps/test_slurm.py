@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from contrastbench.benchmarks.records.store import read
+from contrastbench.benchmarks.records.store import read_record
 from contrastbench.benchmarks.sweeps import queue
 from contrastbench.benchmarks.sweeps.slurm import BENCH
 from warm import python
@@ -170,7 +170,7 @@ def test_the_nodes_of_a_job_run_the_sweep(
     started = job('shift; exec "$@"', "sweep", "smoke", "--tiny", "--device=cpu", *cell)
     said = started.communicate()[1]
     assert started.returncode == 0, said
-    records = list(map(read, tmp_path.glob("results/runs/*/*/*/*.json")))
+    records = list(map(read_record, tmp_path.glob("results/runs/*/*/*/*.json")))
     assert records
     assert all(len(record["environment"]["devices"]) == 2 for record in records)
 
@@ -267,7 +267,7 @@ def test_nobody_asks_for_the_queue_where_no_job_was_submitted(bench, squeue) -> 
     ],
 )
 def test_common_reasons_are_explained(reason: str, word: str) -> None:
-    assert word in queue.meaning(reason)
+    assert word in queue.reason_help(reason)
 
 
 def test_without_sbatch_the_way_out_is_named(bench, monkeypatch: pytest.MonkeyPatch) -> None:

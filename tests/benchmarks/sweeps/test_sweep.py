@@ -28,19 +28,18 @@ from contrastbench.benchmarks.sweeps import process as process_module
 from contrastbench.benchmarks.sweeps import slots as slots_module
 from contrastbench.benchmarks.sweeps import sweep as sweep_module
 from contrastbench.benchmarks.sweeps.cell_states import Task
-from contrastbench.benchmarks.sweeps.classes import NO_CLASSES
+from contrastbench.benchmarks.sweeps.classes import NO_JOB_CLASSES
 from contrastbench.benchmarks.sweeps.costs import Costs
 from contrastbench.benchmarks.sweeps.plan import make_plan
-from contrastbench.benchmarks.sweeps.shard import WHOLE
-from contrastbench.benchmarks.sweeps.sweep import Failure, Sweep, report, to_run
-from contrastbench.benchmarks.sweeps.sweep import run as run_plan
+from contrastbench.benchmarks.sweeps.shard import WHOLE_SWEEP
+from contrastbench.benchmarks.sweeps.sweep import Failure, Sweep, failure_lines, run_plan, to_run
 from contrastbench.domains.graph.domain import GraphDomain
 from contrastbench.errors import UserError
 from contrastbench.losses.spec import LossSpec
 from warm import python
 
 MAIN = [sys.executable, "-P", "-c", "from contrastbench.benchmarks.cli.main import main; main()"]
-WHOLE_PLAN = {"shard": WHOLE, "part": "", "classes": NO_CLASSES}
+WHOLE_PLAN = {"shard": WHOLE_SWEEP, "part": "", "classes": NO_JOB_CLASSES}
 TINY = {"epochs": 2, "limit": 60, "folds": 3}
 
 
@@ -123,7 +122,7 @@ def test_a_dataset_that_is_not_there_is_found_once(stub, tmp_path: Path) -> None
         ["motifs", "dar", "0"],
         *(["motifs", "hcl", str(i)] for i in range(3)),
     ]
-    assert list(report(failures)) == [
+    assert list(failure_lines(failures)) == [
         "graph DD infonce, seeds 0, 1, 2: refused: no file DD.zip",
         "graph DD adnce, seeds 0, 1, 2: refused: no file DD.zip",
         "graph motifs dar, seeds 0, 1, 2: refused: dar is refused",
@@ -141,7 +140,7 @@ def test_a_refusals_setting_is_given_as_a_sweep_file_has_it() -> None:
         for name, reason in reasons.items()
         for seed in (0, 1)
     ]
-    *_, last = report(failures)
+    *_, last = failure_lines(failures)
     assert last == (
         'in a sweep file: datasets: [iris: {batch_size: 45}, "csv:a.csv": {drop: [id, note]}]'
     )
@@ -183,7 +182,7 @@ def test_devices_are_counted_by_torch_elsewhere_where_there_is_a_driver(
 ) -> None:
     (tmp_path / sign).touch()
     monkeypatch.setattr(slots_module, "DEVICES", tmp_path)
-    monkeypatch.setattr(slots_module, "ASK", [sys.executable, "-c", said])
+    monkeypatch.setattr(slots_module, "COUNT_COMMAND", [sys.executable, "-c", said])
     monkeypatch.setattr(sys, "platform", "linux")
     assert slots_module.cuda_devices.__wrapped__() == devices
 
@@ -336,7 +335,7 @@ def test_no_cell_is_trained_where_its_record_has_no_room(
     monkeypatch.setattr(runner, "train", lambda *_: pytest.fail("trained"))
     (task,) = tasks("infonce", seeds=1)
     message = worker_of(Options(tmp_path, device="cpu")).message(task, wait=False)
-    reply = worker.answer(json.loads(json.dumps(message)))
+    reply = worker.answer_message(json.loads(json.dumps(message)))
     assert reply["status"] == "unwritten"
     assert "record" not in reply
     folder = tmp_path / "runs/graph/motifs/infonce"
@@ -352,10 +351,10 @@ def test_a_worker_hands_over_a_record_that_it_cannot_write(
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(runner.store, "publish", full)
+    monkeypatch.setattr(runner.store, "publish_record", full)
     (task,) = tasks("none", seeds=1)
     message = worker_of(Options(tmp_path, device="cpu")).message(task, wait=False)
-    reply = worker.answer(json.loads(json.dumps(message | {"seed": 4})))
+    reply = worker.answer_message(json.loads(json.dumps(message | {"seed": 4})))
     assert (reply["status"], reply["record"]["seed"]) == ("unwritten", 4)
     assert reply["record"]["metrics"]["accuracy"] > 0
     assert "No space left on device" in reply["error"]
@@ -379,7 +378,7 @@ def test_a_loss_that_was_edited_after_the_plan_is_refused_in_one_line(tmp_path: 
     work = tasks(f"{tmp_path}/mine.py:Mine", "infonce")
     assert len({task.key for task in work}) == 4  # planned with the file as it is
     (tmp_path / "mine.py").write_text(OWN.replace("= 1", "= 2"))
-    (line,) = report(run(work, tmp_path))
+    (line,) = failure_lines(run(work, tmp_path))
     assert line.endswith(
         f"seeds 0, 1: refused: {tmp_path}/mine.py:Mine was edited after the sweep was planned: "
         "run the sweep again"
@@ -455,7 +454,9 @@ def test_threads_of_a_training_do_not_depend_on_the_number_of_jobs(
     for cores, threads in ((None, 1), (2, 2)):
         experiment = Experiment("graph", "motifs", LossSpec("none"), TINY)
         options = Options(tmp_path / str(cores), device="cpu")
-        assert runner.run(experiment, 0, options, cores)[0]["environment"]["threads"] == threads
+        assert (
+            runner.run_cell(experiment, 0, options, cores)[0]["environment"]["threads"] == threads
+        )
 
 
 def test_the_number_of_jobs_changes_no_number(
@@ -501,7 +502,7 @@ def test_trainings_of_more_threads_than_their_share_of_cores_take_turns(
         return measure(self)
 
     monkeypatch.setattr(runner.Training, "measure", measured)
-    reply = worker.answer(message)
+    reply = worker.answer_message(message)
     assert (reply["status"], reply["in_turn"], taken) == ("ok", bool(turns), [turns])
 
 
@@ -585,7 +586,7 @@ def test_a_worker_that_is_killed_while_it_starts_is_started_again(
                 os.kill(os.getpid(), signal.SIGKILL)
     """
     process_module.COMMAND[-1] = textwrap.dedent(die) + code
-    if kills < sweep_module.STARTS:
+    if kills < sweep_module.MAX_STARTS:
         assert run(tasks("infonce"), tmp_path) == []
     else:
         with pytest.raises(ValueError, match="no worker process can be started: it said nothing"):
@@ -730,10 +731,11 @@ def test_a_log_says_which_cells_another_job_has_made(tmp_path: Path) -> None:
     mine, theirs, kept = (task for task, _ in found.waiting)
     kept = kept._replace(state="done")
     lines = [
-        sweep_module.outcome(mine, reply),
-        sweep_module.outcome(theirs, {**reply, "made": False}),
-        sweep_module.outcome(kept, {**reply, "made": False}),
-        sweep_module.outcome(mine, {"status": "ok", "seconds": 7.0}),  # a check makes no record
+        sweep_module.outcome_line(mine, reply),
+        sweep_module.outcome_line(theirs, {**reply, "made": False}),
+        sweep_module.outcome_line(kept, {**reply, "made": False}),
+        # a check makes no record
+        sweep_module.outcome_line(mine, {"status": "ok", "seconds": 7.0}),
     ]
     said = [line.partition(": ")[2] for line in lines]
     assert said == ["ok in 7 s", "ok, by another sweep", "ok, done before", "ok in 7 s"]
@@ -748,5 +750,5 @@ def test_a_worker_says_whether_it_made_the_record(
     stub_domain.install(monkeypatch)
     (task,) = tasks("infonce", seeds=1)
     message = worker_of(Options(tmp_path, device="cpu")).message(task, wait=False)
-    made = [worker.answer({**message, "cores": 1})["made"] for _ in range(2)]
+    made = [worker.answer_message({**message, "cores": 1})["made"] for _ in range(2)]
     assert made == [True, False]

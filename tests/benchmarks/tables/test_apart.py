@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from contrastbench.benchmarks.comparison.compare import compare
-from contrastbench.benchmarks.tables.formats import render
+from contrastbench.benchmarks.comparison.compare import compare_rows
+from contrastbench.benchmarks.tables.formats import render_table
 from contrastbench.benchmarks.tables.resolved import resolve
 from contrastbench.benchmarks.tables.table import Table
 from contrastbench.domains.graph import DATASETS
@@ -47,17 +47,17 @@ def results(tmp_path: Path) -> Path:
 
 
 def test_each_data_has_a_place(results: Path) -> None:
-    text = render(resolve(TABLE, None, results), "md")
+    text = render_table(resolve(TABLE, None, results), "md")
     assert "| base | 80.0 / 79.0 ± 0.0 (2) / -1.0 | 90.0 / 86.0 (1) / -4.0 |" in text
     assert f"| base, data {COPY[:12]} | 80.0 / 70.4 ± 0.5 (5) / -9.6 | - |" in text
     assert "| new | - / 71.4 ± 0.5 (5) | - / missing |" in text
     assert f"\nDD, data {COPY[:12]}: not the published set's own file, converted from lists" in text
-    lines = csv.DictReader(render(resolve(TABLE, None, results), "csv").splitlines())
+    lines = csv.DictReader(render_table(resolve(TABLE, None, results), "csv").splitlines())
     assert [line["data"] for line in lines][:2] == ["f" * 12, "0" * 12]
 
 
 def test_data_that_both_rows_have_are_compared(results: Path) -> None:
-    compared = {(one.row, one.column): one for one in compare(resolve(TABLE, None, results))}
+    compared = {(one.row, one.column): one for one in compare_rows(resolve(TABLE, None, results))}
     assert compared["new", "DD"].seeds == (0, 1, 2, 3, 4)
     assert compared["new", "DD"].difference == pytest.approx(1.0)
 
@@ -65,6 +65,6 @@ def test_data_that_both_rows_have_are_compared(results: Path) -> None:
 def test_the_same_seed_on_other_data_is_no_second_one(tmp_path: Path) -> None:
     add(tmp_path, 0, "MUTAG", 0, 86.0, "0" * 64)
     add(tmp_path, 0, "MUTAG", 0, 76.0, "1" * 64)
-    text = render(resolve(TABLE, None, tmp_path), "md")
+    text = render_table(resolve(TABLE, None, tmp_path), "md")
     assert "86.0 (1) / -4.0" in text
     assert "76.0 (1) / -14.0" in text

@@ -15,12 +15,12 @@ from contrastbench.benchmarks.tables.audit import (
     LEFT_OPEN,
     SAME,
     UNCOMPARED,
+    audit_markdown,
     findings,
-    report,
 )
-from contrastbench.benchmarks.tables.catalogue import names
-from contrastbench.benchmarks.tables.load import load
-from contrastbench.benchmarks.tables.places import places
+from contrastbench.benchmarks.tables.catalogue import table_names
+from contrastbench.benchmarks.tables.load import load_table
+from contrastbench.benchmarks.tables.places import published_places
 from contrastbench.benchmarks.tables.resolved import Resolved, resolve
 from contrastbench.benchmarks.tables.table import Setting, Table
 from contrastbench.domains.registry import declarations
@@ -57,7 +57,7 @@ def table(tmp_path: Path, *facts: dict[str, Any], **change: Any) -> Table:
     protocol = {"facts": [*FACTS, *facts]}
     path = tmp_path / "small.yaml"
     path.write_text(yaml.safe_dump({**TABLE, "protocol": protocol, **change}, sort_keys=False))
-    return load(str(path))
+    return load_table(str(path))
 
 
 EMPTY = Path("no", "such", "results")
@@ -66,7 +66,9 @@ EMPTY = Path("no", "such", "results")
 def lists(table: Table | Resolved) -> dict[str, dict[str, dict[str, Any]]]:
     """By verdict, then column: the findings on the row "ours" by key."""
     found: dict[str, dict[str, dict[str, Any]]] = {verdict: {} for verdict in HEADS}
-    for place in places(table if isinstance(table, Resolved) else resolve(table, None, EMPTY)):
+    for place in published_places(
+        table if isinstance(table, Resolved) else resolve(table, None, EMPTY)
+    ):
         for finding in findings(place):
             found[finding.verdict].setdefault(place.cell.column, {})[finding.what] = finding
     return found
@@ -81,13 +83,13 @@ def add(results: Path, table: Table, column: str, seed: int, **change: Any) -> N
 
 def records(table: Table, results: Path) -> list[str]:
     """What the report tells of records."""
-    lines = report(resolve(table, None, results)).partition("#### Records")[2].splitlines()
+    lines = audit_markdown(resolve(table, None, results)).partition("#### Records")[2].splitlines()
     return [line for line in lines if line.startswith("| ") and "---" not in line][1:]
 
 
 def test_each_key_is_in_one_list(tmp_path: Path) -> None:
     found = lists(table(tmp_path))
-    place = next(iter(places(resolve(table(tmp_path), None, tmp_path))))
+    place = next(iter(published_places(resolve(table(tmp_path), None, tmp_path))))
     every = [key for keys in place.ours.values() for key in keys]
     listed = [key for verdict in HEADS for key in found[verdict].get("A", {})]
     assert sorted(listed) == sorted(every)
@@ -135,7 +137,7 @@ def test_a_statement_may_be_of_some_places(tmp_path: Path, where: dict[str, Any]
     of_one = {"from": "paper (3)", "recipe": {"lr": 0.01}, "rows": ["other"]}
     verdicts = {
         place.line.name: finding.verdict
-        for place in places(resolve(table(tmp_path, of_one, rows=rows), None, tmp_path))
+        for place in published_places(resolve(table(tmp_path, of_one, rows=rows), None, tmp_path))
         for finding in findings(place)
         if finding.what == "lr"
     }
@@ -207,9 +209,9 @@ def test_a_row_of_further_data_has_the_statements_of_its_method(tmp_path: Path) 
         add(tmp_path, small, "A", 0, data_hash=data)
     split = resolve(small, None, tmp_path)
     assert [line.name for line in split.lines if line.repeats] == [f"ours, data {'1' * 12}"]
-    values = [line for line in report(split).splitlines() if "published values" in line]
+    values = [line for line in audit_markdown(split).splitlines() if "published values" in line]
     assert len(values) == 1, "further data are no further values of the paper"
-    assert {place.line.name for place in places(split)} == {"ours"}
+    assert {place.line.name for place in published_places(split)} == {"ours"}
 
 
 def test_what_changes_nothing_is_not_compared(tmp_path: Path) -> None:
@@ -294,7 +296,7 @@ def test_a_mark_on_a_key_that_is_not_there_is_a_mistake(tmp_path: Path) -> None:
 
 def test_the_report_groups_places(tmp_path: Path) -> None:
     says = {"from": "paper (3)", "recipe": {"augmentation": "random3"}, "columns": ["B"]}
-    text = report(resolve(table(tmp_path, says), None, tmp_path))
+    text = audit_markdown(resolve(table(tmp_path, says), None, tmp_path))
     for heading in [*HEADS, "Records"]:
         assert text.count(f"#### {heading}\n") == 1
     assert "| everywhere | epochs: 20; folds: 10; seeds: 2 | paper (4) |" in text
@@ -310,7 +312,7 @@ def test_the_report_groups_places(tmp_path: Path) -> None:
 def test_an_odd_name_breaks_no_table(tmp_path: Path) -> None:
     rows = [{**TABLE["rows"][1], "name": name} for name in ("o|u\nrs", "b")]
     says = {"from": "paper (3)", "recipe": {"lr": 0.01}, "rows": ["o|u\nrs"]}
-    assert "| o&#124;u rs | lr: 0.01 | paper (3) |" in report(
+    assert "| o&#124;u rs | lr: 0.01 | paper (3) |" in audit_markdown(
         resolve(table(tmp_path, says, rows=rows), None, tmp_path)
     )
 
@@ -325,7 +327,9 @@ def test_missing_and_few_seeds_are_listed(tmp_path: Path) -> None:
     for seed in range(3):
         add(tmp_path, small, "B", seed)
     assert records(small, tmp_path) == []
-    assert "As many as the paper has, all of one kind." in report(resolve(small, None, tmp_path))
+    assert "As many as the paper has, all of one kind." in audit_markdown(
+        resolve(small, None, tmp_path)
+    )
 
 
 def test_records_of_another_recipe_are_told_and_not_counted(tmp_path: Path) -> None:
@@ -360,16 +364,16 @@ def test_a_record_of_a_copy_is_told_however_old_it_is(tmp_path: Path) -> None:
     )
 
 
-@pytest.mark.parametrize("name", names())
+@pytest.mark.parametrize("name", table_names())
 def test_every_table_can_be_audited(name: str, tmp_path: Path) -> None:
-    text = report(resolve(load(name), None, tmp_path))
+    text = audit_markdown(resolve(load_table(name), None, tmp_path))
     assert ("nothing to audit" in text) or ("missing |" in text)
-    assert load(name).source in text
+    assert load_table(name).source in text
 
 
 def unstated(name: str) -> Iterator[str]:
     """What a shipped table says too little of, and the line that says it."""
-    for place in places(resolve(load(name), None, EMPTY)):
+    for place in published_places(resolve(load_table(name), None, EMPTY)):
         kinds = {key: kind for kind, keys in place.ours.items() for key in keys}
         for finding in findings(place):
             if finding.verdict == UNCOMPARED:
@@ -391,22 +395,22 @@ def unstated(name: str) -> Iterator[str]:
                 )
 
 
-@pytest.mark.parametrize("name", names())
+@pytest.mark.parametrize("name", table_names())
 def test_every_key_of_a_shipped_table_is_compared(name: str) -> None:
     assert not (list_ := list(unstated(name))), "\n".join(list_[:3])
 
 
 def test_shared_protocols_are_used() -> None:
-    folder = catalogue.folders()[0] / "protocols"
-    used = {name for table in names() for name in load(table).protocol.use}
+    folder = catalogue.table_folders()[0] / "protocols"
+    used = {name for table in table_names() for name in load_table(table).protocol.use}
     assert {path.stem for path in folder.glob("*.yaml")} == used
 
 
 def test_a_selection_is_told(tmp_path: Path) -> None:
-    assert "Ours: parameters as printed in the paper, for all seeds." in report(
-        resolve(load("adnce-table10"), None, tmp_path)
+    assert "Ours: parameters as printed in the paper, for all seeds." in audit_markdown(
+        resolve(load_table("adnce-table10"), None, tmp_path)
     )
-    text = report(resolve(load("adnce-table10"), "validation", tmp_path))
+    text = audit_markdown(resolve(load_table("adnce-table10"), "validation", tmp_path))
     assert "Ours: parameters validation: each outer fold of each seed has the best of its" in text
 
 

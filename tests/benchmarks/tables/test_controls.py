@@ -6,10 +6,10 @@ import pytest
 
 from chosen import chosen, trials
 from contrastbench.benchmarks.comparison.compare import baseline_row
-from contrastbench.benchmarks.sweeps.plan import places
+from contrastbench.benchmarks.sweeps.plan import runnable_places
 from contrastbench.benchmarks.tables import selections
 from contrastbench.benchmarks.tables.controls import CONTROLS
-from contrastbench.benchmarks.tables.load import load
+from contrastbench.benchmarks.tables.load import load_table
 from contrastbench.benchmarks.tables.resolved import resolve
 from contrastbench.benchmarks.tables.table import Row, Selection, Setting, Table
 from contrastbench.losses import UserError
@@ -28,7 +28,7 @@ losses: [adnce, {infonce: {temperature: 0.2}}]
 def sweep(folder: Path, text: str = SWEEP, name: str = "mine.yaml") -> Table:
     path = folder / name
     path.write_text(text)
-    return load(str(path))
+    return load_table(str(path))
 
 
 def row_of(table: Table, name: str) -> Row:
@@ -79,7 +79,7 @@ def test_sentences_have_word_vectors_as_raw_input_but_not_those_of_standard_1(
     raw = table.experiment(row_of(table, "raw input"), column_in(table, "sentence"))
     assert raw.full_recipe.pooler == "static"
     assert not raw.full_recipe.trainable
-    table = load("standard-1")
+    table = load_table("standard-1")
     assert not table.runnable(row_of(table, "raw input"), "graded")
 
 
@@ -110,7 +110,7 @@ def test_a_file_that_extends_adds_controls_for_all_columns(tmp_path: Path) -> No
 
 def test_a_loss_joins_before_the_controls(tmp_path: Path) -> None:
     sweep(tmp_path)
-    table = load(str(tmp_path / "mine.yaml"), losses=[LossSpec("infonce", {})])
+    table = load_table(str(tmp_path / "mine.yaml"), losses=[LossSpec("infonce", {})])
     assert [row.name for row in table.rows[2:]] == ["infonce", *USUAL]
     assert table.joined == ["infonce"]
 
@@ -135,14 +135,14 @@ def test_a_control_has_no_trials_and_takes_what_its_baseline_chose(
 
 
 def test_where_folds_choose_a_control_takes_what_most_of_them_chose() -> None:
-    table = load("standard-1")
+    table = load_table("standard-1")
     work = chosen(table, row_of(table, "permuted positives"), "ENZYMES", RESULTS)
     assert not isinstance(work, str)
     assert work.loss == LossSpec("infonce", {"temperature": 0.61})
 
 
 def test_controls_are_places_of_a_plan(tmp_path: Path) -> None:
-    rows = {place.row.name for place in places(sweep(tmp_path), ["domain=image"])}
+    rows = {place.row.name for place in runnable_places(sweep(tmp_path), ["domain=image"])}
     assert rows == {"adnce", "infonce (temperature=0.2)", *USUAL}
 
 

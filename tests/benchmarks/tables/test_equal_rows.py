@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 
 from contrastbench.benchmarks.comparison import formats as comparisons
-from contrastbench.benchmarks.comparison.compare import compare
+from contrastbench.benchmarks.comparison.compare import compare_rows
 from contrastbench.benchmarks.sweeps import plan
 from contrastbench.benchmarks.tables import staged
-from contrastbench.benchmarks.tables.choices import in_words
-from contrastbench.benchmarks.tables.formats import render
-from contrastbench.benchmarks.tables.load import load as load_table
+from contrastbench.benchmarks.tables.choices import choice_lines
+from contrastbench.benchmarks.tables.formats import render_table
+from contrastbench.benchmarks.tables.load import load_table
 from contrastbench.benchmarks.tables.resolved import resolve
 from contrastbench.benchmarks.tables.table import Table
 from contrastbench.losses.spec import LossSpec
@@ -43,8 +43,8 @@ def test_a_pairing_says_which_rows_are_the_same(load) -> None:
     everywhere = dict.fromkeys(table.columns, "infonce")
     outside = {"label-pairs": "infonce", "graded": "infonce"}
     assert marked(table) == {"decoupled": outside, "debiased (tau_plus=0)": everywhere}
-    assert len(plan.places(table, ["loss=decoupled"])) == 3
-    cells = plan.Plan(table, plan.places(table), [0], "paper", Path("results")).tasks()
+    assert len(plan.runnable_places(table, ["loss=decoupled"])) == 3
+    cells = plan.Plan(table, plan.runnable_places(table), [0], "paper", Path("results")).tasks()
     assert len(cells) == 4 + 3 + 3, "decoupled runs on tables, and nothing of debiased"
 
 
@@ -82,7 +82,7 @@ def test_a_loss_that_joins_may_be_the_same_too(load) -> None:
 
 def test_it_is_shown_and_counted_once(load, tmp_path: Path) -> None:
     table = load("domains: {tabular: {}}\nseeds: 0-2\n" + LOSSES)
-    for place in plan.places(table):
+    for place in plan.runnable_places(table):
         for seed in range(3):
             if place.row.name not in table.same:
                 scores = {"infonce": 80.0, "adnce": 85.0}
@@ -95,10 +95,10 @@ def test_it_is_shown_and_counted_once(load, tmp_path: Path) -> None:
                     metrics={"accuracy": accuracy},
                     details=details,
                 )
-    assert compare(resolve(table, None, tmp_path / "empty")) == []
-    text = render(resolve(table, None, tmp_path), "md")
+    assert compare_rows(resolve(table, None, tmp_path / "empty")) == []
+    text = render_table(resolve(table, None, tmp_path), "md")
     assert "| debiased (tau_plus=0) | 80.70 ± 0.70 (3), the same as infonce |" in text
-    found = {one.row: one for one in compare(resolve(table, None, tmp_path))}
+    found = {one.row: one for one in compare_rows(resolve(table, None, tmp_path))}
     copy = found["debiased (tau_plus=0)"]
     assert (copy.why, copy.verdict, copy.holm) == (
         "the same as infonce by algebra",
@@ -111,10 +111,11 @@ def test_it_is_shown_and_counted_once(load, tmp_path: Path) -> None:
     assert found["adnce"].holm is not None
     assert (
         found["adnce"].holm
-        == {one.row: one for one in compare(resolve(without, None, tmp_path))}["adnce"].holm
+        == {one.row: one for one in compare_rows(resolve(without, None, tmp_path))}["adnce"].holm
     )
     against = {
-        one.row: one.why for one in compare(resolve(table, None, tmp_path), "debiased (tau_plus=0)")
+        one.row: one.why
+        for one in compare_rows(resolve(table, None, tmp_path), "debiased (tau_plus=0)")
     }
     assert against["infonce"] == "the same as debiased (tau_plus=0) by algebra"
     assert same_in_csv(table, tmp_path, "infonce") == {"debiased (tau_plus=0)": "infonce"}
@@ -127,7 +128,7 @@ def test_it_is_shown_and_counted_once(load, tmp_path: Path) -> None:
 def same_in_csv(table: Table, results: Path, baseline: str) -> dict[str, str]:
     """Return the rows that a comparison's CSV says to be the same loss as another row."""
     lines = csv.DictReader(
-        io.StringIO(comparisons.render(resolve(table, None, results), "csv", baseline))
+        io.StringIO(comparisons.render_comparison(resolve(table, None, results), "csv", baseline))
     )
     return {line["method"]: line["same_as"] for line in lines if line["same_as"]}
 
@@ -137,21 +138,23 @@ def test_a_search_that_ends_at_the_baseline_differs_by_nothing(load, tmp_path: P
         "domains: {tabular: {}}\nseeds: 0-2\n"
         "losses: [infonce, decoupled, debiased, npair]\ntune: {}\n"
     )
-    asked = plan.Plan(table, plan.places(table), [0, 1, 2], "validation", tmp_path)
+    asked = plan.Plan(table, plan.runnable_places(table), [0, 1, 2], "validation", tmp_path)
     while missing := [task for task in asked.tasks() if task.state == "missing"]:
         for task in missing:
             loss, seed = task.experiment.loss.complete, task.seed
-            best = staged.value_of(staged.first(staged.Space(LossSpec("infonce"), None, 0.1))[3])
+            best = staged.value_of(
+                staged.first_stage(staged.Space(LossSpec("infonce"), None, 0.1))[3]
+            )
             value = 80.0 - (loss.name != "infonce") * 5 - abs(loss.params["temperature"] - best)
             value -= task.experiment.full_recipe.lr != 0.1
             details = {"validation": value}
             made(tmp_path, task.experiment, seed, metrics={"accuracy": value}, details=details)
     resolved = resolve(table, None, tmp_path)
-    found = {one.row: one for one in compare(resolved)}
+    found = {one.row: one for one in compare_rows(resolved)}
     assert (found["debiased"].difference, found["debiased"].why) == (0.0, "the same runs")
     assert found["debiased"].holm is None
     assert found["npair"].why == "the same as infonce by algebra"
     assert found["decoupled"].difference < -4
     assert "npair on hidden-clusters: the same as infonce here, by algebra" in list(
-        in_words(resolved)
+        choice_lines(resolved)
     )

@@ -5,7 +5,11 @@ import random
 
 import pytest
 
-from contrastbench.benchmarks.tables.hypercube import dependence, draw, settings
+from contrastbench.benchmarks.tables.hypercube import (
+    dependence,
+    hypercube_settings,
+    latin_hypercube,
+)
 from contrastbench.losses import LOSSES, get_loss
 from contrastbench.losses.registry import describe
 from contrastbench.losses.spec import LossSpec
@@ -14,7 +18,7 @@ from contrastbench.losses.spec import LossSpec
 @pytest.mark.parametrize("count", [4, 6])
 @pytest.mark.parametrize("name", [name for name in LOSSES if name != "dar"])
 def test_defaults_and_a_point_in_each_part_of_each_interval(name: str, count: int) -> None:
-    defaults, *drawn = settings(LossSpec(name), count)
+    defaults, *drawn = hypercube_settings(LossSpec(name), count)
     assert (defaults, len(drawn)) == ({}, count - 1)
     ranges = describe(name).ranges
     for parameter in drawn[0]:
@@ -38,27 +42,27 @@ def share(value: float, low: float, high: float, log: bool) -> float:
 
 
 def test_choices_are_tried_only_where_there_is_no_number() -> None:
-    assert all("variant" not in point for point in settings(LossSpec("adnce"), 6))
-    assert len(settings(LossSpec("dar"), 6)) == 4, "two choices of two"
+    assert all("variant" not in point for point in hypercube_settings(LossSpec("adnce"), 6))
+    assert len(hypercube_settings(LossSpec("dar"), 6)) == 4, "two choices of two"
 
 
 def test_what_is_given_is_not_varied() -> None:
-    tried = settings(LossSpec("adnce", {"temperature": 0.2, "weight": "gamma"}), 5)
+    tried = hypercube_settings(LossSpec("adnce", {"temperature": 0.2, "weight": "gamma"}), 5)
     assert all(set(point) <= {"mu", "sigma"} for point in tried)
     assert max(point.get("mu", 0) for point in tried) > 1, "mu of a gamma density"
-    assert settings(LossSpec("infonce", {"temperature": 0.2}), 5) == []
-    assert settings(LossSpec("none"), 5) == []
+    assert hypercube_settings(LossSpec("infonce", {"temperature": 0.2}), 5) == []
+    assert hypercube_settings(LossSpec("none"), 5) == []
 
 
 def test_a_sum_varies_its_terms() -> None:
-    tried = settings(LossSpec("infonce + 0.5*decoupled"), 3)
+    tried = hypercube_settings(LossSpec("infonce + 0.5*decoupled"), 3)
     assert set(tried[1]) == {"infonce.temperature", "decoupled.temperature"}
 
 
 def test_parameters_do_not_rise_together() -> None:
     rng = random.Random(1)
-    draws = [dependence(draw(("a", "b", "c"), 5, rng)) for _ in range(100)]
-    tried = settings(LossSpec("rmlcpc"), 6)[1:]
+    draws = [dependence(latin_hypercube(("a", "b", "c"), 5, rng)) for _ in range(100)]
+    tried = hypercube_settings(LossSpec("rmlcpc"), 6)[1:]
     ranks = {
         name: [sorted(p[name] for p in tried).index(q[name]) for q in tried] for name in tried[0]
     }

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from contrastbench.benchmarks.comparison import formats as comparison
-from contrastbench.benchmarks.records.merge import merge
+from contrastbench.benchmarks.records.merge import merge_records
 from contrastbench.benchmarks.report import site
 from contrastbench.benchmarks.tables import formats, origins
-from contrastbench.benchmarks.tables.load import load
+from contrastbench.benchmarks.tables.load import load_table
 from contrastbench.benchmarks.tables.resolved import Resolved, resolve
 from made_records import add
 
@@ -35,11 +35,11 @@ def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def resolved(own: Path, results: Path | None = None) -> Resolved:
-    return resolve(load(str(own.parent / "my.yaml")), None, results or own)
+    return resolve(load_table(str(own.parent / "my.yaml")), None, results or own)
 
 
 def test_own_records_are_told_from_shipped_ones(own: Path) -> None:
-    merge([own.parent / "shipped"], own)
+    merge_records([own.parent / "shipped"], own)
     add(own, 3, 80.0, dataset="MUTAG")
     for dataset in ("MUTAG", "PROTEINS"):
         for seed in (1, 2, 3):
@@ -50,18 +50,18 @@ def test_own_records_are_told_from_shipped_ones(own: Path) -> None:
         "All others were run or merged by you."
     )
     found = resolved(own)
-    assert line in formats.render(found, "md")
+    assert line in formats.render_table(found, "md")
     for width in (None, 70):
-        shown = comparison.render(found, "md", width=width)
+        shown = comparison.render_comparison(found, "md", width=width)
         assert line in " ".join(shown.split())
-    report = site.read([str(own.parent / "my.yaml")], own)
-    assert site.render(report, None, single=True)[""].count(line) == 1
+    report = site.read_report([str(own.parent / "my.yaml")], own)
+    assert site.render_site(report, None, single=True)[""].count(line) == 1
 
 
 def test_the_shorter_part_is_named(own: Path) -> None:
-    merge([own.parent / "shipped"], own)
+    merge_records([own.parent / "shipped"], own)
     add(own, 2, 82.0, "adnce", dataset="PROTEINS")
-    assert origins.in_words(resolved(own)) == (
+    assert origins.origin_line(resolved(own)) == (
         "Records that were run or merged by you: seed 2 of adnce on PROTEINS. "
         "All others came with contrastbench."
     )
@@ -80,7 +80,7 @@ def test_an_empty_folder_is_told_where_records_come_from(own: Path, bench) -> No
 
 def test_one_part_alone_has_no_sentence(own: Path) -> None:
     add(own, 0, 80.0, dataset="MUTAG", seconds=7.0)  # the user's own run of a shipped cell
-    assert origins.in_words(resolved(own)) == ""
-    merge([own.parent / "shipped"], own.parent / "copy")
-    assert origins.in_words(resolved(own, own.parent / "copy")) == ""
-    assert origins.in_words(resolved(own, own.parent / "shipped")) == "", "they are the shipped"
+    assert origins.origin_line(resolved(own)) == ""
+    merge_records([own.parent / "shipped"], own.parent / "copy")
+    assert origins.origin_line(resolved(own, own.parent / "copy")) == ""
+    assert origins.origin_line(resolved(own, own.parent / "shipped")) == "", "they are the shipped"

@@ -10,8 +10,8 @@ import pytest
 from scipy import stats
 
 from contrastbench.benchmarks.tables.entries import Entry, Value
-from contrastbench.benchmarks.tables.formats import render
-from contrastbench.benchmarks.tables.replication import ALONE, Back, Centre, trimmed
+from contrastbench.benchmarks.tables.formats import render_table
+from contrastbench.benchmarks.tables.replication import NO_DEVIATION_NOTE, Back, Centre, trimmed
 from contrastbench.benchmarks.tables.resolved import resolve
 from contrastbench.benchmarks.tables.table import Row, Table
 from counts import times
@@ -109,11 +109,11 @@ def test_a_table_says_the_rule_the_counts_and_where_both_rules_disagree(tmp_path
         work = TABLE.experiment(TABLE.rows[1], column)
         for seed, value in enumerate(COLLAB):
             made(tmp_path, work, seed, metrics={"accuracy": value})
-    text = render(resolve(TABLE, None, tmp_path), "md")
-    assert ALONE in text
+    text = render_table(resolve(TABLE, None, tmp_path), "md")
+    assert NO_DEVIATION_NOTE in text
     assert (
         "By mean and trimmed mean: new 2 and 1 of 2. They disagree on new, COLLAB: 72.26 is" in text
     )
-    lines = list(csv.DictReader(io.StringIO(render(resolve(TABLE, None, tmp_path), "csv"))))
+    lines = list(csv.DictReader(io.StringIO(render_table(resolve(TABLE, None, tmp_path), "csv"))))
     told = [(r["ours_trimmed"], r["came_back"], r["came_back_trimmed"]) for r in lines]
     assert told == [("", "", "")] * 2 + [("70.5167", "yes", "no"), ("70.5167", "yes", "yes")]

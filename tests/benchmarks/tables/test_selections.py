@@ -12,12 +12,12 @@ from chosen import chosen, trials
 from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.benchmarks.sweeps import plan
 from contrastbench.benchmarks.tables import selections
-from contrastbench.benchmarks.tables.choices import in_words
-from contrastbench.benchmarks.tables.formats import render
-from contrastbench.benchmarks.tables.load import load
+from contrastbench.benchmarks.tables.choices import choice_lines
+from contrastbench.benchmarks.tables.formats import render_table
+from contrastbench.benchmarks.tables.load import load_table
 from contrastbench.benchmarks.tables.resolved import resolve
 from contrastbench.benchmarks.tables.schema import Column, Tune
-from contrastbench.benchmarks.tables.selections import draw, settings
+from contrastbench.benchmarks.tables.selections import draw_settings, grid_settings
 from contrastbench.benchmarks.tables.table import Row, Selection, Table
 from contrastbench.losses import UserError
 from made_records import made
@@ -95,8 +95,8 @@ def test_the_baseline_and_the_new_loss_get_as_many_trials() -> None:
 @pytest.mark.parametrize("count", range(1, 13))
 def test_a_draw_is_spread_without_repeats(count: int) -> None:
     grid = {"a": [1, 2, 3], "b": [1, 2, 3, 4]}
-    drawn = draw(grid, count)
-    assert drawn == draw(grid, count)
+    drawn = draw_settings(grid, count)
+    assert drawn == draw_settings(grid, count)
     assert len({(some["a"], some["b"]) for some in drawn}) == count
     if count < 6:
         for key, values in grid.items():
@@ -111,8 +111,8 @@ def test_nothing_is_chosen_before_all_trials_are_done(tmp_path: Path) -> None:
     add(tmp_path, second, 100, 90.0)
     assert chosen(TABLE, BASE, "A", tmp_path) == "1 of 2 trials are done"
     resolved = resolve(TABLE, "validation", tmp_path)
-    assert "base on A: 1 of 2 trials are done" in list(in_words(resolved))
-    assert "| base | 80.0 / missing |" in render(resolved, "md")
+    assert "base on A: 1 of 2 trials are done" in list(choice_lines(resolved))
+    assert "| base | 80.0 / missing |" in render_table(resolved, "md")
 
 
 def test_trials_on_other_data_do_not_meet(tmp_path: Path) -> None:
@@ -138,22 +138,22 @@ def test_validation_chooses_and_other_seeds_are_shown(tmp_path: Path) -> None:
     add(tmp_path, worse[0], 0, 70.0, accuracy=81.0)
     add(tmp_path, worse[0], 1, 70.0, accuracy=83.0)
     resolved = resolve(TABLE, "validation", tmp_path)
-    text = render(resolved, "md")
+    text = render_table(resolved, "md")
     assert "| base | 80.0 / 82.0 ± 1.4 (2) / +2.0 |" in text
     assert "| new | - / missing |" in text, "chosen, not yet confirmed"
     assert "seeds 100, 101" in text
     assert "base on A: temperature=0.1, the best of 2" in text
     mu, temperature = better[1].loss.params["mu"], better[1].loss.params["temperature"]
     assert f"temperature={temperature}, mu={mu}, the best of 2" in text
-    assert "small,validation,base,A,infonce,no,80.0000,,,82.0000" in render(resolved, "csv")
+    assert "small,validation,base,A,infonce,no,80.0000,,,82.0000" in render_table(resolved, "csv")
 
 
 def test_tuning_seeds_are_in_no_table(tmp_path: Path) -> None:
     tune(tmp_path, BASE, [70.0, 60.0], accuracy=99.0)
     row = BASE.model_copy(update={"params": {"temperature": 0.1}})
     table = TABLE.model_copy(update={"rows": [row]})
-    assert "| base | 80.0 / missing |" in render(resolve(table, None, tmp_path), "md")
-    assert "Selection: paper: parameters as published." in render(
+    assert "| base | 80.0 / missing |" in render_table(resolve(table, None, tmp_path), "md")
+    assert "Selection: paper: parameters as published." in render_table(
         resolve(table, None, tmp_path), "md"
     )
 
@@ -172,7 +172,7 @@ def test_of_equals_the_first_and_of_diverged_none(tmp_path: Path) -> None:
     assert chosen(TABLE, BASE, "A", tmp_path / "none") == "every trial diverged"
     choice = selections.choose(TABLE, BASE, "A", Selection.VALIDATION, tmp_path / "none")
     assert not choice.is_open, "no plan promises it"
-    text = render(resolve(TABLE, "validation", tmp_path / "none"), "md")
+    text = render_table(resolve(TABLE, "validation", tmp_path / "none"), "md")
     assert "diverged (every trial)" in text
 
 
@@ -185,7 +185,7 @@ def test_rows_without_a_grid(tmp_path: Path) -> None:
 
 
 def test_a_plan_has_trials_first_and_then_what_they_choose(tmp_path: Path) -> None:
-    places = plan.places(TABLE, ["row=base"])
+    places = plan.runnable_places(TABLE, ["row=base"])
     asked = plan.Plan(TABLE, places, [0, 1], "validation", tmp_path)
     assert [(task.experiment.loss.params, task.seed) for task in asked.tasks()] == [
         ({"temperature": temperature}, seed) for temperature in (0.1, 0.2) for seed in (100, 101)
@@ -227,17 +227,17 @@ def test_a_record_without_a_validation_score_is_named(tmp_path: Path) -> None:
 def test_what_cannot_be_selected_is_named(change: dict, selection: str, message: str) -> None:
     table = TABLE.model_copy(update=change)
     with pytest.raises(UserError, match=message):
-        selections.check(table, selection, table.seeds)
+        selections.check_selection(table, selection, table.seeds)
 
 
 @pytest.mark.parametrize("name", ["adnce-table5", "adnce-table10"])
 def test_grids_of_the_paper_hold_what_it_chose(name: str) -> None:
     """ADNCE's Table 9: IMDB-B's temperature is 0.50 there, 0.55 in the README and here."""
-    table = load(name)
+    table = load_table(name)
     for row in table.rows:
         for column, params in row.params_by_column.items() if row.grid else ():
             wanted = {**row.params, **params} | ({"temperature": 0.5} if column == "IMDB-B" else {})
-            assert wanted in settings(row, column)
+            assert wanted in grid_settings(row, column)
 
 
 def test_a_sweep_file_that_tunes(tmp_path: Path) -> None:
@@ -246,7 +246,7 @@ def test_a_sweep_file_that_tunes(tmp_path: Path) -> None:
     text = "domains: {tabular: {}}\nlosses: [none, infonce, adnce]\n"
     text += "grid: {temperature: [0.1, 0.2], mu: [0.3]}\ntune: {}\n"
     path.write_text(text)
-    table = load(str(path))
+    table = load_table(str(path))
     assert [(row.name, row.grid) for row in table.rows] == [
         ("none", {}),
         ("infonce", {"temperature": [0.1, 0.2]}),
@@ -255,10 +255,10 @@ def test_a_sweep_file_that_tunes(tmp_path: Path) -> None:
     assert table.selection == Selection.VALIDATION
     asked = plan.make_plan(str(path), [], None, False, None, tmp_path)
     assert len(asked.tasks()) == 5 + 2 * 2 * 2
-    assert "| infonce | missing |" in render(resolve(table, None, tmp_path), "md")
+    assert "| infonce | missing |" in render_table(resolve(table, None, tmp_path), "md")
     path.write_text(text.replace("tune: {}", "tune: {seeds: [1]}"))
     with pytest.raises(UserError, match=r"mine.yaml:4: seeds \[1\] are in tune and in seeds"):
-        load(str(path))
+        load_table(str(path))
 
 
 TURNING = TABLE.model_copy(
@@ -268,10 +268,10 @@ TURNING = TABLE.model_copy(
 
 def test_where_folds_turn_each_chooses_for_itself(tmp_path: Path) -> None:
     """Trials are run with the shown seeds, and no seed tunes alone."""
-    asked = plan.Plan(TURNING, plan.places(TURNING, []), [0, 1], "validation", tmp_path)
+    asked = plan.Plan(TURNING, plan.runnable_places(TURNING, []), [0, 1], "validation", tmp_path)
     assert len(asked.tasks()) == 2 * 2 * 2
     assert not asked.undecided()
-    text = render(resolve(TURNING, "validation", tmp_path), "md")
+    text = render_table(resolve(TURNING, "validation", tmp_path), "md")
     assert "- base, new on A: no seed has all 2 trials yet\n" in text
     inner = {0.1: [60.0, 70.0], 0.2: [65.0, 50.0]}
     for seed in (0, 1):
@@ -281,7 +281,7 @@ def test_where_folds_turn_each_chooses_for_itself(tmp_path: Path) -> None:
                 "inner": inner[trial.loss.params["temperature"]],
             }
             made(tmp_path, trial, seed, metrics={"accuracy": 1.0}, details=details)
-    text = render(resolve(TURNING, "validation", tmp_path), "md")
+    text = render_table(resolve(TURNING, "validation", tmp_path), "md")
     assert "| base | 80.0 / 85.2 ± 0.4 (2) / +5.2 |" in text
     assert "- base on A: of 4 folds 2 chose temperature=0.2, 2 chose temperature=0.1\n" in text
     assert "Selection: validation: each outer fold of each seed has the best of its method" in text

@@ -10,12 +10,12 @@ import pytest
 
 from chosen import chosen, trials
 from contrastbench.benchmarks.records.experiment import Experiment, records_of
-from contrastbench.benchmarks.records.merge import merge
+from contrastbench.benchmarks.records.merge import merge_records
 from contrastbench.benchmarks.sweeps import plan
 from contrastbench.benchmarks.sweeps.costs import Costs
 from contrastbench.benchmarks.tables import hypercube, selections, staged
-from contrastbench.benchmarks.tables.choices import in_words
-from contrastbench.benchmarks.tables.formats import render
+from contrastbench.benchmarks.tables.choices import choice_lines
+from contrastbench.benchmarks.tables.formats import render_table
 from contrastbench.benchmarks.tables.resolved import resolve
 from contrastbench.benchmarks.tables.schema import Tune
 from contrastbench.benchmarks.tables.selections import EVERY_TRIAL
@@ -67,13 +67,13 @@ def test_a_loss_can_be_had_at_each_setting(pairing) -> None:
 
 
 def test_the_first_trials_of_a_family_are_the_baselines_own() -> None:
-    base = staged.first(space("infonce"))
+    base = staged.first_stage(space("infonce"))
     for name in ("debiased", "hcl", "rince", "adnce", "attentionnce", "npair"):
-        assert staged.first(space(name)) == base, name
+        assert staged.first_stage(space(name)) == base, name
         assert of_folds(space(name))[: len(base)] == base, name
-    assert staged.first(space("decoupled", OTHER_VIEW)) == base
-    assert {one.loss for one in staged.first(space("cpc"))} == {"decoupled"}
-    assert {one.loss for one in staged.first(space("nwj"))} == {"nwj"}
+    assert staged.first_stage(space("decoupled", OTHER_VIEW)) == base
+    assert {one.loss for one in staged.first_stage(space("cpc"))} == {"decoupled"}
+    assert {one.loss for one in staged.first_stage(space("nwj"))} == {"nwj"}
     assert base[0] == Setting({}, "infonce"), "the defaults come first"
 
 
@@ -173,7 +173,7 @@ def test_a_family_never_loses_much_to_the_baseline_that_it_contains(name: str) -
 
         base = truth(best(whole(space("infonce"), score), score))
         lost.append(base - truth(best(whole(space(name), score), score)))
-        points = hypercube.settings(LossSpec(name), 12)
+        points = hypercube.hypercube_settings(LossSpec(name), 12)
         before = best([Setting(point, name) for point in points], score)
         lost_before.append(base - truth(before))
     error = stdev(lost) / math.sqrt(len(lost))
@@ -203,7 +203,7 @@ BASE, FAMILY, NONE = TABLE.rows
 
 def asked(results: Path, *rows: Row) -> plan.Plan:
     """What a sweep asks for."""
-    places = [place for place in plan.places(TABLE) if not rows or place.row in rows]
+    places = [place for place in plan.runnable_places(TABLE) if not rows or place.row in rows]
     return plan.Plan(TABLE, places, TABLE.seeds, "validation", results)
 
 
@@ -241,7 +241,7 @@ def test_a_sweep_has_stages_and_shares_the_cells_of_the_limit(tmp_path: Path) ->
     assert len(first.tasks()) == 3 + 6 * 2, "the untrained encoder, and one stage for both"
     cells = sum(count for _, count in first.later_trials())
     assert cells == 2 * 6 * 2
-    text = "\n".join(plan.lines(first, Costs(tmp_path)))
+    text = "\n".join(plan.plan_lines(first, Costs(tmp_path)))
     assert "and then up to 24 cells of later stages" in text
     assert "and then 6 cells with what these choose" in text
     trials = 6 + (4 + 2) * 2  # those of the first stage are shared
@@ -255,18 +255,18 @@ def test_what_chose_its_limit_says_so_and_has_the_baselines_cells(tmp_path: Path
     sweep(tmp_path, lambda work: worse(work) - 5 * tried_later(work))
     resolved = resolve(TABLE, None, tmp_path)
     limit = "chose its limit: infonce(temperature=0.41), the best of 12"
-    assert f"debiased on A: {limit}" in list(in_words(resolved))
-    assert "infonce on A: temperature=0.41, the best of 12" in list(in_words(resolved))
+    assert f"debiased on A: {limit}" in list(choice_lines(resolved))
+    assert "infonce on A: temperature=0.41, the best of 12" in list(choice_lines(resolved))
     work = [line.cells["A"].work for line in resolved.lines]
     assert work[0].key == work[1].key
-    text = render(resolved, "md")
+    text = render_table(resolved, "md")
     assert "| infonce | 79." in text
     assert "which no shown number is of (the temperature first, of the simplest loss" in text
 
 
 def tried_later(work: Experiment) -> bool:
     """Whether a setting is of no first stage."""
-    first = {str(one.params) for one in staged.first(space("infonce"))}
+    first = {str(one.params) for one in staged.first_stage(space("infonce"))}
     return str(work.loss.params) not in first
 
 
@@ -296,7 +296,7 @@ def test_two_machines_records_make_one_search(tmp_path: Path) -> None:
     for machine in machines:
         assert len(all_trials(machine, FAMILY)) == 6
         assert chosen(TABLE, FAMILY, "A", machine) == "0 of 12 trials are done"
-    merge(machines, tmp_path / "merged")
+    merge_records(machines, tmp_path / "merged")
     assert len(all_trials(tmp_path / "merged", FAMILY)) == 10
     assert chosen(TABLE, FAMILY, "A", tmp_path / "merged") == "6 of 12 trials are done"
 
@@ -342,7 +342,7 @@ def test_where_folds_turn_each_chooses_among_the_same_trials(tmp_path: Path) -> 
         update={"domain": "graph", "columns": {"A": TABLE.columns["A"].model_copy()}}
     )
     table.columns["A"].__dict__["dataset"] = "MUTAG"
-    places = [place for place in plan.places(table) if place.row in (BASE, FAMILY)]
+    places = [place for place in plan.runnable_places(table) if place.row in (BASE, FAMILY)]
     wanted = plan.Plan(table, places, [0], "validation", tmp_path)
     assert len(wanted.tasks()) == 12 + 6, "six are the baseline's own"
     assert wanted.later_trials() == []
@@ -352,8 +352,10 @@ def test_where_folds_turn_each_chooses_among_the_same_trials(tmp_path: Path) -> 
         details = {"folds": [70.0, 80.0], "inner": inner}
         made(tmp_path, task.experiment, 0, metrics={"accuracy": 75.0}, details=details)
     resolved = resolve(table, None, tmp_path)
-    assert "debiased on A: of 2 folds 1 chose infonce, 1 chose debiased" in list(in_words(resolved))
-    assert "infonce on A: of 2 folds 2 chose the defaults" in list(in_words(resolved))
+    assert "debiased on A: of 2 folds 1 chose infonce, 1 chose debiased" in list(
+        choice_lines(resolved)
+    )
+    assert "infonce on A: of 2 folds 2 chose the defaults" in list(choice_lines(resolved))
     assert "(the same temperatures of the simplest loss" in resolved.rule
 
 

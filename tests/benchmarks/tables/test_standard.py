@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from contrastbench.benchmarks.comparison.admission import SEEDS, candidates
+from contrastbench.benchmarks.comparison.admission import ADMISSION_SEEDS, candidates
 from contrastbench.benchmarks.records.seeds import parse_seeds
-from contrastbench.benchmarks.tables.load import NEWEST, load
+from contrastbench.benchmarks.tables.load import NEWEST, load_table
 from contrastbench.benchmarks.tables.schema import Column
 from contrastbench.benchmarks.tables.table import Table
 from contrastbench.domains.registry import make_recipe
@@ -26,7 +26,7 @@ VERSIONS = sorted(path.stem for path in RELEASED.glob("*.json"))
 
 def cells(name: str) -> dict[str, Any]:
     """All that can change the numbers of a suite, in few words."""
-    table = load(name)
+    table = load_table(name)
     work = {column: table.experiment(table.rows[0], column) for column in table.columns}
     return {
         "seeds": table.seeds,
@@ -68,16 +68,16 @@ def test_a_released_suite_never_changes(name: str) -> None:
 
 @pytest.mark.parametrize("name", VERSIONS)
 def test_a_package_adds_no_loss_to_a_suite(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    rows = [row.name for row in load(name).rows]
+    rows = [row.name for row in load_table(name).rows]
     added = EntryPoint("added", "losses.infonce:InfoNCE", registry.ENTRY_POINTS)
     monkeypatch.setattr(registry, "entry_points", lambda group: [added])
     assert "added" in registry.losses()
-    assert [row.name for row in load(name).rows] == rows
+    assert [row.name for row in load_table(name).rows] == rows
 
 
 def test_the_newest_is_known_by_the_short_name() -> None:
     assert NEWEST["standard"] == VERSIONS[-1]
-    assert load("standard").name == VERSIONS[-1]
+    assert load_table("standard").name == VERSIONS[-1]
 
 
 DRAFT = TABLES / "standard-2.yaml"
@@ -88,21 +88,21 @@ def with_all_sets(folder: Path) -> Table:
     text = re.sub(r"^( +)# (\S.*,)$", r"\1\2", DRAFT.read_text(), flags=re.MULTILINE)
     path = folder / "whole.yaml"
     path.write_text(text)
-    return load(str(path))
+    return load_table(str(path))
 
 
 def test_the_draft_is_not_the_standing_comparison_yet() -> None:
-    table = load("standard-2")
+    table = load_table("standard-2")
     assert table.draft
     assert (table.seeds, table.is_staged, table.budget.trials) == ([*range(8)], True, 12)
     assert table.test == "seeds"
-    assert load("standard").name == "standard-1"
-    assert load("standard").test is None
-    assert not load("standard").draft
+    assert load_table("standard").name == "standard-1"
+    assert load_table("standard").test is None
+    assert not load_table("standard").draft
 
 
 def test_the_draft_has_every_loss_that_needs_no_classes_and_copies_are_aliased() -> None:
-    table = load("standard-2")
+    table = load_table("standard-2")
     rows = {row.name: row for row in table.rows if not row.control}
     assert rows.keys() == set(registry.losses()) - set(registry.SUPERVISED)
     assert table.same["supcon"] == dict.fromkeys(table.columns, "infonce")
@@ -111,7 +111,7 @@ def test_the_draft_has_every_loss_that_needs_no_classes_and_copies_are_aliased()
 def test_each_set_of_the_draft_has_the_recipe_that_admission_judges(tmp_path: Path) -> None:
     table, known = with_all_sets(tmp_path), dict[str, Column]()
     for path in sorted((RESULTS / "candidates").glob("*.yaml")):
-        known |= load(str(path)).columns
+        known |= load_table(str(path)).columns
     for name, column in table.columns.items():
         judged = make_recipe(column.domain or "", known[name].recipe)
         assert make_recipe(column.domain or "", column.recipe) == judged, name
@@ -121,9 +121,9 @@ def test_each_set_of_the_draft_has_the_recipe_that_admission_judges(tmp_path: Pa
 
 
 def test_the_sets_of_the_draft_are_admitted_by_their_records() -> None:
-    table, seeds = load("standard-2"), parse_seeds(SEEDS)
+    table, seeds = load_table("standard-2"), parse_seeds(ADMISSION_SEEDS)
     for path in sorted((RESULTS / "candidates").glob("*.yaml")):
-        judged = load(str(path))
+        judged = load_table(str(path))
         some = {name: one for name, one in judged.columns.items() if name in table.columns}
         chosen = judged.model_copy(update={"columns": some})
         for one in candidates(chosen, seeds, RESULTS):
@@ -139,5 +139,5 @@ def test_the_quick_part_of_the_draft_has_two_sets_of_each_domain(tmp_path: Path)
 
 
 def test_short_cells_have_two_seeds_for_a_trial() -> None:
-    table = load("standard-2")
+    table = load_table("standard-2")
     assert table.trial_seeds == {"letter": [1000, 1001], "nursery": [1000, 1001]}

@@ -9,7 +9,7 @@ import pytest
 
 from contrastbench.benchmarks.tables import load as loading
 from contrastbench.benchmarks.tables.audit import DEVIATES, LEFT_OPEN, SAME, Finding, findings
-from contrastbench.benchmarks.tables.catalogue import names
+from contrastbench.benchmarks.tables.catalogue import table_names
 from contrastbench.benchmarks.tables.places import Place
 from contrastbench.benchmarks.tables.resolved import Resolved, resolve
 from contrastbench.benchmarks.tables.table import Table
@@ -164,7 +164,7 @@ STATED = [
 @cache
 def load(name: str) -> Table:
     """The table of that name, read once."""
-    return loading.load(name)
+    return loading.load_table(name)
 
 
 def place(table: str, row: str, column: str) -> Place:
@@ -205,7 +205,7 @@ def test_adnces_augmentations_are_not_graphcls() -> None:
         assert "ADNCE" not in finding.source
 
 
-@pytest.mark.parametrize("name", names())
+@pytest.mark.parametrize("name", table_names())
 def test_top_5_is_asked_of_classifiers_that_have_it(name: str) -> None:
     table = load(name)
     for row in table.rows:
@@ -253,7 +253,7 @@ def test_why_a_row_is_quoted_is_true(name: str, reason: str, wrong: str) -> None
     assert wrong not in load(name).notes
 
 
-@pytest.mark.parametrize("name", [*names(), *OWN])
+@pytest.mark.parametrize("name", [*table_names(), *OWN])
 def test_notes_name_baselines_that_are_rows(name: str) -> None:
     table = load(name)
     rows = {row.name for row in table.rows}

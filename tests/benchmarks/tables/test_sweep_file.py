@@ -9,8 +9,8 @@ import yaml
 from chosen import trials
 from contrastbench.benchmarks.sweeps import plan
 from contrastbench.benchmarks.tables import catalogue
-from contrastbench.benchmarks.tables.choices import in_words
-from contrastbench.benchmarks.tables.load import load as load_table
+from contrastbench.benchmarks.tables.choices import choice_lines
+from contrastbench.benchmarks.tables.load import load_table
 from contrastbench.benchmarks.tables.resolved import resolve
 from contrastbench.domains.registry import DOMAINS, make_recipe
 from contrastbench.losses import LOSSES, UserError
@@ -63,7 +63,7 @@ def test_rows_are_losses_by_settings_and_columns_are_datasets(load) -> None:
         "mine.py:Mine (margin=0.2, temperature=0.1)",
         "mine.py:Mine (margin=0.2, temperature=0.2)",
     ]
-    place = plan.places(table, ["column=DD"])[-1]
+    place = plan.runnable_places(table, ["column=DD"])[-1]
     assert place.work.loss.complete.params == {"margin": 0.2, "temperature": 0.2}
     assert place.work.loss.complete.name == "mine"
     assert len(place.work.loss.code) == 64
@@ -73,14 +73,16 @@ def test_own_losses_lie_beside_the_file_or_in_the_current_folder(
     load, tmp_path: Path, monkeypatch
 ) -> None:
     own = "losses: [mine.py:Mine, infonce + 2*mine.py:Mine]"
-    here = [place.work.key for place in plan.places(load("domains: {graph: {}}\n" + own), [])]
+    here = [
+        place.work.key for place in plan.runnable_places(load("domains: {graph: {}}\n" + own), [])
+    ]
     (tmp_path / "elsewhere").mkdir()
     monkeypatch.chdir(tmp_path / "elsewhere")
     table = load_table("../my.yaml")
     assert [row.name for row in table.rows] == ["mine.py:Mine", "infonce + 2*mine.py:Mine"]
-    assert [place.work.key for place in plan.places(table, [])] == here
+    assert [place.work.key for place in plan.runnable_places(table, [])] == here
     (tmp_path / "mine.py").rename("mine.py")
-    assert [place.work.key for place in plan.places(load_table("../my.yaml"), [])] == here
+    assert [place.work.key for place in plan.runnable_places(load_table("../my.yaml"), [])] == here
 
 
 def test_all_means_every_registered_loss_and_smoke_every_domain(load) -> None:
@@ -235,8 +237,8 @@ def test_a_released_file_without_the_key_has_a_hypercube(load, tmp_path, monkeyp
     folder = tmp_path / "package"
     folder.mkdir()
     (folder / "suite-1.yaml").write_text(text)
-    here = catalogue.folders()
-    monkeypatch.setattr(catalogue, "folders", lambda: [*here, folder])
+    here = catalogue.table_folders()
+    monkeypatch.setattr(catalogue, "table_folders", lambda: [*here, folder])
     assert load_table("suite-1").tune.search == "hypercube"
     assert len(load_table("suite-1").rows[0].settings) == 3
     assert load_table(str(folder / "suite-1.yaml")) == load_table("suite-1")
@@ -245,7 +247,7 @@ def test_a_released_file_without_the_key_has_a_hypercube(load, tmp_path, monkeyp
 
 def test_every_file_of_ours_that_tunes_names_its_search() -> None:
     """So a copy of it keeps its meaning."""
-    for path in catalogue.files().values():
+    for path in catalogue.table_files().values():
         tune = yaml.safe_load(path.read_text(encoding="utf-8")).get("tune")
         assert not tune or tune["search"], path
 
@@ -270,8 +272,8 @@ def test_a_file_extends_another_by_data_and_losses(extend) -> None:
         "hidden-clusters": "tabular",
     }
     assert (table.seeds, table.tune.trials, table.name) == ([7, 8], 3, "my")
-    places = plan.places(table)
-    assert places[0].work.key == plan.places(load_table("base.yaml"))[0].work.key
+    places = plan.runnable_places(table)
+    assert places[0].work.key == plan.runnable_places(load_table("base.yaml"))[0].work.key
 
 
 @pytest.mark.parametrize(
@@ -346,7 +348,7 @@ def test_a_joining_loss_has_values_that_it_takes(load) -> None:
 def test_a_loss_without_ranges_is_said_to_have_no_trials(load) -> None:
     load("domains: {graph: {}}\nlosses: [none, infonce]\ntune: {trials: 2}\n")
     table = load_table("my.yaml", losses=[LossSpec("mine.py:Mine")])
-    said = list(in_words(resolve(table, None, Path("results"))))
+    said = list(choice_lines(resolve(table, None, Path("results"))))
     given = "as it is given: it declares no ranges to choose from"
     assert f"mine.py:Mine on label-pairs: {given}" in said
     assert not any(line.startswith("none on") for line in said)

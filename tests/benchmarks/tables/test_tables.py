@@ -11,11 +11,11 @@ import pytest
 from contrastbench.benchmarks.records.experiment import Cell, Experiment
 from contrastbench.benchmarks.sweeps import plan
 from contrastbench.benchmarks.tables import formats
-from contrastbench.benchmarks.tables.catalogue import names
+from contrastbench.benchmarks.tables.catalogue import table_names
 from contrastbench.benchmarks.tables.entries import entries
-from contrastbench.benchmarks.tables.formats import render
-from contrastbench.benchmarks.tables.grid import settings
-from contrastbench.benchmarks.tables.load import load
+from contrastbench.benchmarks.tables.formats import render_table
+from contrastbench.benchmarks.tables.grid import grid_settings
+from contrastbench.benchmarks.tables.load import load_table
 from contrastbench.benchmarks.tables.resolved import Resolved, resolve
 from contrastbench.benchmarks.tables.schema import Column, PublishedRow, PublishedTable
 from contrastbench.benchmarks.tables.table import Row, Selection, Table
@@ -55,9 +55,9 @@ def add(results: Path, column: str, seed: int, accuracy: float, **change: object
     made(results, work, seed, **{"metrics": {"accuracy": accuracy}, **change})
 
 
-@pytest.mark.parametrize("name", names())
+@pytest.mark.parametrize("name", table_names())
 def test_every_table_can_be_run_and_rendered(name: str, tmp_path: Path) -> None:
-    table = load(name)
+    table = load_table(name)
     places = [
         (row, column)
         for row in table.rows
@@ -72,8 +72,8 @@ def test_every_table_can_be_run_and_rendered(name: str, tmp_path: Path) -> None:
             row.loss == "none"
             or get_loss(work.loss.name, **work.loss.params).params == work.loss.complete.params
         )
-    assert ("missing" in render(resolve(table, None, tmp_path), "md")) == bool(places)
-    lines = render(resolve(table, None, tmp_path), "csv").splitlines()
+    assert ("missing" in render_table(resolve(table, None, tmp_path), "md")) == bool(places)
+    lines = render_table(resolve(table, None, tmp_path), "csv").splitlines()
     assert len(lines) == 1 + len(table.rows) * (len(table.columns) + (table.average is not None))
     assert sum(",no," in line for line in lines) >= len(places)
 
@@ -83,7 +83,7 @@ def test_renyicl_scores_at_the_size_of_its_crops() -> None:
 
     CIFAR's images have that size; STL-10's 96 pixels are resized to it.
     """
-    table = load("renyicl-table10")
+    table = load_table("renyicl-table10")
     for row in table.rows:
         for column in table.columns:
             recipe = table.experiment(row, column).full_recipe
@@ -93,10 +93,12 @@ def test_renyicl_scores_at_the_size_of_its_crops() -> None:
 @pytest.mark.parametrize("name", ["attentionnce-table1", "attentionnce-table3"])
 def test_attentionnces_probe_has_a_larger_learning_rate_on_stl(name: str) -> None:
     """linear.py: `lr=1e-2 if dataset_name == 'stl10' else 1e-3`; ADNCE's has 1e-3 for all."""
-    for place in plan.places(load(name)):
+    for place in plan.runnable_places(load_table(name)):
         lr = place.work.full_recipe.probe_lr
         assert lr == (1e-2 if place.work.dataset == "STL-10" else None), place.column
-    assert {p.work.full_recipe.probe_lr for p in plan.places(load("adnce-table3"))} == {None}
+    assert {
+        p.work.full_recipe.probe_lr for p in plan.runnable_places(load_table("adnce-table3"))
+    } == {None}
 
 
 REPORT_THE_BEST_EPOCH = {  # linear.py of AttentionNCE, main_lincls.py of RényiCL
@@ -113,11 +115,11 @@ REPORT_THE_BEST_EPOCH = {  # linear.py of AttentionNCE, main_lincls.py of Rényi
 }
 
 
-@pytest.mark.parametrize("name", names())
+@pytest.mark.parametrize("name", table_names())
 def test_what_is_chosen_on_the_test_set_says_so(name: str, tmp_path: Path) -> None:
-    table = load(name)
+    table = load_table(name)
     for format_ in ("md", "latex"):
-        text = render(resolve(table, None, tmp_path), format_)
+        text = render_table(resolve(table, None, tmp_path), format_)
         if name in REPORT_THE_BEST_EPOCH:
             where = REPORT_THE_BEST_EPOCH[name]
             assert f"epoch{where} is chosen on the test set, as the released code does." in text
@@ -136,7 +138,7 @@ def test_the_best_epoch_on_the_test_set_is_no_result_of_a_validation_selection()
 @pytest.mark.parametrize("name", ["adnce-table3", "attentionnce-table1"])
 def test_alpha_cl_has_the_weights_of_the_code_that_its_values_are_from(name: str) -> None:
     """ADNCE's image/model.py, estimator a_cl; p = 4 and tau = 0.5 by its appendix B.1."""
-    row = next(row for row in load(name).rows if row.name == "alpha-CL-direct")
+    row = next(row for row in load_table(name).rows if row.name == "alpha-CL-direct")
     assert row.params == {"temperature": 0.5, "p": 4.0, "variant": "adnce_code"}
 
 
@@ -146,13 +148,13 @@ def test_a_table_without_published_values_names_no_paper(tmp_path: Path) -> None
         "title: t\nsource: s\ndecimals: 1\ndomain: graph\ncolumns: {A: {dataset: MUTAG}}\n"
         "rows: [{name: ours, loss: infonce}]\n"
     )
-    assert "Selection: none: parameters as the file gives them." in render(
-        resolve(load(str(file)), None, tmp_path), "md"
+    assert "Selection: none: parameters as the file gives them." in render_table(
+        resolve(load_table(str(file)), None, tmp_path), "md"
     )
 
 
 def test_published_values_average_to_the_published_average() -> None:
-    table = load("adnce-table10")
+    table = load_table("adnce-table10")
     for row in table.rows:
         values = {column: row.paper[column][0] for column in table.columns if row.paper}
         if row.name == "InfoGraph":
@@ -167,13 +169,13 @@ def means(name: str) -> dict[str, dict[str, float]]:
     """Published means by row and column."""
     return {
         row.name: {column: value[0] for column, value in row.paper.items()}
-        for row in load(name).rows
+        for row in load_table(name).rows
     }
 
 
 def test_published_values_average_to_the_published_average_of_sentences() -> None:
     for values in means("dasl-table5").values():
-        mean = sum(values[column] for column in load("dasl-table5").columns) / 5
+        mean = sum(values[column] for column in load_table("dasl-table5").columns) / 5
         assert mean == pytest.approx(values["Aver."], abs=0.0051)
     for name, values in means("adnce-table4").items():
         printed = values.pop("Avg.", None)
@@ -203,7 +205,7 @@ def test_printed_differences_follow() -> None:
     one, four = means("attentionnce-table1"), means("attentionnce-table4")
     differences = [
         one["AttentionNCE"][column] - one["SimCLR"][column]
-        for column in load("attentionnce-table1").columns
+        for column in load_table("attentionnce-table1").columns
     ]
     assert differences == pytest.approx(
         [3.2, 2.0, 8.6, 9.2, 5.8, 3.8, 5.0, 5.2]
@@ -262,7 +264,7 @@ def test_a_value_that_two_tables_quote_is_one_run() -> None:
     five, nine = (
         {
             (place.row.name, place.column): place.work.key
-            for place in plan.places(load(f"renyicl-table{n}"), [])
+            for place in plan.runnable_places(load_table(f"renyicl-table{n}"), [])
         }
         for n in (5, 9)
     )
@@ -277,21 +279,21 @@ def test_a_column_without_a_dataset_is_quoted(tmp_path: Path) -> None:
     columns = {**SMALL.columns, "C": Column()}
     rows = [*SMALL.rows[:1], SMALL.rows[1].model_copy(update={"paper": {"C": [60.0]}})]
     quoted = SMALL.model_copy(update={"columns": columns, "rows": rows})
-    assert "| ours | - / missing | - / missing | *60.0* | - / missing |" in render(
+    assert "| ours | - / missing | - / missing | *60.0* | - / missing |" in render_table(
         resolve(quoted, None, tmp_path), "md"
     )
 
 
 def test_what_stands_under_a_table_is_in_paragraphs(tmp_path: Path) -> None:
     noted = SMALL.model_copy(update={"notes": "First.\n\nSecond."})
-    under = render(resolve(noted, None, tmp_path), "md").split("\n\n")[2:]
+    under = render_table(resolve(noted, None, tmp_path), "md").split("\n\n")[2:]
     assert under[1:] == [
         "Selection: paper: parameters as published.",
         "Source: s.",
         "First.",
         "Second.\n",
     ]
-    assert render(resolve(SMALL, None, tmp_path), "md").endswith("\n\nSource: s.\n"), (
+    assert render_table(resolve(SMALL, None, tmp_path), "md").endswith("\n\nSource: s.\n"), (
         "no notes, no paragraph"
     )
 
@@ -299,17 +301,17 @@ def test_what_stands_under_a_table_is_in_paragraphs(tmp_path: Path) -> None:
 def test_a_mean_says_its_seeds_and_its_difference(tmp_path: Path) -> None:
     for seed, accuracy in enumerate((86.0, 88.0)):
         add(tmp_path, "A", seed, accuracy)
-    text = render(resolve(SMALL, None, tmp_path), "md")
+    text = render_table(resolve(SMALL, None, tmp_path), "md")
     assert "| ours | 85.0 ± 0.5 / 87.0 ± 1.4 (2 of 3) / +2.0 | - / missing | - / missing |" in text
     assert "| quoted | *80.0 ± 1.0* | - | *70.0* |" in text
-    lines = render(resolve(SMALL, None, tmp_path), "csv").splitlines()
+    lines = render_table(resolve(SMALL, None, tmp_path), "csv").splitlines()
     assert (
         "small,paper,ours,A,infonce,no,85.0000,0.5000,3,87.0000,1.4142,2,2.0000,000000000000,"
         ",87.0000,yes,yes"
     ) in lines
     assert "small,paper,quoted,A,,yes,80.0000,1.0000,3,,,,,,,,," in lines
     add(tmp_path, "A", 2, 87.0)
-    assert "(3) / +2.0 |" in render(resolve(SMALL, None, tmp_path), "md"), (
+    assert "(3) / +2.0 |" in render_table(resolve(SMALL, None, tmp_path), "md"), (
         "as many as the paper's need no words"
     )
 
@@ -317,28 +319,28 @@ def test_a_mean_says_its_seeds_and_its_difference(tmp_path: Path) -> None:
 def test_a_place_that_failed_is_not_missing(tmp_path: Path) -> None:
     for seed, status in ((0, "diverged"), (1, "diverged"), (1000, "diverged"), (2, "oom")):
         add(tmp_path, "A", seed, 0.0, status=status)
-    text = render(resolve(SMALL, None, tmp_path), "md")
+    text = render_table(resolve(SMALL, None, tmp_path), "md")
     assert "| ours | 85.0 ± 0.5 / diverged (2 of 3), oom (1 of 3) | - / missing |" in text
     assert text.count("failed on A") == 1, "the mean over columns"
-    assert '0.5000,3,,,,,,"diverged (2 of 3), oom (1 of 3)"' in render(
+    assert '0.5000,3,,,,,,"diverged (2 of 3), oom (1 of 3)"' in render_table(
         resolve(SMALL, None, tmp_path), "csv"
     )
     add(tmp_path, "A", 2, 86.0)
-    assert "/ 86.0 (1 of 3), diverged (2 of 3) / +1.0 |" in render(
+    assert "/ 86.0 (1 of 3), diverged (2 of 3) / +1.0 |" in render_table(
         resolve(SMALL, None, tmp_path), "md"
     )
 
 
 def test_one_seed_has_no_deviation_and_the_average_waits_for_all_columns(tmp_path: Path) -> None:
     add(tmp_path, "A", 0, 86.0)
-    assert "/ 86.0 (1 of 3) / +1.0 | - / missing | - / missing |" in render(
+    assert "/ 86.0 (1 of 3) / +1.0 | - / missing | - / missing |" in render_table(
         resolve(SMALL, None, tmp_path), "md"
     )
     add(tmp_path, "B", 0, 76.0)
-    assert "| - / 76.0 (1) | - / 81.0 (1) |" in render(resolve(SMALL, None, tmp_path), "md")
+    assert "| - / 76.0 (1) | - / 81.0 (1) |" in render_table(resolve(SMALL, None, tmp_path), "md")
     for seed in (1, 2):
         add(tmp_path, "A", seed, 86.0)
-    assert "(3) / +1.0 | - / 76.0 (1) | - / 81.0 (1) |" in render(
+    assert "(3) / +1.0 | - / 76.0 (1) | - / 81.0 (1) |" in render_table(
         resolve(SMALL, None, tmp_path), "md"
     ), "fewest seeds of its columns"
 
@@ -366,10 +368,10 @@ def test_only_records_of_exactly_this_cell_count(tmp_path: Path, change: dict) -
 def test_columns_of_several_epochs_are_one_training() -> None:
     """ADNCE's main.py trains once and saves its model every 100 epochs."""
     for name, trainings in (("adnce-table3", 4 * 3), ("attentionnce-table4", 3)):
-        places = plan.places(load(name))
+        places = plan.runnable_places(load_table(name))
         assert len({place.work.key for place in places}) == trainings
-    table = load("adnce-table3")
-    place = plan.places(table, ["column=STL10 200", "loss=adnce"])[0]
+    table = load_table("adnce-table3")
+    place = plan.runnable_places(table, ["column=STL10 200", "loss=adnce"])[0]
     recipe = place.work.full_recipe
     assert (recipe.epochs, recipe.schedule, recipe.score_at) == (400, "constant", (100, 200, 300))
     metrics = [table.metric_of(f"STL10 {epochs}") for epochs in (100, 200, 300, 400)]
@@ -414,19 +416,21 @@ def test_a_record_older_than_a_recipe_key_still_counts_once(tmp_path: Path) -> N
     old = make_recipe("graph", {}).model_dump(mode="json")
     del old["schedule"]
     add(tmp_path, "A", 0, 86.0, recipe=old)
-    assert "/ 86.0 (1 of 3) /" in render(resolve(SMALL, None, tmp_path), "md")
+    assert "/ 86.0 (1 of 3) /" in render_table(resolve(SMALL, None, tmp_path), "md")
     add(tmp_path, "A", 0, 86.0)
-    assert "/ 86.0 (1 of 3) /" in render(resolve(SMALL, None, tmp_path), "md"), "one value a seed"
+    assert "/ 86.0 (1 of 3) /" in render_table(resolve(SMALL, None, tmp_path), "md"), (
+        "one value a seed"
+    )
 
 
-@pytest.mark.parametrize("name", names())
+@pytest.mark.parametrize("name", table_names())
 def test_published_parameters_and_grids_are_within_the_ranges_of_their_loss(name: str) -> None:
-    table = load(name)
+    table = load_table(name)
     for row in table.rows:
         for column in table.columns:
             if table.runnable(row, column):
                 table.experiment(row, column).loss.check()
-                for setting in settings(row, column):
+                for setting in grid_settings(row, column):
                     LossSpec(row.loss or "none", {**row.params, **setting}).check()
 
 
@@ -437,7 +441,7 @@ def test_the_committed_results_are_what_the_committed_records_give(tmp_path: Pat
     """A table that is newer than `bench table --all` need not be there."""
     for path in (RESULTS / "runs", *RESULTS.glob("*.yaml")):
         (tmp_path / path.name).symlink_to(path)
-    made = [path.name for path in formats.write_all(tmp_path)]
+    made = [path.name for path in formats.write_tables(tmp_path)]
     tables = {path.name for path in RESULTS.iterdir() if path.suffix in (".md", ".csv")}
     there = tables - {"README.md"}
     assert there <= set(made)
@@ -456,11 +460,11 @@ def test_a_full_disk_leaves_the_old_table(tmp_path: Path, monkeypatch: pytest.Mo
     with pytest.raises(
         UserError, match=r"cannot write .*a.md \(No space left on device\): make room"
     ):
-        formats.write(tmp_path / "a.md", "new")
+        formats.write_file(tmp_path / "a.md", "new")
     assert [path.name for path in tmp_path.iterdir()] == ["a.md"]
     assert (tmp_path / "a.md").read_text() == "old"
     with pytest.raises(UserError, match=r"cannot write .* \(No such file or directory\)"):
-        next(formats.write_all(tmp_path / "nowhere"))
+        next(formats.write_tables(tmp_path / "nowhere"))
 
 
 DOCUMENT = r"""\documentclass{article}
@@ -475,10 +479,12 @@ def test_latex_compiles(tmp_path: Path) -> None:
     odd = SMALL.rows[1].model_copy(
         update={"name": r"50 % of a_b & c #1 $x$ {y} \z ~^ <a> [b] |d| τ* \"é\" -0.5"}
     )
-    every = [load(name) for name in names()] + [
+    every = [load_table(name) for name in table_names()] + [
         SMALL.model_copy(update={"name": "100% ü", "rows": [odd, *SMALL.rows]})
     ]
-    text = "\n\\clearpage\n".join(render(resolve(table, None, RESULTS), "latex") for table in every)
+    text = "\n\\clearpage\n".join(
+        render_table(resolve(table, None, RESULTS), "latex") for table in every
+    )
     (tmp_path / "all.tex").write_text(DOCUMENT % text, encoding="utf-8")
     command = ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "all.tex"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, errors="replace")
@@ -486,10 +492,10 @@ def test_latex_compiles(tmp_path: Path) -> None:
     assert (tmp_path / "all.pdf").stat().st_size > 10_000
 
 
-@pytest.mark.parametrize("name", names())
+@pytest.mark.parametrize("name", table_names())
 def test_latex_has_as_many_places_in_each_row(name: str, tmp_path: Path) -> None:
-    table = load(name)
-    text = render(resolve(table, None, tmp_path), "latex")
+    table = load_table(name)
+    text = render_table(resolve(table, None, tmp_path), "latex")
     lines = [line for line in text.splitlines() if line.endswith(r" \\")]
     assert sum(not line.startswith(r"\quad") for line in lines) == 1 + len(table.rows)
     width = 1 + len(table.columns) + (table.average is not None)
@@ -510,21 +516,23 @@ def test_latex_has_the_best_of_ours_in_bold(tmp_path: Path) -> None:
     table = SMALL.model_copy(update={"rows": [*SMALL.rows, row]})
     add(tmp_path, "A", 0, 86.0)
     made(tmp_path, table.experiment(row, "A"), 0, metrics={"accuracy": 87.0})
-    assert render(resolve(table, None, tmp_path), "latex").count(r"\textbf{") == 1
-    assert r"\textbf{87.0 (1" in render(resolve(table, None, tmp_path), "latex")
+    assert render_table(resolve(table, None, tmp_path), "latex").count(r"\textbf{") == 1
+    assert r"\textbf{87.0 (1" in render_table(resolve(table, None, tmp_path), "latex")
 
 
 def test_names_are_neither_formulas_nor_html(tmp_path: Path) -> None:
     columns = {"@A": SMALL.columns["A"], "<b>B": SMALL.columns["B"]}
     rows = [Row(name=name, loss="infonce") for name in ("=1+1", "<script>", "[x](http://y)")]
     odd = SMALL.model_copy(update={"name": "-odd", "columns": columns, "rows": rows})
-    cells = [line.split(",") for line in render(resolve(odd, None, tmp_path), "csv").splitlines()]
+    cells = [
+        line.split(",") for line in render_table(resolve(odd, None, tmp_path), "csv").splitlines()
+    ]
     assert {line[0] for line in cells[1:]} == {"'-odd"}
     assert {line[2] for line in cells[1:]} == {"'=1+1", "<script>", "[x](http://y)"}
     assert {line[3] for line in cells[1:]} >= {"'@A", "<b>B"}
     table = [
         line
-        for line in render(resolve(odd, None, tmp_path), "md").splitlines()
+        for line in render_table(resolve(odd, None, tmp_path), "md").splitlines()
         if line.startswith("|")
     ]
     assert not [line for line in table if "<script" in line or "<b" in line or "](" in line]
@@ -542,7 +550,7 @@ def test_odd_names_break_no_table(tmp_path: Path) -> None:
     )
     lines = [
         line
-        for line in render(resolve(odd, None, tmp_path), "md").splitlines()
+        for line in render_table(resolve(odd, None, tmp_path), "md").splitlines()
         if line.startswith("|")
     ]
     assert lines == [
@@ -550,16 +558,16 @@ def test_odd_names_break_no_table(tmp_path: Path) -> None:
         "| --- | --- | --- | --- |",
         "| one  two&#124;three | - | - | - |",
     ]
-    latex = render(resolve(odd, None, tmp_path), "latex")
+    latex = render_table(resolve(odd, None, tmp_path), "latex")
     assert r"\label{tab:100--a_b}" in latex.splitlines()
     assert r"one  two$|$three & - & - & - \\" in latex.splitlines()
 
 
 def test_names_and_formats_answer_with_the_closest(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="unknown table 'adnce-tabel5': did you mean"):
-        load("adnce-tabel5")
+        load_table("adnce-tabel5")
     with pytest.raises(UserError, match="unknown format 'mdd': did you mean 'md'"):
-        render(resolve(SMALL, None, tmp_path), "mdd")
+        render_table(resolve(SMALL, None, tmp_path), "mdd")
 
 
 def test_a_users_own_file_is_a_table(tmp_path: Path) -> None:
@@ -568,10 +576,10 @@ def test_a_users_own_file_is_a_table(tmp_path: Path) -> None:
         "columns: {A: {dataset: MUTAG}}\nrows: "
         "[{name: ours, loss: infonce, params: {temperature: 0.2}}]\n"
     )
-    table = load(str(tmp_path / "mine.yaml"))
+    table = load_table(str(tmp_path / "mine.yaml"))
     assert table.name == "mine"
     add(tmp_path, "A", 0, 86.0)
-    assert "| ours | 86.0 (1) |" in render(resolve(table, None, tmp_path), "md")
+    assert "| ours | 86.0 (1) |" in render_table(resolve(table, None, tmp_path), "md")
 
 
 OWN = "title: x\nsource: s\ndecimals: 0\ndomain: graph\ncolumns: {A: {}}\n"
@@ -596,7 +604,7 @@ OWN = "title: x\nsource: s\ndecimals: 0\ndomain: graph\ncolumns: {A: {}}\n"
 def test_a_wrong_file_is_named_with_the_line(tmp_path: Path, text: str, what: str) -> None:
     (tmp_path / "bad.yaml").write_text(text)
     with pytest.raises(UserError) as error:
-        load(str(tmp_path / "bad.yaml"))
+        load_table(str(tmp_path / "bad.yaml"))
     assert str(error.value).startswith(f"{tmp_path / 'bad.yaml'}{what}")
     assert "\n" not in str(error.value)
 
@@ -616,24 +624,30 @@ def test_a_key_that_only_the_program_sets_is_refused(tmp_path: Path, key: str, r
     path = tmp_path / "bad.yaml"
     path.write_text(OWN + rest)
     with pytest.raises(UserError) as error:
-        load(str(path))
+        load_table(str(path))
     assert str(error.value).startswith(f"{path}:6: unknown key {key!r}: ")
 
 
 def test_published_values_stand_as_they_are_printed(tmp_path: Path) -> None:
     """RényiCL's Table 14: means with one digit, deviations with two."""
-    assert "71.6 ± 0.36" in render(resolve(load("renyicl-table14"), None, tmp_path), "md")
+    assert "71.6 ± 0.36" in render_table(
+        resolve(load_table("renyicl-table14"), None, tmp_path), "md"
+    )
     assert (
-        re.search(r"\b74\.40\b", render(resolve(load("adnce-table5"), None, tmp_path), "md"))
+        re.search(
+            r"\b74\.40\b", render_table(resolve(load_table("adnce-table5"), None, tmp_path), "md")
+        )
         is None
     )
-    assert "| *76.20* |" in render(resolve(load("renyicl-table6"), None, tmp_path), "md")
+    assert "| *76.20* |" in render_table(
+        resolve(load_table("renyicl-table6"), None, tmp_path), "md"
+    )
 
 
 @pytest.mark.parametrize("name", ["renyicl-table5", "renyicl-table14"])
 def test_renyicls_tables_pretrain_on_both_parts_and_probe_plainly(name: str) -> None:
     """Appendix B.5 rescales nothing; i-Mix's splits have 15,120 and 100,000 training rows."""
-    table = load(name)
+    table = load_table(name)
     for column, about in table.columns.items():
         if table.domain_of(column) == "tabular":
             recipe = table.experiment(table.rows[0], column).full_recipe

@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 import torch
 
-from contrastbench.domains.download import sha256
+from contrastbench.domains.download import file_sha256
 from contrastbench.domains.graph import DATASETS, data
 from contrastbench.domains.graph.data import (
     Graphs,
     content_hash,
-    load,
+    load_graphs,
     open_raw,
     parse_tu,
 )
@@ -184,7 +184,7 @@ def test_a_known_set_must_have_its_known_size(tmp_path: Path) -> None:
     for suffix, text in RAW.items():
         (tmp_path / f"MUTAG_{suffix}.txt").write_text(text)
     with pytest.raises(UserError, match=r"MUTAG_graph_labels.txt .* 3 graphs, MUTAG has 188"):
-        load("MUTAG", tmp_path)
+        load_graphs("MUTAG", tmp_path)
 
 
 def test_a_set_of_known_content_must_have_it(
@@ -196,31 +196,31 @@ def test_a_set_of_known_content_must_have_it(
     monkeypatch.setitem(DATASETS, "PTC_FM", known)
     for suffix, text in RAW.items():
         (tmp_path / f"PTC_FM_{suffix}.txt").write_text(text)
-    assert load("PTC_FM", tmp_path)[1] == known.content
+    assert load_graphs("PTC_FM", tmp_path)[1] == known.content
     (tmp_path / "PTC_FM_node_labels.txt").write_text(RAW["node_labels"].replace("2\n", "1\n", 1))
     data.load_tu.cache_clear()
     with pytest.raises(UserError, match=r"the files of PTC_FM differ .* get http.*zip"):
-        load("PTC_FM", tmp_path)
+        load_graphs("PTC_FM", tmp_path)
 
 
 def test_a_known_set_must_have_its_node_labels(tmp_path: Path) -> None:
     for suffix in ("A", "graph_indicator", "graph_labels"):
         (tmp_path / f"MUTAG_{suffix}.txt").write_text(RAW[suffix])
     with pytest.raises(UserError, match=r"MUTAG_node_labels.txt .* no such file"):
-        load("MUTAG", tmp_path)
+        load_graphs("MUTAG", tmp_path)
 
 
 def test_an_unknown_name_answers_with_the_closest(tmp_path: Path) -> None:
     write(tmp_path / "TOY")
     with pytest.raises(UserError, match="unknown graph dataset 'PROTEIN': did you mean 'PROTEINS'"):
-        load("PROTEIN", tmp_path)
+        load_graphs("PROTEIN", tmp_path)
 
 
 def test_no_file_and_no_network_names_the_url(tmp_path: Path, offline: None) -> None:
     with pytest.raises(
         UserError, match=r"cannot download https://www.chrsmrrs.com/.*/MUTAG.zip .* --data-root"
     ):
-        load("MUTAG", tmp_path)
+        load_graphs("MUTAG", tmp_path)
 
 
 def test_a_download_with_another_hash_is_not_used(
@@ -238,7 +238,7 @@ def test_a_download_with_another_hash_is_not_used(
 
     monkeypatch.setattr(pooch, "HTTPDownloader", lambda **_: answer)
     with pytest.raises(UserError, match="its sha256 is not the declared one"):
-        download.fetch(dataset)
+        download.fetch_file(dataset)
     assert not (tmp_path / "cache" / "X.zip").exists()
 
 
@@ -268,11 +268,11 @@ EMBEDDED_CONTENT = {
 
 @pytest.mark.parametrize("name", EMBEDDED_CONTENT)
 def test_an_embedded_set_is_the_same_everywhere(name: str) -> None:
-    assert load(name)[1] == EMBEDDED_CONTENT[name]
+    assert load_graphs(name)[1] == EMBEDDED_CONTENT[name]
 
 
 def test_edge_counts_of_motifs_do_not_tell_the_class() -> None:
-    graphs, _ = load("motifs")
+    graphs, _ = load_graphs("motifs")
     assert graphs.y.bincount().tolist() == [100] * 4
     sizes = graphs.node_ptr.diff()
     assert (graphs.edge_ptr.diff() == 2 * (sizes + 3)).all()
@@ -281,8 +281,8 @@ def test_edge_counts_of_motifs_do_not_tell_the_class() -> None:
 @pytest.mark.parametrize("name", [name for name in DATASETS if DATASETS[name].content])
 def test_the_content_is_that_of_the_collections_zip(name: str, shared: Callable[..., Path]) -> None:
     archive = shared("data", "tudataset", f"{name}.zip")
-    assert sha256(archive) == DATASETS[name].sha256
-    assert load(name, archive.parent)[1] == DATASETS[name].content
+    assert file_sha256(archive) == DATASETS[name].sha256
+    assert load_graphs(name, archive.parent)[1] == DATASETS[name].content
 
 
 @pytest.mark.parametrize("name", ["MUTAG", "PROTEINS", "IMDB-BINARY"])
@@ -294,7 +294,7 @@ def test_equal_to_torch_geometrics_reading(
     with zipfile.ZipFile(archive) as file:
         file.extractall(tmp_path)
     theirs, slices, _ = read_tu_data(str(tmp_path / name), name)
-    graphs, _ = load(name, archive.parent)
+    graphs, _ = load_graphs(name, archive.parent)
     assert torch.equal(graphs.edge_ptr, slices["edge_index"])
     shift = graphs.node_ptr[:-1].repeat_interleave(graphs.edge_ptr.diff())
     assert torch.equal(graphs.edge_index - shift, theirs.edge_index)

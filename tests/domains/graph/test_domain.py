@@ -12,7 +12,7 @@ from torch import nn
 
 from contrastbench.domains.graph import DATASETS, GraphRecipe
 from contrastbench.domains.graph import domain as graph
-from contrastbench.domains.graph.data import Graphs, load
+from contrastbench.domains.graph.data import Graphs, load_graphs
 from contrastbench.domains.graph.domain import GraphDomain, chunks, with_features
 from contrastbench.losses import UserError, get_loss
 from contrastbench.losses.contrast import unit
@@ -145,15 +145,17 @@ def test_infographs_heads_are_three_layers_and_one_beside() -> None:
 
 
 def test_graphs_without_nodes_meet_none(monkeypatch: pytest.MonkeyPatch) -> None:
-    motifs, digest = load("motifs")
+    motifs, digest = load_graphs("motifs")
     ends = torch.cat([motifs.node_ptr[:1], motifs.node_ptr])[:-1]
-    monkeypatch.setattr(graph, "load", lambda *_: (replace(motifs, node_ptr=ends), digest, {}))
+    monkeypatch.setattr(
+        graph, "load_own_graphs", lambda *_: (replace(motifs, node_ptr=ends), digest, {})
+    )
     with pytest.raises(UserError, match="motifs has graphs without nodes: leave out --recipe pai"):
         domain(pairing="part_of")
 
 
 def test_features_are_labels_or_one_or_the_degree() -> None:
-    motifs, _ = load("motifs")
+    motifs, _ = load_graphs("motifs")
     assert torch.equal(with_features(motifs, "labels").x, torch.ones(len(motifs.x), 1))
     degree = with_features(motifs, "degree").x
     assert torch.equal(degree.argmax(dim=1), motifs.row_ptr.diff())

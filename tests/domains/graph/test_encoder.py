@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from contrastbench.domains.graph import GraphRecipe
-from contrastbench.domains.graph.data import Graphs, load, union
+from contrastbench.domains.graph.data import Graphs, load_graphs, union
 from contrastbench.domains.graph.encoder import (
     GIN,
     GraphModel,
@@ -22,7 +22,7 @@ from contrastbench.domains.random import generator
 
 @pytest.fixture(scope="module")
 def graphs() -> Graphs:
-    motifs, _ = load("motifs")
+    motifs, _ = load_graphs("motifs")
     part = motifs[:12]
     x = torch.randn(len(part.x), 4, generator=torch.Generator().manual_seed(0))
     return add_loops(Graphs(x, part.edge_index, part.node_ptr, part.edge_ptr, part.y))

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from contrastbench.benchmarks.running.training import train
 from contrastbench.domains.graph import GraphRecipe
-from contrastbench.domains.graph.data import Graphs, load
+from contrastbench.domains.graph.data import Graphs, load_graphs
 from contrastbench.domains.graph.domain import GraphDomain
 from contrastbench.losses import get_loss
 
@@ -19,7 +19,7 @@ MARGIN = 10  # points that training gains over the untrained encoder, at least
 
 @pytest.fixture(scope="module")
 def graphs() -> Graphs:
-    return load("label-pairs")[0]
+    return load_graphs("label-pairs")[0]
 
 
 @cache

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from contrastbench.domains.graph import DATASETS, SOURCES, GraphRecipe, own
-from contrastbench.domains.graph.data import content_hash, load
+from contrastbench.domains.graph.data import content_hash, load_graphs
 from contrastbench.domains.graph.domain import GraphDomain
 from contrastbench.losses import UserError
 
@@ -46,21 +46,21 @@ def test_every_kind_has_a_reader() -> None:
 
 def test_a_folder_of_tu_files_is_the_set(tmp_path: Path) -> None:
     tu(tmp_path / "TOY")
-    expected = load("TOY", tmp_path)
-    graphs, digest, notes = own.load("folder:TOY", tmp_path)
+    expected = load_graphs("TOY", tmp_path)
+    graphs, digest, notes = own.load_own_graphs("folder:TOY", tmp_path)
     assert (digest, notes, len(graphs)) == (expected[1], {}, 3)
 
 
 def test_graphml_files_are_the_same_graphs(tmp_path: Path) -> None:
     pytest.importorskip("networkx")
-    expected = own.load(f"folder:{tu(tmp_path / 'TOY')}", None)[1]
+    expected = own.load_own_graphs(f"folder:{tu(tmp_path / 'TOY')}", None)[1]
     folder = tmp_path / "files"
     folder.mkdir()
     graphml(folder / "a.graphml", "020", [(0, 1), (1, 2)])
     graphml(folder / "b.graphml", "00", [])
     graphml(folder / "c.graphml", "221", [(0, 1), (1, 2), (0, 2)])
     (folder / "labels.csv").write_text("file,class\na.graphml,yes\nb.graphml,no\nc.graphml,yes\n")
-    _, digest, notes = own.load(f"folder:{folder}", None)
+    _, digest, notes = own.load_own_graphs(f"folder:{folder}", None)
     assert digest == expected
     assert notes == {"edges added in the other direction": 5}, "files have each edge once"
 
@@ -72,7 +72,7 @@ def test_lists_of_edges(suffix: str, tmp_path: Path) -> None:
     (tmp_path / f"a{suffix}").write_text(f"x{blank}y\ny{blank}z\n")
     (tmp_path / f"b{suffix}").write_text(f"p{blank}q\n")
     (tmp_path / "labels.csv").write_text(f"a{suffix},1\nb{suffix},0\n")
-    graphs, _, _ = own.load(f"folder:{tmp_path}", None)
+    graphs, _, _ = own.load_own_graphs(f"folder:{tmp_path}", None)
     assert graphs.edge_index.tolist() == [[0, 1, 1, 2, 3, 4], [1, 0, 2, 1, 4, 3]]
     assert (graphs.node_ptr.tolist(), graphs.y.tolist()) == ([0, 3, 5], [1, 0])
     assert graphs.x.shape == (5, 0)
@@ -92,7 +92,7 @@ def test_lists_of_edges_as_programs_write_them(text: bytes, tmp_path: Path) -> N
     (tmp_path / "a.csv").write_bytes(text)
     (tmp_path / "b.csv").write_text("1,2\n2,3\n")
     (tmp_path / "labels.csv").write_text("a.csv, x\nb.csv,x\n")
-    graphs, _, _ = own.load(f"folder:{tmp_path}", None)
+    graphs, _, _ = own.load_own_graphs(f"folder:{tmp_path}", None)
     assert graphs.edge_index.tolist() == [[0, 1, 1, 2, 3, 4, 4, 5], [1, 0, 2, 1, 4, 3, 5, 4]]
     assert graphs.y.tolist() == [0, 0], "a blank makes no class"
 
@@ -100,11 +100,11 @@ def test_lists_of_edges_as_programs_write_them(text: bytes, tmp_path: Path) -> N
 def test_a_set_of_torch_geometric_is_the_collections(tmp_path: Path) -> None:
     pytest.importorskip("torch_geometric")
     tu(tmp_path / "pyg" / "TUDataset" / "TOY" / "raw")
-    expected = own.load(f"folder:{tmp_path / 'pyg/TUDataset/TOY/raw'}", None)
+    expected = own.load_own_graphs(f"folder:{tmp_path / 'pyg/TUDataset/TOY/raw'}", None)
     name = "pyg:TUDataset(name='TOY')"
-    assert own.load(name, tmp_path)[1] == expected[1]
+    assert own.load_own_graphs(name, tmp_path)[1] == expected[1]
     with pytest.raises(UserError, match=r"unknown set of .*: did you mean 'TUDataset'"):
-        own.load("pyg:TUDataste(name='TOY')", tmp_path)
+        own.load_own_graphs("pyg:TUDataste(name='TOY')", tmp_path)
     for text in (
         "TUDataset(name=open('/tmp/x','w'))",
         "a.b()",
@@ -114,12 +114,12 @@ def test_a_set_of_torch_geometric_is_the_collections(tmp_path: Path) -> None:
         "f(*[])",
     ):
         with pytest.raises(UserError, match=r"give CLASS\(KEY=VALUE"):
-            own.load(f"pyg:{text}", tmp_path)
+            own.load_own_graphs(f"pyg:{text}", tmp_path)
     for text in ("download_url(url='x')", "__builtins__"):
         with pytest.raises(UserError, match=r"unknown set of torch_geometric\.datasets"):
-            own.load(f"pyg:{text}", tmp_path)
+            own.load_own_graphs(f"pyg:{text}", tmp_path)
     with pytest.raises(UserError, match=r"cannot be read \(.*nam.*bench data fetch 'pyg:TUData"):
-        own.load("pyg:TUDataset(nam='TOY')", tmp_path)
+        own.load_own_graphs("pyg:TUDataset(nam='TOY')", tmp_path)
 
 
 def test_a_function_of_ones_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -133,12 +133,12 @@ def test_a_function_of_ones_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         return "mine.py:graphs"
 
     name = written(f"return [Data({parts}) for k in range(4)]")
-    graphs, digest, notes = own.load(name, None)
+    graphs, digest, notes = own.load_own_graphs(name, None)
     assert graphs.y.tolist() == [0, 1, 0, 1]
     assert graphs.edge_index[:, :4].tolist() == [[0, 1, 1, 2], [1, 0, 2, 1]]
     assert notes == {"edges added in the other direction": 8}
     own.load_unchanged.cache_clear()
-    assert own.load(name, None)[1] == digest
+    assert own.load_own_graphs(name, None)[1] == digest
     for body, message in {
         f"return [Data({parts.replace('[k % 2]', '[0.5]')}) for k in (0, 1)]": "one class",
         f"return [Data({parts.replace('eye(3)', 'eye(2)')}) for k in (0, 1)]": "has 2 nodes and an",
@@ -158,9 +158,9 @@ def test_a_function_of_ones_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         "sys.exit(3)": r"cannot run mine.py:graphs \(SystemExit",
     }.items():
         with pytest.raises(UserError, match=message):
-            own.load(written(body), None)
+            own.load_own_graphs(written(body), None)
     with pytest.raises(UserError, match=r"unknown function in .*: did you mean 'graphs'"):
-        own.load("mine.py:graph", None)
+        own.load_own_graphs("mine.py:graph", None)
 
 
 @pytest.mark.parametrize("name", ["pyg:Toy", "toy.py:graphs"])
@@ -190,7 +190,7 @@ def test_a_line_of_torch_on_its_compiler_is_left_out(
     monkeypatch.syspath_prepend(tmp_path)
     with warnings.catch_warnings(record=True) as shown:
         warnings.simplefilter("always")
-        assert len(own.load(name, tmp_path)[0]) == 2
+        assert len(own.load_own_graphs(name, tmp_path)[0]) == 2
     assert [str(one.message) for one in shown] == ["the edges"], "others are shown"
     for module in [one for one in sys.modules if one.split(".")[0] == "torch_geometric"]:
         del sys.modules[module]  # the toy
@@ -200,7 +200,7 @@ def test_a_very_long_class_takes_its_own_room() -> None:
     x, edges = torch.ones(1, 1), torch.zeros(2, 0, dtype=torch.long)
     items = [own.Item(edges, x, "a" * 2**20 if k == 7 else "ab"[k % 2]) for k in range(400)]
     tracemalloc.start()
-    graphs = own.united(items)
+    graphs = own.unite_graphs(items)
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert (peak < 2**25, graphs.y.tolist()[5:9]) == (True, [2, 0, 1, 0])
@@ -222,11 +222,11 @@ def test_a_function_whose_code_was_edited_is_run_anew(
     for name, text in texts.items():
         Path(f"{name}.py").write_text(text)
         py_compile.compile(f"{name}.py", doraise=True)
-    assert len(own.load("mine.py:graphs", None)[0]) == 4
+    assert len(own.load_own_graphs("mine.py:graphs", None)[0]) == 4
     file, before = Path(f"{edited}.py"), Path(f"{edited}.py").stat()
     file.write_text(texts[edited].replace("+ 0", "+ 2"))
     os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns))
-    assert len(own.load("mine.py:graphs", None)[0]) == 6
+    assert len(own.load_own_graphs("mine.py:graphs", None)[0]) == 6
     assert "helper" not in sys.modules
 
 
@@ -247,7 +247,7 @@ def test_folders_that_hold_no_graphs_are_one_line(tmp_path: Path) -> None:
         if text is not None:
             (tmp_path / "labels.csv").write_text(text)
         with pytest.raises(UserError, match=message) as error:
-            own.load(f"folder:{tmp_path}", None)
+            own.load_own_graphs(f"folder:{tmp_path}", None)
         assert "\n" not in str(error.value)
 
 
@@ -259,20 +259,20 @@ def test_a_folder_of_two_sets_is_none(tmp_path: Path) -> None:
     with pytest.raises(
         UserError, match=r"holds several data sets \(OTHER, TOY\): move each into a folder"
     ):
-        own.load(f"folder:{folder}", None)
+        own.load_own_graphs(f"folder:{folder}", None)
 
 
 def test_a_file_whose_name_is_no_text_is_one_line(tmp_path: Path) -> None:
     folder = tu(tmp_path / "TOY")
     (Path(os.fsdecode(os.fsencode(folder) + b"/\xff.txt"))).touch()
     with pytest.raises(UserError, match=r"is no UTF-8 \('\\udcff.txt'\): rename it"):
-        own.load(f"folder:{folder}", None)
+        own.load_own_graphs(f"folder:{folder}", None)
 
 
 def test_a_folder_may_lack_its_kind(tmp_path: Path) -> None:
     (tmp_path / "mine").mkdir()
     with pytest.raises(UserError, match=r"dataset 'mine': did you mean folder:mine\?"):
-        own.load("mine", tmp_path)
+        own.load_own_graphs("mine", tmp_path)
 
 
 def test_a_set_that_nobody_counted_says_its_counts(
@@ -291,7 +291,7 @@ def test_a_set_that_nobody_counted_says_its_counts(
 
 
 def test_a_name_is_still_a_dataset() -> None:
-    graphs, digest, notes = own.load("motifs", None)
+    graphs, digest, notes = own.load_own_graphs("motifs", None)
     assert (content_hash(graphs), notes) == (digest, {})
     assert len(graphs) == 400
     assert torch.equal(graphs.y.unique(), torch.arange(4))

@@ -7,8 +7,14 @@ import pytest
 import torch
 
 from contrastbench.domains.graph import GraphRecipe
-from contrastbench.domains.graph.data import Graphs, load, union
-from contrastbench.domains.graph.views import OPERATIONS, add_loops, augment, draw_operation, sample
+from contrastbench.domains.graph.data import Graphs, load_graphs, union
+from contrastbench.domains.graph.views import (
+    AUGMENTATIONS,
+    add_loops,
+    augment,
+    draw_operation,
+    sample_mask,
+)
 from contrastbench.domains.random import generator
 
 CPU = torch.device("cpu")
@@ -17,7 +23,7 @@ CPU = torch.device("cpu")
 @pytest.fixture(scope="module")
 def graphs() -> Graphs:
     """Some motif graphs with loops, an edgeless and an empty one; features: node numbers."""
-    motifs, _ = load("motifs")
+    motifs, _ = load_graphs("motifs")
     part = motifs[:40]
     nodes = torch.cat([part.node_ptr[:20], part.node_ptr[20:] + 3, part.node_ptr[-1:] + 3])
     edges = part.edge_index + 3 * (part.edge_index >= part.node_ptr[20])
@@ -150,7 +156,7 @@ def test_masks_replace_their_share_of_features_by_noise(graphs: Graphs) -> None:
 def test_samples_are_without_replacement_and_uniform() -> None:
     ptr, draws = torch.tensor([0, 5, 5, 9]), Counter()
     for seed in range(4000):
-        mask = sample(ptr, torch.tensor([2, 0, 1]), generator(CPU, seed))
+        mask = sample_mask(ptr, torch.tensor([2, 0, 1]), generator(CPU, seed))
         assert int(mask[5:].sum()) == 1
         draws[tuple(mask[:5].nonzero().flatten().tolist())] += 1
     assert set(draws) == set(combinations(range(5), 2))
@@ -181,7 +187,7 @@ def test_a_set_without_any_edge_keeps_its_nodes() -> None:
         torch.tensor([0, 2, 5]),
         torch.tensor([0, 1]),
     )
-    for augmentation in OPERATIONS:
+    for augmentation in AUGMENTATIONS:
         for subgraph in ("official", "fixed"):
             seen = view(add_loops(bare), augmentation=augmentation, subgraph=subgraph)
             assert seen.node_ptr.diff().tolist() == (

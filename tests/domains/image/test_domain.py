@@ -10,7 +10,7 @@ import torch
 
 from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.benchmarks.running.options import Options
-from contrastbench.benchmarks.running.runner import run
+from contrastbench.benchmarks.running.runner import run_cell
 from contrastbench.benchmarks.running.training import train
 from contrastbench.benchmarks.tables.table import ON_TEST
 from contrastbench.domains.image import domain as image
@@ -19,7 +19,7 @@ from contrastbench.domains.image.data.images import CIFAR_MEAN, CIFAR_STD, Image
 from contrastbench.domains.image.domain import BEST_ON_TEST, ImageDomain
 from contrastbench.domains.image.preprocessing import policies
 from contrastbench.domains.image.probes import PROBES, Probe
-from contrastbench.domains.image.sampling import Pool
+from contrastbench.domains.image.sampling import ImagePool
 from contrastbench.domains.image.views.policies import Policy
 from contrastbench.domains.image.views.transforms import normalise
 from contrastbench.domains.registry import declaration, make_recipe
@@ -166,7 +166,7 @@ def test_unlabelled_images_are_trained_on_beside_the_training_part() -> None:
     first, second = (
         Images(torch.full((n, 1, 1, 1), n, dtype=torch.uint8), torch.full((n,), n)) for n in (3, 5)
     )
-    pool = Pool([first, second])
+    pool = ImagePool([first, second])
     rows, sizes = pool.arranged(torch.tensor([[7, 0, 3, 2], [4, 1, 6, 5]]))
     assert (rows.tolist(), sizes) == ([[0, 2, 7, 3], [1, 4, 6, 5]], [[2, 2], [1, 3]])
     images = pool.batch(rows[0], sizes[0])
@@ -235,7 +235,7 @@ def test_a_trained_probe_gets_the_blur_of_the_training(monkeypatch: pytest.Monke
         seen.append(kind.blur)
         score(model, Classifier(lambda x: torch.zeros(len(x))))
 
-    monkeypatch.setattr(image, "train", record)
+    monkeypatch.setattr(image, "train_probe", record)
     d.evaluate(d.model())
     assert seen == [0.3]
 
@@ -251,7 +251,7 @@ def test_test_images_may_be_larger_than_the_crops_of_the_training(
     stl, _ = on_device(
         {name: (x, torch.arange(len(x)) % 2) for name, x in whole.items()}, ["cat", "dog"], CPU
     )
-    monkeypatch.setattr(image, "load", lambda *_: (stl, "made"))
+    monkeypatch.setattr(image, "load_images", lambda *_: (stl, "made"))
     monkeypatch.setitem(PROBES, "paper", replace(PROBES["paper"], epochs=2, batch=6))
     values = {
         "preset": "adnce",
@@ -279,7 +279,7 @@ def test_pixels_are_a_reference() -> None:
     raw = domain(encoder="raw", limit=None)
     assert raw.evaluate(raw.model()).metrics["lbfgs"] > 93
     with pytest.raises(UserError, match="no weights to train: give --loss none"):
-        run(Experiment("image", "digits", LossSpec("adnce"), {"encoder": "raw"}), 0, Options())
+        run_cell(Experiment("image", "digits", LossSpec("adnce"), {"encoder": "raw"}), 0, Options())
 
 
 def test_test_images_change_no_number_but_the_score(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import torch
 
 pytest.importorskip("PIL")
 
-from contrastbench.domains.image.preprocessing import Preprocessing, policies, published
+from contrastbench.domains.image.preprocessing import Preprocessing, policies, published_policy
 from contrastbench.domains.image.views.policies import Policy
 from contrastbench.domains.model import Raw
 from contrastbench.domains.registry import make_recipe
@@ -69,4 +69,4 @@ def test_the_views_of_renyicl_on_imagenet_are_those_of_b3_and_its_code() -> None
 def test_other_recipes_have_one_policy_for_all_views() -> None:
     for values in ({}, {"views": "hard", "positives": 3}, {"preset": "attentionnce"}):
         recipe = make_recipe("image", values)
-        assert policies(recipe) == [published(recipe)] * (2 + recipe.positives)
+        assert policies(recipe) == [published_policy(recipe)] * (2 + recipe.positives)

@@ -23,8 +23,13 @@ from contrastbench.domains.scoring.classifiers import (
     accuracy_within,
     standardiser,
 )
-from contrastbench.domains.scoring.linear import linear, plain
-from contrastbench.domains.scoring.logistic import C_GRID, logistic, path, regularised
+from contrastbench.domains.scoring.linear import linear, plain_linear
+from contrastbench.domains.scoring.logistic import (
+    C_GRID,
+    logistic,
+    regularisation_path,
+    regularised,
+)
 from contrastbench.domains.scoring.neighbours import neighbours
 from contrastbench.domains.scoring.pseudo_inverse import pseudo_inverse
 from contrastbench.domains.tabular.domain import CLASSIFIERS
@@ -156,7 +161,7 @@ def test_the_plain_classifier_is_sgd_by_hand_on_the_embeddings_as_they_are(load)
             lambda e, r=rate: r * 0.2 ** sum(e >= drop for drop in (80, 90, 95)),
         )
         assert np.abs(weights(head) - expected).max() < 1e-3 * np.abs(expected).max()
-    ours = plain(train, held, seed=4)
+    ours = plain_linear(train, held, seed=4)
     classes = [head(held.x).argmax(dim=1) for head in heads]
     scores = [100 * (y == held.y).double().mean().item() for y in classes]
     assert ours.details["validation_by_lr"] == scores
@@ -166,7 +171,7 @@ def test_the_plain_classifier_is_sgd_by_hand_on_the_embeddings_as_they_are(load)
 def test_a_plain_classifier_that_diverges_says_so() -> None:
     rows = Labelled(1e30 * torch.randn(6, 2), torch.tensor([0, 1, 0, 1, 0, 1]))
     with pytest.raises(UserError, match=r"diverged at learning rate 1.*use the classifier linear"):
-        plain(rows, rows)
+        plain_linear(rows, rows)
 
 
 @pytest.mark.parametrize(("right", "best"), [([0], 0), ([1], 1), ([2], 2), ([1, 2], 1), ([], 0)])
@@ -228,7 +233,7 @@ def test_each_regularisation_is_fitted_to_its_optimum(load) -> None:
     """Rows near a boundary may fall to either side, so what is compared is the objective."""
     train, _ = parts(load)
     exact, y = standardiser(train.x.double())(train.x.double()).numpy(), train.y.numpy()
-    models = path(Labelled(standardiser(train.x)(train.x), train.y), C_GRID)
+    models = regularisation_path(Labelled(standardiser(train.x)(train.x), train.y), C_GRID)
     assert [model.C for model in models] == list(C_GRID)
     for model in models:
         optimum = LogisticRegression(C=model.C, max_iter=10_000, tol=1e-10).fit(exact, y)
@@ -241,7 +246,7 @@ def test_the_regularisation_is_the_one_that_validation_rows_like_best(load) -> N
     train, held = parts(load)
     ours, standardise = regularised(train, held), standardiser(train.x)
     x, y = standardise(held.x).numpy(), held.y.numpy()
-    models = path(Labelled(standardise(train.x), train.y), C_GRID)
+    models = regularisation_path(Labelled(standardise(train.x), train.y), C_GRID)
     scores = ours.details["validation_by_C"]
     assert scores == pytest.approx([100 * model.score(x, y) for model in models])
     assert ours.details["C"] == C_GRID[scores.index(max(scores))]

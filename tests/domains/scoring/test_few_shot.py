@@ -5,7 +5,7 @@ import torch
 
 from contrastbench.domains.scoring.classifiers import Labelled
 from contrastbench.domains.scoring.few_shot import WAYS, few_shot
-from contrastbench.domains.scoring.logistic import TRANSFER_GRID, per_class, transferred
+from contrastbench.domains.scoring.logistic import TRANSFER_GRID, per_class, transfer_accuracies
 from contrastbench.losses import UserError
 
 
@@ -48,7 +48,7 @@ def test_transfer_takes_one_of_45_and_fits_again_with_validation_rows() -> None:
     assert (len(TRANSFER_GRID), TRANSFER_GRID[0]) == (45, 1e-6)
     assert TRANSFER_GRID[-1] == pytest.approx(1e5)
     train, validation, test = (rows(2.0, classes=3, seed=k) for k in range(3))
-    found = transferred(train, validation, test)
+    found = transfer_accuracies(train, validation, test)
     assert found["C"] in TRANSFER_GRID
     assert found["accuracy"] == pytest.approx(found["per_class_accuracy"])
     assert found["accuracy"] > 90

@@ -6,7 +6,7 @@ from sklearn.linear_model import LogisticRegression
 
 from contrastbench.domains.scoring import precision
 from contrastbench.domains.scoring.classifiers import Labelled
-from contrastbench.domains.scoring.precision import average_precision, transferred_to_several
+from contrastbench.domains.scoring.precision import eleven_point_precision, transferred_to_several
 
 
 def eleven_points(scores: list[float], y: list[int]) -> float:
@@ -33,15 +33,17 @@ def test_average_precision_is_that_of_eleven_recalls(seed: int) -> None:
     scores = torch.randn(n, generator=rng, dtype=torch.float64)
     y = torch.randint(-1, 2, (n,), generator=rng)
     y[0] = 1
-    assert average_precision(scores, y) == pytest.approx(eleven_points(scores.tolist(), y.tolist()))
+    assert eleven_point_precision(scores, y) == pytest.approx(
+        eleven_points(scores.tolist(), y.tolist())
+    )
 
 
 def test_average_precision_by_hand() -> None:
     """Recalls of 0 to 0.5 have precision 1, those above 2/3; what is hard to say is not there."""
     y = torch.tensor([1, 0, -1, 1, -1])
     scores = torch.tensor([5.0, 4.0, 3.0, 2.0, 1.0])
-    assert average_precision(scores, y) == pytest.approx(100 * (6 + 5 * 2 / 3) / 11)
-    assert average_precision(-scores, y) == pytest.approx(100 * (6 * 1 / 2 + 5 * 2 / 4) / 11)
+    assert eleven_point_precision(scores, y) == pytest.approx(100 * (6 + 5 * 2 / 3) / 11)
+    assert eleven_point_precision(-scores, y) == pytest.approx(100 * (6 * 1 / 2 + 5 * 2 / 4) / 11)
 
 
 def several(count: int, seed: int) -> Labelled:

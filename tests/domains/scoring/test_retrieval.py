@@ -40,7 +40,7 @@ def by_loop(data: Labelled) -> dict[str, float]:
 
 @pytest.mark.parametrize("block", [1000, 32])
 def test_recalls_and_map_are_those_of_the_loop(block: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(scoring, "ROWS", block)
+    monkeypatch.setattr(scoring, "QUERY_BLOCK", block)
     for seed in range(3):
         found = retrieval(rows(seed))
         for name, value in by_loop(rows(seed)).items():

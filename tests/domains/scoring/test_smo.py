@@ -70,9 +70,9 @@ def test_predictions_are_those_of_libsvm(classes: int, monkeypatch: pytest.Monke
     x[::5] = x[0]  # alike, of several classes: votes are equal
     points = rng.permutation(120)
     arguments = (x, y, squared_distances(x), points[:90], points[90:], C_GRID)
-    monkeypatch.setattr(svm, "FEW", 0)
+    monkeypatch.setattr(svm, "MIN_COMPILED_SAMPLES", 0)
     found = svm.predictions(*arguments)
-    monkeypatch.setattr(svm, "FEW", 1000)
+    monkeypatch.setattr(svm, "MIN_COMPILED_SAMPLES", 1000)
     monkeypatch.setattr(svm, "compiled_solver", lambda: pytest.fail("solves a few"))
     assert np.array_equal(found, svm.predictions(*arguments))
 
@@ -97,7 +97,7 @@ def test_without_a_folder_to_keep_it_the_solver_is_compiled_for_the_process(
         return decorate
 
     monkeypatch.setattr(smo, "njit", njit)
-    assert smo.kept(len) is len
+    assert smo.cached_njit(len) is len
 
 
 @pytest.mark.parametrize("name", ["ENZYMES", "DHFR", "MSRC_21", "Letter-high"])

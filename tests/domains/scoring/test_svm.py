@@ -35,7 +35,7 @@ def by_scikit_learn(x: np.ndarray, y: np.ndarray, folds: int, seed: int) -> tupl
 def test_identical_to_grid_search(
     load: Callable, folds: int, seed: int, few: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(svm, "FEW", few)  # the compiled solver, and libsvm's
+    monkeypatch.setattr(svm, "MIN_COMPILED_SAMPLES", few)  # the compiled solver, and libsvm's
     x, y = load(return_X_y=True)
     scores = svm_folds(x, y, folds, seed)
     accuracy, c, inner = by_scikit_learn(x, y, folds, seed)
@@ -91,7 +91,7 @@ def test_linear_folds_are_a_search_whose_validation_is_the_next_fold(load: Calla
 def test_constant_embeddings_score_the_largest_class(
     few: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(svm, "FEW", few)
+    monkeypatch.setattr(svm, "MIN_COMPILED_SAMPLES", few)
     x, y = np.ones((40, 3)), np.repeat([0, 1], [30, 10])
     assert svm_folds(x, y, 5).mean == pytest.approx(75.0)
 

@@ -9,7 +9,7 @@ from contrastbench.domains.sentence.data import (
     TextFiles,
     corpus_file,
     corpus_sentences,
-    senteval,
+    senteval_path,
     sick_pairs,
     sts_sets,
     stsb_pairs,
@@ -63,7 +63,7 @@ def test_stsb_and_sick_columns(tmp_path: Path) -> None:
 def test_a_missing_folder_and_bad_text_are_one_line(tmp_path: Path, offline: None) -> None:
     for root in (None, tmp_path):
         with pytest.raises(UserError, match=r"--data-root"):
-            senteval(DATASETS["sts"], root)
+            senteval_path(DATASETS["sts"], root)
     write(tmp_path, "bad.txt", b"fine\n\xed\xa0\x80\n")
     with pytest.raises(UserError, match=r"bad\.txt line 2 is not UTF-8"):
         corpus_sentences(tmp_path / "bad.txt")
@@ -80,7 +80,7 @@ def test_a_missing_folder_and_bad_text_are_one_line(tmp_path: Path, offline: Non
 def test_the_seven_sets_in_full(shared) -> None:
     root = shared("data", "senteval", "downstream")
     places = (root, root.parent, root.parents[1])
-    assert {senteval(DATASETS["sts"], path) for path in places} == {root}
+    assert {senteval_path(DATASETS["sts"], path) for path in places} == {root}
     sets = sts_sets(TextFiles(root))
     sizes = {name: sum(map(len, parts)) for name, parts in sets.items()}
     assert sizes == {

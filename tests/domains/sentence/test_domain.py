@@ -15,7 +15,7 @@ from transformers import BartConfig, BartModel, CamembertModel, MPNetModel, Robe
 
 from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.benchmarks.running.options import Options
-from contrastbench.benchmarks.running.runner import run
+from contrastbench.benchmarks.running.runner import run_cell
 from contrastbench.domains.registry import make_recipe
 from contrastbench.domains.sentence import SentenceRecipe, checkpoint, graded
 from contrastbench.domains.sentence.checkpoint import load_checkpoint
@@ -23,7 +23,7 @@ from contrastbench.domains.sentence.data import Pairs
 from contrastbench.domains.sentence.domain import SentenceDomain
 from contrastbench.domains.sentence.encoder import SentenceModel
 from contrastbench.domains.sentence.encoding import Embeddings, encode, pad
-from contrastbench.domains.sentence.scoring import evaluate, whitened
+from contrastbench.domains.sentence.scoring import evaluate_correlations, whitened
 from contrastbench.losses import UserError, get_loss
 from contrastbench.losses.spec import LossSpec
 
@@ -416,11 +416,11 @@ def test_a_path_is_no_part_of_a_record(folder: Path, tmp_path: Path) -> None:
         Experiment("sentence", "graded", LossSpec("none"), {"encoder": str(path), "pooler": "avg"})
         for path in (copy, folder)
     ]
-    record, where = run(experiments[0], 0, Options(tmp_path))
+    record, where = run_cell(experiments[0], 0, Options(tmp_path))
     # its command alone says where the files lie
     assert str(tmp_path) not in json.dumps({**record, "command": ""})
     assert record["details"]["encoder"]["name"] == "copy"
-    assert run(experiments[1], 0, Options(tmp_path)) == (record, where)
+    assert run_cell(experiments[1], 0, Options(tmp_path)) == (record, where)
     assert experiments[1].ok_by_seed(tmp_path) == {0: record}
 
 
@@ -448,7 +448,7 @@ def test_a_set_s_number_is_that_of_all_its_pairs_together() -> None:
         Pairs(name, names[a:b], names[60 + a : 60 + b], list(gold[a:b]), unscored=a)
         for name, a, b in (("small", 0, 15), ("large", 15, 40), ("other", 40, 60))
     ]
-    found = evaluate(
+    found = evaluate_correlations(
         Embeddings({s: i for i, s in enumerate(names)}, z, {}),
         {"X": parts[:2], "Y": parts[2:]},
         whiten=False,
@@ -476,7 +476,7 @@ def test_training_improves_the_embedded_score(tmp_path: Path) -> None:
     scores = {}
     for loss, params in (("none", {}), ("adnce", {"temperature": 0.05})):
         experiment = Experiment("sentence", "graded", LossSpec(loss, params), recipe)
-        record, _ = run(experiment, 0, Options(tmp_path))
+        record, _ = run_cell(experiment, 0, Options(tmp_path))
         scores[loss] = record["metrics"]["spearman"]
     assert scores["adnce"] > scores["none"] + 10
     details = record["details"]

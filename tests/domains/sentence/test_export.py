@@ -11,7 +11,7 @@ from transformers import AutoModel, AutoTokenizer
 import contrastbench as cb
 from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.benchmarks.running.options import Options
-from contrastbench.benchmarks.running.runner import check_export, run
+from contrastbench.benchmarks.running.runner import check_export, run_cell
 from contrastbench.domains.registry import make_recipe
 from contrastbench.domains.sentence.domain import SentenceDomain
 from contrastbench.losses import UserError
@@ -79,10 +79,10 @@ def test_what_was_exported_is_an_encoder_here(exported: tuple[Path, str, torch.T
 def test_a_run_exports_the_encoder_that_it_scored(tmp_path: Path) -> None:
     out = tmp_path / "out"
     trained = Experiment("sentence", "graded", LossSpec("infonce"), RECIPE)
-    record, path = run(trained, 0, Options(tmp_path, export=out))
+    record, path = run_cell(trained, 0, Options(tmp_path, export=out))
     recipe = {"encoder": str(out), "pooler": "avg"}
     again = Experiment("sentence", "graded", LossSpec("none"), recipe)
-    assert run(again, 0, Options(tmp_path))[0]["metrics"] == record["metrics"]
+    assert run_cell(again, 0, Options(tmp_path))[0]["metrics"] == record["metrics"]
     assert json.loads((out / "modules.json").read_text())[1]["path"] == "1_Pooling"
     card = (out / "README.md").read_text()
     assert yaml.safe_load(card.split("---\n")[1])["library_name"] == "sentence-transformers"
@@ -92,7 +92,7 @@ def test_a_run_exports_the_encoder_that_it_scored(tmp_path: Path) -> None:
         UserError,
         match=r"is finished and its model was not kept: train it anew in another --results",
     ):
-        run(trained, 0, Options(tmp_path, export=out))
+        run_cell(trained, 0, Options(tmp_path, export=out))
     assert path.exists()
 
 
@@ -117,6 +117,6 @@ def test_what_cannot_be_exported_is_said_before_the_training(
     for name, dataset, recipe, folder, message in cases:
         experiment = Experiment(name, dataset, LossSpec("infonce"), recipe)
         with pytest.raises(UserError, match=message):
-            run(experiment, 0, Options(tmp_path, export=tmp_path / folder))
+            run_cell(experiment, 0, Options(tmp_path, export=tmp_path / folder))
     with pytest.raises(UserError, match="domain audio cannot export models"):
         check_export("audio", object(), tmp_path / "new", tmp_path, finished=False)

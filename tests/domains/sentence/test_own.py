@@ -20,10 +20,10 @@ def write(path: Path, rows: list[str], header: str | None = None) -> Path:
     return path
 
 
-def read(name: str, root: Path | None = None) -> own.Scored:
-    parsed = owned.parse(name, SOURCES)
+def read(name: str, root: Path | None = None) -> own.ScoredSets:
+    parsed = owned.parse_source(name, SOURCES)
     assert parsed
-    return own.load(*parsed, root)
+    return own.load_own_pairs(*parsed, root)
 
 
 def test_every_kind_has_a_reader() -> None:

@@ -117,7 +117,7 @@ def few_captions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Forty rows under the name of the captions, five of which are held out twice."""
     (tmp_path / "text").mkdir()
     (tmp_path / "text" / CAPTIONS.file).write_bytes(gzip.compress(TEXT.encode()))
-    monkeypatch.setattr(captions, "HELD_OUT", 5)
+    monkeypatch.setattr(captions, "HELD_OUT_ROWS", 5)
     found = data.corpus_rows(tmp_path / "text" / CAPTIONS.file).sha256
     monkeypatch.setitem(DATASETS, CAPTIONS.name, replace(CAPTIONS, content=found))
     return tmp_path

@@ -8,7 +8,12 @@ from sklearn.model_selection import GridSearchCV, PredefinedSplit, StratifiedKFo
 
 from contrastbench.domains.sentence import transfer
 from contrastbench.domains.sentence.encoding import Embeddings
-from contrastbench.domains.sentence.transfer import Examples, Task, evaluate, features
+from contrastbench.domains.sentence.transfer import (
+    Examples,
+    TransferTask,
+    evaluate_transfer,
+    features,
+)
 
 FOLDS_C, SPLIT_C = [0.25, 0.5, 1, 2, 4, 8], [0.5, 1, 2, 4, 8, 16, 32]  # SentEval's
 CLASSES = {"two": ["0", "1"], "three": ["ABBR", "DESC", "NUM"]}
@@ -23,7 +28,7 @@ def split(part: str, n: int, classes: list[str], pairs: bool = False) -> Example
     )
 
 
-def embedded(task: Task) -> Embeddings:
+def embedded(task: TransferTask) -> Embeddings:
     """Noisy embeddings that tell the class, in which the best C differs between folds."""
     sentences = task.sentences
     rng, y = (
@@ -67,10 +72,10 @@ def folds(seed: int) -> StratifiedKFold:
 
 @pytest.mark.parametrize("kind", CLASSES)
 def test_folds_choose_c_inside_each_training_part(kind: str) -> None:
-    task = Task("MR", split("train", 150, CLASSES[kind]))
+    task = TransferTask("MR", split("train", 150, CLASSES[kind]))
     z = embedded(task)
     x, y = features(z, task.train).astype(float), np.array(task.train.y)
-    found = evaluate(z, [task], seed=1)
+    found = evaluate_transfer(z, [task], seed=1)
     scores = found.details["tasks"]["MR"]
     for k, (score, (train, test)) in enumerate(zip(scores, folds(1).split(x, y), strict=True)):
         if k % 3 == 0:  # each check is 60 plain fits
@@ -88,20 +93,20 @@ def test_folds_choose_c_inside_each_training_part(kind: str) -> None:
 
 @pytest.mark.parametrize("dev", [False, True])
 def test_an_official_split_is_scored_once(dev: bool) -> None:
-    task = Task(
+    task = TransferTask(
         "T",
         *(
             split(part, n, CLASSES["two"], pairs=True)
             for part, n in (("train", 120), ("test", 50), ("dev", 40))
         ),
     )
-    task = task if dev else Task("T", task.train, task.test)
+    task = task if dev else TransferTask("T", task.train, task.test)
     z = embedded(task)
     x, x_test = (features(z, part).astype(float) for part in (task.train, task.test))
     u, v = (z.of([f"test 7{end}"])[0].numpy() for end in ("", " b"))
     assert np.array_equal(x_test[7].astype("f4"), [*abs(u - v), *u * v])
     y, y_test = np.array(task.train.y), np.array(task.test.y)
-    (score,) = evaluate(z, [task], seed=0).details["tasks"]["T"]
+    (score,) = evaluate_transfer(z, [task], seed=0).details["tasks"]["T"]
     if dev:
         cv = PredefinedSplit([-1] * len(y) + [0] * len(task.dev.y))
         rows = np.concatenate([x, features(z, task.dev)]), np.concatenate([y, task.dev.y])
@@ -116,8 +121,8 @@ def test_of_values_of_c_that_are_equally_good_the_smallest_is_taken(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """SentEval compares percents of two decimals: a lead of less than that is none."""
-    task = Task("MR", split("train", 150, CLASSES["two"]))
+    task = TransferTask("MR", split("train", 150, CLASSES["two"]))
     table = [0.5, 0.7, 0.70004, 0.6, 0.7, 0.6]
-    monkeypatch.setattr(transfer, "accuracies", lambda *_: table)
-    scores = evaluate(embedded(task), [task], seed=1).details["tasks"]["MR"]
+    monkeypatch.setattr(transfer, "path_accuracies", lambda *_: table)
+    scores = evaluate_transfer(embedded(task), [task], seed=1).details["tasks"]["MR"]
     assert {score["C"] for score in scores} == {FOLDS_C[1]}

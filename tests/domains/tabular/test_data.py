@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_wine
 
-from contrastbench.domains.download import sha256
+from contrastbench.domains.download import file_sha256
 from contrastbench.domains.tabular import DATASETS, data, pmlb
-from contrastbench.domains.tabular.data import load, read_covertype, read_higgs
+from contrastbench.domains.tabular.data import load_rows, read_covertype, read_higgs
 from contrastbench.losses import UserError
 
 pd = pytest.importorskip("pandas")
@@ -31,7 +31,7 @@ MIXED = rows([f"{i},{('red', 'blue', '')[i % 3]},{('no', 'yes')[i % 2]}" for i i
 
 
 def test_embedded_tables_are_scikit_learns() -> None:
-    table, digest = load("wine")
+    table, digest = load_rows("wine")
     x, y = load_wine(return_X_y=True)
     assert np.array_equal(table.numeric, x)
     assert np.array_equal(table.y, y)
@@ -41,7 +41,7 @@ def test_embedded_tables_are_scikit_learns() -> None:
 
 def test_a_csv_has_numbers_words_and_holes(tmp_path: Path) -> None:
     text = MIXED.replace("\n3,", "\n?,").replace("\n4,", "\n,")
-    table, _ = load(write(tmp_path / "t.csv", text), "y")
+    table, _ = load_rows(write(tmp_path / "t.csv", text), "y")
     assert table.names == ("a", "colour")
     assert table.numeric[:, 0].tolist() == pytest.approx(
         [0, 1, 2, np.nan, np.nan, *range(5, 12)], nan_ok=True
@@ -55,40 +55,40 @@ def test_parquet_is_the_same_table_as_csv(tmp_path: Path) -> None:
     pytest.importorskip("pyarrow")
     name = write(tmp_path / "t.csv", MIXED)
     pd.read_csv(tmp_path / "t.csv").to_parquet(tmp_path / "t.parquet")
-    assert load(f"parquet:{tmp_path / 't.parquet'}", "y")[1] == load(name, "y")[1]
+    assert load_rows(f"parquet:{tmp_path / 't.parquet'}", "y")[1] == load_rows(name, "y")[1]
 
 
 def test_rows_without_a_class_are_left_out_and_counted(tmp_path: Path) -> None:
-    table, _ = load(write(tmp_path / "t.csv", MIXED + "90,red,\n91,red,\n"), "y")
+    table, _ = load_rows(write(tmp_path / "t.csv", MIXED + "90,red,\n91,red,\n"), "y")
     assert len(table) == 12
     assert table.notes == {"rows without a class": 2}
 
 
 def test_the_hash_is_that_of_the_content(tmp_path: Path) -> None:
-    first = load(write(tmp_path / "a.csv", MIXED), "y")[1]
-    assert load(write(tmp_path / "b.csv", MIXED), "y")[1] == first
+    first = load_rows(write(tmp_path / "a.csv", MIXED), "y")[1]
+    assert load_rows(write(tmp_path / "b.csv", MIXED), "y")[1] == first
     for text in (
         MIXED.replace("11,", "12,"),
         MIXED.replace("red", "rot"),
         MIXED.replace("yes", "ja"),
     ):
-        assert load(write(tmp_path / "c.csv", text), "y")[1] != first
+        assert load_rows(write(tmp_path / "c.csv", text), "y")[1] != first
 
 
 def test_a_file_that_changes_is_read_again(tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
-    first = load(write(path, MIXED), "y")[1]
+    first = load_rows(write(path, MIXED), "y")[1]
     write(path, MIXED.replace("red", "rot"))
-    assert load(f"csv:{path}", "y")[1] != first
+    assert load_rows(f"csv:{path}", "y")[1] != first
 
 
 def test_the_file_may_be_in_the_data_root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "root").mkdir()
     write(tmp_path / "root" / "t.csv", MIXED)
-    assert len(load("csv:t.csv", "y", tmp_path / "root")[0]) == 12
+    assert len(load_rows("csv:t.csv", "y", tmp_path / "root")[0]) == 12
     with pytest.raises(UserError, match=r"no file t\.csv, nor in"):
-        load("csv:t.csv", "y", tmp_path)
+        load_rows("csv:t.csv", "y", tmp_path)
 
 
 BAD = {
@@ -138,7 +138,7 @@ BAD = {
 def test_bad_tables_are_one_line(case: str, tmp_path: Path) -> None:
     text, target, message = BAD[case]
     with pytest.raises(UserError, match=message) as error:
-        load(write(tmp_path / "t.csv", text), target)
+        load_rows(write(tmp_path / "t.csv", text), target)
     assert "\n" not in str(error.value)
 
 
@@ -147,10 +147,10 @@ def test_other_files_are_one_line(kind: str, tmp_path: Path) -> None:
     path = tmp_path / "t"
     path.write_bytes(bytes(range(256)) * 8)
     with pytest.raises(UserError, match="cannot be read as a table") as error:
-        load(f"{kind}:{path}", "y")
+        load_rows(f"{kind}:{path}", "y")
     assert "\n" not in str(error.value)
     with pytest.raises(UserError, match="no file"):
-        load(f"{kind}:{tmp_path / 'nothing'}", "y")
+        load_rows(f"{kind}:{tmp_path / 'nothing'}", "y")
 
 
 def test_without_pandas_the_fix_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -160,14 +160,14 @@ def test_without_pandas_the_fix_is_named(tmp_path: Path, monkeypatch: pytest.Mon
         UserError,
         match=r'needs pandas, which is not installed: pip install "contrastbench\[tabular\]"',
     ):
-        load(name, "y")
+        load_rows(name, "y")
 
 
 def test_a_target_is_for_ones_own_tables() -> None:
     with pytest.raises(UserError, match="--target is for data of your own: wine has its classes"):
-        load("wine", "alcohol")
+        load_rows("wine", "alcohol")
     with pytest.raises(UserError, match="unknown tabular dataset 'wines': did you mean 'wine'"):
-        load("wines")
+        load_rows("wines")
 
 
 def test_covertype_has_the_repositorys_split(tmp_path: Path) -> None:
@@ -177,12 +177,12 @@ def test_covertype_has_the_repositorys_split(tmp_path: Path) -> None:
     table = read_covertype(tmp_path / "covtype.data.gz", small)
     assert (len(table), table.starts, table.numeric.shape[1]) == (15_200, (11_340, 15_120), 54)
     with pytest.raises(UserError, match="is damaged"):
-        load("CoverType", data_root=tmp_path)
+        load_rows("CoverType", data_root=tmp_path)
     with gzip.open(tmp_path / "covtype.data.gz") as file:
         start = file.read(5000)
     (tmp_path / "covtype.data.gz").write_bytes(gzip.compress(start)[:-20])
     with pytest.raises(UserError, match="cannot be read as a table"):
-        load("CoverType", data_root=tmp_path)
+        load_rows("CoverType", data_root=tmp_path)
 
 
 def test_higgs_keeps_a_seeded_draw_and_the_last_rows(tmp_path: Path) -> None:
@@ -208,7 +208,7 @@ def test_higgs_is_not_downloaded_unhashed() -> None:
         match=r"Higgs-100K has no known hash and is not downloaded: get https.*, "
         r"put HIGGS.csv.gz into",
     ):
-        load("Higgs-100K")
+        load_rows("Higgs-100K")
 
 
 def test_without_a_network_the_file_to_fetch_is_named(offline: None) -> None:
@@ -216,7 +216,7 @@ def test_without_a_network_the_file_to_fetch_is_named(offline: None) -> None:
         UserError,
         match=r"cannot download https.* \(ConnectionError\): put covtype.data.gz into a folder",
     ):
-        load("CoverType")
+        load_rows("CoverType")
 
 
 def test_a_table_of_the_penn_benchmarks_is_found_in_its_folder(
@@ -227,12 +227,12 @@ def test_a_table_of_the_penn_benchmarks_is_found_in_its_folder(
     (tmp_path / "pmlb").mkdir()
     (tmp_path / "pmlb" / "churn.tsv.gz").write_bytes(gzip.compress(text.encode()))
     data.load_declared.cache_clear()
-    table, _ = load("churn", data_root=tmp_path)
+    table, _ = load_rows("churn", data_root=tmp_path)
     assert (table.names, table.y.tolist()) == (("a", "b"), [0, 1] * 6)
     (tmp_path / "pmlb" / "churn.tsv.gz").write_bytes(gzip.compress(text[:-8].encode()))
     data.load_declared.cache_clear()
     with pytest.raises(UserError, match=r"churn\.tsv\.gz is damaged"):
-        load("churn", data_root=tmp_path)
+        load_rows("churn", data_root=tmp_path)
     data.load_declared.cache_clear()
 
 
@@ -240,6 +240,6 @@ def test_a_table_of_the_penn_benchmarks_is_found_in_its_folder(
 def test_the_penn_benchmarks_are_what_is_declared(name: str, shared: Callable[..., Path]) -> None:
     root = shared("data", "pmlb", f"{name}.tsv.gz").parents[1]
     rows, features, classes, digest = pmlb.TABLES[name]
-    table, _ = load(name, data_root=root)
-    assert sha256(root / "pmlb" / f"{name}.tsv.gz") == digest
+    table, _ = load_rows(name, data_root=root)
+    assert file_sha256(root / "pmlb" / f"{name}.tsv.gz") == digest
     assert (len(table), len(table.names), len(table.classes)) == (rows, features, classes)

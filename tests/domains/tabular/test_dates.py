@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from contrastbench.domains.tabular.data import load
+from contrastbench.domains.tabular.data import load_rows
 from contrastbench.losses import UserError
 
 pd = pytest.importorskip("pandas")
@@ -44,21 +44,21 @@ def table(texts: list[str], folder: Path) -> str:
     ],
 )
 def test_dates_are_days_since_1970(form: str, tmp_path: Path) -> None:
-    read, _ = load(table([day.strftime(form) for day in DAYS], tmp_path), "y")
+    read, _ = load_rows(table([day.strftime(form) for day in DAYS], tmp_path), "y")
     assert (read.names, read.numeric[:, 0].tolist()) == (("day",), NUMBERS)
     assert read.notes == {"columns of dates, read as days since 1970": ["day"]}
 
 
 def test_a_time_of_day_is_a_part_of_the_day(tmp_path: Path) -> None:
     texts = [f"{day} {k % 24:02}:30:00" for k, day in enumerate(DAYS)]
-    read, _ = load(table(texts, tmp_path), "y")
+    read, _ = load_rows(table(texts, tmp_path), "y")
     times = [days + (k % 24 + 0.5) / 24 for k, days in enumerate(NUMBERS)]
     assert read.numeric[:, 0].tolist() == pytest.approx(times)
 
 
 @pytest.mark.parametrize("hole", ["", "NA", "null", "NaT"])
 def test_dates_may_be_missing(hole: str, tmp_path: Path) -> None:
-    read, _ = load(table([hole, hole, *map(str, DAYS[2:])], tmp_path), "y")
+    read, _ = load_rows(table([hole, hole, *map(str, DAYS[2:])], tmp_path), "y")
     assert np.isnan(read.numeric[:, 0]).tolist() == [True, True, *[False] * 28]
 
 
@@ -66,7 +66,7 @@ def test_dates_may_be_missing(hole: str, tmp_path: Path) -> None:
 def test_dates_whose_day_and_month_are_unclear_are_refused(sign: str, tmp_path: Path) -> None:
     texts = [f"0{1 + k % 9}{sign}0{1 + k % 7}{sign}2020" for k in range(30)]
     with pytest.raises(UserError) as error:
-        load(table(texts, tmp_path), "y")
+        load_rows(table(texts, tmp_path), "y")
     assert str(error.value) == (
         f"csv:{tmp_path / 't.csv'}: column day has dates such as '01{sign}01{sign}2020', whose day "
         "and month are unclear: write 2020-12-31, or give --recipe 'drop=[day]'"
@@ -75,13 +75,13 @@ def test_dates_whose_day_and_month_are_unclear_are_refused(sign: str, tmp_path: 
 
 @pytest.mark.parametrize("texts", [["1.10", "1.9x", "2.0"], ["1.2.3", "1.2.4", "1.10.0"]])
 def test_other_words_stay_words(texts: list[str], tmp_path: Path) -> None:
-    assert load(table(texts * 10, tmp_path), "y")[0].categorical.shape == (30, 1)
+    assert load_rows(table(texts * 10, tmp_path), "y")[0].categorical.shape == (30, 1)
 
 
 def test_classes_stay_classes(tmp_path: Path) -> None:
     frame = pd.DataFrame({"a": range(30), "y": ["2020-01-01", "2020-01-02"] * 15})
     frame.to_csv(tmp_path / "t.csv", index=False)
-    assert load(f"csv:{tmp_path / 't.csv'}", "y")[0].classes == ("2020-01-01", "2020-01-02")
+    assert load_rows(f"csv:{tmp_path / 't.csv'}", "y")[0].classes == ("2020-01-01", "2020-01-02")
 
 
 @pytest.mark.parametrize("kind", ["dates", "times", "zoned"])
@@ -91,7 +91,7 @@ def test_dates_of_a_parquet_file_are_dates(kind: str, tmp_path: Path) -> None:
     times = [datetime(day.year, day.month, day.day, tzinfo=zone) for day in DAYS]
     frame = pd.DataFrame({"day": DAYS if kind == "dates" else times, "y": ["no", "yes"] * 15})
     frame.to_parquet(tmp_path / "t.parquet")
-    read, _ = load(f"parquet:{tmp_path / 't.parquet'}", "y")
+    read, _ = load_rows(f"parquet:{tmp_path / 't.parquet'}", "y")
     assert read.numeric[:, 0].tolist() == NUMBERS
 
 
@@ -100,10 +100,10 @@ def test_both_parts_are_read_in_one_form(tmp_path: Path) -> None:
     frame = pd.DataFrame({"day": ["01/02/2020", "03/04/2020"] * 15, "y": ["no", "yes"] * 15})
     frame.to_csv(tmp_path / "a.csv", index=False)
     frame.assign(day="31/12/2020").to_csv(tmp_path / "b.csv", index=False)
-    read, _ = load("csv:a.csv,b.csv", "y", tmp_path)
+    read, _ = load_rows("csv:a.csv,b.csv", "y", tmp_path)
     assert read.numeric[0, 0] == (date(2020, 2, 1) - date(1970, 1, 1)).days
 
 
 def test_a_word_among_dates_is_named(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"column day has dates, and 'soon', which is no date in"):
-        load(table([*map(str, DAYS[:29]), "soon"], tmp_path), "y")
+        load_rows(table([*map(str, DAYS[:29]), "soon"], tmp_path), "y")

@@ -9,7 +9,7 @@ import torch
 
 from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.benchmarks.running.options import Options
-from contrastbench.benchmarks.running.runner import run
+from contrastbench.benchmarks.running.runner import run_cell
 from contrastbench.benchmarks.running.training import train
 from contrastbench.domains.registry import declaration, make_recipe
 from contrastbench.domains.tabular import TabularRecipe
@@ -193,8 +193,8 @@ def csv(path: Path, rows: int, test_rows: set[int] = frozenset()) -> str:
 def test_test_rows_change_no_number_but_the_score(tmp_path: Path) -> None:
     """The test rows are spoiled, and training and selection must not notice."""
     pytest.importorskip("pandas")
-    from contrastbench.domains.tabular.data import load
-    from contrastbench.domains.tabular.preprocessing import split
+    from contrastbench.domains.tabular.data import load_rows
+    from contrastbench.domains.tabular.preprocessing import split_rows
 
     values = {
         "target": "kind",
@@ -204,9 +204,11 @@ def test_test_rows_change_no_number_but_the_score(tmp_path: Path) -> None:
         "projection": (16, 8),
     }
     name = csv(tmp_path / "clean.csv", 200)
-    spoiled = csv(tmp_path / "spoiled.csv", 200, set(split(load(name, "kind")[0], 7).test.tolist()))
+    spoiled = csv(
+        tmp_path / "spoiled.csv", 200, set(split_rows(load_rows(name, "kind")[0], 7).test.tolist())
+    )
     records = [
-        run(Experiment("tabular", n, LossSpec("infonce"), values), 7, Options(tmp_path))[0]
+        run_cell(Experiment("tabular", n, LossSpec("infonce"), values), 7, Options(tmp_path))[0]
         for n in (name, spoiled)
     ]
     clean, changed = (record["details"] for record in records)
@@ -235,7 +237,9 @@ def test_what_was_left_out_is_told_and_recorded(
         capsys.readouterr().err == f"{name}: missing numbers: 1; constant columns: ['constant']\n"
     )
     recipe = {"target": "kind", "batch_size": 32}
-    record, _ = run(Experiment("tabular", name, LossSpec("none"), recipe), 0, Options(tmp_path))
+    record, _ = run_cell(
+        Experiment("tabular", name, LossSpec("none"), recipe), 0, Options(tmp_path)
+    )
     assert record["details"]["data"] == notes
 
 
@@ -252,7 +256,7 @@ def test_requests_that_cannot_be_met() -> None:
 
 def test_a_loss_needs_weights(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="no weights to train: give --loss none"):
-        run(
+        run_cell(
             Experiment("tabular", "wine", LossSpec("infonce"), {"encoder": "raw"}),
             0,
             Options(tmp_path),
@@ -264,7 +268,7 @@ def test_a_loss_needs_weights(tmp_path: Path) -> None:
 def test_the_same_seed_gives_the_same_record(loss: str, tmp_path: Path) -> None:
     tiny = declaration("tabular").tiny
     experiment = Experiment("tabular", "digits-table", LossSpec(loss), tiny)
-    first, second = (run(experiment, 3, Options(tmp_path / str(i)))[0] for i in range(2))
+    first, second = (run_cell(experiment, 3, Options(tmp_path / str(i)))[0] for i in range(2))
     assert first["status"] == "ok"
     assert first["metrics"] == second["metrics"]
     assert first["details"]["loss_by_epoch"] == second["details"]["loss_by_epoch"]

@@ -7,7 +7,7 @@ import torch
 
 from contrastbench.benchmarks.running.training import train
 from contrastbench.domains.tabular import TabularRecipe
-from contrastbench.domains.tabular.data import load
+from contrastbench.domains.tabular.data import load_rows
 from contrastbench.domains.tabular.domain import TabularDomain
 from contrastbench.losses import get_loss
 
@@ -28,7 +28,7 @@ def untrained(seed: int, encoder: str = "mlp") -> float:
 
 
 def test_its_numbers_are_the_same_on_every_machine() -> None:
-    assert load("hidden-clusters")[1].startswith("680b569228efc985")
+    assert load_rows("hidden-clusters")[1].startswith("680b569228efc985")
 
 
 @pytest.mark.parametrize("seed", range(5))

@@ -14,8 +14,8 @@ import pytest
 
 from contrastbench.domains import download
 from contrastbench.domains.tabular import SOURCES, TabularRecipe, own
-from contrastbench.domains.tabular.data import load
-from contrastbench.domains.tabular.preprocessing import split
+from contrastbench.domains.tabular.data import load_rows
+from contrastbench.domains.tabular.preprocessing import split_rows
 from contrastbench.losses import UserError
 
 pd = pytest.importorskip("pandas")
@@ -38,21 +38,21 @@ def test_every_kind_has_a_reader() -> None:
 def test_a_second_file_is_the_test_part(tmp_path: Path) -> None:
     write(tmp_path / "train.csv", frame(20))
     write(tmp_path / "test.csv", frame(6, start=20))
-    table, digest = load("csv:train.csv,test.csv", "y", tmp_path)
+    table, digest = load_rows("csv:train.csv,test.csv", "y", tmp_path)
     assert (table.starts, len(table)) == ((None, 20), 26)
-    parts = [split(table, seed) for seed in (0, 1)]
+    parts = [split_rows(table, seed) for seed in (0, 1)]
     for part in parts:
         assert part.test.tolist() == list(range(20, 26)), "the same for every seed"
         assert sorted([*part.train, *part.validation]) == list(range(20))
         assert len(part.validation) == 5
     assert set(parts[0].train) != set(parts[1].train)
     write(tmp_path / "all.csv", frame(26))
-    assert load("csv:all.csv", "y", tmp_path)[1] != digest, "another part of the same rows"
+    assert load_rows("csv:all.csv", "y", tmp_path)[1] != digest, "another part of the same rows"
 
 
 def test_a_comma_may_be_part_of_a_name(tmp_path: Path) -> None:
     write(tmp_path / "a,b.csv", frame(20))
-    assert load("csv:a,b.csv", "y", tmp_path)[0].starts is None
+    assert load_rows("csv:a,b.csv", "y", tmp_path)[0].starts is None
 
 
 @pytest.mark.parametrize("validation", [True, False])
@@ -60,7 +60,7 @@ def test_a_column_says_which_row_is_whose(validation: bool, tmp_path: Path) -> N
     part = [("Train", "dev" if validation else "train", "TEST")[k // 8] for k in range(24)]
     order = np.random.default_rng(0).permutation(24)
     write(tmp_path / "t.tsv", frame(24).assign(part=part).iloc[order])
-    table, _ = load("csv:t.tsv", "y", tmp_path, "part")
+    table, _ = load_rows("csv:t.tsv", "y", tmp_path, "part")
     assert table.names == ("a",), "the column is no feature"
     assert table.starts == ((8, 16) if validation else (None, 16))
     assert set(table.numeric[16:, 0]) == set(range(16, 24))
@@ -73,7 +73,7 @@ def test_rows_without_a_class_move_the_parts(tmp_path: Path) -> None:
     first.loc[3, "y"] = None
     write(tmp_path / "train.csv", first)
     write(tmp_path / "test.csv", frame(6, start=20))
-    table, _ = load("csv:train.csv,test.csv", "y", tmp_path)
+    table, _ = load_rows("csv:train.csv,test.csv", "y", tmp_path)
     assert (table.starts, table.numeric[19, 0]) == ((None, 19), 20)
 
 
@@ -81,7 +81,7 @@ def test_parts_that_do_not_fit_are_one_line(tmp_path: Path) -> None:
     def refused(message: str, other: "pd.DataFrame", column: str | None = None) -> None:
         write(tmp_path / "b.csv", other)
         with pytest.raises(UserError, match=message) as error:
-            load("csv:b.csv" if column else "csv:a.csv,b.csv", "y", tmp_path, column)
+            load_rows("csv:b.csv" if column else "csv:a.csv,b.csv", "y", tmp_path, column)
         assert "\n" not in str(error.value)
 
     write(tmp_path / "a.csv", frame(20))
@@ -96,16 +96,16 @@ def test_parts_that_do_not_fit_are_one_line(tmp_path: Path) -> None:
     three = frame(9).assign(part=["train", "val", "test"] * 3, y=["a", "b", "b"] * 3)
     refused("class b has 0 rows to train on", three, "part")
     with pytest.raises(UserError, match=r"has its own parts: leave split=part out"):
-        load("csv:a.csv,b.csv", "y", tmp_path, "part")
+        load_rows("csv:a.csv,b.csv", "y", tmp_path, "part")
     with pytest.raises(UserError, match="names 3 files: give at most 2"):
-        load("csv:a.csv,b.csv,a.csv", "y", tmp_path)
+        load_rows("csv:a.csv,b.csv,a.csv", "y", tmp_path)
 
 
 def test_words_for_what_is_missing_are_words_among_words(tmp_path: Path) -> None:
     kinds = ["None", "null", "n/a", "NA", "?", ""] * 5
     table = frame(30).assign(kind=kinds, b=[*["null", "NaN", "", "1e3", "7", "2.5"] * 5])
     write(tmp_path / "a.csv", table.assign(y=["None", "Apnea", "null", "null", "None"] * 6))
-    read, _ = load("csv:a.csv", "y", tmp_path)
+    read, _ = load_rows("csv:a.csv", "y", tmp_path)
     assert (read.classes, len(read), read.notes) == (("Apnea", "None", "null"), 30, {})
     assert read.names == ("a", "b", "kind")
     assert sorted(set(read.categorical[:, 0])) == ["", "None", "n/a", "null"]
@@ -115,13 +115,13 @@ def test_words_for_what_is_missing_are_words_among_words(tmp_path: Path) -> None
 def test_rows_with_more_fields_than_the_header_are_refused(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("a,b,y\n" + "1,2,x,\n3,4,z,\n" * 10)
     with pytest.raises(UserError, match="rows have more fields than the header has names"):
-        load("csv:a.csv", "y", tmp_path)
+        load_rows("csv:a.csv", "y", tmp_path)
 
 
 def test_truth_values_with_a_hole_in_one_file(tmp_path: Path) -> None:
     write(tmp_path / "a.csv", frame(20).assign(b=[True, False] * 10))
     write(tmp_path / "b.csv", frame(6).assign(b=[True, False, None] * 2))
-    read, _ = load("csv:a.csv,b.csv", "y", tmp_path)
+    read, _ = load_rows("csv:a.csv,b.csv", "y", tmp_path)
     assert sorted(set(read.categorical[:, 0])) == ["", "False", "True"]
 
 
@@ -133,16 +133,16 @@ def test_a_part_without_classes_is_found_before_a_training(
     table.loc[table.index[gone], "y"] = None
     write(tmp_path / "t.csv", table)
     with pytest.raises(UserError, match=f"no {part} row has a class"):
-        load("csv:t.csv", "y", tmp_path, "part")
+        load_rows("csv:t.csv", "y", tmp_path, "part")
 
 
 def test_decimals_and_very_large_numbers_are_numbers(tmp_path: Path) -> None:
     pytest.importorskip("pyarrow")
     table = frame(20).assign(price=[Decimal(k) / 4 for k in range(20)])
     table.to_parquet(tmp_path / "a.parquet")
-    assert load("parquet:a.parquet", "y", tmp_path)[0].names == ("a", "price")
+    assert load_rows("parquet:a.parquet", "y", tmp_path)[0].names == ("a", "price")
     write(tmp_path / "a.csv", frame(20).assign(b=[10**26 + k * 10**20 for k in range(20)]))
-    assert load("csv:a.csv", "y", tmp_path)[0].names == ("a", "b")
+    assert load_rows("csv:a.csv", "y", tmp_path)[0].names == ("a", "b")
 
 
 def test_a_folder_of_the_datasets_library(tmp_path: Path) -> None:
@@ -150,21 +150,21 @@ def test_a_folder_of_the_datasets_library(tmp_path: Path) -> None:
     parts = {"train": frame(20), "validation": frame(4, 20), "test": frame(6, 24)}
     splits = {name: datasets.Dataset.from_pandas(part) for name, part in parts.items()}
     datasets.DatasetDict(splits).save_to_disk(tmp_path / "mine")
-    table, _ = load("hf:mine", "y", tmp_path)
+    table, _ = load_rows("hf:mine", "y", tmp_path)
     assert (table.starts, table.names, len(table)) == ((20, 24), ("a",), 30)
     splits["train"].to_parquet(tmp_path / "t.parquet")
-    whole, digest = load("hf:t.parquet", "y", tmp_path)
-    assert (whole.starts, digest) == (None, load("parquet:t.parquet", "y", tmp_path)[1])
+    whole, digest = load_rows("hf:t.parquet", "y", tmp_path)
+    assert (whole.starts, digest) == (None, load_rows("parquet:t.parquet", "y", tmp_path)[1])
     kept = tmp_path / "hf" / f"mine@{'a' * 40}"  # as `bench data fetch` leaves it
     splits["train"].save_to_disk(kept)
-    assert load(f"hf:mine@{'a' * 40}", "y", tmp_path)[1] == digest
+    assert load_rows(f"hf:mine@{'a' * 40}", "y", tmp_path)[1] == digest
     (kept / "data-00000-of-00001.arrow").write_bytes(b"no arrow")
     own.load_unchanged.cache_clear()
     with pytest.raises(UserError, match=r"00000-of-00001\.arrow is damaged"):
-        load(f"hf:mine@{'a' * 40}", "y", tmp_path)
+        load_rows(f"hf:mine@{'a' * 40}", "y", tmp_path)
     datasets.Dataset.from_dict({"a": [[1]] * 20, "y": [0, 1] * 10}).save_to_disk(tmp_path / "n")
     with pytest.raises(UserError, match="hf:n is no table: column a is no single value"):
-        load("hf:n", "y", tmp_path)
+        load_rows("hf:n", "y", tmp_path)
 
 
 def test_what_the_hub_keeps_is_pinned(
@@ -178,7 +178,7 @@ def test_what_the_hub_keeps_is_pinned(
 
     monkeypatch.setattr(api, lambda *_, **__: Answer)
     with pytest.raises(UserError, match=f"hf:imdb names no revision: give hf:imdb@{'b' * 40}"):
-        load("hf:imdb", "y", tmp_path)
+        load_rows("hf:imdb", "y", tmp_path)
 
     def fail(*_: object, **__: object) -> None:
         raise ConnectionError("no route")
@@ -189,11 +189,11 @@ def test_what_the_hub_keeps_is_pinned(
         match=rf"^hf:imdb@b+ is not in {tmp_path}/hf/imdb@b+ or .*/hf/imdb@b+, and the hub "
         r"cannot be reached \(ConnectionError\): where .* bench data fetch",
     ):
-        load(f"hf:imdb@{'b' * 40}", "y", tmp_path)
+        load_rows(f"hf:imdb@{'b' * 40}", "y", tmp_path)
     with pytest.raises(UserError, match="is no dataset name on the hub"):
-        load("hf:imdb@main", "y", tmp_path)
+        load_rows("hf:imdb@main", "y", tmp_path)
     with pytest.raises(UserError, match=r"no folder or file \./imdb, nor in"):
-        load("hf:./imdb", "y", tmp_path)
+        load_rows("hf:./imdb", "y", tmp_path)
 
 
 ARFF = "@relation t\n@attribute a numeric\n@attribute kind {no,yes}\n@data\n" + "".join(
@@ -235,13 +235,13 @@ def no_openml(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_openml_is_read_from_the_data_root(tmp_path: Path, offline: None, no_openml: None) -> None:
-    table, digest = load("openml:7", None, openml(tmp_path))
+    table, digest = load_rows("openml:7", None, openml(tmp_path))
     assert (table.names, table.classes, len(table)) == (("a",), ("no", "yes"), 20)
     assert table.notes == {"source": f"OpenML's t, version 1, md5 {MD5}"}
     write(tmp_path / "t.csv", frame(20).rename(columns={"y": "kind"}))
-    assert load("csv:t.csv", "kind", tmp_path)[1] == digest
+    assert load_rows("csv:t.csv", "kind", tmp_path)[1] == digest
     with pytest.raises(UserError, match="give the number in its address"):
-        load("openml:iris", None, tmp_path)
+        load_rows("openml:iris", None, tmp_path)
 
 
 DESCRIPTION = "openml/openml.org/api/v1/json/data/7.gz"
@@ -255,16 +255,16 @@ def test_the_missing_file_of_openml_is_named(
 ) -> None:
     cache = download.cache_folder()
     with pytest.raises(UserError) as alone:
-        load("openml:7", None, None)
+        load_rows("openml:7", None, None)
     assert str(alone.value) == f"openml:7 is not in {cache / DESCRIPTION}, and {FIX}"
     (tmp_path / "openml").mkdir()  # of another number
     with pytest.raises(UserError) as both:
-        load("openml:7", None, tmp_path)
+        load_rows("openml:7", None, tmp_path)
     where = f"{tmp_path / DESCRIPTION} or {cache / DESCRIPTION}"
     assert str(both.value) == f"openml:7 is not in {where}, and {FIX}"
     (openml(tmp_path) / ROWS).unlink()  # after a copy that was cut off
     with pytest.raises(UserError) as rows:
-        load("openml:7", None, tmp_path)
+        load_rows("openml:7", None, tmp_path)
     assert str(rows.value) == f"openml:7 is not in {tmp_path / ROWS}, and {FIX}"
 
 
@@ -273,13 +273,13 @@ def test_openml_is_found_in_the_cache_beside_another_number_in_the_data_root(
 ) -> None:
     openml(download.cache_folder())
     (tmp_path / "openml").mkdir()
-    assert len(load("openml:7", None, tmp_path)[0]) == 20
+    assert len(load_rows("openml:7", None, tmp_path)[0]) == 20
 
 
 def test_openml_s_sum_is_checked(tmp_path: Path, offline: None, no_openml: None) -> None:
     openml(tmp_path, ARFF.replace("3,yes", "4,yes"))
     with pytest.raises(UserError, match=f"openml:7 is not in .*{ROWS}"):  # sklearn gets it anew
-        load("openml:7", None, tmp_path)
+        load_rows("openml:7", None, tmp_path)
 
 
 def test_a_library_that_is_missing_is_named(
@@ -288,7 +288,7 @@ def test_a_library_that_is_missing_is_named(
     (tmp_path / "mine").mkdir()
     monkeypatch.setitem(sys.modules, "datasets", None)
     with pytest.raises(UserError, match=r'needs datasets, .*pip install "contrastbench\[hf\]"'):
-        load("hf:mine", "y", tmp_path)
+        load_rows("hf:mine", "y", tmp_path)
 
 
 @pytest.mark.parametrize("name", ["t.csv", "t.tsv"])
@@ -297,7 +297,7 @@ def test_a_doubled_name_in_a_header_is_refused(name: str, tmp_path: Path) -> Non
     text = "\n".join(rows).replace(",", "\t" if name == "t.tsv" else ",")
     (tmp_path / name).write_text(text)
     with pytest.raises(UserError) as error:
-        load(f"csv:{name}", "y", tmp_path)
+        load_rows(f"csv:{name}", "y", tmp_path)
     said = f"{tmp_path / name}: several columns have the name a or y: rename or remove them"
     assert str(error.value) == said
 
@@ -309,7 +309,7 @@ def test_a_doubled_name_in_a_parquet_file_is_refused(kind: str, tmp_path: Path) 
     columns = [list(range(20)), ["no", "yes"] * 10, ["no", "yes"] * 10]
     arrow.parquet.write_table(arrow.table(columns, names=["a", "y", "y"]), tmp_path / "t.parquet")
     with pytest.raises(UserError, match="several columns have the name y: rename or remove them"):
-        load(f"{kind}:t.parquet", "y", tmp_path)
+        load_rows(f"{kind}:t.parquet", "y", tmp_path)
 
 
 def test_names_that_are_one_text_are_refused(tmp_path: Path) -> None:
@@ -331,18 +331,18 @@ def test_a_column_that_tells_the_class_is_named(tmp_path: Path) -> None:
         random=np.random.default_rng(0).permutation(y),
     )
     telling = ["number", "numbers_with_holes", "copy", "renamed", "holes"]
-    assert load(f"csv:{write(tmp_path / 't.csv', table)}", "y")[0].notes == {
+    assert load_rows(f"csv:{write(tmp_path / 't.csv', table)}", "y")[0].notes == {
         "columns that tell the class, one value for each": telling
     }
 
 
 def test_a_row_number_is_not_taken_for_the_class(tmp_path: Path) -> None:
-    assert not load(f"csv:{write(tmp_path / 't.csv', frame(10))}", "y")[0].notes
+    assert not load_rows(f"csv:{write(tmp_path / 't.csv', frame(10))}", "y")[0].notes
 
 
 def test_large_whole_numbers_are_classes_where_they_are_exact(tmp_path: Path) -> None:
     large = frame(20).assign(y=[2**53, 2**53 + 1] * 10)
-    table, _ = load(f"csv:{write(tmp_path / 't.csv', large)}", "y")
+    table, _ = load_rows(f"csv:{write(tmp_path / 't.csv', large)}", "y")
     assert table.classes == ("9007199254740992", "9007199254740993")
 
 
@@ -354,17 +354,17 @@ def test_row_numbers_of_sorted_rows_are_named(start: int, tmp_path: Path) -> Non
     table.index += start
     for rows in (table, table.sample(frac=1, random_state=0), table.drop(start + 3)):
         rows.to_csv(tmp_path / "t.csv")
-        assert load("csv:t.csv", "y", tmp_path)[0].notes == {note: ["Unnamed: 0"]}
+        assert load_rows("csv:t.csv", "y", tmp_path)[0].notes == {note: ["Unnamed: 0"]}
     table.index = table.index[::-1] // 2
     table.to_csv(tmp_path / "t.csv")
-    assert load("csv:t.csv", "y", tmp_path)[0].notes == {}, "two rows share a number"
+    assert load_rows("csv:t.csv", "y", tmp_path)[0].notes == {}, "two rows share a number"
 
 
 def test_rows_that_a_stray_quote_swallows_are_noted(tmp_path: Path) -> None:
     rows = [f"{k},w{k % 3},{'no' if k % 2 else 'yes'}" for k in range(40)]
     rows[10], rows[20] = rows[10].replace("w", '"w'), rows[20].replace("w2", 'w2"')
     (tmp_path / "t.csv").write_text("\n".join(["a,w,y", *rows]))
-    table, _ = load("csv:t.csv", "y", tmp_path)
+    table, _ = load_rows("csv:t.csv", "y", tmp_path)
     note = "columns of texts with line breaks, perhaps by a stray quote"
     assert (len(table), table.notes) == (30, {note: ["w"]})
 
@@ -376,7 +376,7 @@ def test_nested_columns_of_a_parquet_file_are_refused(tmp_path: Path) -> None:
         columns = {"a": [value] * 20, "y": ["no", "yes"] * 10}
         parquet.write_table(arrow.table(columns), tmp_path / "t.parquet")
         with pytest.raises(UserError, match=r"t\.parquet is no table: column a is no single value"):
-            load("parquet:t.parquet", "y", tmp_path)
+            load_rows("parquet:t.parquet", "y", tmp_path)
 
 
 def test_columns_of_distinct_words_are_refused(tmp_path: Path) -> None:
@@ -389,38 +389,42 @@ def test_columns_of_distinct_words_are_refused(tmp_path: Path) -> None:
     )
     write(tmp_path / "t.csv", table)
     with pytest.raises(UserError) as error:
-        load("csv:t.csv", "y", tmp_path)
+        load_rows("csv:t.csv", "y", tmp_path)
     assert str(error.value) == (
         "csv:t.csv: most words stand in one row only in name, note: leave out what no rows share "
         "with --recipe 'drop=[name, note]'"
     )
-    assert load("csv:t.csv", "y", tmp_path, drop=("name", "note"))[0].names == ("a", "town", "rare")
+    assert load_rows("csv:t.csv", "y", tmp_path, drop=("name", "note"))[0].names == (
+        "a",
+        "town",
+        "rare",
+    )
     write(tmp_path / "t.csv", frame(20).assign(name=[f"n{k}" for k in range(20)]))
-    assert load("csv:t.csv", "y", tmp_path)[0].names == ("a", "name")
+    assert load_rows("csv:t.csv", "y", tmp_path)[0].names == ("a", "name")
 
 
 def test_columns_are_left_out(tmp_path: Path) -> None:
     write(tmp_path / "whole.csv", frame(20).assign(b=1.5, part=["train"] * 14 + ["test"] * 6))
-    table, digest = load("csv:whole.csv", "y", tmp_path, "part", ("b",))
+    table, digest = load_rows("csv:whole.csv", "y", tmp_path, "part", ("b",))
     assert table.names == ("a",)
     write(tmp_path / "rest.csv", frame(20).assign(part=["train"] * 14 + ["test"] * 6))
-    assert load("csv:rest.csv", "y", tmp_path, "part")[1] == digest
+    assert load_rows("csv:rest.csv", "y", tmp_path, "part")[1] == digest
     for column, message in {
         "y": "csv:whole.csv: column y holds the classes: take it out of drop",
         "part": "csv:whole.csv: column part holds the parts: take it out of drop",
         "aa": "unknown column of csv:whole.csv 'aa': did you mean 'a'?",
     }.items():
         with pytest.raises(UserError) as error:
-            load("csv:whole.csv", "y", tmp_path, "part", (column,))
+            load_rows("csv:whole.csv", "y", tmp_path, "part", (column,))
         assert str(error.value) == message
     with pytest.raises(UserError, match="drop is for data of your own"):
-        load("wine", drop=("alcohol",))
+        load_rows("wine", drop=("alcohol",))
 
 
 def test_a_column_in_one_part_may_be_left_out(tmp_path: Path) -> None:
     write(tmp_path / "train.csv", frame(20).assign(b=1))
     write(tmp_path / "test.csv", frame(6, start=20))
-    assert load("csv:train.csv,test.csv", "y", tmp_path, drop=("b",))[0].names == ("a",)
+    assert load_rows("csv:train.csv,test.csv", "y", tmp_path, drop=("b",))[0].names == ("a",)
 
 
 def test_the_recipe_names_only_columns_that_are_left_out() -> None:
@@ -444,7 +448,7 @@ def test_a_missing_file_of_a_hub_set_is_named(gone: str, tmp_path: Path) -> None
     path = tmp_path / "hf" / name / "test" / gone
     path.unlink()
     with pytest.raises(UserError) as error:
-        load(f"hf:{name}", "y", tmp_path)
+        load_rows(f"hf:{name}", "y", tmp_path)
     assert str(error.value) == (
         f"hf:{name} cannot be read as a table ({path} is missing): repair or replace it; "
         f"where there is a network: bench data fetch hf:{name} --data-root DIR"

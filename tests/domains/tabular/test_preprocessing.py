@@ -8,8 +8,8 @@ import pytest
 from sklearn.datasets import load_wine
 from sklearn.preprocessing import StandardScaler
 
-from contrastbench.domains.tabular.data import Table, load, no_columns
-from contrastbench.domains.tabular.preprocessing import prepare, split
+from contrastbench.domains.tabular.data import TabularSet, load_rows, no_columns
+from contrastbench.domains.tabular.preprocessing import split_rows, standardise_columns
 from contrastbench.losses import UserError
 
 
@@ -17,46 +17,46 @@ def table(
     numeric: np.ndarray,
     categorical: np.ndarray | None = None,
     starts: tuple[int, int] | None = None,
-) -> Table:
+) -> TabularSet:
     n = len(numeric)
     words = no_columns(n) if categorical is None else categorical.astype(object)
     names = tuple(f"n{i}" for i in range(numeric.shape[1])) + tuple(
         f"c{i}" for i in range(words.shape[1])
     )
-    return Table(numeric.astype(float), words, names, np.arange(n) % 2, ("0", "1"), starts)
+    return TabularSet(numeric.astype(float), words, names, np.arange(n) % 2, ("0", "1"), starts)
 
 
 def test_parts_are_stratified_disjoint_and_of_the_seed() -> None:
-    wine, _ = load("wine")
-    parts = split(wine, seed=3)
+    wine, _ = load_rows("wine")
+    parts = split_rows(wine, seed=3)
     assert sorted(np.concatenate(parts)) == list(range(178))
     assert [len(part) for part in parts] == [106, 36, 36]
     for part in parts:
         assert np.bincount(wine.y[part]) / len(part) == pytest.approx(
             np.bincount(wine.y) / 178, abs=0.02
         )
-    assert all(np.array_equal(a, b) for a, b in zip(parts, split(wine, seed=3), strict=True))
-    assert not np.array_equal(parts.test, split(wine, seed=4).test)
+    assert all(np.array_equal(a, b) for a, b in zip(parts, split_rows(wine, seed=3), strict=True))
+    assert not np.array_equal(parts.test, split_rows(wine, seed=4).test)
 
 
 def test_a_tables_own_parts_are_kept_and_a_limit_cuts_all_of_them() -> None:
     own = table(np.arange(100)[:, None], starts=(60, 80))
-    parts = split(own, seed=1)
+    parts = split_rows(own, seed=1)
     assert [(part[0], part[-1]) for part in parts] == [(0, 59), (60, 79), (80, 99)]
-    few = split(own, seed=1, limit=50)
+    few = split_rows(own, seed=1, limit=50)
     assert [len(part) for part in few] == [30, 10, 10]
     assert all(set(small) <= set(large) for small, large in zip(few, parts, strict=True))
 
 
 def test_training_rows_of_one_class_are_refused() -> None:
     with pytest.raises(UserError, match="the 1 training rows are of one class"):
-        split(table(np.zeros((5, 1)), starts=(1, 3)), seed=0)
+        split_rows(table(np.zeros((5, 1)), starts=(1, 3)), seed=0)
 
 
 def test_scaling_is_that_of_the_training_rows() -> None:
-    wine, _ = load("wine")
-    parts, x = split(wine, 0), load_wine().data
-    prepared = prepare(wine, parts)
+    wine, _ = load_rows("wine")
+    parts, x = split_rows(wine, 0), load_wine().data
+    prepared = standardise_columns(wine, parts)
     scaler = StandardScaler().fit(x[parts.train])
     for part, rows in zip((prepared.train, prepared.validation, prepared.test), parts, strict=True):
         assert part.x.numpy() == pytest.approx(scaler.transform(x[rows]), abs=1e-5)
@@ -66,10 +66,12 @@ def test_scaling_is_that_of_the_training_rows() -> None:
 
 
 def test_statistics_of_the_paper_are_those_of_all_rows() -> None:
-    wine, _ = load("wine")
-    parts = split(wine, 0)
+    wine, _ = load_rows("wine")
+    parts = split_rows(wine, 0)
     x = StandardScaler().fit_transform(load_wine().data)
-    assert prepare(wine, parts, "paper").test.x.numpy() == pytest.approx(x[parts.test], abs=1e-5)
+    assert standardise_columns(wine, parts, "paper").test.x.numpy() == pytest.approx(
+        x[parts.test], abs=1e-5
+    )
 
 
 @pytest.mark.parametrize(("statistics", "same"), [("train", True), ("paper", False)])
@@ -77,13 +79,13 @@ def test_test_rows_change_no_training_number(statistics: str, same: bool) -> Non
     draw = np.random.default_rng(0)
     words = draw.choice(["u", "v"], (60, 1))
     before = table(draw.normal(size=(60, 3)), words)
-    parts = split(before, 5)
+    parts = split_rows(before, 5)
     numeric, categorical = before.numeric.copy(), before.categorical.copy()
     numeric[parts.test] = 1e4
     numeric[parts.test[0]] = np.nan
     categorical[parts.test] = "new"
     after = replace(before, numeric=numeric, categorical=categorical)
-    a, b = (prepare(t, split(t, 5), statistics) for t in (before, after))
+    a, b = (standardise_columns(t, split_rows(t, 5), statistics) for t in (before, after))
     shapes = a.train.x.shape == b.train.x.shape
     assert (shapes and np.array_equal(a.train.x, b.train.x)) == same
     assert (shapes and np.array_equal(a.validation.x, b.validation.x)) == same
@@ -96,8 +98,8 @@ def test_holes_constants_and_new_categories_are_counted() -> None:
     numeric[[1, 8], 0] = np.nan
     numeric[:9, 3] = 2  # varies among the test rows alone
     words = np.array([["a", "same"], ["b", "same"]] * 4 + [["c", "same"], ["", "other"]])
-    prepared = prepare(
-        table(numeric, words, starts=(6, 8)), split(table(numeric, words, starts=(6, 8)), 0)
+    prepared = standardise_columns(
+        table(numeric, words, starts=(6, 8)), split_rows(table(numeric, words, starts=(6, 8)), 0)
     )
     assert prepared.notes == {
         "missing numbers": 12,
@@ -113,8 +115,8 @@ def test_holes_constants_and_new_categories_are_counted() -> None:
 
 def test_many_categories_share_the_last_column() -> None:
     words = np.array([[f"w{i % 150}"] for i in range(600)])
-    prepared = prepare(
-        table(np.arange(600.0)[:, None], words), split(table(np.zeros((600, 1)), words), 0)
+    prepared = standardise_columns(
+        table(np.arange(600.0)[:, None], words), split_rows(table(np.zeros((600, 1)), words), 0)
     )
     assert prepared.train.x.shape[1] == 1 + 100
     assert prepared.train.x[:, 1:].sum(dim=1).tolist() == [1.0] * 360
@@ -124,9 +126,9 @@ def test_a_very_long_word_takes_no_room_in_other_rows() -> None:
     words = np.array([[f"w{i % 3}"] for i in range(600)], dtype=object)
     words[7] = "x" * 2**20
     long = table(np.arange(600.0)[:, None], words)
-    parts = split(long, 0)
+    parts = split_rows(long, 0)
     tracemalloc.start()
-    prepared = prepare(long, parts)
+    prepared = standardise_columns(long, parts)
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak < 2**25, "600 rows of a mebibyte were 600 MiB, 4 bytes a letter more"
@@ -135,7 +137,7 @@ def test_a_very_long_word_takes_no_room_in_other_rows() -> None:
 
 def test_a_table_of_words_alone() -> None:
     words = table(np.empty((20, 0)), np.array([["a"], ["b"]] * 10))
-    prepared = prepare(words, split(words, 0))
+    prepared = standardise_columns(words, split_rows(words, 0))
     assert prepared.train.x.shape == (12, 2)
     assert prepared.feature_of.tolist() == [0, 0]
 
@@ -143,10 +145,10 @@ def test_a_table_of_words_alone() -> None:
 def test_what_cannot_be_scaled_is_one_line() -> None:
     same = table(np.ones((20, 2)))
     with pytest.raises(UserError, match="every column is constant"):
-        prepare(same, split(same, 0))
+        standardise_columns(same, split_rows(same, 0))
     x = np.random.default_rng(0).normal(size=(20, 1))
     large = table(x, starts=(10, 15))
     for row in (-1, 0):  # outside and among the rows that the scale is fitted on
         large.numeric[row] = 1e300
         with pytest.raises(UserError, match="too large for float32"):
-            prepare(large, split(large, 0))
+            standardise_columns(large, split_rows(large, 0))

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from contrastbench.domains.tabular.data import load
+from contrastbench.domains.tabular.data import load_rows
 from contrastbench.losses import UserError
 
 pytest.importorskip("pandas")
@@ -26,7 +26,7 @@ def text(separator: str, decimal: str = ".", values: list[float] = VALUES) -> st
 
 def read(folder: Path, content: str, name: str = "t.csv", encoding: str = "utf-8"):
     (folder / name).write_bytes(content.encode(encoding))
-    return load(f"csv:{folder / name}", "kind")[0]
+    return load_rows(f"csv:{folder / name}", "kind")[0]
 
 
 def refusal(folder: Path, content: str, encoding: str = "utf-8") -> str:
@@ -46,7 +46,7 @@ def test_the_separator_is_found(separator: str, name: str, encoding: str, tmp_pa
 
 def test_the_separator_of_a_packed_file_is_found(tmp_path: Path) -> None:
     (tmp_path / "t.csv.gz").write_bytes(gzip.compress(text(";").encode()))
-    assert load(f"csv:{tmp_path / 't.csv.gz'}", "kind")[0].names == ("x", "colour")
+    assert load_rows(f"csv:{tmp_path / 't.csv.gz'}", "kind")[0].names == ("x", "colour")
 
 
 def test_other_signs_in_fields_are_no_separators(tmp_path: Path) -> None:

@@ -4,12 +4,18 @@ import pytest
 import torch
 
 from contrastbench.domains.tabular import TabularRecipe
-from contrastbench.domains.tabular.views import Features, choose, corrupt, two_views, view
+from contrastbench.domains.tabular.views import (
+    FeatureLayout,
+    changed_features,
+    corrupt,
+    two_views,
+    view,
+)
 
 FEATURE_OF = torch.tensor(
     [0, 1, 1, 1, 2, 3, 3]
 )  # one-hot columns of features 1 and 3 stand together
-FEATURES = Features(FEATURE_OF, 4)
+FEATURES = FeatureLayout(FEATURE_OF, 4)
 TABLE = torch.arange(50.0)[:, None] + torch.arange(7.0) / 10  # a value tells its row and its column
 
 
@@ -46,7 +52,7 @@ def test_corruption_draws_from_the_marginals_of_the_whole_table() -> None:
     draw = torch.Generator().manual_seed(3)
     table = torch.bernoulli(torch.tensor([0.1, 0.5, 0.9]).expand(400, 3), generator=draw)
     x = torch.full((20_000, 3), 2.0)
-    each = Features(torch.arange(3), 3)
+    each = FeatureLayout(torch.arange(3), 3)
     out = view(x, table, each, TabularRecipe(views="corruption", rate=0.4), rng())
     changed = out != 2
     assert changed.float().mean(dim=0).tolist() == pytest.approx([0.4] * 3, abs=0.015)
@@ -60,7 +66,7 @@ def test_both_is_corruption_and_then_masking() -> None:
     out = view(
         x,
         table,
-        Features(torch.arange(4), 4),
+        FeatureLayout(torch.arange(4), 4),
         TabularRecipe(views="masking+corruption", rate=0.3),
         rng(),
     )
@@ -72,7 +78,7 @@ def test_both_is_corruption_and_then_masking() -> None:
 def test_exactly_so_many_features_are_chosen_and_each_equally_often(
     rate: float, count: int
 ) -> None:
-    chosen = choose((4000, 50), TabularRecipe(rate=rate, choice="exact"), rng())
+    chosen = changed_features((4000, 50), TabularRecipe(rate=rate, choice="exact"), rng())
     assert chosen.sum(dim=1).unique().tolist() == [count]
     assert chosen.float().mean(dim=0).tolist() == pytest.approx([count / 50] * 50, abs=0.035)
 

@@ -20,8 +20,8 @@ from contrastbench.losses.laws import (
     invariances,
     precision,
 )
-from contrastbench.losses.laws.battery import Law, run
-from contrastbench.losses.laws.random_contrasts import ready
+from contrastbench.losses.laws.battery import Law, run_law
+from contrastbench.losses.laws.random_contrasts import with_sample_numbers
 from counts import times
 
 DRAWN = [*NAMES, SUM]  # by tests/cases.py
@@ -38,7 +38,7 @@ def test_whole_battery(name: str) -> None:
 @settings(max_examples=times(200, least=25), deadline=None, derandomize=True, database=None)
 def test_laws(name: str, seed: int) -> None:
     def build(**changed: object) -> Loss:
-        return ready(get_loss(name, **{**random_params(name, seed), **changed}))
+        return with_sample_numbers(get_loss(name, **{**random_params(name, seed), **changed}))
 
     interface.check_batch_size(build, seed)
     invariances.check_permutation(build, seed)
@@ -49,7 +49,7 @@ def test_laws(name: str, seed: int) -> None:
 @pytest.mark.parametrize("name", DRAWN)
 def test_gradients(name: str) -> None:
     for seed in range(times(50)):
-        loss = ready(get_loss(name, **random_params(name, seed))).double().eval()
+        loss = with_sample_numbers(get_loss(name, **random_params(name, seed))).double().eval()
         derivatives.check_gradient(lambda loss=loss: loss, seed)
         if seed % 5 == 0:
             derivatives.check_second_gradient(lambda loss=loss: loss, seed)
@@ -59,9 +59,9 @@ def test_gradients(name: str) -> None:
 def test_every_law_finds_its_mistake(law: Law) -> None:
     title = law.name.title().replace(" ", "")
     broken = f"{Path(__file__).with_name('broken.py')}:{title}"
-    found = run(law, partial(get_loss, broken), range(7))
+    found = run_law(law, partial(get_loss, broken), range(7))
     assert not found.passed or found.word == "remark"
-    assert run(law, partial(get_loss, "infonce"), range(7)) == CheckResult(
+    assert run_law(law, partial(get_loss, "infonce"), range(7)) == CheckResult(
         law.name, True, (law.check.__doc__ or "").split("\n")[0]
     )
 
@@ -94,7 +94,7 @@ def test_an_assertion_in_a_loss_is_not_taken_for_a_law() -> None:
             assert not contrast, "mine"
             return contrast.anchor.sum()
 
-    found = run(LAWS[0], Asserts, [0])
+    found = run_law(LAWS[0], Asserts, [0])
     assert found.detail == "AssertionError: mine"
     assert "test_battery.py:" in found.place
     assert found.place.endswith('assert not contrast, "mine"')
@@ -146,7 +146,7 @@ def test_an_exit_within_a_loss_is_a_failed_check_and_sigterm_is_not() -> None:
             raise SystemExit(code)
 
     code = 0
-    assert run(LAWS[0], Exits, [0]).detail == "SystemExit: 0"
+    assert run_law(LAWS[0], Exits, [0]).detail == "SystemExit: 0"
     code = 143
     with pytest.raises(SystemExit):
-        run(LAWS[0], Exits, [0])
+        run_law(LAWS[0], Exits, [0])

@@ -56,12 +56,14 @@ def test_an_error_leaves_what_no_thread_has_begun() -> None:
         done.append(number)
 
     threads = decode.pool()
-    wait = decode.begin(work, 10_000)
+    wait = decode.begin_decoding(work, 10_000)
     with pytest.raises(KeyboardInterrupt):
         wait()
     over.set()
     threads.shutdown()
-    assert len(done) <= 17 * decode.FEW, "at most 16 threads, and one that goes on after the error"
+    assert len(done) <= 17 * decode.IMAGES_PER_THREAD, (
+        "at most 16 threads, and one that goes on after the error"
+    )
     assert decode.pool() is not threads
 
 
@@ -71,7 +73,7 @@ def test_a_training_that_ends_in_an_epoch_leaves_what_no_thread_has_begun(
     batches = domain(large(tmp_path)).batches(0)
     next(batches).images()
     left: list[bool] = []
-    monkeypatch.setattr(image_domain, "forget", lambda: left.append(True))
+    monkeypatch.setattr(image_domain, "cancel_decoding", lambda: left.append(True))
     del batches
     assert left == [True]
     for _ in domain(tmp_path).batches(0):
@@ -124,7 +126,7 @@ def test_numbers_are_those_of_decoding_within_the_step(
     monkeypatch.setitem(PROBES, "paper", replace(PROBES["paper"], epochs=2))
     root, found = large(tmp_path), []
     for ahead in (0, 2):
-        monkeypatch.setattr(decode, "AHEAD", ahead)
+        monkeypatch.setattr(decode, "BATCHES_AHEAD", ahead)
         one = domain(root, whole_pictures=whole, probe=probe)
         assert isinstance(one.splits["train"], ImageFiles)
         model, history = train(one, get_loss("infonce"))

@@ -9,15 +9,15 @@ import torch
 pytest.importorskip("PIL")
 from contrastbench.domains.image.data import binaries
 from contrastbench.domains.image.data.images import Images
-from contrastbench.domains.image.data.load import load, load_declared
+from contrastbench.domains.image.data.load import load_declared, load_images
 from made_images import CPU, as_folder, noise
 
 
 def test_stl_is_read_column_by_column(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = binaries.exactly
+    whole = binaries.shaped_bytes
     monkeypatch.setattr(
         binaries,
-        "exactly",
+        "shaped_bytes",
         lambda name, raw, shape: whole(
             name, raw[: int(np.prod(shape)) // 1000], (shape[0] // 1000, *shape[1:])
         ),
@@ -33,7 +33,7 @@ def test_stl_is_read_column_by_column(tmp_path: Path, monkeypatch: pytest.Monkey
     files["stl10_binary/class_names.txt"] = b"airplane\nbird\n"
     as_folder(tmp_path, files)
     load_declared.cache_clear()
-    images, _ = load("STL-10", 32, tmp_path, CPU)
+    images, _ = load_images("STL-10", 32, tmp_path, CPU)
     assert isinstance(images.unlabelled, Images)
     assert np.array_equal(images.train.batch(torch.arange(5)).numpy(), pixels["train"])
     assert np.array_equal(images.unlabelled.pixels.numpy(), pixels["unlabeled"])

@@ -18,7 +18,7 @@ from PIL import Image
 from contrastbench.domains.image.data import archives, cifar
 from contrastbench.domains.image.data.datasets import DATASETS
 from contrastbench.domains.image.data.images import Images
-from contrastbench.domains.image.data.load import load, load_declared
+from contrastbench.domains.image.data.load import load_declared, load_images
 from contrastbench.losses import UserError
 from made_images import CPU, as_folder, noise, refused
 
@@ -54,18 +54,20 @@ def cifar_files(hundred: bool) -> dict[str, bytes]:
 def test_an_archive_that_never_ends_is_one_line(
     small_cifar: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(archives, "WHOLE", 1_000_000)  # three of its members
+    monkeypatch.setattr(archives, "MAX_UNPACKED_BYTES", 1_000_000)  # three of its members
     tar(tmp_path / "cifar-10-binary.tar.gz", cifar_files(False))
     with pytest.raises(UserError, match="it unpacks to more than"):
-        load("CIFAR-10", 32, tmp_path, CPU)
+        load_images("CIFAR-10", 32, tmp_path, CPU)
 
 
 @pytest.fixture
 def small_cifar(monkeypatch: pytest.MonkeyPatch) -> None:
     """A hundredth of CIFAR's records, whatever they hold."""
-    whole = cifar.records
+    whole = cifar.binary_records
     monkeypatch.setattr(
-        cifar, "records", lambda name, raw, count, labels: whole(name, raw, count // 100, labels)
+        cifar,
+        "binary_records",
+        lambda name, raw, count, labels: whole(name, raw, count // 100, labels),
     )
     for name, sizes in (("CIFAR-10", (10, 500, 100)), ("CIFAR-10-5k", (10, 50, 10))):
         about = replace(DATASETS[name], content="", sizes=sizes)
@@ -78,7 +80,7 @@ def small_cifar(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_cifar_is_read_from_its_binary_version(hundred: bool, tmp_path: Path) -> None:
     name, files = ("CIFAR-100" if hundred else "CIFAR-10"), cifar_files(hundred)
     tar(tmp_path / f"{name.lower()}-binary.tar.gz", files)
-    images, sha256 = load(name, 32, tmp_path, CPU)
+    images, sha256 = load_images(name, 32, tmp_path, CPU)
     assert isinstance(images.train, Images)
     assert (len(images.train), len(images.test), images.unlabelled) == (500, 100, None)
     classes = 100 if hundred else 10
@@ -88,7 +90,7 @@ def test_cifar_is_read_from_its_binary_version(hundred: bool, tmp_path: Path) ->
     assert {row.tobytes() for row in first[3::classes]} <= ours
     assert images.classes[:2] == (("w0", "w1") if hundred else ("plane", "car"))
     as_folder(tmp_path / "unpacked", files)
-    assert load(name, 32, tmp_path / "unpacked", CPU)[1] == sha256
+    assert load_images(name, 32, tmp_path / "unpacked", CPU)[1] == sha256
 
 
 def pictures(files: dict[str, bytes]) -> dict[str, bytes]:
@@ -114,7 +116,7 @@ def test_the_same_content_is_the_same_set_however_it_is_kept(name: str, tmp_path
     with zipfile.ZipFile(tmp_path / "zip" / "cifar10.zip", "w") as archive:
         for path, content in pictures(files).items():
             archive.writestr(path, content)
-    sets = [load(name, 32, tmp_path / kind, CPU) for kind in ("binary", "folder", "zip")]
+    sets = [load_images(name, 32, tmp_path / kind, CPU) for kind in ("binary", "folder", "zip")]
     assert len({sha256 for _, sha256 in sets}) == 1
     few = name == "CIFAR-10-5k"
     for images, _ in sets:
@@ -125,7 +127,7 @@ def test_the_same_content_is_the_same_set_however_it_is_kept(name: str, tmp_path
 
 def test_the_order_is_that_of_the_classes_and_of_the_hashes_of_pixels() -> None:
     pixels, labels = torch.from_numpy(noise(20, 3, 2, 2)), torch.arange(20) % 3
-    ordered, classes = cifar.in_order(pixels, labels)
+    ordered, classes = cifar.canonical_order(pixels, labels)
     keys = [
         (int(label), hashlib.sha256(bytes(image.flatten().tolist())).hexdigest())
         for image, label in zip(ordered, classes, strict=True)
@@ -137,7 +139,9 @@ def test_the_order_is_that_of_the_classes_and_of_the_hashes_of_pixels() -> None:
 def test_something_else_under_the_name_is_refused(tmp_path: Path) -> None:
     load_declared.cache_clear()
     as_folder(tmp_path, pictures(cifar_files(False)))
-    refused(lambda: load("CIFAR-10", 32, tmp_path, CPU), "kept as CIFAR-10 have other content")
+    refused(
+        lambda: load_images("CIFAR-10", 32, tmp_path, CPU), "kept as CIFAR-10 have other content"
+    )
 
 
 @pytest.mark.usefixtures("small_cifar")
@@ -145,16 +149,21 @@ def test_damaged_archives_are_one_line(tmp_path: Path) -> None:
     path, files = tmp_path / "cifar-10-binary.tar.gz", cifar_files(False)
     tar(path, {name: content for name, content in files.items() if "batch_3" not in name})
     refused(
-        lambda: load("CIFAR-10", 32, tmp_path, CPU),
+        lambda: load_images("CIFAR-10", 32, tmp_path, CPU),
         r"has no cifar-10-batches-bin/data_batch_3\.bin: delete it and",
     )
     tar(path, {name: content[:-5] for name, content in files.items()})
-    refused(lambda: load("CIFAR-10", 32, tmp_path, CPU), "CIFAR-10 is damaged: .* bytes instead of")
+    refused(
+        lambda: load_images("CIFAR-10", 32, tmp_path, CPU),
+        "CIFAR-10 is damaged: .* bytes instead of",
+    )
     tar(path, files)
     path.write_bytes(path.read_bytes()[:50_000])
-    refused(lambda: load("CIFAR-10", 32, tmp_path, CPU), "tar.gz is damaged .* download https")
+    refused(
+        lambda: load_images("CIFAR-10", 32, tmp_path, CPU), "tar.gz is damaged .* download https"
+    )
     path.write_text("<html>not found</html>")
-    refused(lambda: load("CIFAR-10", 32, tmp_path, CPU), "tar.gz is damaged")
+    refused(lambda: load_images("CIFAR-10", 32, tmp_path, CPU), "tar.gz is damaged")
 
 
 @pytest.mark.usefixtures("small_cifar")
@@ -165,10 +174,10 @@ def test_fc100_tests_all_images_of_other_classes_than_it_trains(
     assert len(about.classes) == len(set(about.classes)) == 20
     monkeypatch.setitem(DATASETS, "FC100", replace(about, classes=("w3", "w70")))
     as_folder(tmp_path, cifar_files(True))
-    images, _ = load("FC100", 16, tmp_path, CPU)
+    images, _ = load_images("FC100", 16, tmp_path, CPU)
     assert images.test.labels.tolist() == [3] * 6 + [70] * 6
     assert images.train.labels.bincount().tolist() == [6 * (k not in (3, 70)) for k in range(100)]
-    whole, _ = load("CIFAR-100", 16, tmp_path, CPU)
+    whole, _ = load_images("CIFAR-100", 16, tmp_path, CPU)
     rows = torch.cat([part.pixels[part.labels == 3] for part in (whole.train, whole.test)])
     found = {image.numpy().tobytes() for image in images.test.pixels[:6]}
     assert found == {image.numpy().tobytes() for image in rows}

@@ -4,7 +4,7 @@ import torch
 
 from contrastbench.benchmarks.running.training import train
 from contrastbench.domains.image import DECLARATION, ImageRecipe
-from contrastbench.domains.image.data.load import load
+from contrastbench.domains.image.data.load import load_images
 from contrastbench.domains.image.domain import ImageDomain
 from contrastbench.losses import get_loss
 
@@ -24,11 +24,11 @@ def untrained(seed: int, **recipe: object) -> float:
 
 
 def test_its_pixels_are_the_same_on_every_machine() -> None:
-    assert load("shifted-digits", 8, None, CPU)[1].startswith("bfef15728b82cb1c")
+    assert load_images("shifted-digits", 8, None, CPU)[1].startswith("bfef15728b82cb1c")
 
 
 def test_it_has_the_digits_classes_in_their_order() -> None:
-    moved, still = (load(name, 8, None, CPU)[0] for name in ("shifted-digits", "digits"))
+    moved, still = (load_images(name, 8, None, CPU)[0] for name in ("shifted-digits", "digits"))
     assert torch.equal(moved.test.labels, still.test.labels)
     assert len(moved.train) == len(still.train)
 

@@ -17,7 +17,7 @@ from contrastbench.domains.image.data.datasets import DATASETS, class_disjoint
 from contrastbench.domains.image.data.disjoint import LAYOUTS
 from contrastbench.domains.image.data.files import Parts
 from contrastbench.domains.image.data.images import IMAGENET_MEAN
-from contrastbench.domains.image.data.load import load, load_declared
+from contrastbench.domains.image.data.load import load_declared, load_images
 from contrastbench.domains.image.domain import ImageDomain
 from contrastbench.domains.image.sampling import balanced
 from contrastbench.domains.random import generator
@@ -83,11 +83,11 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
 )
 def test_halves_of_the_classes_train_and_are_tested(name: str, make, tmp_path: Path) -> None:
     make(tmp_path)
-    images, _ = load(name, 16, tmp_path, CPU)
+    images, _ = load_images(name, 16, tmp_path, CPU)
     assert images.train.labels.tolist() == [0] * 6 + [1] * 6
     assert images.test.labels.tolist() == [2] * 5 + [3] * 5
     assert images.mean == IMAGENET_MEAN
-    first = load("CUB", 16, tmp_path, CPU)[0] if name == "CUB" else images
+    first = load_images("CUB", 16, tmp_path, CPU)[0] if name == "CUB" else images
     assert torch.equal(images.train.pixels, first.train.pixels)
 
 
@@ -99,7 +99,7 @@ def test_a_declaration_is_all_that_another_set_needs(
     )
     monkeypatch.setitem(DATASETS, "Mine", about)
     as_folder(tmp_path / "mine", files())
-    images, _ = load("Mine", 16, tmp_path, CPU)
+    images, _ = load_images("Mine", 16, tmp_path, CPU)
     assert (len(images.classes), len(images.train), len(images.test)) == SIZES
     assert make_recipe("image", {"score_on": ["retrieval:Mine"]})
     assert known_data()["Mine"] is about
@@ -107,33 +107,36 @@ def test_a_declaration_is_all_that_another_set_needs(
 
 def test_a_zip_is_its_folder(tmp_path: Path) -> None:
     as_folder(tmp_path / "cars196", files())
-    _, unpacked = load("Cars196", 16, tmp_path, CPU)
+    _, unpacked = load_images("Cars196", 16, tmp_path, CPU)
     load_declared.cache_clear()
     with zipfile.ZipFile(tmp_path / "cars196.zip", "w") as archive:
         for name, content in files().items():
             archive.writestr(f"cars196/{name}", content)
-    assert load("Cars196", 16, tmp_path, CPU)[1] == unpacked
+    assert load_images("Cars196", 16, tmp_path, CPU)[1] == unpacked
 
 
 def test_what_is_not_there_or_something_else_is_one_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     refused(
-        lambda: load("SOP", 16, tmp_path, CPU),
+        lambda: load_images("SOP", 16, tmp_path, CPU),
         r"SOP has no known hash and is not downloaded: get https://cvgl.*, "
         r"put Stanford_Online_Products into",
     )
     as_folder(tmp_path / "cars196", dict(list(files().items())[:-1]))
     refused(
-        lambda: load("Cars196", 16, tmp_path, CPU),
+        lambda: load_images("Cars196", 16, tmp_path, CPU),
         "cars196 has 4 classes, 12 training and 9 test images, Cars196 4 classes, .* 10 test",
     )
     as_folder(tmp_path / "cars196", files())
     other = replace(DATASETS["Cars196"], sizes=SIZES, content="0" * 64)
     monkeypatch.setitem(DATASETS, "Cars196", other)
-    refused(lambda: load("Cars196", 16, tmp_path, CPU), "kept as Cars196 in .* have other content")
+    refused(
+        lambda: load_images("Cars196", 16, tmp_path, CPU),
+        "kept as Cars196 in .* have other content",
+    )
     (tmp_path / "Stanford_Online_Products").mkdir()
-    refused(lambda: load("SOP", 16, tmp_path, CPU), "cannot read .*Ebay_train.txt")
+    refused(lambda: load_images("SOP", 16, tmp_path, CPU), "cannot read .*Ebay_train.txt")
 
 
 def test_a_balanced_batch_has_as_many_images_of_each_class_in_turns() -> None:
@@ -200,7 +203,7 @@ def test_a_damaged_list_of_matlab_is_one_line(tmp_path: Path) -> None:
     path = tmp_path / "cars196/cars_annos.mat"
     path.write_bytes(path.read_bytes()[:200])
     with pytest.raises(UserError, match="it cannot be read"):
-        load("CAR", 16, tmp_path, CPU)
+        load_images("CAR", 16, tmp_path, CPU)
 
 
 @pytest.mark.parametrize(("name", "make"), [("CAR", car), ("SOP", sop)])
@@ -209,7 +212,7 @@ def test_images_of_other_classes_are_other_data(
 ) -> None:
     """Where a list says the classes, no file's name or content does."""
     make(tmp_path / "one")
-    _, digest = load(name, 16, tmp_path / "one", CPU)
+    _, digest = load_images(name, 16, tmp_path / "one", CPU)
     layout = DATASETS[name].layout
     whole = LAYOUTS[layout]
 
@@ -222,4 +225,4 @@ def test_images_of_other_classes_are_other_data(
 
     monkeypatch.setitem(LAYOUTS, layout, exchanged)
     load_declared.cache_clear()
-    assert load(name, 16, tmp_path / "one", CPU)[1] != digest
+    assert load_images(name, 16, tmp_path / "one", CPU)[1] != digest

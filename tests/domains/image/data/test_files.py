@@ -10,18 +10,20 @@ pytest.importorskip("PIL")
 from PIL import Image
 
 from contrastbench.domains.image.data.images import Images
-from contrastbench.domains.image.data.load import load
+from contrastbench.domains.image.data.load import load_images
 from made_images import CPU, folder, noise, read, save
 
 
 def digest(root: Path) -> str:
-    return load(f"folder:{root}", 16, None, CPU)[1]
+    return load_images(f"folder:{root}", 16, None, CPU)[1]
 
 
 def test_the_hash_is_that_of_names_and_bytes(tmp_path: Path) -> None:
     first = digest(folder(tmp_path / "a"))
     assert digest(folder(tmp_path / "b")) == first
-    assert load(f"folder:{tmp_path / 'a'}", 32, None, CPU)[1] == first, "however they are stored"
+    assert load_images(f"folder:{tmp_path / 'a'}", 32, None, CPU)[1] == first, (
+        "however they are stored"
+    )
     save(tmp_path / "b/train/cat/0.png", noise(16, 16, 3, seed=77))
     changed = digest(tmp_path / "b")
     assert changed != first

@@ -12,7 +12,7 @@ import torch
 pytest.importorskip("PIL")
 from contrastbench.domains import own
 from contrastbench.domains.image.data.images import Images
-from contrastbench.domains.image.data.load import load
+from contrastbench.domains.image.data.load import load_images
 from contrastbench.domains.image.data.own import load_unchanged
 from contrastbench.domains.image.views.policies import Policy
 from contrastbench.losses import UserError
@@ -58,10 +58,10 @@ def test_the_folder_may_be_in_the_data_root(
 ) -> None:
     folder(tmp_path / "root" / "mine")
     monkeypatch.chdir(tmp_path)
-    assert len(load("folder:mine", 16, tmp_path / "root", CPU)[0].train) == 6
-    assert len(load("folder:root/mine", 16, None, CPU)[0].train) == 6
-    refused(lambda: load("folder:mine", 16, None, CPU), "no folder mine; .*--data-root")
-    refused(lambda: load("folder:mine", 16, tmp_path, CPU), "no folder mine, nor in")
+    assert len(load_images("folder:mine", 16, tmp_path / "root", CPU)[0].train) == 6
+    assert len(load_images("folder:root/mine", 16, None, CPU)[0].train) == 6
+    refused(lambda: load_images("folder:mine", 16, None, CPU), "no folder mine; .*--data-root")
+    refused(lambda: load_images("folder:mine", 16, tmp_path, CPU), "no folder mine, nor in")
 
 
 def test_other_files_are_counted(tmp_path: Path) -> None:
@@ -88,10 +88,13 @@ def test_linked_class_folders_are_read_and_counted(tmp_path: Path) -> None:
     images = read(root)
     assert len(images.train) == 3 + 3 + 2, "a linked folder in a class folder is read too"
     assert images.notes == {"files left out, no images by their names": 1}
-    assert load(f"folder:{root}", 16, None, CPU)[1] == load(f"folder:{elsewhere}", 16, None, CPU)[1]
-    state = own.state(str(root), None)
+    assert (
+        load_images(f"folder:{root}", 16, None, CPU)[1]
+        == load_images(f"folder:{elsewhere}", 16, None, CPU)[1]
+    )
+    state = own.source_state(str(root), None)
     save(elsewhere / "test/cat/9.png", noise(16, 16, 3))
-    assert own.state(str(root), None) != state, "and is read again when it changes"
+    assert own.source_state(str(root), None) != state, "and is read again when it changes"
 
 
 def test_test_images_that_are_trained_on_are_counted(tmp_path: Path) -> None:
@@ -154,7 +157,9 @@ def test_a_class_of_one_image_cannot_be_split(tmp_path: Path) -> None:
 
 
 def test_the_real_subset_of_cifar(shared: Callable[..., Path]) -> None:
-    images, sha256 = load("folder:cifar10-subset", 32, shared("data", "cifar10-subset").parent, CPU)
+    images, sha256 = load_images(
+        "folder:cifar10-subset", 32, shared("data", "cifar10-subset").parent, CPU
+    )
     assert (len(images.train), len(images.test), len(images.classes), images.notes) == (
         5085,
         1017,
@@ -203,7 +208,7 @@ def test_broken_pictures_that_stay_files_are_named_at_once(tmp_path: Path) -> No
     for name in ("cat/1.png", "dog/5.png"):
         path = root / "train" / name
         path.write_bytes(path.read_bytes()[:2000])
-    images = load(f"folder:{root}", 16, None, CPU, True)[0]
+    images = load_images(f"folder:{root}", 16, None, CPU, True)[0]
     first = images.train.select(torch.tensor([1]))
     refused(
         lambda: list(first.crops([(Policy(16), 1)], torch.Generator())),

@@ -16,7 +16,7 @@ from PIL import Image
 
 from contrastbench.domains.image.data.datasets import DATASETS, IMAGENET_100
 from contrastbench.domains.image.data.images import IMAGENET_MEAN
-from contrastbench.domains.image.data.load import load, load_declared
+from contrastbench.domains.image.data.load import load_declared, load_images
 from made_images import CPU, as_folder, jpeg, refused
 
 PUBLISHED = "79f3f1552ccc478ce24bd934b4573625db584ddc1f4643ae23c994a94cb11397"  # of imagenet100.txt
@@ -42,7 +42,7 @@ def test_tiny_imagenet_is_read_in_its_zip(tmp_path: Path, monkeypatch: pytest.Mo
     with zipfile.ZipFile(tmp_path / "tiny-imagenet-200.zip", "w") as archive:
         for name, content in tiny_files().items():
             archive.writestr(name, content)
-    images, sha256 = load("Tiny-ImageNet", 64, tmp_path, CPU)
+    images, sha256 = load_images("Tiny-ImageNet", 64, tmp_path, CPU)
     assert (images.classes, images.train.labels.tolist(), images.test.labels.tolist()) == (
         ("n1", "n2"),
         [0, 0, 1, 1],
@@ -51,20 +51,22 @@ def test_tiny_imagenet_is_read_in_its_zip(tmp_path: Path, monkeypatch: pytest.Mo
     expected = np.asarray(Image.open(io.BytesIO(jpeg(10)))).transpose(2, 0, 1)
     assert np.array_equal(images.test.batch(torch.tensor([1]))[0].numpy(), expected)
     as_folder(tmp_path / "unpacked", tiny_files())
-    assert load("Tiny-ImageNet", 64, tmp_path / "unpacked", CPU)[1] == sha256
+    assert load_images("Tiny-ImageNet", 64, tmp_path / "unpacked", CPU)[1] == sha256
     (tmp_path / "unpacked/tiny-imagenet-200/train/n1/images/n1_0.JPEG").unlink()
     load_declared.cache_clear()
     refused(
-        lambda: load("Tiny-ImageNet", 64, tmp_path / "unpacked", CPU),
+        lambda: load_images("Tiny-ImageNet", 64, tmp_path / "unpacked", CPU),
         "200 has 2 classes, 3 training and 2 test images, Tiny-ImageNet 2 classes, 4 training",
     )
     (tmp_path / "unpacked/tiny-imagenet-200/val/val_annotations.txt").write_text("v0.JPEG\tn3\n")
     load_declared.cache_clear()
-    refused(lambda: load("Tiny-ImageNet", 64, tmp_path / "unpacked", CPU), "unknown class 'n3'")
+    refused(
+        lambda: load_images("Tiny-ImageNet", 64, tmp_path / "unpacked", CPU), "unknown class 'n3'"
+    )
     load_declared.cache_clear()
     (tmp_path / "tiny-imagenet-200.zip").write_bytes(b"PK")
     refused(
-        lambda: load("Tiny-ImageNet", 64, tmp_path, CPU),
+        lambda: load_images("Tiny-ImageNet", 64, tmp_path, CPU),
         "zip is damaged .*: delete it and download http",
     )
 
@@ -76,19 +78,20 @@ def test_imagenet_100_is_the_published_list_from_imagenets_folders(tmp_path: Pat
     )
     assert len(set(IMAGENET_100)) == 100
     refused(
-        lambda: load("ImageNet-100", 224, None, CPU), "no data root is given: get ImageNet from"
+        lambda: load_images("ImageNet-100", 224, None, CPU),
+        "no data root is given: get ImageNet from",
     )
     for place in ("train", "val"):
         for name in (*IMAGENET_100, "n00000000"):
             as_folder(tmp_path / "imagenet" / place / name, {"x.JPEG": jpeg(0, 20)})
-    images, _ = load("ImageNet-100", 16, tmp_path, CPU)
+    images, _ = load_images("ImageNet-100", 16, tmp_path, CPU)
     assert images.classes == tuple(sorted(IMAGENET_100))
     assert images.train.labels.tolist() == list(range(100))
     assert images.mean == IMAGENET_MEAN
     shutil.rmtree(tmp_path / "imagenet/val" / IMAGENET_100[7])
     load_declared.cache_clear()
     refused(
-        lambda: load("ImageNet-100", 16, tmp_path, CPU),
+        lambda: load_images("ImageNet-100", 16, tmp_path, CPU),
         f"val has no folder {IMAGENET_100[7]}, one of",
     )
 
@@ -99,12 +102,12 @@ def test_imagenet_has_all_of_its_classes(tmp_path: Path, monkeypatch: pytest.Mon
         for name in names:
             as_folder(tmp_path / "imagenet" / place / name, {"x.JPEG": jpeg(0, 20)})
     refused(
-        lambda: load("ImageNet", 16, tmp_path, CPU),
+        lambda: load_images("ImageNet", 16, tmp_path, CPU),
         "has 3 classes, 3 training .* ImageNet 1000 classes",
     )
     monkeypatch.setitem(DATASETS, "ImageNet", replace(DATASETS["ImageNet"], sizes=(3, 3, 3)))
-    images, _ = load("ImageNet", 16, tmp_path, CPU)
+    images, _ = load_images("ImageNet", 16, tmp_path, CPU)
     assert (images.classes, images.mean) == (tuple(sorted(names)), IMAGENET_MEAN)
     (tmp_path / "imagenet").rename(tmp_path / "imagenet-100")
     load_declared.cache_clear()
-    refused(lambda: load("ImageNet", 16, tmp_path, CPU), "has no imagenet/train/")
+    refused(lambda: load_images("ImageNet", 16, tmp_path, CPU), "has no imagenet/train/")

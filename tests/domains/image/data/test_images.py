@@ -11,7 +11,7 @@ from torchvision.transforms import functional as F
 
 from contrastbench.domains.image.data import decode, files
 from contrastbench.domains.image.data.images import ImageFiles, Images
-from contrastbench.domains.image.data.load import load
+from contrastbench.domains.image.data.load import load_images
 from contrastbench.domains.image.data.own import load_unchanged
 from contrastbench.domains.image.views.draws import draw_crops
 from contrastbench.domains.image.views.policies import Policy
@@ -19,7 +19,7 @@ from made_images import CPU, folder, noise, read, refused, rng, save
 
 
 def test_a_part_is_picked_by_row_numbers() -> None:
-    train = load("digits", 8, None, CPU)[0].train
+    train = load_images("digits", 8, None, CPU)[0].train
     assert isinstance(train, Images)
     rows = torch.tensor([5, 1, 5])
     assert torch.equal(train.batch(rows), train.pixels[[5, 1, 5]])
@@ -70,7 +70,7 @@ def pictures(root: Path) -> tuple[Path, list[Image.Image]]:
 
 
 def whole(root: Path) -> ImageFiles:
-    train = load(f"folder:{root}", 16, None, CPU, whole=True)[0].train
+    train = load_images(f"folder:{root}", 16, None, CPU, whole=True)[0].train
     assert isinstance(train, ImageFiles)
     return train
 
@@ -122,6 +122,6 @@ def test_a_picture_is_decoded_once_for_all_its_crops(
 
 
 def test_small_pictures_of_one_size_are_whole_in_memory(tmp_path: Path) -> None:
-    images = load(f"folder:{folder(tmp_path)}", 16, None, CPU, whole=True)[0]
+    images = load_images(f"folder:{folder(tmp_path)}", 16, None, CPU, whole=True)[0]
     assert isinstance(images.train, Images)
     assert isinstance(images.test, Images)

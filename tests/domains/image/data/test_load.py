@@ -7,12 +7,12 @@ from sklearn.datasets import load_digits
 
 pytest.importorskip("PIL")
 from contrastbench.domains.image.data.images import Images
-from contrastbench.domains.image.data.load import load
+from contrastbench.domains.image.data.load import load_images
 from made_images import CPU, refused
 
 
 def test_digits_are_scikit_learns_enlarged() -> None:
-    images, sha256 = load("digits", 32, None, CPU)
+    images, sha256 = load_images("digits", 32, None, CPU)
     assert isinstance(images.train, Images)
     assert (len(images.train), len(images.test), len(images.classes), len(sha256)) == (
         1438,
@@ -21,24 +21,24 @@ def test_digits_are_scikit_learns_enlarged() -> None:
         64,
     )
     assert images.train.pixels.shape[1:] == (3, 32, 32)
-    original, _ = load("digits", 8, None, CPU)
+    original, _ = load_images("digits", 8, None, CPU)
     rows = {row.tobytes() for row in (load_digits().images * 255 / 16).round().astype(np.uint8)}
     for part in (original.train, original.test):
         assert {
             image[c].numpy().tobytes() for image in part.batch(torch.arange(50)) for c in range(3)
         } <= rows
     assert images.test.labels.bincount().min() >= 35, "stratified"
-    assert load("digits", 8, None, CPU)[1] == sha256, (
+    assert load_images("digits", 8, None, CPU)[1] == sha256, (
         "the hash is that of the data, not of their size"
     )
 
 
 def test_what_is_not_there_is_named() -> None:
     refused(
-        lambda: load("CIFAR10", 32, None, CPU),
+        lambda: load_images("CIFAR10", 32, None, CPU),
         "unknown image dataset 'CIFAR10': did you mean 'CIFAR-10'.*folder:PATH",
     )
     refused(
-        lambda: load("Tiny-ImageNet", 64, None, CPU),
+        lambda: load_images("Tiny-ImageNet", 64, None, CPU),
         "Tiny-ImageNet has no known hash and is not downloaded: get http",
     )

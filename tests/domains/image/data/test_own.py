@@ -10,7 +10,7 @@ import made_images
 from contrastbench.domains.image import SOURCES
 from contrastbench.domains.image.data import own
 from contrastbench.domains.image.data.images import ImageSet
-from contrastbench.domains.image.data.load import load
+from contrastbench.domains.image.data.load import load_images
 from contrastbench.losses import UserError
 from damaged import attack
 
@@ -25,7 +25,7 @@ def npz(path: Path, **arrays: np.ndarray) -> str:
 
 
 def read(name: str, root: Path | None = None) -> tuple[ImageSet, str]:
-    return load(name, 16, root, made_images.CPU)
+    return load_images(name, 16, root, made_images.CPU)
 
 
 def test_every_kind_has_a_reader() -> None:

@@ -15,7 +15,7 @@ from scipy.io import savemat
 
 from contrastbench.domains.image.data import transfer_sets
 from contrastbench.domains.image.data.datasets import DATASETS, scoring
-from contrastbench.domains.image.data.load import load, load_declared
+from contrastbench.domains.image.data.load import load_declared, load_images
 from contrastbench.domains.image.domain import ImageDomain
 from contrastbench.domains.image.networks.encoders import export
 from contrastbench.domains.image.preprocessing import Preprocessing
@@ -175,7 +175,7 @@ def test_each_set_is_made_here_and_declared() -> None:
 @pytest.mark.parametrize("name", MADE)
 def test_parts_and_classes_are_those_of_the_set(name: str, tmp_path: Path) -> None:
     MADE[name](tmp_path / "here")
-    images, digest = load(name, 16, tmp_path / "here", CPU)
+    images, digest = load_images(name, 16, tmp_path / "here", CPU)
     several = torch.tensor([[1, -1], [-1, 1]])
     y = [torch.tensor([0, 1]), several][name == "VOC2007"]
     if name == "Caltech-101":
@@ -193,17 +193,17 @@ def test_parts_and_classes_are_those_of_the_set(name: str, tmp_path: Path) -> No
     assert len(pixels.unique(dim=0)) == len(pixels), "no image is in two parts"
     MADE[name](tmp_path / "there")
     load_declared.cache_clear()
-    assert load(name, 16, tmp_path / "there", CPU)[1] == digest
+    assert load_images(name, 16, tmp_path / "there", CPU)[1] == digest
 
 
 def test_another_class_is_another_content(tmp_path: Path) -> None:
     """The classes stand in lists, not in the names of files."""
     aircraft(tmp_path)
-    digest = load("FGVC-Aircraft", 16, tmp_path, CPU)[1]
+    digest = load_images("FGVC-Aircraft", 16, tmp_path, CPU)[1]
     lists = tmp_path / "fgvc-aircraft-2013b/data/images_variant_val.txt"
     lists.write_text(lists.read_text().replace("train1 crow", "train1 wren"))
     load_declared.cache_clear()
-    assert load("FGVC-Aircraft", 16, tmp_path, CPU)[1] != digest
+    assert load_images("FGVC-Aircraft", 16, tmp_path, CPU)[1] != digest
 
 
 @pytest.mark.parametrize("name", MADE)
@@ -213,9 +213,9 @@ def test_what_is_not_there_is_one_line_with_file_address_and_place(name: str, tm
         f"{name} has no known hash and is not downloaded: get {about.url}, "
         f"put {about.file} into a folder"
     )
-    refused(lambda: load(name, 16, tmp_path, CPU), message)
+    refused(lambda: load_images(name, 16, tmp_path, CPU), message)
     (tmp_path / about.file).mkdir()
-    refused(lambda: load(name, 16, tmp_path, CPU), f"{about.file} .*get {about.url} again")
+    refused(lambda: load_images(name, 16, tmp_path, CPU), f"{about.file} .*get {about.url} again")
 
 
 def test_half_a_set_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -223,7 +223,7 @@ def test_half_a_set_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     food_101 = replace(DATASETS["Food-101"], sizes=(101, 75750, 25250))
     monkeypatch.setitem(DATASETS, "Food-101", food_101)
     message = "food-101 has 2 classes, 6 training and 6 test images, Food-101 101 classes, 75750"
-    refused(lambda: load("Food-101", 16, tmp_path, CPU), message)
+    refused(lambda: load_images("Food-101", 16, tmp_path, CPU), message)
 
 
 def encoder(folder: Path) -> str:
@@ -236,9 +236,9 @@ def encoder(folder: Path) -> str:
 def test_validation_images_are_the_authors_or_drawn(tmp_path: Path) -> None:
     for name, sizes in (("DTD", [2, 4]), ("Caltech-101", [50, 10])):
         MADE[name](tmp_path)
-        images, _ = load(name, 16, tmp_path, CPU)
+        images, _ = load_images(name, 16, tmp_path, CPU)
         share = scoring(name).share
-        found = protocols.parts(images, share, 0)
+        found = protocols.fitting_parts(images, share, 0)
         assert [len(part) for part in found] == sizes
         assert found[1].labels.bincount().tolist() == [sizes[1] // 2] * 2
         if images.validation:
@@ -267,7 +267,9 @@ def test_an_encoder_is_transferred_to_each_kind(
 
 def test_c_is_chosen_by_the_metric_of_the_set(monkeypatch: pytest.MonkeyPatch, tmp_path) -> None:
     seen = []
-    monkeypatch.setattr(protocols, "transferred", lambda *parts: seen.append(parts[-1]) or {})
+    monkeypatch.setattr(
+        protocols, "transfer_accuracies", lambda *parts: seen.append(parts[-1]) or {}
+    )
     folder = encoder(tmp_path / "encoder")
     for name in ("Stanford-Cars", "Oxford-Pets"):
         MADE[name](tmp_path)

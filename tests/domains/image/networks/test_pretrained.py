@@ -9,7 +9,7 @@ import torch
 pytest.importorskip("torchvision")
 from torchvision.models import get_model
 
-from contrastbench.domains.download import sha256
+from contrastbench.domains.download import file_sha256
 from contrastbench.domains.image.networks import pretrained
 from contrastbench.domains.image.networks.inception import Inception
 from contrastbench.domains.image.networks.resnet import ResNet
@@ -23,7 +23,7 @@ def test_features_are_torchvisions(name: str, monkeypatch: pytest.MonkeyPatch) -
     theirs, ours, x = get_model(name).eval(), ResNet(name).eval(), torch.randn(1, 3, 72, 72)
     for buffer in theirs.buffers():  # as if it had been trained
         buffer.add_(torch.rand_like(buffer.float()).to(buffer.dtype))
-    monkeypatch.setattr(pretrained, "weights", lambda url, root: theirs.state_dict())
+    monkeypatch.setattr(pretrained, "pretrained_weights", lambda url, root: theirs.state_dict())
     pretrained.load_weights(ours, name, None)
     theirs.fc = torch.nn.Identity()
     torch.testing.assert_close(ours(x), theirs(x), rtol=1e-6, atol=1e-6)
@@ -40,10 +40,12 @@ def test_bn_inception_takes_weights_without_counters(monkeypatch: pytest.MonkeyP
     asked = []
     classifier = {"last_linear.weight": torch.zeros(1000, 1024)}
     monkeypatch.setattr(
-        pretrained, "weights", lambda url, root: asked.append(url) or {**theirs, **classifier}
+        pretrained,
+        "pretrained_weights",
+        lambda url, root: asked.append(url) or {**theirs, **classifier},
     )
     pretrained.load_weights(ours := Inception(), "bn_inception", None)
-    assert asked == [pretrained.INCEPTION]
+    assert asked == [pretrained.INCEPTION_URL]
     assert all(torch.equal(ours.state_dict()[name], tensor) for name, tensor in kept.items())
     theirs.popitem()
     with pytest.raises(UserError, match=r"bn_inception-52deb4733.pth is damaged"):
@@ -52,23 +54,25 @@ def test_bn_inception_takes_weights_without_counters(monkeypatch: pytest.MonkeyP
 
 def test_they_lie_in_the_data_root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     torch.save({"w": torch.ones(2)}, tmp_path / "weights")
-    digits = sha256(tmp_path / "weights")[:8]
+    digits = file_sha256(tmp_path / "weights")[:8]
     path = (tmp_path / "weights").rename(tmp_path / f"a-{digits}.pth")
     url = f"https://download.pytorch.org/models/{path.name}"
-    assert pretrained.weights(url, tmp_path)["w"].tolist() == [1, 1]
+    assert pretrained.pretrained_weights(url, tmp_path)["w"].tolist() == [1, 1]
     torch.save({"w": torch.zeros(2)}, path)
     with pytest.raises(UserError, match=f"does not begin with {digits}.*: put {path.name} into a"):
-        pretrained.weights(url, tmp_path)
+        pretrained.pretrained_weights(url, tmp_path)
     empty = hashlib.sha256(b"").hexdigest()[:8]
     (tmp_path / f"a-{empty}.pth").touch()
     with pytest.raises(UserError, match=rf"cannot be read .*: put a-{empty}.pth into a folder"):
-        pretrained.weights(f"https://download.pytorch.org/models/a-{empty}.pth", tmp_path)
+        pretrained.pretrained_weights(
+            f"https://download.pytorch.org/models/a-{empty}.pth", tmp_path
+        )
 
 
 def test_a_download_is_kept_and_checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     made = tmp_path / "made"
     torch.save({"w": torch.ones(2)}, made)
-    digits, asked = sha256(made)[:8], []
+    digits, asked = file_sha256(made)[:8], []
 
     def download(url: str, path: str, begins: str) -> None:
         asked.append(begins)
@@ -77,7 +81,9 @@ def test_a_download_is_kept_and_checked(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.setattr(torch.hub, "get_dir", lambda: str(tmp_path / "hub"))
     monkeypatch.setattr(torch.hub, "download_url_to_file", download)
     for _ in range(2):
-        found = pretrained.weights(f"https://download.pytorch.org/models/a-{digits}.pth", None)
+        found = pretrained.pretrained_weights(
+            f"https://download.pytorch.org/models/a-{digits}.pth", None
+        )
         assert found["w"].tolist() == [1, 1]
     assert asked == [digits]
 

@@ -36,7 +36,7 @@ def published(folder: Path) -> torch.nn.Module:
     model = timm.create_model(NAME).eval()
     for buffer in model.buffers():  # as if it had been trained
         buffer.add_(torch.rand_like(buffer.float()).to(buffer.dtype))
-    path = folder / REPOSITORY / timm_models.WEIGHTS
+    path = folder / REPOSITORY / timm_models.WEIGHTS_FILE
     path.parent.mkdir(parents=True)
     save_file(model.state_dict(), path)
     return model
@@ -87,7 +87,7 @@ def test_a_mistake_is_one_line(name: str, message: str) -> None:
 
 def test_weights_that_are_damaged_are_named(tmp_path: Path) -> None:
     published(tmp_path)
-    path = tmp_path / REPOSITORY / timm_models.WEIGHTS
+    path = tmp_path / REPOSITORY / timm_models.WEIGHTS_FILE
     path.write_bytes(path.read_bytes()[:1000])
     with pytest.raises(UserError, match=r"model.safetensors is damaged .*: delete it and get it"):
         open_encoder(f"timm:{NAME}", tmp_path, CPU)

@@ -8,14 +8,14 @@ import torch
 from torch import nn
 
 from contrastbench.domains.image.data.images import Images
-from contrastbench.domains.image.preprocessing import Preprocessing, published
+from contrastbench.domains.image.preprocessing import Preprocessing, published_policy
 from contrastbench.domains.image.probes import PROBES
 from contrastbench.domains.image.scoring import linear_probe
 from contrastbench.domains.image.scoring.linear_probe import (
     first_weights,
     optimizer_of,
     policy_of,
-    train,
+    train_probe,
 )
 from contrastbench.domains.image.views.policies import Policy, policy
 from contrastbench.domains.registry import make_recipe
@@ -36,7 +36,7 @@ def test_probes_learn_on_views_and_leave_the_encoder_alone(name: str) -> None:
     net, whole = model(), images(64)
     columns = PREPROCESSING.features(net, whole).x.shape[1]
     before = {key: tensor.clone() for key, tensor in net.state_dict().items()}
-    moved, classifier = train(PROBES[name], net, whole, columns, PREPROCESSING, plain(8), 0)
+    moved, classifier = train_probe(PROBES[name], net, whole, columns, PREPROCESSING, plain(8), 0)
     assert all(torch.equal(tensor, before[key]) for key, tensor in net.state_dict().items())
     statistics = [
         key for key, tensor in moved.state_dict().items() if not torch.equal(tensor, before[key])
@@ -70,9 +70,9 @@ def test_the_classifier_of_each_epoch_is_that_of_a_probe_with_so_many_epochs(nam
             found.append(accuracy(classifier, PREPROCESSING.features(moved, whole)))
 
         some = replace(probe, epochs=epochs, lr=0.1)
-        moved, last = train(some, net, whole, columns, PREPROCESSING, views, 0, score)
+        moved, last = train_probe(some, net, whole, columns, PREPROCESSING, views, 0, score)
         assert accuracy(last, PREPROCESSING.features(moved, whole)) == found[-1]
-        plain, _ = train(some, net, whole, columns, PREPROCESSING, views, 0)
+        plain, _ = train_probe(some, net, whole, columns, PREPROCESSING, views, 0)
         for key, tensor in plain.state_dict().items():
             assert torch.equal(tensor, moved.state_dict()[key]), "scoring moves no statistics"
         return found
@@ -104,7 +104,7 @@ def test_the_rate_follows_the_declared_schedule(
     monkeypatch.setattr(linear_probe, "optimizer_of", lambda probe, p: Watched(p, probe.lr))
     net, whole = model(), images(8)
     probe = replace(PROBES["renyicl"], epochs=2, cosine=cosine)
-    train(probe, net, whole, net.encoder.features, PREPROCESSING, plain(8), 0)
+    train_probe(probe, net, whole, net.encoder.features, PREPROCESSING, plain(8), 0)
     assert rates == pytest.approx([0.3, 0.15 if cosine else 0.3])
 
 
@@ -114,7 +114,7 @@ def test_a_probe_is_the_loop_it_says(monkeypatch: pytest.MonkeyPatch) -> None:
     net, whole = model().eval(), images(24)
     probe = replace(PROBES["strict"], batch=10, epochs=3)
     columns = PREPROCESSING.features(net, whole).x.shape[1]
-    _, classifier = train(probe, net, whole, columns, PREPROCESSING, plain(8), 7)
+    _, classifier = train_probe(probe, net, whole, columns, PREPROCESSING, plain(8), 7)
     torch.manual_seed(7)
     head = nn.Linear(columns, 4)
     optimizer = torch.optim.Adam(head.parameters(), lr=1e-3, weight_decay=1e-6)
@@ -133,7 +133,7 @@ def test_a_probe_is_the_loop_it_says(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_probes_of_the_released_codes_train_on_the_views_of_the_training_with_their_blur() -> None:
     adnce, cifar = (make_recipe("image", {"preset": name}) for name in ("adnce", "renyicl-cifar"))
     for name in ("paper", "strict"):
-        assert policy_of(PROBES[name], adnce) == published(adnce)
+        assert policy_of(PROBES[name], adnce) == published_policy(adnce)
         assert policy_of(PROBES[name], cifar).blur == 0.0
     assert policy_of(PROBES["renyicl"], adnce) == Policy(32)
 

@@ -34,7 +34,7 @@ def test_an_operation_is_the_one_that_is_done_by_groups(
     name: str, cubic: bool, shape: tuple[int, int]
 ) -> None:
     images, level = picture(*shape).float(), 10 * torch.rand(1, N, generator=rng(3))
-    number = torch.full((1, N), r.NUMBER.get(name, r.NOTHING))
+    number = torch.full((1, N), r.OPERATION_NUMBERS.get(name, r.NO_OPERATION))
     sign = torch.where(torch.arange(N) % 2 == 0, 1.0, -1.0)[None]
     draws = r.Draws(number, level, sign, torch.full((1, N), cubic))
     found = masked.apply(images.clone(), draws, FILL)
@@ -43,7 +43,7 @@ def test_an_operation_is_the_one_that_is_done_by_groups(
 
 
 def test_layers_one_after_the_other_and_images_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    images, draws = picture().float(), r.draw(3, N, 5.0, rng(2))
+    images, draws = picture().float(), r.draw_operations(3, N, 5.0, rng(2))
     whole = masked.apply(images.clone(), draws, FILL)
     nearly(whole, r.apply(images.clone(), draws, FILL))
     monkeypatch.setattr(masked, "TAPS", 16 * 3 * 32 * 32)
@@ -92,7 +92,7 @@ def test_views_are_the_cpus_without_a_wait(name: str, shape: tuple[int, int]) ->
 
 
 @pytest.mark.parametrize(("kind", "launches"), [("none", 48), ("base", 159), ("hard", 398)])
-def test_equal_views_are_one_batch(kind: policies.Kind, launches: int) -> None:
+def test_equal_views_are_one_batch(kind: policies.PolicyKind, launches: int) -> None:
     """What two views of a step need, made together."""
     images, labels = picture().to(shadow()), torch.zeros(N, dtype=torch.long).to(shadow())
     policy = policies.policy(kind, 32)
@@ -110,5 +110,5 @@ def test_equal_views_are_one_batch(kind: policies.Kind, launches: int) -> None:
 def test_a_run_is_of_neighbours_that_are_equal() -> None:
     one, other = policies.policy("none", 32), policies.policy("none", 16)
     in_turn = [one, one, other, one]
-    assert policies.together(in_turn, shadow()) == [(one, 2), (other, 1), (one, 1)]
-    assert policies.together(in_turn, torch.device("cpu")) == [(one, 1) for one in in_turn]
+    assert policies.grouped_policies(in_turn, shadow()) == [(one, 2), (other, 1), (one, 1)]
+    assert policies.grouped_policies(in_turn, torch.device("cpu")) == [(one, 1) for one in in_turn]

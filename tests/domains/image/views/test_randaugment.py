@@ -37,7 +37,7 @@ DIRECTED = {*r.MOVES}
 def draws(name: str, levels: Tensor, sign: float = 1.0, cubic: bool = True) -> r.Draws:
     """One layer with the same operation for all images."""
     n = len(levels)
-    operation = torch.full((1, n), r.NUMBER[name])
+    operation = torch.full((1, n), r.OPERATION_NUMBERS[name])
     return r.Draws(operation, levels[None], torch.full((1, n), sign), torch.full((1, n), cubic))
 
 
@@ -117,9 +117,9 @@ def test_draws_are_distributed_as_timms(m: int) -> None:
     with seeded():
         for _ in range(n):
             transform(None)
-    ours = r.draw(3, 5 * n, float(m), rng(1))
-    applied = ours.operation != r.NOTHING
-    names = torch.tensor([r.NUMBER[name] for name, _ in seen]).float()
+    ours = r.draw_operations(3, 5 * n, float(m), rng(1))
+    applied = ours.operation != r.NO_OPERATION
+    names = torch.tensor([r.OPERATION_NUMBERS[name] for name, _ in seen]).float()
     same_distribution(ours.operation[applied].float()[:, None], names[:, None])
     levels = torch.tensor([magnitude for _, magnitude in seen])
     same_distribution(ours.level[applied][:, None], levels[:, None])
@@ -132,8 +132,8 @@ def test_draws_are_distributed_as_timms(m: int) -> None:
 
 
 def test_each_image_has_its_own_operations_layer_by_layer() -> None:
-    images, drawn = picture().float(), r.draw(3, N, 5.0, rng(2))
-    drawn.operation[0] = torch.arange(N) % (r.NOTHING + 1)
+    images, drawn = picture().float(), r.draw_operations(3, N, 5.0, rng(2))
+    drawn.operation[0] = torch.arange(N) % (r.NO_OPERATION + 1)
     expected = []
     for row, image in enumerate(images):
         x = image[None]
@@ -148,13 +148,13 @@ def test_each_image_has_its_own_operations_layer_by_layer() -> None:
 
 def test_images_are_the_drawn_operations_of_their_bytes() -> None:
     images = torch.rand(N, 3, 16, 16, generator=rng(4))
-    drawn = r.draw(2, N, 10.0, rng(5))
+    drawn = r.draw_operations(2, N, 10.0, rng(5))
     expected = r.apply((images * 255).round(), drawn, FILL) / 255
     assert torch.equal(r.randaugment(images, 2, 10.0, FILL, rng(5)), expected)
 
 
 def test_many_images_are_resampled_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    images, drawn = picture().float(), r.draw(1, N, 10.0, rng(6))
+    images, drawn = picture().float(), r.draw_operations(1, N, 10.0, rng(6))
     whole = r.apply(images.clone(), drawn, FILL)
     monkeypatch.setattr(r, "TAPS", 16 * 32 * 32)
     difference = (r.apply(images.clone(), drawn, FILL) - whole).abs()

@@ -13,7 +13,7 @@ pytest.importorskip("torchvision")
 import torchvision.transforms as T
 from torchvision.transforms import functional as F
 
-from contrastbench.domains.image.preprocessing import published
+from contrastbench.domains.image.preprocessing import published_policy
 from contrastbench.domains.image.views import colour, draws, policies, spatial
 from contrastbench.domains.image.views import transforms as views
 from contrastbench.domains.registry import make_recipe
@@ -103,7 +103,7 @@ def test_evaluation_is_torchvisions(shape: tuple[int, int], size: int) -> None:
     images = picture(*shape, n=3)
     transform = T.Compose([T.Resize(views.stored_size(size), antialias=True), T.CenterCrop(size)])
     expected = images.float() / 255 if shape == (size, size) else transform(images.float() / 255)
-    close(views.evaluation(images, size), list(expected), 1e-5)
+    close(views.evaluation_view(images, size), list(expected), 1e-5)
 
 
 @pytest.mark.parametrize("size", [32, 96])
@@ -194,7 +194,7 @@ def test_jitter_is_drawn_uniformly_and_in_any_order() -> None:
 def test_flips_greys_and_blurs_happen_at_their_rates() -> None:
     n = 20_000
     for probability in (0.0, 0.2, 0.5, 1.0):
-        share = draws.happens(n, probability, rng(7)).float().mean().item()
+        share = draws.bernoulli(n, probability, rng(7)).float().mean().item()
         assert share == pytest.approx(
             probability, abs=4.5 * math.sqrt(probability * (1 - probability) / n)
         )
@@ -209,7 +209,7 @@ def test_flips_greys_and_blurs_happen_at_their_rates() -> None:
 @pytest.mark.parametrize("kind", ["none", "base", "hard"])
 @pytest.mark.parametrize(("shape", "size"), [((8, 8), 32), ((32, 32), 32), ((110, 100), 96)])
 def test_views_have_their_size_and_range_and_depend_on_the_generator_alone(
-    kind: policies.Kind, shape: tuple[int, int], size: int
+    kind: policies.PolicyKind, shape: tuple[int, int], size: int
 ) -> None:
     images = picture(*shape)
     kept = images.clone()
@@ -226,10 +226,10 @@ def test_views_have_their_size_and_range_and_depend_on_the_generator_alone(
 def test_a_view_is_its_operations_one_after_the_other() -> None:
     """The order and the parameters of `augment`, replayed with torchvision on each image."""
     images, policy, draw = picture(), policies.policy("base", 32), rng(5)
-    flipped = draws.happens(N, 0.5, draw)
+    flipped = draws.bernoulli(N, 0.5, draw)
     boxes = draws.draw_crops(N, 32, 32, (0.08, 1.0), (3 / 4, 4 / 3), draw)
     factors, order = draws.draw_jitter(N, 0.8, (0.4, 0.4, 0.4, 0.1), draw)
-    grey = draws.happens(N, 0.2, draw)
+    grey = draws.bernoulli(N, 0.2, draw)
     steps = [F.adjust_brightness, F.adjust_contrast, F.adjust_saturation, F.adjust_hue]
     expected = []
     for i, image in enumerate(images):
@@ -244,8 +244,10 @@ def test_a_view_is_its_operations_one_after_the_other() -> None:
 def test_harder_views_have_the_order_of_the_released_code(monkeypatch: pytest.MonkeyPatch) -> None:
     """RenyiCL's main_renyicl.py: jitter, blur, RandAugment, solarisation, greyscale."""
     seen: list[str] = []
-    for name in views.COLOURS:
-        monkeypatch.setitem(views.COLOURS, name, lambda x, *_, name=name: seen.append(name) or x)
+    for name in views.COLOUR_OPERATIONS:
+        monkeypatch.setitem(
+            views.COLOUR_OPERATIONS, name, lambda x, *_, name=name: seen.append(name) or x
+        )
     hard = replace(policies.policy("hard", 96), solarise=0.2)
     views.augment(picture(), hard, rng())
     views.augment(picture(), replace(hard, randaugment=None), rng())
@@ -267,7 +269,8 @@ def test_published_views() -> None:
     )
     assert (small.scale, small.blur, large.blur) == ((0.08, 1.0), 0.0, 0.5)
     released, cifar = (
-        published(make_recipe("image", {"preset": name})) for name in ("adnce", "renyicl-cifar")
+        published_policy(make_recipe("image", {"preset": name}))
+        for name in ("adnce", "renyicl-cifar")
     )
     assert released == replace(small, blur=0.5), (
         "GaussianBlur(kernel_size=int(0.1 * 32)), half of the time"
