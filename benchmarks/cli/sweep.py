@@ -29,7 +29,8 @@ CHECKS = ("before", "only", "never")
 def sweep(
     what: opt.What,
     jobs: Annotated[
-        str | None, typer.Option(help="Processes: 8 over all devices, or 2/device on each; default: 1.")
+        str | None,
+        typer.Option(help="Processes: 8 over all devices, or 2/device on each; default: 1."),
     ] = None,
     devices: Annotated[
         int | None,
