@@ -7,12 +7,15 @@ no torch.
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from contrastbench.benchmarks.running.options import Options
 from contrastbench.benchmarks.sweeps.cell_states import Task
 from contrastbench.benchmarks.sweeps.costs import cost_key, duration, experiment_fields
-from contrastbench.benchmarks.sweeps.process import Reply, Worker
 from contrastbench.domains.progress import Progress
+
+if TYPE_CHECKING:
+    from contrastbench.benchmarks.sweeps.process import Reply
 
 NOTE = (
     "measured: three training steps of one cell of each kind, times its number of steps; scoring "
@@ -24,7 +27,7 @@ NOTE = (
 class Measured:
     """What was measured, or why it could not be, by the key of each experiment."""
 
-    replies: Mapping[str, Reply] = field(default_factory=dict)
+    replies: Mapping[str, "Reply"] = field(default_factory=dict)
     wrong: Sequence[str] = ()  # a line for each kind that could not be measured
 
     def forecast(self, work: Sequence[Task]) -> str:
@@ -58,7 +61,7 @@ def measure(work: Sequence[Task], options: Options) -> Measured:
         kinds.setdefault(cost_key(experiment_fields(task.experiment)), {})[task.experiment.key] = (
             task
         )
-    replies, wrong = dict[str, Reply](), dict[str, None]()
+    replies, wrong = dict[str, "Reply"](), dict[str, None]()
     with Progress(len(kinds), "measure") as progress:
         for some in kinds.values():
             task = next(iter(some.values()))
@@ -80,8 +83,12 @@ def of(task: Task) -> str:
     return f"{task.experiment.domain} {task.experiment.dataset}"
 
 
-def ask(task: Task, options: Options) -> Reply:
+def ask(task: Task, options: Options) -> "Reply":
     """Return what a new process says of the first steps of a cell."""
+    from contrastbench.benchmarks.sweeps.process import (
+        Worker,
+    )  # brings numpy, which a plan needs not
+
     worker = Worker(options, 1, "measure")
     try:
         reply = worker.answer()

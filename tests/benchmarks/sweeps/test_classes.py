@@ -203,7 +203,7 @@ def test_a_class_gives_its_devices_to_each_training(bench, monkeypatch) -> None:
     monkeypatch.setattr(Sweep, "run", lambda self: found.append(self.options.devices) or [])
     only = ["--only", "class=large", "--device", "cpu"]
     for more in ([], ["--devices", "3"]):
-        bench("sweep", *WORDS, "--no-check", *only, *more)
+        bench("sweep", *WORDS, "--check=never", *only, *more)
     assert found == [4, 3]
 
 

@@ -33,16 +33,21 @@ RECIPE = {**SIZES, "optimizer": "sgd", "lr": 1e-6}  # Adam makes much of roundin
 LOSS = f"{Path(ending.__file__).with_name('widened.py')}:Widened"
 
 
-@pytest.fixture
-def in_float64(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Start workers from a warm Python; what the loss's file changes is as before afterwards."""
-    monkeypatch.setattr(sys, "executable", python())  # of ranks and of who starts them
+@pytest.fixture(autouse=True)
+def as_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Undo afterwards what the loss's file changes wherever it is read."""
     for owner, name in (
         (GraphDomain, "model"),
         (GraphDomain, "evaluate"),
         (training, "SECONDS_BETWEEN_CHECKPOINTS"),
     ):
         monkeypatch.setattr(owner, name, getattr(owner, name))
+
+
+@pytest.fixture
+def warm_ranks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Start ranks, and who starts them, from a warm Python."""
+    monkeypatch.setattr(sys, "executable", python())
 
 
 def tasks(seeds: int = 1) -> list[Task]:
@@ -65,7 +70,7 @@ def assert_alike(found: dict[str, Any], alone: dict[str, Any], devices: int) -> 
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("in_float64")
+@pytest.mark.usefixtures("warm_ranks")
 def test_ranks_leave_the_records_of_one_process(tmp_path: Path) -> None:
     for devices, jobs in ((1, 1), (2, 2), (4, 1)):
         assert swept(tmp_path / str(devices), devices, jobs, seeds=2) == []
@@ -76,7 +81,7 @@ def test_ranks_leave_the_records_of_one_process(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("in_float64")
+@pytest.mark.usefixtures("warm_ranks")
 @pytest.mark.parametrize(
     ("how", "reason", "kept"),
     [
@@ -147,7 +152,7 @@ def nodes(*words: str) -> list[str]:
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("in_float64", "no_rank")
+@pytest.mark.usefixtures("warm_ranks", "no_rank")
 def test_nodes_of_torchrun_share_a_cell_and_start_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

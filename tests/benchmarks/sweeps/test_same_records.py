@@ -54,7 +54,7 @@ def bench(*words: str) -> str:
 
 
 def sweep(results: str, *words: str) -> str:
-    return bench("sweep", "my.yaml", "--device=cpu", "--no-check", "--results", results, *words)
+    return bench("sweep", "my.yaml", "--device=cpu", "--check=never", "--results", results, *words)
 
 
 def ran(*words: str, text: str | None = None) -> str:
