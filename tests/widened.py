@@ -40,4 +40,4 @@ GraphDomain.model, GraphDomain.evaluate = model, scored
 
 
 class Widened(Ending):
-    """InfoNCE in float64."""
+    """InfoNCE whose graphs train in float64."""

@@ -148,9 +148,9 @@ def test_what_is_no_readable_file_is_named(tmp_path: Path) -> None:
 def test_a_kill_leaves_whole_records_only(tmp_path: Path) -> None:
     code = (
         "import sys\nfrom pathlib import Path\nfrom contrastbench.benchmarks.records.store "
-        "import SCHEMA, publish\n"
+        "import SCHEMA, publish_record\n"
         "for i in range(10**6):\n"
-        "    publish({'schema': SCHEMA, 'i': i, 'status': 'ok', 'pad': 'x' * 20000}, "
+        "    publish_record({'schema': SCHEMA, 'i': i, 'status': 'ok', 'pad': 'x' * 20000}, "
         "Path(sys.argv[1]) / f'{i}.json')\n"
         "    print(i, flush=True)\n"
     )

@@ -21,7 +21,7 @@ losses: [none, "{LOSS}:Widened"]
 domains:
   graph:
     recipe: {{{SIZES}}}
-    datasets: [motifs: {{epochs: 2}}, rings: {{epochs: 1}}]
+    datasets: [motifs: {{epochs: 2}}, label-pairs: {{epochs: 1}}]
 """
 CLASSES = """
 resources:
