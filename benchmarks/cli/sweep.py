@@ -138,9 +138,8 @@ def sweep(
     failed, refused = False, None
     for line in forecast_lines(plan, Costs(results), workers):
         tell(f"forecast: {line}")
-    if (
-        check == "before" and len(unfinished_tasks(plan.tasks())) > workers
-    ):  # others are tried at once anyway
+    # as few cells as there are workers are tried at once anyway
+    if check == "before" and len(unfinished_tasks(plan.tasks())) > workers:
         checked = try_first(plan, options, workers, per_device)
         refused = checked.refused
         for line in checked.lines():

@@ -56,20 +56,17 @@ NOT_MEASURED = Measured()
 
 def measure(work: Sequence[Task], options: Options) -> Measured:
     """Measure one cell of each kind that has a training."""
-    kinds: dict[str, dict[str, Task]] = {}
+    kinds: dict[str, list[Task]] = {}
     for task in {task.experiment.key: task for task in work if is_trained(task)}.values():
-        kinds.setdefault(cost_key(experiment_fields(task.experiment)), {})[task.experiment.key] = (
-            task
-        )
+        kinds.setdefault(cost_key(experiment_fields(task.experiment)), []).append(task)
     replies, wrong = dict[str, "Reply"](), dict[str, None]()
     with Progress(len(kinds), "measure") as progress:
-        for some in kinds.values():
-            task = next(iter(some.values()))
-            reply = ask(task, options)
-            replies |= dict.fromkeys(some, reply)
+        for alike in kinds.values():
+            reply = ask(alike[0], options)
+            replies |= dict.fromkeys((task.experiment.key for task in alike), reply)
             if reply["status"] != "ok":
-                wrong[f"{of(task)} is not measured: {reply['error']}"] = None
-            progress.step(of(task))
+                wrong[f"{of(alike[0])} is not measured: {reply['error']}"] = None
+            progress.step(of(alike[0]))
     return Measured(replies, list(wrong))
 
 
@@ -85,9 +82,7 @@ def of(task: Task) -> str:
 
 def ask(task: Task, options: Options) -> "Reply":
     """Return what a new process says of the first steps of a cell."""
-    from contrastbench.benchmarks.sweeps.process import (
-        Worker,
-    )  # brings numpy, which a plan needs not
+    from contrastbench.benchmarks.sweeps.process import Worker  # brings numpy
 
     worker = Worker(options, 1, "measure")
     try:
