@@ -172,6 +172,8 @@ class Sweep:
         self.reports: SimpleQueue[tuple[Task, Reply] | BaseException | None] = SimpleQueue()
         self.stopped = False
         self.unwritten = ""  # why the disk did not take a record
+        self.seconds_left: float | None = None  # as of the last look at all waiting tasks
+        self.next_look = 0.0
 
     def run(self) -> list[Failure]:
         """Run everything; interrupted, the workers are asked to write their checkpoints and end.
@@ -247,7 +249,22 @@ class Sweep:
     def outlook(self) -> str:
         """Say how long the rest will take, as far as records tell.
 
-        What they say nothing of counts as the mean. Where trainings take turns, jobs spare no time.
+        A look at many waiting tasks takes time, so looks take a twentieth of the time at most.
+        """
+        begun = time.monotonic()
+        if begun >= self.next_look:
+            self.seconds_left = self.forecast()
+            self.next_look = begun + 20 * (time.monotonic() - begun)
+        left = [f"about {duration(self.seconds_left)} left"] if self.seconds_left is not None else []
+        failed = [f"{len(self.failures)} failed"] if self.failures else []
+        others = [f"{self.others} by other sweeps"] if self.others else []
+        return ", ".join(left + failed + others)
+
+    def forecast(self) -> float | None:
+        """Return the seconds of all waiting tasks, or None where no record tells of any.
+
+        What records say nothing of counts as the mean. Where trainings take turns, jobs spare no
+        time.
         """
         waiting = [task.experiment for task, _ in list(self.waiting)]
         known = [
@@ -255,10 +272,7 @@ class Sweep:
             for one in waiting
             if (seconds := self.costs.of(one)) is not None
         ]
-        failed = [f"{len(self.failures)} failed"] if self.failures else []
-        left = [f"about {duration(fmean(known) * len(waiting))} left"] if known else []
-        others = [f"{self.others} by other sweeps"] if self.others else []
-        return ", ".join(left + failed + others)
+        return fmean(known) * len(waiting) if known else None
 
     def serve(self, device: SharedDevice) -> None:
         """Feed a slot until nothing is left."""

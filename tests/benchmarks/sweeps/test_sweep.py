@@ -506,17 +506,37 @@ def test_trainings_of_more_threads_than_their_share_of_cores_take_turns(
     assert (reply["status"], reply["in_turn"], taken) == ("ok", bool(turns), [turns])
 
 
-@pytest.mark.parametrize(("in_turn", "left"), [(False, "50 s"), (True, "1 min 40 s")])
+@pytest.mark.parametrize(("in_turn", "left"), [(False, 50.0), (True, 100.0)])
 def test_more_jobs_spare_no_time_where_trainings_take_turns(
-    in_turn: bool, left: str, tmp_path: Path
+    in_turn: bool, left: float, tmp_path: Path
 ) -> None:
     waiting = tasks("infonce", "rince")
     found = Sweep(waiting, Options(tmp_path, device="cpu"), 2, Costs(tmp_path))
-    assert found.outlook() == ""
+    assert found.forecast() is None
     reply = {"status": "ok", "seconds": 100 / len(waiting), "in_turn": in_turn, "made": True}
     for task in waiting:
         found.take(task, reply)
-    assert found.outlook() == f"about {left} left"
+    assert found.forecast() == pytest.approx(left)
+
+
+def test_looks_at_all_waiting_tasks_take_a_twentieth_of_the_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = Sweep(tasks("infonce"), Options(tmp_path, device="cpu"), 1, Costs(tmp_path))
+    now, looks = [100.0], []
+
+    def forecast() -> float:
+        looks.append(now[0])
+        now[0] += 3  # seconds that the look takes
+        return 60.0 * len(looks)
+
+    monkeypatch.setattr(sweep_module.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(found, "forecast", forecast)
+    said = []
+    for now[0] in (100.0, 159.9, 160.0):
+        said.append(found.outlook())
+    assert looks == [100.0, 160.0]
+    assert said == ["about 1 min 00 s left", "about 1 min 00 s left", "about 2 min 00 s left"]
 
 
 def test_what_is_done_on_a_user_s_own_file_is_looked_at_again() -> None:
