@@ -138,6 +138,6 @@ def test_the_quick_part_of_the_draft_has_two_sets_of_each_domain(tmp_path: Path)
     assert table.quick.seeds == [0, 1, 2]
 
 
-def test_short_cells_have_two_seeds_for_a_trial() -> None:
+def test_trials_on_tables_have_two_seeds() -> None:
     table = load_table("standard-2")
     assert table.trial_seeds == {"letter": [1000, 1001], "nursery": [1000, 1001]}
