@@ -16,7 +16,7 @@ It becomes a table without a paper.
                                        # or a list of their names
     test: seeds                        # of a comparison over data sets: wilcoxon, t or seeds
     quick: {datasets: [MUTAG], seeds: 0-2}    # the part that `--quick` asks for
-    draft: true                        # the gate has not passed: every answer says so
+    draft: true                        # not released: every answer says so
     resources: {card: {devices: 1}}    # what jobs of a cluster get, see `tables.resources`
     extends: other.yaml                # all of another sweep, and what this file adds to it
 
@@ -106,7 +106,7 @@ class SweepFile(Strict):
         None, description="of a comparison over data sets, where none is asked for"
     )
     quick: QuickPart | None = None
-    draft: bool = Field(False, description="a suite whose gate has not passed")
+    draft: bool = Field(False, description="a suite that is not released")
 
 
 @dataclass(frozen=True)

@@ -77,7 +77,7 @@ class Table(PublishedTable):
     trial_seeds: dict[str, list[int]] = Field(
         {}, description="by column seeds of trials, instead of those of `tune`"
     )
-    draft: bool = False  # a suite whose gate has not passed
+    draft: bool = False  # a suite that is not released
     test: SetTestName | None = None  # over data sets, unless another one is asked for
     quick: Quick | None = None  # the quick part of a suite
     is_quick: bool = False  # the table is that part
@@ -114,7 +114,7 @@ class Table(PublishedTable):
         """Return what every answer of the table says first: that it is a draft, or a quick part."""
         name = self.name.removesuffix(QUICK)
         draft = (
-            f"{name} is a draft and not released: its gate has not passed "
+            f"{name} is a draft and not released: its sets may change "
             f"(bench suite gate {name})."
         )
         return [draft] * self.draft + [f"{self.title}."] * self.is_quick

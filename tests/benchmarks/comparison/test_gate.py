@@ -104,10 +104,10 @@ def test_a_control_that_is_better_or_failed_is_named() -> None:
     ]
 
 
-@pytest.mark.parametrize("name", SUITES)
-def test_a_suite_is_released_where_its_gate_is_open(name: str) -> None:
+@pytest.mark.parametrize("name", sorted({*SUITES} - {BEFORE_THE_GATE}))
+def test_shipped_records_open_the_gate_of_a_suite(name: str) -> None:
     found = conditions(resolve(load_table(name), None, RESULTS))
-    assert is_open(found) is not (load_table(name).draft or name == BEFORE_THE_GATE)
+    assert is_open(found), [one.text for one in found if not one.passes]
 
 
 def test_standard_1_is_closed_and_says_where() -> None:
