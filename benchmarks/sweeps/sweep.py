@@ -255,7 +255,8 @@ class Sweep:
         if begun >= self.next_look:
             self.seconds_left = self.forecast()
             self.next_look = begun + 20 * (time.monotonic() - begun)
-        left = [f"about {duration(self.seconds_left)} left"] if self.seconds_left is not None else []
+        seconds = self.seconds_left
+        left = [] if seconds is None else [f"about {duration(seconds)} left"]
         failed = [f"{len(self.failures)} failed"] if self.failures else []
         others = [f"{self.others} by other sweeps"] if self.others else []
         return ", ".join(left + failed + others)
