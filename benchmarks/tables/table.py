@@ -114,7 +114,8 @@ class Table(PublishedTable):
         """Return what every answer of the table says first: that it is a draft, or a quick part."""
         name = self.name.removesuffix(QUICK)
         draft = (
-            f"{name} is a draft and not released: its sets may change (bench suite gate {name})."
+            f"{name} is a draft and not released: its sets may change "
+            f"(bench suite gate {name} judges it)."
         )
         return [draft] * self.draft + [f"{self.title}."] * self.is_quick
 
