@@ -12,10 +12,13 @@ from contrastbench.benchmarks.cli.main import main as bench
 from contrastbench.benchmarks.records import packing, store
 from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.benchmarks.records.merge import merge_records
-from contrastbench.benchmarks.report import site  # noqa: F401 - imported before the fork
+from contrastbench.benchmarks.report import (
+    site,  # noqa: F401 - imported before the fork
+    table_pages,
+)
 from contrastbench.benchmarks.sweeps import process
 from contrastbench.benchmarks.sweeps import sweep as sweeping
-from contrastbench.benchmarks.tables import formats
+from contrastbench.benchmarks.tables import catalogue
 from contrastbench.losses.spec import LossSpec
 from forked import disk_takes
 from made_records import record_of
@@ -51,8 +54,8 @@ def pack(results: str) -> None:
 def tables(results: str) -> None:
     """`bench table --all`, of a few tables: all would take seconds, in which little is written."""
     disk_takes(0.05)
-    formats.catalogue.table_names = lambda: ["adnce-table5", "adnce-table10", "renyicl-table6"]
-    list(formats.write_tables(Path(results)))
+    catalogue.table_names = lambda: ["adnce-table5", "adnce-table10", "renyicl-table6"]
+    list(table_pages.write_tables(Path(results)))
 
 
 def pages(results: str, output: str) -> None:

@@ -89,6 +89,11 @@ class OverSets:
         return max((len(one.by_set) for one in self.effects), default=0)
 
     @property
+    def domains(self) -> list[str]:
+        """The domains that some row has an effect in."""
+        return list(dict.fromkeys(name for one in self.effects for name in one.by_domain))
+
+    @property
     def on_these(self) -> bool:
         """Whether verdicts hold on these data sets, and nothing is said of others."""
         return self.test.units == "seeds"

@@ -13,7 +13,7 @@ from contrastbench.benchmarks.comparison.compare import (
 from contrastbench.benchmarks.comparison.controls import over_sets_of
 from contrastbench.benchmarks.comparison.detectable import sight_text, sights
 from contrastbench.benchmarks.comparison.effects import OverSets
-from contrastbench.benchmarks.comparison.headline import answer, names_text, opening_lines
+from contrastbench.benchmarks.comparison.headline import answer_parts, names_text, opening_lines
 from contrastbench.benchmarks.comparison.markdown import (
     below_each_other,
     brief_difference,
@@ -151,8 +151,15 @@ def answer_sentences(
     resolved: Resolved, base: str, comparisons: list[Comparison], over: OverSets
 ) -> str:
     """Return the verdicts on rows that joined, the settings that differ, and the answer."""
+    return " ".join(answer_lines(resolved, base, comparisons, over))
+
+
+def answer_lines(
+    resolved: Resolved, base: str, comparisons: list[Comparison], over: OverSets
+) -> list[str]:
+    """Return the same in parts of a sentence or two, a line each."""
     first = opening_lines(resolved.table, base, comparisons, over)
-    return " ".join([*first, *tuning_notes(resolved, base), answer(base, comparisons, over)])
+    return [*first, *tuning_notes(resolved, base), *answer_parts(base, comparisons, over)]
 
 
 def tuning_notes(resolved: Resolved, base: str) -> Iterator[str]:

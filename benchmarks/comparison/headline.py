@@ -26,8 +26,13 @@ VERDICT_WORDS = {"win": "better", "loss": "worse", "tie": "undecided", "failed":
 
 def answer(base: str, comparisons: list[Comparison], over: OverSets) -> str:
     """Return the answer: controls, the verdicts over all sets, and each set."""
-    parts = [controls_text(base, over, comparisons), over_sets_text(base, over), few_text(over)]
-    return " ".join(filter(None, [*parts, by_set(base, comparisons, over)]))
+    return " ".join(answer_parts(base, comparisons, over))
+
+
+def answer_parts(base: str, comparisons: list[Comparison], over: OverSets) -> list[str]:
+    """Return the answer in parts of a sentence or two."""
+    parts = [controls_text(base, over, comparisons), *over_sets_parts(base, over), few_text(over)]
+    return [*filter(None, [*parts, by_set(base, comparisons, over)])]
 
 
 def opening_lines(
@@ -180,9 +185,14 @@ def over_sets_text(base: str, over: OverSets) -> str:
 
     Nothing where there are too few sets for any verdict.
     """
+    return " ".join(filter(None, over_sets_parts(base, over)))
+
+
+def over_sets_parts(base: str, over: OverSets) -> list[str]:
+    """Return the parts of the text over data sets; some may be empty."""
     if not (over.contestants and over.decides):
-        return ""
-    return " ".join(filter(None, (verdicts_text(base, over), seen_text(over), left_out_text(over))))
+        return []
+    return [verdicts_text(base, over), seen_text(over), left_out_text(over)]
 
 
 def few_text(over: OverSets) -> str:
@@ -250,7 +260,9 @@ def effect_with_unit(one: Effect, over: OverSets) -> str:
     >>> effect_with_unit(Effect("new", {}, 0, 2.25, (0.0, 3.0), 0.1, 1.0), OverSets([]))
     '+2.2 points'
     """
-    return f"{one.estimate:+.0f} %" if over.gains else f"{one.estimate:+.1f} points"
+    if over.gains:
+        return f"{signed(one.estimate, 0)} %"
+    return f"{signed(one.estimate, 1)} points"
 
 
 def column_text(one: Comparison) -> str:

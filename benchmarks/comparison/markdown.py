@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from math import isfinite
 
 from contrastbench.benchmarks.comparison.compare import Comparison, verdict_counts
-from contrastbench.benchmarks.comparison.effects import Effect, OverSets
+from contrastbench.benchmarks.comparison.effects import SAME_LOSS, Effect, OverSets
 from contrastbench.benchmarks.comparison.headline import VERDICT_WORDS, names_text
 from contrastbench.benchmarks.comparison.numbers import number, p_text, signed
 from contrastbench.benchmarks.comparison.overall_rank import Standing, standings
@@ -130,11 +130,10 @@ def effect_table(over: OverSets, comparisons: list[Comparison]) -> list[list[str
     """Return the cells of each row: its effect over data sets, or on each of few sets."""
     if not over.decides:
         return difference_cells(comparisons, difference_text)
-    domains = list(dict.fromkeys(name for one in over.effects for name in one.by_domain))
     level = f"{100 * (1 - over.alpha):g} %"
-    header = ["Method", f"Effect, {over.unit}", level, *domains, "Verdict", "On single sets"]
+    header = ["Method", f"Effect, {over.unit}", level, *over.domains, "Verdict", "On single sets"]
     decided = {row: set_verdicts(count) for row, count in verdict_counts(comparisons).items()}
-    return [header, *(effect_cells(one, over, domains, decided[one.row]) for one in over.effects)]
+    return [header, *(effect_cells(one, over, decided[one.row]) for one in over.effects)]
 
 
 def below_each_other(comparisons: Sequence[Comparison]) -> list[list[str]]:
@@ -167,18 +166,36 @@ def verdict_count_lines(comparisons: Sequence[Comparison]) -> list[list[str]]:
     return [header, *([row, *(str(count[name]) for name in there)] for row, count in rows.items())]
 
 
-def effect_cells(one: Effect, over: OverSets, domains: Sequence[str], by_set: str) -> list[str]:
+def effects_text(base: str, over: OverSets) -> str:
+    """Return all effects in one sentence, as a description of their plot."""
+    shown = [one for one in over.effects if one.verdict != SAME_LOSS]
+    digits = 0 if over.gains else 1
+    parts = (
+        f"{one.row} {signed(one.estimate, digits)} ({interval_text(one, over)}), {one.verdict}"
+        for one in shown
+    )
+    return f"Effects against {base} in {over.unit}: {'; '.join(parts)}."
+
+
+def interval_text(one: Effect, over: OverSets) -> str:
+    """Return the interval of an effect in numbers."""
+    digits = 0 if over.gains else 1
+    ends = (signed(end, digits) if isfinite(end) else "unbounded" for end in one.interval)
+    return " to ".join(ends)
+
+
+def effect_cells(one: Effect, over: OverSets, by_set: str) -> list[str]:
     """One row's effect in numbers and words."""
     digits = 0 if over.gains else 1
-    ends = [signed(end, digits) if isfinite(end) else "unbounded" for end in one.interval]
     means = [
-        signed(m, digits) if (m := one.by_domain.get(name)) is not None else "-" for name in domains
+        signed(m, digits) if (m := one.by_domain.get(name)) is not None else "-"
+        for name in over.domains
     ]
     failed = f" (failed on {one.failed})" * bool(one.failed)
     return [
         one.row,
         signed(one.estimate, digits),
-        f"{ends[0]} to {ends[1]}",
+        interval_text(one, over),
         *means,
         one.verdict + " (control)" * one.control + failed,
         by_set,

@@ -172,10 +172,17 @@ class Drawing(NamedTuple):
     def save(self, folder: Path, name: str) -> None:
         """Save the figure for papers and slides, as NAME.svg and NAME.pdf."""
         stem = re.sub(r"[^\w.+-]+", "-", name).strip("-")
-        for suffix in ("svg", "pdf"):
-            with matplotlib.rc_context({**RC, "pdf.fonttype": 42}):
-                about = {"Date": None} if suffix == "svg" else {"CreationDate": None}
-                self.figure.savefig(folder / f"{stem}.{suffix}", metadata=about, **TIGHT_FIGURE)
+        (folder / f"{stem}.svg").write_text(self.picture(), encoding="utf-8")
+        about = {"CreationDate": None, "Subject": self.words}
+        with matplotlib.rc_context({**RC, "pdf.fonttype": 42}):
+            self.figure.savefig(folder / f"{stem}.pdf", metadata=about, **TIGHT_FIGURE)
+
+    def picture(self) -> str:
+        """Return the figure as an SVG file on white, with its description."""
+        out, about = io.StringIO(), {"Date": None, "Description": self.words}
+        with matplotlib.rc_context(RC):
+            self.figure.savefig(out, format="svg", metadata=about, **TIGHT_FIGURE)
+        return out.getvalue()
 
 
 def sensitivity_plot(what: Sensitivity) -> Drawing:
@@ -319,6 +326,16 @@ def draw_method(axes: Axes, label: str, rank: float, y: float, side: float, left
         annotation_clip=False,
         parse_math=False,
     )
+
+
+def described(picture: str) -> str:
+    """Return the description of a saved figure; empty where it has none.
+
+    >>> described("<svg/>")
+    ''
+    """
+    found = ElementTree.fromstring(picture).find(".//{http://purl.org/dc/elements/1.1/}description")
+    return (found.text or "") if found is not None else ""
 
 
 def svg(figure: Figure, text: str) -> str:

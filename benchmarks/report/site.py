@@ -21,6 +21,7 @@ from contrastbench.benchmarks.records.store import file_name
 from contrastbench.benchmarks.report import contents, leaderboard, losses, plots
 from contrastbench.benchmarks.report.contents import Shown
 from contrastbench.benchmarks.report.differences import differences_plot
+from contrastbench.benchmarks.report.effects import effects_plot
 from contrastbench.benchmarks.report.groups import (
     Group,
     as_rows,
@@ -256,6 +257,9 @@ def jinja_environment(folder: Path | None) -> Environment:
         "cost_plot": lambda one: shown(
             f"{one.name} costs",
             plots.cost_plot([cost[:3] for cost in one.costs], one.table.metric or "score"),
+        ),
+        "effects_plot": lambda one: shown(
+            f"{one.name} effects", effects_plot(one.baseline, one.over)
         ),
         "differences_plot": lambda one: shown(
             f"{one.name} differences",

@@ -6,16 +6,15 @@ from pathlib import Path
 from typing import Any
 
 from contrastbench.benchmarks.records import files
-from contrastbench.benchmarks.tables import catalogue, choices, latex, origins
+from contrastbench.benchmarks.tables import choices, latex, origins
 from contrastbench.benchmarks.tables.entries import (
     Entry,
     best_by_column,
     entries,
     is_best,
 )
-from contrastbench.benchmarks.tables.load import load_table
 from contrastbench.benchmarks.tables.replication import back_text
-from contrastbench.benchmarks.tables.resolved import HASH_SHOWN, Resolved, resolve
+from contrastbench.benchmarks.tables.resolved import HASH_SHOWN, Resolved
 from contrastbench.benchmarks.tables.table import Table
 from contrastbench.errors import UserError, unknown
 
@@ -44,8 +43,10 @@ def table_legend(table: Table) -> str:
     return TABLE_LEGEND if table.quotes else "Mean ± std over seeds (number of seeds)."
 
 
-def table_markdown(resolved: Resolved, lines: list[list[Entry]]) -> str:
-    """A table for people."""
+def table_markdown(
+    resolved: Resolved, lines: list[list[Entry]], opening: Sequence[str] = ()
+) -> str:
+    """A table for people; what opens it stands below its heading."""
     table = resolved.table
     header = ["Method", *(entry.column for entry in lines[0])]
     body = [
@@ -57,6 +58,7 @@ def table_markdown(resolved: Resolved, lines: list[list[Entry]]) -> str:
     ]
     parts = [
         f"### {escaped_cell(table.name)}: {escaped_cell(table.title)}",
+        *opening,
         "\n".join(markdown_table([header, *body])),
         table_legend(table),
         back_of(lines, table.decimals),
@@ -158,20 +160,6 @@ def stacked(table: Table, line: list[Entry], best: Sequence[float | None]) -> It
         yield [r"\quad ours", *map(latex.bold, rows[1], bold)]
     if any(rows[2]):
         yield [r"\quad difference", *map(latex.latex_text, rows[2])]
-
-
-def write_tables(results: Path) -> Iterator[Path]:
-    """Every table, and those of YAML files in the results, as Markdown and CSV in there.
-
-    Raises:
-        UserError: a table's file is wrong, or the folder cannot be written.
-    """
-    for name in [*catalogue.table_names(), *map(str, sorted(results.glob("*.yaml")))]:
-        resolved = resolve(load_table(name), None, results)
-        for format_ in ("md", "csv"):
-            path = results / f"{resolved.table.name}.{format_}"
-            write_file(path, render_table(resolved, format_))
-            yield path
 
 
 def write_file(path: Path, text: str) -> None:

@@ -152,7 +152,7 @@ def test_the_answer_says_controls_verdicts_and_what_could_be_seen() -> None:
     text = over_sets_text("infonce", over_sets(rows, ["none"], CONTROL))
     assert text.startswith(
         "Over 10 data sets (signed-rank test, Holm) better than infonce: good (+25 %); equal "
-        "within 10 % of the training gain: same (+0 %). An effect of "
+        "within 10 % of the training gain: same (0 %). An effect of "
     )
 
 

@@ -318,8 +318,8 @@ def test_the_answer_speaks_of_these_sets_alone() -> None:
     assert re.fullmatch(
         r"On these 10 data sets \(t-test over seeds, Holm\) better than infonce: good "
         r"\(\+1\d %\); worse: bad \(-\d+ %\); equal within 10 % of the training gain: same "
-        r"\([+-]\d %\)\. An effect of \d % of the training gain would have been seen on these sets "
-        r"four times in five\. Another set may differ\.",
+        r"\([+-]?\d %\)\. An effect of \d % of the training gain would have been seen on these "
+        r"sets four times in five\. Another set may differ\.",
         text,
     ), text
     assert few_text(found) == ""

@@ -1,0 +1,114 @@
+"""Plot a comparison over data sets: the effect of each row with its interval, controls below."""
+
+from collections.abc import Sequence
+from math import isfinite
+
+import matplotlib
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from contrastbench.benchmarks.comparison.effects import SAME_LOSS, Effect, OverSets
+from contrastbench.benchmarks.comparison.markdown import effects_text
+from contrastbench.benchmarks.comparison.numbers import signed
+from contrastbench.benchmarks.report.plots import COLORS, MARKERS, RC, Drawing
+
+VERDICT_COLOURS = {"better": COLORS[0], "worse": COLORS[1], "equal": COLORS[2]}
+UNDECIDED_COLOUR = COLORS[5]
+TICKS = (1, 2, 5, 10, 20, 50, 100, 200, 500)  # from the margin on, and their negatives
+LINE_INCHES, WIDTH_INCHES = 0.2, 6.4
+CONTROLS = "controls"
+
+
+def effects_plot(base: str, over: OverSets) -> Drawing | None:
+    """Return effects over data sets with their intervals; None where no verdict is possible.
+
+    Losses that are the baseline by algebra are left out. The axis is linear within twice the
+    margin and logarithmic beyond it, so that controls fit beside losses.
+    """
+    losses = [one for one in over.contestants if one.verdict != SAME_LOSS]
+    if not (losses and over.decides):
+        return None
+    controls = [one for one in over.effects if one.control]
+    with matplotlib.rc_context(RC):
+        return Drawing(forest(base, over, losses, controls), effects_text(base, over))
+
+
+def forest(
+    base: str, over: OverSets, losses: Sequence[Effect], controls: Sequence[Effect]
+) -> Figure:
+    """Draw a line for each loss, best first, and for each control below them."""
+    lines: list[Effect | None] = [*losses, *([None, *controls] if controls else [])]
+    height = LINE_INCHES * len(lines) + 0.9
+    figure = Figure(figsize=(WIDTH_INCHES, height))
+    axes = figure.add_axes((0.24, 0.5 / height, 0.58, 1 - 0.9 / height))
+    axes.set_xscale("asinh", linear_width=2 * over.margin)
+    axes.axvspan(-over.margin, over.margin, color=COLORS[2], alpha=0.12, linewidth=0)
+    axes.axvline(0, color="black", linewidth=0.8)
+    for y, line in enumerate(lines):
+        if line is not None:
+            draw_effect(axes, line, y, list(over.domains))
+    name_lines(axes, lines)
+    name_domains(axes, list(over.domains))
+    set_ticks(axes, [*losses, *controls], over.margin)
+    axes.set_xlabel(f"difference from {base}, {over.unit}; shaded: equal in practice")
+    return figure
+
+
+def draw_effect(axes: Axes, one: Effect, y: int, domains: Sequence[str]) -> None:
+    """Draw an effect with its interval and verdict; small marks are the means of domains."""
+    color = VERDICT_COLOURS.get(one.verdict, UNDECIDED_COLOUR)
+    if all(map(isfinite, one.interval)):
+        axes.plot(one.interval, [y, y], color=color, linewidth=2.2, solid_capstyle="butt")
+    axes.plot([one.estimate], [y], color=color, marker="|", markersize=9, markeredgewidth=2.2)
+    for name, mean in one.by_domain.items():
+        about = {"markersize": 4, "markerfacecolor": "none", "markeredgewidth": 0.7}
+        axes.plot([mean], [y], color=color, marker=mark(domains.index(name)), **about)
+    axes.annotate(
+        one.verdict,
+        (1, y),
+        (6, 0),
+        xycoords=axes.get_yaxis_transform(),
+        textcoords="offset points",
+        va="center",
+        color=color,
+        annotation_clip=False,
+    )
+
+
+def mark(domain: int) -> str:
+    """Return the mark of a domain by its number."""
+    return MARKERS[domain % len(MARKERS)]
+
+
+def name_lines(axes: Axes, lines: Sequence[Effect | None]) -> None:
+    """Write the rows at the left, and a heading over the controls."""
+    places = [y for y, line in enumerate(lines) if line is not None]
+    names = [line.row for line in lines if line is not None]
+    axes.set_yticks(places, names, parse_math=False)
+    axes.tick_params(axis="y", length=0)
+    axes.spines["left"].set_visible(False)
+    axes.set_ylim(len(lines) - 0.4, -0.6)
+    if None in lines:
+        place = {"transform": axes.get_yaxis_transform(), "va": "center", "ha": "right"}
+        axes.text(-0.02, lines.index(None), CONTROLS, weight="bold", **place)
+
+
+def name_domains(axes: Axes, domains: Sequence[str]) -> None:
+    """Say above the plot which mark is the mean of which domain."""
+    for i, name in enumerate(domains):
+        about = {"color": "black", "markerfacecolor": "none", "linestyle": "none"}
+        axes.plot([], [], marker=mark(i), markersize=4, label=name, **about)
+    place = {"loc": "lower left", "bbox_to_anchor": (0, 1), "frameon": False}
+    axes.legend(ncols=max(1, len(domains)), handletextpad=0.1, **place)
+
+
+def set_ticks(axes: Axes, shown: Sequence[Effect], margin: float) -> None:
+    """Let the axis reach over all effects and their intervals, and the margin."""
+    ends = [end for one in shown for end in one.interval if isfinite(end)]
+    ends += [mean for one in shown for mean in [one.estimate, *one.by_domain.values()]]
+    least, most = 1.15 * min([*ends, -margin]), 1.15 * max([*ends, margin])
+    axes.set_xlim(least, most)
+    steps = [tick for tick in TICKS if tick >= margin]
+    ticks = [x for x in [*(-step for step in steps), 0, *steps] if least <= x <= most]
+    axes.set_xticks(ticks, [signed(tick, 0) for tick in ticks])
+    axes.set_xticks([], minor=True)
