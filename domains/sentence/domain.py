@@ -36,6 +36,7 @@ from contrastbench.domains.sentence.dropout import SharedDropout
 from contrastbench.domains.sentence.encoder import Head, SentenceModel, Tokens
 from contrastbench.domains.sentence.encoding import Embeddings, check_head, encode, pad
 from contrastbench.domains.sentence.scored import ScoredSets, read_scored
+from contrastbench.domains.sentence.token_ids import token_ids
 from contrastbench.errors import UserError
 from contrastbench.losses.contrast import Contrast, indexed, own_view, whole_row
 
@@ -215,10 +216,9 @@ class SentenceDomain(Domain[SentenceRecipe, SentenceModel, Batch]):
 
     def contrasts(self, model: SentenceModel, batch: Batch) -> list[Contrast]:
         """Pair the sentences of a batch as SimCSE or DHEL does, and tell the anchors' rows."""
-        tokenizer, most = self.checkpoint.tokenizer, self.recipe.max_length
         views = batch.sentences + batch.positives
-        ids = tokenizer(views, truncation=True, max_length=most)["input_ids"]
-        tokens = pad(ids, tokenizer.pad_token_id, self.device)
+        ids = token_ids(self.checkpoint, views, self.recipe.max_length)
+        tokens = pad(ids, self.checkpoint.tokenizer.pad_token_id, self.device)
         with torch.random.fork_rng(devices=[self.device] if self.device.type == "cuda" else []):
             torch.manual_seed(batch.seed)  # dropout: an interruption must not change it
             z1, z2 = embed_tokens(model, tokens).chunk(2)

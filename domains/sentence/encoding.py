@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import chain
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -12,17 +13,19 @@ from contrastbench.domains.progress import Progress
 from contrastbench.domains.sentence.checkpoint import Checkpoint
 from contrastbench.domains.sentence.data import check_text
 from contrastbench.domains.sentence.encoder import SentenceModel, Tokens
+from contrastbench.domains.sentence.token_ids import Ids, token_ids
 from contrastbench.errors import UserError
 
 
-def pad(rows: Iterable[list[int]], padding: int, device: torch.device) -> Tokens:
+def pad(rows: Iterable[Ids], padding: int, device: torch.device) -> Tokens:
     """A batch of token ids, in one copy to the device."""
-    ids = [torch.tensor(row) for row in rows]
-    mask = [torch.ones_like(row) for row in ids]
-    padded = nn.utils.rnn.pad_sequence(ids, batch_first=True, padding_value=padding)
-    real = nn.utils.rnn.pad_sequence(mask, batch_first=True)
-    there, mask = unwaited(torch.stack([padded, real]), device)
-    return Tokens(there, mask, bool(real.all()))
+    rows = [*rows]
+    lengths = np.array([*map(len, rows)])
+    there = np.arange(lengths.max()) < lengths[:, None]
+    ids = np.full(there.shape, padding)
+    ids[there] = np.fromiter(chain.from_iterable(rows), ids.dtype, lengths.sum())
+    padded, mask = unwaited(torch.from_numpy(np.stack([ids, there])), device)
+    return Tokens(padded, mask, bool(there.all()))
 
 
 class OneDnnLinear(nn.Module):
@@ -87,7 +90,7 @@ def encode(
     """
     check_head(model)
     distinct = list(dict.fromkeys(sentences))
-    ids, odd = tokenized(checkpoint, distinct)
+    ids, odd = counted_ids(checkpoint, distinct)
     lengths = [len(row) for row in ids]
     batches = by_length(lengths, batch_tokens)
     device = next(model.parameters()).device
@@ -129,18 +132,14 @@ def by_length(lengths: list[int], batch_tokens: int) -> list[list[int]]:
     return batches
 
 
-def tokenized(
-    checkpoint: Checkpoint, sentences: list[str]
-) -> tuple[list[list[int]], dict[str, int]]:
+def counted_ids(checkpoint: Checkpoint, sentences: list[str]) -> tuple[list[Ids], dict[str, int]]:
     """Token ids, and how many sentences were cut, empty or had a NUL."""
     check_text(sentences)
     limit = checkpoint.max_length
-    ids = checkpoint.tokenizer(sentences, truncation=True, max_length=limit + 1, verbose=False)[
-        "input_ids"
-    ]
+    ids = token_ids(checkpoint, sentences, limit + 1)
     cut = [i for i, row in enumerate(ids) if len(row) > limit]
-    for i in cut:
-        ids[i] = checkpoint.tokenizer(sentences[i], truncation=True, max_length=limit)["input_ids"]
+    for i, row in zip(cut, token_ids(checkpoint, [sentences[i] for i in cut], limit), strict=True):
+        ids[i] = row
     empty, nul = sum(not s.strip() for s in sentences), sum("\0" in s for s in sentences)
     return ids, {
         "distinct_sentences": len(sentences),

@@ -1,0 +1,34 @@
+"""Token ids of sentences, made once in a process: a sweep trains many cells on the same ones."""
+
+from array import array
+from collections import ChainMap
+from collections.abc import Sequence
+
+from contrastbench.domains.sentence.checkpoint import Checkpoint
+
+Ids = Sequence[int]
+MOST_SENTENCES = 100_000  # kept of one tokenizer and length: about 25 MB
+_kept: dict[tuple[str, int], dict[str, Ids]] = {}
+
+
+def token_ids(checkpoint: Checkpoint, sentences: Sequence[str], most: int) -> list[Ids]:
+    """Return the ids of each sentence, cut to `most` tokens.
+
+    A sentence has the same ids in each batch. So they are kept under the checksum of the
+    checkpoint's files; a checkpoint without files keeps none.
+    """
+    kept = _kept.setdefault((checkpoint.sha256, most), {}) if checkpoint.sha256 else {}
+    new = [sentence for sentence in dict.fromkeys(sentences) if sentence not in kept]
+    made = dict(zip(new, tokenized(checkpoint, new, most), strict=True))
+    if len(kept) + len(made) <= MOST_SENTENCES:
+        kept.update(made)
+    found = ChainMap(kept, made)
+    return [found[sentence] for sentence in sentences]
+
+
+def tokenized(checkpoint: Checkpoint, sentences: list[str], most: int) -> list[Ids]:
+    """Return the ids of sentences as the tokenizer makes them."""
+    if not sentences:
+        return []
+    about = {"truncation": True, "max_length": most, "verbose": False}
+    return [array("i", ids) for ids in checkpoint.tokenizer(sentences, **about)["input_ids"]]

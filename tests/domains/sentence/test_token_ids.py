@@ -1,0 +1,78 @@
+"""Token ids are those of the tokenizer, whichever batch a sentence comes in, and are made once."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+
+from contrastbench.domains.sentence import graded, token_ids
+from contrastbench.domains.sentence.checkpoint import Checkpoint
+from contrastbench.domains.sentence.encoding import pad
+
+SENTENCES = ["", "one", "one two three four five", "one", "zwölf 12 !", "two  one"]
+
+
+class Counted:
+    """A tokenizer that counts the sentences it is given."""
+
+    def __init__(self) -> None:
+        self.inner, self.count = graded.tokenizer(), 0
+
+    def __call__(self, sentences: list[str], **about: Any) -> Any:
+        self.count += len(sentences)
+        return self.inner(sentences, **about)
+
+
+@pytest.fixture
+def checkpoint(monkeypatch: pytest.MonkeyPatch) -> Checkpoint:
+    monkeypatch.setattr(token_ids, "_kept", {})
+    return Checkpoint(None, Counted(), None, sha256="a")
+
+
+@pytest.mark.parametrize("most", [3, 64])
+def test_ids_are_those_of_the_tokenizer_alone(checkpoint: Checkpoint, most: int) -> None:
+    token_ids.token_ids(checkpoint, SENTENCES[3:], most)
+    found = token_ids.token_ids(checkpoint, SENTENCES, most)
+    about = {"truncation": True, "max_length": most}
+    assert [[*row] for row in found] == [
+        graded.tokenizer()(sentence, **about)["input_ids"] for sentence in SENTENCES
+    ]
+
+
+def test_a_sentence_is_tokenized_once_for_a_checkpoint_and_a_length(checkpoint: Checkpoint) -> None:
+    distinct = len(set(SENTENCES))
+    for _ in range(3):
+        token_ids.token_ids(checkpoint, SENTENCES, 8)
+    assert checkpoint.tokenizer.count == distinct
+    token_ids.token_ids(checkpoint, SENTENCES, 9)
+    assert checkpoint.tokenizer.count == 2 * distinct
+    token_ids.token_ids(replace(checkpoint, sha256="b"), SENTENCES, 8)
+    assert checkpoint.tokenizer.count == 3 * distinct
+
+
+def test_a_checkpoint_without_files_keeps_nothing(checkpoint: Checkpoint) -> None:
+    made = replace(checkpoint, sha256="")
+    token_ids.token_ids(made, SENTENCES, 8)
+    token_ids.token_ids(made, SENTENCES, 8)
+    assert made.tokenizer.count == 2 * len(set(SENTENCES))
+
+
+def test_no_more_are_kept_than_fit(checkpoint: Checkpoint, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(token_ids, "MOST_SENTENCES", 2)
+    one = token_ids.token_ids(checkpoint, ["one", "two"], 8)
+    assert token_ids.token_ids(checkpoint, ["one", "two", "three"], 8)[:2] == one
+    assert sum(map(len, token_ids._kept.values())) == 2
+
+
+def test_a_padded_batch_is_that_of_torch() -> None:
+    rows = [[2, 5, 3], [2], [2, 7, 7, 9, 3]]
+    tokens = pad(iter(rows), 1, torch.device("cpu"))
+    expected = nn.utils.rnn.pad_sequence([*map(torch.tensor, rows)], True, 1)
+    assert tokens.ids.dtype == expected.dtype
+    assert tokens.ids.equal(expected)
+    assert tokens.mask.sum(1).tolist() == [3, 1, 5]
+    assert tokens.mask[1].tolist() == [1, 0, 0, 0, 0]
+    assert not tokens.full
+    assert pad([[1, 2], [3, 4]], 0, torch.device("cpu")).full
