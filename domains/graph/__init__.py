@@ -62,8 +62,10 @@ class GraphRecipe(Recipe):
     edge_ratio: float = Field(0.1, ge=0, lt=1)
     mask_ratio: float = Field(0.1, ge=0, le=1)
     subgraph_ratio: float = Field(0.2, ge=0, le=1)
-    features: Literal["labels", "degree"] = Field(
-        "labels", description="node labels or 1 where there are none; degree"
+    features: Literal["labels", "degree", "attributes"] = Field(
+        "labels",
+        description="node labels or 1 where there are none; degree; attributes: labels and the "
+        "set's node attributes, standardised",
     )
     encoder: Literal["gin", "raw", "sizes"] = Field(
         "gin",
@@ -92,8 +94,9 @@ class GraphRecipe(Recipe):
 
     @property
     def protocol(self) -> str:
-        """GraphCL's unsupervised_TU; degree features make it another protocol."""
-        return "graphcl-unsupervised-tu/1" + ("+degree" if self.features == "degree" else "")
+        """GraphCL's unsupervised_TU; other node features make it another protocol."""
+        other = f"+{self.features}" if self.features != "labels" else ""
+        return f"graphcl-unsupervised-tu/1{other}"
 
     @property
     def trainable(self) -> bool:

@@ -22,8 +22,9 @@ from contrastbench.domains.reading import member, member_names, reading
 from contrastbench.errors import UserError
 
 Array = np.ndarray[Any, np.dtype[np.int64]]
+FloatArray = np.ndarray[Any, np.dtype[np.float64]]
 RAW_SUFFIXES = ("A", "graph_indicator", "graph_labels", "node_labels")
-UNUSED_FILES = {  # files that are not used, and of which they have a line for each line
+FILES_BESIDE = {  # files that need not be there, and of which they have a line for each line
     "edge_labels": "A",
     "edge_attributes": "A",
     "node_attributes": "graph_indicator",
@@ -168,6 +169,50 @@ def load_tu(name: str, data_root: Path | None) -> tuple[Graphs, str]:
     return graphs, digest
 
 
+def with_attributes(
+    graphs: Graphs, digest: str, name: str, data_root: Path | None
+) -> tuple[Graphs, str]:
+    """The graphs of a TU set with their nodes' attributes behind the labels, and their sha256.
+
+    Each column is standardised over all nodes of the set; a constant one is zero.
+
+    Args:
+        graphs: the set without them.
+        digest: its sha256.
+        name: the set's.
+        data_root: as in `load_graphs`.
+
+    Raises:
+        UserError: the set has no attributes, or a damaged file of them.
+    """
+    if name in DATASETS and not DATASETS[name].url:
+        raise no_attributes(name)
+    values = node_attributes(name, data_root)
+    constant = values.max(axis=0) == values.min(axis=0)
+    scaled = (values - values.mean(axis=0)) / np.where(constant, np.inf, values.std(axis=0))
+    x = torch.cat([graphs.x, torch.from_numpy(scaled).to(graphs.x)], dim=1)
+    both = hashlib.sha256(digest.encode() + values.tobytes()).hexdigest()
+    return replace(graphs, x=x), both
+
+
+@lru_cache(maxsize=1)
+def node_attributes(name: str, data_root: Path | None) -> FloatArray:
+    """(nodes, attributes) of a set of the TU collection, in float64 as its file has them."""
+    read = open_raw(name, data_root)
+    with reading(f"graph dataset {name}", "get its files again"):
+        values = numbers(name, "node_attributes", read, required=False, dtype=np.float64)
+    if values is None:
+        raise no_attributes(name)
+    if not np.isfinite(values).all():
+        raise raw_file_error(name, "node_attributes", "not all numbers are finite")
+    return np.ascontiguousarray(values)
+
+
+def no_attributes(name: str) -> UserError:
+    """The error for a set whose nodes have no attributes."""
+    return UserError(f"{name} has no node attributes: leave out --recipe features=attributes")
+
+
 def graph_counts(graphs: Graphs) -> dict[str, int]:
     """Return counts that tell a set from a part of it; an edge counts in both directions."""
     return {
@@ -237,11 +282,11 @@ def zip_reader(path: Path, name: str) -> RawReader:
 
 def parse_tu(name: str, read: RawReader, declared: GraphDataset | None) -> Graphs:
     """Graphs of the TU text format; every inconsistency is an error that names the file."""
-    read = {suffix: read(suffix) for suffix in (*RAW_SUFFIXES, *UNUSED_FILES)}.get
+    read = {suffix: read(suffix) for suffix in (*RAW_SUFFIXES, *FILES_BESIDE)}.get
     indicator = read_integers(name, "graph_indicator", read)
     _, y = np.unique(read_integers(name, "graph_labels", read), return_inverse=True)
-    edges = integers(name, "A", read)
-    labels = integers(
+    edges = numbers(name, "A", read)
+    labels = numbers(
         name, "node_labels", read, required=declared is not None and declared.node_labels
     )
     check_endings(name, read)
@@ -286,8 +331,10 @@ def raw_file_error(name: str, suffix: str, fault: str) -> UserError:
     return UserError(f"{name}_{suffix}.txt is missing or damaged: {fault}{again}")
 
 
-def integers(name: str, suffix: str, read: RawReader, required: bool = True) -> Any:
-    """A raw file's integers, (lines, columns); None for a file that need not be there."""
+def numbers(
+    name: str, suffix: str, read: RawReader, required: bool = True, dtype: Any = np.int64
+) -> Any:
+    """A raw file's numbers, (lines, columns); None for a file that need not be there."""
     text = read(suffix)
     if text is None and not required:
         return None
@@ -295,7 +342,7 @@ def integers(name: str, suffix: str, read: RawReader, required: bool = True) -> 
         raise raw_file_error(name, suffix, "no such file" if text is None else "it is empty")
     columns = text.split(b"\n", 1)[0].count(b",") + 1
     try:
-        values = np.fromstring(text.replace(b",", b" "), dtype=np.int64, sep=" ")
+        values = np.fromstring(text.replace(b",", b" "), dtype=dtype, sep=" ")
         if text.count(b",") * columns != len(values) * (columns - 1):
             raise ValueError(f"lines of other than {columns} numbers")
         return values.reshape(-1, columns)
@@ -305,7 +352,7 @@ def integers(name: str, suffix: str, read: RawReader, required: bool = True) -> 
 
 def read_integers(name: str, suffix: str, read: RawReader) -> Array:
     """A raw file of one integer a line."""
-    values = integers(name, suffix, read)
+    values = numbers(name, suffix, read)
     if values.shape[1] != 1:
         raise raw_file_error(name, suffix, f"{values.shape[1]} columns instead of one")
     return values[:, 0]
@@ -339,7 +386,7 @@ def check_endings(name: str, read: RawReader) -> None:
 
 def check_beside(name: str, read: RawReader) -> None:
     """Check that files on nodes and edges have a line for each."""
-    for suffix, of in UNUSED_FILES.items():
+    for suffix, of in FILES_BESIDE.items():
         lines, wanted = (
             sum(map(bool, map(bytes.strip, (read(file) or b"").splitlines())))
             for file in (suffix, of)

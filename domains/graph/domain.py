@@ -11,8 +11,8 @@ from torch.nn.functional import one_hot
 from contrastbench.distributed import alone
 from contrastbench.domains import exported
 from contrastbench.domains.base import Domain, Evaluation
-from contrastbench.domains.graph import DATASETS, GraphRecipe
-from contrastbench.domains.graph.data import MAX_DEGREE, Graphs, graph_counts
+from contrastbench.domains.graph import DATASETS, SOURCES, GraphRecipe
+from contrastbench.domains.graph.data import MAX_DEGREE, Graphs, graph_counts, with_attributes
 from contrastbench.domains.graph.encoder import (
     Counts,
     GraphModel,
@@ -23,6 +23,7 @@ from contrastbench.domains.graph.encoder import (
 from contrastbench.domains.graph.own import load_own_graphs
 from contrastbench.domains.graph.views import add_loops, augment
 from contrastbench.domains.model import embed_together
+from contrastbench.domains.own import parse_source
 from contrastbench.domains.random import generator
 from contrastbench.domains.scoring.classifiers import Labelled
 from contrastbench.domains.scoring.svm import check_folds, linear_folds, svm_folds
@@ -68,6 +69,8 @@ class GraphDomain(Domain[GraphRecipe, Model, Batch]):
         super().__init__(dataset, recipe, seed, data_root, device)
         graphs, self.sha256, self.data_notes = load_own_graphs(dataset, data_root)
         self.labels = graphs.labels
+        if recipe.features == "attributes":
+            graphs, self.sha256 = attributed(graphs, self.sha256, dataset, data_root)
         if not is_known(dataset):
             found = graph_counts(graphs)
             told = ", ".join(f"{count} {what}" for what, count in found.items())
@@ -171,8 +174,13 @@ class GraphDomain(Domain[GraphRecipe, Model, Batch]):
         )
 
     def check_export(self) -> None:
-        """Raise UserError unless there is a network."""
+        """Raise UserError unless there is a network, of features that other graphs have too."""
         exported.check_trainable(self.recipe.encoder, self.recipe.trainable)
+        if self.recipe.features == "attributes":
+            raise UserError(
+                "features=attributes are standardised over one set, so the encoder fits no other: "
+                "leave --export out"
+            )
 
     def export(self, model: Model, folder: Path) -> None:
         """Write the trained encoder, without its projection."""
@@ -226,8 +234,20 @@ def is_known(name: str) -> bool:
     return known is not None and (not known.url or len(known.sizes) == 3)
 
 
+def attributed(
+    graphs: Graphs, digest: str, dataset: str, data_root: Path | None
+) -> tuple[Graphs, str]:
+    """The graphs with node attributes, and the sha256 of both; a user's `Data` has them in x."""
+    if parse_source(dataset, SOURCES):
+        raise UserError(
+            f"features=attributes is for sets of the TU collection, not for {dataset}: leave it "
+            "out, x of a Data is taken as it is"
+        )
+    return with_attributes(graphs, digest, dataset, data_root)
+
+
 def with_features(graphs: Graphs, features: str) -> Graphs:
-    """The recipe's node features: labels, 1 where the set has none, or the degree one-hot."""
+    """The recipe's node features: the graphs' own, 1 where they have none, or degrees one-hot."""
     x = graphs.x
     if features == "degree":
         x = one_hot(graphs.row_ptr.diff().clamp_max(MAX_DEGREE), MAX_DEGREE + 1).float()

@@ -18,6 +18,7 @@ from contrastbench.domains.graph.data import (
     load_graphs,
     open_raw,
     parse_tu,
+    with_attributes,
 )
 from contrastbench.domains.reading import member
 from contrastbench.losses import UserError
@@ -178,6 +179,57 @@ def test_what_is_wrong_is_named(
     with pytest.raises(UserError, match=message) as error:
         read(tmp_path)
     assert "\n" not in str(error.value)
+
+
+ATTRIBUTES = "".join(f"{k}.5, {k % 3}, 7\n" for k in range(8))
+
+
+def attributed(folder: Path, text: str | None) -> tuple[Graphs, str]:
+    write(folder, node_attributes=text)
+    data.load_tu.cache_clear()
+    data.node_attributes.cache_clear()
+    return with_attributes(*load_graphs("TOY", folder), "TOY", folder)
+
+
+def test_attributes_stand_behind_the_labels_standardised(tmp_path: Path) -> None:
+    plain, digest = read(write(tmp_path)), load_graphs("TOY", tmp_path)[1]
+    graphs, both = attributed(tmp_path, ATTRIBUTES)
+    width = plain.x.shape[1]
+    assert graphs.x[:, :width].equal(plain.x)
+    found = graphs.x[:, width:]
+    assert found[:, :2].mean(0).abs().max() < 1e-6
+    assert found[:, :2].std(0, correction=0) == pytest.approx([1.0, 1.0])
+    assert (found[1:, 0] > found[:-1, 0]).all(), "each node has its own line"
+    assert not found[:, 2].any(), "a constant column is zero"
+    assert both != digest
+
+
+def test_the_hash_of_attributes_is_of_what_the_file_says(tmp_path: Path) -> None:
+    first = attributed(tmp_path, ATTRIBUTES)[1]
+    assert attributed(tmp_path, ATTRIBUTES.replace(", ", ","))[1] == first
+    assert attributed(tmp_path, ATTRIBUTES.replace("4.5", "4.50001"))[1] != first
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (None, "TOY has no node attributes: leave out --recipe features=attributes"),
+        (ATTRIBUTES.replace("4.5", "nan"), "TOY_node_attributes.txt .* not all numbers are finite"),
+        (ATTRIBUTES.replace("4.5", "four"), "TOY_node_attributes.txt .* (could|string)"),
+        (ATTRIBUTES.replace("4.5, ", ""), "TOY_node_attributes.txt .* lines of other than 3"),
+    ],
+)
+def test_attributes_that_are_missing_or_wrong_are_named(
+    tmp_path: Path, text: str | None, message: str
+) -> None:
+    with pytest.raises(UserError, match=message) as error:
+        attributed(tmp_path, text)
+    assert "\n" not in str(error.value)
+
+
+def test_an_embedded_set_has_no_attributes() -> None:
+    with pytest.raises(UserError, match="motifs has no node attributes"):
+        with_attributes(*load_graphs("motifs"), "motifs", None)
 
 
 def test_a_known_set_must_have_its_known_size(tmp_path: Path) -> None:
