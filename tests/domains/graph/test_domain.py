@@ -13,7 +13,7 @@ from torch import nn
 from contrastbench.domains.graph import DATASETS, GraphRecipe
 from contrastbench.domains.graph import domain as graph
 from contrastbench.domains.graph.data import Graphs, load_graphs
-from contrastbench.domains.graph.domain import GraphDomain, chunks, with_features
+from contrastbench.domains.graph.domain import GraphDomain, chunks, permuted_graphs, with_features
 from contrastbench.losses import UserError, get_loss
 from contrastbench.losses.contrast import unit
 
@@ -152,6 +152,37 @@ def test_graphs_without_nodes_meet_none(monkeypatch: pytest.MonkeyPatch) -> None
     )
     with pytest.raises(UserError, match="motifs has graphs without nodes: leave out --recipe pai"):
         domain(pairing="part_of")
+
+
+def pairs_with_attributes(folder: Path) -> Path:
+    """Twenty graphs of two nodes, whose only difference is an attribute."""
+    lines = {
+        "A": "".join(f"{k}, {k + 1}\n{k + 1}, {k}\n" for k in range(1, 41, 2)),
+        "graph_indicator": "".join(f"{k // 2 + 1}\n" for k in range(40)),
+        "graph_labels": "0\n1\n" * 10,
+        "node_attributes": "".join(f"{k}.5\n" for k in range(40)),
+    }
+    for suffix, text in lines.items():
+        (folder / f"PAIRS_{suffix}.txt").write_text(text)
+    return folder
+
+
+def test_nodes_begin_with_the_attributes_of_their_graph(tmp_path: Path) -> None:
+    root = pairs_with_attributes(tmp_path)
+    plain = domain(dataset="PAIRS", data_root=root, folds=2)
+    found = domain(dataset="PAIRS", data_root=root, folds=2, features="attributes")
+    assert plain.graphs.x.unique().tolist() == [1.0]
+    assert found.data_hash(True) != plain.data_hash(True)
+    assert found.graphs.y.equal(plain.graphs.y)
+    none, ends = torch.zeros(2, 0, dtype=torch.int64), torch.zeros(21, dtype=torch.int64)
+    order = permuted_graphs(Graphs(torch.zeros(0, 1), none, ends, ends, torch.arange(20)), 0).y
+    scaled = (np.arange(40) - 19.5) / np.std(np.arange(40))
+    expected = np.concatenate([scaled[2 * k : 2 * k + 2] for k in order.tolist()])
+    assert found.graphs.x[:, 0].numpy() == pytest.approx(expected, rel=1e-6)
+    with pytest.raises(UserError, match="leave --export out"):
+        found.check_export()
+    with pytest.raises(UserError, match="for sets of the TU collection, not for folder:"):
+        domain(dataset=f"folder:{root}", features="attributes")
 
 
 def test_features_are_labels_or_one_or_the_degree() -> None:
