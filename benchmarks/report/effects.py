@@ -112,3 +112,4 @@ def set_ticks(axes: Axes, shown: Sequence[Effect], margin: float) -> None:
     ticks = [x for x in [*(-step for step in steps), 0, *steps] if least <= x <= most]
     axes.set_xticks(ticks, [signed(tick, 0) for tick in ticks])
     axes.set_xticks([], minor=True)
+    axes.tick_params(axis="x", labelsize=7.5)  # +10 and +20 stand close where controls are far
