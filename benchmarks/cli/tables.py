@@ -43,7 +43,6 @@ def table(
 
     Example: bench table adnce-table5 --format latex
     """
-    from contrastbench.benchmarks.report import table_pages
     from contrastbench.benchmarks.tables import formats, origins
     from contrastbench.benchmarks.tables.load import load_table
     from contrastbench.benchmarks.tables.resolved import resolve
@@ -52,6 +51,8 @@ def table(
         given = name or "--selection, --format, --quick and --loss"
         raise UserError(f"--all writes every table as it is: leave out {given} or --all")
     if all_:
+        from contrastbench.benchmarks.report import table_pages  # brings numpy
+
         for path in table_pages.write_tables(results):
             say(path)
     elif name is None:

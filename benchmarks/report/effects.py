@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from math import isfinite
+from typing import Any
 
 import matplotlib
 from matplotlib.axes import Axes
@@ -61,8 +62,10 @@ def draw_effect(axes: Axes, one: Effect, y: int, domains: Sequence[str]) -> None
         axes.plot(one.interval, [y, y], color=color, linewidth=2.2, solid_capstyle="butt")
     axes.plot([one.estimate], [y], color=color, marker="|", markersize=9, markeredgewidth=2.2)
     for name, mean in one.by_domain.items():
-        about = {"markersize": 4, "markerfacecolor": "none", "markeredgewidth": 0.7}
-        axes.plot([mean], [y], color=color, marker=mark(domains.index(name)), **about)
+        about: dict[str, Any] = {"markersize": 4, "markerfacecolor": "none"}
+        axes.plot(
+            [mean], [y], color=color, marker=mark(domains.index(name)), markeredgewidth=0.7, **about
+        )
     axes.annotate(
         one.verdict,
         (1, y),
@@ -89,16 +92,20 @@ def name_lines(axes: Axes, lines: Sequence[Effect | None]) -> None:
     axes.spines["left"].set_visible(False)
     axes.set_ylim(len(lines) - 0.4, -0.6)
     if None in lines:
-        place = {"transform": axes.get_yaxis_transform(), "va": "center", "ha": "right"}
+        place: dict[str, Any] = {
+            "transform": axes.get_yaxis_transform(),
+            "va": "center",
+            "ha": "right",
+        }
         axes.text(-0.02, lines.index(None), CONTROLS, weight="bold", **place)
 
 
 def name_domains(axes: Axes, domains: Sequence[str]) -> None:
     """Say above the plot which mark is the mean of which domain."""
     for i, name in enumerate(domains):
-        about = {"color": "black", "markerfacecolor": "none", "linestyle": "none"}
+        about: dict[str, Any] = {"color": "black", "markerfacecolor": "none", "linestyle": "none"}
         axes.plot([], [], marker=mark(i), markersize=4, label=name, **about)
-    place = {"loc": "lower left", "bbox_to_anchor": (0, 1), "frameon": False}
+    place: dict[str, Any] = {"loc": "lower left", "bbox_to_anchor": (0, 1), "frameon": False}
     axes.legend(ncols=max(1, len(domains)), handletextpad=0.1, **place)
 
 
