@@ -192,7 +192,19 @@ def over_sets_parts(base: str, over: OverSets) -> list[str]:
     """Return the parts of the text over data sets; some may be empty."""
     if not (over.contestants and over.decides):
         return []
-    return [verdicts_text(base, over), seen_text(over), left_out_text(over)]
+    parts = (verdicts_text(base, over), fewer_sets_text(over), seen_text(over))
+    return [*parts, left_out_text(over)]
+
+
+def fewer_sets_text(over: OverSets) -> str:
+    """Name the losses whose verdict is on fewer data sets than those of others."""
+    fewer = [one for one in over.listed if len(one.by_set) < over.sets]
+    if not fewer:
+        return ""
+    names, counts = names_text([one.row for one in fewer]), {len(one.by_set) for one in fewer}
+    least = f"{min(counts)} to {max(counts)}" if len(counts) > 1 else f"{min(counts)}"
+    verb, whose = ("have", "their verdicts are") if len(fewer) > 1 else ("has", "its verdict is")
+    return f"{names} {verb} run on {least} of {over.sets} sets: {whose} on these alone."
 
 
 def few_text(over: OverSets) -> str:

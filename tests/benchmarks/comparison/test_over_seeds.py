@@ -310,6 +310,15 @@ def lines(row: str, mean: float, seeds: int = 4, joined: bool = False) -> list[C
 NONE = {"none": "worse"}
 
 
+def test_the_answer_names_losses_that_have_run_on_fewer_sets() -> None:
+    rows = [*lines("none", -10.0), *lines("good", 1.0), *lines("half", 0.0)[:5]]
+    text = over_sets_text("infonce", over_sets(rows, ["none"], NONE, test=SEEDS))
+    assert "half has run on 5 of 10 sets: its verdict is on these alone." in text
+    rows += lines("two", 0.0)[:2]
+    text = over_sets_text("infonce", over_sets(rows, ["none"], NONE, test=SEEDS))
+    assert "run on 2 to 5 of 10 sets: their verdicts are on these alone." in text
+
+
 def test_the_answer_speaks_of_these_sets_alone() -> None:
     rows = [*lines("none", -10.0), *lines("good", 1.0), *lines("bad", -1.0), *lines("same", 0.0)]
     found = over_sets(rows, ["none"], NONE, test=SEEDS)
