@@ -10,6 +10,8 @@ from statistics import median
 from typing import NamedTuple
 
 from contrastbench.benchmarks.records.experiment import Experiment
+from contrastbench.benchmarks.records.reading import all_records
+from contrastbench.benchmarks.records.store import serialise_record
 from contrastbench.benchmarks.sweeps.plan import make_plan
 from contrastbench.benchmarks.tables import catalogue
 from contrastbench.errors import UserError
@@ -87,9 +89,7 @@ def main() -> None:
         seeds[name] = len(plan.seeds)
     every = {key: experiment for some in tables.values() for key, experiment in some.items()}
     cells = {key: cost(experiment, TFLOPS * 1e12) for key, experiment in every.items()}
-    record = median(
-        path.stat().st_size for path in (DOCS.parent / "results").glob("runs/*/*/*/*.json")
-    )
+    record = median(len(serialise_record(one)) for _, one in all_records(DOCS.parent / "results"))
     lines = [
         row(name, [cells[key] for key in some], seeds[name], record)
         for name, some in tables.items()
