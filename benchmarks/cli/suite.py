@@ -8,7 +8,7 @@ import typer
 
 from contrastbench.benchmarks.cli import options as opt
 from contrastbench.benchmarks.cli.output import show
-from contrastbench.benchmarks.comparison.admission import ADMISSION_SEEDS
+from contrastbench.benchmarks.records.seeds import ADMISSION_SEEDS
 from contrastbench.errors import UserError, tell, unknown
 
 app = typer.Typer(

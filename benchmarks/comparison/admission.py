@@ -21,7 +21,6 @@ from contrastbench.benchmarks.tables.resolved import resolve
 from contrastbench.benchmarks.tables.table import Row, Table
 from contrastbench.errors import UserError
 
-ADMISSION_SEEDS = "100-104"  # no comparison uses them
 MIN_GAIN = 3.0  # percent points, of training over its floor and of the anchor over training
 MIN_DEVIATIONS = 2.0  # paired standard deviations, of training over its floor
 FLOORS = ("raw input", "untrained")
@@ -115,7 +114,7 @@ def candidates(table: Table, seeds: Sequence[int], results: Path) -> Iterator[Ca
     if len(seeds) < 2:
         raise UserError(f"{len(seeds)} seed has no standard deviation: give two or more")
     rows = {row.name: name for name, row in rule_rows(table).items()}
-    resolved = resolve(table, None, results)
+    resolved = resolve(table.but(seeds=[*seeds]), None, results)
     lines = {rows[line.name]: line for line in resolved.lines if line.name in rows}
     for column in table.columns:
         scores = {

@@ -6,6 +6,7 @@ from contrastbench.errors import UserError
 
 SEED_LIMIT = 2**32  # scikit-learn, which draws folds and splits, takes no larger one
 MOST_SEEDS = 10_000  # more are a slip of the hand
+ADMISSION_SEEDS = "100-104"  # they choose data sets, so no table has them unless its file says so
 
 
 def parse_seeds(text: str) -> list[int]:

@@ -204,7 +204,7 @@ def with_records(table: Table, cell: ResolvedCell, results: Path) -> ResolvedCel
     """Return a place with its records."""
     if cell.choice.why:
         return cell
-    work, but = cell.experiments, table.tuning_seeds
+    work, but = cell.experiments, table.unshown_seeds
     folds = cell.choice.folds
     ok = nested.ok_by_data(work, results, but) if folds else work[0].ok_by_data(results, but)
     failed = failures.failed_by_data(work, results, but)

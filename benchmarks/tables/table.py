@@ -8,6 +8,7 @@ from pydantic import Field
 
 from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.benchmarks.records.read_cache import remembered
+from contrastbench.benchmarks.records.seeds import ADMISSION_SEEDS, parse_seeds
 from contrastbench.benchmarks.tables.resources import ResourceClasses
 from contrastbench.benchmarks.tables.schema import PublishedRow, PublishedTable, SetTestName, Tune
 from contrastbench.domains.registry import declaration
@@ -108,6 +109,11 @@ class Table(PublishedTable):
         """Seeds that parameters are chosen with, here or in other sweeps: they are no results."""
         own = (seed for seeds in self.trial_seeds.values() for seed in seeds)
         return tuple(dict.fromkeys([*self.budget.seeds, *own]))
+
+    @property
+    def unshown_seeds(self) -> set[int]:
+        """Seeds that no number is of: of parameters' choice, and of sets' unless the file asks."""
+        return {*self.tuning_seeds} | {*parse_seeds(ADMISSION_SEEDS)} - {*self.seeds}
 
     @property
     def remarks(self) -> list[str]:

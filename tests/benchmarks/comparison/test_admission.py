@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from contrastbench.benchmarks.comparison.admission import ADMISSION_SEEDS as SEEDS_OF_ADMISSION
 from contrastbench.benchmarks.comparison.admission import (
     RULE_ROWS,
     Candidate,
     admission_table,
     candidates,
 )
+from contrastbench.benchmarks.records.seeds import ADMISSION_SEEDS as SEEDS_OF_ADMISSION
 from contrastbench.benchmarks.records.seeds import parse_seeds
 from contrastbench.benchmarks.running.options import Options
 from contrastbench.benchmarks.sweeps.plan import Plan

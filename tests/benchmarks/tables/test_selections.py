@@ -158,6 +158,19 @@ def test_tuning_seeds_are_in_no_table(tmp_path: Path) -> None:
     )
 
 
+def test_seeds_of_admission_are_in_no_table_that_does_not_name_them(tmp_path: Path) -> None:
+    row = BASE.model_copy(update={"params": {"temperature": 0.1}})
+    table = TABLE.but(rows=[row], tune=Tune(seeds=[7]))
+    work = table.experiment(row, "A")
+    for seed, score in ((0, 50.0), (104, 90.0)):
+        made(tmp_path, work, seed, metrics={"accuracy": score})
+    seeds = [
+        {*resolve(one, None, tmp_path).lines[0].cells["A"].records}
+        for one in (table, table.but(seeds=[0, 104]))
+    ]
+    assert seeds == [{0}, {0, 104}]
+
+
 def test_of_equals_the_first_and_of_diverged_none(tmp_path: Path) -> None:
     first, second = tune(tmp_path, BASE, [60.0, 60.0])
     assert chosen(TABLE, BASE, "A", tmp_path) == first

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from contrastbench.benchmarks.comparison.admission import ADMISSION_SEEDS, candidates
-from contrastbench.benchmarks.records.seeds import parse_seeds
+from contrastbench.benchmarks.comparison.admission import candidates
+from contrastbench.benchmarks.records.seeds import ADMISSION_SEEDS, parse_seeds
 from contrastbench.benchmarks.tables.load import NEWEST, load_table
 from contrastbench.benchmarks.tables.schema import Column
 from contrastbench.benchmarks.tables.table import Table
