@@ -84,6 +84,11 @@ class OverSets:
         return "% of the training gain" if self.gains else "points"
 
     @property
+    def decimals(self) -> int:
+        """Return how many decimals effects are written with."""
+        return 0 if self.gains else 1
+
+    @property
     def sets(self) -> int:
         """The number of data sets that count."""
         return max((len(one.by_set) for one in self.effects), default=0)

@@ -97,12 +97,11 @@ def where_text(sets: int, over: OverSets) -> str:
 
 def effect_text(one: Effect, over: OverSets) -> str:
     """Return an effect with its interval and the mean of each domain."""
-    digits = 0 if over.gains else 1
-    domains = [f"{name} {signed(mean, digits)}" for name, mean in one.by_domain.items()]
+    domains = [f"{name} {signed(mean, over.decimals)}" for name, mean in one.by_domain.items()]
     unit = "of the training gain " * bool(over.gains)
     level = f"no {100 * (1 - over.alpha):g} % interval"
     if all(map(isfinite, one.interval)):
-        level = f"{level[3:]} {' to '.join(signed(end, digits) for end in one.interval)}"
+        level = f"{level[3:]} {' to '.join(signed(end, over.decimals) for end in one.interval)}"
     return f"{effect_with_unit(one, over)} {unit}({level}; {', '.join(domains)})"
 
 
@@ -272,9 +271,7 @@ def effect_with_unit(one: Effect, over: OverSets) -> str:
     >>> effect_with_unit(Effect("new", {}, 0, 2.25, (0.0, 3.0), 0.1, 1.0), OverSets([]))
     '+2.2 points'
     """
-    if over.gains:
-        return f"{signed(one.estimate, 0)} %"
-    return f"{signed(one.estimate, 1)} points"
+    return f"{signed(one.estimate, over.decimals)} {'%' if over.gains else 'points'}"
 
 
 def column_text(one: Comparison) -> str:

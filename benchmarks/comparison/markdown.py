@@ -169,32 +169,29 @@ def verdict_count_lines(comparisons: Sequence[Comparison]) -> list[list[str]]:
 def effects_text(base: str, over: OverSets) -> str:
     """Return all effects in one sentence, as a description of their plot."""
     shown = [one for one in over.effects if one.verdict != SAME_LOSS]
-    digits = 0 if over.gains else 1
+    numbers = ((one, signed(one.estimate, over.decimals)) for one in shown)
     parts = (
-        f"{one.row} {signed(one.estimate, digits)} ({interval_text(one, over)}), {one.verdict}"
-        for one in shown
+        f"{one.row} {effect} ({interval_text(one, over)}), {one.verdict}" for one, effect in numbers
     )
     return f"Effects against {base} in {over.unit}: {'; '.join(parts)}."
 
 
 def interval_text(one: Effect, over: OverSets) -> str:
     """Return the interval of an effect in numbers."""
-    digits = 0 if over.gains else 1
-    ends = (signed(end, digits) if isfinite(end) else "unbounded" for end in one.interval)
+    ends = (signed(end, over.decimals) if isfinite(end) else "unbounded" for end in one.interval)
     return " to ".join(ends)
 
 
 def effect_cells(one: Effect, over: OverSets, by_set: str) -> list[str]:
     """One row's effect in numbers and words."""
-    digits = 0 if over.gains else 1
     means = [
-        signed(m, digits) if (m := one.by_domain.get(name)) is not None else "-"
+        signed(m, over.decimals) if (m := one.by_domain.get(name)) is not None else "-"
         for name in over.domains
     ]
     failed = f" (failed on {one.failed})" * bool(one.failed)
     return [
         one.row,
-        signed(one.estimate, digits),
+        signed(one.estimate, over.decimals),
         interval_text(one, over),
         *means,
         one.verdict + " (control)" * one.control + failed,

@@ -47,9 +47,9 @@ def forest(
     axes.axvline(0, color="black", linewidth=0.8)
     for y, line in enumerate(lines):
         if line is not None:
-            draw_effect(axes, line, y, list(over.domains))
+            draw_effect(axes, line, y, over.domains)
     name_lines(axes, lines)
-    name_domains(axes, list(over.domains))
+    name_domains(axes, over.domains)
     set_ticks(axes, [*losses, *controls], over.margin)
     axes.set_xlabel(f"difference from {base}, {over.unit}; shaded: equal in practice")
     return figure
