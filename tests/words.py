@@ -23,7 +23,8 @@ WORK = (  # modules that work, and bring torch, which takes seconds
     "cli.doctor",
     *("running.runner", "running.devices", "running.ranks", "running.domain_laws"),
     *(f"analyses.{name.replace('-', '_')}" for name in ANALYSES if name != "heatmap"),
-    *("perf.check_device", "sweeps.sweep", "sweeps.check", "report"),
+    *("perf.check_device", "sweeps.sweep", "sweeps.check"),
+    *("report", "report.table_pages"),
 )
 
 

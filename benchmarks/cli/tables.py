@@ -51,9 +51,9 @@ def table(
         given = name or "--selection, --format, --quick and --loss"
         raise UserError(f"--all writes every table as it is: leave out {given} or --all")
     if all_:
-        from contrastbench.benchmarks.report import table_pages  # brings numpy
+        from contrastbench.benchmarks.report.table_pages import write_tables  # brings numpy
 
-        for path in table_pages.write_tables(results):
+        for path in write_tables(results):
             say(path)
     elif name is None:
         raise UserError("name a table (bench list tables) or give --all")
