@@ -28,6 +28,7 @@ from contrastbench.domains.image.sampling import (
     check_balance,
     check_batch,
     check_batch_classes,
+    check_retrievable,
     held_out_split,
 )
 from contrastbench.domains.image.scoring.linear_probe import policy_of, train_probe
@@ -110,6 +111,9 @@ class ImageDomain(Domain[ImageRecipe, Model, Batch]):
             **({"validation": validation} if validation else {}),
             "test": test,
         }
+        if recipe.probe == "retrieval":
+            for part in self.splits.keys() - {"train"}:
+                check_retrievable(part, self.splits[part].labels)
         unlabelled = [] if data.unlabelled is None or recipe.pairs_by_class else [data.unlabelled]
         self.pool = ImagePool([train, *unlabelled])
         check_batch(len(self.pool), recipe)

@@ -101,6 +101,15 @@ def check_batch_classes(labels: Tensor, images: int) -> None:
         )
 
 
+def check_retrievable(part: str, labels: Tensor) -> None:
+    """Raise unless some class of a held-out part has two images, so that one can find the other."""
+    if int(labels.bincount().max()) < 2:
+        raise UserError(
+            f"{part}: no class has two of its {len(labels)} images, so there is nothing to "
+            "retrieve: give a larger --recipe limit, or another --recipe validation"
+        )
+
+
 def check_batch(images: int, recipe: ImageRecipe) -> None:
     """Raise unless there is a batch of images to train on."""
     if recipe.trainable and images < recipe.batch_size:

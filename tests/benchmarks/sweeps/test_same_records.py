@@ -29,9 +29,9 @@ resources:
   large: {hours: 2, devices: 2}
 """
 CELLS = 8
-SRUN = f"""#!/bin/bash
+SRUN = """#!/bin/bash
 shift 2  # srun's option, and the path of `bench`, which starts in milliseconds here
-exec {python()} -m contrastbench "$@"
+exec {python} -m contrastbench "$@"
 """
 JOB = {"SLURM_CPUS_PER_TASK": "2", "SLURM_ARRAY_JOB_ID": "17", "SLURM_ARRAY_TASK_ID": "0"}
 
@@ -42,7 +42,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     Path("my.yaml").write_text(SWEEP)
     Path("classes.yaml").write_text(CLASSES)
-    Path("srun").write_text(SRUN)
+    Path("srun").write_text(SRUN.format(python=python()))
     Path("srun").chmod(0o755)
     for name, value in {"PATH": f"{tmp_path}:/usr/bin:/bin", **JOB}.items():
         monkeypatch.setenv(name, value)

@@ -339,6 +339,10 @@ def test_a_compiled_encoder_keeps_its_names_and_its_numbers() -> None:
         ({"validation": 1.0}, "validation=1.0"),
         ({"validation": 0.001}, "leaves classes empty"),
         ({"views": "easy"}, "views='easy'"),
+        (
+            {"probe": "retrieval", "limit": 60},  # six of each digit, of which one is held out
+            "validation: no class has two of its .* images, so there is nothing to retrieve",
+        ),
     ],
 )
 def test_a_mistake_is_one_line(recipe: dict, message: str) -> None:
