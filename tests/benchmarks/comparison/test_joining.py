@@ -245,7 +245,7 @@ def test_a_draft_says_so_in_every_answer_and_in_errors(bench, tmp_path: Path) ->
 
 
 def test_the_quick_part_of_standard_1_says_that_it_cannot_be_read(bench) -> None:
-    code, out, _ = bench("compare", "standard", "--quick", "--results", str(RESULTS))
+    code, out, _ = bench("compare", "standard-1", "--quick", "--results", str(RESULTS))
     assert code == 0
     assert "Quick part of standard-1, 6 of 23 data sets with 3 of 5 seeds." in out
     assert "This comparison cannot be read: 'permuted positives' is not worse than infonce" in out
