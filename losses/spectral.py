@@ -31,7 +31,7 @@ class Spectral(ScoreLoss):
     tensor(-1.6200)
     """
 
-    ranges = declare(mu=Number(low=0, tune=(0.3, 10), log=True))
+    ranges = declare(mu=Number(low=0, tune=(0.3, 100), log=True))
 
     def __init__(self, mu: float = 1.0) -> None:
         super().__init__()

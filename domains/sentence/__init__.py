@@ -12,7 +12,7 @@ from pydantic import Field, field_validator, model_validator
 from contrastbench.domains.declaration import Declaration
 from contrastbench.domains.recipe import Recipe
 from contrastbench.domains.sentence.datasets import CORPORA, DATASETS, SOURCES
-from contrastbench.losses.pairing import OWN_VIEW, WHOLE_ROW, Pairing
+from contrastbench.losses.pairing import OWN_VIEW, QUERY_KEY, WHOLE_ROW, Pairing
 
 
 class SentenceRecipe(Recipe):
@@ -59,10 +59,11 @@ class SentenceRecipe(Recipe):
         description="sentences to train on: wiki1m, captions, text:FILE with one a line, "
         "pairs:FILE with rows of some that belong together, or hf:NAME@REVISION",
     )
-    pairing: Literal["whole_row", "own_view"] = Field(
+    pairing: Literal["whole_row", "query_key", "own_view"] = Field(
         "whole_row",
         exclude_if=lambda pairing: pairing == "whole_row",  # records are older
-        description="own_view: negatives of the own view alone, for dhel and kcl",
+        description="whole_row, as SimCSE: the positive is among the negatives; query_key: it is "
+        "not; own_view: negatives of the own view alone, for dhel and kcl",
     )
     max_length: int = Field(
         32, ge=3, description="tokens of a training sentence; scored sentences are not cut"
@@ -112,8 +113,8 @@ class SentenceRecipe(Recipe):
 
     @property
     def pairing_facts(self) -> Pairing:
-        """Return the facts about SimCSE's pairing, or DHEL's."""
-        return OWN_VIEW if self.pairing == "own_view" else WHOLE_ROW
+        """Return the facts about SimCSE's pairing, or another one's."""
+        return {"whole_row": WHOLE_ROW, "query_key": QUERY_KEY, "own_view": OWN_VIEW}[self.pairing]
 
     @property
     def names_corpus(self) -> bool:

@@ -38,7 +38,7 @@ from contrastbench.domains.sentence.encoding import Embeddings, check_head, enco
 from contrastbench.domains.sentence.scored import ScoredSets, read_scored
 from contrastbench.domains.sentence.token_ids import token_ids
 from contrastbench.errors import UserError
-from contrastbench.losses.contrast import Contrast, indexed, own_view, whole_row
+from contrastbench.losses.contrast import Contrast, indexed, own_view, query_key, whole_row
 
 HEAD_STD = 0.02  # BERT's initialisation, which SimCSE's head has too
 
@@ -215,16 +215,20 @@ class SentenceDomain(Domain[SentenceRecipe, SentenceModel, Batch]):
         return len(self.corpus.rows[: self.recipe.limit])
 
     def contrasts(self, model: SentenceModel, batch: Batch) -> list[Contrast]:
-        """Pair the sentences of a batch as SimCSE or DHEL does, and tell the anchors' rows."""
+        """Pair the sentences of a batch by the recipe, and tell the anchors' rows."""
         views = batch.sentences + batch.positives
         ids = token_ids(self.checkpoint, views, self.recipe.max_length)
         tokens = pad(ids, self.checkpoint.tokenizer.pad_token_id, self.device)
         with torch.random.fork_rng(devices=[self.device] if self.device.type == "cuda" else []):
             torch.manual_seed(batch.seed)  # dropout: an interruption must not change it
             z1, z2 = embed_tokens(model, tokens).chunk(2)
-        own = self.recipe.pairing == "own_view"
-        paired = [own_view(z1, z2), own_view(z2, z1)] if own else [whole_row(z1, z2)]
-        return [indexed(contrast, batch.rows) for contrast in paired]
+        return [indexed(contrast, batch.rows) for contrast in self.paired(z1, z2)]
+
+    def paired(self, z1: Tensor, z2: Tensor) -> list[Contrast]:
+        """Return the contrasts of two views of a batch's sentences."""
+        if self.recipe.pairing == "own_view":
+            return [own_view(z1, z2), own_view(z2, z1)]
+        return [(query_key if self.recipe.pairing == "query_key" else whole_row)(z1, z2)]
 
     def encode(self, model: SentenceModel, sentences: list[str]) -> Embeddings:
         """The only way from sentences to scored embeddings."""
