@@ -50,6 +50,7 @@ class Comparison:
     baseline: float | None = None  # means over shared seeds
     ours: float | None = None
     difference: float | None = None
+    differences: tuple[float, ...] = ()  # with each seed
     std: float | None = None  # of the difference over seeds, ddof 1
     won: int = 0  # shared seeds in which the row is above the baseline
     effect: float | None = None  # difference / std (Cohen's d of pairs); None without a spread
@@ -64,14 +65,20 @@ class Comparison:
     verdict: str = "untested"
     why: str = ""  # it is untested
     failure: str = ""  # how seeds of the row failed; failed: all of them
+    lost: tuple[int, ...] = ()  # seeds with which only the baseline has a number, as the row failed
     control: str = ""  # the name of the control that the row is
     same_as: str = ""  # the row whose loss this is by algebra, so that both have the same cells
-    joined: bool = False  # the row joined by `--loss`
+    joined: bool = False  # the row joined by `--loss`: the sweep does not list it
 
     @property
     def same(self) -> bool:
         """Return whether the row is the baseline itself here."""
         return self.why.startswith("the same ")
+
+    @property
+    def has_failed(self) -> bool:
+        """Return whether a training of the row has failed, with which the baseline did not."""
+        return self.verdict == "failed" or bool(self.lost)
 
     @property
     def detectable(self) -> float | None:
@@ -109,8 +116,8 @@ def compare_rows(
 ) -> list[Comparison]:
     """Every runnable row but the baseline, in every column where both have a shared seed.
 
-    Also where a row has failed, or the baseline has. Rows that joined come first; they, the other
-    losses and the controls are three families of tests.
+    Also where a row has failed, or the baseline has. Rows that `--loss` names come first. Losses
+    that joined, the other losses and the controls are three families of tests.
 
     Raises:
         UserError: no such row or test, alpha out of range, or nothing in the table can be run.
@@ -121,10 +128,10 @@ def compare_rows(
         raise UserError(
             f"alpha is {alpha:g}: give a number from {SMALLEST_ALPHA} to below 1, such as {ALPHA}"
         )
-    base, joined = baseline_row(resolved, baseline), resolved.table.joined
+    base, asked = baseline_row(resolved, baseline), resolved.table.asked
     comparisons = [
         compare_cell(resolved, base, line, column, alpha)
-        for line in sorted(resolved.lines, key=lambda line: line.name not in joined)
+        for line in sorted(resolved.lines, key=lambda line: line.name not in asked)
         for column in base.cells
         if line is not base and column in line.cells
     ]
@@ -148,8 +155,15 @@ def family_of(one: Comparison) -> str:
 
 def decide_family(family: list[Comparison], test: str, alpha: float) -> list[Comparison]:
     """Return the comparisons of one family with verdicts, corrected among themselves."""
+    there = {(one.row, one.column) for one in family}
+    family = [without_test(one) if (one.same_as, one.column) in there else one for one in family]
     level = alpha / max(1, sum(one.t.p is not None for one in family))
     return decide([replace(one, level=level) for one in family], test, alpha)
+
+
+def without_test(one: Comparison) -> Comparison:
+    """Return the comparison of a row that is another one by algebra, which is tested once."""
+    return replace(one, wilcoxon=UNTESTED, t=UNTESTED, why=one.why or f"tested as {one.same_as}")
 
 
 def baseline_row(resolved: Resolved, name: str | None = None) -> Line:
@@ -183,6 +197,7 @@ def compare_cell(
         seeds,
         unpaired,
         failure=ours.failure,
+        lost=tuple(sorted(ours.failed_runs.keys() & theirs.keys())),
         control=line.control,
         same_as=base.name if same_loss else ours.same_as,
         joined=line.name in resolved.table.joined,
@@ -261,6 +276,7 @@ def with_means(comparison: Comparison, values: Sequence[tuple[float, float]]) ->
         baseline=baseline,
         ours=ours,
         difference=difference,
+        differences=tuple(differences),
         std=std,
         won=sum(d > TIE_POINTS for d in differences),
         effect=difference / std if std and std > TIE_POINTS else None,

@@ -1,13 +1,14 @@
 """The controls of a comparison: how each must come out, and whether it did."""
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
+from dataclasses import replace
 
 from contrastbench.benchmarks.comparison.compare import Comparison
 from contrastbench.benchmarks.comparison.effects import OverSets, over_sets
 from contrastbench.benchmarks.comparison.set_tests import SET_TESTS
 from contrastbench.benchmarks.comparison.statistics import ALPHA
 from contrastbench.benchmarks.tables.controls import CONTROLS, Must
-from contrastbench.benchmarks.tables.resolved import Line, Resolved
+from contrastbench.benchmarks.tables.resolved import Line, Resolved, ResolvedCell
 
 
 def over_sets_of(
@@ -28,7 +29,22 @@ def over_sets_of(
         if line.control or line.name in untrained
     }
     judge = SET_TESTS[test or resolved.table.test or "wilcoxon"]
-    return over_sets(comparisons, untrained, musts, alpha=alpha, test=judge)
+    found = over_sets(comparisons, untrained, musts, alpha=alpha, test=judge)
+    return replace(found, without_results=without_results(resolved, {*musts}))
+
+
+def without_results(resolved: Resolved, controls: Container[str]) -> list[str]:
+    """Return the losses of which no cell has a record."""
+    return [
+        line.name
+        for line in resolved.lines
+        if line.cells and line.name not in controls and not any(map(has_run, line.cells.values()))
+    ]
+
+
+def has_run(cell: ResolvedCell) -> bool:
+    """Return whether a place has a result, or a failed run."""
+    return bool(cell.ok or cell.failed)
 
 
 def expected_outcome(line: Line) -> Must:

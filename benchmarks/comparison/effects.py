@@ -5,7 +5,7 @@ an effect is the difference from the baseline over the baseline's gain, and sets
 comparable. Each domain counts alike. What the test takes as drawn, sets or seeds, is its own.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import inf, sqrt
 from statistics import fmean
@@ -29,7 +29,8 @@ MARGIN = 10.0  # percent of the training gain: effects within it are equal for p
 POINTS_MARGIN = 1.0  # percent points, where no control says what training gains
 LEAST_GAIN = 1.0  # percent points; a share of less is noise
 SIGNED_RANK = SET_TESTS["wilcoxon"]
-SAME_LOSS = "the same loss"  # as the baseline on each set, so there is nothing to test
+SAME = "the same "
+SAME_LOSS = f"{SAME}loss"  # as the baseline on each set, so there is nothing to test
 MIN_STANDARD_ERRORS = 2.0  # standard errors that a gain exceeds
 
 
@@ -39,7 +40,7 @@ class Effect:
 
     row: str
     by_set: Effects
-    failed: int  # sets on which it has no number
+    failed: int  # sets on which a training has failed
     estimate: float
     interval: tuple[float, float]  # at level alpha, before the correction for many rows
     p: float
@@ -49,6 +50,7 @@ class Effect:
     detectable: float | None = None  # the effect found four times in five at the verdict's level
     verdict: str = "undecided"
     must: str = ""  # of a control, which is no contestant: how it has to come out
+    everywhere: float = 0.0  # points, of a control: over all sets, also those that do not count
     joined: bool = False  # the row joined by `--loss`
 
     @property
@@ -59,7 +61,12 @@ class Effect:
     @property
     def came_out(self) -> bool:
         """Whether a control is as it must be: by its verdict, or by its sign for `below`."""
-        return self.estimate < 0 if self.must == "below" else self.verdict == self.must
+        return self.everywhere < 0 if self.must == "below" else self.verdict == self.must
+
+    @property
+    def is_copy(self) -> bool:
+        """Whether the row is by algebra another one, which is tested in its place."""
+        return self.verdict.startswith(SAME)
 
     @property
     def by_domain(self) -> dict[str, float]:
@@ -77,6 +84,7 @@ class OverSets:
     margin: float = POINTS_MARGIN
     alpha: float = ALPHA
     test: SetTest = SIGNED_RANK
+    without_results: list[str] = field(default_factory=list)  # rows that nothing is known of
 
     @property
     def unit(self) -> str:
@@ -147,18 +155,42 @@ def over_sets(
     for one in comparisons:
         rows.setdefault(one.row, []).append(one)
     found = [effect(row, mine, gains, margin, alpha, test) for row, mine in rows.items()]
-    some = [one for one in found if one is not None]
-    copies = {row for row, mine in rows.items() if all(one.same for one in mine)}
-    tested = [one for one in some if one.row not in {*controls, *copies}]
+    some = {one.row: one for one in found if one is not None}
+    others = [
+        control_effect(one, rows[row], controls[row], alpha, test)
+        for row, one in some.items()
+        if row in controls
+    ]
+    losses = {row: mine for row, mine in rows.items() if row in some and row not in controls}
+    originals = {row: original_of(row, losses) for row in losses}
+    tested = [some[row] for row, original in originals.items() if row == original]
     contestants = decided_effects([one for one in tested if one.joined], alpha, test)
     contestants += decided_effects([one for one in tested if not one.joined], alpha, test)
-    contestants += [replace(one, verdict=SAME_LOSS) for one in some if one.row in copies]
-    others = [
-        control_effect(one, rows[one.row], controls[one.row], alpha, test)
-        for one in some
-        if one.row in controls
-    ]
+    contestants = list(with_copies(contestants, originals))
+    contestants += [replace(some[row], verdict=SAME_LOSS) for row in losses if not originals[row]]
     return OverSets([*contestants, *others], gains, left_out, margin, alpha, test)
+
+
+def original_of(row: str, losses: Mapping[str, Sequence[Comparison]]) -> str:
+    """Return the first row that is the same loss on each set; itself, or nothing: the baseline."""
+    if all(one.same for one in losses[row]):
+        return ""
+    own = originals_by_column(row, losses[row])
+    return next(name for name, mine in losses.items() if originals_by_column(name, mine) == own)
+
+
+def originals_by_column(row: str, mine: Sequence[Comparison]) -> tuple[bool, dict[str, str]]:
+    """Return whose loss a row is in each column; a row that joined is a copy of such ones alone."""
+    return mine[0].joined, {one.column: one.same_as or row for one in mine}
+
+
+def with_copies(tested: Sequence[Effect], originals: Mapping[str, str]) -> Iterator[Effect]:
+    """Yield the effects, and behind each one those of its copies."""
+    for one in tested:
+        yield one
+        for row, original in originals.items():
+            if original == one.row != row:
+                yield replace(one, row=row, verdict=f"{SAME}as {original}")
 
 
 def control_effect(
@@ -169,10 +201,14 @@ def control_effect(
     Only these sets can show that the comparison sees nothing at all.
     """
     everywhere, _ = effects_by_set(mine, {})
-    if not everywhere or test.smallest_p(everywhere) > alpha:
-        return replace(one, verdict=too_few(test), must=must)
+    if not everywhere:
+        return replace(one, verdict=too_few(test), must=must, everywhere=one.estimate)
+    points = test.estimate(everywhere)
+    if test.smallest_p(everywhere) > alpha:
+        return replace(one, verdict=too_few(test), must=must, everywhere=points)
     p = test.p_value(everywhere)
-    return replace(judged_effect(replace(one, p=p), p, 1.0, alpha), must=must)
+    verdict = verdict_of(points, p, 1.0, alpha)
+    return replace(one, p=p, holm=p, verdict=verdict, must=must, everywhere=points)
 
 
 def too_few(test: SetTest) -> str:
@@ -234,7 +270,7 @@ def effects_by_set(mine: Iterable[Comparison], gains: Gains) -> tuple[Effects, i
         name = one.domain, one.dataset
         if gains and name not in gains:
             continue
-        if one.verdict == "failed":
+        if one.has_failed:
             failed.add(name)
         if (effect := measured(one, gains.get(name))) is not None:
             found.setdefault(name, []).append(effect)
@@ -244,26 +280,33 @@ def effects_by_set(mine: Iterable[Comparison], gains: Gains) -> tuple[Effects, i
 def measured(one: Comparison, gain: float | None) -> Measured | None:
     """Return the effect in one column, as a share of the gain if there is one; None: no number.
 
-    A training that fails loses all that training gains: its effect is -100 %. That is no chance,
-    and neither is a difference of the same runs, or one that is zero with every seed.
+    A training that fails loses all that training gains: its effect is -100 %, with each seed that
+    fails. Without a gain a place with such a seed has no number. A difference of the same runs, or
+    one that is zero with every seed, is no chance.
     """
-    if one.verdict == "failed":
-        return None if gain is None else Measured(-100.0, 0.0, inf)
     if one.same:
-        return Measured(0.0, 0.0, inf)
+        return Measured(0.0)
+    if one.has_failed and gain is None:
+        return None
+    if one.verdict == "failed":
+        return Measured(-100.0)
     if one.difference is None:
         return None
     scale = 1.0 if gain is None else gain / 100
-    seeds, error = len(one.seeds), standard_error(one)
-    alike = seeds > 1 and not round(abs(one.difference) + error, DIGITS)
-    freedom = inf if alike else max(0, seeds - 1)
-    return Measured(one.difference / scale, error / scale, freedom)
+    by_seed = {k: d / scale for k, d in zip(one.seeds, one.differences, strict=True)}
+    by_seed |= dict.fromkeys(one.lost, -100.0)
+    is_random = len(by_seed) == 1 or any(round(value, DIGITS) for value in by_seed.values())
+    return Measured(fmean(by_seed.values()), by_seed if is_random else {})
 
 
 def of_one_set(columns: Sequence[Measured]) -> Measured:
-    """Return the mean over columns of a set, whose errors may all point the same way."""
-    means, errors, freedoms = zip(*columns, strict=True)
-    return Measured(fmean(means), fmean(errors), min(freedoms))
+    """Return the mean over columns of a set, such as two probes of one training."""
+    drawn = [one.by_seed for one in columns if one.by_seed]
+    shared = set.intersection(*map(set, drawn)) if drawn else ()
+    seeds = sorted(shared) or [seed for one in drawn[:1] for seed in list(one)[:1]]  # no freedom
+    sums = {seed: sum(one.get(seed, 0.0) for one in drawn) for seed in seeds}
+    by_seed = {seed: total / len(columns) for seed, total in sums.items()}
+    return Measured(fmean(one.mean for one in columns), by_seed)
 
 
 def decided_effects(found: Sequence[Effect], alpha: float, test: SetTest) -> list[Effect]:
@@ -279,13 +322,16 @@ def decided_effects(found: Sequence[Effect], alpha: float, test: SetTest) -> lis
 
 
 def judged_effect(one: Effect, p: float, p_equal: float, alpha: float) -> Effect:
-    """Return the row with its verdict: better, worse, equal within the margin, or undecided."""
-    word = "undecided"
+    """Return the row with its verdict from p-values after Holm."""
+    verdict = verdict_of(one.estimate, p, p_equal, alpha)
+    return replace(one, holm=p, holm_equal=p_equal, verdict=verdict)
+
+
+def verdict_of(estimate: float, p: float, p_equal: float, alpha: float) -> str:
+    """Return better, worse, equal within the margin, or undecided."""
     if p <= alpha:
-        word = "better" if one.estimate > 0 else "worse"
-    elif p_equal <= alpha:
-        word = "equal"
-    return replace(one, holm=p, holm_equal=p_equal, verdict=word)
+        return "better" if estimate > 0 else "worse"
+    return "equal" if p_equal <= alpha else "undecided"
 
 
 def least_seen(found: Sequence[Effect]) -> float | None:

@@ -9,6 +9,7 @@ from contrastbench.benchmarks.comparison.compare import (
     baseline_row,
     compare_rows,
     on_single_sets,
+    same_runs,
 )
 from contrastbench.benchmarks.comparison.controls import over_sets_of
 from contrastbench.benchmarks.comparison.detectable import sight_text, sights
@@ -30,10 +31,11 @@ from contrastbench.benchmarks.comparison.numbers import p_text, signed
 from contrastbench.benchmarks.comparison.statistics import ALPHA
 from contrastbench.benchmarks.records import files
 from contrastbench.benchmarks.tables import latex, origins
-from contrastbench.benchmarks.tables.choices import NOTHING_TO_CHOOSE, as_given
+from contrastbench.benchmarks.tables.choices import NOTHING_TO_CHOOSE, as_given, chosen_losses
 from contrastbench.benchmarks.tables.entries import entries
 from contrastbench.benchmarks.tables.formats import escaped_cell, markdown_table
 from contrastbench.benchmarks.tables.resolved import Resolved
+from contrastbench.benchmarks.tables.table import Selection
 from contrastbench.errors import UserError, unknown
 
 ALL_HINT = "bench compare with --all shows every test, power and ranks."
@@ -105,8 +107,8 @@ def on_screen(
     drops: list[list[str]] = []
     if over.decides:
         rows = effect_table(over, comparisons)
-        heading += f": effect in {over.unit}"
-        rows[0][1] = "Effect"
+        heading += f": effect in {over.unit}, intervals uncorrected"
+        rows[0][1:3] = "Effect", f"{100 * (1 - over.alpha):g} %"
         drops = [rows[0][-1:], rows[0][3:-2], rows[0][2:3]]
     else:
         below = [below_each_other(comparisons)] * (len(comparisons) <= screen.TABLE_ROWS)
@@ -150,7 +152,7 @@ def baseline_comparisons(
 def answer_sentences(
     resolved: Resolved, base: str, comparisons: list[Comparison], over: OverSets
 ) -> str:
-    """Return the verdicts on rows that joined, the settings that differ, and the answer."""
+    """Return the verdicts on rows that are asked for, the settings that differ, and the answer."""
     return " ".join(answer_lines(resolved, base, comparisons, over))
 
 
@@ -168,14 +170,34 @@ def tuning_notes(resolved: Resolved, base: str) -> Iterator[str]:
     for line in resolved.lines:
         if line.row.beside and not line.repeats:
             yield f"{line.name} is not searched: it has the temperature and rate that {base} chose."
-        if line.name in table.joined and as_given(resolved, line):
+        if line.name in table.asked and as_given(resolved, line):
             yield f"{line.name} is run {NOTHING_TO_CHOOSE}."
+    if resolved.selection == Selection.VALIDATION and (names := at_their_limit(resolved, base)):
+        yield (
+            f"On each set {names_text(names)} chose settings that are {base}'s: such effects are "
+            "those of the search."
+        )
     if table.sweep and not table.tune:
         found = row_temperatures(resolved)
         own = found.get(base)
         others = [f"{row} at {value}" for row, value in found.items() if value != own]
         if own and others:
             yield f"Untuned, at unequal temperatures: {base} at {own}, {names_text(others)}."
+
+
+def at_their_limit(resolved: Resolved, base: str) -> list[str]:
+    """Return the losses that chose to be the baseline's loss on each set, with other settings."""
+    theirs = next(line for line in resolved.lines if line.name == base)
+    found = []
+    for line in resolved.lines:
+        own = [one for one in line.cells.values() if one.ok and not (one.same_as or line.control)]
+        chosen = {loss for one in own for loss in chosen_losses(one)}
+        differs = any(
+            not same_runs(theirs.cells[one.column].experiments, one.experiments) for one in own
+        )
+        if chosen == {theirs.row.loss} != {line.row.loss} and differs:
+            found.append(line.name)
+    return found
 
 
 def row_temperatures(resolved: Resolved) -> dict[str, str]:

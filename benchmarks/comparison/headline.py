@@ -38,8 +38,8 @@ def answer_parts(base: str, comparisons: list[Comparison], over: OverSets) -> li
 def opening_lines(
     table: Table, base: str, comparisons: Sequence[Comparison], over: OverSets
 ) -> list[str]:
-    """Return what comes first: the verdicts on rows that joined, a quick part, a draft."""
-    own = [of_row(row, base, comparisons, over) for row in table.joined if row != base]
+    """Return what comes first: the verdicts on rows that are asked for, a quick part, a draft."""
+    own = [of_row(row, base, comparisons, over) for row in table.asked if row != base]
     return [*["Quick:"] * (table.is_quick and bool(own)), *own, *table.remarks]
 
 
@@ -134,7 +134,8 @@ def controls_text(base: str, over: OverSets, comparisons: Sequence[Comparison]) 
         found = f"{must_text(base, wrong, 'is not')}, as a control must be"
         return f"This comparison cannot be read: {found}."
     if judged:
-        return f"Controls: {must_text(base, judged, 'is')}."
+        where = ", over all sets" * bool(over.left_out)
+        return f"Controls{where}: {must_text(base, judged, 'is')}."
     return " ".join(blind_sets(base, controls, comparisons))
 
 
@@ -191,8 +192,8 @@ def over_sets_parts(base: str, over: OverSets) -> list[str]:
     """Return the parts of the text over data sets; some may be empty."""
     if not (over.contestants and over.decides):
         return []
-    parts = (verdicts_text(base, over), fewer_sets_text(over), seen_text(over))
-    return [*parts, left_out_text(over)]
+    parts = (verdicts_text(base, over), fewer_sets_text(over), without_results_text(over))
+    return [*parts, seen_text(over), left_out_text(over)]
 
 
 def fewer_sets_text(over: OverSets) -> str:
@@ -204,6 +205,12 @@ def fewer_sets_text(over: OverSets) -> str:
     least = f"{min(counts)} to {max(counts)}" if len(counts) > 1 else f"{min(counts)}"
     verb, whose = ("have", "their verdicts are") if len(fewer) > 1 else ("has", "its verdict is")
     return f"{names} {verb} run on {least} of {over.sets} sets: {whose} on these alone."
+
+
+def without_results_text(over: OverSets) -> str:
+    """Name the losses that have not run, so that nothing is said of them."""
+    names = over.without_results
+    return f"No results yet: {names_text(names)}." if names else ""
 
 
 def few_text(over: OverSets) -> str:
@@ -229,13 +236,19 @@ def verdicts_text(base: str, over: OverSets) -> str:
         + (
             f"better than {base}: {names_text(better)}"
             if better
-            else f"no loss is better than {base}"
+            else f"{nobody_text(over)} better than {base}"
         ),
         *[f"worse: {names_text(worse)}"] * bool(worse),
         *[f"equal within {over.margin:g} {over.unit}: {names_text(equal)}"] * bool(equal),
         *[f"undecided: {names_text(undecided)}"] * bool(undecided),
     ]
     return f"{'; '.join(parts)}."
+
+
+def nobody_text(over: OverSets) -> str:
+    """Return the words for no loss, or for none of those that have run where others have not."""
+    tested = sum(not one.is_copy for one in over.listed)
+    return f"none of {tested} losses that have run is" if over.without_results else "no loss is"
 
 
 def left_out_text(over: OverSets) -> str:
@@ -248,7 +261,7 @@ def left_out_text(over: OverSets) -> str:
 
 def seen_text(over: OverSets) -> str:
     """Say which effect over data sets would have been seen, at the level of the verdicts."""
-    tested = [one for one in over.listed or over.contestants if one.verdict != SAME_LOSS]
+    tested = [one for one in over.listed or over.contestants if not one.is_copy]
     least, level = least_seen(tested), over.alpha / max(1, len(tested))
     if not tested:
         return ""

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from math import isfinite
 
 from contrastbench.benchmarks.comparison.compare import Comparison, verdict_counts
-from contrastbench.benchmarks.comparison.effects import SAME_LOSS, Effect, OverSets
+from contrastbench.benchmarks.comparison.effects import Effect, OverSets
 from contrastbench.benchmarks.comparison.headline import VERDICT_WORDS, names_text
 from contrastbench.benchmarks.comparison.numbers import number, p_text, signed
 from contrastbench.benchmarks.comparison.overall_rank import Standing, standings
@@ -130,7 +130,7 @@ def effect_table(over: OverSets, comparisons: list[Comparison]) -> list[list[str
     """Return the cells of each row: its effect over data sets, or on each of few sets."""
     if not over.decides:
         return difference_cells(comparisons, difference_text)
-    level = f"{100 * (1 - over.alpha):g} %"
+    level = f"{100 * (1 - over.alpha):g} %, uncorrected"
     header = ["Method", f"Effect, {over.unit}", level, *over.domains, "Verdict", "On single sets"]
     decided = {row: set_verdicts(count) for row, count in verdict_counts(comparisons).items()}
     return [header, *(effect_cells(one, over, decided[one.row]) for one in over.effects)]
@@ -168,7 +168,7 @@ def verdict_count_lines(comparisons: Sequence[Comparison]) -> list[list[str]]:
 
 def effects_text(base: str, over: OverSets) -> str:
     """Return all effects in one sentence, as a description of their plot."""
-    shown = [one for one in over.effects if one.verdict != SAME_LOSS]
+    shown = [one for one in over.effects if not one.is_copy]
     numbers = ((one, signed(one.estimate, over.decimals)) for one in shown)
     parts = (
         f"{one.row} {effect} ({interval_text(one, over)}), {one.verdict}" for one, effect in numbers

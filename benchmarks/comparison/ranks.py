@@ -91,8 +91,9 @@ def split_methods(
 
 
 def is_ranked(line: Line) -> bool:
-    """Whether a row is a method: no repetition on other data, and no control but the untrained."""
-    return not line.repeats and line.control in ("", "untrained")
+    """Whether a row is a method: no repetition, no copy, and no control but the untrained."""
+    is_copy = bool(line.cells) and all(cell.same_as for cell in line.cells.values())
+    return not (line.repeats or is_copy) and line.control in ("", "untrained")
 
 
 def has_result(place: Entry) -> bool:

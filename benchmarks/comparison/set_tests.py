@@ -7,10 +7,11 @@ its verdicts hold on these sets.
 """
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import inf, sqrt
-from statistics import fmean
+from statistics import fmean, stdev
+from types import MappingProxyType
 from typing import Literal, NamedTuple, Protocol
 
 import numpy as np
@@ -26,18 +27,16 @@ SetName = tuple[str, str]
 
 
 class Measured(NamedTuple):
-    """The effect on one set, with the standard error that its seeds give.
+    """The effect on one set.
 
     Args:
         mean: over seeds.
-        error: of this mean; 0 where nothing is random.
-        freedom: degrees of freedom of the error. 0: one seed, which has no error; infinite: nothing
-            is random, as where a training has failed.
+        by_seed: the effect with each seed; empty where nothing is random, as where all trainings
+            have failed.
     """
 
     mean: float
-    error: float = 0.0
-    freedom: float = 0.0
+    by_seed: Mapping[int, float] = MappingProxyType({})
 
 
 Effects = Mapping[SetName, Measured]  # of one row, by set
@@ -177,27 +176,30 @@ def between_sets(effects: Effects) -> Spread:
 
 
 def among_seeds(effects: Effects) -> Spread:
-    """Return the standard error of the mean over domains, from the seeds of each set.
+    """Return the standard error of the mean over domains, from the seeds.
 
     The sets are given, and so are their samples: the error says how far other seeds would move the
-    estimate on these sets. With weights w and errors e of the sets it is
+    estimate on these sets. A domain's effect with a seed is the mean over its sets, since two sets
+    may score one training, such as two tests of a sentence encoder. With the errors e of k domains
 
-        SE^2 = sum of w^2 e^2,    freedom = SE^4 / sum of w^4 e^4 / f    (Satterthwaite 1946).
+        SE^2 = sum of (e / k)^2,    freedom = SE^4 / sum of (e / k)^4 / f    (Satterthwaite 1946).
 
     The gain of a set, of which an effect is a share, is taken as known. Its runs are those of the
     baseline too, so a gain of k of its standard errors moves the effect up by 1 / (2 k^2) of the
     gain: by 2 % where k is the 5.7 of a set that admission barely takes, and by 12 % where k is 2
     and a set barely counts. By simulations in the tests the level of 33 losses holds on ten sets of
     eight seeds, also at 5.7. Three seeds exceed a far level, such as 0.05 / 33, up to twice where
-    the errors of sets are very unequal.
+    the errors of domains are very unequal.
 
-    There is no freedom where a set has a single seed, or where all seeds agree on a difference.
+    There is no freedom where the sets of a domain share fewer than two seeds, or where all seeds
+    agree on a difference.
     """
-    parts = [
-        (weight * one.error) ** 2
-        for weight, one in zip(weights_of(effects), effects.values(), strict=True)
-    ]
-    freedoms = [one.freedom for one in effects.values()]
+    domains: dict[str, list[Measured]] = {}
+    for (domain, _), one in effects.items():
+        domains.setdefault(domain, []).append(one)
+    spreads = [among_seeds_of_domain(sets) for sets in domains.values()]
+    parts = [(one.error / len(domains)) ** 2 for one in spreads]
+    freedoms = [one.freedom for one in spreads]
     error = sqrt(sum(parts))
     if not all(freedoms):
         return Spread(error, 0)
@@ -205,6 +207,21 @@ def among_seeds(effects: Effects) -> Spread:
         return Spread(0.0, inf if min(freedoms) == inf else 0)
     shares = sum(part**2 / one for part, one in zip(parts, freedoms, strict=True))
     return Spread(error, sum(parts) ** 2 / shares)
+
+
+def among_seeds_of_domain(sets: Sequence[Measured]) -> Spread:
+    """Return the standard error of the mean over sets, from the seeds that all of them have.
+
+    Sets on which nothing is random have a share in the mean and none in the error.
+    """
+    drawn = [one.by_seed for one in sets if one.by_seed]
+    if not drawn:
+        return Spread(0.0, inf)
+    seeds = sorted(set.intersection(*map(set, drawn)))
+    if len(seeds) < 2:
+        return Spread(0.0, 0)
+    means = [sum(one[seed] for one in drawn) / len(sets) for seed in seeds]
+    return Spread(stdev(means) / sqrt(len(seeds)), len(seeds) - 1)
 
 
 SET_TESTS: Mapping[str, SetTest] = {

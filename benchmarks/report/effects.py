@@ -8,7 +8,7 @@ import matplotlib
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from contrastbench.benchmarks.comparison.effects import SAME_LOSS, Effect, OverSets
+from contrastbench.benchmarks.comparison.effects import Effect, OverSets
 from contrastbench.benchmarks.comparison.markdown import effects_text
 from contrastbench.benchmarks.comparison.numbers import signed
 from contrastbench.benchmarks.report.plots import COLORS, MARKERS, RC, Drawing
@@ -23,10 +23,10 @@ CONTROLS = "controls"
 def effects_plot(base: str, over: OverSets) -> Drawing | None:
     """Return effects over data sets with their intervals; None where no verdict is possible.
 
-    Losses that are the baseline by algebra are left out. The axis is linear within twice the
+    Losses that are another one by algebra are left out. The axis is linear within twice the
     margin and logarithmic beyond it, so that controls fit beside losses.
     """
-    losses = [one for one in over.contestants if one.verdict != SAME_LOSS]
+    losses = [one for one in over.contestants if not one.is_copy]
     if not (losses and over.decides):
         return None
     controls = [one for one in over.effects if one.control]

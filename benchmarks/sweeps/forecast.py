@@ -36,7 +36,7 @@ def forecast_lines(plan: Plan, costs: Costs, jobs: int) -> Iterator[str]:
 
     Where all is done there is none. Where no like cell is known, a loss that joins is told so.
     """
-    shares, joins = list(by_domain(cells_ahead(plan), costs)), bool(plan.table.joined)
+    shares, joins = list(by_domain(cells_ahead(plan), costs)), bool(plan.table.asked)
     seconds = sum(one.seconds for one in shares)
     if not shares or not (seconds or joins):
         return

@@ -69,6 +69,16 @@ def setting_text(loss: str | None, chosen: Setting) -> str:
     )
 
 
+def chosen_losses(cell: ResolvedCell) -> set[str]:
+    """Return the losses that a place has chosen: its row's own, or one that this is at a limit."""
+    chosen = (
+        [params.get("loss") for params, _ in nested.frequencies(list(cell.records.values()))]
+        if cell.choice.folds
+        else [one.loss for one in cell.choice.settings]
+    )
+    return {str(one or cell.row.loss) for one in chosen}
+
+
 def as_given(resolved: Resolved, line: Line) -> bool:
     """Return whether a method of a sweep has nothing to choose, unlike others."""
     table, row = resolved.table, line.row

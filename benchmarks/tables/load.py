@@ -120,11 +120,12 @@ def with_losses(table: Table, losses: Sequence[LossSpec]) -> Table:
     new = [loss for loss in losses if not any(is_row_of(table, row, loss) for row in table.rows)]
     file = SweepFile(extends=table.name, losses=[{loss.name: loss.params} for loss in new])
     wider = recognised(sweep_file.to_table(file, Document(), table.name, table)) if new else table
-    names = [row.name for row in wider.rows if any(is_row_of(wider, row, loss) for loss in losses)]
+    asked = [row.name for row in wider.rows if any(is_row_of(wider, row, loss) for loss in losses)]
     there = {row.name for row in table.rows}
+    joined = [name for name in asked if table.is_quick or name not in there]
     rows = [row.but(beside=table.is_quick and row.name not in there) for row in wider.rows]
     title = table.title if table.is_quick else wider.title
-    return wider.but(rows=rows, joined=names, title=title)
+    return wider.but(rows=rows, asked=asked, joined=joined, title=title)
 
 
 def is_row_of(table: Table, row: Row, loss: LossSpec) -> bool:

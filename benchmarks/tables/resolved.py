@@ -57,13 +57,16 @@ class ResolvedCell:
         return next(iter(self.ok.values()), {})
 
     @property
+    def failed_runs(self) -> dict[int, Record]:
+        """Return the failed run of each seed on the place's data."""
+        return self.failed.get(next(iter(self.ok or self.failed), ""), {})
+
+    @property
     def failure(self) -> str:
         """Say how seeds on the place's data failed, such as diverged (2 of 5), or nothing."""
         if self.choice.why:
             return "diverged (every trial)" if self.choice.why == EVERY_TRIAL else ""
-        own = next(iter(self.ok or self.failed), "")
-        failed = list(self.failed.get(own, {}).values())
-        return failures.failures_text(failed, len(self.ok.get(own, {})))
+        return failures.failures_text(list(self.failed_runs.values()), len(self.records))
 
 
 @dataclass(frozen=True)
@@ -118,7 +121,7 @@ class Resolved:
         how = "; ".join(
             selections.selection_rule(found, self.table.budget, self.table.tuning_seeds)
         )
-        return f"validation: {how}; as many trials for each method"
+        return f"validation: {how}; the same budget for each method"
 
     @property
     def label(self) -> str:

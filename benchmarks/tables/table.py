@@ -73,7 +73,8 @@ class Table(PublishedTable):
     sweep: bool = False  # made of losses and data, which others can join
     grid: dict[str, list[Any]] = Field({}, description="of a sweep, for losses that join it too")
     resources: ResourceClasses = Field({}, description="classes of a sweep's cells, by their needs")
-    joined: list[str] = Field([], description="names of rows that were asked for by `--loss`")
+    asked: list[str] = Field([], description="names of rows that `--loss` names")
+    joined: list[str] = Field([], description="those of them that the sweep does not list")
     controls: list[str] = Field([], description="names of the controls that a sweep asks for")
     trial_seeds: dict[str, list[int]] = Field(
         {}, description="by column seeds of trials, instead of those of `tune`"

@@ -31,6 +31,7 @@ from contrastbench.benchmarks.comparison.statistics import (
 )
 from contrastbench.benchmarks.records.scored import scored_data
 from contrastbench.benchmarks.tables.entries import entries
+from contrastbench.benchmarks.tables.load import load_table
 from contrastbench.benchmarks.tables.resolved import resolve
 from contrastbench.benchmarks.tables.table import Table
 from contrastbench.domains.graph import GraphRecipe
@@ -412,7 +413,7 @@ def test_what_joins_comes_first(tmp_path: Path) -> None:
         add(tmp_path, "new", "A", seed, [50.5 + seed, 50.5])
         add(tmp_path, "new", "B", seed, [50.5 + seed, 50.5])
         add(tmp_path, "also", "A", seed, [60.0 + seed, 61.0 + 0.1 * seed])
-    joined = SMALL.model_copy(update={"joined": ["also"]})
+    joined = SMALL.model_copy(update={"asked": ["also"], "joined": ["also"]})
     assert [one.row for one in compare_rows(resolve(SMALL, None, tmp_path))] == [
         "new",
         "new",
@@ -429,16 +430,37 @@ def test_what_joins_comes_first(tmp_path: Path) -> None:
         "single data set (2 tests, Holm)."
     )
     quiet = render_comparison(
-        resolve(SMALL.model_copy(update={"joined": ["new"]}), None, tmp_path), "md", every_test=True
+        resolve(SMALL.model_copy(update={"asked": ["new"], "joined": ["new"]}), None, tmp_path),
+        "md",
+        every_test=True,
     )
     assert quiet.startswith("new on 2 of 2 data sets: no difference is decided. ")
 
 
 def test_what_joined_without_a_record_is_said(filled: Path) -> None:
     text = render_comparison(
-        resolve(SMALL.model_copy(update={"joined": ["also"]}), None, filled), "md", every_test=True
+        resolve(SMALL.model_copy(update={"asked": ["also"], "joined": ["also"]}), None, filled),
+        "md",
+        every_test=True,
     )
     assert text.startswith("also has no seed in common with base yet: bench sweep runs its cells. ")
+
+
+def test_losses_without_results_are_named_and_nothing_is_said_of_them(
+    bench, tmp_path: Path
+) -> None:
+    text = "domains: {tabular: {datasets: [wine]}}\nseeds: 0-3\ntest: seeds\n"
+    path = tmp_path / "mine.yaml"
+    path.write_text(text + "losses: [infonce, adnce, hcl, cpc]\n")
+    table = load_table(str(path))
+    for row, mean in (("infonce", 70.0), ("adnce", 70.0), ("hcl", 60.0)):
+        for seed in range(4):
+            (work,) = (table.experiment(one, "wine") for one in table.rows if one.name == row)
+            made(tmp_path, work, seed, metrics={"accuracy": mean + seed * (row != "hcl") / 10})
+    code, out, _ = bench("compare", str(path), "--results", str(tmp_path))
+    assert code == 0
+    assert "none of 2 losses that have run is better than infonce" in out
+    assert " No results yet: cpc. " in out
 
 
 @pytest.mark.parametrize(("p", "said"), [(0.01, "p = 0.0100."), (1e-9, "p < 0.0001.")])

@@ -1,6 +1,6 @@
 """Effects over data sets: what they are a share of, verdicts, and how often these are wrong."""
 
-from math import inf
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -22,12 +22,17 @@ BOTH = SET_TESTS["wilcoxon"], SET_TESTS["t"]
 SETS = [*[("graph", f"G{k}") for k in range(6)], *[("image", f"I{k}") for k in range(4)]]
 
 
+PATTERN = tuple(sign * 3**0.5 / 2 for sign in (-1, 1, -1, 1))  # mean 0, standard deviation 1
+
+
 def line(
     row: str, where: tuple[str, str], difference: float | None, std: float = 0.1, **more: str
 ) -> Comparison:
-    return Comparison(
-        row, where[1], *where, seeds=tuple(range(4)), difference=difference, std=std, **more
-    )
+    found = Comparison(row, where[1], *where, difference=difference, std=std, **more)
+    if difference is None:
+        return found
+    differences = tuple(difference + std * one for one in PATTERN)
+    return replace(found, seeds=tuple(range(4)), differences=differences)
 
 
 def lines(row: str, differences: list[float]) -> list[Comparison]:
@@ -70,14 +75,24 @@ def test_a_failure_loses_the_whole_gain_and_the_same_runs_lose_nothing() -> None
     failed = line("new", SETS[0], None, verdict="failed")
     same = line("new", SETS[1], None, why="the same runs")
     by_set, count = effects_by_set([failed, same], {SETS[0]: 5.0, SETS[1]: 5.0})
-    sure = {SETS[0]: Measured(-100.0, 0.0, inf), SETS[1]: Measured(0.0, 0.0, inf)}
-    assert (by_set, count) == (sure, 1)
+    assert (by_set, count) == ({SETS[0]: Measured(-100.0), SETS[1]: Measured(0.0)}, 1)
     assert effects_by_set([failed], {}) == ({}, 1)
 
 
 def test_two_columns_of_a_set_are_one_set() -> None:
     two = [line("new", SETS[0], 1.0), line("new", SETS[0], 3.0)]
-    assert effects_by_set(two, {}) == ({SETS[0]: Measured(2.0, 0.05, 3)}, 0)
+    ((mean, by_seed),) = effects_by_set(two, {})[0].values()
+    assert mean == 2.0
+    assert list(by_seed.values()) == pytest.approx([2 + one / 10 for one in PATTERN])
+
+
+def test_a_seed_that_failed_loses_the_gain_with_it_and_without_a_gain_there_is_no_number() -> None:
+    some = replace(line("new", SETS[0], 3.0), failure="diverged (4 of 8)", lost=(4, 5, 6, 7))
+    by_set, failed = effects_by_set([some], {SETS[0]: 10.0})
+    assert failed == 1
+    assert by_set[SETS[0]].mean == pytest.approx((30 - 100) / 2)
+    assert [by_set[SETS[0]].by_seed[seed] for seed in some.lost] == [-100.0] * 4
+    assert effects_by_set([some], {}) == ({}, 1)
 
 
 def test_domains_count_alike() -> None:
@@ -219,6 +234,35 @@ def test_a_control_is_judged_on_all_sets_not_on_those_where_training_gains() -> 
     found = over_sets([*half, *lines("new", [1.0] * 10)], ["none"], CONTROL)
     assert len(found.gains) == 5
     assert of(found, "none").verdict == "undecided"
+
+
+def test_the_sign_of_a_control_is_that_of_all_sets() -> None:
+    """One counted set may point the other way."""
+    rows = [*untrained()[:1], *lines("none", [-0.5] * 10)[1:], *lines("new", [1.0] * 10)]
+    odd = [line("permuted", SETS[0], -3.0), *lines("permuted", [5.0] * 10)[1:]]
+    half = [line("half", SETS[0], 3.0), *lines("half", [-5.0] * 10)[1:]]
+    musts = {**CONTROL, "permuted": "worse", "half": "below"}
+    found = over_sets([*rows, *odd, *half], ["none"], musts, test=SET_TESTS["seeds"])
+    assert list(found.gains) == SETS[:1]
+    assert (of(found, "permuted").estimate, of(found, "permuted").verdict) == (-30.0, "better")
+    assert not of(found, "permuted").came_out
+    assert of(found, "half").estimate > 0
+    assert of(found, "half").came_out
+
+
+def test_a_copy_of_another_loss_is_tested_once() -> None:
+    rows = [*untrained(), *lines("a", [2.0 + k / 10 for k in range(10)])]
+    copy = [replace(one, row="copy", same_as="a") for one in rows[10:]]
+    found = over_sets([*rows, *copy], ["none"], CONTROL)
+    assert of(found, "a").holm == of(found, "a").p
+    assert (of(found, "copy").verdict, of(found, "copy").estimate) == (
+        "the same as a",
+        of(found, "a").estimate,
+    )
+    assert "copy" not in over_sets_text("infonce", found)
+    joined = [replace(one, row="mine", joined=True) for one in copy]
+    mine = of(over_sets([*rows, *joined], ["none"], CONTROL), "mine")
+    assert mine.verdict == "better", "a loss that joined has a verdict of its own"
 
 
 def test_a_copy_of_the_baseline_has_no_part_in_corrections() -> None:

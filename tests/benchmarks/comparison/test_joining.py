@@ -41,7 +41,13 @@ losses: [infonce, adnce]
 def lines(row: str, differences: list[float], joined: bool = False) -> list[Comparison]:
     """The comparisons of a row on eight sets."""
     return [
-        Comparison(row, name, domain, name, seeds=(0, 1), difference=value, std=0.1, joined=joined)
+        Comparison(
+            *(row, name, domain, name, (0, 1)),
+            difference=value,
+            differences=(value - 0.07, value + 0.07),
+            std=0.1,
+            joined=joined,
+        )
         for (domain, name), value in zip(SETS, differences, strict=False)
     ]
 
@@ -96,6 +102,17 @@ def test_a_join_changes_no_verdict_of_others_and_pays_for_none() -> None:
     without = over_sets(judged(mine, others=30)[0][8:], ["none"], {"none": "worse"})
     assert holm(beside, "loss 3") == holm(without, "loss 3")
     assert over_sets_text("infonce", beside) == over_sets_text("infonce", without)
+
+
+def test_naming_a_loss_of_the_suite_changes_no_verdict(bench, tmp_path: Path) -> None:
+    name = sweep(tmp_path, SUITE + "test: seeds\n")
+    record(tmp_path, name, 5, 70.0)
+    words = ["compare", name, "--results", str(tmp_path)]
+    (code, plain, _), (_, named, _) = bench(*words), bench(*words, "--loss", "adnce")
+    assert code == 0
+    assert named.startswith("adnce is ")
+    assert plain.splitlines()[2:] == named.splitlines()[2:]
+    assert named.endswith(plain.split("Controls: ", 1)[1])
 
 
 def sweep(folder: Path, text: str = SUITE) -> str:

@@ -1,6 +1,7 @@
 """The test over seeds, which takes the sets as given: its numbers, its level and its power."""
 
 import re
+from dataclasses import replace
 from itertools import product
 from math import inf, sqrt
 from pathlib import Path
@@ -11,6 +12,7 @@ import numpy as np
 import pytest
 import statsmodels.api as sm
 from scipy import stats
+from scipy.linalg import helmert
 from statsmodels.stats.weightstats import ttost_paired
 
 from contrastbench.benchmarks.comparison.compare import Comparison, compare_rows
@@ -45,10 +47,11 @@ def line(
     row: str, where: tuple[str, str], draws: list[float], joined: bool = False, **more: str
 ) -> Comparison:
     """The comparison of a row on a set, from the difference with each seed."""
-    mean = float(np.mean(draws)) if draws else None
+    found = Comparison(row, where[1], *where, tuple(range(len(draws))), joined=joined, **more)
+    if not draws:
+        return found
     std = float(np.std(draws, ddof=1)) if len(draws) > 1 else None
-    seeds = tuple(range(len(draws)))
-    return Comparison(row, where[1], *where, seeds, difference=mean, std=std, joined=joined, **more)
+    return replace(found, difference=float(np.mean(draws)), differences=tuple(draws), std=std)
 
 
 def effects_of(draws: Draws, gains: dict[tuple[str, str], float] | None = None) -> Effects:
@@ -68,17 +71,22 @@ def drawn(seed: int) -> tuple[Draws, dict[tuple[str, str], float]]:
 
 
 def looped(draws: Draws, gains: dict[tuple[str, str], float]) -> tuple[float, float, float]:
-    """Return estimate, standard error and freedom, set by set and seed by seed."""
-    domains = [domain for domain, _ in draws]
+    """Return estimate, standard error and freedom, domain by domain and seed by seed."""
     estimate = variance = shares = 0.0
-    for one, values in draws.items():
-        percent = [100 * value / gains[one] for value in values]
-        weight = 1 / len(set(domains)) / domains.count(one[0])
-        mean = sum(percent) / len(percent)
-        own = sum((value - mean) ** 2 for value in percent) / (len(percent) - 1) / len(percent)
-        estimate += weight * mean
-        variance += weight**2 * own
-        shares += (weight**2 * own) ** 2 / (len(percent) - 1)
+    domains = {domain for domain, _ in draws}
+    for name in domains:
+        sets = [
+            [100 * value / gains[one] for value in values]
+            for one, values in draws.items()
+            if one[0] == name
+        ]
+        estimate += sum(sum(values) / len(values) for values in sets) / len(sets) / len(domains)
+        seeds = min(map(len, sets))  # with which each set has run
+        means = [sum(values[seed] for values in sets) / len(sets) for seed in range(seeds)]
+        mean = sum(means) / seeds
+        own = sum((value - mean) ** 2 for value in means) / (seeds - 1) / seeds / len(domains) ** 2
+        variance += own
+        shares += own**2 / (seeds - 1)
     return estimate, sqrt(variance), variance**2 / shares
 
 
@@ -111,26 +119,38 @@ def test_on_one_set_it_is_the_paired_t_test() -> None:
         assert SEEDS.p_equal(effects, 0.8) == pytest.approx(expected, abs=1e-9)
 
 
-def test_with_equal_spreads_and_seeds_it_is_the_contrast_of_set_means() -> None:
+def test_with_equal_spreads_and_seeds_it_is_the_contrast_of_domain_means() -> None:
     for seed in range(times(200)):
         rng = np.random.default_rng(seed)
-        n = 2 + seed % 7
-        sets = [(domain, f"{k}") for domain in ("graph", "image") for k in range(1 + seed % 5)]
-        noise = rng.normal(size=(len(sets), n))
+        n, size = 2 + seed % 7, 1 + seed % 5
+        noise = rng.normal(size=(2, n))
         noise -= noise.mean(axis=1, keepdims=True)
         noise /= noise.std(axis=1, ddof=1, keepdims=True)
-        values = noise + rng.normal(size=(len(sets), 1))
-        fit = sm.OLS(values.ravel(), np.kron(np.eye(len(sets)), np.ones((n, 1)))).fit()
-        found = fit.t_test(np.full(len(sets), 1 / len(sets)))
-        effects = effects_of(dict(zip(sets, values.tolist(), strict=True)))
+        domains = noise + rng.normal(size=(2, 1))
+        fit = sm.OLS(domains.ravel(), np.kron(np.eye(2), np.ones((n, 1)))).fit()
+        found = fit.t_test(np.full(2, 1 / 2))
+        apart = rng.normal(size=(2, size, n))  # sets differ from the mean of their domain
+        values = domains[:, None] + apart - apart.mean(axis=1, keepdims=True)
+        sets = [(domain, f"{k}") for domain in ("graph", "image") for k in range(size)]
+        effects = effects_of(dict(zip(sets, values.reshape(-1, n).tolist(), strict=True)))
         assert SEEDS.p_value(effects) == pytest.approx(found.pvalue.item(), abs=1e-9)
         assert SEEDS.interval(effects, 0.05) == pytest.approx(found.conf_int(0.05)[0], abs=1e-8)
 
 
+def test_two_sets_that_score_one_training_are_no_more_sure_than_one() -> None:
+    values = [1.0, 2.0, 4.0, 3.0]
+    one = effects_of({("sentence", "captions"): values})
+    two = effects_of({("sentence", "captions"): values, ("sentence", "sts"): values})
+    assert SEEDS.interval(two, 0.05) == pytest.approx(SEEDS.interval(one, 0.05))
+    other = effects_of({("sentence", "captions"): values, ("sentence", "sts"): values[::-1]})
+    narrow, wide = ((high - low) for low, high in (SEEDS.interval(x, 0.05) for x in (other, two)))
+    assert narrow < wide
+
+
 def families(
     rng: np.random.Generator, count: int, seeds: int, deviations: float, unequal: bool
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return (count, LOSSES, 10) effects and errors of losses that are all like the baseline.
+) -> np.ndarray:
+    """Return (count, LOSSES, 10, seeds) effects of losses that are all like the baseline.
 
     Args:
         rng: what is drawn from.
@@ -142,20 +162,25 @@ def families(
     spread = np.exp(rng.normal(0, 1, (count, 1, 10, 1)) * unequal)
     base, untrained = (rng.normal(size=(count, 1, 10, seeds)) * spread for _ in range(2))
     differences = rng.normal(size=(count, LOSSES, 10, seeds)) * spread - base
-    gains = np.ones((count, 1, 10))
+    gains = np.ones((count, 1, 10, 1))
     if deviations < inf:
-        gains = deviations * sqrt(2 / seeds) * spread[..., 0]
-        gains = gains + (base - untrained).mean(axis=-1)
-    means = differences.mean(axis=-1) / gains
-    return means, differences.std(axis=-1, ddof=1) / sqrt(seeds) / gains
+        gains = deviations * sqrt(2 / seeds) * spread
+        gains = gains + (base - untrained).mean(axis=-1, keepdims=True)
+    return differences / gains
 
 
-def as_effects(means: np.ndarray, errors: np.ndarray, seeds: int) -> Effects:
-    """The effects of one row on the ten sets."""
+def as_effects(values: np.ndarray) -> Effects:
+    """The effects of one row on the ten sets, (10, seeds)."""
     return {
-        where: Measured(mean, error, seeds - 1)
-        for where, mean, error in zip(TEN, means.tolist(), errors.tolist(), strict=True)
+        where: Measured(sum(one) / len(one), dict(enumerate(one)))
+        for where, one in zip(TEN, values.tolist(), strict=True)
     }
+
+
+def exactly(spread: np.ndarray, seeds: int) -> np.ndarray:
+    """(10, seeds) values without a mean and with this deviation, uncorrelated within domains."""
+    rows = helmert(seeds)[[int(name) for _, name in TEN]]
+    return rows * sqrt(seeds - 1) * spread[:, None]
 
 
 @pytest.mark.parametrize(
@@ -173,11 +198,9 @@ def test_one_family_of_33_losses_in_twenty_has_a_verdict_without_an_effect(
 ) -> None:
     """Losses share the baseline's runs, so that Holm's correction leaves less than 5 %."""
     rng, count = np.random.default_rng(seeds), times(1000)
-    means, errors = families(rng, count, seeds, deviations, unequal)
     wrong = [
-        min(holm([SEEDS.p_value(as_effects(m, e, seeds)) for m, e in zip(*one, strict=True)]))
-        <= 0.05
-        for one in zip(means, errors, strict=True)
+        min(holm([SEEDS.p_value(as_effects(one)) for one in family])) <= 0.05
+        for family in families(rng, count, seeds, deviations, unequal)
     ]
     low, high = (level + side * (level / count) ** 0.5 for level, side in ((least, -3), (0.05, 3)))
     assert low <= np.mean(wrong) <= high
@@ -192,11 +215,9 @@ def test_a_far_level_is_exceeded_by_few_seeds_of_very_unequal_spreads(
     By simulation with a million draws: 2.0 times the level with three seeds, 1.2 with eight.
     """
     rng, count, level = np.random.default_rng(0), times(30_000), 0.05 / LOSSES
-    spread = np.exp(rng.normal(0, 1.5, (count, 10)))
-    means = rng.normal(size=(count, 10)) * spread / sqrt(seeds)
-    errors = spread * np.sqrt(rng.chisquare(seeds - 1, (count, 10)) / (seeds - 1) / seeds)
-    rows = zip(means, errors, strict=True)
-    wrong = np.mean([SEEDS.p_value(as_effects(*one, seeds)) <= level for one in rows])
+    spread = np.exp(rng.normal(0, 1.5, (count, 10, 1)))
+    rows = rng.normal(size=(count, 10, seeds)) * spread
+    wrong = np.mean([SEEDS.p_value(as_effects(one)) <= level for one in rows])
     noise = 3 * sqrt(most * level / count)
     assert most * level / 2 - noise <= wrong <= most * level + noise
 
@@ -204,9 +225,9 @@ def test_a_far_level_is_exceeded_by_few_seeds_of_very_unequal_spreads(
 def test_the_error_of_a_gain_moves_effects_by_a_known_share() -> None:
     """A gain of k standard errors: up by 1 / (2 k^2) of it, since baseline and gain share runs."""
     rng, count = np.random.default_rng(0), times(2000)
-    means, _ = families(rng, count, 8, ADMITTED, unequal=True)
+    found = families(rng, count, 8, ADMITTED, unequal=True)
     expected = 1 / (2 * ADMITTED**2)
-    assert means.mean() == pytest.approx(expected, abs=expected / 8 + 3 * 0.04 / sqrt(count))
+    assert found.mean() == pytest.approx(expected, abs=expected / 8 + 3 * 0.04 / sqrt(count))
 
 
 @pytest.mark.parametrize("unequal", [False, True])
@@ -214,24 +235,16 @@ def test_the_stated_effect_is_found_four_times_in_five(unequal: bool) -> None:
     rng, count, seeds = np.random.default_rng(0), times(10_000), 8
     spread = np.exp(rng.normal(0, 1, 10)) if unequal else np.ones(10)
     noise = rng.normal(size=(count, 10, seeds)) * spread[:, None]
-    errors = noise.std(axis=-1, ddof=1) / sqrt(seeds)
     level = 0.05 / LOSSES
-    true = SEEDS.detectable(as_effects(spread, spread / sqrt(seeds), seeds), level) or inf
-    found = [
-        SEEDS.p_value(as_effects(m + true, e, seeds)) <= level
-        for m, e in zip(noise.mean(axis=-1), errors, strict=True)
-    ]
+    true = SEEDS.detectable(as_effects(exactly(spread, seeds)), level) or inf
+    found = [SEEDS.p_value(as_effects(one + true)) <= level for one in noise]
     assert np.mean(found) == pytest.approx(0.8, abs=0.03 + 3 * 0.4 / count**0.5)
 
 
 def test_an_effect_at_the_margin_is_called_equal_one_time_in_twenty() -> None:
     rng, count, seeds = np.random.default_rng(0), times(10_000), 8
     noise = rng.normal(size=(count, 10, seeds))
-    errors = noise.std(axis=-1, ddof=1) / sqrt(seeds)
-    wrong = [
-        SEEDS.p_equal(as_effects(m + 1.0, e, seeds), 1.0) <= 0.05
-        for m, e in zip(noise.mean(axis=-1), errors, strict=True)
-    ]
+    wrong = [SEEDS.p_equal(as_effects(one + 1.0), 1.0) <= 0.05 for one in noise]
     assert np.mean(wrong) == pytest.approx(0.05, abs=3 * (0.05 / count) ** 0.5)
 
 
@@ -240,8 +253,7 @@ def test_another_set_may_differ_and_the_test_does_not_see_it() -> None:
     rng, count, seeds = np.random.default_rng(0), times(2000, least=200), 8
     true = rng.normal(0, 1, (count, 10, 1))
     draws = true + rng.normal(size=(count, 10, seeds))
-    errors = draws.std(axis=-1, ddof=1) / sqrt(seeds)
-    rows = [as_effects(*one, seeds) for one in zip(draws.mean(axis=-1), errors, strict=True)]
+    rows = [as_effects(one) for one in draws]
     assert np.mean([SEEDS.p_value(one) <= 0.05 for one in rows]) > 0.3
     assert np.mean([SET_TESTS["t"].p_value(one) <= 0.05 for one in rows]) < 0.12
     near = np.abs([SEEDS.estimate(one) for one in rows] - true[..., 0] @ WEIGHTS)
@@ -273,10 +285,11 @@ def test_a_failure_loses_the_gain_without_an_error() -> None:
 
 
 def test_columns_of_a_set_do_not_count_as_more_seeds() -> None:
-    lines = [line("new", TEN[0], [1.0, 2.0, 3.0]), line("new", TEN[0], [1.0, 2.0, 3.0, 6.0])]
-    (both,) = effects_by_set(lines, {})[0].values()
-    one, two = (effects_by_set([each], {})[0][TEN[0]] for each in lines)
-    assert both == Measured((one.mean + two.mean) / 2, (one.error + two.error) / 2, 2)
+    lines = [line("new", TEN[0], [1.0, 2.0, 3.0]), line("new", TEN[0], [1.0, 4.0, 3.0, 6.0])]
+    both = effects_by_set(lines, {})[0]
+    assert both == {TEN[0]: Measured((2.0 + 3.5) / 2, {0: 1.0, 1: 3.0, 2: 3.0})}
+    apart = [lines[0], replace(lines[1], seeds=(3, 4, 5, 6))]
+    assert SEEDS.interval(effects_by_set(apart, {})[0], 0.05) == (-inf, inf), "no seed is shared"
 
 
 def test_folds_count_by_the_mean_of_their_seed(tmp_path: Path) -> None:
@@ -292,7 +305,7 @@ def test_folds_count_by_the_mean_of_their_seed(tmp_path: Path) -> None:
             mean = {"accuracy": sum(values) / 2}
             made(tmp_path, work, seed, metrics=mean, details={"folds": values})
     found, _ = effects_by_set(compare_rows(resolve(table, None, tmp_path)), {})
-    assert found == {("graph", "MUTAG"): pytest.approx((4.0, 2.0, 1))}
+    assert found == {("graph", "MUTAG"): Measured(4.0, {0: 2.0, 1: 6.0})}
 
 
 def gains() -> dict[tuple[str, str], float]:
@@ -433,8 +446,12 @@ def test_the_pages_table_says_how_many_seeds_see_a_tenth_of_the_gain() -> None:
 
 
 def seen(spread: float, sets: int, seeds: int) -> float:
-    """Return the effect that is found in 36 tests over sets of four domains."""
-    one = Measured(0.0, spread / sqrt(seeds), seeds - 1)
+    """Return the effect that is found in 36 tests over sets of four domains.
+
+    The mean over the sets of a domain stands for them.
+    """
+    means = helmert(max(2, seeds))[0] * sqrt(seeds - 1) * spread / sqrt(sets / 4)
+    one = Measured(0.0, dict(enumerate(means.tolist()[:seeds])))
     names = ("graph", "tabular", "image", "sentence")
-    found = SEEDS.detectable({(names[k % 4], f"{k}"): one for k in range(sets)}, 0.05 / 36)
+    found = SEEDS.detectable({(name, name): one for name in names}, 0.05 / 36)
     return inf if found is None else found

@@ -12,7 +12,7 @@ SETS = [("graph", "A"), ("graph", "B"), ("tabular", "C")]
 
 
 def effect(row: str, estimate: float, verdict: str, must: str = "") -> Effect:
-    by_set = {name: Measured(estimate, 1.0, 7) for name in SETS}
+    by_set = {name: Measured(estimate, {0: estimate - 1, 1: estimate + 1}) for name in SETS}
     interval = (estimate - 3, estimate + 3)
     return Effect(row, by_set, 0, estimate, interval, 0.1, 0.1, verdict=verdict, must=must)
 

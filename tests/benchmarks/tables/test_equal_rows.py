@@ -8,6 +8,7 @@ import pytest
 
 from contrastbench.benchmarks.comparison import formats as comparisons
 from contrastbench.benchmarks.comparison.compare import compare_rows
+from contrastbench.benchmarks.comparison.formats import tuning_notes
 from contrastbench.benchmarks.sweeps import plan
 from contrastbench.benchmarks.tables import staged
 from contrastbench.benchmarks.tables.choices import choice_lines
@@ -158,3 +159,4 @@ def test_a_search_that_ends_at_the_baseline_differs_by_nothing(load, tmp_path: P
     assert "npair on hidden-clusters: the same as infonce here, by algebra" in list(
         choice_lines(resolved)
     )
+    assert list(tuning_notes(resolved, "infonce")) == [], "the same runs, with no effect"

@@ -9,6 +9,7 @@ from statistics import fmean, stdev
 import pytest
 
 from chosen import chosen, trials
+from contrastbench.benchmarks.comparison.formats import tuning_notes
 from contrastbench.benchmarks.records.experiment import Experiment, records_of
 from contrastbench.benchmarks.records.merge import merge_records
 from contrastbench.benchmarks.sweeps import plan
@@ -262,6 +263,15 @@ def test_what_chose_its_limit_says_so_and_has_the_baselines_cells(tmp_path: Path
     text = render_table(resolved, "md")
     assert "| infonce | 79." in text
     assert "which no shown number is of (the temperature first, of the simplest loss" in text
+
+
+def test_an_answer_names_losses_whose_effect_is_that_of_the_search(tmp_path: Path) -> None:
+    """The baseline finds a better temperature in a later stage, the other loss does not."""
+    sweep(tmp_path, worse)
+    note = "On each set debiased chose settings that are infonce's: "
+    assert list(tuning_notes(resolve(TABLE, None, tmp_path), "infonce")) == [
+        f"{note}such effects are those of the search."
+    ]
 
 
 def tried_later(work: Experiment) -> bool:
