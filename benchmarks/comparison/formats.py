@@ -192,8 +192,10 @@ def at_their_limit(resolved: Resolved, base: str) -> list[str]:
     for line in resolved.lines:
         own = [one for one in line.cells.values() if one.ok and not (one.same_as or line.control)]
         chosen = {loss for one in own for loss in chosen_losses(one)}
+        base_cells = [theirs.cells.get(one.column) for one in own]
         differs = any(
-            not same_runs(theirs.cells[one.column].experiments, one.experiments) for one in own
+            cell and not same_runs(cell.experiments, one.experiments)
+            for cell, one in zip(base_cells, own, strict=True)
         )
         if chosen == {theirs.row.loss} != {line.row.loss} and differs:
             found.append(line.name)
