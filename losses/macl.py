@@ -58,9 +58,10 @@ class MACL(ScoreLoss):
         temperature = self.temperature * factor.clamp_min(0.1)
         pos, neg = scores.pos / temperature, scores.neg / temperature
         odds = pos - torch.logsumexp(neg, dim=1, keepdim=True)  # log p / (1 - p)
-        # 1 / (1 - p) is 1 + e^odds; e^80 is a number in float32
-        weight = 1 + odds.clamp_max(80).exp().detach()
-        return -scores.mean_pos(weight * logsigmoid(odds))
+        # -log p / (1 - p), which is 1 beyond e^80, a number in float32
+        known = odds.detach().clamp_max(80)
+        value = -(1 + known.exp()) * logsigmoid(known)
+        return scores.mean_pos(value - (odds - odds.detach()))  # the gradient by odds is -1
 
 
 def mean_pos(scores: Scores) -> Tensor:

@@ -169,6 +169,23 @@ def test_constants(seed: int, temperature: float, size: int) -> None:
         torch.testing.assert_close(found, expected, rtol=1e-9, atol=1e-9)
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("temperature", [0.02, 0.01, 0.001])
+def test_macl_has_the_gradient_of_decoupled_where_anchors_are_easy(
+    temperature: float, dtype: torch.dtype
+) -> None:
+    """The odds of aligned positives are e^100 at a temperature of 0.01."""
+    z = torch.eye(8, dtype=dtype, requires_grad=True)
+    contrast = other_view(z, torch.eye(8, dtype=dtype) + 0.05)
+    found, expected = (
+        torch.autograd.grad(value(contrast, name, temperature, **params), z, retain_graph=True)[0]
+        for name, params in (("macl", {"alpha": 0}), ("decoupled", {}))
+    )
+    torch.testing.assert_close(found, expected)
+    assert expected.abs().max() > 0.1
+    assert value(contrast, "macl", temperature, alpha=0).item() == pytest.approx(1, rel=1e-5)
+
+
 def test_alpha_cl_of_adnces_code_has_half_the_papers_power() -> None:
     """image/model.py, "a_cl": the power is that of 1 - s, the squared distance."""
     contrast = both_views(*random_views(3, 6)[:2])
