@@ -10,7 +10,7 @@ from contrastbench.losses.contrast import Contrast
 from contrastbench.losses.exponential import ExponentialLoss
 from contrastbench.losses.limits import Limit, reduces
 from contrastbench.losses.memory import index_of, log_mean_by, moving_average
-from contrastbench.losses.ranges import TEMPERATURE, Number, declare
+from contrastbench.losses.ranges import KEPT_TEMPERATURE, Number, declare
 
 
 class SogCLR(ExponentialLoss):
@@ -34,7 +34,7 @@ class SogCLR(ExponentialLoss):
     The loss needs the number of training samples (`prepare_samples`) and the `index` of a contrast.
 
     Args:
-        temperature: tau > 0.
+        temperature: tau > 0, a number: each u_i is an average at this temperature.
         gamma: 0 < gamma <= 1, the share of the batch in the moving average; 1 keeps nothing.
 
     Raises:
@@ -50,7 +50,7 @@ class SogCLR(ExponentialLoss):
 
     needs_samples = True
     ranges = declare(
-        temperature=TEMPERATURE, gamma=Number(low=0, high=1, closed="high", tune=(0.1, 1))
+        temperature=KEPT_TEMPERATURE, gamma=Number(low=0, high=1, closed="high", tune=(0.1, 1))
     )
     limits = reduces(Limit("decoupled", {"gamma": 1}, factor="temperature", constant=True))
     log_u: Tensor

@@ -21,12 +21,14 @@ from contrastbench.losses.registry import SUPERVISED, describe
 from contrastbench.losses.schedules import Schedule
 
 OURS = [*LOSSES, *SUPERVISED]
-LEARNING = {"clip", "isogclr", "siglip"}  # learn their temperature themselves
+LEARNING = {"clip", "siglip"}  # learn their temperature themselves
 DETACHED = {"alpha_cl"}  # its weights, where the temperature stands, are constants
 LEARNABLE = [
     name
     for name in OURS
-    if "temperature" in describe(name).params and name not in LEARNING | DETACHED
+    if "temperature" in describe(name).params
+    and not describe(name).ranges["temperature"].fixed
+    and name not in LEARNING | DETACHED
 ]
 NUMBERS = [
     (name, key, numbers)
@@ -38,6 +40,7 @@ NUMBERS = [
 ONCE = {
     ("clip", "temperature"),
     ("isogclr", "temperature"),
+    ("sogclr", "temperature"),
     ("siglip", "temperature"),
     ("siglip", "bias"),
     ("proxy_anchor", "lr"),
