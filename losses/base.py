@@ -21,7 +21,7 @@ from contrastbench.losses.expression import Title, flat_params, prefixes, weight
 from contrastbench.losses.limits import reduces
 from contrastbench.losses.ranges import Number, Range, declare
 from contrastbench.losses.ranges import in_range as in_range  # for the losses of users
-from contrastbench.losses.schedules import Course, Learned, Schedule
+from contrastbench.losses.schedules import LEAST_LEARNED, Course, Learned, Schedule
 
 T = TypeVar("T")
 Pool = Callable[[Tensor], Tensor]
@@ -313,14 +313,15 @@ def own_rate(loss: Loss, name: str) -> float | None:
 
 
 def log_bounds(range_: Range) -> tuple[float, float]:
-    """Return the logarithms between which a positive number of that range is kept.
+    """Return the logarithms between which a learned number of that range is kept.
+
+    Many losses have no finite minimum in the temperature, which would run to 0; so it has a floor.
 
     >>> log_bounds(Number(low=0.5, high=1))
     (-0.6931471805599453, 0.0)
     """
     numbers = range_ if isinstance(range_, Number) else Number(low=0)  # not of one case alone
-    least = torch.finfo(torch.float32).tiny
-    return math.log(max(numbers.low, least)), math.log(numbers.high)
+    return math.log(max(numbers.low, LEAST_LEARNED)), math.log(numbers.high)
 
 
 def one_number(name: str, value: Any) -> Tensor:
