@@ -181,7 +181,8 @@ def same_class(z1: Tensor, z2: Tensor | None, labels: Tensor) -> Contrast:
     section 4.4). With `supcon` it is supervised contrastive learning (Khosla et al. 2020), whose
     positives share one denominator. With `infonce` each positive has one without the others: that
     is SINCERE (Feeney and Hughes 2023). Of one view it is metric learning's pairing: another sample
-    of each class has to be there. The ids of anchors and keys are the classes.
+    of each class has to be there, or a loss that reads positives raises. The ids of anchors and
+    keys are the classes.
 
     Args:
         z1, z2: (N, D) embeddings of two views, row i of both from sample i; need not be normalised.
