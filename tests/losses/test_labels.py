@@ -53,7 +53,13 @@ def test_labels_all_different_are_no_labels() -> None:
 
 
 @pytest.mark.parametrize(
-    "labels", [torch.tensor([0, 1]), torch.tensor([0, 1, -1]), torch.tensor([0.0, 1.0, 2.0])]
+    "labels",
+    [
+        torch.tensor([0, 1]),
+        torch.tensor([0, 1, -1]),
+        torch.tensor([0.0, 1.0, 2.0]),
+        torch.tensor([True, False, True]),
+    ],
 )
 def test_labels_that_are_none(labels: torch.Tensor) -> None:
     views = random_views(0, 3)[:2]
