@@ -4,9 +4,10 @@ import torch
 from torch import Tensor
 
 from contrastbench.losses.base import ScoreLoss, Scores
-from contrastbench.losses.expectation import log_mean, log_mix
+from contrastbench.losses.expectation import log_means, log_mix
 from contrastbench.losses.limits import Limit, Towards, reduces
 from contrastbench.losses.ranges import ORDER, SKEW, TEMPERATURE, declare
+from contrastbench.losses.renyi import tilted_pos
 
 
 class RMLCPC(ScoreLoss):
@@ -56,13 +57,13 @@ class RMLCPC(ScoreLoss):
     def terms(self, scores: Scores) -> Tensor:
         pos, neg, gamma = scores.pos / self.temperature, scores.neg / self.temperature, self.gamma
         means = [
-            scores.log_mean_pos((gamma - 1) * pos),
+            tilted_pos(scores, pos, gamma),
             scores.log_mean_pos(gamma * pos),
             scores.log_mean_neg(gamma * neg),
         ]
         return torch.cat(means, dim=1)
 
     def combine(self, terms: Tensor) -> Tensor:
-        tilted, log_p, log_q = log_mean(terms)
+        tilted, log_p, log_q = log_means(terms, self.gamma)
         loss: Tensor = log_mix(self.alpha, log_p, log_q) / self.gamma - tilted / (self.gamma - 1)
         return loss
