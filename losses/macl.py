@@ -18,10 +18,11 @@ class MACL(ScoreLoss):
 
     Huang et al., "Model-Aware Contrastive Learning: Towards Escaping the Dilemmas", ICML 2023,
     https://arxiv.org/abs/2207.07874. The mean of s^+ is over the positives of the whole batch, and
-    sg stops the gradient. The released code computes the same. As there, p has the positive in its
-    denominator whatever the pairing says: 1 / (1 - p) undoes what that takes from the gradient,
-    which is then that of `decoupled` at this temperature. The temperature is never below a tenth of
-    tau_0, which only positives that point apart would reach.
+    sg stops the gradient. The released code computes the same in `both_views`. As there, p has the
+    positive in its denominator whatever the pairing says: 1 / (1 - p) undoes what that takes from
+    the gradient, which is then that of `decoupled` at this temperature. In `whole_row` the positive
+    is one of the s_j too, so p has it twice. The temperature is never below a tenth of tau_0, which
+    only positives that point apart would reach.
 
     Args:
         temperature: tau_0 > 0.

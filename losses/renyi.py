@@ -17,7 +17,8 @@ class Renyi(ScoreLoss):
 
     Lee and Shin, "RényiCL: Contrastive Representation Learning with Skew Rényi Divergence", NeurIPS
     2022, equation 4, https://arxiv.org/abs/2208.06270. P are all positive pairs of the batch, Q all
-    negative ones; its variance explodes (Theorem 4.1), hence `rmlcpc`.
+    negative ones, and the mean is taken for each anchor first. Its variance explodes (Theorem 4.1),
+    hence `rmlcpc`.
 
     Args:
         temperature: tau > 0.

@@ -19,9 +19,9 @@ class RMLCPC(ScoreLoss):
 
     Lee and Shin, "RényiCL: Contrastive Representation Learning with Skew Rényi Divergence", NeurIPS
     2022, section 4.3, https://arxiv.org/abs/2208.06270. P are all positive pairs of the batch, Q
-    all negative ones. The released code minimises a surrogate with detached importance weights that
-    has this gradient; its printed value is not the objective. It adds the losses of the two target
-    views without halving.
+    all negative ones, and the mean is taken for each anchor first. The released code minimises a
+    surrogate with detached importance weights that has this gradient; its printed value is not the
+    objective. It adds the losses of the two target views without halving.
 
     Args:
         temperature: tau > 0.

@@ -24,7 +24,8 @@ class SogCLR(ExponentialLoss):
     Not Harm Performance", ICML 2022, https://arxiv.org/abs/2202.12387. The moving average stands
     for the negatives of the whole training set, so that small batches do. After each step of a
     training u_i is the mean of u over the sample's anchors. A sample that is met for the first time
-    has the batch's mean. The positive is not in the denominator, whatever the pairing says.
+    has the batch's mean. The positive is in the denominator only where it is one of the negatives,
+    as in `whole_row`.
 
     Formula and gradient are those of the library LibAUC 2 (`GCLoss_v1`) in the pairing
     `both_views`, divided by 2: there the two views add up. Its value has the weighted mean of the
