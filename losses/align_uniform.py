@@ -21,8 +21,8 @@ class AlignUniform(ExponentialLoss):
     Uniformity on the Hypersphere", ICML 2020, section 4, https://arxiv.org/abs/2005.10242. P are
     all positive pairs of the batch, Q all negative ones; one logarithm for the whole batch. The
     released code takes Q within each view and averages over the two views. Here the pairing says
-    which pairs are negatives. The weight of the alignment is that of the loss in a sum, as in
-    `0.5*align_uniform`.
+    which pairs are negatives, and the mean is taken for each anchor first. The weight of the
+    alignment is that of the loss in a sum, as in `0.5*align_uniform`.
 
     The setting alpha = 2, t = 1 and weight = 1 is `dv` with a temperature of 0.5. The setting
     weight = 0 is the loss of BYOL, which needs a predictor and a stopped gradient.

@@ -21,7 +21,7 @@ from contrastbench.losses.expression import Title, flat_params, prefixes, weight
 from contrastbench.losses.limits import reduces
 from contrastbench.losses.ranges import Number, Range, declare
 from contrastbench.losses.ranges import in_range as in_range  # for the losses of users
-from contrastbench.losses.schedules import Course, Learned, Schedule
+from contrastbench.losses.schedules import LEAST_LEARNED, Course, Learned, Schedule
 
 T = TypeVar("T")
 Pool = Callable[[Tensor], Tensor]
@@ -37,6 +37,10 @@ TAKES = (
     "SimCSE, query_key as MoCo v3, or same_class (contrastbench.losses)"
 )
 NO_NEGATIVES = "an anchor has no negatives: put at least two different samples into each batch"
+NO_POSITIVES = (
+    "an anchor has no positive: put two samples of each of its classes into a batch, or pair two "
+    "views of each sample"
+)
 
 
 @dataclass(frozen=True)
@@ -313,14 +317,15 @@ def own_rate(loss: Loss, name: str) -> float | None:
 
 
 def log_bounds(range_: Range) -> tuple[float, float]:
-    """Return the logarithms between which a positive number of that range is kept.
+    """Return the logarithms between which a learned number of that range is kept.
+
+    Many losses have no finite minimum in the temperature, which would run to 0; so it has a floor.
 
     >>> log_bounds(Number(low=0.5, high=1))
     (-0.6931471805599453, 0.0)
     """
     numbers = range_ if isinstance(range_, Number) else Number(low=0)  # not of one case alone
-    least = torch.finfo(torch.float32).tiny
-    return math.log(max(numbers.low, least)), math.log(numbers.high)
+    return math.log(max(numbers.low, LEAST_LEARNED)), math.log(numbers.high)
 
 
 def one_number(name: str, value: Any) -> Tensor:
@@ -490,9 +495,9 @@ class ScoreLoss(Loss):
             return f(replace(block_scores(contrast, rows, self.hole), rows=rows))
 
         if len(parts) == 1:
-            return gather(block(parts[0]), anchors)
+            return with_a_positive_each(contrast, gather(block(parts[0]), anchors))
         values = [checkpoint(block, rows, use_reentrant=False) for rows in parts]
-        return gather(torch.cat(values), anchors)
+        return with_a_positive_each(contrast, gather(torch.cat(values), anchors))
 
     def block_terms(self, scores: Scores) -> Tensor:
         """The terms of a block of anchors."""
@@ -527,7 +532,18 @@ def with_positives(
     count = contrast.count(rows)
     if contrast.negatives is None:
         pos = unless(count < 1, pos, NO_NEGATIVES)
-    elif contrast.negatives < 1:
+    elif contrast.negatives < (1 if contrast.positive_key is None else 2):  # it is one of them
         raise UserError(NO_NEGATIVES)
     flags = contrast.positive_in_denominator, contrast.mean_over_negatives
     return Scores(pos, neg, count.to(neg.dtype), *flags, padding)
+
+
+def with_a_positive_each(contrast: Contrast, terms: Tensor) -> Tensor:
+    """Return the terms of all anchors.
+
+    Raises:
+        UserError: an anchor has padding in the place of positives; on a device all terms are NaN.
+    """
+    if contrast.padding is None:
+        return terms
+    return unless(contrast.padding.all(dim=1).any(), terms, NO_POSITIVES)

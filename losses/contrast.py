@@ -3,11 +3,14 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
 
 import torch
 from torch import Tensor
 
 from contrastbench.errors import UserError
+
+WHOLE = (torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)  # what labels may be
 
 
 @dataclass(frozen=True)
@@ -127,12 +130,15 @@ def widen(x: Tensor) -> Tensor:
 def unit(z: Tensor) -> Tensor:
     """Rows of length one, in float32 or better.
 
-    A row of zeros stays zero and has a bounded gradient.
+    A row of zeros stays zero and has a bounded gradient. Float32 holds no square of a length that
+    is beyond 1e19 or below 1e-19: such rows do not get length one.
 
     >>> unit(torch.tensor([[3.0, 4.0], [0.0, 0.0]]))
     tensor([[0.6000, 0.8000],
             [0.0000, 0.0000]])
     """
+    if not z.is_floating_point():
+        raise UserError(f"embeddings must be floating-point numbers, got {z.dtype}: give z.float()")
     z = widen(z)
     norm = torch.linalg.vector_norm(z, dim=-1, keepdim=True)
     return z / torch.where(norm > 0, norm, torch.ones_like(norm))
@@ -181,7 +187,8 @@ def same_class(z1: Tensor, z2: Tensor | None, labels: Tensor) -> Contrast:
     section 4.4). With `supcon` it is supervised contrastive learning (Khosla et al. 2020), whose
     positives share one denominator. With `infonce` each positive has one without the others: that
     is SINCERE (Feeney and Hughes 2023). Of one view it is metric learning's pairing: another sample
-    of each class has to be there. The ids of anchors and keys are the classes.
+    of each class has to be there, or a loss that reads positives raises. The ids of anchors and
+    keys are the classes.
 
     Args:
         z1, z2: (N, D) embeddings of two views, row i of both from sample i; need not be normalised.
@@ -250,7 +257,7 @@ def other_view(z1: Tensor, z2: Tensor, mean_over_negatives: bool = True) -> Cont
     >>> other_view(torch.eye(4), torch.eye(4)).positive_in_denominator
     False
     """
-    same_shape(z1, z2)
+    z1, z2 = alike(z1, z2)
     ids, keys = row_ids(z1), unit(z2)
     return Contrast(
         unit(z1),
@@ -278,7 +285,7 @@ def whole_row(z1: Tensor, z2: Tensor) -> Contrast:
     >>> whole_row(torch.eye(4), torch.eye(4)).key_id.tolist()
     [-1, -1, -1, -1]
     """
-    same_shape(z1, z2)
+    z1, z2 = alike(z1, z2)
     ids, keys = row_ids(z1), unit(z2)
     everybody = torch.full_like(ids, -1)
     return Contrast(
@@ -307,7 +314,7 @@ def own_view(z1: Tensor, z2: Tensor) -> Contrast:
     >>> contrast.anchor is contrast.keys, contrast.count(slice(2)).tolist()
     (True, [[3], [3]])
     """
-    same_shape(z1, z2)
+    z1, z2 = alike(z1, z2)
     ids, keys = row_ids(z1), unit(z1)
     positive, negatives = unit(z2).unsqueeze(1), len(keys) - 1
     views = (z1, z2)
@@ -329,15 +336,15 @@ def query_key(queries: Tensor | Sequence[Tensor], keys: Tensor) -> Contrast:
     >>> query_key([torch.eye(4), torch.eye(4)], torch.eye(4)).anchor.shape
     torch.Size([8, 4])
     """
-    crops = (
-        queries if isinstance(queries, Tensor) else torch.stack([widen(crop) for crop in queries])
-    )
-    crops = crops.unsqueeze(0) if crops.ndim == 2 else crops
-    same_shape(*crops, keys)
+    single = isinstance(queries, Tensor) and queries.ndim == 2
+    *crops, keys = alike(*([queries] if single else queries), keys)
+    if not crops:
+        raise UserError("query_key got no crop: give the embeddings of one at least")
     key, key_id = unit(keys), row_ids(keys)
     positive = key.repeat(len(crops), 1).unsqueeze(1)
     ids, negatives = key_id.repeat(len(crops)), len(key) - 1
-    anchor, views = unit(crops.flatten(0, 1)), (crops[0], keys) if len(crops) == 1 else None
+    anchor = unit(torch.cat([widen(crop) for crop in crops]))
+    views = (crops[0], keys) if len(crops) == 1 else None
     return Contrast(anchor, positive, key, ids, key_id, negatives=negatives, views=views)
 
 
@@ -415,9 +422,16 @@ def row_ids(z: Tensor) -> Tensor:
 def with_class_ids(z: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
     """The rows, and their classes as ids; -1 is taken: it marks keys that all have as negatives."""
     message = f"labels must be {len(z)} whole numbers from 0, one for each sample"
-    if labels.shape != z.shape[:1] or labels.is_floating_point():
+    if labels.shape != z.shape[:1] or labels.dtype not in WHOLE:
         raise UserError(message)
     return unless((labels < 0).unsqueeze(1), z, message), labels.to(z.device)
+
+
+def alike(*views: Tensor) -> list[Tensor]:
+    """Return views of one shape in the widest of their precisions."""
+    same_shape(*views)
+    kind = reduce(torch.promote_types, [z.dtype for z in views])
+    return [z.to(kind) for z in views]
 
 
 def same_shape(first: Tensor, *others: Tensor) -> None:

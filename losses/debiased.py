@@ -20,7 +20,9 @@ class Debiased(ExponentialLoss):
 
     Chuang et al., "Debiased Contrastive Learning", NeurIPS 2020, equations 7 and 8,
     https://arxiv.org/abs/2007.00224; the released code computes the same. The pairing says whether
-    the bracketed positive is there (in the paper it is).
+    the bracketed positive is there (in the paper it is). Where it is not, as in
+    `other_view` and `whole_row`, an anchor whose g is at its floor has a gradient by its positive
+    alone. At small temperatures that may be most anchors.
 
     Args:
         temperature: tau > 0.

@@ -16,7 +16,7 @@ class DV(ScoreLoss):
     Donsker and Varadhan 1983, as equation 1 of Lee and Shin, "RényiCL: Contrastive Representation
     Learning with Skew Rényi Divergence", NeurIPS 2022, https://arxiv.org/abs/2208.06270; MINE is
     https://arxiv.org/abs/1801.04062. P are all positive pairs of the batch, Q all
-    negative ones; one logarithm.
+    negative ones, and the mean is taken for each anchor first; one logarithm.
 
     Args:
         temperature: tau > 0.

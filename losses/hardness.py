@@ -19,7 +19,8 @@ class Hardness(ExponentialLoss):
     EmbeddingGemma (https://arxiv.org/abs/2509.20354) weighs mined negatives so, with alpha = 5;
     here every negative is one of the batch. sg stops the gradient. Unlike `hcl`, the weights are
     not divided by their mean. In sentence-transformers this is `hardness_mode="in_batch_negatives"`
-    with `hardness_strength` alpha. The pairing says whether the bracketed positive is there.
+    with `hardness_strength` alpha. The pairing says whether the bracketed positive is there. In
+    `whole_row` the positive is one of the s_j, and weighted as they are.
 
     Args:
         temperature: tau > 0.

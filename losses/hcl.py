@@ -20,7 +20,8 @@ class HCL(ExponentialLoss):
     Robinson et al., "Contrastive Learning with Hard Negative Samples", ICLR 2021, equation 4 and
     its estimator below it, https://arxiv.org/abs/2010.04592. As in the released code, the gradient
     goes through the weights too. The pairing says whether the bracketed positive is there (in the
-    paper it is).
+    paper it is). Where it is not, as in `other_view` and `whole_row`, an anchor whose g is at its
+    floor has a gradient by its positive alone. At small temperatures that may be most anchors.
 
     Args:
         temperature: tau > 0.

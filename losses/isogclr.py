@@ -7,11 +7,12 @@ from functools import partial
 import torch
 from torch import Tensor
 
+from contrastbench.errors import UserError
 from contrastbench.losses.base import ScoreLoss, Scores
 from contrastbench.losses.contrast import Contrast
 from contrastbench.losses.limits import Limit, reduces
 from contrastbench.losses.memory import index_of, log_mean_by, mean_by, moving_average
-from contrastbench.losses.ranges import TEMPERATURE, Number, declare
+from contrastbench.losses.ranges import KEPT_TEMPERATURE, Number, declare
 from contrastbench.losses.sogclr import smoothed_log
 
 
@@ -31,15 +32,16 @@ class ISogCLR(ScoreLoss):
 
     G is averaged over the sample's anchors, and tau_i is kept between two bounds. That is what the
     library LibAUC 2 computes (`GCLoss_v1` with `enable_isogclr`) in the pairing `both_views`; see
-    `sogclr` for the factor 2 and for the value.
+    `sogclr` for the factor 2 and for the value. A start outside the bounds lasts until the sample's
+    first step, and for good where eta is 0.
 
     Args:
-        temperature: > 0, tau_i at the start.
+        temperature: > 0, a number: tau_i at the start.
         gamma: 0 < gamma <= 1, the share of the batch in the moving average.
         rho: >= 0, the radius of the robust loss; large values lower the temperatures.
         eta: >= 0, the step size of the temperatures; 0 keeps them.
         beta: 0 < beta <= 1, the share of the batch in v_i.
-        temperature_min: > 0, the lower bound of tau_i.
+        temperature_min: > 0, the lower bound of tau_i; not above the upper one.
         temperature_max: > 0, the upper bound of tau_i.
 
     Raises:
@@ -57,7 +59,7 @@ class ISogCLR(ScoreLoss):
 
     needs_samples = True
     ranges = declare(
-        temperature=TEMPERATURE,
+        temperature=KEPT_TEMPERATURE,
         gamma=Number(low=0, high=1, closed="high", tune=(0.1, 1)),
         rho=Number(low=0, closed="low", tune=(0.1, 0.5)),
         eta=Number(low=0, closed="low", tune=(0.001, 0.1), log=True),
@@ -88,6 +90,7 @@ class ISogCLR(ScoreLoss):
         self.beta = self.checked("beta", beta)
         self.temperature_min = self.checked("temperature_min", temperature_min)
         self.temperature_max = self.checked("temperature_max", temperature_max)
+        check_bounds(self.temperature_min, self.temperature_max)
         for name in ("log_u", "temperatures", "slopes"):
             self.register_buffer(name, torch.empty(0))
 
@@ -136,6 +139,15 @@ class ISogCLR(ScoreLoss):
         self.slopes[index] = (1 - self.beta) * self.slopes[index] + self.beta * batch
         stepped = self.temperatures[index] - self.eta * self.slopes[index]
         self.temperatures[index] = stepped.clamp(self.temperature_min, self.temperature_max)
+
+
+def check_bounds(low: float, high: float) -> None:
+    """Raise unless the bounds of the temperatures are in order."""
+    if low > high:
+        raise UserError(
+            f"temperature_min must be <= temperature_max, got {low:g} and {high:g}: "
+            "lower the first or raise the second"
+        )
 
 
 def of_block(temperature: Tensor, scores: Scores) -> Tensor:

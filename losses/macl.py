@@ -18,10 +18,11 @@ class MACL(ScoreLoss):
 
     Huang et al., "Model-Aware Contrastive Learning: Towards Escaping the Dilemmas", ICML 2023,
     https://arxiv.org/abs/2207.07874. The mean of s^+ is over the positives of the whole batch, and
-    sg stops the gradient. The released code computes the same. As there, p has the positive in its
-    denominator whatever the pairing says: 1 / (1 - p) undoes what that takes from the gradient,
-    which is then that of `decoupled` at this temperature. The temperature is never below a tenth of
-    tau_0, which only positives that point apart would reach.
+    sg stops the gradient. The released code computes the same in `both_views`. As there, p has the
+    positive in its denominator whatever the pairing says: 1 / (1 - p) undoes what that takes from
+    the gradient, which is then that of `decoupled` at this temperature. In `whole_row` the positive
+    is one of the s_j too, so p has it twice. The temperature is never below a tenth of tau_0, which
+    only positives that point apart would reach.
 
     Args:
         temperature: tau_0 > 0.
@@ -58,9 +59,10 @@ class MACL(ScoreLoss):
         temperature = self.temperature * factor.clamp_min(0.1)
         pos, neg = scores.pos / temperature, scores.neg / temperature
         odds = pos - torch.logsumexp(neg, dim=1, keepdim=True)  # log p / (1 - p)
-        # 1 / (1 - p) is 1 + e^odds; e^80 is a number in float32
-        weight = 1 + odds.clamp_max(80).exp().detach()
-        return -scores.mean_pos(weight * logsigmoid(odds))
+        # -log p / (1 - p), which is 1 beyond e^80, a number in float32
+        known = odds.detach().clamp_max(80)
+        value = -(1 + known.exp()) * logsigmoid(known)
+        return scores.mean_pos(value - (odds - odds.detach()))  # the gradient by odds is -1
 
 
 def mean_pos(scores: Scores) -> Tensor:

@@ -17,8 +17,8 @@ class MLCPC(ScoreLoss):
 
     Lee and Shin, "RényiCL: Contrastive Representation Learning with Skew Rényi Divergence", NeurIPS
     2022, equation 3, https://arxiv.org/abs/2208.06270, after Song and Ermon 2020,
-    https://arxiv.org/abs/2007.09852. P are all positive pairs of the batch, Q all negative ones;
-    one logarithm for the whole batch.
+    https://arxiv.org/abs/2007.09852. P are all positive pairs of the batch, Q all negative ones,
+    and the mean is taken for each anchor first; one logarithm for the whole batch.
 
     Args:
         temperature: tau > 0.

@@ -20,7 +20,8 @@ class NPair(ScoreLoss):
     temperature. The second form ("distance") is equation 1 of Chen et al., "Robust Similarity
     Learning with Difference Alignment Regularization" (DASL), ICLR 2024,
     https://openreview.net/forum?id=K9V7ugVuUz. That paper takes gamma = 0.2. The positive is always
-    in the denominator, for every pairing.
+    in the denominator, for every pairing. In `whole_row` it is there twice, because it is one of
+    the negatives too.
 
     https://proceedings.neurips.cc/paper/2016/hash/6b180037abbebea991d8b1232f8a8ca9-Abstract.html
 

@@ -7,7 +7,7 @@ does the same.
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Real
 from types import MappingProxyType
 from typing import Any
@@ -26,6 +26,7 @@ class Number:
         tune: the interval within the bounds that is worth searching; None if there is none.
         log: whether to search it evenly on a logarithmic scale.
         excluded: a number within the bounds that is none of these, and the reason.
+        fixed: the reason why it follows no schedule and is not learned; "" if it may.
 
     >>> str(Number(low=0, high=1, closed="high"))
     '> 0 and <= 1'
@@ -37,6 +38,7 @@ class Number:
     tune: tuple[float, float] | None = None
     log: bool = False
     excluded: tuple[float, str] | None = None
+    fixed: str = ""
 
     def check(self, name: str, value: Any, params: Mapping[str, Any]) -> float:
         """The value as a float; an error that names the range if it is outside."""
@@ -123,6 +125,9 @@ def declare(**ranges: Range) -> Mapping[str, Range]:
 
 # Papers choose temperatures between 0.05 (sentences) and 1; float32 holds exp(1 / 0.05).
 TEMPERATURE = Number(low=0, tune=(0.05, 1), log=True)
+KEPT_TEMPERATURE = replace(
+    TEMPERATURE, fixed="what the loss keeps of each training sample depends on it"
+)
 VARIANT = Choice("official_code", "paper")
 # of CPC and its kin; RényiCL chooses among powers of two, 1 / 65536 for large batches
 SKEW = Number(low=0, high=1, closed=True, tune=(2**-16, 0.5), log=True)
@@ -158,6 +163,8 @@ def check_one(range_: Range, name: str, params: Mapping[str, Any]) -> None:
         range_.check(name, value, params)
         return
     check_kind(name, found)
+    if isinstance(range_, Number) and range_.fixed:
+        raise UserError(f"{name} must be a number, got {found}: {range_.fixed}")
     for end in found.ends:
         range_.check(name, end, params)
     numbers = range_.ranges[params[range_.other]] if isinstance(range_, Given) else range_

@@ -4,7 +4,7 @@ import torch
 from torch import Tensor
 
 from contrastbench.losses.base import ScoreLoss, Scores
-from contrastbench.losses.expectation import log_mean
+from contrastbench.losses.expectation import log_means, near_one
 from contrastbench.losses.limits import Limit, Towards, reduces
 from contrastbench.losses.ranges import ORDER, TEMPERATURE, declare
 
@@ -17,7 +17,8 @@ class Renyi(ScoreLoss):
 
     Lee and Shin, "RényiCL: Contrastive Representation Learning with Skew Rényi Divergence", NeurIPS
     2022, equation 4, https://arxiv.org/abs/2208.06270. P are all positive pairs of the batch, Q all
-    negative ones; its variance explodes (Theorem 4.1), hence `rmlcpc`.
+    negative ones, and the mean is taken for each anchor first. Its variance explodes (Theorem 4.1),
+    hence `rmlcpc`.
 
     Args:
         temperature: tau > 0.
@@ -46,12 +47,21 @@ class Renyi(ScoreLoss):
 
     def terms(self, scores: Scores) -> Tensor:
         pos, neg = scores.pos / self.temperature, scores.neg / self.temperature
-        return torch.cat(
-            [scores.log_mean_pos((self.gamma - 1) * pos), scores.log_mean_neg(self.gamma * neg)],
-            dim=1,
-        )
+        tilted = tilted_pos(scores, pos, self.gamma)
+        return torch.cat([tilted, scores.log_mean_neg(self.gamma * neg)], dim=1)
 
     def combine(self, terms: Tensor) -> Tensor:
-        tilted, log_q = log_mean(terms)
+        tilted, log_q = log_means(terms, self.gamma)
         loss: Tensor = log_q / self.gamma - tilted / (self.gamma - 1)
         return loss
+
+
+def tilted_pos(scores: Scores, f: Tensor, order: float) -> Tensor:
+    """(a, 1) log of the mean of e^{(order - 1) f} over each anchor's positives.
+
+    Near order 1 it is that mean less 1, which float32 tells apart from 0.
+    """
+    tilted = (order - 1) * f
+    if near_one(order):
+        return scores.mean_pos(torch.expm1(tilted)).unsqueeze(1)
+    return scores.log_mean_pos(tilted)

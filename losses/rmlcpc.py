@@ -4,9 +4,10 @@ import torch
 from torch import Tensor
 
 from contrastbench.losses.base import ScoreLoss, Scores
-from contrastbench.losses.expectation import log_mean, log_mix
+from contrastbench.losses.expectation import log_means, log_mix
 from contrastbench.losses.limits import Limit, Towards, reduces
 from contrastbench.losses.ranges import ORDER, SKEW, TEMPERATURE, declare
+from contrastbench.losses.renyi import tilted_pos
 
 
 class RMLCPC(ScoreLoss):
@@ -18,9 +19,9 @@ class RMLCPC(ScoreLoss):
 
     Lee and Shin, "RényiCL: Contrastive Representation Learning with Skew Rényi Divergence", NeurIPS
     2022, section 4.3, https://arxiv.org/abs/2208.06270. P are all positive pairs of the batch, Q
-    all negative ones. The released code minimises a surrogate with detached importance weights that
-    has this gradient; its printed value is not the objective. It adds the losses of the two target
-    views without halving.
+    all negative ones, and the mean is taken for each anchor first. The released code minimises a
+    surrogate with detached importance weights that has this gradient; its printed value is not the
+    objective. It adds the losses of the two target views without halving.
 
     Args:
         temperature: tau > 0.
@@ -56,13 +57,13 @@ class RMLCPC(ScoreLoss):
     def terms(self, scores: Scores) -> Tensor:
         pos, neg, gamma = scores.pos / self.temperature, scores.neg / self.temperature, self.gamma
         means = [
-            scores.log_mean_pos((gamma - 1) * pos),
+            tilted_pos(scores, pos, gamma),
             scores.log_mean_pos(gamma * pos),
             scores.log_mean_neg(gamma * neg),
         ]
         return torch.cat(means, dim=1)
 
     def combine(self, terms: Tensor) -> Tensor:
-        tilted, log_p, log_q = log_mean(terms)
+        tilted, log_p, log_q = log_means(terms, self.gamma)
         loss: Tensor = log_mix(self.alpha, log_p, log_q) / self.gamma - tilted / (self.gamma - 1)
         return loss

@@ -13,6 +13,7 @@ from contrastbench.errors import UserError
 
 CALL_PATTERN = r"(\w+)\s*(?:\((.*)\))?"
 LEARNABLE = "temperature"
+LEAST_LEARNED = 0.01  # the floor of CLIP's released code, a scale of 100
 
 
 @dataclass(frozen=True)
@@ -48,10 +49,10 @@ class Schedule:
 
 @dataclass(frozen=True)
 class Learned:
-    """A positive number that the optimizer moves.
+    """A number that the optimizer moves, and that stays at 0.01 or above.
 
     Args:
-        start: its first value.
+        start: its first value, >= 0.01.
         lr: its learning rate; None: that of the loss, or of the encoder.
 
     >>> str(Learned(0.1, lr=0.01))
@@ -142,14 +143,14 @@ def check_kind(name: str, found: Course) -> None:
     """Raise unless this parameter can take such a course.
 
     Raises:
-        UserError: it is learned and no positive temperature, or a rate that is read once.
+        UserError: it is learned and no temperature from 0.01, or a rate that is read once.
     """
     if isinstance(found, Learned) and name != LEARNABLE:
         raise UserError(
             f"{name} must be a number or a schedule, got {found}: only a temperature is learned"
         )
-    if isinstance(found, Learned) and found.start <= 0:
-        raise UserError(f"{name} must start > 0 to be learned, got {found}")
+    if isinstance(found, Learned) and found.start < LEAST_LEARNED:
+        raise UserError(f"{name} must start >= {LEAST_LEARNED} to be learned, got {found}")
     if name == "lr":
         raise UserError(
             f"lr must be a number, got {found}: the recipe's schedule changes every rate"

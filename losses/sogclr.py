@@ -10,7 +10,7 @@ from contrastbench.losses.contrast import Contrast
 from contrastbench.losses.exponential import ExponentialLoss
 from contrastbench.losses.limits import Limit, reduces
 from contrastbench.losses.memory import index_of, log_mean_by, moving_average
-from contrastbench.losses.ranges import TEMPERATURE, Number, declare
+from contrastbench.losses.ranges import KEPT_TEMPERATURE, Number, declare
 
 
 class SogCLR(ExponentialLoss):
@@ -24,7 +24,8 @@ class SogCLR(ExponentialLoss):
     Not Harm Performance", ICML 2022, https://arxiv.org/abs/2202.12387. The moving average stands
     for the negatives of the whole training set, so that small batches do. After each step of a
     training u_i is the mean of u over the sample's anchors. A sample that is met for the first time
-    has the batch's mean. The positive is not in the denominator, whatever the pairing says.
+    has the batch's mean. The positive is in the denominator only where it is one of the negatives,
+    as in `whole_row`.
 
     Formula and gradient are those of the library LibAUC 2 (`GCLoss_v1`) in the pairing
     `both_views`, divided by 2: there the two views add up. Its value has the weighted mean of the
@@ -34,7 +35,7 @@ class SogCLR(ExponentialLoss):
     The loss needs the number of training samples (`prepare_samples`) and the `index` of a contrast.
 
     Args:
-        temperature: tau > 0.
+        temperature: tau > 0, a number: each u_i is an average at this temperature.
         gamma: 0 < gamma <= 1, the share of the batch in the moving average; 1 keeps nothing.
 
     Raises:
@@ -50,7 +51,7 @@ class SogCLR(ExponentialLoss):
 
     needs_samples = True
     ranges = declare(
-        temperature=TEMPERATURE, gamma=Number(low=0, high=1, closed="high", tune=(0.1, 1))
+        temperature=KEPT_TEMPERATURE, gamma=Number(low=0, high=1, closed="high", tune=(0.1, 1))
     )
     limits = reduces(Limit("decoupled", {"gamma": 1}, factor="temperature", constant=True))
     log_u: Tensor

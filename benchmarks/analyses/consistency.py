@@ -152,13 +152,24 @@ def train_embedding(loss: Loss, train: Labelled, seed: int, epochs: int) -> Embe
         order = torch.randperm(
             len(train.y), generator=generator(device, seed, epoch), device=device
         )
-        for rows in order.split(BATCH):
+        for batch in order.split(BATCH):
+            rows = with_mates(batch, train.y)
             optimizer.zero_grad()
             loss(same_class(network(train.x[rows]), None, train.y[rows])).backward()
             optimizer.step()
     if not bool(network(train.x).isfinite().all()):
         raise UserError(f"{loss.name} diverged: change one of its parameters with --set")
     return lambda x: unit(network(x).detach())
+
+
+def with_mates(rows: Tensor, labels: Tensor) -> Tensor:
+    """Return the rows whose cluster has another one among them: a point alone has no positive.
+
+    >>> with_mates(torch.tensor([3, 0, 1]), torch.tensor([5, 7, 7, 5]))
+    tensor([3, 0])
+    """
+    y = labels[rows]
+    return rows[(y.unsqueeze(1) == y).sum(dim=1) > 1]
 
 
 def scores(

@@ -104,7 +104,7 @@ def test_scores_stay_in_float32_under_autocast(views: list[torch.Tensor]) -> Non
     assert inside.item() == loss(both_views(*single)).item()
 
 
-@pytest.mark.parametrize("pairing", [both_views, other_view])
+@pytest.mark.parametrize("pairing", [both_views, other_view, whole_row])
 def test_a_batch_of_one_has_no_negatives(pairing) -> None:
     with pytest.raises(UserError, match="no negatives"):
         get_loss("infonce")(pairing(torch.ones(1, 3), torch.ones(1, 3)))

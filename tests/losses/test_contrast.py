@@ -5,7 +5,7 @@ import torch
 
 from contrastbench.losses import Contrast, UserError, both_views, other_view, query_key, whole_row
 from contrastbench.losses.base import block_scores
-from contrastbench.losses.contrast import part_of, permuted, same_class, unit
+from contrastbench.losses.contrast import own_view, part_of, permuted, same_class, unit
 
 N, D = 5, 7
 
@@ -55,6 +55,38 @@ def test_query_key_meets_the_target_view_from_every_crop(views: list[torch.Tenso
 def test_views_of_different_shape_are_refused(pairing, views: list[torch.Tensor]) -> None:
     with pytest.raises(UserError, match="one shape"):
         pairing(views[0], views[1][:-1])
+
+
+PAIRINGS = [both_views, other_view, whole_row, own_view, query_key]
+
+
+@pytest.mark.parametrize("pairing", PAIRINGS)
+def test_views_of_two_precisions_meet_in_the_wider_one(pairing, views: list[torch.Tensor]) -> None:
+    single = views[0].float()
+    for given in ((single, views[1]), (views[1], single)):
+        found, expected = pairing(*given), pairing(*(z.double() for z in given))
+        assert found.anchor.dtype == found.keys.dtype == torch.float64
+        assert torch.equal(found.anchor, expected.anchor)
+        assert torch.equal(found.positives(), expected.positives())
+
+
+def test_crops_of_two_precisions_meet_in_the_wider_one(views: list[torch.Tensor]) -> None:
+    found = query_key([views[0].float(), views[1].bfloat16()], views[2])
+    assert found.anchor.dtype == torch.float64
+    assert torch.equal(found.anchor[:N], unit(views[0].float().double()))
+
+
+@pytest.mark.parametrize("pairing", PAIRINGS)
+def test_whole_numbers_are_no_embeddings(pairing) -> None:
+    z = torch.ones(3, 2, dtype=torch.int64)
+    with pytest.raises(UserError, match=r"floating-point numbers, got torch.int64: give z.float"):
+        pairing(z, z)
+
+
+def test_no_crop_is_refused(views: list[torch.Tensor]) -> None:
+    for none in ([], torch.stack(views)[:0]):
+        with pytest.raises(UserError, match="query_key got no crop: give"):
+            query_key(none, views[0])
 
 
 def test_contrast_checks_its_shapes() -> None:

@@ -16,6 +16,7 @@ from contrastbench.losses.laws.random_contrasts import (
     random_views,
     with_sample_numbers,
 )
+from contrastbench.losses.registry import SUPERVISED
 
 LABELS = torch.tensor([0, 1, 0, 2, 0])
 
@@ -52,7 +53,13 @@ def test_labels_all_different_are_no_labels() -> None:
 
 
 @pytest.mark.parametrize(
-    "labels", [torch.tensor([0, 1]), torch.tensor([0, 1, -1]), torch.tensor([0.0, 1.0, 2.0])]
+    "labels",
+    [
+        torch.tensor([0, 1]),
+        torch.tensor([0, 1, -1]),
+        torch.tensor([0.0, 1.0, 2.0]),
+        torch.tensor([True, False, True]),
+    ],
 )
 def test_labels_that_are_none(labels: torch.Tensor) -> None:
     views = random_views(0, 3)[:2]
@@ -66,6 +73,23 @@ def test_one_class_has_no_negatives() -> None:
     views = random_views(0, 3)[:2]
     with pytest.raises(ValueError, match="no negatives"):
         get_loss("infonce")(same_class(*views, torch.zeros(3, dtype=torch.long)))
+
+
+@pytest.mark.parametrize(
+    "name", [name for name in LOSSES if name != "dar"]
+)  # it reads no positives
+def test_a_sample_without_another_of_its_class_has_no_positive(name: str) -> None:
+    view = random_views(0, 5)[0]
+    contrast = numbered_samples(same_class(view, None, torch.tensor([0, 0, 1, 1, 2])))
+    with pytest.raises(UserError, match="an anchor has no positive: put two samples of each"):
+        with_sample_numbers(get_loss(name))(contrast)
+
+
+@pytest.mark.parametrize("name", SUPERVISED)
+def test_losses_without_positives_take_a_class_of_one_sample(name: str) -> None:
+    loss, view = get_loss(name), random_views(0, 5)[0]
+    loss.prepare(3, view.shape[1])
+    assert loss.double()(same_class(view, None, torch.tensor([0, 0, 1, 1, 2]))).isfinite()
 
 
 def test_positives_of_a_class_are_not_copied() -> None:

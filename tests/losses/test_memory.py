@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +10,11 @@ import pytest
 import torch
 from torch import Tensor
 
+from contrastbench.benchmarks.tables.hypercube import hypercube_settings
 from contrastbench.losses import (
     Contrast,
     Loss,
+    LossSpec,
     UserError,
     both_views,
     get_loss,
@@ -192,14 +194,43 @@ def test_an_index_has_one_number_for_each_sample() -> None:
             indexed(both_views(one, two), wrong)
 
 
-def test_gamma_may_follow_a_schedule_and_the_start_of_temperatures_may_not() -> None:
+def test_gamma_may_follow_a_schedule() -> None:
     loss = made("sogclr", gamma="cosine(1.0, 0.5)")
     loss.advance(1)
     assert loss.gamma == 0.5
-    assert made("sogclr", temperature="learned").log_temperature.requires_grad
-    for name, course in (("sogclr", "learned"), ("isogclr", "linear(0.1, 0.3)")):
-        with pytest.raises(UserError, match=r"give a number|only a temperature is learned"):
-            get_loss(name, **{"gamma" if name == "sogclr" else "temperature": course})
+    with pytest.raises(UserError, match="only a temperature is learned"):
+        get_loss("sogclr", gamma="learned")
+
+
+@pytest.mark.parametrize("make", [LossSpec.check, LossSpec.make])
+@pytest.mark.parametrize("course", ["learned", "learned(0.1)", "linear(0.1, 0.3)"])
+@pytest.mark.parametrize("name", NAMES)
+def test_a_temperature_stays_that_of_what_is_kept(
+    make: Callable[[LossSpec], object], name: str, course: str
+) -> None:
+    with pytest.raises(UserError, match=r"^temperature must be a number, got .*: what the loss"):
+        make(LossSpec(name, {"temperature": course}))
+
+
+def test_bounds_of_temperatures_are_in_order() -> None:
+    assert made("isogclr", temperature_min=0.3, temperature_max=0.3).temperature_min == 0.3
+    with pytest.raises(UserError, match=r"^temperature_min must be <= temperature_max, got 0"):
+        get_loss("isogclr", temperature_min=0.5, temperature_max=0.1)
+    with pytest.raises(UserError, match=r"^temperature_min must be <= temperature_max"):
+        get_loss("isogclr", temperature_min="linear(0.05, 0.8)")
+
+
+def test_every_setting_of_the_search_has_bounds_in_order() -> None:
+    drawn = hypercube_settings(LossSpec("isogclr"), 50)
+    assert all(get_loss("isogclr", **params) for params in drawn)
+
+
+def test_a_start_beyond_the_bounds_lasts_until_the_first_step() -> None:
+    for eta, expected in ((0.01, 0.7), (0, 2.0)):
+        loss = made("isogclr", temperature=2.0, eta=eta)
+        assert loss.temperatures.tolist() == [2.0] * SAMPLES
+        loss(paired(random_views(0, 3)[:2], [0, 1, 2]))
+        close(loss.temperatures[:3], [expected] * 3)
 
 
 def test_a_record_sums_up_what_is_kept() -> None:

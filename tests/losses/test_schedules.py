@@ -21,12 +21,14 @@ from contrastbench.losses.registry import SUPERVISED, describe
 from contrastbench.losses.schedules import Schedule
 
 OURS = [*LOSSES, *SUPERVISED]
-LEARNING = {"clip", "isogclr", "siglip"}  # learn their temperature themselves
+LEARNING = {"clip", "siglip"}  # learn their temperature themselves
 DETACHED = {"alpha_cl"}  # its weights, where the temperature stands, are constants
 LEARNABLE = [
     name
     for name in OURS
-    if "temperature" in describe(name).params and name not in LEARNING | DETACHED
+    if "temperature" in describe(name).params
+    and not describe(name).ranges["temperature"].fixed
+    and name not in LEARNING | DETACHED
 ]
 NUMBERS = [
     (name, key, numbers)
@@ -38,6 +40,7 @@ NUMBERS = [
 ONCE = {
     ("clip", "temperature"),
     ("isogclr", "temperature"),
+    ("sogclr", "temperature"),
     ("siglip", "temperature"),
     ("siglip", "bias"),
     ("proxy_anchor", "lr"),
@@ -132,7 +135,8 @@ WRONG = [
     ("infonce temperature=linear(0.1, nan)", FORM),
     ("infonce temperature=learned(0.1, 0.2)", FORM),
     ("infonce temperature=learned(0.1,lr=0)", FORM),
-    ("infonce temperature=learned(-1)", "temperature must start > 0"),
+    ("infonce temperature=learned(-1)", "temperature must start >= 0.01"),
+    ("infonce temperature=learned(0.009)", "temperature must start >= 0.01 to be learned"),
     ("renyi gamma=linear(0.5, 2)", "gamma must not pass 1"),
     ("hcl beta=learned(1)", "only a temperature is learned"),
     ("adnce weight=gamma mu=linear(0, 1)", "mu must be a finite number > 0"),
@@ -208,6 +212,26 @@ def test_a_learned_temperature_stays_in_its_range_and_has_its_own_rate(tmp_path:
         torch.optim.SGD([group], lr=1.0).step()
         loss(both_views(*random_views(0, 6, dtype=torch.float32)[:2]))
         assert loss.temperature.item() == pytest.approx(bound)
+
+
+@pytest.mark.parametrize(
+    ("name", "pair"),
+    [
+        *((name, "both_views") for name in ("decoupled", "dcl_w", "dv", "renyi")),
+        *((name, "other_view") for name in ("infonce", "adnce")),
+    ],
+)
+def test_a_learned_temperature_without_a_minimum_stops_at_the_floor(name: str, pair: str) -> None:
+    one, two = random_views(0, 16, dtype=torch.float32)[:2]
+    loss, contrast = get_loss(name, temperature="learned(0.05, lr=0.1)"), (one, one + 0.1 * two)
+    optimizer = torch.optim.Adam(loss.parameter_groups())
+    for _ in range(60):
+        optimizer.zero_grad()
+        loss(LAW_PAIRINGS[pair](contrast)).backward()
+        optimizer.step()
+    loss.keep_in_range()
+    assert loss.temperature.item() == pytest.approx(0.01)
+    assert loss(LAW_PAIRINGS[pair](contrast)).isfinite()
 
 
 OWN = """
