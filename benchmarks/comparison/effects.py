@@ -112,9 +112,15 @@ class OverSets:
         return self.test.units == "seeds"
 
     @property
+    def nothing_counts(self) -> bool:
+        """Whether training gains nothing clear on any set, so that no verdict is over sets."""
+        return bool(self.left_out) and not self.gains
+
+    @property
     def decides(self) -> bool:
         """Whether so many sets or seeds can give any verdict at all."""
-        return any(self.test.smallest_p(one.by_set) <= self.alpha for one in self.effects)
+        able = any(self.test.smallest_p(one.by_set) <= self.alpha for one in self.effects)
+        return able and not self.nothing_counts
 
     @property
     def contestants(self) -> list[Effect]:
@@ -142,7 +148,8 @@ def over_sets(
         untrained: rows without a training, such as the raw input: the baseline's gain is over the
             best of them.
         controls: all rows that are no contestants, each with how it has to come out: `worse`,
-            `below` or `better`. They have effects but no part in corrections.
+            `below` or `better`. They have effects but no part in corrections. Where training gains
+            nothing on any set, only they have effects, in points.
         margin: effects within it are equal; by default 10 % of the gain, or one point.
         alpha: the level of verdicts, over all rows together.
         test: of one row's effects.
@@ -162,6 +169,7 @@ def over_sets(
         if row in controls
     ]
     losses = {row: mine for row, mine in rows.items() if row in some and row not in controls}
+    losses = losses if gains or not left_out else {}
     originals = {row: original_of(row, losses) for row in losses}
     tested = [some[row] for row, original in originals.items() if row == original]
     contestants = decided_effects([one for one in tested if one.joined], alpha, test)

@@ -7,6 +7,7 @@ from contrastbench.benchmarks.comparison.compare import (
     INCOMPLETE,
     NO_BASE,
     Comparison,
+    family_of,
     verdict_counts,
 )
 from contrastbench.benchmarks.comparison.effects import (
@@ -17,6 +18,7 @@ from contrastbench.benchmarks.comparison.effects import (
     too_few,
 )
 from contrastbench.benchmarks.comparison.numbers import signed
+from contrastbench.benchmarks.comparison.signed_rank import DIGITS
 from contrastbench.benchmarks.tables.table import Table
 
 MAX_NAMES = 4  # names in one list of the answer
@@ -82,7 +84,15 @@ def verdict_text(one: Effect, base: str, over: OverSets) -> str:
     if over.test.smallest_p(one.by_set) > over.alpha:
         few = "too few seeds" if over.on_these else "too few"
         said, where = f"has no verdict against {base}", f"{where}, {few} for any"
-    return f"{one.row} {said} {where}: effect {effect_text(one, over)}."
+    return f"{one.row} {said} {where}: effect {effect_text(one, over)}{sight_of(one, over)}."
+
+
+def sight_of(one: Effect, over: OverSets) -> str:
+    """Return which effect of a row without a difference would have been seen."""
+    if one.verdict not in ("equal", "undecided") or not one.detectable:
+        return ""
+    shown = f"{one.detectable:.{over.decimals}f} {'%' if over.gains else 'points'}"
+    return f"; {shown} would have been seen four times in five"
 
 
 def where_text(sets: int, over: OverSets) -> str:
@@ -168,7 +178,7 @@ def blind_sets(
     mine = [one for one in comparisons if one.row in worse and one.difference is not None]
     wrong: dict[str, list[str]] = {}
     for one in mine:
-        if one.difference is not None and one.difference >= 0:
+        if one.difference is not None and round(one.difference, DIGITS) >= 0:
             wrong.setdefault(one.column, []).append(f"'{one.row}'")
     for column, rows in wrong.items():
         yield (
@@ -190,6 +200,8 @@ def over_sets_text(base: str, over: OverSets) -> str:
 
 def over_sets_parts(base: str, over: OverSets) -> list[str]:
     """Return the parts of the text over data sets; some may be empty."""
+    if over.nothing_counts:
+        return [left_out_text(over)]
     if not (over.contestants and over.decides):
         return []
     parts = (verdicts_text(base, over), fewer_sets_text(over), without_results_text(over))
@@ -214,9 +226,13 @@ def without_results_text(over: OverSets) -> str:
 
 
 def few_text(over: OverSets) -> str:
-    """Say that there are too few seeds for any verdict, where the test is over seeds."""
-    if not (over.contestants and over.on_these) or over.decides:
+    """Say that there are too few seeds or sets for any verdict over several sets."""
+    if not over.contestants or over.decides:
         return ""
+    if not over.on_these:
+        seeds = max(len(one.by_seed) for row in over.contestants for one in row.by_set.values())
+        named = f"{over.sets} data sets are too few for a verdict by the {over.test.name}"
+        return f"{named}: --test seeds takes them as given." * (over.sets > 1 and seeds > 1)
     return f"Too few seeds for a verdict {where_text(over.sets, over)}: give each set two at least."
 
 
@@ -256,7 +272,8 @@ def left_out_text(over: OverSets) -> str:
     if not over.left_out:
         return ""
     names = [dataset for _, dataset in over.left_out]
-    return f"Training gains nothing clear on {names_text(names)}: these do not count."
+    then = "there is no verdict over sets" if over.nothing_counts else "these do not count"
+    return f"Training gains nothing clear on {names_text(names)}: {then}."
 
 
 def seen_text(over: OverSets) -> str:
@@ -302,9 +319,8 @@ def by_set(base: str, comparisons: list[Comparison], over: OverSets | None = Non
         for words, verdict in ((f"better than {base}", "win"), (f"worse than {base}", "loss"))
     }
     parts = [f"{words}: {names_text(those)}" for words, those in found.items() if those]
-    alone = all(one.joined for one in rows)
-    family = [one for one in comparisons if not one.control and one.joined == alone]
-    tested = sum(one.holm is not None for one in family)
+    family = {family_of(one) for one in rows}
+    tested = sum(one.holm is not None for one in comparisons if family_of(one) in family)
     basis = f"({tested} test{'s' * (tested != 1)}, Holm)"
     if parts:
         text = f"On single data sets {'; '.join(parts)} {basis}."

@@ -194,9 +194,14 @@ def effect_cells(one: Effect, over: OverSets, by_set: str) -> list[str]:
         signed(one.estimate, over.decimals),
         interval_text(one, over),
         *means,
-        one.verdict + " (control)" * one.control + failed,
+        one.verdict + control_mark(one, over) + failed,
         by_set,
     ]
+
+
+def control_mark(one: Effect, over: OverSets) -> str:
+    """Return the mark of a control, whose verdict is over more sets than its effect."""
+    return f" (control{', over all sets' * bool(over.left_out)})" * one.control
 
 
 def difference_cells(

@@ -426,8 +426,9 @@ def test_what_joins_comes_first(tmp_path: Path) -> None:
     ]
     text = render_comparison(resolve(joined, None, tmp_path), "md", every_test=True)
     assert text.startswith(
-        "also on 1 of 2 data sets: better on A (+10.1). No difference from base is decided on any "
-        "single data set (2 tests, Holm)."
+        "also on 1 of 2 data sets: better on A (+10.1). 2 data sets are too few for a verdict by "
+        "the signed-rank test: --test seeds takes them as given. No difference from base is "
+        "decided on any single data set (2 tests, Holm)."
     )
     quiet = render_comparison(
         resolve(SMALL.model_copy(update={"asked": ["new"], "joined": ["new"]}), None, tmp_path),

@@ -13,7 +13,7 @@ from contrastbench.benchmarks.comparison.effects import (
     gains_of,
     over_sets,
 )
-from contrastbench.benchmarks.comparison.headline import controls_text, over_sets_text
+from contrastbench.benchmarks.comparison.headline import controls_text, few_text, over_sets_text
 from contrastbench.benchmarks.comparison.set_tests import SET_TESTS, Measured, SetTest, weights_of
 from counts import times
 
@@ -282,3 +282,30 @@ def test_a_control_that_failed_everywhere_is_not_judged() -> None:
         {"none": "worse", "raw": "worse"},
     )
     assert of(found, "raw").verdict == "too few sets"
+
+
+def test_where_training_gains_nothing_there_is_no_verdict_over_sets() -> None:
+    flat = lines("none", [0.3] * 10)
+    found = over_sets([*flat, *lines("new", [1.0] * 10)], ["none"], CONTROL)
+    assert (found.contestants, found.decides) == ([], False)
+    assert controls_text("infonce", found, flat).startswith("This comparison cannot be read")
+    assert over_sets_text("infonce", found) == (
+        "Training gains nothing clear on G0, G1, G2 and 7 more: there is no verdict over sets."
+    )
+
+
+def test_a_difference_of_rounding_is_none() -> None:
+    zero = [line("none", SETS[0], -4.7e-15, 0.0)]
+    found = over_sets([*zero, *lines("new", [1.0] * 10)[:1]], ["none"], CONTROL)
+    assert "G0 cannot be read: 'none' is no worse" in controls_text("infonce", found, zero)
+
+
+def test_few_sets_name_the_test_that_takes_them_as_given() -> None:
+    five = [*untrained()[:5], *lines("new", [3.0] * 10)[:5]]
+    assert few_text(over_sets(five, ["none"], CONTROL)) == (
+        "5 data sets are too few for a verdict by the signed-rank test: --test seeds takes them "
+        "as given."
+    )
+    assert few_text(over_sets(five, ["none"], CONTROL, test=SET_TESTS["seeds"])) == ""
+    one = [five[0], five[5]]
+    assert few_text(over_sets(one, ["none"], CONTROL)) == ""

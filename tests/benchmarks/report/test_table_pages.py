@@ -46,7 +46,7 @@ def test_a_page_begins_with_the_answer_a_line_for_each_part() -> None:
     assert 3 <= len(lines) <= 10
     assert all(line.startswith("- ") for line in lines)
     assert " ".join(line[2:] for line in lines) == answer_text(found.resolved)
-    assert rest[-1].startswith("| Method | Effect, % of the training gain |")
+    assert sum(part.startswith("| Method | Effect, % of the training gain |") for part in rest) == 1
 
 
 def test_a_table_without_controls_or_without_records_has_no_answer(tmp_path: Path) -> None:
