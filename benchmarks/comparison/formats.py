@@ -107,8 +107,9 @@ def on_screen(
     drops: list[list[str]] = []
     if over.decides:
         rows = effect_table(over, comparisons)
-        heading += f": effect in {over.unit}, intervals uncorrected"
-        rows[0][1:3] = "Effect", f"{100 * (1 - over.alpha):g} %"
+        level = f"{100 * (1 - over.alpha):g} %"
+        heading += f": effect in {over.unit}, uncorrected {level}"
+        rows[0][1:3] = "Effect", level
         drops = [rows[0][-1:], rows[0][3:-2], rows[0][2:3]]
     else:
         below = [below_each_other(comparisons)] * (len(comparisons) <= screen.TABLE_ROWS)
