@@ -161,6 +161,7 @@ def test_a_published_table_is_loaded_by_name() -> None:
             "losses: []",
             "my.yaml:5: the sweep has no losses: give at least one",
         ),
+        ("losses:", "loss:", "my.yaml:5: unknown key 'loss': did you mean 'losses'"),
     ],
 )
 def test_a_mistake_is_one_line_with_its_line(load, old: str, new: str, message: str) -> None:
@@ -168,6 +169,12 @@ def test_a_mistake_is_one_line_with_its_line(load, old: str, new: str, message: 
     with pytest.raises(UserError, match=message) as error:
         load(GOOD.replace(old, new))
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("key", ["domains: {graph: {}}", "controls: true", "draft: true"])
+def test_a_sweep_without_losses_is_told_so(load, key: str) -> None:
+    with pytest.raises(UserError, match=r"my\.yaml:1: the sweep has no (losses|domains): give"):
+        load(f"{key}\nseeds: 0-1\n")
 
 
 @pytest.mark.parametrize(
