@@ -119,6 +119,7 @@ MISTAKES = [
     (["sweep", "smoke", "--check", "olny"], "unknown value of --check 'olny': did you mean 'only'"),
     (["plan", "adnce-table5", "--only", "column"], "--only 'column': give KEY=VALUE"),
     (["merge", "nowhere"], "nowhere holds no records"),
+    (["report", "--single", "no/x.html"], "--single no/x.html: no folder no: make it first"),
     (["perf", "graf"], "did you mean 'graph'?"),
     (["perf", "graph", "--sizes", "8"], "bench perf graph has no sizes: leave --sizes out"),
     (["perf", "losses", "--sizes", "8,7"], "--sizes '8,7': give even numbers from 4 on, such as"),
@@ -254,7 +255,7 @@ rows:
         (
             "decimals: 1",
             "decimals: one",
-            "mine.yaml:3: decimals='one': input should be a valid integer",
+            "mine.yaml:3: decimals='one': give a whole number",
         ),
         ("source: s\n", "", "mine.yaml:1: the key 'source' is missing"),
         ("{A: [80.0]}", "{B: [80.0]}", "mine.yaml:11: unknown column 'B'"),

@@ -363,7 +363,8 @@ def test_a_loss_that_breaks_a_law_is_not_verified(mine, monkeypatch: pytest.Monk
 BROKEN = [
     (b"no zip", "no zip file that can be read"),
     ({"bundle.json": b"{}"}, "bundle.json: suite: Field required"),
-    ({}, "bundle.json: the file: Invalid JSON"),
+    ({"bundle.json": b"{"}, "bundle.json: the file: Invalid JSON"),
+    ({"x": b""}, "the file has no bundle.json: give one that bench submit wrote"),
 ]
 
 
