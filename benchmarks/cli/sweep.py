@@ -160,7 +160,7 @@ def parse_jobs(text: str) -> tuple[int, bool]:
     """
     number, slash, each = text.partition("/")
     if not re.fullmatch("[1-9][0-9]{0,3}", number) or (slash and each != "device"):
-        raise UserError(f"--jobs {text!r}: give a number from 1 on, such as 8, or 2/device")
+        raise UserError(f"--jobs {text!r}: give a number from 1 to 9999, such as 8, or 2/device")
     return int(number), bool(slash)
 
 
