@@ -131,6 +131,9 @@ MISTAKES = [
     (["check-loss", "mine.py:Mine"], "no file mine.py"),
     (["data", "ftech"], "did you mean 'fetch'?"),
     (["data", "fetch", "MUTGA"], "unknown dataset 'MUTGA': did you mean 'MUTAG'?"),
+    (["data", "list", "MUTGA"], "unknown dataset 'MUTGA': did you mean 'MUTAG'?"),
+    (["data", "list", "--data-root", "no"], "data root no does not exist: name a folder"),
+    (["data", "verify", "MUTAG", "--data-root", "no"], "data root no does not exist: name a"),
     (["data", "fetch"], "name a dataset that is downloaded"),
     (["data", "fetch", "motifs"], "motifs: name a dataset that is downloaded"),
     ([*RUN, "--target", "y"], "domain graph has no target column: leave --target out"),
@@ -484,6 +487,22 @@ def test_the_doctor_names_what_is_missing(bench, monkeypatch: pytest.MonkeyPatch
         doctor, "installed", lambda name: "0.0.1" if name == "torch" else real(name)
     )
     assert "torch 0.0.1, but >=2" in bench("doctor")[1]
+
+
+def test_the_doctor_marks_a_data_folder_that_is_none(bench, monkeypatch) -> None:
+    monkeypatch.setenv("CONTRASTBENCH_DATA", "nope")
+    assert (
+        "CONTRASTBENCH_DATA: nope, MISSING: name a folder that holds the data"
+        in (bench("doctor")[1])
+    )
+    monkeypatch.setenv("CONTRASTBENCH_DATA", ".")
+    assert "CONTRASTBENCH_DATA: .\n" in bench("doctor")[1]
+
+
+def test_one_data_set_is_listed(bench) -> None:
+    code, out, err = bench("data", "list", "MUTAG")
+    assert (code, err) == (0, "")
+    assert [line.split()[0] for line in out.splitlines()] == ["MUTAG"]
 
 
 def test_the_doctor_knows_cards(bench, monkeypatch: pytest.MonkeyPatch) -> None:
