@@ -290,7 +290,7 @@ def plan(
     check_data_root(data_root)
     joining = parse_losses(loss or [], {})
     made = make_plan(
-        what, only or [], seeds, tiny, selection, results, False, joining, quick, resources
+        what, only or [], seeds, tiny, selection, results, True, joining, quick, resources
     )
     options = Options(results, data_root, device)
     measured = measure_kinds(cells_ahead(made), options) if measure else NOT_MEASURED

@@ -35,7 +35,7 @@ def load_table(
 
     Args:
         name: see `bench list tables`; or the path of a YAML file.
-        check_values: whether losses are made with the values of a user's file, which brings torch.
+        check_values: whether the values that a user's file gives to losses are checked.
         losses: they join a sweep that does not have them, as if its file listed them.
         inside: the files that extend this one.
         quick: whether only the quick part is asked for, which the sweep declares.

@@ -337,11 +337,12 @@ def test_a_sweep_of_a_value_out_of_range_starts_no_worker(
     (tmp_path / "my.yaml").write_text(
         "domains: {graph: {}}\nlosses:\n- infonce: {temperature: -1}\n"
     )
-    assert bench("sweep", "my.yaml") == (
-        2,
-        "",
-        "bench: my.yaml:3: temperature must be a finite number > 0, got -1\n",
-    )
+    for command in ("sweep", "plan"):
+        assert bench(command, "my.yaml") == (
+            2,
+            "",
+            "bench: my.yaml:3: temperature must be a finite number > 0, got -1\n",
+        )
 
 
 def test_tables_go_to_the_results_folder(bench, tmp_path: Path) -> None:
