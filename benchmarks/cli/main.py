@@ -147,6 +147,8 @@ def usage(error: Exception) -> str:
     message: str = error.format_message()  # type: ignore[attr-defined]
     choices = getattr(getattr(error, "param", None), "help", None)
     missing = type(error).__name__ == "MissingParameter"
+    if re.fullmatch(r"No such command '[^']*'\.?", message):
+        return f"{message.rstrip('.')}: --help lists all commands"
     return f"{message.rstrip('.')}: {choices}" if missing and choices else message
 
 

@@ -99,6 +99,7 @@ MISTAKES = [
     (["run", "--domain", "graph", *RUN[1:]], "--domain takes one value and is given twice"),
     ([*RUN, "--seeds", "0", "--seed", "1"], "--seeds takes one value and is given twice"),
     (["rn"], "No such command 'rn'"),
+    (["foo"], "No such command 'foo': --help lists all commands"),
     (["list", "losess"], "unknown list 'losess': did you mean 'losses'?"),
     (["table", "adnce-tabel5"], "did you mean 'adnce-table5'"),
     (["table"], "name a table"),
