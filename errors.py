@@ -4,11 +4,12 @@ import difflib
 import signal
 import sys
 import traceback
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from typing import IO
 
 MAX_ERROR_LENGTH = 2000  # characters of an error
+MAX_KNOWN = 100  # names that an error lists
 
 
 class UserError(ValueError):
@@ -52,16 +53,29 @@ def unknown(kind: str, name: str, known: Iterable[str], hint: str = "") -> UserE
 
     >>> unknown("loss", "adnc", ["adnce", "infonce"])
     UserError("unknown loss 'adnc': did you mean 'adnce'?")
+    >>> unknown("network", "x", [f"net{k}" for k in range(200)])
+    UserError("unknown network 'x': the closest of 200 are net99, net98, net97")
     """
     known = sorted(known)
-    folded = {k.casefold(): k for k in known}
-    near = [folded[k] for k in difflib.get_close_matches(name.casefold(), folded, n=2, cutoff=0.6)]
-    fix = (
-        f"did you mean {' or '.join(map(repr, near))}?"
-        if near
-        else f"known: {', '.join(known) or 'none'}"
-    )
+    near = closest(name, known, 2, 0.6)
+    if near:
+        fix = f"did you mean {' or '.join(map(repr, near))}?"
+    elif len(known) > MAX_KNOWN:
+        fix = f"the closest of {len(known)} are {', '.join(closest(name, known, 3, 0.0))}"
+    else:
+        fix = f"known: {', '.join(known) or 'none'}"
     return UserError(f"unknown {kind} {name!r}: {fix}{hint}")
+
+
+def closest(name: str, known: Sequence[str], count: int, cutoff: float) -> list[str]:
+    """Return at most so many of the names that are alike, the closest first.
+
+    >>> closest("Adnc", ["adnce", "infonce"], 1, 0.6)
+    ['adnce']
+    """
+    folded = {k.casefold(): k for k in known}
+    found = difflib.get_close_matches(name.casefold(), folded, n=count, cutoff=cutoff)
+    return [folded[one] for one in found]
 
 
 @contextmanager

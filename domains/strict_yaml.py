@@ -18,6 +18,15 @@ Base: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # libyaml's loader is
 PLAIN_TAGS = {
     f"tag:yaml.org,2002:{kind}" for kind in ("str", "int", "float", "bool", "null", "seq", "map")
 }
+KINDS = {  # pydantic's errors of a wrong kind, and what is asked for
+    "string_type": "a text",
+    "int_type": "a whole number",
+    "float_type": "a number",
+    "bool_type": "true or false",
+    "list_type": "a list",
+    "dict_type": "keys with values",
+    "model_type": "keys with values",
+}
 MERGE = "tag:yaml.org,2002:merge"
 
 
@@ -44,13 +53,20 @@ class Document:
         Raises:
             UserError: an unknown or missing key, or a value of the wrong type.
         """
+        if not isinstance(self.value, dict):
+            what = "is empty" if self.value is None else "has no keys at its top"
+            raise self.wrong_at([], f"the file {what}: write KEY: VALUE lines")
         try:
             return model.model_validate(self.value)
         except ValidationError as error:
             # a missing key may be one that is misspelt, which is the better thing to name
-            first = min(error.errors(), key=lambda each: each["type"] == "missing")
-            where = [part for part in first["loc"] if part != "[key]"]
-            raise self.wrong_at(where, validation_message(first, where, model)) from None
+            found = sorted(error.errors(), key=lambda each: each["type"] == "missing")
+            places = [place_of(each, self.value) for each in found]
+            first = len(places[0])
+            # of a value that may be a list or a text, what is wrong within the list
+            where = max((one for one in places if one[:first] == places[0]), key=len)
+            same = [each for each, one in zip(found, places, strict=True) if one == where]
+            raise self.wrong_at(where, validation_message(same, where, model)) from None
 
     def wrong_at(self, where: list[int | str], what: object) -> UserError:
         """The error for a part of the file, with its line."""
@@ -104,17 +120,28 @@ def read_yaml(path: Path) -> Document:
         raise UserError(f"{path}: {' '.join(str(error).split())}") from None
 
 
-def validation_message(found: Any, where: list[int | str], model: type[BaseModel]) -> str:
-    """A pydantic error in words."""
+def place_of(error: Any, value: Any) -> list[int | str]:
+    """Return where an error is in the file, without pydantic's names of kinds and of unions."""
+    where: list[int | str] = []
+    for part in error["loc"]:
+        keyed = isinstance(value, dict) and part in value
+        if keyed or (isinstance(value, list) and isinstance(part, int)):
+            where, value = [*where, part], value[part]
+    lacks = error["type"] == "missing"
+    return [*where, error["loc"][-1]] if lacks else where
+
+
+def validation_message(errors: list[Any], where: list[int | str], model: type[BaseModel]) -> str:
+    """Return pydantic's errors at one place in words: several, if it may be of several kinds."""
+    found = errors[0]
     if found["type"] == "extra_forbidden":
         return str(unknown("key", str(where[-1]), keys_beside(model, where)))
     if found["type"] == "missing":
         return f"the key {where[-1]!r} is missing"
     value = "" if isinstance(found["input"], (dict, list)) else f"={found['input']!r}"
-    return (
-        f"{'.'.join(map(str, where)) or 'the file'}{value}: "
-        f"{found['msg'][:1].lower()}{found['msg'][1:]}"
-    )
+    kinds = dict.fromkeys(KINDS[one["type"]] for one in errors if one["type"] in KINDS)
+    fix = f"give {' or '.join(kinds)}" if kinds else found["msg"][:1].lower() + found["msg"][1:]
+    return f"{'.'.join(map(str, where))}{value}: {fix}"
 
 
 def check_nodes(

@@ -91,6 +91,8 @@ def make_own_loss(name: str, factory: Any, params: Mapping[str, Any]) -> "Loss":
             raise UserError(
                 f"{name} makes a {type(loss).__name__}, which is no loss: name a class of losses"
             )
+        if "_modules" not in vars(loss):
+            raise UserError(f"{name} is not set up: call super().__init__() first in its __init__")
         if type(loss).params is Loss.params:
             check_attributes(name, loss)
         for key, value in loss.params.items():

@@ -8,12 +8,13 @@ import io
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from importlib.util import find_spec
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from contrastbench.benchmarks.records import files
 from contrastbench.benchmarks.records.store import file_name
-from contrastbench.errors import UserError
+from contrastbench.errors import UserError, tell
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -49,8 +50,20 @@ def write_csv(
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(map(files.no_formula, columns))
     writer.writerows(map(files.no_formula, row) for row in rows)
+    if path.is_file() and path.read_bytes() != text.getvalue().encode():
+        set_aside(path)
     files.replace(path, text.getvalue())
     return path
+
+
+def set_aside(path: Path) -> None:
+    """Give a CSV of other numbers, and the plot beside it, a number in their names."""
+    pair = [one for one in (path, path.with_suffix(".svg")) if one.is_file()]
+    free = (k for k in count(1) if not path.with_stem(f"{path.stem}-{k}").exists())
+    number = next(free)
+    for one in pair:
+        one.rename(one.with_stem(f"{one.stem}-{number}"))
+    tell(f"{path} of before is {path.stem}-{number}.csv now")
 
 
 def write_results(

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperCommand
 
 from contrastbench.benchmarks.analyses.declaration import Analysis, Work
 from contrastbench.benchmarks.analyses.output import prepare_folder
@@ -20,6 +19,7 @@ from contrastbench.benchmarks.cli.arguments import (
     parse_pairs,
 )
 from contrastbench.benchmarks.cli.loading import loading
+from contrastbench.benchmarks.cli.once import OnceCommand
 from contrastbench.benchmarks.cli.output import say
 from contrastbench.benchmarks.records.command import parse_value
 from contrastbench.benchmarks.records.experiment import Experiment
@@ -33,7 +33,7 @@ WORDS_KEY = "contrastbench.analyse.words"
 ALL_TAKE = {"name", "loss", "set_", "with_", "output", "help"}
 
 
-class AnalyseCommand(TyperCommand):
+class AnalyseCommand(OnceCommand):
     """The help lists all analyses, and that of one analysis its options and parameters."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:

@@ -10,6 +10,7 @@ import typer
 from contrastbench.benchmarks.cli import options as opt
 from contrastbench.benchmarks.cli.output import say, show
 from contrastbench.benchmarks.records.read_cache import one_moment
+from contrastbench.benchmarks.running.options import check_data_root
 from contrastbench.errors import UserError, unknown
 
 ACTIONS = ("list", "fetch", "verify")
@@ -84,15 +85,15 @@ def action_lines(action: str, name: str | None, data_root: Path | None) -> Itera
     if action not in ACTIONS:
         raise unknown("action", action, ACTIONS)
     whole = action == "fetch" and name is not None and name not in known and is_table(name)
-    if name is not None and name not in known and ":" not in name and not whole:
+    own = action == "fetch" and ":" in str(name)
+    if name is not None and name not in known and not own and not whole:
         raise unknown("dataset", name, known)
     if data_root is not None and action == "fetch":
         data_root.mkdir(parents=True, exist_ok=True)
+    check_data_root(data_root)
     if action == "list":
-        yield from listing.data_lines(data_root)
+        yield from listing.data_lines(data_root, name)
     elif action == "verify":
-        if name is not None and name not in known:
-            raise unknown("dataset", name, known)
         chosen = [known[name]] if name else known.values()
         yield from (f"{dataset.name:16} {file_state(dataset, data_root)}" for dataset in chosen)
     else:

@@ -4,6 +4,7 @@ import importlib.metadata
 import os
 import platform
 from collections.abc import Iterator
+from pathlib import Path
 
 import torch
 from packaging.requirements import Requirement
@@ -12,6 +13,8 @@ from contrastbench.benchmarks.running.devices import driver
 from contrastbench.benchmarks.running.environment import installed
 from contrastbench.benchmarks.running.provenance import provenance
 from contrastbench.domains.download import cache_folder
+from contrastbench.domains.registry import declarations
+from contrastbench.errors import UserError
 
 
 def doctor_lines() -> Iterator[str]:
@@ -30,7 +33,22 @@ def doctor_lines() -> Iterator[str]:
     yield from devices()
     yield processes()
     yield f"downloads: {cache_folder()}"
-    yield f"CONTRASTBENCH_DATA: {os.environ.get('CONTRASTBENCH_DATA', 'not set')}"
+    yield f"CONTRASTBENCH_DATA: {data_folder(os.environ.get('CONTRASTBENCH_DATA', ''))}"
+    yield from broken_domains()
+
+
+def data_folder(path: str) -> str:
+    """Return the folder of data, and whether there is no such folder."""
+    if not path:
+        return "not set"
+    return path if Path(path).is_dir() else f"{path}, MISSING: name a folder that holds the data"
+
+
+def broken_domains() -> Iterator[str]:
+    """Yield a line for each domain of a package that cannot be loaded."""
+    for name, about in declarations().items():
+        if isinstance(about, UserError):
+            yield f"domain {name} is BROKEN: {about}"
 
 
 def requirements(extra: str) -> list[Requirement]:

@@ -110,13 +110,19 @@ def kind_text(kind: Any) -> str:
     return getattr(kind, "__name__", str(kind))
 
 
-def data_lines(data_root: Path | None = None) -> Iterator[str]:
-    """Yield datasets and corpora with their places and sizes, and a user's own kinds."""
+def data_lines(data_root: Path | None = None, name: str | None = None) -> Iterator[str]:
+    """Yield datasets and corpora with their places and sizes, and a user's own kinds.
+
+    Args:
+        data_root: a folder that may hold data.
+        name: the one data set that is asked for.
+    """
     for domain, about in registry.loaded_declarations().items():
         for dataset in {**about.datasets, **about.corpora}.values():
-            there = whereabouts(dataset, data_root)
-            yield f"{dataset.name:20} {domain:9} {there:12} {dataset.summary}"
-        for source in about.sources:
+            if name in (None, dataset.name):
+                there = whereabouts(dataset, data_root)
+                yield f"{dataset.name:20} {domain:9} {there:12} {dataset.summary}"
+        for source in about.sources if name is None else ():
             yield own_kind_line(domain, source)
 
 

@@ -30,6 +30,7 @@ from contrastbench.benchmarks.cli import (
 )
 from contrastbench.benchmarks.cli import options as opt
 from contrastbench.benchmarks.cli.analyse import AnalyseCommand
+from contrastbench.benchmarks.cli.once import OnceCommand
 from contrastbench.benchmarks.cli.output import say, show
 from contrastbench.benchmarks.records.files import DISK_FULL
 from contrastbench.benchmarks.running import launch
@@ -112,7 +113,7 @@ def add_command(to: typer.Typer, name: str, command: Callable[..., None], group:
     text, *lines = re.split(r"^Example: ", inspect.getdoc(command) or "", flags=re.MULTILINE)
     to.command(
         name,
-        cls=COMMAND_CLASSES.get(name),
+        cls=COMMAND_CLASSES.get(name, OnceCommand),
         help=text,
         short_help=" ".join(text.partition("\n\n")[0].split()),
         epilog=opt.examples([" ".join(line.split()) for line in lines]),
@@ -146,6 +147,8 @@ def usage(error: Exception) -> str:
     message: str = error.format_message()  # type: ignore[attr-defined]
     choices = getattr(getattr(error, "param", None), "help", None)
     missing = type(error).__name__ == "MissingParameter"
+    if re.fullmatch(r"No such command '[^']*'\.?", message):
+        return f"{message.rstrip('.')}: --help lists all commands"
     return f"{message.rstrip('.')}: {choices}" if missing and choices else message
 
 

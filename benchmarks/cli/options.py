@@ -81,7 +81,9 @@ Seeds = Annotated[
 ]
 Selection = Annotated[
     str | None,
-    typer.Option(help="Parameters: paper (default), as published; validation, chosen from grids."),
+    typer.Option(
+        help="Parameters: paper, as published; validation, chosen, which is the default with tune."
+    ),
 ]
 Join = Annotated[
     list[str] | None,

@@ -160,7 +160,7 @@ def parse_jobs(text: str) -> tuple[int, bool]:
     """
     number, slash, each = text.partition("/")
     if not re.fullmatch("[1-9][0-9]{0,3}", number) or (slash and each != "device"):
-        raise UserError(f"--jobs {text!r}: give a number from 1 on, such as 8, or 2/device")
+        raise UserError(f"--jobs {text!r}: give a number from 1 to 9999, such as 8, or 2/device")
     return int(number), bool(slash)
 
 
@@ -290,7 +290,7 @@ def plan(
     check_data_root(data_root)
     joining = parse_losses(loss or [], {})
     made = make_plan(
-        what, only or [], seeds, tiny, selection, results, False, joining, quick, resources
+        what, only or [], seeds, tiny, selection, results, True, joining, quick, resources
     )
     options = Options(results, data_root, device)
     measured = measure_kinds(cells_ahead(made), options) if measure else NOT_MEASURED

@@ -181,6 +181,8 @@ def report(
             f"--output {output} names a file, but the report is a folder: give --output "
             f"{output.with_suffix('')}, or --single {output} for one file"
         )
+    if single and not single.absolute().parent.is_dir():
+        raise UserError(f"--single {single}: no folder {single.parent}: make it first")
     target, joining = single or output or Path("report"), parse_losses(loss or [], {})
     say(
         report.write_report(names or [], results, target, plots, single is not None, joining, quick)

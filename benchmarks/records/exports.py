@@ -124,11 +124,19 @@ def of_record(path: Path) -> Path:
         raise UserError(f"the record {path} does not exist: give a path that bench run has printed")
     folder = whole.parents[DEPTH - 1] / EXPORTS_FOLDER
     for cell in sorted(folder.glob(f"*/{CELL_FILE}")):
-        with one_line(cell, "export it again"):
-            if same_cell(json.loads(contents(cell)), record):
-                return cell.parent
+        if holds(cell.parent, record):
+            return cell.parent
     name = f"{record['key'][:16]}-seed{record['seed']}"
     raise UserError(f"{path} holds no weights: {export_command(record, folder / name)}")
+
+
+def holds(folder: Path, record: Fields) -> bool:
+    """Return whether the folder is an export of the record's cell."""
+    cell = folder / CELL_FILE
+    if not cell.is_file():
+        return False
+    with one_line(cell, "export it again"):
+        return same_cell(json.loads(contents(cell)), record)
 
 
 def same_cell(found: Fields, record: Fields) -> bool:

@@ -141,8 +141,8 @@ def check_settings(settings: dict[str, Any]) -> None:
     for name, value in settings.items():
         if (wrong := unstorable(value)) is not None:
             raise UserError(
-                f"{name} has {shown(wrong)}, but a record holds numbers in bounds and texts of "
-                "one line: rename or change it"
+                f"{name} has {shown(wrong)}, but a record holds {storable(wrong)}: "
+                "rename or change it"
             )
 
 
@@ -196,6 +196,18 @@ def unstorable(value: Any) -> str | float | None:
     if isinstance(value, float):
         return None if abs(value) <= MAX_ABS_VALUE else value
     return value if isinstance(value, int) and abs(value) > LARGEST_INTEGER else None
+
+
+def storable(value: str | float) -> str:
+    """Return what a record can hold in place of such a value.
+
+    >>> storable(1e308), storable(chr(10))
+    ('numbers from -1e+100 to 1e+100', 'texts of one line')
+    """
+    if isinstance(value, str):
+        return "texts of one line"
+    largest = MAX_ABS_VALUE if isinstance(value, float) else LARGEST_INTEGER
+    return f"{'' if isinstance(value, float) else 'whole '}numbers from -{largest} to {largest}"
 
 
 def wrong_metric(metrics: dict[str, float]) -> str:

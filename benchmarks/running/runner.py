@@ -7,7 +7,7 @@ import time
 import traceback
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -193,6 +193,8 @@ def finished_result(cell: Cell, domain: AnyDomain, options: Options) -> tuple[Re
     """
     found = cell.finished(options.results)
     path = found[1] if found else cell.path(options.results)
+    if found and options.export and exports.holds(options.export, found[0]):
+        options = replace(options, export=None)  # it is exported there already
     check_options(options, cell.experiment.domain, domain, path, found is not None)
     return found
 
@@ -313,7 +315,7 @@ def check_export(name: str, domain: AnyDomain, folder: Path, record: Path, finis
     domain.check_export()
     if finished:
         raise UserError(
-            f"{record} is finished and its model was not kept: "
+            f"{record} is finished, and a record keeps no model: "
             "train it anew in another --results folder"
         )
     if folder.exists() and (folder.is_file() or any(folder.iterdir())):

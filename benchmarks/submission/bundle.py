@@ -119,7 +119,9 @@ def read_bundle(path: Path) -> Bundle:
     except OSError as error:
         raise UserError(f"cannot read {path} ({error.strerror}): name a bundle") from None
     files = dict(members(data))
-    about = about_of(files.pop(BUNDLE_FILE, b""))
+    if BUNDLE_FILE not in files:
+        raise Refused(f"the file has no {BUNDLE_FILE}: give one that bench submit wrote")
+    about = about_of(files.pop(BUNDLE_FILE))
     for name in sorted({*files, *about.files}):
         check_file(name, files.get(name), about.files.get(name))
     return Bundle(about, files, bytes_sha256(data))

@@ -1,6 +1,8 @@
 """Make a bundle of a loss and its records, and refuse what is not ready for one."""
 
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from pydantic import Field
 
@@ -29,8 +31,8 @@ def bundle_loss(suite: str, loss: LossSpec, results: Path) -> Path:
     """Write the bundle of a loss into the current folder, and return its path.
 
     Raises:
-        UserError: the loss has no file, no licence or no paper, a cell has no result, or the file
-            was edited after some of the records were made.
+        UserError: the loss has no file, no licence or no paper, a cell has no result, the file was
+            edited after some of the records were made, or another loss's bundle is there.
     """
     file = own_file(loss)
     declared = read_declaration(file.with_suffix(".yaml"))
@@ -52,8 +54,26 @@ def bundle_loss(suite: str, loss: LossSpec, results: Path) -> Path:
     contents = {f"{bundle.LOSS_FOLDER}{one}": text.encode() for one, text in sources.items()}
     contents |= {cells.record_name(one): bytes_of(one, results) for one in records}
     path = Path(f"{file.stem}-{plan.table.name}.zip")
+    check_same_loss(path, name, loss.params)
     files.replace(path, bundle.bundle_bytes(about, contents))
     return path
+
+
+def check_same_loss(path: Path, name: str, params: Mapping[str, Any]) -> None:
+    """Raise if the path is taken by anything but a bundle of the same loss.
+
+    Raises:
+        UserError: writing there would lose another loss's bundle, or a file that is none.
+    """
+    if not path.exists():
+        return
+    try:
+        about = bundle.read_bundle(path).about
+    except bundle.Refused:
+        raise UserError(f"{path} is no bundle: move it away, then submit again") from None
+    if (about.loss, about.params) != (name, dict(params)):
+        held = LossSpec(about.loss, about.params).label
+        raise UserError(f"{path} is the bundle of {held}: move it away, then submit again")
 
 
 def own_file(loss: LossSpec) -> Path:

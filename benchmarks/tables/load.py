@@ -10,6 +10,7 @@ from contrastbench.benchmarks.tables import catalogue, sweep_file
 from contrastbench.benchmarks.tables.controls import baseline
 from contrastbench.benchmarks.tables.equal_rows import recognised
 from contrastbench.benchmarks.tables.published import published_table
+from contrastbench.benchmarks.tables.schema import PublishedTable
 from contrastbench.benchmarks.tables.sweep_file import SMOKE, LossEntry, SweepFile
 from contrastbench.benchmarks.tables.table import QUICK, Row, Table
 from contrastbench.domains import strict_yaml
@@ -19,6 +20,7 @@ from contrastbench.losses.spec import LossSpec
 
 Inside = frozenset[Path]
 BUILT_IN = {"smoke": SMOKE}  # sweeps that need no file
+SWEEP_KEYS = {*SweepFile.model_fields} - {*PublishedTable.model_fields}
 NEWEST = {"standard": "standard-1"}  # of the versions of a sweep that ships
 
 
@@ -33,7 +35,7 @@ def load_table(
 
     Args:
         name: see `bench list tables`; or the path of a YAML file.
-        check_values: whether losses are made with the values of a user's file, which brings torch.
+        check_values: whether the values that a user's file gives to losses are checked.
         losses: they join a sweep that does not have them, as if its file listed them.
         inside: the files that extend this one.
         quick: whether only the quick part is asked for, which the sweep declares.
@@ -162,8 +164,12 @@ def extended_sweep(file: SweepFile, document: Document, inside: Inside) -> Table
 
 
 def is_sweep(document: Document) -> bool:
-    """Return whether the file lists losses or extends such a one; published tables have rows."""
-    return isinstance(document.value, dict) and not {"losses", "extends"}.isdisjoint(document.value)
+    """Return whether the file lists losses, extends such a one or has a key of sweeps alone.
+
+    Published tables have rows.
+    """
+    keys = set(document.value) if isinstance(document.value, dict) else set()
+    return bool(keys & {"losses", "extends"} or ("rows" not in keys and keys & SWEEP_KEYS))
 
 
 def check_sweep_name(path: Path) -> None:

@@ -84,7 +84,8 @@ def check_selection(table: Table, selection: str | None, seeds: Sequence[int] = 
         return table.selection
     if selection == Selection.PAPER:
         raise UserError(
-            f"{table.name} has no published parameters: it chooses them on validation data"
+            f"{table.name} has no published parameters, it chooses them on validation data: "
+            "leave --selection out"
         )
     has_grid = any(row.grid or row.grid_by_column or row.settings for row in table.rows)
     if table.budget.search != "staged" and not has_grid:

@@ -36,6 +36,11 @@ class TabularSet:
     def __len__(self) -> int:
         return len(self.y)
 
+    @property
+    def words(self) -> tuple[str, ...]:
+        """Return the names of the categorical columns."""
+        return self.names[self.numeric.shape[1] :]
+
 
 def from_frame(
     path: object, frame: "pandas.DataFrame", target: Any, starts: Starts | None = None
@@ -113,6 +118,8 @@ def check_table(path: object, table: TabularSet) -> None:
         raise UserError(
             f"{path}: column {table.names[column]} has {infinite[column]} infinite values: {fix}"
         )
+    if not len(table):
+        raise UserError(f"{path}: the column of classes is empty: fill it, or name another one")
     if len(table.classes) < 2:
         rows = f"all {len(table)} rows are of one class"
         raise UserError(f"{path}: {rows}: there is nothing to classify")
@@ -155,16 +162,38 @@ def check_categories(path: object, table: TabularSet) -> None:
     """
     distinct = [
         name
-        for name, column in zip(
-            table.names[table.numeric.shape[1] :], table.categorical.T, strict=True
-        )
+        for name, column in zip(table.words, table.categorical.T, strict=True)
         if len({*column} - {""}) > max(MAX_FEW_CATEGORIES, (column != "").sum() / 2)
     ]
+    for name in distinct:
+        if stray := word_among_numbers(table.categorical[:, table.words.index(name)].tolist()):
+            fix = "write a number, or leave it empty"
+            raise UserError(f"{path}: column {name} has {stray[:40]!r} among numbers: {fix}")
     if distinct:
         raise UserError(
             f"{path}: most words stand in one row only in {', '.join(distinct)}: "
             f"leave out what no rows share with {drop_option(distinct)}"
         )
+
+
+def word_among_numbers(column: Iterable[str]) -> str:
+    """Return the first word of a column of which nine in ten are numbers; "" if there is none.
+
+    >>> word_among_numbers([*map(str, range(20)), "n/a", ""])
+    'n/a'
+    """
+    filled = [word for word in column if word]
+    words = [word for word in filled if not is_number(word)]
+    return words[0] if 0 < 10 * len(words) <= len(filled) else ""
+
+
+def is_number(word: str) -> bool:
+    """Return whether a word is a number."""
+    try:
+        float(word)
+    except ValueError:
+        return False
+    return True
 
 
 def drop_option(columns: list[str]) -> str:

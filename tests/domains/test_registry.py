@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from contrastbench.benchmarks.cli import listing
+from contrastbench.benchmarks.cli import doctor, listing
 from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.benchmarks.records.store import read_record
 from contrastbench.benchmarks.running.options import Options
@@ -155,6 +155,7 @@ def test_a_broken_declaration_is_one_line_and_takes_no_other_domain_down(
     names = [line.split()[0] for line in listing.domain_lines()]
     assert names == [*registry.DOMAINS, "new", "points"]
     assert f"new        BROKEN: {error.value}" in list(listing.domain_lines())
+    assert f"domain new is BROKEN: {error.value}" in list(doctor.broken_domains())
     assert {"plane", "motifs", "wiki1m"} < registry.known_data().keys()
     assert any(line.startswith("plane") for line in listing.data_lines())
 

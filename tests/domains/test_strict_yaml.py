@@ -23,6 +23,7 @@ class Outer(Strict):
     title: str
     rows: list[Inner] = []
     columns: dict[str, Inner] = {}
+    kinds: dict[str, list[str | list[str]]] = {}
 
 
 def written(folder: Path, text: str) -> Path:
@@ -87,17 +88,22 @@ def test_a_mistake_has_its_line(tmp_path: Path, text: str, line: int, what: str)
             4,
             "unknown key 'sise': did you mean 'size'?",
         ),
-        ("title: x\ntaly: {a: 7}\n", 2, "unknown key 'taly': known: columns, rows, title"),
+        ("title: x\ntaly: {a: 7}\n", 2, "unknown key 'taly': known: columns, kinds, rows, title"),
         ("# none\nrows: []\n", 2, "the key 'title' is missing"),
-        ("title: x\nrows:\n- size: big\n", 3, "rows.0.size='big': input should be a valid integer"),
+        ("title: x\nrows:\n- size: big\n", 3, "rows.0.size='big': give a whole number"),
         (
             "title: x\nrows:\n- size: 1\n  values:\n  - 1\n  - .nan\n",
             6,
             "rows.0.values.1=nan: input should be a",
         ),
-        ("title: 5\n", 1, "title=5: input should be a valid string"),
-        ("- 1\n", 1, "the file: input should be"),
-        ("", 1, "the file=None: input should be"),
+        ("title: 5\n", 1, "title=5: give a text"),
+        ("title: x\nrows: {}\n", 2, "rows: give a list"),
+        ("title: x\nrows: [1]\n", 2, "rows.0=1: give keys with values"),
+        ("title: x\nkinds: {a: [x, 1.5]}\n", 2, "kinds.a.1=1.5: give a text or a list"),
+        ("title: x\nkinds: {a: [x, [2]]}\n", 2, "kinds.a.1.0=2: give a text"),
+        ("title: x\nkinds:\n  1.5: []\n", 3, "is no text: quote it"),
+        ("- 1\n", 1, "the file has no keys at its top: write KEY: VALUE lines"),
+        ("", 1, "the file is empty: write KEY: VALUE lines"),
     ],
 )
 def test_a_value_that_does_not_fit_has_its_line(

@@ -422,6 +422,13 @@ def test_a_mistake_in_a_users_constructor_is_named(
     assert "\n" not in str(error.value)
 
 
+def test_a_constructor_without_that_of_its_base_is_named(tmp_path: Path) -> None:
+    head = "from contrastbench.losses import ScoreLoss\nclass Mine(ScoreLoss):\n"
+    (tmp_path / "mine.py").write_text(f"{head}    def __init__(self, t=1.0):\n        self.t = t\n")
+    with pytest.raises(UserError, match=r"mine.py:Mine is not set up: call super\(\).__init__\(\)"):
+        get_loss(f"{tmp_path}/mine.py:Mine")
+
+
 @pytest.mark.parametrize("text", ["def mine(): pass", "class mine: pass", "mine = 3"])
 def test_what_is_no_class_of_losses_is_refused(tmp_path: Path, text: str) -> None:
     (tmp_path / "mine.py").write_text(text)

@@ -21,6 +21,10 @@ from contrastbench.domains.scoring.retrieval import retrieval
 from contrastbench.errors import UserError, tell
 
 KNN_NEIGHBOURS, KNN_TEMPERATURE = 200, 0.5
+KNN_NOTE = (
+    f"knn: {KNN_NEIGHBOURS} neighbours among training and validation images; the knn of a record "
+    "is another, of its recipe's knn_k among training images"
+)
 FINE_TUNED = "semi-supervised"  # the one that trains the encoder too
 FEW_SHOT, OF_ALL = "few-shot", "few-shot-all"
 OF_TEST = (FEW_SHOT, "retrieval")  # these look at test images alone
@@ -96,6 +100,8 @@ def score(
         UserError: no such encoder or set, or its test classes are not those of its training part.
     """
     opened = open_encoder(encoder, data_root, device)
+    if by == "knn":
+        tell(KNN_NOTE)
     return score_opened(opened, dataset, by, seed, data_root, device)
 
 

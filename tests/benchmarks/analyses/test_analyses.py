@@ -219,8 +219,23 @@ def test_a_csv_has_no_formulas_and_is_written_whole(tmp_path: Path) -> None:
     with pytest.raises(MemoryError):
         list(output.write_results(tmp_path, "a", ("loss", "@x", "y"), rows, Torn()))  # type: ignore[arg-type]
     assert (tmp_path / "a.csv").read_text() == "loss,'@x,y\n'=cmd,-1,-0.5\n"
-    assert (tmp_path / "a.svg").read_text() == "old"
-    assert len(list(tmp_path.iterdir())) == 2
+    assert (tmp_path / "a-1.svg").read_text() == "old"
+    assert len(list(tmp_path.iterdir())) == 3, "a-1.csv as well, and no half of a plot"
+
+
+def test_numbers_of_before_are_set_aside(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for value in (1, 1, 2, 3):
+        output.write_csv(tmp_path, "a", ("loss",), [(value,)])
+    assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {
+        "a.csv": "loss\n3\n",
+        "a-1.csv": "loss\n1\n",
+        "a-2.csv": "loss\n2\n",
+    }
+    assert capsys.readouterr().err.splitlines() == [
+        f"{tmp_path}/a.csv of before is a-{k}.csv now" for k in (1, 2)
+    ]
 
 
 def test_scores_of_sentences(bench) -> None:

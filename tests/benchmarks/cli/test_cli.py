@@ -93,7 +93,13 @@ MISTAKES = [
     (["run", "--domain", "graph", "--loss", "x.py:Mine"], "no file x.py"),
     (["run", "--domain", "graph"], "Missing option '--loss'"),
     ([*RUN, "--sed", "1"], "--seeds"),
+    ([*RUN, "--set", "mu=1e308"], "params has 1e+308, but a record holds numbers from -1e+100 to"),
+    ([*RUN, "--set", f"mu={2**63}"], f"a record holds whole numbers from -{2**63 - 1} to"),
+    ([*RUN, "--loss", "none"], "--loss takes one value and is given twice: give it once"),
+    (["run", "--domain", "graph", *RUN[1:]], "--domain takes one value and is given twice"),
+    ([*RUN, "--seeds", "0", "--seed", "1"], "--seeds takes one value and is given twice"),
     (["rn"], "No such command 'rn'"),
+    (["foo"], "No such command 'foo': --help lists all commands"),
     (["list", "losess"], "unknown list 'losess': did you mean 'losses'?"),
     (["table", "adnce-tabel5"], "did you mean 'adnce-table5'"),
     (["table"], "name a table"),
@@ -111,11 +117,13 @@ MISTAKES = [
         "unknown loss in smoke 'adnc': did you mean 'adnce'",
     ),
     (["sweep", "smoke", "--seeds", "4-0"], "--seeds '4-0': give distinct numbers"),
-    (["sweep", "smoke", "--jobs", "0"], "--jobs '0': give a number from 1 on"),
-    (["sweep", "smoke", "--jobs", "2/card"], "--jobs '2/card': give a number from 1 on"),
+    (["sweep", "smoke", "--jobs", "0"], "--jobs '0': give a number from 1 to 9999"),
+    (["sweep", "smoke", "--jobs", "100000"], "--jobs '100000': give a number from 1 to 9999"),
+    (["sweep", "smoke", "--jobs", "2/card"], "--jobs '2/card': give a number from 1 to 9999"),
     (["sweep", "smoke", "--check", "olny"], "unknown value of --check 'olny': did you mean 'only'"),
     (["plan", "adnce-table5", "--only", "column"], "--only 'column': give KEY=VALUE"),
     (["merge", "nowhere"], "nowhere holds no records"),
+    (["report", "--single", "no/x.html"], "--single no/x.html: no folder no: make it first"),
     (["perf", "graf"], "did you mean 'graph'?"),
     (["perf", "graph", "--sizes", "8"], "bench perf graph has no sizes: leave --sizes out"),
     (["perf", "losses", "--sizes", "8,7"], "--sizes '8,7': give even numbers from 4 on, such as"),
@@ -124,6 +132,9 @@ MISTAKES = [
     (["check-loss", "mine.py:Mine"], "no file mine.py"),
     (["data", "ftech"], "did you mean 'fetch'?"),
     (["data", "fetch", "MUTGA"], "unknown dataset 'MUTGA': did you mean 'MUTAG'?"),
+    (["data", "list", "MUTGA"], "unknown dataset 'MUTGA': did you mean 'MUTAG'?"),
+    (["data", "list", "--data-root", "no"], "data root no does not exist: name a folder"),
+    (["data", "verify", "MUTAG", "--data-root", "no"], "data root no does not exist: name a"),
     (["data", "fetch"], "name a dataset that is downloaded"),
     (["data", "fetch", "motifs"], "motifs: name a dataset that is downloaded"),
     ([*RUN, "--target", "y"], "domain graph has no target column: leave --target out"),
@@ -251,7 +262,7 @@ rows:
         (
             "decimals: 1",
             "decimals: one",
-            "mine.yaml:3: decimals='one': input should be a valid integer",
+            "mine.yaml:3: decimals='one': give a whole number",
         ),
         ("source: s\n", "", "mine.yaml:1: the key 'source' is missing"),
         ("{A: [80.0]}", "{B: [80.0]}", "mine.yaml:11: unknown column 'B'"),
@@ -327,11 +338,12 @@ def test_a_sweep_of_a_value_out_of_range_starts_no_worker(
     (tmp_path / "my.yaml").write_text(
         "domains: {graph: {}}\nlosses:\n- infonce: {temperature: -1}\n"
     )
-    assert bench("sweep", "my.yaml") == (
-        2,
-        "",
-        "bench: my.yaml:3: temperature must be a finite number > 0, got -1\n",
-    )
+    for command in ("sweep", "plan"):
+        assert bench(command, "my.yaml") == (
+            2,
+            "",
+            "bench: my.yaml:3: temperature must be a finite number > 0, got -1\n",
+        )
 
 
 def test_tables_go_to_the_results_folder(bench, tmp_path: Path) -> None:
@@ -477,6 +489,22 @@ def test_the_doctor_names_what_is_missing(bench, monkeypatch: pytest.MonkeyPatch
         doctor, "installed", lambda name: "0.0.1" if name == "torch" else real(name)
     )
     assert "torch 0.0.1, but >=2" in bench("doctor")[1]
+
+
+def test_the_doctor_marks_a_data_folder_that_is_none(bench, monkeypatch) -> None:
+    monkeypatch.setenv("CONTRASTBENCH_DATA", "nope")
+    assert (
+        "CONTRASTBENCH_DATA: nope, MISSING: name a folder that holds the data"
+        in (bench("doctor")[1])
+    )
+    monkeypatch.setenv("CONTRASTBENCH_DATA", ".")
+    assert "CONTRASTBENCH_DATA: .\n" in bench("doctor")[1]
+
+
+def test_one_data_set_is_listed(bench) -> None:
+    code, out, err = bench("data", "list", "MUTAG")
+    assert (code, err) == (0, "")
+    assert [line.split()[0] for line in out.splitlines()] == ["MUTAG"]
 
 
 def test_the_doctor_knows_cards(bench, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -61,6 +61,7 @@ def test_every_protocol_scores(tmp_path: Path, bench, monkeypatch: pytest.Monkey
         shots = dict.fromkeys(("few-shot", "few-shot-all"), "5-way_1-shot")
         mains = {**shots, "retrieval": "recall_at_1"}
         assert ("--by few-shot-all" in err) == (by == "few-shot"), "the digits have no test part"
+        assert ("the knn of a record is another" in err) == (by == "knn")
         main = mains.get(by, "10%_top-5" if by == protocols.FINE_TUNED else "accuracy")
         assert metrics[main] > 30, "ten digits, an untrained encoder"
 

@@ -363,7 +363,8 @@ def test_a_loss_that_breaks_a_law_is_not_verified(mine, monkeypatch: pytest.Monk
 BROKEN = [
     (b"no zip", "no zip file that can be read"),
     ({"bundle.json": b"{}"}, "bundle.json: suite: Field required"),
-    ({}, "bundle.json: the file: Invalid JSON"),
+    ({"bundle.json": b"{"}, "bundle.json: the file: Invalid JSON"),
+    ({"x": b""}, "the file has no bundle.json: give one that bench submit wrote"),
 ]
 
 
@@ -470,3 +471,18 @@ def test_what_is_not_ready_is_refused(mine, spoil: Any, loss: str, message: str)
     assert (code, out) == (2, "")
     assert message in err
     assert not list(Path().glob("*.zip"))
+
+
+def test_a_bundle_of_another_loss_stays(mine) -> None:
+    path = submitted(mine)
+    before = path.read_bytes()
+    assert submitted(mine).read_bytes() == before, "the same loss again"
+    forged(lambda about, _: about.update(loss="mine.py:Other"))
+    other = path.read_bytes()
+    code, out, err = mine("submit", "suite.yaml", "--loss", "mine.py:Mine")
+    assert (code, out) == (2, "")
+    assert "mine-suite.zip is the bundle of mine.py:Other: move it away, then submit again" in err
+    assert path.read_bytes() == other
+    path.write_text("notes")
+    code, _, err = mine("submit", "suite.yaml", "--loss", "mine.py:Mine")
+    assert (code, "mine-suite.zip is no bundle: move it away" in err) == (2, True), err

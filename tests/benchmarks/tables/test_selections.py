@@ -234,7 +234,7 @@ def test_a_record_without_a_validation_score_is_named(tmp_path: Path) -> None:
             "validation",
             r"seeds \[100\] choose the parameters, so they cannot confirm them",
         ),
-        ({"sweep": True}, "paper", "small has no published parameters"),
+        ({"sweep": True}, "paper", "small has no published.*leave --selection out"),
     ],
 )
 def test_what_cannot_be_selected_is_named(change: dict, selection: str, message: str) -> None:

@@ -128,7 +128,9 @@ def test_a_published_table_is_loaded_by_name() -> None:
             r"my.yaml:5: losses debiased .* are the same",
         ),
         ("mu: [0.5]", "margin: [0.5]", "my.yaml:6: unknown parameter in the grid 'margin'"),
-        ("mu: [0.5]", "mu: 0.5", "my.yaml:6: grid.mu=0.5: input should be a valid list"),
+        ("mu: [0.5]", "mu: 0.5", "my.yaml:6: grid.mu=0.5: give a list"),
+        ("none, adnce", "none, 3", r"my.yaml:5: losses\.1=3: give a text or keys with values"),
+        ("[3, 4]", "1.5", "my.yaml:1: seeds=1.5: give a text or a whole number or a list"),
         ("epochs: 5", "rate: 0.5", "my.yaml:3: unknown recipe key of domain graph 'rate'"),
         ("epochs: 5", "epochs: many", "my.yaml:3: recipe epochs='many'"),
         ("graph:", "grph:", "my.yaml:3: unknown domain 'grph': did you mean 'graph'"),
@@ -161,6 +163,7 @@ def test_a_published_table_is_loaded_by_name() -> None:
             "losses: []",
             "my.yaml:5: the sweep has no losses: give at least one",
         ),
+        ("losses:", "loss:", "my.yaml:5: unknown key 'loss': did you mean 'losses'"),
     ],
 )
 def test_a_mistake_is_one_line_with_its_line(load, old: str, new: str, message: str) -> None:
@@ -168,6 +171,12 @@ def test_a_mistake_is_one_line_with_its_line(load, old: str, new: str, message: 
     with pytest.raises(UserError, match=message) as error:
         load(GOOD.replace(old, new))
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("key", ["domains: {graph: {}}", "controls: true", "draft: true"])
+def test_a_sweep_without_losses_is_told_so(load, key: str) -> None:
+    with pytest.raises(UserError, match=r"my\.yaml:1: the sweep has no (losses|domains): give"):
+        load(f"{key}\nseeds: 0-1\n")
 
 
 @pytest.mark.parametrize(
@@ -395,7 +404,7 @@ def test_a_wrong_name_is_one_line(load, entry: str, wrong: str) -> None:
 
 @pytest.mark.parametrize("text", ["5", "[{a: 1}]", "losses"])
 def test_a_file_that_is_no_mapping_is_one_line(load, text: str) -> None:
-    with pytest.raises(UserError, match=r"my\.yaml:1: .*valid dictionary"):
+    with pytest.raises(UserError, match=r"my\.yaml:1: the file has no keys at its top"):
         load(text)
 
 

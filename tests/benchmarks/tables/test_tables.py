@@ -583,7 +583,7 @@ OWN = "title: x\nsource: s\ndecimals: 0\ndomain: graph\ncolumns: {A: {}}\n"
         (f"{OWN}rows: [{{name: a}}]\n".replace("0", "9" * 9), ":3: decimals=999999999: input"),
         (
             "title: x\nsource: s\ndecimals: one\n",
-            ":3: decimals='one': input should be a valid integer",
+            ":3: decimals='one': give a whole number",
         ),
     ],
 )

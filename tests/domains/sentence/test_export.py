@@ -88,11 +88,14 @@ def test_a_run_exports_the_encoder_that_it_scored(tmp_path: Path) -> None:
     assert yaml.safe_load(card.split("---\n")[1])["library_name"] == "sentence-transformers"
     assert 'SentenceTransformer("out").encode(["a sentence", "another one"])' in card
     assert f"| loss | infonce(temperature={record['params']['temperature']}) |" in card
-    with pytest.raises(
-        UserError,
-        match=r"is finished and its model was not kept: train it anew in another --results",
-    ):
-        run_cell(trained, 0, Options(tmp_path, export=out))
+    assert run_cell(trained, 0, Options(tmp_path, export=out)) == (record, path), "it is there"
+    (out / "cell.json").write_text(json.dumps({**record, "seed": 1}))
+    for other in (out, tmp_path / "new"):
+        with pytest.raises(
+            UserError,
+            match=r"is finished, and a record keeps no model: train it anew in another --results",
+        ):
+            run_cell(trained, 0, Options(tmp_path, export=other))
     assert path.exists()
 
 

@@ -107,7 +107,11 @@ BAD = {
     ),
     "numbers as classes": (MIXED, "a", "fewer than the 5 .*: is the target a column of classes"),
     "only classes": (rows(["x", "z"] * 5, "y"), "y", "t.csv has only the column of classes"),
-    "no labels": (rows(["1,red,"] * 9), "y", "all 0 rows are of one class"),
+    "no labels": (
+        rows(["1,red,"] * 9),
+        "y",
+        "the column of classes is empty: fill it, or",
+    ),
     "no rows": ("a,y\n", "y", "t.csv has no rows"),
     "empty": ("", "y", "cannot be read as a table .No columns to parse"),
     "classes beyond the precision of floats": (

@@ -379,6 +379,13 @@ def test_nested_columns_of_a_parquet_file_are_refused(tmp_path: Path) -> None:
             load_rows("parquet:t.parquet", "y", tmp_path)
 
 
+def test_a_word_in_a_column_of_numbers_is_named(tmp_path: Path) -> None:
+    numbers = [*map(str, np.arange(59) / 2), "12,5"]
+    write(tmp_path / "t.csv", frame(60).assign(price=numbers))
+    with pytest.raises(UserError, match=r"column price has '12,5' among numbers: write a number"):
+        load_rows("csv:t.csv", "y", tmp_path)
+
+
 def test_columns_of_distinct_words_are_refused(tmp_path: Path) -> None:
     """Half of the rows may have words of their own, and so may all rows of a small table."""
     table = frame(60).assign(
