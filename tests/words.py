@@ -13,6 +13,8 @@ import signal
 import sys
 import time
 import traceback
+from pathlib import Path
+from tempfile import mkdtemp
 from types import ModuleType
 from typing import Any, NoReturn
 
@@ -50,12 +52,25 @@ def without_work() -> Any:
     for name in (*(f"{ROOM}{room}" for room in WORK), "contrastbench.losses.laws"):
         sys.modules[name] = Stub(name)
     from contrastbench.benchmarks.cli import main
+    from contrastbench.benchmarks.records import merge
     from contrastbench.benchmarks.running import launch
     from contrastbench.benchmarks.sweeps import slurm
     from contrastbench.domains import registry
 
+    merge.SHIPPED = few_records()
     launch.launch = slurm.submit_script = registry.fetch = work
     return main.main
+
+
+def few_records() -> Path:
+    """Return a folder with one record in the place of the thousands that are shipped."""
+    folder = Path(mkdtemp())
+    record = json.loads((Path(__file__).parent / "attack/releases/tabular.json").read_text())
+    names = record["domain"], record["dataset"], record["loss"]
+    path = folder.joinpath("runs", *names, f"{record['key'][:16]}-seed{record['seed']}.json")
+    path.parent.mkdir(parents=True)
+    path.write_text(json.dumps(record))
+    return folder
 
 
 def ask(main: Any, words: list[str]) -> int:
