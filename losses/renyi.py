@@ -4,7 +4,7 @@ import torch
 from torch import Tensor
 
 from contrastbench.losses.base import ScoreLoss, Scores
-from contrastbench.losses.expectation import log_means, near_one
+from contrastbench.losses.expectation import log_mean
 from contrastbench.losses.limits import Limit, Towards, reduces
 from contrastbench.losses.ranges import ORDER, TEMPERATURE, declare
 
@@ -22,7 +22,8 @@ class Renyi(ScoreLoss):
 
     Args:
         temperature: tau > 0.
-        gamma: the order, > 0 and not 1; for gamma to 1 it is `dv`.
+        gamma: the order, > 0 and not 1; for gamma to 1 it is `dv`. Within 0.001 of 1 float32
+            keeps few digits of the value; the gradient is right.
 
     Raises:
         ValueError: a parameter out of range.
@@ -47,21 +48,12 @@ class Renyi(ScoreLoss):
 
     def terms(self, scores: Scores) -> Tensor:
         pos, neg = scores.pos / self.temperature, scores.neg / self.temperature
-        tilted = tilted_pos(scores, pos, self.gamma)
-        return torch.cat([tilted, scores.log_mean_neg(self.gamma * neg)], dim=1)
+        return torch.cat(
+            [scores.log_mean_pos((self.gamma - 1) * pos), scores.log_mean_neg(self.gamma * neg)],
+            dim=1,
+        )
 
     def combine(self, terms: Tensor) -> Tensor:
-        tilted, log_q = log_means(terms, self.gamma)
+        tilted, log_q = log_mean(terms)
         loss: Tensor = log_q / self.gamma - tilted / (self.gamma - 1)
         return loss
-
-
-def tilted_pos(scores: Scores, f: Tensor, order: float) -> Tensor:
-    """(a, 1) log of the mean of e^{(order - 1) f} over each anchor's positives.
-
-    Near order 1 it is that mean less 1, which float32 tells apart from 0.
-    """
-    tilted = (order - 1) * f
-    if near_one(order):
-        return scores.mean_pos(torch.expm1(tilted)).unsqueeze(1)
-    return scores.log_mean_pos(tilted)

@@ -168,8 +168,8 @@ def over_sets(
         for row, one in some.items()
         if row in controls
     ]
-    losses = {row: mine for row, mine in rows.items() if row in some and row not in controls}
-    losses = losses if gains or not left_out else {}
+    judged = {*some} - {*controls} if gains or not left_out else ()
+    losses = {row: mine for row, mine in rows.items() if row in judged}
     originals = {row: original_of(row, losses) for row in losses}
     tested = [some[row] for row, original in originals.items() if row == original]
     contestants = decided_effects([one for one in tested if one.joined], alpha, test)

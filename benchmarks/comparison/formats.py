@@ -34,7 +34,7 @@ from contrastbench.benchmarks.tables import latex, origins
 from contrastbench.benchmarks.tables.choices import NOTHING_TO_CHOOSE, as_given, chosen_losses
 from contrastbench.benchmarks.tables.entries import entries
 from contrastbench.benchmarks.tables.formats import escaped_cell, markdown_table
-from contrastbench.benchmarks.tables.resolved import Resolved
+from contrastbench.benchmarks.tables.resolved import Line, Resolved
 from contrastbench.benchmarks.tables.table import Selection
 from contrastbench.errors import UserError, unknown
 
@@ -189,18 +189,16 @@ def tuning_notes(resolved: Resolved, base: str) -> Iterator[str]:
 def at_their_limit(resolved: Resolved, base: str) -> list[str]:
     """Return the losses that chose to be the baseline's loss on each set, with other settings."""
     theirs = next(line for line in resolved.lines if line.name == base)
-    found = []
-    for line in resolved.lines:
-        own = [one for one in line.cells.values() if one.ok and not (one.same_as or line.control)]
-        chosen = {loss for one in own for loss in chosen_losses(one)}
-        base_cells = [theirs.cells.get(one.column) for one in own]
-        differs = any(
-            cell and not same_runs(cell.experiments, one.experiments)
-            for cell, one in zip(base_cells, own, strict=True)
-        )
-        if chosen == {theirs.row.loss} != {line.row.loss} and differs:
-            found.append(line.name)
-    return found
+    others = (line for line in resolved.lines if line.row.loss != theirs.row.loss)
+    return [line.name for line in others if not line.control and chose_loss_of(theirs, line)]
+
+
+def chose_loss_of(theirs: Line, line: Line) -> bool:
+    """Return whether a row chose the loss of another one wherever it has run, but not its runs."""
+    own = [one for one in line.cells.values() if one.ok and not one.same_as]
+    pairs = [(theirs.cells[one.column], one) for one in own if one.column in theirs.cells]
+    alike = all(chosen_losses(one) == {theirs.row.loss} for one in own)
+    return alike and any(not same_runs(a.experiments, b.experiments) for a, b in pairs)
 
 
 def row_temperatures(resolved: Resolved) -> dict[str, str]:

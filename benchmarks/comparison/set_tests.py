@@ -194,11 +194,8 @@ def among_seeds(effects: Effects) -> Spread:
     There is no freedom where the sets of a domain share fewer than two seeds, or where all seeds
     agree on a difference.
     """
-    domains: dict[str, list[Measured]] = {}
-    for (domain, _), one in effects.items():
-        domains.setdefault(domain, []).append(one)
-    spreads = [among_seeds_of_domain(sets) for sets in domains.values()]
-    parts = [(one.error / len(domains)) ** 2 for one in spreads]
+    spreads = [among_seeds_of_domain(sets) for sets in sets_by_domain(effects).values()]
+    parts = [(one.error / len(spreads)) ** 2 for one in spreads]
     freedoms = [one.freedom for one in spreads]
     error = sqrt(sum(parts))
     if not all(freedoms):
@@ -253,9 +250,14 @@ def weights_of(effects: Effects) -> tuple[float, ...]:
 
 def grouped(effects: Effects) -> dict[str, list[float]]:
     """Return the mean effects of each domain."""
-    found: dict[str, list[float]] = {}
+    return {name: [one.mean for one in sets] for name, sets in sets_by_domain(effects).items()}
+
+
+def sets_by_domain(effects: Effects) -> dict[str, list[Measured]]:
+    """Return the effects on the sets of each domain."""
+    found: dict[str, list[Measured]] = {}
     for (domain, _), one in effects.items():
-        found.setdefault(domain, []).append(one.mean)
+        found.setdefault(domain, []).append(one)
     return found
 
 
