@@ -31,6 +31,8 @@ def csr(row_ptr: Tensor, columns: Tensor, like: Tensor) -> Tensor:
     """Return a square sparse matrix of ones, with the type of `like`."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Sparse CSR tensor support is in beta", UserWarning)
+        # torch 2.11 gives it although the checks are declined below
+        warnings.filterwarnings("ignore", "Sparse invariant checks are implicitly", UserWarning)
         values = like.new_ones(len(columns))
         return torch.sparse_csr_tensor(
             row_ptr, columns, values, (len(row_ptr) - 1,) * 2, check_invariants=False

@@ -25,8 +25,8 @@ pytest.importorskip("matplotlib")
 SEEDS = list(range(len(victims.RECORDS)))
 FINE = "0 lost, doubled, corrupt"
 KILLS = {
-    **{"publish": times(580), "merge": times(160), "pack": times(100)},
-    **{"tables": times(50), "report": times(50), "sweeps": times(60)},
+    **{"publish": times(380), "merge": times(440), "pack": times(100)},
+    **{"tables": times(30), "report": times(50), "sweeps": times(60)},
 }
 Report = Callable[[str, int, int], None]
 

@@ -29,7 +29,7 @@ def test_two_operations(
 ) -> None:
     """Each is stopped before a call of its own, while the other goes on."""
     race(living, ram, first, second, kill=False)
-    found(f"store: {first} beside {second}, {times(200)} times: 0 lost, 0 wrong")
+    found(f"store: {first} beside {second}, {times(100)} times: 0 lost, 0 wrong")
 
 
 @pytest.mark.parametrize(("first", "second"), KILLED)
@@ -37,11 +37,11 @@ def test_one_of_two_operations_is_killed(
     living: Lives, ram: Path, found: Callable[[str], None], first: str, second: str
 ) -> None:
     race(living, ram, first, second, kill=True)
-    found(f"store: {first} killed beside {second}, {times(200)} times: 0 lost, 0 wrong")
+    found(f"store: {first} killed beside {second}, {times(100)} times: 0 lost, 0 wrong")
 
 
 def race(living: Lives, ram: Path, first: str, second: str, kill: bool) -> None:
     seed = str(dice(f"{first} {second} {kill}").random())
-    life = ("trials", first, second, times(200), seed, kill, str(ram), None)
+    life = ("trials", first, second, times(100), seed, kill, str(ram), None)
     assert living(life) == [0]
     assert (ram / "wrong").read_text() == ""

@@ -15,7 +15,7 @@ pytest.importorskip("matplotlib")
 
 def test_a_storm(ram: Path, found: Callable[[str], None]) -> None:
     """Every record is there once in the end, and every reader saw what was published before it."""
-    count, seed = times(1000), str(dice("storm").random())
+    count, seed = times(500), str(dice("storm").random())
     with lives(storm) as living:
         assert living(("storm", str(ram), seed, count, None)) == [0]
     wrong = ram / "wrong"

@@ -123,7 +123,7 @@ def test_in_one_process(tmp_path: Path, found: Callable[[str], None]) -> None:
         assert process.stdin
         assert process.stdout
 
-        @often(times(1000))
+        @often(times(600))
         @given(lists())
         def ask(asked: list[str]) -> None:
             nonlocal longest

@@ -59,7 +59,7 @@ card() {
     for set in "${sets[@]}"; do
         what=${set%%:*} names=()
         [ "$what" = "$set" ] || IFS=, read -ra names <<< "${set#*:}"
-        part "perf-$what" 180 bench perf "$what" "${names[@]}" --device "$device"
+        part "perf-$what" 300 bench perf "$what" "${names[@]}" --device "$device"
     done
     resnet18=(--recipe preset=adnce --recipe encoder=resnet18 --recipe epochs="$epochs" --recipe probe=lbfgs)
     table12=(--recipe preset=adnce)

@@ -150,6 +150,7 @@ def test_the_quick_part_of_the_draft_has_two_sets_of_each_domain(tmp_path: Path)
     assert table.quick.seeds == [0, 1, 2]
 
 
-def test_trials_on_tables_have_two_seeds() -> None:
+def test_trials_on_tables_have_two_seeds_and_on_sentences_three() -> None:
+    two, three = [1000, 1001], [1000, 1001, 1002]
     table = load_table("standard-2")
-    assert table.trial_seeds == {"letter": [1000, 1001], "nursery": [1000, 1001]}
+    assert table.trial_seeds == {"letter": two, "nursery": two, "captions": three, "sts": three}
