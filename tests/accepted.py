@@ -14,7 +14,7 @@ from contrastbench.benchmarks.tables.load import load_table
 from contrastbench.benchmarks.tables.resolved import resolve
 from contrastbench.benchmarks.tables.table import Table
 
-VERDICTS = {"temperature 5": "loss", "pairs by class": "win"}  # that ask for acceptance
+VERDICTS = {"temperature 5": "worse", "pairs by class": "better"}  # that ask for acceptance
 
 
 def controls(table: Table, results: Path) -> dict[str, Comparison]:

@@ -96,7 +96,7 @@ def compare(
         losses: as in `table`.
         test: wilcoxon (signed-rank), t or seeds, over data sets; by default the table's own, or
             else wilcoxon. Single sets have t, unless wilcoxon is asked for.
-        alpha: wins and losses have a Holm p up to this.
+        alpha: verdicts of better and worse have a Holm p up to this.
         selection: as in `table`.
         results: as in `table`.
 

@@ -1,6 +1,6 @@
 """Compare the rows of a table with a baseline row.
 
-Paired tests over shared seeds and folds, wins and losses.
+Paired tests over shared seeds and folds, and their verdicts.
 """
 
 from collections import Counter
@@ -339,17 +339,16 @@ def decide(comparisons: list[Comparison], test: str, alpha: float) -> list[Compa
 def with_verdict(
     comparison: Comparison, value: PValue, adjusted: float | None, alpha: float
 ) -> Comparison:
-    """Return the verdict win, tie or loss; with too few pairs it is a tie."""
+    """Return the verdict better, worse or undecided; too few pairs stay untested."""
     if adjusted is None or comparison.difference is None:
         return replace(comparison, why=comparison.why or value.why)  # failed, or untested
     if value.smallest > alpha:
         why = f"n too small: {len(comparison.seeds)} pairs give p >= {value.smallest:.4g}"
         return replace(comparison, holm=adjusted, why=why)
     if adjusted > alpha:
-        return replace(comparison, holm=adjusted, verdict="tie")
-    return replace(
-        comparison, holm=adjusted, verdict="win" if comparison.difference > 0 else "loss"
-    )
+        return replace(comparison, holm=adjusted, verdict="undecided")
+    verdict = "better" if comparison.difference > 0 else "worse"
+    return replace(comparison, holm=adjusted, verdict=verdict)
 
 
 def verdict_counts(comparisons: Sequence[Comparison]) -> dict[str, Counter[str]]:

@@ -16,6 +16,7 @@ from contrastbench.benchmarks.comparison.detectable import sight_text, sights
 from contrastbench.benchmarks.comparison.effects import OverSets
 from contrastbench.benchmarks.comparison.headline import answer_parts, names_text, opening_lines
 from contrastbench.benchmarks.comparison.markdown import (
+    DECIDED_VERDICTS,
     below_each_other,
     brief_difference,
     by_method,
@@ -219,7 +220,7 @@ def row_temperatures(resolved: Resolved) -> dict[str, str]:
 def comparison_latex(
     resolved: Resolved, base: str, comparisons: list[Comparison], test: str | None, alpha: float
 ) -> str:
-    """A table for LaTeX: differences with their intervals, wins and losses in bold."""
+    """A table for LaTeX: differences with their intervals, decided ones in bold."""
     table = resolved.table
     interval = f"± half of the {100 * (1 - alpha):g} % interval of the corrected t-test"
     caption = latex.latex_text(
@@ -236,7 +237,7 @@ def comparison_latex(
 
 def latex_cells(one: Comparison, decimals: int) -> Iterator[str]:
     """Yield the LaTeX cells of one comparison."""
-    decided = one.verdict in ("win", "loss")
+    decided = one.verdict in DECIDED_VERDICTS
     yield from (latex.latex_text(one.row), latex.latex_text(one.column), str(len(one.seeds)))
     width = "" if one.half_width is None else f" ± {one.half_width:.{decimals}f}"
     shown = "-" if one.difference is None else signed(one.difference, decimals) + width

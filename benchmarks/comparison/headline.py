@@ -22,8 +22,6 @@ from contrastbench.benchmarks.comparison.signed_rank import DIGITS
 from contrastbench.benchmarks.tables.table import Table
 
 MAX_NAMES = 4  # names in one list of the answer
-# of one set
-VERDICT_WORDS = {"win": "better", "loss": "worse", "tie": "undecided", "failed": "failed"}
 
 
 def answer(base: str, comparisons: list[Comparison], over: OverSets) -> str:
@@ -118,9 +116,9 @@ def effect_text(one: Effect, over: OverSets) -> str:
 def on_sets(mine: Sequence[Comparison]) -> str:
     """Return on which single sets a row is better, worse or failed."""
     found = []
-    for verdict in ("win", "loss", "failed"):
+    for verdict in ("better", "worse", "failed"):
         if there := [one for one in mine if one.verdict == verdict]:
-            found.append(f"{VERDICT_WORDS[verdict]} on {names_text(list(map(column_text, there)))}")
+            found.append(f"{verdict} on {names_text(list(map(column_text, there)))}")
     return ", ".join(found) or "no difference is decided"
 
 
@@ -314,11 +312,8 @@ def by_set(base: str, comparisons: list[Comparison], over: OverSets | None = Non
     controls = {one.row for one in over.effects if one.control} if over else set()
     own = [one for one in comparisons if one.row not in controls] or comparisons
     rows = [one for one in own if not one.joined] or own  # the answer begins with those that joined
-    found = {
-        words: list(rows_with(rows, verdict))
-        for words, verdict in ((f"better than {base}", "win"), (f"worse than {base}", "loss"))
-    }
-    parts = [f"{words}: {names_text(those)}" for words, those in found.items() if those]
+    found = {verdict: list(rows_with(rows, verdict)) for verdict in ("better", "worse")}
+    parts = [f"{name} than {base}: {names_text(those)}" for name, those in found.items() if those]
     family = {family_of(one) for one in rows}
     tested = sum(one.holm is not None for one in comparisons if family_of(one) in family)
     basis = f"({tested} test{'s' * (tested != 1)}, Holm)"

@@ -6,7 +6,7 @@ from math import isfinite
 
 from contrastbench.benchmarks.comparison.compare import Comparison, verdict_counts
 from contrastbench.benchmarks.comparison.effects import Effect, OverSets
-from contrastbench.benchmarks.comparison.headline import VERDICT_WORDS, names_text
+from contrastbench.benchmarks.comparison.headline import names_text
 from contrastbench.benchmarks.comparison.numbers import number, p_text, signed
 from contrastbench.benchmarks.comparison.overall_rank import Standing, standings
 from contrastbench.benchmarks.comparison.ranks import ranks
@@ -26,12 +26,12 @@ seeds (Cohen's d of pairs).
 Detectable: the smallest true difference that this t-test finds with a chance of 80 % at level
 {alpha} over {m}, at which Holm's correction begins. Seeds needed: so that it finds one of the size
 that is seen; no number is enough where folds overlap too much for it.
-Holm: p of the {test} test over all {m} comparisons of this table. Win, loss: Holm p <= {alpha};
-tie: above; untested: no p, or so few pairs that none could be that small; failed: no seed has a
-number."""
+Holm: p of the {test} test over all {m} comparisons of this table. Better, worse: Holm p <=
+{alpha}; undecided: above; untested: no p, or so few pairs that none could be that
+small; failed: no seed has a number."""
 ENOUGH_PAIRS = 5  # pairs, from which on a deviation is known to a factor of three
-DECIDED_VERDICTS = ("win", "loss")
-VERDICTS = ("win", "tie", "loss", "untested", "failed")
+DECIDED_VERDICTS = ("better", "worse")
+VERDICTS = ("better", "undecided", "worse", "untested", "failed")
 
 
 def comparison_markdown(table: Table, comparisons: list[Comparison]) -> Iterator[str]:
@@ -106,7 +106,7 @@ def comparison_legend(comparisons: list[Comparison], test: str, alpha: float) ->
     m = sum(one.holm is not None for one in comparisons if not one.control)
     domains = ", ".join(sorted({comparison.domain for comparison in comparisons}))
     columns = len({comparison.column for comparison in comparisons})
-    counted = f"Wins, ties and losses are over {columns} column{'s' * (columns > 1)} of: {domains}."
+    counted = f"Verdicts are over {columns} column{'s' * (columns > 1)} of: {domains}."
     return (
         counted
         + " "
@@ -162,7 +162,7 @@ def verdict_count_lines(comparisons: Sequence[Comparison]) -> list[list[str]]:
     """Return the cells of a line for each method, with the number of columns by verdict."""
     rows = verdict_counts(comparisons)
     there = [name for name in VERDICTS if any(count[name] for count in rows.values())]
-    header = ["Method", *(VERDICT_WORDS.get(name, name) for name in there)]
+    header = ["Method", *there]
     return [header, *([row, *(str(count[name]) for name in there)] for row, count in rows.items())]
 
 
@@ -220,12 +220,12 @@ def difference_cells(
 def difference_text(one: Comparison) -> str:
     """A difference in points, with half of its interval and the verdict.
 
-    >>> one = Comparison("new", "A", "graph", difference=1.5, half_width=2.0, verdict="tie")
+    >>> one = Comparison("new", "A", "graph", difference=1.5, half_width=2.0, verdict="undecided")
     >>> difference_text(one)
     '+1.50 ± 2.00, undecided'
     """
     notes = "; ".join(filter(None, (one.why, one.failure)))
-    verdict = VERDICT_WORDS.get(one.verdict, one.verdict) + (f" ({notes})" if notes else "")
+    verdict = one.verdict + (f" ({notes})" if notes else "")
     if one.difference is None:
         return verdict
     width = "" if one.half_width is None else f" ± {one.half_width:.2f}"
@@ -235,11 +235,11 @@ def difference_text(one: Comparison) -> str:
 def brief_difference(one: Comparison) -> str:
     """Return a difference with half of its interval, and a star where it is decided.
 
-    >>> brief_difference(Comparison("new", "A", "graph", difference=2.5, verdict="win"))
+    >>> brief_difference(Comparison("new", "A", "graph", difference=2.5, verdict="better"))
     '+2.50*'
     """
     if one.difference is None:
-        return VERDICT_WORDS.get(one.verdict, one.verdict)
+        return one.verdict
     width = "" if one.half_width is None else f" ± {one.half_width:.2f}"
     return f"{signed(one.difference, 2)}{width}{'*' * (one.verdict in DECIDED_VERDICTS)}"
 
@@ -247,11 +247,10 @@ def brief_difference(one: Comparison) -> str:
 def set_verdicts(count: Counter[str], verdicts: Sequence[str] = VERDICTS) -> str:
     """Return how many single sets have which verdict.
 
-    >>> set_verdicts(Counter({"win": 1, "tie": 3}))
+    >>> set_verdicts(Counter({"better": 1, "undecided": 3}))
     '1 better, 3 undecided'
     """
-    words = {**VERDICT_WORDS, "untested": "untested"}
-    return ", ".join(f"{count[name]} {words[name]}" for name in verdicts if count[name])
+    return ", ".join(f"{count[name]} {name}" for name in verdicts if count[name])
 
 
 def ranked(resolved: Resolved, lines: list[list[Entry]], alpha: float) -> Iterator[str]:

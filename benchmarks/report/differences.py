@@ -10,12 +10,15 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
 from contrastbench.benchmarks.comparison.compare import Comparison
+from contrastbench.benchmarks.comparison.markdown import DECIDED_VERDICTS
 from contrastbench.benchmarks.comparison.numbers import signed
-from contrastbench.benchmarks.report.plots import COLORS, RC, Drawing
+from contrastbench.benchmarks.report.plots import (
+    RC,
+    UNDECIDED_COLOUR,
+    VERDICT_COLOURS,
+    Drawing,
+)
 
-VERDICT_COLOURS = {  # blue and orange: colour-blind people tell them apart
-    **{"win": COLORS[0], "loss": COLORS[1], "tie": COLORS[5], "untested": COLORS[5]},
-}
 MAX_FOREST_ROWS = 60  # comparisons of a forest
 INK = "#111418"  # on coloured ground, which is the same on every page
 # inches: of a line, left of a map, right for slanted names
@@ -78,7 +81,7 @@ def forest(shown: Sequence[Comparison]) -> Figure:
 def draw_difference(axes: Axes, one: Comparison, y: int) -> None:
     """A point with its interval, in the colour of its verdict."""
     assert one.difference is not None, "only such are shown"
-    color = VERDICT_COLOURS[one.verdict]
+    color = VERDICT_COLOURS.get(one.verdict, UNDECIDED_COLOUR)
     if one.half_width is not None:
         ends = [one.difference - one.half_width, one.difference + one.half_width]
         axes.plot(ends, [y, y], color=color, linewidth=1.4, solid_capstyle="butt")
@@ -86,7 +89,7 @@ def draw_difference(axes: Axes, one: Comparison, y: int) -> None:
 
 
 def heat_map(shown: Sequence[Comparison], decimals: int) -> Figure:
-    """Methods by data sets: colour is the difference, a frame a win or a loss."""
+    """Methods by data sets: colour is the difference, a frame that it is decided."""
     rows, columns = (list(dict.fromkeys(getattr(one, key) for one in shown)) for key in ROW_COLUMN)
     width, height = MARGIN_INCHES + 0.5 * len(columns) + SLANT_INCHES, 1.0 + 0.3 * len(rows)
     figure = Figure(figsize=(width, height))
@@ -106,7 +109,7 @@ def draw_cell(
     """A difference on its colour, which is darkest for `most`."""
     assert one.difference is not None, "only such are shown"
     (x, y), ground = place, color_of(one.difference, most)
-    edge = INK if one.verdict in ("win", "loss") else "none"
+    edge = INK if one.verdict in DECIDED_VERDICTS else "none"
     corner = (x + 0.03, y + 0.04)
     axes.add_patch(Rectangle(corner, 0.94, 0.92, facecolor=ground, edgecolor=edge))
     about: dict[str, Any] = {"ha": "center", "va": "center", "size": 6.5, "color": INK}

@@ -11,10 +11,15 @@ from matplotlib.figure import Figure
 from contrastbench.benchmarks.comparison.effects import Effect, OverSets
 from contrastbench.benchmarks.comparison.markdown import effects_text
 from contrastbench.benchmarks.comparison.numbers import signed
-from contrastbench.benchmarks.report.plots import COLORS, MARKERS, RC, Drawing
+from contrastbench.benchmarks.report.plots import (
+    COLORS,
+    MARKERS,
+    RC,
+    UNDECIDED_COLOUR,
+    VERDICT_COLOURS,
+    Drawing,
+)
 
-VERDICT_COLOURS = {"better": COLORS[0], "worse": COLORS[1], "equal": COLORS[2]}
-UNDECIDED_COLOUR = COLORS[5]
 TICKS = (1, 2, 5, 10, 20, 50, 100, 200, 500)  # from the margin on, and their negatives
 LINE_INCHES, WIDTH_INCHES = 0.2, 6.4
 CONTROLS = "controls"

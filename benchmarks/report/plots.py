@@ -25,6 +25,9 @@ COLORS = (
     "#cf4b5a",
     "#7a7f87",
 )  # readable on white and on black
+# blue and orange: colour-blind people tell them apart
+VERDICT_COLOURS = {"better": COLORS[0], "worse": COLORS[1], "equal": COLORS[2]}
+UNDECIDED_COLOUR = COLORS[5]
 MARKERS = "os^Dvp"
 LINE_STYLES = ("-", "--", "-.", ":", "-", "--")
 SVG = "{http://www.w3.org/2000/svg}"

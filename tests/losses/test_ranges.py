@@ -79,7 +79,9 @@ def test_number(
 @given(bad=st.text() | NO_NUMBER | st.floats())
 @settings(max_examples=times(50), deadline=None, derandomize=True, database=None)
 def test_choice(name: str, key: str, bad: object) -> None:
-    assume(bad not in describe(name).ranges[key].choices)  # texts are drawn from the code's own words
+    assume(
+        bad not in describe(name).ranges[key].choices
+    )  # texts are drawn from the code's own words
     with pytest.raises(UserError, match=f"^{key} must be one of "):
         get_loss(name, **{key: bad})
 

@@ -189,7 +189,7 @@ def test_one_seed_is_no_test_however_many_folds(tmp_path: Path) -> None:
     assert (found.verdict, found.why) == ("untested", "n too small: 1 pair")
 
 
-def test_wins_and_losses_are_those_of_holms_p(tmp_path: Path) -> None:
+def test_verdicts_are_those_of_holms_p(tmp_path: Path) -> None:
     for seed in range(4):
         add(tmp_path, "base", "A", seed, [80.0 + seed, 80.0])
         add(tmp_path, "base", "B", seed, [70.0, 70.0])
@@ -198,15 +198,15 @@ def test_wins_and_losses_are_those_of_holms_p(tmp_path: Path) -> None:
         add(tmp_path, "also", "A", seed, [77.0 + seed, 77.0 + 0.5 * seed])
     found = compare_rows(resolve(SMALL, None, tmp_path), "base")
     assert {(c.row, c.column): c.verdict for c in found} == {
-        ("new", "A"): "win",
-        ("new", "B"): "tie",
-        ("also", "A"): "loss",
+        ("new", "A"): "better",
+        ("new", "B"): "undecided",
+        ("also", "A"): "worse",
     }
     ps = [c.t.p for c in found if c.t.p is not None]
     assert [c.holm for c in found] == holm(ps)
-    assert verdict_counts(found) == {"new": {"win": 1, "tie": 1}, "also": {"loss": 1}}
+    assert verdict_counts(found) == {"new": {"better": 1, "undecided": 1}, "also": {"worse": 1}}
     stricter = compare_rows(resolve(SMALL, None, tmp_path), "base", alpha=0.99 * found[2].holm)
-    assert [c.verdict for c in stricter] == ["win", "tie", "tie"]
+    assert [c.verdict for c in stricter] == ["better", "undecided", "undecided"]
 
 
 def test_what_could_have_been_seen_is_said(filled: Path) -> None:
@@ -502,7 +502,7 @@ def test_csv_has_the_numbers(filled: Path) -> None:
         "0 1 2",
         "2",
     )
-    assert (found["p_wilcoxon"], found["t_n"], found["verdict"]) == ("0.25", "6", "tie")
+    assert (found["p_wilcoxon"], found["t_n"], found["verdict"]) == ("0.25", "6", "undecided")
 
 
 @pytest.mark.parametrize(
@@ -574,7 +574,7 @@ def test_a_row_that_diverges_has_a_line_and_a_column(tmp_path: Path) -> None:
     empty = " | ".join("-" * 11)
     assert f"| new | B | 0 (+2 unpaired) | {empty} | failed (diverged (2 of 2)) |" in text
     assert "Failed: new (1 of 2 data sets)." in text.splitlines()[0]
-    assert "| Method | win | tie | loss | untested | failed |" in text
+    assert "| Method | better | undecided | worse | untested | failed |" in text
     line = next(
         line
         for line in render_comparison(resolve(SMALL, None, tmp_path), "csv").splitlines()
@@ -642,7 +642,7 @@ def test_seeds_that_failed_are_said_beside_those_that_did_not(filled: Path) -> N
     lost(filled, "new", "A", 3, "oom")
     (found,) = compare_rows(resolve(SMALL, None, filled))
     assert (found.seeds, found.failure) == ((0, 1, 2), "oom (1 of 5)")
-    assert "| tie (oom (1 of 5)) |" in render_comparison(
+    assert "| undecided (oom (1 of 5)) |" in render_comparison(
         resolve(SMALL, None, filled), "md", every_test=True
     )
 
@@ -710,5 +710,5 @@ def test_latex_has_differences_with_intervals(tmp_path: Path) -> None:
     (found,) = compare_rows(resolve(SMALL, None, tmp_path))
     assert found.difference is not None
     width = rf"\textbf{{+{found.difference:.1f} $\pm$ {found.half_width:.1f}}}"
-    assert rf"new & A & 5 & {width} & $<$ 0.0001 & \textbf{{win}} \\" in text
+    assert rf"new & A & 5 & {width} & $<$ 0.0001 & \textbf{{better}} \\" in text
     assert r"95 \% interval" in text

@@ -106,7 +106,7 @@ def test_a_decided_difference_has_a_star() -> None:
     known = {"difference": 1.5, "half_width": 1.0}
     texts = [
         brief_difference(Comparison("new", "A", "graph", verdict=verdict, **known))
-        for verdict in ("win", "loss", "tie")
+        for verdict in ("better", "worse", "undecided")
     ]
     assert texts == ["+1.50 ± 1.00*", "+1.50 ± 1.00*", "+1.50 ± 1.00"]
     failed = Comparison("new", "A", "graph", verdict="failed", failure="diverged")
@@ -114,7 +114,13 @@ def test_a_decided_difference_has_a_star() -> None:
 
 
 def test_a_method_names_the_sets_that_are_decided() -> None:
-    places = [("A", "win"), ("B", "loss"), ("C", "tie"), ("D", "win"), ("E", "failed")]
+    places = [
+        ("A", "better"),
+        ("B", "worse"),
+        ("C", "undecided"),
+        ("D", "better"),
+        ("E", "failed"),
+    ]
     some = [Comparison("new", name, "graph", verdict=verdict) for name, verdict in places]
     assert by_method(some) == [
         ["Method", "Better on", "Worse on", "Others"],

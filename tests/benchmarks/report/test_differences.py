@@ -8,10 +8,10 @@ import pytest
 from contrastbench.benchmarks.comparison.compare import Comparison
 from contrastbench.benchmarks.report.differences import (
     MAX_FOREST_ROWS,
-    VERDICT_COLOURS,
     color_of,
     differences_plot,
 )
+from contrastbench.benchmarks.report.plots import UNDECIDED_COLOUR, VERDICT_COLOURS
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -23,9 +23,9 @@ def compared(row: str, column: str, difference: float | None, verdict: str) -> C
 
 
 FEW = [
-    compared("a $loss$", "MUTAG", 1.25, "win"),
-    compared("another", "MUTAG", -0.5, "tie"),
-    compared("a $loss$", "DD", -2.0, "loss"),
+    compared("a $loss$", "MUTAG", 1.25, "better"),
+    compared("another", "MUTAG", -0.5, "undecided"),
+    compared("a $loss$", "DD", -2.0, "worse"),
     compared("another", "DD", None, "untested"),
 ]
 
@@ -40,14 +40,16 @@ def test_a_forest_names_every_comparison_and_colours_its_verdict() -> None:
     svg = drawing.svg()
     found = texts(svg)
     assert [found.count(name) for name in ("MUTAG", "DD", "a $loss$", "another")] == [1, 1, 2, 1]
-    for verdict in ("win", "loss", "tie"):
-        assert VERDICT_COLOURS[verdict] in svg
-    assert 'aria-label="Differences from infonce: a $loss$ on MUTAG +1.2 ± 0.8 (win)' in svg
+    for colour in (VERDICT_COLOURS["better"], UNDECIDED_COLOUR):
+        assert colour in svg
+    assert 'aria-label="Differences from infonce: a $loss$ on MUTAG +1.2 ± 0.8 (better)' in svg
 
 
 def test_a_heat_map_has_a_number_for_every_comparison_and_cuts_no_name() -> None:
     many = [
-        compared(f"loss {i}", f"a rather long name {j}", (i - j) / 10, "win" if i > j else "tie")
+        compared(
+            f"loss {i}", f"a rather long name {j}", (i - j) / 10, "better" if i > j else "undecided"
+        )
         for i in range(8)
         for j in range(9)
     ]

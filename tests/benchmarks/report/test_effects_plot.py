@@ -5,7 +5,8 @@ from xml.etree import ElementTree
 
 from contrastbench.benchmarks.comparison.effects import SAME_LOSS, Effect, OverSets
 from contrastbench.benchmarks.comparison.set_tests import SET_TESTS, Measured
-from contrastbench.benchmarks.report.effects import UNDECIDED_COLOUR, VERDICT_COLOURS, effects_plot
+from contrastbench.benchmarks.report.effects import effects_plot
+from contrastbench.benchmarks.report.plots import UNDECIDED_COLOUR, VERDICT_COLOURS
 
 SVG = "{http://www.w3.org/2000/svg}"
 SETS = [("graph", "A"), ("graph", "B"), ("tabular", "C")]

@@ -17,8 +17,9 @@ import yaml
 
 from contrastbench.benchmarks import report
 from contrastbench.benchmarks.records.read_cache import one_moment
-from contrastbench.benchmarks.report import differences, plots, site
+from contrastbench.benchmarks.report import plots, site
 from contrastbench.benchmarks.report.chart import Chart, Forest
+from contrastbench.benchmarks.report.plots import VERDICT_COLOURS
 from contrastbench.benchmarks.report.site import TEMPLATES
 from contrastbench.losses.registry import OURS
 from contrastbench.losses.spec import LossSpec
@@ -267,9 +268,7 @@ def test_text_can_be_read_on_its_ground(scheme: str) -> None:
 def test_colour_blind_people_tell_better_from_worse(scheme: str, kind: str) -> None:
     found = colours(scheme)
     assert apart(found["up"], found["down"], kind) > NEAR
-    assert (
-        apart(differences.VERDICT_COLOURS["win"], differences.VERDICT_COLOURS["loss"], kind) > NEAR
-    )
+    assert apart(VERDICT_COLOURS["better"], VERDICT_COLOURS["worse"], kind) > NEAR
 
 
 def test_a_green_and_a_red_are_too_near() -> None:
