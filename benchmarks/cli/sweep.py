@@ -99,11 +99,7 @@ def sweep(
         raise unknown("value of --check", check, CHECKS)
     check_data_root(data_root)
     if launched():
-        if jobs or devices or slurm:
-            raise UserError(
-                "torchrun's processes share one cell at a time: leave out --jobs, --devices "
-                "and --slurm"
-            )
+        check_alone(jobs, devices, slurm)
         check = "never"  # its ranks would end with the check
         if os.environ["RANK"] != "0":
             return follow(device)
@@ -135,21 +131,30 @@ def sweep(
     if check == "only":
         tell_of(try_first(plan, options, workers, per_device))
         return
-    failed, refused = False, None
     for line in forecast_lines(plan, Costs(results), workers):
         tell(f"forecast: {line}")
+    refused = None
     # as few cells as there are workers are tried at once anyway
     if check == "before" and len(unfinished_tasks(plan.tasks())) > workers:
         checked = try_first(plan, options, workers, per_device)
         refused = checked.refused
         for line in checked.lines():
             tell(f"check: {line}")
+    failed = False
     with torchrun(options):
         for line, bad in run_plan(plan, options, workers, per_device, refused):
             say(line)
             failed |= bad
     if failed:
         raise typer.Exit(1)
+
+
+def check_alone(jobs: str | None, devices: int | None, slurm: list[str] | None) -> None:
+    """Raise where a launch by torchrun is also asked to start processes."""
+    if jobs or devices or slurm:
+        raise UserError(
+            "torchrun's processes share one cell at a time: leave out --jobs, --devices and --slurm"
+        )
 
 
 def parse_jobs(text: str) -> tuple[int, bool]:

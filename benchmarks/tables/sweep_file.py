@@ -162,14 +162,64 @@ def to_table(
     """
     check_parts(file, document)
     check_resources(file.resources, document)
+    tune = tuning_of_file(file, released)
+    rows = all_rows(file, document, tune, base)
+    columns = all_columns(file, document, base)
+    controls = all_controls(file, document, base)
+    if controls:
+        rows = with_controls(rows, columns, controls)
+    if file is SMOKE:
+        rows = [*rows, *supervised(columns)]
+    own = {"name": name, "columns": columns, "rows": rows, "controls": controls}
+    return extended(base, file, own) if base else new_table(file, document, tune, own)
+
+
+def extended(base: Table, file: SweepFile, own: Mapping[str, Any]) -> Table:
+    """Return the table with the parts that a file adds to it."""
+    added = {key: one for key, one in own["columns"].items() if key not in base.columns}
+    return base.but(
+        **own,
+        title=file.title or f"{base.title}, extended",
+        resources=file.resources or base.resources,
+        trial_seeds=base.trial_seeds | trial_seeds(file, added),
+    )
+
+
+def new_table(
+    file: SweepFile, document: Document, tune: Tune | None, own: Mapping[str, Any]
+) -> Table:
+    """Return the table of a file that extends no other."""
+    with document.at("seeds"):
+        seeds = check_seeds(file.seeds)
+    return Table(
+        **own,
+        title=file.title or "our own runs",
+        source=file.source,
+        sweep=True,
+        notes=file.notes,
+        decimals=file.decimals,
+        domain=next(iter(file.domains)),
+        seeds=seeds,
+        grid=file.grid,
+        tune=tune,
+        trial_seeds=trial_seeds(file, own["columns"]),
+        draft=file.draft,
+        test=file.test,
+        quick=declared_quick(file, document, own["columns"], seeds),
+        resources=file.resources,
+    )
+
+
+def all_rows(
+    file: SweepFile, document: Document, tune: Tune | None, base: Table | None
+) -> list[Row]:
+    """Return the rows of losses, those of the table that is extended first."""
     found = [
         one for i, entry in enumerate(file.losses) for one in listed_losses(entry, document, i)
     ]
-    own_tune = tuning_of_file(file, released)
-    tune, grid = (base.tune, base.grid) if base else (own_tune, file.grid)
-    rows = [row for method in found for row in loss_rows(method, grid, tune)]
-    if base:
-        rows = [*base.rows, *rows]
+    settings = (base.grid, base.tune) if base else (file.grid, tune)
+    rows = [row for method in found for row in loss_rows(method, *settings)]
+    rows = [*(base.rows if base else []), *rows]
     for key in file.grid:
         with document.at("grid", key):
             check_grid(key, file.grid[key], found)
@@ -178,51 +228,22 @@ def to_table(
     with document.at("losses"):
         check_distinct([row.name for row in rows], "loss")
         check_cells([row for row in rows if not row.control])
+    return rows
+
+
+def all_columns(file: SweepFile, document: Document, base: Table | None) -> dict[str, Column]:
+    """Return the data sets, those of the table that is extended first."""
     taken = base.columns if base else {}
-    new = dict(dataset_columns(file, document, taken))
-    every = {**taken, **new}
-    if not every:
+    columns = {**taken, **dict(dataset_columns(file, document, taken))}
+    if not columns:
         raise document.wrong_at(["domains"], "the sweep has no data sets: name at least one")
+    return columns
+
+
+def all_controls(file: SweepFile, document: Document, base: Table | None) -> list[str]:
+    """Return the controls, those of the table that is extended first."""
     with document.at("controls"):
-        controls = asked_controls(
-            [*(base.controls if base else []), *asked_controls(file.controls)]
-        )
-    if controls:
-        rows = with_controls(rows, every, controls)
-    if file is SMOKE:
-        rows = [*rows, *supervised(every)]
-    if base:
-        return base.but(
-            name=name,
-            title=file.title or f"{base.title}, extended",
-            columns=every,
-            rows=rows,
-            controls=controls,
-            resources=file.resources or base.resources,
-            trial_seeds=base.trial_seeds | trial_seeds(file, new),
-        )
-    with document.at("seeds"):
-        seeds = check_seeds(file.seeds)
-    return Table(
-        name=name,
-        title=file.title or "our own runs",
-        source=file.source,
-        sweep=True,
-        notes=file.notes,
-        decimals=file.decimals,
-        domain=next(iter(file.domains)),
-        columns=every,
-        rows=rows,
-        seeds=seeds,
-        grid=file.grid,
-        tune=own_tune,
-        controls=controls,
-        trial_seeds=trial_seeds(file, new),
-        draft=file.draft,
-        test=file.test,
-        quick=declared_quick(file, document, every, seeds),
-        resources=file.resources,
-    )
+        return asked_controls([*(base.controls if base else []), *asked_controls(file.controls)])
 
 
 def trial_seeds(file: SweepFile, known: Mapping[str, Column]) -> dict[str, list[int]]:

@@ -16,7 +16,7 @@
 #
 # In the environment: DEVICE (cuda), EPOCHS of the ResNet-18 (30), LIMIT of the trainings of each
 # table in seconds (600); of the second half TEMPERATURE (0.2, as tuned), SUITE_EPOCHS (20),
-# SUITE_LIMIT in seconds (1500), JOBS beside each other on the device (3). TINY=1 is a dry run of all
+# SUITE_LIMIT in seconds (1500), JOBS beside each other on the device (6). TINY=1 is a dry run of all
 # parts but BERT:
 #
 #   DEVICE=cpu TINY=1 tests/gpu/half_hour.sh /tmp/dry digits
@@ -25,7 +25,7 @@ out=${1:?name a folder for outputs and records}
 dataset=${2:-CIFAR-10}
 device=${DEVICE:-cuda} epochs=${EPOCHS:-30} limit=${LIMIT:-600} half=${HALF:-both}
 temperature=${TEMPERATURE:-0.2} suite_epochs=${SUITE_EPOCHS:-20} suite_limit=${SUITE_LIMIT:-1500}
-jobs=${JOBS:-3}
+jobs=${JOBS:-6}
 small=${TINY:+--tiny}
 code=0
 here=$(cd "$(dirname "$0")/../.." && pwd)
