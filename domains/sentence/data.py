@@ -4,6 +4,7 @@ import gzip
 import hashlib
 import io
 import math
+import re
 import tarfile
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
@@ -53,6 +54,26 @@ class Corpus(NamedTuple):
     rows: list[list[str]]
     empty_lines: int  # left out above
     sha256: str  # of the lines
+
+
+def without_sentences(corpus: Corpus, compared: Iterable[str]) -> Corpus:
+    """Return the corpus without rows that hold a compared sentence, in any case and punctuation.
+
+    >>> rows = [["A dog.", "Two cats."], ["A bird.", "Birds."]]
+    >>> without_sentences(Corpus(rows, 0, ""), ["a dog"]).rows
+    [['A bird.', 'Birds.']]
+    """
+    known = set(map(words_of, compared))
+    kept = [row for row in corpus.rows if known.isdisjoint(map(words_of, row))]
+    if len(kept) == len(corpus.rows):
+        return corpus
+    digest = hashlib.sha256(repr((corpus.sha256, kept)).encode()).hexdigest()
+    return corpus._replace(rows=kept, sha256=digest)
+
+
+def words_of(sentence: str) -> str:
+    """Return the words of a sentence in small letters, one space between them."""
+    return " ".join(re.findall(r"\w+", sentence.lower()))
 
 
 class Archive:

@@ -30,7 +30,12 @@ from contrastbench.domains.sentence import (
     transfer,
 )
 from contrastbench.domains.sentence.checkpoint import load_checkpoint
-from contrastbench.domains.sentence.data import Corpus, read_corpus, single_sentences
+from contrastbench.domains.sentence.data import (
+    Corpus,
+    read_corpus,
+    single_sentences,
+    without_sentences,
+)
 from contrastbench.domains.sentence.datasets import CORPORA, DATASETS, SOURCES
 from contrastbench.domains.sentence.dropout import SharedDropout
 from contrastbench.domains.sentence.encoder import Head, SentenceModel, Tokens
@@ -128,7 +133,7 @@ class SentenceDomain(Domain[SentenceRecipe, SentenceModel, Batch]):
         if name in DATASETS and name in CORPORA:
             corpus = read_scored(DATASETS[name], self.data_root).corpus
             assert corpus, "it is declared as a corpus"
-            return corpus()
+            return without_sentences(corpus(), self.scored.compared)
         if name.startswith("hf:"):
             return single_sentences(*own.corpus(name.removeprefix("hf:"), self.data_root))
         return read_corpus(name, self.data_root)

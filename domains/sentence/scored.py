@@ -1,8 +1,9 @@
 """Read what a declared set of sentences scores: pairs, transfer tasks or captions."""
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from pathlib import Path
 
 from contrastbench.domains.declaration import reader_of
@@ -32,6 +33,13 @@ class ScoredSets:
     tasks: list[TransferTask] = field(default_factory=list)
     captions: Captions | None = None
     corpus: Callable[[], Corpus] | None = None
+
+    @property
+    def compared(self) -> Iterator[str]:
+        """Yield the sentences of all pairs, those that choose the model among them."""
+        for part in chain([self.dev] if self.dev else [], *self.sets.values()):
+            yield from part.first
+            yield from part.second
 
     def few(self, limit: int) -> "ScoredSets":
         """Return few of each set, for a smoke test: they are other data."""

@@ -142,6 +142,18 @@ def test_captions_train_for_other_sets_by_their_name(few_captions: Path) -> None
     assert met(d, 2) == met(own, 2)
 
 
+def test_a_scored_caption_is_not_trained_on(few_captions: Path) -> None:
+    """Multi30k and the STS tasks share captions; case and punctuation may differ."""
+    pairs = few_captions / "compared.tsv"
+    lines = [f"{ROWS[3][1].upper()}!\tgugu\t9", *(f"ba {k}\tdu\t{k}" for k in range(8))]
+    pairs.write_text("\n".join(lines) + "\n")
+    all_rows = domain(few_captions, corpus="captions").corpus
+    d = domain(few_captions, dataset=f"pairs:{pairs}", corpus="captions")
+    assert d.corpus.rows == [row for row in all_rows.rows if row != ROWS[3]]
+    assert len(d.corpus.rows) == 29
+    assert d.corpus.sha256 != all_rows.sha256
+
+
 def test_other_captions_are_refused(few_captions: Path, monkeypatch) -> None:
     monkeypatch.setitem(DATASETS, CAPTIONS.name, replace(CAPTIONS, content="0" * 64))
     with pytest.raises(UserError, match="is not Multi30k's"):
