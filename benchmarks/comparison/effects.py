@@ -212,6 +212,9 @@ def control_effect(
     if not everywhere:
         return replace(one, verdict=too_few(test), must=must, everywhere=one.estimate)
     points = test.estimate(everywhere)
+    if must == "below":
+        verdict = "below" if points < 0 else "not below"
+        return replace(one, verdict=verdict, must=must, everywhere=points)
     if test.smallest_p(everywhere) > alpha:
         return replace(one, verdict=too_few(test), must=must, everywhere=points)
     p = test.p_value(everywhere)
@@ -323,15 +326,19 @@ def decided_effects(found: Sequence[Effect], alpha: float, test: SetTest) -> lis
     equal = holm([one.p_equal for one in found])
     level = alpha / max(1, len(found))
     seen = [
-        replace(judged_effect(one, p, q, alpha), detectable=test.detectable(one.by_set, level))
+        replace(
+            judged_effect(one, p, q, alpha, test), detectable=test.detectable(one.by_set, level)
+        )
         for one, p, q in zip(found, different, equal, strict=True)
     ]
     return sorted(seen, key=lambda one: -one.estimate)
 
 
-def judged_effect(one: Effect, p: float, p_equal: float, alpha: float) -> Effect:
-    """Return the row with its verdict from p-values after Holm."""
+def judged_effect(one: Effect, p: float, p_equal: float, alpha: float, test: SetTest) -> Effect:
+    """Return the row with its verdict from p-values after Holm, if there can be one."""
     verdict = verdict_of(one.estimate, p, p_equal, alpha)
+    if test.smallest_p(one.by_set) > alpha:
+        verdict = too_few(test)
     return replace(one, holm=p, holm_equal=p_equal, verdict=verdict)
 
 

@@ -119,7 +119,7 @@ def judged(
 def control_outcome(one: Comparison | None, control: str, seeds: Sequence[int]) -> ControlOutcome:
     """Return how a control came out on a set."""
     if one is None:
-        return ControlOutcome(None, False, "no records")
+        return ControlOutcome(None, False, "no shared seeds")
     if one.verdict == "failed":
         return ControlOutcome(None, False, one.failure)
     if missing := set(seeds) - set(one.seeds):

@@ -58,7 +58,10 @@ def of_row(row: str, base: str, comparisons: Sequence[Comparison], over: OverSet
     """Return the verdict on one row over data sets, and where it is better or worse."""
     mine = [one for one in comparisons if one.row == row]
     if not mine:
-        return f"{row} has no seed in common with {base} yet: bench sweep runs its cells."
+        return (
+            f"{row} has no seed in common with {base} yet, or its file was edited since: "
+            "bench sweep runs its cells."
+        )
     run = [one for one in mine if not one.why.startswith(INCOMPLETE)]
     found = next((one for one in over.contestants if one.row == row), None)
     parts = [verdict_text(found, base, over)] if found and over.decides else []
@@ -79,7 +82,7 @@ def verdict_text(one: Effect, base: str, over: OverSets) -> str:
     }
     said = words.get(one.verdict, f"is undecided against {base}")
     where = where_text(len(one.by_set), over)
-    if over.test.smallest_p(one.by_set) > over.alpha:
+    if one.verdict == too_few(over.test):
         few = "too few seeds" if over.on_these else "too few"
         said, where = f"has no verdict against {base}", f"{where}, {few} for any"
     return f"{one.row} {said} {where}: effect {effect_text(one, over)}{sight_of(one, over)}."
@@ -208,7 +211,7 @@ def over_sets_parts(base: str, over: OverSets) -> list[str]:
 
 def fewer_sets_text(over: OverSets) -> str:
     """Name the losses whose verdict is on fewer data sets than those of others."""
-    fewer = [one for one in over.listed if len(one.by_set) < over.sets]
+    fewer = [one for one in over.listed if not one.is_copy and len(one.by_set) < over.sets]
     if not fewer:
         return ""
     names, counts = names_text([one.row for one in fewer]), {len(one.by_set) for one in fewer}
@@ -243,7 +246,10 @@ def verdicts_text(base: str, over: OverSets) -> str:
         [f"{one.row} ({effect_with_unit(one, over)})" for one in rows if one.verdict == verdict]
         for verdict in ("better", "worse", "equal")
     )
-    undecided = [one.row for one in rows if one.verdict == "undecided"]
+    undecided, few = (
+        [one.row for one in rows if one.verdict == verdict]
+        for verdict in ("undecided", too_few(over.test))
+    )
     where = where_text(over.sets, over)
     parts = [
         f"{where.capitalize()} ({over.test.name}, Holm) "
@@ -255,6 +261,7 @@ def verdicts_text(base: str, over: OverSets) -> str:
         *[f"worse: {names_text(worse)}"] * bool(worse),
         *[f"equal within {over.margin:g} {over.unit}: {names_text(equal)}"] * bool(equal),
         *[f"undecided: {names_text(undecided)}"] * bool(undecided),
+        *[f"{too_few(over.test)}: {names_text(few)}"] * bool(few),
     ]
     return f"{'; '.join(parts)}."
 
@@ -320,7 +327,7 @@ def by_set(base: str, comparisons: list[Comparison], over: OverSets | None = Non
     if parts:
         text = f"On single data sets {'; '.join(parts)} {basis}."
     elif tested:
-        text = f"No difference from {base} is decided on any single data set {basis}."
+        text = f"No loss is better or worse than {base} on any single data set {basis}."
     else:
         text = f"Nothing is tested against {base} on {sets_text(rows)}."
     return " ".join([text, *failed_text(base, rows)])

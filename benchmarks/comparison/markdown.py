@@ -26,9 +26,9 @@ seeds (Cohen's d of pairs).
 Detectable: the smallest true difference that this t-test finds with a chance of 80 % at level
 {alpha} over {m}, at which Holm's correction begins. Seeds needed: so that it finds one of the size
 that is seen; no number is enough where folds overlap too much for it.
-Holm: p of the {test} test over all {m} comparisons of this table. Better, worse: Holm p <=
-{alpha}; undecided: above; untested: no p, or so few pairs that none could be that
-small; failed: no seed has a number."""
+Holm: p of the {test} test over the {m} comparisons of losses; controls are corrected among
+themselves. Better, worse: Holm p <= {alpha}; undecided: above; untested: no p, or so few pairs
+that none could be that small; failed: no seed has a number."""
 ENOUGH_PAIRS = 5  # pairs, from which on a deviation is known to a factor of three
 DECIDED_VERDICTS = ("better", "worse")
 VERDICTS = ("better", "undecided", "worse", "untested", "failed")
@@ -121,8 +121,8 @@ def caution_lines(comparisons: Sequence[Comparison]) -> Iterator[str]:
     pairs = [len(one.seeds) for one in comparisons if len(one.seeds) > 1 and not one.control]
     if pairs and (fewest := min(pairs)) < ENOUGH_PAIRS:
         yield (
-            f"Few seeds ({fewest}): their deviation may be {deviation_factor(fewest):.1f} times "
-            "the one seen. Trust intervals and corrected p, not the size of an effect."
+            f"Few seeds ({fewest}): the true deviation may be {deviation_factor(fewest):.1f} times "
+            "the one shown. Read intervals and corrected p, not sizes of effects."
         )
 
 
@@ -177,9 +177,10 @@ def effects_text(base: str, over: OverSets) -> str:
 
 
 def interval_text(one: Effect, over: OverSets) -> str:
-    """Return the interval of an effect in numbers."""
-    ends = (signed(end, over.decimals) if isfinite(end) else "unbounded" for end in one.interval)
-    return " to ".join(ends)
+    """Return the interval of an effect in numbers; too few sets or seeds have none."""
+    if not all(map(isfinite, one.interval)):
+        return "none"
+    return " to ".join(signed(end, over.decimals) for end in one.interval)
 
 
 def effect_cells(one: Effect, over: OverSets, by_set: str) -> list[str]:

@@ -20,6 +20,7 @@ from contrastbench.losses.base import Scores
 from contrastbench.losses.expression import is_sum, split_sum
 from contrastbench.losses.ranges import Number
 from contrastbench.losses.registry import FAMILIES, OURS, describe
+from contrastbench.losses.spec import LossSpec
 
 POSITIVE = 0.8  # score of the anchor's positive
 MATH = ".. math::"
@@ -43,8 +44,10 @@ class InTable(NamedTuple):
 
 def page_losses(shown: Sequence[Shown], groups: Sequence[Group], all_: bool) -> list[str]:
     """Return the losses that have a page: those of records and tables, or all of ours as well."""
+    listed = {line.row.loss for one in shown for line in one.resolved.lines if line.row.loss}
+    # records of FILE.py:CLASS say the class alone
     found = {group.first["loss"] for group in groups}
-    found |= {line.row.loss for one in shown for line in one.resolved.lines if line.row.loss}
+    found = (found - {LossSpec(name).complete.name for name in listed}) | listed
     found |= {term for name in found if is_sum(name) for _, term in split_sum(name)}
     ours = [name for name in OURS if all_ or name in found]
     return [*ours, *sorted(found - set(OURS), key=by_number)]

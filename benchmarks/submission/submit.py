@@ -96,7 +96,12 @@ def read_declaration(path: Path) -> LossDeclaration:
     """
     if not path.is_file():
         raise UserError(f"{path} is missing: {DECLARATION_FIX}")
-    return strict_yaml.read_yaml(path).as_model(LossDeclaration)
+    try:
+        return strict_yaml.read_yaml(path).as_model(LossDeclaration)
+    except UserError as error:
+        raise UserError(
+            f"{error}; {path.name} beside the loss holds its licence and paper alone"
+        ) from None
 
 
 def check_unedited(loss: LossSpec, file: Path, results: Path) -> None:

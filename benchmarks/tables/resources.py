@@ -34,7 +34,7 @@ class Resources(Strict):
     devices: int | None = Field(
         None, ge=0, description="number of GPUs of a job, and of a training"
     )
-    jobs: int = Field(1, ge=1, description="size of the array")
+    jobs: int | None = Field(None, ge=1, description="size of the array; default: 1")
     slurm: dict[str, str | int] = Field({}, description="further options of sbatch")
 
     @property
@@ -62,7 +62,7 @@ class Resources(Strict):
         """Return its settings as options of sbatch.
 
         >>> Resources(hours=1.5, memory="4G", devices=2).options
-        {'jobs': '1', 'time': '90', 'mem': '4G', 'gpus-per-node': '2'}
+        {'time': '90', 'mem': '4G', 'gpus-per-node': '2'}
         """
         minutes = ceil(60 * self.hours) if self.hours else None
         named = {"time": minutes, "mem": self.memory, "gpus-per-node": self.devices or None}

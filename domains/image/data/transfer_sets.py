@@ -1,7 +1,7 @@
 """The sets that encoders are transferred to, as torchvision reads them from a data root.
 
-Their parts and metrics are those of RényiCL's Table 11 (Lee and Shin 2022, appendix B). No sha256
-of their archives is known to us, so none is downloaded.
+Their parts and metrics are those of RényiCL's Table 11 (Lee and Shin 2022, appendix B), but VOC2007
+has its authors' parts. No sha256 of their archives is known to us, so none is downloaded.
 """
 
 from collections.abc import Callable, Sequence

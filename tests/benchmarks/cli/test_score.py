@@ -20,6 +20,7 @@ from contrastbench.domains.base import Exports
 from contrastbench.domains.image import DECLARATION
 from contrastbench.domains.image.domain import ImageDomain
 from contrastbench.domains.image.networks.encoders import open_encoder
+from contrastbench.domains.image.sampling import held_out_split
 from contrastbench.domains.image.scoring import fine_tuning, protocols
 from contrastbench.domains.registry import declaration, domain_class, make_recipe
 from contrastbench.domains.scoring.few_shot import few_shot
@@ -200,6 +201,10 @@ def test_fine_tuning_trains_encoder_and_head_at_their_rates(
     monkeypatch.setattr(torch.optim, "SGD", Watched)
     rates = fine_tuning.Rates(0.1, 0.08, 0.03)
     part = fine_tuning.labelled_part(train, 0.1, 0)
+    _, held_out = held_out_split(train, 0.1, 0)
+    assert held_out is not None
+    shared = (part.pixels[:, None] == held_out.pixels).flatten(2).all(2).any(1)
+    assert 0 < shared.sum() < len(part) / 2, "a tenth is what chance gives"
     counts, whole = (x.labels.bincount() for x in (part, train))
     assert counts.tolist() == [max(1, round(0.1 * n)) for n in whole.tolist()]
     scores, y = fine_tuning.tuned(opened, part, test, 10, rates, 0)

@@ -100,7 +100,7 @@ def test_a_control_that_is_better_or_failed_is_named() -> None:
     assert [seen.text for seen in found.sets.values()] == [
         "+1.05, better",
         "diverged (8 of 8)",
-        "no records",
+        "no shared seeds",
     ]
 
 

@@ -122,7 +122,7 @@ def test_the_first_page_lists_tables_by_paper_with_what_is_done(filled: Path) ->
     text = squeezed(pages(filled, "small")["index.html"])
     row = '<a href="tables/small.html">small</a> <small>Small &amp; safe</small></th>'
     assert f'{row} <td class="num">6 of 6</td> <td>' in text
-    assert "No difference from base is decided on any single data set" in text
+    assert "No loss is better or worse than base on any single data set" in text
 
 
 def test_notes_keep_their_paragraphs(filled: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -218,7 +218,7 @@ def test_comparisons_and_ranks_are_on_the_page(filled: Path) -> None:
     text = squeezed(page(filled, "small"))
     assert "Against base, seed by seed" in text
     assert "3 pairs cannot give less than 0.25" in text
-    assert "Holm: p of the t test over all 4 comparisons" in text
+    assert "Holm: p of the t test over the 4 comparisons" in text
     assert 'aria-label="Average ranks, best first: warm 1.00, ' in text
 
 

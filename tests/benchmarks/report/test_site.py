@@ -159,6 +159,24 @@ def test_a_loss_that_has_joined_says_so(filled: Path) -> None:
     assert '<span class="verdict worse">worse</span>' in rows_of(text)["hcl"]
 
 
+def test_a_loss_of_a_file_has_one_page(tmp_path: Path) -> None:
+    """Its records name the class alone, and its row names the file."""
+    (tmp_path / "own.py").write_text(
+        "from contrastbench.losses import get_loss\nOwn = type(get_loss('npair'))\n"
+    )
+    name = f"{tmp_path}/own.py:Own"
+    (tmp_path / "file.yaml").write_text(
+        f"losses: [infonce, '{name}']\ndomains: {{graph: {{datasets: [MUTAG]}}}}\n"
+    )
+    short = LossSpec(name).complete.name
+    for loss in ("infonce", short):
+        add(tmp_path, 0, 80.0, dataset="MUTAG", loss=loss)
+    read = site.read_report([str(tmp_path / "file.yaml")], tmp_path)
+    assert short != name
+    assert short not in read.losses
+    assert read.losses.count(name) == 1
+
+
 def test_a_leaderboard_without_decisions_is_left_out(tmp_path: Path) -> None:
     (tmp_path / "mine.yaml").write_text(
         "domains: {graph: {datasets: [MUTAG]}}\nlosses: [infonce]\n"
