@@ -30,7 +30,21 @@ def over_sets_of(
     }
     judge = SET_TESTS[test or resolved.table.test or "wilcoxon"]
     found = over_sets(comparisons, untrained, musts, alpha=alpha, test=judge)
-    return replace(found, without_results=without_results(resolved, {*musts}))
+    return replace(
+        found,
+        without_results=without_results(resolved, {*musts}),
+        not_compared=not_compared(resolved, {one.column for one in comparisons}),
+    )
+
+
+def not_compared(resolved: Resolved, compared: Container[str]) -> list[str]:
+    """Return the columns with results that are compared with nothing."""
+    return [
+        name
+        for name in resolved.table.columns
+        if name not in compared
+        and any(has_run(line.cells[name]) for line in resolved.lines if name in line.cells)
+    ]
 
 
 def without_results(resolved: Resolved, controls: Container[str]) -> list[str]:

@@ -85,6 +85,7 @@ class OverSets:
     alpha: float = ALPHA
     test: SetTest = SIGNED_RANK
     without_results: list[str] = field(default_factory=list)  # rows that nothing is known of
+    not_compared: list[str] = field(default_factory=list)  # columns that only one side has run on
 
     @property
     def unit(self) -> str:

@@ -205,7 +205,7 @@ def over_sets_parts(base: str, over: OverSets) -> list[str]:
         return [left_out_text(over)]
     if not (over.contestants and over.decides):
         return []
-    parts = (verdicts_text(base, over), fewer_sets_text(over), without_results_text(over))
+    parts = (verdicts_text(base, over), *missing_parts(base, over))
     return [*parts, seen_text(over), left_out_text(over)]
 
 
@@ -220,10 +220,13 @@ def fewer_sets_text(over: OverSets) -> str:
     return f"{names} {verb} run on {least} of {over.sets} sets: {whose} on these alone."
 
 
-def without_results_text(over: OverSets) -> str:
-    """Name the losses that have not run, so that nothing is said of them."""
-    names = over.without_results
-    return f"No results yet: {names_text(names)}." if names else ""
+def missing_parts(base: str, over: OverSets) -> Iterator[str]:
+    """Name losses and data sets on which nothing can be said, as something has not run."""
+    yield fewer_sets_text(over)
+    if names := over.without_results:
+        yield f"No results yet: {names_text(names)}."
+    if names := over.not_compared:
+        yield f"Nothing is compared on {names_text(names)}: {base} or all others lack results."
 
 
 def few_text(over: OverSets) -> str:

@@ -453,7 +453,7 @@ def test_what_joined_without_a_record_is_said(filled: Path) -> None:
 def test_losses_without_results_are_named_and_nothing_is_said_of_them(
     bench, tmp_path: Path
 ) -> None:
-    text = "domains: {tabular: {datasets: [wine]}}\nseeds: 0-3\ntest: seeds\n"
+    text = "domains: {tabular: {datasets: [wine, iris]}}\nseeds: 0-3\ntest: seeds\n"
     path = tmp_path / "mine.yaml"
     path.write_text(text + "losses: [infonce, adnce, hcl, cpc]\n")
     table = load_table(str(path))
@@ -461,10 +461,13 @@ def test_losses_without_results_are_named_and_nothing_is_said_of_them(
         for seed in range(4):
             (work,) = (table.experiment(one, "wine") for one in table.rows if one.name == row)
             made(tmp_path, work, seed, metrics={"accuracy": mean + seed * (row != "hcl") / 10})
+    (work,) = (table.experiment(one, "iris") for one in table.rows if one.name == "adnce")
+    made(tmp_path, work, 0, metrics={"accuracy": 80.0})
     code, out, _ = bench("compare", str(path), "--results", str(tmp_path))
     assert code == 0
     assert "none of 2 losses that have run is better than infonce" in out
     assert " No results yet: cpc. " in out
+    assert "Nothing is compared on iris: infonce or all others lack results." in out
 
 
 @pytest.mark.parametrize(("p", "said"), [(0.01, "p = 0.0100."), (1e-9, "p < 0.0001.")])
