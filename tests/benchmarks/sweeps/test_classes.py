@@ -156,7 +156,7 @@ def test_a_plan_lists_the_submissions_by_class(bench) -> None:
     code, said, _ = bench("plan", *WORDS)
     assert code == 0
     assert said.splitlines()[-3:] == [
-        "class light: 2 cells to run, no forecast: jobs=1 time=30 mem=2G partition=short",
+        "class light: 2 cells to run, no forecast: time=30 mem=2G partition=short",
         "class card: 2 cells to run, no forecast: jobs=4 time=120 mem=32G gpus-per-node=1",
         "bench sweep my.yaml --resources classes.yaml --slurm print=true prints the scripts of "
         "their jobs, and print=false submits them",
