@@ -168,7 +168,7 @@ def test_a_plan_lists_the_submissions_by_class(bench) -> None:
     said = bench("plan", *WORDS)[1].splitlines()
     assert [line for line in said if line.startswith(("class", "  1"))] == [
         "class card: 1 cells to run, no forecast: jobs=4 time=120 mem=32G gpus-per-node=1",
-        "class large: 1 cells to run, no forecast: jobs=1 time=2910 mem=64G gpus-per-node=2",
+        "class large: 1 cells to run, no forecast: time=2910 mem=64G gpus-per-node=2",
         "  1 of them outgrew every class: add a larger one behind it",
     ]
 
