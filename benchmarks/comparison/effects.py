@@ -216,10 +216,8 @@ def control_effect(
     if must == "below":
         verdict = "below" if points < 0 else "not below"
         return replace(one, verdict=verdict, must=must, everywhere=points)
-    if test.smallest_p(everywhere) > alpha:
-        return replace(one, verdict=too_few(test), must=must, everywhere=points)
     p = test.p_value(everywhere)
-    verdict = verdict_of(points, p, 1.0, alpha)
+    verdict = verdict_of(everywhere, p, 1.0, alpha, test)
     return replace(one, p=p, holm=p, verdict=verdict, must=must, everywhere=points)
 
 
@@ -336,17 +334,17 @@ def decided_effects(found: Sequence[Effect], alpha: float, test: SetTest) -> lis
 
 
 def judged_effect(one: Effect, p: float, p_equal: float, alpha: float, test: SetTest) -> Effect:
-    """Return the row with its verdict from p-values after Holm, if there can be one."""
-    verdict = verdict_of(one.estimate, p, p_equal, alpha)
-    if test.smallest_p(one.by_set) > alpha:
-        verdict = too_few(test)
+    """Return the row with its verdict from p-values after Holm."""
+    verdict = verdict_of(one.by_set, p, p_equal, alpha, test)
     return replace(one, holm=p, holm_equal=p_equal, verdict=verdict)
 
 
-def verdict_of(estimate: float, p: float, p_equal: float, alpha: float) -> str:
-    """Return better, worse, equal within the margin, or undecided."""
+def verdict_of(effects: Effects, p: float, p_equal: float, alpha: float, test: SetTest) -> str:
+    """Return better, worse, equal within the margin, undecided, or too few sets or seeds."""
+    if test.smallest_p(effects) > alpha:
+        return too_few(test)
     if p <= alpha:
-        return "better" if estimate > 0 else "worse"
+        return "better" if test.estimate(effects) > 0 else "worse"
     return "equal" if p_equal <= alpha else "undecided"
 
 

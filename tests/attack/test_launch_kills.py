@@ -16,7 +16,7 @@ import launches
 from counts import dice, times
 from forked import Lives, lives
 
-KILLS = times(25)
+KILLS = times(50)
 PATIENCE = 50  # seconds for processes to end, less than a rank has to finish a step
 
 
