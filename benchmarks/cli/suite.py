@@ -20,7 +20,7 @@ Format = Annotated[str, typer.Option("--format", help="Format: md or csv.")]
 
 
 def admit(
-    file: Annotated[str, typer.Argument(help="Sweep file of candidates, with controls: true.")],
+    file: Annotated[str, typer.Argument(help="Sweep file of candidates, with controls.")],
     run: Annotated[
         bool, typer.Option("--run", help="Run the missing cells first, as bench sweep does.")
     ] = False,
@@ -34,8 +34,8 @@ def admit(
 ) -> None:
     """Admit the data sets that can tell losses apart, by a rule.
 
-    A set is admitted where InfoNCE is clearly above raw input and untrained encoder, and classes
-    would add something to it. Records alone decide, so a verdict can be repeated.
+    A set is admitted where InfoNCE is clearly above raw input and untrained encoder, classes would
+    add something to it, and a bad temperature shows. Records alone decide, so a verdict can be repeated.
 
     Example: bench suite admit candidates.yaml --run --jobs 2 --only dataset=letter
     """

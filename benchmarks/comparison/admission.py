@@ -1,8 +1,8 @@
 """Admit data sets to a suite by a rule, before any loss is compared on them.
 
-A set on which training gains nothing clear, or on which classes would add nothing to it, cannot
-tell losses apart. The rule looks at InfoNCE and at controls alone, on seeds of their own. Records
-decide, so a verdict can be repeated. Brings no torch.
+A set on which training gains nothing clear, on which classes would add nothing to it, or on which a
+bad temperature does as well, cannot tell losses apart. The rule looks at InfoNCE and at controls
+alone, on seeds of their own. Records decide, so a verdict can be repeated. Brings no torch.
 """
 
 import csv
@@ -12,12 +12,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean, stdev
 
+from contrastbench.benchmarks.comparison.compare import compare_rows
+from contrastbench.benchmarks.comparison.gate import control_verdict
 from contrastbench.benchmarks.comparison.numbers import signed
+from contrastbench.benchmarks.comparison.statistics import ALPHA
 from contrastbench.benchmarks.records.files import no_formula
 from contrastbench.benchmarks.tables.controls import baseline
 from contrastbench.benchmarks.tables.entries import shown_value
 from contrastbench.benchmarks.tables.formats import escaped_cell
-from contrastbench.benchmarks.tables.resolved import resolve
+from contrastbench.benchmarks.tables.resolved import Resolved, resolve
 from contrastbench.benchmarks.tables.table import Row, Table
 from contrastbench.errors import UserError
 
@@ -26,7 +29,9 @@ MIN_DEVIATIONS = 2.0  # paired standard deviations, of training over its floor
 FLOORS = ("raw input", "untrained")
 ANCHORS = ("pairs by class", "cross entropy")
 TRAINED = "InfoNCE"
-RULE_ROWS = (*FLOORS, "permuted positives", TRAINED, *ANCHORS)
+BAD = "temperature 5"
+UNTESTED = "untested"
+RULE_ROWS = (*FLOORS, "permuted positives", BAD, TRAINED, *ANCHORS)
 HEADER = ("set", *RULE_ROWS, "gain", "paired std", "anchor", "seeds", "verdict", "reason")
 BySeed = dict[int, float]
 
@@ -39,11 +44,13 @@ class Candidate:
         name: that of its column.
         seeds: those that every row has to have.
         scores: of each row that the set can have; the others are not asked for.
+        bad_verdict: that of the gate's test of the bad temperature on this set.
     """
 
     name: str
     seeds: Sequence[int]
     scores: dict[str, BySeed]
+    bad_verdict: str = UNTESTED
 
     def mean(self, row: str) -> float | None:
         """Return the mean over seeds; None where there is no score."""
@@ -51,10 +58,15 @@ class Candidate:
 
     @property
     def missing(self) -> str:
-        """Return how many seeds the rows lack, in words; empty where none does."""
+        """Return how many seeds the rows lack, in words; empty where none does.
+
+        A set that is refused without the bad temperature needs no run of it.
+        """
         if not any(self.scores.values()):
             return "no records yet: bench suite admit --run makes them"
         short = [row for row, scores in self.scores.items() if len(scores) < len(self.seeds)]
+        if short == [BAD] and self.reasons:
+            return ""
         return ", ".join(
             f"{row} has {len(self.scores[row])} of {len(self.seeds)} seeds" for row in short
         )
@@ -92,6 +104,9 @@ class Candidate:
         if self.rooms and fmean(self.rooms) < MIN_GAIN:
             room = signed(fmean(self.rooms), 2)
             found.append(f"classes add {room} to it, less than {MIN_GAIN:g} points")
+        if self.bad_verdict not in (UNTESTED, "worse"):
+            drop = signed(fmean(self.above(BAD, TRAINED)), 2)
+            found.append(f"{BAD} is {drop} from it, and not shown to be worse")
         return found
 
     @property
@@ -115,6 +130,7 @@ def candidates(table: Table, seeds: Sequence[int], results: Path) -> Iterator[Ca
         raise UserError(f"{len(seeds)} seed has no standard deviation: give two or more")
     rows = {row.name: name for name, row in rule_rows(table).items()}
     resolved = resolve(table.but(seeds=[*seeds]), None, results)
+    verdicts = bad_verdicts(resolved, seeds)
     lines = {rows[line.name]: line for line in resolved.lines if line.name in rows}
     for column in table.columns:
         scores = {
@@ -126,7 +142,16 @@ def candidates(table: Table, seeds: Sequence[int], results: Path) -> Iterator[Ca
             for name in RULE_ROWS
             if name in lines and column in lines[name].cells
         }
-        yield Candidate(column, seeds, scores)
+        yield Candidate(column, seeds, scores, verdicts.get(column, UNTESTED))
+
+
+def bad_verdicts(resolved: Resolved, seeds: Sequence[int]) -> dict[str, str]:
+    """Return the verdict of the gate's test of the bad temperature, by set with all seeds."""
+    return {
+        one.column: control_verdict(one)
+        for one in compare_rows(resolved)
+        if one.control == BAD and {*seeds} <= {*one.seeds}
+    }
 
 
 def rule_rows(table: Table) -> dict[str, Row]:
@@ -138,7 +163,9 @@ def rule_rows(table: Table) -> dict[str, Row]:
     controls = {row.control: row for row in table.rows if row.control}
     trained = baseline(table.rows)
     if not controls or trained is None or trained.loss != "infonce":
-        raise UserError(f"{table.name}: give controls: true and infonce among its losses")
+        raise UserError(f"{table.name}: give controls and infonce among its losses")
+    if BAD not in controls:
+        raise UserError(f"{table.name}: name {BAD!r} among its controls")
     if table.tune:
         raise UserError(f"{table.name}: candidates have fixed settings: remove tune")
     known = {**controls, TRAINED: trained}
@@ -164,18 +191,20 @@ def candidate_cells(one: Candidate) -> list[str]:
     gain = signed(fmean(one.gains), 2) if one.gains else ""
     spread = f"{stdev(one.gains):.2f}" if len(one.gains) > 1 else ""
     room = signed(fmean(one.rooms), 2) if one.rooms else ""
-    fewest = min(map(len, one.scores.values()), default=0)
+    fewest = min((len(own) for row, own in one.scores.items() if own or row != BAD), default=0)
     return [one.name, *means, gain, spread, room, str(fewest), *one.judged]
 
 
 def rule() -> str:
     """Return the rule in words."""
     return (
-        "A set is admitted on two conditions. InfoNCE is above the better of raw input and "
+        "A set is admitted on three conditions. InfoNCE is above the better of raw input and "
         f"untrained by {MIN_GAIN:g} points and by {MIN_DEVIATIONS:g} paired standard "
         "deviations: the "
         "gain. Where there are classes, the better of pairs by class and cross entropy is above "
-        f"InfoNCE by {MIN_GAIN:g} points: the anchor. Values are means over seeds. "
+        f"InfoNCE by {MIN_GAIN:g} points: the anchor. {BAD.capitalize()} is worse than InfoNCE by "
+        f"the gate's test of that set, at level {ALPHA:g}; a set that fails the others is not "
+        "asked for it. Values are means over seeds. "
         "Permuted positives "
         "are shown and not judged."
     )

@@ -58,6 +58,7 @@ class Comparison:
     ratio: float = 0.0
     spread: float | None = None  # standard deviation of these differences, ddof 1
     half_width: float | None = None  # of the t-test's interval around the difference
+    family: int = 1  # tests that Holm's correction counts
     level: float = ALPHA  # of the verdict at the first step of Holm's correction
     wilcoxon: PValue = UNTESTED
     t: PValue = UNTESTED
@@ -65,10 +66,11 @@ class Comparison:
     verdict: str = "untested"
     why: str = ""  # it is untested
     failure: str = ""  # how seeds of the row failed; failed: all of them
-    lost: tuple[int, ...] = ()  # seeds with which only the baseline has a number, as the row failed
+    lost: tuple[int, ...] = ()  # seeds of the baseline with which the row's loss has diverged
     control: str = ""  # the name of the control that the row is
     same_as: str = ""  # the row whose loss this is by algebra, so that both have the same cells
     joined: bool = False  # the row joined by `--loss`: the sweep does not list it
+    waiting: bool = False  # the row lacks results in a column where it is a loss of its own
 
     @property
     def same(self) -> bool:
@@ -79,6 +81,11 @@ class Comparison:
     def has_failed(self) -> bool:
         """Return whether a training of the row has failed, with which the baseline did not."""
         return self.verdict == "failed" or bool(self.lost)
+
+    @property
+    def is_final(self) -> bool:
+        """Return whether the place has no test for good: a copy, a failure, or no such data."""
+        return bool(self.why or self.failure) and not self.why.startswith(INCOMPLETE)
 
     @property
     def detectable(self) -> float | None:
@@ -136,11 +143,40 @@ def compare_rows(
         if line is not base and column in line.cells
     ]
     comparisons = [one for one in comparisons if one.seeds or one.failure or one.why]
+    to_come = places_to_come(resolved, base, comparisons)
     families: dict[str, list[Comparison]] = {"joined": [], "listed": [], "controls": []}
     for one in comparisons:
-        families[family_of(one)].append(one)
-    single = on_single_sets(resolved.table, test)
-    return [one for family in families.values() for one in decide_family(family, single, alpha)]
+        mine = any(row == one.row for row, _ in to_come)
+        families[family_of(one)].append(replace(one, waiting=mine))
+    single, more = on_single_sets(resolved.table, test), {"listed": len(to_come)}
+    return [
+        one
+        for name, family in families.items()
+        for one in decide_family(family, single, alpha, more.get(name, 0))
+    ]
+
+
+def places_to_come(
+    resolved: Resolved, base: Line, comparisons: Sequence[Comparison]
+) -> set[tuple[str, str]]:
+    """Return the rows and columns that a table lists and that nothing is known of yet.
+
+    They are corrected for from the beginning, so that no verdict is lost as results arrive. Copies
+    and columns without the baseline's results are not among them.
+    """
+    known = {(one.row, one.column) for one in comparisons if one.t.p is not None or one.is_final}
+    lines = (line for line in resolved.lines if is_listed(resolved.table, line, base))
+    return {
+        (line.name, column)
+        for line in lines
+        for column, cell in line.cells.items()
+        if not cell.same_as and column in base.cells and base.cells[column].ok
+    } - known
+
+
+def is_listed(table: Table, line: Line, base: Line) -> bool:
+    """Return whether a row is one of the losses that a table compares with the baseline."""
+    return not (line is base or line.control or line.repeats or line.name in table.joined)
 
 
 def on_single_sets(table: Table, test: str | None) -> str:
@@ -153,12 +189,15 @@ def family_of(one: Comparison) -> str:
     return "controls" if one.control else "joined" if one.joined else "listed"
 
 
-def decide_family(family: list[Comparison], test: str, alpha: float) -> list[Comparison]:
-    """Return the comparisons of one family with verdicts, corrected among themselves."""
+def decide_family(
+    family: list[Comparison], test: str, alpha: float, to_come: int
+) -> list[Comparison]:
+    """Return the comparisons of one family with verdicts, corrected for those to come as well."""
     there = {(one.row, one.column) for one in family}
     family = [without_test(one) if (one.same_as, one.column) in there else one for one in family]
-    level = alpha / max(1, sum(one.t.p is not None for one in family))
-    return decide([replace(one, level=level) for one in family], test, alpha)
+    tests = max(1, sum(one.t.p is not None for one in family) + to_come)
+    family = [replace(one, family=tests, level=alpha / tests) for one in family]
+    return decide(family, test, alpha, to_come)
 
 
 def without_test(one: Comparison) -> Comparison:
@@ -197,7 +236,7 @@ def compare_cell(
         seeds,
         unpaired,
         failure=ours.failure,
-        lost=tuple(sorted(ours.failed_runs.keys() & theirs.keys())),
+        lost=tuple(sorted(theirs if ours.never_trains else theirs.keys() & {*ours.diverged})),
         control=line.control,
         same_as=base.name if same_loss else ours.same_as,
         joined=line.name in resolved.table.joined,
@@ -326,10 +365,13 @@ def redrawn(record: Record) -> float:
     return about.samples["test"] / about.samples["train"] if about.test_part == "redrawn" else 0.0
 
 
-def decide(comparisons: list[Comparison], test: str, alpha: float) -> list[Comparison]:
-    """Decide all comparisons by Holm's corrected p-values."""
+def decide(
+    comparisons: list[Comparison], test: str, alpha: float, to_come: int
+) -> list[Comparison]:
+    """Decide all comparisons by Holm's corrected p-values; those to come have 1 so far."""
     chosen = [getattr(comparison, test) for comparison in comparisons]
-    adjusted = iter(holm([value.p for value in chosen if value.p is not None]))
+    known = [value.p for value in chosen if value.p is not None]
+    adjusted = iter(holm([*known, *[1.0] * to_come]))
     return [
         with_verdict(comparison, value, None if value.p is None else next(adjusted), alpha)
         for comparison, value in zip(comparisons, chosen, strict=True)
@@ -339,15 +381,18 @@ def decide(comparisons: list[Comparison], test: str, alpha: float) -> list[Compa
 def with_verdict(
     comparison: Comparison, value: PValue, adjusted: float | None, alpha: float
 ) -> Comparison:
-    """Return the verdict better, worse or undecided; too few pairs stay untested."""
+    """Return the verdict better, worse or undecided; too few pairs stay untested.
+
+    A row that diverged with some seeds is not better by those that are left.
+    """
     if adjusted is None or comparison.difference is None:
         return replace(comparison, why=comparison.why or value.why)  # failed, or untested
     if value.smallest > alpha:
         why = f"n too small: {len(comparison.seeds)} pairs give p >= {value.smallest:.4g}"
         return replace(comparison, holm=adjusted, why=why)
-    if adjusted > alpha:
-        return replace(comparison, holm=adjusted, verdict="undecided")
     verdict = "better" if comparison.difference > 0 else "worse"
+    if adjusted > alpha or (comparison.lost and verdict == "better"):
+        return replace(comparison, holm=adjusted, verdict="undecided")
     return replace(comparison, holm=adjusted, verdict=verdict)
 
 

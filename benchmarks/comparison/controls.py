@@ -3,7 +3,7 @@
 from collections.abc import Container, Sequence
 from dataclasses import replace
 
-from contrastbench.benchmarks.comparison.compare import Comparison
+from contrastbench.benchmarks.comparison.compare import Comparison, baseline_row, is_listed
 from contrastbench.benchmarks.comparison.effects import OverSets, over_sets
 from contrastbench.benchmarks.comparison.set_tests import SET_TESTS
 from contrastbench.benchmarks.comparison.statistics import ALPHA
@@ -13,23 +13,32 @@ from contrastbench.benchmarks.tables.resolved import Line, Resolved, ResolvedCel
 
 def over_sets_of(
     resolved: Resolved,
+    baseline: str,
     comparisons: Sequence[Comparison],
     alpha: float = ALPHA,
     test: str | None = None,
 ) -> OverSets:
     """Return the effects of a table's rows over data sets, controls apart.
 
-    Without a test named it is the table's own, or the signed-rank test.
+    Without a test named it is the table's own, or the signed-rank test. Against a baseline that is
+    itself untrained, or a control, nothing is known of how rows must come out, and no training
+    gains anything: effects are points, and each row is a contestant.
     """
-    lines = resolved.lines
-    untrained = [line.name for line in lines if is_untrained(line)]
+    lines, base = resolved.lines, baseline_row(resolved, baseline)
+    usual = not (base.control or is_untrained(base))
+    untrained = [line.name for line in lines if usual and is_untrained(line)]
     musts = {
         line.name: expected_outcome(line)
         for line in lines
-        if line.control or line.name in untrained
+        if usual and (line.control or line.name in untrained)
     }
+    expected = [
+        line.name
+        for line in lines
+        if line.name not in musts and is_listed(resolved.table, line, base) and is_distinct(line)
+    ]
     judge = SET_TESTS[test or resolved.table.test or "wilcoxon"]
-    found = over_sets(comparisons, untrained, musts, alpha=alpha, test=judge)
+    found = over_sets(comparisons, untrained, musts, alpha=alpha, test=judge, expected=expected)
     return replace(
         found,
         without_results=without_results(resolved, {*musts}),
@@ -64,6 +73,11 @@ def has_run(cell: ResolvedCell) -> bool:
 def expected_outcome(line: Line) -> Must:
     """Return how a control has to come out; a row without a training is one where it is listed."""
     return CONTROLS[line.control or "untrained"].must
+
+
+def is_distinct(line: Line) -> bool:
+    """Return whether the row is a loss of its own in some column, and no copy in all of them."""
+    return any(not cell.same_as for cell in line.cells.values())
 
 
 def is_untrained(line: Line) -> bool:

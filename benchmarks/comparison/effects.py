@@ -24,7 +24,7 @@ from contrastbench.benchmarks.comparison.set_tests import (
 from contrastbench.benchmarks.comparison.signed_rank import DIGITS
 from contrastbench.benchmarks.comparison.statistics import ALPHA, holm
 
-Gains = Mapping[SetName, float]
+Gains = Mapping[str, float]  # by column: two probes of one set gain differently
 MARGIN = 10.0  # percent of the training gain: effects within it are equal for practice
 POINTS_MARGIN = 1.0  # percent points, where no control says what training gains
 LEAST_GAIN = 1.0  # percent points; a share of less is noise
@@ -80,10 +80,11 @@ class OverSets:
 
     effects: list[Effect]
     gains: Gains = field(default_factory=dict)  # of the sets that count; empty: effects are points
-    left_out: list[SetName] = field(default_factory=list)  # sets on which training gains too little
+    left_out: list[str] = field(default_factory=list)  # sets or columns: training gains too little
     margin: float = POINTS_MARGIN
     alpha: float = ALPHA
     test: SetTest = SIGNED_RANK
+    to_come: int = 0  # losses that are listed and have no result; Holm's correction counts them
     without_results: list[str] = field(default_factory=list)  # rows that nothing is known of
     not_compared: list[str] = field(default_factory=list)  # columns that only one side has run on
 
@@ -133,6 +134,10 @@ class OverSets:
         """The contestants that did not join."""
         return [one for one in self.contestants if not one.joined]
 
+    def is_small(self, one: Effect) -> bool:
+        """Return whether a row that is better or worse is shown to be so within the margin."""
+        return one.verdict in ("better", "worse") and one.holm_equal <= self.alpha
+
 
 def over_sets(
     comparisons: Sequence[Comparison],
@@ -141,6 +146,7 @@ def over_sets(
     margin: float | None = None,
     alpha: float = ALPHA,
     test: SetTest = SIGNED_RANK,
+    expected: Iterable[str] = (),
 ) -> OverSets:
     """Return the effect and verdict of each row over data sets.
 
@@ -154,6 +160,8 @@ def over_sets(
         margin: effects within it are equal; by default 10 % of the gain, or one point.
         alpha: the level of verdicts, over all rows together.
         test: of one row's effects.
+        expected: the losses that the table lists. Those without a result count in the correction
+            too, so that no verdict is lost as results arrive.
     """
     controls = controls or {}
     gains, left_out = gains_of([one for one in comparisons if one.row in untrained])
@@ -174,14 +182,20 @@ def over_sets(
     originals = {row: original_of(row, losses) for row in losses}
     tested = [some[row] for row, original in originals.items() if row == original]
     contestants = decided_effects([one for one in tested if one.joined], alpha, test)
-    contestants += decided_effects([one for one in tested if not one.joined], alpha, test)
+    to_come = sum(row not in some for row in expected)
+    contestants += decided_effects([one for one in tested if not one.joined], alpha, test, to_come)
     contestants = list(with_copies(contestants, originals))
     contestants += [replace(some[row], verdict=SAME_LOSS) for row in losses if not originals[row]]
-    return OverSets([*contestants, *others], gains, left_out, margin, alpha, test)
+    return OverSets([*contestants, *others], gains, left_out, margin, alpha, test, to_come)
 
 
 def original_of(row: str, losses: Mapping[str, Sequence[Comparison]]) -> str:
-    """Return the first row that is the same loss on each set; itself, or nothing: the baseline."""
+    """Return the first row that is the same loss on each set; itself, or nothing: the baseline.
+
+    A row that lacks results where it is a loss of its own is no copy.
+    """
+    if any(one.waiting for one in losses[row]):
+        return row
     if all(one.same for one in losses[row]):
         return ""
     own = originals_by_column(row, losses[row])
@@ -226,21 +240,27 @@ def too_few(test: SetTest) -> str:
     return f"too few {test.units}"
 
 
-def gains_of(untrained: Sequence[Comparison]) -> tuple[dict[SetName, float], list[SetName]]:
-    """Return what training gains on each set, and the sets on which that is too little."""
-    by_set: dict[SetName, list[Comparison]] = {}
+def gains_of(untrained: Sequence[Comparison]) -> tuple[dict[str, float], list[str]]:
+    """Return what training gains in each column, and where that is too little.
+
+    A set is named as a whole where this holds for all its columns.
+    """
+    by_column: dict[str, list[Comparison]] = {}
     for one in untrained:
         if one.difference is not None:
-            by_set.setdefault((one.domain, one.dataset), []).append(one)
-    gains, left_out = dict[SetName, float](), list[SetName]()
-    for name, rows in by_set.items():
-        best = max(rows, key=lambda one: one.difference or 0.0)
-        gain = -(best.difference or 0.0)
-        if gain >= LEAST_GAIN and gain >= MIN_STANDARD_ERRORS * standard_error(best):
-            gains[name] = gain
-        else:
-            left_out.append(name)
-    return gains, left_out
+            by_column.setdefault(one.column, []).append(one)
+    best = [max(rows, key=lambda one: one.difference or 0.0) for rows in by_column.values()]
+    gains = {one.column: -(one.difference or 0.0) for one in best if is_clear_gain(one)}
+    whole = {(one.domain, one.dataset) for one in best if one.column in gains}
+    little = [one for one in best if one.column not in gains]
+    names = [one.column if (one.domain, one.dataset) in whole else one.dataset for one in little]
+    return gains, list(dict.fromkeys(names))
+
+
+def is_clear_gain(best: Comparison) -> bool:
+    """Return whether the best row without a training is so far below that its column counts."""
+    gain = -(best.difference or 0.0)
+    return gain >= LEAST_GAIN and gain >= MIN_STANDARD_ERRORS * standard_error(best)
 
 
 def standard_error(one: Comparison) -> float:
@@ -278,11 +298,11 @@ def effects_by_set(mine: Iterable[Comparison], gains: Gains) -> tuple[Effects, i
     failed = set[SetName]()
     for one in mine:
         name = one.domain, one.dataset
-        if gains and name not in gains:
+        if gains and one.column not in gains:
             continue
         if one.has_failed:
             failed.add(name)
-        if (effect := measured(one, gains.get(name))) is not None:
+        if (effect := measured(one, gains.get(one.column))) is not None:
             found.setdefault(name, []).append(effect)
     return {name: of_one_set(columns) for name, columns in found.items()}, len(failed)
 
@@ -290,22 +310,23 @@ def effects_by_set(mine: Iterable[Comparison], gains: Gains) -> tuple[Effects, i
 def measured(one: Comparison, gain: float | None) -> Measured | None:
     """Return the effect in one column, as a share of the gain if there is one; None: no number.
 
-    A training that fails loses all that training gains: its effect is -100 %, with each seed that
-    fails. Without a gain a place with such a seed has no number. A difference of the same runs, or
-    one that is zero with every seed, is no chance.
+    A training that diverges loses all that training gains: its effect is -100 %, with each seed
+    that does. Without a gain a place with such a seed has no number. A difference of the same runs,
+    or one that is the same with two or more diverged seeds or zero with every seed, is no chance.
     """
     if one.same:
         return Measured(0.0)
     if one.has_failed and gain is None:
         return None
-    if one.verdict == "failed":
-        return Measured(-100.0)
-    if one.difference is None:
+    if one.difference is None and not one.lost:
         return None
     scale = 1.0 if gain is None else gain / 100
     by_seed = {k: d / scale for k, d in zip(one.seeds, one.differences, strict=True)}
     by_seed |= dict.fromkeys(one.lost, -100.0)
-    is_random = len(by_seed) == 1 or any(round(value, DIGITS) for value in by_seed.values())
+    always = {*by_seed.values()} == {-100.0} or not any(
+        round(value, DIGITS) for value in by_seed.values()
+    )
+    is_random = len(by_seed) == 1 or not always
     return Measured(fmean(by_seed.values()), by_seed if is_random else {})
 
 
@@ -319,11 +340,14 @@ def of_one_set(columns: Sequence[Measured]) -> Measured:
     return Measured(fmean(one.mean for one in columns), by_seed)
 
 
-def decided_effects(found: Sequence[Effect], alpha: float, test: SetTest) -> list[Effect]:
+def decided_effects(
+    found: Sequence[Effect], alpha: float, test: SetTest, to_come: int = 0
+) -> list[Effect]:
     """Return the rows with verdicts, both families of tests corrected after Holm; best first."""
-    different = holm([one.p for one in found])
-    equal = holm([one.p_equal for one in found])
-    level = alpha / max(1, len(found))
+    rest = [1.0] * to_come
+    different = holm([*(one.p for one in found), *rest])[: len(found)]
+    equal = holm([*(one.p_equal for one in found), *rest])[: len(found)]
+    level = alpha / max(1, len(found) + to_come)
     seen = [
         replace(
             judged_effect(one, p, q, alpha, test), detectable=test.detectable(one.by_set, level)
@@ -349,7 +373,12 @@ def verdict_of(effects: Effects, p: float, p_equal: float, alpha: float, test: S
 
 
 def least_seen(found: Sequence[Effect]) -> float | None:
-    """Return the median over rows of the effect that would have been seen; None: none would."""
-    some = [inf if one.detectable is None else one.detectable for one in found]
+    """Return the median of the effects that would have been seen; None: none would.
+
+    It is over the rows that have run on most sets. A row that nothing is random in says nothing.
+    """
+    most = max((len(one.by_set) for one in found), default=0)
+    full = [one.detectable for one in found if len(one.by_set) == most]
+    some = [inf if least is None else least for least in full if least != 0]
     middle = float(np.median(some)) if some else inf
     return None if middle == inf else middle

@@ -68,15 +68,16 @@ def render_comparison(
         return comparison_csv(resolved, base, comparisons)
     if format_ == "latex":
         return comparison_latex(resolved, base, comparisons, test, alpha)
-    table, over = resolved.table, over_sets_of(resolved, comparisons, alpha, test)
+    table, over = resolved.table, over_sets_of(resolved, base, comparisons, alpha, test)
     said = answer_sentences(resolved, base, comparisons, over)
     notes = [*caution_lines(comparisons), *filter(None, [origins.origin_line(resolved)])]
     if width and not every_test:
-        return on_screen(said, f"{table.name} against {base}", over, comparisons, notes, width)
+        heading = f"{table.name} against {base}{plus_minus(over, alpha)}"
+        return on_screen(said, heading, over, comparisons, notes, width)
     lines = [
         escaped_cell(said),
         "",
-        f"### {escaped_cell(table.name)} against {escaped_cell(base)}",
+        f"### {escaped_cell(f'{table.name} against {base}{plus_minus(over, alpha)}')}",
         "",
         *markdown_table(effect_table(over, comparisons)),
         "",
@@ -94,6 +95,12 @@ def render_comparison(
     sight = [escaped_cell(sight_text(sights(comparisons))), ""]
     rest = ranked(resolved, list(entries(resolved)), alpha)
     return "\n".join([*lines, *tests, *sight, *rest, ""])
+
+
+def plus_minus(over: OverSets, alpha: float) -> str:
+    """Say what stands behind the differences of single columns, where these are the table."""
+    interval = f"{100 * (1 - alpha):g} % interval, uncorrected"
+    return "" if over.decides else f": differences ± half of the {interval}"
 
 
 def on_screen(
@@ -131,7 +138,7 @@ def answer_text(
     """Return the answer that comes before everything else."""
     base, comparisons = baseline_comparisons(resolved, baseline, test, alpha)
     return answer_sentences(
-        resolved, base, comparisons, over_sets_of(resolved, comparisons, alpha, test)
+        resolved, base, comparisons, over_sets_of(resolved, base, comparisons, alpha, test)
     )
 
 
@@ -174,9 +181,10 @@ def tuning_notes(resolved: Resolved, base: str) -> Iterator[str]:
             yield f"{line.name} is not searched: it has the temperature and rate that {base} chose."
         if line.name in table.asked and as_given(resolved, line):
             yield f"{line.name} is run {NOTHING_TO_CHOOSE}."
-    if resolved.selection == Selection.VALIDATION and (names := at_their_limit(resolved, base)):
+    if resolved.selection == Selection.VALIDATION and (alike := at_their_limit(resolved, base)):
+        shares = [f"{row} ({n} of {of} sets)" for row, (n, of) in alike.items()]
         yield (
-            f"On each set {names_text(names)} chose settings that are {base}'s: such effects are "
+            f"On most sets {names_text(shares)} chose settings that are {base}'s: such effects are "
             "those of the search."
         )
     if table.sweep and not table.tune:
@@ -187,19 +195,24 @@ def tuning_notes(resolved: Resolved, base: str) -> Iterator[str]:
             yield f"Untuned, at unequal temperatures: {base} at {own}, {names_text(others)}."
 
 
-def at_their_limit(resolved: Resolved, base: str) -> list[str]:
-    """Return the losses that chose to be the baseline's loss on each set, with other settings."""
+def at_their_limit(resolved: Resolved, base: str) -> dict[str, tuple[int, int]]:
+    """Return the losses that chose to be the baseline's loss on most sets, and on how many."""
     theirs = next(line for line in resolved.lines if line.name == base)
     others = (line for line in resolved.lines if line.row.loss != theirs.row.loss)
-    return [line.name for line in others if not line.control and chose_loss_of(theirs, line)]
+    counts = {line.name: chose_loss_of(theirs, line) for line in others if not line.control}
+    return {row: (n, of) for row, (n, of) in counts.items() if 2 * n > of}
 
 
-def chose_loss_of(theirs: Line, line: Line) -> bool:
-    """Return whether a row chose the loss of another one wherever it has run, but not its runs."""
+def chose_loss_of(theirs: Line, line: Line) -> tuple[int, int]:
+    """Return on how many sets a row chose the loss of another one, and of how many it has run on.
+
+    None where it chose the very runs of the other one everywhere, which nothing is said of.
+    """
     own = [one for one in line.cells.values() if one.ok and not one.same_as]
-    pairs = [(theirs.cells[one.column], one) for one in own if one.column in theirs.cells]
-    alike = all(chosen_losses(one) == {theirs.row.loss} for one in own)
-    return alike and any(not same_runs(a.experiments, b.experiments) for a, b in pairs)
+    alike = [one for one in own if chosen_losses(one) == {theirs.row.loss}]
+    pairs = [(theirs.cells[one.column], one) for one in alike if one.column in theirs.cells]
+    others = any(not same_runs(a.experiments, b.experiments) for a, b in pairs)
+    return (len(alike), len(own)) if others else (0, len(own))
 
 
 def row_temperatures(resolved: Resolved) -> dict[str, str]:
@@ -227,7 +240,7 @@ def comparison_latex(
         f"{table.title}. Differences from {base} in percent points {interval}; p of the "
         f"{on_single_sets(table, test)} test after Holm's correction. "
         + answer_sentences(
-            resolved, base, comparisons, over_sets_of(resolved, comparisons, alpha, test)
+            resolved, base, comparisons, over_sets_of(resolved, base, comparisons, alpha, test)
         )
     )
     header = ["Method", "Column", "Seeds", "Difference", "$p$", "Verdict"]

@@ -22,6 +22,9 @@ from contrastbench.benchmarks.comparison.signed_rank import DIGITS
 from contrastbench.benchmarks.tables.table import Table
 
 MAX_NAMES = 4  # names in one list of the answer
+FEW_SETS = 5  # data sets, up to which the controls are looked at set by set
+# how a control did not come out: a sign is there or not, a verdict is shown or not
+NOT_SHOWN = {"worse": "is not shown to be", "better": "is not shown to be", "below": "is not"}
 
 
 def answer(base: str, comparisons: list[Comparison], over: OverSets) -> str:
@@ -142,24 +145,36 @@ def controls_text(base: str, over: OverSets, comparisons: Sequence[Comparison]) 
     judged = [one for one in controls if one.verdict != too_few(over.test)]
     wrong = [one for one in judged if not one.came_out]
     if wrong:
-        found = f"{must_text(base, wrong, 'is not')}, as a control must be"
+        found = f"{must_text(base, wrong, over, shown=False)}, as a control must be"
         return f"This comparison cannot be read: {found}."
-    if judged:
-        where = ", over all sets" * bool(over.left_out)
-        return f"Controls{where}: {must_text(base, judged, 'is')}."
-    return " ".join(blind_sets(base, controls, comparisons))
+    said = [f"{controls_where(over)}: {must_text(base, judged, over)}."] if judged else []
+    if not judged or over.sets <= FEW_SETS:
+        said += blind_sets(base, controls, comparisons, quiet=bool(judged))
+    return " ".join(said)
 
 
-def must_text(base: str, controls: Sequence[Effect], verb: str) -> str:
-    """Say of controls together how they came out, or did not: it {verb} worse than the baseline."""
+def controls_where(over: OverSets) -> str:
+    """Return the first words on the controls, which are judged on all sets."""
+    return "Controls" + ", over all sets" * bool(over.left_out)
+
+
+def must_text(base: str, controls: Sequence[Effect], over: OverSets, shown: bool = True) -> str:
+    """Say of controls together how they came out against the baseline, or were not shown to."""
     by_must: dict[str, list[str]] = {}
     for one in controls:
-        by_must.setdefault(one.must, []).append(f"'{one.row}'")
+        by_must.setdefault(one.must, []).append(f"'{one.row}'{on_fewer_sets(one, over)}")
     words = {"worse": "worse than", "better": "better than", "below": "below"}
+    verbs = {must: "is" if shown else NOT_SHOWN[must] for must in by_must}
     return "; ".join(
-        f"{', '.join(names)} {plural(verb, names)} {words[must]} {base}"
+        f"{', '.join(names)} {plural(verbs[must], names)} {words[must]} {base}"
         for must, names in by_must.items()
     )
+
+
+def on_fewer_sets(one: Effect, over: OverSets) -> str:
+    """Say on how many of the sets a control has run, where that is not all of them."""
+    few = len(one.by_set) < over.sets
+    return f" ({len(one.by_set)} of {over.sets} sets)" * few
 
 
 def plural(verb: str, names: Sequence[str]) -> str:
@@ -172,9 +187,12 @@ def plural(verb: str, names: Sequence[str]) -> str:
 
 
 def blind_sets(
-    base: str, controls: Sequence[Effect], comparisons: Sequence[Comparison]
+    base: str, controls: Sequence[Effect], comparisons: Sequence[Comparison], quiet: bool
 ) -> Iterator[str]:
-    """Name the single sets that cannot be read, where there are too few for a test over sets."""
+    """Name the single sets that cannot be read, where there are few sets.
+
+    If there are none, say so, unless the controls have a verdict over sets.
+    """
     worse = [one.row for one in controls if one.must == "worse"]
     mine = [one for one in comparisons if one.row in worse and one.difference is not None]
     wrong: dict[str, list[str]] = {}
@@ -186,7 +204,7 @@ def blind_sets(
             f"{column} cannot be read: {', '.join(rows)} {plural('is', rows)} no worse than {base} "
             "there."
         )
-    if mine and not wrong:
+    if mine and not wrong and not quiet:
         names = [f"'{row}'" for row in worse]
         yield f"Controls: {', '.join(names)} {plural('is', names)} below {base} on each set."
 
@@ -246,7 +264,11 @@ def verdicts_text(base: str, over: OverSets) -> str:
     if not rows:
         return ""
     better, worse, equal = (
-        [f"{one.row} ({effect_with_unit(one, over)})" for one in rows if one.verdict == verdict]
+        [
+            f"{one.row} ({effect_with_unit(one, over)}{margin_mark(one, over)})"
+            for one in rows
+            if one.verdict == verdict
+        ]
         for verdict in ("better", "worse", "equal")
     )
     undecided, few = (
@@ -255,7 +277,7 @@ def verdicts_text(base: str, over: OverSets) -> str:
     )
     where = where_text(over.sets, over)
     parts = [
-        f"{where.capitalize()} ({over.test.name}, Holm) "
+        f"{where.capitalize()} ({over.test.name}, {holm_text(over)}) "
         + (
             f"better than {base}: {names_text(better)}"
             if better
@@ -269,25 +291,37 @@ def verdicts_text(base: str, over: OverSets) -> str:
     return f"{'; '.join(parts)}."
 
 
+def margin_mark(one: Effect, over: OverSets) -> str:
+    """Return the words for a difference that is shown, and shown to lie within the margin."""
+    return f", within {over.margin:g} {'%' if over.gains else 'points'}" * over.is_small(one)
+
+
+def holm_text(over: OverSets) -> str:
+    """Name the correction, and the losses that it counts where some have not run."""
+    tested = sum(not one.is_copy for one in over.listed)
+    return "Holm" + f" for all {tested + over.to_come} losses" * bool(over.to_come)
+
+
 def nobody_text(over: OverSets) -> str:
     """Return the words for no loss, or for none of those that have run where others have not."""
     tested = sum(not one.is_copy for one in over.listed)
-    return f"none of {tested} losses that have run is" if over.without_results else "no loss is"
+    if not over.without_results:
+        return "no loss is"
+    return f"none of {tested} losses that have run is" if tested > 1 else "no loss that has run is"
 
 
 def left_out_text(over: OverSets) -> str:
     """Name the data sets that do not count."""
     if not over.left_out:
         return ""
-    names = [dataset for _, dataset in over.left_out]
     then = "there is no verdict over sets" if over.nothing_counts else "these do not count"
-    return f"Training gains nothing clear on {names_text(names)}: {then}."
+    return f"Training gains nothing clear on {names_text(over.left_out)}: {then}."
 
 
 def seen_text(over: OverSets) -> str:
     """Say which effect over data sets would have been seen, at the level of the verdicts."""
     tested = [one for one in over.listed or over.contestants if not one.is_copy]
-    least, level = least_seen(tested), over.alpha / max(1, len(tested))
+    least, level = least_seen(tested), over.alpha / max(1, len(tested) + over.to_come)
     if not tested:
         return ""
     if least is None and over.on_these:
@@ -296,10 +330,12 @@ def seen_text(over: OverSets) -> str:
         sets = max(len(one.by_set) for one in tested)
         return f"No effect would have been seen: {sets} sets cannot give a p of {level:.2g}."
     shown = f"{least:.0f} %" if over.gains else f"{least:.1f} points"
-    where, beyond = (" on these sets", " Another set may differ.") if over.on_these else ("", "")
+    where = " on these sets" * over.on_these
+    beyond = " Other samples of these sets, or another set, may differ." * over.on_these
+    whose = " for the median loss" * (len(tested) > 1)
     return (
         f"An effect of {shown}{' of the training gain' * bool(over.gains)} would have been seen"
-        f"{where} four times in five.{beyond}"
+        f"{where} four times in five{whose}.{beyond}"
     )
 
 
@@ -326,7 +362,9 @@ def by_set(base: str, comparisons: list[Comparison], over: OverSets | None = Non
     parts = [f"{name} than {base}: {names_text(those)}" for name, those in found.items() if those]
     family = {family_of(one) for one in rows}
     tested = sum(one.holm is not None for one in comparisons if family_of(one) in family)
-    basis = f"({tested} test{'s' * (tested != 1)}, Holm)"
+    counted = max((one.family for one in rows), default=tested)
+    more = f" for all {counted}" * (counted > tested)
+    basis = f"({tested} test{'s' * (tested != 1)}, Holm{more})"
     if parts:
         text = f"On single data sets {'; '.join(parts)} {basis}."
     elif tested:
@@ -339,6 +377,9 @@ def by_set(base: str, comparisons: list[Comparison], over: OverSets | None = Non
 def failed_text(base: str, comparisons: list[Comparison]) -> Iterator[str]:
     """Name the rows without a number where others have one."""
     rows = list(rows_with(comparisons, "failed"))
+    some = {one.row: None for one in comparisons if one.lost and one.verdict != "failed"}
+    if some:
+        yield f"Diverged with some seeds: {names_text(list(some))}."
     without = list(dict.fromkeys(one.column for one in comparisons if one.why.startswith(NO_BASE)))
     rows += [f"{base} ({', '.join(without)})"] * bool(without)
     if rows:

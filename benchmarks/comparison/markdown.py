@@ -6,7 +6,7 @@ from math import isfinite
 
 from contrastbench.benchmarks.comparison.compare import Comparison, verdict_counts
 from contrastbench.benchmarks.comparison.effects import Effect, OverSets
-from contrastbench.benchmarks.comparison.headline import names_text
+from contrastbench.benchmarks.comparison.headline import margin_mark, names_text
 from contrastbench.benchmarks.comparison.numbers import number, p_text, signed
 from contrastbench.benchmarks.comparison.overall_rank import Standing, standings
 from contrastbench.benchmarks.comparison.ranks import ranks
@@ -42,7 +42,7 @@ def comparison_markdown(table: Table, comparisons: list[Comparison]) -> Iterator
         "Pairs",
         "Baseline",
         "Ours",
-        "Difference",
+        "Difference ± std",
         "Won",
         "Effect",
         "Detectable",
@@ -103,7 +103,7 @@ def comparison_legend(comparisons: list[Comparison], test: str, alpha: float) ->
     smallest = ", ".join(
         f"{n} pairs cannot give less than {2.0 ** (1 - n):.4g}" for n in sizes if n > 1
     )
-    m = sum(one.holm is not None for one in comparisons if not one.control)
+    m = max((one.family for one in comparisons if not one.control), default=0)
     domains = ", ".join(sorted({comparison.domain for comparison in comparisons}))
     columns = len({comparison.column for comparison in comparisons})
     counted = f"Verdicts are over {columns} column{'s' * (columns > 1)} of: {domains}."
@@ -195,7 +195,7 @@ def effect_cells(one: Effect, over: OverSets, by_set: str) -> list[str]:
         signed(one.estimate, over.decimals),
         interval_text(one, over),
         *means,
-        one.verdict + control_mark(one, over) + failed,
+        one.verdict + margin_mark(one, over) + control_mark(one, over) + failed,
         by_set,
     ]
 
@@ -290,7 +290,7 @@ def standing_lines(found: list[Standing]) -> list[list[str]]:
             [
                 one.row,
                 f"{one.rank:.2f}",
-                f"{one.interval[0]:.2f} to {one.interval[1]:.2f}",
+                "none" if one.interval is None else "{:.2f} to {:.2f}".format(*one.interval),
                 *(f"{one.by_domain[name]:.2f}" for name in several),
                 *["failed" if one.gain is None else signed(one.gain, 2)] * gains,
             ]

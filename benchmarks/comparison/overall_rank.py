@@ -8,6 +8,9 @@ from contrastbench.benchmarks.comparison.ranks import Ranks
 from contrastbench.benchmarks.comparison.statistics import intervals, ranks_by_dataset
 from contrastbench.benchmarks.tables.resolved import Resolved
 
+# columns that an interval needs: of two, a bootstrap draws either one alone every second time
+MIN_COLUMNS = 6
+
 
 @dataclass(frozen=True)
 class Standing:
@@ -15,7 +18,7 @@ class Standing:
 
     row: str
     rank: float  # mean over the columns; 1 is best
-    interval: tuple[float, float]  # 95 %, by bootstrap over the columns
+    interval: tuple[float, float] | None  # 95 %, by bootstrap over the columns; None: these are few
     by_domain: dict[str, float]
     # percent points above the untrained encoder, over the columns; None where it has failed
     gain: float | None
@@ -29,7 +32,7 @@ def standings(resolved: Resolved, placed: Ranks) -> list[Standing]:
     for i, column in enumerate(placed.columns):
         domains.setdefault(resolved.table.domain_of(column), []).append(i)
     ranks = ranks_by_dataset(placed.scores)
-    spans = intervals([ranks])
+    spans = intervals([ranks]) if len(ranks) >= MIN_COLUMNS else [None] * len(placed.rows)
     untrained = untrained_row(resolved, placed)
     found = []
     for j, row in enumerate(placed.rows):

@@ -54,18 +54,18 @@ def ranks(
         table: what the lines are of.
         lines: its entries.
         alpha: of the critical difference.
-        failures: whether a method that failed on a set has the last rank there, which it shares
-            with others that did; or the set is left out.
+        failures: whether a method that failed on a set, or diverged with a seed, has the last rank
+            there, which it shares with others that did; or the set is left out.
     """
     methods, unranked = split_methods([line[: len(table.columns)] for line in lines])
     rows = [method_name(line) for line in methods]
     columns, left_out, failed = list[str](), list[str](), tuple[str, ...]()
     scores = []
     for places in zip(*methods, strict=True):
-        name, lost = places[0].column, any(place.failed for place in places)
-        if all(place.ours or (place.failed and failures) for place in places):
+        name, lost = places[0].column, any(map(has_diverged, places))
+        if all(has_result(place) for place in places) and (failures or not lost):
             columns.append(name)
-            scores.append([place.ours.mean if place.ours else -inf for place in places])
+            scores.append([rank_score(place) for place in places])
             failed += (name,) * lost
         elif any(map(has_result, places)):
             left_out.append(name)
@@ -94,6 +94,16 @@ def is_ranked(line: Line) -> bool:
     """Whether a row is a method: no repetition, no copy, and no control but the untrained."""
     is_copy = bool(line.cells) and all(cell.same_as for cell in line.cells.values())
     return not (line.repeats or is_copy) and line.control in ("", "untrained")
+
+
+def has_diverged(place: Entry) -> bool:
+    """Return whether no seed of the place has a number, or some seeds have diverged."""
+    return place.failed or bool(place.cell and place.cell.diverged)
+
+
+def rank_score(place: Entry) -> float:
+    """Return what a place is ranked by: the mean; a method that has diverged there is last."""
+    return place.ours.mean if place.ours and not has_diverged(place) else -inf
 
 
 def has_result(place: Entry) -> bool:

@@ -174,7 +174,7 @@ def shown_table(name: str, resolved: Resolved, groups: Sequence[Group]) -> Shown
     legend = markdown.comparison_legend(found, on_single_sets(table, None), ALPHA) if found else ""
     ranked = ranks(table, filled)
     rest = markdown.without_failures(resolved, filled, ALPHA) if ranked.failed else ""
-    over = over_sets_of(resolved, found)
+    over = over_sets_of(resolved, base, found)
     return Shown(
         *(resolved, lines, base, found, legend, verdict_counts(found), ranked, rest),
         over=over,

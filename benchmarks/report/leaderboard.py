@@ -116,7 +116,7 @@ def board(shown: Shown) -> Board:
 
 def not_worse(resolved: Resolved, leader: str) -> set[str]:
     """Return the leader and the losses that are not worse than it over data sets."""
-    over = over_sets_of(resolved, compare_rows(resolved, leader))
+    over = over_sets_of(resolved, leader, compare_rows(resolved, leader))
     return {leader, *(one.row for one in over.contestants if one.verdict != "worse")}
 
 

@@ -57,7 +57,7 @@ def compared(resolved: Resolved) -> Compared | None:
     if not comparisons:
         return None
     base = baseline_row(resolved).name
-    return Compared(resolved, base, comparisons, over_sets_of(resolved, comparisons))
+    return Compared(resolved, base, comparisons, over_sets_of(resolved, base, comparisons))
 
 
 def opening(found: Compared) -> Iterator[str]:

@@ -62,10 +62,25 @@ class ResolvedCell:
         return self.failed.get(next(iter(self.ok or self.failed), ""), {})
 
     @property
+    def never_trains(self) -> bool:
+        """Return whether the loss diverged in every trial."""
+        return self.choice.why == EVERY_TRIAL
+
+    @property
+    def diverged(self) -> list[int]:
+        """Return the seeds on the place's data whose loss diverged.
+
+        Other failures, such as too little memory, say nothing of a loss.
+        """
+        return [seed for seed, run in self.failed_runs.items() if run["status"] == "diverged"]
+
+    @property
     def failure(self) -> str:
         """Say how seeds on the place's data failed, such as diverged (2 of 5), or nothing."""
+        if self.never_trains:
+            return "diverged (every trial)"
         if self.choice.why:
-            return "diverged (every trial)" if self.choice.why == EVERY_TRIAL else ""
+            return ""
         return failures.failures_text(list(self.failed_runs.values()), len(self.records))
 
 
@@ -117,11 +132,12 @@ class Resolved:
         if self.selection == Selection.NONE:
             shown = "every setting is shown", "parameters as the file gives them"
             return f"none: {shown[not self.table.sweep]}"
-        found = [cell.choice for line in self.lines for cell in line.cells.values()]
-        how = "; ".join(
-            selections.selection_rule(found, self.table.budget, self.table.tuning_seeds)
-        )
-        return f"validation: {how}; the same budget for each method"
+        found = {
+            (line.name, cell.column): cell.choice
+            for line in self.lines
+            for cell in line.cells.values()
+        }
+        return f"validation: {'; '.join(selections.selection_rule(self.table, found))}"
 
     @property
     def label(self) -> str:

@@ -11,7 +11,7 @@ chooses by its own training part, see `records.nested`, and all trials are run w
 are shown. Choices are worked out from records whenever they are needed. Brings no torch.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import inf
 from pathlib import Path
@@ -25,7 +25,6 @@ from contrastbench.benchmarks.records.store import Record
 from contrastbench.benchmarks.tables import hypercube, staged
 from contrastbench.benchmarks.tables.controls import CONTROLS, baseline
 from contrastbench.benchmarks.tables.grid import draw_settings, grid_of, grid_settings
-from contrastbench.benchmarks.tables.schema import Tune
 from contrastbench.benchmarks.tables.staged import Search
 from contrastbench.benchmarks.tables.table import Row, Selection, Setting, Table
 from contrastbench.errors import UserError, unknown
@@ -312,21 +311,33 @@ def drawn_settings(table: Table, row: Row, column: str) -> list[dict[str, Any]]:
     return draw_settings(grid_of(row, column), count)
 
 
-def selection_rule(
-    found: Sequence[ChosenSettings], tune: Tune, seeds: Sequence[int]
-) -> Iterator[str]:
-    """Say how parameters are chosen, some of them by seeds for trials."""
-    if any(one.folds for one in found):
+def selection_rule(table: Table, found: Mapping[tuple[str, str], ChosenSettings]) -> Iterator[str]:
+    """Say how the parameters of rows and columns are chosen, some of them by seeds for trials."""
+    staged_search = table.budget.search == "staged"
+    if any(one.folds for one in found.values()):
         yield (
             "each outer fold of each seed has the best of its method's trials by the inner "
             "accuracy of its own training part, which has not seen what the fold is scored on"
             + f" ({staged.RULE_OF_FOLDS})"
-            * (tune.search == "staged")
+            * staged_search
         )
-    if any(one.best_of for one in found):
+    if columns := [column for (_, column), one in found.items() if one.best_of]:
         yield (
             "for each method and column the best of its trials by validation score over seeds "
-            f"{', '.join(map(str, seeds))}, which no shown number is of"
+            f"{trial_seeds_text(table, columns)}, which no shown number is of"
             + f" ({staged.SEARCH_RULE})"
-            * (tune.search == "staged")
+            * staged_search
         )
+    if staged_search:
+        yield f"at most {table.budget.trials or staged.BUDGET} trials for each method"
+    else:
+        yield "the same budget for each method"
+
+
+def trial_seeds_text(table: Table, columns: Iterable[str]) -> str:
+    """Return the seeds of the trials of some columns; by domain, where these differ."""
+    by_domain = {table.domain_of(one): table.seeds_of_trials(one) for one in columns}
+    texts = {name: ", ".join(map(str, seeds)) for name, seeds in by_domain.items()}
+    if len({*texts.values()}) == 1:
+        return next(iter(texts.values()))
+    return "; ".join(f"{seeds} ({name})" for name, seeds in texts.items())

@@ -24,30 +24,33 @@ from made_records import made
 RESULTS = Path(__file__).parents[3] / "results"
 CANDIDATES = sorted((RESULTS / "candidates").glob("*.yaml"))
 SEEDS = (100, 101, 102)
-FILE = """\
+CONTROLS = (
+    "controls: [raw input, untrained, permuted positives, temperature 5, pairs by class, "
+    "cross entropy]\n"
+)
+FILE = f"""\
 seeds: 100-102
-controls: true
-domains: {graph: {datasets: [MUTAG, DD]}}
-losses: [{infonce: {temperature: 0.2}}]
+{CONTROLS}domains: {{graph: {{datasets: [MUTAG, DD]}}}}
+losses: [{{infonce: {{temperature: 0.2}}}}]
 """
 GOOD = {
     "raw input": [70, 71, 72],
     "untrained": [60, 61, 62],
     "permuted positives": [65, 66, 67],
+    "temperature 5": [73, 74, 75],
     "InfoNCE": [75, 77, 79],
     "pairs by class": [80, 81, 82],
     "cross entropy": [79, 80, 81],
 }
 
 
-def candidate(**rows: list[float] | None) -> Candidate:
+def candidate(bad_verdict: str = "worse", **rows: list[float] | None) -> Candidate:
     """A set that is admitted, with other scores in some rows; None: it has no such row."""
     names = {name.replace(" ", "_"): name for name in RULE_ROWS}
     scores = {**GOOD, **{names[key]: values for key, values in rows.items()}}
     given = {name: values for name, values in scores.items() if values is not None}
-    return Candidate(
-        "a set", SEEDS, {name: dict(zip(SEEDS, v, strict=False)) for name, v in given.items()}
-    )
+    by_seed = {name: dict(zip(SEEDS, v, strict=False)) for name, v in given.items()}
+    return Candidate("a set", SEEDS, by_seed, bad_verdict)
 
 
 def test_gain_is_over_the_better_floor_and_the_anchor_is_the_better_one() -> None:
@@ -61,7 +64,9 @@ def test_gain_is_over_the_better_floor_and_the_anchor_is_the_better_one() -> Non
     ("rows", "verdict", "reason"),
     [
         ({"InfoNCE": [72.9, 73.9, 74.9]}, "refused", "gains +2.90, less than 3 points"),
-        ({"InfoNCE": [73, 74, 75]}, "admitted", ""),
+        ({"InfoNCE": [73, 74, 75], "temperature_5": [72, 73, 74]}, "admitted", ""),
+        ({"temperature_5": []}, "open", "temperature 5 has 0 of 3 seeds"),
+        ({"temperature_5": [], "untrained": [73, 75, 77]}, "refused", "gains +2.00, less than 3"),
         ({"InfoNCE": [71, 76, 78]}, "refused", "less than 2 standard deviations of 2.65"),
         ({"pairs_by_class": [76, 78, 80]}, "admitted", ""),
         (
@@ -85,6 +90,13 @@ def test_the_rule(rows: dict[str, list[float] | None], verdict: str, reason: str
     assert found == verdict
     assert reason in why
     assert bool(why) == bool(reason)
+
+
+def test_a_set_that_does_not_show_the_bad_temperature_is_refused() -> None:
+    assert candidate("not shown").judged == (
+        "refused",
+        "temperature 5 is -3.00 from it, and not shown to be worse",
+    )
 
 
 def test_both_reasons_are_given() -> None:
@@ -114,13 +126,14 @@ def test_records_decide(tmp_path: Path) -> None:
     record_all(path, tmp_path, "MUTAG")
     record_all(path, tmp_path, "DD", but="untrained")
     first, second = candidates(load_table(str(path)), SEEDS, tmp_path)
-    assert first == Candidate("MUTAG", SEEDS, candidate().scores)
+    assert first == Candidate("MUTAG", SEEDS, candidate().scores, "worse")
     assert second.judged == ("open", "untrained has 0 of 3 seeds")
     rows = list(csv.DictReader(admission_table([first, second], "csv").splitlines()))
     assert rows[0] == {
         "set": "MUTAG", "raw input": "71.00", "untrained": "61.00", "permuted positives": "66.00",
-        "InfoNCE": "77.00", "pairs by class": "81.00", "cross entropy": "80.00", "gain": "+6.00",
-        "paired std": "1.00", "anchor": "+4.00", "seeds": "3", "verdict": "admitted", "reason": "",
+        "temperature 5": "74.00", "InfoNCE": "77.00", "pairs by class": "81.00",
+        "cross entropy": "80.00", "gain": "+6.00", "paired std": "1.00",
+        "anchor": "+4.00", "seeds": "3", "verdict": "admitted", "reason": "",
     }  # fmt: skip
     assert (rows[1]["untrained"], rows[1]["seeds"]) == ("", "0")
     text = admission_table([first, second], "md")
@@ -131,8 +144,9 @@ def test_records_decide(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ("controls: true\n", "", "give controls: true and infonce among its losses"),
-        ("{infonce: {temperature: 0.2}}", "adnce", "give controls: true and infonce"),
+        (CONTROLS, "", "give controls and infonce among its losses"),
+        ("temperature 5, ", "", "name 'temperature 5' among its controls"),
+        ("{infonce: {temperature: 0.2}}", "adnce", "give controls and infonce"),
         ("controls", "tune: {trials: 4}\ncontrols", "remove tune"),
     ],
 )

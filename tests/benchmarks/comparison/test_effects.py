@@ -1,6 +1,7 @@
 """Effects over data sets: what they are a share of, verdicts, and how often these are wrong."""
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -26,7 +27,7 @@ PATTERN = tuple(sign * 3**0.5 / 2 for sign in (-1, 1, -1, 1))  # mean 0, standar
 
 
 def line(
-    row: str, where: tuple[str, str], difference: float | None, std: float = 0.1, **more: str
+    row: str, where: tuple[str, str], difference: float | None, std: float = 0.1, **more: Any
 ) -> Comparison:
     found = Comparison(row, where[1], *where, difference=difference, std=std, **more)
     if difference is None:
@@ -50,8 +51,7 @@ def of(found: OverSets, row: str) -> Effect:
 def test_an_effect_is_a_share_of_the_gain_over_the_best_of_what_is_untrained() -> None:
     raw = lines("raw", [-4.0, *[-20.0] * 9])
     found = over_sets([*untrained(), *raw, *lines("new", [1.0] * 10)], ["none", "raw"])
-    assert found.gains[SETS[0]] == 4.0
-    assert found.gains[SETS[1]] == 10.0
+    assert [found.gains[name] for _, name in SETS[:2]] == [4.0, 10.0]
     assert of(found, "new").by_set[SETS[0]].mean == pytest.approx(25)
     assert of(found, "new").by_set[SETS[1]].mean == pytest.approx(10)
 
@@ -59,10 +59,22 @@ def test_an_effect_is_a_share_of_the_gain_over_the_best_of_what_is_untrained() -
 def test_sets_on_which_training_gains_little_or_noise_do_not_count() -> None:
     small = [line("none", ("graph", "small"), -0.9), line("none", ("graph", "noisy"), -5.0, 5.1)]
     gains, left_out = gains_of([*small, line("none", ("graph", "good"), -5.0, 4.9)])
-    assert (list(gains), left_out) == (
-        [("graph", "good")],
-        [("graph", "small"), ("graph", "noisy")],
-    )
+    assert (list(gains), left_out) == (["good"], ["small", "noisy"])
+
+
+def probes(row: str, knn: float, linear: float) -> list[Comparison]:
+    """The comparisons of a row with two probes of one set."""
+    found = [line(row, SETS[0], one) for one in (knn, linear)]
+    return [replace(one, column=name) for one, name in zip(found, ("kNN", "linear"), strict=True)]
+
+
+def test_each_probe_of_a_set_has_its_own_gain() -> None:
+    found = over_sets([*probes("none", -20.0, -2.0), *probes("new", 2.0, 0.0)], ["none"], CONTROL)
+    assert found.gains == {"kNN": 20.0, "linear": 2.0}
+    assert of(found, "new").estimate == pytest.approx(5)
+    found = over_sets([*probes("none", -20.0, -0.2), *probes("new", 2.0, 1.0)], ["none"], CONTROL)
+    assert (found.gains, found.left_out) == ({"kNN": 20.0}, ["linear"])
+    assert of(found, "new").estimate == pytest.approx(10)
 
 
 def test_without_an_untrained_row_effects_are_points() -> None:
@@ -72,11 +84,16 @@ def test_without_an_untrained_row_effects_are_points() -> None:
 
 
 def test_a_failure_loses_the_whole_gain_and_the_same_runs_lose_nothing() -> None:
-    failed = line("new", SETS[0], None, verdict="failed")
+    failed = replace(line("new", SETS[0], None, verdict="failed"), lost=(0, 1))
     same = line("new", SETS[1], None, why="the same runs")
-    by_set, count = effects_by_set([failed, same], {SETS[0]: 5.0, SETS[1]: 5.0})
+    gains = {"G0": 5.0, "G1": 5.0}
+    by_set, count = effects_by_set([failed, same], gains)
     assert (by_set, count) == ({SETS[0]: Measured(-100.0), SETS[1]: Measured(0.0)}, 1)
     assert effects_by_set([failed], {}) == ({}, 1)
+    once = effects_by_set([replace(failed, lost=(3,))], gains)[0]
+    assert once == {SETS[0]: Measured(-100.0, {3: -100.0})}, "one seed shows nothing"
+    oom = effects_by_set([replace(failed, lost=(), failure="oom (2 of 2)")], gains)
+    assert oom == ({}, 1), "too little memory says nothing of a loss"
 
 
 def test_two_columns_of_a_set_are_one_set() -> None:
@@ -88,7 +105,7 @@ def test_two_columns_of_a_set_are_one_set() -> None:
 
 def test_a_seed_that_failed_loses_the_gain_with_it_and_without_a_gain_there_is_no_number() -> None:
     some = replace(line("new", SETS[0], 3.0), failure="diverged (4 of 8)", lost=(4, 5, 6, 7))
-    by_set, failed = effects_by_set([some], {SETS[0]: 10.0})
+    by_set, failed = effects_by_set([some], {"G0": 10.0})
     assert failed == 1
     assert by_set[SETS[0]].mean == pytest.approx((30 - 100) / 2)
     assert [by_set[SETS[0]].by_seed[seed] for seed in some.lost] == [-100.0] * 4
@@ -186,7 +203,8 @@ def test_a_control_that_is_not_worse_makes_the_comparison_unreadable() -> None:
     blind = lines("none", [-3.0, 3.1, -2.0, 2.1, -1.0, 1.1, -3.2, 3.3, -2.2, 2.3])
     found = over_sets([*blind, *lines("new", [1.0] * 10)], ["none"], CONTROL)
     assert controls_text("infonce", found, blind) == (
-        "This comparison cannot be read: 'none' is not worse than infonce, as a control must be."
+        "This comparison cannot be read: 'none' is not shown to be worse than infonce, as a "
+        "control must be."
     )
     seeing = over_sets([*untrained(), *lines("new", [1.0] * 10)], ["none"], CONTROL)
     assert controls_text("infonce", seeing, []) == "Controls: 'none' is worse than infonce."
@@ -199,8 +217,8 @@ def test_each_control_has_to_come_out_in_its_own_way() -> None:
     found = over_sets(rows, ["none"], musts)
     assert [one.came_out for one in found.effects] == [True, True, True, False]
     assert controls_text("infonce", found, rows) == (
-        "This comparison cannot be read: 'network' is not better than infonce, as a control "
-        "must be."
+        "This comparison cannot be read: 'network' is not shown to be better than infonce, as "
+        "a control must be."
     )
     del musts["network"]
     found = over_sets(rows[:-10], ["none"], musts)
@@ -243,7 +261,7 @@ def test_the_sign_of_a_control_is_that_of_all_sets() -> None:
     half = [line("half", SETS[0], 3.0), *lines("half", [-5.0] * 10)[1:]]
     musts = {**CONTROL, "permuted": "worse", "half": "below"}
     found = over_sets([*rows, *odd, *half], ["none"], musts, test=SET_TESTS["seeds"])
-    assert list(found.gains) == SETS[:1]
+    assert list(found.gains) == ["G0"]
     assert (of(found, "permuted").estimate, of(found, "permuted").verdict) == (-30.0, "better")
     assert not of(found, "permuted").came_out
     assert of(found, "half").estimate > 0
@@ -274,8 +292,47 @@ def test_a_copy_of_the_baseline_has_no_part_in_corrections() -> None:
     assert "copy" not in over_sets_text("infonce", found)
 
 
+def test_losses_to_come_are_corrected_for_so_that_no_verdict_is_lost() -> None:
+    rows = [*untrained(), *lines("a", [2.0 + k / 10 for k in range(10)])]
+    found = over_sets(rows, ["none"], CONTROL, expected=["a", "b", "c"])
+    assert (found.to_come, of(found, "a").holm) == (2, 3 * of(found, "a").p)
+    assert "(signed-rank test, Holm for all 3 losses)" in over_sets_text("infonce", found)
+    rows += [*lines("b", [0.3, -0.3] * 5), *lines("c", [0.2, -0.2] * 5)]
+    whole = over_sets(rows, ["none"], CONTROL, expected=["a", "b", "c"])
+    assert of(whole, "a") == of(found, "a")
+    assert "(signed-rank test, Holm)" in over_sets_text("infonce", whole)
+
+
+def test_a_difference_within_the_margin_is_said_to_be_small() -> None:
+    rows = [*untrained(), *lines("a", [0.2 + k / 100 for k in range(10)])]
+    found = over_sets(rows, ["none"], CONTROL)
+    assert (of(found, "a").verdict, found.is_small(of(found, "a"))) == ("better", True)
+    assert "better than infonce: a (+2 %, within 10 %)." in over_sets_text("infonce", found)
+
+
+def test_a_copy_that_is_to_run_where_it_is_a_loss_of_its_own_is_none() -> None:
+    rows = [*untrained(), *lines("a", [2.0 + k / 10 for k in range(10)])]
+    why = "the same as infonce by algebra"
+    copy = [line("copy", where, None, why=why, waiting=True) for where in SETS[:5]]
+    found = of(over_sets([*rows, *copy], ["none"], CONTROL), "copy")
+    assert (found.verdict, found.estimate) == ("too few sets", 0.0)
+
+
+def test_a_control_that_ran_on_fewer_sets_and_blind_sets_are_named() -> None:
+    musts = {"none": "worse", "half": "below", "permuted": "worse"}
+    rows = [*untrained()[:5], *lines("half", [-1.0] * 10)[:5], *lines("permuted", [3.0] * 10)[:1]]
+    found = over_sets(rows, ["none"], musts)
+    assert controls_text("infonce", found, rows) == (
+        "Controls: 'half' is below infonce. G0 cannot be read: 'permuted' is no worse than "
+        "infonce there."
+    )
+    rows = [*untrained(), *lines("network", [3.0] * 10)[:8]]
+    found = over_sets(rows, ["none"], {**CONTROL, "network": "better"})
+    assert "'network' (8 of 10 sets) is better" in controls_text("infonce", found, rows)
+
+
 def test_a_control_that_failed_everywhere_is_not_judged() -> None:
-    lost = [line("raw", where, None, verdict="failed") for where in SETS]
+    lost = [replace(line("raw", where, None, verdict="failed"), lost=(0, 1)) for where in SETS]
     found = over_sets(
         [*untrained(), *lost, *lines("a", [1.0] * 10)],
         ["none", "raw"],

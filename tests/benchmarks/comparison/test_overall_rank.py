@@ -40,8 +40,13 @@ def test_each_set_counts_once_as_in_the_test_of_the_ranks() -> None:
 
 
 def test_the_interval_is_over_draws_of_sets() -> None:
+    """Fewer than six sets have none: of two, a bootstrap draws one alone every second time."""
     found = {one.row: one for one in standings(resolve(TABLE, None, EMPTY), PLACED)}
-    assert found["raw"].interval == (1.5, 3.0), "of four draws one in 256 has four tables"
+    assert found["raw"].interval is None
+    scores = [*SCORES[:1] * 5, SCORES[3]]
+    six = Ranks(PLACED.rows, [*"AAAAAT"], [], [], rank(scores), scores)
+    found = {one.row: one for one in standings(resolve(TABLE, None, EMPTY), six)}
+    assert found["raw"].interval == (2.0, 3.0), "of six draws one in 16 has three tables"
 
 
 def test_gains_are_over_the_untrained_encoder_not_over_raw_features() -> None:

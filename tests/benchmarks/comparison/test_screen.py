@@ -96,7 +96,8 @@ def test_differences_without_verdicts_are_narrower(filled: Path) -> None:
     lines = render_comparison(
         resolve(table(2, NAMES[:8]), None, filled), "md", width=50
     ).splitlines()
-    assert "wide against infonce (* is decided)" in lines
+    assert "wide against infonce: differences ± half of the 95" in lines
+    assert "% interval, uncorrected (* is decided)" in lines
     found = [line for line in lines if line.startswith(tuple(NAMES[:8]))]
     assert len(found) == 8
     assert all(line.count(" ± ") == 2 and "undecided" not in line for line in found)
