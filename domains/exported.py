@@ -5,6 +5,7 @@ Importing it imports no torch: what a folder says of itself is known before that
 
 import importlib
 import json
+import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
@@ -53,8 +54,10 @@ def write_export(
 
     config = {"domain": domain, "recipe": recipe.model_dump(mode="json"), **more}
     folder.mkdir(parents=True, exist_ok=True)
-    save_file({key: x.cpu().contiguous() for key, x in weights.items()}, folder / EXPORTED_WEIGHTS)
     (folder / CONFIG).write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
+    save_file({key: x.cpu().contiguous() for key, x in weights.items()}, folder / EXPORTED_WEIGHTS)
+    # safetensors writes a file that its owner alone can read
+    shutil.copymode(folder / CONFIG, folder / EXPORTED_WEIGHTS)
 
 
 def read_export(folder: Path, domain: str) -> "tuple[dict[str, Tensor], dict[str, Any]]":

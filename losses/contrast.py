@@ -393,16 +393,17 @@ def indexed(contrast: Contrast, index: Tensor) -> Contrast:
 
 
 def permuted(contrast: Contrast) -> Contrast:
-    """Give every anchor the positives of another one, a third of the batch away.
+    """Give every anchor the positives of another sample, a third of the batch away.
 
     A control: positives that do not belong together must teach nothing. Negatives stay as they are.
-    The second of two whole views is moved likewise.
+    The second of two whole views is moved likewise. Of several crops each has as many anchors as
+    there are keys, so the move is a third of these: never a whole crop.
 
     >>> contrast = other_view(torch.eye(4), torch.eye(4))
     >>> permuted(contrast).positives().argmax(dim=2).flatten().tolist()
     [3, 0, 1, 2]
     """
-    shift = max(1, len(contrast.anchor) // 3)
+    shift = max(1, min(len(contrast.anchor), len(contrast.keys)) // 3)
     moved = {
         name: tensor.roll(shift, 0)
         for name in ("positive", "positive_key", "padding")

@@ -100,7 +100,8 @@ class ISogCLR(ScoreLoss):
         self.slopes = self.slopes.new_zeros(samples)
 
     def remembered(self) -> dict[str, Tensor]:
-        return {"mean_temperature": self.temperatures[self.log_u.isfinite()].mean()}
+        met = self.log_u.isfinite()
+        return {"mean_temperature": self.temperatures[met].mean()} if met.any() else {}
 
     def forward(self, contrast: Contrast) -> Tensor:
         index = index_of(self, contrast, len(self.log_u))

@@ -66,7 +66,8 @@ class SogCLR(ExponentialLoss):
         self.log_u = self.log_u.new_full((samples,), -math.inf)
 
     def remembered(self) -> dict[str, Tensor]:
-        return {"mean_log_u": self.log_u[self.log_u.isfinite()].mean()}
+        met = self.log_u.isfinite()
+        return {"mean_log_u": self.log_u[met].mean()} if met.any() else {}
 
     def log_summands(self, s: Tensor) -> tuple[Tensor, ...]:
         return (s / self.temperature,)

@@ -5,7 +5,6 @@ Brings neither torch nor matplotlib.
 
 import csv
 import io
-import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from importlib.util import find_spec
 from itertools import count
@@ -14,13 +13,14 @@ from typing import TYPE_CHECKING, Any
 
 from contrastbench.benchmarks.records import files
 from contrastbench.benchmarks.records.store import file_name
+from contrastbench.benchmarks.records.writable import prepare_output
 from contrastbench.errors import UserError, tell
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-def prepare_folder(out: Path | None, analysis: str, *names: str) -> Path:
+def prepare_folder(out: Path | None, results: Path, analysis: str, *names: str) -> Path:
     """Make the folder before anything is trained, and check that plots can be drawn.
 
     Raises:
@@ -31,14 +31,8 @@ def prepare_folder(out: Path | None, analysis: str, *names: str) -> Path:
             'the plot needs matplotlib, which is not installed: pip install "contrastbench[report]"'
         )
     name = file_name("-".join((analysis, *names)))
-    folder = out or Path("results", "analyses", name)
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        tempfile.TemporaryFile(dir=folder).close()
-    except OSError as error:
-        raise UserError(
-            f"cannot write to {folder} ({error.strerror}): name another folder with --output"
-        ) from None
+    folder = out or results / "analyses" / name
+    prepare_output(folder, "--output")
     return folder
 
 

@@ -1,5 +1,6 @@
 """Train and score from Python, as `bench run` does; brings no torch before it trains."""
 
+import os
 import sys
 from collections.abc import Iterable, Mapping
 from numbers import Number
@@ -15,7 +16,7 @@ from contrastbench.benchmarks.running.options import Options, check_data_root
 from contrastbench.errors import UserError
 from contrastbench.losses.spec import LossSpec
 
-MOST_THREADS = 4096  # of a process; more are a slip of the hand
+MOST_THREADS = 1024  # of a process, as on the command line; more are a slip of the hand
 
 
 def run(
@@ -54,7 +55,7 @@ def run(
         target: the column of classes in a table of your own.
         tiny: a smoke test on a tiny subset.
         results: the folder that holds runs/ with the records.
-        data_root: a folder that already holds the data files.
+        data_root: a folder that already holds the data files; by default CONTRASTBENCH_DATA's.
         device: cpu, cuda, cuda:1, ... or auto: CUDA where there is one.
         threads: CPU threads; what suits the domain if it is left out.
         deterministic: an accelerator repeats its numbers.
@@ -75,15 +76,16 @@ def run(
     >>> folder.cleanup()
     """
     text = seeds if isinstance(seeds, str) else ",".join(map(argument_text, seed_list(seeds)))
-    numbers = parse_seeds(text)
+    numbers = parse_seeds(text, "seeds")
     if not isinstance(loss, str):
         raise UserError(
             f"the loss must be a string such as 'adnce', got {type(loss).__name__}: such as 'adnce'"
         )
+    if not isinstance(dataset, str | None):
+        raise UserError(f"dataset must be a name such as 'MUTAG', got {argument_text(dataset)}")
     spec, values = LossSpec(loss, plain_values("params", params)), plain_values("recipe", recipe)
     experiment = make_experiment(domain, dataset, spec, values, tiny, target)
-    root = None if data_root is None else folder_argument("data_root", data_root)
-    check_data_root(root)
+    root = data_folder(data_root)
     place, cores = folder_argument("results", results), thread_count("threads", threads)
     options = Options(place, root, device, cores, deterministic, tf32)
     experiment.check()  # mistakes are named before torch is imported
@@ -114,6 +116,14 @@ def folder_argument(name: str, value: Any) -> Path:
             f"{name} must be the path of a folder, got {value!r}: give a string or a Path"
         )
     return Path(value)
+
+
+def data_folder(value: Any) -> Path | None:
+    """Return the folder of the data; without one that of CONTRASTBENCH_DATA, as `bench` does."""
+    given = value if value is not None else os.environ.get("CONTRASTBENCH_DATA") or None
+    root = None if given is None else folder_argument("data_root", given)
+    check_data_root(root)
+    return root
 
 
 def thread_count(name: str, value: Any) -> int | None:

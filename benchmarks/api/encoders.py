@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from contrastbench.benchmarks.running.options import check_data_root
+from contrastbench.benchmarks.api.cells import data_folder
 from contrastbench.domains import exported
 
 if TYPE_CHECKING:
@@ -50,13 +50,12 @@ def encoder(
     Args:
         folder: that was exported, or a name such as `torchvision:resnet50` or `timm:resnet18`.
         device: cpu, cuda, cuda:1, ... or auto: CUDA where there is one.
-        data_root: a folder that may hold the weights of a name.
+        data_root: a folder that may hold the weights of a name; by default CONTRASTBENCH_DATA's.
 
     Raises:
         UserError: there is no such encoder, or it is damaged.
     """
-    root = None if data_root is None else Path(data_root)
-    check_data_root(root)
+    root = data_folder(data_root)
     domain = exported.domain_of(str(folder))
     from contrastbench.benchmarks.running.devices import open_device
 

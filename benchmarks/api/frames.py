@@ -53,7 +53,7 @@ def records(
 def table(
     name: str,
     *,
-    losses: Sequence[str] = (),
+    losses: Sequence[str] | str = (),
     selection: str | None = None,
     results: str | Path = "results",
 ) -> "DataFrame":
@@ -79,7 +79,7 @@ def compare(
     name: str,
     *,
     baseline: str | None = None,
-    losses: Sequence[str] = (),
+    losses: Sequence[str] | str = (),
     test: str | None = None,
     alpha: float = 0.05,
     selection: str | None = None,
@@ -114,9 +114,10 @@ def compare(
 
 
 def resolved_table(
-    name: str, losses: Sequence[str], selection: str | None, results: Path
+    name: str, losses: Sequence[str] | str, selection: str | None, results: Path
 ) -> Resolved:
     """Return a table with the parameters that its selection chooses from records."""
+    losses = [losses] if isinstance(losses, str) else losses
     joined = load_table(str(name), losses=[LossSpec(loss) for loss in losses])
     return resolve(joined, selection, results)
 

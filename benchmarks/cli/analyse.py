@@ -149,7 +149,7 @@ def analyse(
     options = Options(results, data_root, device)
     trained = read_experiment(name, about, losses[0], (domain, dataset, recipe, tiny), options)
     places = [trained.domain, trained.dataset] if trained else []
-    folder = prepare_folder(output, name, *places, *[losses[0].name] * about.grid)
+    folder = prepare_folder(output, results, name, *places, *[losses[0].name] * about.grid)
     with loading():
         module = importlib.import_module(
             f"contrastbench.benchmarks.analyses.{name.replace('-', '_')}"

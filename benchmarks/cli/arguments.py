@@ -90,8 +90,10 @@ def parse_loss(text: str, option: str = "--loss") -> LossSpec:
 
     >>> parse_loss("infonce(temperature=0.2)")
     LossSpec(name='infonce', params={'temperature': 0.2})
+    >>> parse_loss("a (1)/mine.py:Mine(margin=0.2)").name
+    'a (1)/mine.py:Mine'
     """
-    match = re.fullmatch(r"([^()]+)(?:\((.*)\))?", text.strip())
+    match = re.fullmatch(r"(.+\.py:\w+|[^()]+)(?:\((.*)\))?", text.strip())
     if not match:
         raise UserError(f"{option} {text!r}: give a loss or loss(KEY=VALUE, ...)")
     pairs = between_commas(match[2]) if match[2] else None

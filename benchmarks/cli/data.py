@@ -67,15 +67,17 @@ def data(
     Example: bench data fetch my.yaml --data-root DIR
     """
     bad = False
-    for line in action_lines(action, name, data_root):
+    for line, is_bad in action_lines(action, name, data_root):
         say(line)
-        bad |= any(word in line for word in ("DAMAGED", "DIFFERS", "MISSING"))
+        bad |= is_bad
     if bad:
         raise typer.Exit(1)
 
 
-def action_lines(action: str, name: str | None, data_root: Path | None) -> Iterator[str]:
-    """Yield the lines that an action prints."""
+def action_lines(
+    action: str, name: str | None, data_root: Path | None
+) -> Iterator[tuple[str, bool]]:
+    """Yield the lines that an action prints, each with whether a file is damaged or not there."""
     from contrastbench.benchmarks.cli import listing
     from contrastbench.benchmarks.tables.load import is_table
     from contrastbench.domains.download import file_state
@@ -92,12 +94,15 @@ def action_lines(action: str, name: str | None, data_root: Path | None) -> Itera
         data_root.mkdir(parents=True, exist_ok=True)
     check_data_root(data_root)
     if action == "list":
-        yield from listing.data_lines(data_root, name)
+        yield from ((line, False) for line in listing.data_lines(data_root, name))
     elif action == "verify":
-        chosen = [known[name]] if name else known.values()
-        yield from (f"{dataset.name:16} {file_state(dataset, data_root)}" for dataset in chosen)
+        for dataset in [known[name]] if name else known.values():
+            state = file_state(dataset, data_root)
+            yield f"{dataset.name:16} {state}", state.startswith(("DAMAGED", "DIFFERS"))
+    elif whole:
+        yield from ((line, line.startswith("MISSING")) for line in fetched(str(name), data_root))
     else:
-        yield from fetched(str(name), data_root) if whole else [fetch_report(name, data_root)]
+        yield fetch_report(name, data_root), False
 
 
 def fetch_report(name: str | None, data_root: Path | None) -> str:

@@ -170,6 +170,9 @@ def run_command_line() -> NoReturn:
     """Run the command and exit with its code."""
     warnings.formatwarning = lambda message, *_: f"bench: {printable(str(message))}\n"
     end_on_sigterm()
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        # a stream of few characters, such as ASCII, shows the others as Python writes them
+        sys.stdout.reconfigure(errors="backslashreplace")
     try:
         code = app(standalone_mode=False)
     except (UserError, UsageError) as error:

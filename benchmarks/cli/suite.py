@@ -12,11 +12,17 @@ from contrastbench.benchmarks.records.seeds import ADMISSION_SEEDS
 from contrastbench.errors import UserError, tell, unknown
 
 app = typer.Typer(
-    help="Choose the data sets of a standing comparison, or check it.",
-    no_args_is_help=True,
+    help="Choose the data sets of a standing comparison, or check it.", invoke_without_command=True
 )
 SUITE_FORMATS = ("md", "csv")
 Format = Annotated[str, typer.Option("--format", help="Format: md or csv.")]
+
+
+@app.callback()
+def start(context: typer.Context) -> None:
+    """Show the help where no command is given."""
+    if context.invoked_subcommand is None:
+        show(context.get_help())
 
 
 def admit(
@@ -35,7 +41,8 @@ def admit(
     """Admit the data sets that can tell losses apart, by a rule.
 
     A set is admitted where InfoNCE is clearly above raw input and untrained encoder, classes would
-    add something to it, and a bad temperature shows. Records alone decide, so a verdict can be repeated.
+    add something to it, and a bad temperature shows. Records alone decide, so a verdict can be
+    repeated.
 
     Example: bench suite admit candidates.yaml --run --jobs 2 --only dataset=letter
     """

@@ -213,7 +213,7 @@ def make_experiment(
         if "target" not in about.recipe.model_fields:
             raise UserError(f"domain {domain} has no target column: leave --target out")
         values["target"] = target
-    dataset = dataset or about.default
+    dataset = about.default if dataset is None else dataset
     check_dataset(domain, dataset)
     return Experiment(domain, dataset, loss, values)
 

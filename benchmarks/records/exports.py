@@ -157,7 +157,8 @@ def defaults(record: Fields) -> dict[str, dict[str, Any]]:
 
 def export_command(record: Fields, folder: Path) -> str:
     """Return the command that makes the export in another folder of results."""
-    loss = f"FILE.py:{record['loss']}" if record["loss_code"] else record["loss"]
+    own = record.get("own_loss", {}).get("name") or f"FILE.py:{record['loss']}"
+    loss = own if record["loss_code"] else record["loss"]
     words = ["bench", "run", "--domain", record["domain"], "--dataset", record["dataset"]]
     words += ["--loss", loss, "--seeds", str(record["seed"])]
     for (key, default), option in zip(defaults(record).items(), ("--set", "--recipe"), strict=True):

@@ -9,8 +9,12 @@ MOST_SEEDS = 10_000  # more are a slip of the hand
 ADMISSION_SEEDS = "100-104"  # they choose data sets, so no table has them unless its file says so
 
 
-def parse_seeds(text: str) -> list[int]:
+def parse_seeds(text: str, name: str = "--seeds") -> list[int]:
     """Read a list of numbers and ranges as seeds.
+
+    Args:
+        text: such as 0-4 or 0,2,5.
+        name: of what was given, for an error.
 
     Raises:
         UserError: neither, a seed twice, one that is too large, or too many of them.
@@ -23,19 +27,19 @@ def parse_seeds(text: str) -> list[int]:
         match = re.fullmatch(r"([0-9]{1,10})(?:-([0-9]{1,10}))?", part.strip())
         first, last = (int(match[1]), int(match[2] or match[1])) if match else (0, -1)
         if not first <= last < SEED_LIMIT:
-            raise wrong_seeds(text)
+            raise wrong_seeds(text, name)
         if len(seeds) + last - first >= MOST_SEEDS:
-            raise UserError(f"--seeds {shortened(text)}: give at most {MOST_SEEDS:,} seeds")
+            raise UserError(f"{name} {shortened(text)}: give at most {MOST_SEEDS:,} seeds")
         seeds += range(first, last + 1)
     if len(set(seeds)) < len(seeds):
-        raise wrong_seeds(text)
+        raise wrong_seeds(text, name)
     return seeds
 
 
-def wrong_seeds(text: str) -> UserError:
+def wrong_seeds(text: str, name: str) -> UserError:
     """Return the error for a text that is no list of seeds."""
     return UserError(
-        f"--seeds {shortened(text)}: give distinct numbers from 0 on, below 2**32, such as 0-4 "
+        f"{name} {shortened(text)}: give distinct numbers from 0 on, below 2**32, such as 0-4 "
         "or 0,2,5"
     )
 

@@ -1,6 +1,7 @@
 """Find out before a training whether its record can be published. Brings no torch."""
 
 import os
+import tempfile
 from pathlib import Path
 
 from contrastbench.benchmarks.records import files
@@ -37,6 +38,21 @@ def check_writable(folder: Path) -> None:
             said += f": {files.free_mib(existing(folder)):.0f} MiB are free, make room or name"
             raise NotWritten(f"{said} {fix}") from None
         raise UserError(f"{said}: name {fix}") from None
+
+
+def prepare_output(folder: Path, option: str) -> None:
+    """Make the folder that an option names, before anything is trained for it.
+
+    Raises:
+        UserError: it cannot be written to.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        tempfile.TemporaryFile(dir=folder).close()
+    except OSError as error:
+        raise UserError(
+            f"cannot write to {folder} ({error.strerror}): name another folder with {option}"
+        ) from None
 
 
 def existing(folder: Path) -> Path:

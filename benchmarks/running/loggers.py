@@ -11,6 +11,7 @@ from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Any, Protocol
 
+from contrastbench.benchmarks.records.writable import prepare_output
 from contrastbench.benchmarks.running.training import Log
 from contrastbench.errors import UserError, printable, tell, unknown, users_code
 
@@ -31,7 +32,7 @@ def check_loggers(board: Path | None, logger: str | None) -> None:
     """Raise unless TensorBoard's writer or the named logger can be loaded, where it is asked for.
 
     Raises:
-        UserError: it is not installed.
+        UserError: it is not installed, or its folder cannot be written to.
     """
     if logger is not None:
         logger_class(logger)
@@ -42,6 +43,7 @@ def check_loggers(board: Path | None, logger: str | None) -> None:
     except ImportError:
         fix = 'pip install "contrastbench[tensorboard]"'
         raise UserError(f"--tensorboard needs tensorboard, which is not installed: {fix}") from None
+    prepare_output(board, "--tensorboard")
 
 
 def logger_class(name: str) -> Callable[[str, dict[str, Any]], Logger]:

@@ -4,6 +4,7 @@ A file for each, named by the hash of its code; a registered loss has no hash an
 """
 
 import json
+import shlex
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -43,7 +44,7 @@ def remarks(loss: str, code: str) -> Iterator[str]:
     """Yield what a user should know of a loss: it was never checked, or it declines laws."""
     declined = noted_laws(code)
     if declined is None:
-        yield f"never checked: bench check-loss {loss} takes seconds"
+        yield f"never checked: bench check-loss {shlex.quote(loss)} takes seconds"
     for law, reason in (declined or {}).items():
         yield f"checked, but {loss} declines the law {law!r}: {reason}"
 

@@ -19,7 +19,11 @@ from contrastbench.benchmarks.records import exports, files, reading, store
 from contrastbench.benchmarks.records.command import as_yaml, run_command
 from contrastbench.benchmarks.records.experiment import Cell, Experiment
 from contrastbench.benchmarks.records.store import Fields, Record
-from contrastbench.benchmarks.records.writable import NotWritten, check_writable
+from contrastbench.benchmarks.records.writable import (
+    NotWritten,
+    check_writable,
+    prepare_output,
+)
 from contrastbench.benchmarks.running import first_steps, loggers, ranks
 from contrastbench.benchmarks.running.devices import PeakMemory, open_device
 from contrastbench.benchmarks.running.environment import environment
@@ -272,6 +276,8 @@ def check_options(
     if options.export:
         check_export(name, domain, options.export, path, finished)
     loggers.check_loggers(options.tensorboard, options.logger)
+    if finished and (options.tensorboard or options.logger):
+        tell(f"{path} is finished: its training is over, so no scalars are logged")
 
 
 class NoData(UserError):
@@ -318,8 +324,9 @@ def check_export(name: str, domain: AnyDomain, folder: Path, record: Path, finis
             f"{record} is finished, and a record keeps no model: "
             "train it anew in another --results folder"
         )
-    if folder.exists() and (folder.is_file() or any(folder.iterdir())):
+    if folder.is_dir() and any(folder.iterdir()):
         raise UserError(f"--export {folder} is not empty: name another folder")
+    prepare_output(folder, "--export")
 
 
 def check_room(results: Path, model: nn.Module) -> None:
@@ -478,10 +485,6 @@ class Training:
         trained = time.perf_counter()
         evaluation = ranks.from_first(lambda: self.domain.evaluate(model))
         end = time.perf_counter()
-        folder = self.options.export if ranks.is_first() else None
-        if folder and isinstance(self.domain, Exports):
-            self.domain.export(model, folder)
-            exports.note_cell(folder, self.cell.identity)
         seconds = {"seconds_training": trained - start, "seconds_evaluation": end - trained}
         notes = in_lines({**self.scored_data, **self.domain.notes(trained=self.loss is not None)})
         outcome = {
@@ -498,10 +501,21 @@ class Training:
             "peak_memory_mib": peak.mib,
         }
         store.canonical(outcome)  # what no record can hold, such as NaN, is a failure of this cell
-        if folder:
-            about = {"key": self.cell.key, "environment": environment(self.domain.device)}
-            exports.write_model_card(folder, {**self.cell.identity, **about, **outcome})
+        if self.options.export and ranks.is_first():
+            self.export(model, self.options.export, outcome)
         return outcome
+
+    def export(self, model: nn.Module, folder: Path, outcome: Fields) -> None:
+        """Write the model with its card; where that fails, the record is kept."""
+        assert isinstance(self.domain, Exports), "check_export has refused it"
+        about = {"key": self.cell.key, "environment": environment(self.domain.device)}
+        try:
+            self.domain.export(model, folder)
+            exports.note_cell(folder, self.cell.identity)
+            known = {**self.cell.identity, **own_loss(self.cell.experiment.loss)}
+            exports.write_model_card(folder, {**known, **about, **outcome})
+        except Exception as error:
+            tell(f"--export {folder} failed ({cause(error)}): the record is kept, the model is not")
 
 
 def in_lines(value: Any) -> Any:

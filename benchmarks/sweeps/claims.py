@@ -64,7 +64,14 @@ def remove_dead_claims(folder: Path) -> None:
 
 
 def weakness(folder: Path) -> str:
-    """Try the locks of a folder, and return why claims in it hold nobody off, or nothing."""
+    """Try the locks of a folder, and return why claims in it hold nobody off, or nothing.
+
+    Of a folder that cannot be written to nothing is known: whoever has a record to write says so.
+    """
+    with suppress(OSError):
+        folder.mkdir(parents=True, exist_ok=True)
+    if not os.access(folder, os.W_OK):
+        return ""
     path = folder / f"probe-{host()}-{os.getpid()}.lock"
     with claim(path, wait=False) as held:
         if not held:

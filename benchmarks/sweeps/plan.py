@@ -202,7 +202,7 @@ def make_plan(
     classes = read_resources(resources) if resources else table.resources
     names = [value for pair in only for value in [class_of(pair)] if value]
     only = [pair for pair in only if not class_of(pair)]
-    numbers = parse_seeds(seeds) if seeds else table.seeds
+    numbers = table.seeds if seeds is None else parse_seeds(seeds)
     if table.is_quick and (others := sorted(set(numbers) - set(table.seeds))):
         raise UserError(f"seeds {others} are not in the quick part: give some of {table.seeds}")
     chosen = check_selection(table, selection, numbers)

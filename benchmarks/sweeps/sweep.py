@@ -23,6 +23,7 @@ from tqdm import tqdm
 
 from contrastbench.benchmarks.records import nested, store
 from contrastbench.benchmarks.records.experiment import Experiment
+from contrastbench.benchmarks.records.writable import check_writable
 from contrastbench.benchmarks.running.interruption import TERMINATED
 from contrastbench.benchmarks.running.launch import launched
 from contrastbench.benchmarks.running.options import Options
@@ -71,6 +72,8 @@ def run_plan(
     claims.remove_dead_claims(options.results / "claims")
     if plan.shard == WHOLE_SWEEP and (weak := claims.weakness(options.results / "claims")):
         log_line(weak)
+    if to_run(plan.tasks()):
+        check_writable(options.results)
     costs, failures = Costs(options.results), list[Failure]()
     tried, made = set[tuple[str, int]](), set[tuple[str, int]]()
     before = done_keys(plan.tasks())

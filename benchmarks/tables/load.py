@@ -164,12 +164,13 @@ def extended_sweep(file: SweepFile, document: Document, inside: Inside) -> Table
 
 
 def is_sweep(document: Document) -> bool:
-    """Return whether the file lists losses, extends such a one or has a key of sweeps alone.
+    """Return whether the file lists losses, extends such a one or has no key of a published table.
 
-    Published tables have rows.
+    Published tables have rows and columns.
     """
     keys = set(document.value) if isinstance(document.value, dict) else set()
-    return bool(keys & {"losses", "extends"} or ("rows" not in keys and keys & SWEEP_KEYS))
+    published = keys & {"rows", "columns"} and not ("rows" not in keys and keys & SWEEP_KEYS)
+    return bool(keys & {"losses", "extends"} or (keys and not published))
 
 
 def check_sweep_name(path: Path) -> None:

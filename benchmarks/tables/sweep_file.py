@@ -458,4 +458,5 @@ def loss_entries(file: SweepFile, document: Document) -> Iterator[LossEntry]:
 
 def check_seeds(seeds: str | int | list[int]) -> list[int]:
     """The seeds as a list."""
-    return parse_seeds(",".join(map(str, seeds)) if isinstance(seeds, list) else str(seeds))
+    text = ",".join(map(str, seeds)) if isinstance(seeds, list) else str(seeds)
+    return parse_seeds(text, "seeds")

@@ -68,7 +68,7 @@ def test_the_index_of_an_image_finds_it() -> None:
     batch = next(iter(domain.batches(1)))
     for contrast in domain.contrasts(domain.model(), batch):
         labels = domain.splits["train"].labels[contrast.index]
-        assert torch.equal(labels, domain.classes(batch))
+        assert torch.equal(labels, batch.images().labels)
 
 
 def test_a_wrong_index_breaks_the_law() -> None:

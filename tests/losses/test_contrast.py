@@ -110,7 +110,11 @@ def test_rows_of_zeros_stay_zero_with_a_bounded_gradient() -> None:
     assert z.grad.abs().max() <= 1
 
 
-@pytest.mark.parametrize("pair", [both_views, other_view, whole_row, query_key])
+def crops(one: torch.Tensor, two: torch.Tensor) -> Contrast:
+    return query_key([one, one, one], two)
+
+
+@pytest.mark.parametrize("pair", [both_views, other_view, whole_row, query_key, crops])
 def test_permuted_positives_are_of_other_samples_and_negatives_stay(pair) -> None:
     one, two = torch.eye(9), torch.eye(9)
     contrast = pair(one, two)
@@ -129,6 +133,9 @@ def test_padding_moves_with_the_permuted_positives() -> None:
     contrast = permuted(part_of(torch.eye(3), torch.eye(6)[:, :3], starts, 3))
     assert contrast.padding is not None
     assert (~contrast.padding).sum(dim=1).tolist() == [3, 1, 2]
-    by_class = permuted(same_class(torch.eye(4), torch.eye(4), torch.tensor([0, 0, 1, 1])))
-    assert by_class.positive_key is not None
-    assert by_class.positive_key.shape == (8, 3)
+    by_class = same_class(torch.eye(4), torch.eye(4), torch.tensor([0, 0, 0, 1]))
+    moved = permuted(by_class)
+    for name in ("positive_key", "padding"):
+        before, after = getattr(by_class, name), getattr(moved, name)
+        assert after[2:].equal(before[:-2])
+        assert after[:2].equal(before[-2:])
