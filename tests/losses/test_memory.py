@@ -233,6 +233,11 @@ def test_a_start_beyond_the_bounds_lasts_until_the_first_step() -> None:
         close(loss.temperatures[:3], [expected] * 3)
 
 
+@pytest.mark.parametrize("name", ["sogclr", "isogclr"])
+def test_a_record_says_nothing_of_what_no_step_has_met(name: str) -> None:
+    assert made(name).remembered() == {}
+
+
 def test_a_record_sums_up_what_is_kept() -> None:
     loss: Loss = made("isogclr", eta=0.5)
     loss(paired(random_views(0, 3)[:2], [0, 1, 2]))

@@ -91,6 +91,18 @@ def test_the_data_of_the_training_are_the_default(tmp_path: Path, bench) -> None
     assert "# tabular encoder: none on csv:mine.csv" in Path("e/README.md").read_text()
 
 
+def test_the_model_card_of_ones_own_loss_names_its_class(tmp_path: Path, bench) -> None:
+    (tmp_path / "mine.py").write_text(
+        "from contrastbench.losses.infonce import InfoNCE\n\nclass Mine(InfoNCE): ...\n"
+    )
+    words = ("run", "--domain", "tabular", "--loss", "mine.py:Mine + 0.5*infonce", "--tiny")
+    code, _, err = bench(*words, "--recipe", "epochs=1", "--export", "e")
+    assert code == 0, err
+    assert "--loss 'mine.py:Mine + 0.5*infonce'" in Path("e/README.md").read_text()
+    modes = {(Path("e") / name).stat().st_mode for name in ("model.safetensors", "config.json")}
+    assert len(modes) == 1, "whoever reads one reads the other"
+
+
 def test_a_page_of_ones_own_stays(tmp_path: Path) -> None:
     from contrastbench.benchmarks.records import exports
 
