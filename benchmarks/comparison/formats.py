@@ -182,9 +182,11 @@ def tuning_notes(resolved: Resolved, base: str) -> Iterator[str]:
         if line.name in table.asked and as_given(resolved, line):
             yield f"{line.name} is run {NOTHING_TO_CHOOSE}."
     if resolved.selection == Selection.VALIDATION and (alike := at_their_limit(resolved, base)):
-        shares = [f"{row} ({n} of {of} sets)" for row, (n, of) in alike.items()]
+        every = all(n == of for n, of in alike.values())
+        shares = [row + f" ({n} of {of})" * (not every) for row, (n, of) in alike.items()]
+        where = "each set" if every else "most sets"
         yield (
-            f"On most sets {names_text(shares)} chose settings that are {base}'s: such effects are "
+            f"On {where} {names_text(shares)} chose settings that are {base}'s: such effects are "
             "those of the search."
         )
     if table.sweep and not table.tune:

@@ -72,12 +72,12 @@ def run_plan(
     claims.remove_dead_claims(options.results / "claims")
     if plan.shard == WHOLE_SWEEP and (weak := claims.weakness(options.results / "claims")):
         log_line(weak)
-    if to_run(plan.tasks()):
-        check_writable(options.results)
     costs, failures = Costs(options.results), list[Failure]()
     tried, made = set[tuple[str, int]](), set[tuple[str, int]]()
     before = done_keys(plan.tasks())
     while tasks := [task for task in to_run(plan.tasks()) if task.key not in tried]:
+        if not tried:
+            check_writable(options.results)
         tried |= {task.key for task in tasks}
         classes = plan.classes if plan.classes.chosen else None
         sweep = Sweep(tasks, options, jobs, costs, per_device, refused=refused, classes=classes)

@@ -164,13 +164,13 @@ def extended_sweep(file: SweepFile, document: Document, inside: Inside) -> Table
 
 
 def is_sweep(document: Document) -> bool:
-    """Return whether the file lists losses, extends such a one or has no key of a published table.
+    """Return whether the file lists losses, extends such a one or has a key of sweeps alone.
 
-    Published tables have rows and columns.
+    Published tables have rows, and columns. Both have seeds.
     """
     keys = set(document.value) if isinstance(document.value, dict) else set()
-    published = keys & {"rows", "columns"} and not ("rows" not in keys and keys & SWEEP_KEYS)
-    return bool(keys & {"losses", "extends"} or (keys and not published))
+    own = keys & SWEEP_KEYS or ("columns" not in keys and "seeds" in keys)
+    return bool(keys & {"losses", "extends"} or ("rows" not in keys and own))
 
 
 def check_sweep_name(path: Path) -> None:

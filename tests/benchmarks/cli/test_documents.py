@@ -198,7 +198,7 @@ def test_commands_beside_findings_can_be_given(monkeypatch: pytest.MonkeyPatch) 
         ("results/minilm-transfer.yaml", "No loss is better or worse than as it is on"),
         (
             "adnce-table10 --baseline 'Degrees and labels, projected'",
-            "ADNCE (2 of 7 data sets); worse than Degrees and labels, projected: GraphCL (1 of 7",
+            "ADNCE (2 of 7 data sets); worse than Degrees and labels, projected: Nodes and edges",
         ),
     ],
 )

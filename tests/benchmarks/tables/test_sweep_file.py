@@ -150,7 +150,7 @@ def test_a_published_table_is_loaded_by_name() -> None:
             "my.yaml:5: unknown parameter of mine.py:Mine 'margn': did you mean 'margin'",
         ),
         ("mine.py", "yours.py", "my.yaml:5: no file yours.py"),
-        ("[3, 4]", "4-3", "my.yaml:1: --seeds '4-3': give distinct numbers"),
+        ("[3, 4]", "4-3", "my.yaml:1: seeds '4-3': give distinct numbers"),
         ("seeds:", "sees:", "my.yaml:1: unknown key 'sees': did you mean 'seeds'"),
         (
             "grid:",
