@@ -206,9 +206,9 @@ def at_their_limit(resolved: Resolved, base: str) -> dict[str, tuple[int, int]]:
 
 
 def chose_loss_of(theirs: Line, line: Line) -> tuple[int, int]:
-    """Return on how many sets a row chose the loss of another one, and of how many it has run on.
+    """Return on how many sets a row chose the loss of another one, and on how many it has run.
 
-    None where it chose the very runs of the other one everywhere, which nothing is said of.
+    The first is 0 where it always chose the very runs of the other one, which nothing is said of.
     """
     own = [one for one in line.cells.values() if one.ok and not one.same_as]
     alike = [one for one in own if chosen_losses(one) == {theirs.row.loss}]
