@@ -27,8 +27,8 @@ Detectable: the smallest true difference that this t-test finds with a chance of
 {alpha} over {m}, at which Holm's correction begins. Seeds needed: so that it finds one of the size
 that is seen; no number is enough where folds overlap too much for it.
 Holm: p of the {test} test over the {m} comparisons of losses, run or not; controls are corrected
-among themselves. Better, worse: Holm p <= {alpha}; undecided: above; untested: no p, or so few pairs
-that none could be that small; failed: no seed has a number."""
+among themselves. Better, worse: Holm p <= {alpha}; undecided: above; untested: no p, or so few
+pairs that none could be that small; failed: no seed has a number."""
 ENOUGH_PAIRS = 5  # pairs, from which on a deviation is known to a factor of three
 DECIDED_VERDICTS = ("better", "worse")
 VERDICTS = ("better", "undecided", "worse", "untested", "failed")
