@@ -16,13 +16,13 @@ from contrastbench.benchmarks.comparison.compare import (
     on_single_sets,
     verdict_counts,
 )
+from contrastbench.benchmarks.comparison.control_sentences import controls_text
 from contrastbench.benchmarks.comparison.controls import over_sets_of
 from contrastbench.benchmarks.comparison.detectable import sight_text, sights
 from contrastbench.benchmarks.comparison.effects import OverSets
 from contrastbench.benchmarks.comparison.headline import (
     answer,
     by_set,
-    controls_text,
     opening_lines,
     over_sets_text,
 )

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from contrastbench.benchmarks.comparison.compare import compare_rows
+from contrastbench.benchmarks.comparison.control_sentences import controls_text
 from contrastbench.benchmarks.comparison.controls import over_sets_of
 from contrastbench.benchmarks.comparison.effects import Effect
 from contrastbench.benchmarks.comparison.headline import (
-    controls_text,
     left_out_text,
     names_text,
     opening_lines,

@@ -232,11 +232,14 @@ def loss_on_device(loss: Loss, domain: AnyDomain) -> Loss:
 
     Raises:
         UserError: it does, and this recipe does not pair by them, or this domain does not number
-            its samples; or it needs two whole views, and this recipe pairs otherwise.
+            its samples; or it needs two whole views, and this recipe pairs otherwise; or it reads
+            classes alone, and this recipe permutes positives.
     """
     if loss.needs_classes:
         if not (domain.recipe.pairs_by_class and isinstance(domain, PairsByClass)):
             raise UserError(f"{loss.name} needs class labels: {how_by_class(domain.recipe)}")
+        if domain.recipe.permuted:
+            raise UserError(f"{loss.name} reads classes and no positives: leave permuted=true out")
         loss.prepare(domain.class_count, domain.dim)
     if loss.needs_samples:
         if not isinstance(domain, NumbersSamples):

@@ -16,6 +16,7 @@ from contrastbench.losses.infonce import InfoNCE
 class Mine(InfoNCE): ...
 """
 QUICK = ["run", "--domain", "graph", "--dataset", "motifs", "--loss", "none"]
+PERMUTED = ["--recipe", "pairing=supervised", "--recipe", "permuted=true"]
 SWEEP = "seeds: 0-1\ndomains: {graph: {datasets: [MUTAG]}}\nlosses: [infonce]\n"
 
 
@@ -62,6 +63,10 @@ def test_a_path_with_parentheses_joins_a_sweep(bench, tmp_path: Path) -> None:
         (["plan", "s.yaml", "--seeds", ""], "--seeds ''"),
         (["plan", "seeds.yaml"], "the sweep has no domains"),
         (["plan", "wrong.yaml"], "seeds '0,-1'"),
+        (
+            ["run", "--domain", "tabular", "--loss", "cross_entropy", "--tiny", *PERMUTED],
+            "cross_entropy reads classes and no positives: leave permuted=true out",
+        ),
     ],
 )
 def test_empty_words_are_no_defaults(bench, tmp_path: Path, words: list[str], message: str) -> None:

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from contrastbench.benchmarks.comparison.compare import Comparison
+from contrastbench.benchmarks.comparison.control_sentences import controls_text
 from contrastbench.benchmarks.comparison.effects import (
     Effect,
     OverSets,
@@ -14,7 +15,7 @@ from contrastbench.benchmarks.comparison.effects import (
     gains_of,
     over_sets,
 )
-from contrastbench.benchmarks.comparison.headline import controls_text, few_text, over_sets_text
+from contrastbench.benchmarks.comparison.headline import few_text, over_sets_text
 from contrastbench.benchmarks.comparison.set_tests import SET_TESTS, Measured, SetTest, weights_of
 from counts import times
 

@@ -16,9 +16,9 @@ from scipy.linalg import helmert
 from statsmodels.stats.weightstats import ttost_paired
 
 from contrastbench.benchmarks.comparison.compare import Comparison, compare_rows
+from contrastbench.benchmarks.comparison.control_sentences import controls_text
 from contrastbench.benchmarks.comparison.effects import effects_by_set, over_sets
 from contrastbench.benchmarks.comparison.headline import (
-    controls_text,
     few_text,
     of_row,
     over_sets_text,
