@@ -12,14 +12,15 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterable, Iterator
-from itertools import chain, groupby, islice
+from itertools import groupby
 from pathlib import Path
 from statistics import fmean, pstdev
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
-from contrastbench.benchmarks.records import files, packing, packs, store
+from contrastbench.benchmarks.records import files, packs, store
 from contrastbench.benchmarks.records.experiment import Experiment
+from contrastbench.benchmarks.records.pack_writing import WrittenRecord, write_pack
 from contrastbench.benchmarks.records.packs import PackRow
 from contrastbench.benchmarks.records.store import Record
 from contrastbench.benchmarks.tables.load import load_table
@@ -81,7 +82,7 @@ def measured(folder: Path, count: int, form: str) -> Iterator[str]:
     """A line for each command."""
     table, results, copy = folder / "suite.yaml", folder / "results", folder / "copy"
     table.write_text(FILE)
-    write = {"loose": write_loose, "packed": write_pack}[form]
+    write = {"loose": write_loose, "packed": write_packed}[form]
     made, datasets = 0, by_dataset(table)
     rates = round(count / sum(map(len, datasets)) / SEEDS) or 1
     for places in datasets:
@@ -183,18 +184,15 @@ def write_loose(made: Iterable[Made], dataset: Path) -> int:
     return count
 
 
-def write_pack(made: Iterable[Made], dataset: Path) -> int:
+def write_packed(made: Iterable[Made], dataset: Path) -> int:
     """Write one pack, and return its number of records."""
     dataset.mkdir(parents=True)
-    some, rest = list(islice(made := iter(made), packing.DICTIONARY_RECORDS)), made
-    dictionary = b"".join(one.data for one in some)[-packs.WINDOW :]
-    rows = ((row_of(one, dictionary), one.record) for one in chain(some, rest))
     with files.on_its_way(dataset) as path:
-        packs.write_pack(path, dictionary, rows)
+        write_pack(path, (WrittenRecord(row_of(one), one.record, one.data) for one in made))
         return packs.Pack(packs.publish_pack(path)).count
 
 
-def row_of(made: Made, dictionary: bytes) -> PackRow:
+def row_of(made: Made) -> PackRow:
     """A record as a pack holds it."""
     return PackRow(
         folder=store.file_name(made.record["loss"]),
@@ -203,7 +201,6 @@ def row_of(made: Made, dictionary: bytes) -> PackRow:
         status=made.record["status"],
         seconds=made.record["seconds"],
         sha256=made.checksum,
-        deflated=packs.deflated(made.data, dictionary),
     )
 
 

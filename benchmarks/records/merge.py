@@ -11,10 +11,10 @@ from itertools import groupby
 from pathlib import Path
 
 from contrastbench.benchmarks.records import files, packs, reading, store
-from contrastbench.benchmarks.records.packs import Pack, PackRow
+from contrastbench.benchmarks.records.pack_writing import WrittenRecord, write_pack
+from contrastbench.benchmarks.records.packs import Pack
 from contrastbench.benchmarks.records.reading import Snapshot
 from contrastbench.benchmarks.records.schema import InvalidRecord
-from contrastbench.benchmarks.records.store import Record
 from contrastbench.errors import UserError
 
 SHIPPED = Path(__file__).parents[2] / "results"  # an installed package has its records, too
@@ -149,7 +149,7 @@ def merge_pack(pack: Pack, target: Path, done: Merged, invalid: Container[Path])
     target.mkdir(parents=True, exist_ok=True)
     with files.on_its_way(target) as path:
         if not (count == pack.count and copy_pack(pack, path)):
-            packs.write_pack(path, pack.dictionary, wanted_rows(pack, missing))
+            write_pack(path, wanted_records(pack, missing))
         packs.publish_pack(path)
     done.added += count
 
@@ -189,10 +189,10 @@ def missing_of(
     return theirs.keys() - ours
 
 
-def wanted_rows(pack: Pack, wanted: dict[str, set[str]]) -> Iterator[tuple[PackRow, Record]]:
-    """Yield the wanted records of a pack with their identities, by folder and name."""
+def wanted_records(pack: Pack, wanted: dict[str, set[str]]) -> Iterator[WrittenRecord]:
+    """Yield the wanted records of a pack, by folder and name."""
     for folder, names in wanted.items():
         identities = {key: identity for _, key, identity in pack.cells(folder)}
         for row in pack.rows(folder):
             if row.name in names:
-                yield row, identities[row.key]()
+                yield WrittenRecord(row, identities[row.key](), pack.data(row))

@@ -16,6 +16,7 @@ from typing import NamedTuple
 from pydantic_core import from_json
 
 from contrastbench.benchmarks.records import files, packs, reading, schema, store
+from contrastbench.benchmarks.records.pack_writing import WrittenRecord, write_pack
 from contrastbench.benchmarks.records.packs import Pack, PackRow
 from contrastbench.benchmarks.records.reading import unless_gone
 from contrastbench.benchmarks.records.schema import InvalidRecord
@@ -24,7 +25,6 @@ from contrastbench.errors import UserError
 
 # of a finished record's file
 RECORD_FILE_NAME = re.compile(r"([0-9a-f]{16})-seed([0-9]{1,10})\.json")
-DICTIONARY_RECORDS = 12  # records in a dictionary: more would hardly fit in
 
 
 class PackSource(NamedTuple):
@@ -153,19 +153,15 @@ def without_doubles(sources: Iterable[PackSource]) -> list[PackSource]:
 @contextmanager
 def private_pack(dataset: Path, sources: list[PackSource]) -> Iterator[Path]:
     """Write a pack and read it back; during the block it has a private name."""
-    dictionary = b"".join(
-        source.data() for source in sources[:: len(sources) // DICTIONARY_RECORDS + 1]
-    )
-    dictionary = dictionary[-packs.WINDOW :]
     with files.on_its_way(dataset) as path:
-        packs.write_pack(path, dictionary, (packed_row(source, dictionary) for source in sources))
+        write_pack(path, map(written, sources))
         read_back(Pack(path), sources)
         with packs.private_name(path, path.with_name(packs.pack_name(path))) as new:
             yield new
 
 
-def packed_row(source: PackSource, dictionary: bytes) -> tuple[PackRow, Record]:
-    """Return a record as a row of a pack, with its identity."""
+def written(source: PackSource) -> WrittenRecord:
+    """Return a record with its row in a pack and its identity."""
     data = source.data()
     record = store.checked_record(data, source.path, source.where)
     seconds = record.get("seconds")
@@ -176,9 +172,8 @@ def packed_row(source: PackSource, dictionary: bytes) -> tuple[PackRow, Record]:
         record["status"],
         float(seconds) if isinstance(seconds, int | float) else None,
         from_json(data)["sha256"],
-        packs.deflated(data, dictionary),
     )
-    return row, record
+    return WrittenRecord(row, record, data)
 
 
 def read_back(pack: Pack, sources: Iterable[PackSource]) -> None:

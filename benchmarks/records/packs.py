@@ -5,10 +5,11 @@ is the start of the sha256 of the file itself, which every process checks before
 altered pack cannot pass for a whole one, and what has one name has one content, so that packs of
 several machines lie side by side and never conflict, in a repository either.
 
-Its table `records` holds each record's file byte for byte, deflated with a dictionary that is made
-of some of them; `cells` and `recipes` say what they are of, so that a table reads only what it
-shows. SQLite's file and zlib's streams may differ between releases, so two machines may pack the
-same records under two names: that is harmless, and `bench pack` makes one of them.
+Its table `blocks` holds the records' files byte for byte, some hundred kilobytes of them compressed
+together; `records` says where each one begins, and `cells` and `recipes` say what it belongs to, so
+that a table reads only the blocks of what it shows. SQLite's file and xz's streams may differ
+between releases, so two machines may pack the same records under two names: that is harmless, and
+`bench pack` makes one of them.
 
 Nothing is removed because a pack holds it that somebody else may remove. Who removes files first
 has a pack of all that they hold under a private name, `packed-HASH.HOST.PROCESS.RANDOM.sqlite`.
@@ -20,13 +21,14 @@ a network disk might not honour: links, renames and removals are atomic there, t
 
 import hashlib
 import json
+import lzma
 import os
 import sqlite3
 import stat
 import weakref
 import zlib
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import closing, contextmanager, suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, NamedTuple, cast
@@ -34,31 +36,21 @@ from typing import Any, NamedTuple, cast
 from pydantic_core import from_json
 
 from contrastbench.benchmarks.records import files, schema, store
+from contrastbench.benchmarks.records.pack_formats import (
+    FORMATS,
+    MAX_RECORD_BYTES,
+    VERSION,
+    PackFormat,
+)
 from contrastbench.benchmarks.records.read_cache import remembered
 from contrastbench.benchmarks.records.schema import InvalidRecord
 from contrastbench.benchmarks.records.store import Fields, Matches, Record
 from contrastbench.errors import UserError
 
-VERSION = 1
 PACK_PATTERN = "packed-*.sqlite"
-MAX_RECORD_BYTES = 2**24  # bytes of one record's file, and of anything else in a pack
-WINDOW = 2**15  # bytes of a dictionary: deflate looks no further back
-PACK_TABLES = {
-    "dictionary": "CREATE TABLE dictionary (deflated BLOB NOT NULL)",
-    "recipes": "CREATE TABLE recipes (id INTEGER PRIMARY KEY, recipe TEXT NOT NULL UNIQUE)",
-    "cells": (
-        "CREATE TABLE cells (id INTEGER PRIMARY KEY, folder TEXT NOT NULL, key TEXT NOT NULL, "
-        "domain TEXT NOT NULL, dataset TEXT NOT NULL, loss TEXT NOT NULL, loss_code TEXT NOT NULL, "
-        "params TEXT NOT NULL, recipe INTEGER NOT NULL, protocol TEXT NOT NULL, "
-        "data_hash TEXT NOT NULL, UNIQUE (folder, key))"
-    ),
-    "records": (
-        "CREATE TABLE records (cell INTEGER NOT NULL, seed INTEGER NOT NULL, status TEXT NOT NULL, "
-        "seconds REAL, sha256 TEXT NOT NULL, file BLOB NOT NULL, PRIMARY KEY (cell, seed))"
-    ),
-}
 NO_PACK_ERRORS = (  # what reading a file that is no pack may raise
     sqlite3.Error,
+    lzma.LZMAError,
     zlib.error,
     ValueError,
     LookupError,
@@ -71,7 +63,7 @@ CELL_COLUMNS = ("folder", "key", *store.IDENTITY)  # the columns of a cell
 
 
 class PackRow(NamedTuple):
-    """One record in a pack."""
+    """One record in a pack, and where its bytes are."""
 
     folder: str  # of its loss, in that of its dataset
     key: str
@@ -79,60 +71,14 @@ class PackRow(NamedTuple):
     status: str
     seconds: float | None
     sha256: str
-    deflated: bytes
+    block: int = 0
+    start: int = 0  # bytes of the block that come before it
+    size: int = 0  # bytes
 
     @property
     def name(self) -> str:
         """Return the record's file name."""
         return f"{self.key[:16]}-seed{self.seed}.json"
-
-
-def write_pack(path: Path, dictionary: bytes, rows: Iterable[tuple[PackRow, Record]]) -> None:
-    """Write a database; the same rows in the same order are the same bytes.
-
-    Args:
-        path: a file that is not there.
-        dictionary: what the rows were deflated with.
-        rows: by folder, key and seed, each with the identity of its cell.
-    """
-    with closing(sqlite3.connect(path, isolation_level=None)) as base:
-        base.execute("PRAGMA page_size = 4096")
-        base.execute("PRAGMA journal_mode = OFF")
-        base.execute("PRAGMA synchronous = OFF")  # the whole file is synced at the end
-        base.execute(f"PRAGMA user_version = {VERSION}")
-        base.execute("BEGIN")
-        for statement in PACK_TABLES.values():
-            base.execute(statement)
-        base.execute("INSERT INTO dictionary VALUES (?)", (deflated(dictionary),))
-        insert(base, rows)
-        base.execute("COMMIT")
-    files.sync(path)
-
-
-def insert(base: sqlite3.Connection, rows: Iterable[tuple[PackRow, Record]]) -> None:
-    """Insert rows and their identities into the tables of a pack."""
-    recipes: dict[str, int] = {}
-    cell, last = 0, ("", "")
-    for row, identity in rows:
-        if (row.folder, row.key) != last:
-            cell, last = cell + 1, (row.folder, row.key)
-            recipe = store.canonical(identity["recipe"])
-            if recipe not in recipes:
-                recipes[recipe] = len(recipes) + 1
-                base.execute("INSERT INTO recipes VALUES (?, ?)", (recipes[recipe], recipe))
-            values = {
-                **identity,
-                "params": store.canonical(identity["params"]),
-                "recipe": recipes[recipe],
-                "folder": row.folder,
-                "key": row.key,
-            }
-            base.execute(
-                f"INSERT INTO cells (id, {', '.join(CELL_COLUMNS)}) "
-                f"VALUES (?{', ?' * len(CELL_COLUMNS)})",
-                (cell, *(values[name] for name in CELL_COLUMNS)),
-            )
-        base.execute("INSERT INTO records VALUES (?, ?, ?, ?, ?, ?)", (cell, *row[2:]))
 
 
 @contextmanager
@@ -146,25 +92,6 @@ def writable(dataset: Path) -> Iterator[None]:
             f"cannot write {getattr(error, 'filename', None) or dataset} ({why}): make room or "
             "name another --results"
         ) from None
-
-
-def deflated(data: bytes, dictionary: bytes = b"") -> bytes:
-    """Compress bytes as a pack stores them."""
-    how = zlib.compressobj(9, zlib.DEFLATED, -15, 9, zlib.Z_DEFAULT_STRATEGY, dictionary)
-    return how.compress(data) + how.flush()
-
-
-def inflated(data: bytes, dictionary: bytes = b"") -> bytes:
-    """Decompress what `deflated` compressed.
-
-    Raises:
-        ValueError, zlib.error: there is no such thing, or it is larger than anything in a pack.
-    """
-    how = zlib.decompressobj(-15, dictionary)
-    whole = how.decompress(data, MAX_RECORD_BYTES)
-    if not how.eof or how.unused_data:
-        raise ValueError("what is deflated is cut off or too long")
-    return whole
 
 
 def publish_pack(path: Path) -> Path:
@@ -232,13 +159,13 @@ class Pack:
             weakref.finalize(self, self.base.close)
             self.base.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MAX_RECORD_BYTES)
             self.base.execute("PRAGMA trusted_schema = OFF")
-            self.check_schema()
-            ((dictionary,),) = self.base.execute("SELECT deflated FROM dictionary")
-            self.dictionary = inflated(dictionary)
+            self.format = self.checked_format()
+            self.decompress = self.format.decompressor(self.base)
             self.check_place()
+        self.last_block = (0, b"")
 
-    def check_schema(self) -> None:
-        """Raise unless these are the tables of a pack, and nothing else is there."""
+    def checked_format(self) -> PackFormat:
+        """Return the pack's format; raise unless its tables, and nothing else, are there."""
         ((version,),) = self.base.execute("PRAGMA user_version")
         if version > VERSION:
             raise UserError(
@@ -246,8 +173,9 @@ class Pack:
                 f"{VERSION}: upgrade contrastbench"
             )
         found = self.base.execute("SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL")
-        if version < 1 or dict(found) != PACK_TABLES:
+        if version not in FORMATS or dict(found) != FORMATS[version].tables:
             raise ValueError("its tables are others")
+        return FORMATS[version]
 
     def check_place(self) -> None:
         """Raise unless the pack is in the folder of its dataset."""
@@ -338,8 +266,9 @@ class Pack:
     ) -> Iterator[PackRow]:
         """Yield the records of a loss by key and seed, without decompressing them."""
         statement = (
-            "SELECT folder, key, seed, status, seconds, records.sha256, file FROM cells "
-            f"JOIN records ON cell = cells.id WHERE folder = ? AND {where} ORDER BY key, seed"
+            f"SELECT folder, key, seed, status, seconds, records.sha256, {self.format.place} "
+            "FROM cells JOIN records ON cell = cells.id "
+            f"WHERE folder = ? AND {where} ORDER BY key, seed"
         )
         for row in map(PackRow._make, self.select(statement, (folder, *values))):
             with self.readable():
@@ -372,8 +301,17 @@ class Pack:
 
     def data(self, row: PackRow) -> bytes:
         """Return the bytes of a record's file."""
-        with self.readable():
-            return inflated(row.deflated, self.dictionary)
+        return self.block(row.block)[row.start : row.start + row.size]
+
+    def block(self, number: int) -> bytes:
+        """Return the bytes of a block; the last one is remembered, as records are read in order."""
+        remembered, found = self.last_block
+        if number != remembered:
+            with self.readable():
+                ((data,),) = self.base.execute(self.format.find_block, (number,))
+                found = self.decompress(data)
+            self.last_block = number, found
+        return found
 
     def record(self, row: PackRow, identity: Record) -> Record:
         """Return a record after checking it like a loose one, and against the index.
@@ -441,7 +379,7 @@ class Pack:
 
 
 # of a row
-ROW_TYPES = {(str, str, int, str, seconds, str, bytes) for seconds in (float, type(None))}
+ROW_TYPES = {(str, str, int, str, seconds, str, int, int, int) for seconds in (float, type(None))}
 
 
 def check_types(row: PackRow) -> None:
