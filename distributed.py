@@ -2,9 +2,10 @@
 
 Within `sharing`, whoever embeds samples takes `own_rows` of the batch and `gather`s the embeddings.
 Every process then makes the same contrasts of the whole batch; losses compute the terms of their
-own rows of anchors and gather them too. So the loss is that of one process with the whole batch.
-The gradients that a process has then are as many times its part of them as there are processes:
-their mean over the processes, which `average_gradients` takes, is the gradient of the whole batch.
+own rows of anchors and gather them too. So the loss is that of one process with the whole batch,
+unless it draws random numbers: every process draws the same ones, for other rows. The gradients
+that a process has then are as many times its part of them as there are processes: their mean over
+the processes, which `average_gradients` takes, is the gradient of the whole batch.
 """
 
 from collections.abc import Iterable, Iterator

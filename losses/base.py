@@ -4,7 +4,7 @@ import inspect
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import cache, partial
 from types import MappingProxyType
 from typing import Any, Self, TypeVar, cast
 
@@ -491,12 +491,13 @@ class ScoreLoss(Loss):
         starts = range(own.start, anchors, step)
         parts = [slice(start, start + step, own.step) for start in starts] or [own]
 
-        def block(rows: slice) -> Tensor:
+        def block(rows: slice, _: Tensor) -> Tensor:  # torch takes the device from the tensor
             return f(replace(block_scores(contrast, rows, self.hole), rows=rows))
 
         if len(parts) == 1:
-            return with_a_positive_each(contrast, gather(block(parts[0]), anchors))
-        values = [checkpoint(block, rows, use_reentrant=False) for rows in parts]
+            return with_a_positive_each(contrast, gather(block(parts[0], contrast.anchor), anchors))
+        recomputed = partial(checkpoint, block, use_reentrant=False, context_fn=blocks.same_draws)
+        values = [recomputed(rows, contrast.anchor) for rows in parts]
         return with_a_positive_each(contrast, gather(torch.cat(values), anchors))
 
     def block_terms(self, scores: Scores) -> Tensor:

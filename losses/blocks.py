@@ -1,7 +1,12 @@
-"""Choose how much of a matrix of scores is held at once, by device."""
+"""Choose how much of a matrix of scores is held at once, and recompute a block as it was."""
 
 import math
+import random
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import Any
 
+import numpy as np
 import torch
 
 CPU_BLOCK, CPU_TILE = 2**22, 256  # what the caches of a CPU like: 16 MiB in float32, 256 KiB
@@ -35,3 +40,24 @@ def memory(device: torch.device) -> int:
     if device.type == "cuda":
         return torch.cuda.get_device_properties(device).total_memory
     return BYTES_PER_SCORE * TILE**2
+
+
+def same_draws() -> tuple[AbstractContextManager[None], AbstractContextManager[None]]:
+    """Return contexts for a block's forward pass and for its recomputation, which draws the same.
+
+    torch puts its own generators back; these are Python's and NumPy's.
+    """
+    return nullcontext(), drawing_from(random.getstate(), np.random.get_state())
+
+
+@contextmanager
+def drawing_from(python: tuple[Any, ...], numpy: Any) -> Iterator[None]:
+    """Draw from these states within the block, and go on after it as if nothing had been drawn."""
+    later = random.getstate(), np.random.get_state()
+    random.setstate(python)
+    np.random.set_state(numpy)
+    try:
+        yield
+    finally:
+        random.setstate(later[0])
+        np.random.set_state(later[1])

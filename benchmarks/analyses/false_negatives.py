@@ -85,14 +85,16 @@ def analyse(
     Raises:
         UserError: no temperature, no classes or no scores, or every training diverged.
     """
-    losses = [
-        training_loss(LossSpec(method.name, {**method.params, "temperature": value}))
+    specs = {
+        value: LossSpec(method.name, {**method.params, "temperature": value})
         for value in temperatures
-    ]
-    check_false_negatives(trainer, losses[0])
+    }
+    for spec in specs.values():
+        check_false_negatives(trainer, training_loss(spec))
     found = []
-    with Progress(len(kept) * len(losses), "trainings") as progress:
-        for share, (temperature, loss) in product(kept, zip(temperatures, losses, strict=True)):
+    with Progress(len(kept) * len(specs), "trainings") as progress:
+        for share, temperature in product(kept, specs):
+            loss = training_loss(specs[temperature])  # a new one, as a training may move parameters
             found.append(train_point(trainer, loss, share, temperature))
             progress.step(f"r {share:g}, temperature {temperature:g}")
     points = [point for _, point in found]

@@ -8,13 +8,28 @@ from torch import Tensor
 
 from contrastbench.errors import UserError
 from contrastbench.losses.base import Loss, ScoreLoss, Scores, summands
+from contrastbench.losses.exponential import ExponentialLoss
 
 
 def check_score_loss(loss: Loss) -> None:
-    """Raise unless the loss, or each term of a sum, is a formula of scores."""
+    """Raise unless the loss, or each term of a sum, is a formula of one matrix of scores.
+
+    `clip` compares the other direction too, and `sogclr` remembers other batches: their numbers
+    here would be those of other losses.
+    """
     for _, part in summands(loss):
-        if not isinstance(part, ScoreLoss):
+        if not is_formula(part):
             raise UserError(f"{part.name} does not depend on scores alone: choose another loss")
+
+
+def is_formula(loss: Loss) -> bool:
+    """Return whether nothing but `terms` and `combine` makes the loss."""
+    kind = type(loss)
+    return (
+        isinstance(loss, ScoreLoss)
+        and kind.forward in (ScoreLoss.forward, ExponentialLoss.forward)
+        and kind.conclude is ScoreLoss.conclude
+    )
 
 
 def hole(loss: Loss) -> float:

@@ -1,7 +1,9 @@
 """Row blocks, precision, sums and ranges: what all losses share."""
 
 import math
+import random
 
+import numpy as np
 import pytest
 import torch
 
@@ -11,6 +13,7 @@ from contrastbench.losses import (
     ScoreLoss,
     Scores,
     UserError,
+    base,
     both_views,
     get_loss,
     other_view,
@@ -41,6 +44,44 @@ def test_row_blocks_change_nothing(
     assert values[1].item() == pytest.approx(values[0].item(), abs=1e-14)
     gradients = [torch.cat(torch.autograd.grad(value, views)) for value in values]
     assert torch.allclose(*gradients, atol=1e-14, rtol=0)
+
+
+DRAWS = {
+    "torch": lambda count: torch.rand(count, dtype=torch.float64),
+    "numpy": lambda count: torch.from_numpy(np.random.rand(count)),
+    "python": lambda count: torch.tensor([random.random() for _ in range(count)]).double(),
+}
+
+
+class Drawn(ScoreLoss):
+    """A loss that weighs its anchors at random, by the generator of that name."""
+
+    def __init__(self, source: str) -> None:
+        super().__init__()
+        self.source = source
+
+    def terms(self, scores: Scores) -> torch.Tensor:
+        return DRAWS[self.source](len(scores.pos)) * mean_pos(scores).flatten().square()
+
+
+@pytest.mark.parametrize("source", list(DRAWS))
+def test_a_block_is_recomputed_with_the_draws_of_its_forward_pass(
+    source: str, views: list[torch.Tensor], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def gradients_and_next() -> tuple[torch.Tensor, float, float, float]:
+        torch.manual_seed(0)
+        np.random.seed(0)
+        random.seed(0)
+        loss = Drawn(source)
+        loss.block_elements = 37
+        found = torch.cat(torch.autograd.grad(loss(both_views(*views)), views))
+        return found, torch.rand(1).item(), np.random.rand(), random.random()
+
+    recomputed = gradients_and_next()
+    monkeypatch.setattr(base, "checkpoint", lambda block, *inputs, **_: block(*inputs))
+    kept = gradients_and_next()
+    assert torch.equal(recomputed[0], kept[0])
+    assert recomputed[1:] == kept[1:], "the recomputation takes nothing from the generators"
 
 
 class Centred(ScoreLoss):

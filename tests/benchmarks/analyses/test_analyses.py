@@ -9,15 +9,15 @@ from pathlib import Path
 import pytest
 import torch
 
-from contrastbench.benchmarks.analyses import false_negatives, output, scores, tsne
+from contrastbench.benchmarks.analyses import false_negatives, output, score_losses, scores, tsne
 from contrastbench.benchmarks.analyses.trainer import Trainer, open_trainer
 from contrastbench.benchmarks.cli.arguments import parse_grid, parse_losses
 from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.benchmarks.running.options import Options
 from contrastbench.domains.registry import declaration
 from contrastbench.errors import UserError
-from contrastbench.losses import both_views, get_loss, other_view, query_key, whole_row
-from contrastbench.losses.base import block_scores
+from contrastbench.losses import LOSSES, both_views, get_loss, other_view, query_key, whole_row
+from contrastbench.losses.base import ScoreLoss, block_scores
 from contrastbench.losses.spec import LossSpec
 from made_records import add
 
@@ -115,6 +115,36 @@ def test_a_loss_that_keeps_all_false_negatives_is_the_loss() -> None:
         thinned = false_negatives.Thinned(get_loss(name), 1.0, 0)
         assert thinned(contrast).item() == pytest.approx(get_loss(name)(contrast).item(), abs=1e-12)
         assert thinned.shares[0][1].item() == pytest.approx((2 * 1 + 3 * 2 + 0) / 6 / 5, abs=1e-6)
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_an_analysis_of_scores_takes_a_loss_as_it_trains_or_not_at_all(name: str) -> None:
+    ours, trained = get_loss(name), get_loss(name)
+    try:
+        score_losses.check_score_loss(ours)
+    except UserError:
+        assert name in {"clip", "isogclr", "sogclr"} or not isinstance(trained, ScoreLoss)
+        return
+    for seed in (0, 1):  # a loss may remember the batch before
+        contrast = other_view(*views(seed=seed))
+        found = score_losses.loss_of_scores(ours, block_scores(contrast, slice(None), ours.hole))
+        assert found.item() == pytest.approx(trained(contrast).item(), abs=1e-9)
+
+
+def test_a_training_with_a_share_of_false_negatives_starts_with_a_new_loss() -> None:
+    there, loss = trainer_of("graph"), LossSpec("siglip")
+
+    def measured(*kept: float) -> list[tuple[object, ...]]:
+        points: list[tuple[object, ...]] = []
+        with pytest.MonkeyPatch.context() as patch:
+            train = false_negatives.train_point
+            patch.setattr(
+                false_negatives, "train_point", lambda *of: points.append(train(*of)) or points[-1]
+            )
+            list(false_negatives.analyse(there, loss, kept, [0.5], Path()))
+        return points
+
+    assert measured(0, 1)[1] == measured(1)[0]
 
 
 def test_a_loss_that_keeps_no_false_negatives_meets_true_ones_alone() -> None:

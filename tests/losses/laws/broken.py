@@ -130,10 +130,11 @@ class Scalar(InfoNCE):
 
 
 class BatchSize(InfoNCE):
-    """Divides by the batch size less a constant."""
+    """Overflows in batches of more than forty anchors."""
 
     def combine(self, terms: Tensor) -> Tensor:
-        return terms.mean() / (len(terms) - 2 * (len(terms) // 2))
+        factor = torch.tensor(2.0, dtype=torch.float64) ** (25 * len(terms))
+        return terms.mean() * factor / factor
 
 
 class Permutation(InfoNCE):
