@@ -488,7 +488,10 @@ class Training:
         trained = time.perf_counter()
         evaluation = ranks.from_first(lambda: self.domain.evaluate(model))
         end = time.perf_counter()
-        seconds = {"seconds_training": trained - start, "seconds_evaluation": end - trained}
+        seconds = {
+            "seconds_training": history.seconds + trained - start,
+            "seconds_evaluation": end - trained,
+        }
         notes = in_lines({**self.scored_data, **self.domain.notes(trained=self.loss is not None)})
         outcome = {
             "metrics": {**evaluation.metrics, **history.metrics},
@@ -500,7 +503,7 @@ class Training:
                 **seconds,
                 **in_lines(learned_details(self.loss)),
             },
-            "seconds": end - start,
+            "seconds": sum(seconds.values()),
             "peak_memory_mib": peak.mib,
         }
         store.canonical(outcome)  # what no record can hold, such as NaN, is a failure of this cell

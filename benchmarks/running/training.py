@@ -68,6 +68,7 @@ class History:
     starts: list[tuple[int, Circumstances]] = field(
         default_factory=list, compare=False
     )  # the steps before which circumstances changed, and to what
+    seconds: float = field(default=0.0, compare=False)  # that earlier processes trained
 
     def go_on(self, now: Circumstances) -> bool:
         """Note the circumstances of the next steps; return whether they are unchanged."""
@@ -208,7 +209,7 @@ class Run:
         self.schedule = make_schedule(recipe, self.optimizer, self.steps, self.history.step)
         # losses that have not been asked for: asking waits for the device
         self.values: list[Tensor] = []
-        self.saved = time.monotonic()
+        self.started = self.saved = time.monotonic()
 
     def remaining(self, domain: AnyDomain) -> Iterator[tuple[int, Any]]:
         """Yield the epochs and batches from the next step on."""
@@ -344,9 +345,15 @@ class Run:
         tensors |= {f"best.{name}": tensor for name, tensor in self.best.items()}
         tensors |= optimizer_tensors(self.optimizer)
         try:
-            checkpoints.write_checkpoint(path, tensors, vars(self.history))
+            checkpoints.write_checkpoint(path, tensors, self.state)
         except OSError as error:
             tell(f"{error}: the training has no newer checkpoint, make room")
+
+    @property
+    def state(self) -> dict[str, Any]:
+        """Return the history as a checkpoint has it, with the time of this process added."""
+        seconds = self.history.seconds + time.monotonic() - self.started
+        return {**vars(self.history), "seconds": seconds}
 
     def resume(self, checkpoint: Path) -> None:
         """Go on from the checkpoint, if there is one and it is of this training."""
@@ -385,7 +392,7 @@ class Run:
         return tensors | {f"loss.{name}": t for name, t in self.loss.state_dict().items()}
 
     def restore(self, tensors: checkpoints.Tensors, state: dict[str, Any]) -> None:
-        """Everything as it was."""
+        """Put everything back as it was."""
         pairs = {key: [tuple(entry) for entry in state[key]] for key in ("dev_curve", "starts")}
         self.history = History(**{**state, **pairs})
         self.model.load_state_dict(without_prefix(tensors, "model"))

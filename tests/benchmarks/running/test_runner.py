@@ -5,8 +5,9 @@ import json
 import math
 import os
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -18,6 +19,7 @@ from contrastbench.benchmarks.records.store import read_record
 from contrastbench.benchmarks.running import runner
 from contrastbench.benchmarks.running.options import Options
 from contrastbench.benchmarks.running.runner import run_cell
+from contrastbench.benchmarks.running.training import History, train
 from contrastbench.benchmarks.sweeps import worker
 from contrastbench.domains.base import Evaluation
 from contrastbench.domains.graph.domain import GraphDomain
@@ -34,6 +36,19 @@ def cell(
     """The record of a small training on graphs, and where it stands."""
     experiment = Experiment("graph", "motifs", LossSpec(loss, params), {**TINY, **(recipe or {})})
     return run_cell(experiment, seed, Options(results, device="cpu"))
+
+
+def test_the_time_of_a_cell_counts_the_processes_that_were_interrupted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def resumed(*given: Any) -> tuple[torch.nn.Module, History]:
+        model, history = train(*given)
+        return model, replace(history, seconds=1000.0)
+
+    monkeypatch.setattr(runner, "train", resumed)
+    record, _ = cell(tmp_path)
+    took = record["details"]["seconds_training"], record["details"]["seconds_evaluation"]
+    assert 1000 < took[0] < record["seconds"] == sum(took)
 
 
 def test_a_record_says_all_that_design_promises(tmp_path: Path) -> None:

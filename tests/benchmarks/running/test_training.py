@@ -165,6 +165,19 @@ def test_a_training_that_went_on_alike_has_the_record_of_one_that_was_not_interr
     assert "goes on" not in capsys.readouterr().err
 
 
+def test_a_training_that_went_on_knows_the_time_of_earlier_processes(
+    tmp_path: Path, interrupt
+) -> None:
+    path, before = tmp_path / "it.safetensors", 0.0
+    for step in (2, 4):
+        interrupt(graphs(), get_loss("adnce"), path, step)
+        _, state = checkpoints.read_checkpoint(path)
+        assert state["seconds"] > before
+        before = state["seconds"]
+    _, history = train(graphs(), get_loss("adnce"), path)
+    assert history.seconds == before
+
+
 def foreign(path: Path, name: str) -> None:
     """A whole checkpoint of something else in the place of ours."""
     tensors, state = checkpoints.read_checkpoint(path)
