@@ -24,12 +24,11 @@ def check_score_loss(loss: Loss) -> None:
 
 def is_formula(loss: Loss) -> bool:
     """Return whether nothing but `terms` and `combine` makes the loss."""
+    if not isinstance(loss, ScoreLoss):
+        return False
     kind = type(loss)
-    return (
-        isinstance(loss, ScoreLoss)
-        and kind.forward in (ScoreLoss.forward, ExponentialLoss.forward)
-        and kind.conclude is ScoreLoss.conclude
-    )
+    forwards = (ScoreLoss.forward, ExponentialLoss.forward)
+    return kind.forward in forwards and kind.conclude is ScoreLoss.conclude
 
 
 def hole(loss: Loss) -> float:

@@ -7,6 +7,7 @@ Its method `log` takes a name, a value and a step, and `close` takes nothing.
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Any, Protocol
@@ -26,6 +27,21 @@ class Logger(Protocol):
 
     def close(self) -> None:
         """End with the training."""
+
+
+class TensorBoard:
+    """TensorBoard's writer as a logger."""
+
+    def __init__(self, folder: Path) -> None:
+        from torch.utils.tensorboard import SummaryWriter
+
+        self.writer = SummaryWriter(str(folder))
+
+    def log(self, name: str, value: float, step: int) -> None:
+        self.writer.add_scalar(name, value, step)
+
+    def close(self) -> None:
+        self.writer.close()
 
 
 def check_loggers(board: Path | None, logger: str | None) -> None:
@@ -77,14 +93,13 @@ def scalars(
         name: of the training, for the logger.
         settings: what was trained, for the logger.
     """
-    takers: list[Log] = []
+    makers: dict[str, Callable[[], Logger]] = {}
+    if board is not None:
+        makers[f"--tensorboard {board}"] = partial(TensorBoard, board)
+    if logger is not None:
+        makers[f"the logger {logger}"] = partial(logger_class(logger), name, dict(settings))
     with ExitStack() as stack:
-        if board is not None:
-            from torch.utils.tensorboard import SummaryWriter
-
-            takers.append(stack.enter_context(SummaryWriter(str(board))).add_scalar)
-        if logger is not None:
-            takers.append(stack.enter_context(guarded_logger(logger, name, dict(settings))))
+        takers = [stack.enter_context(guarded_logger(*about)) for about in makers.items()]
 
         def log(scalar: str, value: float, step: int) -> None:
             for take in takers:
@@ -94,10 +109,11 @@ def scalars(
 
 
 @contextmanager
-def guarded_logger(logger: str, name: str, settings: dict[str, Any]) -> Iterator[Log]:
+def guarded_logger(name: str, make: Callable[[], Logger]) -> Iterator[Log]:
     """Yield a function that hands scalars to a logger until the logger fails.
 
-    The training goes on without a logger that fails, for example where a network is gone.
+    The training goes on without a logger that fails, for example where a network is gone or a disk
+    is full.
     """
     running: list[Logger] = []
 
@@ -107,14 +123,14 @@ def guarded_logger(logger: str, name: str, settings: dict[str, Any]) -> Iterator
         except Exception as error:
             running.clear()
             cause = printable(f"{type(error).__name__}: {error}".splitlines()[0])
-            tell(f"the logger {logger} failed ({cause}): the training goes on without it")
+            tell(f"{name} failed ({cause}): the training goes on without it")
 
     def log(scalar: str, value: float, step: int) -> None:
         for one in tuple(running):
             attempt(one.log, scalar, float(value), step)
 
     def start() -> None:
-        running.append(logger_class(logger)(name, settings))
+        running.append(make())
 
     attempt(start)
     try:

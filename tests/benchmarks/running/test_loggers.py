@@ -90,6 +90,23 @@ def test_a_logger_that_fails_costs_no_training(
 
 
 @pytest.mark.usefixtures("announced")
+@pytest.mark.parametrize("where", ["__init__", "add_scalar", "close"])
+def test_a_disk_that_takes_no_tensorboard_file_costs_no_training(
+    where: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys
+) -> None:
+    tensorboard = pytest.importorskip("torch.utils.tensorboard")
+
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(tensorboard.SummaryWriter, where, full)
+    record, _ = trained(tmp_path, tensorboard=tmp_path / "board")
+    assert record["status"] == "ok"
+    said = "failed (OSError: [Errno 28] No space left on device): the training goes on without it\n"
+    assert capsys.readouterr().err.count(said) == 1
+
+
+@pytest.mark.usefixtures("announced")
 @pytest.mark.parametrize(
     ("name", "message"),
     [
