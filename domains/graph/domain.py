@@ -1,6 +1,8 @@
 """Graphs: GraphCL's unsupervised protocol on the TU collection, with any loss."""
 
 from collections.abc import Iterator
+from functools import cached_property
+from itertools import compress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -118,17 +120,17 @@ class GraphDomain(Domain[GraphRecipe, Model, Batch]):
                 rng = generator(self.device, self.seed, epoch, start)
                 views = augment(graphs, self.recipe, rng)
             parts = graphs.split(size), views.split(size), self.rows[start:stop].split(size)
-            for batch in map(Batch, *parts):
-                if self.has_negatives(batch.graphs.y):
-                    yield batch
+            yield from compress(map(Batch, *parts), self.has_negatives[start // size :])
 
-    def has_negatives(self, y: Tensor) -> bool:
-        """Whether a batch of these classes has two graphs, or two classes for pairs by class."""
-        return len(y.unique() if self.recipe.pairs_by_class else y) > 1
+    @cached_property
+    def has_negatives(self) -> list[bool]:
+        """Whether each batch has two graphs, or two classes for pairs by class."""
+        classes = self.graphs.y.cpu().split(self.recipe.batch_size)
+        return [len(y.unique() if self.recipe.pairs_by_class else y) > 1 for y in classes]
 
     def steps(self) -> int:
         """Number of batches in an epoch."""
-        return sum(map(self.has_negatives, self.graphs.y.split(self.recipe.batch_size)))
+        return sum(self.has_negatives)
 
     @property
     def sample_count(self) -> int:
@@ -153,7 +155,7 @@ class GraphDomain(Domain[GraphRecipe, Model, Batch]):
             return [own_view(one, two), own_view(two, one)]
         return [other_view(one, two)]
 
-    @property
+    @cached_property
     def class_count(self) -> int:
         """Classes are numbered 0, 1, ..."""
         return int(self.graphs.y.max()) + 1

@@ -4,7 +4,7 @@ import hashlib
 import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -208,7 +208,7 @@ class ImageDomain(Domain[ImageRecipe, Model, Batch]):
             return [own_view(one, others[0]), own_view(others[0], one)]
         return [both_views(one, others[0], others[1:])]
 
-    @property
+    @cached_property
     def class_count(self) -> int:
         """Classes are numbered 0, 1, ..."""
         return int(self.splits["train"].labels.max()) + 1

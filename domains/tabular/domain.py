@@ -1,6 +1,7 @@
 """Tables of numbers: RényiCL's protocol on any table, any registered loss in place of its own."""
 
 from collections.abc import Callable, Iterator
+from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -149,7 +150,7 @@ class TabularDomain(Domain[TabularRecipe, Model, Batch]):
         query_one, query_two = embed_together(model, one), embed_together(model, two)
         return [query_key(query_one, key_two), query_key(query_two, key_one)]
 
-    @property
+    @cached_property
     def class_count(self) -> int:
         """Classes are numbered 0, 1, ..."""
         return int(self.train.y.max()) + 1

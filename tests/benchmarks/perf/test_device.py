@@ -335,6 +335,7 @@ def test_information_of_gaussians_is_the_cpus(
 STEPS = [
     pytest.param("graph", {}, 0, 0, id="graph"),
     pytest.param("graph", {"augmentation": "random4", "subgraph": "fixed"}, 0, 0, id="walks"),
+    pytest.param("graph", {"pairing": "supervised"}, 0, 0, id="graph, by class"),
     pytest.param("image", {"views": "none"}, 0, 0, id="image, crops"),
     pytest.param("image", {}, 0, 0, id="image"),
     pytest.param("image", {"views": "hard"}, 0, 0, id="image, hard"),
@@ -342,6 +343,9 @@ STEPS = [
     pytest.param("image", {"pairing": "supervised"}, 0, 0, id="image, by class"),
     pytest.param("sentence", {}, 1, 2 * 32 * 6 * 8, id="sentence"),
     pytest.param("tabular", {"batch_size": 16}, 0, 0, id="tabular"),
+    pytest.param(
+        "tabular", {"batch_size": 16, "pairing": "supervised"}, 0, 0, id="tabular, by class"
+    ),
     pytest.param("tabular", {"views": "masking+corruption"}, 0, 0, id="tabular, both"),
 ]
 
