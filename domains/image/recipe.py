@@ -275,7 +275,11 @@ class ImageRecipe(Recipe):
             idle |= {"knn_k", "knn_temperature"}
         if self.pretrained or self.encoder == INCEPTION:
             idle |= {"stem_init", "zero_init_residual"}
-        return idle if self.local_crops else {*idle, "local_size"}
+        if not self.local_crops:
+            idle.add("local_size")
+        if self.embeds:  # the projection is scored, untrained too
+            idle -= {"pairing", "projection", "projection_norm"}
+        return idle
 
     def fetch(self, dataset: str, folder: Path | None, trained: bool) -> dict[str, str]:
         """The sets of `score_on`; one that cannot be had keeps no other away."""

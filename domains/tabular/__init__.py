@@ -77,7 +77,7 @@ class TabularRecipe(Recipe):
     }
 
     of_training: ClassVar[frozenset[str]] = Recipe.of_training | {
-        *("pretraining", "views", "rate", "choice", "pairing", "ema", "predictor", "projection")
+        *("views", "rate", "choice", "pairing", "ema", "predictor", "projection")
     }
 
     epochs: int = Field(20, ge=0)

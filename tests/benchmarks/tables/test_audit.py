@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 import yaml
 
 from contrastbench.benchmarks.tables import catalogue, selections
@@ -23,7 +24,8 @@ from contrastbench.benchmarks.tables.load import load_table
 from contrastbench.benchmarks.tables.places import published_places
 from contrastbench.benchmarks.tables.resolved import Resolved, resolve
 from contrastbench.benchmarks.tables.table import Setting, Table
-from contrastbench.domains.registry import declarations
+from contrastbench.domains.recipe import Recipe
+from contrastbench.domains.registry import declarations, domain_class, make_recipe
 from contrastbench.losses import UserError
 from made_records import ENVIRONMENT, made
 
@@ -420,3 +422,29 @@ def test_settings_of_the_evaluation_have_names_of_their_own(name: str) -> None:
     assert not set(about.recipe().evaluation) & set(about.recipe.model_fields)
     assert about.recipe().idle(trained=False) <= set(about.recipe.model_fields)
     assert about.recipe.of_training <= set(about.recipe.model_fields)
+
+
+EMBEDS = {"pairing": "balanced", "positives": 3, "batch_size": 20, "probe": "retrieval"}
+
+
+@pytest.mark.parametrize(
+    ("domain", "dataset", "common", "key", "values"),
+    [
+        ("tabular", "wine", {"batch_size": 32}, "pretraining", ("train", "train+validation")),
+        ("image", "digits", EMBEDS, "projection", ((8,), (16, 4))),
+        ("image", "digits", EMBEDS, "projection_norm", (False, True)),
+    ],
+)
+def test_a_key_that_changes_an_untrained_score_is_not_idle(
+    domain: str, dataset: str, common: dict, key: str, values: tuple
+) -> None:
+    """An audit would leave out what deviates."""
+    recipes = [make_recipe(domain, {**common, key: value}) for value in values]
+    assert any(key not in recipe.idle(trained=False) for recipe in recipes)
+    scores = [untrained_metrics(domain, dataset, recipe) for recipe in recipes]
+    assert scores[0] != scores[1]
+
+
+def untrained_metrics(domain: str, dataset: str, recipe: Recipe) -> dict[str, float]:
+    made = domain_class(domain)(dataset, recipe, 0, None, torch.device("cpu"))
+    return made.evaluate(made.model()).metrics
