@@ -261,7 +261,7 @@ class Loss(nn.Module):
                 setattr(self, name, course.at(share))
 
     def keep_in_range(self) -> None:
-        """Take a learned temperature back into its range, if a step has led out of it."""
+        """Take what is learned back into its range, if a step has led out of it."""
         for name, bounds in self._bounds.items():
             self.get_parameter(f"log_{name}").data.clamp_(*bounds)
 

@@ -52,9 +52,11 @@ class CLIP(ExponentialLoss):
         self.temperature = self.checked("temperature", temperature)
         self.log_scale = nn.Parameter(-torch.tensor(self.temperature).log())
 
+    def keep_in_range(self) -> None:
+        super().keep_in_range()
+        self.log_scale.data.clamp_(max=MAX_LOG_SCALE)
+
     def forward(self, contrast: Contrast) -> Tensor:
-        if self.training:
-            self.log_scale.data.clamp_(max=MAX_LOG_SCALE)
         rows = super().forward(contrast)
         if contrast.mutual:
             return rows  # of `both_views` and `same_class`, whose columns are the same terms

@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 import torch
 
+from contrastbench.benchmarks.running.learned import learned_details
 from contrastbench.losses import (
     both_views,
     get_loss,
@@ -73,3 +74,10 @@ def test_each_step_takes_the_scale_back_to_100(views: list[torch.Tensor]) -> Non
     loss.train()(contrast).backward()
     assert loss.log_scale.item() == pytest.approx(math.log(100))
     assert loss.log_scale.grad != 0
+
+
+def test_a_record_has_no_scale_over_100() -> None:
+    loss = get_loss("clip")
+    loss.log_scale.data.fill_(6.0)  # where the last step has led
+    (found,) = learned_details(loss)["learned"].values()
+    assert found == pytest.approx(math.log(100))
