@@ -164,7 +164,7 @@ class Loss(nn.Module):
     - call `loss.advance(share)` before each step if parameters follow a schedule, with the share
       of the steps that are done: 0 before the first, 1 before the last,
     - switch `loss.train()` and `loss.eval()` as the encoder,
-    - save `loss.state_dict()` in checkpoints, and load it after these two.
+    - save `loss.state_dict()` in checkpoints, and load it after `prepare` and `prepare_samples`.
 
     The encoder is what is evaluated; the loss's parameters end with the training.
     """

@@ -352,7 +352,7 @@ def part_of(whole: Tensor, part: Tensor, starts: Tensor, most: int) -> Contrast:
     """Pair each whole with its own parts and with those of all others, as InfoGraph does.
 
     A graph's nodes are its positives, the nodes of other graphs its negatives (Sun et al. 2020,
-    equation 4). Wholes have as many positives as parts, the mean over them is taken for each.
+    equation 4). A whole has as many positives as parts; its term is the mean over them.
 
     Args:
         whole: (N, D) embeddings; need not be normalised.

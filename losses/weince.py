@@ -97,7 +97,7 @@ class WEINCE(ScoreLoss):
 
 
 def quantile(x: Tensor) -> Tensor:
-    """Return the number of x at the quantile HARDEST, without interpolation.
+    """Return the number of x at the quantile HARDEST_QUANTILE, without interpolation.
 
     >>> quantile(torch.tensor([5.0, 1.0, 4.0, 3.0, 2.0]))
     tensor(2.)

@@ -68,7 +68,7 @@ def analyse(methods: Sequence[LossSpec], folder: Path) -> Iterator[Path]:
 
 
 def weights(loss: Loss) -> tuple[Tensor, Tensor]:
-    """(POINTS,) weights of negatives and of positives at `COSINE_GRID`, each of mean size 1."""
+    """Return the weights of negatives and of positives at `COSINE_GRID`, each of mean size 1."""
     count = COSINE_GRID.new_full((COSINE_COUNT, 1), COSINE_COUNT)
     scores = Scores(COSINE_GRID.unsqueeze(1), COSINE_GRID.repeat(COSINE_COUNT, 1), count)
     by_pos, by_neg = score_losses.pulls(loss, scores)

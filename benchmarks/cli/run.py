@@ -4,14 +4,14 @@ import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from statistics import fmean, stdev
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import IO, TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from contrastbench.benchmarks.cli import options as opt
 from contrastbench.benchmarks.cli.arguments import experiment_of_options, parse_pairs
 from contrastbench.benchmarks.cli.loading import loading
-from contrastbench.benchmarks.cli.output import print_json, say
+from contrastbench.benchmarks.cli.output import print_json, say, show
 from contrastbench.benchmarks.records import store
 from contrastbench.benchmarks.records.seeds import parse_seeds
 from contrastbench.benchmarks.records.store import cell_of
@@ -83,10 +83,7 @@ def run(
     boards = tensorboard, logger
     options = Options(results, data_root, device, threads, deterministic, tf32, export, *boards)
     if devices > 1 and not launch.launched():
-        ending = launch.launch(launch.Job(["contrastbench", *sys.argv[1:]], output), devices)
-        if ending.lost:
-            tell(f"bench: {ending.lost}")
-        raise typer.Exit(ending.code)
+        raise typer.Exit(run_on_devices(devices, output))
 
     with loading():
         from contrastbench.benchmarks.running import ranks
@@ -101,21 +98,31 @@ def run(
     with ranks.joined_ranks(choose_device(device)):
         for record, path in run_seeds(experiment, numbers, options):
             done.append(record)
-            if ranks.is_first():
-                if json_:
-                    print_json(record, output)
-                else:
-                    for line in (
-                        record_line(record, path, cell_of(record) in kept),
-                        *learned_lines(record),
-                    ):
-                        say(line)
+            if ranks.is_first() and json_:
+                print_json(record, output)
+            elif ranks.is_first():
+                show("\n".join(record_lines(record, path, cell_of(record) in kept)))
             if ranks.world_size() > 1 and record["status"] not in store.FINAL_STATUSES:
                 break  # the other ranks have ended
     if not json_ and len(done) > 1:
         say(seeds_summary(done))
     if any(record["status"] != "ok" for record in done):
         raise typer.Exit(1)
+
+
+def run_on_devices(devices: int, output: IO[str]) -> int:
+    """Give this command to a process for each device, and return its exit code."""
+    ending = launch.launch(launch.Job(["contrastbench", *sys.argv[1:]], output), devices)
+    if ending.lost:
+        tell(f"bench: {ending.lost}")
+    return ending.code
+
+
+def record_lines(record: "Record", path: Path, kept: bool = False) -> Iterator[str]:
+    """Yield a line on a record, and one with the values that the loss has learned, if any."""
+    yield record_line(record, path, kept)
+    if values := record["details"].get("learned"):
+        yield f"  learned: {learned_text(values)}"
 
 
 def record_line(record: "Record", path: Path, kept: bool = False) -> str:
@@ -125,12 +132,6 @@ def record_line(record: "Record", path: Path, kept: bool = False) -> str:
         return f"{cell}: {record['status']}, {record['details']['error']} ({'kept, ' * kept}{path})"
     numbers = ", ".join(f"{name} {value:.2f}" for name, value in record["metrics"].items())
     return f"{cell}: {numbers} ({'kept, ' * kept}{record['seconds']:.1f} s, {path})"
-
-
-def learned_lines(record: "Record") -> Iterator[str]:
-    """Yield a line with the values that the loss has learned, if it learns any."""
-    if values := record["details"].get("learned"):
-        yield f"  learned: {learned_text(values)}"
 
 
 def learned_text(values: Mapping[str, Any]) -> str:

@@ -89,10 +89,9 @@ def sweep(
     from contrastbench.benchmarks.sweeps.check import check_plan as try_first
     from contrastbench.benchmarks.sweeps.costs import Costs
     from contrastbench.benchmarks.sweeps.forecast import forecast_lines
-    from contrastbench.benchmarks.sweeps.plan import make_plan, unfinished_tasks
+    from contrastbench.benchmarks.sweeps.plan import make_plan
     from contrastbench.benchmarks.sweeps.process import torchrun
     from contrastbench.benchmarks.sweeps.shard import WHOLE_SWEEP, parse_shard
-    from contrastbench.benchmarks.sweeps.slots import check_devices
     from contrastbench.benchmarks.sweeps.sweep import run_plan
 
     if check not in CHECKS:
@@ -123,23 +122,15 @@ def sweep(
         tf32=tf32,
         devices=1 if launched() else devices or plan.classes.devices,
     )
-    if not launched() and (idle := check_devices(device, options.devices)):
-        tell(idle)
-    if not plan.tasks():
-        reasons = "; ".join(plan.reasons())
-        raise UserError(f"{plan.table.name} has nothing to run: {reasons}")
+    check_runnable(plan, options)
     if check == "only":
         tell_of(try_first(plan, options, workers, per_device))
         return
     for line in forecast_lines(plan, Costs(results), workers):
         tell(f"forecast: {line}")
     refused = None
-    # as few cells as there are workers are tried at once anyway
-    if check == "before" and len(unfinished_tasks(plan.tasks())) > workers:
-        checked = try_first(plan, options, workers, per_device)
-        refused = checked.refused
-        for line in checked.lines():
-            tell(f"check: {line}")
+    if check == "before":
+        refused = refused_at_first(plan, options, workers, per_device)
     failed = False
     with torchrun(options):
         for line, bad in run_plan(plan, options, workers, per_device, refused):
@@ -167,6 +158,33 @@ def parse_jobs(text: str) -> tuple[int, bool]:
     if not re.fullmatch("[1-9][0-9]{0,3}", number) or (slash and each != "device"):
         raise UserError(f"--jobs {text!r}: give a number from 1 to 9999, such as 8, or 2/device")
     return int(number), bool(slash)
+
+
+def check_runnable(plan: "Plan", options: Options) -> None:
+    """Raise unless there are the devices and something to run; say which devices stay idle."""
+    from contrastbench.benchmarks.sweeps.slots import check_devices
+
+    if not launched() and (idle := check_devices(options.device, options.devices)):
+        tell(idle)
+    if not plan.tasks():
+        reasons = "; ".join(plan.reasons())
+        raise UserError(f"{plan.table.name} has nothing to run: {reasons}")
+
+
+def refused_at_first(
+    plan: "Plan", options: Options, workers: int, per_device: bool
+) -> dict[str, str] | None:
+    """Try the first steps, say what fails, and return the refusals by their scope."""
+    from contrastbench.benchmarks.sweeps.check import check_plan as try_first
+    from contrastbench.benchmarks.sweeps.plan import unfinished_tasks
+
+    # as few cells as there are workers are tried at once anyway
+    if len(unfinished_tasks(plan.tasks())) <= workers:
+        return None
+    checked = try_first(plan, options, workers, per_device)
+    for line in checked.lines():
+        tell(f"check: {line}")
+    return checked.refused
 
 
 def tell_of(checked: "Checked") -> None:

@@ -4,8 +4,9 @@ Paired tests over shared seeds and folds, and their verdicts.
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from statistics import fmean
 
 from contrastbench.benchmarks.comparison.set_tests import SET_TESTS
@@ -227,39 +228,48 @@ def compare_cell(
     """One place of the table against the baseline's."""
     their, ours = base.cells[column], line.cells[column]
     theirs, mine = on_shared_data(their.ok, ours.ok)
-    seeds = tuple(sorted(mine.keys() & theirs.keys()))
-    unpaired = len(mine.keys() ^ theirs.keys())
+    comparison = without_scores(resolved, base, line, column, theirs, mine)
+    if missing := unfinished_seeds(resolved.table, comparison, ours):
+        return replace(comparison, why=f"{INCOMPLETE}: {missing}")
+    if not comparison.seeds:
+        return without_pairs(comparison, their, ours)
+    if comparison.same_as == base.name:
+        return replace(comparison, why=f"the same as {base.name} by algebra")
+    pairs = [(theirs[seed], mine[seed]) for seed in comparison.seeds]
+    if same_runs(their.experiments, ours.experiments):
+        # a search in stages may end at the baseline itself: a difference of 0 by construction
+        staged = resolved.table.is_staged
+        found = with_means(resolved, comparison, pairs) if staged else comparison
+        return replace(found, why=SAME_RUNS)
+    comparison = with_means(resolved, comparison, pairs)
+    if any(scored_data(a) != scored_data(b) for a, b in pairs):
+        return replace(comparison, why="other data or starting weights")
+    metric = resolved.metric_of(column) or pairs[0][0]["main"]
+    return with_tests(comparison, pairs, metric, alpha)
+
+
+def without_scores(
+    resolved: Resolved,
+    base: Line,
+    line: Line,
+    column: str,
+    theirs: Mapping[int, Record],
+    mine: Mapping[int, Record],
+) -> Comparison:
+    """Return which seeds of a place can be compared, and what failed or is the same loss."""
+    ours = line.cells[column]
     original = {one.name: one.cells[column].same_as or one.name for one in (base, line)}
     same_loss = original[base.name] == original[line.name]
-    comparison = Comparison(
+    return Comparison(
         *(line.name, column, ours.work.domain, ours.work.dataset),
-        seeds,
-        unpaired,
+        tuple(sorted(mine.keys() & theirs.keys())),
+        len(mine.keys() ^ theirs.keys()),
         failure=ours.failure,
         lost=tuple(sorted(theirs if ours.never_trains else theirs.keys() & {*ours.diverged})),
         control=line.control,
         same_as=base.name if same_loss else ours.same_as,
         joined=line.name in resolved.table.joined,
     )
-    if missing := unfinished_seeds(resolved.table, comparison, ours):
-        return replace(comparison, why=f"{INCOMPLETE}: {missing}")
-    if not seeds:
-        return without_pairs(comparison, their, ours)
-    if same_loss:
-        return replace(comparison, why=f"the same as {base.name} by algebra")
-    same = same_runs(their.experiments, ours.experiments)
-    # a search in stages may end at the baseline itself: a difference of 0 by construction
-    if same and not resolved.table.is_staged:
-        return replace(comparison, why=SAME_RUNS)
-    pairs = [(theirs[seed], mine[seed]) for seed in seeds]
-    shown = [(shown_value(resolved, column, a), shown_value(resolved, column, b)) for a, b in pairs]
-    comparison = with_means(comparison, shown)
-    if same:
-        return replace(comparison, why=SAME_RUNS)
-    if any(scored_data(a) != scored_data(b) for a, b in pairs):
-        return replace(comparison, why="other data or starting weights")
-    metric = resolved.metric_of(column) or pairs[0][0]["main"]
-    return with_tests(comparison, pairs, metric, alpha)
 
 
 def unfinished_seeds(table: Table, comparison: Comparison, ours: ResolvedCell) -> str:
@@ -305,8 +315,12 @@ def same_runs(a: list[Experiment], b: list[Experiment]) -> bool:
     ]
 
 
-def with_means(comparison: Comparison, values: Sequence[tuple[float, float]]) -> Comparison:
-    """Means over the shared seeds."""
+def with_means(
+    resolved: Resolved, comparison: Comparison, pairs: Sequence[tuple[Record, Record]]
+) -> Comparison:
+    """Add the means of the shown values over the shared seeds."""
+    show = partial(shown_value, resolved, comparison.column)
+    values = [(show(theirs), show(mine)) for theirs, mine in pairs]
     baseline, ours = (fmean(column) for column in zip(*values, strict=True))
     differences = [b - a for a, b in values]
     difference, std = mean_std(differences)

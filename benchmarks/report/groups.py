@@ -215,7 +215,7 @@ def record_values(record: Record, path: str) -> dict[str, Any]:
 
 
 def thinned(points: Sequence[Sequence[float]]) -> Points:
-    """At most POINTS of them and the last, without those that have no value."""
+    """Return at most MAX_CURVE_POINTS of them and the last, without those that have no value."""
     step = max(1, -(-len(points) // MAX_CURVE_POINTS))
     kept = [*points[:-1:step], *points[-1:]]
     return [(x, y) for x, y in kept if y is not None]

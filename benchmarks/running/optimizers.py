@@ -85,9 +85,8 @@ def make_schedule(
 ) -> optim.lr_scheduler.LambdaLR:
     """Make the recipe's learning-rate schedule over that many steps.
 
-    Constant, or half a cosine or a line down to zero.
-
-    A warm-up is a line from zero up to the highest rate, from where the schedule starts.
+    The rate is constant, or falls to zero by half a cosine or by a line. A warm-up is a line from
+    zero up to the highest rate, from where the schedule starts.
 
     Args:
         recipe: names the schedule and its highest rate.

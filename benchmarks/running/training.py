@@ -1,6 +1,6 @@
 """Train in all domains: turn batches into contrasts, and a loss into steps.
 
-Interrupted at will.
+A training can be interrupted at any step, and goes on with the same numbers.
 """
 
 import math

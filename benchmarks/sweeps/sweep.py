@@ -62,7 +62,7 @@ def run_plan(
 ) -> Iterator[tuple[str, bool]]:
     """Run the cells of a plan, and the cells that their records decide on.
 
-    Lines to print, each with whether it is bad news. What a check has refused is not tried again.
+    Yield each line to print, and whether it is bad news. Refused cells are not tried again.
 
     Trials choose what is run after them, so there is another round until a round has nothing new.
     """

@@ -114,7 +114,7 @@ def checked_embeddings(x: Array, y: Array, folds: int) -> Array:
 
 
 def collected_folds(scored: Iterable[Fold], folds: int) -> FoldScores:
-    """Fold by fold as they are scored, with a bar."""
+    """Collect the folds' scores, with a bar of progress."""
     found = []
     with Progress(folds, "scoring folds") as progress:
         for fold in scored:
@@ -136,8 +136,8 @@ def squared_distances(x: Array) -> Array:
 def svm_fold(x: Array, y: Array, distance: Array, train: Array, test: Array) -> Fold:
     """Score one fold with the C that is best in the training part's own folds.
 
-    Percent there is the mean over the inner folds, and chose C: it says nothing of new samples, but
-    knows none of the test part.
+    The last number is the mean accuracy over the inner folds, in percent. It chose C, so it is no
+    estimate for new samples; it has not seen the test part.
     """
     from sklearn.model_selection import StratifiedKFold
 

@@ -57,7 +57,7 @@ SLACK = 1e-3  # so that a sum of 6.9999999 is cut to 7, which it is but for roun
 class Draws:
     """The operations on each image in each layer, all of shape (layers, N)."""
 
-    operation: Tensor  # a number of `OPERATIONS`, or NOTHING
+    operation: Tensor  # a number of `OPERATIONS`, or NO_OPERATION
     level: Tensor  # magnitude, 0 to 10
     sign: Tensor  # +1 or -1, for operations that have two directions
     cubic: Tensor  # bool: bicubic resampling, not bilinear
@@ -144,7 +144,7 @@ def matrices(operation: Tensor, level: Tensor, images: Tensor) -> Tensor:
     Shears keep the upper left corner where it is, rotations are against the clock.
 
     Args:
-        operation: (...) numbers of `OPERATIONS`, or NOTHING.
+        operation: (...) numbers of `OPERATIONS`, or NO_OPERATION.
         level: (...) in [-1, 1].
         images: (N, 3, H, W).
     """
