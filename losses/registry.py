@@ -244,8 +244,8 @@ def get_loss(name: str, **params: Any) -> "Loss":
 
 def make_loss(name: str, params: Mapping[str, Any], sources: Sources) -> "Loss":
     """Make a loss like `get_loss`, from a user's files as they were first read."""
-    if name in ALIASES:
-        resolve_alias(name)
+    for alias in ALIASES.keys() & set(term_names(name)):
+        give_note(alias)
     terms = parse_terms(name, sources)
     own = distribute(name, terms, params)
     if "" in terms:
@@ -255,12 +255,25 @@ def make_loss(name: str, params: Mapping[str, Any], sources: Sources) -> "Loss":
     return Sum(*((term.weight, term.make(own[prefix])) for prefix, term in terms.items()))
 
 
-@cache  # so that the note is given once
-def resolve_alias(name: str) -> str:
-    """The name in LOSSES behind an alias, with a note on it."""
-    target, note = ALIASES[name]
+@cache  # so that it is given once
+def give_note(alias: str) -> None:
+    """Warn that a name is an alias."""
+    _, note = ALIASES[alias]
     warnings.warn(note, stacklevel=4)
-    return target
+
+
+def canonical_name(name: str) -> str:
+    """Return the name of a loss that may be given by an alias.
+
+    >>> canonical_name("llave"), canonical_name("infonce")
+    ('hardness', 'infonce')
+    """
+    return ALIASES.get(name, (name,))[0]
+
+
+def term_names(name: str) -> list[str]:
+    """Return the losses of a sum as they are written, or the only loss."""
+    return [term for _, term in split_sum(name)] if is_sum(name) else [name]
 
 
 def parse_terms(name: str, sources: Sources | None = None) -> dict[str, Term]:
@@ -275,10 +288,8 @@ def parse_terms(name: str, sources: Sources | None = None) -> dict[str, Term]:
     """
     sources = sources or Sources()
     if not is_sum(name):
-        return {"": Term(ALIASES.get(name, (name,))[0], sources=sources)}
-    terms = [
-        Term(ALIASES.get(term, (term,))[0], weight, sources) for weight, term in split_sum(name)
-    ]
+        return {"": Term(canonical_name(name), sources=sources)}
+    terms = [Term(canonical_name(term), weight, sources) for weight, term in split_sum(name)]
     names = [term.name for term in terms]
     double = next((name for i, name in enumerate(names) if name in names[:i]), None)
     if double is not None:
@@ -369,8 +380,7 @@ def check_loss_params(name: str, params: Mapping[str, Any], sources: Sources | N
 
 def is_registered(name: str) -> bool:
     """Return whether the loss, and each term of a sum, is one of ours."""
-    names = [term for _, term in split_sum(name)] if is_sum(name) else [name]
-    return all(term in OURS or term in ALIASES for term in names)
+    return all(canonical_name(term) in OURS for term in term_names(name))
 
 
 def losses() -> dict[str, EntryPoint]:

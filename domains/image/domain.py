@@ -176,8 +176,10 @@ class ImageDomain(Domain[ImageRecipe, Model, Batch]):
         """(steps, batch) numbers of images: of all in turn, or balanced over classes."""
         size, steps = self.recipe.batch_size, self.steps()
         if self.recipe.pairing == "balanced":
-            labels, alike = self.splits["train"].labels, self.recipe.alike
-            return torch.stack([balanced(labels, size // alike, alike, rng) for _ in range(steps)])
+            labels, per_class = self.splits["train"].labels, self.recipe.samples_per_class
+            return torch.stack(
+                [balanced(labels, size // per_class, per_class, rng) for _ in range(steps)]
+            )
         order = torch.randperm(len(self.pool), generator=rng, device=self.device)
         return order[: steps * size].view(-1, size)
 

@@ -309,7 +309,7 @@ class ImageRecipe(Recipe):
         return self.pairing in ("supervised", "balanced")
 
     @property
-    def alike(self) -> int:
+    def samples_per_class(self) -> int:
         """Return how many images of each class are in a balanced batch."""
         return 1 + self.positives
 
@@ -352,8 +352,8 @@ MISFITS: tuple[tuple[Callable[[ImageRecipe], object], str], ...] = (
         "pairing=balanced needs other images of each class: positives=3",
     ),
     (
-        lambda r: r.pairing == "balanced" and r.batch_size % r.alike,
-        "batch_size={r.batch_size} is no multiple of the {r.alike} images of each class",
+        lambda r: r.pairing == "balanced" and r.batch_size % r.samples_per_class,
+        "batch_size={r.batch_size} is no multiple of the {r.samples_per_class} images of a class",
     ),
     (
         lambda r: (

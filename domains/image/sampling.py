@@ -63,8 +63,8 @@ class ImagePool:
                 yield part, here - (end - len(part))
 
 
-def balanced(labels: Tensor, classes: int, alike: int, rng: torch.Generator) -> Tensor:
-    """(alike * classes,) numbers of images: so many of each of some classes, which take turns.
+def balanced(labels: Tensor, classes: int, per_class: int, rng: torch.Generator) -> Tensor:
+    """(per_class * classes,) numbers of images: so many of each of some classes, which take turns.
 
     A class with fewer images gives some of them twice.
     """
@@ -72,18 +72,18 @@ def balanced(labels: Tensor, classes: int, alike: int, rng: torch.Generator) -> 
     shuffled = (labels + noise).argsort()  # one class after the other, each in a random order
     kinds, sizes = labels.unique(return_counts=True)
     chosen = torch.randperm(len(kinds), generator=rng, device=labels.device)[:classes]
-    start, turn = sizes.cumsum(0) - sizes, torch.arange(alike, device=labels.device)[:, None]
+    start, turn = sizes.cumsum(0) - sizes, torch.arange(per_class, device=labels.device)[:, None]
     return shuffled[(start[chosen] + turn % sizes[chosen]).flatten()]
 
 
 def check_balance(labels: Tensor, recipe: ImageRecipe) -> None:
     """Raise unless there are as many classes as a balanced batch has, and two at least."""
-    alike, there = recipe.alike, len(labels.unique())
-    if not 2 <= recipe.batch_size // alike <= there:
+    per_class, there = recipe.samples_per_class, len(labels.unique())
+    if not 2 <= recipe.batch_size // per_class <= there:
         raise UserError(
-            f"{recipe.batch_size} images, {alike} of each class, are of "
-            f"{recipe.batch_size // alike} classes, and 2 to {there} are there: "
-            f"--recipe batch_size={there * alike}"
+            f"{recipe.batch_size} images, {per_class} of each class, are of "
+            f"{recipe.batch_size // per_class} classes, and 2 to {there} are there: "
+            f"--recipe batch_size={there * per_class}"
         )
 
 

@@ -12,11 +12,11 @@ from contrastbench.domains.image.data.load import load_images
 from contrastbench.domains.image.networks.encoders import Encoder, open_encoder
 from contrastbench.domains.image.sampling import held_out_split
 from contrastbench.domains.image.scoring.fine_tuning import semi_supervised
+from contrastbench.domains.scoring.average_precision import transfer_multi_label
 from contrastbench.domains.scoring.classifiers import Labelled, accuracy
 from contrastbench.domains.scoring.few_shot import few_shot
 from contrastbench.domains.scoring.logistic import regularised, transfer_accuracies
 from contrastbench.domains.scoring.neighbours import neighbours
-from contrastbench.domains.scoring.precision import transferred_to_several
 from contrastbench.domains.scoring.retrieval import retrieval
 from contrastbench.errors import UserError, tell
 
@@ -62,7 +62,7 @@ def transfer(seen: Features) -> dict[str, float]:
     parts = seen.train, seen.validation, seen.test
     several = seen.test.y.ndim > 1
     return (
-        transferred_to_several(*parts)
+        transfer_multi_label(*parts)
         if several
         else transfer_accuracies(*parts, seen.scoring.metric)
     )

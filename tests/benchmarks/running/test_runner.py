@@ -395,7 +395,7 @@ def test_a_sum_and_an_alias_are_recorded_by_their_names(tmp_path: Path) -> None:
         "dar.form": "chain",
         "dar.reduction": "mean",
     }
-    registry.resolve_alias.cache_clear()
+    registry.give_note.cache_clear()
     with pytest.warns(UserWarning, match="lightly's DCL is 'decoupled'"):
         record, _ = cell(tmp_path, "dcl")
     assert record["loss"] == "debiased"

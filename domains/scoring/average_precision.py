@@ -43,9 +43,7 @@ def eleven_point_precision(scores: Tensor, y: Tensor) -> float:
     return 100 * best.mean().item()
 
 
-def transferred_to_several(
-    train: Labelled, validation: Labelled, test: Labelled
-) -> dict[str, float]:
+def transfer_multi_label(train: Labelled, validation: Labelled, test: Labelled) -> dict[str, float]:
     """Mean over classes of VOC2007's average precision, in percent, as RényiCL transfers.
 
     Lee and Shin 2022, appendix B: L-BFGS, one of 45 C for all classes that is best on the

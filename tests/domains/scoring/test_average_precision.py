@@ -4,9 +4,12 @@ import pytest
 import torch
 from sklearn.linear_model import LogisticRegression
 
-from contrastbench.domains.scoring import precision
+from contrastbench.domains.scoring import average_precision
+from contrastbench.domains.scoring.average_precision import (
+    eleven_point_precision,
+    transfer_multi_label,
+)
 from contrastbench.domains.scoring.classifiers import Labelled
-from contrastbench.domains.scoring.precision import eleven_point_precision, transferred_to_several
 
 
 def eleven_points(scores: list[float], y: list[int]) -> float:
@@ -59,7 +62,7 @@ def test_one_c_is_chosen_and_each_class_is_fitted_again_with_validation_rows(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     grid = (1e-4, 1e-2, 1.0)
-    monkeypatch.setattr(precision, "TRANSFER_GRID", grid)
+    monkeypatch.setattr(average_precision, "TRANSFER_GRID", grid)
     train, validation, test = several(60, 0), several(40, 1), several(80, 2)
 
     def fitted(rows: Labelled, c: float) -> list[LogisticRegression]:
@@ -76,7 +79,7 @@ def test_one_c_is_chosen_and_each_class_is_fitted_again_with_validation_rows(
     scores = [score(fitted(train, c), validation) for c in grid]
     best = grid[scores.index(max(scores))]
     both = Labelled(*map(torch.cat, zip(train, validation, strict=True)))
-    found = transferred_to_several(train, validation, test)
+    found = transfer_multi_label(train, validation, test)
     assert found["C"] == best
     # L-BFGS stops at its tolerance, and two neighbours may change places
     expected = score(fitted(both, best), test)
