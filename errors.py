@@ -19,6 +19,10 @@ class UserError(ValueError):
         super().__init__(cut_middle(printable(message)))
 
 
+class UnusableSamples(UserError):
+    """The samples that a seed drew do not do; those of another seed may."""
+
+
 def printable(text: str) -> str:
     r"""The text with what would break its line, or command a terminal, as Python writes it.
 

@@ -1,7 +1,8 @@
 """The base of every domain: data, a model, batches that become contrasts, and a score."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import (
@@ -18,6 +19,7 @@ from torch import Tensor, nn
 
 from contrastbench.domains.declaration import TestPart
 from contrastbench.domains.recipe import Recipe
+from contrastbench.errors import UnusableSamples, UserError
 from contrastbench.losses.contrast import Contrast
 
 if TYPE_CHECKING:
@@ -41,6 +43,21 @@ class Evaluation:
     test_part: TestPart = "fixed"  # the set's own, drawn anew by each seed, or all samples in turn
     # for people: nothing here is read by other parts
     details: dict[str, Any] = field(default_factory=dict)
+
+
+@contextmanager
+def samples_drawn(recipe: Recipe) -> Iterator[None]:
+    """Say of a mistake in the samples that another seed may do, where a `limit` draws them.
+
+    Raises:
+        UnusableSamples: in place of a UserError.
+    """
+    try:
+        yield
+    except UserError as error:
+        if recipe.limit is None:
+            raise
+        raise UnusableSamples(str(error)) from None
 
 
 class Domain(ABC, Generic[RecipeT, ModelT, BatchT]):

@@ -211,6 +211,11 @@ def convention(loss: Any) -> Callable[[Any, str, Batch], Any]:
 def call_ours(loss: Loss, pairing: str, batch: Batch) -> Tensor:
     """Call a loss of this package's kind on a contrast."""
     contrast = PAIRINGS[pairing](batch)
+    if loss.needs_classes:
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(0)  # both sides draw the same proxies, if they draw alike
+            loss.prepare(int(batch.labels.max()) + 1, contrast.anchor.shape[1])
+        loss.to(contrast.anchor)
     if loss.needs_samples:  # which are all met for the first time
         loss.prepare_samples(len(contrast.anchor))
         contrast = replace(contrast, index=contrast.anchor_id)

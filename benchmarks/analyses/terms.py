@@ -4,7 +4,8 @@ Whatever is a term of one of the losses is followed in the trainings of all: so 
 variation of `dar` in a training by `infonce` stands beside that in one by `infonce + 0.5*dar`.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -41,12 +42,13 @@ def run(work: Work) -> Iterator[Path]:
 
 def analyse(trainer: Trainer, methods: Sequence[LossSpec], folder: Path) -> Iterator[Path]:
     """Train with every loss; write and draw all terms of all of them."""
-    losses = [trainer.prepared(training_loss(method)) for method in methods]
-    terms = {repr(term): term for loss in losses for _, term in summands(loss)}
+    terms = [*terms_of(trainer, methods)]
     curves = []
-    for method, loss in zip(methods, losses, strict=True):
+    for method in methods:
+        loss = trainer.prepared(training_loss(method))
         weights = {repr(term): weight for weight, term in summands(loss)}
-        followed = {**terms, **{repr(term): term for _, term in summands(loss)}}
+        # new ones for each training, which may move the parameters of its own
+        followed = {**terms_of(trainer, methods), **{repr(t): t for _, t in summands(loss)}}
         curves.append(Curves(method.label, weights, step_terms(trainer, method, loss, followed)))
     rows = (
         (label, step, name, weights.get(name, 0.0), value)
@@ -56,8 +58,14 @@ def analyse(trainer: Trainer, methods: Sequence[LossSpec], folder: Path) -> Iter
     )
     columns = ("loss", "step", "term", "weight", "value")
     yield from output.write_results(
-        folder, "terms", columns, rows, plot(curves, list(terms), trainer.title)
+        folder, "terms", columns, rows, plot(curves, terms, trainer.title)
     )
+
+
+def terms_of(trainer: Trainer, methods: Sequence[LossSpec]) -> dict[str, Loss]:
+    """Return the terms of all losses, as they are before a training."""
+    losses = [trainer.prepared(training_loss(method)) for method in methods]
+    return {repr(term): term for loss in losses for _, term in summands(loss)}
 
 
 def step_terms(trainer: Trainer, method: LossSpec, loss: Loss, terms: Terms) -> Tensor:
@@ -65,7 +73,7 @@ def step_terms(trainer: Trainer, method: LossSpec, loss: Loss, terms: Terms) -> 
     steps: list[Tensor] = []
 
     def look(contrasts: Sequence[Contrast], batch: Any) -> Sequence[Contrast]:
-        with torch.no_grad():
+        with torch.no_grad(), evaluated(terms.values()):
             values = [sum(term(contrast) for contrast in contrasts) for term in terms.values()]
         steps.append(torch.stack([torch.as_tensor(value) for value in values]))
         return contrasts
@@ -75,6 +83,17 @@ def step_terms(trainer: Trainer, method: LossSpec, loss: Loss, terms: Terms) -> 
     except Diverged as error:
         tell(f"{method.label}: {error}; the curve ends there")
     return torch.stack(steps).cpu()
+
+
+@contextmanager
+def evaluated(terms: Iterable[Loss]) -> Iterator[None]:
+    """Let terms remember nothing of what they see within the block."""
+    modes = [(term, term.training) for term in terms]
+    for term, _ in modes:
+        term.eval()
+    yield
+    for term, training in modes:
+        term.train(training)
 
 
 def plot(curves: Sequence[Curves], terms: Sequence[str], title: str) -> Figure:

@@ -38,6 +38,7 @@ from contrastbench.domains.reading import cause
 from contrastbench.domains.recipe import Recipe
 from contrastbench.domains.registry import domain_class
 from contrastbench.errors import (
+    UnusableSamples,
     UserError,
     is_out_of_memory,
     is_termination,
@@ -59,11 +60,15 @@ def run_seeds(
     """Run one seed after another, as `run_cell` does.
 
     Raises:
-        UserError: data of a user's own were edited between two seeds.
+        UserError: data of a user's own were edited between two seeds, or a seed draws samples that
+            cannot be scored.
     """
     data_hash = None
     for seed in seeds:
-        record, path = run_cell(experiment, seed, options, data_hash=data_hash)
+        try:
+            record, path = run_cell(experiment, seed, options, data_hash=data_hash)
+        except UnusableSamples as error:
+            raise UserError(f"seed {seed}: {error}") from None
         data_hash = record["data_hash"]
         yield record, path
 
@@ -302,12 +307,15 @@ def open_domain(
 
     Raises:
         NoData: it cannot be had.
+        UnusableSamples: those that the seed drew do not do.
         NoMemory: it does not fit into memory.
     """
     try:
         with termination_kept():
             kind = domain_class(experiment.domain)
             return kind(experiment.dataset, experiment.full_recipe, seed, data_root, device)
+    except UnusableSamples:
+        raise
     except UserError as error:
         raise NoData(str(error)) from None
     except Exception as error:

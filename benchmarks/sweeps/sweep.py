@@ -314,14 +314,14 @@ class Sweep:
     def noted(self, task: Task, reply: Reply) -> Reply:
         """Return the reply after noting what it means for other tasks.
 
-        A refusal holds for other tasks too. A record that no disk took is printed, and no other
-        task begins.
+        A refusal holds for other tasks too, unless a seed drew samples that do not do. A record
+        that no disk took is printed, and no other task begins.
         """
         if "record" in reply:
             log_line(store.canonical(reply["record"]))
         if reply["status"] == "unwritten":
             self.unwritten = reply["error"]
-        if reply["status"] == "refused":
+        if reply["status"] == "refused" and not reply.get("seed_alone"):
             self.refused[scope(task.experiment, reply["no_data"])] = reply["error"]
         return reply
 
@@ -382,10 +382,7 @@ def join_threads(threads: Iterable[threading.Thread]) -> None:
 
 
 def scope(experiment: Experiment, no_data: bool) -> str:
-    """Return the scope of a refusal: the dataset with the recipe, or the experiment.
-
-    Never for one seed alone.
-    """
+    """Return the scope of a refusal: all seeds of a dataset with a recipe, or of an experiment."""
     recipe = experiment.full_recipe.model_dump(mode="json")
     return (
         store.canonical([experiment.domain, experiment.dataset, recipe])

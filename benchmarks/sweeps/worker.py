@@ -39,7 +39,7 @@ from contrastbench.benchmarks.running.runner import (
 from contrastbench.benchmarks.running.standard_output import private_channel
 from contrastbench.benchmarks.sweeps.claims import claim
 from contrastbench.distributed import ProcessLost
-from contrastbench.errors import UserError
+from contrastbench.errors import UnusableSamples, UserError
 from contrastbench.losses.spec import LossSpec
 
 Message = dict[str, Any]
@@ -143,7 +143,12 @@ def failure(error: Exception) -> Message:
     if isinstance(error, NoMemory):
         return {"status": "oom", "error": str(error)}
     if isinstance(error, UserError):
-        return {"status": "refused", "no_data": isinstance(error, NoData), "error": str(error)}
+        return {
+            "status": "refused",
+            "no_data": isinstance(error, NoData),
+            "seed_alone": isinstance(error, UnusableSamples),
+            "error": str(error),
+        }
     return {"status": "failed", "error": repr(error)}
 
 

@@ -12,7 +12,7 @@ from torch.nn.functional import one_hot
 
 from contrastbench.distributed import alone
 from contrastbench.domains import exported
-from contrastbench.domains.base import Domain, Evaluation
+from contrastbench.domains.base import Domain, Evaluation, samples_drawn
 from contrastbench.domains.graph import DATASETS, SOURCES, GraphRecipe
 from contrastbench.domains.graph.data import MAX_DEGREE, Graphs, graph_counts, with_attributes
 from contrastbench.domains.graph.encoder import (
@@ -79,7 +79,8 @@ class GraphDomain(Domain[GraphRecipe, Model, Batch]):
             tell(f"{dataset}: {told}, sha256 {self.sha256[:16]}")
             self.data_notes = found | self.data_notes
         graphs = with_features(permuted_graphs(graphs, seed, recipe.limit), recipe.features)
-        check_folds(graphs.y.numpy(), recipe.folds)
+        with samples_drawn(recipe):
+            check_folds(graphs.y.numpy(), recipe.folds)
         nodes = graphs.node_ptr.diff()
         if recipe.pairing == "part_of" and not bool(nodes.all()):
             raise UserError(f"{dataset} has graphs without nodes: leave out --recipe pairing")

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from contrastbench.distributed import world
 from contrastbench.domains import exported
-from contrastbench.domains.base import Domain, Evaluation
+from contrastbench.domains.base import Domain, Evaluation, samples_drawn
 from contrastbench.domains.image.data.decode import cancel_decoding
 from contrastbench.domains.image.data.images import Croppable
 from contrastbench.domains.image.data.load import load_images
@@ -113,12 +113,14 @@ class ImageDomain(Domain[ImageRecipe, Model, Batch]):
         }
         if recipe.probe == "retrieval":
             for part in self.splits.keys() - {"train"}:
-                check_retrievable(part, self.splits[part].labels)
+                with samples_drawn(recipe):
+                    check_retrievable(part, self.splits[part].labels)
         unlabelled = [] if data.unlabelled is None or recipe.pairs_by_class else [data.unlabelled]
         self.pool = ImagePool([train, *unlabelled])
         check_batch(len(self.pool), recipe)
         if recipe.pairing == "balanced":
-            check_balance(train.labels, recipe)
+            with samples_drawn(recipe):
+                check_balance(train.labels, recipe)
 
     def check_further(self) -> None:
         """Read what the encoder is scored on after its training; its content is hashed too."""

@@ -9,11 +9,19 @@ from pathlib import Path
 import pytest
 import torch
 
-from contrastbench.benchmarks.analyses import false_negatives, output, score_losses, scores, tsne
+from contrastbench.benchmarks.analyses import (
+    false_negatives,
+    output,
+    score_losses,
+    scores,
+    terms,
+    tsne,
+)
 from contrastbench.benchmarks.analyses.trainer import Trainer, open_trainer
 from contrastbench.benchmarks.cli.arguments import parse_grid, parse_losses
 from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.benchmarks.running.options import Options
+from contrastbench.benchmarks.running.training import train
 from contrastbench.domains.registry import declaration
 from contrastbench.errors import UserError
 from contrastbench.losses import LOSSES, both_views, get_loss, other_view, query_key, whole_row
@@ -145,6 +153,21 @@ def test_a_training_with_a_share_of_false_negatives_starts_with_a_new_loss() -> 
         return points
 
     assert measured(0, 1)[1] == measured(1)[0]
+
+
+@pytest.mark.parametrize("name", ["siglip", "sogclr"])
+def test_a_term_is_followed_as_if_its_training_were_the_only_one(name: str, tmp_path: Path) -> None:
+    """No training moves the loss of another one, and a look changes none."""
+    there, own = trainer_of("tabular"), LossSpec(name)
+    expected = train(there.domain, there.prepared(get_loss(name)))[1].loss_by_epoch
+    for number, methods in enumerate(([own, LossSpec("infonce")], [LossSpec("infonce"), own])):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        rows = read(next(iter(terms.analyse(there, methods, folder))))
+        found = [
+            float(row["value"]) for row in rows if (row["loss"], row["weight"]) == (name, "1.0")
+        ]
+        assert mean(found) == pytest.approx(expected[0], rel=1e-5)
 
 
 def test_a_loss_that_keeps_no_false_negatives_meets_true_ones_alone() -> None:

@@ -104,6 +104,22 @@ def test_a_worker_that_dies_takes_one_cell_with_it(stub, tmp_path: Path) -> None
     assert len({line.split()[0] for line in notes.read_text().splitlines()}) == 2
 
 
+def test_what_one_seed_draws_refuses_no_other_seed(bench) -> None:
+    Path("r.yaml").write_text(
+        "seeds: 0-2\nlosses: [none]\n"
+        "domains: {graph: {datasets: [motifs], recipe: {limit: 60, epochs: 1}}}\n"
+    )
+    code, out, err = bench("sweep", "r.yaml")
+    assert code == 1
+    assert "none, seed 1: refused: class 2 has 9 members, fewer than the 10 folds" in out + err
+    assert "3 cells: 0 done before, 2 now, 1 without a result" in out
+    code, _, err = bench(
+        *["run", "--domain", "graph", "--loss", "none", "--recipe", "limit=60", "--seeds", "0-2"]
+    )
+    assert code == 2
+    assert "seed 1: class 2 has 9 members" in err
+
+
 def test_a_dataset_that_is_not_there_is_found_once(stub, tmp_path: Path) -> None:
     notes = stub("""
         if r["dataset"] == "DD":
