@@ -83,9 +83,18 @@ def read_export(folder: Path, domain: str) -> "tuple[dict[str, Tensor], dict[str
 
 
 def domain_of(name: str) -> str:
-    """Return the domain of an exported encoder, or the one that knows encoders by name."""
+    """Return the domain of an exported encoder, or the one that knows encoders by name.
+
+    Raises:
+        UserError: it is no such name, and a folder without an encoder.
+    """
     path = Path(name) / CONFIG
     if not path.is_file():
+        if ":" not in name:
+            raise UserError(
+                f"{name} holds no exported encoder: give a folder that bench run --export wrote, "
+                "torchvision:resnet50 or timm:resnet50"
+            )
         return next(domain for domain, about in loaded_declarations().items() if about.names)
     with reading(path.parent, EXPORT_FIX):
         return domain_in(json.loads(contents(path)))

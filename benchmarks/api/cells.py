@@ -79,7 +79,8 @@ def run(
     numbers = parse_seeds(text, "seeds")
     if not isinstance(loss, str):
         raise UserError(
-            f"the loss must be a string such as 'adnce', got {type(loss).__name__}: such as 'adnce'"
+            f"the loss must be a string such as 'adnce', got {type(loss).__name__}: for a class of "
+            "your own give 'mine.py:Mine'"
         )
     if not isinstance(dataset, str | None):
         raise UserError(f"dataset must be a name such as 'MUTAG', got {argument_text(dataset)}")

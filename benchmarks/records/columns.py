@@ -8,7 +8,8 @@ from contrastbench.benchmarks.records.store import Record
 FIRST_COLUMNS = {
     "domain": "graph, image, sentence, tabular, or the name of a package's domain",
     "dataset": "data set that trained and scored the encoder",
-    "loss": "registered name, or FILE.py:CLASS; none: the encoder as it is",
+    "loss": "registered name, or the name of your file, whose classes differ in `loss_code`; "
+    "none: the encoder as it is",
     "seed": "seed of everything that is drawn; seeds from 1000 on chose parameters",
     "status": "ok, diverged, oom, failed or skipped",
     "main": "name of the metric that tables show",

@@ -3,7 +3,7 @@
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import compress
+from itertools import chain, compress
 from pathlib import Path
 from statistics import fmean
 from typing import NamedTuple
@@ -253,9 +253,11 @@ def filled_entry(
         return Filled(entry, [], best=is_best(entry, best, decimals))
     if cell.choice.why:
         return Filled(entry, [], why=cell.choice.why)
+    # folds may choose settings at which a loss is another one, with a folder of its own
+    folders = dict.fromkeys(one.folder(resolved.results) for one in cell.experiments)
     found = [
         group
-        for group in by_folder.get(cell.work.folder(resolved.results), [])
+        for group in chain.from_iterable(by_folder.get(folder, []) for folder in folders)
         if any(one.matches(group.first) for one in cell.experiments)
         and entry.data in ("", group.first["data_hash"])
     ]

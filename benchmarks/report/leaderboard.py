@@ -135,6 +135,8 @@ def setting(resolved: Resolved, line: Line) -> str:
         return "control"
     if as_given(resolved, line):
         return f"{joined}as given"
+    if line.row.beside and not line.repeats:
+        return f"{joined}temperature and rate of the baseline"
     tried = max(
         (
             len(cell.experiments) if cell.choice.folds else cell.choice.best_of

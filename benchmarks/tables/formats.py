@@ -119,7 +119,7 @@ def place_values(resolved: Resolved, entry: Entry) -> dict[str, Any]:
         "method": entry.line.name,
         "column": entry.column,
         "loss": entry.line.row.loss or "",
-        "quoted": words[not entry.run],
+        "quoted": words[not entry.run and entry.paper is not None],
         "paper_mean": paper and paper.mean,
         "paper_std": paper and paper.std,
         "paper_seeds": paper and entry.seeds,

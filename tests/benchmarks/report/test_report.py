@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable
 from html.parser import HTMLParser
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from xml.etree import ElementTree
 
@@ -19,6 +20,7 @@ from contrastbench.benchmarks import report
 from contrastbench.benchmarks.cli.main import app
 from contrastbench.benchmarks.comparison.statistics import Ranking
 from contrastbench.benchmarks.records import store
+from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.benchmarks.report import contents, plots, site
 from contrastbench.benchmarks.report.groups import MAX_CURVE_POINTS, read_groups, thinned, titles
 from contrastbench.benchmarks.report.site import with_minus
@@ -27,7 +29,8 @@ from contrastbench.benchmarks.tables import catalogue
 from contrastbench.benchmarks.tables.schema import Tune
 from contrastbench.benchmarks.tables.table import Table
 from contrastbench.losses import UserError
-from made_records import ENVIRONMENT, add
+from contrastbench.losses.spec import LossSpec
+from made_records import ENVIRONMENT, add, record_of
 
 EVIL = "<script>alert(1)</script>"
 TABLE = Table(
@@ -553,3 +556,16 @@ def test_columns_that_say_nothing_are_named_and_left_out(
     assert "Not run yet: C." in text
     assert "data-sort>B</th>" in text
     assert "data-sort>C</th>" not in text
+
+
+def test_a_place_has_the_records_of_all_losses_that_its_folds_chose(tmp_path: Path) -> None:
+    """At some settings a loss is InfoNCE, whose records lie in another folder."""
+    chosen = [Experiment("graph", "MUTAG", LossSpec(name), {}) for name in ("infonce", "adnce")]
+    by_folder: dict[Path, Any] = {
+        one.folder(tmp_path): [SimpleNamespace(first=record_of(one, 0), number=i)]
+        for i, one in enumerate(chosen)
+    }
+    cell = SimpleNamespace(choice=SimpleNamespace(why=""), experiments=chosen, work=chosen[0])
+    entry: Any = SimpleNamespace(cell=cell, data="", line=SimpleNamespace(control=""), ours=None)
+    resolved: Any = SimpleNamespace(results=tmp_path, table=TABLE)
+    assert contents.filled_entry(resolved, entry, None, by_folder).groups == [0, 1]

@@ -113,9 +113,8 @@ def test_what_one_seed_draws_refuses_no_other_seed(bench) -> None:
     assert code == 1
     assert "none, seed 1: refused: class 2 has 9 members, fewer than the 10 folds" in out + err
     assert "3 cells: 0 done before, 2 now, 1 without a result" in out
-    code, _, err = bench(
-        *["run", "--domain", "graph", "--loss", "none", "--recipe", "limit=60", "--seeds", "0-2"]
-    )
+    run = "run --domain graph --dataset motifs --loss none --recipe limit=60 --results other"
+    code, _, err = bench(*run.split(), "--seeds", "0-2")
     assert code == 2
     assert "seed 1: class 2 has 9 members" in err
 
