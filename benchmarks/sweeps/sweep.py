@@ -74,8 +74,8 @@ def run_plan(
         log_line(weak)
     costs, failures = Costs(options.results), list[Failure]()
     tried, made = set[tuple[str, int]](), set[tuple[str, int]]()
-    before = done_keys(plan.tasks())
-    while tasks := [task for task in to_run(plan.tasks()) if task.key not in tried]:
+    before, codes = done_keys(plan.tasks()), dict[str, str]()
+    while tasks := [task for task in unedited(plan, codes) if task.key not in tried]:
         if not tried:
             check_writable(options.results)
         tried |= {task.key for task in tasks}
@@ -95,6 +95,19 @@ def run_plan(
     yield f"{len(work)} cells: {counts}{without}", missing > 0
     if plan.part:
         yield of_part(plan, len(work)), False
+
+
+def unedited(plan: Plan, codes: dict[str, str]) -> Iterator[Task]:
+    """Yield the tasks to run whose loss has the code that it had in the first round.
+
+    Args:
+        plan: of the sweep.
+        codes: the code of each loss that was met; gets those that are met now.
+    """
+    for task in to_run(plan.tasks()):
+        loss = task.experiment.loss
+        if codes.setdefault(loss.name, loss.code) == loss.code:
+            yield task
 
 
 def of_part(plan: Plan, cells: int) -> str:

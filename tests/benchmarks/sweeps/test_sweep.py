@@ -402,6 +402,28 @@ def test_a_loss_that_was_edited_after_the_plan_is_refused_in_one_line(tmp_path: 
     assert not list(tmp_path.glob("runs/*/*/mine/*.json"))
 
 
+def test_a_loss_that_was_edited_on_the_way_is_not_run_by_a_later_round(
+    bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Path("mine.py").write_text(OWN)
+    Path("s.yaml").write_text(
+        "seeds: 0-1\nlosses: [mine.py:Mine]\n"
+        "domains: {graph: {datasets: [motifs], recipe: {limit: 90, folds: 3, epochs: 1}}}\n"
+    )
+    begin = Sweep.run
+
+    def edited(self: Sweep) -> list[Failure]:
+        Path("mine.py").write_text(OWN.replace("= 1", "= 2"))
+        return begin(self)
+
+    monkeypatch.setattr(Sweep, "run", edited)
+    code, out, _ = bench("sweep", "s.yaml", "--check", "never")
+    assert code == 1
+    assert "was edited after the sweep was planned: run the sweep again" in out
+    assert ": ok" not in out
+    assert not list(Path().glob("results/runs/*/*/mine/*.json"))
+
+
 def test_a_cell_that_another_sweep_has_comes_last_and_is_waited_for(stub, tmp_path: Path) -> None:
     notes = stub("""
         if loss == "infonce" and not m["wait"]:
