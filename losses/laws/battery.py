@@ -195,6 +195,11 @@ LAWS = [
         "leave state_dict and load_state_dict to torch.nn.Module",
     ),
     Law(
+        learning.check_buffers,
+        "what the loss remembers depends on blocks of rows",
+        "change buffers in conclude: terms runs again for each block in the backward pass",
+    ),
+    Law(
         limits.check_limits,
         "the loss is not the one that it declares as its limit",
         "declare what the formula shows, such as constant=True, factor or one_positive",

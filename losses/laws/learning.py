@@ -1,6 +1,7 @@
 """Check learning: a loss's own parameters learn, move and are saved."""
 
 import torch
+from torch import Tensor
 
 from contrastbench.losses.laws.assertions import (
     Build,
@@ -61,3 +62,16 @@ def check_state(build: Build, seed: int) -> None:
     single = loss.float()(pairing([v.float() for v in views]))
     assert single.dtype == torch.float32, f"a float32 contrast gives a {single.dtype} loss"
     check_close(single.double(), again(contrast), 1e-5)
+
+
+def check_buffers(build: Build, seed: int) -> None:
+    """A training step leaves the same buffers in blocks of rows as in one piece."""
+    kept: list[dict[str, Tensor]] = []
+    for options in ({}, {"block_elements": 1}):
+        loss, views = configured(build(), options).train(), random_views(seed, 5, grad=True)
+        loss(some_pairing(seed)(views)).backward()
+        kept.append(dict(loss.named_buffers()))
+    whole, blocked = kept
+    for name, value in whole.items():
+        same = torch.allclose(blocked[name], value, rtol=1e-9, equal_nan=True)
+        assert same, f"{name} differs where rows are taken in blocks"

@@ -259,6 +259,19 @@ class Learning(InfoNCE):
         return terms.mean() * self.factor.item()
 
 
+class Buffers(InfoNCE):
+    """Counts its calls in `terms`, which run again in the backward pass."""
+
+    def __init__(self, temperature: float = 0.5) -> None:
+        super().__init__(temperature)
+        self.register_buffer("count", torch.zeros(()))
+
+    def terms(self, scores: Scores) -> Tensor:
+        if self.training:
+            self.count += 1
+        return super().terms(scores)
+
+
 class State(InfoNCE):
     """Forgets what it learned when a checkpoint is read."""
 
