@@ -2,11 +2,11 @@
 
 import math
 import random
+import sys
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
-import numpy as np
 import torch
 
 CPU_BLOCK, CPU_TILE = 2**22, 256  # what the caches of a CPU like: 16 MiB in float32, 256 KiB
@@ -45,19 +45,30 @@ def memory(device: torch.device) -> int:
 def same_draws() -> tuple[AbstractContextManager[None], AbstractContextManager[None]]:
     """Return contexts for a block's forward pass and for its recomputation, which draws the same.
 
-    torch puts its own generators back; these are Python's and NumPy's.
+    torch puts its own generators back; these are Python's, and NumPy's where it is imported.
     """
-    return nullcontext(), drawing_from(random.getstate(), np.random.get_state())
+    return nullcontext(), drawing_from(generator_states())
 
 
 @contextmanager
-def drawing_from(python: tuple[Any, ...], numpy: Any) -> Iterator[None]:
+def drawing_from(states: list[Any]) -> Iterator[None]:
     """Draw from these states within the block, and go on after it as if nothing had been drawn."""
-    later = random.getstate(), np.random.get_state()
-    random.setstate(python)
-    np.random.set_state(numpy)
+    later = generator_states()
+    set_generators(states)
     try:
         yield
     finally:
-        random.setstate(later[0])
-        np.random.set_state(later[1])
+        set_generators(later)
+
+
+def generator_states() -> list[Any]:
+    """Return the states of the process's generators that are not torch's."""
+    numpy = sys.modules.get("numpy")
+    return [random.getstate(), *([numpy.random.get_state()] if numpy else [])]
+
+
+def set_generators(states: list[Any]) -> None:
+    """Put the generators back into these states."""
+    random.setstate(states[0])
+    for state in states[1:]:
+        sys.modules["numpy"].random.set_state(state)

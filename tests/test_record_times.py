@@ -13,7 +13,7 @@ def test_made_up_records_are_records_loose_and_packed(
 ) -> None:
     (tmp_path / "suite.yaml").write_text("domains: {graph: {}}\nlosses: [adnce, infonce, none]\n")
     (places,) = record_times.by_dataset(tmp_path / "suite.yaml")
-    for form, write in (("a", record_times.write_loose), ("b", record_times.write_pack)):
+    for form, write in (("a", record_times.write_loose), ("b", record_times.write_packed)):
         folder = tmp_path / form / "runs" / "graph" / "label-pairs"
         assert write(record_times.made_up(places, 2), folder) == 2 * 2 * record_times.SEEDS
     loose, packed = (

@@ -153,7 +153,7 @@ def test_an_encoder_of_ones_own_table_scores_it_under_another_name(tmp_path: Pat
     code, turned, err = bench(*again, f"csv:{tmp_path}/turned.csv")
     assert code == 0, err
     assert json.loads(turned)["metrics"] == json.loads(one)["metrics"]
-    code, _, err = bench("score", "--encoder", "x", "--by", "knn", "--target", "kind")
+    code, _, err = bench("score", "--encoder", "timm:x", "--by", "knn", "--target", "kind")
     assert (code, "domain image has no target column" in err) == (2, True)
     scaled = [f"{k % 7 * 12},{k % 5},{'xy'[k % 2]}" for k in range(60)]
     (tmp_path / "own.csv").write_text("\n".join(["a,b,kind", *scaled]))

@@ -248,7 +248,7 @@ def test_validation_images_are_the_authors_or_drawn(tmp_path: Path) -> None:
 def test_an_encoder_is_transferred_to_each_kind(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in ("logistic", "precision"):
+    for module in ("logistic", "average_precision"):
         monkeypatch.setattr(f"contrastbench.domains.scoring.{module}.TRANSFER_GRID", (0.01, 1.0))
     folder = encoder(tmp_path / "encoder")
     for name, metrics in (
