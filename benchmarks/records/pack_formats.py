@@ -46,7 +46,7 @@ def compressed(data: bytes) -> bytes:
 
 
 def decompressed(data: bytes) -> bytes:
-    """Decompress a block.
+    """Return the bytes of a block that `compressed` made.
 
     Raises:
         ValueError, lzma.LZMAError: it is no block, or is larger than anything in a pack.
