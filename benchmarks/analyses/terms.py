@@ -87,13 +87,16 @@ def step_terms(trainer: Trainer, method: LossSpec, loss: Loss, terms: Terms) -> 
 
 @contextmanager
 def evaluated(terms: Iterable[Loss]) -> Iterator[None]:
-    """Let terms remember nothing of what they see within the block."""
+    """Let terms be as in the next step, and remember nothing of what they see in the block."""
     modes = [(term, term.training) for term in terms]
     for term, _ in modes:
+        term.keep_in_range()
         term.eval()
-    yield
-    for term, training in modes:
-        term.train(training)
+    try:
+        yield
+    finally:
+        for term, training in modes:
+            term.train(training)
 
 
 def plot(curves: Sequence[Curves], terms: Sequence[str], title: str) -> Figure:

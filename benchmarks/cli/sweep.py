@@ -167,9 +167,9 @@ def check_runnable(plan: "Plan", options: Options) -> None:
     if not launched() and (idle := check_devices(options.device, options.devices)):
         tell(idle)
     if not plan.tasks():
-        reasons = "; ".join(plan.reasons()) or "no cell is of what --only names"
-        if plan.classes.chosen and plan.all_tasks():
-            reasons = f"none of its {len(plan.all_tasks())} cells is of this class now"
+        reasons = "; ".join(plan.reasons())
+        if others := len(plan.all_tasks()):  # they are of other classes, or of other shards
+            reasons = f"none of its {others} cells is in this part now"
         raise UserError(f"{plan.table.name} has nothing to run: {reasons}")
 
 

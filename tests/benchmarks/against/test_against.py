@@ -350,3 +350,10 @@ def test_a_library_that_lacks_another_names_both(
     )
     with pytest.raises(UserError, match=said):
         sides.foreign_loss("half_installed:X")
+
+
+def test_a_loss_of_classes_is_prepared_for_the_classes_of_a_batch() -> None:
+    """Both sides draw the same proxies; other losses of classes differ."""
+    sides_of = [Side(name, {}, "same_class") for name in ("proxy_anchor", "cross_entropy")]
+    assert compare_on_batches(sides_of[0], sides_of[0]).equal
+    assert not compare_on_batches(*sides_of).equal
