@@ -33,7 +33,7 @@ def differences_plot(base: str, comparisons: Sequence[Comparison], decimals: int
     if not shown:
         return None
     with matplotlib.rc_context(RC):
-        figure = forest(shown) if len(shown) <= MAX_FOREST_ROWS else heat_map(shown, decimals)
+        figure = forest(shown) if len(shown) <= MAX_FOREST_ROWS else heat_map(comparisons, decimals)
         return Drawing(figure, alt_text(base, shown, decimals))
 
 
@@ -88,8 +88,12 @@ def draw_difference(axes: Axes, one: Comparison, y: int) -> None:
     axes.plot([one.difference], [y], color=color, marker="o", markersize=4.5)
 
 
-def heat_map(shown: Sequence[Comparison], decimals: int) -> Figure:
-    """Methods by data sets: colour is the difference, a frame that it is decided."""
+def heat_map(comparisons: Sequence[Comparison], decimals: int) -> Figure:
+    """Methods by data sets: colour is the difference, a frame that it is decided.
+
+    A method that is the baseline's loss on a set says so there.
+    """
+    shown = [one for one in comparisons if one.same or one.difference is not None]
     rows, columns = (list(dict.fromkeys(getattr(one, key) for one in shown)) for key in ROW_COLUMN)
     width, height = MARGIN_INCHES + 0.5 * len(columns) + SLANT_INCHES, 1.0 + 0.3 * len(rows)
     figure = Figure(figsize=(width, height))
@@ -106,14 +110,14 @@ def heat_map(shown: Sequence[Comparison], decimals: int) -> Figure:
 def draw_cell(
     axes: Axes, place: tuple[int, int], one: Comparison, decimals: int, most: float
 ) -> None:
-    """A difference on its colour, which is darkest for `most`."""
-    assert one.difference is not None, "only such are shown"
-    (x, y), ground = place, color_of(one.difference, most)
+    """A difference on its colour, which is darkest for `most`; a word where it is one loss."""
+    (x, y), ground = place, color_of(one.difference or 0.0, most)
     edge = INK if one.verdict in DECIDED_VERDICTS else "none"
     corner = (x + 0.03, y + 0.04)
     axes.add_patch(Rectangle(corner, 0.94, 0.92, facecolor=ground, edgecolor=edge))
     about: dict[str, Any] = {"ha": "center", "va": "center", "size": 6.5, "color": INK}
-    axes.text(x + 0.5, y + 0.5, interval_text(one, decimals, "\n±"), **about)
+    text = "same" if one.difference is None else interval_text(one, decimals, "\n±")
+    axes.text(x + 0.5, y + 0.5, text, **about)
 
 
 def color_of(difference: float, most: float) -> tuple[float, float, float, float]:

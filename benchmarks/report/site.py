@@ -18,10 +18,8 @@ from contrastbench.benchmarks.comparison.numbers import p_text, signed
 from contrastbench.benchmarks.comparison.statistics import ALPHA
 from contrastbench.benchmarks.records import files
 from contrastbench.benchmarks.records.store import file_name
-from contrastbench.benchmarks.report import contents, leaderboard, losses, plots
+from contrastbench.benchmarks.report import contents, leaderboard, losses, plots, sensitivity
 from contrastbench.benchmarks.report.contents import Shown
-from contrastbench.benchmarks.report.differences import differences_plot
-from contrastbench.benchmarks.report.effects import effects_plot
 from contrastbench.benchmarks.report.groups import (
     Group,
     as_rows,
@@ -31,6 +29,7 @@ from contrastbench.benchmarks.report.groups import (
     settings_line,
     titles,
 )
+from contrastbench.benchmarks.report.page_plots import PagePlots
 from contrastbench.benchmarks.running.provenance import provenance
 from contrastbench.benchmarks.tables import catalogue, formats
 from contrastbench.losses.spec import LossSpec
@@ -133,7 +132,7 @@ def pages(report: Report) -> Iterator[Page]:
 def loss_pages(report: Report, board: leaderboard.Board | None) -> Iterator[Page]:
     """Yield a page for each loss."""
     sensitivities = defaultdict(list)
-    for what in plots.sensitivities(report.chosen):
+    for what in sensitivity.sensitivities(report.chosen):
         sensitivities[what.loss].append(what)
     for name in report.losses:
         values = {"board": board, "sensitivities": sensitivities[name]}
@@ -228,16 +227,6 @@ def text_of(name: str) -> str:
 
 def jinja_environment(folder: Path | None) -> Environment:
     """Return the templates; autoescape is on for all that is not marked as ours."""
-    saved = Counter[str]()  # two data of one set have plots of one name
-
-    def shown(name: str, drawing: plots.Drawing | None) -> Markup:
-        if drawing is None:
-            return Markup()
-        if folder:
-            drawing.save(folder, f"{name}-{saved[name]}" if saved[name] else name)
-            saved[name] += 1
-        return Markup(drawing.svg())
-
     made = Environment(
         loader=FileSystemLoader(TEMPLATES),
         autoescape=True,
@@ -250,21 +239,7 @@ def jinja_environment(folder: Path | None) -> Environment:
         **{"VERDICTS": VERDICTS, "RECORDS": RECORDS, "INDEX": INDEX, "alpha": ALPHA},
         **{"colors": plots.COLORS, "version": provenance().version or ""},
         "ours": lambda name: Markup(text_of(name)),
-        "sensitivity_plot": lambda what: shown(what.title, plots.sensitivity_plot(what)),
-        "critical_difference": lambda one: shown(
-            f"{one.name} ranks", plots.critical_difference(one.ranks.rows, one.ranks.ranking)
-        ),
-        "cost_plot": lambda one: shown(
-            f"{one.name} costs",
-            plots.cost_plot([cost[:3] for cost in one.costs], one.table.metric or "score"),
-        ),
-        "effects_plot": lambda one: shown(
-            f"{one.name} effects", effects_plot(one.baseline, one.over)
-        ),
-        "differences_plot": lambda one: shown(
-            f"{one.name} differences",
-            differences_plot(one.baseline, one.compared, one.table.decimals),
-        ),
+        **PagePlots(folder).functions,
     }
     made.filters |= {
         "signed": with_minus,

@@ -61,6 +61,16 @@ def test_a_heat_map_has_a_number_for_every_comparison_and_cuts_no_name() -> None
     assert {f"loss {i}" for i in range(8)} <= set(texts(svg))
 
 
+def test_a_heat_map_names_losses_that_are_the_baseline_s() -> None:
+    many = [compared(f"loss {i}", f"set {j}", 0.5, "undecided") for i in range(8) for j in range(9)]
+    copy = Comparison("loss 0", "set 9", "graph", why="the same as infonce by algebra")
+    drawing = differences_plot("infonce", [*many, copy, FEW[-1]], 1)
+    assert drawing is not None
+    found = texts(drawing.svg())
+    assert found.count("same") == 1
+    assert FEW[-1].row not in found, "a place without a number and without a reason is no cell"
+
+
 def test_a_point_can_be_seen_beside_sixty() -> None:
     blueness = [b - r for r, _, b, _ in (color_of(d, 60) for d in (-60, -10, -1, 0, 1, 10, 60))]
     steps = [after - before for before, after in pairwise(blueness)]

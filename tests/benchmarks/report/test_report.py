@@ -21,8 +21,10 @@ from contrastbench.benchmarks.cli.main import app
 from contrastbench.benchmarks.comparison.statistics import Ranking
 from contrastbench.benchmarks.records import store
 from contrastbench.benchmarks.records.experiment import Experiment
-from contrastbench.benchmarks.report import contents, plots, site
+from contrastbench.benchmarks.report import contents, plots, sensitivity, site
+from contrastbench.benchmarks.report.cost_plot import cost_plot
 from contrastbench.benchmarks.report.groups import MAX_CURVE_POINTS, read_groups, thinned, titles
+from contrastbench.benchmarks.report.rank_plot import critical_difference
 from contrastbench.benchmarks.report.site import with_minus
 from contrastbench.benchmarks.running import reproduction
 from contrastbench.benchmarks.tables import catalogue
@@ -201,7 +203,7 @@ def test_seeds_that_choose_parameters_are_never_averaged_with_results(filled: Pa
     assert "accuracy <strong>81.00</strong> ± 1.00 over 3 seeds. 5 ok, 1 diverged" in shown[0.5]
     assert shown[0.5].count("ok, for tuning: not in the mean") == 2
     assert "<strong>" not in shown[0.3]
-    found = {what.tuning: what for what in plots.sensitivities(by_t.values())}
+    found = {what.tuning: what for what in sensitivity.sensitivities(by_t.values())}
     assert found[False].lines[0].mean == [83.0, 81.0]
     assert found[True].lines[0].mean == [30.0, 20.0, 10.0]
     assert found[True].title.endswith(", tuning seeds")
@@ -363,7 +365,7 @@ def test_sensitivity_holds_everything_else(tmp_path: Path) -> None:
         tmp_path, 0, 99.0, params={"temperature": 0.8}, recipe={"epochs": 5}
     )  # differs in two settings
     add(tmp_path, 0, 50.0, params={"temperature": 0.1}, recipe={"epochs": 3})
-    found = {what.setting: what for what in plots.sensitivities(read_groups(tmp_path))}
+    found = {what.setting: what for what in sensitivity.sensitivities(read_groups(tmp_path))}
     assert set(found) == {"temperature", "recipe.epochs"}
     (line,) = found["temperature"].lines
     assert (line.x, line.mean, line.n) == ([0.1, 0.2, 0.4], [70.5, 80.5, 60.5], [2, 2, 2])
@@ -375,14 +377,14 @@ def test_sensitivity_holds_everything_else(tmp_path: Path) -> None:
 def test_sensitivity_keeps_other_data_apart(tmp_path: Path) -> None:
     add(tmp_path, 0, 70.0, params={"temperature": 0.1})
     add(tmp_path, 0, 70.0, params={"temperature": 0.2}, data_hash="1" * 64)
-    assert list(plots.sensitivities(read_groups(tmp_path))) == []
+    assert list(sensitivity.sensitivities(read_groups(tmp_path))) == []
 
 
 def test_lines_are_told_apart_by_what_differs(tmp_path: Path) -> None:
     for mu in (0.3, 0.7):
         for temperature in (0.1, 0.2):
             add(tmp_path, 0, 70.0, loss="adnce", params={"mu": mu, "temperature": temperature})
-    found = {what.setting: what for what in plots.sensitivities(read_groups(tmp_path))}
+    found = {what.setting: what for what in sensitivity.sensitivities(read_groups(tmp_path))}
     assert [found["temperature"].label(line) for line in found["temperature"].lines] == [
         "mu=0.3",
         "mu=0.7",
@@ -393,13 +395,11 @@ def test_lines_are_told_apart_by_what_differs(tmp_path: Path) -> None:
 def test_plots_are_in_the_pages_colour_and_say_what_they_show(tmp_path: Path) -> None:
     for temperature in (0.01, 0.2):
         add(tmp_path, 0, 70.0, params={"temperature": temperature})
-    (what,) = plots.sensitivities(read_groups(tmp_path))
+    (what,) = sensitivity.sensitivities(read_groups(tmp_path))
     for drawing in (
-        plots.cost_plot([("a $b$", 1.0, 80.0), (EVIL, 20.0, 81.0)], "accuracy"),
-        plots.sensitivity_plot(what),
-        plots.critical_difference(
-            ["a $b$", EVIL, "c"], Ranking([1.0, 2.0, 3.0], 9, 9.0, 0.01, 1.1)
-        ),
+        cost_plot([("a $b$", 1.0, 80.0), (EVIL, 20.0, 81.0)], "accuracy"),
+        sensitivity.sensitivity_plot(what),
+        critical_difference(["a $b$", EVIL, "c"], Ranking([1.0, 2.0, 3.0], 9, 9.0, 0.01, 1.1)),
     ):
         drawn = drawing.svg()
         root = ElementTree.fromstring(drawn)
@@ -413,7 +413,7 @@ def test_plots_are_in_the_pages_colour_and_say_what_they_show(tmp_path: Path) ->
 
 
 def test_the_diagram_names_every_method_with_its_rank() -> None:
-    drawn = plots.critical_difference(
+    drawn = critical_difference(
         ["a $b$", EVIL, "c"], Ranking([1.0, 2.0, 3.0], 9, 9.0, 0.01, 1.1)
     ).svg()
     root = ElementTree.fromstring(drawn)
@@ -423,6 +423,26 @@ def test_the_diagram_names_every_method_with_its_rank() -> None:
         "Joined: a $b$ and <script>alert(1)</script>; <script>alert(1)</script> and c."
         in root.get("aria-label", "")
     )
+
+
+def test_ranks_of_many_methods_leave_room_for_their_numbers() -> None:
+    names = [f"loss {i}" for i in range(37)]
+    ranking = Ranking([float(i) for i in range(1, 38)], 9, 9.0, 0.01, 1.1)
+    root = ElementTree.fromstring(critical_difference(names, ranking).svg())
+    numbers = [text for one in root.iter(f"{plots.SVG}text") if (text := one.text or "").isdigit()]
+    assert numbers == ["1", "5", "9", "13", "17", "21", "25", "29", "33", "37"]
+
+
+def test_names_of_methods_with_one_cost_stand_below_each_other() -> None:
+    points = [(f"loss {i}", 1.0, 80.0 + i / 1000) for i in range(30)]
+    root = ElementTree.fromstring(cost_plot(points, "accuracy").svg())
+    places = {
+        one.text: one.get("y") or one.get("transform", "")
+        for one in root.iter(f"{plots.SVG}text")
+        if (one.text or "").startswith("loss")
+    }
+    assert list(places) == [name for name, _, _ in reversed(points)], "the best is first"
+    assert len({*places.values()}) == len(points)
 
 
 def test_signs() -> None:
