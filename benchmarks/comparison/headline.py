@@ -122,7 +122,7 @@ def on_sets(mine: Sequence[Comparison]) -> str:
     for verdict in ("better", "worse", "failed"):
         if there := [one for one in mine if one.verdict == verdict]:
             found.append(f"{verdict} on {names_text(list(map(column_text, there)))}")
-    return ", ".join(found) or "no difference is decided"
+    return ", ".join(found) or "better or worse on none by itself"
 
 
 def incomplete_text(row: str, mine: Sequence[Comparison]) -> Iterator[str]:

@@ -1,7 +1,7 @@
 """Collect the report's contents: tables and comparisons as plain values for the page."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, compress
 from pathlib import Path
@@ -265,29 +265,39 @@ def filled_entry(
     return Filled(entry, numbers, best=is_best(entry, best, decimals))
 
 
-def shown_tables(
-    names: Sequence[str],
-    results: Path,
-    groups: Sequence[Group],
-    joining: Sequence[LossSpec] = (),
-    quick: bool = False,
-) -> list[Shown]:
-    """The named tables; or a user's own sweeps, the standing comparison, and published tables.
-
-    Under both selections where both have records.
+def named_tables(
+    names: Sequence[str], results: Path, joining: Sequence[LossSpec] = (), quick: bool = False
+) -> dict[str, Table]:
+    """Return the named tables by name; or own sweeps, the standing comparison, published tables.
 
     Args:
-        names: tables and sweep files.
+        names: tables and sweep files; none: all.
         results: the folder that holds runs/.
-        groups: all records.
         joining: losses that join the named sweeps.
         quick: whether the quick parts of the named suites are shown.
+
+    Raises:
+        UserError: no such table, or a file that is no sweep.
     """
     ours = sorted(catalogue.table_names(), key=lambda name: not name.startswith("standard-"))
+    wanted = names or [*catalogue.own_sweep_files(results), *ours]
+    return {name: load_table(name, losses=joining, quick=quick) for name in wanted}
+
+
+def shown_tables(
+    tables: Mapping[str, Table], results: Path, groups: Sequence[Group]
+) -> list[Shown]:
+    """Return the tables by name as a report shows them; by both selections where both have records.
+
+    Args:
+        tables: by name.
+        results: the folder that holds runs/.
+        groups: all records.
+    """
     found = [
         (shown_table(name, resolved, groups), first)
-        for name in names or [*catalogue.own_sweep_files(results), *ours]
-        for resolved, first in variants(load_table(name, losses=joining, quick=quick), results)
+        for name, table in tables.items()
+        for resolved, first in variants(table, results)
     ]
     shown = [one for one, first in found if first or one.groups]
     set_tuning(shown, groups)

@@ -32,6 +32,7 @@ from contrastbench.benchmarks.report.groups import (
 from contrastbench.benchmarks.report.page_plots import PagePlots
 from contrastbench.benchmarks.running.provenance import provenance
 from contrastbench.benchmarks.tables import catalogue, formats
+from contrastbench.domains.progress import Progress
 from contrastbench.losses.spec import LossSpec
 
 TEMPLATES = Path(__file__).with_name("templates")
@@ -100,8 +101,9 @@ def read_report(
     quick: bool = False,
 ) -> Report:
     """Return what the report shows of a folder of results."""
+    tables = contents.named_tables(names, results, joining, quick)  # a wrong name ends it at once
     groups = read_groups(results)
-    shown = contents.shown_tables(names, results, groups, joining, quick)
+    shown = contents.shown_tables(tables, results, groups)
     numbers = contents.related(shown, groups) if names else {group.number for group in groups}
     chosen = [group for group in groups if group.number in numbers]
     return Report(shown, groups, chosen, bool(names))
@@ -163,10 +165,10 @@ def paper_of(one: Shown) -> str:
 def render_site(report: Report, folder: Path | None, single: bool) -> SiteFiles:
     """Return the files of the report, and write its plots into a folder if one is given."""
     wanted = list(pages(report))
-    known = {page.name for page in wanted}
     made = jinja_environment(folder)
+    known = {page.name for page in wanted}
     made.globals |= {"report": report, "single": single, "known": known}
-    bodies = {page.name: body(made, page, known, single) for page in wanted}
+    bodies = dict(rendered(made, wanted, single))
     frame = made.get_template("frame.html")
     if single:
         link = partial(address, INDEX, single)
@@ -185,12 +187,18 @@ def render_site(report: Report, folder: Path | None, single: bool) -> SiteFiles:
     )
 
 
-def body(made: Environment, page: Page, known: set[str], single: bool) -> Markup:
-    """Return the body of a page."""
-    template = made.get_template(f"{page.template}.html")
-    name = f"{page.name}:" if single else ""
-    about = {"page": page, "link": partial(address, page.name, single)}
-    return Markup(template.render(**page.values, **about, id=lambda anchor: name + anchor))
+def rendered(
+    made: Environment, pages: Sequence[Page], single: bool
+) -> Iterator[tuple[str, Markup]]:
+    """Yield each page's name and body."""
+    with Progress(len(pages), "pages") as progress:
+        for page in pages:
+            template = made.get_template(f"{page.template}.html")
+            name = f"{page.name}:" if single else ""
+            about = {"page": page, "link": partial(address, page.name, single)}
+            values = {**page.values, **about, "id": name.__add__}
+            yield page.name, Markup(template.render(**values))
+            progress.step(page.name)
 
 
 def address(here: str, single: bool, page: str, anchor: str = "", ending: str = ".html") -> str:

@@ -441,7 +441,7 @@ def test_what_joins_comes_first(tmp_path: Path) -> None:
         "md",
         every_test=True,
     )
-    assert quiet.startswith("new on 2 of 2 data sets: no difference is decided. ")
+    assert quiet.startswith("new on 2 of 2 data sets: better or worse on none by itself. ")
 
 
 def test_what_joined_without_a_record_is_said(filled: Path) -> None:

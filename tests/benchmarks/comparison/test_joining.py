@@ -87,8 +87,8 @@ def test_the_verdict_comes_with_effect_interval_and_domains(
 def test_an_effect_has_its_unit_interval_and_domains() -> None:
     assert verdict([2.0 + k / 10 for k in range(8)]) == (
         "mine is better than infonce over 8 data sets: effect +24 % of the training gain "
-        "(95 % interval +21 to +26; graph +22, image +26). It has run on 8 of 8 data sets: no "
-        "difference is decided."
+        "(95 % interval +21 to +26; graph +22, image +26). It has run on 8 of 8 data sets: "
+        "better or worse on none by itself."
     )
 
 
