@@ -150,7 +150,7 @@ def bad_verdicts(resolved: Resolved, seeds: Sequence[int]) -> dict[str, str]:
     return {
         one.column: control_verdict(one)
         for one in compare_rows(resolved)
-        if one.control == BAD and {*seeds} <= {*one.seeds}
+        if one.control == BAD and not one.other_data and {*seeds} <= {*one.seeds}
     }
 
 

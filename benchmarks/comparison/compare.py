@@ -36,6 +36,7 @@ TIE_POINTS = 10.0**-DIGITS  # points: what quotients of equal counts may differ 
 SAME_RUNS = "the same runs"
 NO_BASE = "the baseline"  # before how that failed
 INCOMPLETE = "incomplete"  # before how many seeds have run
+FAMILIES = ("joined", "listed", "controls", "other data")  # each is corrected by itself
 
 
 @dataclass(frozen=True)
@@ -68,9 +69,11 @@ class Comparison:
     why: str = ""  # it is untested
     failure: str = ""  # how seeds of the row failed; failed: all of them
     lost: tuple[int, ...] = ()  # seeds of the baseline with which the row's loss has diverged
+    base_lost: tuple[int, ...] = ()  # seeds of the row with which the baseline has diverged
     control: str = ""  # the name of the control that the row is
     same_as: str = ""  # the row whose loss this is by algebra, so that both have the same cells
     joined: bool = False  # the row joined by `--loss`: the sweep does not list it
+    other_data: bool = False  # the row has the records of other data than the table's own
     waiting: bool = False  # the row lacks results in a column where it is a loss of its own
 
     @property
@@ -125,7 +128,7 @@ def compare_rows(
     """Every runnable row but the baseline, in every column where both have a shared seed.
 
     Also where a row has failed, or the baseline has. Rows that `--loss` names come first. Losses
-    that joined, the other losses and the controls are three families of tests.
+    that joined, the other losses, the controls and records of other data are families of tests.
 
     Raises:
         UserError: no such row or test, alpha out of range, or nothing in the table can be run.
@@ -145,7 +148,7 @@ def compare_rows(
     ]
     comparisons = [one for one in comparisons if one.seeds or one.failure or one.why]
     to_come = places_to_come(resolved, base, comparisons)
-    families: dict[str, list[Comparison]] = {"joined": [], "listed": [], "controls": []}
+    families: dict[str, list[Comparison]] = {name: [] for name in FAMILIES}
     for one in comparisons:
         mine = any(row == one.row for row, _ in to_come)
         families[family_of(one)].append(replace(one, waiting=mine))
@@ -187,6 +190,8 @@ def on_single_sets(table: Table, test: str | None) -> str:
 
 def family_of(one: Comparison) -> str:
     """Return the family of tests that a comparison is corrected in: a join changes no other."""
+    if one.other_data:
+        return "other data"
     return "controls" if one.control else "joined" if one.joined else "listed"
 
 
@@ -229,7 +234,7 @@ def compare_cell(
     their, ours = base.cells[column], line.cells[column]
     theirs, mine = on_shared_data(their.ok, ours.ok)
     comparison = without_scores(resolved, base, line, column, theirs, mine)
-    if missing := unfinished_seeds(resolved.table, comparison, ours):
+    if missing := unfinished_seeds(resolved.table, their, ours):
         return replace(comparison, why=f"{INCOMPLETE}: {missing}")
     if not comparison.seeds:
         return without_pairs(comparison, their, ours)
@@ -266,21 +271,25 @@ def without_scores(
         len(mine.keys() ^ theirs.keys()),
         failure=ours.failure,
         lost=tuple(sorted(theirs if ours.never_trains else theirs.keys() & {*ours.diverged})),
+        base_lost=tuple(sorted(mine.keys() & {*base.cells[column].diverged})),
         control=line.control,
         same_as=base.name if same_loss else ours.same_as,
         joined=line.name in resolved.table.joined,
+        other_data=line.repeats,
     )
 
 
-def unfinished_seeds(table: Table, comparison: Comparison, ours: ResolvedCell) -> str:
-    """Return how many seeds a row that joined has, where a whole suite asks for more.
+def unfinished_seeds(table: Table, base: ResolvedCell, ours: ResolvedCell) -> str:
+    """Return how many seeds a row or the baseline has, where a whole suite asks for more.
 
     Some seeds may be those of its quick part, which is never mixed with the whole.
     """
-    run = {*ours.records, *next(iter(ours.failed.values()), ())} & set(table.seeds)
-    if not (table.quick and comparison.joined and run) or table.is_quick:
+    if not table.is_suite or table.is_quick or not (base.seeds_run and ours.seeds_run):
         return ""
-    return f"{len(run)} of {len(table.seeds)} seeds" if len(run) < len(table.seeds) else ""
+    own, theirs = (len(cell.seeds_run & {*table.seeds}) for cell in (ours, base))
+    least, asked = min(own, theirs), len(table.seeds)
+    whose = "the baseline has " * (theirs < own)
+    return f"{whose}{least} of {asked} seeds" if least < asked else ""
 
 
 def without_pairs(comparison: Comparison, base: ResolvedCell, ours: ResolvedCell) -> Comparison:
@@ -397,7 +406,8 @@ def with_verdict(
 ) -> Comparison:
     """Return the verdict better, worse or undecided; too few pairs stay untested.
 
-    A row that diverged with some seeds is not better by those that are left.
+    A row that diverged with some seeds is not better by those that are left, nor worse than a
+    baseline that did.
     """
     if adjusted is None or comparison.difference is None:
         return replace(comparison, why=comparison.why or value.why)  # failed, or untested
@@ -405,7 +415,8 @@ def with_verdict(
         why = f"n too small: {len(comparison.seeds)} pairs give p >= {value.smallest:.4g}"
         return replace(comparison, holm=adjusted, why=why)
     verdict = "better" if comparison.difference > 0 else "worse"
-    if adjusted > alpha or (comparison.lost and verdict == "better"):
+    by_those_left = comparison.lost if verdict == "better" else comparison.base_lost
+    if adjusted > alpha or by_those_left:
         return replace(comparison, holm=adjusted, verdict="undecided")
     return replace(comparison, holm=adjusted, verdict=verdict)
 

@@ -31,6 +31,7 @@ LEAST_GAIN = 1.0  # percent points; a share of less is noise
 SIGNED_RANK = SET_TESTS["wilcoxon"]
 SAME = "the same "
 SAME_LOSS = f"{SAME}loss"  # as the baseline on each set, so there is nothing to test
+SAME_SO_FAR = f"{SAME_LOSS} so far"  # it is another one on a set on which it has not run
 MIN_STANDARD_ERRORS = 2.0  # standard errors that a gain exceeds
 
 
@@ -52,6 +53,9 @@ class Effect:
     must: str = ""  # of a control, which is no contestant: how it has to come out
     everywhere: float = 0.0  # points, of a control: over all sets, also those that do not count
     joined: bool = False  # the row joined by `--loss`
+    alone: Mapping[str, str] = field(default_factory=dict)  # domains that show a verdict alone
+    without_effect: int = 0  # sets on which it has failed and has no effect, which may be any
+    base_failed: int = 0  # sets on which the baseline has diverged with some seeds
 
     @property
     def control(self) -> bool:
@@ -180,11 +184,13 @@ def over_sets(
     judged = {*some} - {*controls} if gains or not left_out else ()
     losses = {row: mine for row, mine in rows.items() if row in judged}
     originals = {row: original_of(row, losses) for row in losses}
-    tested = [some[row] for row, original in originals.items() if row == original]
+    so_far = {row for row, mine in losses.items() if originals[row] and all_same(mine)}
+    tested = [some[row] for row in losses if originals[row] == row and row not in so_far]
     contestants = decided_effects([one for one in tested if one.joined], alpha, test)
-    to_come = sum(row not in some for row in expected)
+    to_come = sum(row not in some or row in so_far for row in expected)
     contestants += decided_effects([one for one in tested if not one.joined], alpha, test, to_come)
     contestants = list(with_copies(contestants, originals))
+    contestants += [replace(some[row], verdict=SAME_SO_FAR) for row in losses if row in so_far]
     contestants += [replace(some[row], verdict=SAME_LOSS) for row in losses if not originals[row]]
     return OverSets([*contestants, *others], gains, left_out, margin, alpha, test, to_come)
 
@@ -196,10 +202,15 @@ def original_of(row: str, losses: Mapping[str, Sequence[Comparison]]) -> str:
     """
     if any(one.waiting for one in losses[row]):
         return row
-    if all(one.same for one in losses[row]):
+    if all_same(losses[row]):
         return ""
     own = originals_by_column(row, losses[row])
     return next(name for name, mine in losses.items() if originals_by_column(name, mine) == own)
+
+
+def all_same(mine: Iterable[Comparison]) -> bool:
+    """Return whether a row is the baseline's loss wherever it has run."""
+    return all(one.same for one in mine)
 
 
 def originals_by_column(row: str, mine: Sequence[Comparison]) -> tuple[bool, dict[str, str]]:
@@ -280,20 +291,23 @@ def effect(
     by_set, failed = effects_by_set(mine, gains)
     if not by_set:
         return None
+    base_failed = {(one.domain, one.dataset) for one in mine if one.base_lost}
     return Effect(
         row,
         by_set,
-        failed,
+        len(failed),
         test.estimate(by_set),
         test.interval(by_set, alpha),
         test.p_value(by_set),
         test.p_equal(by_set, margin),
         joined=any(one.joined for one in mine),
+        without_effect=len(failed - by_set.keys()),
+        base_failed=len(base_failed & by_set.keys()),
     )
 
 
-def effects_by_set(mine: Iterable[Comparison], gains: Gains) -> tuple[Effects, int]:
-    """Return the effect on each set that counts, and on how many of them the row has failed."""
+def effects_by_set(mine: Iterable[Comparison], gains: Gains) -> tuple[Effects, set[SetName]]:
+    """Return the effect on each set that counts, and those of them on which the row has failed."""
     found: dict[SetName, list[Measured]] = {}
     failed = set[SetName]()
     for one in mine:
@@ -304,7 +318,7 @@ def effects_by_set(mine: Iterable[Comparison], gains: Gains) -> tuple[Effects, i
             failed.add(name)
         if (effect := measured(one, gains.get(one.column))) is not None:
             found.setdefault(name, []).append(effect)
-    return {name: of_one_set(columns) for name, columns in found.items()}, len(failed)
+    return {name: of_one_set(columns) for name, columns in found.items()}, failed
 
 
 def measured(one: Comparison, gain: float | None) -> Measured | None:
@@ -343,23 +357,61 @@ def of_one_set(columns: Sequence[Measured]) -> Measured:
 def decided_effects(
     found: Sequence[Effect], alpha: float, test: SetTest, to_come: int = 0
 ) -> list[Effect]:
-    """Return the rows with verdicts, both families of tests corrected after Holm; best first."""
+    """Return the rows with verdicts, all families of tests corrected after Holm; best first."""
     rest = [1.0] * to_come
     different = holm([*(one.p for one in found), *rest])[: len(found)]
     equal = holm([*(one.p_equal for one in found), *rest])[: len(found)]
     level = alpha / max(1, len(found) + to_come)
+    alone = verdicts_by_domain(found, alpha, test, to_come)
     seen = [
         replace(
-            judged_effect(one, p, q, alpha, test), detectable=test.detectable(one.by_set, level)
+            judged_effect(one, p, q, alpha, test),
+            detectable=test.detectable(one.by_set, level),
+            alone=alone.get(one.row, {}),
         )
         for one, p, q in zip(found, different, equal, strict=True)
     ]
     return sorted(seen, key=lambda one: -one.estimate)
 
 
+def verdicts_by_domain(
+    found: Sequence[Effect], alpha: float, test: SetTest, to_come: int
+) -> dict[str, dict[str, str]]:
+    """Return by row the domains that show it better or worse by their own sets alone.
+
+    Effects of opposite signs cancel in the mean over domains. All domains of all rows are one
+    family of tests, with those of the rows to come.
+    """
+    domains = {name for one in found for name in one.by_domain}
+    if len(domains) < 2:
+        return {}
+    places = [(one, name, of_domain(one.by_set, name)) for one in found for name in one.by_domain]
+    rest = [1.0] * (to_come * len(domains))
+    verdicts: dict[str, dict[str, str]] = {}
+    adjusted = holm([*(test.p_value(sets) for _, _, sets in places), *rest])
+    for (one, name, sets), p in zip(places, adjusted, strict=False):
+        if p <= alpha:
+            word = "better" if test.estimate(sets) > 0 else "worse"
+            verdicts.setdefault(one.row, {})[name] = word
+    return verdicts
+
+
+def of_domain(effects: Effects, domain: str) -> Effects:
+    """Return the effects on the sets of one domain."""
+    return {name: one for name, one in effects.items() if name[0] == domain}
+
+
 def judged_effect(one: Effect, p: float, p_equal: float, alpha: float, test: SetTest) -> Effect:
-    """Return the row with its verdict from p-values after Holm."""
+    """Return the row with its verdict from p-values after Holm.
+
+    A row that has failed on a set without an effect there is neither better nor equal. One beside
+    which the baseline has diverged is neither worse nor equal.
+    """
     verdict = verdict_of(one.by_set, p, p_equal, alpha, test)
+    if one.without_effect and verdict in ("better", "equal"):
+        verdict = "undecided"
+    if one.base_failed and verdict in ("worse", "equal"):
+        verdict = "undecided"
     return replace(one, holm=p, holm_equal=p_equal, verdict=verdict)
 
 

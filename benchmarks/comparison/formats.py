@@ -13,7 +13,7 @@ from contrastbench.benchmarks.comparison.compare import (
 )
 from contrastbench.benchmarks.comparison.controls import over_sets_of
 from contrastbench.benchmarks.comparison.detectable import sight_text, sights
-from contrastbench.benchmarks.comparison.effects import OverSets
+from contrastbench.benchmarks.comparison.effects import Effect, OverSets
 from contrastbench.benchmarks.comparison.headline import answer_parts, names_text, opening_lines
 from contrastbench.benchmarks.comparison.markdown import (
     DECIDED_VERDICTS,
@@ -70,7 +70,9 @@ def render_comparison(
         return comparison_latex(resolved, base, comparisons, test, alpha)
     table, over = resolved.table, over_sets_of(resolved, base, comparisons, alpha, test)
     said = answer_sentences(resolved, base, comparisons, over)
-    notes = [*caution_lines(comparisons), *filter(None, [origins.origin_line(resolved)])]
+    starred = ["A star: that domain alone shows a difference."] * any(map(is_starred, over.effects))
+    about = [*starred, origins.origin_line(resolved)]
+    notes = [*caution_lines(comparisons), *filter(None, about)]
     if width and not every_test:
         heading = f"{table.name} against {base}{plus_minus(over, alpha)}"
         return on_screen(said, heading, over, comparisons, notes, width)
@@ -92,9 +94,14 @@ def render_comparison(
         comparison_legend(comparisons, single, alpha),
         "",
     ]
-    sight = [escaped_cell(sight_text(sights(comparisons))), ""]
+    sight = [escaped_cell(sight_text(sights(comparisons))), ""] * (single == "t")
     rest = ranked(resolved, list(entries(resolved)), alpha)
     return "\n".join([*lines, *tests, *sight, *rest, ""])
+
+
+def is_starred(one: Effect) -> bool:
+    """Return whether one domain alone shows that a row differs from the baseline."""
+    return bool(one.alone)
 
 
 def plus_minus(over: OverSets, alpha: float) -> str:
@@ -181,13 +188,13 @@ def tuning_notes(resolved: Resolved, base: str) -> Iterator[str]:
             yield f"{line.name} is not searched: it has the temperature and rate that {base} chose."
         if line.name in table.asked and as_given(resolved, line):
             yield f"{line.name} is run {NOTHING_TO_CHOOSE}."
-    if resolved.selection == Selection.VALIDATION and (alike := at_their_limit(resolved, base)):
+    if resolved.selection == Selection.VALIDATION and (alike := chose_baseline(resolved, base)):
         every = all(n == of for n, of in alike.values())
         shares = [row + f" ({n} of {of})" * (not every) for row, (n, of) in alike.items()]
         where = "each set" if every else "most sets"
         yield (
-            f"On {where} {names_text(shares)} chose settings that are {base}'s: such effects are "
-            "those of the search."
+            f"On {where} {names_text(shares)} chose {base}'s own loss, if not its settings: such "
+            "effects are those of the search."
         )
     if table.sweep and not table.tune:
         found = row_temperatures(resolved)
@@ -197,9 +204,14 @@ def tuning_notes(resolved: Resolved, base: str) -> Iterator[str]:
             yield f"Untuned, at unequal temperatures: {base} at {own}, {names_text(others)}."
 
 
-def at_their_limit(resolved: Resolved, base: str) -> dict[str, tuple[int, int]]:
-    """Return the losses that chose to be the baseline's loss on most sets, and on how many."""
+def chose_baseline(resolved: Resolved, base: str) -> dict[str, tuple[int, int]]:
+    """Return the losses that chose to be the baseline's loss on most sets, and on how many.
+
+    A control changes more than the loss, so beside it there are none.
+    """
     theirs = next(line for line in resolved.lines if line.name == base)
+    if theirs.control:
+        return {}
     others = (line for line in resolved.lines if line.row.loss != theirs.row.loss)
     counts = {line.name: chose_loss_of(theirs, line) for line in others if not line.control}
     return {row: (n, of) for row, (n, of) in counts.items() if 2 * n > of}

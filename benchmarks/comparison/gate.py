@@ -106,7 +106,9 @@ def judged(
         sets: by control, the sets that have it.
         seeds: those that a set needs before it counts.
     """
-    found = {(one.control, one.column): one for one in comparisons if one.control}
+    found = {
+        (one.control, one.column): one for one in comparisons if one.control and not one.other_data
+    }
     return [
         Condition(
             name,

@@ -78,14 +78,28 @@ def verdict_text(one: Effect, base: str, over: OverSets) -> str:
     words = {
         "better": f"is better than {base}",
         "worse": f"is worse than {base}",
-        "equal": f"is equal to {base} within {over.margin:g} {over.unit}",
+        "equal": f"is equal to {base} within {over.margin:g} {over.unit}"
+        + f"{in_the_mean(over)}," * (len(over.domains) > 1),
     }
     said = words.get(one.verdict, f"is undecided against {base}")
     where = where_text(len(one.by_set), over)
     if one.verdict == too_few(over.test):
         few = "too few seeds" if over.on_these else "too few"
         said, where = f"has no verdict against {base}", f"{where}, {few} for any"
-    return f"{one.row} {said} {where}: effect {effect_text(one, over)}{sight_of(one, over)}."
+    said = f"{one.row} {said} {where}: effect {effect_text(one, over)}{sight_of(one, over)}."
+    return " ".join([said, *alone_text(one, base)])
+
+
+def in_the_mean(over: OverSets) -> str:
+    """Return what an effect is the mean over, as the effects of domains may have both signs."""
+    return " in the mean over domains" * (len(over.domains) > 1)
+
+
+def alone_text(one: Effect, base: str) -> Iterator[str]:
+    """Say in which domains a row is better or worse by their own sets."""
+    found = ", ".join(f"{verdict} in {domain}" for domain, verdict in one.alone.items())
+    if found:
+        yield f"By one domain alone it is {found} than {base}."
 
 
 def sight_of(one: Effect, over: OverSets) -> str:
@@ -150,13 +164,17 @@ def over_sets_parts(base: str, over: OverSets) -> list[str]:
         return [left_out_text(over)]
     if not (over.contestants and over.decides):
         return []
-    parts = (verdicts_text(base, over), *missing_parts(base, over))
+    parts = (verdicts_text(base, over), domains_text(base, over), *missing_parts(base, over))
     return [*parts, seen_text(over), left_out_text(over)]
 
 
 def fewer_sets_text(over: OverSets) -> str:
     """Name the losses whose verdict is on fewer data sets than those of others."""
-    fewer = [one for one in over.listed if not one.is_copy and len(one.by_set) < over.sets]
+    fewer = [
+        one
+        for one in over.listed
+        if not one.is_copy and len(one.by_set) + one.without_effect < over.sets
+    ]
     if not fewer:
         return ""
     names, counts = names_text([one.row for one in fewer]), {len(one.by_set) for one in fewer}
@@ -168,6 +186,8 @@ def fewer_sets_text(over: OverSets) -> str:
 def missing_parts(base: str, over: OverSets) -> Iterator[str]:
     """Name losses and data sets on which nothing can be said, as something has not run."""
     yield fewer_sets_text(over)
+    if lost := [one.row for one in over.listed if one.without_effect]:
+        yield f"Failed on some sets, and so neither better nor equal: {names_text(lost)}."
     if names := over.without_results:
         yield f"No results yet: {names_text(names)}."
     if names := over.not_compared:
@@ -211,11 +231,31 @@ def verdicts_text(base: str, over: OverSets) -> str:
             else f"{nobody_text(over)} better than {base}"
         ),
         *[f"worse: {names_text(worse)}"] * bool(worse),
-        *[f"equal within {over.margin:g} {over.unit}: {names_text(equal)}"] * bool(equal),
+        *[f"equal within {over.margin:g} {over.unit}{in_the_mean(over)}: {names_text(equal)}"]
+        * bool(equal),
         *[f"undecided: {names_text(undecided)}"] * bool(undecided),
         *[f"{too_few(over.test)}: {names_text(few)}"] * bool(few),
     ]
     return f"{'; '.join(parts)}."
+
+
+def domains_text(base: str, over: OverSets) -> str:
+    """Name the losses that one domain alone shows better or worse, and all together do not."""
+    rows = [one for one in over.listed if not one.is_copy]
+    found = {
+        verdict: [
+            f"{one.row} in {domain} ({signed(one.by_domain[domain], over.decimals)})"
+            for one in rows
+            for domain, word in one.alone.items()
+            if word == verdict != one.verdict
+        ]
+        for verdict in ("better", "worse")
+    }
+    parts = [f"{word} than {base}: {names_text(names)}" for word, names in found.items() if names]
+    if not parts:
+        return ""
+    tests = (len(rows) + over.to_come) * len(over.domains)
+    return f"By one domain alone {'; '.join(parts)} (Holm for all {tests})."
 
 
 def margin_mark(one: Effect, over: OverSets) -> str:
@@ -284,7 +324,8 @@ def column_text(one: Comparison) -> str:
 def by_set(base: str, comparisons: list[Comparison], over: OverSets | None = None) -> str:
     """Return which rows differ from the baseline on how many single data sets."""
     controls = {one.row for one in over.effects if one.control} if over else set()
-    own = [one for one in comparisons if one.row not in controls] or comparisons
+    losses = (one for one in comparisons if not (one.control or one.other_data))
+    own = [one for one in losses if one.row not in controls] or comparisons
     rows = [one for one in own if not one.joined] or own  # the answer begins with those that joined
     found = {verdict: list(rows_with(rows, verdict)) for verdict in ("better", "worse")}
     parts = [f"{name} than {base}: {names_text(those)}" for name, those in found.items() if those]
@@ -308,6 +349,12 @@ def failed_text(base: str, comparisons: list[Comparison]) -> Iterator[str]:
     some = {one.row: None for one in comparisons if one.lost and one.verdict != "failed"}
     if some:
         yield f"Diverged with some seeds: {names_text(list(some))}."
+    if places := {one.column: len(one.base_lost) for one in comparisons if one.base_lost}:
+        named = [f"{column} ({n} seed{'s' * (n > 1)})" for column, n in places.items()]
+        yield (
+            f"{base} itself diverged on {names_text(named)}, so no loss is worse or equal there: "
+            "its other seeds are those that went well."
+        )
     without = list(dict.fromkeys(one.column for one in comparisons if one.why.startswith(NO_BASE)))
     rows += [f"{base} ({', '.join(without)})"] * bool(without)
     if rows:

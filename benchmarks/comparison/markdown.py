@@ -185,10 +185,7 @@ def interval_text(one: Effect, over: OverSets) -> str:
 
 def effect_cells(one: Effect, over: OverSets, by_set: str) -> list[str]:
     """One row's effect in numbers and words."""
-    means = [
-        signed(m, over.decimals) if (m := one.by_domain.get(name)) is not None else "-"
-        for name in over.domains
-    ]
+    means = [domain_cell(one, name, over) for name in over.domains]
     failed = f" (failed on {one.failed})" * bool(one.failed)
     return [
         one.row,
@@ -198,6 +195,12 @@ def effect_cells(one: Effect, over: OverSets, by_set: str) -> list[str]:
         one.verdict + margin_mark(one, over) + control_mark(one, over) + failed,
         by_set,
     ]
+
+
+def domain_cell(one: Effect, domain: str, over: OverSets) -> str:
+    """Return a row's mean effect in a domain, with a star where the domain alone decides it."""
+    mean = one.by_domain.get(domain)
+    return "-" if mean is None else signed(mean, over.decimals) + "*" * (domain in one.alone)
 
 
 def control_mark(one: Effect, over: OverSets) -> str:

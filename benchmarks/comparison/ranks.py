@@ -91,9 +91,10 @@ def split_methods(
 
 
 def is_ranked(line: Line) -> bool:
-    """Whether a row is a method: no repetition, no copy, and no control but the untrained."""
-    is_copy = bool(line.cells) and all(cell.same_as for cell in line.cells.values())
-    return not (line.repeats or is_copy) and line.control in ("", "untrained")
+    """Return whether a row is a method: trained, no repetition, and no copy wherever it has run."""
+    run = [cell for cell in line.cells.values() if cell.ok or cell.failed]
+    is_copy = bool(run) and all(cell.same_as for cell in run)
+    return not (line.repeats or is_copy or line.control)
 
 
 def has_diverged(place: Entry) -> bool:

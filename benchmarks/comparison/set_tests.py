@@ -188,11 +188,11 @@ def among_seeds(effects: Effects) -> Spread:
     baseline too, so a gain of k of its standard errors moves the effect up by 1 / (2 k^2) of the
     gain: by 2 % where k is the 5.7 of a set that admission barely takes, and by 12 % where k is 2
     and a set barely counts. By simulations in the tests the level of 33 losses holds on ten sets of
-    eight seeds, also at 5.7. Three seeds exceed a far level, such as 0.05 / 33, up to twice where
-    the errors of domains are very unequal.
+    eight seeds, also at 5.7. Three seeds exceed a far level, such as 0.05 / 33, up to four times
+    where the errors of domains are very unequal.
 
     There is no freedom where the sets of a domain share fewer than two seeds, or where all seeds
-    agree on a difference.
+    agree on a difference in it.
     """
     spreads = [among_seeds_of_domain(sets) for sets in sets_by_domain(effects).values()]
     parts = [(one.error / len(spreads)) ** 2 for one in spreads]
@@ -218,7 +218,9 @@ def among_seeds_of_domain(sets: Sequence[Measured]) -> Spread:
     if len(seeds) < 2:
         return Spread(0.0, 0)
     means = [sum(one[seed] for one in drawn) / len(sets) for seed in seeds]
-    return Spread(stdev(means) / sqrt(len(seeds)), len(seeds) - 1)
+    error = stdev(means) / sqrt(len(seeds))
+    agree = not round(error, DIGITS) and round(fmean(means), DIGITS)
+    return Spread(error, 0 if agree else len(seeds) - 1)
 
 
 SET_TESTS: Mapping[str, SetTest] = {

@@ -20,7 +20,8 @@ SIGN_DRAWS = 2**14  # choices of signs beyond that, the same at every call
 DIGITS = 9  # accuracies are quotients: equal effects may differ in their last bits
 TIE = 1e-6  # of the largest sum: sums that differ by less are equal
 SIMULATIONS = 1000  # simulated samples behind the power
-SIMULATED = 2**12  # choices of signs for each of them
+SIMULATED = 2**12  # choices of signs for each of them, unless the level is so low that few reach it
+LEAST_BEYOND = 20  # of these choices, at the level
 SAMPLES_PER_BLOCK = 16  # samples whose sums stay in a processor's cache
 POWER = 0.8  # chance to notice an effect that is there
 
@@ -145,7 +146,8 @@ def detectable_effect(weights: tuple[float, ...], alpha: float) -> float | None:
     if smallest_p(n) > alpha:
         return None
     noise = np.random.default_rng(0).normal(size=(SIMULATIONS, n))
-    choices = signs(n)[:SIMULATED].astype(np.float32)
+    drawn = SIMULATED if alpha * SIMULATED >= LEAST_BEYOND else SIGN_DRAWS
+    choices = signs(n)[:drawn].astype(np.float32)
 
     def power(effect: float) -> float:
         signed = (signed_ranks(noise + effect) * np.array(weights)).astype(np.float32)

@@ -203,8 +203,8 @@ def make_plan(
     names = [value for pair in only for value in [class_of(pair)] if value]
     only = [pair for pair in only if not class_of(pair)]
     numbers = table.seeds if seeds is None else parse_seeds(seeds)
-    if table.is_quick and (others := sorted(set(numbers) - set(table.seeds))):
-        raise UserError(f"seeds {others} are not in the quick part: give some of {table.seeds}")
+    if table.is_suite and (others := sorted(set(numbers) - set(table.seeds))):
+        raise UserError(f"seeds {others} are not in {table.name}: give some of {table.seeds}")
     chosen = check_selection(table, selection, numbers)
     found = runnable_places(table, only)
     if losses:

@@ -127,6 +127,11 @@ class Table(PublishedTable):
         return [draft] * self.draft + [f"{self.title}."] * self.is_quick
 
     @property
+    def is_suite(self) -> bool:
+        """Return whether others join the table with seeds of its own, as in a standing one."""
+        return self.quick is not None
+
+    @property
     def is_staged(self) -> bool:
         """Return whether parameters are searched in stages."""
         return bool(self.tune and self.tune.search == "staged")

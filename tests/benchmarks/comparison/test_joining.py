@@ -72,7 +72,8 @@ def verdict(mine: list[float], others: int = 0) -> str:
         ([-2.0 - k / 10 for k in range(8)], "mine is worse than infonce over 8 data sets: "),
         (
             [0.1, -0.1, 0.2, -0.2, 0.3, -0.3, 0.1, -0.1],
-            "mine is equal to infonce within 10 % of the training gain over 8 data sets: ",
+            "mine is equal to infonce within 10 % of the training gain in the mean over domains, "
+            "over 8 data sets: ",
         ),
         ([3.0, -3.1, 2.0, -2.1, 1.0, -1.1, 3.2, -3.3], "mine is undecided against infonce over 8 "),
         ([2.0, 2.1], "mine has no verdict against infonce over 2 data sets, too few for any: "),
@@ -234,8 +235,41 @@ def test_a_wrong_quick_part_is_one_line(tmp_path: Path, old: str, new: str, mess
 
 
 def test_a_quick_part_has_no_other_seeds(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"seeds \[3, 4\] are not in the quick part: give some of"):
+    with pytest.raises(UserError, match=r"seeds \[3, 4\] are not in mine-quick: give some of"):
         make_plan(sweep(tmp_path), [], "2-4", False, None, tmp_path, quick=True)
+
+
+def test_a_suite_has_no_other_seeds(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"seeds \[5\] are not in mine: give some of \[0, 1, 2, 3"):
+        make_plan(sweep(tmp_path), [], "4-5", False, None, tmp_path)
+
+
+def test_no_loss_of_a_suite_is_judged_by_more_seeds_than_others(tmp_path: Path) -> None:
+    name = sweep(tmp_path)
+    record(tmp_path, name, 7, 70.0)
+    found = compare_rows(resolve(load_table(name), None, tmp_path))
+    assert {one.seeds for one in found} == {(0, 1, 2, 3, 4)}
+
+
+def test_a_set_of_a_suite_counts_once_all_seeds_of_a_loss_and_of_the_baseline_are_there(
+    tmp_path: Path,
+) -> None:
+    name = sweep(tmp_path)
+    table = load_table(name)
+    lines = {row.loss: row for row in table.rows if not row.control}
+    for loss, column, seeds in [
+        *[("infonce", "MUTAG", 5), ("adnce", "MUTAG", 4)],
+        *[("infonce", "DD", 3), ("adnce", "DD", 5)],
+        *[("infonce", "AIDS", 5), ("adnce", "AIDS", 5)],
+    ]:
+        for seed in range(seeds):
+            made(tmp_path, table.experiment(lines[loss], column), seed, metrics={"accuracy": 70.0})
+    found = {one.column: one.why for one in compare_rows(resolve(table, None, tmp_path))}
+    assert found == {
+        "MUTAG": "incomplete: 4 of 5 seeds",
+        "DD": "incomplete: the baseline has 3 of 5 seeds",
+        "AIDS": "",
+    }
 
 
 def test_what_has_no_quick_part_says_so(bench, tmp_path: Path) -> None:

@@ -268,7 +268,7 @@ def test_what_chose_its_limit_says_so_and_has_the_baselines_cells(tmp_path: Path
 def test_an_answer_names_losses_whose_effect_is_that_of_the_search(tmp_path: Path) -> None:
     """The baseline finds a better temperature in a later stage, the other loss does not."""
     sweep(tmp_path, worse)
-    note = "On each set debiased chose settings that are infonce's: "
+    note = "On each set debiased chose infonce's own loss, if not its settings: "
     assert list(tuning_notes(resolve(TABLE, None, tmp_path), "infonce")) == [
         f"{note}such effects are those of the search."
     ]

@@ -1,0 +1,153 @@
+"""What a comparison must not count: other data, survivors, certainty of one domain, controls."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from contrastbench.benchmarks.comparison.compare import compare_rows
+from contrastbench.benchmarks.comparison.formats import answer_text, render_comparison
+from contrastbench.benchmarks.comparison.gate import conditions
+from contrastbench.benchmarks.comparison.set_tests import SET_TESTS, Measured
+from contrastbench.benchmarks.comparison.signed_rank import detectable_effect, p_values
+from contrastbench.benchmarks.tables.load import load_table
+from contrastbench.benchmarks.tables.resolved import Resolved, resolve
+from made_records import made
+
+SEEDS = SET_TESTS["seeds"]
+FILE = """\
+seeds: 0-7
+controls: [untrained]
+test: seeds
+domains: {graph: {datasets: [MUTAG, DD]}, tabular: {datasets: [wine]}}
+losses: [infonce, adnce, hcl]
+"""
+Fill = Callable[..., None]
+
+
+class Study:
+    """A sweep file with records of given means, a little apart by seed."""
+
+    def __init__(self, folder: Path, text: str = FILE) -> None:
+        self.folder = folder
+        path = folder / "mine.yaml"
+        path.write_text(text)
+        self.table = load_table(str(path))
+        self.noise = np.random.default_rng(0)
+
+    def add(self, row: str, column: str, mean: float, seeds: range = range(8), **more: str) -> None:
+        """Add a record of each seed."""
+        line = next(one for one in self.table.rows if one.name == row)
+        for seed in seeds:
+            score = {"accuracy": mean + float(self.noise.normal()) / 2}
+            made(self.folder, self.table.experiment(line, column), seed, metrics=score, **more)
+
+    def fill(self, **means: float) -> "Study":
+        """Add the records of rows on all sets."""
+        for row, mean in means.items():
+            for column in self.table.columns:
+                self.add(row, column, mean)
+        return self
+
+    @property
+    def resolved(self) -> Resolved:
+        """Return the table with its records."""
+        return resolve(self.table, None, self.folder)
+
+    @property
+    def answer(self) -> str:
+        """Return the answer of the comparison."""
+        return answer_text(self.resolved)
+
+
+def test_records_of_other_data_change_neither_gate_nor_gain_nor_the_verdicts_of_losses(
+    tmp_path: Path,
+) -> None:
+    study = Study(tmp_path).fill(infonce=70.0, untrained=50.0, adnce=71.5, hcl=70.0)
+    before, gate = study.answer, [one.text for one in conditions(study.resolved)]
+    for row, mean in {"infonce": 70.0, "untrained": 72.0, "adnce": 80.0}.items():
+        study.add(row, "MUTAG", mean, range(3), data_hash="1" * 64)
+    assert [one.text for one in conditions(study.resolved)] == gate
+    assert study.answer == before
+    listed = {one.row: one.family for one in compare_rows(study.resolved) if not one.control}
+    others = {"adnce, data 111111111111": 2, "infonce, data 111111111111": 2}
+    assert listed == {"adnce": 6, "hcl": 6, **others}
+
+
+WITHOUT_CONTROLS = FILE.replace("controls: [untrained]\n", "")
+
+
+def test_a_loss_that_fails_on_a_set_is_not_better_by_the_others(tmp_path: Path) -> None:
+    study = Study(tmp_path, WITHOUT_CONTROLS).fill(infonce=70.0, hcl=70.0)
+    for column in ("MUTAG", "DD"):
+        study.add("adnce", column, 72.0)
+    study.add("adnce", "wine", 50.0, status="diverged")
+    over_sets = study.answer.split(" By one domain alone ")[0]
+    assert "better than infonce: adnce" not in over_sets
+    assert "undecided: adnce" in over_sets
+    assert "Failed on some sets, and so neither better nor equal: adnce." in study.answer
+    assert "have run on" not in study.answer
+
+
+def test_a_loss_is_not_worse_than_what_is_left_of_a_baseline_that_diverges(tmp_path: Path) -> None:
+    study = Study(tmp_path).fill(untrained=50.0, adnce=66.0, hcl=70.0)
+    for column in ("MUTAG", "DD"):
+        study.add("infonce", column, 70.0)
+    study.add("infonce", "wine", 70.0, range(4), status="diverged")
+    study.add("infonce", "wine", 70.0, range(4, 8))
+    found = {(one.row, one.column): one.verdict for one in compare_rows(study.resolved)}
+    assert found["adnce", "MUTAG"] == "worse"
+    assert found["adnce", "wine"] == "undecided"
+    assert "undecided: hcl, adnce" in study.answer
+    assert "infonce itself diverged on wine (4 seeds), so no loss is worse or equal" in study.answer
+
+
+def test_effects_that_cancel_over_domains_are_shown_in_each(tmp_path: Path) -> None:
+    study = Study(tmp_path).fill(infonce=70.0, untrained=50.0, hcl=70.0)
+    for column, mean in {"MUTAG": 73.0, "DD": 73.0, "wine": 67.0}.items():
+        study.add("adnce", column, mean)
+    shown = render_comparison(study.resolved, "md")
+    assert "equal within 10 % of the training gain in the mean over domains: " in shown
+    (by_domain,) = (part for part in shown.split(". ") if part.startswith("By one domain alone"))
+    assert by_domain.startswith("By one domain alone better than infonce: adnce in graph (+1")
+    assert "; worse than infonce: adnce in tabular (-1" in by_domain
+    assert by_domain.endswith("(Holm for all 4)")
+    (line,) = (one for one in shown.splitlines() if one.startswith("| adnce |"))
+    assert line.count("*") == 2
+    (line,) = (one for one in shown.splitlines() if one.startswith("| hcl |"))
+    assert "*" not in line
+    assert "A star: that domain alone shows a difference." in shown
+
+
+def test_controls_are_no_losses_whatever_the_baseline(tmp_path: Path) -> None:
+    study = Study(tmp_path).fill(infonce=70.0, untrained=50.0, adnce=70.0, hcl=70.0)
+    said = answer_text(study.resolved, "untrained")
+    assert said.endswith("(9 tests, Holm).")
+    assert "better than untrained: infonce (3 of 3 data sets)" in said
+
+
+def test_signed_ranks_do_not_speak_of_the_power_of_the_t_test(tmp_path: Path) -> None:
+    study = Study(tmp_path).fill(infonce=70.0, untrained=50.0, adnce=70.0, hcl=70.0)
+    said = "These runs would have shown a true difference of "
+    assert said in render_comparison(study.resolved, "md", every_test=True)
+    assert said not in render_comparison(study.resolved, "md", test="wilcoxon", every_test=True)
+
+
+def test_seeds_that_agree_in_one_domain_are_no_certainty_in_the_mean() -> None:
+    agree = Measured(5.0, dict.fromkeys(range(3), 5.0))
+    apart = Measured(0.0, {0: 0.1, 1: -0.1, 2: 0.0})
+    effects = {("graph", "a"): agree, ("tabular", "b"): apart}
+    assert SEEDS.p_value(effects) == 1.0
+    assert SEEDS.smallest_p(effects) == 1.0
+    nothing = {("graph", "a"): Measured(0.0), ("tabular", "b"): apart}
+    assert SEEDS.smallest_p(nothing) == 0.0, "a loss that is the baseline there has no error"
+
+
+@pytest.mark.parametrize("alpha", [2e-4, 3e-4])
+def test_power_is_known_at_levels_that_few_choices_of_signs_reach(alpha: float) -> None:
+    weights = (1 / 20,) * 20
+    effect = detectable_effect(weights, alpha)
+    assert effect is not None
+    samples = np.random.default_rng(1).normal(size=(300, 20)) + effect
+    assert (p_values(samples, weights) <= alpha).mean() == pytest.approx(0.8, abs=0.08)
