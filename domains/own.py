@@ -111,9 +111,8 @@ def find_path(
         if there(path):
             return path
     kind = "folder" if there is Path.is_dir else "file"
-    raise UserError(
-        f"no {kind} {name}" + (f", nor in {data_root}" if data_root else "; its place: --data-root")
-    )
+    elsewhere = f", nor in {data_root}" if data_root else ": --data-root names another folder"
+    raise UserError(f"no {kind} {name} here{elsewhere}")
 
 
 def comma_files(what: str, data_root: Path | None, most: int = 2) -> list[Path]:
@@ -125,7 +124,7 @@ def comma_files(what: str, data_root: Path | None, most: int = 2) -> list[Path]:
     # its name may have a comma
     if any(path.is_file() for path in candidate_paths(what, data_root)):
         return [find_path(what, data_root)]
-    found = [find_path(name, data_root) for name in what.split(",")]
+    found = [find_path(name.strip(), data_root) for name in what.split(",")]
     if len(found) > most:
         raise UserError(f"{what} names {len(found)} files: give at most {most}")
     return found

@@ -65,7 +65,7 @@ class Recipe(Strict):
     @property
     def protocol(self) -> str:
         """Names all of training and scoring that the recipe's values do not, in a record's key."""
-        raise NotImplementedError
+        raise NotImplementedError("the recipe has no `protocol`: name its training and scoring")
 
     @property
     def max_grad_norm(self) -> float | None:

@@ -98,6 +98,14 @@ def check_dataset(domain: str, dataset: str) -> None:
         raise own.unknown_dataset(domain, dataset, about.datasets, about.sources)
 
 
+def check_listed_dataset(domain: str, dataset: str) -> None:
+    """Raise unless it is declared, a file such as csv:mine.csv, or of a package's domain."""
+    check_dataset(domain, dataset)
+    known = declaration(domain).datasets
+    if dataset not in known and ":" not in dataset and domain in DOMAINS:
+        raise unknown(f"{domain} dataset", dataset, known)
+
+
 def fetch(domain: str, name: str, folder: Path | None) -> str:
     """Bring a dataset or a corpus into a data root, or into the cache; where it is.
 

@@ -14,7 +14,7 @@ from torch.nn.functional import logsigmoid
 from torch.utils.checkpoint import checkpoint
 
 from contrastbench.distributed import gather, own_rows
-from contrastbench.errors import UserError
+from contrastbench.errors import UserError, unknown
 from contrastbench.losses import blocks
 from contrastbench.losses.contrast import Contrast, unless
 from contrastbench.losses.expression import Title, flat_params, prefixes, weighted
@@ -278,6 +278,8 @@ class Loss(nn.Module):
 
     def checked(self, name: str, value: T) -> T:
         """The value of an argument, if it is in the range that the class declares for it."""
+        if name not in self.ranges:
+            raise unknown("range of the loss", name, self.ranges)
         return cast(T, self.ranges[name].check(name, value, vars(self)))
 
     @property

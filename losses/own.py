@@ -69,7 +69,8 @@ def checked_class(candidate: Any, title: str) -> Any:
 
     if not (isinstance(candidate, type) and issubclass(candidate, Loss)):
         raise UserError(
-            f"{title} is no loss: derive it from contrastbench.losses.ScoreLoss or Loss"
+            f"{title} is no loss: derive it from contrastbench.losses.ScoreLoss, ViewLoss (a loss "
+            "of two views) or Loss"
         )
     return candidate
 

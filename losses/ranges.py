@@ -28,6 +28,9 @@ class Number:
         excluded: a number within the bounds that is none of these, and the reason.
         fixed: the reason why it follows no schedule and is not learned; "" if it may.
 
+    Raises:
+        UserError: the bounds are no interval, or the search would leave them.
+
     >>> str(Number(low=0, high=1, closed="high"))
     '> 0 and <= 1'
     """
@@ -39,6 +42,19 @@ class Number:
     log: bool = False
     excluded: tuple[float, str] | None = None
     fixed: str = ""
+
+    def __post_init__(self) -> None:
+        if self.closed not in (True, False, "low", "high"):
+            raise UserError(f"closed={self.closed!r}: give True, False, 'low' or 'high'")
+        if not self.low < self.high:
+            raise UserError(f"low={self.low:g} is not below high={self.high:g}")
+        if self.tune is None:
+            return
+        first, last = self.tune
+        if not self.low <= first <= last <= self.high:
+            raise UserError(f"tune={self.tune} is no interval of numbers {self}".rstrip())
+        if self.log and first <= 0:
+            raise UserError(f"tune={self.tune} is searched by factors (log=True): begin above zero")
 
     def check(self, name: str, value: Any, params: Mapping[str, Any]) -> float:
         """The value as a float; an error that names the range if it is outside."""

@@ -8,7 +8,7 @@ import importlib
 import inspect
 import math
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from importlib.metadata import EntryPoint, entry_points
@@ -430,9 +430,26 @@ def loss_class(name: str, sources: Sources | None = None) -> Any:
         raise UserError(f"{name} is more than a loss: {NO_LOSSES[name]}")
     known = losses()
     if name not in known:
-        raise unknown("loss", name, [*known, *ALIASES])
+        raise unknown_loss(name, [*known, *ALIASES])
     with users_code(f"load {name}"):
         return known[name].load()
+
+
+def unknown_loss(name: str, known: Sequence[str]) -> UserError:
+    """Return the error for the name of no loss; one with values says where these belong.
+
+    >>> unknown_loss("hcl(beta=2)", ["hcl"])
+    UserError('hcl(beta=2) is no name of a loss: give hcl, and --set beta=2 or {hcl: {beta: 2}}')
+    """
+    loss, bracket, values = name.rstrip(")").partition("(")
+    if not (bracket and loss in known):
+        return unknown("loss", name, known)
+    pairs = [pair.strip() for pair in values.split(",")]
+    words = " ".join(f"--set {pair}" for pair in pairs)
+    listed = ", ".join(pair.replace("=", ": ", 1) for pair in pairs)
+    return UserError(
+        f"{name} is no name of a loss: give {loss}, and {words} or {{{loss}: {{{listed}}}}}"
+    )
 
 
 def describe(name: str) -> Description:

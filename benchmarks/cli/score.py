@@ -46,8 +46,10 @@ def score(
     check_data_root(data_root)
     folder = exports.folder_of(encoder)
     domain = domain or exported.domain_of(folder)
-    dataset = dataset or exports.dataset_of(folder) or declaration(domain).default
-    check_score_options(domain, dataset, by, target)
+    dataset = dataset or exports.dataset_of(folder)
+    check_score_options(domain, dataset or "", by, target)
+    if dataset is None:
+        raise UserError(f"{encoder} does not say what it was trained on: give --dataset")
     module, _, function = declaration(domain).scorer.partition(":")
     with loading():
         from contrastbench.benchmarks.running.devices import open_device

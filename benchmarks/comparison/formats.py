@@ -157,6 +157,8 @@ def baseline_comparisons(
     base = baseline_row(resolved, baseline).name
     if comparisons:
         return base, comparisons
+    if not any(line.cells for line in resolved.lines if line.name != base):
+        raise UserError(f"{resolved.table.name} has no row beside {base}: nothing can be compared")
     raise UserError(
         " ".join([*resolved.table.remarks, resolved.table.name])
         + f": no row has a seed in common with {base} under "

@@ -290,13 +290,14 @@ def seen_text(over: OverSets) -> str:
     tested = [one for one in over.listed or over.contestants if not one.is_copy]
     to_come = over.to_come if over.listed else 0
     least, level = least_seen(tested), over.alpha / max(1, len(tested) + to_come)
-    if not tested:
-        return ""
+    if all(one.detectable == 0 for one in tested):
+        return ""  # no loss, or none that differs with any seed
     if least is None and over.on_these:
         return "No effect would have been seen: there are too few seeds."
     if least is None:
         sets = max(len(one.by_set) for one in tested)
-        return f"No effect would have been seen: {sets} sets cannot give a p of {level:.2g}."
+        few = f"{sets} set{'s' * (sets != 1)}"
+        return f"No effect would have been seen: {few} cannot give a p of {level:.2g}."
     shown = f"{least:.0f} %" if over.gains else f"{least:.1f} points"
     where = " on these sets" * over.on_these
     beyond = " Other samples of these sets, or another set, may differ." * over.on_these

@@ -7,8 +7,10 @@ from typing import Any
 from pydantic import Field
 
 from contrastbench.benchmarks.records import files, reading, store
+from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.benchmarks.records.store import Record
 from contrastbench.benchmarks.submission import bundle, cells
+from contrastbench.benchmarks.sweeps.plan import Plan
 from contrastbench.domains import strict_yaml
 from contrastbench.domains.strict import Strict
 from contrastbench.errors import UserError
@@ -37,7 +39,7 @@ def bundle_loss(suite: str, loss: LossSpec, results: Path) -> Path:
     file = own_file(loss)
     declared = read_declaration(file.with_suffix(".yaml"))
     plan = cells.suite_plan(suite, loss, results)
-    check_unedited(loss, file, results)
+    check_unedited(loss, file, plan)
     lacking, of = cells.missing_count(plan)
     if lacking:
         command = f"bench sweep {suite} --loss {loss.name}"
@@ -104,17 +106,36 @@ def read_declaration(path: Path) -> LossDeclaration:
         ) from None
 
 
-def check_unedited(loss: LossSpec, file: Path, results: Path) -> None:
-    """Raise if there are records of another text of the loss's files, and none of this one."""
+def check_unedited(loss: LossSpec, file: Path, plan: Plan) -> None:
+    """Raise if the suite's cells have records of another text of the loss's files, none of this."""
+    asked = {setting_of(task.experiment, task.seed) for task in plan.tasks()}
     codes: list[str] = []
-    for dataset in reading.dataset_folders(results):
+    for dataset in reading.dataset_folders(plan.results):
         folder = dataset / store.file_name(loss.complete.name)
-        codes += [record["loss_code"] for record in reading.matching(folder, lambda *_: True)]
+        codes += [
+            record["loss_code"]
+            for record in reading.matching(folder, lambda *_: True)
+            if canonical_setting(record["params"], record["recipe"], record["seed"], dataset)
+            in asked
+        ]
     if codes and loss.code not in codes:
         raise UserError(
-            f"{file} was edited after its {len(codes)} records were made: restore it, or run "
-            "bench sweep again"
+            f"{file} was edited after its records were made: restore it, or run bench sweep again"
         )
+
+
+def setting_of(experiment: Experiment, seed: int) -> str:
+    """Return what a cell is but for the text of its loss."""
+    recipe = experiment.full_recipe.model_dump(mode="json")
+    folder = experiment.folder(Path()).parent
+    return canonical_setting(experiment.loss.complete.params, recipe, seed, folder)
+
+
+def canonical_setting(
+    params: Mapping[str, Any], recipe: Mapping[str, Any], seed: int, dataset: Path
+) -> str:
+    """Return a text that is equal for equal settings on a data set, which its folder names."""
+    return store.canonical([params, recipe, seed, *dataset.parts[-2:]])
 
 
 def record_environments(records: list[Record]) -> list[dict[str, object]]:

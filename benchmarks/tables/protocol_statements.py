@@ -42,7 +42,10 @@ def gathered_protocol(table: PublishedTable, document: Document) -> Protocol:
         else statement
         for statement in table.protocol.facts
     ]
-    return Protocol(use=table.protocol.use, facts=[*shared, *marked_statements(table), *own])
+    wide = [one for one in own if not (one.rows or one.columns)]
+    narrow = [one for one in own if one.rows or one.columns]
+    facts = [*shared, *wide, *marked_statements(table), *narrow]
+    return Protocol(use=table.protocol.use, facts=facts)
 
 
 def read_shared(name: str, document: Document, i: int) -> list[Statement]:

@@ -9,7 +9,7 @@ from pydantic import BaseModel
 from contrastbench.benchmarks.tables import protocol_statements
 from contrastbench.benchmarks.tables.schema import PublishedRow, PublishedTable
 from contrastbench.benchmarks.tables.table import Row, Table
-from contrastbench.domains.registry import check_domain_name, make_recipe
+from contrastbench.domains.registry import check_domain_name, check_listed_dataset, make_recipe
 from contrastbench.domains.strict_yaml import Document
 from contrastbench.errors import UserError, unknown
 
@@ -53,6 +53,10 @@ def check_names(file: PublishedTable, document: Document) -> None:
             check_domain_name(domain)
         except UserError as error:
             raise document.wrong_at(where, error) from None
+    for name, column in file.columns.items():
+        if column.dataset is not None:
+            with document.at("columns", name, "dataset"):
+                check_listed_dataset(file.domain_of(name), column.dataset)
     seen: set[str] = set()
     for i, row in enumerate(file.rows):
         if row.name in seen:

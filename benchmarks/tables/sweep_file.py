@@ -43,8 +43,8 @@ from contrastbench.benchmarks.tables.schema import Column, Seed, SetTestName, Tu
 from contrastbench.benchmarks.tables.table import Quick, Row, Table
 from contrastbench.domains.registry import (
     DOMAINS,
-    check_dataset,
     check_domain_name,
+    check_listed_dataset,
     declaration,
     make_recipe,
 )
@@ -309,18 +309,10 @@ def dataset_columns(
         recipes = embedded if part.datasets is None else part.recipes
         for i, (dataset, recipe) in enumerate(recipes):
             with document.at("domains", domain, "datasets", i):
-                check_known(domain, dataset)
+                check_listed_dataset(domain, dataset)
                 check_distinct([*taken, *(name for name, _ in recipes[: i + 1])], "dataset")
                 make_recipe(domain, recipe)
             yield dataset, Column(dataset=dataset, domain=domain, recipe=recipe)
-
-
-def check_known(domain: str, dataset: str) -> None:
-    """Raise unless it is declared, a file such as csv:mine.csv, or of a package's domain."""
-    check_dataset(domain, dataset)
-    known = declaration(domain).datasets
-    if dataset not in known and ":" not in dataset and domain in DOMAINS:
-        raise unknown(f"{domain} dataset", dataset, known)
 
 
 def listed_losses(

@@ -31,6 +31,7 @@ from contrastbench.losses.source import Sources
 
 LABELS_FILE = "labels.csv"  # beside graph files: the name of each with its class
 GRAPH_FILES = (".graphml", ".csv", ".tsv", ".edges", ".txt")
+HEADER_WORDS = {"source", "target", "from", "to", "src", "dst", "node1", "node2", "u", "v"}
 DELIMITERS = {".csv": ",", ".tsv": "\t"}  # of edge lists; others have blanks
 TWO_GRAPHS_FIX = "give at least two, as negatives of each other"
 LoadedGraphs = tuple[Graphs, str, dict[str, Any]]  # graphs, the sha256 of their content, notes
@@ -143,7 +144,7 @@ def classes_in(folder: Path) -> list[list[str]]:
 
 def united_files(folder: Path, names: Sequence[str], classes: Sequence[str]) -> Graphs:
     """Return the graphs of files with their classes."""
-    found = [read_networkx(own.find_path(str(folder / name), None)) for name in names]
+    found = [read_networkx(listed_file(folder, name)) for name in names]
     kinds = sorted({label for graph in found for _, label in graph.nodes(data="label")} - {None})
     nodes = sum(map(len, found))
     if len(kinds) * nodes > MAX_FEATURES:
@@ -153,6 +154,17 @@ def united_files(folder: Path, names: Sequence[str], classes: Sequence[str]) -> 
     items = [item(folder / name, graph, number, y) for name, graph, y in named]
     _, y = np.unique(np.array(classes, dtype=object), return_inverse=True)
     return replace(stack_graphs(items, torch.from_numpy(y)), labels=tuple(kinds))
+
+
+def listed_file(folder: Path, name: str) -> Path:
+    """Return the file of a graph that the file of classes names.
+
+    Raises:
+        UserError: there is none.
+    """
+    if not (folder / name).is_file():
+        raise UserError(f"{folder / LABELS_FILE} names {name}, and {folder} has no such file")
+    return folder / name
 
 
 def folder_of_any(what: str, data_root: Path | None) -> tuple[Graphs, list[str] | None]:
@@ -198,8 +210,22 @@ def edges(text: str, suffix: str) -> list[tuple[str, str]]:
         if len(row) < 2 or not all(row[:2]):
             raise ValueError(f"{' '.join(row)!r} does not name two nodes")
     pairs = [(one, other) for one, other, *_ in rows]
+    return pairs[1:] if has_header(pairs) else pairs
+
+
+def has_header(pairs: Sequence[tuple[str, str]]) -> bool:
+    """Return whether the first line names columns: words above numbers, or usual ones.
+
+    >>> has_header([("source", "target"), ("a", "b")]), has_header([("a", "b"), ("b", "c")])
+    (True, False)
+    """
+    first, rest = pairs[:1], pairs[1:]
     numbers = [one.isdecimal() and other.isdecimal() for one, other in pairs]
-    return pairs[1:] if numbers[1:] and all(numbers[1:]) and not numbers[0] else pairs  # a header
+    nodes = {node for pair in rest for node in pair}
+    usual = all(
+        word.lower() in HEADER_WORDS and word not in nodes for pair in first for word in pair
+    )
+    return bool(rest) and (usual or (all(numbers[1:]) and not numbers[0]))
 
 
 def item(path: Path, graph: Any, number: dict[str, int], y: str) -> Item:

@@ -231,7 +231,7 @@ def scored_pairs(
 ) -> Pairs:
     """Pairs of rows (first, second, gold score), those without a score counted and left out."""
     scored, unscored = [], 0
-    for number, row in enumerate(rows, 1):
+    for row in rows:
         try:
             first, second, gold = row
             if gold.strip():
@@ -241,7 +241,7 @@ def scored_pairs(
             else:
                 unscored += 1
         except ValueError:
-            raise UserError(f"{path} pair {number} is damaged: {row}; {fix}") from None
+            raise UserError(f"{path} has a damaged pair, {row}: {fix}") from None
     if len(scored) < 2:
         raise UserError(f"{path} has {len(scored)} pairs with a score: there is nothing to rank")
     first_, second_, gold_ = zip(*scored, strict=True)

@@ -5,7 +5,7 @@ seeded fifth, the same for every run, chooses. The hub's splits stand for two fi
 """
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -74,8 +74,7 @@ def read_pairs(path: Path) -> PairRows:
     header = rows[0] if rows else []
     if not set(PAIR_COLUMNS) <= set(header):
         if header and len(header) != len(PAIR_COLUMNS):
-            columns = ", ".join(PAIR_COLUMNS)
-            raise UserError(f"{path} has {len(header)} columns: name those of {columns} in line 1")
+            raise UserError(f"{path} {columns_fault(header)}")
         return rows
     check_doubles(path, [name for name in header if name in PAIR_COLUMNS])
     places = [header.index(column) for column in PAIR_COLUMNS]
@@ -83,6 +82,17 @@ def read_pairs(path: Path) -> PairRows:
         if len(row) != len(header):
             raise UserError(f"{path} line {number} has {len(row)} columns: repair it")
     return [[row[place] for place in places] for row in rows[1:]]
+
+
+def columns_fault(header: Sequence[str]) -> str:
+    """Say why a first line names no columns of pairs.
+
+    >>> columns_fault(["sentence1,sentence2,score"])
+    'has one column: put tabs between columns'
+    """
+    if len(header) == 1:
+        return "has one column: put tabs between columns"
+    return f"has {len(header)} columns: name those of {', '.join(PAIR_COLUMNS)} in line 1"
 
 
 def read_hub(what: str, data_root: Path | None) -> list[PairRows]:

@@ -129,7 +129,8 @@ def checked_target(name: str, frame: "pandas.DataFrame", target: str | None) -> 
         )
     if target is None:
         raise UserError(
-            f"{name}: name the column of classes with --target, one of {', '.join(names)}"
+            f"{name}: name the column of classes with --target, or recipe: {{target: NAME}} in a "
+            f"sweep file, one of {', '.join(names)}"
         )
     if target not in names:
         raise unknown(f"column of {name}", target, names)

@@ -146,6 +146,9 @@ def check_classes(path: object, table: TabularSet) -> None:
         raise UserError(f"{path}: no {part} row has a class")
     need = 5 if validation is None else 1
     counts = np.bincount(table.y[: validation or test], minlength=len(table.classes))
+    if not counts.min() and table.starts:
+        name = table.classes[counts.argmin()]
+        raise UserError(f"{path}: class {name} has no training rows: add some, or leave it out")
     if counts.min() < need:
         few = f"{path}: class {table.classes[counts.argmin()]} has {counts.min()} rows"
         raise UserError(

@@ -237,5 +237,5 @@ def test_a_corpus(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("gold", ["nan", "inf"])
 def test_a_gold_score_is_a_number(gold: str, tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="pair 2 is damaged"):
+    with pytest.raises(UserError, match="has a damaged pair"):
         sentences.scored_pairs(tmp_path, "x", [["a", "b", "1"], ["c", "d", gold]])

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from contrastbench.losses import LOSSES, LossSpec, UserError, get_loss
-from contrastbench.losses.ranges import Choice, Given, Number, check_ranges
+from contrastbench.losses import LOSSES, LossSpec, ScoreLoss, UserError, get_loss
+from contrastbench.losses.ranges import TEMPERATURE, Choice, Given, Number, check_ranges, declare
 from contrastbench.losses.registry import describe
 from counts import times
 
@@ -91,6 +91,36 @@ def test_table_11_needs_a_positive_mu(weight: str) -> None:
     with pytest.raises(UserError, match=r"^mu must be a finite number > 0"):
         get_loss("adnce", weight=weight, mu=-0.1)
     assert get_loss("adnce", mu=-0.1).params["mu"] == -0.1
+
+
+@pytest.mark.parametrize(
+    ("made", "message"),
+    [
+        (lambda: Number(closed="lower"), "closed='lower': give True, False, 'low' or 'high'"),
+        (lambda: Number(low=1, high=0), "low=1 is not below high=0"),
+        (
+            lambda: Number(0, 1, tune=(0.5, 3)),
+            r"tune=\(0.5, 3\) is no interval of numbers > 0 and",
+        ),
+        (lambda: Number(tune=(0.5, 0.1)), r"tune=\(0.5, 0.1\) is no interval of numbers"),
+        (lambda: Number(0, closed="low", tune=(0, 1), log=True), "searched by factors"),
+    ],
+)
+def test_a_range_that_is_none_is_refused(made: Callable[[], Number], message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        made()
+
+
+def test_a_name_without_a_range_is_named() -> None:
+    class Mistyped(ScoreLoss):
+        ranges = declare(tau=TEMPERATURE)
+
+        def __init__(self, temperature: float = 0.5) -> None:
+            super().__init__()
+            self.temperature = self.checked("temperature", temperature)
+
+    with pytest.raises(UserError, match="unknown range of the loss 'temperature': known: tau"):
+        Mistyped()
 
 
 def test_ranges_are_told_in_words() -> None:

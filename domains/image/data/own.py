@@ -102,10 +102,8 @@ def array_pixels(path: Path, key: str, arrays: dict[str, Array]) -> torch.Tensor
         fix = "give uint8 of shape (N, height, width) or (N, height, width, 3)"
         raise UserError(f"{path}: {key} is {images.dtype} of shape {images.shape}: {fix}")
     if labels.shape not in ((len(images),), (len(images), 1)) or labels.dtype.kind not in "iubUS":
-        fix = "give one whole number or text an image"
-        raise UserError(
-            f"{path}: its {labels.dtype} of shape {labels.shape} label no images: {fix}"
-        )
+        kind = f"{labels.dtype} of shape {labels.shape} for {len(images)} images"
+        raise UserError(f"{path}: its labels are {kind}: give one whole number or text an image")
     if images.ndim == 3:
         images = images[..., None]
     if images.shape[3] in CHANNELS:

@@ -311,7 +311,12 @@ rows:
         ),
         (
             "{dataset: MUTAG}",
-            "{dataset: MUTAG, domain: image}\nrecipe: {layers: 2}",
+            "{dataset: MUTG}",
+            "mine.yaml:7: unknown graph dataset 'MUTG'",
+        ),
+        (
+            "{dataset: MUTAG}",
+            "{dataset: CUB, domain: image}\nrecipe: {layers: 2}",
             "mine.yaml:8: unknown recipe key of",
         ),
     ],

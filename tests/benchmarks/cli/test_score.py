@@ -261,6 +261,7 @@ def test_what_cannot_be_scored_is_one_line(tmp_path: Path, bench) -> None:
     exported(folder)
     for words, message in (
         (("--by", "knm"), "unknown protocol 'knm': did you mean 'knn'"),
+        (("--by", "knn"), "does not say what it was trained on: give --dataset"),
         (
             ("--by", "knn", "--domain", "sentence"),
             "domain sentence cannot score other encoders: use bench run --loss none --recipe enc",

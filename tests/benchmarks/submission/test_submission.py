@@ -447,12 +447,19 @@ def edited() -> None:
     Path("mine.py").write_text(MINE + "# better\n")
 
 
+def of_another_suite() -> None:
+    suite = Path("suite.yaml")
+    suite.write_text(suite.read_text().replace("epochs: 1", "epochs: 2"))
+    edited()
+
+
 def incomplete() -> None:
     next(Path("results").rglob("*-seed1.json")).unlink()
 
 
 MISTAKES = [
-    (edited, "mine.py:Mine", "mine.py was edited after its 5 records were made: restore it"),
+    (edited, "mine.py:Mine", "mine.py was edited after its records were made: restore it"),
+    (of_another_suite, "mine.py:Mine", "5 of 5 cells have no result yet: run bench sweep suite"),
     (incomplete, "mine.py:Mine", "1 of 5 cells have no result yet: run bench sweep suite.yaml --l"),
     (lambda: Path("mine.yaml").unlink(), "mine.py:Mine", "mine.yaml is missing: write two lines"),
     (

@@ -192,6 +192,35 @@ def test_a_statement_is_that_of_its_source(stated: Stated) -> None:
     assert stated.says in words(found[0])
 
 
+MARKED = """title: t
+source: s
+decimals: 1
+domain: graph
+metric: accuracy
+columns: {A: {dataset: MUTAG}}
+protocol:
+  facts:
+    - {from: open, params: {temperature: not said}}
+rows:
+  - name: mine
+    loss: adnce
+    params: {temperature: 0.05}
+    params_from: {paper (Table 9): [temperature]}
+    paper: {A: [80.0]}
+"""
+
+
+def test_what_a_row_marks_is_not_open_for_a_general_statement(tmp_path: Path) -> None:
+    path = tmp_path / "mine.yaml"
+    path.write_text(MARKED)
+    resolved = resolve(loading.load_table(str(path)), None, tmp_path)
+    (line,) = resolved.lines
+    found = findings(Place(resolved, line, line.cells["A"]))
+    (temperature,) = (one for one in found if one.what == "temperature")
+    assert temperature.verdict == SAME
+    assert "paper (Table 9)" in words(temperature)
+
+
 @pytest.mark.parametrize(
     ("table", "row", "column"),
     [("renyicl-table9", "CPC", "ImageNet-100"), ("renyicl-table5", "CPC", "ImageNet-100 Base")],

@@ -234,11 +234,11 @@ def test_folders_that_hold_no_graphs_are_one_line(tmp_path: Path) -> None:
     pytest.importorskip("networkx")
     for text, message in {
         None: "has neither NAME_graph_indicator.txt nor labels.csv",
-        "a.edges,1\nb.edges,0\n": "no file .*b.edges",
+        "a.edges,1\nb.edges,0\n": "labels.csv names b.edges",
         "a.edges,1\na.edges\n": "'a.edges' is not FILE,CLASS",
         "a.edges,1\n": "1 graphs: give at least two",
         "a.edges,1\nc.graphml,0\n": r"cannot be read \(no element found",
-        "gone.edges,1\na.edges,0\na.edges,1\n": "no file .*gone.edges",
+        "gone.edges,1\na.edges,0\na.edges,1\n": "labels.csv names gone.edges",
         "a.edges,1\nd.edges,0\n": r"d.edges cannot be read \('1' does not name two nodes\)",
     }.items():
         (tmp_path / "a.edges").write_text("1 2\n")
@@ -296,3 +296,18 @@ def test_a_name_is_still_a_dataset() -> None:
     assert len(graphs) == 400
     assert torch.equal(graphs.y.unique(), torch.arange(4))
     assert "motifs" in DATASETS
+
+
+def test_the_columns_of_an_edge_list_are_no_nodes() -> None:
+    named = "source,target\nv0,v1\nv1,v2\n"
+    assert own.edges(named, ".csv") == [("v0", "v1"), ("v1", "v2")]
+    assert own.edges("from to\n0 1\n", "") == [("0", "1")]
+    assert own.edges("a,b\nv0,v1\n", ".csv") == [("a", "b"), ("v0", "v1")], "an edge by itself"
+    assert own.edges("source,target\nsource,v1\n", ".csv")[0] == ("source", "target")
+
+
+def test_a_graph_that_the_file_of_classes_names_is_there(tmp_path: Path) -> None:
+    (tmp_path / "labels.csv").write_text("a.csv,x\nb.csv,y\n")
+    (tmp_path / "a.csv").write_text("0,1\n")
+    with pytest.raises(UserError, match=r"labels\.csv names b\.csv, and .* has no such file"):
+        own.load_own_graphs(f"folder:{tmp_path}", None)

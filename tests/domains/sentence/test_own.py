@@ -56,7 +56,7 @@ def test_the_second_of_two_files_is_reported(tmp_path: Path) -> None:
 
 def test_bad_pairs_are_one_line(tmp_path: Path) -> None:
     for rows, message in {
-        ("a\tb\t1", "a\tb\thigh"): "pair 2 is damaged: .*'high'",
+        ("a\tb\t1", "a\tb\thigh"): "has a damaged pair, .*'high'",
         ("a\tb",): "has 2 columns: name those of sentence1, sentence2, score in line 1",
         ("sentence1\tsentence2\tscore", "a\tb"): "line 2 has 2 columns",
         ("sentence1\tsentence2\tscore", "", "a\tb\t1", "a\tb"): "line 4 has 2 columns",

@@ -87,14 +87,14 @@ def test_parts_that_do_not_fit_are_one_line(tmp_path: Path) -> None:
     write(tmp_path / "a.csv", frame(20))
     refused("column b is missing in one part", frame(6).assign(b=1))
     refused("column a has numbers in one part and words in another", frame(6).assign(a="x"))
-    refused("class maybe has 0 rows, fewer than the 5", frame(6).assign(y="maybe"))
+    refused("class maybe has no training rows: add", frame(6).assign(y="maybe"))
     refused("column part has 'later': write train", frame(20).assign(part="later"), "part")
     refused("has no test rows", frame(20).assign(part="train"), "part")
     refused(
         "unknown column of csv:b.csv 'prat': did you mean 'part'", frame(6).assign(part=1), "prat"
     )
     three = frame(9).assign(part=["train", "val", "test"] * 3, y=["a", "b", "b"] * 3)
-    refused("class b has 0 rows to train on", three, "part")
+    refused("class b has no training rows: add some", three, "part")
     with pytest.raises(UserError, match=r"has its own parts: leave split=part out"):
         load_rows("csv:a.csv,b.csv", "y", tmp_path, "part")
     with pytest.raises(UserError, match="names 3 files: give at most 2"):

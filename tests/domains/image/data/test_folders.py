@@ -60,8 +60,8 @@ def test_the_folder_may_be_in_the_data_root(
     monkeypatch.chdir(tmp_path)
     assert len(load_images("folder:mine", 16, tmp_path / "root", CPU)[0].train) == 6
     assert len(load_images("folder:root/mine", 16, None, CPU)[0].train) == 6
-    refused(lambda: load_images("folder:mine", 16, None, CPU), "no folder mine; .*--data-root")
-    refused(lambda: load_images("folder:mine", 16, tmp_path, CPU), "no folder mine, nor in")
+    refused(lambda: load_images("folder:mine", 16, None, CPU), "no folder mine here: --data-root")
+    refused(lambda: load_images("folder:mine", 16, tmp_path, CPU), "no folder mine here, nor in")
 
 
 def test_other_files_are_counted(tmp_path: Path) -> None:

@@ -59,8 +59,8 @@ BAD = {
     "floats": ({"images": COLOUR / 255.0}, "images is float64 of shape .*: give uint8"),
     "flat": ({"images": COLOUR.reshape(20, -1)}, "images is uint8 of shape"),
     "two colours": ({"images": COLOUR[..., :2]}, "1 or 3 colours"),
-    "few labels": ({"labels": LABELS[:9]}, "label no images"),
-    "float labels": ({"labels": LABELS / 2}, "label no images"),
+    "few labels": ({"labels": LABELS[:9]}, "its labels are "),
+    "float labels": ({"labels": LABELS / 2}, "its labels are "),
     "objects": (
         {"labels": LABELS.astype(object)},
         "Object arrays cannot be loaded",
