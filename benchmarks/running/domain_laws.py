@@ -331,7 +331,7 @@ def views(domain: AnyDomain, model: nn.Module, epoch: int, disturbance: int) -> 
     disturb_generators(disturbance)
     batches, model = list(domain.batches(epoch)), copy.deepcopy(model).train()
     disturb_generators(0)
-    return [x for batch in batches for x in contrast_tensors(domain.contrasts(model, batch))]
+    return [x for batch in batches for x in contrast_tensors(contrasts_of(domain, model, batch))]
 
 
 def first_contrasts(subject: Subject, disturbance: int) -> tuple[nn.Module, Sequence[Contrast]]:
@@ -339,7 +339,15 @@ def first_contrasts(subject: Subject, disturbance: int) -> tuple[nn.Module, Sequ
     domain = subject.open()
     model, batch = domain.model().train(), next(iter(domain.batches(0)))
     disturb_generators(disturbance)
-    return model, domain.contrasts(model, batch)
+    return model, contrasts_of(domain, model, batch)
+
+
+def contrasts_of(domain: AnyDomain, model: nn.Module, batch: Any) -> Sequence[Contrast]:
+    """Return the contrasts of a batch, which are a list of them."""
+    found = domain.contrasts(model, batch)
+    given = f"contrasts() gives one {type(found).__name__}: give a list of them, [contrast]"
+    assert isinstance(found, Sequence), given
+    return found
 
 
 def evaluate_disturbed(subject: Subject, model: nn.Module, disturbance: int) -> Evaluation:

@@ -1,10 +1,15 @@
 """The laws of domains hold for ours, and each names the fault that it is about."""
 
+from types import SimpleNamespace
+
 import pytest
+import torch
+from torch import nn
 
 from contrastbench.benchmarks.running import domain_laws
 from contrastbench.benchmarks.running.domain_laws import CHECKS, check_domain
 from contrastbench.domains.registry import DOMAINS
+from contrastbench.losses import both_views
 
 FAULTS = {  # of a broken domain: the check that fails, and what it says
     "downloaded": ("declaration", "the default 'tones' is downloaded: embed a small dataset"),
@@ -82,3 +87,9 @@ def test_a_fault_fails_the_check_that_is_about_it(
     assert [result.name for result in failed] == [check], failed
     assert failed[0].detail.startswith(message)
     assert "\n" not in failed[0].detail
+
+
+def test_one_contrast_is_no_list() -> None:
+    one = SimpleNamespace(contrasts=lambda model, batch: both_views(torch.eye(2), torch.eye(2)))
+    with pytest.raises(AssertionError, match=r"gives one Contrast: give a list of them"):
+        domain_laws.contrasts_of(one, nn.Identity(), None)
