@@ -87,10 +87,26 @@ def read_npz(
 
 
 def array(archive: zipfile.ZipFile, key: str) -> Array:
-    """An array of a bounded size, of numbers or texts: nothing is unpickled."""
-    return np.lib.format.read_array(
-        BytesIO(member(archive, f"{key}.npy", UNPACKED)), allow_pickle=False
-    )
+    """An array of a bounded size, of numbers or texts: nothing is unpickled.
+
+    Raises:
+        UserError: it holds Python objects, as texts of pandas do.
+    """
+    data = member(archive, f"{key}.npy", UNPACKED)
+    if has_objects(data):
+        raise UserError(f"{archive.filename}: {key} holds Python objects: save it as .astype(str)")
+    return np.lib.format.read_array(BytesIO(data), allow_pickle=False)
+
+
+def has_objects(data: bytes) -> bool:
+    """Return whether the header of an array says that it holds Python objects."""
+    file = BytesIO(data)
+    version = np.lib.format.read_magic(file)
+    read = {
+        (1, 0): np.lib.format.read_array_header_1_0,
+        (2, 0): np.lib.format.read_array_header_2_0,
+    }
+    return version in read and bool(read[version](file)[2].hasobject)
 
 
 def array_pixels(path: Path, key: str, arrays: dict[str, Array]) -> torch.Tensor:

@@ -92,7 +92,11 @@ def test_the_file_may_be_in_the_data_root(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 BAD = {
-    "no target": (MIXED, None, "name the column of classes with --target, or .*, one of a, colour, y"),
+    "no target": (
+        MIXED,
+        None,
+        "name the column of classes with --target, or .*, one of a, colour, y",
+    ),
     "near target": (MIXED, "colours", "unknown column of .*t.csv 'colours': did you mean 'colour'"),
     "infinite": (
         MIXED.replace("\n3,", "\ninf,").replace("\n4,", "\n-inf,"),

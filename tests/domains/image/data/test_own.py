@@ -63,7 +63,7 @@ BAD = {
     "float labels": ({"labels": LABELS / 2}, "its labels are "),
     "objects": (
         {"labels": LABELS.astype(object)},
-        "Object arrays cannot be loaded",
+        r"labels holds Python objects: save it as \.astype\(str\)",
     ),
     "no labels": ({"labels": None}, "has no array labels: it holds images.npy"),
     "half a test part": ({"test_images": COLOUR}, "has no array test_labels"),
