@@ -380,13 +380,13 @@ def verdicts_by_domain(
     """Return by row the domains that show it better or worse by their own sets alone.
 
     Effects of opposite signs cancel in the mean over domains. All domains of all rows are one
-    family of tests, with those of the rows to come.
+    family of tests, with those that have yet to run, so that no verdict is lost as they do.
     """
     domains = {name for one in found for name in one.by_domain}
     if len(domains) < 2:
         return {}
     places = [(one, name, of_domain(one.by_set, name)) for one in found for name in one.by_domain]
-    rest = [1.0] * (to_come * len(domains))
+    rest = [1.0] * ((len(found) + to_come) * len(domains) - len(places))
     verdicts: dict[str, dict[str, str]] = {}
     adjusted = holm([*(test.p_value(sets) for _, _, sets in places), *rest])
     for (one, name, sets), p in zip(places, adjusted, strict=False):

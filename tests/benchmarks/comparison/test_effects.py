@@ -13,7 +13,9 @@ from contrastbench.benchmarks.comparison.effects import (
     OverSets,
     effects_by_set,
     gains_of,
+    of_domain,
     over_sets,
+    verdicts_by_domain,
 )
 from contrastbench.benchmarks.comparison.headline import few_text, over_sets_text
 from contrastbench.benchmarks.comparison.set_tests import SET_TESTS, Measured, SetTest, weights_of
@@ -319,6 +321,18 @@ def test_a_copy_that_is_to_run_where_it_is_a_loss_of_its_own_is_none() -> None:
     assert (of(found, "copy").verdict, of(found, "copy").estimate) == ("the same loss so far", 0.0)
     assert found.to_come == 1, "its test is still to come"
     assert of(found, "a").holm == pytest.approx(2 * of(found, "a").p)
+
+
+def test_domains_that_a_loss_has_yet_to_run_in_count_as_tests() -> None:
+    new = lines("new", [*[2.0 + k / 10 for k in range(6)], *[-2.0 - k / 10 for k in range(4)]])
+    part, seeds = lines("part", [0.3] * 10), SET_TESTS["seeds"]
+    for those in (part, [one for one in part if one.domain == "graph"]):
+        found = over_sets([*untrained(), *new, *those], ["none"], CONTROL, test=seeds)
+        assert of(found, "new").alone == {"graph": "better", "image": "worse"}
+        rows = [of(found, "new"), of(found, "part")]
+        p = min(seeds.p_value(of_domain(rows[0].by_set, name)) for name in ("graph", "image"))
+        shown = [bool(verdicts_by_domain(rows, factor * p, seeds, 0)) for factor in (3.5, 4.5)]
+        assert shown == [False, True], "two losses on two domains are four tests"
 
 
 def test_a_control_that_ran_on_fewer_sets_and_blind_sets_are_named() -> None:
