@@ -78,8 +78,7 @@ def verdict_text(one: Effect, base: str, over: OverSets) -> str:
     words = {
         "better": f"is better than {base}",
         "worse": f"is worse than {base}",
-        "equal": f"is equal to {base} within {over.margin:g} {over.unit}"
-        + f"{in_the_mean(over)}," * (len(over.domains) > 1),
+        "equal": f"is equal to {base} within {over.margin:g} {over.unit}{in_the_mean(over, ',')}",
     }
     said = words.get(one.verdict, f"is undecided against {base}")
     where = where_text(len(one.by_set), over)
@@ -90,16 +89,16 @@ def verdict_text(one: Effect, base: str, over: OverSets) -> str:
     return " ".join([said, *alone_text(one, base)])
 
 
-def in_the_mean(over: OverSets) -> str:
+def in_the_mean(over: OverSets, end: str = "") -> str:
     """Return what an effect is the mean over, as the effects of domains may have both signs."""
-    return " in the mean over domains" * (len(over.domains) > 1)
+    return f" in the mean over domains{end}" * (len(over.domains) > 1)
 
 
 def alone_text(one: Effect, base: str) -> Iterator[str]:
     """Say in which domains a row is better or worse by their own sets."""
-    found = ", ".join(f"{verdict} in {domain}" for domain, verdict in one.alone.items())
+    found = [f"{verdict} than {base} in {domain}" for domain, verdict in one.alone.items()]
     if found:
-        yield f"By one domain alone it is {found} than {base}."
+        yield f"By one domain alone it is {', '.join(found)}."
 
 
 def sight_of(one: Effect, over: OverSets) -> str:

@@ -91,7 +91,7 @@ def split_methods(
 
 
 def is_ranked(line: Line) -> bool:
-    """Return whether a row is a method: trained, no repetition, and no copy wherever it has run."""
+    """Return whether a row is a method: no control, no repetition, no copy wherever it has run."""
     run = [cell for cell in line.cells.values() if cell.ok or cell.failed]
     is_copy = bool(run) and all(cell.same_as for cell in run)
     return not (line.repeats or is_copy or line.control)

@@ -144,17 +144,14 @@ def check_classes(path: object, table: TabularSet) -> None:
     if table.starts and (test == len(table) or validation == test):
         part = "test" if test == len(table) else "validation"
         raise UserError(f"{path}: no {part} row has a class")
-    need = 5 if validation is None else 1
     counts = np.bincount(table.y[: validation or test], minlength=len(table.classes))
     if not counts.min() and table.starts:
         name = table.classes[counts.argmin()]
         raise UserError(f"{path}: class {name} has no training rows: add some, or leave it out")
-    if counts.min() < need:
+    if validation is None and counts.min() < 5:
         few = f"{path}: class {table.classes[counts.argmin()]} has {counts.min()} rows"
         raise UserError(
             f"{few}, fewer than the 5 that three parts need: is the target a column of classes?"
-            if need == 5
-            else f"{few} to train on"
         )
 
 

@@ -113,6 +113,10 @@ def test_effects_that_cancel_over_domains_are_shown_in_each(tmp_path: Path) -> N
     assert by_domain.startswith("By one domain alone better than infonce: adnce in graph (+1")
     assert "; worse than infonce: adnce in tabular (-1" in by_domain
     assert by_domain.endswith("(Holm for all 4)")
+    table = study.table.but(asked=["adnce"])
+    mine = answer_text(resolve(table, None, tmp_path))
+    said = "By one domain alone it is better than infonce in graph, worse than infonce in tabular."
+    assert said in mine
     (line,) = (one for one in shown.splitlines() if one.startswith("| adnce |"))
     assert line.count("*") == 2
     (line,) = (one for one in shown.splitlines() if one.startswith("| hcl |"))
