@@ -35,6 +35,7 @@ class Dataset:
     )
     content: str = ""  # sha256 of its samples as the domain orders them, however they are kept
     folder: str = ""  # of its collection; a data root may hold the file in it
+    files: "tuple[Dataset, ...]" = ()  # what is downloaded where no one has it as one file
     places: tuple[str, ...] = ()  # where else a data root may hold its content
     reader: str = ""  # "module:function" in the domain's folder; empty: the format of its domain
 

@@ -17,6 +17,7 @@ from contrastbench.domains.declaration import Dataset
 from contrastbench.errors import UserError
 
 MAX_DOWNLOAD_BYTES = 8 << 30  # bytes of a download; no declared set has half of it
+WHOLE = "downloaded, sha256 verified"
 
 
 def cache_folder() -> Path:
@@ -148,13 +149,23 @@ def local_file(dataset: Dataset, data_root: Path | None) -> Path | None:
     return next(filter(Path.exists, paths), None)
 
 
+def fetch_files(dataset: Dataset, data_root: Path | None) -> list[Path]:
+    """Return the paths of all its files; those that are not there come from the network.
+
+    Raises:
+        UserError: one cannot be had.
+    """
+    return [local_file(file, data_root) or fetch_file(file) for file in dataset.files]
+
+
 def whereabouts(dataset: Dataset, data_root: Path | None) -> str:
-    """Return where the dataset's file is, and its size."""
+    """Return where the dataset's file is, and its size; of several files, where the last is."""
     if not dataset.url:
         return "embedded"
     path = local_file(dataset, data_root)
     if path is None:
-        return "not here"
+        places = [whereabouts(file, data_root) for file in dataset.files]
+        return "not here" if "not here" in places or not places else places[-1]
     return f"{path}, {file_size(path)}"
 
 
@@ -172,14 +183,19 @@ def file_state(dataset: Dataset, data_root: Path | None = None) -> str:
     if not dataset.url:
         return "embedded"
     path, known = local_file(dataset, data_root), known_sha256(dataset)
+    if path is None and dataset.files:
+        states = [file_state(file, data_root) for file in dataset.files]
+        return next((state for state in states if state != WHOLE), WHOLE)
     if path is None:
         return "not downloaded"
     if path.is_dir():
         return f"{path} is a folder: records hold the hash of what is read of it"
+    if not known and dataset.content:
+        return f"{path}: its content is checked as it is read"
     if not known:
         return f"downloaded, sha256 not known: bench data fetch {dataset.name}"
     if file_sha256(path) == known:
-        return "downloaded, sha256 verified"
+        return WHOLE
     ours = path == cached_file(dataset)
     return f"DAMAGED: delete {path}" if ours else f"DIFFERS from the declared file: {path}"
 

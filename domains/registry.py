@@ -131,8 +131,12 @@ def fetch_declared(dataset: Dataset, folder: Path | None) -> str:
     if not dataset.url:
         return "embedded"
     path = download.local_file(dataset, folder) if folder else None
-    there = path is not None and folder in path.parents
-    return str(path if there else download.fetch_file(dataset, folder))
+    if path is not None and folder in path.parents:
+        return str(path)
+    if dataset.files:
+        paths = [Path(fetch_declared(file, folder)) for file in dataset.files]
+        return ", ".join(dict.fromkeys(str(path.parent) for path in paths))
+    return str(download.fetch_file(dataset, folder))
 
 
 def declarations() -> dict[str, Declaration | UserError]:

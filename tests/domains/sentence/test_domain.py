@@ -394,6 +394,24 @@ def test_equal_checkpoints_are_equal_wherever_they_lie(folder: Path, tmp_path: P
     assert d.data_hash(trained=True) != tiny.data_hash(trained=True)
 
 
+def test_a_checkpoint_of_a_package_is_where_pip_installed_it(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = "made-checkpoint"
+    monkeypatch.setattr(checkpoint, "PACKAGES", (name,))
+    with pytest.raises(UserError, match=f"not installed: pip install {name}"):
+        load_checkpoint(name, None)
+    site = tmp_path / "site"
+    shutil.copytree(folder, site / "package/model")
+    about = site / f"{name.replace('-', '_')}-0.1.0.dist-info"
+    about.mkdir()
+    (about / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 0.1.0\n")
+    listed = ["package/model/1_Pooling/config.json", "package/model/config.json"]
+    (about / "RECORD").write_text("".join(f"{path},,\n" for path in listed))
+    monkeypatch.syspath_prepend(site)
+    assert load_checkpoint(name, None).sha256 == load_checkpoint(str(folder), None).sha256
+
+
 def test_a_path_is_no_part_of_a_record(folder: Path, tmp_path: Path) -> None:
     copy = shutil.copytree(folder, tmp_path / "copy")
     texts = [tmp_path / "a.txt", tmp_path / "b" / "c.txt"]

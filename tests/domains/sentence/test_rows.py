@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from contrastbench.domains.download import whereabouts
 from contrastbench.domains.registry import make_recipe
 from contrastbench.domains.sentence import captions, data, graded
 from contrastbench.domains.sentence.datasets import DATASETS
@@ -156,10 +157,27 @@ def test_a_scored_caption_is_not_trained_on(few_captions: Path) -> None:
 
 def test_other_captions_are_refused(few_captions: Path, monkeypatch) -> None:
     monkeypatch.setitem(DATASETS, CAPTIONS.name, replace(CAPTIONS, content="0" * 64))
-    with pytest.raises(UserError, match="is not Multi30k's"):
+    with pytest.raises(UserError, match="not Multi30k's captions"):
         domain(few_captions, dataset="captions", corpus="wiki1m")
 
 
-def test_without_the_file_one_line_says_how_to_make_it(tmp_path: Path, offline: None) -> None:
-    with pytest.raises(UserError, match=rf"paste .* {CAPTIONS.file}"):
+def test_captions_in_several_files_are_those_of_one(few_captions: Path) -> None:
+    pairs = [row[:2] for row in ROWS]
+    whole = few_captions / "text" / CAPTIONS.file
+    whole.write_bytes(gzip.compress("\n".join(map("\t".join, pairs)).encode()))
+    declared = replace(CAPTIONS, files=CAPTIONS.files[:2], content=data.corpus_rows(whole).sha256)
+    of_one = captions.load_captions(declared, few_captions)
+    whole.unlink()
+    first, second = (few_captions / file.name for file in declared.files)
+    for path, column in zip((first, second), zip(*pairs, strict=True), strict=True):
+        path.write_bytes(gzip.compress("\n".join(column).encode()))
+    assert captions.load_captions(declared, few_captions) == of_one
+    assert whereabouts(declared, few_captions).startswith(str(second))
+    second.write_bytes(gzip.compress(b"one line"))
+    with pytest.raises(UserError, match=rf"unlike numbers of lines: .* 40, .*{second.name} 1$"):
+        captions.load_captions(declared, few_captions)
+
+
+def test_without_the_files_one_line_says_which_to_get(tmp_path: Path, offline: None) -> None:
+    with pytest.raises(UserError, match=r"put train.1.en.gz into a folder"):
         domain(tmp_path, dataset="captions", corpus="wiki1m")
