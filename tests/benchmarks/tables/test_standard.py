@@ -1,8 +1,6 @@
 """The standing comparison's cells are those of its release, whatever else is added or changed."""
 
 import json
-import re
-from collections import Counter
 from collections.abc import Iterable
 from importlib.metadata import EntryPoint
 from pathlib import Path
@@ -14,13 +12,11 @@ from contrastbench.benchmarks.comparison.admission import candidates
 from contrastbench.benchmarks.records.seeds import ADMISSION_SEEDS, parse_seeds
 from contrastbench.benchmarks.tables.load import NEWEST, load_table
 from contrastbench.benchmarks.tables.schema import Column
-from contrastbench.benchmarks.tables.table import Table
 from contrastbench.domains.registry import make_recipe
 from contrastbench.losses import registry
 from contrastbench.losses.spec import LossSpec
 
 RESULTS = Path(__file__).parents[3] / "results"
-TABLES = Path(__file__).parents[3] / "benchmarks/tables"
 RELEASED = Path(__file__).parent / "released"  # a JSON file for each version, for ever
 VERSIONS = sorted(path.stem for path in RELEASED.glob("*.json"))
 
@@ -31,7 +27,9 @@ def cells(name: str) -> dict[str, Any]:
     work = {column: table.experiment(table.rows[0], column) for column in table.columns}
     return {
         "seeds": table.seeds,
+        "test": table.test,
         "tune": table.tune.model_dump() if table.tune else None,
+        "trial_seeds": table.trial_seeds,
         "datasets": {
             column: [one.domain, one.full_recipe.protocol, one.full_recipe.model_dump(mode="json")]
             for column, one in work.items()
@@ -81,41 +79,18 @@ def test_the_newest_is_known_by_the_short_name() -> None:
     assert load_table("standard").name == VERSIONS[-1]
 
 
-DRAFT = TABLES / "standard-2.yaml"
-
-
-def with_all_sets(folder: Path) -> Table:
-    """Read the draft with the sets that are still being judged, each of which is one comment."""
-    text = re.sub(r"^( +)# (\S.*,)$", r"\1\2", DRAFT.read_text(), flags=re.MULTILINE)
-    path = folder / "whole.yaml"
-    path.write_text(text)
-    return load_table(str(path))
-
-
-def test_the_draft_is_not_the_standing_comparison_yet() -> None:
-    table = load_table("standard-2")
-    assert table.draft
+def test_it_has_eight_seeds_and_twelve_trials_from_staged_search() -> None:
+    table = load_table("standard")
     assert (table.seeds, table.is_staged, table.budget.trials) == ([*range(8)], True, 12)
     assert table.test == "seeds"
-    assert load_table("standard").name == "standard-1"
-    assert load_table("standard").test is None
-    assert not load_table("standard").draft
+    assert not table.draft
 
 
-def test_the_draft_has_every_loss_that_needs_no_classes_and_copies_are_aliased() -> None:
+def test_it_has_every_loss_that_needs_no_classes_and_copies_are_aliased() -> None:
     table = load_table("standard-2")
     rows = {row.name: row for row in table.rows if not row.control}
     assert rows.keys() == set(registry.losses()) - set(registry.SUPERVISED)
     assert table.same["supcon"] == dict.fromkeys(table.columns, "infonce")
-
-
-def test_each_set_of_the_draft_has_the_recipe_that_admission_judges(tmp_path: Path) -> None:
-    table = with_all_sets(tmp_path)
-    judged = {(name, recipe_of(one)) for path in CANDIDATES for name, one in columns_of(path)}
-    for name, column in table.columns.items():
-        assert (name, recipe_of(column)) in judged, name
-    domains = Counter(column.domain for column in table.columns.values())
-    assert domains == dict.fromkeys(("tabular", "image", "graph", "sentence"), 2)
 
 
 CANDIDATES = sorted((RESULTS / "candidates").glob("*.yaml"))
@@ -130,7 +105,7 @@ def recipe_of(column: Column) -> str:
     return make_recipe(column.domain or "", column.recipe).model_dump_json()
 
 
-def test_the_sets_of_the_draft_are_admitted_by_their_records() -> None:
+def test_its_sets_are_admitted_by_their_records() -> None:
     table, seeds = load_table("standard-2"), parse_seeds(ADMISSION_SEEDS)
     used, admitted = {(name, recipe_of(one)) for name, one in table.columns.items()}, list[str]()
     for path in CANDIDATES:
@@ -144,11 +119,10 @@ def test_the_sets_of_the_draft_are_admitted_by_their_records() -> None:
     assert sorted(admitted) == sorted(table.columns)
 
 
-def test_the_quick_part_of_the_draft_has_two_sets_of_each_domain(tmp_path: Path) -> None:
-    table = with_all_sets(tmp_path)
+def test_its_quick_part_has_every_set_with_three_seeds() -> None:
+    table = load_table("standard-2")
     assert table.quick
-    domains = Counter(table.domain_of(name) for name in table.quick.datasets)
-    assert domains == dict.fromkeys(("tabular", "image", "graph", "sentence"), 2)
+    assert table.quick.datasets == [*table.columns]
     assert table.quick.seeds == [0, 1, 2]
 
 
