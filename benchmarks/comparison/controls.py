@@ -4,9 +4,10 @@ from collections.abc import Container, Sequence
 from dataclasses import replace
 
 from contrastbench.benchmarks.comparison.compare import Comparison, baseline_row, is_listed
-from contrastbench.benchmarks.comparison.effects import OverSets, over_sets
+from contrastbench.benchmarks.comparison.effects import OverSets
 from contrastbench.benchmarks.comparison.set_tests import SET_TESTS
 from contrastbench.benchmarks.comparison.statistics import ALPHA
+from contrastbench.benchmarks.comparison.verdicts import over_sets
 from contrastbench.benchmarks.tables.controls import CONTROLS, Must
 from contrastbench.benchmarks.tables.resolved import Line, Resolved, ResolvedCell
 

@@ -11,14 +11,11 @@ from contrastbench.benchmarks.comparison.control_sentences import controls_text
 from contrastbench.benchmarks.comparison.effects import (
     Effect,
     OverSets,
-    effects_by_set,
-    gains_of,
-    of_domain,
-    over_sets,
-    verdicts_by_domain,
 )
 from contrastbench.benchmarks.comparison.headline import few_text, over_sets_text
+from contrastbench.benchmarks.comparison.set_effects import effects_by_set, gains_of
 from contrastbench.benchmarks.comparison.set_tests import SET_TESTS, Measured, SetTest, weights_of
+from contrastbench.benchmarks.comparison.verdicts import of_domain, over_sets, verdicts_by_domain
 from counts import times
 
 CONTROL = {"none": "worse"}

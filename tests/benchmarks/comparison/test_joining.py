@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 
 from contrastbench.benchmarks.comparison.compare import Comparison, compare_rows
-from contrastbench.benchmarks.comparison.effects import Effect, OverSets, over_sets
+from contrastbench.benchmarks.comparison.effects import Effect, OverSets
 from contrastbench.benchmarks.comparison.headline import of_row, over_sets_text
+from contrastbench.benchmarks.comparison.verdicts import over_sets
 from contrastbench.benchmarks.sweeps.plan import make_plan
 from contrastbench.benchmarks.tables import selections
 from contrastbench.benchmarks.tables.load import load_table

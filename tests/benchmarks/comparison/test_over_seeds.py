@@ -17,14 +17,15 @@ from statsmodels.stats.weightstats import ttost_paired
 
 from contrastbench.benchmarks.comparison.compare import Comparison, compare_rows
 from contrastbench.benchmarks.comparison.control_sentences import controls_text
-from contrastbench.benchmarks.comparison.effects import effects_by_set, over_sets
 from contrastbench.benchmarks.comparison.headline import (
     few_text,
     of_row,
     over_sets_text,
 )
+from contrastbench.benchmarks.comparison.set_effects import effects_by_set
 from contrastbench.benchmarks.comparison.set_tests import SET_TESTS, Effects, Measured
 from contrastbench.benchmarks.comparison.statistics import holm
+from contrastbench.benchmarks.comparison.verdicts import over_sets
 from contrastbench.benchmarks.tables.load import load_table
 from contrastbench.benchmarks.tables.resolved import resolve
 from contrastbench.benchmarks.tables.schema import SetTestName

@@ -1,0 +1,89 @@
+"""The effect on each data set: the difference from the baseline as a share of the training gain."""
+
+from collections.abc import Iterable, Sequence
+from math import sqrt
+from statistics import fmean
+
+from contrastbench.benchmarks.comparison.compare import Comparison
+from contrastbench.benchmarks.comparison.effects import Gains
+from contrastbench.benchmarks.comparison.set_tests import Effects, Measured, SetName
+from contrastbench.benchmarks.comparison.signed_rank import DIGITS
+
+LEAST_GAIN = 1.0  # percent points; a share of less is noise
+MIN_STANDARD_ERRORS = 2.0  # standard errors that a gain exceeds
+
+
+def gains_of(untrained: Sequence[Comparison]) -> tuple[dict[str, float], list[str]]:
+    """Return what training gains in each column, and where that is too little.
+
+    A set is named as a whole where this holds for all its columns.
+    """
+    by_column: dict[str, list[Comparison]] = {}
+    for one in untrained:
+        if one.difference is not None:
+            by_column.setdefault(one.column, []).append(one)
+    best = [max(rows, key=lambda one: one.difference or 0.0) for rows in by_column.values()]
+    gains = {one.column: -(one.difference or 0.0) for one in best if is_clear_gain(one)}
+    whole = {(one.domain, one.dataset) for one in best if one.column in gains}
+    little = [one for one in best if one.column not in gains]
+    names = [one.column if (one.domain, one.dataset) in whole else one.dataset for one in little]
+    return gains, list(dict.fromkeys(names))
+
+
+def is_clear_gain(best: Comparison) -> bool:
+    """Return whether the best row without a training is so far below that its column counts."""
+    gain = -(best.difference or 0.0)
+    return gain >= LEAST_GAIN and gain >= MIN_STANDARD_ERRORS * standard_error(best)
+
+
+def standard_error(one: Comparison) -> float:
+    """Return the standard error of a difference over seeds; zero for a single seed."""
+    return (one.std or 0.0) / sqrt(max(1, len(one.seeds)))
+
+
+def effects_by_set(mine: Iterable[Comparison], gains: Gains) -> tuple[Effects, set[SetName]]:
+    """Return the effect on each set that counts, and those of them on which the row has failed."""
+    found: dict[SetName, list[Measured]] = {}
+    failed = set[SetName]()
+    for one in mine:
+        name = one.domain, one.dataset
+        if gains and one.column not in gains:
+            continue
+        if one.has_failed:
+            failed.add(name)
+        if (effect := measured(one, gains.get(one.column))) is not None:
+            found.setdefault(name, []).append(effect)
+    return {name: of_one_set(columns) for name, columns in found.items()}, failed
+
+
+def measured(one: Comparison, gain: float | None) -> Measured | None:
+    """Return the effect in one column, as a share of the gain if there is one; None: no number.
+
+    A training that diverges loses all that training gains: its effect is -100 %, with each seed
+    that does. Without a gain a place with such a seed has no number. A difference of the same runs,
+    or one that is the same with two or more diverged seeds or zero with every seed, is no chance.
+    """
+    if one.same:
+        return Measured(0.0)
+    if one.has_failed and gain is None:
+        return None
+    if one.difference is None and not one.lost:
+        return None
+    scale = 1.0 if gain is None else gain / 100
+    by_seed = {k: d / scale for k, d in zip(one.seeds, one.differences, strict=True)}
+    by_seed |= dict.fromkeys(one.lost, -100.0)
+    always = {*by_seed.values()} == {-100.0} or not any(
+        round(value, DIGITS) for value in by_seed.values()
+    )
+    is_random = len(by_seed) == 1 or not always
+    return Measured(fmean(by_seed.values()), by_seed if is_random else {})
+
+
+def of_one_set(columns: Sequence[Measured]) -> Measured:
+    """Return the mean over columns of a set, such as two probes of one training."""
+    drawn = [one.by_seed for one in columns if one.by_seed]
+    shared = set.intersection(*map(set, drawn)) if drawn else ()
+    seeds = sorted(shared) or [seed for one in drawn[:1] for seed in list(one)[:1]]  # no freedom
+    sums = {seed: sum(one.get(seed, 0.0) for one in drawn) for seed in seeds}
+    by_seed = {seed: total / len(columns) for seed, total in sums.items()}
+    return Measured(fmean(one.mean for one in columns), by_seed)
