@@ -112,7 +112,7 @@ def test_a_file_of_the_home_folder_is_found(tmp_path: Path, monkeypatch) -> None
     monkeypatch.setenv("HOME", str(tmp_path))
     (tmp_path / "mine.csv").write_text("a,kind\n")
     assert find_path("~/mine.csv", None) == tmp_path / "mine.csv"
-    with pytest.raises(UserError, match="no file ~nobody-of-this-name/mine.csv here"):
+    with pytest.raises(UserError, match=r"no file ~nobody-of-this-name/mine\.csv here"):
         find_path("~nobody-of-this-name/mine.csv", None)
 
 
