@@ -8,6 +8,7 @@ import os
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from os.path import expanduser
 from pathlib import Path
 
 from contrastbench.domains.declaration import Source
@@ -93,8 +94,11 @@ def reading_own(source: Source, name: str, fault: str = "cannot be read") -> Ite
 
 
 def candidate_paths(name: str, data_root: Path | None) -> Iterator[Path]:
-    """Return where a file or folder of that name may be: here, then in the data root."""
-    yield Path(name)
+    """Return where a file or folder of that name may be: here, then in the data root.
+
+    A shell leaves the `~` of `csv:~/mine.csv` as it is.
+    """
+    yield Path(expanduser(name))  # noqa: PTH111 - no error where there is no such user
     if data_root:
         yield data_root / name
 

@@ -42,7 +42,7 @@ def record_of(work: Experiment, seed: int, **change: Any) -> Record:
         "domain": work.domain,
         "dataset": work.dataset,
         "loss": work.loss.complete.name,
-        "loss_code": "",
+        "loss_code": work.loss.code,
         "params": work.loss.complete.params,
         "recipe": work.full_recipe.model_dump(mode="json"),
         "protocol": work.full_recipe.protocol,

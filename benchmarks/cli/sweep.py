@@ -358,6 +358,8 @@ def merge(
     folders = [*(sources or []), *[SHIPPED] * shipped]
     if not folders and parquet is None:
         raise UserError("nothing to merge: name folders that hold runs/, --shipped or --parquet")
+    if parquet is not None and parquet.suffix != ".parquet":
+        raise UserError(f"{parquet} is to be a Parquet file: give a name that ends in .parquet")
     done = merge_records(folders, results)
     if parquet is not None:
         from contrastbench.benchmarks.records.parquet import write_all_records

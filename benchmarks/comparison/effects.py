@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from math import inf
 from statistics import fmean, median
 
-
 from contrastbench.benchmarks.comparison.set_tests import SET_TESTS, Effects, SetTest, grouped
 from contrastbench.benchmarks.comparison.statistics import ALPHA
 

@@ -164,6 +164,7 @@ def baseline_comparisons(
         + f": no row has a seed in common with {base} under "
         f"{resolved.results}: run more, "
         "bench merge --shipped (records that come with contrastbench), or --baseline"
+        + "".join(f". {line}" for line in [origins.edited_line(resolved)] if line)
     )
 
 

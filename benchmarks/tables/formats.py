@@ -63,6 +63,7 @@ def table_markdown(
         table_legend(table),
         back_of(lines, table.decimals),
         escaped_cell(origins.origin_line(resolved)),
+        escaped_cell(origins.edited_line(resolved)),
         f"Selection: {resolved.label}.",
         "\n".join(f"- {line}" for line in choices.choice_lines(resolved)),
         *resolved.copies,

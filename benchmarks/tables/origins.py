@@ -3,9 +3,10 @@
 from collections.abc import Collection, Mapping
 from itertools import pairwise
 
+from contrastbench.benchmarks.records import reading
 from contrastbench.benchmarks.records.experiment import records_of
 from contrastbench.benchmarks.records.merge import SHIPPED
-from contrastbench.benchmarks.tables.resolved import Resolved, ResolvedCell
+from contrastbench.benchmarks.tables.resolved import Line, Resolved, ResolvedCell
 
 SeedsByPlace = dict[str, dict[str, tuple[int, ...]]]  # by row and column
 
@@ -32,6 +33,26 @@ def origin_line(resolved: Resolved) -> str:
     )
     named, origin, other = min(parts, key=lambda part: len(part[0]))
     return f"Records that {origin}: {named}. All others {other}."
+
+
+def edited_line(resolved: Resolved) -> str:
+    """Return a line on rows whose loss was edited after all their records were made, or nothing."""
+    edited = [line.name for line in resolved.lines if was_edited(resolved, line)]
+    found = "edited after the records were made, which do not count. bench sweep runs the cells."
+    return f"{', '.join(edited)}: {found}" if edited else ""
+
+
+def was_edited(resolved: Resolved, line: Line) -> bool:
+    """Return whether a row has no records but those of another text of its loss."""
+    if any(cell.records or cell.failed for cell in line.cells.values()):
+        return False
+    experiments = (resolved.table.experiment(line.row, column) for column in line.cells)
+    own = [one for one in experiments if one.loss.code]
+    return any(
+        record["loss_code"] != one.loss.code
+        for one in own
+        for record, _ in reading.finished_cells(one.folder(resolved.results))
+    )
 
 
 def where_from(name: str, resolved: Resolved) -> str:

@@ -7,6 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from contrastbench.domains.own import find_path
+from contrastbench.errors import UserError
+
 PAGE = (Path(__file__).parents[3] / "docs" / "own-data.md").read_text()
 BLOCKS = [block.split("```")[0] for block in PAGE.split("```bash\n")[1:]]
 HERE = [block for block in BLOCKS if not block.startswith("# where there is a network")]
@@ -103,6 +106,14 @@ def test_a_file_without_its_kind(domain: str, file: str, meant: str, bench, tmp_
     (tmp_path / file).touch()
     code, _, err = bench("run", "--domain", domain, "--loss", "none", "--dataset", file)
     assert (code, err) == (2, f"bench: unknown {domain} dataset '{file}': did you mean {meant}?\n")
+
+
+def test_a_file_of_the_home_folder_is_found(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / "mine.csv").write_text("a,kind\n")
+    assert find_path("~/mine.csv", None) == tmp_path / "mine.csv"
+    with pytest.raises(UserError, match=r"no file ~nobody-of-this-name/mine\.csv here"):
+        find_path("~nobody-of-this-name/mine.csv", None)
 
 
 def test_a_corpus_is_not_scored(bench) -> None:

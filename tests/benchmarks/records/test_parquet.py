@@ -50,6 +50,11 @@ def test_values_of_several_types_are_json(tmp_path: Path) -> None:
     assert by_score[80.0]["params.temperature"] == 0.4
 
 
+def test_a_name_that_is_no_parquet_file_is_refused_before_anything_is_merged(bench) -> None:
+    code, _, err = bench("merge", "other", "--parquet", "all.csv")
+    assert (code, "give a name that ends in .parquet" in err) == (2, True)
+
+
 def test_merged_folders_are_in_the_file(bench) -> None:
     filled(Path("other"))
     code, out, _ = bench("merge", "other", "--parquet", "all.parquet")

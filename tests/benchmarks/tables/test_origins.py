@@ -84,3 +84,23 @@ def test_one_part_alone_has_no_sentence(own: Path) -> None:
     merge_records([own.parent / "shipped"], own.parent / "copy")
     assert origins.origin_line(resolved(own, own.parent / "copy")) == ""
     assert origins.origin_line(resolved(own, own.parent / "shipped")) == "", "they are the shipped"
+
+
+def test_a_loss_that_was_edited_since_it_ran_is_named(
+    own: Path, monkeypatch: pytest.MonkeyPatch, bench
+) -> None:
+    monkeypatch.chdir(own.parent)
+    text = "from contrastbench.losses.infonce import InfoNCE\n\nclass Mine(InfoNCE): pass\n"
+    Path("mine.py").write_text(text)
+    Path("my.yaml").write_text(SWEEP.replace("hcl", "mine.py:Mine"))
+    assert origins.edited_line(resolved(own)) == "", "it has not run"
+    path = add(own, 0, 80.0, "mine.py:Mine")
+    assert origins.edited_line(resolved(own)) == ""
+    with Path("mine.py").open("a") as file:
+        file.write("# edited\n")
+    said = "mine.py:Mine: edited after the records were made, which do not count."
+    assert origins.edited_line(resolved(own)).startswith(said)
+    assert said in bench("table", "my.yaml", "--results", str(own))[1]
+    assert said in bench("compare", "my.yaml", "--results", str(own))[2]
+    path.unlink()
+    assert origins.edited_line(resolved(own)) == ""
