@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterable
+from hashlib import sha256
 from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import Any
@@ -10,8 +11,11 @@ import pytest
 
 from contrastbench.benchmarks.comparison.admission import candidates
 from contrastbench.benchmarks.records.seeds import ADMISSION_SEEDS, parse_seeds
+from contrastbench.benchmarks.tables import staged
 from contrastbench.benchmarks.tables.load import NEWEST, load_table
 from contrastbench.benchmarks.tables.schema import Column
+from contrastbench.benchmarks.tables.selections import space_of
+from contrastbench.benchmarks.tables.table import Table
 from contrastbench.domains.registry import make_recipe
 from contrastbench.losses import registry
 from contrastbench.losses.spec import LossSpec
@@ -34,6 +38,7 @@ def cells(name: str) -> dict[str, Any]:
             column: [one.domain, one.full_recipe.protocol, one.full_recipe.model_dump(mode="json")]
             for column, one in work.items()
         },
+        "trials": trials(table) if table.is_staged else None,
         "losses": {
             row.name: [
                 LossSpec(row.loss or "none", {**row.params, **setting}).complete.params
@@ -42,6 +47,21 @@ def cells(name: str) -> dict[str, Any]:
             for row in table.rows
         },
     }
+
+
+def trials(table: Table) -> dict[str, dict[str, str]]:
+    """Digests of the settings that each loss tries, with the first temperature as the best."""
+    found: dict[str, dict[str, str]] = {}
+    for row in (row for row in table.rows if not row.control):
+        for column in table.columns:
+            space = space_of(table, row, column)
+            tried = staged.first_stage(space)
+            for stage in (staged.second_stage, staged.third_stage):
+                tried = [*tried, *stage(space, tried, 0)]
+            tried += staged.of_folds(space)
+            text = json.dumps([[one.loss, one.params, one.recipe] for one in tried], sort_keys=True)
+            found.setdefault(row.name, {})[column] = sha256(text.encode()).hexdigest()[:12]
+    return found
 
 
 def holds(released: Any, now: Any) -> bool:
