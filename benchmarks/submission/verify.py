@@ -25,6 +25,7 @@ from contrastbench.benchmarks.sweeps.plan import Plan
 from contrastbench.benchmarks.tables.load import load_table
 from contrastbench.benchmarks.tables.resolved import resolve
 from contrastbench.errors import UserError
+from contrastbench.losses.registry import is_registered
 from contrastbench.losses.spec import LossSpec
 
 T = TypeVar("T")
@@ -91,7 +92,10 @@ def verify_bundle(given: Bundle, asked: Asked, folder: Path) -> Verification:
 
 
 def check_records(case: Verification) -> str:
-    """Check the records' checksums, keys and names, and that they have the loss's files."""
+    """Check the records' checksums, keys and names, and that they have the loss's files.
+
+    Trials may be of a registered loss that it becomes, which has no files.
+    """
     texts = case.given.under(bundle.LOSS_FOLDER).items()
     sources = {name: as_refusal(data.decode) for name, data in texts}
     own = {"name": case.given.about.loss, "files": sources}
@@ -103,7 +107,7 @@ def check_records(case: Verification) -> str:
         if record["status"] not in store.FINAL_STATUSES:
             raise Refused(f"{name} is {record['status']} and no result")
         theirs = record.get("own_loss", {})
-        if {key: theirs.get(key) for key in own} != own:
+        if not of_registered(record) and {key: theirs.get(key) for key in own} != own:
             raise Refused(f"{name} was made with another loss than the files of the bundle")
         path.parent.mkdir(parents=True, exist_ok=True)
         files.publish_file(path, data)
@@ -111,6 +115,15 @@ def check_records(case: Verification) -> str:
     if not case.records:
         raise Refused("the bundle has no records")
     return f"{len(case.records)} records, each with its own checksum and key"
+
+
+def of_registered(record: Record) -> bool:
+    """Return whether a record is of a loss that this side knows, and no file took its place."""
+    return (
+        not record["loss_code"]
+        and "own_loss" not in record
+        and as_refusal(is_registered, record["loss"])
+    )
 
 
 def check_bundled_loss(case: Verification) -> str:
@@ -130,12 +143,13 @@ def check_bundled_loss(case: Verification) -> str:
     code = as_refusal(lambda: case.loss.code)
     if not code:
         raise Refused(f"{case.given.about.loss} is no loss of the bundle's files")
-    wrong = [one for one in case.records if one["loss_code"] != code]
+    own = [one for one in case.records if not of_registered(one)]
+    wrong = [one for one in own if one["loss_code"] != code]
     if wrong:
         raise Refused(
             f"{len(wrong)} of {len(case.records)} records are of other code than the loss file"
         )
-    for one in case.records:
+    for one in own:
         reproduction.check_packages(one["own_loss"].get("packages", {}))
     return f"it imports {', '.join(as_refusal(imported_modules, files_))}"
 
@@ -268,14 +282,17 @@ def mean_shift(outcomes: Sequence[Outcome], factor: float) -> float:
 
 
 def suite_verdict(case: Verification) -> str:
-    """Return what the comparison of the suite says with this loss."""
+    """Return what the comparison of the suite says with this loss.
+
+    Of a cell that this side has too, such as one of InfoNCE, its record counts.
+    """
     sources = [one for one in case.asked.places if reading.dataset_folders(one)]
-    if sources:
-        merge.merge_records(sources, case.results)
+    together = case.folder / "together"
+    merge.merge_records([*sources, case.results], together)
     suite = case.asked.suite
     table = load_table(suite, losses=[cells.as_listed(suite, case.loss)])
     try:
-        return formats.answer_text(resolve(table, None, case.results))
+        return formats.answer_text(resolve(table, None, together))
     except UserError as error:
         return str(error)
 

@@ -80,11 +80,11 @@ def validated(found: Evaluation) -> Evaluation:
     return replace(found, validation=found.metrics["accuracy"])
 
 
-def fill(loss: str, results: Path) -> None:
+def fill(loss: str, results: Path, stages: int = 1) -> None:
     """Run the cells that the suite asks of a loss: trials, and what they choose."""
     (spec,) = parse_losses([loss], {})
     plan = cells.suite_plan("suite.yaml", spec, results)
-    for _ in range(2):
+    for _ in range(stages + 1):
         for task in plan.tasks():
             if task.state == "missing":
                 runner.run_cell(task.experiment, task.seed, Options(results, device="cpu"))
@@ -159,6 +159,71 @@ def test_a_sweep_file_may_list_the_loss_itself(mine) -> None:
     code, out = verified(mine)
     assert code == 0, out
     assert "\n\nmine.py:Mine on 1 of 1 data set: " in out
+
+
+LIMITED = """from contrastbench.losses.infonce import InfoNCE
+from contrastbench.losses.limits import Limit, reduces
+from contrastbench.losses.ranges import TEMPERATURE, Number, declare
+class Mine(InfoNCE):
+    ranges = declare(temperature=TEMPERATURE, margin=Number(low=0, closed="low", tune=(0, 0.5)))
+    limits = reduces(Limit("infonce", {"margin": 0}))
+    def __init__(self, temperature: float = 0.5, margin: float = 0.1) -> None:
+        super().__init__(temperature)
+        self.margin = self.checked("margin", margin)
+"""
+
+
+@pytest.fixture
+def limited(mine) -> Any:
+    """`bench` where the suite's search of a loss begins with InfoNCE, which the loss becomes."""
+    suite = SUITE.replace("grid: {temperature: [0.1, 0.5]}\n", "")
+    Path("suite.yaml").write_text(suite.replace("trials: 2", "trials: 6, search: staged"))
+    Path("mine.py").write_text(LIMITED)
+    for folder in ("results", "trusted"):
+        shutil.rmtree(folder)
+        fill("infonce", Path(folder), stages=3)
+    fill("mine.py:Mine", Path("results"), stages=3)
+    return mine
+
+
+def test_trials_of_the_loss_that_it_becomes_are_a_part_of_its_bundle(limited) -> None:
+    made = records(dict(bundle.read_bundle(submitted(limited)).files)).values()
+    assert {record["loss"] for record in made} == {"mine", "infonce"}
+    code, out = verified(limited, "--cells", "20")
+    assert code == 0, out
+    assert out.count("equal to the bit") == len(made) == 9
+    assert "mine.py:Mine on 1 of 1 data set" in out
+
+
+def further(_: dict[str, Any], files: Files) -> None:
+    one = next(one for one in records(files).values() if one["loss"] == "infonce")
+    put(files, {**one, "seed": 77})
+
+
+def lowered_trials(_: dict[str, Any], files: Files) -> None:
+    for one in records(files).values():
+        if one["loss"] == "infonce":
+            put(files, {**one, "metrics": {"accuracy": one["metrics"]["accuracy"] - 9}})
+
+
+def unknown(_: dict[str, Any], files: Files) -> None:
+    one = next(one for one in records(files).values() if one["loss"] == "infonce")
+    put(files, {**one, "loss": "infonse"})
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        (further, "1 records are beyond the budget"),
+        (lowered_trials, "cells differ by more than machines may"),
+        (unknown, "was made with another loss than the files of the bundle"),
+    ],
+)
+def test_forged_trials_of_the_loss_that_it_becomes(limited, change: Any, problem: str) -> None:
+    submitted(limited)
+    forged(change)
+    code, out = verified(limited, "--cells", "20")
+    assert (code, problem in out) == (1, True), out
 
 
 def test_a_bundle_is_the_same_for_the_same_records(mine) -> None:
