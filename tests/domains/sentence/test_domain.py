@@ -406,9 +406,11 @@ def test_a_checkpoint_of_a_package_is_where_pip_installed_it(
     about = site / f"{name.replace('-', '_')}-0.1.0.dist-info"
     about.mkdir()
     (about / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 0.1.0\n")
+    monkeypatch.syspath_prepend(site)
+    with pytest.raises(UserError, match="not installed"):
+        load_checkpoint(name, None)  # no list of its files
     listed = ["package/model/1_Pooling/config.json", "package/model/config.json"]
     (about / "RECORD").write_text("".join(f"{path},,\n" for path in listed))
-    monkeypatch.syspath_prepend(site)
     assert load_checkpoint(name, None).sha256 == load_checkpoint(str(folder), None).sha256
 
 
