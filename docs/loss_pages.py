@@ -19,7 +19,7 @@ from contrastbench.losses.registry import FAMILIES, OURS, aliases, describe
 
 ROOT = Path(__file__).parents[1]
 FOLDER = Path(__file__).with_name("reference") / "losses"
-STANDING = ROOT / "results" / "standard-1.csv"
+STANDING = ROOT / "results" / "standard-2.csv"
 SHOWN = (-1.0, -0.5, 0.0, 0.5, 0.8, 1.0)  # scores of negatives in the table of weights
 
 

@@ -55,7 +55,7 @@ def verify(
     The verdict is Markdown for a comment. Limits of differences come from the records of --results
     and those that come with contrastbench. Exit code 1: the bundle is not verified.
 
-    Example: bench verify mine-standard-1.zip --trust
+    Example: bench verify mine-standard-2.zip --trust
     """
     from contrastbench.benchmarks.submission import bundle
 

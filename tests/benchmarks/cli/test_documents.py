@@ -182,7 +182,7 @@ def test_commands_beside_findings_can_be_given(monkeypatch: pytest.MonkeyPatch) 
     ("words", "found"),
     [
         (
-            "standard",
+            "standard-1",
             "Over 10 data sets (signed-rank test, Holm) no loss is better than infonce; und",
         ),
         (
