@@ -213,7 +213,7 @@ def test_one_family_of_33_losses_in_twenty_has_a_verdict_without_an_effect(
 def on_the_five_sets(
     rng: np.random.Generator, count: int, losses: int, true: float
 ) -> list[list[Effects]]:
-    """Families with this effect on the sets of standard-2, whose sentence sets share half their noise.
+    """Families with this effect on the sets of standard-2; sentence sets share half their noise.
 
     The baseline's runs are shared, and the training gain is estimated from them.
     """
