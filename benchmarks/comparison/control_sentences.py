@@ -1,5 +1,6 @@
 """Say whether the controls came out as they must, over data sets and, of few, set by set."""
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from contrastbench.benchmarks.comparison.compare import Comparison
@@ -8,6 +9,7 @@ from contrastbench.benchmarks.comparison.signed_rank import DIGITS
 
 FEW_SETS = 5  # data sets, up to which the controls are looked at set by set
 # how a control did not come out: a sign is there or not, a verdict is shown or not
+WORDS = {"worse": "worse than", "better": "better than", "below": "below"}
 NOT_SHOWN = {"worse": "is not shown to be", "better": "is not shown to be", "below": "is not"}
 
 
@@ -17,30 +19,30 @@ def controls_text(base: str, over: OverSets, comparisons: Sequence[Comparison]) 
     judged = [one for one in controls if one.verdict != too_few(over.test)]
     wrong = [one for one in judged if not one.came_out]
     if wrong:
-        found = f"{must_text(base, wrong, over, shown=False)}, as a control must be"
-        return f"This comparison cannot be read: {found}."
-    said = [f"{controls_where(over)}: {must_text(base, judged, over)}."] if judged else []
+        return f"This comparison cannot be read: {wrong_text(base, wrong, over)}."
+    said = [counts_text(base, judged, over)] if judged else []
     if not judged or over.sets <= FEW_SETS:
         said += blind_sets(base, controls, comparisons, quiet=bool(judged))
     return " ".join(said)
 
 
-def controls_where(over: OverSets) -> str:
-    """Return the first words on the controls, which are judged on all sets."""
-    return "Controls" + ", over all sets" * bool(over.left_out)
+def counts_text(base: str, controls: Sequence[Effect], over: OverSets) -> str:
+    """Count the controls that came out in each way; they are judged on all sets."""
+    (first, n), *others = Counter(one.must for one in controls).items()
+    counts = [f"{n} {WORDS[first]} {base}", *(f"{n} {must}" for must, n in others)]
+    return f"Controls{', over all sets' * bool(over.left_out)}: {', '.join(counts)}, as must be."
 
 
-def must_text(base: str, controls: Sequence[Effect], over: OverSets, shown: bool = True) -> str:
-    """Say of controls together how they came out against the baseline, or were not shown to."""
+def wrong_text(base: str, controls: Sequence[Effect], over: OverSets) -> str:
+    """Say how these controls were not shown to come out against the baseline."""
     by_must: dict[str, list[str]] = {}
     for one in controls:
         by_must.setdefault(one.must, []).append(f"'{one.row}'{on_fewer_sets(one, over)}")
-    words = {"worse": "worse than", "better": "better than", "below": "below"}
-    verbs = {must: "is" if shown else NOT_SHOWN[must] for must in by_must}
-    return "; ".join(
-        f"{', '.join(names)} {plural(verbs[must], names)} {words[must]} {base}"
+    found = (
+        f"{', '.join(names)} {plural(NOT_SHOWN[must], names)} {WORDS[must]} {base}"
         for must, names in by_must.items()
     )
+    return f"{'; '.join(found)}, as a control must be"
 
 
 def on_fewer_sets(one: Effect, over: OverSets) -> str:

@@ -69,7 +69,7 @@ def render_comparison(
     if format_ == "latex":
         return comparison_latex(resolved, base, comparisons, test, alpha)
     table, over = resolved.table, over_sets_of(resolved, base, comparisons, alpha, test)
-    said = answer_sentences(resolved, base, comparisons, over)
+    said = answer_lines(resolved, base, comparisons, over)
     starred = ["A star: that domain alone shows a difference."] * any(map(is_starred, over.effects))
     about = [*starred, origins.origin_line(resolved)]
     notes = [*caution_lines(comparisons), *filter(None, about)]
@@ -77,7 +77,7 @@ def render_comparison(
         heading = f"{table.name} against {base}{plus_minus(over, alpha)}"
         return on_screen(said, heading, over, comparisons, notes, width)
     lines = [
-        escaped_cell(said),
+        escaped_cell(" ".join(said)),
         "",
         f"### {escaped_cell(f'{table.name} against {base}{plus_minus(over, alpha)}')}",
         "",
@@ -111,15 +111,19 @@ def plus_minus(over: OverSets, alpha: float) -> str:
 
 
 def on_screen(
-    said: str,
+    said: list[str],
     heading: str,
     over: OverSets,
     comparisons: list[Comparison],
     notes: list[str],
     width: int,
 ) -> str:
-    """Return the answer and a line for each row, within the width and 25 lines."""
+    """Return the answer and a line for each row, within the width and 25 lines.
+
+    Where there are verdicts over sets, the answer's last part, on single ones, gives way to rows.
+    """
     drops: list[list[str]] = []
+    aside = said.pop() if over.decides and len(said) > 1 else ""
     if over.decides:
         rows = effect_table(over, comparisons)
         level = f"{100 * (1 - over.alpha):g} %"
@@ -133,7 +137,8 @@ def on_screen(
         found = (table for table in shapes if screen.fits(table, width))
         rows = next(found, verdict_count_lines(comparisons))
         heading += " (* is decided)" * (rows is brief)
-    return screen.page(said, heading, rows, drops, ["", *notes, ALL_HINT], width)
+    notes = ["", *notes, ALL_HINT]
+    return screen.page(said, aside, heading, rows, drops, notes, width)
 
 
 def answer_text(

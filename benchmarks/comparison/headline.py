@@ -241,20 +241,22 @@ def verdicts_text(base: str, over: OverSets) -> str:
 def domains_text(base: str, over: OverSets) -> str:
     """Name the losses that one domain alone shows better or worse, and all together do not."""
     rows = [one for one in over.listed if not one.is_copy]
-    found = {
-        verdict: [
-            f"{one.row} in {domain} ({signed(one.by_domain[domain], over.decimals)})"
-            for one in rows
-            for domain, word in one.alone.items()
-            if word == verdict != one.verdict
+    found = []
+    for domain in over.domains:
+        named = {
+            word: [
+                f"{one.row} ({signed(one.by_domain[domain], over.decimals)})"
+                for one in rows
+                if one.alone.get(domain) == word != one.verdict
+            ]
+            for word in ("better", "worse")
+        }
+        parts = [
+            f"{word} than {base}: {names_text(those)}" for word, those in named.items() if those
         ]
-        for verdict in ("better", "worse")
-    }
-    parts = [f"{word} than {base}: {names_text(names)}" for word, names in found.items() if names]
-    if not parts:
-        return ""
+        found += [f"By {domain} sets alone {'; '.join(parts)}"] * bool(parts)
     tests = (len(rows) + over.to_come) * len(over.domains)
-    return f"By one domain alone {'; '.join(parts)} (Holm for all {tests})."
+    return f"{'. '.join(found)} (Holm for all {tests})." if found else ""
 
 
 def margin_mark(one: Effect, over: OverSets) -> str:

@@ -178,9 +178,36 @@ def test_commands_beside_findings_can_be_given(monkeypatch: pytest.MonkeyPatch) 
             assert rest[rest.index("--baseline") + 1] in {row.name for row in table.rows}
 
 
+def test_the_readme_and_the_page_count_the_verdicts_of_the_standing_comparison() -> None:
+    """The table is that of the records, as another test asks."""
+    table = (ROOT / "results" / "standard-2.md").read_text().partition("| raw input |")[0]
+    rows = [line.split(" | ") for line in table.splitlines() if line.startswith("| ")][2:]
+    effects = {row[0][2:]: int(row[1]) for row in rows}
+    by_verdict: dict[str, list[str]] = {}
+    for row in rows:
+        by_verdict.setdefault(row[6], []).append(row[0][2:])
+    worse = by_verdict["worse"] + by_verdict["worse, within 10 %"]
+    equal, undecided = by_verdict["equal"], by_verdict["undecided"]
+    tested = len(worse + equal + undecided)
+    readme = " ".join((ROOT / "README.md").read_text().split())
+    assert f"{tested} losses are tuned and run beside InfoNCE, on five data sets" in readme
+    assert f"{len(equal)} are equal to InfoNCE within 10 %" in readme
+    assert (len(worse), len(undecided), "better" in by_verdict) == (7, 1, False)
+    assert "Seven are worse, one is undecided, and none is better" in readme
+    ends = [f"`{name}` ({effects[name]:+d})" for name in (equal[0], equal[-1])]
+    page = (ROOT / "docs" / "comparing.md").read_text()
+    assert f"| equal within 10 % | {len(equal)} losses, from {ends[0]} to {ends[1]} |" in page
+    for names in (by_verdict["worse"], undecided):
+        assert f"| {', '.join(f'`{name}` ({effects[name]:+d})' for name in names)} |" in page
+
+
 @pytest.mark.parametrize(
     ("words", "found"),
     [
+        (
+            "standard",
+            "On these 5 data sets (t-test over seeds, Holm) no loss is better than infonce; worse",
+        ),
         (
             "standard-1",
             "Over 10 data sets (signed-rank test, Holm) no loss is better than infonce; und",

@@ -371,7 +371,7 @@ def test_the_answer_names_losses_that_have_run_on_fewer_sets() -> None:
 def test_the_answer_speaks_of_these_sets_alone() -> None:
     rows = [*lines("none", -10.0), *lines("good", 1.0), *lines("bad", -1.0), *lines("same", 0.0)]
     found = over_sets(rows, ["none"], NONE, test=SEEDS)
-    assert controls_text("infonce", found, rows) == "Controls: 'none' is worse than infonce."
+    assert controls_text("infonce", found, rows) == "Controls: 1 worse than infonce, as must be."
     text = over_sets_text("infonce", found)
     assert re.fullmatch(
         r"On these 10 data sets \(t-test over seeds, Holm\) better than infonce: good "

@@ -171,9 +171,25 @@ def test_only_a_terminal_or_columns_ask_for_a_width(
     assert screen.width() == width
 
 
-def test_the_standing_comparison_fits(bench, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("width", WIDTHS)
+def test_the_standing_comparison_fits(bench, monkeypatch: pytest.MonkeyPatch, width: int) -> None:
     shipped = Path(__file__).parents[3] / "results"
-    monkeypatch.setenv("COLUMNS", "60")
+    monkeypatch.setenv("COLUMNS", str(width))
     code, out, _ = bench("compare", "standard", "--results", str(shipped))
     lines = out.splitlines()
-    assert (code, len(lines) <= 25, max(map(len, lines)) <= 60) == (0, True, True)
+    assert (code, len(lines) <= 25, max(map(len, lines)) <= width) == (0, True, True)
+    starts = [line.startswith("On these 5 data sets") for line in lines]
+    assert any(starts) is (width >= 80)
+
+
+def test_words_give_way_to_a_table_with_too_few_lines() -> None:
+    """First the last part, then the breaks between parts, then rows."""
+    rows = [["Method", "Verdict"], *[[f"loss {k}", "undecided"] for k in range(20)]]
+    aside = " ".join(["Aside."] * 5)
+    found = {
+        parts: screen.page(["One sentence."] * parts, aside, "h", rows, [], [], 60).splitlines()
+        for parts in (15, 16, 17, 40)
+    }
+    assert [aside in lines for lines in found.values()] == [True, False, False, False]
+    assert ["One sentence." in lines for lines in found.values()] == [True, True, False, False]
+    assert all(len(lines) == 25 for lines in found.values())
