@@ -19,6 +19,7 @@ SEPARATORS = (",", ";", "\t")
 SNIFFED = 50  # records at the top of a file that tell its separator
 COMMA = r"[+-]?\d+(,\d+)?([eE][+-]?\d+)?"
 GROUPED = r"[+-]?[1-9]\d{0,2}(,\d{3})*"  # 1,234, which may be decimal or not
+CURRENCY = r"[$€£¥]"
 THOUSANDS = r"[+-]?\d{1,3}(?:(?:\.\d{3})+,\d+|(?:,\d{3})+\.\d+|(?:[ '’\xa0]\d{3})+(?:[.,]\d+)?)"
 
 
@@ -63,7 +64,7 @@ def read_text(path: Path, words: Collection[str]) -> "pandas.DataFrame":
     frame = frame.apply(
         lambda column: column if column.name in kept else parse_numbers(column, bool(decimal))
     )
-    check_thousands(path, frame.drop(columns=[*kept], errors="ignore"))
+    check_bare(path, frame.drop(columns=[*kept], errors="ignore"))
     return frame
 
 
@@ -149,16 +150,18 @@ def check_points(path: Path, frame: "pandas.DataFrame", decimal: str) -> None:
             )
 
 
-def check_thousands(path: Path, frame: "pandas.DataFrame") -> None:
-    """Raise if a column of words holds numbers with signs between thousands."""
-    number = rf"{THOUSANDS}|[+-]?\d+([.,]\d+)?"
+def check_bare(path: Path, frame: "pandas.DataFrame") -> None:
+    """Raise if a column of words holds numbers with units or with signs between thousands."""
+    plain = r"[+-]?\d+(?:[.,]\d+)?"
     for name, column in texts(frame):
-        if not all_match(number, column):
+        if not all_match(
+            rf"(?:{CURRENCY} ?)?(?:{THOUSANDS}|{plain})(?: ?(?:%|{CURRENCY}))?", column
+        ):
             continue
-        grouped = column[column.str.fullmatch(THOUSANDS)]
-        if len(grouped):
+        odd = column[~column.str.fullmatch(plain)]
+        if len(odd):
             raise UserError(
-                f"{path}: column {name} has numbers such as {grouped.iloc[0]!r}, with a sign "
+                f"{path}: column {name} has numbers such as {odd.iloc[0]!r}, with a unit or a sign "
                 "between thousands: write 1234.5"
             )
 

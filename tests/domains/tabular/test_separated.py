@@ -83,11 +83,19 @@ def test_three_decimals_are_read_beside_clear_ones(tmp_path: Path) -> None:
     assert read(tmp_path, content.replace("20,125", "20,25")).numeric[0, 0] == 1.125
 
 
-@pytest.mark.parametrize("value", ["1.234,5", "1,234.5", "1'234.5", "1 234,5"])
-def test_signs_between_thousands_are_refused(value: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "value",
+    ["1.234,5", "1,234.5", "1'234.5", "1 234,5", "16.1%", "7 %", "$12", "€1 234,5", "3,5 €"],
+)
+def test_units_and_signs_between_thousands_are_refused(value: str, tmp_path: Path) -> None:
     content = text(";").replace("colour", "price").replace("red", value).replace("blue", value)
-    said = f"column price has numbers such as {value!r}, with a sign between thousands: write 1234"
+    said = f"column price has numbers such as {value!r}, with a unit or a sign between thousands: "
     assert said in refusal(tmp_path, content)
+
+
+def test_words_beside_a_unit_are_words(tmp_path: Path) -> None:
+    table = read(tmp_path, text(";").replace("red", "10 %"))
+    assert (table.names, table.numeric.shape[1]) == (("x", "colour"), 1)
 
 
 def test_commas_and_points_in_one_file_are_refused(tmp_path: Path) -> None:
