@@ -14,7 +14,7 @@ from contrastbench.benchmarks.comparison.compare import (
 from contrastbench.benchmarks.comparison.controls import over_sets_of
 from contrastbench.benchmarks.comparison.detectable import sight_text, sights
 from contrastbench.benchmarks.comparison.effects import Effect, OverSets
-from contrastbench.benchmarks.comparison.headline import answer_parts, names_text, opening_lines
+from contrastbench.benchmarks.comparison.headline import answer_parts, opening_lines
 from contrastbench.benchmarks.comparison.markdown import (
     DECIDED_VERDICTS,
     below_each_other,
@@ -30,6 +30,7 @@ from contrastbench.benchmarks.comparison.markdown import (
 )
 from contrastbench.benchmarks.comparison.numbers import p_text, signed
 from contrastbench.benchmarks.comparison.statistics import ALPHA
+from contrastbench.benchmarks.comparison.wording import names_text
 from contrastbench.benchmarks.records import files
 from contrastbench.benchmarks.tables import latex, origins
 from contrastbench.benchmarks.tables.choices import NOTHING_TO_CHOOSE, as_given, chosen_losses

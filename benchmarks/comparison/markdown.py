@@ -6,11 +6,12 @@ from math import isfinite
 
 from contrastbench.benchmarks.comparison.compare import Comparison, verdict_counts
 from contrastbench.benchmarks.comparison.effects import Effect, OverSets
-from contrastbench.benchmarks.comparison.headline import margin_mark, names_text
 from contrastbench.benchmarks.comparison.numbers import number, p_text, signed
+from contrastbench.benchmarks.comparison.over_sets_sentences import margin_mark
 from contrastbench.benchmarks.comparison.overall_rank import Standing, standings
 from contrastbench.benchmarks.comparison.ranks import ranks
 from contrastbench.benchmarks.comparison.statistics import Ranking, deviation_factor
+from contrastbench.benchmarks.comparison.wording import names_text
 from contrastbench.benchmarks.tables.entries import Entry
 from contrastbench.benchmarks.tables.formats import markdown_table
 from contrastbench.benchmarks.tables.resolved import Resolved

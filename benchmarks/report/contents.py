@@ -20,12 +20,8 @@ from contrastbench.benchmarks.comparison.control_sentences import controls_text
 from contrastbench.benchmarks.comparison.controls import over_sets_of
 from contrastbench.benchmarks.comparison.detectable import sight_text, sights
 from contrastbench.benchmarks.comparison.effects import OverSets
-from contrastbench.benchmarks.comparison.headline import (
-    answer,
-    by_set,
-    opening_lines,
-    over_sets_text,
-)
+from contrastbench.benchmarks.comparison.headline import answer, by_set, opening_lines
+from contrastbench.benchmarks.comparison.over_sets_sentences import over_sets_text
 from contrastbench.benchmarks.comparison.overall_rank import Standing, standings
 from contrastbench.benchmarks.comparison.ranks import Ranks, ranks
 from contrastbench.benchmarks.comparison.statistics import ALPHA

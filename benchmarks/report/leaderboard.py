@@ -7,13 +7,13 @@ from contrastbench.benchmarks.comparison.compare import compare_rows
 from contrastbench.benchmarks.comparison.control_sentences import controls_text
 from contrastbench.benchmarks.comparison.controls import over_sets_of
 from contrastbench.benchmarks.comparison.effects import Effect
-from contrastbench.benchmarks.comparison.headline import (
+from contrastbench.benchmarks.comparison.headline import opening_lines
+from contrastbench.benchmarks.comparison.over_sets_sentences import (
     left_out_text,
-    names_text,
-    opening_lines,
     seen_text,
     verdicts_text,
 )
+from contrastbench.benchmarks.comparison.wording import names_text
 from contrastbench.benchmarks.report.chart import Forest, axis
 from contrastbench.benchmarks.report.contents import Cost, Shown
 from contrastbench.benchmarks.tables.choices import as_given

@@ -12,7 +12,7 @@ from contrastbench.benchmarks.comparison.effects import (
     Effect,
     OverSets,
 )
-from contrastbench.benchmarks.comparison.headline import few_text, over_sets_text
+from contrastbench.benchmarks.comparison.over_sets_sentences import few_text, over_sets_text
 from contrastbench.benchmarks.comparison.set_effects import effects_by_set, gains_of
 from contrastbench.benchmarks.comparison.set_tests import SET_TESTS, Measured, SetTest, weights_of
 from contrastbench.benchmarks.comparison.verdicts import of_domain, over_sets, verdicts_by_domain

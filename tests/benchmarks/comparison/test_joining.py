@@ -7,7 +7,8 @@ import pytest
 
 from contrastbench.benchmarks.comparison.compare import Comparison, compare_rows
 from contrastbench.benchmarks.comparison.effects import Effect, OverSets
-from contrastbench.benchmarks.comparison.headline import of_row, over_sets_text
+from contrastbench.benchmarks.comparison.over_sets_sentences import over_sets_text
+from contrastbench.benchmarks.comparison.row_sentences import of_row
 from contrastbench.benchmarks.comparison.verdicts import over_sets
 from contrastbench.benchmarks.sweeps.plan import make_plan
 from contrastbench.benchmarks.tables import selections

@@ -17,11 +17,8 @@ from statsmodels.stats.weightstats import ttost_paired
 
 from contrastbench.benchmarks.comparison.compare import Comparison, compare_rows
 from contrastbench.benchmarks.comparison.control_sentences import controls_text
-from contrastbench.benchmarks.comparison.headline import (
-    few_text,
-    of_row,
-    over_sets_text,
-)
+from contrastbench.benchmarks.comparison.over_sets_sentences import few_text, over_sets_text
+from contrastbench.benchmarks.comparison.row_sentences import of_row
 from contrastbench.benchmarks.comparison.set_effects import effects_by_set
 from contrastbench.benchmarks.comparison.set_tests import SET_TESTS, Effects, Measured
 from contrastbench.benchmarks.comparison.statistics import holm
