@@ -26,7 +26,7 @@ SEEDS = list(range(len(victims.RECORDS)))
 FINE = "0 lost, doubled, corrupt"
 KILLS = {
     **{"publish": times(380), "merge": times(440), "pack": times(100)},
-    **{"tables": times(50), "report": times(50), "sweeps": times(60)},
+    **{"tables": times(50), "report": times(50), "sweeps": times(30, least=6)},
 }
 Report = Callable[[str, int, int], None]
 

@@ -19,7 +19,7 @@ from contrastbench.benchmarks.running import checkpoints
 from counts import dice, times
 from forked import Lives, lives
 
-KILLS = times(50)
+KILLS = times(30, least=5)
 TOOK = ("seconds_training", "seconds_evaluation")  # of a record's details
 
 

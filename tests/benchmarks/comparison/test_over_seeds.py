@@ -224,7 +224,7 @@ def on_the_five_sets(
 
 
 def test_on_the_sets_of_standard_2_one_family_in_twenty_has_a_wrong_verdict() -> None:
-    rng, count, losses = np.random.default_rng(2), times(1000), 34
+    rng, count, losses = np.random.default_rng(2), times(400, least=100), 34
     noise = 3 * (0.05 / count) ** 0.5
     alike = on_the_five_sets(rng, count, losses, 0.0)
     better = [min(holm([SEEDS.p_value(one) for one in family])) <= 0.05 for family in alike]
