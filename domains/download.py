@@ -66,7 +66,10 @@ def fetch_file(dataset: Dataset, folder: Path | None = None) -> Path:
 
     logging.getLogger("urllib3").setLevel(logging.ERROR)  # its warnings bring tracebacks
     name = cached_file(dataset).name
-    fix = f"put {name} into a folder and name it with --data-root (or CONTRASTBENCH_DATA)"
+    fix = (
+        f"no data root has it, so put {name} into a folder and name it with --data-root (or "
+        "CONTRASTBENCH_DATA)"
+    )
     known = known_sha256(dataset) or (hub_sha256(dataset, fix) if dataset.revision else "")
     if not known:
         raise UserError(

@@ -65,7 +65,7 @@ def sweep(
     """Run every missing cell of a table or of a sweep file.
 
     You may interrupt and repeat the command. With --loss it runs only the cells of these losses,
-    after a forecast of the core time in each domain.
+    after a forecast of the time in each domain.
 
     With --check only it finds in seconds what would fail hours later, and records nothing. It reads
     each dataset, and each loss takes one step on the device with the recipe of its cells. It tests

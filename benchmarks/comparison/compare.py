@@ -280,11 +280,11 @@ def without_scores(
 
 
 def unfinished_seeds(table: Table, base: ResolvedCell, ours: ResolvedCell) -> str:
-    """Return how many seeds a row or the baseline has, where a whole suite asks for more.
+    """Return how many seeds a row or the baseline has, where a suite asks for more.
 
     Some seeds may be those of its quick part, which is never mixed with the whole.
     """
-    if not table.is_suite or table.is_quick or not (base.seeds_run and ours.seeds_run):
+    if not table.is_suite or not (base.seeds_run and ours.seeds_run):
         return ""
     own, theirs = (len(cell.seeds_run & {*table.seeds}) for cell in (ours, base))
     least, asked = min(own, theirs), len(table.seeds)

@@ -31,7 +31,10 @@ def opening_lines(
     table: Table, base: str, comparisons: Sequence[Comparison], over: OverSets
 ) -> list[str]:
     """Return what comes first: the verdicts on rows that are asked for, a quick part, a draft."""
-    own = [of_row(row, base, comparisons, over) for row in table.asked if row != base]
+    has_quick_part = bool(table.quick) and not table.is_quick
+    own = [
+        of_row(row, base, comparisons, over, has_quick_part) for row in table.asked if row != base
+    ]
     return [*["Quick:"] * (table.is_quick and bool(own)), *own, *table.remarks]
 
 

@@ -56,12 +56,16 @@ def verdicts_text(base: str, over: OverSets) -> str:
             else f"{nobody_text(over)} better than {base}"
         ),
         *[f"worse: {names_text(worse)}"] * bool(worse),
-        *[f"equal within {over.margin:g} {over.unit}{in_the_mean(over)}: {names_text(equal)}"]
-        * bool(equal),
+        *[f"{equal_text(over)}: {names_text(equal)}"] * bool(equal),
         *[f"undecided: {names_text(undecided)}"] * bool(undecided),
         *[f"{too_few(over.test)}: {names_text(few)}"] * bool(few),
     ]
     return f"{'; '.join(parts)}."
+
+
+def equal_text(over: OverSets) -> str:
+    """Return the words for equal losses: by which margin, and in what mean."""
+    return f"equal within {over.margin:g} {over.unit}{in_the_mean(over.domains)}"
 
 
 def margin_mark(one: Effect, over: OverSets) -> str:

@@ -15,13 +15,27 @@ from contrastbench.benchmarks.comparison.wording import (
 )
 
 
-def of_row(row: str, base: str, comparisons: Sequence[Comparison], over: OverSets) -> str:
-    """Return the verdict on one row over data sets, and where it is better or worse."""
+def of_row(
+    row: str,
+    base: str,
+    comparisons: Sequence[Comparison],
+    over: OverSets,
+    has_quick_part: bool = False,
+) -> str:
+    """Return the verdict on one row over data sets, and where it is better or worse.
+
+    Args:
+        row: its name.
+        base: the baseline's name.
+        comparisons: of all rows with the baseline.
+        over: the verdicts over sets.
+        has_quick_part: whether runs of a quick part may be there, which do not count.
+    """
     mine = [one for one in comparisons if one.row == row]
     if not mine:
         return (
             f"{row} has no seed in common with {base} yet, or its file was edited since: "
-            "bench sweep runs its cells."
+            f"bench sweep runs its cells{'; runs of --quick do not count here' * has_quick_part}."
         )
     run = [one for one in mine if not one.why.startswith(INCOMPLETE)]
     found = next((one for one in over.contestants if one.row == row), None)
@@ -29,7 +43,7 @@ def of_row(row: str, base: str, comparisons: Sequence[Comparison], over: OverSet
     if run:
         first = "It has run" if parts else row
         parts.append(f"{first} on {len(run)} of {sets_text(comparisons)}: {on_sets(run)}.")
-    return " ".join([*parts, *incomplete_text(row, mine)])
+    return " ".join([*parts, *incomplete_text(row, mine, has_quick_part)])
 
 
 def verdict_text(one: Effect, base: str, over: OverSets) -> str:
@@ -39,7 +53,8 @@ def verdict_text(one: Effect, base: str, over: OverSets) -> str:
     words = {
         "better": f"is better than {base}",
         "worse": f"is worse than {base}",
-        "equal": f"is equal to {base} within {over.margin:g} {over.unit}{in_the_mean(over, ',')}",
+        "equal": f"is equal to {base} within {over.margin:g} {over.unit}"
+        f"{in_the_mean(one.by_domain, ',')}",
     }
     said = words.get(one.verdict, f"is undecided against {base}")
     where = where_text(len(one.by_set), over)
@@ -89,12 +104,12 @@ def column_text(one: Comparison) -> str:
     return one.column + ("" if one.difference is None else f" ({one.difference:+.1f})")
 
 
-def incomplete_text(row: str, mine: Sequence[Comparison]) -> Iterator[str]:
+def incomplete_text(row: str, mine: Sequence[Comparison], has_quick_part: bool) -> Iterator[str]:
     """Name the sets that do not count for a row, as some of its seeds have not run."""
     short = [one for one in mine if one.why.startswith(INCOMPLETE)]
     if short:
         names = [f"{one.column} ({one.why.removeprefix(f'{INCOMPLETE}: ')})" for one in short]
         yield (
-            f"{row} does not count on {names_text(names)}: bench sweep runs the rest, and --quick "
-            "compares a quick part alone."
+            f"{row} does not count on {names_text(names)}: bench sweep runs the rest"
+            f"{', and --quick compares a quick part alone' * has_quick_part}."
         )

@@ -1,6 +1,6 @@
 """Words that several sentences on a comparison share: names, sets, effects."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from contrastbench.benchmarks.comparison.compare import Comparison
 from contrastbench.benchmarks.comparison.effects import Effect, OverSets
@@ -30,9 +30,9 @@ def where_text(sets: int, over: OverSets) -> str:
     return f"on {'these' if sets != 1 else 'this'} {found}" if over.on_these else f"over {found}"
 
 
-def in_the_mean(over: OverSets, end: str = "") -> str:
+def in_the_mean(domains: Collection[str], end: str = "") -> str:
     """Return what an effect is the mean over, as the effects of domains may have both signs."""
-    return f" in the mean over domains{end}" * (len(over.domains) > 1)
+    return f" in the mean over domains{end}" * (len(domains) > 1)
 
 
 def sets_text(comparisons: Sequence[Comparison]) -> str:

@@ -52,27 +52,29 @@ def forest(
     axes.axvline(0, color="black", linewidth=0.8)
     for y, line in enumerate(lines):
         if line is not None:
-            draw_effect(axes, line, y, over.domains)
+            draw_effect(axes, line, y, over)
     name_lines(axes, lines)
-    name_domains(axes, over.domains)
+    name_domains(axes, over)
     set_ticks(axes, [*losses, *controls], over.margin)
     axes.set_xlabel(f"difference from {base}, {over.unit}; shaded: equal in practice")
     return figure
 
 
-def draw_effect(axes: Axes, one: Effect, y: int, domains: Sequence[str]) -> None:
-    """Draw an effect with its interval and verdict; small marks are the means of domains."""
+def draw_effect(axes: Axes, one: Effect, y: int, over: OverSets) -> None:
+    """Draw an effect with its interval and verdict; small marks are the means of domains.
+
+    A mark is filled where the domain alone shows a difference.
+    """
     color = VERDICT_COLOURS.get(one.verdict, UNDECIDED_COLOUR)
     if all(map(isfinite, one.interval)):
         axes.plot(one.interval, [y, y], color=color, linewidth=2.2, solid_capstyle="butt")
     axes.plot([one.estimate], [y], color=color, marker="|", markersize=9, markeredgewidth=2.2)
     for name, mean in one.by_domain.items():
-        about: dict[str, Any] = {"markersize": 4, "markerfacecolor": "none"}
-        axes.plot(
-            [mean], [y], color=color, marker=mark(domains.index(name)), markeredgewidth=0.7, **about
-        )
+        filled = color if name in one.alone else "none"
+        about: dict[str, Any] = {"marker": mark(over.domains.index(name)), "markersize": 4}
+        axes.plot([mean], [y], color=color, markerfacecolor=filled, markeredgewidth=0.7, **about)
     axes.annotate(
-        one.verdict,
+        one.verdict + ", small" * over.is_small(one),
         (1, y),
         (6, 0),
         xycoords=axes.get_yaxis_transform(),
@@ -105,13 +107,15 @@ def name_lines(axes: Axes, lines: Sequence[Effect | None]) -> None:
         axes.text(-0.02, lines.index(None), CONTROLS, weight="bold", **place)
 
 
-def name_domains(axes: Axes, domains: Sequence[str]) -> None:
+def name_domains(axes: Axes, over: OverSets) -> None:
     """Say above the plot which mark is the mean of which domain."""
-    for i, name in enumerate(domains):
+    for i, name in enumerate(over.domains):
         about: dict[str, Any] = {"color": "black", "markerfacecolor": "none", "linestyle": "none"}
         axes.plot([], [], marker=mark(i), markersize=4, label=name, **about)
+    if any(one.alone for one in over.effects):
+        axes.plot([], [], " ", label="filled: decided alone")
     place: dict[str, Any] = {"loc": "lower left", "bbox_to_anchor": (0, 1), "frameon": False}
-    axes.legend(ncols=max(1, len(domains)), handletextpad=0.1, **place)
+    axes.legend(ncols=len(over.domains) + 1, handletextpad=0.1, **place)
 
 
 def set_ticks(axes: Axes, shown: Sequence[Effect], margin: float) -> None:

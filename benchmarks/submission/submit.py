@@ -37,13 +37,13 @@ def bundle_loss(suite: str, loss: LossSpec, results: Path) -> Path:
             edited after some of the records were made, or another loss's bundle is there.
     """
     file = own_file(loss)
-    declared = read_declaration(file.with_suffix(".yaml"))
     plan = cells.suite_plan(suite, loss, results)
     check_unedited(loss, file, plan)
     lacking, of = cells.missing_count(plan)
     if lacking:
         command = f"bench sweep {suite} --loss {loss.name}"
         raise UserError(f"{lacking} of {of} cells have no result yet: run {command}")
+    declared = read_declaration(file.with_suffix(".yaml"))
     records = [record for _, record in cells.finished_records(plan)]
     name, sources = portable(loss.name, loss.sources)
     about = {

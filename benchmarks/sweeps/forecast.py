@@ -1,4 +1,4 @@
-"""Forecast a whole sweep before it begins: core time in all and by domain. Brings no torch.
+"""Forecast a whole sweep before it begins: time in all and by domain. Brings no torch.
 
 The seconds of a cell are those of like cells in records, see `costs`. Where that is long, the
 forecast names the parts that fit.
@@ -68,14 +68,14 @@ def forecast_text(shares: list[Share]) -> str:
     """Return the forecast in words.
 
     >>> forecast_text([Share("graph", 60, 5400, 0), Share("image", 15, 0, 15)])
-    '75 cells, 1 h 30 min of core time (graph 1 h 30 min); no forecast for 15 cells of image'
+    '75 cells, 1 h 30 min for one idle job (graph 1 h 30 min); no forecast for 15 cells of image'
     """
     known = [one for one in shares if one.seconds]
     parts = [cells_text(sum(one.cells for one in shares))]
     if known:
         domains = ", ".join(f"{one.domain} {duration(one.seconds)}" for one in known)
         total = duration(sum(one.seconds for one in known))
-        parts = [f"{parts[0]}, {total} of core time ({domains})"]
+        parts = [f"{parts[0]}, {total} for one idle job ({domains})"]
     unknown = (one for one in shares if one.unknown)
     parts += [f"no forecast for {cells_text(one.unknown)} of {one.domain}" for one in unknown]
     return "; ".join(parts)

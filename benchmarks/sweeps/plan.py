@@ -27,6 +27,9 @@ from contrastbench.losses.spec import NONE, LossSpec
 
 Work = list[tuple[Experiment, Sequence[int]]]
 Counted = list[tuple[Experiment, int]]
+WITHOUT_LIKE_CELLS = (
+    "no forecast, as no like cell has a record: bench merge --shipped brings records"
+)
 KEYS = ("row", "column", "domain", "dataset", "loss", "class")
 
 
@@ -247,6 +250,8 @@ def plan_lines(plan: Plan, costs: Costs, measured: Measured = NOT_MEASURED) -> I
     if cells := to_come(plan.undecided()):
         text = f"and then {len(cells)} cells with what these choose{ahead(cells)}"
         yield f"{'':{width}}  {text}"
+    if plan.table.asked and not any(costs.of(task.experiment) for task in unfinished_tasks(work)):
+        yield WITHOUT_LIKE_CELLS
     if old := plan.outdated():
         yield nested.advice(old)
     yield from measured.lines()

@@ -177,6 +177,7 @@ class Sweep:
         )  # and whether another sweep's claim is waited for
         self.total = len(self.waiting)
         self.failures: list[Failure] = []
+        self.took, self.expected = 0.0, 0.0  # seconds of cells that were run here
         self.made = set[tuple[str, int]]()  # the keys of tasks that were run here
         self.others = 0  # tasks that another sweep has finished meanwhile
         self.refused = dict(refused or {})
@@ -244,6 +245,7 @@ class Sweep:
         if reply["status"] == "ok" and self.rehearsal:
             self.peaks.append(reply["peak_memory_mib"] or 0.0)
         elif reply["status"] == "ok":
+            self.note_pace(task, reply["seconds"])
             self.costs.learn(task.experiment, reply["seconds"])
             self.made |= {task.key} if reply["made"] else set()
             self.others += not reply["made"] and task.state != "done"
@@ -254,6 +256,11 @@ class Sweep:
             if self.classes and ran_out(reply):
                 reason += f": {self.classes.outgrow(task, 'memory')}"
             self.failures.append(Failure(task, reason))
+
+    def note_pace(self, task: Task, seconds: float) -> None:
+        """Note what a cell took, where records tell what it takes elsewhere."""
+        if expected := self.costs.of(task.experiment):
+            self.took, self.expected = self.took + seconds, self.expected + expected
 
     def outgrow_time(self) -> None:
         """Note the tasks in work that need more hours than their class has."""
@@ -280,16 +287,17 @@ class Sweep:
     def forecast(self) -> float | None:
         """Return the seconds of all waiting tasks, or None where no record tells of any.
 
-        What records say nothing of counts as the mean. Where trainings take turns, jobs spare no
-        time.
+        It goes at the pace of the cells so far. What records say nothing of counts as the mean.
+        Where trainings take turns, jobs spare no time.
         """
+        pace = self.took / self.expected if self.expected else 1.0
         waiting = [task.experiment for task, _ in list(self.waiting)]
         known = [
             seconds / (1 if one.domain in self.in_turn else len(self.slots))
             for one in waiting
             if (seconds := self.costs.of(one)) is not None
         ]
-        return fmean(known) * len(waiting) if known else None
+        return pace * fmean(known) * len(waiting) if known else None
 
     def serve(self, device: SharedDevice) -> None:
         """Feed a slot until nothing is left."""

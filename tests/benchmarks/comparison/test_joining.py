@@ -176,6 +176,29 @@ def test_quick_results_do_not_count_in_the_whole_suite(filled: Path) -> None:
     assert {one.seeds for one in compare_rows(whole)} == {(0, 1, 2, 3, 4)}
 
 
+def test_a_set_of_a_quick_part_counts_once_its_seeds_have_run(filled: Path) -> None:
+    table = load_table(str(filled / "mine.yaml"), losses=[MINE], quick=True)
+    column = next(iter(table.columns))
+    (row,) = (one for one in table.rows if one.name in table.joined)
+    work = table.experiment(row, column)
+    (last,) = work.folder(filled).glob("*-seed2.json")
+    last.unlink()
+    compared = compare_rows(resolve(table, None, filled))
+    found = {one.column: one.why for one in compared if one.joined}
+    assert found[column] == "incomplete: 2 of 3 seeds"
+    assert [why for why in found.values() if why.startswith("incomplete")] == [found[column]]
+
+
+def test_what_ran_only_quickly_is_said_not_to_count(bench, tmp_path: Path) -> None:
+    name = sweep(tmp_path)
+    record(tmp_path, name, 5, 70.0)
+    (tmp_path / "mine.py").write_text("from contrastbench.losses.infonce import InfoNCE as Mine\n")
+    words = ["compare", "mine.yaml", "--loss", "mine.py:Mine", "--results", str(tmp_path)]
+    quick = "; runs of --quick do not count here."
+    assert quick in bench(*words)[1]
+    assert quick not in bench(*words, "--quick")[1]
+
+
 def test_every_answer_says_that_it_is_quick(bench, filled: Path) -> None:
     words = ["mine.yaml", "--loss", "mine.py:Mine", "--quick", "--results", str(filled)]
     (filled / "mine.py").write_text("from contrastbench.losses.infonce import InfoNCE as Mine\n")

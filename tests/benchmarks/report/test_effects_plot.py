@@ -50,6 +50,14 @@ def test_every_row_has_its_name_its_verdict_and_its_colour() -> None:
     assert "close +1 (-2 to +4), equal; wide -40 (-43 to -37), undecided" in drawing.words
 
 
+def test_what_is_small_and_what_a_domain_alone_shows_is_marked() -> None:
+    alone = replace(OVER.effects[1], alone={"tabular": "better"})
+    small = replace(OVER.effects[0], holm_equal=0.01)
+    assert "filled: decided alone" not in texts(OVER)
+    found = texts(replace(OVER, effects=[small, alone, *OVER.effects[2:]]))
+    assert ("better, small" in found, found.count("filled: decided alone")) == (True, 1)
+
+
 def test_a_copy_of_the_baseline_is_left_out() -> None:
     assert "copy" not in texts(OVER)
 

@@ -522,10 +522,16 @@ def incomplete() -> None:
     next(Path("results").rglob("*-seed1.json")).unlink()
 
 
+def both() -> None:
+    incomplete()
+    Path("mine.yaml").unlink()
+
+
 MISTAKES = [
     (edited, "mine.py:Mine", "mine.py was edited after its records were made: restore it"),
     (of_another_suite, "mine.py:Mine", "5 of 5 cells have no result yet: run bench sweep suite"),
     (incomplete, "mine.py:Mine", "1 of 5 cells have no result yet: run bench sweep suite.yaml --l"),
+    (both, "mine.py:Mine", "1 of 5 cells have no result yet"),
     (lambda: Path("mine.yaml").unlink(), "mine.py:Mine", "mine.yaml is missing: write two lines"),
     (
         lambda: Path("mine.yaml").write_text("licence: MIT\n"),

@@ -1,4 +1,4 @@
-"""The forecast before a sweep: core time by domain, from like cells, and what fits."""
+"""The forecast before a sweep: time by domain, from like cells, and what fits."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -7,7 +7,7 @@ import pytest
 
 from contrastbench.benchmarks.sweeps.costs import Costs
 from contrastbench.benchmarks.sweeps.forecast import Share, fitting, forecast_lines
-from contrastbench.benchmarks.sweeps.plan import make_plan
+from contrastbench.benchmarks.sweeps.plan import make_plan, plan_lines
 from contrastbench.benchmarks.tables.load import load_table
 from contrastbench.losses.spec import LossSpec
 from made_records import made
@@ -42,11 +42,11 @@ def said(folder: Path, name: str, jobs: int = 2, only: str = "", quick: bool = F
 def test_trials_later_stages_and_what_they_choose_are_all_counted(tmp_path: Path) -> None:
     graph, table = 12 * 8, 12 * 2 + 8  # folds choose among trials of the shown seeds
     assert said(tmp_path, suite(tmp_path)) == [
-        f"{graph + 2 * table} cells, 18 min 40 s of core time (graph 16 min 00 s, tabular 2 min "
-        "40 s); no forecast for 32 cells of tabular"
+        f"{graph + 2 * table} cells, 18 min 40 s for one idle job (graph 16 min 00 s, tabular "
+        "2 min 40 s); no forecast for 32 cells of tabular"
     ]
     assert said(tmp_path, suite(tmp_path), only="dataset=wine") == [
-        f"{table} cells, 2 min 40 s of core time (tabular 2 min 40 s)"
+        f"{table} cells, 2 min 40 s for one idle job (tabular 2 min 40 s)"
     ]
 
 
@@ -56,6 +56,14 @@ def test_trials_have_the_seeds_of_their_domain(tmp_path: Path) -> None:
     plan = make_plan(suite(tmp_path), ["dataset=MUTAG"], None, False, None, tmp_path)
     assert {task.seed for task in plan.tasks()} == set(range(8))
     assert plan.table.tuning_seeds == (1000, 1001)
+
+
+def test_a_plan_without_like_cells_says_what_brings_them(tmp_path: Path) -> None:
+    name = suite(tmp_path)
+    hint = "no forecast, as no like cell has a record: bench merge --shipped brings records"
+    for folder, hinted in ((tmp_path / "none", True), (tmp_path, False)):
+        about = (["dataset=MUTAG"], None, False, None, folder, False, [LossSpec("hcl")], False)
+        assert (hint in plan_lines(make_plan(name, *about), Costs(folder))) is hinted
 
 
 def test_what_takes_long_names_the_parts_that_fit(tmp_path: Path) -> None:
@@ -87,14 +95,14 @@ def test_a_sweep_of_a_loss_that_joins_begins_with_it(
     words = ["sweep", name, "--loss", "npair", "--results", str(tmp_path), "--check", "never"]
     code, out, err = bench(*words, "--only", "dataset=MUTAG", "--jobs", "2")
     assert (code, out) == (0, "it ran\n")
-    assert err == "forecast: 96 cells, 16 min 00 s of core time (graph 16 min 00 s)\n"
+    assert err == "forecast: 96 cells, 16 min 00 s for one idle job (graph 16 min 00 s)\n"
     code, _, err = bench(*words, "--quick", "--only", "dataset=wine")
     assert (code, "unknown dataset in mine-quick 'wine'" in err) == (2, True)
 
 
 def test_a_quick_part_costs_its_seeds_alone(tmp_path: Path) -> None:
     quick = said(tmp_path, suite(tmp_path), quick=True)
-    assert quick == ["3 cells, 30 s of core time (graph 30 s)"]
+    assert quick == ["3 cells, 30 s for one idle job (graph 30 s)"]
 
 
 def test_a_quick_part_without_the_baselines_trials_says_what_brings_them(

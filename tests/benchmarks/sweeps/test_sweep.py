@@ -556,6 +556,18 @@ def test_more_jobs_spare_no_time_where_trainings_take_turns(
     assert found.forecast() == pytest.approx(left)
 
 
+def test_what_is_left_goes_at_the_pace_so_far(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waiting = tasks("infonce", "rince")
+    found = Sweep(waiting, Options(tmp_path, device="cpu"), 1, Costs(tmp_path))
+    monkeypatch.setattr(found.costs, "of", lambda _: 10.0)
+    assert found.forecast() == 10.0 * len(waiting)
+    for seconds in (25.0, 35.0):
+        found.take(waiting[0], {"status": "ok", "seconds": seconds, "made": True})
+    assert found.forecast() == pytest.approx(30.0 * len(waiting))
+
+
 def test_looks_at_all_waiting_tasks_take_a_twentieth_of_the_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
