@@ -19,7 +19,8 @@ class Lifted(ScoreLoss):
     Hermans et al., "In Defense of the Triplet Loss for Person Re-Identification", 2017, section 2,
     https://arxiv.org/abs/1703.07737, after Song et al., "Deep Metric Learning via Lifted Structured
     Feature Embedding", CVPR 2016, https://arxiv.org/abs/1511.06452, where each positive pair has
-    its own term.
+    its own term. With many negatives the sum is above 0, so that the margin adds a constant and
+    moves no gradient.
 
     Args:
         margin: m > 0, a Euclidean distance of unit vectors.

@@ -33,7 +33,12 @@ from contrastbench.benchmarks.comparison.statistics import ALPHA
 from contrastbench.benchmarks.comparison.wording import names_text
 from contrastbench.benchmarks.records import files
 from contrastbench.benchmarks.tables import latex, origins
-from contrastbench.benchmarks.tables.choices import NOTHING_TO_CHOOSE, as_given, chosen_losses
+from contrastbench.benchmarks.tables.choices import (
+    NOTHING_TO_CHOOSE,
+    as_given,
+    chosen_losses,
+    is_hardly_tuned,
+)
 from contrastbench.benchmarks.tables.entries import entries
 from contrastbench.benchmarks.tables.formats import escaped_cell, markdown_table
 from contrastbench.benchmarks.tables.resolved import Line, Resolved
@@ -205,6 +210,8 @@ def tuning_notes(resolved: Resolved, base: str) -> Iterator[str]:
             f"On {where} {names_text(shares)} chose {base}'s own loss, if not its settings: such "
             "effects are those of the search."
         )
+    if alike := [line.name for line in resolved.lines if is_hardly_tuned(line)]:
+        yield f"{names_text(alike)}: most trials score alike, so the search had little to find."
     if table.sweep and not table.tune:
         found = row_temperatures(resolved)
         own = found.get(base)

@@ -53,7 +53,10 @@ def of_cell(line: Line, cell: ResolvedCell) -> str:
         return by_fold(cell)
     if choice.why or not choice.best_of:
         return choice.why
-    return f"{setting_text(line.row.loss, choice.settings[0])}, the best of {choice.best_of}"
+    scores = f"have {choice.distinct} different scores" if choice.distinct > 1 else "score alike"
+    alike = f", which {scores}" * choice.scores_alike
+    chosen = setting_text(line.row.loss, choice.settings[0])
+    return f"{chosen}, the best of {choice.best_of}{alike}"
 
 
 def setting_text(loss: str | None, chosen: Setting) -> str:
@@ -77,6 +80,12 @@ def chosen_losses(cell: ResolvedCell) -> set[str]:
         else [one.loss for one in cell.choice.settings]
     )
     return {str(one or cell.row.loss) for one in chosen}
+
+
+def is_hardly_tuned(line: Line) -> bool:
+    """Return whether on most sets most trials score alike, so that a search had nothing to find."""
+    searched = [cell.choice for cell in line.cells.values() if cell.choice.distinct]
+    return 2 * sum(one.scores_alike for one in searched) > len(searched)
 
 
 def as_given(resolved: Resolved, line: Line) -> bool:

@@ -47,17 +47,24 @@ class ChosenSettings:
         tried: the trials that choose.
         folds: whether each fold chooses.
         why: the reason why nothing is chosen yet; empty: something is.
+        distinct: how many different validation scores the trials have, where these choose.
     """
 
     settings: Sequence[Setting]
     tried: Search = NO_SEARCH
     folds: bool = False
     why: str = ""
+    distinct: int = 0
 
     @property
     def best_of(self) -> int:
         """The number of trials that the setting is the best of; 0: it is no choice of trials."""
         return 0 if self.folds else len(self.tried.settings)
+
+    @property
+    def scores_alike(self) -> bool:
+        """Return whether most trials have the score of another one: they tried next to nothing."""
+        return 0 < 2 * self.distinct <= self.best_of
 
     @property
     def is_open(self) -> bool:
@@ -115,11 +122,11 @@ def choose(
     if is_nested(experiments(table, row, column, found.settings)):
         return ChosenSettings(found.settings, found, folds=True)
     if row.control:
-        setting = setting_of_control(table, row, column, results)
+        setting, distinct = setting_of_control(table, row, column, results), 0
     else:
-        setting = best_setting(table, row, column, found, results)
+        setting, distinct = best_setting(table, row, column, found, results)
     if isinstance(setting, Setting):
-        return ChosenSettings([setting], found)
+        return ChosenSettings([setting], found, distinct=distinct)
     return ChosenSettings([table.setting(row, column)], found, why=setting)
 
 
@@ -186,21 +193,22 @@ def is_nested(tried: Sequence[Experiment]) -> bool:
 
 def best_setting(
     table: Table, row: Row, column: str, found: Search, results: Path
-) -> Setting | str:
-    """Return the best setting of a search, or why that is not known.
+) -> tuple[Setting | str, int]:
+    """Return the best setting of a search, or why that is not known, and how many scores differ.
 
     Raises:
         UserError: a trial's record has no validation score.
     """
     if not found.settings:
-        return NO_GRID if row.params_by_column.get(column) else Setting(row.params)
+        return (NO_GRID if row.params_by_column.get(column) else Setting(row.params)), 0
     tried = experiments(table, row, column, found.settings)
     scores = scores_of(tried, table.seeds_of_trials(column), results)
     done = [one for one in scores if one is not None]
     if len(done) < len(tried):
-        return f"{len(done)} of {len(tried) + found.more} trials are done"
+        return f"{len(done)} of {len(tried) + found.more} trials are done", 0
     best = max(done)
-    return EVERY_TRIAL if best == -inf else found.settings[done.index(best)]
+    chosen = EVERY_TRIAL if best == -inf else found.settings[done.index(best)]
+    return chosen, len({*done})
 
 
 def scores_of(

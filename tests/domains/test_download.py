@@ -141,7 +141,7 @@ def test_what_has_another_hash_than_the_hub_says_is_not_used(hub: Served) -> Non
     hub.etags["senteval.tar"] = "0" * 64
     with pytest.raises(
         UserError,
-        match=r"its sha256 is not the declared one\): no data root has it, so put senteval.tar into",
+        match=r"its sha256 is not the declared one\): no data root has it, so put senteval",
     ):
         download.fetch_file(DATASETS["sts"])
     assert download.file_state(DATASETS["sts"]) == "not downloaded"
