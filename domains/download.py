@@ -67,8 +67,8 @@ def fetch_file(dataset: Dataset, folder: Path | None = None) -> Path:
     logging.getLogger("urllib3").setLevel(logging.ERROR)  # its warnings bring tracebacks
     name = cached_file(dataset).name
     fix = (
-        f"no data root has it, so put {name} into a folder and name it with --data-root (or "
-        "CONTRASTBENCH_DATA)"
+        f"put {name} into a folder and name it with --data-root (or CONTRASTBENCH_DATA); no data "
+        "root has it yet"
     )
     known = known_sha256(dataset) or (hub_sha256(dataset, fix) if dataset.revision else "")
     if not known:

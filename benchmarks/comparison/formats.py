@@ -210,8 +210,8 @@ def tuning_notes(resolved: Resolved, base: str) -> Iterator[str]:
             f"On {where} {names_text(shares)} chose {base}'s own loss, if not its settings: such "
             "effects are those of the search."
         )
-    if alike := [line.name for line in resolved.lines if is_hardly_tuned(line)]:
-        yield f"{names_text(alike)}: most trials score alike, so the search had little to find."
+    if untuned := [line.name for line in resolved.lines if is_hardly_tuned(line)]:
+        yield f"{names_text(untuned)}: most trials score alike, so the search had little to find."
     if table.sweep and not table.tune:
         found = row_temperatures(resolved)
         own = found.get(base)

@@ -140,8 +140,7 @@ def test_a_file_of_the_data_root_is_held_against_the_declared_one(tmp_path: Path
 def test_what_has_another_hash_than_the_hub_says_is_not_used(hub: Served) -> None:
     hub.etags["senteval.tar"] = "0" * 64
     with pytest.raises(
-        UserError,
-        match=r"its sha256 is not the declared one\): no data root has it, so put senteval",
+        UserError, match=r"its sha256 is not the declared one\): put senteval.tar into a folder"
     ):
         download.fetch_file(DATASETS["sts"])
     assert download.file_state(DATASETS["sts"]) == "not downloaded"

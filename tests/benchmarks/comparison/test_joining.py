@@ -239,7 +239,7 @@ def test_what_joins_a_quick_part_has_the_setting_of_the_baseline(
         "infonce: 0 of 4 trials are done (bench merge --shipped adds what ships)"
     )
     best = Setting({"temperature": 0.1}, "infonce", {"lr": 0.5})
-    monkeypatch.setattr(selections, "best_setting", lambda *_: best)
+    monkeypatch.setattr(selections, "best_setting", lambda *_: (best, 12))
     assert selections.choose(*asked).settings == [Setting({"temperature": 0.1}, recipe={"lr": 0.5})]
     listed = next(row for row in table.rows if row.name == "adnce")
     assert not listed.beside, "a row of the suite keeps its own search"

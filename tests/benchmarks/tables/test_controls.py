@@ -127,7 +127,7 @@ def test_a_control_has_no_trials_and_takes_what_its_baseline_chose(
     assert selections.choose(table, row, column, Selection.VALIDATION, tmp_path).is_open
     assert chosen(table, row, column, tmp_path) == "0 of 4 trials are done"
     best = Setting({"temperature": 0.1}, "infonce", {"lr": 0.5})
-    monkeypatch.setattr(selections, "best_setting", lambda *_: best)
+    monkeypatch.setattr(selections, "best_setting", lambda *_: (best, 12))
     work = chosen(table, row, column, tmp_path)
     assert (work.loss.params, work.recipe["lr"], work.recipe["epochs"]) == (best.params, 0.5, 10)
     network = chosen(table, row_of(table, "cross entropy"), column, tmp_path)
@@ -164,7 +164,7 @@ def test_temperature_5_takes_everything_else_from_the_chosen_setting(
     text = SWEEP.replace("controls: true", "controls: [temperature 5]\ntune: {trials: 4}")
     table = sweep(tmp_path, text.replace("{infonce: {temperature: 0.2}}", "infonce"))
     best = Setting({"temperature": 0.1}, "infonce", {"lr": 0.5})
-    monkeypatch.setattr(selections, "best_setting", lambda *_: best)
+    monkeypatch.setattr(selections, "best_setting", lambda *_: (best, 12))
     column = column_in(table, "tabular")
     work = chosen(table, row_of(table, "temperature 5"), column, tmp_path)
     assert (work.loss.params, work.recipe["lr"]) == ({"temperature": 5.0}, 0.5)
