@@ -244,12 +244,16 @@ def plan_lines(plan: Plan, costs: Costs, measured: Measured = NOT_MEASURED) -> I
     for some in by_experiment.values():
         yield f"{some[0].label:{width}}  {state_counts(some)}{ahead(some)}"
     yield f"{'all':{width}}  {state_counts(work)}{ahead(work)}"
-    if cells := to_come(plan.later_trials()):
-        text = f"and then up to {len(cells)} cells of later stages{ahead(cells)}"
+    later, last = to_come(plan.later_trials()), to_come(plan.undecided())
+    if later:
+        text = f"and then up to {len(later)} cells of later stages{ahead(later)}"
         yield f"{'':{width}}  {text}"
-    if cells := to_come(plan.undecided()):
-        text = f"and then {len(cells)} cells with what these choose{ahead(cells)}"
+    if last:
+        text = f"and then {len(last)} cells with what these choose{ahead(last)}"
         yield f"{'':{width}}  {text}"
+    if later or last:
+        cells = [*unfinished_tasks(work), *later, *last]
+        yield f"{'':{width}}  in all {len(cells)} cells{ahead(cells)}"
     if plan.table.asked and not any(costs.of(task.experiment) for task in unfinished_tasks(work)):
         yield WITHOUT_LIKE_CELLS
     if old := plan.outdated():

@@ -245,6 +245,7 @@ def test_a_sweep_has_stages_and_shares_the_cells_of_the_limit(tmp_path: Path) ->
     text = "\n".join(plan.plan_lines(first, Costs(tmp_path)))
     assert "and then up to 24 cells of later stages" in text
     assert "and then 6 cells with what these choose" in text
+    assert "in all 45 cells" in text
     trials = 6 + (4 + 2) * 2  # those of the first stage are shared
     assert sweep(tmp_path, worse) == 3 + trials * 2 + 3 * 2
     assert not asked(tmp_path).undecided()
