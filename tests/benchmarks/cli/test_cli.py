@@ -95,6 +95,8 @@ MISTAKES = [
     ([*RUN, "--sed", "1"], "--seeds"),
     ([*RUN, "--set", "mu=1e308"], "params has 1e+308, but a record holds numbers from -1e+100 to"),
     ([*RUN, "--set", f"mu={2**63}"], f"a record holds whole numbers from -{2**63 - 1} to"),
+    ([*RUN, "--results", ""], "the value of --results is empty: give one, or leave it out"),
+    (["table", ""], "an argument is empty: give one, or leave it out"),
     ([*RUN, "--loss", "none"], "--loss takes one value and is given twice: give it once"),
     (["run", "--domain", "graph", *RUN[1:]], "--domain takes one value and is given twice"),
     ([*RUN, "--seeds", "0", "--seed", "1"], "--seeds takes one value and is given twice"),

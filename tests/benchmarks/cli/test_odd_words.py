@@ -78,8 +78,8 @@ def test_a_path_with_parentheses_joins_a_sweep(bench, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ([*QUICK[:4], "", *QUICK[5:]], "unknown graph dataset ''"),
-        (["plan", "s.yaml", "--seeds", ""], "--seeds ''"),
+        ([*QUICK[:4], "", *QUICK[5:]], "the value of --dataset is empty"),
+        (["plan", "s.yaml", "--seeds", ""], "the value of --seeds is empty"),
         (["plan", "seeds.yaml"], "the sweep has no domains"),
         (["plan", "wrong.yaml"], "seeds '0,-1'"),
         (
