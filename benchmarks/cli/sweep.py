@@ -307,10 +307,14 @@ def plan(
     """
     from contrastbench.benchmarks.sweeps import queue, slurm
     from contrastbench.benchmarks.sweeps.costs import Costs
-    from contrastbench.benchmarks.sweeps.forecast import cells_ahead
     from contrastbench.benchmarks.sweeps.measured import NOT_MEASURED
     from contrastbench.benchmarks.sweeps.measured import measure as measure_kinds
-    from contrastbench.benchmarks.sweeps.plan import make_plan, plan_lines, submissions
+    from contrastbench.benchmarks.sweeps.plan import (
+        cells_ahead,
+        make_plan,
+        plan_lines,
+        submissions,
+    )
 
     check_data_root(data_root)
     joining = parse_losses(loss or [], {})

@@ -129,7 +129,7 @@ def on_screen(
     Where there are verdicts over sets, the answer's last part, on single ones, gives way to rows.
     """
     drops: list[list[str]] = []
-    aside = said.pop() if over.decides and len(said) > 1 else ""
+    parts, aside = (said[:-1], said[-1]) if over.decides and len(said) > 1 else (said, "")
     if over.decides:
         rows = effect_table(over, comparisons)
         level = f"{100 * (1 - over.alpha):g} %"
@@ -144,7 +144,7 @@ def on_screen(
         rows = next(found, verdict_count_lines(comparisons))
         heading += " (* is decided)" * (rows is brief)
     notes = ["", *notes, ALL_HINT]
-    return screen.page(said, aside, heading, rows, drops, notes, width)
+    return screen.page(parts, aside, heading, rows, drops, notes, width)
 
 
 def answer_text(

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from contrastbench.benchmarks.sweeps.cell_states import Task
 from contrastbench.benchmarks.sweeps.costs import Costs, duration
-from contrastbench.benchmarks.sweeps.plan import Plan, to_come, unfinished_tasks
+from contrastbench.benchmarks.sweeps.plan import Plan, cells_ahead
 
 LONG_WAIT = 3 * 3600.0  # seconds of waiting, from which on parts are named
 
@@ -43,15 +43,6 @@ def forecast_lines(plan: Plan, costs: Costs, jobs: int) -> Iterator[str]:
     yield forecast_text(shares)
     if seconds / jobs > LONG_WAIT and joins:
         yield fitting(shares, jobs, bool(plan.table.quick) and not plan.table.is_quick)
-
-
-def cells_ahead(plan: Plan) -> list[Task]:
-    """Return the cells that are to be run, with those that later stages and choices will add."""
-    return [
-        *unfinished_tasks(plan.tasks()),
-        *to_come(plan.later_trials()),
-        *to_come(plan.undecided()),
-    ]
 
 
 def by_domain(work: Iterable[Task], costs: Costs) -> Iterator[Share]:

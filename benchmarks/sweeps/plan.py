@@ -251,14 +251,23 @@ def plan_lines(plan: Plan, costs: Costs, measured: Measured = NOT_MEASURED) -> I
     if last:
         text = f"and then {len(last)} cells with what these choose{ahead(last)}"
         yield f"{'':{width}}  {text}"
+    whole = cells_ahead(plan)
     if later or last:
-        cells = [*unfinished_tasks(work), *later, *last]
-        yield f"{'':{width}}  in all {len(cells)} cells{ahead(cells)}"
-    if plan.table.asked and not any(costs.of(task.experiment) for task in unfinished_tasks(work)):
+        yield f"{'':{width}}  in all {len(whole)} cells{ahead(whole)}"
+    if plan.table.asked and whole and not any(costs.of(task.experiment) for task in whole):
         yield WITHOUT_LIKE_CELLS
     if old := plan.outdated():
         yield nested.advice(old)
     yield from measured.lines()
+
+
+def cells_ahead(plan: Plan) -> list[Task]:
+    """Return the cells that are to be run, with those that later stages and choices will add."""
+    return [
+        *unfinished_tasks(plan.tasks()),
+        *to_come(plan.later_trials()),
+        *to_come(plan.undecided()),
+    ]
 
 
 def to_come(work: Counted) -> list[Task]:

@@ -245,7 +245,8 @@ class Sweep:
         if reply["status"] == "ok" and self.rehearsal:
             self.peaks.append(reply["peak_memory_mib"] or 0.0)
         elif reply["status"] == "ok":
-            self.note_pace(task, reply["seconds"])
+            if reply["made"]:
+                self.note_pace(task, reply["seconds"])
             self.costs.learn(task.experiment, reply["seconds"])
             self.made |= {task.key} if reply["made"] else set()
             self.others += not reply["made"] and task.state != "done"

@@ -66,6 +66,18 @@ def test_a_plan_without_like_cells_says_what_brings_them(tmp_path: Path) -> None
         assert (hint in plan_lines(make_plan(name, *about), Costs(folder))) is hinted
 
 
+def test_a_plan_without_anything_ahead_needs_no_hint(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made_plan = make_plan(
+        *(suite(tmp_path), ["dataset=MUTAG"], None, False, None, tmp_path / "none", False),
+        *([LossSpec("hcl")], False),
+    )
+    monkeypatch.setattr("contrastbench.benchmarks.sweeps.plan.cells_ahead", lambda _: [])
+    lines = plan_lines(made_plan, Costs(tmp_path / "none"))
+    assert not [line for line in lines if "bench merge --shipped" in line]
+
+
 def test_what_takes_long_names_the_parts_that_fit(tmp_path: Path) -> None:
     name = suite(tmp_path, hours=1.0)
     assert said(tmp_path, name, only="dataset=MUTAG")[1:] == []
