@@ -55,6 +55,7 @@ class Source:
     folder: bool = False  # the same of folders
     corpus: bool = False  # to train on, not to score
     fetch: str = ""  # "module:function" of WHAT and a folder, where a network has the data
+    runs_code: bool = False  # whether WHAT names Python: a record that names it needs --trust
 
     @property
     def usage(self) -> str:

@@ -189,6 +189,7 @@ class Loss(nn.Module):
     # of the parameters that change over the training, by name
     courses: Mapping[str, Course] = MappingProxyType({})
     _bounds: Mapping[str, tuple[float, float]] = MappingProxyType({})  # of logs that are learned
+    _target: Any = None  # the plain module or function that it calls
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Self:
         """Note the arguments, because an attribute that is learned does not keep its value."""
@@ -365,6 +366,11 @@ def title(kind: type) -> Title:
     return Title(kind.__module__.rpartition(".")[2], kind.__name__)
 
 
+def definition(loss: Loss) -> Any:
+    """Return the class that defines a loss, or the plain module or function that it calls."""
+    return loss._target or type(loss)
+
+
 class Sum(Loss):
     """A weighted sum of losses on the same contrast."""
 
@@ -415,7 +421,7 @@ class Sum(Loss):
     def prefixed(self) -> dict[str, Loss]:
         """Return the terms by prefixes that tell them apart, in names and in parameters."""
         losses = [loss for _, loss in summands(self)]
-        titles = (Title(loss.name, type(loss).__name__) for loss in losses)
+        titles = (Title(loss.name, definition(loss).__name__) for loss in losses)
         return dict(zip(prefixes(titles), losses, strict=True))
 
     @property

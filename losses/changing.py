@@ -2,7 +2,7 @@
 
 import copy
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
@@ -11,7 +11,6 @@ from torch import nn
 from contrastbench.errors import UserError
 from contrastbench.losses.base import Loss
 from contrastbench.losses.contrast import both_views, indexed
-from contrastbench.losses.own import make_own_loss
 from contrastbench.losses.ranges import Range
 from contrastbench.losses.schedules import Course, Learned
 
@@ -21,7 +20,7 @@ INTERNAL = {*vars(nn.Module()), "_arguments"}  # attributes that are no setting 
 
 def make_changing(
     name: str,
-    factory: Any,
+    make: Callable[[Mapping[str, Any]], Loss],
     params: Mapping[str, Any],
     courses: Mapping[str, Course],
     ranges: Mapping[str, Range],
@@ -30,7 +29,7 @@ def make_changing(
 
     Args:
         name: of the loss.
-        factory: its class.
+        make: makes it of parameters that do not change.
         params: all that are given.
         courses: those that change, by name.
         ranges: in which what is learned is kept, by name.
@@ -40,9 +39,7 @@ def make_changing(
     """
 
     def at(end: int) -> Loss:
-        return make_own_loss(
-            name, factory, {**params, **{k: c.ends[end] for k, c in courses.items()}}
-        )
+        return make({**params, **{k: c.ends[end] for k, c in courses.items()}})
 
     with torch.random.fork_rng(devices=[]):  # the loss draws the same numbers
         twin = at(-1)

@@ -157,27 +157,29 @@ SCORE = Number(tune=(0, 1))  # a cosine, or beyond all of them
 SHAPE = Number(low=0, tune=(0.5, 4))  # of the densities of ADNCE's Table 11
 
 
-def check_ranges(ranges: Mapping[str, Range], params: Mapping[str, Any]) -> None:
-    """Raise unless every parameter is in its range; one that has none is not looked at.
+def check_ranges(ranges: Mapping[str, Range], params: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the parameters as a loss keeps them; one that has no range is not looked at.
 
-    Of a schedule both ends must be, and it must not pass through an excluded number.
+    Of a schedule both ends must be in the range, and it must not pass through an excluded number.
+
+    Raises:
+        UserError: a parameter is out of its range.
 
     >>> check_ranges({"form": Choice("chain", "star")}, {"form": "ring"})
     Traceback (most recent call last):
     contrastbench.errors.UserError: form must be one of chain, star, got 'ring'
     """
-    for name in sorted(params, key=lambda name: isinstance(ranges.get(name), Given)):
-        if name in ranges:
-            check_one(ranges[name], name, params)
+    names = [name for name in params if name in ranges]
+    names.sort(key=lambda name: isinstance(ranges[name], Given))
+    return {**params, **{name: check_one(ranges[name], name, params) for name in names}}
 
 
-def check_one(range_: Range, name: str, params: Mapping[str, Any]) -> None:
-    """Raise unless a parameter is in its range, at both ends if it is a schedule."""
+def check_one(range_: Range, name: str, params: Mapping[str, Any]) -> Any:
+    """Return a parameter that is in its range, at both ends if it is a schedule."""
     value = params[name]
     found = None if isinstance(range_, Choice) else course(name, value)
     if found is None:
-        range_.check(name, value, params)
-        return
+        return range_.check(name, value, params)
     check_kind(name, found)
     if isinstance(range_, Number) and range_.fixed:
         raise UserError(f"{name} must be a number, got {found}: {range_.fixed}")
@@ -188,6 +190,7 @@ def check_one(range_: Range, name: str, params: Mapping[str, Any]) -> None:
         number, reason = numbers.excluded
         if min(found.ends) < number < max(found.ends):
             raise UserError(f"{name} must not pass {number:g}, got {found}: {reason}")
+    return value
 
 
 def in_range(

@@ -11,12 +11,12 @@ import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import entry_points
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from contrastbench.errors import UserError, unknown, users_code
+from contrastbench.errors import UserError, unknown
 from contrastbench.losses import limits, ranges
 from contrastbench.losses.expression import (
     Title,
@@ -30,7 +30,6 @@ from contrastbench.losses.expression import (
     weighted,
 )
 from contrastbench.losses.limits import Limits
-from contrastbench.losses.own import class_in_file, lacks_class, make_own_loss
 from contrastbench.losses.ranges import Choice, Number, Range
 from contrastbench.losses.schedules import Course, course
 from contrastbench.losses.source import Sources
@@ -133,6 +132,12 @@ class Description:
     params: dict[str, Any]  # name -> default
     ranges: dict[str, Range] = field(default_factory=dict)  # of the parameters that declare one
     limits: Limits = ()  # the losses that it becomes
+    required: tuple[str, ...] = ()  # parameters without a default
+
+    @property
+    def arguments(self) -> list[str]:
+        """The names of all parameters."""
+        return [*self.required, *self.params]
 
 
 @dataclass(frozen=True)
@@ -149,31 +154,55 @@ class Term:
         return self.name in OURS
 
     @cached_property
-    def factory(self) -> Any:
-        """The class, or what else an entry point names."""
+    def target(self) -> Any:
+        """Its class, or a function of two views; nothing of it was called."""
         return loss_class(self.name, self.sources)
+
+    @property
+    def adapted(self) -> bool:
+        """Return whether it is a plain module or function of two views, and no class of ours."""
+        from contrastbench.losses.base import Loss
+
+        return not (isinstance(self.target, type) and issubclass(self.target, Loss))
+
+    @property
+    def package(self) -> str:
+        """Return the package whose version tells its code; "" for none."""
+        path = "" if self.registered or file_and_class(self.name) else import_path(self.name)
+        return path.partition(":")[0].partition(".")[0] if path and self.adapted else ""
 
     @property
     def title(self) -> Title:
         """The loss's name in records, and its class's."""
         if self.registered:
             return Title(self.name, OURS[self.name].partition(":")[2])
-        if (own := package_and_name(self.name)) and not isinstance(self.factory, type):
-            return Title(self.name, own[1])
         from contrastbench.losses.base import title
 
-        return title(self.factory)
-
-    @property
-    def arguments(self) -> list[str]:
-        """The names of its parameters."""
-        if self.registered:
-            return list(self.describe().params)
-        return list(signature(self.factory))
+        if self.adapted and not file_and_class(self.name):
+            return Title(import_path(self.name), self.target.__name__)
+        return title(self.target)
 
     def describe(self) -> Description:
         """Summary, defaults and ranges; read from the source of a registered one."""
-        return describe_source(self.name) if self.registered else describe_class(self.factory)
+        return describe_source(self.name) if self.registered else describe_class(self.target)
+
+    def full(self, params: Mapping[str, Any]) -> dict[str, Any]:
+        """Return parameters after defaults, as a record has them; nothing is made.
+
+        Raises:
+            UserError: one of somebody's own is none that a record can hold.
+        """
+        about = self.describe()
+        full = {**about.params, **params}
+        if self.registered:
+            return full
+        from contrastbench.losses.loading import check_plain
+        from contrastbench.losses.views import check_values
+
+        if self.adapted:
+            check_values(about.params, params)
+        check_plain(self.name, full)
+        return full
 
     def numbers(self) -> dict[str, Range]:
         """The ranges of the parameters that are numbers; any number where none is declared."""
@@ -200,14 +229,19 @@ class Term:
 
     def make(self, params: Mapping[str, Any]) -> "Loss":
         """Make the loss of this term."""
+        from contrastbench.losses.loading import make_loss_of
+
+        def make(values: Mapping[str, Any]) -> "Loss":
+            return make_loss_of(self.name, self.target, self.title.name, values)
+
         courses = self.read_courses(params)
         if not courses:
-            return make_own_loss(self.name, self.factory, params)
+            return make(params)
         from contrastbench.losses.changing import make_changing
 
         numbers = self.numbers()
         ranges.check_ranges(numbers, {**self.describe().params, **params})
-        return make_changing(self.name, self.factory, params, courses, numbers)
+        return make_changing(self.name, make, params, courses, numbers)
 
 
 def list_losses() -> list[str]:
@@ -305,7 +339,7 @@ def distribute(
     Raises:
         UserError: a parameter that no term has, or a schedule that cannot be read.
     """
-    known = {prefix: term.arguments for prefix, term in terms.items()}
+    known = {prefix: term.describe().arguments for prefix, term in terms.items()}
     every = {key for names in known.values() for key in names}
     for key in params:
         if key not in every and (key == "learn" or ")" in key):
@@ -319,9 +353,9 @@ def distribute(
 
 
 def complete(
-    name: str, params: Mapping[str, Any], sources: Sources | None = None
+    name: str, params: Mapping[str, Any], terms: Mapping[str, Term] | None = None
 ) -> tuple[str, dict[str, Any]]:
-    """Name and parameters after defaults, as the loss itself has them.
+    """Name and parameters after defaults, as records have them; no loss is made.
 
     Registered losses need no torch for that, and their values are not checked.
 
@@ -331,29 +365,25 @@ def complete(
     >>> complete("infonce+2 * decoupled", {"temperature": 0.2})
     ('infonce + 2*decoupled', {'infonce.temperature': 0.2, 'decoupled.temperature': 0.2})
     """
-    sources = sources or Sources()
-    check_finite(name, params, sources)
-    terms = parse_terms(name, sources)
-    if not all(term.registered for term in terms.values()):
-        loss = make_loss(name, params, sources)
-        return loss.name, loss.params
+    terms = parse_terms(name) if terms is None else terms
+    for key, value in params.items():
+        if isinstance(value, float) and not math.isfinite(value):
+            check_loss_params(name, params, terms)  # which names the range, if there is one
+            raise UserError(f"{key} must be a finite number, got {value}")
     own = distribute(name, terms, params)
-    full = {prefix: {**term.describe().params, **own[prefix]} for prefix, term in terms.items()}
+    full = {prefix: term.full(own[prefix]) for prefix, term in terms.items()}
+    if not all(term.registered for term in terms.values()):  # numbers as the loss keeps them
+        about = {prefix: term.describe().ranges for prefix, term in terms.items()}
+        full = {prefix: ranges.check_ranges(about[prefix], full[prefix]) for prefix in terms}
     if "" in terms:
-        return terms[""].name, full[""]
+        return terms[""].title.name, full[""]
     return " + ".join(weighted(prefix, terms[prefix].weight) for prefix in terms), flat_params(full)
 
 
-def check_finite(name: str, params: Mapping[str, Any], sources: Sources) -> None:
-    """Raise for a number that no record can hold."""
-    for key, value in params.items():
-        if isinstance(value, float) and not math.isfinite(value):
-            check_loss_params(name, params, sources)  # which names the range, if there is one
-            raise UserError(f"{key} must be a finite number, got {value}")
-
-
-def check_loss_params(name: str, params: Mapping[str, Any], sources: Sources | None = None) -> None:
-    """Raise unless the loss can be had with these parameters.
+def check_loss_params(
+    name: str, params: Mapping[str, Any], terms: Mapping[str, Term] | None = None
+) -> None:
+    """Raise unless the loss can be had with these parameters; none of somebody's own is made.
 
     Registered losses need no torch for that, unless a parameter changes over the training.
 
@@ -364,17 +394,15 @@ def check_loss_params(name: str, params: Mapping[str, Any], sources: Sources | N
     Traceback (most recent call last):
     contrastbench.errors.UserError: temperature must be a finite number > 0, got 0
     """
-    sources = sources or Sources()
-    terms = parse_terms(name, sources)
-    if not all(term.registered for term in terms.values()):
-        make_loss(name, params, sources)
-        return
+    terms = parse_terms(name) if terms is None else terms
     own = distribute(name, terms, params)
     for prefix, term in terms.items():
         about = term.describe()
         ranges.in_range("weight", term.weight)
-        ranges.check_ranges(about.ranges, {**about.params, **own[prefix]})
-        if term.read_courses(own[prefix]):
+        ranges.check_ranges(about.ranges, term.full(own[prefix]))
+        if lacking := [key for key in about.required if key not in own[prefix]]:
+            raise UserError(f"{term.name} needs {lacking[0]}: give --set {lacking[0]}=VALUE")
+        if term.registered and term.read_courses(own[prefix]):
             term.make(own[prefix])
 
 
@@ -383,23 +411,19 @@ def is_registered(name: str) -> bool:
     return all(canonical_name(term) in OURS for term in term_names(name))
 
 
-def losses() -> dict[str, EntryPoint]:
-    """All losses by name, ours first; none of the packages' code is run.
+def losses() -> dict[str, str]:
+    """All losses by name, ours first, with their import paths; no code of packages is run.
 
     Raises:
         UserError: two losses have one name, or a package's has one that means something else here.
     """
-    known = {
-        name: EntryPoint(name, f"contrastbench.losses.{target}", ENTRY_POINTS)
-        for name, target in OURS.items()
-    }
-    taken = {name: entry.value for name, entry in known.items()}
-    taken |= dict.fromkeys([*ALIASES, "all", "none"], "a word of contrastbench's own")
+    known = {name: f"contrastbench.losses.{target}" for name, target in OURS.items()}
+    taken = known | dict.fromkeys([*ALIASES, "all", "none"], "a word of contrastbench's own")
     for entry in entry_points(group=ENTRY_POINTS):
         if entry.name in taken:
             pair = f"{taken[entry.name]} and {entry.value}"
             raise UserError(f"two losses are named {entry.name}: {pair}: uninstall one")
-        known[entry.name], taken[entry.name] = entry, entry.value
+        known[entry.name] = taken[entry.name] = f"{entry.module}:{entry.attr}"
     return known
 
 
@@ -413,26 +437,30 @@ def aliases(name: str) -> list[str]:
 
 
 def loss_class(name: str, sources: Sources | None = None) -> Any:
-    """The class or function that makes the loss of a name, a file or an import path."""
+    """Return the class or function of a loss by its name, file or import path; it is not called."""
     if name in OURS:
         module, attribute = OURS[name].split(":")
         return getattr(importlib.import_module(f"contrastbench.losses.{module}"), attribute)
-    if own := file_and_class(name):
-        return class_in_file(*own, sources or Sources())
-    if name.endswith(".py"):
-        raise lacks_class(Path(name))
-    if path := package_and_name(name):
-        from contrastbench.losses.packaged import package_loss
+    path = "" if name.endswith(".py") or file_and_class(name) else import_path(name)
+    from contrastbench.losses import loading
 
-        with users_code(f"load {name}"):
-            return package_loss(*path)
+    if path:
+        return loading.from_package(path)
+    if own := file_and_class(name):
+        return loading.from_file(*own, sources or Sources())
+    raise loading.lacks_class(Path(name))
+
+
+def import_path(name: str) -> str:
+    """Return the import path of a package's loss, which may be given by its entry point."""
+    if package_and_name(name):
+        return name
     if name in NO_LOSSES:
         raise UserError(f"{name} is more than a loss: {NO_LOSSES[name]}")
     known = losses()
     if name not in known:
         raise unknown_loss(name, [*known, *ALIASES])
-    with users_code(f"load {name}"):
-        return known[name].load()
+    return known[name]
 
 
 def unknown_loss(name: str, known: Sequence[str]) -> UserError:
@@ -508,21 +536,18 @@ def evaluate_text(expression: ast.expr, names: ModuleType) -> Any:
     return eval(compile(ast.Expression(expression), "<ours>", "eval"), vars(names).copy())
 
 
-def describe_class(factory: Any) -> Description:
-    """Describe a loss that is not registered; a parameter without a default is left out."""
-    defaults = {name: argument.default for name, argument in signature(factory).items()}
-    return Description(
-        (inspect.getdoc(factory) or "").split("\n")[0],
-        {name: value for name, value in defaults.items() if value is not inspect.Parameter.empty},
-        dict(getattr(factory, "ranges", {})),
-        tuple(getattr(factory, "limits", ())),
-    )
-
-
-def signature(factory: Any) -> Mapping[str, inspect.Parameter]:
-    """The arguments of a class of losses, or of what else an entry point names."""
+def describe_class(target: Any) -> Description:
+    """Describe a loss that is not registered."""
     from contrastbench.losses.base import Loss, constructor
+    from contrastbench.losses.views import own_parameters
 
-    if isinstance(factory, type) and issubclass(factory, Loss):
-        return constructor(factory)
-    return inspect.signature(factory).parameters
+    ours = isinstance(target, type) and issubclass(target, Loss)
+    arguments = constructor(target) if ours else own_parameters(target)
+    empty = inspect.Parameter.empty
+    return Description(
+        (inspect.getdoc(target) or "").split("\n")[0],
+        {name: one.default for name, one in arguments.items() if one.default is not empty},
+        dict(getattr(target, "ranges", {})) if ours else {},
+        tuple(getattr(target, "limits", ())) if ours else (),
+        tuple(name for name, one in arguments.items() if one.default is empty),
+    )

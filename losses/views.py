@@ -1,9 +1,15 @@
 """Losses of the embeddings of two whole views, which see coordinates and lengths, not scores."""
 
+import inspect
+import math
+from collections.abc import Callable, Mapping
+from functools import partial
+from numbers import Real
 from types import MappingProxyType
+from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from contrastbench.errors import UserError
 from contrastbench.losses.base import Loss
@@ -52,3 +58,93 @@ class ViewLoss(Loss):
         z1, z2 = map(widen, contrast.views)
         with torch.autocast(z1.device.type, enabled=False):
             return self.of_views(z1, z2)
+
+
+POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+
+
+class AdaptedLoss(ViewLoss):
+    """A plain module or function of two views, on the two views of a contrast.
+
+    Args:
+        name: in records.
+        target: the class or function.
+        values: the parameters that are given.
+    """
+
+    other_laws = MappingProxyType(
+        {**NOT_OF_VIEWS, "parameters": "its author decides which values it takes"}
+    )
+
+    def __init__(self, name: str, target: Callable[..., Any], values: Mapping[str, Any]) -> None:
+        super().__init__()
+        self.named, self._target = name, target
+        known = own_parameters(target)
+        defaults = {n: p.default for n, p in known.items() if p.default is not p.empty}
+        check_values(defaults, values)
+        self.values = {**defaults, **values}
+        self.inner = target(**values) if isinstance(target, type) else partial(target, **values)
+
+    @property
+    def name(self) -> str:
+        """Return the import path, or the name of the user's file."""
+        return self.named
+
+    @property
+    def params(self) -> dict[str, Any]:
+        """The parameters by name, after their defaults."""
+        return dict(self.values)
+
+    def of_views(self, z1: Tensor, z2: Tensor) -> Tensor:
+        return self.inner(z1, z2)
+
+
+def own_parameters(target: Callable[..., Any]) -> dict[str, inspect.Parameter]:
+    """Return the parameters of a class's constructor, or of a function after its two views."""
+    given = [*inspect.signature(target).parameters.values()]
+    if not isinstance(target, type):
+        given = [p for p in given if p not in given[:2] or p.kind not in POSITIONAL]
+    variable = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    return {p.name: p for p in given if p.kind not in variable}
+
+
+def check_values(defaults: Mapping[str, Any], values: Mapping[str, Any]) -> None:
+    """Raise unless values are of the kinds of their defaults, and leave the gathering to us."""
+    for name, value in values.items():
+        default = defaults.get(name)
+        if name.startswith("gather") and value:
+            raise UserError(
+                f"{name} must be {default}: a loss gets the views of all processes here"
+            )
+        if isinstance(default, bool | str):
+            if not isinstance(value, type(default)):
+                raise UserError(f"{name} must be a {type(default).__name__}, got {value!r}")
+        elif isinstance(default, int | float):
+            number = isinstance(value, Real) and not isinstance(value, bool)
+            if not (number and math.isfinite(value)):
+                raise UserError(f"{name} must be a finite number, got {value!r}")
+
+
+def takes_two_views(title: str, target: Any) -> None:
+    """Raise unless a module's or a function's call takes exactly two tensors, by their places."""
+    module = isinstance(target, type) and issubclass(target, nn.Module)
+    try:
+        call = inspect.signature(target.forward if module else target)
+    except ValueError:
+        raise UserError(f"{title} does not say what it takes: call it in a ViewLoss") from None
+    given = [*call.parameters.values()][module:]
+    needed = [p for p in given if p.default is p.empty and p.kind is not p.VAR_KEYWORD]
+    several = any(p.kind is p.VAR_POSITIONAL for p in given)
+    two = len(needed) == 2 and needed == given[:2] and given[1].kind in POSITIONAL
+    if not (several or (two and all(map(may_be_tensor, needed)))):
+        shown = call.replace(parameters=given)
+        raise UserError(
+            f"{title} takes {shown}, not two views: write a class of contrastbench.losses.ViewLoss "
+            "that calls it, and give --loss FILE:CLASS"
+        )
+
+
+def may_be_tensor(argument: inspect.Parameter) -> bool:
+    """Return whether an argument's annotation, if it has one, is that of a tensor."""
+    about = argument.annotation
+    return about in (argument.empty, Any, "Any") or "Tensor" in str(about)

@@ -88,8 +88,8 @@ LOSS = "a loss"  # where a module of a registered loss stands
 FLOORS = {  # rooms and modules of a folder, the lowest first: each imports from those below it
     "losses": (
         *("pairing", "blocks", "tiles", "expectation", "settings"),
-        *("source", "contrast", "schedules", "ranges", "limits", "expression", "base", "memory"),
-        *("exponential", LOSS, "views", "packaged", "own", "changing", "registry", "spec"),
+        *("source", "contrast", "schedules", "ranges", "limits", "expression", "code", "base"),
+        *("memory", "exponential", LOSS, "views", "loading", "changing", "registry", "spec"),
         *("__init__", "reduction", "laws"),
     ),
     "domains": (

@@ -32,7 +32,7 @@ from contrastbench.losses import (
     whole_row,
 )
 from contrastbench.losses.expression import file_and_class
-from contrastbench.losses.own import no_file
+from contrastbench.losses.loading import no_file
 from contrastbench.losses.source import Sources
 
 PAIRINGS: dict[str, Callable[[Batch], Any]] = {

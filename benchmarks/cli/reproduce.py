@@ -39,11 +39,12 @@ def reproduce(
     check_data_root(data_root)
     places = list(dict.fromkeys([results, SHIPPED]))
     found = reproduction.named_record(record, places)
+    reproduction.check_trust(found, trust)
     check_needs(found["domain"])
     with TemporaryDirectory(prefix="contrastbench-") as name:
         folder = Path(name)
         (folder / "loss").mkdir()
-        work = reproduction.experiment_of(found, folder / "loss", trust)
+        work = reproduction.experiment_of(found, folder / "loss")
         with loading():
             import contrastbench.benchmarks.running.runner  # noqa: F401
         again = reproduction.run_again(found, work, folder, data_root, device)

@@ -12,6 +12,7 @@ from contrastbench.domains.reading import contents
 from contrastbench.domains.reading import reading as one_line
 from contrastbench.domains.registry import declaration, make_recipe
 from contrastbench.errors import UserError
+from contrastbench.losses.registry import is_registered
 from contrastbench.losses.spec import LossSpec
 
 CELL_FILE = "cell.json"  # in an export: what it is of
@@ -151,7 +152,8 @@ def same_cell(found: Fields, record: Fields) -> bool:
 
 def defaults(record: Fields) -> dict[str, dict[str, Any]]:
     """Return the default parameters and recipe; a user's own loss has no known parameters."""
-    params = {} if record["loss_code"] else LossSpec(record["loss"]).complete.params
+    ours = not record["loss_code"] and is_registered(record["loss"])
+    params = LossSpec(record["loss"]).complete.params if ours else {}
     return {"params": params, "recipe": make_recipe(record["domain"], {}).model_dump(mode="json")}
 
 

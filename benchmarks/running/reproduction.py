@@ -21,8 +21,11 @@ from contrastbench.benchmarks.records.command import parse_value
 from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.benchmarks.records.store import Fields, Record
 from contrastbench.benchmarks.running.options import Options
+from contrastbench.domains.own import parse_source
+from contrastbench.domains.registry import DOMAINS, declaration
 from contrastbench.errors import UserError
 from contrastbench.losses.expression import file_and_class, with_terms
+from contrastbench.losses.registry import is_registered
 from contrastbench.losses.spec import NONE, LossSpec
 
 FACTOR = 2.8  # 1.96 times the square root of 2: 95 % of two results differ by less
@@ -174,18 +177,16 @@ def matching_files(name: str, results: Path) -> Iterator[Path]:
             yield from (folder / n for n in there.names(folder) if pattern.fullmatch(n))
 
 
-def experiment_of(record: Record, folder: Path, trusted: bool) -> Experiment:
-    """Return the experiment of a record.
+def experiment_of(record: Record, folder: Path) -> Experiment:
+    """Return the experiment of a record, which `check_trust` has let pass.
 
     Args:
         record: what is run again.
         folder: an empty one, for the files of a user's own loss.
-        trusted: whether Python that the record brings or names may run.
 
     Raises:
         UserError: this version, or this machine, cannot run the same.
     """
-    check_trust(record, trusted)
     words = shlex.split(record.get("command", ""))
     # a record has hashes for paths
     recipe = {**record["recipe"], **option_values(words, "--recipe")}
@@ -253,12 +254,25 @@ def check_trust(record: Record, trusted: bool) -> None:
     """Raise if a record needs Python of its own that is not trusted, or that it does not hold."""
     if record["loss_code"] and "own_loss" not in record:
         raise UserError(f"the loss {record['loss']} is somebody's own, and the record has no file")
-    own_data = record["dataset"].partition(":")[0].endswith(".py")
-    if (record["loss_code"] or own_data) and not trusted:
-        what = record["dataset"] if own_data else record["own_loss"]["name"]
+    if (what := named_python(record)) and not trusted:
         raise UserError(f"the record runs Python of its own, {what}: read it, then give --trust")
     if several := record["environment"].get("devices"):
         raise UserError(f"it was trained on {len(several)} devices at once: run its command")
+
+
+def named_python(record: Record) -> str:
+    """Return what a record brings or names that is no code of this package; "" for nothing.
+
+    A loss or a domain of an installed package is such a thing too, and so is data that code makes.
+    """
+    if own := record.get("own_loss"):
+        return str(own["name"])
+    if not (record["loss"] == NONE or is_registered(record["loss"])):
+        return str(record["loss"])
+    if record["domain"] not in DOMAINS:
+        return f"the domain {record['domain']}"
+    kind = parse_source(record["dataset"], declaration(record["domain"]).sources)
+    return str(record["dataset"]) if kind and kind[0].runs_code else ""
 
 
 def check_packages(wanted: Mapping[str, str]) -> None:

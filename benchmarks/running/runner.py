@@ -46,8 +46,6 @@ from contrastbench.errors import (
     tell,
 )
 from contrastbench.losses.base import Loss
-from contrastbench.losses.own import portable, releases
-from contrastbench.losses.spec import LossSpec
 from contrastbench.losses.views import NEEDS_VIEWS
 
 # The generator that is seeded, the threads of torch and what can be imported are the process's.
@@ -184,6 +182,8 @@ def prepare_cell(
     recipe = experiment.full_recipe
     experiment.check()
     experiment.loss.check()  # a mistake is named before data are read
+    with torch.random.fork_rng(devices=[]):
+        experiment.loss.make()
     if experiment.trained and not recipe.trainable:
         raise UserError("this recipe has no weights to train: give --loss none")
     device = open_device(ranks.own_device(options.device), options.deterministic, options.tf32)
@@ -396,7 +396,7 @@ def publish_result(
         "key": cell.key,
         **outcome,
         "command": run_command(cell.experiment, cell.seed, device_words(options, device)),
-        **own_loss(cell.experiment.loss),
+        **({"own_loss": own} if (own := cell.experiment.loss.files) else {}),
         "environment": environment(device),
     }
     record = cast(Record, fields)
@@ -428,17 +428,6 @@ def device_words(options: Options, device: torch.device) -> list[str]:
     words += ["--devices", str(ranks.world_size())] * several
     words += ["--no-deterministic"] * (not options.deterministic)
     return words + ["--tf32"] * options.tf32
-
-
-def own_loss(loss: LossSpec) -> Fields:
-    """Return the record's field on a user's own loss; nothing for a registered one."""
-    if not loss.code:
-        return {}
-    name, files = portable(loss.name, loss.sources)
-    packages = releases(loss.make())
-    return {
-        "own_loss": {"name": name, "files": files, **({"packages": packages} if packages else {})}
-    }
 
 
 @dataclass(frozen=True)
@@ -526,7 +515,7 @@ class Training:
         try:
             self.domain.export(model, folder)
             exports.note_cell(folder, self.cell.identity)
-            known = {**self.cell.identity, **own_loss(self.cell.experiment.loss)}
+            known = {**self.cell.identity, "own_loss": self.cell.experiment.loss.files}
             exports.write_model_card(folder, {**known, **about, **outcome})
         except Exception as error:
             tell(f"--export {folder} failed ({cause(error)}): the record is kept, the model is not")

@@ -14,7 +14,7 @@ from contrastbench.benchmarks.sweeps.plan import Plan
 from contrastbench.domains import strict_yaml
 from contrastbench.domains.strict import Strict
 from contrastbench.errors import UserError
-from contrastbench.losses.own import portable
+from contrastbench.losses.code import portable
 from contrastbench.losses.spec import LossSpec
 
 DECLARATION_FIX = (

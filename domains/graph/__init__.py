@@ -341,8 +341,16 @@ DATASETS = by_name(
 PYG = "contrastbench.domains.graph.own:read_pyg"
 SOURCES = (
     Source("folder", "PATH", "TU text files, or GraphML and edge lists", "graph", folder=True),
-    Source("pyg", "CLASS(...)", "a set of torch_geometric.datasets", "graph", fetch=PYG),
-    Source(PYTHON, "FUNCTION", "your code, which gives a list of torch_geometric's Data", "graph"),
+    Source(
+        "pyg", "CLASS(...)", "a set of torch_geometric.datasets", "graph", fetch=PYG, runs_code=True
+    ),
+    Source(
+        PYTHON,
+        "FUNCTION",
+        "your code, which gives a list of torch_geometric's Data",
+        "graph",
+        runs_code=True,
+    ),
 )
 
 DECLARATION = Declaration(

@@ -13,8 +13,8 @@ import torch
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
-from contrastbench.losses.base import Loss, summands
-from contrastbench.losses.own import loss_classes, source_files
+from contrastbench.losses.base import Loss, definition, summands
+from contrastbench.losses.code import source_files
 
 LAWS_FOLDER = os.path.dirname(__file__)  # noqa: PTH120
 
@@ -110,7 +110,9 @@ def tensors_in(value: Any) -> Iterator[Tensor]:
 
 def code_folders(loss: Loss) -> set[str]:
     """Return the folders of the user's own classes; ours where there are none."""
-    found = [k for k in loss_classes(loss) if not k.__module__.startswith(("torch.", "builtins"))]
+    terms = [definition(term) for _, term in summands(loss)]
+    kinds = [kind for term in terms for kind in getattr(term, "__mro__", (term,))]
+    found = [k for k in kinds if not k.__module__.startswith(("torch.", "builtins"))]
     own = [kind for kind in found if not kind.__module__.startswith("contrastbench.")]
     files = {file for kind in own or found for file in source_files(kind)}
     return {os.path.dirname(file) for file in files}  # noqa: PTH120 - many frames, so fast
@@ -161,7 +163,7 @@ def formula_place(loss: Loss) -> SourceLine | None:
     own = code_folders(loss)
     for _, term in summands(loss):
         for name in ("terms", "combine", "of_views", "forward"):
-            code = getattr(getattr(loss_classes(term)[0], name, None), "__code__", None)
+            code = getattr(getattr(definition(term), name, None), "__code__", None)
             if code and os.path.dirname(code.co_filename) in own:  # noqa: PTH120
                 return SourceLine(code.co_filename, code.co_firstlineno)
     return None

@@ -19,7 +19,7 @@ from contrastbench.losses import (
     same_class,
     whole_row,
 )
-from contrastbench.losses import packaged as ours
+from contrastbench.losses import code as ours
 from contrastbench.losses.contrast import permuted
 from contrastbench.losses.laws import LAWS, check_loss
 from shared_losses import shown
@@ -78,15 +78,30 @@ def test_half_precision_is_widened_and_autocast_is_off() -> None:
         assert torch.equal(get_loss("packaged_losses:Ntxent")(contrast), expected)
 
 
+def test_a_function_and_a_module_of_ones_own_file(tmp_path: Path) -> None:
+    file = tmp_path / "own.py"
+    file.write_text(Path(packaged_losses.__file__).read_text())
+    contrast = both_views(Z1, Z2)
+    loss = get_loss(f"{file}:distance", power=3)
+    assert torch.equal(loss(contrast), packaged_losses.distance(Z1, Z2, power=3))
+    whole = LossSpec(f"{file}:distance + 2*{file}:Vicreg", {"power": 3})
+    assert whole.complete.name == "own.distance + 2*own.Vicreg" == whole.make().name
+    assert whole.complete.params == whole.make().params
+    assert whole.files["files"].keys() == {"own.py"}
+    assert "packages" not in whole.files
+    assert (whole.code, len(whole.code)) == (LossSpec(whole.name).code, 64)
+    assert [one.name for one in check_loss(f"{file}:Vicreg", range(1)) if not one.passed] == []
+
+
 MISTAKES = {
     "packaged_losses:Vicrg": "unknown name in packaged_losses 'Vicrg': did you mean 'Vicreg'",
     "no_such_thing.loss:Mine": "needs the package no_such_thing, which is not installed: pip inst",
     "torhc.nn:MSELoss": "needs the package torhc, which is not installed: did you mean torch?",
     "torch.nnn:MSELoss": "unknown module of torch 'nnn': did you mean 'nn'",
-    "packaged_losses:NUMBER": "packaged_losses:NUMBER is a int: give a class or a function of two",
+    "packaged_losses:NUMBER": "packaged_losses:NUMBER is no loss: derive it from contrastbench",
     "packaged_losses:Labels": r"takes \(embeddings.*, not two views: write a class of contrastben",
     "packaged_losses:Stacked": r"takes \(\*, local_proj.*, not two views: write a class of contra",
-    "os:getcwd": r"os:getcwd takes \(\), not two views",
+    "os:getcwd": "os:getcwd is of Python's standard library, which has no losses: name one of a",
 }
 
 
@@ -122,7 +137,7 @@ def test_the_code_is_the_file_and_the_release(monkeypatch: pytest.MonkeyPatch) -
     alone = LossSpec(VICREG).code
     assert len(alone) == 64
     assert LossSpec("packaged_losses:Ntxent").code != alone
-    monkeypatch.setattr(ours, "packages_distributions", lambda: {"packaged_losses": ["theirs"]})
+    monkeypatch.setattr(ours, "distributions", lambda: {"packaged_losses": ["theirs"]})
     monkeypatch.setattr(ours, "version", lambda name: {"theirs": "1.0"}[name])
     first = LossSpec(VICREG).code
     monkeypatch.setattr(ours, "version", lambda name: {"theirs": "1.1"}[name])

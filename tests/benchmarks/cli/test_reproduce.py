@@ -11,7 +11,7 @@ from contrastbench.benchmarks.cli import reproduce as command
 from contrastbench.benchmarks.records import store
 from contrastbench.benchmarks.records.store import Record
 from contrastbench.benchmarks.running import reproduction
-from contrastbench.losses import packaged
+from contrastbench.losses import code as losses_code
 from made_records import add
 
 MINE = "from contrastbench.losses.infonce import InfoNCE\nclass Mine(InfoNCE):\n    pass\n"
@@ -135,8 +135,8 @@ def test_an_own_loss_is_run_from_its_record_once_it_is_trusted(bench, tmp_path: 
 @pytest.mark.usefixtures("stub")
 def test_a_packaged_loss_needs_its_release(bench, monkeypatch: pytest.MonkeyPatch) -> None:
     name, release = "packaged_losses:Vicreg", "1.0"
-    monkeypatch.setattr(packaged, "packages_distributions", lambda: {"packaged_losses": ["theirs"]})
-    monkeypatch.setattr(packaged, "version", lambda _: release)
+    monkeypatch.setattr(losses_code, "distributions", lambda: {"packaged_losses": ["theirs"]})
+    monkeypatch.setattr(losses_code, "version", lambda _: release)
     monkeypatch.setattr(reproduction, "version", lambda _: release)
     record = stub_domain.cell(Path("results"), name)
     assert record["status"] == "ok"

@@ -1,0 +1,193 @@
+"""Find the class or function that a name stands for, and make a loss of it.
+
+What a user's file or a package holds is shown to be a loss before anything of it is called: it is a
+class of losses or of modules, or a function, whose call takes two tensors.
+"""
+
+import ast
+import importlib
+import inspect
+import json
+import pkgutil
+import sys
+import textwrap
+from collections.abc import Mapping
+from os.path import isfile
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from torch import nn
+
+from contrastbench.errors import UserError, unknown, users_code
+from contrastbench.losses.base import Loss, constructor
+from contrastbench.losses.code import distributions
+from contrastbench.losses.settings import keep_settings
+from contrastbench.losses.source import Sources
+from contrastbench.losses.views import AdaptedLoss, takes_two_views
+
+DERIVE = (
+    "derive it from contrastbench.losses.ScoreLoss, ViewLoss (a loss of two views) or Loss, or "
+    "name a module or a function of two views"
+)
+
+
+def from_file(path: Path, attribute: str, sources: Sources) -> Any:
+    """Return what a user's file has under a name, if it is a loss."""
+    if not (sources.has(path) or isfile(path)):  # noqa: PTH113 - too long a name is none
+        raise no_file(path)
+    with users_code(f"import {path}", str(path.absolute())):
+        module = sources.run(path)
+    if not hasattr(module, attribute):
+        own = [kind for kind in vars(module).values() if isinstance(kind, type)]
+        names = [kind.__name__ for kind in own if kind.__module__ == module.__name__]
+        raise unknown(f"class in {path}", attribute, names)
+    return shown_loss(f"{attribute} in {path}", getattr(module, attribute))
+
+
+def lacks_class(path: Path) -> UserError:
+    """Return the error for a file of which no class is named; its code is not run."""
+    if not isfile(path):  # noqa: PTH113 - too long a name is none
+        return no_file(path)
+    with users_code(f"read {path}"):
+        tree = ast.parse(path.read_bytes())
+    names = [f"{path}:{node.name}" for node in tree.body if isinstance(node, ast.ClassDef)]
+    if not names:
+        return UserError(f"{path} has no class: write the loss as one, and give {path}:CLASS")
+    return UserError(f"{path} names no class: did you mean {' or '.join(names)}?")
+
+
+def no_file(path: Path) -> UserError:
+    """Return the error for the file of a loss that is not there."""
+    return UserError(f"no file {path}: give --loss as path/to/file.py:Class")
+
+
+def from_package(path: str) -> Any:
+    """Return what an installed package has under an import path, if it is a loss.
+
+    Raises:
+        UserError: it is Python's own, cannot be imported, has no such name, or is no loss.
+    """
+    module, _, name = path.partition(":")
+    if is_pythons(module):
+        raise UserError(
+            f"{path} is of Python's standard library, which has no losses: name one of a package"
+        )
+    try:
+        with users_code(f"import {module}"), keep_settings(path):
+            found = importlib.import_module(module)
+    except UserError as error:
+        if isinstance(error.__cause__, ModuleNotFoundError):
+            raise missing_module(path, module, error.__cause__.name or "") from None
+        raise
+    if not hasattr(found, name):
+        known = [key for key, value in vars(found).items() if callable(value) and key[0] != "_"]
+        raise unknown(f"name in {module}", name, known)
+    return shown_loss(path, getattr(found, name))
+
+
+def is_pythons(module: str) -> bool:
+    """Return whether a module is of Python's standard library."""
+    return module.partition(".")[0] in sys.stdlib_module_names
+
+
+def shown_loss(title: str, found: Any) -> Any:
+    """Return what a name stands for, if it is seen to be a loss; nothing of it is called.
+
+    Raises:
+        UserError: it is no class of losses or modules and no function, or does not take two views.
+    """
+    if isinstance(found, type) and issubclass(found, Loss):
+        return found
+    module = isinstance(found, type) and issubclass(found, nn.Module)
+    home = str(getattr(found, "__module__", None) or "")
+    if not (module or inspect.isroutine(found)) or is_pythons(home):
+        raise UserError(f"{title} is no loss: {DERIVE}")
+    takes_two_views(title, found)
+    return found
+
+
+def missing_module(path: str, module: str, lacks: str) -> UserError:
+    """Return the error for a module that is not there: the package's own, or one that it needs."""
+    root = module.partition(".")[0]
+    if lacks == root:
+        if Path(f"{module}.py").is_file():
+            return UserError(f"no package {root}: did you mean {path.replace(':', '.py:')}?")
+        near = close_package(root)
+        fix = f"did you mean {near}?" if near else f"pip install {root.replace('_', '-')}"
+        return UserError(f"{path} needs the package {root}, which is not installed: {fix}")
+    if not f"{module}.".startswith(f"{lacks}."):
+        return UserError(f"{path} needs {lacks}, which is not installed: pip install {lacks}")
+    parent, _, name = lacks.rpartition(".")
+    return unknown(f"module of {parent}", name, modules(importlib.import_module(parent)))
+
+
+def close_package(root: str) -> str | None:
+    """Return the installed package whose name is closest, if one is close."""
+    import difflib
+
+    found = difflib.get_close_matches(root, distributions(), n=1, cutoff=0.8)
+    return found[0] if found else None
+
+
+def modules(package: ModuleType) -> list[str]:
+    """Return the names of the modules within a package."""
+    return [found.name for found in pkgutil.iter_modules(getattr(package, "__path__", []))]
+
+
+def make_loss_of(name: str, target: Any, adapted_name: str, params: Mapping[str, Any]) -> Loss:
+    """Return the loss of a class or function, such that a record can name it.
+
+    Args:
+        name: as errors call it.
+        target: its class or function.
+        adapted_name: in records, where it is none of our kind.
+        params: that are given.
+
+    Raises:
+        UserError: it cannot be made, or not be made again from its `params`.
+    """
+    file = getattr(sys.modules.get(target.__module__ or ""), "__file__", None)
+    with users_code(f"make {name}", file or ""):
+        with keep_settings(name):
+            if isinstance(target, type) and issubclass(target, Loss):
+                loss: Loss = target(**params)
+            else:
+                loss = AdaptedLoss(adapted_name, target, params)
+        if "_modules" not in vars(loss):
+            raise UserError(f"{name} is not set up: call super().__init__() first in its __init__")
+        if type(loss).params is Loss.params:
+            check_attributes(name, loss)
+        check_plain(name, loss.params)
+    return loss
+
+
+def check_attributes(name: str, loss: Loss) -> None:
+    """Raise if an argument of the constructor is not kept under its name."""
+    for key, argument in constructor(type(loss)).items():
+        if argument.kind in (argument.VAR_POSITIONAL, argument.VAR_KEYWORD):
+            raise UserError(f"{name} takes {argument}: name each argument of the constructor")
+        if not hasattr(loss, key):
+            fix = f"add self.{key} = {key} to its constructor"
+            raise UserError(f"{name} does not keep its argument {key}: {fix}")
+
+
+def check_plain(name: str, params: Mapping[str, Any]) -> None:
+    """Raise for a parameter that JSON does not give back as it is."""
+    for key, value in params.items():
+        if not is_plain(value):
+            shown = textwrap.shorten(repr(value), 80, placeholder="...")
+            fix = "take a finite number, a text or a list"
+            raise UserError(f"{name}: a record cannot hold {key}={shown}: {fix}")
+
+
+def is_plain(value: Any) -> bool:
+    """Return whether JSON gives the value back as it is.
+
+    >>> is_plain([1, 0.5, "a", True, None]), is_plain(float("inf")), is_plain((1, 2))
+    (True, False, False)
+    """
+    try:
+        return bool(json.loads(json.dumps(value, allow_nan=False)) == value)
+    except (TypeError, ValueError):
+        return False
