@@ -24,7 +24,6 @@ from contrastbench.benchmarks.cli import (
     run,
     score,
     submit,
-    suite,
     sweep,
     tables,
 )
@@ -124,9 +123,6 @@ def add_command(to: typer.Typer, name: str, command: Callable[..., None], group:
 for group, commands in GROUPS.items():
     for name, command in commands.items():
         add_command(app, name, command, group)
-add_command(suite.app, "admit", suite.admit, "Compare")
-add_command(suite.app, "gate", suite.gate, "Compare")
-app.add_typer(suite.app, name="suite", short_help=suite.app.info.help, rich_help_panel="Compare")
 
 
 @app.callback(invoke_without_command=True)

@@ -120,10 +120,7 @@ class Table(PublishedTable):
     def remarks(self) -> list[str]:
         """Return what every answer of the table says first: that it is a draft, or a quick part."""
         name = self.name.removesuffix(QUICK)
-        draft = (
-            f"{name} is a draft and not released: its sets may change "
-            f"(bench suite gate {name} judges it)."
-        )
+        draft = f"{name} is a draft and not released: its sets may change."
         return [draft] * self.draft + [f"{self.title}."] * self.is_quick
 
     @property

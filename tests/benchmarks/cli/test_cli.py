@@ -626,7 +626,7 @@ def test_recipes_are_listed_with_defaults_choices_and_presets(bench) -> None:
 
 
 COMMANDS = [name for group in cli.GROUPS.values() for name in group]
-HELPED = [*COMMANDS, *(f"analyse {name}" for name in ANALYSES), "suite admit"]
+HELPED = [*COMMANDS, *(f"analyse {name}" for name in ANALYSES)]
 
 
 @pytest.mark.parametrize("name", HELPED)

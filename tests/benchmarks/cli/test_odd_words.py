@@ -107,11 +107,6 @@ def test_a_stream_of_few_characters_shows_the_others_as_python_does(tmp_path: Pa
     assert rb"80.50 \xb1 0.71 (2)" in done.stdout
 
 
-def test_suite_alone_shows_its_commands(bench) -> None:
-    code, out, _ = bench("suite")
-    assert (code, "admit" in out, "gate" in out) == (0, True, True)
-
-
 def test_a_folder_with_a_telling_name_is_no_failure(bench, tmp_path: Path) -> None:
     (tmp_path / "data-MISSING").mkdir()
     assert bench("data", "list", "MUTAG", "--data-root", "data-MISSING")[0] == 0

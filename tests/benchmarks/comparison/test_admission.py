@@ -1,25 +1,14 @@
-"""The rule by which a suite admits data sets, on scores, on records, and from the command line."""
+"""The rule by which a suite admits data sets, on scores and on records."""
 
-import csv
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from contrastbench.benchmarks.comparison.admission import (
-    RULE_ROWS,
-    Candidate,
-    admission_table,
-    candidates,
-)
-from contrastbench.benchmarks.records.seeds import ADMISSION_SEEDS as SEEDS_OF_ADMISSION
-from contrastbench.benchmarks.records.seeds import parse_seeds
-from contrastbench.benchmarks.running.options import Options
-from contrastbench.benchmarks.sweeps.plan import Plan
+from contrastbench.benchmarks.records.seeds import ADMISSION_SEEDS, parse_seeds
 from contrastbench.benchmarks.tables.load import load_table
 from contrastbench.benchmarks.tables.schema import Tune
-from contrastbench.losses import UserError
 from made_records import made
+from tools.suites import RULE_ROWS, Candidate, admission_table, candidates, main
 
 RESULTS = Path(__file__).parents[3] / "results"
 CANDIDATES = sorted((RESULTS / "candidates").glob("*.yaml"))
@@ -128,83 +117,19 @@ def test_records_decide(tmp_path: Path) -> None:
     first, second = candidates(load_table(str(path)), SEEDS, tmp_path)
     assert first == Candidate("MUTAG", SEEDS, candidate().scores, "worse")
     assert second.judged == ("open", "untrained has 0 of 3 seeds")
-    rows = list(csv.DictReader(admission_table([first, second], "csv").splitlines()))
-    assert rows[0] == {
-        "set": "MUTAG", "raw input": "71.00", "untrained": "61.00", "permuted positives": "66.00",
-        "temperature 5": "74.00", "InfoNCE": "77.00", "pairs by class": "81.00",
-        "cross entropy": "80.00", "gain": "+6.00", "paired std": "1.00",
-        "anchor": "+4.00", "seeds": "3", "verdict": "admitted", "reason": "",
-    }  # fmt: skip
-    assert (rows[1]["untrained"], rows[1]["seeds"]) == ("", "0")
-    text = admission_table([first, second], "md")
-    assert "| MUTAG | 71.00 | 61.00 |" in text
-    assert "by 3 points and by 2 paired standard deviations: the gain" in text
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "message"),
-    [
-        (CONTROLS, "", "give controls and infonce among its losses"),
-        ("temperature 5, ", "", "name 'temperature 5' among its controls"),
-        ("{infonce: {temperature: 0.2}}", "adnce", "give controls and infonce"),
-        ("controls", "tune: {trials: 4}\ncontrols", "remove tune"),
-    ],
-)
-def test_other_files_are_one_line(tmp_path: Path, old: str, new: str, message: str) -> None:
-    table = load_table(str(sweep(tmp_path, FILE.replace(old, new))))
-    with pytest.raises(UserError, match=message):
-        list(candidates(table, SEEDS, tmp_path))
-    with pytest.raises(UserError, match="1 seed has no standard deviation"):
-        list(candidates(table, SEEDS[:1], tmp_path))
-
-
-def test_the_command_judges_from_records(bench, tmp_path: Path) -> None:
-    path = sweep(tmp_path)
-    record_all(path, tmp_path, "MUTAG")
-    words = ["suite", "admit", str(path), "--seeds", "100-102", "--results", str(tmp_path)]
-    code, out, _ = bench(*words, "--only", "dataset=MUTAG", "--format", "csv")
-    assert code == 0
-    assert [line.split(",")[-2] for line in out.splitlines()] == ["verdict", "admitted"]
-    assert bench(*words, "--format", "latex")[0] == 2
-    code, _, err = bench(*words, "--only", "row=untrained")
-    assert (code, "every row is judged" in err) == (2, True)
-
-
-def test_the_command_runs_what_is_missing_of_these_rows(
-    bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path, asked = sweep(tmp_path), []
-
-    def run(plan: Plan, options: Options, jobs: int, *_: object) -> Iterator[tuple[str, bool]]:
-        asked.append((plan.seeds, {place.row.control or "InfoNCE" for place in plan.places}, jobs))
-        assert options.results == tmp_path
-        record_all(path, tmp_path, "MUTAG")
-        yield "18 cells are done", False
-
-    monkeypatch.setattr("contrastbench.benchmarks.sweeps.sweep.run_plan", run)
-    words = ["suite", "admit", str(path), "--seeds", "100-102", "--results", str(tmp_path)]
-    code, out, err = bench(*words, "--run", "--jobs", "2", "--only", "column=MUTAG")
-    assert (code, asked) == (0, [(list(SEEDS), set(RULE_ROWS), 2)])
-    assert "18 cells" in err
-    assert "| admitted |" in out
-    assert bench(*words, "--only", "column=MUTAG")[1] == out, "it can be repeated"
-
-
-def test_the_default_seeds_are_those_of_no_comparison(bench, tmp_path: Path) -> None:
-    path = sweep(tmp_path)
-    out = bench("suite", "admit", str(path), "--results", str(tmp_path))[1]
-    assert out.count("| 0 | open | no records yet") == 2
-    assert not set(parse_seeds(SEEDS_OF_ADMISSION)) & {*range(10), *Tune().seeds}
+    text = admission_table([first, second])
+    assert (
+        "| MUTAG | 71.00 | 61.00 | 66.00 | 74.00 | 77.00 | 81.00 | 80.00 | +6.00 | 1.00 |" in text
+    )
 
 
 @pytest.mark.parametrize("path", CANDIDATES, ids=lambda path: path.stem)
-def test_the_shipped_verdicts_follow_from_the_shipped_records(bench, path: Path) -> None:
-    code, out, err = bench("suite", "admit", str(path), "--results", str(RESULTS))
-    assert (code, out) == (0, path.with_suffix(".md").read_text()), err
+def test_the_shipped_verdicts_follow_from_the_shipped_records(
+    capsys: pytest.CaptureFixture[str], path: Path
+) -> None:
+    assert main("admit", str(path)) == 0
+    assert capsys.readouterr().out == path.with_suffix(".md").read_text()
 
 
-@pytest.mark.parametrize("name", ["=1+1", "+1", "-1", "@x", " =1", "＝1"])
-def test_a_name_is_no_formula_in_a_csv(name: str) -> None:
-    one = Candidate(name, SEEDS, candidate().scores)
-    (row,) = csv.DictReader(admission_table([one], "csv").splitlines())
-    assert next(iter(row.values())) == f"'{name}"
+def test_the_seeds_are_those_of_no_comparison() -> None:
+    assert not {*parse_seeds(ADMISSION_SEEDS)} & {*range(10), *Tune().seeds}

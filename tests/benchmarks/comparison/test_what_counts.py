@@ -9,12 +9,12 @@ import pytest
 
 from contrastbench.benchmarks.comparison.compare import compare_rows
 from contrastbench.benchmarks.comparison.formats import answer_text, render_comparison
-from contrastbench.benchmarks.comparison.gate import conditions
 from contrastbench.benchmarks.comparison.set_tests import SET_TESTS, Measured
 from contrastbench.benchmarks.comparison.signed_rank import detectable_effect, p_values
 from contrastbench.benchmarks.tables.load import load_table
 from contrastbench.benchmarks.tables.resolved import Resolved, resolve
 from made_records import made
+from tools.suites import conditions
 
 SEEDS = SET_TESTS["seeds"]
 FILE = """\
@@ -66,10 +66,10 @@ def test_records_of_other_data_change_neither_gate_nor_gain_nor_the_verdicts_of_
     tmp_path: Path,
 ) -> None:
     study = Study(tmp_path).fill(infonce=70.0, untrained=50.0, adnce=71.5, hcl=70.0)
-    before, gate = study.answer, [one.text for one in conditions(study.resolved)]
+    before, gate = study.answer, conditions(study.resolved)
     for row, mean in {"infonce": 70.0, "untrained": 72.0, "adnce": 80.0}.items():
         study.add(row, "MUTAG", mean, range(3), data_hash="1" * 64)
-    assert [one.text for one in conditions(study.resolved)] == gate
+    assert conditions(study.resolved) == gate
     assert study.answer == before
     listed = {one.row: one.family for one in compare_rows(study.resolved) if not one.control}
     others = {"adnce, data 111111111111": 2, "infonce, data 111111111111": 2}

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from contrastbench.benchmarks.comparison.admission import candidates
 from contrastbench.benchmarks.records.seeds import ADMISSION_SEEDS, parse_seeds
 from contrastbench.benchmarks.tables import staged
 from contrastbench.benchmarks.tables.load import NEWEST, load_table
@@ -19,6 +18,7 @@ from contrastbench.benchmarks.tables.table import Table
 from contrastbench.domains.registry import make_recipe
 from contrastbench.losses import registry
 from contrastbench.losses.spec import LossSpec
+from tools.suites import candidates
 
 RESULTS = Path(__file__).parents[3] / "results"
 RELEASED = Path(__file__).parent / "released"  # a JSON file for each version, for ever

@@ -1,0 +1,257 @@
+"""Judge by records which data sets a suite may have, and whether its controls show that it can see.
+
+    python tests/tools/suites.py admit results/candidates/tables.yaml    # seeds 100-104 decide
+    python tests/tools/suites.py gate standard                           # exit code 1: it is closed
+
+`bench sweep FILE --seeds 100-104` makes the records of candidates.
+"""
+
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import fmean, stdev
+
+from contrastbench.benchmarks.comparison.compare import Comparison, baseline_row, compare_rows
+from contrastbench.benchmarks.comparison.numbers import signed
+from contrastbench.benchmarks.comparison.statistics import ALPHA
+from contrastbench.benchmarks.records.seeds import ADMISSION_SEEDS, parse_seeds
+from contrastbench.benchmarks.tables.controls import CONTROLS, baseline
+from contrastbench.benchmarks.tables.entries import shown_value
+from contrastbench.benchmarks.tables.formats import markdown_table
+from contrastbench.benchmarks.tables.load import load_table
+from contrastbench.benchmarks.tables.resolved import Resolved, resolve
+from contrastbench.benchmarks.tables.table import Row, Table
+
+RESULTS = Path(__file__).parents[2] / "results"
+MIN_GAIN = 3.0  # percent points, of training over its floor and of the anchor over training
+MIN_DEVIATIONS = 2.0  # paired standard deviations, of training over its floor
+FLOORS = ("raw input", "untrained")
+ANCHORS = ("pairs by class", "cross entropy")
+TRAINED, BAD = "InfoNCE", "temperature 5"
+RULE_ROWS = (*FLOORS, "permuted positives", BAD, TRAINED, *ANCHORS)
+HEADER = ("set", *RULE_ROWS, "gain", "paired std", "anchor", "seeds", "verdict", "reason")
+RULE = (
+    "A set is admitted on three conditions. InfoNCE is above the better of raw input and untrained "
+    f"by {MIN_GAIN:g} points and by {MIN_DEVIATIONS:g} paired standard deviations: the gain. Where "
+    "there are classes, the better of pairs by class and cross entropy is above InfoNCE by "
+    f"{MIN_GAIN:g} points: the anchor. {BAD.capitalize()} is worse than InfoNCE by the gate's test "
+    f"of that set, at level {ALPHA:g}; a set that fails the others is not asked for it. Values are "
+    "means over seeds. Permuted positives are shown and not judged."
+)
+# percent of the sets on which a control comes out as it must
+REQUIRED_SHARE = {**dict.fromkeys(RULE_ROWS[:4], 90), "half the epochs": 80}
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """One data set with the scores of InfoNCE and of the controls that it can have, by seed."""
+
+    name: str
+    seeds: Sequence[int]
+    scores: Mapping[str, Mapping[int, float]]
+    bad_verdict: str = "untested"  # of the bad temperature, on this set alone
+
+    def mean(self, row: str) -> float:
+        """Return the mean over seeds; minus infinity where there is no score."""
+        return fmean(self.scores[row].values()) if self.scores.get(row) else float("-inf")
+
+    def above(self, row: str, others: Sequence[str]) -> list[float]:
+        """Return what a row is above the best of others, by the seeds that both have."""
+        ours, theirs = self.scores.get(row, {}), self.scores.get(max(others, key=self.mean), {})
+        return [ours[seed] - theirs[seed] for seed in sorted(ours.keys() & theirs.keys())]
+
+    @property
+    def gains(self) -> list[float]:
+        """Return what training gains over the better of raw input and untrained."""
+        return self.above(TRAINED, FLOORS)
+
+    @property
+    def rooms(self) -> list[float]:
+        """Return what the better anchor is above training; empty: the set has no classes."""
+        return self.above(max(ANCHORS, key=self.mean), [TRAINED])
+
+    @property
+    def missing(self) -> str:
+        """Return which rows lack seeds; one that is refused anyway needs no bad temperature."""
+        if not any(self.scores.values()):
+            return "no records yet"
+        short = [row for row, scores in self.scores.items() if len(scores) < len(self.seeds)]
+        if short == [BAD] and [*self.reasons()]:
+            return ""
+        have = (f"{row} has {len(self.scores[row])} of {len(self.seeds)} seeds" for row in short)
+        return ", ".join(have)
+
+    def reasons(self) -> Iterator[str]:
+        """Yield why the set is not admitted."""
+        gain, spread = fmean(self.gains), stdev(self.gains)
+        if gain < MIN_GAIN:
+            yield f"training gains {signed(gain, 2)}, less than {MIN_GAIN:g} points"
+        if gain < MIN_DEVIATIONS * spread:
+            least = f"{MIN_DEVIATIONS:g} standard deviations of {spread:.2f}"
+            yield f"training gains {signed(gain, 2)}, less than {least}"
+        if self.rooms and fmean(self.rooms) < MIN_GAIN:
+            room = signed(fmean(self.rooms), 2)
+            yield f"classes add {room} to it, less than {MIN_GAIN:g} points"
+        if self.bad_verdict not in ("untested", "worse"):
+            drop = signed(fmean(self.above(BAD, [TRAINED])), 2)
+            yield f"{BAD} is {drop} from it, and not shown to be worse"
+
+    @property
+    def judged(self) -> tuple[str, str]:
+        """Return the verdict, and its reason in words."""
+        if self.missing:
+            return "open", self.missing
+        if reasons := [*self.reasons()]:
+            return "refused", "; ".join(reasons)
+        has_anchor = any(row in self.scores for row in ANCHORS)
+        return "admitted", "" if has_anchor else "no classes, so no upper anchor is asked for"
+
+    @property
+    def cells(self) -> list[str]:
+        """Return the texts of the candidate's line."""
+        means = [f"{self.mean(row):.2f}" if self.scores.get(row) else "" for row in RULE_ROWS]
+        gain = signed(fmean(self.gains), 2) if self.gains else ""
+        spread = f"{stdev(self.gains):.2f}" if len(self.gains) > 1 else ""
+        room = signed(fmean(self.rooms), 2) if self.rooms else ""
+        counts = (len(own) for row, own in self.scores.items() if own or row != BAD)
+        return [self.name, *means, gain, spread, room, str(min(counts, default=0)), *self.judged]
+
+
+def candidates(table: Table, seeds: Sequence[int], results: Path) -> Iterator[Candidate]:
+    """Yield the data sets of a sweep file with InfoNCE, controls and fixed settings."""
+    known = {row.control: row for row in table.rows if row.control}
+    known[TRAINED] = trained_row(table)
+    resolved = resolve(table.but(seeds=[*seeds]), None, results)
+    bad = {
+        one.column: control_verdict(one)
+        for one in compare_rows(resolved)
+        if one.control == BAD and not one.other_data and {*seeds} <= {*one.seeds}
+    }
+    lines = {line.name: line for line in resolved.lines}
+    for column in table.columns:
+        scores = {
+            name: {
+                seed: shown_value(resolved, column, record)
+                for seed, record in lines[known[name].name].cells[column].records.items()
+                if seed in seeds
+            }
+            for name in RULE_ROWS
+            if name in known and column in lines[known[name].name].cells
+        }
+        yield Candidate(column, seeds, scores, bad.get(column, "untested"))
+
+
+def trained_row(table: Table) -> Row:
+    """Return the row of InfoNCE in a file of candidates."""
+    row = baseline(table.rows)
+    assert row, f"{table.name} has no baseline"
+    assert row.loss == "infonce", f"{table.name} compares with {row.loss}"
+    assert BAD in {one.control for one in table.rows}, f"name {BAD!r} among its controls"
+    assert not table.tune, "candidates have fixed settings"
+    return row
+
+
+def admission_table(found: Iterable[Candidate]) -> str:
+    """Return the candidates with their verdicts."""
+    return "\n".join([*markdown_table([[*HEADER], *(one.cells for one in found)]), "", RULE, ""])
+
+
+@dataclass(frozen=True)
+class Condition:
+    """What the gate asks of one control: on each set that has it, whether it holds, in words."""
+
+    control: str
+    sets: Mapping[str, tuple[bool, str]]
+
+    @property
+    def holds(self) -> int:
+        """Return the number of sets on which the control is as it must be."""
+        return sum(holds for holds, _ in self.sets.values())
+
+    @property
+    def passes(self) -> bool:
+        """Return whether the control holds on enough sets; without a set it does not."""
+        return 100 * self.holds >= REQUIRED_SHARE[self.control] * len(self.sets) > 0
+
+
+def conditions(resolved: Resolved) -> list[Condition]:
+    """Return the conditions of the gate with what the records of a comparison say."""
+    table = resolved.table
+    controls = {line.control: line for line in resolved.lines if line.control and not line.repeats}
+    assert baseline_row(resolved).row.loss == "infonce", f"{table.name} has no gate"
+    sets = {name: list(line.cells) for name, line in controls.items()}
+    return judged(compare_rows(resolved), sets, table.seeds)
+
+
+def judged(
+    comparisons: Iterable[Comparison], sets: Mapping[str, Sequence[str]], seeds: Sequence[int]
+) -> list[Condition]:
+    """Return the conditions on comparisons with InfoNCE; a set counts once it has all seeds."""
+    found = {
+        (one.control, one.column): one for one in comparisons if one.control and not one.other_data
+    }
+    return [
+        Condition(
+            name,
+            {column: outcome(found.get((name, column)), name, seeds) for column in sets[name]}
+            if name in sets
+            else {},
+        )
+        for name in REQUIRED_SHARE
+    ]
+
+
+def outcome(one: Comparison | None, control: str, seeds: Sequence[int]) -> tuple[bool, str]:
+    """Return whether a control came out on a set as it must, and how."""
+    if one is None or one.difference is None:
+        return False, one.failure if one else "no shared seeds"
+    shown, shared = signed(one.difference, 2), len({*seeds} & {*one.seeds})
+    if shared < len(seeds):
+        return False, f"{shown}, {shared} of {len(seeds)} seeds"
+    if CONTROLS[control].must == "below":
+        return one.difference < 0, f"{shown}, {'below' if one.difference < 0 else 'not below'}"
+    word = control_verdict(one)
+    return word == "worse", f"{shown}, {word}"
+
+
+def control_verdict(one: Comparison) -> str:
+    """Return whether the test on this set alone, uncorrected, shows the control worse or better."""
+    if one.difference is None or one.t.p is None or one.t.p > ALPHA:
+        return "not shown"
+    return "better" if one.difference > 0 else "worse"
+
+
+def gate_report(found: Sequence[Condition]) -> str:
+    """Return the gate as Markdown."""
+    asked = [
+        [
+            *(one.control, CONTROLS[one.control].must, f"{REQUIRED_SHARE[one.control]} %"),
+            *(f"{one.holds} of {len(one.sets)}", "yes" if one.passes else "no"),
+        ]
+        for one in found
+    ]
+    columns = dict.fromkeys(column for one in found for column in one.sets)
+    sets = [
+        [name, *(one.sets[name][1] if name in one.sets else "-" for one in found)]
+        for name in columns
+    ]
+    head = ["control", "must be", "on at least", "is so on", "passes"]
+    tables = [head, *asked], [["set", *(one.control for one in found)], *sets]
+    return "\n\n".join("\n".join(markdown_table(lines)) for lines in tables) + "\n"
+
+
+def main(what: str, name: str) -> int:
+    """Print what is asked for, and return the exit code."""
+    table = load_table(name)
+    if what == "admit":
+        found = candidates(table, parse_seeds(ADMISSION_SEEDS), RESULTS)
+        print(admission_table(found), end="")
+        return 0
+    gate = conditions(resolve(table, None, RESULTS))
+    print(gate_report(gate), end="")
+    return int(not all(one.passes for one in gate))
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:3]))
