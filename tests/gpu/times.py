@@ -1,6 +1,6 @@
-"""Time losses beside their peers, and ResNet-18 steps, on a card within a minute, in one process.
+"""Time losses beside their peers, or steps of ResNet-18, on a card, in one process.
 
-    python tests/gpu/times.py cuda          # --tiny: a dry run
+    python tests/gpu/times.py losses cuda          # or steps; --tiny: a dry run
 
 A loss is measured in units of three products of its scores' shape, one forward and two backward,
 in the same precision. `bench perf losses` does the same with a process for each entry.
@@ -63,6 +63,7 @@ def loss_entry(name: str, size: int, precision: str, device: torch.device) -> st
         with autocast(device, precision):
             unit = best_of(products(size, device), device)
             step = train_step(name, size, device)
+            step()  # what is loaded and chosen at a first step is no part of its time
             if device.type == "cuda":
                 torch.cuda.reset_peak_memory_stats(device)
             before = peak_megabytes(device)
@@ -100,6 +101,7 @@ def step_entry(width: float, batch: int, how: str, device: torch.device) -> str:
 
     with FlopCounterMode(display=False) as counter:
         ImageModel(cast(ImageRecipe, recipe), 1).to(device)(views[0]).sum().backward()
+    step()  # compiles, or tries the kernels of cuDNN
     seconds = best_of(step, device, repeats=5)
     return f"{2 * counter.get_total_flops() / seconds / 1e12:.1f} TFLOP/s, {batch / seconds:.0f}/s"
 
@@ -115,15 +117,17 @@ def steps(device: torch.device, batch: int, widths: tuple[float, ...]) -> None:
 
 
 def main() -> None:
-    """Print both tables."""
+    """Print the table that was asked for."""
     parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("table", choices=("losses", "steps"))
     parser.add_argument("device")
     parser.add_argument("--tiny", action="store_true")
     asked = parser.parse_args()
     device = torch.device(asked.device)
     torch.backends.cudnn.benchmark = True
-    losses(device, (64,) if asked.tiny else (512, 8192, 65536))
-    if asked.tiny:
+    if asked.table == "losses":
+        losses(device, (64,) if asked.tiny else (512, 8192, 65536))
+    elif asked.tiny:
         steps(device, 4, (0.0625,))
     else:
         steps(device, 512, (1.0, 0.5))

@@ -5,18 +5,18 @@
 #
 # DATA is a data root with CIFAR-10 and STS; without it they are downloaded. Each part has a limit on
 # its time, and the next one follows whatever became of it. The same command again skips the parts
-# that ended well, and goes on with the trainings. Records are in FOLDER/runs, and FOLDER/card.tgz
+# that ended well, and goes on with the trainings. Records are in FOLDER/runs, and FOLDER.tgz
 # holds all that is worth keeping.
 #
-# In the environment: DEVICE (cuda), PARTS (all of them, by name), JOBS beside each other (10).
+# In the environment: DEVICE (cuda), PARTS (all of them, by name), JOBS beside each other (11).
 # TINY=1 is a dry run, which needs no data:
 #
 #   DEVICE=cpu TINY=1 tests/gpu/twelve_minutes.sh /tmp/dry
 set -uo pipefail
 out=${1:?name a folder for outputs and records}
 here=$(cd "$(dirname "$0")/../.." && pwd)
-device=${DEVICE:-cuda} jobs=${JOBS:-10} tiny=${TINY:+--tiny}
-parts=${PARTS:-doctor check tests losses image graph large again compare}
+device=${DEVICE:-cuda} jobs=${JOBS:-11} tiny=${TINY:+--tiny}
+parts=${PARTS:-doctor check tests losses steps image graph large again compare}
 data=(${2:+--data-root "$2"})
 mkdir -p "$out"
 
@@ -45,16 +45,17 @@ if [ -n "$tiny" ]; then image=digits graph=motifs; else image=CIFAR-10 graph=MUT
 # small trainings beside each other share the card better under MPS, where its daemon starts
 [ "$device" = cpu ] || nvidia-cuda-mps-control -d > "$out/mps.txt" 2>&1 || true
 
-bench doctor 20 doctor
-bench check 60 check-device "$device" --results "$out" $tiny
-part tests 30 python -m pytest -q -c "$here/pyproject.toml" --rootdir "$here" -m gpu "$here/tests/gpu" \
+bench doctor 15 doctor
+bench check 50 check-device "$device" --results "$out" $tiny
+part tests 50 python -m pytest -q -c "$here/pyproject.toml" --rootdir "$here" -m gpu "$here/tests/gpu" \
     -k "not the_device_passes"
-part losses 60 python "$here/tests/gpu/times.py" "$device" $tiny
+part losses 60 python "$here/tests/gpu/times.py" losses "$device" $tiny
+part steps 60 python "$here/tests/gpu/times.py" steps "$device" $tiny
 bench image 20 perf image "$image" --device "$device" ${data[@]+"${data[@]}"}
-bench graph 20 perf graph "$graph" --device "$device" ${data[@]+"${data[@]}"}
-bench large 390 sweep "${train[@]}"
-bench again 50 sweep "${train[@]}" --seeds 3-5 --only "row=infonce (temperature=0.2)"
+bench graph 25 perf graph "$graph" --device "$device" ${data[@]+"${data[@]}"}
+bench large 300 sweep "${train[@]}"
+bench again 70 sweep "${train[@]}" --seeds 3-5 --only "row=infonce (temperature=0.2)"
 bench compare 10 compare "$out/large.yaml" --results "$out"
 
 [ "$device" = cpu ] || echo quit | nvidia-cuda-mps-control >> "$out/mps.txt" 2>&1 || true
-tar -czf "$out/card.tgz" -C "$out" --exclude=card.tgz --exclude=checkpoints --exclude=claims .
+tar -czf "$out.tgz" -C "$out" --exclude=checkpoints --exclude=claims .
