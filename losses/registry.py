@@ -37,58 +37,23 @@ from contrastbench.losses.source import Sources
 if TYPE_CHECKING:
     from contrastbench.losses.base import Loss
 
-FAMILIES: Mapping[str, Mapping[str, str]] = {  # family -> name -> "module:Class" in this package
-    "InfoNCE": {
-        "infonce": "infonce:InfoNCE",
-        "debiased": "debiased:Debiased",
-        "decoupled": "decoupled:Decoupled",
-        "hcl": "hcl:HCL",
-        "rince": "rince:RINCE",
-        "alpha_cl": "alpha_cl:AlphaCL",
-        "mean_variance": "mean_variance:MeanVariance",
-        "adnce": "adnce:ADNCE",
-        "phi_dro": "phi_dro:PhiDRO",
-        "attentionnce": "attentionnce:AttentionNCE",
-        "cpc": "cpc:CPC",
-        "npair": "npair:NPair",
-        "dcl_w": "dcl_w:DCLW",
-        "supcon": "supcon:SupCon",
-        "clip": "clip:CLIP",
-        "hardness": "hardness:Hardness",
-        "macl": "macl:MACL",
-        "weince": "weince:WEINCE",
-        "sogclr": "sogclr:SogCLR",
-        "isogclr": "isogclr:ISogCLR",
-        "dhel": "dhel:DHEL",
-    },
-    "mutual information": {
-        "mlcpc": "mlcpc:MLCPC",
-        "rmlcpc": "rmlcpc:RMLCPC",
-        "renyi": "renyi:Renyi",
-        "nwj": "nwj:NWJ",
-        "dv": "dv:DV",
-        "jsd": "jsd:JSD",
-        "align_uniform": "align_uniform:AlignUniform",
-        "f_micl": "f_micl:FMICL",
-        "spectral": "spectral:Spectral",
-        "siglip": "siglip:SigLIP",
-        "kcl": "kcl:KCL",
-    },
-    "metric learning": {
-        "circle": "circle:Circle",
-        "multi_similarity": "multi_similarity:MultiSimilarity",
-        "triplet": "triplet:Triplet",
-        "lifted": "lifted:Lifted",
-    },
-    "regularisation": {"dar": "dar:DAR"},
-    "classes": {
-        "proxy_anchor": "proxy_anchor:ProxyAnchor",
-        "cross_entropy": "cross_entropy:CrossEntropy",
-    },
+FAMILIES: Mapping[str, tuple[str, ...]] = {  # family -> names, each a module in library/
+    "InfoNCE": (
+        *("infonce", "debiased", "decoupled", "hcl", "rince", "alpha_cl", "mean_variance", "adnce"),
+        *("phi_dro", "attentionnce", "cpc", "npair", "dcl_w", "supcon", "clip", "hardness", "macl"),
+        *("weince", "sogclr", "isogclr", "dhel"),
+    ),
+    "mutual information": (
+        *("mlcpc", "rmlcpc", "renyi", "nwj", "dv", "jsd", "align_uniform", "f_micl", "spectral"),
+        *("siglip", "kcl"),
+    ),
+    "metric learning": ("circle", "multi_similarity", "triplet", "lifted"),
+    "regularisation": ("dar",),
+    "classes": ("proxy_anchor", "cross_entropy"),
 }
 # of a supervised training: no contrast without classes will do, so `all` leaves them out
-SUPERVISED: Mapping[str, str] = FAMILIES["classes"]
-OURS: Mapping[str, str] = {name: at for family in FAMILIES.values() for name, at in family.items()}
+SUPERVISED = FAMILIES["classes"]
+OURS: Mapping[str, str] = {name: family for family, names in FAMILIES.items() for name in names}
 LOSSES: Mapping[str, str] = {name: at for name, at in OURS.items() if name not in SUPERVISED}
 ALIASES: Mapping[str, tuple[str, str]] = {  # name -> its name in OURS, a note on it
     "dcl": (
@@ -122,6 +87,7 @@ HINTS = (  # for parts of a schedule that YAML has split, and for another form o
     "a temperature is learned by temperature=learned(0.1)",
 )
 ENTRY_POINTS = "contrastbench.losses"  # each names a class of losses
+LIBRARY = "contrastbench.losses.library"
 
 
 @dataclass(frozen=True)
@@ -175,7 +141,7 @@ class Term:
     def title(self) -> Title:
         """The loss's name in records, and its class's."""
         if self.registered:
-            return Title(self.name, OURS[self.name].partition(":")[2])
+            return Title(self.name, source_class(self.name).name)
         from contrastbench.losses.base import title
 
         if self.adapted and not file_and_class(self.name):
@@ -417,7 +383,7 @@ def losses() -> dict[str, str]:
     Raises:
         UserError: two losses have one name, or a package's has one that means something else here.
     """
-    known = {name: f"contrastbench.losses.{target}" for name, target in OURS.items()}
+    known = {name: f"{LIBRARY}.{name}" for name in OURS}
     taken = known | dict.fromkeys([*ALIASES, "all", "none"], "a word of contrastbench's own")
     for entry in entry_points(group=ENTRY_POINTS):
         if entry.name in taken:
@@ -439,8 +405,7 @@ def aliases(name: str) -> list[str]:
 def loss_class(name: str, sources: Sources | None = None) -> Any:
     """Return the class or function of a loss by its name, file or import path; it is not called."""
     if name in OURS:
-        module, attribute = OURS[name].split(":")
-        return getattr(importlib.import_module(f"contrastbench.losses.{module}"), attribute)
+        return getattr(importlib.import_module(f"{LIBRARY}.{name}"), source_class(name).name)
     path = "" if name.endswith(".py") or file_and_class(name) else import_path(name)
     from contrastbench.losses import loading
 
@@ -503,11 +468,21 @@ def describe(name: str) -> Description:
 
 
 @cache
+def source_class(name: str) -> ast.ClassDef:
+    """Read the class of a registered loss from its module: it has the module's name, as classes do.
+
+    >>> source_class("alpha_cl").name
+    'AlphaCL'
+    """
+    path = Path(__file__).with_name("library") / f"{name}.py"
+    classes = [n for n in ast.parse(path.read_bytes()).body if isinstance(n, ast.ClassDef)]
+    return next(n for n in classes if n.name.lower() == name.replace("_", ""))
+
+
+@cache
 def describe_source(name: str) -> Description:
     """Read summary, defaults, ranges and limits of a registered loss from its module's text."""
-    module, attribute = OURS[name].split(":")
-    tree = ast.parse(Path(__file__).with_name(f"{module}.py").read_text(encoding="utf-8"))
-    node = next(n for n in tree.body if isinstance(n, ast.ClassDef) and n.name == attribute)
+    node = source_class(name)
     init = next(n for n in node.body if isinstance(n, ast.FunctionDef) and n.name == "__init__")
     names = [a.arg for a in init.args.args[1:]]
     summary = (ast.get_docstring(node) or "").split("\n")[0]

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from contrastbench.benchmarks.running import training
 from contrastbench.losses import Contrast
-from contrastbench.losses.infonce import InfoNCE
+from contrastbench.losses.library.infonce import InfoNCE
 
 if "ENDING" in os.environ:
     training.SECONDS_BETWEEN_CHECKPOINTS = -1

@@ -34,7 +34,7 @@ from contrastbench.domains.scoring.classifiers import Labelled
 from contrastbench.errors import UserError
 from contrastbench.losses.base import Loss
 from contrastbench.losses.contrast import same_class, unit
-from contrastbench.losses.dar import DAR
+from contrastbench.losses.library.dar import DAR
 from contrastbench.losses.spec import LossSpec
 
 CLUSTERS, TRAIN, TEST = 3, 1000, 200  # points of each cluster, as in the paper

@@ -1,6 +1,5 @@
 """Collect what the page of a loss says: formula, parameters, limits, weights, rows of tables."""
 
-import importlib
 import inspect
 import re
 from collections.abc import Iterator, Sequence
@@ -19,7 +18,7 @@ from contrastbench.losses import ScoreLoss, get_loss
 from contrastbench.losses.base import Scores
 from contrastbench.losses.expression import is_sum, split_sum
 from contrastbench.losses.ranges import Number
-from contrastbench.losses.registry import FAMILIES, OURS, describe
+from contrastbench.losses.registry import OURS, describe, loss_class
 from contrastbench.losses.spec import LossSpec
 
 POSITIVE = 0.8  # score of the anchor's positive
@@ -55,16 +54,14 @@ def page_losses(shown: Sequence[Shown], groups: Sequence[Group], all_: bool) -> 
 
 def family(name: str) -> str:
     """Return the family of a loss of ours, or nothing."""
-    return next((family for family, members in FAMILIES.items() if name in members), "")
+    return OURS.get(name, "")
 
 
 def description(name: str) -> Iterator[Block]:
     """Yield the paragraphs and formulas of the docstring of a loss of ours."""
     if name not in OURS:
         return
-    module, attribute = OURS[name].split(":")
-    made = getattr(importlib.import_module(f"contrastbench.losses.{module}"), attribute)
-    for text in DESCRIPTION_END.split(inspect.getdoc(made) or "")[0].split("\n\n"):
+    for text in DESCRIPTION_END.split(inspect.getdoc(loss_class(name)) or "")[0].split("\n\n"):
         if text.lstrip().startswith(MATH):
             tex = text.replace(MATH, "").strip()
             yield Block(formula=Markup(convert(" ".join(tex.split()), display="block")))

@@ -4,7 +4,7 @@ import torch
 from torch import Tensor
 
 from contrastbench.losses import Scores
-from contrastbench.losses.infonce import InfoNCE
+from contrastbench.losses.library.infonce import InfoNCE
 
 
 class Noise(InfoNCE):

@@ -23,8 +23,8 @@ from contrastbench.losses import (
     same_class,
 )
 from contrastbench.losses.laws.random_contrasts import random_views
+from contrastbench.losses.library.sogclr import SogCLR
 from contrastbench.losses.memory import log_mean_by
-from contrastbench.losses.sogclr import SogCLR
 
 FOLDER = Path(__file__).parent
 LIBAUC = json.loads((FOLDER / "libauc.json").read_text())

@@ -12,7 +12,14 @@ import torch
 
 from contrastbench.benchmarks.report import losses
 from contrastbench.losses import get_loss
-from contrastbench.losses.registry import ALIASES, FAMILIES, OURS, describe
+from contrastbench.losses.registry import (
+    ALIASES,
+    FAMILIES,
+    LIBRARY,
+    OURS,
+    describe,
+    loss_class,
+)
 
 pytest.importorskip("matplotlib")
 ROOT = Path(__file__).parents[2]
@@ -23,7 +30,7 @@ PAGES: dict[str, Any] = runpy.run_path(str(ROOT / "docs" / "loss_pages.py"))
 def test_a_page_has_the_losss_facts(name: str) -> None:
     text, about = PAGES["page"](name), describe(name)
     assert re.findall(r"^(.*)\n=+$", text, re.MULTILINE) == [name], "the one title"
-    assert f"contrastbench.losses.{OURS[name].replace(':', '.')}(" in text
+    assert f"{LIBRARY}.{name}.{loss_class(name).__name__}(" in text
     for key, values in about.ranges.items():
         assert f"``{key}``\n     - ``{about.params[key]}``\n     - {values}" in text
     for limit in about.limits:

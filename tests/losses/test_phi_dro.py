@@ -7,7 +7,7 @@ from torch.autograd import gradcheck, gradgradcheck
 from contrastbench.losses import both_views, get_loss
 from contrastbench.losses.base import Scores
 from contrastbench.losses.laws.random_contrasts import random_views
-from contrastbench.losses.phi_dro import worst_lambda
+from contrastbench.losses.library.phi_dro import worst_lambda
 
 
 @pytest.mark.parametrize(

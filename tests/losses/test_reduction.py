@@ -121,7 +121,7 @@ def test_what_is_reduced_trains_alike(name: str, pairing: str, seed: int) -> Non
 def test_a_circle_of_limits_ends(tmp_path) -> None:
     path = tmp_path / "mine.py"
     path.write_text(
-        "from contrastbench.losses.infonce import InfoNCE\n"
+        "from contrastbench.losses.library.infonce import InfoNCE\n"
         "from contrastbench.losses.limits import Limit, reduces\n"
         "class A(InfoNCE):\n"
         f"    limits = reduces(Limit({str(path) + ':B'!r}))\n"

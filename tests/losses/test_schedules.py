@@ -199,7 +199,7 @@ def test_holes_keep_the_gradient_of_a_temperature_finite(pair: str) -> None:
 
 def test_a_learned_temperature_stays_in_its_range_and_has_its_own_rate(tmp_path: Path) -> None:
     (tmp_path / "own.py").write_text(
-        "from contrastbench.losses.infonce import InfoNCE\n"
+        "from contrastbench.losses.library.infonce import InfoNCE\n"
         "from contrastbench.losses.ranges import Number, declare\n"
         "class Own(InfoNCE):\n"
         "    ranges = declare(temperature=Number(low=0.2, high=0.8, closed=True))\n"

@@ -7,7 +7,7 @@ from torch import Tensor
 from contrastbench.losses import get_loss
 from contrastbench.losses.base import Scores
 from contrastbench.losses.laws.battery import LAWS, run_law
-from contrastbench.losses.supcon import SupCon
+from contrastbench.losses.library.supcon import SupCon
 
 
 def slopes(name: str, **params: object) -> Tensor:

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from contrastbench.losses.triplet import FEW, count_below
+from contrastbench.losses.library.triplet import FEW, count_below
 
 
 @pytest.mark.parametrize("right", [False, True])

@@ -6,7 +6,7 @@ import torch
 from contrastbench.losses import both_views, get_loss, same_class
 from contrastbench.losses.base import block_scores
 from contrastbench.losses.laws.random_contrasts import random_views
-from contrastbench.losses.weince import tails
+from contrastbench.losses.library.weince import tails
 from oracles import ORACLES, weibull_tail
 
 SETTINGS = {"margin": 0.0, "kappa_rho": 5.0, "kappa_aic": 0.05}

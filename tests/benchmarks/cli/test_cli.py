@@ -183,7 +183,7 @@ def test_a_run_prints_its_records_and_goes_on_where_it_stopped(bench, tmp_path: 
 
 TALKATIVE = """
 import os
-from contrastbench.losses.infonce import InfoNCE
+from contrastbench.losses.library.infonce import InfoNCE
 
 print("imported")
 
@@ -452,7 +452,7 @@ def test_a_run_prints_the_values_that_were_learned(
 ) -> None:
     stub_domain.install(monkeypatch)
     (tmp_path / "mine.py").write_text(
-        "import torch\nfrom contrastbench.losses.infonce import InfoNCE\n"
+        "import torch\nfrom contrastbench.losses.library.infonce import InfoNCE\n"
         "class Mine(InfoNCE):\n"
         "    def __init__(self, temperature=0.5):\n"
         "        super().__init__(temperature)\n"
@@ -713,7 +713,7 @@ def test_a_kept_cell_is_said_to_be_kept_and_an_unchecked_loss_to_be_unchecked(
 ) -> None:
     monkeypatch.setattr(passed_checks, "passed_note_path", lambda code: tmp_path / code)
     (tmp_path / "mine.py").write_text(
-        "from contrastbench.losses.infonce import InfoNCE\n\n\nclass Mine(InfoNCE):\n    pass\n"
+        "from contrastbench.losses.library.infonce import InfoNCE\nclass Mine(InfoNCE): pass\n"
     )
     words = ["run", "--domain", "graph", "--loss", "mine.py:Mine", "--tiny"]
     _, out, err = bench(*words)

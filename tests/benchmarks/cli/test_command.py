@@ -31,7 +31,9 @@ class Mine(Base):
         super().__init__(temperature)
         self.margin = margin
 """
-HELPER = "from contrastbench.losses.infonce import InfoNCE\nclass Base(InfoNCE):\n    pass\n"
+HELPER = (
+    "from contrastbench.losses.library.infonce import InfoNCE\nclass Base(InfoNCE):\n    pass\n"
+)
 RUN = get_command(cli.app).commands["run"]  # type: ignore[attr-defined]
 ODD = ["1", "1e3", "1_0", "nan", "true", "null", "~", " x", "x ", "", "a=b", "[1]", "{a", "# x"]
 ODD += [

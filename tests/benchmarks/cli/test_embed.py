@@ -93,7 +93,7 @@ def test_the_data_of_the_training_are_the_default(tmp_path: Path, bench) -> None
 
 def test_the_model_card_of_ones_own_loss_names_its_class(tmp_path: Path, bench) -> None:
     (tmp_path / "mine.py").write_text(
-        "from contrastbench.losses.infonce import InfoNCE\n\nclass Mine(InfoNCE): ...\n"
+        "from contrastbench.losses.library.infonce import InfoNCE\n\nclass Mine(InfoNCE): ...\n"
     )
     words = ("run", "--domain", "tabular", "--loss", "mine.py:Mine + 0.5*infonce", "--tiny")
     code, _, err = bench(*words, "--recipe", "epochs=1", "--export", "e")

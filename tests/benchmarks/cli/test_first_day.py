@@ -111,7 +111,7 @@ def test_a_note_of_an_earlier_version_is_read_and_a_damaged_one_is_none(
         assert passed_checks.noted_laws("ab") == said
 
 
-CHECKED = """from contrastbench.losses.infonce import InfoNCE
+CHECKED = """from contrastbench.losses.library.infonce import InfoNCE
 
 
 class Mine(InfoNCE):

@@ -11,7 +11,7 @@ from contrastbench.errors import UserError
 from made_records import add
 
 MINE = """\
-from contrastbench.losses.infonce import InfoNCE
+from contrastbench.losses.library.infonce import InfoNCE
 
 class Mine(InfoNCE): ...
 """

@@ -14,7 +14,7 @@ from contrastbench.benchmarks.running import reproduction
 from contrastbench.losses import code as losses_code
 from made_records import add
 
-MINE = "from contrastbench.losses.infonce import InfoNCE\nclass Mine(InfoNCE):\n    pass\n"
+MINE = "from contrastbench.losses.library.infonce import InfoNCE\nclass Mine(InfoNCE):\n    pass\n"
 
 
 @pytest.fixture
@@ -180,7 +180,7 @@ def test_circumstances_that_an_old_record_lacks_take_one_line(bench) -> None:
 
 
 LEARNED = """import torch
-from contrastbench.losses.infonce import InfoNCE
+from contrastbench.losses.library.infonce import InfoNCE
 class Mine(InfoNCE):
     def __init__(self, temperature=0.5):
         super().__init__(temperature)

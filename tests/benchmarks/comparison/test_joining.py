@@ -21,6 +21,7 @@ from made_records import made
 
 SETS = [*[("graph", f"G{k}") for k in range(6)], *[("image", f"I{k}") for k in range(2)]]
 RESULTS = Path(__file__).parents[3] / "results"
+INFONCE = "from contrastbench.losses.library.infonce import InfoNCE as Mine\n"
 MINE = LossSpec("npair", {"temperature": 0.5})
 SUITE = """\
 title: a suite
@@ -192,7 +193,7 @@ def test_a_set_of_a_quick_part_counts_once_its_seeds_have_run(filled: Path) -> N
 def test_what_ran_only_quickly_is_said_not_to_count(bench, tmp_path: Path) -> None:
     name = sweep(tmp_path)
     record(tmp_path, name, 5, 70.0)
-    (tmp_path / "mine.py").write_text("from contrastbench.losses.infonce import InfoNCE as Mine\n")
+    (tmp_path / "mine.py").write_text(INFONCE)
     words = ["compare", "mine.yaml", "--loss", "mine.py:Mine", "--results", str(tmp_path)]
     quick = "; runs of --quick do not count here."
     assert quick in bench(*words)[1]
@@ -201,7 +202,7 @@ def test_what_ran_only_quickly_is_said_not_to_count(bench, tmp_path: Path) -> No
 
 def test_every_answer_says_that_it_is_quick(bench, filled: Path) -> None:
     words = ["mine.yaml", "--loss", "mine.py:Mine", "--quick", "--results", str(filled)]
-    (filled / "mine.py").write_text("from contrastbench.losses.infonce import InfoNCE as Mine\n")
+    (filled / "mine.py").write_text(INFONCE)
     code, out, err = bench("compare", *words)
     assert code == 0, err
     assert "mine.py:Mine has no seed in common with infonce (temperature=0.2) yet" in out

@@ -13,7 +13,7 @@ from contrastbench.benchmarks.running.options import Options
 from contrastbench.benchmarks.running.training import Run
 from contrastbench.domains.graph import GraphRecipe
 from contrastbench.errors import UserError
-from contrastbench.losses.infonce import InfoNCE
+from contrastbench.losses.library.infonce import InfoNCE
 from contrastbench.losses.spec import LossSpec
 from stub_domain import Stub
 

@@ -78,7 +78,7 @@ def test_a_temperature_is_learned_with_a_rate_of_its_own(file: Path) -> None:
 
 MANY = """
 import torch
-from contrastbench.losses.infonce import InfoNCE
+from contrastbench.losses.library.infonce import InfoNCE
 
 class Many(InfoNCE):
     def __init__(self, temperature: float = 0.5) -> None:

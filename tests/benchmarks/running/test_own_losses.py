@@ -22,7 +22,7 @@ import random
 
 import numpy as np
 import torch
-from contrastbench.losses.infonce import InfoNCE
+from contrastbench.losses.library.infonce import InfoNCE
 
 
 class Whole(InfoNCE):

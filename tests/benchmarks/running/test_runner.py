@@ -333,7 +333,7 @@ def test_the_code_of_a_users_loss_is_its_name_and_its_file(tmp_path: Path, loss:
 
 
 FIXED = """
-from contrastbench.losses.infonce import InfoNCE
+from contrastbench.losses.library.infonce import InfoNCE
 
 class Fixed(InfoNCE):
     weight = 1.0

@@ -27,7 +27,7 @@ from contrastbench.losses.laws import battery
 from contrastbench.losses.spec import LossSpec
 from counts import times
 
-MINE = """from contrastbench.losses.infonce import InfoNCE
+MINE = """from contrastbench.losses.library.infonce import InfoNCE
 class Mine(InfoNCE):
     pass
 """
@@ -143,7 +143,7 @@ def test_a_loss_goes_from_its_records_to_a_verdict(mine) -> None:
     assert out.startswith("## mine.py:Mine on suite: verified\n")
     assert "Licence MIT. Paper: https://example.org/mine." in out
     assert "| budget | passed | 5 cells, as many as suite asks of each loss |" in out
-    assert "| loss | passed | it imports contrastbench.losses.infonce |" in out
+    assert "| loss | passed | it imports contrastbench.losses.library.infonce |" in out
     assert out.count("equal to the bit") == 5
     assert "mine.py:Mine on 1 of 1 data set: better or worse on none by itself." in out
     assert len(out) < 65_000, "a comment on GitHub has at most 65,536 letters"
@@ -161,7 +161,7 @@ def test_a_sweep_file_may_list_the_loss_itself(mine) -> None:
     assert "\n\nmine.py:Mine on 1 of 1 data set: " in out
 
 
-LIMITED = """from contrastbench.losses.infonce import InfoNCE
+LIMITED = """from contrastbench.losses.library.infonce import InfoNCE
 from contrastbench.losses.limits import Limit, reduces
 from contrastbench.losses.ranges import TEMPERATURE, Number, declare
 class Mine(InfoNCE):

@@ -378,7 +378,7 @@ def test_a_worker_hands_over_a_record_that_it_cannot_write(
 
 
 OWN = """
-from contrastbench.losses.infonce import InfoNCE
+from contrastbench.losses.library.infonce import InfoNCE
 
 class Mine(InfoNCE):
     weight = 1

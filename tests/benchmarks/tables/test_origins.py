@@ -90,7 +90,7 @@ def test_a_loss_that_was_edited_since_it_ran_is_named(
     own: Path, monkeypatch: pytest.MonkeyPatch, bench
 ) -> None:
     monkeypatch.chdir(own.parent)
-    text = "from contrastbench.losses.infonce import InfoNCE\n\nclass Mine(InfoNCE): pass\n"
+    text = "from contrastbench.losses.library.infonce import InfoNCE\n\nclass Mine(InfoNCE): pass\n"
     Path("mine.py").write_text(text)
     Path("my.yaml").write_text(SWEEP.replace("hcl", "mine.py:Mine"))
     assert origins.edited_line(resolved(own)) == "", "it has not run"

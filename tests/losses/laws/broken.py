@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 from contrastbench.losses import Contrast, ScoreLoss, Scores, UserError
 from contrastbench.losses.base import in_range
-from contrastbench.losses.infonce import InfoNCE
+from contrastbench.losses.library.infonce import InfoNCE
 from contrastbench.losses.limits import Limit, reduces
 
 

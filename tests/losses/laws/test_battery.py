@@ -100,7 +100,7 @@ def test_an_assertion_in_a_loss_is_not_taken_for_a_law() -> None:
     assert found.place.endswith('assert not contrast, "mine"')
 
 
-DECLINES = """from contrastbench.losses.infonce import InfoNCE
+DECLINES = """from contrastbench.losses.library.infonce import InfoNCE
 
 
 class Mine(InfoNCE):

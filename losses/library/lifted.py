@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from contrastbench.losses.base import ScoreLoss, Scores
-from contrastbench.losses.npair import distance
+from contrastbench.losses.library.npair import distance
 from contrastbench.losses.ranges import Number, declare
 
 

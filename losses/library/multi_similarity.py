@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from contrastbench.losses.base import ScoreLoss, Scores
-from contrastbench.losses.proxy_anchor import log_one_plus_sum
+from contrastbench.losses.library.proxy_anchor import log_one_plus_sum
 from contrastbench.losses.ranges import SCORE, Number, declare
 
 

@@ -3,7 +3,7 @@
 from torch import Tensor
 
 from contrastbench.losses.base import Scores
-from contrastbench.losses.decoupled import Decoupled
+from contrastbench.losses.library.decoupled import Decoupled
 from contrastbench.losses.limits import Limit, reduces
 from contrastbench.losses.ranges import TEMPERATURE, VARIANT, declare
 

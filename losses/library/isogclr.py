@@ -10,10 +10,10 @@ from torch import Tensor
 from contrastbench.errors import UserError
 from contrastbench.losses.base import ScoreLoss, Scores
 from contrastbench.losses.contrast import Contrast
+from contrastbench.losses.library.sogclr import smoothed_log
 from contrastbench.losses.limits import Limit, reduces
 from contrastbench.losses.memory import index_of, log_mean_by, mean_by, moving_average
 from contrastbench.losses.ranges import KEPT_TEMPERATURE, Number, declare
-from contrastbench.losses.sogclr import smoothed_log
 
 
 class ISogCLR(ScoreLoss):

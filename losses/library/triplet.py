@@ -4,7 +4,7 @@ import torch
 from torch import Tensor
 
 from contrastbench.losses.base import ScoreLoss, Scores
-from contrastbench.losses.npair import distance
+from contrastbench.losses.library.npair import distance
 from contrastbench.losses.ranges import Choice, Number, declare
 
 FEW = 8  # columns that are compared with all others one after the other

@@ -1,0 +1,1 @@
+"""The losses: one file each, whose name is the loss's."""
