@@ -22,3 +22,10 @@ class Strict(BaseModel):
         if unknown := values.keys() - type(self).model_fields.keys():
             raise TypeError(f"{type(self).__name__} has no field {', '.join(sorted(unknown))}")
         return self.model_copy(update=values)
+
+    def __copy__(self) -> Self:
+        """Copy the fields alone: what was worked out from them is worked out anew."""
+        made = super().__copy__()
+        for name in made.__dict__.keys() - type(self).model_fields.keys():
+            del made.__dict__[name]
+        return made

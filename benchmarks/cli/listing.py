@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from contrastbench.benchmarks.tables import catalogue
 from contrastbench.benchmarks.tables.load import load_table
-from contrastbench.benchmarks.tables.places import published_places
+from contrastbench.benchmarks.tables.published_places import published_places
 from contrastbench.benchmarks.tables.resolved import resolve
 from contrastbench.domains import registry
 from contrastbench.domains.declaration import Declaration, Source

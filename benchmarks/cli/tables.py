@@ -74,10 +74,8 @@ def tell_of_smoke_tests(table: "Table", results: Path) -> None:
 
 def smoke_tests(table: "Table", results: Path) -> int:
     """Return how many results of a table's smoke test there are."""
-    from contrastbench.benchmarks.sweeps.plan import runnable_places
-
-    small = runnable_places(table.as_smoke_test())
-    experiments = {place.work.key: place.work for place in small}
+    small = (place.smoke_test for place in table.places.values())
+    experiments = {work.key: work for work in small}
     return sum(1 for one in experiments.values() for _ in one.finished(results))
 
 

@@ -16,14 +16,14 @@ from contrastbench.benchmarks.sweeps.classes import NO_JOB_CLASSES, ByResources,
 from contrastbench.benchmarks.sweeps.costs import Costs, duration
 from contrastbench.benchmarks.sweeps.measured import NOT_MEASURED, Measured
 from contrastbench.benchmarks.sweeps.shard import WHOLE_SWEEP, Shard
-from contrastbench.benchmarks.tables.controls import baseline
-from contrastbench.benchmarks.tables.load import is_row_of, load_table
-from contrastbench.benchmarks.tables.resolved import ResolvedCell, as_given, decide
+from contrastbench.benchmarks.tables.load import load_table
+from contrastbench.benchmarks.tables.resolved import ResolvedCell, decide
 from contrastbench.benchmarks.tables.resources import read_resources
+from contrastbench.benchmarks.tables.searches import Control, Place
 from contrastbench.benchmarks.tables.selections import check_selection
-from contrastbench.benchmarks.tables.table import Row, Selection, Table
+from contrastbench.benchmarks.tables.table import Selection, Table
 from contrastbench.errors import UserError, unknown
-from contrastbench.losses.spec import NONE, LossSpec
+from contrastbench.losses.spec import LossSpec
 
 Work = list[tuple[Experiment, Sequence[int]]]
 Counted = list[tuple[Experiment, int]]
@@ -33,15 +33,15 @@ WITHOUT_LIKE_CELLS = (
 KEYS = ("row", "column", "domain", "dataset", "loss", "class")
 
 
-def runnable_places(table: Table, only: Sequence[str] = ()) -> list[ResolvedCell]:
-    """The table's places that can be run here, with the settings of its file.
+def runnable_places(table: Table, only: Sequence[str] = ()) -> list[Place]:
+    """The table's places that can be run here.
 
     Those that every KEY=VALUE wants, where there are any.
 
     Raises:
         UserError: what is wanted is not there.
     """
-    chosen = everything = as_given(table)
+    chosen = everything = list(table.places.values())
     if not everything:
         raise UserError(
             f"{table.name} has only quoted values and cannot be run: choose another table "
@@ -61,7 +61,7 @@ def runnable_places(table: Table, only: Sequence[str] = ()) -> list[ResolvedCell
     return chosen
 
 
-def label(place: ResolvedCell, key: str) -> str:
+def label(place: Place, key: str) -> str:
     """Return the value of a place that `--only KEY=VALUE` compares."""
     own = {"row": place.row.name, "column": place.column, "loss": place.row.loss or ""}
     return own[key] if key in own else str(getattr(place.work, key))
@@ -92,7 +92,7 @@ class Plan:
     """
 
     table: Table
-    places: Sequence[ResolvedCell]
+    places: Sequence[Place]
     seeds: Sequence[int]
     selection: Selection
     results: Path
@@ -117,22 +117,21 @@ class Plan:
 
     def cells(self) -> list[ResolvedCell]:
         """Return the places with their settings, as far as records decide them now."""
-        return [self.cell(place.row, place.column) for place in self.places]
+        return [self.cell(place) for place in self.places]
 
-    def cell(self, row: Row, column: str) -> ResolvedCell:
+    def cell(self, place: Place) -> ResolvedCell:
         """Return a place with its settings, as far as records decide them now."""
-        found = decide(self.table, row, column, self.selection, self.results)
-        if self.part and self.has_half_a_baseline(row, column):
+        found = decide(place, self.selection, self.results)
+        if self.part and self.has_half_a_baseline(place):
             why = "trials of its baseline are missing"
             return replace(found, choice=replace(found.choice, why=why))
         return found
 
-    def has_half_a_baseline(self, row: Row, column: str) -> bool:
+    def has_half_a_baseline(self, place: Place) -> bool:
         """Return whether a control would take what folds of some seeds chose, not of all."""
-        base = baseline(self.table.rows) if row.control else None
-        if base is None or self.selection != Selection.VALIDATION or row.loss == NONE:
+        if self.selection != Selection.VALIDATION or not isinstance(place.search, Control):
             return False
-        found = self.cell(base, column)
+        found = self.cell(place.search.base)
         work = self.work(found) if found.choice.folds else []
         return any(task.state == "missing" for task in survey(work, self.results))
 
@@ -145,7 +144,7 @@ class Plan:
         if cell.choice.folds:
             return [(trial, self.seeds) for trial in cell.trials]
         shown = [] if cell.choice.why else [(cell.work, self.seeds)]
-        return [*((trial, cell.trial_seeds) for trial in cell.trials), *shown]
+        return [*((trial, cell.place.setup.trial_seeds) for trial in cell.trials), *shown]
 
     def outdated(self) -> list[Path]:
         """Records that stand for cells and that no fold can choose by."""
@@ -163,9 +162,9 @@ class Plan:
     def later_trials(self) -> Counted:
         """Return how many cells of later stages follow at most, with an experiment like them."""
         return [
-            (cell.work, len(cell.trial_seeds) * more)
+            (cell.work, len(cell.place.setup.trial_seeds) * more)
             for cell in self.cells()
-            if (more := cell.choice.tried.more)
+            if (more := cell.choice.more)
         ]
 
     def later(self) -> int:
@@ -200,8 +199,7 @@ def make_plan(
     Raises:
         UserError: they are wrong.
     """
-    table = load_table(what, check_values, losses, quick=quick)
-    table = table.as_smoke_test() if tiny else table
+    table = load_table(what, check_values, losses, quick=quick, tiny=tiny)
     classes = read_resources(resources) if resources else table.resources
     names = [value for pair in only for value in [class_of(pair)] if value]
     only = [pair for pair in only if not class_of(pair)]
@@ -211,9 +209,7 @@ def make_plan(
     chosen = check_selection(table, selection, numbers)
     found = runnable_places(table, only)
     if losses:
-        found = [
-            place for place in found if any(is_row_of(table, place.row, loss) for loss in losses)
-        ]
+        found = [place for place in found if place.row.name in table.asked]
     return Plan(table, found, numbers, chosen, results, select(classes, names, results))
 
 

@@ -12,8 +12,12 @@ from typing import Any
 
 from contrastbench.benchmarks.tables import record_notes
 from contrastbench.benchmarks.tables.formats import escaped_cell, markdown_table
-from contrastbench.benchmarks.tables.places import AS_PUBLISHED, Place, published_places
 from contrastbench.benchmarks.tables.protocol import OPEN, STATEMENT_KINDS, StatementKind
+from contrastbench.benchmarks.tables.published_places import (
+    AS_PUBLISHED,
+    PublishedPlace,
+    published_places,
+)
 from contrastbench.benchmarks.tables.record_notes import value_words
 from contrastbench.benchmarks.tables.resolved import Resolved
 from contrastbench.benchmarks.tables.table import Selection
@@ -67,7 +71,7 @@ def audit_markdown(resolved: Resolved) -> str:
     return "\n".join([*parts, "", f"Source: {table.source}.", ""])
 
 
-def compared(every: Iterable[Place]) -> PlacesByFinding:
+def compared(every: Iterable[PublishedPlace]) -> PlacesByFinding:
     """Each finding, and where it holds."""
     found: PlacesByFinding = {}
     for place in every:
@@ -76,7 +80,7 @@ def compared(every: Iterable[Place]) -> PlacesByFinding:
     return found
 
 
-def findings(place: Place) -> Iterator[Finding]:
+def findings(place: PublishedPlace) -> Iterator[Finding]:
     """Yield a finding for each key of a place, and the deviations that no key shows."""
     for kind in STATEMENT_KINDS:
         for key, value in place.ours[kind].items():
@@ -88,7 +92,7 @@ def findings(place: Place) -> Iterator[Finding]:
             )
 
 
-def finding(place: Place, kind: StatementKind, key: str, ours: Any) -> Finding:
+def finding(place: PublishedPlace, kind: StatementKind, key: str, ours: Any) -> Finding:
     """Compare one key of a place with the paper's protocol."""
     statement = place.statement(kind, key)
     if statement is None:
@@ -104,7 +108,7 @@ def finding(place: Place, kind: StatementKind, key: str, ours: Any) -> Finding:
     return Finding(DEVIATES, key, value_words(ours), value_words(says), source, why)
 
 
-def as_list(verdict: str, found: PlacesByFinding, every: list[Place]) -> Iterator[str]:
+def as_list(verdict: str, found: PlacesByFinding, every: list[PublishedPlace]) -> Iterator[str]:
     """Yield the lines of one list; keys that agree in all else share a line."""
     lines: dict[tuple[str, ...], list[str]] = {}
     for finding, where in sorted(found.items(), key=lambda item: -len(item[1])):
@@ -120,7 +124,7 @@ def as_list(verdict: str, found: PlacesByFinding, every: list[Place]) -> Iterato
     yield from markdown_table([HEADS[verdict], *body])
 
 
-def located(where: Iterable[tuple[str, str]], every: list[Place]) -> str:
+def located(where: Iterable[tuple[str, str]], every: list[PublishedPlace]) -> str:
     """Rows and columns in words."""
     here, all_ = dict.fromkeys(where), [place.names for place in every]
     rows, columns = (list(dict.fromkeys(names)) for names in zip(*here, strict=True))
@@ -136,7 +140,7 @@ def located(where: Iterable[tuple[str, str]], every: list[Place]) -> str:
     return "; ".join(f"{', '.join(names)} on {text}" for text, names in by_columns.items())
 
 
-def of_records(every: list[Place]) -> Iterator[str]:
+def of_records(every: list[PublishedPlace]) -> Iterator[str]:
     """Yield what the records of all places say."""
     told: dict[tuple[str, ...], list[tuple[str, str]]] = {}
     for place in every:
@@ -150,7 +154,7 @@ def of_records(every: list[Place]) -> Iterator[str]:
     yield from markdown_table([["Where", "What", "Wanted", "Recorded"], *body])
 
 
-def audit_summary(resolved: Resolved, every: list[Place]) -> Iterator[str]:
+def audit_summary(resolved: Resolved, every: list[PublishedPlace]) -> Iterator[str]:
     """Say how many published values can be compared with ours."""
     table = resolved.table
     wanted = table.protocol.seeds

@@ -5,7 +5,8 @@ from typing import Any
 
 from contrastbench.benchmarks.records import nested
 from contrastbench.benchmarks.tables.resolved import Line, Resolved, ResolvedCell
-from contrastbench.benchmarks.tables.table import Selection, Setting
+from contrastbench.benchmarks.tables.rows import Setting
+from contrastbench.benchmarks.tables.table import Selection
 from contrastbench.losses.spec import NONE, LossSpec
 
 NOTHING_TO_CHOOSE = "as it is given: it declares no ranges to choose from"
@@ -32,7 +33,7 @@ def of_line(resolved: Resolved, line: Line) -> dict[str, list[str]]:
     for column, cell in sorted(line.cells.items(), key=lambda item: kind_of(item[1])):
         if text := of_cell(line, cell):
             columns.setdefault(text, []).append(column)
-    if as_given(resolved, line) and line.name not in resolved.table.same:
+    if as_given(resolved, line) and not any(cell.same_as for cell in line.cells.values()):
         columns[NOTHING_TO_CHOOSE] = list(line.cells)
     return columns
 

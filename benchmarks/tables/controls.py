@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from contrastbench.benchmarks.tables.rows import Row, baseline
 from contrastbench.benchmarks.tables.schema import Column
-from contrastbench.benchmarks.tables.table import Row
 from contrastbench.domains.recipe import Recipe
 from contrastbench.domains.registry import make_recipe
 from contrastbench.errors import UserError, unknown
@@ -94,12 +94,6 @@ def supervised(columns: ColumnsByName) -> Iterator[Row]:
 def marked_row(row: Row) -> Row:
     """Return a listed row, which is a control where it is of `none`."""
     return row.but(control="untrained") if row.loss == NONE else row
-
-
-def baseline(rows: Iterable[Row]) -> Row | None:
-    """Return the first row of InfoNCE, or else the first that is trained; None: there is none."""
-    trained = [row for row in rows if row.loss not in (None, NONE) and not row.control]
-    return next((row for row in trained if row.loss == "infonce"), next(iter(trained), None))
 
 
 def control_rows(columns: ColumnsByName, base: Row | None, name: str) -> Iterator[Row]:

@@ -1,35 +1,22 @@
-"""Settings of a row's grid: which there are, and which are tried."""
+"""Draw the settings of a grid that are tried."""
 
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import product
+from math import prod
 from typing import Any
 
-from contrastbench.benchmarks.tables.table import Row
 
-Grid = dict[str, list[Any]]
+def size_of(grid: Mapping[str, Sequence[Any]]) -> int:
+    """Return how many settings a grid has; none where it names no parameter.
 
-
-def grid_of(row: Row, column: str) -> Grid:
-    """The row's grid in a column."""
-    return {**row.grid, **row.grid_by_column.get(column, {})}
-
-
-def grid_settings(row: Row, column: str) -> list[dict[str, Any]]:
-    """The row's settings, or every combination of its grid's values.
-
-    >>> grid_settings(Row(name="r", loss="adnce", grid={"mu": [0.5, 1.0], "sigma": [1.0]}), "MUTAG")
-    [{'mu': 0.5, 'sigma': 1.0}, {'mu': 1.0, 'sigma': 1.0}]
+    >>> size_of({"mu": [0.5, 1.0], "sigma": [1.0]}), size_of({})
+    (2, 0)
     """
-    grid = grid_of(row, column)
-    if row.settings:
-        return row.settings
-    return (
-        [dict(zip(grid, values, strict=True)) for values in product(*grid.values())] if grid else []
-    )
+    return prod(map(len, grid.values())) if grid else 0
 
 
-def draw_settings(grid: Grid, count: int) -> list[dict[str, Any]]:
+def draw_settings(grid: Mapping[str, Sequence[Any]], count: int) -> list[dict[str, Any]]:
     """Draw different settings, with each parameter's values about equally often.
 
     A Latin hypercube on the grid: a plain draw of 5 from 80 leaves most values of most parameters

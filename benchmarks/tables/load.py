@@ -7,12 +7,11 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from contrastbench.benchmarks.tables import catalogue, sweep_file
-from contrastbench.benchmarks.tables.controls import baseline
-from contrastbench.benchmarks.tables.equal_rows import recognised
 from contrastbench.benchmarks.tables.published import published_table
+from contrastbench.benchmarks.tables.rows import Row, baseline
 from contrastbench.benchmarks.tables.schema import PublishedTable
 from contrastbench.benchmarks.tables.sweep_file import SMOKE, LossEntry, SweepFile
-from contrastbench.benchmarks.tables.table import QUICK, Row, Table
+from contrastbench.benchmarks.tables.table import QUICK, Table
 from contrastbench.domains import strict_yaml
 from contrastbench.domains.strict_yaml import Document
 from contrastbench.errors import UserError
@@ -30,6 +29,7 @@ def load_table(
     losses: Sequence[LossSpec] = (),
     inside: Inside = frozenset(),
     quick: bool = False,
+    tiny: bool = False,
 ) -> Table:
     """A published table or a sweep, by name or by a user's own file, which is read once.
 
@@ -39,10 +39,13 @@ def load_table(
         losses: they join a sweep that does not have them, as if its file listed them.
         inside: the files that extend this one.
         quick: whether only the quick part is asked for, which the sweep declares.
+        tiny: whether each domain has its tiny recipe, for a smoke test.
 
     Raises:
         UserError: whatever is wrong, in one line with the file and the line in it.
     """
+    if tiny:
+        return load_table(name, check_values, losses, quick=quick).but(tiny=True)
     if losses or quick:
         for loss in losses:
             loss.check()
@@ -65,7 +68,7 @@ def load_table(
         given = given_by(table)
     if check_values and name.endswith(catalogue.ENDINGS):
         refuse_values(given, document)
-    return recognised(table)
+    return table
 
 
 def is_table(name: str) -> bool:
@@ -105,7 +108,7 @@ def suite_baseline(table: Table, losses: Sequence[LossSpec]) -> Table:
         for row in table.rows
         if row.control or row == base or any(is_row_of(table, row, loss) for loss in losses)
     ]
-    return recognised(table.but(rows=rows))
+    return table.but(rows=rows)
 
 
 def with_losses(table: Table, losses: Sequence[LossSpec]) -> Table:
@@ -121,7 +124,7 @@ def with_losses(table: Table, losses: Sequence[LossSpec]) -> Table:
     table = suite_baseline(table, losses) if table.is_quick else table
     new = [loss for loss in losses if not any(is_row_of(table, row, loss) for row in table.rows)]
     file = SweepFile(extends=table.name, losses=[{loss.name: loss.params} for loss in new])
-    wider = recognised(sweep_file.to_table(file, Document(), table.name, table)) if new else table
+    wider = sweep_file.to_table(file, Document(), table.name, table) if new else table
     asked = [row.name for row in wider.rows if any(is_row_of(wider, row, loss) for loss in losses)]
     there = {row.name for row in table.rows}
     joined = [name for name in asked if table.is_quick or name not in there]
@@ -184,9 +187,10 @@ def check_sweep_name(path: Path) -> None:
 def given_by(table: Table) -> Iterator[LossEntry]:
     """Yield the values that a table gives to losses."""
     for i, row in enumerate(table.rows):
-        for column in (column for column in table.columns if table.runnable(row, column)):
-            own = ["params_by_column", column] if column in row.params_by_column else ["params"]
-            yield table.experiment(row, column).loss, [], ["rows", i, *own]
+        for column in table.columns:
+            if place := table.places.get((row.name, column)):
+                own = ["params_by_column", column] if column in row.params_by_column else ["params"]
+                yield place.work.loss, [], ["rows", i, *own]
 
 
 def refuse_values(given: Iterator[LossEntry], document: Document) -> None:

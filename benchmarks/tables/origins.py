@@ -46,8 +46,7 @@ def was_edited(resolved: Resolved, line: Line) -> bool:
     """Return whether a row has no records but those of another text of its loss."""
     if any(cell.records or cell.failed for cell in line.cells.values()):
         return False
-    experiments = (resolved.table.experiment(line.row, column) for column in line.cells)
-    own = [one for one in experiments if one.loss.code]
+    own = [one for cell in line.cells.values() if (one := cell.place.work).loss.code]
     return any(
         record["loss_code"] != one.loss.code
         for one in own

@@ -1,106 +1,172 @@
-"""The places of a published table that can be run here, and all that can change their numbers."""
+"""Make the places of a column: what is run there, and how its settings are chosen.
 
-from collections.abc import Iterator
-from dataclasses import dataclass
-from functools import cached_property
-from typing import Any
+All that one row takes from another one is found here, once: which rows are one loss by algebra, so
+that they share their cells and are counted once (`decoupled` is `infonce` where the positive is not
+in the denominator), how many settings of its grid each row tries, and whose setting a control
+takes. Sweeps with a grid or a hypercube keep their rows apart, as when they were released. Brings
+no torch.
+"""
 
-from contrastbench.benchmarks.records.experiment import Experiment
-from contrastbench.benchmarks.tables.protocol import Statement, StatementKind
-from contrastbench.benchmarks.tables.resolved import Line, Resolved, ResolvedCell
-from contrastbench.benchmarks.tables.table import ON_TEST, Selection
-from contrastbench.domains.registry import make_recipe
-from contrastbench.losses.expression import is_sum, split_sum
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
-AS_PUBLISHED = "as published"
+from contrastbench.benchmarks.tables import hypercube, staged
+from contrastbench.benchmarks.tables.controls import CONTROLS
+from contrastbench.benchmarks.tables.grid import size_of
+from contrastbench.benchmarks.tables.rows import Row, Setting, baseline
+from contrastbench.benchmarks.tables.schema import Tune
+from contrastbench.benchmarks.tables.searches import (
+    NO_GRID,
+    Beside,
+    ByFold,
+    Control,
+    Fixed,
+    Grid,
+    Hypercube,
+    Place,
+    Search,
+    Setup,
+    Staged,
+    Trials,
+)
+from contrastbench.domains.recipe import Recipe
+from contrastbench.losses.reduction import reduced, simplest
+from contrastbench.losses.spec import NONE, LossSpec
 
-
-@dataclass(frozen=True)
-class Place:
-    """One place of a table with a published value."""
-
-    resolved: Resolved
-    line: Line
-    cell: ResolvedCell
-
-    @property
-    def names(self) -> tuple[str, str]:
-        """Return the names of row and column."""
-        return self.line.name, self.cell.column
-
-    @property
-    def work(self) -> Experiment:
-        """Return the experiment that fills the place, or the first of several."""
-        return self.cell.work
-
-    @cached_property
-    def ours(self) -> dict[StatementKind, dict[str, Any]]:
-        """All that can change its number, as we have it; idle keys are left out."""
-        recipe = make_recipe(self.work.domain, self.work.recipe)
-        idle = recipe.idle(self.work.trained)
-        values = recipe.model_dump(mode="json")
-        return {
-            "recipe": {key: value for key, value in values.items() if key not in idle},
-            "params": self.params,
-            "evaluation": {**recipe.evaluation, **self.settings},
-        }
-
-    @property
-    def params(self) -> dict[str, Any]:
-        """The loss's, defaults included, and the weights of the later terms of a sum."""
-        loss = self.work.loss.complete
-        terms = split_sum(loss.name)[1:] if is_sum(loss.name) else []
-        params = {**loss.params, **{f"weight of {term}": weight for weight, term in terms}}
-        if self.cell.choice.why:
-            return dict.fromkeys(params, "to be chosen")
-        values = [setting.params for setting in self.cell.choice.settings]
-        varied = {key for some in values for key in some if some[key] != values[0].get(key)}
-        return params | dict.fromkeys(sorted(varied), "chosen by each fold")
-
-    @property
-    def settings(self) -> dict[str, Any]:
-        """Return the evaluation's settings in the table and the recipe."""
-        settings: dict[str, Any] = {"seeds": len(self.resolved.table.seeds)}
-        if ON_TEST in self.metric:
-            settings["probe epoch scored"] = "the best on the test images"
-        if self.work.trained:
-            settings |= {"model": self.model, "parameters": self.chosen_by}
-        return settings
-
-    @property
-    def metric(self) -> str:
-        """The one that is shown."""
-        return self.resolved.metric_of(self.cell.column) or ""
-
-    @property
-    def model(self) -> str:
-        """Return which model of a training is scored."""
-        if epoch := self.metric.partition("@")[2]:
-            return f"that after {epoch} epochs"
-        steps = self.work.full_recipe.validate_every
-        return f"the best on validation data, every {steps} steps" if steps else "the last"
-
-    @property
-    def chosen_by(self) -> str:
-        """Return the source of the loss's parameters."""
-        chosen = self.resolved.selection == Selection.VALIDATION
-        return "chosen on validation data" if chosen else AS_PUBLISHED
-
-    def statement(self, kind: StatementKind, key: str) -> Statement | None:
-        """The last one on the key."""
-        said = (s for s in self.statements if key in getattr(s, kind))
-        return next(iter(reversed(list(said))), None)
-
-    @cached_property
-    def statements(self) -> list[Statement]:
-        """Return the statements that hold here."""
-        place = *self.names, self.work.domain, self.work.dataset
-        return [s for s in self.resolved.table.protocol.facts if s.holds(*place)]
+TRIALS = 4  # points of a hypercube, where a file names no number
 
 
-def published_places(resolved: Resolved) -> Iterator[Place]:
-    """Yield all of a table; records of further data are no values of the paper's."""
-    for line in resolved.lines:
-        for column in () if line.repeats else line.row.paper:
-            if column in line.cells:
-                yield Place(resolved, line, line.cells[column])
+def places_in(
+    table: str, rows: Sequence[Row], setup: Setup, tune: Tune | None, equal: bool
+) -> dict[str, Place]:
+    """Return the places of a column by their rows.
+
+    Args:
+        table: its name, for people.
+        rows: all of the table.
+        setup: what the places share.
+        tune: the budget of a search; None: there is none.
+        equal: whether rows that are one loss by algebra are looked for.
+    """
+    plain = {row.name: plain_place(row, setup) for row in rows if row.runs_in(setup.column)}
+    same = equal_rows(plain.values(), tune) if equal else {}
+    budget, base_row = tune or Tune(), baseline(rows)
+    count = budget.trials or min((n for row in rows if (n := size_in(row, setup))), default=0)
+    places = {
+        name: replace(
+            place, search=own_search(f"{table}: the grid of {name}", place, budget, count)
+        )
+        for name, place in plain.items()
+        if name not in same
+    }
+    base = places.get(same.get(base_row.name, base_row.name)) if base_row else None
+    if base and base_row:
+        base = replace(base, row=base_row)
+        others = (one for one in places.values() if one.row.control or one.row.beside)
+        places |= {one.row.name: replace(one, search=taken(one, base)) for one in others}
+    copies = {
+        name: replace(places[original], row=plain[name].row, same_as=original)
+        for name, original in same.items()
+    }
+    return {name: copies.get(name) or places[name] for name in plain}
+
+
+def plain_place(row: Row, setup: Setup) -> Place:
+    """Return the place of a row that chooses nothing."""
+    loss, recipe = LossSpec(row.loss or NONE, row.params), {**setup.recipe, **row.recipe}
+    return Place(row, setup, loss, recipe, row.setting_in(setup.column))
+
+
+def grid_in(row: Row, setup: Setup) -> dict[str, list[object]]:
+    """Return a row's grid in a column."""
+    return {**row.grid, **row.grid_by_column.get(setup.column, {})}
+
+
+def size_in(row: Row, setup: Setup) -> int:
+    """Return how many settings a row's grid has in a column."""
+    return size_of(grid_in(row, setup))
+
+
+def own_search(name: str, place: Place, budget: Tune, count: int) -> Search:
+    """Return the search of a row that takes no other row's setting.
+
+    Args:
+        name: that of its grid, for people.
+        place: the row in a column.
+        budget: the file's.
+        count: how many settings of a grid are tried.
+    """
+    if place.row.control:
+        return Fixed(place.setting)
+    found: Trials | None = None
+    if grid := grid_in(place.row, place.setup):
+        found = Grid(name, place.setting, place.loss.params, grid, count)
+    elif budget.search and hypercube.searched_ranges(place.loss):
+        found = search_of_ranges(place, budget)
+    if found is None:
+        open_ = place.row.params_by_column.get(place.column)
+        return Fixed(place.setting, NO_GRID) if open_ else Fixed(Setting(place.loss.params))
+    return ByFold(found) if bare(place).nested else found
+
+
+def search_of_ranges(place: Place, budget: Tune) -> Trials | None:
+    """Return the search of a loss's declared ranges; None: one trial is no search."""
+    if budget.search == "staged":
+        return Staged(place.setting, space_of(place, budget))
+    count = TRIALS if budget.trials is None else budget.trials
+    return Hypercube(place.setting, place.loss, count) if count > 1 else None
+
+
+def bare(place: Place) -> Recipe:
+    """Return the recipe of a place with the parameters that all its settings have."""
+    return place.experiment(Setting(place.loss.params)).full_recipe
+
+
+def space_of(place: Place, budget: Tune) -> staged.Space:
+    """Return the space that a staged search covers."""
+    recipe = bare(place)
+    limit = simplest(place.loss, recipe.pairing_facts)
+    return staged.Space(place.loss, limit, recipe.lr, budget.trials or staged.BUDGET)
+
+
+def taken(place: Place, base: Place) -> Search:
+    """Return the search of a row that takes the baseline's setting, or its own one."""
+    row = place.row
+    if row.beside:
+        return Beside(place.setting, base, place.loss)
+    if row.loss == NONE:
+        return place.search
+    same = row.loss == base.row.loss
+    return Control(place.setting, base, CONTROLS[row.control].params if same else None)
+
+
+def equal_rows(places: Iterable[Place], tune: Tune | None) -> dict[str, str]:
+    """Return the rows that are the same as another one in a column, with that row's name.
+
+    That is the row of the simplest loss, or else the first of them.
+    """
+    alike: dict[tuple[str, tuple[str, ...] | None], list[tuple[bool, str]]] = {}
+    for place in places:
+        if place.row.loss != NONE and not place.row.control:
+            loss, given = algebra(place, tune)
+            cells = place.experiment(Setting(loss.params, loss.name)).key, given
+            alike.setdefault(cells, []).append((loss.name != place.loss.name, place.row.name))
+    originals = {min(names, key=lambda one: one[0])[1]: names for names in alike.values()}
+    return {
+        name: original
+        for original, names in originals.items()
+        for _, name in names
+        if name != original
+    }
+
+
+def algebra(place: Place, tune: Tune | None) -> tuple[LossSpec, tuple[str, ...] | None]:
+    """Return the loss that a row is by algebra, and the parameters that its search leaves as given.
+
+    A search whose every trial is of a simpler loss is the search of that loss; None: no search.
+    """
+    if tune and hypercube.searched_ranges(place.loss):
+        space = space_of(place, tune)
+        loss = space.loss if staged.has_own(space.loss) else space.base
+        return loss, tuple(sorted(loss.params))
+    return reduced(place.loss, bare(place).pairing_facts), None

@@ -7,8 +7,10 @@ from typing import Any
 from pydantic import BaseModel
 
 from contrastbench.benchmarks.tables import protocol_statements
+from contrastbench.benchmarks.tables.places import plain_place
+from contrastbench.benchmarks.tables.rows import Row
 from contrastbench.benchmarks.tables.schema import PublishedRow, PublishedTable
-from contrastbench.benchmarks.tables.table import Row, Table
+from contrastbench.benchmarks.tables.table import Table
 from contrastbench.domains.registry import check_domain_name, check_listed_dataset, make_recipe
 from contrastbench.domains.strict_yaml import Document
 from contrastbench.errors import UserError, unknown
@@ -81,12 +83,11 @@ def check_row_params(table: Table, i: int, document: Document) -> None:
     """Raise unless a row's loss takes its parameters, and its recipes fit their domains."""
     row = table.rows[i]
     for column in table.columns:
-        if table.runnable(row, column):
-            work = table.experiment(row, column)
-            try:
+        setup = table.setup_of(column)
+        if setup and row.runs_in(column):
+            work = plain_place(row, setup).work
+            with document.at("rows", i, "loss"):
                 _ = work.loss.complete
-            except UserError as error:
-                raise document.wrong_at(["rows", i, "loss"], error) from None
             try:
                 _ = work.full_recipe
             except UserError as error:

@@ -9,13 +9,13 @@ from contrastbench.benchmarks.records import reading
 from contrastbench.benchmarks.records.read_cache import remembered
 from contrastbench.benchmarks.records.scored import copy_of
 from contrastbench.benchmarks.records.store import Fields, Record
-from contrastbench.benchmarks.tables.places import Place
+from contrastbench.benchmarks.tables.published_places import PublishedPlace
 from contrastbench.domains.registry import make_recipe
 
 Note = tuple[str, Any, Any]  # what, as the paper or the table wants it, as it is recorded
 
 
-def notes(place: Place) -> Iterator[Note]:
+def notes(place: PublishedPlace) -> Iterator[Note]:
     """Too few seeds, conversions of data, machines, and records that do not count."""
     found = list(place.cell.records.values())
     yield from seeds(place.resolved.table.protocol.seeds, len(found), place.cell.failure)
@@ -64,7 +64,7 @@ def data_notes(record: Record) -> dict[str, Any]:
     return {**(record["details"].get("data") or {}), **({"copy": copy} if copy else {})}
 
 
-def other_recipes(place: Place) -> Iterator[Note]:
+def other_recipes(place: PublishedPlace) -> Iterator[Note]:
     """Records with the same loss and parameters but another recipe, which no table counts."""
     groups = Counter[tuple[str, str]]()
     work, loss = place.work, place.work.loss.complete

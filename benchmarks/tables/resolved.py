@@ -14,8 +14,9 @@ from contrastbench.benchmarks.records.experiment import ByData, Experiment
 from contrastbench.benchmarks.records.scored import copy_of
 from contrastbench.benchmarks.records.store import Record
 from contrastbench.benchmarks.tables import selections
-from contrastbench.benchmarks.tables.selections import EVERY_TRIAL, ChosenSettings
-from contrastbench.benchmarks.tables.table import ON_TEST, Row, Selection, Table
+from contrastbench.benchmarks.tables.rows import Row
+from contrastbench.benchmarks.tables.searches import EVERY_TRIAL, Choice, Fixed, Place, Scores
+from contrastbench.benchmarks.tables.table import ON_TEST, Selection, Table
 
 HASH_SHOWN = 12  # digits of a data hash, for people
 
@@ -25,26 +26,35 @@ class ResolvedCell:
     """One place of a table that can be run here.
 
     Args:
-        row: as the file has it.
-        column: its name.
+        place: the row in a column.
         choice: the settings that fill it.
         experiments: one, or those that its folds choose among.
         trials: those that choose.
-        trial_seeds: the seeds of trials that no fold chooses by.
         ok: its ok records by data and seed; those of the place's own data come first.
         failed: the failed run of each seed without an ok one, by data.
-        same_as: the row that has the same experiments, as both losses are one by algebra; or "".
     """
 
-    row: Row
-    column: str
-    choice: ChosenSettings
+    place: Place
+    choice: Choice
     experiments: list[Experiment]
     trials: Sequence[Experiment] = ()
-    trial_seeds: Sequence[int] = ()
     ok: ByData = field(default_factory=dict)
     failed: ByData = field(default_factory=dict)
-    same_as: str = ""
+
+    @property
+    def row(self) -> Row:
+        """Return the row as the file has it."""
+        return self.place.row
+
+    @property
+    def column(self) -> str:
+        """Return the name of the column."""
+        return self.place.column
+
+    @property
+    def same_as(self) -> str:
+        """Return the row that has the same cells, as both losses are one by algebra; or ""."""
+        return self.place.same_as
 
     @property
     def work(self) -> Experiment:
@@ -192,36 +202,24 @@ def resolve(table: Table, selection: str | None, results: Path) -> Resolved:
 
 def resolve_row(table: Table, row: Row, selection: Selection, results: Path) -> Line:
     """Return the line of a row, with records of all data."""
-    decided = (decide(table, row, column, selection, results) for column in places(table, row))
+    places = (table.places.get((row.name, column)) for column in table.columns)
+    decided = (decide(place, selection, results) for place in places if place)
     return Line(row, {one.column: with_records(table, one, results) for one in decided}, row.name)
 
 
-def places(table: Table, row: Row) -> list[str]:
-    """Return the columns in which a row can be run here."""
-    return [column for column in table.columns if table.runnable(row, column)]
-
-
-def as_given(table: Table) -> list[ResolvedCell]:
-    """Return the places that can be run here with the settings of the file."""
-    found = ((row, column) for row in table.rows for column in places(table, row))
-    return [decide(table, *place, Selection.NONE, Path()) for place in found]
-
-
-def decide(
-    table: Table, row: Row, column: str, selection: Selection, results: Path
-) -> ResolvedCell:
+def decide(place: Place, selection: Selection, results: Path) -> ResolvedCell:
     """Return a place with its settings, and none of its records yet.
 
     Raises:
         UserError: a trial's record has no validation score.
     """
-    choice = selections.choose(table, row, column, selection, results)
+    search = place.search if selection == Selection.VALIDATION else Fixed(place.setting)
+    choice = search.ask(Scores(place, results))
     chosen, tried = (
-        selections.experiments(table, row, column, settings)
-        for settings in (choice.settings, choice.tried.settings)
+        [place.experiment(setting) for setting in settings]
+        for settings in (choice.settings, choice.tried)
     )
-    seeds, same = table.seeds_of_trials(column), table.same_as(row, column)
-    return ResolvedCell(row, column, choice, chosen, tried, seeds, same_as=same)
+    return ResolvedCell(place, choice, chosen, tried)
 
 
 def with_records(table: Table, cell: ResolvedCell, results: Path) -> ResolvedCell:

@@ -8,12 +8,12 @@ best. The third stage halves and doubles the learning rate of the best trial. Of
 earlier one is chosen, so the simpler loss is. Brings no torch.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from contrastbench.benchmarks.tables import hypercube
-from contrastbench.benchmarks.tables.table import Setting
+from contrastbench.benchmarks.tables.rows import Setting
 from contrastbench.losses.ranges import Number, Range
 from contrastbench.losses.spec import LossSpec
 
@@ -28,7 +28,6 @@ RULE_OF_FOLDS = (
     "the same temperatures of the simplest loss that a method becomes, and points of the ranges "
     "of its own parameters"
 )
-ScoreFunction = Callable[[Sequence[Setting]], list[float | None]]
 
 
 @dataclass(frozen=True)
@@ -56,31 +55,6 @@ class Space:
     def rates(self) -> int:
         """The number of trials of the third stage."""
         return len(RATE_FACTORS) if self.trials >= MIN_RATE_TRIALS else 0
-
-
-@dataclass(frozen=True)
-class Search:
-    """The settings that are known so far, and how many will follow from their scores at most."""
-
-    settings: list[Setting]
-    more: int = 0
-
-
-def search(space: Space, scores: ScoreFunction) -> Search:
-    """Return the settings that are known by the scores so far; a stage follows a whole one.
-
-    Args:
-        space: what is searched.
-        scores: gives each setting's score, -inf if it diverged, None while it is not known.
-    """
-    tried = first_stage(space)
-    for stage in (second_stage, third_stage):
-        found = scores(tried)
-        done = [score for score in found if score is not None]
-        if len(done) < len(tried):
-            return Search(tried, space.trials - len(tried))
-        tried = [*tried, *stage(space, tried, found.index(max(done)))]
-    return Search(tried)
 
 
 def of_folds(space: Space) -> list[Setting]:

@@ -34,13 +34,13 @@ from typing import Any
 from pydantic import Field
 
 from contrastbench.benchmarks.records.seeds import parse_seeds
-from contrastbench.benchmarks.tables import hypercube
 from contrastbench.benchmarks.tables.controls import asked_controls, supervised, with_controls
 from contrastbench.benchmarks.tables.grid import has_duplicates
 from contrastbench.benchmarks.tables.hypercube import Params
 from contrastbench.benchmarks.tables.resources import ResourceClasses, check_resources
+from contrastbench.benchmarks.tables.rows import Row
 from contrastbench.benchmarks.tables.schema import Column, Seed, SetTestName, Tune
-from contrastbench.benchmarks.tables.table import Quick, Row, Table
+from contrastbench.benchmarks.tables.table import Quick, Table
 from contrastbench.domains.registry import (
     DOMAINS,
     check_domain_name,
@@ -55,7 +55,6 @@ from contrastbench.losses.registry import SUPERVISED, losses
 from contrastbench.losses.spec import LossSpec
 
 TITLE = "name"  # the key of an entry that names the row
-TRIALS = 4  # points of a hypercube, where a file names neither number nor grid
 # a loss, its parameters of the grid, its line
 LossEntry = tuple[LossSpec, list[str], list[int | str]]
 
@@ -196,6 +195,7 @@ def new_table(
         title=file.title or "our own runs",
         source=file.source,
         sweep=True,
+        apart=file is SMOKE,
         notes=file.notes,
         decimals=file.decimals,
         domain=next(iter(file.domains)),
@@ -284,16 +284,9 @@ def loss_rows(method: Listed, grid: dict[str, list[Any]], tune: Tune | None) -> 
     """The rows of a loss: one that chooses, or one for each setting of the grid."""
     if not tune:
         yield from fixed(method, grid)
-    elif grid:
+    else:
         mine = {key: values for key, values in grid.items() if key in method.free}
         yield Row(name=method.label, loss=method.loss.name, params=method.loss.params, grid=mine)
-    elif tune.search == "staged":
-        yield Row(name=method.label, loss=method.loss.name, params=method.loss.params)
-    else:
-        tried = hypercube.hypercube_settings(method.loss, tune.trials or TRIALS)
-        yield Row(
-            name=method.label, loss=method.loss.name, params=method.loss.params, settings=tried
-        )
 
 
 def dataset_columns(

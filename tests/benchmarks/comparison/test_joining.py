@@ -11,10 +11,12 @@ from contrastbench.benchmarks.comparison.over_sets_sentences import over_sets_te
 from contrastbench.benchmarks.comparison.row_sentences import of_row
 from contrastbench.benchmarks.comparison.verdicts import over_sets
 from contrastbench.benchmarks.sweeps.plan import make_plan
-from contrastbench.benchmarks.tables import selections
+from contrastbench.benchmarks.tables import searches
 from contrastbench.benchmarks.tables.load import load_table
-from contrastbench.benchmarks.tables.resolved import resolve
-from contrastbench.benchmarks.tables.table import Selection, Setting
+from contrastbench.benchmarks.tables.resolved import decide, resolve
+from contrastbench.benchmarks.tables.rows import Setting
+from contrastbench.benchmarks.tables.searches import Choice
+from contrastbench.benchmarks.tables.table import Selection
 from contrastbench.losses import UserError
 from contrastbench.losses.spec import LossSpec
 from made_records import made
@@ -234,14 +236,13 @@ def test_what_joins_a_quick_part_has_the_setting_of_the_baseline(
 ) -> None:
     name = sweep(tmp_path, TUNED)
     table = load_table(name, losses=[LossSpec("hcl"), LossSpec("adnce")], quick=True)
-    row = next(row for row in table.rows if row.name == "hcl")
-    asked = (table, row, "wine", Selection.VALIDATION, tmp_path)
-    assert selections.choose(*asked).why == (
+    asked = (table.places["hcl", "wine"], Selection.VALIDATION, tmp_path)
+    assert decide(*asked).choice.why == (
         "infonce: 0 of 4 trials are done (bench merge --shipped adds what ships)"
     )
     best = Setting({"temperature": 0.1}, "infonce", {"lr": 0.5})
-    monkeypatch.setattr(selections, "best_setting", lambda *_: (best, 12))
-    assert selections.choose(*asked).settings == [Setting({"temperature": 0.1}, recipe={"lr": 0.5})]
+    monkeypatch.setattr(searches, "best_setting", lambda *_: Choice([best]))
+    assert decide(*asked).choice.settings == [Setting({"temperature": 0.1}, recipe={"lr": 0.5})]
     listed = next(row for row in table.rows if row.name == "adnce")
     assert not listed.beside, "a row of the suite keeps its own search"
 

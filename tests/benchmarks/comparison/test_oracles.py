@@ -21,7 +21,7 @@ from contrastbench.benchmarks.comparison.ranks import ranks
 from contrastbench.benchmarks.comparison.statistics import holm, rank, wilcoxon
 from contrastbench.benchmarks.tables.entries import Entry, Value
 from contrastbench.benchmarks.tables.resolved import Line, Resolved, ResolvedCell
-from contrastbench.benchmarks.tables.selections import ChosenSettings
+from contrastbench.benchmarks.tables.searches import Choice
 from contrastbench.benchmarks.tables.table import Selection, Table
 from counts import times
 
@@ -83,10 +83,9 @@ def line(row: str, column: str, scores: dict[int, float]) -> Line:
     }
     failed = {} if scores else {"0": {0: {"status": "diverged"}}}
     ok = {"0": records} if records else {}
-    choice, work = ChosenSettings([TABLE.setting(found, column)]), [TABLE.experiment(found, column)]
-    return Line(
-        found, {column: ResolvedCell(found, column, choice, work, ok=ok, failed=failed)}, row
-    )
+    place = TABLE.places[row, column]
+    choice, work = Choice([place.setting]), [place.work]
+    return Line(found, {column: ResolvedCell(place, choice, work, ok=ok, failed=failed)}, row)
 
 
 def pairs(scores: dict[str, dict[str, dict[int, float]]]) -> Iterator[tuple[str, str]]:

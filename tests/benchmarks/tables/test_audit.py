@@ -9,7 +9,7 @@ import pytest
 import torch
 import yaml
 
-from contrastbench.benchmarks.tables import catalogue, selections
+from contrastbench.benchmarks.tables import catalogue
 from contrastbench.benchmarks.tables.audit import (
     DEVIATES,
     HEADS,
@@ -21,9 +21,10 @@ from contrastbench.benchmarks.tables.audit import (
 )
 from contrastbench.benchmarks.tables.catalogue import table_names
 from contrastbench.benchmarks.tables.load import load_table
-from contrastbench.benchmarks.tables.places import published_places
+from contrastbench.benchmarks.tables.published_places import published_places
 from contrastbench.benchmarks.tables.resolved import Resolved, resolve
-from contrastbench.benchmarks.tables.table import Setting, Table
+from contrastbench.benchmarks.tables.rows import Setting
+from contrastbench.benchmarks.tables.table import Table
 from contrastbench.domains.recipe import Recipe
 from contrastbench.domains.registry import declarations, domain_class, make_recipe
 from contrastbench.losses import UserError
@@ -198,7 +199,7 @@ def test_chosen_parameters_are_compared_with_the_published_ones(
     validated = resolve(published, "validation", tmp_path)
     (line,) = validated.lines
     choice = replace(line.cells["A"].choice, **state)
-    work = selections.experiments(published, line.row, "A", choice.settings)
+    work = [line.cells["A"].place.experiment(setting) for setting in choice.settings]
     cell = replace(line.cells["A"], choice=choice, experiments=work)
     changed = replace(validated, lines=[replace(line, cells={"A": cell})])
     found = lists(changed)[DEVIATES]["A"]["temperature"]

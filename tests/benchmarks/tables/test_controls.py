@@ -7,11 +7,13 @@ import pytest
 from chosen import chosen, trials
 from contrastbench.benchmarks.comparison.compare import baseline_row
 from contrastbench.benchmarks.sweeps.plan import runnable_places
-from contrastbench.benchmarks.tables import selections
+from contrastbench.benchmarks.tables import searches
 from contrastbench.benchmarks.tables.controls import CONTROLS
 from contrastbench.benchmarks.tables.load import load_table
-from contrastbench.benchmarks.tables.resolved import resolve
-from contrastbench.benchmarks.tables.table import Row, Selection, Setting, Table
+from contrastbench.benchmarks.tables.resolved import decide, resolve
+from contrastbench.benchmarks.tables.rows import Row, Setting
+from contrastbench.benchmarks.tables.searches import Choice
+from contrastbench.benchmarks.tables.table import Selection, Table
 from contrastbench.losses import UserError
 from contrastbench.losses.spec import LossSpec
 
@@ -65,7 +67,7 @@ def test_each_domain_has_those_that_its_recipe_allows(
     for name, key, value in zip(USUAL, keys, values, strict=True):
         row = row_of(table, name)
         if key and value is None:
-            assert not table.runnable(row, column), name
+            assert (row.name, column) not in table.places, name
         else:
             recipe = table.experiment(row, column).full_recipe
             assert not key or getattr(recipe, key) == value, name
@@ -80,7 +82,7 @@ def test_sentences_have_word_vectors_as_raw_input_but_not_those_of_standard_1(
     assert raw.full_recipe.pooler == "static"
     assert not raw.full_recipe.trainable
     table = load_table("standard-1")
-    assert not table.runnable(row_of(table, "raw input"), "graded")
+    assert (row_of(table, "raw input").name, "graded") not in table.places
 
 
 def test_a_listed_none_is_the_untrained_control(tmp_path: Path) -> None:
@@ -124,10 +126,11 @@ def test_a_control_has_no_trials_and_takes_what_its_baseline_chose(
     table = sweep(tmp_path, text)
     column, row = column_in(table, "tabular"), row_of(table, "half the epochs")
     assert trials(table, row, column, tmp_path) == []
-    assert selections.choose(table, row, column, Selection.VALIDATION, tmp_path).is_open
+    found = decide(table.places[row.name, column], Selection.VALIDATION, tmp_path)
+    assert found.choice.is_open
     assert chosen(table, row, column, tmp_path) == "0 of 4 trials are done"
     best = Setting({"temperature": 0.1}, "infonce", {"lr": 0.5})
-    monkeypatch.setattr(selections, "best_setting", lambda *_: (best, 12))
+    monkeypatch.setattr(searches, "best_setting", lambda *_: Choice([best]))
     work = chosen(table, row, column, tmp_path)
     assert (work.loss.params, work.recipe["lr"], work.recipe["epochs"]) == (best.params, 0.5, 10)
     network = chosen(table, row_of(table, "cross entropy"), column, tmp_path)
@@ -155,7 +158,7 @@ def test_controls_are_listed_by_name_and_keep_their_order(tmp_path: Path) -> Non
     extends = "extends: mine.yaml\ncontrols: [untrained]\ndomains: {tabular: {datasets: [wine]}}\n"
     wider = sweep(tmp_path, extends, "wider.yaml")
     assert wider.controls == ["untrained", "temperature 5", "pairs by class"]
-    assert wider.runnable(row_of(wider, "temperature 5"), "wine")
+    assert (row_of(wider, "temperature 5").name, "wine") in wider.places
 
 
 def test_temperature_5_takes_everything_else_from_the_chosen_setting(
@@ -164,7 +167,7 @@ def test_temperature_5_takes_everything_else_from_the_chosen_setting(
     text = SWEEP.replace("controls: true", "controls: [temperature 5]\ntune: {trials: 4}")
     table = sweep(tmp_path, text.replace("{infonce: {temperature: 0.2}}", "infonce"))
     best = Setting({"temperature": 0.1}, "infonce", {"lr": 0.5})
-    monkeypatch.setattr(selections, "best_setting", lambda *_: (best, 12))
+    monkeypatch.setattr(searches, "best_setting", lambda *_: Choice([best]))
     column = column_in(table, "tabular")
     work = chosen(table, row_of(table, "temperature 5"), column, tmp_path)
     assert (work.loss.params, work.recipe["lr"]) == ({"temperature": 5.0}, 0.5)

@@ -35,7 +35,11 @@ def load(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
 
 
 def marked(table: Table) -> dict[str, dict[str, str]]:
-    return table.same
+    found: dict[str, dict[str, str]] = {}
+    for (row, column), place in table.places.items():
+        if place.same_as:
+            found.setdefault(row, {})[column] = place.same_as
+    return found
 
 
 def test_a_pairing_says_which_rows_are_the_same(load) -> None:
@@ -85,7 +89,7 @@ def test_it_is_shown_and_counted_once(load, tmp_path: Path) -> None:
     table = load("domains: {tabular: {}}\nseeds: 0-2\n" + LOSSES)
     for place in plan.runnable_places(table):
         for seed in range(3):
-            if place.row.name not in table.same:
+            if not place.same_as:
                 scores = {"infonce": 80.0, "adnce": 85.0}
                 accuracy = scores.get(place.row.name, 70.0) + 0.1 * seed * len(place.row.name)
                 details = {"validation": accuracy}
@@ -107,7 +111,7 @@ def test_it_is_shown_and_counted_once(load, tmp_path: Path) -> None:
         None,
     )
     assert copy.difference is None
-    distinct = [row for row in table.rows if row.name not in table.same]
+    distinct = [row for row in table.rows if row.name not in marked(table)]
     without = table.model_copy(update={"rows": distinct})
     assert found["adnce"].holm is not None
     assert (

@@ -14,11 +14,12 @@ from contrastbench.benchmarks.sweeps import plan
 from contrastbench.benchmarks.tables import selections
 from contrastbench.benchmarks.tables.choices import choice_lines, is_hardly_tuned
 from contrastbench.benchmarks.tables.formats import render_table
+from contrastbench.benchmarks.tables.grid import draw_settings
 from contrastbench.benchmarks.tables.load import load_table
-from contrastbench.benchmarks.tables.resolved import resolve
+from contrastbench.benchmarks.tables.resolved import decide, resolve
+from contrastbench.benchmarks.tables.rows import Row
 from contrastbench.benchmarks.tables.schema import Column, Tune
-from contrastbench.benchmarks.tables.selections import draw_settings, grid_settings
-from contrastbench.benchmarks.tables.table import Row, Selection, Table
+from contrastbench.benchmarks.tables.table import Selection, Table
 from contrastbench.losses import UserError
 from made_records import made
 
@@ -194,8 +195,8 @@ def test_of_equals_the_first_and_of_diverged_none(tmp_path: Path) -> None:
         for work in (first, second):
             add(tmp_path / "none", work, seed, None, status="diverged")
     assert chosen(TABLE, BASE, "A", tmp_path / "none") == "every trial diverged"
-    choice = selections.choose(TABLE, BASE, "A", Selection.VALIDATION, tmp_path / "none")
-    assert not choice.is_open, "no plan promises it"
+    found = decide(TABLE.places["base", "A"], Selection.VALIDATION, tmp_path / "none")
+    assert not found.choice.is_open, "no plan promises it"
     text = render_table(resolve(TABLE, "validation", tmp_path / "none"), "md")
     assert "diverged (every trial)" in text
 
@@ -261,7 +262,8 @@ def test_grids_of_the_paper_hold_what_it_chose(name: str) -> None:
     for row in table.rows:
         for column, params in row.params_by_column.items() if row.grid else ():
             wanted = {**row.params, **params} | ({"temperature": 0.5} if column == "IMDB-B" else {})
-            assert wanted in grid_settings(row, column)
+            grid = {**row.grid, **row.grid_by_column.get(column, {})}
+            assert all(wanted[name] in values for name, values in grid.items())
 
 
 def test_a_sweep_file_that_tunes(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ import random
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from statistics import fmean, stdev
+from types import SimpleNamespace
 
 import pytest
 
@@ -14,14 +15,15 @@ from contrastbench.benchmarks.records.experiment import Experiment, records_of
 from contrastbench.benchmarks.records.merge import merge_records
 from contrastbench.benchmarks.sweeps import plan
 from contrastbench.benchmarks.sweeps.costs import Costs
-from contrastbench.benchmarks.tables import hypercube, selections, staged
+from contrastbench.benchmarks.tables import hypercube, scores, staged
 from contrastbench.benchmarks.tables.choices import choice_lines
 from contrastbench.benchmarks.tables.formats import render_table
 from contrastbench.benchmarks.tables.resolved import resolve
+from contrastbench.benchmarks.tables.rows import Row, Setting
 from contrastbench.benchmarks.tables.schema import Tune
-from contrastbench.benchmarks.tables.selections import EVERY_TRIAL
-from contrastbench.benchmarks.tables.staged import Space, of_folds, search
-from contrastbench.benchmarks.tables.table import Row, Setting, Table
+from contrastbench.benchmarks.tables.searches import EVERY_TRIAL, Staged
+from contrastbench.benchmarks.tables.staged import Space, of_folds
+from contrastbench.benchmarks.tables.table import Table
 from contrastbench.losses import LOSSES
 from contrastbench.losses.pairing import BOTH_VIEWS, OTHER_VIEW, SAME_CLASS, WHOLE_ROW
 from contrastbench.losses.reduction import simplest
@@ -40,7 +42,8 @@ def space(name: str, pairing=BOTH_VIEWS, trials: int = 12, **params: object) -> 
 
 def whole(where: Space, truth: Truth) -> list[Setting]:
     """All trials of a search whose scores are known at once."""
-    return search(where, lambda tried: [truth(one) for one in tried]).settings
+    known = SimpleNamespace(of=lambda tried: [truth(one) for one in tried])
+    return [*Staged(Setting({}), where).ask(known).tried]
 
 
 def best(tried: Sequence[Setting], truth: Truth) -> Setting:
@@ -134,9 +137,9 @@ def test_a_stage_follows_a_whole_one() -> None:
         def scores(asked: Sequence[Setting], known: int = known) -> list[float | None]:
             return [0.0 if i < known else None for i in range(len(asked))]
 
-        found = search(where, scores)
+        found = Staged(Setting({}), where).ask(SimpleNamespace(of=scores))
         size = next(size for size in (6, 10, 12) if known < size or size == 12)
-        assert found.settings == tried[:size]
+        assert found.tried == tried[:size]
         assert found.more == 12 - size
 
 
@@ -343,7 +346,7 @@ def test_confirmed_values_have_no_optimism_where_all_is_noise(tmp_path: Path) ->
             records = line.cells["A"].records.values()
             shown += [one["metrics"]["accuracy"] for one in records]
         tried = all_trials(results, FAMILY)
-        looked.append(max(selections.scores_of(tried, TABLE.tune.seeds, results)))
+        looked.append(max(scores.scores_of(tried, TABLE.tune.seeds, results)))
     assert abs(fmean(shown) - 50) < 4 / math.sqrt(len(shown) / 2), "rows may share their cells"
     assert fmean(looked) > 50.5, "the simulation has optimism to find"
 
@@ -372,4 +375,4 @@ def test_where_folds_turn_each_chooses_among_the_same_trials(tmp_path: Path) -> 
 
 def test_a_row_that_is_given_whole_has_no_trials() -> None:
     fixed = Row(name="f", loss="infonce", params={"temperature": 0.2})
-    assert trials(TABLE, fixed, "A") == []
+    assert trials(TABLE.model_copy(update={"rows": [fixed]}), fixed, "A") == []

@@ -12,8 +12,10 @@ import pytest
 from contrastbench.benchmarks.records.seeds import ADMISSION_SEEDS, parse_seeds
 from contrastbench.benchmarks.tables import staged
 from contrastbench.benchmarks.tables.load import NEWEST, load_table
+from contrastbench.benchmarks.tables.places import space_of
+from contrastbench.benchmarks.tables.rows import Row, Setting
 from contrastbench.benchmarks.tables.schema import Column
-from contrastbench.benchmarks.tables.selections import space_of
+from contrastbench.benchmarks.tables.searches import ByFold, Hypercube
 from contrastbench.benchmarks.tables.table import Table
 from contrastbench.domains.registry import make_recipe
 from contrastbench.losses import registry
@@ -41,12 +43,20 @@ def cells(name: str) -> dict[str, Any]:
         "trials": trials(table) if table.is_staged else None,
         "losses": {
             row.name: [
-                LossSpec(row.loss or "none", {**row.params, **setting}).complete.params
-                for setting in row.settings or [{}]
+                LossSpec(row.loss or "none", one).complete.params for one in tried(table, row)
             ]
             for row in table.rows
         },
     }
+
+
+def tried(table: Table, row: Row) -> list[dict[str, Any]]:
+    """The settings of a row's hypercube, or the one that the file gives."""
+    column = next(one for one in table.columns if (row.name, one) in table.places)
+    search = table.places[row.name, column].search
+    search = search.trials if isinstance(search, ByFold) else search
+    found = search.settings if isinstance(search, Hypercube) else [Setting(row.params)]
+    return [one.params for one in found]
 
 
 def trials(table: Table) -> dict[str, dict[str, str]]:
@@ -54,7 +64,7 @@ def trials(table: Table) -> dict[str, dict[str, str]]:
     found: dict[str, dict[str, str]] = {}
     for row in (row for row in table.rows if not row.control):
         for column in table.columns:
-            space = space_of(table, row, column)
+            space = space_of(table.places[row.name, column], table.budget)
             tried = staged.first_stage(space)
             for stage in (staged.second_stage, staged.third_stage):
                 tried = [*tried, *stage(space, tried, 0)]
@@ -110,7 +120,8 @@ def test_it_has_every_loss_that_needs_no_classes_and_copies_are_aliased() -> Non
     table = load_table("standard-2")
     rows = {row.name: row for row in table.rows if not row.control}
     assert rows.keys() == set(registry.losses()) - set(registry.SUPERVISED)
-    assert table.same["supcon"] == dict.fromkeys(table.columns, "infonce")
+    same = {table.places["supcon", column].same_as for column in table.columns}
+    assert same == {"infonce"}
 
 
 CANDIDATES = sorted((RESULTS / "candidates").glob("*.yaml"))

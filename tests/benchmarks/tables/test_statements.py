@@ -10,7 +10,7 @@ import pytest
 from contrastbench.benchmarks.tables import load as loading
 from contrastbench.benchmarks.tables.audit import DEVIATES, LEFT_OPEN, SAME, Finding, findings
 from contrastbench.benchmarks.tables.catalogue import table_names
-from contrastbench.benchmarks.tables.places import Place
+from contrastbench.benchmarks.tables.published_places import PublishedPlace
 from contrastbench.benchmarks.tables.resolved import Resolved, resolve
 from contrastbench.benchmarks.tables.table import Table
 
@@ -167,11 +167,11 @@ def load(name: str) -> Table:
     return loading.load_table(name)
 
 
-def place(table: str, row: str, column: str) -> Place:
+def place(table: str, row: str, column: str) -> PublishedPlace:
     """The place of a shipped table."""
     resolved = resolved_table(table)
     line = next(one for one in resolved.lines if one.name == row)
-    return Place(resolved, line, line.cells[column])
+    return PublishedPlace(resolved, line, line.cells[column])
 
 
 @cache
@@ -215,7 +215,7 @@ def test_what_a_row_marks_is_not_open_for_a_general_statement(tmp_path: Path) ->
     path.write_text(MARKED)
     resolved = resolve(loading.load_table(str(path)), None, tmp_path)
     (line,) = resolved.lines
-    found = findings(Place(resolved, line, line.cells["A"]))
+    found = findings(PublishedPlace(resolved, line, line.cells["A"]))
     (temperature,) = (one for one in found if one.what == "temperature")
     assert temperature.verdict == SAME
     assert "paper (Table 9)" in words(temperature)
@@ -238,7 +238,7 @@ def test_adnces_augmentations_are_not_graphcls() -> None:
 def test_top_5_is_asked_of_classifiers_that_have_it(name: str) -> None:
     table = load(name)
     for row in table.rows:
-        for column in filter(lambda column: table.runnable(row, column), table.columns):
+        for column in filter(lambda column: (row.name, column) in table.places, table.columns):
             if table.metric_of(column) == "top_5":
                 assert table.experiment(row, column).full_recipe.probe_on_views.top_5
 

@@ -14,11 +14,11 @@ from contrastbench.benchmarks.tables import formats
 from contrastbench.benchmarks.tables.catalogue import table_names
 from contrastbench.benchmarks.tables.entries import entries
 from contrastbench.benchmarks.tables.formats import render_table
-from contrastbench.benchmarks.tables.grid import grid_settings
 from contrastbench.benchmarks.tables.load import load_table
 from contrastbench.benchmarks.tables.resolved import Resolved, resolve
+from contrastbench.benchmarks.tables.rows import Row
 from contrastbench.benchmarks.tables.schema import Column, PublishedRow, PublishedTable
-from contrastbench.benchmarks.tables.table import Row, Selection, Table
+from contrastbench.benchmarks.tables.table import Selection, Table
 from contrastbench.domains.registry import declaration, make_recipe
 from contrastbench.losses import UserError, get_loss
 from contrastbench.losses.spec import LossSpec
@@ -62,7 +62,7 @@ def test_every_table_can_be_run_and_rendered(name: str, tmp_path: Path) -> None:
         (row, column)
         for row in table.rows
         for column in table.columns
-        if table.runnable(row, column)
+        if (row.name, column) in table.places
     ]
     for row, column in places:
         work = table.experiment(row, column)
@@ -428,10 +428,11 @@ def test_published_parameters_and_grids_are_within_the_ranges_of_their_loss(name
     table = load_table(name)
     for row in table.rows:
         for column in table.columns:
-            if table.runnable(row, column):
+            if (row.name, column) in table.places:
                 table.experiment(row, column).loss.check()
-                for setting in grid_settings(row, column):
-                    LossSpec(row.loss or "none", {**row.params, **setting}).check()
+                for name, values in {**row.grid, **row.grid_by_column.get(column, {})}.items():
+                    for value in values:
+                        LossSpec(row.loss or "none", {**row.params, name: value}).check()
 
 
 RESULTS = Path(__file__).parents[3] / "results"

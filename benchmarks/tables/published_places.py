@@ -1,0 +1,106 @@
+"""The places of a published table that can be run here, and all that can change their numbers."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from contrastbench.benchmarks.records.experiment import Experiment
+from contrastbench.benchmarks.tables.protocol import Statement, StatementKind
+from contrastbench.benchmarks.tables.resolved import Line, Resolved, ResolvedCell
+from contrastbench.benchmarks.tables.table import ON_TEST, Selection
+from contrastbench.domains.registry import make_recipe
+from contrastbench.losses.expression import is_sum, split_sum
+
+AS_PUBLISHED = "as published"
+
+
+@dataclass(frozen=True)
+class PublishedPlace:
+    """One place of a table with a published value."""
+
+    resolved: Resolved
+    line: Line
+    cell: ResolvedCell
+
+    @property
+    def names(self) -> tuple[str, str]:
+        """Return the names of row and column."""
+        return self.line.name, self.cell.column
+
+    @property
+    def work(self) -> Experiment:
+        """Return the experiment that fills the place, or the first of several."""
+        return self.cell.work
+
+    @cached_property
+    def ours(self) -> dict[StatementKind, dict[str, Any]]:
+        """All that can change its number, as we have it; idle keys are left out."""
+        recipe = make_recipe(self.work.domain, self.work.recipe)
+        idle = recipe.idle(self.work.trained)
+        values = recipe.model_dump(mode="json")
+        return {
+            "recipe": {key: value for key, value in values.items() if key not in idle},
+            "params": self.params,
+            "evaluation": {**recipe.evaluation, **self.settings},
+        }
+
+    @property
+    def params(self) -> dict[str, Any]:
+        """The loss's, defaults included, and the weights of the later terms of a sum."""
+        loss = self.work.loss.complete
+        terms = split_sum(loss.name)[1:] if is_sum(loss.name) else []
+        params = {**loss.params, **{f"weight of {term}": weight for weight, term in terms}}
+        if self.cell.choice.why:
+            return dict.fromkeys(params, "to be chosen")
+        values = [setting.params for setting in self.cell.choice.settings]
+        varied = {key for some in values for key in some if some[key] != values[0].get(key)}
+        return params | dict.fromkeys(sorted(varied), "chosen by each fold")
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """Return the evaluation's settings in the table and the recipe."""
+        settings: dict[str, Any] = {"seeds": len(self.resolved.table.seeds)}
+        if ON_TEST in self.metric:
+            settings["probe epoch scored"] = "the best on the test images"
+        if self.work.trained:
+            settings |= {"model": self.model, "parameters": self.chosen_by}
+        return settings
+
+    @property
+    def metric(self) -> str:
+        """The one that is shown."""
+        return self.resolved.metric_of(self.cell.column) or ""
+
+    @property
+    def model(self) -> str:
+        """Return which model of a training is scored."""
+        if epoch := self.metric.partition("@")[2]:
+            return f"that after {epoch} epochs"
+        steps = self.work.full_recipe.validate_every
+        return f"the best on validation data, every {steps} steps" if steps else "the last"
+
+    @property
+    def chosen_by(self) -> str:
+        """Return the source of the loss's parameters."""
+        chosen = self.resolved.selection == Selection.VALIDATION
+        return "chosen on validation data" if chosen else AS_PUBLISHED
+
+    def statement(self, kind: StatementKind, key: str) -> Statement | None:
+        """The last one on the key."""
+        said = (s for s in self.statements if key in getattr(s, kind))
+        return next(iter(reversed(list(said))), None)
+
+    @cached_property
+    def statements(self) -> list[Statement]:
+        """Return the statements that hold here."""
+        place = *self.names, self.work.domain, self.work.dataset
+        return [s for s in self.resolved.table.protocol.facts if s.holds(*place)]
+
+
+def published_places(resolved: Resolved) -> Iterator[PublishedPlace]:
+    """Yield all of a table; records of further data are no values of the paper's."""
+    for line in resolved.lines:
+        for column in () if line.repeats else line.row.paper:
+            if column in line.cells:
+                yield PublishedPlace(resolved, line, line.cells[column])
