@@ -16,12 +16,13 @@ from contrastbench.benchmarks.comparison.compare import Comparison, baseline_row
 from contrastbench.benchmarks.comparison.numbers import signed
 from contrastbench.benchmarks.comparison.statistics import ALPHA
 from contrastbench.benchmarks.records.seeds import ADMISSION_SEEDS, parse_seeds
-from contrastbench.benchmarks.tables.controls import CONTROLS, baseline
+from contrastbench.benchmarks.tables.controls import CONTROLS
 from contrastbench.benchmarks.tables.entries import shown_value
 from contrastbench.benchmarks.tables.formats import markdown_table
 from contrastbench.benchmarks.tables.load import load_table
 from contrastbench.benchmarks.tables.resolved import Resolved, resolve
-from contrastbench.benchmarks.tables.table import Row, Table
+from contrastbench.benchmarks.tables.rows import Row, baseline
+from contrastbench.benchmarks.tables.table import Table
 
 RESULTS = Path(__file__).parents[2] / "results"
 MIN_GAIN = 3.0  # percent points, of training over its floor and of the anchor over training
