@@ -42,18 +42,23 @@ def verify(
     trust: Annotated[
         bool, typer.Option("--trust", help="Run the Python of the loss, which you have read.")
     ] = False,
-    cells: Annotated[int, typer.Option(min=1, help="Number of cells that run again.")] = 8,
-    draw: Annotated[
-        str, typer.Option(help="Text that joins the draw of cells, such as the number of a CI run.")
-    ] = "",
+    quick: opt.Quick = False,
+    cells: Annotated[
+        int | None, typer.Option(min=1, help="Look at so many cells alone, without a verdict.")
+    ] = None,
+    keep: Annotated[
+        Path | None, typer.Option(help="Folder for the records made here, to be merged.")
+    ] = None,
     results: opt.Results = Path("results"),
     data_root: opt.DataRoot = None,
-    device: opt.DeviceOfRecord = None,
+    device: opt.Device = "cpu",
 ) -> None:
-    """Check a bundle, and run a sample of its cells again.
+    """Run all cells of a bundle's loss anew, and judge by them.
 
-    The verdict is Markdown for a comment. Limits of differences come from the records of --results
-    and those that come with contrastbench. Exit code 1: the bundle is not verified.
+    A process of its own runs the loss. The bundle's records are a claim, which is compared; where
+    the loss stands follows from the records made here, those of --results and those that come with
+    contrastbench. The verdict is Markdown for a comment. With --keep an interrupted verification
+    goes on. Exit code 1: the bundle is not verified.
 
     Example: bench verify mine-standard-2.zip --trust
     """
@@ -72,8 +77,11 @@ def verify(
         from contrastbench.benchmarks.submission import comment
         from contrastbench.benchmarks.submission.verify import Asked, verify_bundle
 
+    if not trust:
+        show(comment.unread(given))
+        raise UserError(f"{path} runs Python of its own: read it, then give --trust")
     places = list(dict.fromkeys([results, SHIPPED]))
-    asked = Asked(suite, places, trust, cells, draw, data_root, device)
+    asked = Asked(suite, places, data_root, device, quick, cells, keep)
     with TemporaryDirectory(prefix="contrastbench-") as folder:
         case = verify_bundle(given, asked, Path(folder))
         show(comment.comment(case))

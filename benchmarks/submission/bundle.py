@@ -1,10 +1,10 @@
-"""Read and write bundles: a loss with its records as one zip file.
+"""Read and write bundles: a loss with the records that its author claims, as one zip file.
 
     bundle.json     the suite, the loss, its licence and paper, and the sha256 of each other file
     loss/mine.py    the files of the loss, as its records have them
     runs/...        the records, each as the file that it was
 
-Nothing in a bundle is signed. Its checksums find damage; `verify` finds forgeries.
+Nothing in a bundle is signed, and its checksums find damage alone. `verify` makes records anew.
 """
 
 import hashlib
@@ -37,24 +37,15 @@ class Refused(UserError):
     """A bundle that is not as it must be."""
 
 
-class BundleEnvironment(Strict):
-    """The code and the device that made some of the records."""
-
-    commit: str | None = PRINTABLE
-    device: str | None = PRINTABLE
-    versions: dict[str, str]
-
-
 class About(Strict):
     """The contents of `bundle.json`."""
 
-    format: Literal[1] = 1
+    format: Literal[2] = 2
     suite: str = PRINTABLE
     loss: str = PRINTABLE  # with paths within loss/
     params: dict[str, Any]
     licence: str = Field(pattern=LICENCE)
     paper: str = Field(pattern=PAPER)
-    environments: list[BundleEnvironment]
     files: dict[str, str]  # sha256 by name
 
 

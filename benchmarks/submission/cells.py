@@ -7,22 +7,12 @@ from contrastbench.benchmarks.records import store
 from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.benchmarks.records.store import Record
 from contrastbench.benchmarks.sweeps.plan import Plan, make_plan
-from contrastbench.benchmarks.tables.load import load_table
-from contrastbench.losses.spec import NONE, LossSpec
+from contrastbench.losses.spec import LossSpec
 
 
-def suite_plan(suite: str, loss: LossSpec, results: Path) -> Plan:
-    """Return the cells that a suite asks of a loss."""
-    return make_plan(suite, [], None, False, None, results, losses=[as_listed(suite, loss)])
-
-
-def as_listed(suite: str, loss: LossSpec) -> LossSpec:
-    """Return the loss as the suite lists it, where it lists the same code under another path."""
-    for row in load_table(suite).rows:
-        listed = LossSpec(row.loss or NONE, row.params)
-        if (listed.complete, listed.code) == (loss.complete, loss.code):
-            return listed
-    return loss
+def suite_plan(suite: str, loss: LossSpec, results: Path, quick: bool = False) -> Plan:
+    """Return the cells that a suite, or its quick part, asks of a loss."""
+    return make_plan(suite, [], None, False, None, results, losses=[loss], quick=quick)
 
 
 def finished_records(plan: Plan) -> Iterator[tuple[Experiment, Record]]:

@@ -1,37 +1,37 @@
-"""Verify a bundle: checksums, keys, the loss, its budget, and a sample of cells run again.
+"""Verify a bundle: make every cell of its loss anew, and judge by these records alone.
 
-Everything in a bundle may be forged but the numbers that a cell has when it is run again. Limits
-of differences come from records of this side alone.
+A bundle's own records are a claim. Whatever they say, the standing is that of the records that this
+side made. A child process runs the loss; the process that judges never imports it, and knows it by
+what it declares (`stand_in`). Of a record that comes back, all that identifies the cell must be
+what this side asked for.
 """
 
 import ast
-import hashlib
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
-from math import sqrt
+from dataclasses import dataclass, field, replace
+from itertools import groupby
 from pathlib import Path
 from statistics import NormalDist
 from typing import Any, TypeVar
 
 from contrastbench.benchmarks.comparison import formats
-from contrastbench.benchmarks.records import files, merge, reading, store
-from contrastbench.benchmarks.records.experiment import Experiment
-from contrastbench.benchmarks.records.store import Record
+from contrastbench.benchmarks.records import merge, reading, store
+from contrastbench.benchmarks.records.store import Fields, Record
 from contrastbench.benchmarks.running import reproduction
+from contrastbench.benchmarks.running.options import Options
 from contrastbench.benchmarks.running.reproduction import Outcome, Spread
-from contrastbench.benchmarks.submission import bundle, cells
+from contrastbench.benchmarks.submission import apart, bundle, cells
 from contrastbench.benchmarks.submission.bundle import Bundle, Refused
-from contrastbench.benchmarks.sweeps.plan import Plan
+from contrastbench.benchmarks.submission.stand_in import write_stand_ins
+from contrastbench.benchmarks.sweeps.cell_states import Task
 from contrastbench.benchmarks.tables.load import load_table
 from contrastbench.benchmarks.tables.resolved import resolve
 from contrastbench.errors import UserError
-from contrastbench.losses.registry import is_registered
+from contrastbench.losses.registry import is_registered, term_names
 from contrastbench.losses.spec import LossSpec
 
 T = TypeVar("T")
-LEVEL = 0.025  # an honest bundle's risk by each of two rules, where machines differ as seeds do
-LIMIT = NormalDist().inv_cdf(0.975)  # standard deviations that the limit of one cell is
-MAX_SHIFT = NormalDist().inv_cdf(1 - LEVEL / 2)  # standard errors that all cells may move together
+LEVEL = 0.05  # an honest claim's risk, where machines differ as seeds do
 
 
 @dataclass(frozen=True)
@@ -39,12 +39,12 @@ class Asked:
     """What a verification uses of this side."""
 
     suite: str  # a table, or a sweep file
-    places: Sequence[Path]  # folders of trusted records
-    trust: bool  # whether the loss's code may run
-    count: int  # cells that run again
-    draw: str  # joins the draw of these cells
+    places: Sequence[Path]  # folders of this side's records
     data_root: Path | None = None
-    device: str | None = None
+    device: str = "cpu"
+    quick: bool = False  # the suite's quick part alone
+    cells: int | None = None  # so many cells alone: a look, and no verdict
+    keep: Path | None = None  # where the records go that are made
 
 
 @dataclass
@@ -53,112 +53,81 @@ class Verification:
 
     given: Bundle
     asked: Asked
-    folder: Path  # an empty one, for its files
-    records: list[Record] = field(default_factory=list)
+    folder: Path  # an empty one
     passed: dict[str, str] = field(default_factory=dict)  # by check, with what it found
     problem: tuple[str, str] | None = None  # the check that failed, and why
-    outcomes: list[Outcome] = field(default_factory=list)
+    code: str = ""  # sha256 that the loss's records name
+    made: list[Record] = field(default_factory=list)  # by this side
+    differing: list[Outcome] = field(default_factory=list)  # claims
     standing: str = ""
-    plan: Plan | None = None
 
     @property
-    def results(self) -> Path:
-        """Return the folder of the bundle's records."""
+    def stand_in(self) -> LossSpec:
+        """Return the loss as this process knows it."""
+        return self.placed("stand-in")
+
+    @property
+    def own(self) -> Path:
+        """Return the folder of the records of this side, with those that are made."""
         return self.folder / "results"
 
-    @property
-    def loss(self) -> LossSpec:
-        """Return the bundle's loss in its place on this side."""
-        name = reproduction.placed_loss(self.given.about.loss, self.folder / "loss")
-        return LossSpec(name, self.given.about.params)
+    def placed(self, folder: str) -> LossSpec:
+        """Return the bundle's loss with its files in a folder."""
+        about = self.given.about
+        return LossSpec(reproduction.placed_loss(about.loss, self.folder / folder), about.params)
 
 
 def verify_bundle(given: Bundle, asked: Asked, folder: Path) -> Verification:
     """Return what the checks of a bundle found; the first that fails is the last.
 
     Raises:
-        UserError: the loss's code may not run, or this side lacks something, such as data.
+        UserError: this side lacks something, such as data.
     """
     case = Verification(given, asked, folder)
-    for name, check in BUNDLE_CHECKS.items():
+    for name, check in CHECKS.items():
         try:
             case.passed[name] = check(case)
         except Refused as error:
-            case.problem = name, str(error)
+            case.problem = case.problem or (name, str(error))
             break
-    else:
-        case.standing = suite_verdict(case)
     return case
 
 
-def check_records(case: Verification) -> str:
-    """Check the records' checksums, keys and names, and that they have the loss's files.
+def check_loss(case: Verification) -> str:
+    """Check that the loss is made of the bundle's files and obeys the laws, and what it declares.
 
-    Trials may be of a registered loss that it becomes, which has no files.
+    Raises:
+        Refused: it does not, or is for another suite.
     """
-    texts = case.given.under(bundle.LOSS_FOLDER).items()
-    sources = {name: as_refusal(data.decode) for name, data in texts}
-    own = {"name": case.given.about.loss, "files": sources}
-    for name, data in case.given.files.items():
-        if not name.startswith(bundle.RUNS_FOLDER):
-            continue
-        path = case.results / name
-        record = as_refusal(store.checked_record, data, Path(name), name)
-        if record["status"] not in store.FINAL_STATUSES:
-            raise Refused(f"{name} is {record['status']} and no result")
-        theirs = record.get("own_loss", {})
-        if not of_registered(record) and {key: theirs.get(key) for key in own} != own:
-            raise Refused(f"{name} was made with another loss than the files of the bundle")
-        path.parent.mkdir(parents=True, exist_ok=True)
-        files.publish_file(path, data)
-        case.records.append(record)
-    if not case.records:
-        raise Refused("the bundle has no records")
-    return f"{len(case.records)} records, each with its own checksum and key"
-
-
-def of_registered(record: Record) -> bool:
-    """Return whether a record is of a loss that this side knows, and no file took its place."""
-    return (
-        not record["loss_code"]
-        and "own_loss" not in record
-        and as_refusal(is_registered, record["loss"])
-    )
-
-
-def check_bundled_loss(case: Verification) -> str:
-    """Check that the loss can be made, and that all records are of its code."""
-    files_ = case.given.under(bundle.LOSS_FOLDER)
-    named = [one.as_posix() for one in as_refusal(bundle.own_files, case.given.about.loss)]
-    if not named or set(named) - set(files_):
-        raise Refused(f"{case.given.about.loss} names a file that is not in the bundle")
-    if not case.asked.trust:
-        names = ", ".join(files_)
-        raise UserError(f"the bundle runs Python of its own, {names}: read it, then give --trust")
-    for name, data in files_.items():
+    suite, about = load_table(case.asked.suite), case.given.about
+    if suite.name != about.suite:
+        raise Refused(f"it is for {about.suite}, not for {suite.name}")
+    sources = case.given.under(bundle.LOSS_FOLDER)
+    terms = [one for one in as_refusal(term_names, about.loss) if not is_registered(one)]
+    if {f.as_posix() for one in terms for f in bundle.own_files(one) or [Path("/")]} - set(sources):
+        raise Refused(f"{about.loss} names a file that is not in the bundle")
+    for name, data in sources.items():
         path = case.folder / "loss" / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(data)
-    as_refusal(case.loss.check)
-    code = as_refusal(lambda: case.loss.code)
-    if not code:
-        raise Refused(f"{case.given.about.loss} is no loss of the bundle's files")
-    own = [one for one in case.records if not of_registered(one)]
-    wrong = [one for one in own if one["loss_code"] != code]
+    named = {str(case.folder / "loss" / one): one for one in terms}
+    asked = {"loss": case.placed("loss").name, "params": about.params, "terms": list(named)}
+    said = apart.ask(case.folder / "declared", apart.SECONDS, do="declare", **asked)
+    write_stand_ins({named[k]: v for k, v in said["classes"].items()}, case.folder / "stand-in")
+    as_refusal(lambda: case.stand_in.complete)
+    case.code = str(said["code"])
+    wrong = [f"{name}: {detail}" for name, passed, _, detail in said["laws"] if not passed]
     if wrong:
-        raise Refused(
-            f"{len(wrong)} of {len(case.records)} records are of other code than the loss file"
-        )
-    for one in own:
-        reproduction.check_packages(one["own_loss"].get("packages", {}))
-    return f"it imports {', '.join(as_refusal(imported_modules, files_))}"
+        raise Refused(str(wrong[0]))
+    declined = [name for name, _, word, _ in said["laws"] if word == "declined"]
+    return f"{len(said['laws'])} laws" + f", declined: {', '.join(declined)}" * bool(declined)
 
 
 def imported_modules(sources: dict[str, bytes]) -> list[str]:
     """Return the modules that files import, for a reader who decides whether to trust them."""
     found = set[str]()
     for data in sources.values():
-        for node in ast.walk(ast.parse(data)):
+        for node in ast.walk(as_refusal(ast.parse, data)):
             if isinstance(node, ast.ImportFrom):
                 found.add(node.module or ".")
             elif isinstance(node, ast.Import):
@@ -166,150 +135,169 @@ def imported_modules(sources: dict[str, bytes]) -> list[str]:
     return sorted(found)
 
 
-def check_laws(case: Verification) -> str:
-    """Check the laws of `bench check-loss`."""
-    from contrastbench.losses import laws
+def check_cells(case: Verification) -> str:
+    """Make every cell that the suite asks for, stage by stage.
 
-    loss = case.loss
-    found = as_refusal(lambda: laws.check_loss(loss.name, **loss.params))
-    wrong = [one for one in found if not one.passed]
-    if wrong:
-        raise Refused(f"{wrong[0].name}: {wrong[0].detail}")
-    declined = [one.name for one in found if one.word == "declined"]
-    return f"{len(found)} laws" + f", declined: {', '.join(declined)}" * bool(declined)
-
-
-def check_budget(case: Verification) -> str:
-    """Check that the records are those that the suite asks for, no more and no less."""
-    suite = load_table(case.asked.suite)
-    if suite.name != case.given.about.suite:
-        raise Refused(f"it is for {case.given.about.suite}, not for {suite.name}")
-    plan = as_refusal(cells.suite_plan, case.asked.suite, case.loss, case.results)
-    lacking, of = cells.missing_count(plan)
-    if lacking:
-        raise Refused(f"{lacking} of {of} cells of {suite.name} have no record")
-    wanted = {cells.record_name(record) for _, record in cells.finished_records(plan)}
-    further = sorted({cells.record_name(record) for record in case.records} - wanted)
-    if further:
-        raise Refused(f"{len(further)} records are beyond the budget, such as {further[0]}")
-    case.plan = plan
-    return f"{of} cells, as many as {suite.name} asks of each loss"
-
-
-def check_data(case: Verification) -> str:
-    """Check that each data set has the content that trusted records name."""
-    known: dict[tuple[str, str], set[str]] = {}
-    for record in case.records:
-        name = record["domain"], record["dataset"]
-        if name not in known:
-            known[name] = {one["data_hash"] for one in trusted(record, case.asked.places)}
-        if known[name] and record["data_hash"] not in known[name]:
-            raise Refused(f"{name[1]} is not the data of other losses' records")
-    return f"{sum(map(bool, known.values()))} of {len(known)} data sets are known"
-
-
-def trusted(record: Record, places: Sequence[Path]) -> Iterator[Record]:
-    """Yield the trusted records of a record's dataset."""
-    for place in places:
-        yield from reproduction.of_dataset(record, place)
-
-
-def check_again(case: Verification) -> str:
-    """Run a sample of the cells again, and compare their numbers."""
-    drawn = sampled_cells(case)
-    factor = widened(len(drawn))
-    for i, (work, record) in enumerate(drawn):
-        own = case.folder / "again" / str(i)
-        spread = reproduction.spread_of(record, case.asked.places)
-        wider = {name: factor * limit for name, limit in spread.limits.items()}
-        about = case.asked.data_root, case.asked.device
-        again = reproduction.run_again(record, work, own, *about)
-        case.outcomes.append(Outcome(record, again, Spread(wider, spread.cells)))
-    if text := rerun_difference(case.outcomes, factor):
-        raise Refused(text)
-    return f"{len(drawn)} cells, drawn by the bundle's sha256"
-
-
-def widened(count: int) -> float:
-    """Return the factor of a cell's limit, such that so many honest cells are rarely beyond it.
-
-    >>> f"{widened(8):.2f}"
-    '1.51'
-    """
-    return NormalDist().inv_cdf(1 - LEVEL / 2 / count) / LIMIT
-
-
-def rerun_difference(outcomes: Sequence[Outcome], factor: float) -> str:
-    """Say how cells that ran again differ by more than machines may; nothing if they do not.
-
-    Args:
-        outcomes: the cells, each with its widened limits.
-        factor: by which the limits of one cell were widened.
-    """
-    beyond = sum(not (one.equal or one.within) for one in outcomes)
-    if beyond:
-        return f"{beyond} of {len(outcomes)} cells differ by more than machines may"
-    shift = mean_shift(outcomes, factor)
-    if abs(shift) > MAX_SHIFT:
-        return f"all cells together moved {shift:+.1f} standard errors, {MAX_SHIFT:.1f} may be"
-    return ""
-
-
-def sampled_cells(case: Verification) -> list[tuple[Experiment, Record]]:
-    """Draw cells by the hash of the bundle and the text of this side."""
-    assert case.plan is not None, "the budget was checked"
-
-    def place(cell: tuple[Experiment, Record]) -> str:
-        words = case.given.digest, case.asked.draw, cells.record_name(cell[1])
-        return hashlib.sha256("\0".join(words).encode()).hexdigest()
-
-    return sorted(cells.finished_records(case.plan), key=place)[: case.asked.count]
-
-
-def mean_shift(outcomes: Sequence[Outcome], factor: float) -> float:
-    """Return by how many standard errors the recorded main numbers lie above those found again.
-
-    Small lifts in every cell are within each limit, but not together.
-    """
-    found = []
-    for one in outcomes:
-        limit = one.spread.limits.get(one.record.get("main", ""))
-        if limit and one.again["status"] == one.record["status"] == "ok":
-            name = one.record["main"]
-            lift = one.record["metrics"][name] - one.again["metrics"][name]
-            found.append(LIMIT * factor * lift / limit)
-    return sum(found) / sqrt(len(found)) if found else 0.0
-
-
-def suite_verdict(case: Verification) -> str:
-    """Return what the comparison of the suite says with this loss.
-
-    Of a cell that this side has too, such as one of InfoNCE, its record counts.
+    Raises:
+        Refused: a cell has no result, or only a look was asked for.
     """
     sources = [one for one in case.asked.places if reading.dataset_folders(one)]
-    together = case.folder / "together"
-    merge.merge_records([*sources, case.results], together)
-    suite = case.asked.suite
-    table = load_table(suite, losses=[cells.as_listed(suite, case.loss)])
+    merge.merge_records(sources, case.own)
+    while tasks := missing(case):
+        for _, some in groupby(tasks[: case.asked.cells], key=lambda task: task.experiment.key):
+            for record in made_records(case, list(some)):
+                keep_record(case, record)
+        if case.asked.cells:
+            case.passed["claim"] = compare_claim(case)
+            raise Refused(f"a look at {len(case.made)} cells is no verification")
+    return f"{len(case.made)} cells, all that {case.given.about.suite} asks of the loss"
+
+
+def missing(case: Verification) -> list[Task]:
+    """Return the cells that are asked for next."""
+    work = case.asked.suite, case.stand_in, case.own, case.asked.quick
+    return [one for one in as_refusal(cells.suite_plan, *work).tasks() if one.state == "missing"]
+
+
+def made_records(case: Verification, tasks: Sequence[Task]) -> Iterator[Record]:
+    """Run the seeds of one experiment in a child process, and yield their records.
+
+    Those that an earlier verification has kept are not made again.
+
+    Raises:
+        Refused: one of them is not what was asked for.
+        UserError: the data are not here.
+    """
+    from contrastbench.benchmarks.running.runner import prepare_cell
+
+    work, asked = tasks[0].experiment, case.asked
+    options = Options(case.own, asked.data_root, asked.device)
+    cell, _ = prepare_cell(work, tasks[0].seed, options, None)
+    registered = is_registered(work.loss.name)
+    code = {"loss_code": "" if registered else case.code}
+    wanted = {task.seed: {**replace(cell, seed=task.seed).identity, **code} for task in tasks}
+    kept = {seed: kept_record(asked.keep, one) for seed, one in wanted.items()}
+    folder = case.folder / "cells" / f"{work.key[:16]}-{tasks[0].seed}"
+    if seeds := [seed for seed, record in kept.items() if record is None]:
+        loss = work.loss.name if registered else case.placed("loss").name
+        about = {"loss": loss, "params": work.loss.params, "recipe": work.recipe, "seeds": seeds}
+        root = asked.data_root and str(asked.data_root.absolute())
+        where = {"domain": work.domain, "dataset": work.dataset, "data_root": root}
+        limit = apart.SECONDS * len(seeds)
+        apart.ask(folder, limit, do="run", device=asked.device, **about, **where)
+    for seed, one in wanted.items():
+        label = f"{tasks[0].label} seed {seed}"
+        yield kept[seed] or returned_record(folder / "results", one, label)
+
+
+def kept_record(keep: Path | None, wanted: Fields) -> Record | None:
+    """Return the record of a cell that an earlier verification has kept, or None."""
+    return None if keep is None else reading.find_record(store.record_path(keep, wanted))
+
+
+def returned_record(results: Path, wanted: Fields, label: str) -> Record:
+    """Return the record of a cell that a child has published.
+
+    Raises:
+        Refused: there is none, it is another's, or it is no result.
+    """
+    path = store.record_path(results, wanted)
+    data = apart.read_bytes(path)
+    if data is None:
+        raise Refused(f"{label}: the loss's process made no record of it")
+    record = as_refusal(store.checked_record, data, path, "what the loss's process made")
+    if record["status"] not in store.FINAL_STATUSES:
+        raise Refused(f"{label} is {record['status']}")
+    return record
+
+
+def keep_record(case: Verification, record: Record) -> None:
+    """Keep a record that was made, and give the judging process one of the stand-in."""
+    case.made.append(record)
+    if case.asked.keep:
+        store.publish_record(record, store.record_path(case.asked.keep, record))
+    known = record | {"loss_code": case.stand_in.code if record["loss_code"] else ""}
+    known |= {"key": store.key(known)}
+    store.publish_record(known, store.record_path(case.own, known))
+
+
+def compare_claim(case: Verification) -> str:
+    """Compare the bundle's records with those of this side, and say what is another."""
+    claimed = dict(case.given.under(bundle.RUNS_FOLDER))
+    ours = {cells.record_name(record): record for record in [*case.made, *limit_records(case)]}
+    spreads = {}
+    outcomes = []
+    for name, record in ours.items():
+        where = record["domain"], record["dataset"]
+        if where not in spreads:
+            spreads[where] = widened(reproduction.spread_of(record, [case.own]), len(ours))
+        data = claimed.pop(name.removeprefix(bundle.RUNS_FOLDER), b"")
+        outcomes.append(claim(name, data, record, spreads[where]))
+    found = [one for one in outcomes if one is not None]
+    case.differing = [one for one in found if not agrees(one)]
+    equal = sum(map(is_equal, found))
+    wrong = {
+        "claimed otherwise": len(case.differing),
+        "not claimed": outcomes.count(None),
+        "beyond what the suite asks for": len(claimed),
+    }
+    said = ", ".join(f"{count} {what}" for what, count in wrong.items() if count)
+    if said and not case.asked.cells:
+        case.problem = "claim", said
+    return said or f"{equal} of {len(ours)} cells are equal to the bit"
+
+
+def limit_records(case: Verification) -> list[Record]:
+    """Return this side's records of registered losses that the loss becomes."""
+    work = case.asked.suite, case.stand_in, case.own, case.asked.quick
+    found = (record for _, record in cells.finished_records(cells.suite_plan(*work)))
+    return [record for record in found if not record["loss_code"]]
+
+
+def widened(spread: Spread, count: int) -> Spread:
+    """Return limits such that so many honest cells are rarely beyond one of them."""
+    normal = NormalDist()
+    factor = normal.inv_cdf(1 - LEVEL / 2 / count) / normal.inv_cdf(0.975)
+    return Spread({name: factor * limit for name, limit in spread.limits.items()}, spread.cells)
+
+
+def claim(name: str, data: bytes, record: Record, spread: Spread) -> Outcome | None:
+    """Return a claimed record beside the one of this side; None: there is none to read."""
     try:
-        return formats.answer_text(resolve(table, None, together))
-    except UserError as error:
-        return str(error)
+        return Outcome(store.checked_record(data, Path(name), name), record, spread)
+    except UserError:
+        return None
+
+
+def is_equal(one: Outcome) -> bool:
+    """Return whether a claim is what was found here, but for times and circumstances."""
+    return one.equal and reading.same_result(one.record, one.again)
+
+
+def agrees(one: Outcome) -> bool:
+    """Return whether a claim is what two machines may find; on like machines that is the same."""
+    return is_equal(one) or (not one.equal and one.within)
+
+
+def judge(case: Verification) -> str:
+    """Find where the loss stands, by the records of this side."""
+    asked = case.asked
+    table = load_table(asked.suite, losses=[case.stand_in], quick=asked.quick)
+    case.standing = formats.answer_text(resolve(table, None, case.own))
+    return ""
 
 
 def as_refusal(work: Callable[..., T], *about: Any) -> T:
     """Return what a function returns; a mistake in the bundle is a refusal."""
     try:
         return work(*about)
-    except (UserError, UnicodeDecodeError, SyntaxError) as error:
-        raise Refused(str(error)) from None
+    except (UserError, ValueError, SyntaxError, RecursionError, MemoryError) as error:
+        raise Refused(str(error) or type(error).__name__) from None
 
 
-BUNDLE_CHECKS: dict[str, Callable[[Verification], str]] = {
-    "records": check_records,
-    "loss": check_bundled_loss,
-    "laws": check_laws,
-    "budget": check_budget,
-    "data": check_data,
-    "cells run again": check_again,
+CHECKS: dict[str, Callable[[Verification], str]] = {
+    "loss": check_loss,
+    "cells": check_cells,
+    "claim": compare_claim,
+    "standing": judge,
 }

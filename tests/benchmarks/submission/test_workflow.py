@@ -33,12 +33,12 @@ def test_each_new_bundle_is_verified(tmp_path: Path, theirs: list[str], code: in
     (tmp_path / "bench").write_text(BENCH)
     (tmp_path / "bench").chmod(0o755)
     path = f"{tmp_path}:{os.environ['PATH']}"
-    given = {"PATH": path, "GITHUB_RUN_ID": "17", "GITHUB_STEP_SUMMARY": "summary"}
+    given = {"PATH": path, "GITHUB_STEP_SUMMARY": "summary"}
     words = ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", script]
     done = subprocess.run(words, cwd=tmp_path, env=given, capture_output=True, text=True)
     assert done.returncode == code, done.stderr
     assert (tmp_path / "called").read_text().splitlines() == [
-        f"bench verify theirs/submissions/{name} one.zip --trust --draw 17" for name in theirs
+        f"bench verify theirs/submissions/{name} one.zip --trust --keep kept" for name in theirs
     ]
     assert (tmp_path / "summary").read_text() == "## verdict\n" * len(theirs)
 

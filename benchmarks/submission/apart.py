@@ -1,0 +1,92 @@
+"""Run a bundle's loss in a process apart, with an empty home, and take what it hands back as bytes.
+
+The environment has what computes and no secrets; a process that takes too long is killed with all
+that it has started. This keeps accidents and curiosity away. It is no sandbox: the loss runs as the
+user who verifies, so a person reads it first.
+"""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from contrastbench.benchmarks.records.pack_formats import MAX_RECORD_BYTES
+from contrastbench.benchmarks.submission import child
+from contrastbench.benchmarks.submission.bundle import Refused
+from contrastbench.domains.download import cache_folder
+from contrastbench.errors import printable
+
+KEPT = ("PATH", "PYTHONPATH", "LANG", "LC_ALL", "TMPDIR", "LD_LIBRARY_PATH", "CONTRASTBENCH_DATA")
+KEPT_STARTS = ("OMP_", "MKL_", "OPENBLAS_", "DNNL_", "ONEDNN_", "ATEN_", "CUDA_", "KMP_")
+SECONDS = 1800  # of one cell, or of the laws
+COMMAND = [sys.executable, "-P", "-m", child.__name__]
+
+
+def ask(folder: Path, seconds: float, **request: Any) -> dict[str, Any]:
+    """Return the answer of a child process to a request.
+
+    Args:
+        folder: the child's own, which is made.
+        seconds: after which it is killed.
+        request: what `child` reads.
+
+    Raises:
+        Refused: it ended without an answer, or its answer is an error.
+    """
+    folder.mkdir(parents=True)
+    (folder / "request.json").write_text(json.dumps(request))
+    ending = start_child(folder, seconds)
+    data = read_bytes(folder / "answer.json")
+    try:
+        said = json.loads(data or b"")
+        error = said.get("error")
+    except (ValueError, AttributeError, RecursionError):
+        raise Refused(f"the loss's process {ending} without an answer") from None
+    if error is not None:
+        raise Refused(f"the loss's process says: {printable(str(error)[:500])}")
+    return dict(said)
+
+
+def read_bytes(path: Path) -> bytes | None:
+    """Return the bytes of a file that a child wrote; None: there is none, or it is too large."""
+    if not path.is_file() or path.stat().st_size > MAX_RECORD_BYTES:
+        return None
+    return path.read_bytes()
+
+
+def start_child(folder: Path, seconds: float) -> str:
+    """Run a child to its end, and say how it ended."""
+    with (folder / "said").open("wb") as said:
+        process = subprocess.Popen(
+            [*COMMAND, str(folder)],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=said,
+            cwd=folder,
+            env=environment(folder / "home"),
+            start_new_session=True,
+        )
+        try:
+            return f"ended with exit code {process.wait(seconds)}"
+        except subprocess.TimeoutExpired:
+            return f"was killed after {seconds:.0f} seconds"
+        finally:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+
+
+def environment(home: Path) -> dict[str, str]:
+    """Return a child's variables: an empty home, in which downloaded data are linked."""
+    cache = cache_folder()
+    own = Path(".cache/contrastbench")
+    link = home / (cache.relative_to(Path.home()) if cache.is_relative_to(Path.home()) else own)
+    link.parent.mkdir(parents=True)
+    link.symlink_to(cache)
+    hub = os.environ.get("HF_HUB_CACHE") or Path.home() / ".cache/huggingface/hub"
+    kept = {k: v for k, v in os.environ.items() if k in KEPT or k.startswith(KEPT_STARTS)}
+    return {**kept, "HOME": str(home), "HF_HUB_CACHE": str(hub)}
