@@ -17,8 +17,6 @@ Epoch = Annotated[int, Field(ge=1)]
 class Recipe(Strict):
     """The base of all recipes; unknown keys and wrong types are errors."""
 
-    # values that pair samples of one class; None: the domain has no such pairing
-    by_class: ClassVar[dict[str, Any] | None] = None
     # --recipe preset=NAME: values in place of the defaults
     presets: ClassVar[Mapping[str, dict[str, Any]]] = {}
     of_training: ClassVar[frozenset[str]] = frozenset(
@@ -96,6 +94,11 @@ class Recipe(Strict):
     def nested(self) -> bool:
         """Return whether parameters are chosen fold by fold, by `Evaluation.inner`."""
         return False
+
+    @property
+    def by_class(self) -> dict[str, Any] | None:
+        """Return values that pair samples of one class; None: the domain has no such pairing."""
+        return None
 
     @property
     def pairs_by_class(self) -> bool:

@@ -101,7 +101,7 @@ def open_trainer(experiment: Experiment, seed: int, options: Options) -> Trainer
 
 def domains_with_classes() -> list[str]:
     """Return the domains that can pair samples of one class."""
-    return [name for name, about in loaded_declarations().items() if about.recipe.by_class]
+    return [name for name, about in loaded_declarations().items() if about.recipe().by_class]
 
 
 def training_loss(loss: LossSpec) -> Loss:

@@ -39,7 +39,6 @@ class GraphRecipe(Recipe):
     20
     """
 
-    by_class: ClassVar[dict[str, Any] | None] = {"pairing": "supervised"}
     presets: ClassVar[dict[str, dict[str, Any]]] = {
         "infograph": {"pairing": "part_of", "lr": 1e-3, "svm": "linear"},
     }
@@ -102,6 +101,11 @@ class GraphRecipe(Recipe):
     def trainable(self) -> bool:
         """Return whether the encoder has weights; counts have none."""
         return self.encoder == "gin"
+
+    @property
+    def by_class(self) -> dict[str, Any]:
+        """Return the values that pair graphs of one class."""
+        return {"pairing": "supervised"}
 
     @property
     def pairs_by_class(self) -> bool:

@@ -113,6 +113,7 @@ def published_policy(recipe: ImageRecipe) -> Policy:
     kind = with_blur(policy(recipe.views, recipe.size), recipe.blur)
     kind = jittered(kind, recipe.jitter_strength)
     kind = replace(kind, flip=recipe.flip, scale=(recipe.min_scale, 1.0))
+    kind = replace(kind, warp=recipe.warp, rotation=recipe.rotation)
     if recipe.randaugment is None:
         return kind
     return replace(kind, randaugment=recipe.randaugment if recipe.randaugment[0] else None)

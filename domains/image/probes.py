@@ -10,7 +10,9 @@ from typing import Any, Literal
 Name = Literal[
     "lbfgs",
     "knn",
+    "quick",
     "retrieval",
+    "recall",
     "paper",
     "strict",
     "renyicl",

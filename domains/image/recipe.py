@@ -30,6 +30,7 @@ Operations = Annotated[int, Field(ge=0)]
 Magnitude = Annotated[float, Field(ge=0, le=10)]
 STEM = 64  # pixels a side of views up to which a network's stem keeps the size
 INCEPTION = "bn_inception"
+CONVNET = "convnet"  # four convolutions
 HALVED = 32  # pixels of an image for one that BN-Inception ends with
 WEIGHT_PACKAGES = ("torchvision:", "pretrainedmodels:")  # packages that name weights of ImageNet
 VOTE_TEMPERATURE = 0.5  # of the neighbours' votes
@@ -44,11 +45,10 @@ class ImageRecipe(Recipe):
     0.25
     """
 
-    by_class: ClassVar[dict[str, Any] | None] = {"pairing": "supervised"}
     presets: ClassVar[Mapping[str, dict[str, Any]]] = Presets(PRESETS_FILE)
     of_training: ClassVar[frozenset[str]] = Recipe.of_training | {
         *("warmup", "eval_every", "views", "min_scale", "flip", "asymmetric", "randaugment"),
-        "jitter_strength",
+        *("jitter_strength", "warp", "rotation"),
         *("local_crops", "local_size", "positives", "pairing", "ema", "predictor"),
         "predictor_bias",
         *("projection", "projection_norm", "chunk"),
@@ -80,6 +80,17 @@ class ImageRecipe(Recipe):
     )
     min_scale: float = Field(
         0.4, gt=0, lt=1, description="smallest share of a picture that a view shows"
+    )
+    warp: Literal["zeros", "border", "reflection"] | None = Field(
+        None,
+        exclude_if=lambda edges: edges is None,  # records are older
+        description="crops and flips by one sampling with such edges, colours by one matrix: fast",
+    )
+    rotation: float = Field(
+        0.0,
+        ge=0,
+        exclude_if=lambda angle: angle == 0,  # records are older
+        description="largest angle of a warp, in radians",
     )
     flip: float = Field(0.0, ge=0, le=1, description="probability that a view is mirrored")
     blur: float | None = Field(
@@ -117,6 +128,7 @@ class ImageRecipe(Recipe):
         "resnet18",
         "resnet34",
         "resnet50",
+        "convnet",
         "bn_inception",
         "torchvision:resnet18",
         "torchvision:resnet34",
@@ -149,7 +161,14 @@ class ImageRecipe(Recipe):
     )
     compile: bool = Field(False, description="the encoder by torch.compile")
     probe: Name = Field(
-        "lbfgs", description="retrieval: none is fitted, test images find their class"
+        "lbfgs",
+        description="retrieval, recall: none is fitted, test images find their class; quick: "
+        "logistic regression alone",
+    )
+    scored: Literal["features", "embedding"] | None = Field(
+        None,
+        exclude_if=lambda layer: layer is None,  # records are older
+        description="before or behind the projection; behind it by default for balanced alone",
     )
     probe_lr: float | None = Field(
         None, gt=0, description="of the probes that are trained on views, in place of their own"
@@ -240,7 +259,7 @@ class ImageRecipe(Recipe):
     def evaluation(self) -> dict[str, Any]:
         """How the classifier of `probe` is fitted and scored."""
         features = "the embedding" if self.embeds else "before the projection"
-        if self.probe == "retrieval":
+        if self.ranks:
             ranking = "of test images among each other, by cosine"
             return {"features": features, "recall": ranking, "clusters": "k-means"}
         settings = {"features": features, "accuracy": "of the test images"}
@@ -271,12 +290,16 @@ class ImageRecipe(Recipe):
             idle.add("whole_pictures")
         if self.pairing not in ("both_views", "balanced"):
             idle.add("positives")
-        if self.probe == "retrieval" and not self.eval_every:
+        if self.ranks and not self.eval_every:
             idle |= {"knn_k", "knn_temperature"}
-        if self.pretrained or self.encoder == INCEPTION:
+        if self.pretrained or self.encoder in (INCEPTION, CONVNET):
             idle |= {"stem_init", "zero_init_residual"}
         if not self.local_crops:
             idle.add("local_size")
+        if self.warp is None:
+            idle |= {"warp", "rotation"}
+        if self.scored in (None, self.scored_by_default):
+            idle.add("scored")
         if self.embeds:  # the projection is scored, untrained too
             idle -= {"pairing", "projection", "projection_norm"}
         return idle
@@ -304,6 +327,18 @@ class ImageRecipe(Recipe):
         return self.eval_every
 
     @property
+    def by_class(self) -> dict[str, Any]:
+        """Return the values that pair images of one class.
+
+        Where recall alone is scored, classes are many: a balanced batch has several of each. It has
+        one view of each image, so it has twice as many, for as many steps over as many views.
+        """
+        if self.probe != "recall":
+            return {"pairing": "supervised"}
+        twice = {"batch_size": 2 * self.batch_size, "epochs": 2 * self.epochs}
+        return {"pairing": "balanced", "positives": 3, **twice}
+
+    @property
     def pairs_by_class(self) -> bool:
         """Two views of each image, or one in a balanced batch."""
         return self.pairing in ("supervised", "balanced")
@@ -321,7 +356,17 @@ class ImageRecipe(Recipe):
     @property
     def embeds(self) -> bool:
         """Return whether the projection is what is scored, as in metric learning."""
-        return self.pairing == "balanced"
+        return (self.scored or self.scored_by_default) == "embedding"
+
+    @property
+    def scored_by_default(self) -> str:
+        """Return the layer that is scored where the recipe names none."""
+        return "embedding" if self.pairing == "balanced" else "features"
+
+    @property
+    def ranks(self) -> bool:
+        """Return whether test images are ranked among each other, and no classifier is fitted."""
+        return self.probe in ("retrieval", "recall")
 
     @property
     def trainable(self) -> bool:
@@ -362,6 +407,14 @@ MISFITS: tuple[tuple[Callable[[ImageRecipe], object], str], ...] = (
         ),
         "asymmetric views are two with a blur of their own: "
         "leave out positives, blur, jitter_strength, views=none",
+    ),
+    (
+        lambda r: r.rotation and not r.warp,
+        "rotation={r.rotation} needs a warp: warp=border",
+    ),
+    (
+        lambda r: r.warp and r.whole_pictures,
+        "warp={r.warp} is of stored pictures: leave out whole_pictures",
     ),
     (
         lambda r: r.probe_lr and r.probe not in PROBES,

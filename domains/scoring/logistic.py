@@ -36,14 +36,17 @@ def logistic(train: Labelled, validation: Labelled | None = None, seed: int = 0)
     return Classifier(lambda x: predicted(model, standardise(x)), details)
 
 
-def regularised(train: Labelled, validation: Labelled | None) -> Classifier:
+def regularised(
+    train: Labelled, validation: Labelled | None, grid: Sequence[float] = C_GRID
+) -> Classifier:
     """Logistic regression on standardised columns, its C the best on the validation rows.
 
-    Of equals the smallest C, which regularises most; C = 1 where there are no validation rows.
+    Of equals the smallest C, which regularises most. Without validation rows it is the only one of
+    the grid, or 1.
     """
     standardise = standardiser(train.x)
     models = regularisation_path(
-        Labelled(standardise(train.x), train.y), C_GRID if validation else (1.0,)
+        Labelled(standardise(train.x), train.y), grid if validation or len(grid) == 1 else (1.0,)
     )
     candidates = [
         Classifier(partial(predicted, m), {"C": m.C, "iterations": int(m.n_iter_.max())})

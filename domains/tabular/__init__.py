@@ -47,7 +47,6 @@ class TabularRecipe(Recipe):
     4
     """
 
-    by_class: ClassVar[dict[str, Any] | None] = {"pairing": "supervised"}
     presets: ClassVar[dict[str, dict[str, Any]]] = {
         "small": {},
         "renyicl": {
@@ -168,6 +167,11 @@ class TabularRecipe(Recipe):
         if self.pairing != "query_key":
             idle |= {"ema", "predictor"}
         return idle | {"rate", "choice"} if self.views == "none" else idle
+
+    @property
+    def by_class(self) -> dict[str, Any]:
+        """Return the values that pair rows of one class."""
+        return {"pairing": "supervised"}
 
     @property
     def pairs_by_class(self) -> bool:

@@ -1,7 +1,7 @@
 """Sets of images by name: declared ones, and anybody's own."""
 
 from collections.abc import Callable
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 
 import torch
@@ -11,6 +11,7 @@ from contrastbench.domains.declaration import reader_of
 from contrastbench.domains.image.data import own
 from contrastbench.domains.image.data.datasets import DATASETS, SOURCES, ImageDataset
 from contrastbench.domains.image.data.images import ImageSet
+from contrastbench.domains.image.data.kept import kept
 
 ImageReader = Callable[[ImageDataset, int, Path | None, torch.device, bool], tuple[ImageSet, str]]
 
@@ -51,5 +52,6 @@ def load_declared(
 ) -> tuple[ImageSet, str]:
     """A declared set; the last one stays in memory for the next seed."""
     about = DATASETS[dataset]
-    read: ImageReader = reader_of(__package__, about)
-    return read(about, size, data_root, device, whole)
+    reader: ImageReader = reader_of(__package__, about)
+    read = partial(reader, about, size, data_root, device, whole)
+    return read() if whole else kept(about, size, data_root, device, read)

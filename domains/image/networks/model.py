@@ -12,10 +12,11 @@ from torch.utils.checkpoint import checkpoint
 
 from contrastbench.distributed import own_sizes, world
 from contrastbench.domains.batch_norm import BatchNorm1d
+from contrastbench.domains.image.networks.convnet import ConvNet
 from contrastbench.domains.image.networks.inception import Inception
 from contrastbench.domains.image.networks.pretrained import load_weights
 from contrastbench.domains.image.networks.resnet import ResNet, start_as_shortcuts
-from contrastbench.domains.image.recipe import INCEPTION, STEM, ImageRecipe
+from contrastbench.domains.image.recipe import CONVNET, INCEPTION, STEM, ImageRecipe
 from contrastbench.domains.model import ContrastiveModel, head
 
 
@@ -33,11 +34,13 @@ def without_bias(network: nn.Sequential) -> nn.Sequential:
     return network
 
 
-def network(recipe: ImageRecipe) -> ResNet | Inception:
+def network(recipe: ImageRecipe) -> ResNet | Inception | ConvNet:
     """The recipe's, with weights drawn."""
     name = recipe.pretrained or recipe.encoder
     if name == INCEPTION:
         return Inception(recipe.width)
+    if name == CONVNET:
+        return ConvNet(recipe.width)
     return ResNet(name, recipe.width, recipe.size <= STEM, recipe.stem_init)
 
 

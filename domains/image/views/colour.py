@@ -15,6 +15,11 @@ from torch import Tensor
 LUMA = (0.2989, 0.587, 0.114)  # ITU-R 601, as Pillow's and torchvision's grey
 # of red, green and blue: where |h - peak| is 0, its sign, and what it is added to
 SIXTHS = ((3, 2, 4), (1, -1, -1), (-1, 2, 2))
+# matrices of colours, row by row: the luma, what is left without it, and this turned by a quarter
+# of YIQ's circle of hues
+GREY = LUMA * 3
+CHROMA = tuple(float(place % 4 == 0) - share for place, share in enumerate(GREY))
+TURNED = (0.1677, 0.3293, -0.4970, -0.3281, 0.0356, 0.2926, 1.2497, -1.0465, -0.2033)
 BRIGHTNESS, CONTRAST, SATURATION, HUE = range(4)
 PASSES = (0, 1, 2)  # linear passes
 LIMITS = ((0.0, 1.0), (-math.inf, math.inf))  # of a pass, and of one that changes nothing
@@ -72,6 +77,19 @@ def hue(images: Tensor, shift: Tensor) -> Tensor:
 def to_grey(images: Tensor, chosen: Tensor) -> Tensor:
     """Chosen images without colour; chosen is a bool for each."""
     return torch.lerp(images, grey(images), broadcast_per_image(chosen.float()))
+
+
+def tint(images: Tensor, matrices: Tensor, share_of_mean: Tensor) -> Tensor:
+    """Each image with its colours mixed by its matrix, and with a share of its mean luma added.
+
+    Args:
+        images: (N, 3, H, W) in [0, 1].
+        matrices: (N, 3, 3).
+        share_of_mean: (N,).
+    """
+    luma = images.mean((2, 3)) @ constant(LUMA, images.device)
+    added = (share_of_mean * luma).view(-1, 1, 1)
+    return torch.baddbmm(added, matrices, images.flatten(2)).clamp_(0, 1).view_as(images)
 
 
 def solarise(images: Tensor, threshold: Tensor) -> Tensor:

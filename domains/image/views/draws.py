@@ -6,7 +6,7 @@ from functools import cache
 import torch
 from torch import Tensor
 
-from contrastbench.domains.image.views.colour import constant
+from contrastbench.domains.image.views.colour import CHROMA, GREY, TURNED, constant
 
 SideLength = int | Tensor  # of an image in pixels, or (n,) of each image
 ATTEMPTS = 10  # torchvision's: boxes are drawn so often until one fits
@@ -96,6 +96,63 @@ def centre_box(height: SideLength, width: SideLength, ratio: tuple[float, float]
     allowed = (wide / tall).clamp(*ratio)
     h, w = tall.minimum((wide / allowed).round()), wide.minimum((tall * allowed).round())
     return torch.stack([(tall - h) // 2, (wide - w) // 2, h, w], dim=-1)
+
+
+def draw_warps(
+    n: int,
+    scale: tuple[float, float],
+    ratio: tuple[float, float],
+    flip: float,
+    rotation: float,
+    rng: torch.Generator,
+) -> Tensor:
+    """(n, 2, 3) affine maps from a view's square [-1, 1] to its picture's: crops, flips, rotations.
+
+    A crop lies anywhere; one that is longer than the picture shows what is beyond both edges.
+
+    Args:
+        n: maps.
+        scale: smallest and largest share of the picture, uniform.
+        ratio: smallest and largest width by height, log-uniform.
+        flip: probability that it is mirrored.
+        rotation: largest angle, in radians.
+        rng: of the draws.
+    """
+    share, stretch, *centre, mirrored, turn = torch.rand(6, n, generator=rng, device=rng.device)
+    low, high = (math.log(side) / 2 for side in ratio)
+    side, stretch = (scale[0] + (scale[1] - scale[0]) * share).sqrt(), low + (high - low) * stretch
+    wide, tall = side * stretch.exp(), side * stretch.neg().exp()
+    across, down = (
+        (2 * place - 1) * (1 - x) for place, x in zip(centre, (wide, tall), strict=True)
+    )
+    wide = wide * (1 - 2.0 * (mirrored < flip))
+    angle = (2 * turn - 1) * rotation
+    cos, sin = angle.cos(), angle.sin()
+    rows = wide * cos, -tall * sin, across, wide * sin, tall * cos, down
+    return torch.stack(rows, dim=1).view(n, 2, 3)
+
+
+def draw_tints(
+    n: int,
+    probability: float,
+    strength: tuple[float, float, float, float],
+    grey: float,
+    rng: torch.Generator,
+) -> tuple[Tensor, Tensor]:
+    """(n, 3, 3) mixtures of colours, and (n,) the shares of the mean luma that come to them.
+
+    Brightness, contrast about the mean luma, saturation and hue are of one matrix, as is grey:
+    luma stays where the chroma is turned and scaled, by zero where an image is grey.
+    """
+    noise = torch.rand(6, n, generator=rng, device=rng.device)
+    low, spread, unit = jitter_limits(strength, rng.device)[..., None]
+    factors = torch.where(noise[4] < probability, low + spread * noise[:4], unit)
+    brightness, contrast, saturation, hue = factors
+    saturation = saturation * (noise[5] >= grey)
+    angle = 2 * math.pi * hue
+    parts = torch.stack([torch.ones_like(hue), saturation * angle.cos(), saturation * angle.sin()])
+    matrices = (brightness * contrast * parts).T @ constant((GREY, CHROMA, TURNED), rng.device)
+    return matrices.view(n, 3, 3), brightness * (1 - contrast)
 
 
 def draw_erased(n: int, size: int, probability: float, rng: torch.Generator) -> Tensor:

@@ -18,6 +18,9 @@ class Policy:
     size: int  # pixels a side
     scale: tuple[float, float] = (0.08, 1.0)  # share of the picture that a crop covers
     ratio: tuple[float, float] = (3 / 4, 4 / 3)  # width by height of a crop
+    # crop, flip and rotation in one sampling with such edges, colours in one matrix
+    warp: str | None = None
+    rotation: float = 0.0  # largest angle of a warp, in radians
     flip: float = 0.5  # probabilities from here on
     jitter: float = 0.0
     # brightness, contrast, saturation, hue
@@ -32,9 +35,16 @@ class Policy:
     @property
     def colours(self) -> tuple[str, ...]:
         """Return the colour operations after the crop, in SimCLR's order or RényiCL's."""
+        if self.warp:
+            return "tint", "blur", "randaugment", "solarise"
         if self.randaugment:
             return "jitter", "blur", "randaugment", "solarise", "grey"
         return "jitter", "grey", "blur", "solarise"
+
+    @property
+    def tint(self) -> bool:
+        """Return whether some images have other colours by a matrix."""
+        return bool(self.jitter or self.grey)
 
 
 def policy(kind: PolicyKind, size: int) -> Policy:

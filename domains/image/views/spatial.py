@@ -2,6 +2,7 @@
 
 import torch
 from torch import Tensor
+from torch.nn.functional import grid_sample
 
 from contrastbench.domains.image.views.colour import index_range
 
@@ -30,6 +31,23 @@ def crop(images: Tensor, boxes: Tensor, size: int, flipped: Tensor) -> Tensor:
         rows = resize_weights(top, tall, height, size)
         columns = resize_weights(left, wide, width, size, flipped)
     return resample_separable(to_float(images), rows, columns)
+
+
+def warp(images: Tensor, maps: Tensor, size: int, edges: str) -> Tensor:
+    """(N, 3, size, size) float32 in [0, 1]: each image seen through a map, by bilinear sampling.
+
+    Args:
+        images: (N, 3, H, W) uint8.
+        maps: (N, 2, 3) affine, from a view's square [-1, 1] to that of its image.
+        size: of the result.
+        edges: what lies beyond an image, as torch's `padding_mode`.
+    """
+    places = index_range(size, images.device, 0.5) * (2 / size) - 1
+    across, down, start = maps.unsqueeze(3).split(1, dim=2)
+    grid = torch.addcmul(torch.addcmul(start, down, places[:, None]), across, places)
+    return grid_sample(
+        to_float(images), grid.permute(0, 2, 3, 1), padding_mode=edges, align_corners=False
+    )
 
 
 def resize_weights(

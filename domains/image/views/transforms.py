@@ -18,11 +18,13 @@ from contrastbench.domains.image.views.draws import (
     draw_crops,
     draw_erased,
     draw_jitter,
+    draw_tints,
+    draw_warps,
     uniform,
 )
 from contrastbench.domains.image.views.policies import Policy
 from contrastbench.domains.image.views.randaugment import randaugment
-from contrastbench.domains.image.views.spatial import blur, crop, erase, to_float
+from contrastbench.domains.image.views.spatial import blur, crop, erase, to_float, warp
 
 
 def augment(images: Tensor, policy: Policy, rng: torch.Generator) -> Tensor:
@@ -44,6 +46,9 @@ def random_crop(images: Tensor, policy: Policy, rng: torch.Generator, times: int
     if times > 1:
         images = images.repeat(times, 1, 1, 1)
     n, _, height, width = images.shape
+    if policy.warp:
+        maps = draw_warps(n, policy.scale, policy.ratio, policy.flip, policy.rotation, rng)
+        return warp(images, maps, policy.size, policy.warp)
     flipped = bernoulli(n, policy.flip, rng)
     boxes = draw_crops(n, height, width, policy.scale, policy.ratio, rng)
     return crop(images, boxes, policy.size, flipped)
@@ -67,6 +72,11 @@ def random_grey(x: Tensor, policy: Policy, rng: torch.Generator) -> Tensor:
     return colour.to_grey(x, bernoulli(len(x), policy.grey, rng))
 
 
+def random_tint(x: Tensor, policy: Policy, rng: torch.Generator) -> Tensor:
+    """Some images with other colours, by one matrix each."""
+    return colour.tint(x, *draw_tints(len(x), policy.jitter, policy.strength, policy.grey, rng))
+
+
 def blur_some(x: Tensor, policy: Policy, rng: torch.Generator) -> Tensor:
     """Some images out of focus."""
     n = len(x)
@@ -85,6 +95,7 @@ def augment_more(x: Tensor, policy: Policy, rng: torch.Generator) -> Tensor:
 
 
 COLOUR_OPERATIONS: dict[str, Callable[[Tensor, Policy, torch.Generator], Tensor]] = {
+    "tint": random_tint,
     "jitter": random_jitter,
     "grey": random_grey,
     "blur": blur_some,

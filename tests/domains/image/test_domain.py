@@ -365,3 +365,38 @@ def test_the_probe_of_imagenet_is_scored_by_the_first_five_classes_too(
     monkeypatch.setitem(PROBES, "strict", replace(PROBES["strict"], epochs=1))
     d = domain(probe="strict", epochs=0)
     assert "top_5" not in d.evaluate(d.model()).metrics
+
+
+def test_the_quick_probe_chooses_on_a_fifth_of_the_training_images() -> None:
+    d = domain(preset="photographs", size=8)
+    found = d.evaluate(d.model())
+    assert found.metrics.keys() == {"accuracy", "quick"}
+    assert found.validation == max(found.details["classifiers"]["quick"]["validation_by_C"])
+    held_out = domain(preset="photographs", size=8, validation=0.2)
+    assert "validation" in held_out.evaluate(held_out.model()).samples
+
+
+def test_the_named_layer_is_scored() -> None:
+    for pairing in ({}, {"pairing": "balanced", "positives": 3}):
+        shapes = [
+            d.embeddings(d.model()).x.shape[1]
+            for d in (domain(**pairing, scored=layer) for layer in ("features", "embedding", None))
+        ]
+        assert shapes == [64, 16, 16 if pairing else 64]
+
+
+def test_recall_alone_pairs_by_class_in_balanced_batches() -> None:
+    values = {
+        "preset": "drawings",
+        "epochs": 2,
+        "batch_size": 16,
+        "limit": 200,
+        "size": 8,
+        "validation": 0.0,
+    }
+    plain, balanced = (
+        domain(**{**values, **more}) for more in ({}, make_recipe("image", values).by_class)
+    )
+    assert balanced.recipe.epochs * balanced.steps() == 2 * plain.steps()
+    found = balanced.evaluate(balanced.model())
+    assert (found.main, found.metrics.keys()) == ("recall_at_1", {"recall_at_1"})
