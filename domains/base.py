@@ -19,6 +19,7 @@ from torch import Tensor, nn
 
 from contrastbench.domains.declaration import TestPart
 from contrastbench.domains.recipe import Recipe
+from contrastbench.domains.report import DataReport
 from contrastbench.errors import UnusableSamples, UserError
 from contrastbench.losses.contrast import Contrast
 
@@ -117,6 +118,10 @@ class Domain(ABC, Generic[RecipeT, ModelT, BatchT]):
     def notes(self, trained: bool) -> dict[str, Any]:
         """Return notes on reading the data, for the record."""
         return {}
+
+    def report(self, trained: bool) -> DataReport:
+        """Return what the data hold, for people and for the record."""
+        return DataReport()
 
     def check_untrained(self) -> None:
         """Raise UserError if the model cannot be scored as it is initialised; most can."""

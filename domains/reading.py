@@ -1,10 +1,11 @@
 """Reading what a user hands in: a damaged file is one line that names it."""
 
+import re
 import stat
 import zipfile
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from contrastbench.errors import UserError
@@ -32,6 +33,44 @@ def reading(what: object, fix: str, fault: str = "is damaged") -> Iterator[None]
         raise
     except Exception as error:
         raise UserError(f"{what} {fault} ({cause(error)}): {fix}") from error
+
+
+KINDS = {  # how files begin, and what they are
+    b"\xd0\xcf\x11\xe0": "an old Excel workbook",
+    b"PAR1": "a Parquet file",
+    b"\x1f\x8b": "packed by gzip",
+    b"%PDF": "a PDF",
+    b"SQLite format 3": "a SQLite database",
+    b"\x93NUMPY": "an array of NumPy (.npy)",
+    b"\x89HDF": "an HDF5 file",
+    b"ARROW1": "an Arrow file",
+    b"@relation": "an ARFF file",
+    b"<!doctype html": "a web page",
+    b"<html": "a web page",
+    b"<?xml": "XML",
+}
+
+
+def file_kind(path: Path) -> str:
+    """Return what a file is by its first bytes, whatever its name; empty: nothing that is known."""
+    with path.open("rb") as file:
+        start = file.read(512).removeprefix(b"\xef\xbb\xbf").lstrip()
+    if start.startswith(b"PK\3\4"):
+        with suppress(Exception), zipfile.ZipFile(path) as archive:
+            if any(name.startswith("xl/") for name in archive.namelist()):
+                return "an Excel workbook"
+        return "a zip archive"
+    if re.match(rb"[\[{]\s*[\[{\"]|[\[{]\s*$", start):
+        return "JSON"
+    return next(
+        (kind for mark, kind in KINDS.items() if start.lower().startswith(mark.lower())), ""
+    )
+
+
+def check_kind(path: Path, wanted: str, fix: str) -> None:
+    """Raise if a file is of another kind than its name says."""
+    if kind := file_kind(path):
+        raise UserError(f"{path} is {kind}, not {wanted}: {fix}")
 
 
 @contextmanager
@@ -125,3 +164,12 @@ def member(archive: zipfile.ZipFile, name: str, limit: int = UNPACKED) -> bytes:
         gib = limit / 2**30
         raise UserError(f"{name} in {archive.filename} unpacks to more than {gib:.3g} GiB")
     return content
+
+
+def is_number(word: str) -> bool:
+    """Return whether a word is a number."""
+    try:
+        float(word)
+    except ValueError:
+        return False
+    return True

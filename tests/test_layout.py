@@ -100,6 +100,7 @@ FLOORS = {  # rooms and modules of a folder, the lowest first: each imports from
             "batch_norm",
             "model",
             "recipe",
+            "report",
         ),
         *("declaration", "scoring", "base", "own", "download", "hub", "registry", "exported"),
         *("graph", "image", "sentence", "tabular", "__init__"),

@@ -8,6 +8,7 @@ import traceback
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any, cast
 
@@ -37,6 +38,7 @@ from contrastbench.domains.base import Evaluation, Exports, NumbersSamples, Pair
 from contrastbench.domains.reading import cause
 from contrastbench.domains.recipe import Recipe
 from contrastbench.domains.registry import domain_class
+from contrastbench.domains.report import DataReport
 from contrastbench.errors import (
     UnusableSamples,
     UserError,
@@ -50,6 +52,7 @@ from contrastbench.losses.views import NEEDS_VIEWS
 
 # The generator that is seeded, the threads of torch and what can be imported are the process's.
 one_training = threading.RLock()
+told_reports: set[tuple[str, str]] = set()  # of data sets, by name and hash
 
 
 def run_seeds(
@@ -114,6 +117,7 @@ def run_alone(
     if found := ranks.from_first(lambda: finished_result(cell, domain, options)):
         return found
     training = prepare_training(cell, domain, options)
+    tell_report(training)
     crowds = domain.device.type == "cpu" and ranks.from_first(takes_others_cores)
     with turn() if crowds else nullcontext():
         outcome = attempt_training(training.measure)
@@ -123,6 +127,15 @@ def run_alone(
     if record["status"] in store.FINAL_STATUSES:
         training.checkpoint.unlink(missing_ok=True)
     return record, path
+
+
+def tell_report(training: "Training") -> None:
+    """Say what was read, once for all seeds and losses of a process."""
+    cell = training.cell
+    if ranks.is_first() and (cell.experiment.dataset, cell.data_hash) not in told_reports:
+        told_reports.add((cell.experiment.dataset, cell.data_hash))
+        for line in training.report.lines(cell.experiment.dataset):
+            tell(line)
 
 
 def check_same_data(cell: Cell, data_hash: str | None) -> None:
@@ -445,6 +458,11 @@ class Training:
         name = f"{self.cell.key[:16]}-seed{self.cell.seed}.safetensors"
         return self.options.results / "checkpoints" / name
 
+    @cached_property
+    def report(self) -> DataReport:
+        """Return what the data hold."""
+        return self.domain.report(trained=self.loss is not None)
+
     def scalars(self) -> AbstractContextManager[Log | None]:
         """Return what takes the training's scalars: TensorBoard, a logger, both or none."""
         board, logger = self.options.tensorboard, self.options.logger
@@ -489,7 +507,9 @@ class Training:
             "seconds_training": history.seconds + trained - start,
             "seconds_evaluation": end - trained,
         }
-        notes = in_lines({**self.scored_data, **self.domain.notes(trained=self.loss is not None)})
+        about = {"report": found} if (found := self.report.as_json()) else {}
+        read = self.domain.notes(trained=self.loss is not None)
+        notes = in_lines({**self.scored_data, **read, **about})
         outcome = {
             "metrics": {**evaluation.metrics, **history.metrics},
             "main": evaluation.main,

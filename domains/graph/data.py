@@ -29,6 +29,8 @@ FILES_BESIDE = {  # files that need not be there, and of which they have a line 
     "edge_attributes": "A",
     "node_attributes": "graph_indicator",
 }
+# suffix such as "A" -> the raw file's bytes, None where there is none
+RawReader = Callable[[str], bytes | None]
 MAX_FEATURES = 2**31  # numbers in the node labels one-hot: 8 GiB
 MAX_LABELS = 2**16  # columns of them: an encoder of more would take gigabytes, and no set has them
 MAX_DEGREE = 255  # degrees above share the last column of the degree one-hot
@@ -44,6 +46,7 @@ class Graphs:
     edge_ptr: Tensor  # (graphs + 1,) where each graph's edges begin
     y: Tensor  # (graphs,) classes 0, 1, ...
     labels: tuple[str, ...] = ()  # what the columns of x stand for, where a reader names them
+    classes: tuple[str, ...] = ()  # the classes' names, where a reader has them
 
     def __len__(self) -> int:
         return len(self.y)
@@ -91,7 +94,7 @@ class Graphs:
         x, edges, nodes, ends, y = (
             t.to(device) for t in (self.x, self.edge_index, self.node_ptr, self.edge_ptr, self.y)
         )
-        return Graphs(x, edges, nodes, ends, y, self.labels)
+        return Graphs(x, edges, nodes, ends, y, self.labels, self.classes)
 
     @cached_property
     def graph_of_node(self) -> Tensor:
@@ -169,9 +172,7 @@ def load_tu(name: str, data_root: Path | None) -> tuple[Graphs, str]:
     return graphs, digest
 
 
-def with_attributes(
-    graphs: Graphs, digest: str, name: str, data_root: Path | None
-) -> tuple[Graphs, str]:
+def with_attributes(graphs: Graphs, digest: str, name: str, read: RawReader) -> tuple[Graphs, str]:
     """The graphs of a TU set with their nodes' attributes behind the labels, and their sha256.
 
     Each column is standardised over all nodes of the set; a constant one is zero.
@@ -180,32 +181,22 @@ def with_attributes(
         graphs: the set without them.
         digest: its sha256.
         name: the set's.
-        data_root: as in `load_graphs`.
+        read: reads its files.
 
     Raises:
         UserError: the set has no attributes, or a damaged file of them.
     """
-    if name in DATASETS and not DATASETS[name].url:
-        raise no_attributes(name)
-    values = node_attributes(name, data_root)
-    constant = values.max(axis=0) == values.min(axis=0)
-    scaled = (values - values.mean(axis=0)) / np.where(constant, np.inf, values.std(axis=0))
-    x = torch.cat([graphs.x, torch.from_numpy(scaled).to(graphs.x)], dim=1)
-    both = hashlib.sha256(digest.encode() + values.tobytes()).hexdigest()
-    return replace(graphs, x=x), both
-
-
-@lru_cache(maxsize=1)
-def node_attributes(name: str, data_root: Path | None) -> FloatArray:
-    """(nodes, attributes) of a set of the TU collection, in float64 as its file has them."""
-    read = open_raw(name, data_root)
     with reading(f"graph dataset {name}", "get its files again"):
         values = numbers(name, "node_attributes", read, required=False, dtype=np.float64)
     if values is None:
         raise no_attributes(name)
     if not np.isfinite(values).all():
         raise raw_file_error(name, "node_attributes", "not all numbers are finite")
-    return np.ascontiguousarray(values)
+    constant = values.max(axis=0) == values.min(axis=0)
+    scaled = (values - values.mean(axis=0)) / np.where(constant, np.inf, values.std(axis=0))
+    x = torch.cat([graphs.x, torch.from_numpy(scaled).to(graphs.x)], dim=1)
+    both = hashlib.sha256(digest.encode() + np.ascontiguousarray(values).tobytes()).hexdigest()
+    return replace(graphs, x=x), both
 
 
 def no_attributes(name: str) -> UserError:
@@ -230,10 +221,6 @@ def content_hash(graphs: Graphs) -> str:
         digest.update(repr((tuple(tensor.shape), str(tensor.dtype))).encode())
         digest.update(np.ascontiguousarray(tensor.numpy()).data)
     return digest.hexdigest()
-
-
-# suffix such as "A" -> the raw file's bytes, None where there is none
-RawReader = Callable[[str], bytes | None]
 
 
 def open_raw(name: str, data_root: Path | None) -> RawReader:
@@ -284,7 +271,7 @@ def parse_tu(name: str, read: RawReader, declared: GraphDataset | None) -> Graph
     """Graphs of the TU text format; every inconsistency is an error that names the file."""
     read = {suffix: read(suffix) for suffix in (*RAW_SUFFIXES, *FILES_BESIDE)}.get
     indicator = read_integers(name, "graph_indicator", read)
-    _, y = np.unique(read_integers(name, "graph_labels", read), return_inverse=True)
+    classes, y = np.unique(read_integers(name, "graph_labels", read), return_inverse=True)
     edges = numbers(name, "A", read)
     labels = numbers(
         name, "node_labels", read, required=declared is not None and declared.node_labels
@@ -303,7 +290,8 @@ def parse_tu(name: str, read: RawReader, declared: GraphDataset | None) -> Graph
         torch.from_numpy(y.reshape(-1)),
     )
     check_known_size(name, graphs, declared)
-    return replace(graphs, labels=label_names(labels) if declared is None else ())
+    known = label_names(labels) if declared is None else ()
+    return replace(graphs, labels=known, classes=tuple(map(str, classes)))
 
 
 def label_names(labels: Array | None) -> tuple[str, ...]:
@@ -347,7 +335,22 @@ def numbers(
             raise ValueError(f"lines of other than {columns} numbers")
         return values.reshape(-1, columns)
     except ValueError as error:
-        raise raw_file_error(name, suffix, str(error)) from None
+        raise raw_file_error(name, suffix, wrong_line(text, dtype) or str(error)) from None
+
+
+def wrong_line(text: bytes, dtype: Any) -> str:
+    r"""Say which line of a raw file holds something else than its numbers.
+
+    >>> wrong_line(b"0\n1.0\n", np.int64)
+    'line 2 is 1.0, no whole number'
+    """
+    kind = "no whole number" if dtype is np.int64 else "no number"
+    for number, line in enumerate(text.decode(errors="replace").splitlines(), 1):
+        try:
+            [dtype(word) for word in line.split(",") if word.strip()]
+        except ValueError:
+            return f"line {number} is {line.strip()[:40]}, {kind}"
+    return ""
 
 
 def read_integers(name: str, suffix: str, read: RawReader) -> Array:

@@ -1,6 +1,6 @@
 """Graphs: GraphCL's unsupervised protocol on the TU collection, with any loss."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from itertools import compress
 from pathlib import Path
@@ -13,8 +13,15 @@ from torch.nn.functional import one_hot
 from contrastbench.distributed import alone
 from contrastbench.domains import exported
 from contrastbench.domains.base import Domain, Evaluation, samples_drawn
-from contrastbench.domains.graph import DATASETS, SOURCES, GraphRecipe
-from contrastbench.domains.graph.data import MAX_DEGREE, Graphs, graph_counts, with_attributes
+from contrastbench.domains.graph import DATASETS, GraphRecipe
+from contrastbench.domains.graph.data import (
+    MAX_DEGREE,
+    Graphs,
+    graph_counts,
+    no_attributes,
+    occurrences,
+    with_attributes,
+)
 from contrastbench.domains.graph.encoder import (
     Counts,
     GraphModel,
@@ -22,14 +29,15 @@ from contrastbench.domains.graph.encoder import (
     InfoGraph,
     Sizes,
 )
-from contrastbench.domains.graph.own import load_own_graphs
+from contrastbench.domains.graph.own import load_own_graphs, tu_files
+from contrastbench.domains.graph.twins import colours
 from contrastbench.domains.graph.views import add_loops, augment
 from contrastbench.domains.model import embed_together
-from contrastbench.domains.own import parse_source
 from contrastbench.domains.random import generator
+from contrastbench.domains.report import DataReport, alike_but_case, class_counts, count_twins
 from contrastbench.domains.scoring.classifiers import Labelled
-from contrastbench.domains.scoring.svm import check_folds, linear_folds, svm_folds
-from contrastbench.errors import UserError, tell
+from contrastbench.domains.scoring.svm import check_folds, fold_draws, linear_folds, svm_folds
+from contrastbench.errors import UserError
 from contrastbench.losses.contrast import (
     Contrast,
     indexed,
@@ -70,14 +78,10 @@ class GraphDomain(Domain[GraphRecipe, Model, Batch]):
     ) -> None:
         super().__init__(dataset, recipe, seed, data_root, device)
         graphs, self.sha256, self.data_notes = load_own_graphs(dataset, data_root)
-        self.labels = graphs.labels
+        self.labels, self.class_names = graphs.labels, graphs.classes
         if recipe.features == "attributes":
             graphs, self.sha256 = attributed(graphs, self.sha256, dataset, data_root)
-        if not is_known(dataset):
-            found = graph_counts(graphs)
-            told = ", ".join(f"{count} {what}" for what, count in found.items())
-            tell(f"{dataset}: {told}, sha256 {self.sha256[:16]}")
-            self.data_notes = found | self.data_notes
+        self.counts = graph_counts(graphs)
         graphs = with_features(permuted_graphs(graphs, seed, recipe.limit), recipe.features)
         with samples_drawn(recipe):
             check_folds(graphs.y.numpy(), recipe.folds)
@@ -96,8 +100,34 @@ class GraphDomain(Domain[GraphRecipe, Model, Batch]):
         """Counts that nothing could check, what reading added, and whether it is a known copy."""
         known = DATASETS.get(self.dataset)
         copy = known.copies.get(self.sha256) if known else None
-        notes = self.data_notes | ({"copy": copy} if copy else {})
+        counts = {} if is_known(self.dataset) else self.counts
+        notes = counts | self.data_notes | ({"copy": copy} if copy else {})
         return {"data": notes} if notes else {}
+
+    def report(self, trained: bool) -> DataReport:
+        """Return the sizes, which graphs the encoder cannot tell apart, and what is left out."""
+        graphs, recipe, y = self.graphs, self.recipe, self.graphs.y.cpu().numpy()
+        classes = self.class_names or tuple(map(str, range(self.class_count)))
+        own, (source, target) = not is_known(self.dataset), graphs.edge_index
+        return DataReport(
+            "graphs",
+            {"all": len(graphs)},
+            class_counts(classes, y),
+            {"nodes": len(graphs.x), "edges": int((source != target).sum())},
+            count_twins(colours(graphs, recipe.layers), y, fold_draws(y, recipe.folds, self.seed)),
+            self.data_notes | (self.unused() if own else {}),
+            doubts(graphs, classes),
+            own=own,
+        )
+
+    def unused(self) -> dict[str, str]:
+        """Return a note on node attributes that this recipe leaves out."""
+        if self.recipe.features == "attributes":
+            return {}
+        files = tu_files(self.dataset, self.data_root)
+        there = files is not None and files[1]("node_attributes") is not None
+        fix = "left out: --recipe features=attributes reads them"
+        return {"node attributes": fix} if there else {}
 
     def model(self) -> Model:
         """GIN and its projection by the seed, or what counts in its place."""
@@ -237,16 +267,32 @@ def is_known(name: str) -> bool:
     return known is not None and (not known.url or len(known.sizes) == 3)
 
 
+def doubts(graphs: Graphs, classes: Sequence[str]) -> dict[str, Any]:
+    """Return what is probably wrong with graphs: empty ones, and classes that look the same."""
+    source, target = graphs.edge_index
+    edges = occurrences(graphs.graph_of_node[source[source != target]], len(graphs))
+    nodes = graphs.node_ptr.diff()
+    found = {
+        "graphs without nodes": int((nodes == 0).sum()),
+        "graphs without edges": int(((nodes > 1) & (edges == 0)).sum()),
+        "classes that differ in case alone": alike_but_case(classes),
+    }
+    return {what: value for what, value in found.items() if value}
+
+
 def attributed(
     graphs: Graphs, digest: str, dataset: str, data_root: Path | None
 ) -> tuple[Graphs, str]:
     """The graphs with node attributes, and the sha256 of both; a user's `Data` has them in x."""
-    if parse_source(dataset, SOURCES):
+    files = tu_files(dataset, data_root)
+    if files is None and is_known(dataset):
+        raise no_attributes(dataset)
+    if files is None:
         raise UserError(
-            f"features=attributes is for sets of the TU collection, not for {dataset}: leave it "
-            "out, x of a Data is taken as it is"
+            f"features=attributes is for sets in the TU collection's format, not for {dataset}: "
+            "leave it out, x of a Data is taken as it is"
         )
-    return with_attributes(graphs, digest, dataset, data_root)
+    return with_attributes(graphs, digest, *files)
 
 
 def with_features(graphs: Graphs, features: str) -> Graphs:

@@ -8,6 +8,7 @@ import ast
 import csv
 import hashlib
 import inspect
+import re
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -23,17 +24,28 @@ from torch.nn.functional import one_hot
 
 from contrastbench.domains import download, own
 from contrastbench.domains.declaration import Source
-from contrastbench.domains.graph import SOURCES, data
+from contrastbench.domains.graph import DATASETS, SOURCES, data
 from contrastbench.domains.graph.data import MAX_FEATURES, Graphs, content_hash, pointers, union
-from contrastbench.domains.reading import contents, reading
+from contrastbench.domains.reading import check_kind, contents, reading
+from contrastbench.domains.report import Counted
 from contrastbench.errors import UserError, unknown, users_code
 from contrastbench.losses.source import Sources
 
 LABELS_FILE = "labels.csv"  # beside graph files: the name of each with its class
 GRAPH_FILES = (".graphml", ".csv", ".tsv", ".edges", ".txt")
-HEADER_WORDS = {"source", "target", "from", "to", "src", "dst", "node1", "node2", "u", "v"}
+ENDS = (  # names of an edge's two columns
+    "source|src|from|u|node_?1|node_?a|head|start|sender|i",
+    "target|dst|dest|destination|to|v|node_?2|node_?b|tail|end|receiver|j",
+)
+END_NAMES = [
+    re.compile(rf"(?i)(?:node[_ ]?)?(?:{end})(?:[_ ]?(?:id|node|idx|index))?") for end in ENDS
+]
+NO_CLASS = ("", "nan", "none", "null", "n/a", "na", "?")
+FURTHER = "edge lists whose further columns are left out"
 DELIMITERS = {".csv": ",", ".tsv": "\t"}  # of edge lists; others have blanks
 TWO_GRAPHS_FIX = "give at least two, as negatives of each other"
+EDGE_DATA = ("edge_attr", "edge_weight")  # of torch-geometric's Data
+ReadGraphs = tuple[Graphs, dict[str, Any]]  # and notes
 LoadedGraphs = tuple[Graphs, str, dict[str, Any]]  # graphs, the sha256 of their content, notes
 
 
@@ -67,15 +79,20 @@ def code_state(file: str, data_root: Path | None) -> str:
 def load_unchanged(source: Source, what: str, data_root: Path | None, state: str) -> LoadedGraphs:
     """Load like `load_own_graphs`, from memory if the source is unchanged since the last seed."""
     with own.reading_own(source, what if source.kind == own.PYTHON else f"{source.kind}:{what}"):
-        graphs, notes = both_ways(READERS[source.kind](what, data_root))
-        return graphs, content_hash(graphs), notes
+        read, notes = READERS[source.kind](what, data_root)
+        graphs, added = both_ways(read)
+        if not graphs.edge_index.numel():
+            raise UserError(
+                f"{source.kind}:{what} has no edge in any graph: give graphs with edges"
+            )
+        return graphs, content_hash(graphs), added | notes
 
 
 def both_ways(graphs: Graphs) -> tuple[Graphs, dict[str, Any]]:
     """Edges in both directions, and how many were added."""
     edges = torch.cat([graphs.edge_index, graphs.edge_index.flip(0)], dim=1)
     whole = union(graphs.x, edges, graphs.node_ptr, graphs.y)
-    whole = replace(whole, labels=graphs.labels)
+    whole = replace(whole, labels=graphs.labels, classes=graphs.classes)
     added = whole.edge_index.shape[1] - graphs.edge_index.shape[1]
     return whole, {"edges added in the other direction": added} if added else {}
 
@@ -88,9 +105,14 @@ def unite_graphs(items: Sequence[Item]) -> Graphs:
     """
     if len(items) < 2:
         raise UserError(f"{len(items)} graphs: {TWO_GRAPHS_FIX}")
+    return with_classes(items)
+
+
+def with_classes(items: Sequence[Item]) -> Graphs:
+    """Return many graphs, whose classes are numbered in their order."""
     classes = np.array([item.y for item in items], dtype=object)  # a long text takes its own room
-    _, y = np.unique(classes, return_inverse=True)
-    return stack_graphs(items, torch.from_numpy(y))
+    names, y = np.unique(classes, return_inverse=True)
+    return replace(stack_graphs(items, torch.from_numpy(y)), classes=tuple(map(str, names)))
 
 
 def stack_graphs(items: Sequence[Item], y: Tensor) -> Graphs:
@@ -109,23 +131,42 @@ def stack_graphs(items: Sequence[Item], y: Tensor) -> Graphs:
     return union(torch.cat([item.x for item in items]), torch.cat(edges, 1), ptr, y)
 
 
-def read_folder(what: str, data_root: Path | None) -> Graphs:
+def read_folder(what: str, data_root: Path | None) -> ReadGraphs:
     """A folder of TU text files, or of GraphML files or edge lists with their classes."""
     folder = own.find_path(what, data_root, Path.is_dir)
+    if files := files_of(folder):
+        return data.parse_tu(*files, None), {}
+    if not (folder / LABELS_FILE).is_file():
+        fix = f"neither NAME_graph_indicator.txt nor {LABELS_FILE} with FILE,CLASS in each line"
+        raise UserError(f"{folder} has {fix}")
+    rows = classes_in(folder)
+    return united_files(folder, [file for file, _ in rows], [y for _, y in rows])
+
+
+def tu_files(dataset: str, data_root: Path | None) -> tuple[str, data.RawReader] | None:
+    """Return the name and the raw files of a set in the TU collection's format."""
+    parsed = own.parse_source(dataset, SOURCES)
+    if parsed is None:
+        embedded = dataset in DATASETS and not DATASETS[dataset].url
+        return None if embedded else (dataset, data.open_raw(dataset, data_root))
+    source, what = parsed
+    return files_of(own.find_path(what, data_root, Path.is_dir)) if source.folder else None
+
+
+def files_of(folder: Path) -> tuple[str, data.RawReader] | None:
+    """Return the name and the raw files of the one TU set in a folder.
+
+    Raises:
+        UserError: there are several.
+    """
     tu = sorted(folder.glob("*_graph_indicator.txt"))
     if len(tu) > 1:
         names = ", ".join(path.name.removesuffix("_graph_indicator.txt") for path in tu)
         raise UserError(
             f"{folder} holds several data sets ({names}): move each into a folder of its own"
         )
-    if tu:
-        name = tu[0].name.removesuffix("_graph_indicator.txt")
-        return data.parse_tu(name, data.folder_reader(folder, name), None)
-    if not (folder / LABELS_FILE).is_file():
-        fix = f"neither NAME_graph_indicator.txt nor {LABELS_FILE} with FILE,CLASS in each line"
-        raise UserError(f"{folder} has {fix}")
-    rows = classes_in(folder)
-    return united_files(folder, [file for file, _ in rows], [y for _, y in rows])
+    name = tu[0].name.removesuffix("_graph_indicator.txt") if tu else ""
+    return (name, data.folder_reader(folder, name)) if tu else None
 
 
 def classes_in(folder: Path) -> list[list[str]]:
@@ -137,14 +178,17 @@ def classes_in(folder: Path) -> list[list[str]]:
     wrong = next((row for row in rows if len(row) != 2), None)
     if wrong:
         raise UserError(f"{folder / LABELS_FILE}: {','.join(wrong)!r} is not FILE,CLASS")
+    if without := next((file for file, y in rows if y.lower() in NO_CLASS), ""):
+        raise UserError(f"{folder / LABELS_FILE}: {without} has no class: give one, or remove it")
     if len(rows) < 2:
         raise UserError(f"{folder / LABELS_FILE} names {len(rows)} graphs: {TWO_GRAPHS_FIX}")
     return rows
 
 
-def united_files(folder: Path, names: Sequence[str], classes: Sequence[str]) -> Graphs:
+def united_files(folder: Path, names: Sequence[str], classes: Sequence[str]) -> ReadGraphs:
     """Return the graphs of files with their classes."""
     found = [read_networkx(listed_file(folder, name)) for name in names]
+    wide = [name for name, graph in zip(names, found, strict=True) if graph.graph.get(FURTHER)]
     kinds = sorted({label for graph in found for _, label in graph.nodes(data="label")} - {None})
     nodes = sum(map(len, found))
     if len(kinds) * nodes > MAX_FEATURES:
@@ -152,8 +196,8 @@ def united_files(folder: Path, names: Sequence[str], classes: Sequence[str]) -> 
     number = {kind: k for k, kind in enumerate(kinds)}
     named = zip(names, found, classes, strict=True)
     items = [item(folder / name, graph, number, y) for name, graph, y in named]
-    _, y = np.unique(np.array(classes, dtype=object), return_inverse=True)
-    return replace(stack_graphs(items, torch.from_numpy(y)), labels=tuple(kinds))
+    graphs = replace(with_classes(items), labels=tuple(kinds))
+    return graphs, {FURTHER: Counted(len(wide), wide[0])} if wide else {}
 
 
 def listed_file(folder: Path, name: str) -> Path:
@@ -171,14 +215,14 @@ def folder_of_any(what: str, data_root: Path | None) -> tuple[Graphs, list[str] 
     """Return the graphs of a folder and the names of their files, with or without classes."""
     folder = own.find_path(what, data_root, Path.is_dir)
     if any(folder.glob("*_graph_indicator.txt")):
-        return both_ways(read_folder(what, data_root))[0], None
+        return both_ways(read_folder(what, data_root)[0])[0], None
     if (folder / LABELS_FILE).is_file():
         names = [file for file, _ in classes_in(folder)]
     else:
         names = [name for name in own.files_below(folder) if Path(name).suffix in GRAPH_FILES]
     if not names:
         raise UserError(f"{folder} has no {', '.join(GRAPH_FILES)} files: give a folder with some")
-    return both_ways(united_files(folder, names, [""] * len(names)))[0], names
+    return both_ways(united_files(folder, names, [""] * len(names))[0])[0], names
 
 
 def read_networkx(path: Path) -> Any:
@@ -187,7 +231,12 @@ def read_networkx(path: Path) -> Any:
 
     with reading(path, "repair or replace it", "cannot be read"):
         if path.suffix.lower() != ".graphml":
-            return nx.Graph(edges(contents(path).decode("utf-8-sig"), path.suffix.lower()))
+            check_kind(path, "a list of edges", "give two columns of nodes")
+            pairs, further = edges(contents(path).decode("utf-8-sig"), path.suffix.lower())
+            if not pairs:
+                fix = f"add one, or take it out of {LABELS_FILE}"
+                raise UserError(f"{path} has no edge, and so no node: {fix}")
+            return nx.Graph(pairs, **{FURTHER: further})
         graph = nx.read_graphml(path)
     for _, values in graph.nodes(data=True):
         if "label" in values:
@@ -195,37 +244,59 @@ def read_networkx(path: Path) -> Any:
     return graph
 
 
-def edges(text: str, suffix: str) -> list[tuple[str, str]]:
-    r"""The lines of a list of edges; further fields and what follows # are left out.
+def edges(text: str, suffix: str) -> tuple[list[tuple[str, str]], bool]:
+    r"""The nodes of each line of a list of edges, and whether it has further columns.
+
+    Columns named source and target, or the like, hold the nodes, otherwise the first two do. What
+    follows # is left out.
 
     Raises:
-        ValueError: a line does not name two nodes.
+        ValueError: a line does not name two nodes, or a first line of names does not tell them.
 
-    >>> edges("source, target\n0, 1\n1, 2", ".csv")
-    [('0', '1'), ('1', '2')]
+    >>> edges("id, source, target\n7, 0, 1\n8, 1, 2", ".csv")
+    ([('0', '1'), ('1', '2')], True)
     """
     lines = [line.partition("#")[0].strip() for line in text.splitlines()]
     rows = [[word.strip() for word in line.split(DELIMITERS.get(suffix))] for line in lines if line]
-    for row in rows:
-        if len(row) < 2 or not all(row[:2]):
+    first, second = end_columns(rows)
+    named = rows[has_header(rows) :]
+    for row in named:
+        if len(row) <= max(first, second) or not (row[first] and row[second]):
             raise ValueError(f"{' '.join(row)!r} does not name two nodes")
-    pairs = [(one, other) for one, other, *_ in rows]
-    return pairs[1:] if has_header(pairs) else pairs
+    return [(row[first], row[second]) for row in named], any(len(row) > 2 for row in rows)
 
 
-def has_header(pairs: Sequence[tuple[str, str]]) -> bool:
+def end_columns(rows: Sequence[Sequence[str]]) -> tuple[int, int]:
+    """Return the places of the two nodes of an edge in a line.
+
+    Raises:
+        ValueError: the first line names three columns or more, and none is source or target.
+    """
+    if not rows or not has_header(rows):
+        return 0, 1
+    places = [next((k for k, w in enumerate(rows[0]) if n.fullmatch(w)), None) for n in END_NAMES]
+    if None not in places:
+        return int(places[0] or 0), int(places[1] or 0)
+    if len(rows[0]) > 2:
+        raise ValueError(f"{', '.join(rows[0])!r} does not say which are source and target")
+    return 0, 1
+
+
+def has_header(rows: Sequence[Sequence[str]]) -> bool:
     """Return whether the first line names columns: words above numbers, or usual ones.
 
     >>> has_header([("source", "target"), ("a", "b")]), has_header([("a", "b"), ("b", "c")])
     (True, False)
     """
-    first, rest = pairs[:1], pairs[1:]
-    numbers = [one.isdecimal() and other.isdecimal() for one, other in pairs]
-    nodes = {node for pair in rest for node in pair}
-    usual = all(
-        word.lower() in HEADER_WORDS and word not in nodes for pair in first for word in pair
-    )
-    return bool(rest) and (usual or (all(numbers[1:]) and not numbers[0]))
+    if not rows:
+        return False
+    first, rest = rows[0], rows[1:]
+    nodes = {node for row in rest for node in row}
+    usual = all(any(name.fullmatch(word) for word in first) for name in END_NAMES)
+    if usual and nodes.isdisjoint(first):
+        return True
+    numbers = all(word.isdecimal() for row in rest for word in row[:2])
+    return bool(rest) and numbers and not all(word.isdecimal() for word in first[:2])
 
 
 def item(path: Path, graph: Any, number: dict[str, int], y: str) -> Item:
@@ -244,7 +315,7 @@ def item(path: Path, graph: Any, number: dict[str, int], y: str) -> Item:
     return Item(edges.view(-1, 2).T, torch.zeros(len(place), 0) if x is None else x.float(), y)
 
 
-def read_pyg(what: str, data_root: Path | None) -> Graphs:
+def read_pyg(what: str, data_root: Path | None) -> ReadGraphs:
     """A set of torch-geometric with classes."""
     return of_data(what, pyg_data(what, data_root))
 
@@ -295,7 +366,7 @@ def class_and_arguments(text: str) -> tuple[str, list[Any], dict[str, Any]]:
     return node.func.id, arguments, keywords
 
 
-def read_function(what: str, data_root: Path | None) -> Graphs:
+def read_function(what: str, data_root: Path | None) -> ReadGraphs:
     """Run a user's own function and return its graphs with their classes."""
     return of_data(what, function_data(what, data_root))
 
@@ -312,21 +383,23 @@ def function_data(what: str, data_root: Path | None) -> Iterable[Any]:
         return list(known[function]())
 
 
-def of_data(what: str, graphs: Iterable[Any]) -> Graphs:
+def of_data(what: str, graphs: Iterable[Any]) -> ReadGraphs:
     """Graphs of torch-geometric's `Data` with `edge_index`, `y` and perhaps `x`.
 
     Raises:
         UserError: one is no such graph, or has no class.
     """
-    items = []
+    items, wide = [], []
     for k, graph in enumerate(graphs):
         y = getattr(graph, "y", None)
         item = item_of(f"{what}: graph {k}", graph)
-        if y is None or torch.as_tensor(y).numel() != 1 or float(y) != int(y):
+        if y is None or torch.as_tensor(y).numel() != 1 or not float(y).is_integer():
             fix = "give each graph one class, a whole number"
             raise UserError(f"{what}: graph {k} has y={y}: {fix}")
         items.append(item._replace(y=int(y)))
-    return unite_graphs(items)
+        wide += [f"graph {k}"] * any(getattr(graph, key, None) is not None for key in EDGE_DATA)
+    note = "graphs whose edge attributes are left out"
+    return unite_graphs(items), {note: Counted(len(wide), wide[0])} if wide else {}
 
 
 def without_classes(what: str, graphs: Sequence[Any]) -> Graphs:
@@ -378,7 +451,7 @@ ITEM_READERS: dict[str, Callable[[str, Path | None], Iterable[Any]]] = {
     "pyg": pyg_data,
     own.PYTHON: function_data,
 }
-READERS: dict[str, Callable[[str, Path | None], Graphs]] = {
+READERS: dict[str, Callable[[str, Path | None], ReadGraphs]] = {
     "folder": read_folder,
     "pyg": read_pyg,
     own.PYTHON: read_function,

@@ -14,9 +14,11 @@ from torch import Tensor
 from contrastbench.distributed import world
 from contrastbench.domains import exported
 from contrastbench.domains.base import Domain, Evaluation, samples_drawn
+from contrastbench.domains.image.data.datasets import DATASETS
 from contrastbench.domains.image.data.decode import cancel_decoding
 from contrastbench.domains.image.data.images import Croppable, held_out
 from contrastbench.domains.image.data.load import load_images
+from contrastbench.domains.image.data.report import image_report
 from contrastbench.domains.image.networks.encoders import Encoder, export
 from contrastbench.domains.image.networks.model import ImageModel
 from contrastbench.domains.image.preprocessing import Model, Preprocessing, policies
@@ -26,7 +28,6 @@ from contrastbench.domains.image.sampling import (
     ImagePool,
     balanced,
     check_balance,
-    check_batch,
     check_batch_classes,
     check_retrievable,
     held_out_split,
@@ -36,6 +37,7 @@ from contrastbench.domains.image.scoring.protocols import check_fits_classifiers
 from contrastbench.domains.image.scoring.protocols import check_scored_classes as check_protocol
 from contrastbench.domains.model import Raw, embed_together
 from contrastbench.domains.random import generator
+from contrastbench.domains.report import DataReport, small_batch
 from contrastbench.domains.scoring.classifiers import (
     Classifier,
     Labelled,
@@ -99,7 +101,7 @@ class ImageDomain(Domain[ImageRecipe, Model, Batch]):
             )
         self.threads = 1 if recipe.size <= TINY_SIZE else os.cpu_count() or 1
         self.preprocessing = Preprocessing(data.mean, data.std, recipe.test_size or recipe.size)
-        self.image_notes = data.notes
+        self.image_notes, self.class_names = data.notes, data.classes
         if data.test.labels.ndim > 1:
             raise UserError(f"images of {dataset} have several classes: bench score --by transfer")
         if not recipe.ranks:
@@ -118,7 +120,6 @@ class ImageDomain(Domain[ImageRecipe, Model, Batch]):
                     check_retrievable(part, self.splits[part].labels)
         unlabelled = [] if data.unlabelled is None or recipe.pairs_by_class else [data.unlabelled]
         self.pool = ImagePool([train, *unlabelled])
-        check_batch(len(self.pool), recipe)
         if recipe.pairing == "balanced":
             with samples_drawn(recipe):
                 check_balance(train.labels, recipe)
@@ -147,6 +148,17 @@ class ImageDomain(Domain[ImageRecipe, Model, Batch]):
     def notes(self, trained: bool) -> dict[str, Any]:
         """Return notes on images that were converted, resized or left out."""
         return {"data": self.image_notes}
+
+    def report(self, trained: bool) -> DataReport:
+        """Return the sizes, equal images, and what was converted, resized or left out."""
+        smaller = small_batch(self.batch_size, self.recipe) if trained else {}
+        own = self.dataset not in DATASETS
+        return image_report(self.splits, self.class_names, self.image_notes | smaller, own)
+
+    @property
+    def batch_size(self) -> int:
+        """Return the images of a batch: those of the recipe, or all that there are."""
+        return min(self.recipe.batch_size, len(self.pool))
 
     def model(self) -> Model:
         """Encoder and heads, initialised by the seed."""
@@ -177,7 +189,7 @@ class ImageDomain(Domain[ImageRecipe, Model, Batch]):
 
     def order(self, rng: torch.Generator) -> Tensor:
         """(steps, batch) numbers of images: of all in turn, or balanced over classes."""
-        size, steps = self.recipe.batch_size, self.steps()
+        size, steps = self.batch_size, self.steps()
         if self.recipe.pairing == "balanced":
             labels, per_class = self.splits["train"].labels, self.recipe.samples_per_class
             return torch.stack(
@@ -188,7 +200,7 @@ class ImageDomain(Domain[ImageRecipe, Model, Batch]):
 
     def steps(self) -> int:
         """Number of batches in an epoch."""
-        return len(self.pool) // self.recipe.batch_size
+        return len(self.pool) // self.batch_size
 
     @property
     def sample_count(self) -> int:

@@ -110,15 +110,6 @@ def check_retrievable(part: str, labels: Tensor) -> None:
         )
 
 
-def check_batch(images: int, recipe: ImageRecipe) -> None:
-    """Raise unless there is a batch of images to train on."""
-    if recipe.trainable and images < recipe.batch_size:
-        raise UserError(
-            f"{images} training images do not fill a batch: "
-            f"give --recipe batch_size={max(2, images // 2)}"
-        )
-
-
 def held_out_split(
     images: Split,
     share: float,

@@ -7,7 +7,7 @@ scikit-learn's.
 
 import platform
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -88,11 +88,8 @@ def svm_folds(x: Array, y: Array, folds: int = 10, seed: int = 0) -> FoldScores:
     >>> svm_folds(x, y, folds=2).mean
     100.0
     """
-    from sklearn.model_selection import StratifiedKFold
-
     x = checked_embeddings(x, y, folds)
-    distance = squared_distances(x)
-    splits = StratifiedKFold(folds, shuffle=True, random_state=seed).split(x, y)
+    distance, splits = squared_distances(x), fold_draws(y, folds, seed)
     # libsvm releases the interpreter's lock, so threads fill the cores without copying the
     # distances
     pool = Parallel(n_jobs=cpu_count(), prefer="threads", return_as="generator")
@@ -102,6 +99,13 @@ def svm_folds(x: Array, y: Array, folds: int = 10, seed: int = 0) -> FoldScores:
         warnings.filterwarnings("ignore", "The least populated class", UserWarning)
         scored = pool(delayed(svm_fold)(x, y, distance, *split) for split in splits)
         return collected_folds(scored, folds)
+
+
+def fold_draws(y: Array, folds: int, seed: int) -> Iterator[tuple[Array, Array]]:
+    """Yield the numbers of each fold's training and test samples."""
+    from sklearn.model_selection import StratifiedKFold
+
+    return StratifiedKFold(folds, shuffle=True, random_state=seed).split(y, y)
 
 
 def checked_embeddings(x: Array, y: Array, folds: int) -> Array:
@@ -238,12 +242,10 @@ def linear_folds(x: Array, y: Array, folds: int = 10, seed: int = 0) -> FoldScor
     >>> linear_folds(x, y, folds=5).mean
     100.0
     """
-    from sklearn.model_selection import StratifiedKFold
-
     from contrastbench.domains.scoring.logistic import unconverged
 
     x = checked_embeddings(x, y, folds)
-    parts = [t for _, t in StratifiedKFold(folds, shuffle=True, random_state=seed).split(x, y)]
+    parts = [test for _, test in fold_draws(y, folds, seed)]
     following = [*parts[1:], parts[0]]
     with unconverged():
         pairs = zip(following, parts, strict=True)

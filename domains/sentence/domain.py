@@ -20,6 +20,7 @@ from contrastbench.distributed import gather, own_rows, world
 from contrastbench.domains import own as owned
 from contrastbench.domains.base import Domain, Evaluation
 from contrastbench.domains.random import generator
+from contrastbench.domains.report import DataReport
 from contrastbench.domains.sentence import (
     SentenceRecipe,
     captions,
@@ -40,6 +41,7 @@ from contrastbench.domains.sentence.datasets import CORPORA, DATASETS, SOURCES
 from contrastbench.domains.sentence.dropout import SharedDropout
 from contrastbench.domains.sentence.encoder import Head, SentenceModel, Tokens
 from contrastbench.domains.sentence.encoding import Embeddings, check_head, encode, pad
+from contrastbench.domains.sentence.report import sentence_report
 from contrastbench.domains.sentence.scored import ScoredSets, read_scored
 from contrastbench.domains.sentence.token_ids import token_ids
 from contrastbench.errors import UserError
@@ -173,6 +175,15 @@ class SentenceDomain(Domain[SentenceRecipe, SentenceModel, Batch]):
                 "sha256": self.checkpoint.sha256,
             }
         return notes
+
+    def report(self, trained: bool) -> DataReport:
+        """Return the sizes, equal pairs, repeated sentences, and what was left out."""
+        notes = self.notes(trained)
+        data, empty = dict(notes.get("data", {})), self.corpus.empty_lines if trained else 0
+        data |= {"empty lines of the training sentences": empty} if empty else {}
+        return sentence_report(
+            self.scored, self.corpus if trained else None, data, own=self.about is None
+        )
 
     def model(self) -> SentenceModel:
         """The checkpoint's encoder with a head for the cls poolers, initialised by the seed."""

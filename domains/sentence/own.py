@@ -5,6 +5,7 @@ seeded fifth, the same for every run, chooses. The hub's splits stand for two fi
 """
 
 import hashlib
+import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,7 +14,7 @@ import numpy as np
 
 from contrastbench.domains import hub, own
 from contrastbench.domains.declaration import Source
-from contrastbench.domains.reading import check_doubles
+from contrastbench.domains.reading import check_kind, is_number
 from contrastbench.domains.sentence.data import TextFiles, scored_pairs, sentences_of
 from contrastbench.domains.sentence.datasets import SOURCES
 from contrastbench.domains.sentence.scored import ScoredSets
@@ -23,6 +24,15 @@ if TYPE_CHECKING:
     import datasets
 
 PAIR_COLUMNS = ("sentence1", "sentence2", "score")
+SENTENCE = "(?:sentences?|sent|text|question|phrase|s|q)[_ ]?"
+COLUMN_NAMES = tuple(  # as people write them
+    re.compile(pattern, re.IGNORECASE)
+    for pattern in (
+        f"{SENTENCE}(?:1|a|one)|first(?:[_ ]sentence)?",
+        f"{SENTENCE}(?:2|b|two)|second(?:[_ ]sentence)?",
+        "(?:gold[_ ]?)?(?:score|label|similarity|relatedness)(?:[_ ]?score)?|gold|sim",
+    )
+)
 VALIDATION_SHARE = 0.2  # of the pairs of one file
 TEXTS = ("text", "sentence")  # names of a column of sentences to train on
 PairRows = list[list[str]]
@@ -68,20 +78,48 @@ def read_files(what: str, data_root: Path | None) -> list[PairRows]:
 
 def read_pairs(path: Path) -> PairRows:
     """The columns of sentences and scores."""
+    check_kind(path, "a text of pairs", "write a line for each, with tabs between its columns")
     lines = enumerate(TextFiles(path.parent).lines(path.name), 1)
     numbered = [(k, line.split("\t")) for k, line in lines if line]
     rows = [row for _, row in numbered]
     header = rows[0] if rows else []
-    if not set(PAIR_COLUMNS) <= set(header):
-        if header and len(header) != len(PAIR_COLUMNS):
+    if not (places := pair_columns(path, header)):
+        if header and (len(header) != len(PAIR_COLUMNS) or names_columns(rows)):
             raise UserError(f"{path} {columns_fault(header)}")
         return rows
-    check_doubles(path, [name for name in header if name in PAIR_COLUMNS])
-    places = [header.index(column) for column in PAIR_COLUMNS]
     for number, row in numbered:
         if len(row) != len(header):
             raise UserError(f"{path} line {number} has {len(row)} columns: repair it")
     return [[row[place] for place in places] for row in rows[1:]]
+
+
+def pair_columns(what: object, names: Sequence[str]) -> list[int]:
+    """Return the places of both sentences and of the score; none where they are not named.
+
+    Raises:
+        UserError: two columns are named as one of them.
+    """
+    found = [
+        [k for k, name in enumerate(names) if pattern.fullmatch(name.strip())]
+        for pattern in COLUMN_NAMES
+    ]
+    exact = [[k for k, name in enumerate(names) if name == column] for column in PAIR_COLUMNS]
+    places = [named or alike for named, alike in zip(exact, found, strict=True)]
+    if not all(places):
+        return []
+    for some in places:
+        if len(some) > 1:
+            double = " or ".join(dict.fromkeys(names[k] for k in some))
+            raise UserError(
+                f"{what}: several columns have the name {double}: rename or remove them"
+            )
+    return [some[0] for some in places]
+
+
+def names_columns(rows: PairRows) -> bool:
+    """Return whether the first line has a word where all others have a score."""
+    scores = [is_number(row[-1]) for row in rows if row[-1].strip()]
+    return len(scores) > 1 and not scores[0] and all(scores[1:])
 
 
 def columns_fault(header: Sequence[str]) -> str:
@@ -106,13 +144,11 @@ def read_hub(what: str, data_root: Path | None) -> list[PairRows]:
 
 def split_columns(what: str, part: "datasets.Dataset") -> PairRows:
     """The columns of a split; GLUE calls the score a label."""
-    score = "score" if "score" in part.column_names else "label"
-    names = (*PAIR_COLUMNS[:2], score)
-    missing = [name for name in names if name not in part.column_names]
-    if missing:
-        raise UserError(
-            f"hf:{what} has no column {missing[0]}: its columns are sentence1, sentence2 and score"
-        )
+    places = pair_columns(f"hf:{what}", part.column_names)
+    if not places:
+        columns = ", ".join(part.column_names)
+        raise UserError(f"hf:{what} has the columns {columns}: name {', '.join(PAIR_COLUMNS)}")
+    names = [part.column_names[place] for place in places]
     table = [["" if value is None else str(value) for value in part[name]] for name in names]
     return [list(row) for row in zip(*table, strict=True)]
 

@@ -5,6 +5,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -13,17 +14,24 @@ from contrastbench.domains.base import Domain, Evaluation
 from contrastbench.domains.declaration import TestPart
 from contrastbench.domains.model import Raw, embed_together
 from contrastbench.domains.random import generator
+from contrastbench.domains.report import (
+    DataReport,
+    class_counts,
+    count_twins,
+    small_batch,
+    test_of,
+)
 from contrastbench.domains.scoring.boosting import boosting
 from contrastbench.domains.scoring.classifiers import Classifier, Labelled, accuracy
 from contrastbench.domains.scoring.linear import linear, plain_linear
 from contrastbench.domains.scoring.logistic import logistic
 from contrastbench.domains.scoring.pseudo_inverse import pseudo_inverse
-from contrastbench.domains.tabular import TabularRecipe
+from contrastbench.domains.tabular import DATASETS, TabularRecipe
 from contrastbench.domains.tabular.data import load_rows
 from contrastbench.domains.tabular.encoder import CHUNK, TabularModel, embed_rows
 from contrastbench.domains.tabular.preprocessing import split_rows, standardise_columns
 from contrastbench.domains.tabular.views import FeatureLayout, two_views
-from contrastbench.errors import UserError, tell
+from contrastbench.errors import UserError
 from contrastbench.losses.contrast import (
     Contrast,
     both_views,
@@ -72,7 +80,8 @@ class TabularDomain(Domain[TabularRecipe, Model, Batch]):
         super().__init__(dataset, recipe, seed, data_root, device)
         table, self.sha256 = load_rows(dataset, recipe.target, data_root, recipe.split, recipe.drop)
         fit = "paper" if recipe.statistics == "paper" else recipe.pretraining
-        data = standardise_columns(table, split_rows(table, seed, recipe.limit), fit)
+        self.table, self.rows = table, split_rows(table, seed, recipe.limit)
+        data = standardise_columns(table, self.rows, fit)
         self.train, self.validation, self.test = (
             p.to(device) for p in (data.train, data.validation, data.test)
         )
@@ -80,10 +89,8 @@ class TabularDomain(Domain[TabularRecipe, Model, Batch]):
         self.features = FeatureLayout(data.feature_of.to(device), int(data.feature_of[-1]) + 1)
         self.columns, self.table_notes = data.columns, data.notes
         self.test_part: TestPart = "redrawn" if table.starts is None else "fixed"
-        check_training_rows(len(self.pretraining.y), self.features.number, recipe)
-        if self.table_notes:
-            notes = "; ".join(f"{name}: {value}" for name, value in self.table_notes.items())
-            tell(f"{dataset}: {notes}")
+        self.batch_size = min(recipe.batch_size, len(self.pretraining.y))
+        check_changes(self.features.number, recipe)
 
     def data_hash(self, trained: bool) -> str:
         """Training, validation and test rows are of one table."""
@@ -92,7 +99,23 @@ class TabularDomain(Domain[TabularRecipe, Model, Batch]):
     def notes(self, trained: bool) -> dict[str, Any]:
         """Return notes on what reading and preparation left out, and on the training rows."""
         rows = {"pretraining_rows": len(self.pretraining.y)} if trained else {}
-        return {"data": self.table_notes, **rows}
+        return {"data": self.table_notes | self.table.doubts, **rows}
+
+    def report(self, trained: bool) -> DataReport:
+        """Return the sizes, equal rows, and what reading and preparation left out."""
+        table, used = self.table, np.concatenate(self.rows)
+        parts = {part: len(rows) for part, rows in self.rows._asdict().items()}
+        words = len(table.words)
+        return DataReport(
+            "rows",
+            parts,
+            class_counts(table.classes, table.y[used]),
+            {"columns of numbers": len(table.names) - words, "columns of words": words},
+            count_twins(table.keys(used), table.y[used], [test_of(parts)]),
+            self.table_notes | (small_batch(self.batch_size, self.recipe) if trained else {}),
+            table.doubts,
+            own=self.dataset not in DATASETS,
+        )
 
     def model(self) -> Model:
         """Encoder and heads, initialised by the seed."""
@@ -106,7 +129,7 @@ class TabularDomain(Domain[TabularRecipe, Model, Batch]):
 
     def batches(self, epoch: int) -> Iterator[Batch]:
         """Two views of each batch of shuffled rows; a last batch that is not full is left out."""
-        size = self.recipe.batch_size
+        size = self.batch_size
         rng = generator(self.device, self.seed, epoch, 0)
         order = torch.randperm(len(self.pretraining.y), generator=rng, device=self.device)
         for step in range(self.steps()):
@@ -117,7 +140,7 @@ class TabularDomain(Domain[TabularRecipe, Model, Batch]):
 
     def steps(self) -> int:
         """Number of batches in an epoch."""
-        return len(self.pretraining.y) // self.recipe.batch_size
+        return len(self.pretraining.y) // self.batch_size
 
     @property
     def sample_count(self) -> int:
@@ -219,13 +242,8 @@ def pretraining_rows(train: Labelled, validation: Labelled, recipe: TabularRecip
     return Labelled(torch.cat([train.x, validation.x]), torch.cat([train.y, unknown]))
 
 
-def check_training_rows(rows: int, features: int, recipe: TabularRecipe) -> None:
-    """Raise unless there is a batch of rows to train on, and a feature to change."""
-    if recipe.trainable and rows < recipe.batch_size:
-        raise UserError(
-            f"{rows} training rows do not fill a batch: "
-            f"give --recipe batch_size={max(2, rows // 2)}"
-        )
+def check_changes(features: int, recipe: TabularRecipe) -> None:
+    """Raise unless views change a feature."""
     if recipe.views != "none" and recipe.choice == "exact" and int(recipe.rate * features) == 0:
         raise UserError(
             f"rate={recipe.rate} of {features} features changes none: give --recipe choice=each"

@@ -6,18 +6,19 @@ part: a second file, a column that says which row is whose, or the splits of the
 
 import re
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlparse
 
 from contrastbench.domains import download, hub, own
 from contrastbench.domains.declaration import Source
 from contrastbench.domains.reading import cause, check_doubles
-from contrastbench.domains.tabular.dates import with_days
-from contrastbench.domains.tabular.separated import read_csv
+from contrastbench.domains.tabular.dates import DATES_NOTE, with_days
+from contrastbench.domains.tabular.separated import line_of, read_csv
 from contrastbench.domains.tabular.table import (
     Starts,
     TabularSet,
@@ -26,6 +27,7 @@ from contrastbench.domains.tabular.table import (
     suspicions,
     with_hash,
 )
+from contrastbench.domains.tabular.words import check_words
 from contrastbench.errors import UserError, unknown
 
 if TYPE_CHECKING:
@@ -40,6 +42,12 @@ class Frames(NamedTuple):
     parts: "dict[str, pandas.DataFrame]"  # by name, training first; "": to be drawn
     target: str | None = None  # the column of classes, where the data say
     source: str = ""  # for the record
+    notes: Mapping[str, Any] = MappingProxyType({})  # on what was converted
+    files: Mapping[str, Path] = MappingProxyType({})  # CSV files by part, whose lines are named
+
+    def place(self, part: str, row: int) -> str:
+        """Say where a row of a part stands."""
+        return f"line {line_of(self.files[part], row)}" if self.files else f"row {row + 1}"
 
 
 class Roles(NamedTuple):
@@ -74,10 +82,16 @@ def load_unchanged(
         frame, starts = concatenate_parts(name, parts, roles.split)
         target = checked_target(name, frame, roles.target)
         frame, notes = with_days(name, frame, target)
+        known = [target, roles.split, *notes.get(DATES_NOTE, [])]
+        for part, rows in parts.items():
+            features = rows.drop(columns=known, errors="ignore")
+            check_words(name, features, partial(frames.place, part))
         table = from_frame(name, frame, target, starts)
         check_categories(name, table)
-        notes |= table.notes | ({"source": frames.source} if frames.source else {})
-        return with_hash(replace(table, notes=notes | suspicions(table)))
+        notes |= {**frames.notes, **table.notes} | (
+            {"source": frames.source} if frames.source else {}
+        )
+        return with_hash(replace(table, notes=notes, doubts=suspicions(table)))
 
 
 def without_columns(
@@ -193,14 +207,16 @@ def check_columns(name: str, first: "pandas.DataFrame", part: "pandas.DataFrame"
 
 
 def files_reader(
-    read: "Callable[[Path], pandas.DataFrame]",
+    read: "Callable[[Path], pandas.DataFrame]", lines: bool = False
 ) -> Callable[[str, Path | None], Frames]:
     """A reader of one file, or of a training and a test file."""
 
     def frames(what: str, data_root: Path | None) -> Frames:
-        tables = [read(path) for path in own.comma_files(what, data_root)]
-        names = ("",) if len(tables) == 1 else ("train", "test")
-        return Frames(dict(zip(names, tables, strict=True)))
+        paths = own.comma_files(what, data_root)
+        named = dict(zip(("",) if len(paths) == 1 else ("train", "test"), paths, strict=True))
+        tables = {part: read(path) for part, path in named.items()}
+        notes = {k: v for table in tables.values() for k, v in table.attrs.pop("notes", {}).items()}
+        return Frames(tables, notes=notes, files=named if lines else {})
 
     return frames
 
@@ -281,7 +297,7 @@ def openml_cache_path(url: str, folder: Path) -> Path:
 
 
 READERS: dict[str, Callable[[str, Path | None], Frames]] = {
-    "csv": files_reader(read_csv),
+    "csv": files_reader(read_csv, lines=True),
     "parquet": files_reader(read_parquet),
     "hf": read_hub,
     "openml": read_openml,

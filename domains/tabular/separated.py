@@ -2,13 +2,15 @@
 
 import csv
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from itertools import accumulate, islice
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING
 
-from contrastbench.domains.reading import UNPACKED, check_doubles
+from contrastbench.domains.reading import UNPACKED, check_doubles, check_kind
+from contrastbench.domains.report import Counted
 from contrastbench.errors import UserError
 
 if TYPE_CHECKING:
@@ -17,26 +19,28 @@ if TYPE_CHECKING:
 MISSING = ("NaN", "nan", "null", "NULL", "None", "N/A", "n/a", "#N/A", "<NA>", "NaT")
 SEPARATORS = (",", ";", "\t")
 SNIFFED = 50  # records at the top of a file that tell its separator
+MINUS = "\u2212"  # as word processors write it
+MINUS_NOTE = "numbers whose minus is U+2212, read as -"
 COMMA = r"[+-]?\d+(,\d+)?([eE][+-]?\d+)?"
-GROUPED = r"[+-]?[1-9]\d{0,2}(,\d{3})*"  # 1,234, which may be decimal or not
-CURRENCY = r"[$€£¥]"
-THOUSANDS = r"[+-]?\d{1,3}(?:(?:\.\d{3})+,\d+|(?:,\d{3})+\.\d+|(?:[ '’\xa0]\d{3})+(?:[.,]\d+)?)"
+GROUPED = r"[+-]?[1-9]\d{{0,2}}({}\d{{3}})*"  # 1,234, which may be decimal or not
 
 
 def read_csv(path: Path, words: Collection[str] = ()) -> "pandas.DataFrame":
     """Read a CSV file with a header; empty fields, NA and ? are missing.
 
-    Among numbers also NaN, null and the like, which among words may be words.
+    Among numbers also NaN, null and the like, which among words may be words. `attrs` has notes.
 
     Args:
         path: the file.
         words: columns that are words even where all of them look like numbers.
 
     Raises:
-        UserError: two columns have one name, rows have more fields than the header, the file is
-            not UTF-8, or the decimal sign is unclear.
+        UserError: two columns have one name, rows have more or fewer fields than the header, the
+            file is not UTF-8 or something else than a text, or the decimal sign is unclear.
     """
-    check_unpacked(path)
+    packed = check_unpacked(path)
+    if not packed:
+        check_kind(path, "a table of text", "save it as CSV")
     try:
         return read_text(path, words)
     except UnicodeDecodeError:
@@ -49,8 +53,9 @@ def read_text(path: Path, words: Collection[str]) -> "pandas.DataFrame":
     """Read a CSV file that is UTF-8."""
     import pandas as pd
 
-    sign = separator(path)
-    read = partial(pd.read_csv, path, sep=sign, keep_default_na=False, skipinitialspace=True)
+    sign, above = separator(path)
+    read = partial(pd.read_csv, path, sep=sign, skiprows=above, keep_default_na=False)
+    read = partial(read, skipinitialspace=True)
     header = read(header=None, nrows=1, dtype=str).iloc[0]
     check_doubles(path, filter(None, header))  # pandas would rename the second
     kept = dict.fromkeys(words, str)
@@ -58,40 +63,88 @@ def read_text(path: Path, words: Collection[str]) -> "pandas.DataFrame":
     frame = read()
     if not isinstance(frame.index, pd.RangeIndex):
         raise UserError(f"{path}: rows have more fields than the header has names: name them all")
+    if frame.iloc[:, -1].isna().any():
+        check_fields(path, len(frame.columns))
+    if sign == ";":
+        check_thousands(path, read(dtype=str))
     if decimal := decimal_commas(path, frame.drop(columns=[*kept], errors="ignore")):
         frame = read(decimal=",")
         check_points(path, frame, decimal[0])
-    frame = frame.apply(
-        lambda column: column if column.name in kept else parse_numbers(column, bool(decimal))
-    )
-    check_bare(path, frame.drop(columns=[*kept], errors="ignore"))
+    found = {name: parse_numbers(frame[name], bool(decimal)) for name in frame if name not in kept}
+    notes = minus_note(frame, found)
+    frame = frame.assign(**found)
+    frame.attrs["notes"] = notes
     return frame
 
 
-def separator(path: Path) -> str:
-    """Return the sign that cuts the first records into equally many fields, and into most.
+def minus_note(frame: "pandas.DataFrame", found: "dict[str, pandas.Series]") -> dict[str, Counted]:
+    """Return how many fields that became numbers had a long minus, and the first."""
+    places = [
+        f"column {name}, row {row + 1}"
+        for name, column in texts(frame)
+        if name in found and found[name].dtype != object
+        for row in column.index[column.str.contains(MINUS)]
+    ]
+    return {MINUS_NOTE: Counted(len(places), places[0])} if places else {}
 
-    Where several do, or none does, the suffix of the file tells.
+
+def separator(path: Path) -> tuple[str, int]:
+    """Return the sign between fields, and how many lines stand above the header.
+
+    It is the sign that cuts the first records into equally many fields, and into most; where
+    several do, or none does, the suffix of the file tells. Excel may write `sep=;` above.
     """
+    with opened(path) as file:
+        named = re.fullmatch("(?i)sep=(.)\n?", file.readline(10))
+    if named:
+        return named[1], 1
     usual = "\t" if ".tsv" in path.suffixes[-2:] else ","
 
     def rank(sign: str) -> tuple[bool, int, bool]:
         counts = field_counts(path, sign)
         return len({*counts}) == 1 and counts[0] > 1, max(counts[:1], default=0), sign == usual
 
-    return max(SEPARATORS, key=rank)
+    return max(SEPARATORS, key=rank), 0
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[IO[str]]:
+    """Open a text that may be packed."""
+    from pandas.io.common import get_handle
+
+    with get_handle(path, "r", encoding="utf-8-sig", compression="infer") as handles:
+        yield handles.handle
+
+
+def records(path: Path, sign: str) -> Iterator[tuple[int, list[str]]]:
+    """Yield each record with the number of its last line; pandas passes over empty lines too."""
+    with opened(path) as file:
+        reader = csv.reader(file, delimiter=sign, skipinitialspace=True)
+        yield from ((reader.line_num, fields) for fields in reader if fields)
 
 
 def field_counts(path: Path, sign: str) -> list[int]:
     """Return how many fields each of the first records has; none where they cannot be read."""
-    from pandas.io.common import get_handle
+    try:
+        return [len(fields) for _, fields in islice(records(path, sign), SNIFFED)]
+    except csv.Error:  # a stray quote makes a field without end
+        return []
 
-    with get_handle(path, "r", encoding="utf-8-sig", compression="infer") as handles:
-        records = csv.reader(handles.handle, delimiter=sign, skipinitialspace=True)
-        try:
-            return [len(record) for record in islice(records, SNIFFED) if record]
-        except csv.Error:  # a stray quote makes a field without end
-            return []
+
+def check_fields(path: Path, names: int) -> None:
+    """Raise if a record has fewer fields than the header, as the sum below a table has."""
+    sign, above = separator(path)
+    for line, fields in islice(records(path, sign), above, None):
+        if len(fields) < names:
+            found = f"{len(fields)} of {names} fields"
+            raise UserError(f"{path} line {line} has {found}: fill or remove it")
+
+
+def line_of(path: Path, row: int) -> int:
+    """Return the number of the line in which a row of the table ends."""
+    sign, above = separator(path)
+    line, _ = next(islice(records(path, sign), above + 1 + row, None))
+    return line
 
 
 def known_cells(column: "pandas.Series") -> "pandas.Series":
@@ -110,11 +163,18 @@ def parse_numbers(column: "pandas.Series", commas: bool = False) -> "pandas.Seri
 
     if pd.api.types.is_numeric_dtype(column):
         return column
-    filled = known_cells(column)
+    numbers = as_numbers(known_cells(column), commas)
+    return numbers.reindex(column.index) if len(numbers) and numbers.notna().all() else column
+
+
+def as_numbers(filled: "pandas.Series", commas: bool = False) -> "pandas.Series":
+    """Return texts as numbers; a hole for each that is none."""
+    import pandas as pd
+
+    filled = filled.map(lambda text: text.replace(MINUS, "-") if isinstance(text, str) else text)
     if commas:
         filled = filled.astype(str).str.replace(",", ".")
-    numbers = pd.to_numeric(filled, errors="coerce")
-    return numbers.reindex(column.index) if len(filled) and numbers.notna().all() else column
+    return pd.to_numeric(filled, errors="coerce")
 
 
 def decimal_commas(path: Path, frame: "pandas.DataFrame") -> list[str]:
@@ -128,14 +188,32 @@ def decimal_commas(path: Path, frame: "pandas.DataFrame") -> list[str]:
         for name, column in texts(frame)
         if all_match(COMMA, column) and column.str.contains(",").any()
     }
-    if columns and all(all_match(GROUPED, column) for column in columns.values()):
-        name, column = next(iter(columns.items()))
-        value = next(text for text in column if "," in text)
-        raise UserError(
-            f"{path}: column {name} has numbers such as {value!r}, whose comma may be decimal or "
-            "stand between thousands: write a point, or no sign"
-        )
+    check_clear(path, columns, ",", "write a point, or no sign")
     return list(columns)
+
+
+def check_thousands(path: Path, frame: "pandas.DataFrame") -> None:
+    """Raise if all points of numbers may stand between thousands, as where semicolons separate."""
+    columns = {
+        name: column
+        for name, column in texts(frame)
+        if all_match(COMMA.replace(",", "[.]"), column)
+        and column.str.contains(".", regex=False).any()
+    }
+    check_clear(path, columns, ".", "write commas between columns if it is decimal, or no sign")
+
+
+def check_clear(path: Path, columns: "dict[str, pandas.Series]", sign: str, fix: str) -> None:
+    """Raise if a sign of numbers may in all columns be decimal or stand between thousands."""
+    if not columns or not all(all_match(GROUPED.format(f"[{sign}]"), c) for c in columns.values()):
+        return
+    name, column = next(iter(columns.items()))
+    value = next(text for text in column if sign in text)
+    called = {",": "comma", ".": "point"}[sign]
+    raise UserError(
+        f"{path}: column {name} has numbers such as {value!r}, whose {called} may be decimal or "
+        f"stand between thousands: {fix}"
+    )
 
 
 def check_points(path: Path, frame: "pandas.DataFrame", decimal: str) -> None:
@@ -147,22 +225,6 @@ def check_points(path: Path, frame: "pandas.DataFrame", decimal: str) -> None:
             raise UserError(
                 f"{path}: column {decimal} has decimal commas and column {name} decimal points: "
                 "write all numbers alike"
-            )
-
-
-def check_bare(path: Path, frame: "pandas.DataFrame") -> None:
-    """Raise if a column of words holds numbers with units or with signs between thousands."""
-    plain = r"[+-]?\d+(?:[.,]\d+)?"
-    for name, column in texts(frame):
-        if not all_match(
-            rf"(?:{CURRENCY} ?)?(?:{THOUSANDS}|{plain})(?: ?(?:%|{CURRENCY}))?", column
-        ):
-            continue
-        odd = column[~column.str.fullmatch(plain)]
-        if len(odd):
-            raise UserError(
-                f"{path}: column {name} has numbers such as {odd.iloc[0]!r}, with a unit or a sign "
-                "between thousands: write 1234.5"
             )
 
 
@@ -181,13 +243,18 @@ def all_match(pattern: str, column: "pandas.Series") -> bool:
     return bool(re.fullmatch(pattern, column.iloc[0]) and column.str.fullmatch(pattern).all())
 
 
-def check_unpacked(path: Path) -> None:
-    """Raise if a packed file, whose few bytes may stand for any number, unpacks to too many."""
+def check_unpacked(path: Path) -> bool:
+    """Return whether a file is packed.
+
+    Raises:
+        UserError: it unpacks to too many bytes, as its few may.
+    """
     from pandas.io.common import get_handle, infer_compression
 
     if infer_compression(path, "infer") is None:
-        return
+        return False
     with get_handle(path, "rb", compression="infer", is_text=False) as handles:
         blocks = iter(lambda: handles.handle.read(2**20), b"")
         if any(size > UNPACKED for size in accumulate(map(len, blocks))):
             raise UserError(f"{path} unpacks to more than {UNPACKED / 2**30:.3g} GiB")
+    return True

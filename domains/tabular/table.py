@@ -10,6 +10,7 @@ from unicodedata import normalize
 import numpy as np
 import yaml
 
+from contrastbench.domains.report import Counted, alike_but_case
 from contrastbench.errors import UserError
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ class TabularSet:
     classes: tuple[str, ...]
     starts: Starts | None = None  # None: the seed draws all three parts
     notes: dict[str, Any] = field(default_factory=dict)  # what reading left out
+    doubts: dict[str, list[str]] = field(default_factory=dict)  # what is probably not as meant
 
     def __len__(self) -> int:
         return len(self.y)
@@ -40,6 +42,13 @@ class TabularSet:
     def words(self) -> tuple[str, ...]:
         """Return the names of the categorical columns."""
         return self.names[self.numeric.shape[1] :]
+
+    def keys(self, rows: Array) -> list[bytes]:
+        """Return a digest of each of some rows, the same for equal ones."""
+        numbers = np.ascontiguousarray(self.numeric[rows]) + 0.0  # -0 equals 0
+        words = map("\x1f".join, self.categorical[rows])
+        pairs = zip(numbers, words, strict=True)
+        return [hashlib.blake2b(x.tobytes() + word.encode()).digest() for x, word in pairs]
 
 
 def from_frame(
@@ -71,7 +80,12 @@ def from_frame(
     if starts:
         kept = [0, *labelled.cumsum()]
         starts = (None if starts[0] is None else int(kept[starts[0]]), int(kept[starts[1]]))
-    notes = {} if labelled.all() else {"rows without a class": int((~labelled).sum())}
+    left_out = np.flatnonzero(~labelled)
+    notes = (
+        {"rows without a class": Counted(len(left_out), f"row {left_out[0] + 1}")}
+        if len(left_out)
+        else {}
+    )
     table = TabularSet(numeric, categorical, names, y, tuple(map(str, classes)), starts, notes)
     check_table(path, table)
     return table
@@ -165,35 +179,11 @@ def check_categories(path: object, table: TabularSet) -> None:
         for name, column in zip(table.words, table.categorical.T, strict=True)
         if len({*column} - {""}) > max(MAX_FEW_CATEGORIES, (column != "").sum() / 2)
     ]
-    for name in distinct:
-        if stray := word_among_numbers(table.categorical[:, table.words.index(name)].tolist()):
-            fix = "write a number, or leave it empty"
-            raise UserError(f"{path}: column {name} has {stray[:40]!r} among numbers: {fix}")
     if distinct:
         raise UserError(
             f"{path}: most words stand in one row only in {', '.join(distinct)}: "
             f"leave out what no rows share with {drop_option(distinct)}"
         )
-
-
-def word_among_numbers(column: Iterable[str]) -> str:
-    """Return the first word of a column of which nine in ten are numbers; "" if there is none.
-
-    >>> word_among_numbers([*map(str, range(20)), "n/a", ""])
-    'n/a'
-    """
-    filled = [word for word in column if word]
-    words = [word for word in filled if not is_number(word)]
-    return words[0] if 0 < 10 * len(words) <= len(filled) else ""
-
-
-def is_number(word: str) -> bool:
-    """Return whether a word is a number."""
-    try:
-        float(word)
-    except ValueError:
-        return False
-    return True
 
 
 def drop_option(columns: list[str]) -> str:
@@ -207,7 +197,7 @@ def drop_option(columns: list[str]) -> str:
 
 
 def suspicions(table: TabularSet) -> dict[str, list[str]]:
-    """Columns of a user's table that are probably not meant as they are, by what is odd."""
+    """Columns and classes of a user's table that are probably not meant as they are."""
     columns = [*table.numeric.T, *table.categorical.T]
     odd: dict[str, Callable[[Array, TabularSet], bool]] = {
         "columns that tell the class, one value for each": renames,
@@ -219,7 +209,7 @@ def suspicions(table: TabularSet) -> dict[str, list[str]]:
             name for name, column in zip(table.names, columns, strict=True) if is_odd(column, table)
         ]
         for note, is_odd in odd.items()
-    }
+    } | {"classes that differ in case alone": alike_but_case(table.classes)}
     return {note: names for note, names in found.items() if names}
 
 

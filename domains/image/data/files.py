@@ -18,6 +18,7 @@ from contrastbench.errors import UserError
 # processes each hold one, and on a card as a share of the memory that is free.
 RESIDENT_BYTES, RESIDENT_SHARE = 4 << 30, 1 / 3
 DECODED_AT_ONCE = 256  # images that are decoded and copied to the device at once
+TESTED_TWICE = "test images that are training images too"  # by the bytes of their files
 MAX_KEPT_SIDE = 96  # images that all have one size of at most so many pixels a side keep it
 
 
@@ -119,7 +120,7 @@ def tested_twice(train: list[Header], test: list[Header]) -> dict[str, int]:
     """Return how many test files have the bytes of a training file."""
     trained = {header.sha256 for header in train}
     count = sum(header.sha256 in trained for header in test)
-    return {"test images that are training images too": count} if count else {}
+    return {TESTED_TWICE: count} if count else {}
 
 
 def common_side(headers: list[Header], size: int) -> int | None:

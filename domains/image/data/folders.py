@@ -9,10 +9,9 @@ import torch
 from contrastbench.domains.image.data import decode
 from contrastbench.domains.image.data.files import Part, Parts, from_files
 from contrastbench.domains.image.data.images import ImageSet, held_out
-from contrastbench.domains.own import files_below
+from contrastbench.domains.own import files_below, part_name
+from contrastbench.domains.report import Counted
 from contrastbench.errors import UserError
-
-PART_FOLDERS = ("train", "test", "val")
 
 
 def load_folder(root: Path, size: int, device: torch.device, whole: bool) -> tuple[ImageSet, str]:
@@ -27,28 +26,48 @@ def folder_parts(root: Path) -> tuple[Parts, dict[str, Any]]:
     Raises:
         UserError: no classes, an empty one, one that is in the test part alone, or a single one.
     """
-    folders = [name for name in PART_FOLDERS if (root / name).is_dir()]
+    folders = part_folders(root)
     if "train" not in folders:
         return one_part(root)
-    if len(folders) == 1:
+    trained = folders.pop("train")
+    if not folders:
         raise UserError(
-            f"{root} has train, but neither test nor val: add one, or give folder:{root / 'train'}"
+            f"{root} has {trained}, but neither test nor val: add one, or give "
+            f"folder:{root / trained}"
         )
-    train, test = (classes_of(root, name) for name in folders[:2])
+    tested = folders.pop("test", None) or folders.pop("validation")
+    train, test = classes_of(root, trained), classes_of(root, tested)
     extra = sorted(test.keys() - train.keys())
     if extra:
         raise UserError(
-            f"{root / folders[1] / extra[0]}: {root / 'train'} has no such class; move or remove it"
+            f"{root / tested / extra[0]}: {root / trained} has no such class; move or remove it"
         )
     classes = tuple(sorted(train))
-    notes = left_out(root, folders[:2], train, test)
-    for name in folders[2:]:  # the validation part is drawn from train, as for every set
+    notes = left_out(root, [trained, tested], train, test)
+    for name in folders.values():  # the validation part is drawn from train, as for every set
         notes[f"files left out, in {name}"] = len(files_below(root / name))
     if len(test) < len(train):
         notes["classes without test images"] = len(train) - len(test)
     return Parts(
         class_files(train, classes), class_files(test, classes), checked_class_names(root, classes)
     ), notes
+
+
+def part_folders(root: Path) -> dict[str, str]:
+    """Return the names of the folders of parts, such as Training and val, by part.
+
+    Raises:
+        UserError: two are of one part, or all folders are parts and none is to train on.
+    """
+    folders = sorted(path.name for path in root.iterdir() if path.is_dir())
+    named = [(part, name) for name in folders if (part := part_name(name))]
+    found = dict(named)
+    if len(found) < len(named):
+        names = ", ".join(name for _, name in named)
+        raise UserError(f"{root} has {names}: keep one folder of each part")
+    if named and "train" not in found and len(named) == len(folders):
+        raise UserError(f"{root} has {', '.join(found.values())} and no train: name one folder so")
+    return found
 
 
 def one_part(root: Path) -> tuple[Parts, dict[str, Any]]:
@@ -121,6 +140,8 @@ def images_of(root: Path, folder: str) -> list[str]:
 
 def left_out(root: Path, parts: Sequence[str], *read: dict[str, list[str]]) -> dict[str, Any]:
     """Return how many files of the parts are no images by their names."""
-    there = sum(len(files_below(root / name)) for name in parts)
-    others = there - sum(len(names) for files in read for names in files.values())
-    return {"files left out, no images by their names": others} if others else {}
+    used = {name for files in read for names in files.values() for name in names}
+    there = [Path(part, name).as_posix() for part in parts for name in files_below(root / part)]
+    others = [name for name in there if name not in used]
+    note = "files left out, no images by their names"
+    return {note: Counted(len(others), others[0])} if others else {}

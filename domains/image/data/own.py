@@ -1,7 +1,8 @@
 """Images that users bring: folders, arrays of NumPy, and the format of the `datasets` library."""
 
+import re
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from io import BytesIO
@@ -16,13 +17,18 @@ from contrastbench.domains.declaration import Source
 from contrastbench.domains.image.data.files import Part, Parts, from_files
 from contrastbench.domains.image.data.folders import load_folder, split_fifth
 from contrastbench.domains.image.data.images import ImageSet, on_device, split_held_out
-from contrastbench.domains.reading import UNPACKED, contents, member, member_names
+from contrastbench.domains.reading import UNPACKED, contents, file_kind, member, member_names
 from contrastbench.errors import UserError
 
 if TYPE_CHECKING:
     import datasets
 
 Array = np.ndarray[Any, np.dtype[Any]]
+ARRAY_WORDS = {
+    **dict.fromkeys(("images", "image", "imgs", "x", "data", "pixels"), "images"),
+    **dict.fromkeys(("labels", "label", "y", "targets", "target", "classes"), "labels"),
+}
+READ_KEYS = ("images", "labels", "test_images", "test_labels")
 CHANNELS = (1, 3)  # channels: grey, or red, green and blue
 LoadedImages = tuple[ImageSet, str]  # and the sha256 of its content
 OwnReader = Callable[[str, int, Path | None, torch.device, bool], LoadedImages]
@@ -61,16 +67,14 @@ def read_folder(
 def read_npz(
     what: str, size: int, data_root: Path | None, device: torch.device, whole: bool
 ) -> LoadedImages:
-    """Arrays `images` and `labels`, and perhaps `test_images` and `test_labels`."""
+    """Arrays `images` and `labels`, and perhaps `test_images` and `test_labels`, or the like."""
     path = own.find_path(what, data_root)
+    check_kind_of_arrays(path)
     with zipfile.ZipFile(path) as archive:
         there = member_names(archive)
-        tested = "test_images.npy" in there
-        keys = ("images", "labels", *(("test_images", "test_labels") if tested else ()))
-        missing = [key for key in keys if f"{key}.npy" not in there]
-        if missing:
-            raise UserError(f"{path} has no array {missing[0]}: it holds {', '.join(there)}")
-        arrays = {key: array(archive, key) for key in keys}
+        keys = array_keys(path, [name.removesuffix(".npy") for name in there])
+        arrays = {key: array(archive, name) for key, name in keys.items() if key in READ_KEYS}
+    tested = "test_images" in arrays
     classes, y = np.unique(arrays["labels"], return_inverse=True)
     parts = {"train": (array_pixels(path, "images", arrays), torch.from_numpy(y.reshape(-1)))}
     if tested:
@@ -83,7 +87,39 @@ def read_npz(
         parts = split_held_out(*parts["train"])
     check_training_classes(path, parts, len(classes))
     images, digest = on_device(parts, map(str, classes.tolist()), device)
-    return replace(images, drawn=not tested), digest
+    others = [name for key, name in keys.items() if key not in READ_KEYS]
+    notes = {"arrays left out": others} if others else {}
+    return replace(images, drawn=not tested, notes=notes), digest
+
+
+def array_keys(path: Path, names: Sequence[str]) -> dict[str, str]:
+    """Return the names of the arrays of pictures and classes, by what they are.
+
+    >>> array_keys(Path("m.npz"), ["x_train", "y_train", "x_test", "y_test"])["test_labels"]
+    'y_test'
+    """
+    found: dict[str, str] = {}
+    for name in names:
+        words = re.split("[_ -]", name.lower())
+        parts = [part for word in words if (part := own.part_name(word))]
+        kinds = [kind for word in words if (kind := ARRAY_WORDS.get(word))]
+        known = len(kinds) == 1 and len(parts) + 1 == len(words) <= 2
+        part = f"{parts[0]}_" if known and parts and parts != ["train"] else ""
+        key = part + kinds[0] if known else name
+        if key in found:
+            raise UserError(f"{path} has {found[key]} and {name}: keep one of them")
+        found[key] = name
+    tested = {"test_images", "test_labels"} & found.keys()
+    for key in READ_KEYS if tested else READ_KEYS[:2]:
+        if key not in found:
+            raise UserError(f"{path} has no array {key}: it holds {', '.join(names)}")
+    return found
+
+
+def check_kind_of_arrays(path: Path) -> None:
+    """Raise if a file holds something else than arrays by name."""
+    if (kind := file_kind(path)) not in ("a zip archive", ""):
+        raise UserError(f"{path} is {kind}, not arrays by name: write it by numpy.savez")
 
 
 def array(archive: zipfile.ZipFile, key: str) -> Array:

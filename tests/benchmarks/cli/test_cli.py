@@ -145,7 +145,6 @@ MISTAKES = [
     ([*TABLE, "--dataset", "cvs:a.csv"], "unknown kind of data 'cvs': did you mean 'csv'?"),
     ([*TABLE, "--dataset", "csv:"], "csv: has nothing after the colon: give csv:FILE[,TEST]"),
     ([*TABLE, "--dataset", "wines"], "unknown tabular dataset 'wines': did you mean 'wine'?"),
-    ([*TABLE, "--dataset", "wine"], "106 training rows do not fill a batch"),
     ([*TABLE, "--dataset", "csv:mine.csv", "--target", "y"], "no file mine.csv"),
     (
         [*TABLE, "--dataset", "Higgs-100K"],

@@ -146,7 +146,7 @@ def test_a_dataset_that_is_not_there_is_found_once(stub, tmp_path: Path) -> None
 
 def test_a_refusals_setting_is_given_as_a_sweep_file_has_it() -> None:
     reasons = {
-        "iris": "90 training rows do not fill a batch: give --recipe batch_size=45",
+        "iris": "its batches are too large: give --recipe batch_size=45",
         "csv:a.csv": "note: leave it out with --recipe 'drop=[id, note]'",
         "MUTAG": "it diverged",
     }

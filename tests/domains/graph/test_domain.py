@@ -14,6 +14,9 @@ from contrastbench.domains.graph import DATASETS, GraphRecipe
 from contrastbench.domains.graph import domain as graph
 from contrastbench.domains.graph.data import Graphs, load_graphs
 from contrastbench.domains.graph.domain import GraphDomain, chunks, permuted_graphs, with_features
+from contrastbench.domains.graph.own import Item, both_ways, unite_graphs
+from contrastbench.domains.graph.twins import colours
+from contrastbench.domains.graph.views import add_loops
 from contrastbench.losses import UserError, get_loss
 from contrastbench.losses.contrast import unit
 
@@ -181,8 +184,34 @@ def test_nodes_begin_with_the_attributes_of_their_graph(tmp_path: Path) -> None:
     assert found.graphs.x[:, 0].numpy() == pytest.approx(expected, rel=1e-6)
     with pytest.raises(UserError, match="leave --export out"):
         found.check_export()
-    with pytest.raises(UserError, match="for sets of the TU collection, not for folder:"):
-        domain(dataset=f"folder:{root}", features="attributes")
+    own = domain(dataset=f"folder:{next(root.rglob('*_A.txt')).parent}", folds=2)
+    (note,) = own.report(trained=False).notes.items()
+    assert note == ("node attributes", "left out: --recipe features=attributes reads them")
+    attributes = domain(dataset=own.dataset, folds=2, features="attributes")
+    assert attributes.graphs.x.equal(found.graphs.x)
+    assert not attributes.report(trained=False).notes
+
+
+def test_an_embedded_set_has_no_attributes() -> None:
+    with pytest.raises(UserError, match="motifs has no node attributes"):
+        domain(dataset="motifs", features="attributes")
+
+
+def test_graphs_that_the_encoder_cannot_tell_apart_are_counted() -> None:
+    """A ring of six and two of three are one graph to it, and a path is another."""
+    ring = [(k, (k + 1) % 6) for k in range(6)]
+    rings = [(0, 1), (1, 2), (2, 0), (3, 4), (4, 5), (5, 3)]
+    turned = [(5 - a, 5 - b) for a, b in ring[:5]]
+    items = [
+        Item(torch.tensor(edges).T, torch.ones(6, 1), 0)
+        for edges in (ring, rings, ring[:5], turned)
+    ]
+    graphs = both_ways(unite_graphs(items))[0]
+    found = colours(graphs, 3)
+    assert found[0] == found[1] != found[2] == found[3]
+    assert colours(add_loops(graphs), 3) == found, "loops are no edges"
+    nodes = replace(graphs, x=torch.arange(24.0)[:, None] % 2)
+    assert len({*colours(nodes, 3)}) == 3, "features tell the rings apart"
 
 
 def test_features_are_labels_or_one_or_the_degree() -> None:

@@ -276,16 +276,17 @@ def test_a_folder_may_lack_its_kind(tmp_path: Path) -> None:
 
 
 def test_a_set_that_nobody_counted_says_its_counts(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """On the screen and in the record: a part of a set is otherwise a set as well."""
     tu(tmp_path / "TOY")
-    monkeypatch.setattr("contrastbench.domains.graph.domain.check_folds", lambda *_: None)
+    for name in ("check_folds", "fold_draws"):
+        monkeypatch.setattr(f"contrastbench.domains.graph.domain.{name}", lambda *_: [])
     recipe = GraphRecipe(limit=2)
     for name in ("folder:TOY", "TOY"):
         made = GraphDomain(name, recipe, 0, tmp_path, torch.device("cpu"))
-        told = f"{name}: 3 graphs, 8 nodes, 10 edges, 2 classes, sha256 {made.sha256[:16]}\n"
-        assert capsys.readouterr().err == told
+        told = made.report(trained=True).lines(name)[0]
+        assert told == f"{name}: 2 graphs; 2 classes (-1 1, 1 1); nodes: 5, edges: 4"
         counts = {"graphs": 3, "nodes": 8, "edges": 10, "classes": 2}
         assert made.notes(trained=True) == {"data": counts}
 
@@ -300,10 +301,74 @@ def test_a_name_is_still_a_dataset() -> None:
 
 def test_the_columns_of_an_edge_list_are_no_nodes() -> None:
     named = "source,target\nv0,v1\nv1,v2\n"
-    assert own.edges(named, ".csv") == [("v0", "v1"), ("v1", "v2")]
-    assert own.edges("from to\n0 1\n", "") == [("0", "1")]
-    assert own.edges("a,b\nv0,v1\n", ".csv") == [("a", "b"), ("v0", "v1")], "an edge by itself"
-    assert own.edges("source,target\nsource,v1\n", ".csv")[0] == ("source", "target")
+    assert own.edges(named, ".csv") == ([("v0", "v1"), ("v1", "v2")], False)
+    assert own.edges("from to\n0 1\n", "")[0] == [("0", "1")]
+    assert own.edges("a,b\nv0,v1\n", ".csv")[0] == [("a", "b"), ("v0", "v1")], "an edge by itself"
+    assert own.edges("source,target\nsource,v1\n", ".csv")[0][0] == ("source", "target")
+
+
+@pytest.mark.parametrize(
+    "header",
+    ["weight,Src_ID,w2,dst_id", "type,node_from,x,node_to", "k,head,l,tail", "w,Node1,z,Node2"],
+)
+def test_the_columns_of_nodes_are_found_by_name(header: str) -> None:
+    assert own.edges(f"{header}\n5,0,9,1\n6,1,9,2\n", ".csv") == ([("0", "1"), ("1", "2")], True)
+
+
+def edge_lists(folder: Path, *texts: str, classes: str = "xy") -> str:
+    folder.mkdir()
+    (folder / "labels.csv").write_text(
+        "".join(f"{k}.csv,{y}\n" for k, y in zip(range(len(texts)), classes, strict=True))
+    )
+    for k, text in enumerate(texts):
+        (folder / f"{k}.csv").write_text(text)
+    return f"folder:{folder}"
+
+
+@pytest.mark.parametrize(
+    ("second", "classes", "message"),
+    [
+        ("w,one,other\n3,0,1\n", "xy", "'w, one, other' does not say which are source and target"),
+        ("source,target\n", "xy", r"1\.csv has no edge, and so no node"),
+        ("\n# nothing\n", "xy", r"1\.csv has no edge, and so no node"),
+        ("0,0\n", "xy", None),
+        ('{"nodes": [0, 1]}', "xy", r"1\.csv is JSON, not a list of edges"),
+        ("0,1\n", ["x", "nan"], r"labels\.csv: 1\.csv has no class"),
+        ("0,1\n", ["x", ""], r"labels\.csv: 1\.csv has no class"),
+    ],
+)
+def test_edge_lists_without_edges_or_classes(
+    second: str, classes: str, message: str | None, tmp_path: Path
+) -> None:
+    name = edge_lists(tmp_path / "g", "0,1\n", second, classes=classes)
+    if message is None:
+        assert len(own.load_own_graphs(name, None)[0]) == 2
+        return
+    with pytest.raises(UserError, match=message):
+        own.load_own_graphs(name, None)
+
+
+def test_graphs_without_any_edge_are_refused(tmp_path: Path) -> None:
+    name = edge_lists(tmp_path / "g", "0,0\n", "1,1\n")
+    with pytest.raises(UserError, match="has no edge in any graph"):
+        own.load_own_graphs(name, None)
+
+
+def test_a_class_that_is_no_number_is_refused() -> None:
+    Data = pytest.importorskip("torch_geometric.data").Data
+    loop = torch.tensor([[0], [1]])
+    graphs = [Data(edge_index=loop, y=y, num_nodes=2) for y in (1.0, float("nan"))]
+    with pytest.raises(UserError, match="graph 1 has y=nan: give each graph one class"):
+        own.of_data("mine.py:make", graphs)
+
+
+def test_edge_attributes_are_counted() -> None:
+    Data = pytest.importorskip("torch_geometric.data").Data
+    loop = torch.tensor([[0], [1]])
+    graphs = [Data(edge_index=loop, y=k, num_nodes=2) for k in range(2)]
+    graphs[1].edge_attr = torch.ones(1, 3)
+    (note,) = own.of_data("mine.py:make", graphs)[1].values()
+    assert (note, note.first) == (1, "graph 1")
 
 
 def test_a_graph_that_the_file_of_classes_names_is_there(tmp_path: Path) -> None:

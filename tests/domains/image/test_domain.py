@@ -315,10 +315,6 @@ def test_a_compiled_encoder_keeps_its_names_and_its_numbers() -> None:
 @pytest.mark.parametrize(
     ("recipe", "message"),
     [
-        (
-            {"batch_size": 300},
-            "181 training images do not fill a batch: give --recipe batch_size=90",
-        ),
         ({"batch_size": 1}, "batch_size=1"),
         ({"chunk": 5}, "batch_size=32 is no multiple of chunk=5"),
         ({"local_crops": 2}, "local_crops are used only by pairing=query_key"),
@@ -400,3 +396,10 @@ def test_recall_alone_pairs_by_class_in_balanced_batches() -> None:
     assert balanced.recipe.epochs * balanced.steps() == 2 * plain.steps()
     found = balanced.evaluate(balanced.model())
     assert (found.main, found.metrics.keys()) == ("recall_at_1", {"recall_at_1"})
+
+
+def test_fewer_images_than_a_batch_are_one_batch() -> None:
+    few = domain(batch_size=300)
+    assert [len(batch.rows) for batch in few.batches(0)] == [181]
+    note = "samples of a batch, all there are in place of batch_size=300"
+    assert few.report(trained=True).notes == {note: 181}

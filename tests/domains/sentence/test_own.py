@@ -8,7 +8,9 @@ import torch
 
 from contrastbench.domains import own as owned
 from contrastbench.domains.sentence import SOURCES, SentenceRecipe, own
+from contrastbench.domains.sentence.data import Corpus
 from contrastbench.domains.sentence.domain import SentenceDomain
+from contrastbench.domains.sentence.report import sentence_report
 from contrastbench.losses import UserError
 from damaged import attack
 
@@ -61,6 +63,8 @@ def test_bad_pairs_are_one_line(tmp_path: Path) -> None:
         ("sentence1\tsentence2\tscore", "a\tb"): "line 2 has 2 columns",
         ("sentence1\tsentence2\tscore", "", "a\tb\t1", "a\tb"): "line 4 has 2 columns",
         ("sentence1\tsentence2\tscore\tscore", "a\tb\t1\t2"): "columns have the name score",
+        ("left\tright\thow", "a\tb\t1", "c\td\t2"): "has 3 columns: name those of sentence1",
+        ("sent_a\tsent_b\tgold\tsim", "a\tb\t1\t2"): "columns have the name gold or sim",
         ("a\tb\t2", "c\td\t2"): "all scores of a part are 2: give different ones",
         ("a\tb\t1",): "1 pairs with a score",
     }.items():
@@ -103,7 +107,38 @@ def test_pairs_of_the_datasets_library(tmp_path: Path) -> None:
     domain = SentenceDomain("graded", SentenceRecipe(), 0, tmp_path, torch.device("cpu"))
     domain.scored, domain.recipe = replace(domain.scored, corpus=None), recipe
     assert domain.corpus[2] == digest, "the hub's texts are those of a file"
-    with pytest.raises(UserError, match="hf:texts has no column sentence1"):
+    with pytest.raises(UserError, match="hf:texts has the columns text: name sentence1"):
         read("hf:texts", tmp_path)
     with pytest.raises(UserError, match="hf:mine has no column text or sentence"):
         own.corpus("mine", tmp_path)
+
+
+@pytest.mark.parametrize(
+    "header",
+    ["sent_a\tsent_b\tsimilarity", "text1\ttext2\tlabel", "Question1\tQuestion2\tgold_score"],
+)
+def test_columns_may_have_the_names_that_others_give(header: str, tmp_path: Path) -> None:
+    write(tmp_path / "plain.tsv", ROWS)
+    write(tmp_path / "named.tsv", ROWS, header)
+    assert read("pairs:named.tsv", tmp_path).sha256 == read("pairs:plain.tsv", tmp_path).sha256
+
+
+def test_another_kind_of_file_is_named(tmp_path: Path) -> None:
+    (tmp_path / "a.tsv").write_text('[{"sentence1": "a"}]')
+    with pytest.raises(UserError, match=r"a\.tsv is JSON, not a text of pairs"):
+        read("pairs:a.tsv", tmp_path)
+
+
+def test_equal_pairs_and_repeated_lines_are_counted(tmp_path: Path) -> None:
+    rows = [f"a {k // 2}\tb {k // 2}\t{k}" for k in range(40)]
+    write(tmp_path / "a.tsv", rows)
+    corpus = Corpus([["a line"], ["a 1"], ["a line"], ["more"]], 2, "")
+    report = sentence_report(read("pairs:a.tsv", tmp_path), corpus, {}, own=True)
+    assert report.twins
+    assert (report.twins.repeated, report.twins.conflicts) == (40, 40)
+    assert report.doubts == {"training sentences that repeat another": 1}
+    assert report.notes == {"scored sentences that are trained on": 1}
+    same = [f"a {k}\ta {k}\t{k}" for k in range(20)]
+    write(tmp_path / "b.tsv", same)
+    doubts = sentence_report(read("pairs:b.tsv", tmp_path), None, {}, own=True).doubts
+    assert doubts == {"pairs of twice the same sentence": 20}

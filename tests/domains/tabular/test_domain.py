@@ -233,21 +233,36 @@ def test_what_was_left_out_is_told_and_recorded(
     notes = {"missing numbers": 1, "constant columns": ["constant"]}
     assert d.notes(trained=False) == {"data": notes}
     assert d.notes(trained=True) == {"data": notes, "pretraining_rows": 60}
-    assert (
-        capsys.readouterr().err == f"{name}: missing numbers: 1; constant columns: ['constant']\n"
-    )
     recipe = {"target": "kind", "batch_size": 32}
     record, _ = run_cell(
         Experiment("tabular", name, LossSpec("none"), recipe), 0, Options(tmp_path)
     )
+    told = capsys.readouterr().err.splitlines()
+    assert told[0].startswith(f"{name}: 100 rows (60 train, 20 validation, 20 test); ")
+    assert told[1:] == ["  missing numbers: 1", "  constant columns: constant"]
     assert record["details"]["data"] == notes
+    assert record["details"]["report"]["parts"] == {"train": 60, "validation": 20, "test": 20}
+
+
+def test_fewer_rows_than_a_batch_are_one_batch() -> None:
+    few = domain(batch_size=128)
+    assert [len(batch.rows) for batch in few.batches(0)] == [106]
+    note = "samples of a batch, all there are in place of batch_size=128"
+    assert few.report(trained=True).notes == {note: 106}
+    assert not few.report(trained=False).notes
+
+
+def test_rows_that_are_in_two_parts_are_counted(tmp_path: Path) -> None:
+    pytest.importorskip("pandas")
+    rows = [f"{k % 3},{'b' if k % 7 == 0 else 'a'},{'no' if k % 2 else 'yes'}" for k in range(90)]
+    (tmp_path / "t.csv").write_text("\n".join(["x,w,kind", *rows]))
+    report = domain(0, f"csv:{tmp_path / 't.csv'}", target="kind").report(trained=False)
+    assert report.twins
+    assert (report.twins.share, report.twins.repeated, report.twins.conflicts) == (100, 90, 90)
+    assert report.wrong
 
 
 def test_requests_that_cannot_be_met() -> None:
-    with pytest.raises(
-        UserError, match="106 training rows do not fill a batch: give --recipe batch_size=53"
-    ):
-        domain(batch_size=128)
     with pytest.raises(
         UserError, match=r"rate=0.2 of 4 features changes none: give --recipe choice=each"
     ):

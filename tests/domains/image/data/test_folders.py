@@ -71,6 +71,17 @@ def test_other_files_are_counted(tmp_path: Path) -> None:
     assert read(root).notes == {"files left out, no images by their names": 1}
 
 
+@pytest.mark.parametrize("names", [("Training", "Testing"), ("TRAIN", "Valid"), ("Train", "dev")])
+def test_folders_of_parts_as_people_name_them(names: tuple[str, str], tmp_path: Path) -> None:
+    expected = read(folder(tmp_path / "plain"))
+    root = folder(tmp_path / "named")
+    for plain, name in zip(("train", "test"), names, strict=True):
+        (root / plain).rename(root / name)
+    found = read(root)
+    assert (found.classes, found.drawn) == (expected.classes, False)
+    assert found.test.batch(torch.arange(6)).equal(expected.test.batch(torch.arange(6)))
+
+
 def test_val_beside_test_is_counted(tmp_path: Path) -> None:
     images = read(folder(tmp_path, ("train", "test", "val")))
     assert images.notes == {"files left out, in val": 6}
@@ -135,6 +146,14 @@ BAD: dict[str, tuple[Callable[[Path], Any], str]] = {
             for a, b in (("cat", "dog"), ("dog", "cat"))
         ],
         "is a link to a folder that holds it: remove it",
+    ),
+    "two parts to train on": (
+        lambda r: (r / "Training").mkdir(),
+        "has Training, test, train: keep one folder of each part",
+    ),
+    "no part to train on": (
+        lambda r: (r / "train").rename(r / "Valid"),
+        "has Valid, test and no train: name one folder so",
     ),
     "nothing": (
         lambda r: [shutil.rmtree(r / p) for p in ("train", "test")],

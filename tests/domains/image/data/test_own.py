@@ -5,12 +5,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 import made_images
-from contrastbench.domains.image import SOURCES
+from contrastbench.domains.image import SOURCES, ImageRecipe
 from contrastbench.domains.image.data import own
 from contrastbench.domains.image.data.images import ImageSet
 from contrastbench.domains.image.data.load import load_images
+from contrastbench.domains.image.domain import ImageDomain
 from contrastbench.losses import UserError
 from damaged import attack
 
@@ -65,7 +67,7 @@ BAD = {
         {"labels": LABELS.astype(object)},
         r"labels holds Python objects: save it as \.astype\(str\)",
     ),
-    "no labels": ({"labels": None}, "has no array labels: it holds images.npy"),
+    "no labels": ({"labels": None}, "has no array labels: it holds images"),
     "half a test part": ({"test_images": COLOUR}, "has no array test_labels"),
     "new class": ({"test_images": COLOUR, "test_labels": LABELS + 9}, "class 14 has no training"),
     "other size": (
@@ -157,3 +159,51 @@ def test_a_file_may_lack_its_kind(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     Path("mine.npz").write_bytes(io.BytesIO().getvalue())
     with pytest.raises(UserError, match=r"did you mean npz:mine\.npz\?"):
         read("mine.npz")
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        ("train_images", "train_labels", "test_images", "test_labels"),
+        ("x_train", "y_train", "x_test", "y_test"),
+        ("X_train", "Y_train", "X_test", "Y_test"),
+        ("images_train", "labels_train", "images_test", "labels_test"),
+        ("data", "targets", "test_data", "test_targets"),
+    ],
+)
+def test_arrays_may_have_the_names_that_others_give(names: tuple[str, ...], tmp_path: Path) -> None:
+    kept = dict(zip(("images", "labels", "test_images", "test_labels"), arrays(), strict=True))
+    expected = read(npz(tmp_path / "a.npz", **kept))
+    named = dict(zip(names, kept.values(), strict=True))
+    found, digest = read(npz(tmp_path / "b.npz", **named, valid_x=np.zeros(3)))
+    assert digest == expected[1]
+    assert found.notes == {"arrays left out": ["valid_x"]}
+
+
+def arrays() -> tuple[np.ndarray, ...]:
+    """Return training and test images of two classes, with their labels."""
+    pixels = np.random.default_rng(3).integers(0, 256, (30, 9, 9), dtype=np.uint8)
+    labels = (np.arange(30) % 2)[:, None]
+    return pixels[:20], labels[:20], pixels[20:], labels[20:]
+
+
+def test_arrays_of_one_name_are_refused(tmp_path: Path) -> None:
+    pixels, labels, *_ = arrays()
+    name = npz(tmp_path / "a.npz", images=pixels, labels=labels, train_images=pixels)
+    with pytest.raises(UserError, match="has images and train_images: keep one of them"):
+        read(name)
+
+
+def test_equal_and_empty_images_are_counted(tmp_path: Path) -> None:
+    pixels, labels, _, _ = arrays()
+    pixels[4] = 7
+    tested = np.concatenate([pixels[:3], pixels[3:5] // 2])
+    name = npz(tmp_path / "a.npz", x_train=pixels, y_train=labels, x_test=tested, y_test=[0] * 5)
+    made = ImageDomain(
+        name, ImageRecipe(size=8, validation=0.0), 0, None, torch.device("cpu")
+    ).report(trained=False)
+    assert made.twins
+    assert (made.twins.trained_on, made.twins.conflicts) == (3, 2)
+    (flat,) = made.doubts.values()
+    assert (flat, flat.first[:6]) == (2, "image ")
+    assert made.wrong

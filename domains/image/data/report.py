@@ -1,0 +1,82 @@
+"""What a set of images holds as it was read."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from hashlib import blake2b
+from typing import Any
+
+import torch
+
+from contrastbench.domains.image.data.files import TESTED_TWICE
+from contrastbench.domains.image.data.images import Images, Split
+from contrastbench.domains.report import (
+    Counted,
+    DataReport,
+    Twins,
+    alike_but_case,
+    class_counts,
+    count_twins,
+    test_of,
+)
+
+
+def image_report(
+    splits: Mapping[str, Split], classes: Sequence[str], notes: Mapping[str, Any], own: bool
+) -> DataReport:
+    """Return sizes, equal images, and those that are empty.
+
+    Args:
+        splits: its parts, training first, test last.
+        classes: their names.
+        notes: on reading.
+        own: whether nobody has checked the sizes.
+    """
+    labels = torch.cat([part.labels for part in splits.values()]).tolist()
+    sizes = {name: len(part) for name, part in splits.items()}
+    twins = pixel_twins([*splits.values()], sizes, labels)
+    doubts = {
+        "images of one colour alone": one_colour(splits),
+        "classes that differ in case alone": alike_but_case(classes),
+    }
+    return DataReport(
+        "images",
+        sizes,
+        class_counts(classes, labels),
+        {},
+        twins,
+        {note: value for note, value in notes.items() if not twins or note != TESTED_TWICE},
+        {doubt: value for doubt, value in doubts.items() if value},
+        own,
+    )
+
+
+def pixel_twins(
+    splits: Sequence[Split], sizes: Mapping[str, int], labels: Sequence[int]
+) -> Twins | None:
+    """Count images of equal pixels, unless some are decoded only when they are used."""
+    held = [part for part in splits if isinstance(part, Images)]
+    if len(held) < len(splits):
+        return None
+    return count_twins((key for part in held for key in keys(part)), labels, [test_of(sizes)])
+
+
+def keys(images: Images) -> Iterator[bytes]:
+    """Yield a digest of each image."""
+    for pixels in images.pixels.split(1024):
+        yield from (blake2b(image).digest() for image in pixels.contiguous().cpu().numpy())
+
+
+def one_colour(splits: Mapping[str, Split]) -> Counted | None:
+    """Count images whose pixels are all equal; None: there is none."""
+    flat = [
+        f"image {row} of {name}"
+        for name, part in splits.items()
+        if isinstance(part, Images)
+        for row in torch.nonzero(is_flat(part)).flatten().tolist()
+    ]
+    return Counted(len(flat), flat[0]) if flat else None
+
+
+def is_flat(images: Images) -> torch.Tensor:
+    """(N,) whether all pixels of an image are of one colour."""
+    colours = images.pixels.flatten(2)
+    return (colours.amax(2) == colours.amin(2)).all(dim=1)

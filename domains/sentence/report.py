@@ -1,0 +1,80 @@
+"""What sets of sentences hold as they were read."""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from itertools import chain
+from typing import Any
+
+from contrastbench.domains.report import (
+    TOLD_SHARE,
+    WRONG_SHARE,
+    Counted,
+    DataReport,
+    count_twins,
+    test_of,
+)
+from contrastbench.domains.sentence.captions import caption_sentences
+from contrastbench.domains.sentence.data import Corpus, Pairs
+from contrastbench.domains.sentence.scored import ScoredSets
+
+TRAINED_ON = "scored sentences that are trained on"  # without their scores
+
+
+def sentence_report(
+    scored: ScoredSets, corpus: Corpus | None, notes: dict[str, Any], own: bool
+) -> DataReport:
+    """Return sizes, equal pairs, and repeated sentences.
+
+    Args:
+        scored: what is scored.
+        corpus: what is trained on, if there is a training.
+        notes: on reading.
+        own: whether nobody has checked the sizes.
+    """
+    tested = [part for parts in scored.sets.values() for part in parts]
+    chosen = [scored.dev] if scored.dev and tested else []
+    pairs = [*chosen, *tested]
+    keys = [key for part in pairs for key in zip(part.first, part.second, strict=True)]
+    sizes = {"to choose by": sum(map(len, chosen)), "test": sum(map(len, tested))}
+    lines = list(chain.from_iterable(corpus.rows)) if corpus else []
+    odd: dict[str, tuple[list[str], Sequence[object]]] = {
+        "pairs of twice the same sentence": ([one for one, two in keys if one == two], keys),
+        "training sentences that repeat another": (repeated(lines), lines),
+        TRAINED_ON: common({*lines}, scored_texts(scored, pairs)),
+    }
+    shares = {what: 100 * len(found) / max(1, len(of)) for what, (found, of) in odd.items()}
+    counts = {what: Counted(len(found), found[0]) for what, (found, _) in odd.items() if found}
+    wrong = [k for k in counts if shares[k] >= WRONG_SHARE and k != TRAINED_ON]
+    return DataReport(
+        "pairs",
+        {part: size for part, size in sizes.items() if size},
+        features={"training sentences": len(lines)},
+        twins=count_twins(keys, golds(pairs), [test_of(sizes)]) if pairs else None,
+        notes=notes
+        | {k: n for k, n in counts.items() if k not in wrong and shares[k] >= TOLD_SHARE},
+        doubts={k: counts[k] for k in wrong},
+        own=own,
+    )
+
+
+def golds(pairs: Sequence[Pairs]) -> list[float]:
+    """Return the scores that people gave."""
+    return [gold for part in pairs for gold in part.gold]
+
+
+def scored_texts(scored: ScoredSets, pairs: Sequence[Pairs]) -> list[str]:
+    """Return the different sentences that are reported or choose the model."""
+    texts = [text for part in pairs for text in (*part.first, *part.second)]
+    captions = caption_sentences(scored.captions.test) if scored.captions else []
+    return list(dict.fromkeys([*texts, *captions]))
+
+
+def repeated(lines: Iterable[str]) -> list[str]:
+    """Return the lines that were there before, in their order."""
+    counts = Counter(lines)
+    return [line for line, count in counts.items() for _ in range(count - 1)]
+
+
+def common(lines: set[str], texts: list[str]) -> tuple[list[str], list[str]]:
+    """Return the texts that are among the lines, and all."""
+    return [text for text in texts if text in lines], texts

@@ -1,0 +1,75 @@
+"""Columns of words that were meant as numbers: the word and its place are named."""
+
+import re
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from contrastbench.domains.tabular.separated import as_numbers, texts
+from contrastbench.domains.tabular.table import plain_floats
+from contrastbench.errors import UserError
+
+if TYPE_CHECKING:
+    import pandas
+
+NUMBER = r"[+\u2212-]?(?:\d+(?:[.,]\d*)?|[.,]\d+)(?:[eE][+-]?\d+)?"
+THOUSANDS = (
+    r"[+\u2212-]?\d{1,3}(?:(?:\.\d{3})+,\d+|(?:,\d{3})+\.\d+|(?:\.\d{3}){2,}|(?:,\d{3}){2,}"
+    r"|(?:[ '’\xa0\u202f]\d{3})+(?:[.,]\d+)?)"
+)
+SIGN = r"(?:[$€£¥₹]|[A-Z]{3})"  # of money
+MONEY = rf"[+\u2212-]?(?:{SIGN} ?)?(?:{THOUSANDS}|{NUMBER})(?: ?(?:%|{SIGN}))?"
+FORMS = {  # of numbers that are not read, and how to write them
+    NUMBER: "with a decimal comma beside decimal points: write all alike",
+    MONEY: "with a unit or a sign between thousands: write 1234.5",
+    rf"\({MONEY}\)": "in brackets, which may be negative: write -12.5",
+    r"(?:\d+ days?,? )?-?\d+:[0-5]\d(?::[0-5]\d(?:[.,]\d+)?)?": "of time: write seconds or hours",
+    rf"[<>≤≥~≈] ?{NUMBER}": "that is a bound: write the number, or leave it empty",
+}
+ANY_FORM = re.compile("|".join(FORMS))
+UNIT = r" ?[^\W\d_]{1,6}[²³]?"  # letters behind a number
+UNITS = re.compile(rf"{NUMBER}(?:{UNIT}(?: ?\d+{UNIT}){{0,2}})?")
+MAX_UNITS = 3  # of one column; more are letters of codes
+MANY_NUMBERS = 10  # different ones; fewer may be names of categories
+SURE_NUMBERS = 20  # different ones, among which few different words are no categories
+STRAY_SHARE = 0.1  # of a column's values; fewer words than that stand among numbers
+
+
+def check_words(name: str, frame: "pandas.DataFrame", place: Callable[[int], str]) -> None:
+    """Raise if a column holds numbers in a form that is not read, or few words among numbers.
+
+    Args:
+        name: of the table.
+        frame: its features.
+        place: says where a row stands.
+    """
+    for column, filled in texts(frame.apply(plain_floats)):
+        distinct = filled.drop_duplicates()
+        found = unread_number(distinct) or stray_word(filled, distinct)
+        if found:
+            row, fault = found
+            where = place(int(row))
+            raise UserError(f"{name} {where}: column {column} has {filled[row][:40]!r} {fault}")
+
+
+def unread_number(distinct: "pandas.Series") -> tuple[int, str] | None:
+    """Return the first text of a column of numbers that is not read as one, and what it is."""
+    if all(map(ANY_FORM.fullmatch, distinct)):
+        odd = distinct[as_numbers(distinct).isna()]
+        forms = [FORMS[form] for text in odd[:1] for form in FORMS if re.fullmatch(form, text)]
+        return (odd.index[0], forms[0]) if forms else None  # none: words by their type
+    if all(map(UNITS.fullmatch, distinct)) and len(distinct) >= MANY_NUMBERS:
+        units = distinct.str.replace(NUMBER, " ", regex=True).str.strip()
+        if len({*" ".join(units).lower().split()}) <= MAX_UNITS:
+            return units.index[units != ""][0], "with a unit: write the number alone"
+    return None
+
+
+def stray_word(filled: "pandas.Series", distinct: "pandas.Series") -> tuple[int, str] | None:
+    """Return the first word that stands among numbers, where it is no name of a category."""
+    like = distinct.map(lambda text: bool(ANY_FORM.fullmatch(text)))
+    words, numbers = distinct[~like], int(like.sum())
+    count = int(filled.isin([*words]).sum())
+    few = count <= STRAY_SHARE * len(filled) and (numbers >= MANY_NUMBERS or count == 1)
+    if numbers and (few or (numbers >= SURE_NUMBERS and len(words) <= MAX_UNITS)):
+        return words.index[0], "among numbers: write a number, or leave it empty"
+    return None

@@ -1,0 +1,35 @@
+"""What is said of data."""
+
+import pytest
+
+from contrastbench.domains.report import Counted, DataReport, Twins, count_twins
+
+NOTHING = Twins(20, 0, 100, 0, 0, 100.0)
+
+
+def test_nothing_is_said_where_there_is_nothing_to_say() -> None:
+    assert not DataReport(parts={"train": 80, "test": 20}, twins=NOTHING).lines("iris")
+    assert DataReport("rows", {"train": 80, "test": 20}, own=True).lines("csv:t.csv") == [
+        "csv:t.csv: 100 rows (80 train, 20 test)"
+    ]
+
+
+def test_at_most_five_lines_are_said_and_doubts_first() -> None:
+    notes = {f"note {k}": Counted(k, f"row {k}") for k in range(1, 9)}
+    report = DataReport("rows", {"all": 9}, notes=notes, doubts={"odd": ["a", "b", "c", "d"]})
+    lines = report.lines("csv:t.csv")
+    assert len(lines) == 5
+    assert lines[1] == "  probably wrong: odd: a, b, c and 1 more"
+    assert lines[-2:] == ["  note 2: 2 (first: row 2)", "  6 more: bench data check says all"]
+    assert len(report.lines("csv:t.csv", 100)) == 10
+
+
+def test_equal_samples_of_folds_are_counted_fold_by_fold() -> None:
+    draws = [([2, 3], [0, 1]), ([0, 1], [2, 3])]
+    assert count_twins("aaab", [0, 0, 0, 1], draws).trained_on == 3
+    assert count_twins("aabb", [0, 0, 1, 1], draws).trained_on == 0
+
+
+@pytest.mark.parametrize(("tested", "wrong"), [(1, False), (10, True)])
+def test_many_equal_samples_are_probably_wrong(tested: int, wrong: bool) -> None:
+    assert DataReport(twins=Twins(100, tested, 500, 2 * tested, 0, 100.0)).wrong == wrong
