@@ -117,12 +117,12 @@ class DataReport:
         """Return whether something is probably not as it is meant."""
         return bool(self.doubts or (self.twins and self.twins.wrong))
 
-    def lines(self, name: str, most: int = MAX_LINES) -> list[str]:
-        """Return lines for people, none where there is nothing to tell."""
+    def lines(self, name: str, most: int = MAX_LINES, always: bool = False) -> list[str]:
+        """Return lines for people, none where there is nothing to tell unless `always`."""
         twins = self.twins.text(self.samples) if self.twins else ""
         found = [f"probably wrong: {noted(*pair)}" for pair in self.doubts.items()]
         found += [twins] * bool(twins) + [noted(*pair) for pair in self.notes.items()]
-        if not found and not self.own:
+        if not (found or self.own or always):
             return []
         head, room = f"{name}: {self.sizes}", most - 1
         if len(found) > room:

@@ -8,12 +8,17 @@ from typing import Annotated
 import typer
 
 from contrastbench.benchmarks.cli import options as opt
+from contrastbench.benchmarks.cli.arguments import experiment_of_options
+from contrastbench.benchmarks.cli.loading import loading
 from contrastbench.benchmarks.cli.output import say, show
 from contrastbench.benchmarks.records.read_cache import one_moment
 from contrastbench.benchmarks.running.options import check_data_root
+from contrastbench.domains.own import PYTHON
 from contrastbench.errors import UserError, unknown
+from contrastbench.losses.spec import NONE, LossSpec
 
-ACTIONS = ("list", "fetch", "verify")
+ACTIONS = ("list", "fetch", "verify", "check")
+MOST_LINES = 1000  # of a report that is asked for
 
 
 @one_moment()
@@ -50,28 +55,81 @@ def list_(
 
 
 def data(
-    action: Annotated[str, typer.Argument(help="Action: list, fetch or verify.")],
+    action: Annotated[str, typer.Argument(help="Action: list, fetch, verify or check.")],
     name: Annotated[
         str | None,
-        typer.Argument(help="Data set; to fetch also KIND:WHAT, a table or a sweep file."),
+        typer.Argument(help="Data set; to fetch or check also KIND:WHAT; to fetch a sweep file."),
     ] = None,
+    domain: Annotated[str | None, typer.Option(help="Domain of a data set to check.")] = None,
+    target: opt.Target = None,
+    recipe: opt.Recipe = None,
     data_root: opt.DataRoot = None,
 ) -> None:
-    """List datasets, download them, or verify them.
+    """List datasets, download, verify, or check them.
 
     Of a table or a sweep file, fetch brings all that it needs. Without a name, verify checks all
-    datasets. Exit code 1: a file is damaged, differs from the declared one, or could not be
-    fetched.
+    datasets. Check reads a data set as `bench run` does, and says its sizes, equal samples, what
+    was left out, converted or guessed, and what is probably wrong. Exit code 1: a file is damaged,
+    differs from the declared one, or could not be fetched; or something is probably wrong.
 
     Example: bench data fetch MUTAG
     Example: bench data fetch my.yaml --data-root DIR
+    Example: bench data check csv:mine.csv --target kind
     """
+    options = {"--domain": domain, "--target": target, "--recipe": recipe}
+    for option in (option for option, value in options.items() if value and action != "check"):
+        raise UserError(f"{option} is for check: leave it out")
     bad = False
-    for line, is_bad in action_lines(action, name, data_root):
+    lines = (
+        checked(name, domain, target, recipe, data_root)
+        if action == "check"
+        else action_lines(action, name, data_root)
+    )
+    for line, is_bad in lines:
         say(line)
         bad |= is_bad
     if bad:
         raise typer.Exit(1)
+
+
+def checked(
+    name: str | None,
+    domain: str | None,
+    target: str | None,
+    recipe: list[str] | None,
+    data_root: Path | None,
+) -> Iterator[tuple[str, bool]]:
+    """Yield the lines of a report on data, each with whether something is probably wrong."""
+    if name is None:
+        raise UserError("name a data set to check, such as csv:mine.csv")
+    check_data_root(data_root)
+    found = domain_of(name) if domain is None else domain
+    work = experiment_of_options(found, name, LossSpec(NONE), recipe, False, target)
+    with loading():
+        from contrastbench.benchmarks.running.devices import open_device
+        from contrastbench.benchmarks.running.runner import open_domain
+
+        opened = open_domain(work, 0, data_root, open_device("cpu"))
+    report = opened.report(trained="corpus" in work.recipe)
+    yield from ((line, report.wrong) for line in report.lines(name, MOST_LINES, always=True))
+
+
+def domain_of(name: str) -> str:
+    """Return the domain of a declared set, or of a kind that one domain alone reads."""
+    from contrastbench.domains.registry import loaded_declarations
+
+    about = loaded_declarations()
+    declared = [domain for domain, known in about.items() if name in known.datasets]
+    kind, colon, _ = name.partition(":")
+    kind = PYTHON if kind.endswith(".py") else kind
+    reading = [domain for domain, known in about.items() if kind in (s.kind for s in known.sources)]
+    found = declared or (reading if colon else [])
+    if len(found) > 1:
+        raise UserError(f"{kind}: is a kind of {', '.join(found)}: add --domain")
+    if not found:
+        known = [one for declaration in about.values() for one in declaration.datasets]
+        raise unknown("dataset", name, known, "; or add --domain")
+    return found[0]
 
 
 def action_lines(

@@ -65,6 +65,7 @@ def run_seeds(
             cannot be scored.
     """
     data_hash = None
+    told_reports.clear()
     for seed in seeds:
         try:
             record, path = run_cell(experiment, seed, options, data_hash=data_hash)
@@ -130,7 +131,7 @@ def run_alone(
 
 
 def tell_report(training: "Training") -> None:
-    """Say what was read, once for all seeds and losses of a process."""
+    """Say what was read, once for all seeds of a run, or all cells of a worker."""
     cell = training.cell
     if ranks.is_first() and (cell.experiment.dataset, cell.data_hash) not in told_reports:
         told_reports.add((cell.experiment.dataset, cell.data_hash))

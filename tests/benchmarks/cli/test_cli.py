@@ -231,10 +231,33 @@ def test_a_table_of_ones_own(bench, tmp_path: Path) -> None:
     words = [*TABLE, "--dataset", "csv:mine.csv", "--target", "kind", "--tiny", "--json"]
     code, out, err = bench(*words, "--recipe", "preset=scarf", "--recipe", "rate=0.5")
     record = json.loads(out)
-    assert (code, err) == (0, "")
+    sizes = "200 rows (120 train, 40 validation, 40 test); 2 classes (a 100, b 100)"
+    assert (code, err) == (0, f"csv:mine.csv: {sizes}; columns of numbers: 2\n")
     assert (record["dataset"], record["recipe"]["target"]) == ("csv:mine.csv", "kind")
     assert [record["recipe"][k] for k in ("pairing", "rate", "epochs")] == ["one_way", 0.5, 2]
     assert record["details"]["samples"] == {"train": 120, "validation": 40, "test": 40}
+
+
+def test_data_are_checked_without_a_training(bench, tmp_path: Path) -> None:
+    pytest.importorskip("pandas")
+    rows = [f"{i % 9},{i},{'ab'[i % 2]}" for i in range(60)]
+    (tmp_path / "fine.csv").write_text("\n".join(["x,y,kind", *rows]))
+    (tmp_path / "twice.csv").write_text("\n".join(["x,y,kind", *rows, *rows]))
+    words = ["data", "check", "--target", "kind"]
+    assert bench(*words, "csv:fine.csv")[0] == 0
+    code, out, _ = bench(*words, "csv:twice.csv")
+    assert code == 1
+    assert "% of test rows equal a training one; 100.0 % of all equal another" in out
+    for mistake, said in {
+        ("data", "check"): "name a data set to check",
+        ("data", "check", "folder:x"): "folder: is a kind of graph, image: add --domain",
+        ("data", "check", "nothing"): "unknown dataset 'nothing'",
+        ("data", "list", "--target", "kind"): "--target is for check",
+    }.items():
+        code, _, err = bench(*mistake)
+        assert (code, said in err) == (2, True), err
+    assert bench("data", "check", "graded")[1].startswith("graded: 1,200 pairs")
+    assert not list(tmp_path.glob("results/*"))
 
 
 TABLE_FILE = """title: t
