@@ -18,10 +18,10 @@ from statistics import fmean, pstdev
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
-from contrastbench.benchmarks.records import files, packs, store
+from contrastbench.benchmarks.records import store
 from contrastbench.benchmarks.records.experiment import Experiment
-from contrastbench.benchmarks.records.pack_writing import WrittenRecord, write_pack
-from contrastbench.benchmarks.records.packs import PackRow
+from contrastbench.benchmarks.records.packing import Whole, write_pack
+from contrastbench.benchmarks.records.packs import open_pack
 from contrastbench.benchmarks.records.store import Record
 from contrastbench.benchmarks.tables.load import load_table
 
@@ -60,10 +60,9 @@ finally:
 
 
 class Made(NamedTuple):
-    """A made-up record with its checksum and its bytes."""
+    """A made-up record with its bytes."""
 
     record: Record
-    checksum: str
     data: bytes
 
 
@@ -120,7 +119,7 @@ def made_up(places: list[Experiment], rates: int) -> Iterator[Made]:
         ]
         for of in sorted(cells, key=lambda of: str(of["key"])):
             for seed, (one, text) in enumerate(zip(shown, texts, strict=True)):
-                yield Made({**one, **of, "seed": seed}, *retold(text, cells[0], of))
+                yield Made({**one, **of, "seed": seed}, retold(text, cells[0], of))
 
 
 def cell(work: Experiment, i: int) -> Record:
@@ -160,8 +159,8 @@ def record(of: Record, rng: random.Random) -> Record:
     }
 
 
-def retold(text: str, old: Record, new: Record) -> tuple[str, bytes]:
-    """A record's file with another learning rate: its checksum, and its bytes.
+def retold(text: str, old: Record, new: Record) -> bytes:
+    """A record's file with another learning rate.
 
     Only the numbers of the first one are ever shown; to make all anew would take an hour.
     """
@@ -170,7 +169,7 @@ def retold(text: str, old: Record, new: Record) -> tuple[str, bytes]:
         was, now = (json.dumps({**one, **one["recipe"]}[key]) for one in (old, new))
         text = text.replace(f'"{key}": {was}', f'"{key}": {now}')
     checksum = store.digest_as_published(text, before)
-    return checksum, text.replace(before, checksum).encode()
+    return text.replace(before, checksum).encode()
 
 
 def write_loose(made: Iterable[Made], dataset: Path) -> int:
@@ -187,21 +186,11 @@ def write_loose(made: Iterable[Made], dataset: Path) -> int:
 def write_packed(made: Iterable[Made], dataset: Path) -> int:
     """Write one pack, and return its number of records."""
     dataset.mkdir(parents=True)
-    with files.on_its_way(dataset) as path:
-        write_pack(path, (WrittenRecord(row_of(one), one.record, one.data) for one in made))
-        return packs.Pack(packs.publish_pack(path)).count
-
-
-def row_of(made: Made) -> PackRow:
-    """A record as a pack holds it."""
-    return PackRow(
-        folder=store.file_name(made.record["loss"]),
-        key=made.record["key"],
-        seed=made.record["seed"],
-        status=made.record["status"],
-        seconds=made.record["seconds"],
-        sha256=made.checksum,
+    records = (
+        Whole(store.file_name(one.record["loss"]), one.record, one.data, dataset) for one in made
     )
+    path = write_pack(dataset, records)
+    return sum(map(len, open_pack(path).entries.values()))
 
 
 def run(words: list[str | Path]) -> tuple[float, float, str]:

@@ -102,8 +102,6 @@ def shows(*words: str) -> Callable[[Path, random.Random], None]:
 
 COMMANDS: dict[str, tuple[int, Callable[[Path, random.Random], None]]] = {  # and how frequent
     "sweep": (24, sweep),
-    "pack": (20, shows("pack")),
-    "undo": (16, shows("pack", "--undo")),
     "merge in": (8, merge_in),
     "merge out": (8, merge_out),
     "read": (12, read),

@@ -7,13 +7,10 @@ a loose file; of a pack, what is not there yet comes as a pack.
 import shutil
 from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import groupby
 from pathlib import Path
 
-from contrastbench.benchmarks.records import files, packs, reading, store
-from contrastbench.benchmarks.records.pack_writing import WrittenRecord, write_pack
+from contrastbench.benchmarks.records import files, packing, packs, reading, store
 from contrastbench.benchmarks.records.packs import Pack
-from contrastbench.benchmarks.records.reading import Snapshot
 from contrastbench.benchmarks.records.schema import InvalidRecord
 from contrastbench.errors import UserError
 
@@ -54,145 +51,109 @@ class Merged:
             self.unequal.append(f"{path}: {found}")
 
 
-def merge_records(sources: Sequence[Path], results: Path) -> Merged:
+def merge_records(
+    sources: Sequence[Path], results: Path, datasets: Container[tuple[str, ...]] | None = None
+) -> Merged:
     """Publish the sources' records in results; of unequal ones keep the first and report both.
 
     Invalid records are named and left out.
+
+    Args:
+        sources: folders of records.
+        results: the folder that gets them.
+        datasets: names of the folders (domain, dataset) that are merged; None: all.
 
     Raises:
         UserError: a source has no records, or one of them is not as it was published; nothing has
             been done then. Or results cannot be written; what was added before stays.
     """
-    invalid = {path: error for source in sources for path, error in check_source(source).items()}
+    wanted = [
+        (dataset, results / "runs" / dataset.relative_to(source / "runs"))
+        for source in sources
+        for dataset in folders_of(source)
+        if datasets is None or dataset.parts[-2:] in datasets
+    ]
+    invalid = {path: error for dataset, _ in wanted for path, error in check_source(dataset)}
     done = Merged(invalid=[str(error) for error in invalid.values()])
-    for source in sources:
-        for dataset in reading.dataset_folders(source):
-            target = results / "runs" / dataset.relative_to(source / "runs")
-            with packs.writable(target):
-                merge_dataset(dataset, target, done, invalid)
+    for dataset, target in wanted:
+        with packing.writable(target):
+            merge_dataset(dataset, target, done, invalid)
     return done
 
 
-def check_source(source: Path) -> dict[Path, InvalidRecord]:
-    """Check that a source has records, and each is whole and stands where it belongs.
-
-    Returns:
-        What is wrong with the invalid ones, by the paths of their files.
+def folders_of(source: Path) -> list[Path]:
+    """Return the folders of a source's data sets.
 
     Raises:
-        UserError: it has none, or one is not as it was published.
+        UserError: it has no records.
     """
-    found, invalid = False, dict[Path, InvalidRecord]()
-    for dataset in reading.dataset_folders(source):
-        there = reading.snapshot(dataset)
-        for path in there.files:
-            try:
-                store.checked_record(read_source(path), path, path)
-            except InvalidRecord as error:
-                invalid[path] = error
-        for pack in there.packs:
-            invalid |= pack.check()
-        found |= bool(there.files or there.packs)
-    if not found:
+    found = reading.dataset_folders(source)
+    if not any(any(reading.listing(dataset)) for dataset in found):
         raise UserError(f"{source} holds no records: name a folder that holds runs/")
-    return invalid
+    return found
 
 
-def read_source(path: Path) -> bytes:
-    """Return a record's file, which may have been packed since it was listed."""
-    data = reading.record_bytes(path)
-    if data is None:
-        raise UserError(f"{path} was removed meanwhile: merge again")
-    return data
+def check_source(dataset: Path) -> Iterator[tuple[Path, InvalidRecord]]:
+    """Check that each record is whole and stands where it belongs, and yield what is invalid.
+
+    Raises:
+        UserError: one is not as it was published.
+    """
+    there = reading.listing(dataset)
+    for path in there.files:
+        try:
+            store.checked_record(store.file_bytes(path), path, path)
+        except InvalidRecord as error:
+            yield path, error
+    for pack in there.packs:
+        yield from pack.check().items()
 
 
 def merge_dataset(dataset: Path, target: Path, done: Merged, invalid: Container[Path]) -> None:
-    """Add the records of a dataset; those in packs as packs, the others as files."""
-    there = reading.snapshot(dataset)
+    """Add the records of a data set; those in packs as packs, the others as files."""
+    there = reading.listing(dataset)
     for pack in there.packs:
         merge_pack(pack, target, done, invalid)
-    by_folder = groupby(there.files, lambda path: path.parent)
-    for folder, paths in by_folder:
-        merge_files([path for path in paths if path not in invalid], target / folder.name, done)
-
-
-def merge_files(paths: Sequence[Path], target: Path, done: Merged) -> None:
-    """Add the loose records of a loss."""
-    ours = reading.snapshot(target.parent).names(target)
-    for path in paths:
-        if path.name in ours:
-            done.compare(
-                target / path.name, read_source(path), read_source(target / path.name), path
-            )
-    missing = [path for path in paths if path.name not in ours]
-    if missing:
-        target.mkdir(parents=True, exist_ok=True)
-        added_all = files.publish_all((target / path.name, read_source(path)) for path in missing)
-        for path, added in zip(missing, added_all, strict=True):
-            done.added += added
-            if not added:  # somebody else was first
-                done.compare(
-                    target / path.name, read_source(path), read_source(target / path.name), path
-                )
-        files.sync_folder(target)
+    paths = [path for path in there.files if path not in invalid]
+    ours = reading.listing(target).names
+    new = [path for path in paths if path.name not in ours.get(path.parent.name, ())]
+    for folder in {path.parent.name for path in new}:
+        (target / folder).mkdir(parents=True, exist_ok=True)
+    pairs = [(path, target / path.parent.name / path.name) for path in new]
+    added = files.publish_all((other, store.file_bytes(path)) for path, other in pairs)
+    same = set(paths) - {path for path, one in zip(new, added, strict=True) if one}
+    for path in sorted(same):
+        other = target / path.parent.name / path.name
+        done.compare(other, store.file_bytes(path), reading.record_bytes(other) or b"", path)
+    done.added += len(paths) - len(same)
+    for folder in {path.parent.name for path in new}:
+        files.sync_folder(target / folder)
 
 
 def merge_pack(pack: Pack, target: Path, done: Merged, invalid: Container[Path]) -> None:
-    """Add what a dataset's folder has not of a pack: all of it as it is, or a part as a pack."""
-    there = reading.snapshot(target)
-    missing = {
-        folder: missing_of(pack, target / folder, there, done, invalid) for folder in pack.folders
-    }
-    count = sum(map(len, missing.values()))
-    if not count:
-        return
-    target.mkdir(parents=True, exist_ok=True)
-    with files.on_its_way(target) as path:
-        if not (count == pack.count and copy_pack(pack, path)):
-            write_pack(path, wanted_records(pack, missing))
-        packs.publish_pack(path)
-    done.added += count
-
-
-def copy_pack(pack: Pack, path: Path) -> bool:
-    """Copy the file of a pack, unless it has gone; an open file can still be read."""
-    try:
-        shutil.copyfile(pack.path, path)
-    except FileNotFoundError:
-        return False
-    files.sync(path)
-    return True
-
-
-def missing_of(
-    pack: Pack, target: Path, there: Snapshot, done: Merged, invalid: Container[Path]
-) -> set[str]:
-    """Return which records of a pack a loss's folder lacks, and compare the others."""
-    folder = pack.path.parent / target.name
-    theirs = {
-        name: checksum
-        for name, checksum in pack.checksums(target.name).items()
-        if folder / name not in invalid
-    }
-    packed = {
-        name: checksum
-        for one in there.packs
-        for name, checksum in one.checksums(target.name).items()
-    }
-    ours = there.names(target)
-    for name in sorted(theirs.keys() & ours):
-        if theirs[name] == packed.get(name) and name not in there.loose.get(target, ()):
+    """Add what a data set's folder has not of a pack: all of it as it is, or a part as a pack."""
+    there, new = reading.listing(target), set[Path]()
+    ours, loose = there.names, set(there.files)
+    packed = {one.place(*at)[0]: at[1].sha256 for one in there.packs for at in packing.placed(one)}
+    for folder, one in packing.placed(pack):
+        theirs, path = pack.place(folder, one)[0], target / folder / one.name
+        if theirs in invalid:
+            continue
+        if one.name not in ours.get(folder, ()):
+            new.add(theirs)
+        elif packed.get(path) == one.sha256 and path not in loose:
             done.equal += 1
         else:
-            mine = read_source(target / name)
-            done.compare(target / name, pack.file(target.name, name), mine, pack.path)
-    return theirs.keys() - ours
-
-
-def wanted_records(pack: Pack, wanted: dict[str, set[str]]) -> Iterator[WrittenRecord]:
-    """Yield the wanted records of a pack, by folder and name."""
-    for folder, names in wanted.items():
-        identities = {key: identity for _, key, identity in pack.cells(folder)}
-        for row in pack.rows(folder):
-            if row.name in names:
-                yield WrittenRecord(row, identities[row.key](), pack.data(row))
+            done.compare(path, pack.data(one), reading.record_bytes(path) or b"", pack.path)
+    if not new:
+        return
+    target.mkdir(parents=True, exist_ok=True)
+    if len(new) == sum(map(len, pack.entries.values())) and not (target / pack.path.name).exists():
+        with files.on_its_way(target) as path:
+            shutil.copyfile(pack.path, path)
+            files.sync(path)
+            files.link(path, target / packs.pack_name(path))
+        files.sync_folder(target)
+    else:
+        packing.write_pack(target, packing.in_pack(pack, new))
+    done.added += len(new)

@@ -1,64 +1,86 @@
-"""Pack the finished records of each dataset into one file, and unpack them.
+"""Pack the finished records of each data set into one file, and unpack them.
 
-A loose file or an old pack is removed once all that it holds stands in a pack that is on the disk,
-was read back, and has a private name, so that nobody else removes it. A pack is undone under a
-private name, too. So a kill at any moment leaves each record where it was, or in both places, which
-is harmless. Others may run, pack, undo or read meanwhile.
+Both are for folders in which nothing runs, and hold a lock against each other. What is removed
+stands elsewhere first: a kill leaves a record where it was, or in both places, which is harmless.
 """
 
+import lzma
 import re
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
-from functools import partial
+import sqlite3
+from collections.abc import Callable, Container, Iterable, Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
+from filelock import FileLock, Timeout
 from pydantic_core import from_json
 
-from contrastbench.benchmarks.records import files, packs, reading, schema, store
-from contrastbench.benchmarks.records.pack_writing import WrittenRecord, write_pack
-from contrastbench.benchmarks.records.packs import Pack, PackRow
-from contrastbench.benchmarks.records.reading import unless_gone
+from contrastbench.benchmarks.records import files, reading, schema, store
+from contrastbench.benchmarks.records.packs import (
+    CELL_COLUMNS,
+    PACK_PATTERN,
+    TABLES,
+    VERSION,
+    Entry,
+    Pack,
+    open_pack,
+    pack_name,
+)
 from contrastbench.benchmarks.records.schema import InvalidRecord
 from contrastbench.benchmarks.records.store import Record
 from contrastbench.errors import UserError
 
+BLOCK_BYTES = 2**18  # bytes of a block: a larger one saves little, and takes longer to read
+XZ_PRESET = 6
+LOCK = "packing.lock"
 # of a finished record's file
 RECORD_FILE_NAME = re.compile(r"([0-9a-f]{16})-seed([0-9]{1,10})\.json")
 
 
-class PackSource(NamedTuple):
-    """A record that will be packed."""
+class Whole(NamedTuple):
+    """A record on its way into a pack."""
 
-    path: Path  # of its file, as it is or as it would be
-    where: Path  # the file or the pack that it is in
-    data: Callable[[], bytes]
+    folder: str  # of its loss
+    record: Record
+    data: bytes
+    where: Path  # its file or its pack
+
+    @property
+    def name(self) -> str:
+        """Return the name of its file."""
+        return f"{self.record['key'][:16]}-seed{self.record['seed']}.json"
 
     @property
     def order(self) -> tuple[str, str, int]:
-        """Return the sort key of the record within its dataset."""
-        match = RECORD_FILE_NAME.fullmatch(self.path.name)
-        assert match, "a finished record's file has such a name"
-        return self.path.parent.name, match[1], int(match[2])
+        """Return its sort key within its data set."""
+        return self.folder, self.record["key"], self.record["seed"]
 
-    @property
-    def record(self) -> Record:
-        """Return the record after checking its bytes."""
-        return store.checked_record(self.data(), self.path, self.where)
+
+@contextmanager
+def writable(dataset: Path) -> Iterator[None]:
+    """Turn errors of a full disk or a protected folder into one line."""
+    try:
+        yield
+    except (OSError, sqlite3.Error) as error:
+        why = getattr(error, "strerror", None) or error
+        raise UserError(
+            f"cannot write {getattr(error, 'filename', None) or dataset} ({why}): make room or "
+            "name another --results"
+        ) from None
 
 
 def pack(results: Path) -> Iterator[str]:
-    """Pack each dataset with loose finished records or several packs, and yield a line for each.
+    """Pack each data set with loose finished records or several packs; yield a line for each.
 
     Raises:
-        UserError: there is nothing, a file is no record, two records contradict each other, or the
-            folder cannot be written.
+        UserError: there is nothing, a file is no record, two records contradict each other,
+            somebody else packs, or the folder cannot be written.
     """
     yield from each_dataset(results, pack_dataset)
 
 
 def unpack(results: Path) -> Iterator[str]:
-    """Make the records of packs the files that they were; a line for each dataset that had one.
+    """Make the records of packs the files that they were; yield a line for each data set with one.
 
     Raises:
         UserError: as `pack` does.
@@ -67,172 +89,194 @@ def unpack(results: Path) -> Iterator[str]:
 
 
 def each_dataset(results: Path, do: Callable[[Path], str]) -> Iterator[str]:
-    """Apply a function to each dataset, and yield its messages."""
+    """Apply a function to each data set under the lock, and yield its messages."""
     found = reading.dataset_folders(results)
     if not found:
         raise UserError(f"{results} holds no records: name a folder that holds runs/")
-    for dataset in found:
-        with packs.writable(dataset):
-            packs.recover(dataset)
-            line = reading.until_found(partial(do, dataset))
-        if line:
-            yield f"{dataset.relative_to(results / 'runs').as_posix()}: {line}"
-
-
-def pack_dataset(dataset: Path) -> str:
-    """Pack one dataset, and return a message if there was something to do.
-
-    Invalid records are named, and stay or become loose files.
-    """
-    old = packs.public_packs(dataset)
-    folders = reading.loss_folders(dataset)
-    loose = [source for folder in folders for source in loose_sources(folder) if is_valid(source)]
-    if not loose and len(old) < 2:
-        return ""
-    packed = [source for pack in old for source in sources_of(pack)]
-    sources = without_doubles([*packed, *loose])
-    gone = [*(source.where for source in loose), *(pack.path for pack in old)]
-    before = megabytes(gone)
-    with private_pack(dataset, sources) as new:
-        now = megabytes([new])
-        remove_files([path for path in gone if path != packs.public(new)])
-    return f"{len(sources)} records in {packs.public(new).name}, {before} before, {now} now"
-
-
-def loose_sources(folder: Path) -> list[PackSource]:
-    """Return the finished records of a loss in loose files."""
-    names = (name for name in reading.loose(folder) if RECORD_FILE_NAME.fullmatch(name))
-    return [source_of(folder / name) for name in names]
-
-
-def source_of(path: Path) -> PackSource:
-    """Return the record of a loose file."""
-    return PackSource(path, path, partial(unless_gone, path, store.file_bytes))
-
-
-def is_valid(source: PackSource) -> bool:
-    """Return whether a record's fields have their types and bounds; say it if not."""
-    try:
-        return bool(source.record)
-    except InvalidRecord as error:
-        schema.warn(error)
-        return False
-
-
-def sources_of(pack: Pack) -> list[PackSource]:
-    """Check a pack, make its invalid records loose files, and return the others."""
-    invalid = pack.check()
-    sources = [source for name in pack.folders for source in in_pack(pack, name)]
-    for source in sources:
-        if source.path in invalid:
-            schema.warn(invalid[source.path])
-            source.path.parent.mkdir(exist_ok=True)
-            files.publish_file(source.path, source.data())
-    return [source for source in sources if source.path not in invalid]
-
-
-def in_pack(pack: Pack, name: str) -> list[PackSource]:
-    """Return the records of a loss in a pack."""
-    folder = pack.path.parent / name
-    return [
-        PackSource(folder / name, pack.path, partial(pack.file, folder.name, name))
-        for name in pack.checksums(folder.name)
-    ]
-
-
-def without_doubles(sources: Iterable[PackSource]) -> list[PackSource]:
-    """Return each record once, in order; of equal ones the first."""
-    kept: dict[Path, PackSource] = {}
-    for source in sources:
-        other = kept.setdefault(source.path, source)
-        if other is not source:
-            check_same_result(other, source)
-    return sorted(kept.values(), key=lambda source: source.order)
+    with writable(results), only_one(results):
+        for dataset in found:
+            with writable(dataset):
+                line = do(dataset)
+            if line:
+                yield f"{dataset.relative_to(results / 'runs').as_posix()}: {line}"
 
 
 @contextmanager
-def private_pack(dataset: Path, sources: list[PackSource]) -> Iterator[Path]:
-    """Write a pack and read it back; during the block it has a private name."""
-    with files.on_its_way(dataset) as path:
-        write_pack(path, map(written, sources))
-        read_back(Pack(path), sources)
-        with packs.private_name(path, path.with_name(packs.pack_name(path))) as new:
-            yield new
+def only_one(results: Path) -> Iterator[None]:
+    """Hold the lock of a folder's packs.
+
+    Raises:
+        UserError: somebody else does.
+    """
+    path = results / "runs" / LOCK
+    try:
+        lock = FileLock(path).acquire(timeout=0)
+    except Timeout:
+        raise UserError(f"somebody else packs {results}: wait until that has ended") from None
+    with lock:
+        yield
+        path.unlink()
 
 
-def written(source: PackSource) -> WrittenRecord:
-    """Return a record with its row in a pack and its identity."""
-    data = source.data()
-    record = store.checked_record(data, source.path, source.where)
-    seconds = record.get("seconds")
-    row = PackRow(
-        source.path.parent.name,
-        record["key"],
-        record["seed"],
-        record["status"],
-        float(seconds) if isinstance(seconds, int | float) else None,
-        from_json(data)["sha256"],
+def pack_dataset(dataset: Path) -> str:
+    """Pack one data set, and return a message if there was something to do.
+
+    Invalid records are named, and stay where they are.
+    """
+    there = reading.listing(dataset)
+    loose = {path: one for path in there.files if (one := loose_record(path))}
+    old = [one for one in there.packs if not reading.said_invalid(one)]
+    if not loose and len(old) < 2:
+        return ""
+    records = without_doubles(
+        dataset, [*(one for some in old for one in in_pack(some)), *loose.values()]
     )
-    return WrittenRecord(row, record, data)
+    gone = [*loose, *(one.path for one in old)]
+    before = sum(path.stat().st_size for path in gone)
+    new = write_pack(dataset, records)
+    for path in gone:
+        if path != new:
+            path.unlink()
+    for folder in {path.parent for path in gone}:
+        files.sync_folder(folder)
+    sizes = f"{before / 1e6:.2f} MB before, {new.stat().st_size / 1e6:.2f} MB now"
+    return f"{len(records)} records in {new.name}, {sizes}"
 
 
-def read_back(pack: Pack, sources: Iterable[PackSource]) -> None:
-    """Raise unless the pack gives the sources' bytes."""
-    rows = (row for folder in pack.folders for row in pack.rows(folder))
-    for row, source in zip(rows, sources, strict=True):
-        if (row.folder, row.name) != (*source.order[:1], source.path.name) or (
-            pack.data(row) != source.data()
-        ):
-            raise UserError(
-                f"{source.where} changed while it was packed: nothing was removed; try again"
-            )
+def loose_record(path: Path) -> Whole | None:
+    """Return the finished record of a file; None: it is of a failed run, or invalid, which is said.
+
+    Raises:
+        UserError: it is no record.
+    """
+    if not RECORD_FILE_NAME.fullmatch(path.name):
+        return None
+    data = store.file_bytes(path)
+    try:
+        return Whole(path.parent.name, store.checked_record(data, path, path), data, path)
+    except InvalidRecord as error:
+        schema.warn(error)
+        return None
+
+
+def placed(pack: Pack) -> Iterator[tuple[str, Entry]]:
+    """Yield the entries of a pack, each with the folder of its loss."""
+    for folder, entries in pack.entries.items():
+        yield from ((folder, one) for one in entries.values())
+
+
+def in_pack(pack: Pack, wanted: Container[Path] | None = None) -> Iterator[Whole]:
+    """Yield the records of a pack, all or those at the wanted paths."""
+    for folder, one in placed(pack):
+        if wanted is None or pack.place(folder, one)[0] in wanted:
+            yield Whole(folder, pack.checked(folder, one), pack.data(one), pack.path)
+
+
+def without_doubles(dataset: Path, records: Iterable[Whole]) -> list[Whole]:
+    """Return each record once, in order; of equal ones the first.
+
+    Raises:
+        UserError: two contradict each other.
+    """
+    kept: dict[tuple[str, str, int], Whole] = {}
+    for one in records:
+        other = kept.setdefault(one.order, one)
+        if other.data != one.data:
+            path = dataset / one.folder / one.name
+            reading.check_agree(path, other.record, other.where, one.record, one.where)
+    return [kept[order] for order in sorted(kept)]
+
+
+def write_pack(dataset: Path, records: Iterable[Whole]) -> Path:
+    """Write the pack of records, which come in order, read it back, and return its path."""
+    with files.on_its_way(dataset) as path:
+        with closing(sqlite3.connect(path, isolation_level=None)) as base:
+            base.execute("PRAGMA page_size = 4096")
+            base.execute("PRAGMA journal_mode = OFF")
+            base.execute("PRAGMA synchronous = OFF")  # the whole file is synced at the end
+            base.execute(f"PRAGMA user_version = {VERSION}")
+            base.execute("BEGIN")
+            for statement in TABLES[VERSION].values():
+                base.execute(statement)
+            insert(base, records)
+            base.execute("COMMIT")
+        files.sync(path)
+        named = path.with_name(pack_name(path))
+        files.link(path, named)
+    files.sync_folder(dataset)
+    open_pack(named).check()
+    return named
+
+
+def insert(base: sqlite3.Connection, records: Iterable[Whole]) -> None:
+    """Insert records with their cells and recipes, and blocks of about `BLOCK_BYTES`."""
+    cells, recipes = dict[tuple[str, str], int](), dict[str, int]()
+    block, number = bytearray(), 1
+
+    def flush() -> None:
+        # its bytes need no check of their own: the pack's name is their hash
+        data = lzma.compress(bytes(block), check=lzma.CHECK_NONE, preset=XZ_PRESET)
+        base.execute("INSERT INTO blocks VALUES (?, ?)", (number, data))
+
+    for folder, record, data, _ in records:
+        cell = folder, record["key"]
+        if cell not in cells:
+            cells[cell] = len(cells) + 1
+            insert_cell(base, cells[cell], folder, record, recipes)
+        if block and len(block) + len(data) > BLOCK_BYTES:
+            flush()
+            block, number = bytearray(), number + 1
+        seconds = record.get("seconds")
+        about = record["seed"], record["status"], None if seconds is None else float(seconds)
+        place = from_json(data)["sha256"], number, len(block), len(data)
+        row = cells[cell], *about, *place
+        base.execute("INSERT INTO records VALUES (?, ?, ?, ?, ?, ?, ?, ?)", row)
+        block += data
+    flush()
+
+
+def insert_cell(
+    base: sqlite3.Connection, cell: int, folder: str, record: Record, recipes: dict[str, int]
+) -> None:
+    """Insert a cell, and its recipe if that is a new one."""
+    recipe = store.canonical(record["recipe"])
+    if recipe not in recipes:
+        recipes[recipe] = len(recipes) + 1
+        base.execute("INSERT INTO recipes VALUES (?, ?)", (recipes[recipe], recipe))
+    params = store.canonical(record["params"])
+    values = {**record, "folder": folder, "params": params, "recipe": recipes[recipe]}
+    columns, marks = ", ".join(CELL_COLUMNS), ", ?" * len(CELL_COLUMNS)
+    row = cell, *(values[name] for name in CELL_COLUMNS)
+    base.execute(f"INSERT INTO cells (id, {columns}) VALUES (?{marks})", row)
 
 
 def unpack_dataset(dataset: Path) -> str:
-    """Make a dataset's packs loose files; what was done, if anything."""
-    old = packs.public_packs(dataset)
-    count = sum(unpack_records(dataset, pack) for pack in old)
-    return f"{count} records are files again" if old else ""
+    """Make the records of a data set's packs loose files, and return a message if there were some.
+
+    Raises:
+        UserError: a file is there and says something else.
+    """
+    paths, count = sorted(dataset.glob(PACK_PATTERN)), 0
+    for one in map(open_pack, paths):
+        one.check()
+        without_doubles(dataset, [*in_pack(one), *loose_doubles(dataset, one)])
+        count += sum(files.publish_all(loose_files(dataset, one)))
+        for folder in one.entries:
+            files.sync_folder(dataset / folder)
+        one.path.unlink()
+    return f"{count} records are files again" if paths else ""
 
 
-def unpack_records(dataset: Path, pack: Pack) -> int:
-    """Make the records of a pack loose files, and return how many were none."""
-    pack.check()
-    with suppress(FileNotFoundError), packs.private_name(pack.path, pack.path) as private:
-        count = sum(made_loose(dataset / name, in_pack(pack, name)) for name in pack.folders)
-        remove_files([private])
-        return count
-    return 0  # another process has packed or undone it meanwhile
+def loose_files(dataset: Path, pack: Pack) -> Iterator[tuple[Path, bytes]]:
+    """Yield the path and the bytes of each record of a pack."""
+    for folder, entries in pack.entries.items():
+        (dataset / folder).mkdir(exist_ok=True)
+        yield from ((dataset / folder / name, pack.data(one)) for name, one in entries.items())
 
 
-def made_loose(folder: Path, sources: list[PackSource]) -> int:
-    """Make packed records of a loss loose files, and return how many were none."""
-    folder.mkdir(exist_ok=True)
-    added_all = files.publish_all((source.path, source.data()) for source in sources)
-    count = 0
-    for source, added in zip(sources, added_all, strict=True):
-        count += added
-        if not added:
-            with suppress(FileNotFoundError):  # the file was packed meanwhile
-                check_same_result(source, source_of(source.path))
-    files.sync_folder(folder)
-    return count
-
-
-def check_same_result(one: PackSource, other: PackSource) -> None:
-    """Raise if two runs of a cell found different things."""
-    if one.data() != other.data():
-        reading.check_agree(one.path, one, other)
-
-
-def remove_files(paths: list[Path]) -> None:
-    """Remove what stands elsewhere too."""
-    for path in paths:
-        path.unlink(missing_ok=True)
-    for folder in {path.parent for path in paths}:
-        files.sync_folder(folder)
-
-
-def megabytes(paths: Iterable[Path]) -> str:
-    """Return the size of files in megabytes."""
-    return f"{sum(path.stat().st_size for path in paths) / 1e6:.2f} MB"
+def loose_doubles(dataset: Path, pack: Pack) -> Iterator[Whole]:
+    """Yield the loose records that a pack has, too."""
+    for folder, entries in pack.entries.items():
+        paths = (dataset / folder / name for name in entries)
+        found = (loose_record(path) for path in paths if path.exists())
+        yield from (one for one in found if one is not None)

@@ -3,19 +3,15 @@
 Only what is asked for is read whole: of every other cell one loose record, or its line in a pack.
 
 A record may be in a pack and loose, or in two packs. That is harmless where they agree, and an
-error that names both where they do not. While somebody packs or undoes a pack, it is for a moment
-in both, never in neither. But it may go from the place that is listed second to the one that was
-listed first: so both are listed again if a pack came or went meanwhile, or if something has gone
-between listing and reading.
+error that names both where they do not. Loose files are read first: one that goes meanwhile is in a
+pack by then.
 """
 
 import os
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
-from functools import partial
-from itertools import groupby
+from collections.abc import Iterable, Iterator
+from itertools import chain, groupby
 from pathlib import Path
-from typing import NamedTuple, Protocol, TypeVar
+from typing import NamedTuple, cast
 
 from contrastbench.benchmarks.records import packs, schema, store
 from contrastbench.benchmarks.records.packs import Pack
@@ -23,8 +19,6 @@ from contrastbench.benchmarks.records.schema import InvalidRecord
 from contrastbench.benchmarks.records.store import Fields, Matches, MissingFile, Record
 from contrastbench.errors import UserError
 
-T = TypeVar("T")
-TRIES = 100  # listings, while somebody packs
 INCIDENTAL = (  # of two runs of one cell
     *("seconds", "peak_memory_mib", "environment", "details"),
     *("command", "own_loss"),
@@ -56,157 +50,148 @@ def matching(folder: Path, matches: Matches, seed: int | None = None) -> list[Re
 def all_records(results: Path) -> Iterator[tuple[Path, Record]]:
     """Yield all records with the paths of their files, also for packed ones."""
     for dataset in dataset_folders(results):
-        for folder in repeated(dataset, partial(loss_folders, dataset)):
+        for folder in loss_folders(dataset):
             for found in list_records(folder, lambda *_: True):
                 yield folder / found.name, found.record
 
 
 def find_record(path: Path) -> Record | None:
     """Return the record of a file, which may be in a pack, or None."""
-
-    def read() -> Record | None:
-        if os.path.lexists(path):
-            return unless_gone(path, lambda path: store.read_matching(path, lambda *_: True))
-        found = (
-            pack.found(path.parent.name, path.name) for pack in packs.packs_of(path.parents[1])
-        )
-        return next(filter(None, found), None)
-
-    return repeated(path.parents[1], read)
+    if os.path.lexists(path):
+        try:
+            return store.read_matching(path, lambda *_: True)
+        except MissingFile:
+            check_gone(path)
+    for pack in packs.packs_of(path.parents[1]):
+        if entry := pack.entries.get(path.parent.name, {}).get(path.name):
+            return pack.record(path.parent.name, entry)
+    return None
 
 
 def record_bytes(path: Path) -> bytes | None:
     """Return the bytes of a record's file, which may be in a pack; None: there is none."""
-
-    def read() -> bytes | None:
-        with suppress(FileNotFoundError):
-            return unless_gone(path, store.file_bytes)
-        for pack in packs.packs_of(path.parents[1]):
-            if row := pack.find(path.parent.name, path.name):
-                return pack.data(row)
-        return None
-
-    with suppress(FileNotFoundError):  # most are loose: no pack need be looked for
-        return unless_gone(path, store.file_bytes)
-    return repeated(path.parents[1], read)
+    try:
+        return store.file_bytes(path)
+    except MissingFile:
+        pass
+    for pack in packs.packs_of(path.parents[1]):
+        if entry := pack.entries.get(path.parent.name, {}).get(path.name):
+            return pack.data(entry)
+    return None
 
 
-class Snapshot(NamedTuple):
-    """The files of a dataset's records at one moment."""
+class Listing(NamedTuple):
+    """The files of a data set's records."""
 
-    loose: dict[Path, set[str]]  # by folder
-    packs: list[Pack]  # which can be read though they may go
+    files: list[Path]  # of those that are in no pack
+    packs: list[Pack]
 
     @property
-    def files(self) -> list[Path]:
-        """Return the paths of the records that are in no pack."""
-        return [folder / name for folder, names in self.loose.items() for name in sorted(names)]
-
-    def names(self, folder: Path) -> set[str]:
-        """Return the names of a loss's records, loose or packed."""
-        packed = (pack.checksums(folder.name) for pack in self.packs)
-        return self.loose.get(folder, set()).union(*packed)
-
-
-def snapshot(dataset: Path) -> Snapshot:
-    """List the files of a dataset's records at this moment; there may be none."""
-
-    def read() -> Snapshot:
-        there = loss_folders(dataset) if dataset.is_dir() else []
-        return Snapshot({folder: set(loose(folder)) for folder in there}, packs.packs_of(dataset))
-
-    return repeated(dataset, read)
+    def names(self) -> dict[str, set[str]]:
+        """Return the names of all records by the folder of their loss."""
+        found: dict[str, set[str]] = {}
+        for path in self.files:
+            found.setdefault(path.parent.name, set()).add(path.name)
+        for folder, entries in chain(*(pack.entries.items() for pack in self.packs)):
+            found.setdefault(folder, set()).update(entries)
+        return found
 
 
-def check_packs(dataset: Path) -> None:
-    """Check all packs of a dataset, and say which records are invalid.
+def listing(dataset: Path) -> Listing:
+    """List the files of a data set's records; there may be none."""
+    folders = sorted(path for path in dataset.glob("*") if path.is_dir())
+    files = [folder / name for folder in folders for name in loose(folder)]
+    return Listing(files, packs.packs_of(dataset))
+
+
+def said_invalid(pack: Pack) -> bool:
+    """Check a whole pack, say which of its records are invalid, and return whether some are.
 
     Raises:
         UserError: a record is not as it was published, or the index says something else of it.
     """
-    for pack in snapshot(dataset).packs:
-        for error in pack.check().values():
-            schema.warn(error)
+    invalid = pack.check()
+    for error in invalid.values():
+        schema.warn(error)
+    return bool(invalid)
 
 
 def finished_cells(folder: Path) -> list[tuple[Record, int]]:
     """Return the cells of a loss, by identity, with the number of finished records."""
-
-    def read() -> list[tuple[Record, int]]:
-        names, identities = dict[str, set[str]](), dict[str, Record]()
-        for name, about in loose_identities(folder):
-            if about["status"] in store.FINAL_STATUSES:
-                identities[about["key"]] = about
-                names.setdefault(about["key"], set()).add(name)
-        for pack in packs.packs_of(folder.parent):
-            for _, key, identity in pack.cells(folder.name):
-                identities.setdefault(key, identity())
-            for row in pack.rows(folder.name):
-                names.setdefault(row.key, set()).add(row.name)
-        return [(identities[key], len(some)) for key, some in names.items()]
-
-    return repeated(folder.parent, read)
+    names, identities = dict[str, set[str]](), dict[str, Record]()
+    for name, about in identities_in(folder):
+        if about["status"] in store.FINAL_STATUSES:
+            identities.setdefault(about["key"], about)
+            names.setdefault(about["key"], set()).add(name)
+    return [(identities[key], len(some)) for key, some in names.items()]
 
 
 def recorded_seconds(dataset: Path) -> list[tuple[Record, list[float]]]:
-    """Return the run times of a dataset's ok records, grouped by identity."""
-
-    def read() -> list[tuple[Record, list[float]]]:
-        return [cost for folder in loss_folders(dataset) for cost in seconds_in(folder)]
-
-    return repeated(dataset, read)
-
-
-def seconds_in(folder: Path) -> Iterator[tuple[Record, list[float]]]:
-    """Yield each cell of a loss's folder with its seconds; a record stored twice counts once."""
-    seen = set[str]()
-    for name, about in loose_identities(folder):
-        if about["status"] == "ok":
-            seen.add(name)
-            yield about, [] if about["seconds"] is None else [about["seconds"]]
-    for pack in packs.packs_of(folder.parent):
-        took = {key: list(rows) for key, rows in groupby(pack.rows(folder.name), lambda r: r.key)}
-        for _, key, identity in pack.cells(folder.name):
-            rows = [row for row in took.get(key, ()) if row.name not in seen]
-            seen |= {row.name for row in rows}
-            yield (
-                identity(),
-                [r.seconds for r in rows if r.status == "ok" and r.seconds is not None],
-            )
+    """Return the run times of a data set's ok records by identity; one stored twice counts once."""
+    found: dict[str, tuple[Record, dict[str, float]]] = {}
+    for folder in loss_folders(dataset):
+        for name, about in identities_in(folder):
+            if about["status"] == "ok":
+                took = found.setdefault(about["key"], (about, {}))[1]
+                if about["seconds"] is not None:
+                    took.setdefault(name, about["seconds"])
+    return [(about, list(took.values())) for about, took in found.values()]
 
 
-def loose_identities(folder: Path) -> Iterator[tuple[str, Record]]:
-    """Yield the names of valid loose records of a loss, with their identities."""
+def identities_in(folder: Path) -> Iterator[tuple[str, Record]]:
+    """Yield the names of a loss's valid records with identity, status and seconds."""
     for name in loose(folder):
         try:
-            yield name, unless_gone(folder / name, store.identity)
+            yield name, store.identity(folder / name)
+        except MissingFile:
+            check_gone(folder / name)
         except InvalidRecord as error:
             schema.warn(error)
+    for pack in packs.packs_of(folder.parent):
+        for one in pack.entries.get(folder.name, {}).values():
+            about = {**one.identity, "status": one.status, "seconds": one.seconds}
+            yield one.name, cast(Record, about)
 
 
 def list_records(folder: Path, matches: Matches, seed: int | None = None) -> list[StoredRecord]:
     """List the records of a folder that match, of all seeds or of one."""
+    names = [name for name in loose(folder) if seed is None or f"-seed{seed}." in name]
+    by_cell = groupby(names, lambda name: name.partition("-seed")[0])
+    found = [one for _, some in by_cell for one in file_records(folder, list(some), matches)]
+    return distinct_records(folder, [*packed_records(folder, matches, seed), *found])
 
-    def read() -> list[StoredRecord]:
-        names = [name for name in loose(folder) if seed is None or f"-seed{seed}." in name]
-        found = [
-            StoredRecord(name, record, pack.path)
-            for pack in packs.packs_of(folder.parent)
-            for name, record in pack.matching(folder.name, matches, seed)
-        ]
-        for _, some in groupby(names, lambda name: name.partition("-seed")[0]):
-            found += file_records(folder, list(some), matches)
-        return distinct_records(folder, found)
 
-    return repeated(folder.parent, read)
+def packed_records(folder: Path, matches: Matches, seed: int | None) -> Iterator[StoredRecord]:
+    """Yield the valid packed records of a loss that match, of all seeds or of one."""
+    for pack in packs.packs_of(folder.parent):
+        for one in pack.entries.get(folder.name, {}).values():
+            wanted = seed is None or one.seed == seed
+            if wanted and matches(one.identity["key"], lambda one=one: one.identity):  # type: ignore[misc]
+                try:
+                    yield StoredRecord(one.name, pack.record(folder.name, one), pack.path)
+                except InvalidRecord as error:
+                    schema.warn(error)
+
+
+def check_gone(path: Path) -> None:
+    """Raise unless there is no such file any more: a link to none is damage.
+
+    Raises:
+        UserError: there is a link.
+    """
+    if path.is_symlink():
+        store.file_bytes(path)
 
 
 def file_records(folder: Path, names: list[str], matches: Matches) -> Iterator[StoredRecord]:
-    """Yield the records of the files of one cell, if the cell matches."""
+    """Yield the records of the files of one cell, if the cell matches; not those that have gone."""
     for name in names:
         path = folder / name
         try:
-            record = unless_gone(path, lambda path: store.read_matching(path, matches))
+            record = store.read_matching(path, matches)
+        except MissingFile:
+            check_gone(path)
+            continue
         except InvalidRecord as error:
             schema.warn(error)
             continue
@@ -225,26 +210,16 @@ def distinct_records(folder: Path, found: Iterable[StoredRecord]) -> list[Stored
     for one in found:
         other = by_name.setdefault(one.name, one)
         if other is not one:
-            check_agree(folder / one.name, other, one)
+            check_agree(folder / one.name, other.record, other.where, one.record, one.where)
     return [by_name[name] for name in sorted(by_name)]
 
 
-class Somewhere(Protocol):
-    """A record with the file or pack that holds it."""
-
-    @property
-    def record(self) -> Record: ...
-
-    @property
-    def where(self) -> Path: ...
-
-
-def check_agree(path: Path, one: Somewhere, other: Somewhere) -> None:
+def check_agree(path: Path, one: Record, where: object, other: Record, elsewhere: object) -> None:
     """Raise if two runs of the cell of a file found different things."""
-    if not same_result(one.record, other.record):
+    if not same_result(one, other):
         raise UserError(
-            f"{path}: {brief(one.record)} in {one.where}, but {brief(other.record)} in "
-            f"{other.where}: remove one of them"
+            f"{path}: {brief(one)} in {where}, but {brief(other)} in {elsewhere}: "
+            "remove one of them"
         )
 
 
@@ -282,10 +257,8 @@ def dataset_folders(results: Path) -> list[Path]:
 def loss_folders(dataset: Path) -> list[Path]:
     """Return the folders of its losses, including those that exist only in packs."""
     there = {path.name for path in dataset.iterdir() if path.is_dir()}
-    return [
-        dataset / name
-        for name in sorted(there.union(*(p.folders for p in packs.packs_of(dataset))))
-    ]
+    packed = (pack.entries for pack in packs.packs_of(dataset))
+    return [dataset / name for name in sorted(there.union(*packed))]
 
 
 def loose(folder: Path) -> list[str]:
@@ -295,47 +268,3 @@ def loose(folder: Path) -> list[str]:
             return sorted(entry.name for entry in entries if entry.name.endswith(".json"))
     except (FileNotFoundError, NotADirectoryError):
         return []
-
-
-def unless_gone(path: Path, read: Callable[[Path], T]) -> T:
-    """Return the result of reading a file, unless it has gone.
-
-    Raises:
-        FileNotFoundError: there was none, as where it was packed meanwhile; there may be one again.
-        UserError: it is no record.
-    """
-    try:
-        return read(path)
-    except UserError as error:
-        missing = isinstance(error, MissingFile) and not path.is_symlink()
-        if not missing and os.path.lexists(path):
-            raise
-        raise FileNotFoundError(path) from None
-
-
-def repeated(dataset: Path, read: Callable[[], T]) -> T:
-    """Read the records of a dataset until no pack came or went meanwhile.
-
-    Args:
-        dataset: the folder whose packs are watched.
-        read: lists and reads; a FileNotFoundError of it repeats it.
-    """
-
-    def once() -> T:
-        before = packs.folder_state(dataset)
-        found = read()
-        if packs.folder_state(dataset) != before:
-            raise FileNotFoundError(dataset / packs.PACK_PATTERN)
-        return found
-
-    return until_found(once)
-
-
-def until_found(read: Callable[[], T]) -> T:
-    """Read until nothing goes away between listing and reading."""
-    for _ in range(TRIES):
-        try:
-            return read()
-        except FileNotFoundError as error:
-            gone = error.filename or error
-    raise UserError(f"{gone} changes while it is read: wait until nobody packs or deletes there")

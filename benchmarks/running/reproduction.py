@@ -170,11 +170,8 @@ def matching_files(name: str, results: Path) -> Iterator[Path]:
     key, _, seed = name.partition("-seed")
     pattern = re.compile(f"{re.escape(key[:16])}[0-9a-f]*-seed{re.escape(seed) or '[0-9]+'}\\.json")
     for dataset in reading.dataset_folders(results):
-        there = reading.snapshot(dataset)
-        for folder in {path.parent for path in there.files} | {
-            dataset / loss for pack in there.packs for loss in pack.folders
-        }:
-            yield from (folder / n for n in there.names(folder) if pattern.fullmatch(n))
+        for folder, names in sorted(reading.listing(dataset).names.items()):
+            yield from (dataset / folder / one for one in names if pattern.fullmatch(one))
 
 
 def experiment_of(record: Record, folder: Path) -> Experiment:

@@ -142,7 +142,9 @@ def check_cells(case: Verification) -> str:
         Refused: a cell has no result, or only a look was asked for.
     """
     sources = [one for one in case.asked.places if reading.dataset_folders(one)]
-    merge.merge_records(sources, case.own)
+    columns = load_table(case.asked.suite).columns.values()
+    names = {tuple(map(store.file_name, (one.domain, one.dataset))) for one in columns}
+    merge.merge_records(sources, case.own, names)
     while tasks := missing(case):
         for _, some in groupby(tasks[: case.asked.cells], key=lambda task: task.experiment.key):
             for record in made_records(case, list(some)):

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from itertools import chain
 
 from contrastbench.benchmarks.records import reading
+from contrastbench.benchmarks.records.packs import packs_of
 from contrastbench.benchmarks.running.options import Options
 from contrastbench.benchmarks.sweeps.cell_states import Task
 from contrastbench.benchmarks.sweeps.costs import Costs
@@ -48,7 +49,8 @@ def check_plan(plan: Plan, options: Options, jobs: int = 1, per_device: bool = F
     """
     start, work = time.monotonic(), plan.tasks()
     for dataset in sorted({task.experiment.folder(options.results).parent for task in work}):
-        reading.check_packs(dataset)
+        for pack in packs_of(dataset):
+            reading.said_invalid(pack)
     tasks = unfinished_tasks(work)
     some = list(distinct_tasks(tasks))
     sweep = Sweep(some, options, jobs, Costs(options.results), per_device, rehearsal=True)

@@ -1,4 +1,4 @@
-"""Sweeps, packs, undos, merges and readers at once, stopped and continued at random."""
+"""Sweeps, merges and readers at once, stopped and continued at random."""
 
 from collections.abc import Callable
 from pathlib import Path
