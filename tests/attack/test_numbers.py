@@ -7,12 +7,11 @@ from typing import Any
 import pytest
 
 import frozen
-import tiny_runs
 from contrastbench.domains.registry import DOMAINS
 from contrastbench.losses.registry import LOSSES
+from loss_numbers import FILE, WRITE, measured, with_domains
 
-KNOWN = frozen.read(tiny_runs.KNOWN)
-WRITE = "run python tests/tiny_runs.py"
+KNOWN = frozen.read(FILE)["domains"]
 ROUNDING = 1e-3  # AVX-512 against plain instructions: 4e-4; a change of meaning moves more
 
 
@@ -28,25 +27,25 @@ def moved(known: dict[str, list[float]], now: dict[str, list[float]]) -> Iterato
 
 
 @pytest.fixture(scope="module")
-def measured() -> dict[str, Any]:
+def now() -> dict[str, Any]:
     """Measure all domains in one process, as importing the libraries takes most of the time."""
-    return tiny_runs.measured()
+    return measured()
 
 
 def test_every_loss_has_its_numbers_in_every_domain() -> None:
     known = [f"{loss} in {domain}" for domain in KNOWN for loss in KNOWN[domain]["losses"]]
     names = [f"{loss} in {domain}" for domain in DOMAINS for loss in LOSSES]
-    frozen.check_names(tiny_runs.KNOWN.name, known, names, WRITE)
+    frozen.check_names(FILE.name, known, names, WRITE)
 
 
 @pytest.mark.parametrize("domain", [domain for domain in DOMAINS if domain in KNOWN])
 def test_no_number_moves_under_one_protocol(
-    domain: str, measured: dict[str, Any], found: Callable[[str], None]
+    domain: str, now: dict[str, Any], found: Callable[[str], None]
 ) -> None:
-    known, now = KNOWN[domain], measured[domain]
-    assert now["protocol"] == known["protocol"], f"the numbers are of another protocol: {WRITE}"
-    assert list(moved(known["losses"], now["losses"])) == [], (
-        f"numbers moved and {now['protocol']} did not: give the recipe's protocol a new version, "
+    known, new = KNOWN[domain], now[domain]
+    assert new["protocol"] == known["protocol"], f"the numbers are of another protocol: {WRITE}"
+    assert list(moved(known["losses"], new["losses"])) == [], (
+        f"numbers moved and {new['protocol']} did not: give the recipe's protocol a new version, "
         f"then {WRITE}"
     )
     found(f"numbers: {len(known['losses'])} losses in {domain}, value and gradient: none has moved")
@@ -66,11 +65,11 @@ NOW = {
 
 
 def test_new_numbers_join_and_kept_ones_stay() -> None:
-    found = tiny_runs.joined(KEPT, NOW)
+    found = with_domains(KEPT, NOW)
     assert found == {**NOW, "graph": {"protocol": "g/1", "losses": {"a": [1.0], "b": [3.5]}}}
 
 
 def test_a_domain_that_is_asked_for_or_has_a_new_protocol_is_written_anew() -> None:
-    assert tiny_runs.joined(KEPT, NOW, ["graph"]) == NOW
+    assert with_domains(KEPT, NOW, ["graph"]) == NOW
     old = {"graph": {**KEPT["graph"], "protocol": "g/0"}}
-    assert tiny_runs.joined(old, NOW) == NOW
+    assert with_domains(old, NOW) == NOW

@@ -6,12 +6,12 @@ import pytest
 import torch
 
 import frozen
-from cases import NAMES, PARAMETERS, SUM, random_contrast, random_params
+from cases import NAMES, random_contrast, random_params
 from contrastbench.losses import LOSSES, Contrast, Loss, get_loss
 from contrastbench.losses.laws.precision import rounding
 from contrastbench.losses.laws.random_contrasts import with_sample_numbers
 from counts import times
-from oracles import ORACLES
+from oracles import ORACLES, PARAMETERS, SUM
 
 JUDGED = [name for name in NAMES if name in ORACLES]
 ROWS = ("anchor", "positive", "keys")
@@ -32,13 +32,13 @@ def exact(name: str, seed: int) -> Loss:
 
 
 def test_every_loss_has_an_oracle() -> None:
-    remedy = "write it as a loop over anchors, from its paper, and enter it in ORACLES"
+    remedy = "write it as a loop over anchors, from its paper, under the name of the loss"
     frozen.check_names("tests/oracles.py", ORACLES, LOSSES, remedy)
 
 
 def test_every_loss_has_random_parameters() -> None:
     remedy = "enter what draws its parameters, without the temperature, in PARAMETERS"
-    frozen.check_names("tests/cases.py", PARAMETERS, [*LOSSES, SUM], remedy)
+    frozen.check_names("tests/oracles.py", PARAMETERS, [*LOSSES, SUM], remedy)
 
 
 @pytest.mark.parametrize("name", JUDGED)

@@ -1,4 +1,4 @@
-"""Every loss on fixed embeddings: a number that drifts shows as a diff of values.json."""
+"""Every loss on fixed embeddings: a number that drifts shows as a diff of numbers.json."""
 
 import pytest
 import torch
@@ -6,10 +6,9 @@ import torch
 import frozen
 from contrastbench.losses import LOSSES
 from contrastbench.losses.laws.random_contrasts import LAW_PAIRINGS
-from loss_values import FILE, compute, joined
+from loss_numbers import FILE, WRITE, compute, with_pairings
 
-FROZEN = frozen.read(FILE)
-WRITE = "run python tests/loss_values.py"
+FROZEN = frozen.read(FILE)["pairings"]
 
 
 def test_every_loss_has_its_values() -> None:
@@ -29,10 +28,10 @@ def test_new_losses_and_pairings_join_and_kept_numbers_stay() -> None:
     drifted = [0.5, 0.5, 0.5, 0.0]
     kept = {name: FROZEN[name] for name in FROZEN if name != "jsd"}
     kept["dv"] = {"both_views": drifted, "gone": drifted}
-    found = joined(kept)
+    found = with_pairings(kept)
     assert {*LOSSES} == {name for name in found if found[name].keys() == LAW_PAIRINGS.keys()}
     assert found["dv"]["both_views"] == drifted
     assert {name: found[name] for name in kept if name != "dv"} == {
         name: FROZEN[name] for name in kept if name != "dv"
     }
-    assert joined(kept, ["dv"])["dv"]["both_views"] == compute("dv", "both_views")
+    assert with_pairings(kept, ["dv"])["dv"]["both_views"] == compute("dv", "both_views")

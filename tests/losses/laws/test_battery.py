@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from cases import NAMES, SUM, random_params
+from cases import NAMES, random_params
 from contrastbench.losses import LOSSES, Contrast, Loss, UserError, get_loss
 from contrastbench.losses.laws import (
     LAWS,
@@ -23,6 +23,7 @@ from contrastbench.losses.laws import (
 from contrastbench.losses.laws.battery import Law, run_law
 from contrastbench.losses.laws.random_contrasts import with_sample_numbers
 from counts import times
+from oracles import SUM
 
 DRAWN = [*NAMES, SUM]  # by tests/cases.py
 SEEDS = st.integers(0, 2**31)

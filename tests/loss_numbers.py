@@ -1,9 +1,12 @@
-"""Numbers of every loss in every domain: the first step of a training.
+"""Numbers of every loss, and the table of README that lists them.
 
-A module of its own, so that a process can be started with it on instructions that every CPU has.
-`python tests/tiny_runs.py` adds new losses, new domains and domains whose protocol has a new
-version to the file that tests/attack/test_numbers.py compares with, and leaves every other line.
-`python tests/tiny_runs.py --anew DOMAIN` writes the numbers of that domain anew.
+- "pairings": on fixed embeddings, value and gradients, which tests/losses/test_values.py compares,
+- "domains": in the first step of a training, which tests/attack/test_numbers.py compares.
+
+`python tests/loss_numbers.py` adds new losses, new domains and domains whose protocol has a new
+version to losses/numbers.json, and leaves every other line. `--anew NAME` writes those of a loss's
+pairings, or of a domain, anew. The domains are measured in a process that is started with this
+module on instructions that every CPU has.
 """
 
 import json
@@ -11,13 +14,19 @@ import os
 import subprocess
 import sys
 from collections.abc import Collection
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import frozen
 from contrastbench.domains.registry import DOMAINS
+from contrastbench.losses import LOSSES, get_loss
+from contrastbench.losses.registry import FAMILIES
 
-KNOWN = Path(__file__).with_name("attack") / "numbers.json"
+FILE = Path(__file__).parent / "losses" / "numbers.json"
+README = Path(__file__).parents[1] / "README.md"
+HEAD = "| family | [losses](docs/reference/losses.md) |\n| --- | --- |\n"
+WRITE = "run python tests/loss_numbers.py"
 PLAIN = {
     "ATEN_CPU_CAPABILITY": "default",
     "MKL_CBWR": "COMPATIBLE",
@@ -39,7 +48,6 @@ def measure(domain: str) -> dict[str, Any]:
     from contrastbench.benchmarks.records.experiment import Cell, Experiment
     from contrastbench.benchmarks.running.runner import make_cell_loss, open_domain
     from contrastbench.domains.registry import declaration
-    from contrastbench.losses.registry import LOSSES
     from contrastbench.losses.spec import LossSpec
 
     torch.set_num_threads(1)
@@ -73,7 +81,30 @@ def measured() -> dict[str, Any]:
     return dict(json.loads(done.stdout))
 
 
-def joined(kept: dict[str, Any], now: dict[str, Any], anew: Collection[str] = ()) -> dict[str, Any]:
+def compute(name: str, pairing: str) -> list[float]:
+    """Return the loss's value and the norm of its gradient by each view."""
+    from contrastbench.losses.laws import random_contrasts as drawn
+    from contrastbench.losses.laws.assertions import value_and_gradient
+
+    views, loss = drawn.random_views(0, 6, grad=True), drawn.with_sample_numbers(get_loss(name))
+    found = value_and_gradient(loss, drawn.LAW_PAIRINGS[pairing](views), views)
+    return [number.norm().item() if number.ndim else number.item() for number in found]
+
+
+def with_pairings(kept: dict[str, Any], anew: Collection[str] = ()) -> dict[str, Any]:
+    """Return the kept numbers with those of new losses and of new pairings."""
+    from contrastbench.losses.laws.random_contrasts import LAW_PAIRINGS
+
+    def loss(name: str) -> dict[str, Any]:
+        old = {} if name in anew else kept.get(name, {})
+        return frozen.updated(old, LAW_PAIRINGS, partial(compute, name))
+
+    return frozen.updated(kept, LOSSES, loss, LOSSES)
+
+
+def with_domains(
+    kept: dict[str, Any], now: dict[str, Any], anew: Collection[str] = ()
+) -> dict[str, Any]:
     """Return the kept numbers with those of new losses; a new protocol has its own numbers."""
 
     def domain(name: str) -> dict[str, Any]:
@@ -86,9 +117,24 @@ def joined(kept: dict[str, Any], now: dict[str, Any], anew: Collection[str] = ()
     return {name: domain(name) for name in now}
 
 
+def family_table() -> str:
+    """Return README's table of the losses by family."""
+    return HEAD + "".join(f"| {family} | {', '.join(FAMILIES[family])} |\n" for family in FAMILIES)
+
+
+def write_readme() -> None:
+    """Write README's table anew."""
+    before, _, after = README.read_text(encoding="utf-8").partition(HEAD)
+    rest = after.partition("\n\n")[2]
+    README.write_text(f"{before}{family_table()}\n{rest}", encoding="utf-8")
+
+
 if __name__ == "__main__":
     if sys.argv[1:] == ["--print"]:
         print(json.dumps({domain: measure(domain) for domain in DOMAINS}))
     else:
-        anew = frozen.asked(DOMAINS)
-        frozen.write(KNOWN, joined(frozen.read(KNOWN), measured(), anew))
+        anew, kept = frozen.asked([*LOSSES, *DOMAINS]), frozen.read(FILE)
+        pairings = with_pairings(kept["pairings"], anew)
+        domains = with_domains(kept["domains"], measured(), anew)
+        frozen.write(FILE, {"pairings": pairings, "domains": domains})
+        write_readme()
