@@ -174,7 +174,7 @@ def test_a_folder_of_results(canary: Path, capsys: pytest.CaptureFixture[str]) -
 
 
 def test_a_bundle(canary: Path) -> None:
-    about = {"licence": "MIT", "paper": "https://example.org", "params": {}, "environments": []}
+    about = {"licence": "MIT", "paper": "https://example.org", "params": {}}
     files = {"mine.py": CANARY}
     for loss in ("mine.py:Mine", "canary:Mine", "subprocess:Popen", "infonce + mine.py:Mine"):
         for code in ("", "1" * 64):
