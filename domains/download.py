@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
+from time import monotonic
 from typing import BinaryIO
 
 import platformdirs
@@ -17,6 +18,8 @@ from contrastbench.domains.declaration import Dataset
 from contrastbench.errors import UserError
 
 MAX_DOWNLOAD_BYTES = 8 << 30  # bytes of a download; no declared set has half of it
+LEAST_RATE, RATE_SECONDS = 1000, 60.0  # bytes a second, over so many; silence ends it earlier
+CHUNK = 2**8  # bytes that come together: a slow server is noticed after so many
 WHOLE = "downloaded, sha256 verified"
 
 
@@ -75,7 +78,7 @@ def fetch_file(dataset: Dataset, folder: Path | None = None) -> Path:
         raise UserError(
             f"{dataset.name} has no known hash and is not downloaded: get {dataset.url}, {fix}"
         )
-    download = partial(bounded, pooch.HTTPDownloader(progressbar=True))
+    download = partial(bounded, pooch.HTTPDownloader(progressbar=True, chunk_size=CHUNK))
     try:
         path = pooch.retrieve(
             *(dataset.url, f"sha256:{known}", name, folder or cache_folder()), downloader=download
@@ -97,17 +100,27 @@ class TooLarge(OSError):
     """A server sends more than any declared set has."""
 
 
+class TooSlow(OSError):
+    """A server sends so little that a download would not end."""
+
+
 class BoundedFile:
-    """A file that takes so many bytes: the hash of what never ends is never asked for."""
+    """A file that takes so many bytes, at some rate: what never ends is never waited for."""
 
     def __init__(self, file: BinaryIO, room: int) -> None:
         self.file, self.room = file, room
+        self.since, self.came = monotonic(), 0
 
     def write(self, data: bytes) -> None:
         """Take them, or raise."""
         self.room -= len(data)
+        self.came += len(data)
         if self.room < 0:
             raise TooLarge
+        if (took := monotonic() - self.since) >= RATE_SECONDS:
+            if self.came < LEAST_RATE * took:
+                raise TooSlow
+            self.since, self.came = monotonic(), 0
         self.file.write(data)
 
     def flush(self) -> None:

@@ -54,10 +54,11 @@ class Environment(TypedDict, total=False):
     commit: PrintableText | None
     device: PrintableText | None
     versions: dict[PrintableText, PrintableText | None]
-    threads: Any
-    deterministic: Any
-    tf32: Any
-    devices: Any  # of several ranks
+    variables: dict[PrintableText, PrintableText]  # that decide arithmetic
+    threads: Annotated[int, Field(ge=1, le=10**6)] | None
+    deterministic: bool
+    tf32: bool
+    devices: list[PrintableText]  # of several ranks
 
 
 class Details(TypedDict, total=False):
@@ -175,6 +176,9 @@ def wrong_settings(record: Record) -> str:
 
 def wrong_details(details: Mapping[str, Any]) -> str:
     """Return what is wrong with details of any form."""
+    samples = details.get("samples") or details.get("rows") or details.get("images") or {}
+    if details.get("test_part") == "redrawn" and not (samples.get("train") and "test" in samples):
+        return f"details.samples is {shown(samples)} (train and test, which each seed redraws)"
     return first_unusable({f"details.{name}": details.get(name) for name in ("data", "learned")})
 
 

@@ -1,5 +1,6 @@
 """What a number was computed with."""
 
+import os
 import platform
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
@@ -8,12 +9,14 @@ import torch
 
 from contrastbench.benchmarks.running import devices
 from contrastbench.benchmarks.running.provenance import provenance
+from contrastbench.errors import printable
 
 PACKAGES = (  # that compute, read data, or fit what scores
     *("torch", "numpy", "scikit-learn", "scipy", "joblib"),
     *("torch-geometric", "torchvision", "pillow", "transformers", "tokenizers", "datasets"),
-    *("pandas", "pyarrow"),
+    *("pandas", "pyarrow", "numba"),
 )
+DECIDING = ("MKL_", "OPENBLAS_", "DNNL_", "ONEDNN_")  # starts of variables that change rounding
 
 Circumstances = dict[str, Any]
 
@@ -42,9 +45,17 @@ def circumstances(device: torch.device) -> Circumstances:
         "cpu": devices.cpu_model(),
         **({"devices": of_ranks} if of_ranks else {}),
         "threads": torch.get_num_threads(),
+        **arithmetic_variables(),
         **devices.memory_gib(device),
         **devices.switches(device),
     }
+
+
+def arithmetic_variables() -> dict[str, dict[str, str]]:
+    """Return the variables that choose how libraries compute, if some are set; no thread counts."""
+    names = [one for one in os.environ if one.startswith(DECIDING) and "THREADS" not in one]
+    found = {name: printable(os.environ[name]) for name in sorted(names)}
+    return {"variables": found} if found else {}
 
 
 def installed(name: str) -> str | None:

@@ -5,6 +5,7 @@ differ at most as two seeds do. So the limit of a difference is ISO 5725's for t
 standard deviations: those over seeds, in the median of the cells of the same dataset.
 """
 
+import os
 import re
 import shlex
 from collections import defaultdict
@@ -15,6 +16,8 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from statistics import median, stdev
 from typing import Any, NamedTuple
+
+from yaml import YAMLError
 
 from contrastbench.benchmarks.records import reading, schema, store
 from contrastbench.benchmarks.records.command import parse_value
@@ -35,8 +38,9 @@ DETAIL_NUMBERS = (  # of a record's details
 )
 CIRCUMSTANCES = (  # equal numbers are promised where they are the same
     *("commit", "versions", "device", "devices", "device_memory_gib", "cpu", "threads"),
-    *("deterministic", "tf32"),
+    *("deterministic", "tf32", "variables"),
 )
+MOST_THREADS = 64  # of a record, where the machine has fewer cores: libraries end where many start
 
 
 class Spread(NamedTuple):
@@ -120,8 +124,9 @@ def surroundings(record: Record) -> dict[str, Any]:
     """Return the circumstances of a record by name, each version by its own."""
     about: Fields = record["environment"]
     found = {name: about[name] for name in CIRCUMSTANCES if name in about}
-    versions = {f"versions.{k}": v for k, v in found.pop("versions", {}).items()}
-    return {**found, **versions}
+    for part in ("versions", "variables"):
+        found |= {f"{part}.{name}": one for name, one in found.pop(part, {}).items()}
+    return found
 
 
 def named_record(name: str, places: Sequence[Path]) -> Record:
@@ -184,13 +189,16 @@ def experiment_of(record: Record, folder: Path) -> Experiment:
     Raises:
         UserError: this version, or this machine, cannot run the same.
     """
-    words = shlex.split(record.get("command", ""))
-    # a record has hashes for paths
-    recipe = {**record["recipe"], **option_values(words, "--recipe")}
+    try:
+        words = shlex.split(record.get("command", ""))
+        given = {name: option_values(words, f"--{name}") for name in ("recipe", "set")}
+    except (ValueError, RecursionError, YAMLError):
+        raise UserError("the record's command is none that bench run takes") from None
+    recipe = {**record["recipe"], **given["recipe"]}  # a record has hashes for paths
     if own := record.get("own_loss"):
         check_packages(own.get("packages", {}))
         write_record_files(own["files"], folder)
-        loss = LossSpec(placed_loss(own["name"], folder), option_values(words, "--set"))
+        loss = LossSpec(placed_loss(own["name"], folder), given["set"])
     else:
         loss = LossSpec(record["loss"], {} if record["loss"] == NONE else record["params"])
     work = Experiment(record["domain"], record["dataset"], loss, recipe)
@@ -230,11 +238,12 @@ def run_again(
     from contrastbench.benchmarks.running.runner import OtherData, run_cell
 
     about = record["environment"]
+    threads = about.get("threads")
     options = Options(
         folder,
         data_root,
         device or ("cpu" if "CPU" in (about.get("device") or "CPU") else "auto"),
-        about.get("threads"),
+        threads and min(threads, max(MOST_THREADS, os.cpu_count() or 1)),
         about.get("deterministic", True),
         about.get("tf32", False),
     )
@@ -280,8 +289,10 @@ def check_packages(wanted: Mapping[str, str]) -> None:
         with suppress(PackageNotFoundError):
             found[name] = version(name)
     if found != wanted:
-        fix = f"pip install {shlex.join(lines)}"
-        raise UserError(f"the loss is of another release than the one installed here: {fix}")
+        raise UserError(
+            f"the record says that its loss is of {', '.join(lines)}, and here is another release: "
+            "find out whether you trust these packages, then install them"
+        )
 
 
 def option_values(words: Sequence[str], option: str) -> dict[str, Any]:

@@ -10,7 +10,9 @@ Nothing in a bundle is signed, and its checksums find damage alone. `verify` mak
 import hashlib
 import io
 import json
+import lzma
 import re
+import struct
 import zipfile
 import zlib
 from collections.abc import Mapping
@@ -132,7 +134,10 @@ def members(data: bytes) -> dict[str, bytes]:
             if len({one.filename for one in infos}) < len(infos):
                 raise Refused("the bundle has two files of one name")
             return {one.filename: archive.read(one) for one in infos}
-    except (zipfile.BadZipFile, zlib.error, RuntimeError, ValueError, EOFError, OSError) as error:
+    except (
+        *(zipfile.BadZipFile, zlib.error, lzma.LZMAError, RuntimeError, ValueError),
+        *(EOFError, OSError, IndexError, struct.error),
+    ) as error:
         if isinstance(error, Refused):
             raise
         raise Refused(f"the bundle is no zip file that can be read ({error})") from None

@@ -5,9 +5,10 @@ A run on what is kept already asks no server at all.
 
 import gzip
 import hashlib
+import io
 import re
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import replace
 from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -198,6 +199,17 @@ def test_every_answer(
     server.answer[0] = say(of(BODY))
     assert download.fetch_file(server.dataset).read_bytes() == BODY
     found(f"data: {len(ANSWERS)} hostile answers of a server: one line each, nothing left")
+
+
+@pytest.mark.parametrize(("size", "ends"), [(1, True), (999, True), (1001, False)])
+def test_a_server_that_is_too_slow(size: int, ends: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """So many bytes come each second: below the least rate that ends within a minute or two."""
+    clock = iter(range(10_000))
+    monkeypatch.setattr(download, "monotonic", lambda: next(clock))
+    file = download.BoundedFile(io.BytesIO(), 10**9)
+    with pytest.raises(download.TooSlow) if ends else nullcontext():
+        for _ in range(150):
+            file.write(bytes(size))
 
 
 @pytest.mark.parametrize("place", ["{here}/elsewhere", "//localhost:{here}/x"])

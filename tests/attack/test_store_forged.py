@@ -17,6 +17,8 @@ import pytest
 from contrastbench.benchmarks.cli.main import app
 from contrastbench.benchmarks.records import store
 from contrastbench.benchmarks.records.experiment import Experiment
+from contrastbench.benchmarks.running import reproduction
+from contrastbench.benchmarks.submission import verify
 from contrastbench.losses import UserError
 from contrastbench.losses.spec import LossSpec
 from counts import dice, times
@@ -158,3 +160,54 @@ def test_forged_records(
         tried += len(paths)
     assert named > tried / 4, "most are invalid"
     found(f"store: {tried} forged records in {command}: {named} named, no traceback, 0 others lost")
+
+
+FULL = {
+    "command": "bench run --domain graph --dataset MUTAG --loss infonce --set temperature=0.5",
+    "own_loss": {"name": "mine.py:Mine", "files": {"mine.py": "x"}, "packages": {"torch": "1"}},
+    "environment": {
+        **{"commit": "0" * 40, "device": "x86_64 CPU", "versions": {"torch": "2"}, "threads": 1},
+        **{"deterministic": True, "tf32": False, "variables": {"MKL_CBWR": "1"}},
+    },
+}
+COMMANDS_MADE_UP = (
+    *("'", "bench run --set 'a", "--recipe", "--recipe x=" + "[" * 2000, "--set x={a: *b}"),
+    *("--set x=!!python/object:os.system", "--recipe =", "\\"),
+)
+
+
+def sent(rng: random.Random) -> store.Record:
+    """Return a record that somebody has sent, with all that makes its cell again."""
+    base = {**record_of(Experiment("graph", "MUTAG", LossSpec("infonce"), {}), 3), **FULL}
+    base["details"] = DETAILS
+    base["command"] = rng.choice((FULL["command"], *COMMANDS_MADE_UP))
+    if rng.random() < 0.1:
+        base["loss"] = "+".join(["infonce"] * 200)
+    if rng.random() < 0.1:
+        base["environment"] = {**base["environment"], "devices": ["cuda", "cuda"]}
+    if rng.random() < 0.5:
+        base["loss_code"] = "0" * 64
+    else:
+        del base["own_loss"]
+    return {**base, "key": store.key(base)}
+
+
+def test_forged_records_in_reproduce_and_verify(ram: Path, found: Callable[[str], None]) -> None:
+    """Whatever a record says, both commands answer in one line, or run what they may."""
+    rng, lines, tries, compared = dice("reproduce"), list[str](), times(500), 0
+    for trial in range(tries):
+        base, path = sent(rng), ram / "sent.json"
+        path.write_bytes(as_file(forged(rng, base) if trial % 4 else base))
+        try:
+            record = reproduction.named_record(str(path), [])
+            reproduction.check_trust(record, True)
+            reproduction.experiment_of(record, ram / str(trial))
+        except UserError as error:
+            lines.append(str(error))
+        name = store.record_path(Path(), base).as_posix()
+        outcome = verify.claim(name, path.read_bytes(), base, reproduction.Spread({}, 0))
+        compared += outcome is not None and verify.agrees(outcome) in (True, False)
+    assert all(len(line.splitlines()) == 1 for line in lines)
+    assert tries / 10 < len(lines) < tries
+    assert compared > tries / 10
+    found(f"store: {tries} forged records in reproduce and verify: {len(lines)} refused in a line")

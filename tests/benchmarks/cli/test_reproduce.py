@@ -10,7 +10,7 @@ import stub_domain
 from contrastbench.benchmarks.cli import reproduce as command
 from contrastbench.benchmarks.records import store
 from contrastbench.benchmarks.records.store import Record
-from contrastbench.benchmarks.running import reproduction
+from contrastbench.benchmarks.running import environment, reproduction
 from contrastbench.losses import code as losses_code
 from made_records import add
 
@@ -54,6 +54,20 @@ def test_the_same_numbers_are_equal_to_the_bit(bench) -> None:
         )
     files = sorted(path.name for path in Path("results").rglob("*.json"))
     assert files == [Path(file).name], "nothing is added"
+
+
+def test_variables_that_decide_arithmetic_are_circumstances(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("MKL_NUM_THREADS", "2")
+    assert "variables" not in environment.circumstances(torch.device("cpu"))
+    monkeypatch.setenv("MKL_CBWR", "COMPATIBLE")
+    about = {**environment.circumstances(torch.device("cpu")), "deterministic": True}
+    assert about["variables"] == {"MKL_CBWR": "COMPATIBLE"}
+    record: Any = {"environment": about}
+    other: Any = {"environment": {k: v for k, v in about.items() if k != "variables"}}
+    (found,) = reproduction.Outcome(record, other, reproduction.Spread({}, 0)).circumstances
+    assert found[:3] == ("variables.MKL_CBWR", "COMPATIBLE", None)
 
 
 @pytest.mark.usefixtures("stub")
@@ -147,7 +161,8 @@ def test_a_packaged_loss_needs_its_release(bench, monkeypatch: pytest.MonkeyPatc
     release = "1.1"
     code, _, err = bench("reproduce", name_of(record), "--trust")
     assert code == 2
-    assert "of another release than the one installed here: pip install theirs==1.0" in err
+    assert "the record says that its loss is of theirs==1.0, and here is another release" in err
+    assert "pip install" not in err, "it would be what the record made up"
     assert stub_domain.cell(Path("results"), name)["key"] != record["key"]
 
 
