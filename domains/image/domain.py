@@ -23,7 +23,7 @@ from contrastbench.domains.image.networks.encoders import Encoder, export
 from contrastbench.domains.image.networks.model import ImageModel
 from contrastbench.domains.image.preprocessing import Model, Preprocessing, policies
 from contrastbench.domains.image.probes import PROBES
-from contrastbench.domains.image.recipe import ImageRecipe
+from contrastbench.domains.image.recipe import CONVNET, ImageRecipe
 from contrastbench.domains.image.sampling import (
     ImagePool,
     balanced,
@@ -99,7 +99,8 @@ class ImageDomain(Domain[ImageRecipe, Model, Batch]):
                 f"{dataset}: images of {side} pixels, views of {recipe.size}: "
                 "try --recipe preset=cpu"
             )
-        self.threads = 1 if recipe.size <= TINY_SIZE else os.cpu_count() or 1
+        tiny = recipe.size <= TINY_SIZE or recipe.encoder == CONVNET
+        self.threads = 1 if tiny else os.cpu_count() or 1
         self.preprocessing = Preprocessing(data.mean, data.std, recipe.test_size or recipe.size)
         self.image_notes, self.class_names = data.notes, data.classes
         if data.test.labels.ndim > 1:

@@ -2,6 +2,7 @@
 
 import hashlib
 import zipfile
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -31,23 +32,6 @@ MAX_NAMED_FILES = 10  # broken files that an error names
 IMAGES_PER_TASK = 32  # images that a thread takes at once, and blocks that wait at most
 IMAGES_PER_THREAD = 8  # images of a batch that a thread takes at once: all threads are to have some
 BATCHES_AHEAD = 2  # batches that are decoded while one is used
-TAKEN_AS = {  # Pillow's mode -> what happened to such an image; RGB is as it should be
-    "1": "grey, in all three colours",
-    "L": "grey, in all three colours",
-    "LA": "grey, in all three colours; transparency left out",
-    "P": "palette",
-    "PA": "palette, transparency left out",
-    "RGBA": "transparency left out",
-    "RGBX": "transparency left out",
-    "CMYK": "CMYK, converted",
-    "YCbCr": "YCbCr, converted",
-    "LAB": "LAB, converted",
-    "HSV": "HSV, converted",
-    "I": "16-bit grey, higher 8 bits taken",
-    "I;16": "16-bit grey, higher 8 bits taken",
-    "I;16B": "16-bit grey, higher 8 bits taken",
-    "I;16L": "16-bit grey, higher 8 bits taken",
-}
 FIRST_FRAME = "first of several frames taken"
 TURNED = "EXIF orientation not applied"
 ORIENTATION = ExifTags.Base.Orientation
@@ -211,7 +195,7 @@ def image_header(name: str, data: bytes) -> Header:
     if min(image.size) < MIN_SIDE:
         size = f"{image.width} x {image.height} pixels, fewer than {MIN_SIDE} a side"
         raise UserError(f"{name} has {size}: remove it")
-    if image.mode != "RGB" and image.mode not in TAKEN_AS:
+    if image.mode == "F":
         raise UserError(
             f"{name} has pixels of mode {image.mode}, not of 8 or 16 bits: convert it to RGB"
         )
@@ -324,10 +308,18 @@ def centre_crop(image: Image.Image, side: int) -> Image.Image:
 
 def oddities(headers: Iterable[Header]) -> dict[str, int]:
     """Return how many images were taken as something else than they are."""
-    counts: dict[str, int] = {}
+    counts: Counter[str] = Counter()
     for header in headers:
-        conversions = [TAKEN_AS[header.mode]] if header.mode in TAKEN_AS else []
-        several = [FIRST_FRAME] * (header.frames > 1)
-        for oddity in conversions + several + [TURNED] * header.turned:
-            counts[oddity] = counts.get(oddity, 0) + 1
-    return counts
+        if header.mode != "RGB":
+            counts[taken_as(header.mode)] += 1
+        counts.update([FIRST_FRAME] * (header.frames > 1) + [TURNED] * header.turned)
+    return dict(counts)
+
+
+def taken_as(mode: str) -> str:
+    """Say what happened to an image of another mode of Pillow's than RGB.
+
+    >>> taken_as("L"), taken_as("RGBA")
+    ('grey, in all three colours', 'RGBA, converted to RGB')
+    """
+    return "grey, in all three colours" if mode in ("1", "L") else f"{mode}, converted to RGB"
