@@ -4,9 +4,8 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
 
-from pydantic import BaseModel
-
 from contrastbench.benchmarks.tables import protocol_statements
+from contrastbench.benchmarks.tables.build import Asked, fields
 from contrastbench.benchmarks.tables.places import plain_place
 from contrastbench.benchmarks.tables.rows import Row
 from contrastbench.benchmarks.tables.schema import PublishedRow, PublishedTable
@@ -16,12 +15,18 @@ from contrastbench.domains.strict_yaml import Document
 from contrastbench.errors import UserError, unknown
 
 
-def published_table(document: Document, name: str) -> Table:
+def published_table(document: Document, name: str, asked: Asked) -> Table:
     """The table of a file that is not a sweep file.
 
     Raises:
         UserError: whatever is wrong, with the file and the line in it.
     """
+    if asked.quick:
+        raise UserError(f"{name} declares no quick part: leave --quick out")
+    if asked.losses:
+        raise UserError(
+            f"{name} is no sweep, so no loss can join: leave --loss out, or name a sweep file"
+        )
     file = document.as_model(PublishedTable)
     check_names(file, document)
     rows = [
@@ -29,15 +34,11 @@ def published_table(document: Document, name: str) -> Table:
         for i, row in enumerate(file.rows)
     ]
     protocol = protocol_statements.gathered_protocol(file, document)
-    table = Table(**{**fields(file), "name": name, "rows": rows, "protocol": protocol})
+    own = {"name": name, "rows": rows, "protocol": protocol, "tiny": asked.tiny}
+    table = Table(**{**fields(file), **own})
     for i in range(len(rows)):
         check_row_params(table, i, document)
     return table
-
-
-def fields(model: BaseModel) -> dict[str, Any]:
-    """Return the values of a model by field, as they are."""
-    return {name: getattr(model, name) for name in type(model).model_fields}
 
 
 def printed_values(row: PublishedRow, i: int, document: Document) -> dict[str, list[str]]:
