@@ -53,15 +53,22 @@ class Twins:
         """Return whether test samples are probably training samples by mistake."""
         return self.share >= WRONG_SHARE
 
-    def text(self, samples: str) -> str:
-        """Return the counts in words; empty if there is little to tell."""
+    def text(self, samples: str, classes: bool = True) -> str:
+        """Return the counts in words; empty if there is little to tell.
+
+        Args:
+            samples: what they are.
+            classes: whether they have classes, or scores that people gave.
+        """
         repeated, conflicts = (100 * n / self.samples for n in (self.repeated, self.conflicts))
         if max(self.share, repeated) < TOLD_SHARE:
             return ""
-        other = f", {conflicts:.1f} % one of another class (at best {self.ceiling:.1f} % right)"
+        known, label = ("a training one", "class") if classes else ("one to choose by", "score")
+        other = f", {conflicts:.1f} % one of another {label}" * bool(self.conflicts)
+        best = f" (at best {self.ceiling:.1f} % right)" * bool(other and classes)
         return (
-            f"{self.share:.1f} % of test {samples} equal a training one; {repeated:.1f} % of all "
-            f"equal another{other * bool(self.conflicts)}"
+            f"{self.share:.1f} % of test {samples} equal {known}; {repeated:.1f} % of all "
+            f"equal another{other}{best}"
         )
 
 
@@ -119,7 +126,7 @@ class DataReport:
 
     def lines(self, name: str, most: int = MAX_LINES, always: bool = False) -> list[str]:
         """Return lines for people, none where there is nothing to tell unless `always`."""
-        twins = self.twins.text(self.samples) if self.twins else ""
+        twins = self.twins.text(self.samples, bool(self.classes)) if self.twins else ""
         found = [f"probably wrong: {noted(*pair)}" for pair in self.doubts.items()]
         found += [twins] * bool(twins) + [noted(*pair) for pair in self.notes.items()]
         if not (found or self.own or always):

@@ -115,7 +115,7 @@ class GraphDomain(Domain[GraphRecipe, Model, Batch]):
             class_counts(classes, y),
             {"nodes": len(graphs.x), "edges": int((source != target).sum())},
             count_twins(colours(graphs, recipe.layers), y, fold_draws(y, recipe.folds, self.seed)),
-            self.data_notes | (self.unused() if own else {}),
+            self.data_notes | (self.unused() if own else {}) | without_edges(graphs),
             doubts(graphs, classes),
             own=own,
         )
@@ -267,14 +267,18 @@ def is_known(name: str) -> bool:
     return known is not None and (not known.url or len(known.sizes) == 3)
 
 
-def doubts(graphs: Graphs, classes: Sequence[str]) -> dict[str, Any]:
-    """Return what is probably wrong with graphs: empty ones, and classes that look the same."""
+def without_edges(graphs: Graphs) -> dict[str, int]:
+    """Return a note on graphs of several nodes and no edge, if there are any."""
     source, target = graphs.edge_index
     edges = occurrences(graphs.graph_of_node[source[source != target]], len(graphs))
-    nodes = graphs.node_ptr.diff()
+    lonely = int(((graphs.node_ptr.diff() > 1) & (edges == 0)).sum())
+    return {"graphs without edges": lonely} if lonely else {}
+
+
+def doubts(graphs: Graphs, classes: Sequence[str]) -> dict[str, Any]:
+    """Return what is probably wrong with graphs: empty ones, and classes that look the same."""
     found = {
-        "graphs without nodes": int((nodes == 0).sum()),
-        "graphs without edges": int(((nodes > 1) & (edges == 0)).sum()),
+        "graphs without nodes": int((graphs.node_ptr.diff() == 0).sum()),
         "classes that differ in case alone": alike_but_case(classes),
     }
     return {what: value for what, value in found.items() if value}

@@ -45,9 +45,12 @@ def sentence_report(
     shares = {what: 100 * len(found) / max(1, len(of)) for what, (found, of) in odd.items()}
     counts = {what: Counted(len(found), found[0]) for what, (found, _) in odd.items() if found}
     wrong = [k for k in counts if shares[k] >= WRONG_SHARE and k != TRAINED_ON]
+    others = {task.name: len(task.sentences) for task in scored.tasks}
+    if scored.captions:
+        others = {"to choose by": len(scored.captions.dev), "test": len(scored.captions.test)}
     return DataReport(
-        "pairs",
-        {part: size for part, size in sizes.items() if size},
+        "pairs" if pairs else "sentences" if scored.tasks else "rows of captions",
+        {part: size for part, size in (sizes if pairs else others).items() if size},
         features={"training sentences": len(lines)},
         twins=count_twins(keys, golds(pairs), [test_of(sizes)]) if pairs else None,
         notes=notes

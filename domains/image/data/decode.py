@@ -21,7 +21,11 @@ from contrastbench.domains.progress import Progress
 from contrastbench.domains.reading import contents, member, member_names, reading
 from contrastbench.errors import UserError
 
-IMAGE_SUFFIXES = {".bmp", ".gif", ".jpeg", ".jpg", ".pgm", ".png", ".ppm", ".tif", ".tiff", ".webp"}
+IMAGE_SUFFIXES = {
+    *(".bmp", ".gif", ".jfif", ".jpe", ".jpeg", ".jpg", ".pbm", ".pgm", ".png", ".pnm", ".ppm"),
+    *(".tif", ".tiff", ".webp"),
+}
+MIN_LARGEST = 2**12  # of a 16-bit image; below it the higher 8 bits keep fewer than 16 levels
 # Pillow runs a program for EPS
 IMAGE_FORMATS = ("BMP", "GIF", "JPEG", "PNG", "PPM", "TIFF", "WEBP")
 MIN_SIDE = 8  # pixels a side
@@ -291,6 +295,9 @@ def to_rgb(image: Image.Image) -> Image.Image:
         values = np.asarray(image)
         if values.min() < 0 or values.max() > 65535:
             raise ValueError("values of more than 16 bits")
+        if 0 < values.max() < MIN_LARGEST:
+            found = f"16-bit grey from {values.min()} to {values.max()}"
+            raise ValueError(f"{found}, too dark for the higher 8 bits: save it in 8 bits")
         image = Image.fromarray((values >> 8).astype(np.uint8))
     if "transparency" in image.info:  # a palette's, which Pillow leaves out by this detour only
         image = image.convert("RGBA")

@@ -16,6 +16,7 @@ from PIL import Image
 
 from contrastbench.domains.image.data import decode
 from contrastbench.domains.image.data.decode import ORIENTATION
+from contrastbench.losses import UserError
 from made_images import folder, jpeg, noise, read, refused, save
 
 
@@ -53,6 +54,15 @@ def test_a_palette_is_looked_up(transparent: bool, tmp_path: Path) -> None:
     )
     assert np.array_equal(pixels, expected)
     assert notes == {"P, converted to RGB": 1}
+
+
+def test_16_bit_grey_that_its_higher_byte_does_not_hold_is_refused(tmp_path: Path) -> None:
+    values = np.random.default_rng(0).integers(9, 4096, (16, 16), dtype=np.uint16)
+    values[0, 0], values[0, 1] = 9, 4095
+    file = io.BytesIO()
+    Image.fromarray(values).save(file, "png")
+    with pytest.raises(UserError, match="16-bit grey from 9 to 4095, too dark for the higher 8"):
+        decode.decode("a.png", file.getvalue(), None)
 
 
 def test_the_higher_byte_of_16_bit_grey_is_taken(tmp_path: Path) -> None:

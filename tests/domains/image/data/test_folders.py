@@ -10,6 +10,8 @@ import pytest
 import torch
 
 pytest.importorskip("PIL")
+from PIL import Image
+
 from contrastbench.domains import own
 from contrastbench.domains.image.data.images import Images
 from contrastbench.domains.image.data.load import load_images
@@ -233,3 +235,12 @@ def test_broken_pictures_that_stay_files_are_named_at_once(tmp_path: Path) -> No
         lambda: list(first.crops([(Policy(16), 1)], torch.Generator())),
         "2 images are broken: train/cat/1.png .*; train/dog/5.png .*: remove or replace them",
     )
+
+
+@pytest.mark.parametrize("suffix", [".jfif", ".JPE"])
+def test_other_endings_of_jpeg_files_are_read(suffix: str, tmp_path: Path) -> None:
+    root = folder(tmp_path)
+    for path in list(root.rglob("*.png")):
+        Image.open(path).convert("RGB").save(path.with_suffix(suffix), "jpeg")
+        path.unlink()
+    assert len(read(root).train) == 6
