@@ -60,7 +60,7 @@ def dataset_lines(domain: str | None = None) -> Iterator[str]:
     """Yield a line for each dataset: its name, domain and summary."""
     for name, about in listed_declarations(domain).items():
         for dataset in about.datasets.values():
-            yield f"{dataset.name:20} {name:9} {dataset.summary}"
+            yield f"{dataset.name:20} {name:9} {dataset.described}"
         for source in about.sources:
             yield own_kind_line(name, source)
 
@@ -121,7 +121,7 @@ def data_lines(data_root: Path | None = None, name: str | None = None) -> Iterat
         for dataset in {**about.datasets, **about.corpora}.values():
             if name in (None, dataset.name):
                 there = whereabouts(dataset, data_root)
-                yield f"{dataset.name:20} {domain:9} {there:12} {dataset.summary}"
+                yield f"{dataset.name:20} {domain:9} {there:12} {dataset.described}"
         for source in about.sources if name is None else ():
             yield own_kind_line(domain, source)
 

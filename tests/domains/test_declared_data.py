@@ -1,13 +1,21 @@
 """A dataset is one declaration: no other module of its domain knows its name."""
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from statistics import fmean
 
 import pytest
+import torch
 
 from contrastbench.domains.declaration import reader_of
-from contrastbench.domains.registry import DOMAINS, declaration
+from contrastbench.domains.registry import (
+    DOMAINS,
+    declaration,
+    domain_class,
+    known_data,
+    make_recipe,
+)
 
 ROOT = Path(__file__).parents[2] / "domains"
 DECLARING = {"__init__.py", "datasets.py", "pmlb.py"}  # where declarations stand
@@ -48,3 +56,19 @@ def test_a_declared_set_names_its_reader(domain: str, name: str) -> None:
     assert dataset.reader or dataset.url, "what is embedded is made by a function"
     if dataset.reader:
         assert callable(reader_of(package, dataset))
+
+
+@pytest.mark.parametrize(
+    ("domain", "file", "name"),
+    [("tabular", "pmlb/spambase.tsv.gz", "spambase"), ("graph", "tudataset/DHFR.zip", "DHFR")],
+)
+def test_the_declared_share_of_equal_samples_is_that_of_reports(
+    domain: str, file: str, name: str, shared: Callable[..., Path]
+) -> None:
+    root, kind = shared("data", file).parent.parent, domain_class(domain)
+    reports = [
+        kind(name, make_recipe(domain, {}), seed, root, torch.device("cpu")).report(trained=False)
+        for seed in range(10)
+    ]
+    shares = [report.twins.share for report in reports if report.twins]
+    assert fmean(shares) == pytest.approx(known_data()[name].equal, abs=0.5), "draws differ"
