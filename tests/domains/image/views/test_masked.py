@@ -7,12 +7,14 @@ import torch
 from torch import Tensor
 
 from contrastbench.domains.image.data.images import Images
+from contrastbench.domains.image.domain import ImageDomain
 from contrastbench.domains.image.preprocessing import Preprocessing
 from contrastbench.domains.image.views import colour, draws, masked, policies
 from contrastbench.domains.image.views import randaugment as r
 from contrastbench.domains.image.views import transforms as views
 from contrastbench.domains.random import generator
-from made_images import N, picture, rng
+from contrastbench.domains.registry import make_recipe
+from made_images import CPU, N, picture, rng
 from shadow import Counts, counting, shadow
 
 shadow()  # before torch's first backward pass, which asks what devices there are
@@ -70,6 +72,7 @@ def view(policy: policies.Policy, device: torch.device, images: Tensor) -> tuple
 POLICIES = {
     "none": policies.policy("none", 32),
     "base": replace(policies.policy("base", 32), blur=0.5, solarise=0.2),
+    "warp": replace(policies.policy("base", 32), warp="reflection", rotation=0.2),
     "hard without erasing": replace(policies.policy("hard", 32), erasing=0.0),
     "hard": policies.policy("hard", 32),
 }
@@ -84,7 +87,7 @@ def test_views_are_the_cpus_without_a_wait(name: str, shape: tuple[int, int]) ->
     assert (counts.host_reads, counts.copies) == (0, 0), (counts.read_at, counts.copied_at)
     assert torch.equal(found, again)
     expected, _ = view(policy, torch.device("cpu"), images)
-    if name in ("none", "base"):
+    if name in ("none", "base", "warp"):
         assert torch.equal(found, expected)
     elif name != "hard":  # erased boxes have other noise: how many there are is not asked
         different = ((found - expected).abs() > 1e-6).float().mean()
@@ -105,6 +108,17 @@ def test_equal_views_are_one_batch(kind: policies.PolicyKind, launches: int) -> 
     assert (counts.host_reads, counts.copies) == (0, 0)
     assert one.shape == other.shape == (N, 3, 32, 32)
     assert not torch.equal(one.cpu(), other.cpu())
+
+
+def test_the_fast_presets_run_on_a_device() -> None:
+    values = {"epochs": 1, "limit": 200, "batch_size": 32, "width": 0.125, "projection": (16, 8)}
+    for preset in ("photographs", "drawings"):
+        recipe = make_recipe("image", {"preset": preset, **values, "size": 16})
+        here, there = (ImageDomain("digits", recipe, 0, None, device) for device in (CPU, shadow()))
+        (contrast,) = there.contrasts(there.model(), next(iter(there.batches(0))))
+        assert contrast.anchor.device.type == "shadow"
+        scores = [domain.evaluate(domain.model()).metrics for domain in (here, there)]
+        assert scores[0] == pytest.approx(scores[1])
 
 
 def test_a_run_is_of_neighbours_that_are_equal() -> None:
