@@ -15,6 +15,7 @@ from contrastbench.benchmarks.comparison.statistics import (
     corrected_t,
     critical,
     detectable_difference,
+    half_width,
     holm,
     intervals,
     largest_range,
@@ -327,3 +328,12 @@ def test_the_largest_range_is_scipys(k: int, alpha: float) -> None:
     assert largest_range(k, alpha) == pytest.approx(
         stats.studentized_range.ppf(1 - alpha, k, math.inf), abs=1e-5
     )
+
+
+@pytest.mark.parametrize("ratio", [0.0, 1 / 9, 0.5])
+def test_an_interval_ends_where_its_test_begins_to_reject(ratio: float) -> None:
+    """Overlapping training parts widen the interval as they widen the test."""
+    spread = np.array([-1.0, 0.5, 0.5, 2.0, -2.0])
+    ends = half_width(spread.std(ddof=1), len(spread), ratio)
+    found = corrected_t(list(spread + ends), ratio)
+    assert found.p == pytest.approx(ALPHA, rel=1e-3)

@@ -645,6 +645,16 @@ def test_a_merge_names_what_is_wrong_in_a_pack(results: Path, tmp_path: Path) ->
     assert len(records(tmp_path / "other")) == 37
 
 
+def test_only_what_ended_well_is_a_time_to_forecast_by(tmp_path: Path) -> None:
+    add(tmp_path, 0, 50.0, seconds=3.0)
+    add(tmp_path, 1, 50.0, status="diverged", seconds=70.0)
+    add(tmp_path, 2, 50.0, status="failed", seconds=900.0)
+    for _ in ("loose", "packed"):
+        found = reading.recorded_seconds(tmp_path / "runs/graph/MUTAG")
+        assert [took for _, took in found] == [[3.0]]
+        list(packing.pack(tmp_path))
+
+
 def test_the_command_packs_and_unpacks(bench, results: Path) -> None:
     code, out, _ = bench("pack", "--results", str(results))
     assert code == 0

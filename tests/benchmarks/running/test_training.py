@@ -276,3 +276,9 @@ def test_a_disk_that_takes_no_checkpoint_costs_no_training(
     lines = [line for line in capsys.readouterr().err.splitlines() if "No space" in line]
     assert len(lines) == history.step
     assert all(line.endswith("the training has no newer checkpoint, make room") for line in lines)
+
+
+def test_of_equally_good_steps_the_first_is_the_best() -> None:
+    history = training.History(dev_curve=[(2, 50.0), (4, 70.0), (6, 70.0), (8, 60.0)])
+    assert history.best == (4, 70.0)
+    assert (history.details["best_step"], history.details["validation"]) == (4, 70.0)

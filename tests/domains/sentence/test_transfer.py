@@ -126,3 +126,10 @@ def test_of_values_of_c_that_are_equally_good_the_smallest_is_taken(
     monkeypatch.setattr(transfer, "path_accuracies", lambda *_: table)
     scores = evaluate_transfer(embedded(task), [task], seed=1).details["tasks"]["MR"]
     assert {score["C"] for score in scores} == {FOLDS_C[1]}
+
+
+def test_each_task_tries_the_values_of_c_that_senteval_tries() -> None:
+    """Folds and a development part (SST2): 2^-2..2^3; a test part alone (TREC): 2^-1..2^5."""
+    part = transfer.Examples(["a"], ["0"])
+    grids = [transfer.TransferTask("", part, *rest).grid for rest in ((), (part,), (part, part))]
+    assert [(grid[0], grid[-1]) for grid in grids] == [(0.25, 8.0), (0.5, 32.0), (0.25, 8.0)]
