@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 MISSING = ("NaN", "nan", "null", "NULL", "None", "N/A", "n/a", "#N/A", "<NA>", "NaT")
 SEPARATORS = (",", ";", "\t")
 SNIFFED = 50  # records at the top of a file that tell its separator
-MINUS = "\u2212"  # as word processors write it
-MINUS_NOTE = "numbers whose minus is U+2212, read as -"
+MINUS = "[\u2212\u2013]"  # as word processors write it
+MINUS_NOTE = "numbers with a long minus sign, read as -"
 COMMA = r"[+-]?\d+(,\d+)?([eE][+-]?\d+)?"
 GROUPED = r"[+-]?[1-9]\d{{0,2}}({}\d{{3}})*"  # 1,234, which may be decimal or not
 
@@ -62,7 +62,10 @@ def read_text(path: Path, words: Collection[str]) -> "pandas.DataFrame":
     read = partial(read, na_values=["", "NA", "?"], low_memory=False, dtype=kept)
     frame = read()
     if not isinstance(frame.index, pd.RangeIndex):
-        raise UserError(f"{path}: rows have more fields than the header has names: name them all")
+        raise UserError(
+            f"{path}: rows have more fields than the header has names: name them all, "
+            "or remove the lines above the header"
+        )
     if frame.iloc[:, -1].isna().any():
         check_fields(path, len(frame.columns))
     if sign == ";":
@@ -171,7 +174,7 @@ def as_numbers(filled: "pandas.Series", commas: bool = False) -> "pandas.Series"
     """Return texts as numbers; a hole for each that is none."""
     import pandas as pd
 
-    filled = filled.map(lambda text: text.replace(MINUS, "-") if isinstance(text, str) else text)
+    filled = filled.map(lambda text: re.sub(MINUS, "-", text) if isinstance(text, str) else text)
     if commas:
         filled = filled.astype(str).str.replace(",", ".")
     return pd.to_numeric(filled, errors="coerce")

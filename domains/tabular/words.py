@@ -11,18 +11,20 @@ from contrastbench.errors import UserError
 if TYPE_CHECKING:
     import pandas
 
-NUMBER = r"[+\u2212-]?(?:\d+(?:[.,]\d*)?|[.,]\d+)(?:[eE][+-]?\d+)?"
+NUMBER = r"[+\u2212\u2013-]?(?:\d+(?:[.,]\d*)?|[.,]\d+)(?:[eE][+-]?\d+)?"
 THOUSANDS = (
-    r"[+\u2212-]?\d{1,3}(?:(?:\.\d{3})+,\d+|(?:,\d{3})+\.\d+|(?:\.\d{3}){2,}|(?:,\d{3}){2,}"
+    r"[+\u2212\u2013-]?\d{1,3}(?:(?:\.\d{3})+,\d+|(?:,\d{3})+\.\d+|(?:\.\d{3}){2,}|(?:,\d{3}){2,}"
     r"|(?:[ '’\xa0\u202f]\d{3})+(?:[.,]\d+)?)"
 )
 SIGN = r"(?:[$€£¥₹]|[A-Z]{3})"  # of money
-MONEY = rf"[+\u2212-]?(?:{SIGN} ?)?(?:{THOUSANDS}|{NUMBER})(?: ?(?:%|{SIGN}))?"
+MONEY = rf"[+\u2212\u2013-]?(?:{SIGN} ?)?(?:{THOUSANDS}|{NUMBER})(?: ?(?:%|{SIGN}))?"
 FORMS = {  # of numbers that are not read, and how to write them
     NUMBER: "with a decimal comma beside decimal points: write all alike",
     MONEY: "with a unit or a sign between thousands: write 1234.5",
+    rf"{NUMBER}-": "with its minus behind: write -12.5",
     rf"\({MONEY}\)": "in brackets, which may be negative: write -12.5",
     r"(?:\d+ days?,? )?-?\d+:[0-5]\d(?::[0-5]\d(?:[.,]\d+)?)?": "of time: write seconds or hours",
+    r"-?P(?:\d+D)?(?:T(?:[\d.]+[HMS]){1,3})?": "of time: write seconds or hours",
     rf"[<>≤≥~≈] ?{NUMBER}": "that is a bound: write the number, or leave it empty",
 }
 ANY_FORM = re.compile("|".join(FORMS))

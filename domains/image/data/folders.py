@@ -100,6 +100,9 @@ def split_fifth(whole: Part) -> tuple[Part, Part]:
 def checked_class_names(root: Path, classes: tuple[str, ...]) -> tuple[str, ...]:
     """Raise unless there are two classes to tell apart."""
     if len(classes) < 2:
+        only = root / classes[0]
+        if only.is_dir() and "train" in part_folders(only):
+            raise UserError(f"{root} holds one folder with parts: give folder:{only}")
         raise UserError(f"{root} has a single class, {classes[0]}: add a folder with another class")
     return classes
 

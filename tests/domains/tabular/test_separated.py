@@ -131,8 +131,9 @@ def test_a_record_with_too_few_fields_is_named(tmp_path: Path) -> None:
     assert refusal(tmp_path, content).endswith(f"line {line} has 1 of 3 fields: fill or remove it")
 
 
-def test_a_long_minus_is_a_minus(tmp_path: Path) -> None:
-    table = read(tmp_path, text(",").replace("red", "\u22124").replace("blue", "2"))
+@pytest.mark.parametrize("minus", ["\u2212", "\u2013"])
+def test_a_long_minus_is_a_minus(minus: str, tmp_path: Path) -> None:
+    table = read(tmp_path, text(",").replace("red", f"{minus}4").replace("blue", "2"))
     assert table.numeric[:2, 1].tolist() == [-4, -4]
     (note,) = table.notes.values()
     assert note.first == "column colour, row 1"

@@ -36,6 +36,8 @@ def read(folder: Path, column: list[str]) -> TabularSet:
         ([f"1 day, {k % 24}:00:00" for k in range(40)], "column v has '1 day, 0:00:00' of time"),
         ([*NUMBERS[:39], "<0.5"], "column v has '<0.5' that is a bound"),
         ([f"1.{k + 100}.000" for k in range(40)], "column v has '1.100.000' with a unit or a sign"),
+        ([*NUMBERS[:39], "7-"], "line 41: column v has '7-' with its minus behind"),
+        ([f"PT{k}H30M" for k in range(40)], "line 2: column v has 'PT0H30M' of time"),
         ([f"EUR {k}" for k in range(40)], "column v has 'EUR 0' with a unit or a sign"),
         (["1.234,5", "1'234.5", "1 234,5"] * 10, "column v has '1.234,5' with a unit or a sign"),
         (["16.1%", "7 %", "$12", "€1 234,5", "3,5 €"] * 8, "column v has '16.1%' with a unit"),

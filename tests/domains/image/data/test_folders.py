@@ -157,6 +157,13 @@ BAD: dict[str, tuple[Callable[[Path], Any], str]] = {
         lambda r: (r / "train").rename(r / "Valid"),
         "has Valid, test and no train: name one folder so",
     ),
+    "parts in a folder of their own": (
+        lambda r: [
+            (r / "all").mkdir(),
+            *((r / p).rename(r / "all" / p) for p in ("train", "test")),
+        ],
+        "holds one folder with parts: give folder:.*all",
+    ),
     "nothing": (
         lambda r: [shutil.rmtree(r / p) for p in ("train", "test")],
         "has no class folders: put the images of each",
