@@ -25,7 +25,7 @@ WORK = (  # modules that work, and bring torch, which takes seconds
     "cli.doctor",
     *("running.runner", "running.devices", "running.ranks", "running.domain_laws"),
     *(f"analyses.{name.replace('-', '_')}" for name in ANALYSES if name != "heatmap"),
-    *("perf.check_device", "sweeps.sweep", "sweeps.check"),
+    *("perf.check_device", "sweeps.sweep", "sweeps.check", "sweeps.slurm"),
     *("report", "report.table_pages"),
 )
 
@@ -54,11 +54,10 @@ def without_work() -> Any:
     from contrastbench.benchmarks.cli import main
     from contrastbench.benchmarks.records import merge
     from contrastbench.benchmarks.running import launch
-    from contrastbench.benchmarks.sweeps import slurm
     from contrastbench.domains import registry
 
     merge.SHIPPED = few_records()
-    launch.launch = slurm.submit_script = registry.fetch = work
+    launch.launch = registry.fetch = work
     return main.main
 
 

@@ -40,7 +40,7 @@ def die(folder: Path) -> None:
 def main() -> None:
     """Run as a worker."""
     runner: Any = ModuleType("runner")
-    runner.run_cell = runner.rehearse = runner.measure_steps = run
+    runner.run_cell = runner.rehearse = run
     runner.NoData = runner.NoMemory = type("Never", (Exception,), {})
     sys.modules["contrastbench.benchmarks.running.runner"] = runner
     from contrastbench.benchmarks.sweeps import worker

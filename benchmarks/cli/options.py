@@ -67,13 +67,7 @@ What = Annotated[
 ]
 Only = Annotated[
     list[str] | None,
-    typer.Option(
-        help="Restrict to KEY=VALUE of row, column, domain, dataset, loss or class; may repeat."
-    ),
-]
-Resources = Annotated[
-    Path | None,
-    typer.Option(help="YAML file of classes of cells with their devices, memory and time."),
+    typer.Option(help="Restrict to KEY=VALUE of row, column, domain, dataset or loss; may repeat."),
 ]
 Seeds = Annotated[
     str | None,

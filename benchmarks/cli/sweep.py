@@ -2,12 +2,10 @@
 
 import os
 import re
-import shlex
 import sys
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -17,6 +15,7 @@ from contrastbench.benchmarks.cli.output import say
 from contrastbench.benchmarks.records.read_cache import one_moment
 from contrastbench.benchmarks.running.launch import launched
 from contrastbench.benchmarks.running.options import Options, check_data_root
+from contrastbench.domains.reading import needing
 from contrastbench.errors import UserError, tell, unknown
 
 if TYPE_CHECKING:
@@ -42,7 +41,6 @@ def sweep(
     seeds: opt.Seeds = None,
     tiny: opt.Tiny = False,
     selection: opt.Selection = None,
-    resources: opt.Resources = None,
     results: opt.Results = Path("results"),
     data_root: opt.DataRoot = None,
     device: opt.Device = "auto",
@@ -50,7 +48,7 @@ def sweep(
     tf32: opt.TF32 = False,
     slurm: Annotated[
         list[str] | None,
-        typer.Option(help="Setting KEY=VALUE: jobs=8, print=true, or sbatch's, such as time=600."),
+        typer.Option(help="Setting KEY=VALUE: jobs=8, or submitit's, such as time=600."),
     ] = None,
     shard: Annotated[
         str | None,
@@ -73,7 +71,7 @@ def sweep(
 
     With --slurm, Slurm jobs share the cells; each has --jobs processes and tries the first steps.
     A job near its time limit (time=600 is in minutes) writes checkpoints and is queued again.
-    With print=true the script is printed, not submitted. Exit code 1: some cells have no result.
+    Exit code 1: some cells have no result.
 
     With --shard, machines that share no folder run a part of the cells each, and bench merge
     unites their records.
@@ -88,8 +86,7 @@ def sweep(
     """
     from contrastbench.benchmarks.sweeps.check import check_plan as try_first
     from contrastbench.benchmarks.sweeps.costs import Costs
-    from contrastbench.benchmarks.sweeps.forecast import forecast_lines
-    from contrastbench.benchmarks.sweeps.plan import make_plan
+    from contrastbench.benchmarks.sweeps.plan import forecast_line, make_plan
     from contrastbench.benchmarks.sweeps.process import torchrun
     from contrastbench.benchmarks.sweeps.shard import WHOLE_SWEEP, parse_shard
     from contrastbench.benchmarks.sweeps.sweep import run_plan
@@ -105,28 +102,23 @@ def sweep(
     part = parse_shard(shard) if shard is not None else WHOLE_SWEEP
     workers, per_device = parse_jobs(jobs or "1")
     joining = parse_losses(loss or [], {})
-    plan = make_plan(
-        what, only or [], seeds, tiny, selection, results, True, joining, quick, resources
-    )
+    plan = make_plan(what, only or [], seeds, tiny, selection, results, True, joining, quick)
     plan = replace(plan, shard=part)
     if slurm:
-        settings = parse_pairs("--slurm", slurm, read=str)
-        for line in on_slurm(plan, workers, per_device, devices, settings):
-            say(line)
-        return
+        return on_slurm(plan, jobs, devices, parse_pairs("--slurm", slurm))
     options = Options(
         results,
         data_root,
         device,
         deterministic=deterministic,
         tf32=tf32,
-        devices=1 if launched() else devices or plan.classes.devices,
+        devices=1 if launched() else devices or 1,
     )
     check_runnable(plan, options)
     if check == "only":
         tell_of(try_first(plan, options, workers, per_device))
         return
-    for line in forecast_lines(plan, Costs(results), workers):
+    if line := forecast_line(plan, Costs(results)):
         tell(f"forecast: {line}")
     refused = None
     if check == "before":
@@ -168,7 +160,7 @@ def check_runnable(plan: "Plan", options: Options) -> None:
         tell(idle)
     if not plan.tasks():
         reasons = "; ".join(plan.reasons())
-        if others := len(plan.all_tasks()):  # they are of other classes, or of other shards
+        if others := len(plan.all_tasks()):
             reasons = f"none of its {others} cells is in this part now"
         raise UserError(f"{plan.table.name} has nothing to run: {reasons}")
 
@@ -204,75 +196,21 @@ def follow(device: str) -> None:
     worker.join(device, sys.stdout)
 
 
-def on_slurm(
-    plan: "Plan",
-    workers: int,
-    per_device: bool,
-    devices: int | None,
-    settings: dict[str, str],
-) -> Iterator[str]:
-    """Print the scripts of jobs that run this command, or submit them and say what comes next.
+def on_slurm(plan: "Plan", jobs: str | None, devices: int | None, settings: dict[str, Any]) -> None:
+    """Submit jobs that run this command, and say what comes next."""
+    with needing("slurm", "--slurm"):
+        from contrastbench.benchmarks.sweeps import slurm
 
-    There is one script, or one for each class of resources that has cells to run.
-
-    Raises:
-        UserError: a setting is wrong, or sbatch refuses.
-    """
-    from contrastbench.benchmarks.sweeps import slurm
-
-    printed = settings.pop("print", "false")
-    if printed not in ("true", "false"):
-        raise UserError(f"--slurm print={printed}: give true or false")
-    name, logs = slurm.job_name(plan.table.name), plan.results / slurm.LOGS
-    words = slurm.without_option(sys.argv[1:], "--slurm")
-    scripts = []
-    for more, of_class, own in submitted(plan, devices):
-        given = {**{slurm.option(key): value for key, value in settings.items()}, **own}
-        if per_device and "cpus-per-task" not in given:
-            raise UserError("--jobs N/device with --slurm: give --slurm cpus_per_task=N, the cores")
-        scripts.append(slurm.script([*words, *more], name, logs, workers, given, of_class))
-    for text in scripts:
-        if printed == "true":
-            yield from text.rstrip().split("\n")
-            continue
-        job = slurm.submit_script(text)
-        yield f"job {job} is submitted; its logs: {logs}/{job}_*.log"
-    if not scripts:
-        yield "no class has a cell to run"
-    elif printed == "false":
-        yield f"next: {shlex.join(['bench', 'plan', *plan_words(words[1:])])}"
-        yield "says why jobs wait and what is left; this same command, with --slurm or without,"
-        yield "goes on with it"
-
-
-def submitted(plan: "Plan", devices: int | None) -> Iterator[tuple[list[str], int, dict[str, str]]]:
-    """Yield further words, devices of a training and settings of each job array.
-
-    Without classes there is one. The devices of the command line are over those of a class.
-    """
-    from contrastbench.benchmarks.sweeps.plan import of_classes
-    from contrastbench.benchmarks.sweeps.slurm import option
-
-    classes = plan.classes.classes
-    if not classes:
-        yield [], devices or 1, {}
-        return
-    for name in of_classes(plan):
-        own = devices or classes[name].ranks
-        words = [] if plan.classes.chosen else ["--only", f"class={name}"]
-        if own > 1 and not devices:
-            words += ["--devices", str(own)]
-        yield words, own, {option(key): value for key, value in classes[name].options.items()}
-
-
-def plan_words(words: list[str]) -> list[str]:
-    """Return the words of `bench plan` for the cells of `bench sweep` with these words."""
-    from contrastbench.benchmarks.sweeps.slurm import without_option
-
-    for name in ("--jobs", "--devices", "--check", "--data-root", "--device", "--shard"):
-        words = without_option(words, name)
-    switches = ("deterministic", "no-deterministic", "tf32", "no-tf32")
-    return [word for word in words if word.removeprefix("--") not in switches]
+    workers, per_device = parse_jobs(jobs or "1")
+    if jobs and settings.get("nodes", 1) != 1:
+        raise UserError("--slurm nodes: the nodes share one cell at a time: leave --jobs out")
+    if per_device and "cpus_per_task" not in settings:
+        raise UserError("--jobs N/device with --slurm: give --slurm cpus_per_task=N, the cores")
+    own = {"job_name": f"sweep-{plan.table.name}", "cpus_per_task": workers * (devices or 1)}
+    words, logs = slurm.without_option(sys.argv[1:], "--slurm"), plan.results / slurm.LOGS
+    number = slurm.submit(words, logs, devices or 1, {**own, **settings})
+    say(f"job {number} is submitted; its logs: {logs}/{number}_*.out")
+    say("this same command goes on with it, and bench plan counts what is left")
 
 
 @one_moment()
@@ -284,54 +222,22 @@ def plan(
     seeds: opt.Seeds = None,
     tiny: opt.Tiny = False,
     selection: opt.Selection = None,
-    resources: opt.Resources = None,
     results: opt.Results = Path("results"),
-    measure: Annotated[
-        bool, typer.Option("--measure", help="Forecast also from three training steps here.")
-    ] = False,
-    data_root: opt.DataRoot = None,
-    device: opt.Device = "auto",
 ) -> None:
     """List what is done, missing or failed, and forecast the rest.
 
     The forecast is the median time of like records: the same data and recipe, any loss and
-    learning rate. Where jobs were submitted to Slurm, it says why they wait. With --resources it
-    lists the cells of each class, and the command that submits their jobs.
-
-    With --measure, one cell of each kind takes three training steps on the device. The plan shows
-    what all steps would take, and the memory. Scoring is left out, and nothing is recorded. Exit
-    code 1: something cannot be measured, as where data are missing.
+    learning rate.
 
     Example: bench plan adnce-table5 --only column=PROTEINS
-    Example: bench plan my.yaml --measure --device cpu
     """
-    from contrastbench.benchmarks.sweeps import queue, slurm
     from contrastbench.benchmarks.sweeps.costs import Costs
-    from contrastbench.benchmarks.sweeps.measured import NOT_MEASURED
-    from contrastbench.benchmarks.sweeps.measured import measure as measure_kinds
-    from contrastbench.benchmarks.sweeps.plan import (
-        cells_ahead,
-        make_plan,
-        plan_lines,
-        submissions,
-    )
+    from contrastbench.benchmarks.sweeps.plan import make_plan, plan_lines
 
-    check_data_root(data_root)
     joining = parse_losses(loss or [], {})
-    made = make_plan(
-        what, only or [], seeds, tiny, selection, results, True, joining, quick, resources
-    )
-    options = Options(results, data_root, device)
-    measured = measure_kinds(cells_ahead(made), options) if measure else NOT_MEASURED
-    for line in plan_lines(made, Costs(results), measured):
+    made = make_plan(what, only or [], seeds, tiny, selection, results, True, joining, quick)
+    for line in plan_lines(made, Costs(results)):
         say(line)
-    for line in submissions(made, [word for word in sys.argv[2:] if word != "--measure"]):
-        say(line)
-    if (results / slurm.LOGS).is_dir():
-        for line in queue.queue_lines(slurm.job_name(made.table.name)):
-            say(line)
-    if measured.wrong:
-        raise typer.Exit(1)
 
 
 def merge(

@@ -25,7 +25,7 @@ from contrastbench.benchmarks.records.writable import (
     check_writable,
     prepare_output,
 )
-from contrastbench.benchmarks.running import first_steps, loggers, ranks
+from contrastbench.benchmarks.running import loggers, ranks
 from contrastbench.benchmarks.running.devices import PeakMemory, open_device
 from contrastbench.benchmarks.running.environment import environment
 from contrastbench.benchmarks.running.interruption import termination_kept
@@ -168,21 +168,6 @@ def rehearse(
     with one_training:
         training = prepare_training(*prepare_cell(experiment, seed, options, cores), options)
         return attempt_training(training.rehearse)
-
-
-def measure_steps(
-    experiment: Experiment, seed: int, options: Options, cores: int | None = None
-) -> Fields:
-    """Forecast the training of `run_cell` from its first steps, and write nothing.
-
-    Raises:
-        UserError: as `run_cell`.
-    """
-    with one_training:
-        cell, domain = prepare_cell(experiment, seed, options, cores)
-        loss = make_cell_loss(cell, domain)
-        assert loss is not None, "a cell without a training has no steps"
-        return attempt_training(lambda: first_steps.forecast(domain, loss))
 
 
 def prepare_cell(

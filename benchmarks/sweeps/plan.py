@@ -3,7 +3,6 @@
 Brings no torch.
 """
 
-import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -12,13 +11,10 @@ from contrastbench.benchmarks.records import nested
 from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.benchmarks.records.seeds import parse_seeds
 from contrastbench.benchmarks.sweeps.cell_states import Task, survey
-from contrastbench.benchmarks.sweeps.classes import NO_JOB_CLASSES, ByResources, select
 from contrastbench.benchmarks.sweeps.costs import Costs, duration
-from contrastbench.benchmarks.sweeps.measured import NOT_MEASURED, Measured
 from contrastbench.benchmarks.sweeps.shard import WHOLE_SWEEP, Shard
 from contrastbench.benchmarks.tables.load import load_table
 from contrastbench.benchmarks.tables.resolved import ResolvedCell, decide
-from contrastbench.benchmarks.tables.resources import read_resources
 from contrastbench.benchmarks.tables.searches import Control, Place
 from contrastbench.benchmarks.tables.selections import check_selection
 from contrastbench.benchmarks.tables.table import Selection, Table
@@ -30,7 +26,7 @@ Counted = list[tuple[Experiment, int]]
 WITHOUT_LIKE_CELLS = (
     "no forecast, as no like cell has a record: bench merge --shipped brings records"
 )
-KEYS = ("row", "column", "domain", "dataset", "loss", "class")
+KEYS = ("row", "column", "domain", "dataset", "loss")
 
 
 def runnable_places(table: Table, only: Sequence[str] = ()) -> list[Place]:
@@ -96,19 +92,16 @@ class Plan:
     seeds: Sequence[int]
     selection: Selection
     results: Path
-    classes: ByResources = NO_JOB_CLASSES
     shard: Shard = WHOLE_SWEEP
 
     @property
     def part(self) -> str:
         """Return in words which part of the cells the plan has; empty: it has all."""
-        chosen = [f"class {name}" for name in sorted(self.classes.chosen)]
-        return ", ".join([f"shard {self.shard}"] * (self.shard != WHOLE_SWEEP) + chosen)
+        return f"shard {self.shard}" * (self.shard != WHOLE_SWEEP)
 
     def tasks(self) -> list[Task]:
         """Return the cells of this part that can be run now, and what records say of them."""
-        has = self.classes.has
-        return [task for task in self.all_tasks() if self.shard.has(task) and has(task)]
+        return [task for task in self.all_tasks() if self.shard.has(task)]
 
     def all_tasks(self) -> list[Task]:
         """Return the cells of all parts that can be run now, each once."""
@@ -192,7 +185,6 @@ def make_plan(
     check_values: bool = False,
     losses: Sequence[LossSpec] = (),
     quick: bool = False,
-    resources: Path | None = None,
 ) -> Plan:
     """The plan that the words of a command line ask for; of some losses alone if they are named.
 
@@ -200,9 +192,6 @@ def make_plan(
         UserError: they are wrong.
     """
     table = load_table(what, check_values, losses, quick=quick, tiny=tiny)
-    classes = read_resources(resources) if resources else table.resources
-    names = [value for pair in only for value in [class_of(pair)] if value]
-    only = [pair for pair in only if not class_of(pair)]
     numbers = table.seeds if seeds is None else parse_seeds(seeds)
     if table.is_suite and (others := sorted(set(numbers) - set(table.seeds))):
         raise UserError(f"seeds {others} are not in {table.name}: give some of {table.seeds}")
@@ -210,25 +199,11 @@ def make_plan(
     found = runnable_places(table, only)
     if losses:
         found = [place for place in found if place.row.name in table.asked]
-    return Plan(table, found, numbers, chosen, results, select(classes, names, results))
+    return Plan(table, found, numbers, chosen, results)
 
 
-def class_of(pair: str) -> str:
-    """Return the class of resources that a pair of `--only` names; empty: it names another key.
-
-    >>> class_of("class=light"), class_of("dataset=DD")
-    ('light', '')
-    """
-    key, _, value = pair.partition("=")
-    return value.strip() if key.strip() == "class" else ""
-
-
-def plan_lines(plan: Plan, costs: Costs, measured: Measured = NOT_MEASURED) -> Iterator[str]:
+def plan_lines(plan: Plan, costs: Costs) -> Iterator[str]:
     """A line for each experiment, and one for all."""
-
-    def ahead(work: Sequence[Task]) -> str:
-        return f"{forecast(work, costs)}{measured.forecast(unfinished_tasks(work))}"
-
     work = plan.tasks()
     if not work:
         yield f"0 cells: {'; '.join(plan.reasons())}"
@@ -238,23 +213,31 @@ def plan_lines(plan: Plan, costs: Costs, measured: Measured = NOT_MEASURED) -> I
         by_experiment.setdefault(task.experiment.key, []).append(task)
     width = max(len(some[0].label) for some in by_experiment.values())
     for some in by_experiment.values():
-        yield f"{some[0].label:{width}}  {state_counts(some)}{ahead(some)}"
-    yield f"{'all':{width}}  {state_counts(work)}{ahead(work)}"
+        yield f"{some[0].label:{width}}  {state_counts(some)}{forecast(some, costs)}"
+    yield f"{'all':{width}}  {state_counts(work)}{forecast(work, costs)}"
     later, last = to_come(plan.later_trials()), to_come(plan.undecided())
     if later:
-        text = f"and then up to {len(later)} cells of later stages{ahead(later)}"
+        text = f"and then up to {len(later)} cells of later stages{forecast(later, costs)}"
         yield f"{'':{width}}  {text}"
     if last:
-        text = f"and then {len(last)} cells with what these choose{ahead(last)}"
+        text = f"and then {len(last)} cells with what these choose{forecast(last, costs)}"
         yield f"{'':{width}}  {text}"
     whole = cells_ahead(plan)
     if later or last:
-        yield f"{'':{width}}  in all {len(whole)} cells{ahead(whole)}"
+        yield f"{'':{width}}  in all {len(whole)} cells{forecast(whole, costs)}"
     if plan.table.asked and whole and not any(costs.of(task.experiment) for task in whole):
         yield WITHOUT_LIKE_CELLS
     if old := plan.outdated():
         yield nested.advice(old)
-    yield from measured.lines()
+
+
+def forecast_line(plan: Plan, costs: Costs) -> str:
+    """Return how many cells are ahead and what they take, where that is known or a loss joins."""
+    ahead = cells_ahead(plan)
+    known = any(costs.of(task.experiment) for task in ahead)
+    if not ahead or not (known or plan.table.asked):
+        return ""
+    return f"{len(ahead)} cell{'s' * (len(ahead) > 1)}{forecast(ahead, costs)}"
 
 
 def cells_ahead(plan: Plan) -> list[Task]:
@@ -269,35 +252,6 @@ def cells_ahead(plan: Plan) -> list[Task]:
 def to_come(work: Counted) -> list[Task]:
     """Return tasks in place of cells that are not known yet, each like an experiment."""
     return [Task(experiment, 0, "missing") for experiment, count in work for _ in range(count)]
-
-
-def of_classes(plan: Plan) -> dict[str, list[Task]]:
-    """Return the unfinished tasks of a plan by their class of resources, from small to large."""
-    found: dict[str, list[Task]] = {name: [] for name in plan.classes.classes}
-    for task in unfinished_tasks(plan.tasks()) if found else ():
-        found[plan.classes.of(task)].append(task)
-    return {name: some for name, some in found.items() if some}
-
-
-def submissions(plan: Plan, words: Sequence[str]) -> Iterator[str]:
-    """Yield a line for each class that has cells to run, and the command that submits their jobs.
-
-    Args:
-        plan: the cells.
-        words: those of `bench plan` that the plan was made by.
-    """
-    found = of_classes(plan)
-    for name, some in found.items():
-        options = plan.classes.classes[name].options.items()
-        settings = " ".join(f"{key}={value}" for key, value in options)
-        took = forecast(some, plan.classes.costs)
-        yield f"class {name}: {len(some)} cells to run{took}: {settings}"
-        large = sum(not plan.classes.left(task) for task in some)
-        if large:
-            yield f"  {large} of them outgrew every class: add a larger one behind it"
-    if found:
-        command = shlex.join(["bench", "sweep", *words, "--slurm", "print=true"])
-        yield f"{command} prints the scripts of their jobs, and print=false submits them"
 
 
 def state_counts(work: Sequence[Task]) -> str:

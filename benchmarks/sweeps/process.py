@@ -10,7 +10,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
-from typing import Any, Literal
+from typing import Any
 
 from joblib import cpu_count
 
@@ -21,7 +21,6 @@ from contrastbench.benchmarks.sweeps.cell_states import Task
 from contrastbench.errors import UserError
 
 Reply = dict[str, Any]
-Work = Literal["run", "rehearse", "measure"]  # what a worker does with its cells
 COMMAND = [
     sys.executable,
     "-P",
@@ -44,10 +43,8 @@ def command(options: Options) -> list[str]:
 class Worker:
     """A process that gets one cell after another."""
 
-    work: Work = "run"
-
-    def __init__(self, options: Options, jobs: int, work: Work = "run") -> None:
-        self.options, self.work = options, work
+    def __init__(self, options: Options, jobs: int, rehearsal: bool = False) -> None:
+        self.options, self.rehearsal = options, rehearsal
         try:
             self.errors = tempfile.TemporaryFile()  # noqa: SIM115 - open as long as the process
         except OSError as error:
@@ -103,7 +100,7 @@ class Worker:
             "cores": cpu_count(),  # the same for any number of jobs: threads can change a number
             "claim": task.name,
             "wait": wait,
-            "work": self.work,
+            "rehearsal": self.rehearsal,
             "loss_code": task.experiment.loss.code,
         }
 

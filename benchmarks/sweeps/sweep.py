@@ -24,12 +24,10 @@ from tqdm import tqdm
 from contrastbench.benchmarks.records import nested, store
 from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.benchmarks.records.writable import check_writable
-from contrastbench.benchmarks.running.interruption import TERMINATED
 from contrastbench.benchmarks.running.launch import launched
 from contrastbench.benchmarks.running.options import Options
 from contrastbench.benchmarks.sweeps import claims
 from contrastbench.benchmarks.sweeps.cell_states import Task
-from contrastbench.benchmarks.sweeps.classes import ByResources
 from contrastbench.benchmarks.sweeps.costs import Costs, duration
 from contrastbench.benchmarks.sweeps.plan import Plan, unfinished_tasks
 from contrastbench.benchmarks.sweeps.process import Reply, Worker, first, ran_out
@@ -38,7 +36,7 @@ from contrastbench.benchmarks.sweeps.slots import SharedDevice, slots
 from contrastbench.domains.progress import SECONDS_BETWEEN_LINES, Progress
 from contrastbench.errors import UserError, printable
 
-OTHER_CLASSES = (
+ALL_SHARDS = (
     "all shards: unite the shards' records with bench merge, give them to each shard and repeat "
     "its command"
 )
@@ -79,8 +77,7 @@ def run_plan(
         if not tried:
             check_writable(options.results)
         tried |= {task.key for task in tasks}
-        classes = plan.classes if plan.classes.chosen else None
-        sweep = Sweep(tasks, options, jobs, costs, per_device, refused=refused, classes=classes)
+        sweep = Sweep(tasks, options, jobs, costs, per_device, refused=refused)
         failures += sweep.run()
         made |= sweep.made
     work = plan.tasks()
@@ -112,11 +109,7 @@ def unedited(plan: Plan, codes: dict[str, str]) -> Iterator[Task]:
 
 def of_part(plan: Plan, cells: int) -> str:
     """Return a line on the cells of a part and of all, and how the sweep goes on after them."""
-    whole = plan.shard == WHOLE_SWEEP
-    others = (
-        "the other classes: repeat the command when their jobs are done" if whole else OTHER_CLASSES
-    )
-    waiting = f"; {plan.later()} later cells wait for trials of {others}" * bool(plan.later())
+    waiting = f"; {plan.later()} later cells wait for trials of {ALL_SHARDS}" * bool(plan.later())
     return f"{plan.part}: {cells} of {len(plan.all_tasks())} cells{waiting}"
 
 
@@ -154,7 +147,6 @@ class Sweep:
         per_device: the jobs are on each device.
         rehearsal: first steps are tried, and nothing is recorded.
         refused: what is known to be impossible, by its scope.
-        classes: those of a job that has the resources of one; None: it has those of no class.
     """
 
     def __init__(
@@ -166,10 +158,8 @@ class Sweep:
         per_device: bool = False,
         rehearsal: bool = False,
         refused: Mapping[str, str] | None = None,
-        classes: ByResources | None = None,
     ) -> None:
         self.options, self.costs, self.rehearsal = options, costs, rehearsal
-        self.classes = classes
         self.slots = slots(options.device, jobs, per_device, options.devices)
         self.devices = {name: SharedDevice(name, self.slots.count(name)) for name in self.slots}
         self.waiting = deque(
@@ -184,7 +174,6 @@ class Sweep:
         self.peaks: list[float] = []  # MiB of a cell's memory
         self.in_turn: set[str] = set()  # domains whose trainings take turns
         self.workers: list[Worker] = []
-        self.begun: dict[tuple[str, int], tuple[Task, float]] = {}  # tasks in work, since when
         self.lock = threading.Lock()
         self.reports: SimpleQueue[tuple[Task, Reply] | BaseException | None] = SimpleQueue()
         self.stopped = False
@@ -207,9 +196,7 @@ class Sweep:
         try:
             self.watch(len(threads))
             join_threads(threads)
-        except BaseException as error:
-            if isinstance(error, SystemExit) and error.code == TERMINATED:
-                self.outgrow_time()
+        except BaseException:
             self.stop(subprocess.Popen.terminate)
             try:
                 join_threads(threads)
@@ -253,22 +240,12 @@ class Sweep:
             if reply.get("in_turn"):
                 self.in_turn.add(task.experiment.domain)
         else:
-            reason = f"{reply['status']}: {reply['error']}"
-            if self.classes and ran_out(reply):
-                reason += f": {self.classes.outgrow(task, 'memory')}"
-            self.failures.append(Failure(task, reason))
+            self.failures.append(Failure(task, f"{reply['status']}: {reply['error']}"))
 
     def note_pace(self, task: Task, seconds: float) -> None:
         """Note what a cell took, where records tell what it takes elsewhere."""
         if expected := self.costs.of(task.experiment):
             self.took, self.expected = self.took + seconds, self.expected + expected
-
-    def outgrow_time(self) -> None:
-        """Note the tasks in work that need more hours than their class has."""
-        now = time.monotonic()
-        for task, begun in list(self.begun.values()):
-            if self.classes and self.classes.outgrows_time(task, now - begun):
-                log_line(f"{task_label(task)}: {self.classes.outgrow(task, 'time')}")
 
     def outlook(self) -> str:
         """Say how long the rest will take, as far as records tell.
@@ -306,9 +283,7 @@ class Sweep:
         try:
             while (item := self.next()) is not None:
                 task, wait = item
-                self.begun[task.key] = task, time.monotonic()
                 reply = self.known_refusal(task.experiment) or self.noted(task, slot.do(task, wait))
-                del self.begun[task.key]
                 if reply["status"] == "claimed":
                     # put back here, not by who reads the reports: this thread may end before that
                     self.waiting.append((task, True))
@@ -368,7 +343,7 @@ class Sweep:
         """Start a worker, or return the one that torchrun's ranks have."""
         if launched():
             return first(options)
-        return Worker(options, len(self.slots), "rehearse" if self.rehearsal else "run")
+        return Worker(options, len(self.slots), self.rehearsal)
 
     def stop(self, how: Callable[["subprocess.Popen[str]"], None]) -> None:
         """End all workers, one way or the other."""

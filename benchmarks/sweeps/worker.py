@@ -29,13 +29,7 @@ from contrastbench.benchmarks.running import launch, ranks
 from contrastbench.benchmarks.running.devices import choose_device
 from contrastbench.benchmarks.running.interruption import end_on_sigterm
 from contrastbench.benchmarks.running.options import Options
-from contrastbench.benchmarks.running.runner import (
-    NoData,
-    NoMemory,
-    measure_steps,
-    rehearse,
-    run_cell,
-)
+from contrastbench.benchmarks.running.runner import NoData, NoMemory, rehearse, run_cell
 from contrastbench.benchmarks.running.standard_output import private_channel
 from contrastbench.benchmarks.sweeps.claims import claim
 from contrastbench.distributed import ProcessLost
@@ -116,8 +110,8 @@ def attempt(message: Message) -> Message:
     """Run the cell and say what became of it."""
     experiment, options = to_experiment(message["experiment"]), to_options(message["options"])
     check_planned(experiment.loss, message["loss_code"])
-    if tried := {"rehearse": rehearse, "measure": measure_steps}.get(message["work"]):
-        return of_trial(tried(experiment, message["seed"], options, message["cores"]))
+    if message["rehearsal"]:
+        return of_rehearsal(rehearse(experiment, message["seed"], options, message["cores"]))
     claims, turns = options.results / "claims", list[Path]()
     with held(claims / f"{message['claim']}.lock", message["wait"]) as ours:
         if not ours:
@@ -194,7 +188,7 @@ def turn_name() -> str:
     return f"cores-{host()}-{os.getppid()}.lock"
 
 
-def of_trial(outcome: Fields) -> Message:
+def of_rehearsal(outcome: Fields) -> Message:
     """Return the result of first steps as a message."""
     return {**outcome, "error": outcome.get("details", {}).get("error")}
 

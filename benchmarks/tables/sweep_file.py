@@ -15,7 +15,6 @@
     test: seeds                        # of a comparison over data sets: wilcoxon, t or seeds
     quick: {datasets: [MUTAG], seeds: 0-2}    # the part that `--quick` asks for
     draft: true                        # not released: every answer says so
-    resources: {card: {devices: 1}}    # what jobs of a cluster get, see `tables.resources`
     extends: other.yaml                # all of another sweep, and what this file adds to it
 
 A domain may have `trial_seeds`, which its trials take instead of those of `tune`. What a file says
@@ -35,7 +34,6 @@ from pydantic import Field
 from contrastbench.benchmarks.records.seeds import parse_seeds
 from contrastbench.benchmarks.tables.grid import has_duplicates
 from contrastbench.benchmarks.tables.hypercube import Params
-from contrastbench.benchmarks.tables.resources import ResourceClasses
 from contrastbench.benchmarks.tables.schema import Column, Seed, SetTestName, Tune
 from contrastbench.domains.registry import (
     DOMAINS,
@@ -103,7 +101,6 @@ class SweepFile(Strict):
     grid: dict[str, list[Any]] = Field({})
     tune: Tune | None = None
     decimals: int = Field(2, ge=0, le=10)
-    resources: ResourceClasses = Field({}, description="classes of cells, see `tables.resources`")
     controls: bool | list[str] = Field(
         False, description="rows that must come out worse or better, see `tables.controls`"
     )

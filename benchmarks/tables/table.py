@@ -10,7 +10,6 @@ from pydantic import Field
 from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.benchmarks.records.seeds import ADMISSION_SEEDS, parse_seeds
 from contrastbench.benchmarks.tables import places
-from contrastbench.benchmarks.tables.resources import ResourceClasses
 from contrastbench.benchmarks.tables.rows import Row
 from contrastbench.benchmarks.tables.schema import PublishedTable, SetTestName, Tune
 from contrastbench.benchmarks.tables.searches import Place, Setup, tiny_recipe
@@ -45,7 +44,6 @@ class Table(PublishedTable):
     sweep: bool = False  # made of losses and data, which others can join
     apart: bool = False  # rows that are one loss by algebra have cells of their own
     grid: dict[str, list[Any]] = Field({}, description="of a sweep, for losses that join it too")
-    resources: ResourceClasses = Field({}, description="classes of a sweep's cells, by their needs")
     asked: list[str] = Field([], description="names of rows that `--loss` names")
     joined: list[str] = Field([], description="those of them that the sweep does not list")
     controls: list[str] = Field([], description="names of the controls that a sweep asks for")

@@ -1,6 +1,8 @@
 #!/bin/bash
-# Slurm, on a login node: bash slurm.sh
-# An array of jobs for each class of cells; equal jobs share the cells by claims in results/.
+# Slurm, on a login node: bash slurm.sh; needs pip install "contrastbench[slurm]"
+# Cells of other needs are other jobs; equal jobs share the cells by claims in results/.
 set -euo pipefail
-bench plan my.yaml --resources classes.yaml
-bench sweep my.yaml --resources classes.yaml --jobs 4 --slurm partition=gpu
+bench plan my.yaml
+bench sweep my.yaml --only domain=tabular --jobs 4 --slurm jobs=2 --slurm time=120 --slurm mem=8G
+bench sweep my.yaml --only domain=graph --jobs 4 --slurm jobs=4 --slurm time=720 --slurm mem=32G \
+    --slurm gpus_per_node=1 --slurm partition=gpu

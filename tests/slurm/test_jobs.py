@@ -6,6 +6,7 @@ Skipped where Debian's slurm-wlm and munge are not installed.
 import os
 import shutil
 import subprocess
+import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -16,10 +17,10 @@ from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.benchmarks.records.store import read_record
 from contrastbench.benchmarks.running.options import Options
 from contrastbench.benchmarks.running.runner import run_cell
-from contrastbench.benchmarks.sweeps.slurm import BENCH
 from contrastbench.losses import LossSpec
 
 HERE = Path(__file__).parent
+BENCH = (sys.executable, "-m", "contrastbench")
 PROGRAMS = ("munged", "slurmctld", "slurmd", "sbatch")
 SEARCHED = f"{os.environ['PATH']}:/usr/sbin:/sbin"
 missing = [name for name in PROGRAMS if not shutil.which(name, path=SEARCHED)]
@@ -69,7 +70,7 @@ class Place:
     def sweep(self, *words: str) -> str:
         # a check would train too, and the loss counts its calls
         common = ["sweep.yaml", "--device", "cpu", "--results", "results", "--check", "never"]
-        return self.run(BENCH, "sweep", *common, *words, "--slurm", "time=10")
+        return self.run(*BENCH, "sweep", *common, *words, "--slurm", "time=10")
 
     def wait_for(self, job: str) -> None:
         """Until it has ended; another job waits for it, and nobody asks again and again."""
@@ -92,7 +93,7 @@ class Place:
         return {record["seed"]: same(record) for record in map(read_record, paths)}
 
     def log(self, job: str) -> str:
-        return (self.folder / f"results/slurm/{job}.log").read_text()
+        return (self.folder / f"results/slurm/{job}_0_log.out").read_text()
 
 
 def same(record: Mapping[str, Any]) -> tuple[Any, Any]:
@@ -111,11 +112,11 @@ def place(cluster: dict[str, str], tmp_path: Path) -> Place:
 
 
 def test_a_job_that_is_to_give_way_comes_again_and_goes_on(place: Place, tmp_path: Path) -> None:
-    """After a signal and a requeue, with the numbers it would have had, and no step twice."""
+    """After the signal of the time limit and a requeue: the same numbers, and no step twice."""
     place.wait_in(3, 6)
-    job = place.sweep("--seeds", "0", "--slurm", "jobs=1").split()[1]
+    job = place.sweep("--seeds", "0").split()[1]
     first = place.waiting()
-    place.run("scancel", "--signal=TERM", first)
+    place.run("scancel", "--signal=USR2", first)
     assert place.waiting() == first
     place.run("scontrol", "requeue", first)
     place.wait_for(job)
@@ -141,9 +142,7 @@ def test_what_jobs_share_is_finished_by_those_that_are_not_killed(
 ) -> None:
     """A job finishes what it shares with a killed job that does not return."""
     place.wait_in(3)
-    script = place.sweep("--slurm", "jobs=2", "--slurm", "print=true")
-    (place.folder / "script.sh").write_text(script)
-    job = place.run("sbatch", "--parsable", "script.sh").strip()
+    job = place.sweep("--slurm", "jobs=2").split()[1]
     killed = place.waiting()
     place.run("scancel", "--signal=KILL", "--full", killed)
     place.wait_for(job)
@@ -156,42 +155,13 @@ def test_what_jobs_share_is_finished_by_those_that_are_not_killed(
 
 @pytest.mark.parametrize(
     ("setting", "why"),
-    [("partition=none", "Invalid partition"), ("partitoin=main", "unrecognized option")],
+    [("partition=none", "Invalid partition"), ("partitoin=main", "Unavailable parameter")],
 )
 def test_what_sbatch_refuses_is_one_line(place: Place, setting: str, why: str) -> None:
-    words = [BENCH, "sweep", "smoke", "--slurm", setting]
+    words = [*BENCH, "sweep", "smoke", "--slurm", "time=10", "--slurm", setting]
     done = subprocess.run(
         words, cwd=place.folder, env=place.environment, capture_output=True, text=True
     )
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
-    assert done.stderr.startswith("bench: --slurm: sbatch: ")
+    assert done.stderr.startswith("bench: --slurm: ")
     assert why in done.stderr
-
-
-def test_a_plan_says_why_a_job_waits(place: Place) -> None:
-    job = place.sweep("--slurm", "hold=").split()[1]
-    said = place.run(BENCH, "plan", "sweep.yaml", "--results", "results")
-    assert "jobs in the queue: 1 pending" in said
-    assert f"  {job}_[0]: JobHeldUser: they are held: scontrol release JOB" in said
-    place.run("scancel", job)
-
-
-CLASSES = """
-resources:
-  light: {recipe: {epochs: 1}, hours: 0.1}
-  rest: {hours: 0.2, jobs: 2}
-"""
-
-
-def test_jobs_of_a_class_run_its_cells(place: Place, tmp_path: Path) -> None:
-    """One array is submitted, because one class has cells, and its time is over the shared one."""
-    place.wait_in()
-    (place.folder / "classes.yaml").write_text(CLASSES)
-    said = place.sweep("--resources", "classes.yaml")
-    job = said.split()[1]
-    assert said.count("is submitted") == 1
-    about = place.run("scontrol", "show", "job", job)
-    assert "TimeLimit=00:12:00" in about
-    place.wait_for(job)
-    assert place.records() == {seed: alone(seed, tmp_path / "alone") for seed in (0, 1)}
-    assert "class rest: 2 of 2 cells" in place.log(f"{job}_0")

@@ -15,7 +15,9 @@ FOLDER = Path(os.environ.get("WAITING", "not there"))
 
 def me() -> str:
     """Slurm's name of this job alone; a job's number may be its whole array's."""
-    return "{SLURM_ARRAY_JOB_ID}_{SLURM_ARRAY_TASK_ID}".format_map(os.environ)
+    array = "{SLURM_ARRAY_JOB_ID}_{SLURM_ARRAY_TASK_ID}"
+    alone = "SLURM_ARRAY_JOB_ID" not in os.environ
+    return ("{SLURM_JOB_ID}" if alone else array).format_map(os.environ)
 
 
 class Waiting(ScoreLoss):

@@ -95,19 +95,13 @@ def test_every_recipe_has_a_test_and_a_line_in_the_page() -> None:
         assert f'"{path.name}"' in own
 
 
-def test_the_sweep_of_the_recipes_has_its_classes(bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(FOLDER)
-    results = ["--results", str(Path("nowhere").absolute())]
-    code, said, _ = bench("plan", "my.yaml", "--resources", "classes.yaml", *results)
-    assert code == 0
-    assert "class light: 45 cells to run" in said
-
-
-def test_slurm_submits_the_classes(shell) -> None:
+def test_slurm_submits_each_kind_of_cell(shell) -> None:
+    """The lines name what `my.yaml` has, and together all of it."""
     code, calls = shell(lines("slurm.sh"))
-    plan, sweep = benches(calls)
-    assert (code, plan[0], sweep[0]) == (0, "plan", "sweep")
-    assert option(sweep, "--resources") == "classes.yaml"
+    plan, *sweeps = benches(calls)
+    assert (code, plan[0]) == (0, "plan")
+    assert [option(sweep, "--only") for sweep in sweeps] == ["domain=tabular", "domain=graph"]
+    assert all("--slurm" in sweep for sweep in sweeps)
 
 
 @pytest.mark.parametrize(

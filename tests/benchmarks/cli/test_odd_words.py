@@ -28,17 +28,6 @@ def test_a_mistyped_encoder_and_a_class_for_a_name_are_named(bench, tmp_path: Pa
         cb.run("graph", int, results=tmp_path)
 
 
-def test_a_class_without_cells_says_so(bench) -> None:
-    Path("my.yaml").write_text(SWEEP)
-    Path("classes.yaml").write_text("resources: {small: {domain: graph}, large: {hours: 2}}\n")
-    words = ["--resources", "classes.yaml", "--only", "class=large"]
-    code, _, err = bench("sweep", "my.yaml", *words)
-    assert (code, err) == (
-        2,
-        "bench: my has nothing to run: none of its 2 cells is in this part now\n",
-    )
-
-
 @pytest.mark.parametrize("option", ["--export", "--tensorboard"])
 def test_a_folder_that_cannot_be_made_is_said_before_the_training(
     bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, option: str

@@ -18,11 +18,9 @@ from contrastbench.benchmarks.running.launch import Ending
 from contrastbench.benchmarks.running.options import Options
 from contrastbench.benchmarks.sweeps import process, slots, sweep, team
 from contrastbench.benchmarks.sweeps.cell_states import Task
-from contrastbench.benchmarks.sweeps.classes import ByResources
 from contrastbench.benchmarks.sweeps.costs import Costs
 from contrastbench.benchmarks.sweeps.process import Worker
 from contrastbench.benchmarks.sweeps.sweep import Failure, Sweep
-from contrastbench.benchmarks.tables.resources import Resources
 from contrastbench.domains.graph.domain import GraphDomain
 from contrastbench.errors import UserError
 from contrastbench.losses.spec import LossSpec
@@ -258,14 +256,3 @@ def test_no_cuda_device_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(UserError, match="--devices 2 and 0 CUDA devices: each needs one"):
         slots.check_devices("cuda", 2)
     assert slots.check_devices("auto", 2) == ""
-
-
-def test_the_devices_of_a_class_are_those_of_its_trainings() -> None:
-    classes = {"light": Resources(), "card": Resources(devices=1), "large": Resources(devices=4)}
-
-    def chosen(*names: str) -> int:
-        return ByResources(classes, Path(), frozenset(names)).devices
-
-    assert [chosen(), chosen("light", "card"), chosen("large")] == [1, 1, 4]
-    with pytest.raises(UserError, match="class card has 1 and class large has 4 devices: choose"):
-        chosen("card", "large")

@@ -148,15 +148,6 @@ def test_a_wrong_shard_is_one_line(bench, text: str) -> None:
     )
 
 
-def test_a_shard_is_part_of_the_command_of_slurm_but_not_of_its_plan(bench, monkeypatch) -> None:
-    from contrastbench.benchmarks.cli.sweep import plan_words
-
-    words = ["sweep", "smoke", "--tiny", "--shard", "1/2"]
-    code, said, _ = bench(*words, "--slurm", "print=true")
-    assert (code, "sweep smoke --tiny --shard 1/2\n" in said) == (0, True)
-    assert plan_words(words[1:]) == ["smoke", "--tiny"]
-
-
 def test_each_cell_is_in_one_shard_and_shards_are_even() -> None:
     work = Experiment("graph", "motifs", LossSpec("infonce"), {})
     tasks = [Task(work, seed, "missing") for seed in range(times(3000, least=300))]

@@ -28,7 +28,6 @@ from contrastbench.benchmarks.sweeps import process as process_module
 from contrastbench.benchmarks.sweeps import slots as slots_module
 from contrastbench.benchmarks.sweeps import sweep as sweep_module
 from contrastbench.benchmarks.sweeps.cell_states import Task
-from contrastbench.benchmarks.sweeps.classes import NO_JOB_CLASSES
 from contrastbench.benchmarks.sweeps.costs import Costs
 from contrastbench.benchmarks.sweeps.plan import make_plan
 from contrastbench.benchmarks.sweeps.shard import WHOLE_SWEEP
@@ -39,7 +38,7 @@ from contrastbench.losses.spec import LossSpec
 from warm import python
 
 MAIN = [sys.executable, "-P", "-c", "from contrastbench.benchmarks.cli.main import main; main()"]
-WHOLE_PLAN = {"shard": WHOLE_SWEEP, "part": "", "classes": NO_JOB_CLASSES}
+WHOLE_PLAN = {"shard": WHOLE_SWEEP, "part": ""}
 TINY = {"epochs": 2, "limit": 60, "folds": 3}
 
 
