@@ -43,6 +43,8 @@ def command(options: Options) -> list[str]:
 class Worker:
     """A process that gets one cell after another."""
 
+    rehearsal = False  # first steps are tried, and nothing is recorded
+
     def __init__(self, options: Options, jobs: int, rehearsal: bool = False) -> None:
         self.options, self.rehearsal = options, rehearsal
         try:
