@@ -11,7 +11,6 @@ from typing import Any
 from pydantic import BaseModel
 
 from contrastbench.benchmarks.tables.controls import asked_controls, supervised, with_controls
-from contrastbench.benchmarks.tables.resources import check_resources
 from contrastbench.benchmarks.tables.rows import Row, baseline
 from contrastbench.benchmarks.tables.schema import Column, Tune
 from contrastbench.benchmarks.tables.sweep_file import (
@@ -73,7 +72,6 @@ def build_sweep(
         UserError: whatever is wrong, with the file and the line in it.
     """
     check_parts(file, document)
-    check_resources(file.resources, document)
     tune = base.tune if base else tuning_of_file(file, released)
     grid = base.grid if base else file.grid
     listed = all_rows(file, document, base, grid, tune)
@@ -99,7 +97,6 @@ def extended_facts(file: SweepFile, base: Table, columns: Mapping[str, Column]) 
     return {name: value for name, value in fields(base).items() if name not in own} | {
         "title": file.title or f"{base.title}, extended",
         "trial_seeds": base.trial_seeds | trial_seeds(file, added),
-        "resources": file.resources or base.resources,
     }
 
 
@@ -118,7 +115,6 @@ def file_facts(
         "seeds": seeds,
         "trial_seeds": trial_seeds(file, columns),
         "draft": file.draft,
-        "resources": file.resources,
         "test": file.test,
         "quick": declared_quick(file, document, columns, seeds),
     }
