@@ -20,9 +20,9 @@ from contrastbench.losses.registry import losses as registered_losses
 
 def loss_lines() -> Iterator[str]:
     """Name, parameters with defaults, summary, ranges, limits; a package's loss with its place."""
-    for name, entry in registered_losses().items():
+    for name, path in registered_losses().items():
         if name not in OURS:  # to describe it would import it, and torch with it
-            yield f"{name}\n    Of a package: {entry.value}"
+            yield f"{name}\n    Of a package: {path}"
             continue
         loss = describe(name)
         params = ", ".join(f"{key}={value}" for key, value in loss.params.items())
@@ -40,10 +40,10 @@ def families() -> Iterator[str]:
         for name in members:
             also = f" (also {', '.join(aliases(name))})" if aliases(name) else ""
             yield f"    {name:16} {describe(name).summary}{also}"
-    others = [entry for name, entry in registered_losses().items() if name not in OURS]
+    others = {name: path for name, path in registered_losses().items() if name not in OURS}
     if others:
         yield "of packages"
-        yield from (f"    {entry.name:16} {entry.value}" for entry in others)
+        yield from (f"    {name:16} {path}" for name, path in others.items())
 
 
 def domain_lines() -> Iterator[str]:

@@ -13,6 +13,7 @@ import torch
 from torch.autograd import grad
 from torch.nn.functional import cosine_similarity
 
+from contrastbench.benchmarks.cli.listing import families, loss_lines
 from contrastbench.losses import (
     LOSSES,
     LossSpec,
@@ -336,6 +337,8 @@ def test_losses_of_packages_come_after_ours(monkeypatch: pytest.MonkeyPatch) -> 
     theirs = EntryPoint("theirs", "package.module:Loss", "contrastbench.losses")
     monkeypatch.setattr(registry, "entry_points", lambda group: [theirs])
     assert list(registry.losses()) == [*registry.OURS, "theirs"]
+    assert "theirs\n    Of a package: package.module:Loss" in loss_lines()
+    assert list(families())[-1].split() == ["theirs", "package.module:Loss"]
     assert registry.losses()["dar"] == "contrastbench.losses.library.dar"
 
 
