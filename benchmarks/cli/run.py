@@ -25,6 +25,8 @@ from contrastbench.losses.spec import NONE, LossSpec
 if TYPE_CHECKING:
     from contrastbench.benchmarks.records.store import Record
 
+SKEWED = 60.0  # percent of test samples in one class, from which its share is said
+
 LossOption = Annotated[
     str,
     typer.Option(
@@ -131,7 +133,15 @@ def record_line(record: "Record", path: Path, kept: bool = False) -> str:
     if record["status"] != "ok":
         return f"{cell}: {record['status']}, {record['details']['error']} ({'kept, ' * kept}{path})"
     numbers = ", ".join(f"{name} {value:.2f}" for name, value in record["metrics"].items())
+    numbers += majority_text(record)
     return f"{cell}: {numbers} ({'kept, ' * kept}{record['seconds']:.1f} s, {path})"
+
+
+def majority_text(record: "Record") -> str:
+    """Return the largest class's share where an accuracy hides much, or nothing."""
+    share = record["details"].get("largest_class", 0.0)
+    skewed = share >= SKEWED or record["metrics"].get("accuracy", 100.0) <= share
+    return f"; {share:.2f} is the largest class's share" if skewed else ""
 
 
 def learned_text(values: Mapping[str, Any]) -> str:

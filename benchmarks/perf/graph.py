@@ -23,9 +23,10 @@ from contrastbench.domains.scoring.svm import (
     C_GRID,
     INNER_FOLDS,
     by_libsvm,
-    predictions,
+    pair_values,
     squared_distances,
     svm_folds,
+    votes,
 )
 from contrastbench.losses import get_loss
 
@@ -150,19 +151,19 @@ def train_seconds(domain: GraphDomain, model: Model) -> float:
 def solver_times(x: Array, y: Array, folds: int) -> tuple[float, float, int, int]:
     """Processor seconds of libsvm and of the compiled solver, equal predictions, and all."""
     distance, parts = squared_distances(x), fitted_parts(x, y, folds)
-    seconds, equal, total = {by_libsvm: 0.0, predictions: 0.0}, 0, 0
-    predictions(x, y, distance, *parts[0], C_GRID[:1])  # the first call loads the solver
+    seconds, equal, total = {by_libsvm: 0.0, pair_values: 0.0}, 0, 0
+    pair_values(x, y, distance, *parts[0], C_GRID[:1])  # the first call loads the solver
     with Progress(len(parts), "fits") as progress:
         for turn, part in enumerate(parts):
             found = {}
             for solve in list(seconds)[:: 1 if turn % 2 else -1]:  # each is first as often
                 start = time.process_time()
-                found[solve] = solve(x, y, distance, *part, C_GRID)
+                found[solve] = votes(solve(x, y, distance, *part, C_GRID)).argmax(axis=-1)
                 seconds[solve] += time.process_time() - start
-            equal += int((found[by_libsvm] == found[predictions]).sum())
-            total += found[predictions].size
+            equal += int((found[by_libsvm] == found[pair_values]).sum())
+            total += found[pair_values].size
             progress.step()
-    return seconds[by_libsvm], seconds[predictions], equal, total
+    return seconds[by_libsvm], seconds[pair_values], equal, total
 
 
 def fitted_parts(x: Array, y: Array, folds: int) -> list[tuple[Array, Array]]:

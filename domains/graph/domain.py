@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from functools import cached_property
 from itertools import compress
 from pathlib import Path
+from statistics import fmean
 from typing import Any, NamedTuple
 
 import torch
@@ -36,6 +37,7 @@ from contrastbench.domains.model import embed_together
 from contrastbench.domains.random import generator
 from contrastbench.domains.report import DataReport, alike_but_case, class_counts, count_twins
 from contrastbench.domains.scoring.classifiers import Labelled
+from contrastbench.domains.scoring.metrics import largest_share
 from contrastbench.domains.scoring.svm import check_folds, fold_draws, linear_folds, svm_folds
 from contrastbench.errors import UserError
 from contrastbench.losses.contrast import (
@@ -239,7 +241,11 @@ def svm_evaluation(embeddings: Labelled, svm: str, folds: int, seed: int) -> Eva
     score = svm_folds if svm == "rbf" else linear_folds
     scores = score(x.cpu().numpy(), y.cpu().numpy(), folds, seed)
     return Evaluation(
-        {"accuracy": scores.mean, "accuracy_std_over_folds": scores.std},
+        {
+            "accuracy": scores.mean,
+            "accuracy_std_over_folds": scores.std,
+            **{name: fmean(folds) for name, folds in scores.others.items()},
+        },
         "accuracy",
         # the folds turn, every graph is in some training part: choices are nested, by `inner`
         validation=sum(scores.inner) / len(scores.inner),
@@ -247,7 +253,11 @@ def svm_evaluation(embeddings: Labelled, svm: str, folds: int, seed: int) -> Eva
         inner=scores.inner,
         samples={"train": len(y)},
         test_part="folds",
-        details={"folds_ddof": 0, "folds_n": folds, "C": scores.c},
+        details={
+            **{"folds_ddof": 0, "folds_n": folds, "C": scores.c},
+            "largest_class": largest_share(y.cpu().numpy()),
+            "folds_of": scores.others,
+        },
     )
 
 

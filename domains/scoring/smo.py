@@ -357,8 +357,8 @@ def kernel_part(kernel: Array, points: Array) -> Array:
 
 
 @cached_njit
-def voted_classes(kernel: Array, square: Array, test: Array, ends: Array, grid: Array) -> Array:
-    """(grid, tests) the class that most machines of two classes vote for, the first of equals.
+def pair_values(kernel: Array, square: Array, test: Array, ends: Array, grid: Array) -> Array:
+    """(grid, pairs, tests) decision values of a machine for each two classes, for each C.
 
     Args:
         kernel: (n, n) float32 of the points that fit, class after class.
@@ -367,8 +367,8 @@ def voted_classes(kernel: Array, square: Array, test: Array, ends: Array, grid: 
         ends: (classes + 1,) 0, and the place where each class ends.
         grid: the values of C.
     """
-    classes, tests = len(ends) - 1, test.shape[1]
-    votes = np.zeros((len(grid), classes, tests), np.int64)
+    classes, pair = len(ends) - 1, 0
+    values = np.empty((len(grid), classes * (classes - 1) // 2, test.shape[1]))
     for a in range(classes):
         for b in range(a + 1, classes):
             points = np.concatenate(
@@ -379,11 +379,6 @@ def voted_classes(kernel: Array, square: Array, test: Array, ends: Array, grid: 
             room, diagonal = np.empty_like(own), square[points]
             for g in range(len(grid)):
                 coefficients, rho = solve(own, room, diagonal, sign, grid[g])
-                values = decision_values(coefficients, rho, test, points)
-                for t in range(tests):
-                    votes[g, a if values[t] > 0 else b, t] += 1
-    found = np.zeros((len(grid), tests), np.int64)
-    for g in range(len(grid)):
-        for t in range(tests):
-            found[g, t] = votes[g, :, t].argmax()
-    return found
+                values[g, pair] = decision_values(coefficients, rho, test, points)
+            pair += 1
+    return values

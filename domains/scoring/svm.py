@@ -5,24 +5,26 @@ tried every first step by then. The problems of an SVM are solved by `smo`, whos
 scikit-learn's.
 """
 
+import math
 import platform
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache
-from typing import TYPE_CHECKING, Any
+from functools import cache, partial
+from itertools import combinations
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from joblib import Parallel, cpu_count, delayed
 
 from contrastbench.domains.progress import Progress
+from contrastbench.domains.scoring.metrics import class_metrics
 from contrastbench.errors import UserError
 
 if TYPE_CHECKING:
     from sklearn.pipeline import Pipeline
 
 Array = np.ndarray[Any, np.dtype[Any]]
-Fold = tuple[float, float, float]  # percent on the test part, the C chosen, percent that chose it
 C_GRID = (1e-3, 1e-2, 1e-1, 1e0, 1e1, 1e2, 1e3)
 INNER_FOLDS = 5
 # samples: libsvm solves fewer in less time than it takes to load the compiled solver
@@ -30,13 +32,23 @@ MIN_COMPILED_SAMPLES = 500
 KERNEL_ROWS = 8  # of a kernel that are computed at once
 
 
+class Fold(NamedTuple):
+    """The scores of a held-out fold, in percent, with the C chosen on its training part."""
+
+    accuracy: float
+    c: float
+    inner: float  # percent, mean over the inner folds of the training part
+    beside: dict[str, float]  # other metrics
+
+
 @dataclass(frozen=True)
 class FoldScores:
-    """The scores of each held-out fold, in percent, with the C chosen on its training part."""
+    """The scores of all held-out folds, in percent."""
 
     accuracy: list[float]
     c: list[float]
-    inner: list[float]  # percent, mean over the inner folds of a training part
+    inner: list[float]
+    beside: list[dict[str, float]]
 
     @property
     def mean(self) -> float:
@@ -47,6 +59,11 @@ class FoldScores:
     def std(self) -> float:
         """Standard deviation over folds (ddof 0), which says nothing about seeds."""
         return float(np.std(self.accuracy))
+
+    @property
+    def others(self) -> dict[str, list[float]]:
+        """Return the other metrics of each fold."""
+        return {name: [fold[name] for fold in self.beside] for name in self.beside[0]}
 
 
 def check_folds(y: Array, folds: int, fix: str = "use more data or fewer --recipe folds") -> None:
@@ -88,7 +105,7 @@ def svm_folds(x: Array, y: Array, folds: int = 10, seed: int = 0) -> FoldScores:
     >>> svm_folds(x, y, folds=2).mean
     100.0
     """
-    x = checked_embeddings(x, y, folds)
+    x, y = checked_samples(x, y, folds)
     distance, splits = squared_distances(x), fold_draws(y, folds, seed)
     # libsvm releases the interpreter's lock, so threads fill the cores without copying the
     # distances
@@ -108,13 +125,17 @@ def fold_draws(y: Array, folds: int, seed: int) -> Iterator[tuple[Array, Array]]
     return StratifiedKFold(folds, shuffle=True, random_state=seed).split(y, y)
 
 
-def checked_embeddings(x: Array, y: Array, folds: int) -> Array:
-    """The embeddings in float64, if they are finite and the folds have members of each class."""
+def checked_samples(x: Array, y: Array, folds: int) -> tuple[Array, Array]:
+    """Return finite embeddings in float64, and their classes numbered 0, 1, ...
+
+    Raises:
+        UserError: embeddings are not finite, or a fold has no members of a class.
+    """
     check_folds(y, folds)
     x = np.asarray(x, dtype=np.float64)
     if not np.isfinite(x).all():
         raise UserError("embeddings are not finite: the encoder diverged")
-    return x
+    return x, np.unique(y, return_inverse=True)[1]
 
 
 def collected_folds(scored: Iterable[Fold], folds: int) -> FoldScores:
@@ -150,8 +171,10 @@ def svm_fold(x: Array, y: Array, distance: Array, train: Array, test: Array) -> 
     table = np.array([svm_accuracies(x, y, distance, fit, held, C_GRID) for fit, held in parts])
     inner_accuracy = table.mean(axis=0)
     c = C_GRID[int(inner_accuracy.argmax())]
-    (accuracy,) = svm_accuracies(x, y, distance, train, test, [c])
-    return 100 * accuracy, c, 100 * float(inner_accuracy.max())
+    (values,) = pair_values(x, y, distance, train, test, [c])
+    found, truth = votes(values).argmax(axis=1), y[test]
+    beside = class_metrics(truth, found, class_scores(values))
+    return Fold(100 * (found == truth).mean(), c, 100 * float(inner_accuracy.max()), beside)
 
 
 def svm_accuracies(
@@ -165,30 +188,65 @@ def predictions(
     x: Array, y: Array, distance: Array, train: Array, test: Array, grid: Sequence[float]
 ) -> Array:
     """(grid, tests) the class that an SVM fitted on the training part gives, for each C."""
+    values = pair_values(x, y, distance, train, test, grid)
+    return np.unique(y[train])[votes(values).argmax(axis=-1)]
+
+
+def votes(values: Array) -> Array:
+    """(..., tests, classes) how many machines of two classes give each class.
+
+    Args:
+        values: (..., pairs, tests) their decision values, above 0 for the first class of a pair.
+    """
+    return summed_by_class(values > 0, values <= 0)
+
+
+def class_scores(values: Array) -> Array:
+    """(tests, classes) scikit-learn's `decision_function`: votes, and sums of decision values.
+
+    A class's sum s is squeezed to less than a third of a vote, s / (3 (|s| + 1)).
+    """
+    total = summed_by_class(values, -values)
+    return votes(values) + total / (3 * (np.abs(total) + 1))
+
+
+def summed_by_class(first: Array, second: Array) -> Array:
+    """(..., tests, classes) the sums of (..., pairs, tests) that a pair's two classes get."""
+    classes = (1 + math.isqrt(1 + 8 * first.shape[-2])) // 2
+    one, other = np.eye(classes)[np.array([*combinations(range(classes), 2)]).T]
+    return first.swapaxes(-1, -2) @ one + second.swapaxes(-1, -2) @ other
+
+
+def pair_values(
+    x: Array, y: Array, distance: Array, train: Array, test: Array, grid: Sequence[float]
+) -> Array:
+    """(grid, pairs, tests) decision values of an SVM for each two classes, for each C."""
     solve = compiled_solver() if len(y) >= MIN_COMPILED_SAMPLES else None
     if solve is None:
         return by_libsvm(x, y, distance, train, test, grid)
     gamma = gamma_of(x[train])
-    classes, own, counts = np.unique(y[train], return_inverse=True, return_counts=True)
+    _, own, counts = np.unique(y[train], return_inverse=True, return_counts=True)
     fit = train[own.argsort(kind="stable")]
     own_kernel = kernel(distance, gamma, fit, fit, np.float32)
     square = np.exp(-gamma * distance[fit, fit])
     test_kernel = kernel(distance, gamma, fit, test, np.float64)
     ends = np.concatenate([[0], counts.cumsum()])
-    return classes[solve(own_kernel, square, test_kernel, ends, np.array(grid, float))]
+    return solve(own_kernel, square, test_kernel, ends, np.array(grid, float))
 
 
 def by_libsvm(
     x: Array, y: Array, distance: Array, train: Array, test: Array, grid: Sequence[float]
 ) -> Array:
-    """(grid, tests) the same by scikit-learn."""
+    """(grid, pairs, tests) the same by scikit-learn, which turns the sign of a single pair."""
     from sklearn.svm import SVC
 
     gamma = gamma_of(x[train])
     fit_kernel = kernel(distance, gamma, train, train, np.float64)
     test_kernel = kernel(distance, gamma, test, train, np.float64)
-    models = (SVC(C=c, kernel="precomputed").fit(fit_kernel, y[train]) for c in grid)
-    return np.array([model.predict(test_kernel) for model in models])
+    svm = partial(SVC, kernel="precomputed", decision_function_shape="ovo")
+    models = (svm(C=c).fit(fit_kernel, y[train]) for c in grid)
+    values = np.array([model.decision_function(test_kernel) for model in models])
+    return -values[:, None] if values.ndim == 2 else values.swapaxes(1, 2)
 
 
 def gamma_of(x: Array) -> float:
@@ -215,10 +273,10 @@ def compiled_solver() -> Callable[..., Array] | None:
     if platform.machine() not in ("x86_64", "AMD64"):
         return None
     try:
-        from contrastbench.domains.scoring.smo import voted_classes
+        from contrastbench.domains.scoring.smo import pair_values as solve
     except ImportError:  # numba is missing, or too old for this numpy
         return None
-    return voted_classes
+    return solve
 
 
 def linear_folds(x: Array, y: Array, folds: int = 10, seed: int = 0) -> FoldScores:
@@ -244,7 +302,7 @@ def linear_folds(x: Array, y: Array, folds: int = 10, seed: int = 0) -> FoldScor
     """
     from contrastbench.domains.scoring.logistic import unconverged
 
-    x = checked_embeddings(x, y, folds)
+    x, y = checked_samples(x, y, folds)
     parts = [test for _, test in fold_draws(y, folds, seed)]
     following = [*parts[1:], parts[0]]
     with unconverged():
@@ -258,8 +316,15 @@ def linear_fold(x: Array, y: Array, validation: Array, test: Array, seed: int) -
     models = [linear_svm(c, seed).fit(x[fit], y[fit]) for c in C_GRID]
     chosen = [model.score(x[validation], y[validation]) for model in models]
     best = int(np.argmax(chosen))
-    accuracy = models[best].score(x[test], y[test])
-    return 100 * accuracy, C_GRID[best], 100 * chosen[best]
+    found, scores = models[best].predict(x[test]), models[best].decision_function(x[test])
+    accuracy = 100 * (found == y[test]).mean()
+    beside = class_metrics(y[test], found, of_two(scores))
+    return Fold(accuracy, C_GRID[best], 100 * chosen[best], beside)
+
+
+def of_two(scores: Array) -> Array:
+    """(tests, classes) decision values; scikit-learn gives those of the second of two alone."""
+    return np.stack([-scores, scores], axis=1) if scores.ndim == 1 else scores
 
 
 def linear_svm(c: float, seed: int) -> "Pipeline":

@@ -63,8 +63,8 @@ def test_graph_compares_each_prediction_of_the_two_solvers(
     *_, equal, total = perf_graph.solver_times(x, y, 3)
     # each point is tested by one outer fold, and held out within the two others, for each C
     assert equal == total == 40 * 3 * len(perf_graph.C_GRID)
-    wrong = lambda *arguments: 1 - perf_graph.by_libsvm(*arguments)  # noqa: E731
-    monkeypatch.setattr(perf_graph, "predictions", wrong)
+    wrong = lambda *arguments: -perf_graph.by_libsvm(*arguments)  # noqa: E731
+    monkeypatch.setattr(perf_graph, "pair_values", wrong)
     assert perf_graph.solver_times(x, y, 3)[2:] == (0, total)
 
 

@@ -112,5 +112,5 @@ def test_predictions_on_real_graphs_are_those_of_libsvm(
     x = x.astype(np.float64)
     fit, test = np.arange(0, 480), np.arange(480, len(y))
     distance = squared_distances(x)
-    found = svm.predictions(x, y, distance, fit, test, C_GRID)
+    found = svm.pair_values(x, y, distance, fit, test, C_GRID)
     assert np.array_equal(found, svm.by_libsvm(x, y, distance, fit, test, C_GRID))
