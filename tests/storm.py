@@ -14,9 +14,9 @@ from pathlib import Path
 
 from contrastbench.benchmarks import report  # noqa: F401 - imported before the fork
 from contrastbench.benchmarks.cli.main import app
-from contrastbench.benchmarks.comparison import formats as comparisons  # noqa: F401
 from contrastbench.benchmarks.records import reading, store
 from contrastbench.benchmarks.records.experiment import Experiment
+from contrastbench.benchmarks.report import comparison as comparisons  # noqa: F401
 from contrastbench.benchmarks.report import site  # noqa: F401
 from contrastbench.benchmarks.sweeps import plan as plans  # noqa: F401
 from contrastbench.benchmarks.tables import formats  # noqa: F401

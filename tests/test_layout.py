@@ -110,7 +110,7 @@ FLOORS = {  # rooms and modules of a folder, the lowest first: each imports from
         *("sampling", "networks", "scoring", "domain"),
     ),
     "benchmarks": (
-        *("records", "running", "tables", "sweeps", "comparison", "submission", "report"),
+        *("records", "running", "tables", "sweeps", "comparison", "report", "submission"),
         *("analyses", "perf", "against", "api", "cli", "__init__"),
     ),
 }

@@ -5,10 +5,11 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from contrastbench.benchmarks.comparison import formats as comparisons
 from contrastbench.benchmarks.records import columns, reading
 from contrastbench.benchmarks.records.read_cache import one_moment
 from contrastbench.benchmarks.records.store import Record
+from contrastbench.benchmarks.report.comparison import compared, comparison_rows
+from contrastbench.benchmarks.report.words import said
 from contrastbench.benchmarks.tables import formats as tables
 from contrastbench.benchmarks.tables.entries import entries
 from contrastbench.benchmarks.tables.load import load_table
@@ -105,11 +106,9 @@ def compare(
     """
     with one_moment():
         chosen = resolved_table(name, losses, selection, Path(results))
-        asked = chosen, baseline, test, alpha
-        frame = as_frame(
-            comparisons.comparison_rows(chosen, *comparisons.baseline_comparisons(*asked))
-        )
-        frame.attrs["answer"] = comparisons.answer_text(*asked)
+        found = compared(chosen, baseline, test, alpha)
+        frame = as_frame(comparison_rows(found))
+        frame.attrs["answer"] = " ".join(said(found))
         return frame
 
 

@@ -127,14 +127,15 @@ def compare(
 
     Example: bench compare adnce-table5 --baseline ADNCE
     """
-    from contrastbench.benchmarks.comparison import formats, screen
+    from contrastbench.benchmarks.report import screen
+    from contrastbench.benchmarks.report.comparison import render_comparison
     from contrastbench.benchmarks.tables.load import load_table
     from contrastbench.benchmarks.tables.resolved import resolve
 
     joined = load_table(name, losses=parse_losses(loss or [], {}), quick=quick)
     tell_of_smoke_tests(joined, results)  # first, since without other records the rest is an error
     chosen = resolve(joined, selection, results)
-    show(formats.render_comparison(chosen, format_, baseline, test, alpha, all_, screen.width()))
+    show(render_comparison(chosen, format_, baseline, test, alpha, all_, screen.width()))
     for line in remarks_on(joined):
         tell(line)
 

@@ -1,15 +1,48 @@
 """The controls of a comparison: how each must come out, and whether it did."""
 
-from collections.abc import Container, Sequence
-from dataclasses import replace
+from collections import Counter
+from collections.abc import Container, Mapping, Sequence
+from dataclasses import dataclass, replace
 
-from contrastbench.benchmarks.comparison.compare import Comparison, baseline_row, is_listed
-from contrastbench.benchmarks.comparison.effects import OverSets
+from contrastbench.benchmarks.comparison.compare import baseline_row, is_listed
+from contrastbench.benchmarks.comparison.effects import Effect, OverSets, too_few
+from contrastbench.benchmarks.comparison.over_sets import over_sets
+from contrastbench.benchmarks.comparison.places import Comparison
 from contrastbench.benchmarks.comparison.set_tests import SET_TESTS
+from contrastbench.benchmarks.comparison.signed_rank import DIGITS
 from contrastbench.benchmarks.comparison.statistics import ALPHA
-from contrastbench.benchmarks.comparison.verdicts import over_sets
 from contrastbench.benchmarks.tables.controls import CONTROLS, Must
 from contrastbench.benchmarks.tables.resolved import Line, Resolved, ResolvedCell
+
+FEW_SETS = 5  # data sets, up to which the controls are looked at set by set
+
+
+@dataclass(frozen=True)
+class Controls:
+    """Whether the controls came out as they must, over data sets and, of few, set by set."""
+
+    wrong: Mapping[str, Sequence[Effect]]  # that did not, by how they must come out
+    counts: Counter[str]  # those that have a verdict, by how they must come out
+    blind: Mapping[str, Sequence[str]]  # columns on which rows are no worse than the baseline
+    below: Sequence[str]  # rows below it on each set, where nothing is judged over sets
+
+
+def controls_of(over: OverSets, comparisons: Sequence[Comparison]) -> Controls:
+    """Return how the controls of a comparison came out."""
+    controls = [one for one in over.effects if one.control]
+    judged = [one for one in controls if one.verdict != too_few(over.test)]
+    wrong: dict[str, list[Effect]] = {}
+    for one in judged:
+        if not one.came_out:
+            wrong.setdefault(one.must, []).append(one)
+    worse = [one.row for one in controls if one.must == "worse"]
+    seen = [one for one in comparisons if one.row in worse and one.difference is not None]
+    blind: dict[str, list[str]] = {}
+    for place in seen if not judged or over.sets <= FEW_SETS else ():
+        if round(place.difference or 0.0, DIGITS) >= 0:
+            blind.setdefault(place.column, []).append(place.row)
+    below = worse if seen and not (judged or blind) else []
+    return Controls(wrong, Counter(one.must for one in judged), blind, below)
 
 
 def over_sets_of(

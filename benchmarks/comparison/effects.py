@@ -5,15 +5,26 @@ an effect is the difference from the baseline over the baseline's gain, and sets
 comparable. Each domain counts alike. What the test takes as drawn, sets or seeds, is its own.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from math import inf
+from math import inf, sqrt
 from statistics import fmean, median
 
-from contrastbench.benchmarks.comparison.set_tests import SET_TESTS, Effects, SetTest, grouped
+from contrastbench.benchmarks.comparison.places import Comparison
+from contrastbench.benchmarks.comparison.set_tests import (
+    SET_TESTS,
+    Effects,
+    Measured,
+    SetName,
+    SetTest,
+    grouped,
+)
+from contrastbench.benchmarks.comparison.signed_rank import DIGITS
 from contrastbench.benchmarks.comparison.statistics import ALPHA
 
 Gains = Mapping[str, float]  # by column: two probes of one set gain differently
+LEAST_GAIN = 1.0  # percent points; a share of less is noise
+MIN_STANDARD_ERRORS = 2.0  # standard errors that a gain exceeds
 MARGIN = 10.0  # percent of the training gain: effects within it are equal for practice
 POINTS_MARGIN = 1.0  # percent points, where no control says what training gains
 SIGNED_RANK = SET_TESTS["wilcoxon"]
@@ -95,6 +106,12 @@ class OverSets:
         return max((len(one.by_set) for one in self.effects), default=0)
 
     @property
+    def most_seeds(self) -> int:
+        """The most seeds that a loss has on a set."""
+        sets = (one for row in self.contestants for one in row.by_set.values())
+        return max((len(one.by_seed) for one in sets), default=0)
+
+    @property
     def domains(self) -> list[str]:
         """The domains that some row has an effect in."""
         return list(dict.fromkeys(name for one in self.effects for name in one.by_domain))
@@ -125,6 +142,49 @@ class OverSets:
         """The contestants that did not join."""
         return [one for one in self.contestants if not one.joined]
 
+    @property
+    def tested(self) -> list[Effect]:
+        """The losses of the table with a verdict of their own, or else those that joined."""
+        return [one for one in self.listed or self.contestants if not one.is_copy]
+
+    @property
+    def level(self) -> float:
+        """The level of the first verdict by Holm's correction."""
+        return self.alpha / max(1, len(self.tested) + (self.to_come if self.listed else 0))
+
+    @property
+    def fewer(self) -> list[Effect]:
+        """The losses whose verdict is on fewer data sets than those of others."""
+        some = (one for one in self.listed if not one.is_copy)
+        return [one for one in some if len(one.by_set) + one.without_effect < self.sets]
+
+    @property
+    def apart(self) -> dict[str, dict[str, list[tuple[str, float]]]]:
+        """By domain and verdict, losses that it alone shows so, with their effects in it."""
+        found: dict[str, dict[str, list[tuple[str, float]]]] = {}
+        for domain in self.domains:
+            for word in ("better", "worse"):
+                for one in (one for one in self.listed if not one.is_copy):
+                    if one.alone.get(domain) == word != one.verdict:
+                        effect = one.row, one.by_domain[domain]
+                        found.setdefault(domain, {}).setdefault(word, []).append(effect)
+        return found
+
+    @property
+    def least_seen(self) -> float | None:
+        """The median of the effects that would have been seen; None: none would.
+
+        It is over the losses that have run on most sets. One that nothing is random in says
+        nothing; 0: there are no others.
+        """
+        if all(one.detectable == 0 for one in self.tested):
+            return 0.0
+        most = max(len(one.by_set) for one in self.tested)
+        full = [one.detectable for one in self.tested if len(one.by_set) == most]
+        some = [inf if least is None else least for least in full if least != 0]
+        middle = median(some) if some else inf
+        return None if middle == inf else middle
+
     def is_small(self, one: Effect) -> bool:
         """Return whether a row that is better or worse is shown to be so within the margin."""
         return one.verdict in ("better", "worse") and one.holm_equal <= self.alpha
@@ -135,13 +195,77 @@ def too_few(test: SetTest) -> str:
     return f"too few {test.units}"
 
 
-def least_seen(found: Sequence[Effect]) -> float | None:
-    """Return the median of the effects that would have been seen; None: none would.
+def gains_of(untrained: Sequence[Comparison]) -> tuple[dict[str, float], list[str]]:
+    """Return what training gains in each column, and where that is too little.
 
-    It is over the rows that have run on most sets. A row that nothing is random in says nothing.
+    A set is named as a whole where this holds for all its columns.
     """
-    most = max((len(one.by_set) for one in found), default=0)
-    full = [one.detectable for one in found if len(one.by_set) == most]
-    some = [inf if least is None else least for least in full if least != 0]
-    middle = median(some) if some else inf
-    return None if middle == inf else middle
+    by_column: dict[str, list[Comparison]] = {}
+    for one in untrained:
+        if one.difference is not None:
+            by_column.setdefault(one.column, []).append(one)
+    best = [max(rows, key=lambda one: one.difference or 0.0) for rows in by_column.values()]
+    gains = {one.column: -(one.difference or 0.0) for one in best if is_clear_gain(one)}
+    whole = {one.data_set for one in best if one.column in gains}
+    little = [one for one in best if one.column not in gains]
+    names = [one.column if one.data_set in whole else one.dataset for one in little]
+    return gains, list(dict.fromkeys(names))
+
+
+def is_clear_gain(best: Comparison) -> bool:
+    """Return whether the best row without a training is so far below that its column counts."""
+    gain = -(best.difference or 0.0)
+    return gain >= LEAST_GAIN and gain >= MIN_STANDARD_ERRORS * standard_error(best)
+
+
+def standard_error(one: Comparison) -> float:
+    """Return the standard error of a difference over seeds; zero for a single seed."""
+    return (one.std or 0.0) / sqrt(max(1, len(one.seeds)))
+
+
+def effects_by_set(mine: Iterable[Comparison], gains: Gains) -> tuple[Effects, set[SetName]]:
+    """Return the effect on each set that counts, and those of them on which the row has failed."""
+    found: dict[SetName, list[Measured]] = {}
+    failed = set[SetName]()
+    for one in mine:
+        name = one.data_set
+        if gains and one.column not in gains:
+            continue
+        if one.has_failed:
+            failed.add(name)
+        if (effect := measured(one, gains.get(one.column))) is not None:
+            found.setdefault(name, []).append(effect)
+    return {name: of_one_set(columns) for name, columns in found.items()}, failed
+
+
+def measured(one: Comparison, gain: float | None) -> Measured | None:
+    """Return the effect in one column, as a share of the gain if there is one; None: no number.
+
+    A training that diverges loses all that training gains: its effect is -100 %, with each seed
+    that does. Without a gain a place with such a seed has no number. A difference of the same runs,
+    or one that is the same with two or more diverged seeds or zero with every seed, is no chance.
+    """
+    if one.same:
+        return Measured(0.0)
+    if one.has_failed and gain is None:
+        return None
+    if one.difference is None and not one.lost:
+        return None
+    scale = 1.0 if gain is None else gain / 100
+    by_seed = {k: d / scale for k, d in zip(one.seeds, one.differences, strict=True)}
+    by_seed |= dict.fromkeys(one.lost, -100.0)
+    always = {*by_seed.values()} == {-100.0} or not any(
+        round(value, DIGITS) for value in by_seed.values()
+    )
+    is_random = len(by_seed) == 1 or not always
+    return Measured(fmean(by_seed.values()), by_seed if is_random else {})
+
+
+def of_one_set(columns: Sequence[Measured]) -> Measured:
+    """Return the mean over columns of a set, such as two probes of one training."""
+    drawn = [one.by_seed for one in columns if one.by_seed]
+    shared = set.intersection(*map(set, drawn)) if drawn else ()
+    seeds = sorted(shared) or [seed for one in drawn[:1] for seed in list(one)[:1]]  # no freedom
+    sums = {seed: sum(one.get(seed, 0.0) for one in drawn) for seed in seeds}
+    by_seed = {seed: total / len(columns) for seed, total in sums.items()}
+    return Measured(fmean(one.mean for one in columns), by_seed)

@@ -1,14 +1,23 @@
 """Rank the rows of a table over its columns."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from math import inf
+from math import inf, isfinite
+from statistics import fmean
 
-from contrastbench.benchmarks.comparison.statistics import ALPHA, Ranking, rank
+from contrastbench.benchmarks.comparison.statistics import (
+    ALPHA,
+    Ranking,
+    intervals,
+    rank,
+    ranks_by_dataset,
+)
 from contrastbench.benchmarks.tables.entries import Entry
-from contrastbench.benchmarks.tables.resolved import Line
+from contrastbench.benchmarks.tables.resolved import Line, Resolved
 from contrastbench.benchmarks.tables.table import Table
 
+# columns that an interval needs: of two, a bootstrap draws either one alone every second time
+MIN_COLUMNS = 6
 MIN_METHODS = 3  # methods that have ranks
 
 
@@ -25,21 +34,36 @@ class Ranks:
     why: str = ""
     failed: tuple[str, ...] = ()  # columns where a row has
 
-    @property
-    def missing(self) -> str:
-        """Say which methods and columns are not ranked; empty if all are.
 
-        >>> Ranks([], [], ["MUTAG"], ["mine.py:Mine"], None, []).missing
-        'Left out, as not every method has run: MUTAG. Not ranked, with few runs: mine.py:Mine.'
-        """
-        return " ".join(self.missing_parts())
+@dataclass(frozen=True)
+class Standing:
+    """The rank and the gain of one method over all columns."""
 
-    def missing_parts(self) -> Iterator[str]:
-        """Yield a sentence each on the columns left out and the rows without a rank."""
-        if self.left_out:
-            yield f"Left out, as not every method has run: {', '.join(self.left_out)}."
-        if self.unranked:
-            yield f"Not ranked, with few runs: {', '.join(self.unranked)}."
+    row: str
+    rank: float  # mean over the columns; 1 is best
+    interval: tuple[float, float] | None  # 95 %, by bootstrap over the columns; None: these are few
+    by_domain: dict[str, float]
+    # percent points above the untrained encoder, over the columns; None where it has failed
+    gain: float | None
+
+
+@dataclass(frozen=True)
+class Ranked:
+    """The ranks of a table's rows, and those where no method has failed, if some has elsewhere."""
+
+    ranks: Ranks
+    standings: Sequence[Standing]
+    without_failures: Ranks | None = None
+    rest: Sequence[Standing] = ()
+
+
+def ranked(resolved: Resolved, lines: Sequence[Sequence[Entry]], alpha: float = ALPHA) -> Ranked:
+    """Return the ranks of a table's rows over its columns."""
+    found = ranks(resolved.table, lines, alpha)
+    if not (found.failed and found.ranking):
+        return Ranked(found, standings(resolved, found))
+    rest = ranks(resolved.table, lines, alpha, failures=False)
+    return Ranked(found, standings(resolved, found), rest, standings(resolved, rest))
 
 
 def ranks(
@@ -115,3 +139,32 @@ def has_result(place: Entry) -> bool:
 def method_name(line: Sequence[Entry]) -> str:
     """Return the name of a line's method."""
     return line[0].line.name
+
+
+def standings(resolved: Resolved, placed: Ranks) -> list[Standing]:
+    """The methods over the columns that all of them fill, best first; none without ranks."""
+    if placed.ranking is None:
+        return []
+    domains: dict[str, list[int]] = {}
+    for i, column in enumerate(placed.columns):
+        domains.setdefault(resolved.table.domain_of(column), []).append(i)
+    ranks = ranks_by_dataset(placed.scores)
+    spans = intervals([ranks]) if len(ranks) >= MIN_COLUMNS else [None] * len(placed.rows)
+    untrained = untrained_row(resolved, placed)
+    found = []
+    for j, row in enumerate(placed.rows):
+        means = {name: fmean(ranks[i][j] for i in columns) for name, columns in domains.items()}
+        gains = [row[j] - row[untrained] for row in placed.scores if untrained is not None]
+        gain = fmean(gains) if gains and all(map(isfinite, gains)) else None
+        found.append(Standing(row, fmean(rank[j] for rank in ranks), spans[j], means, gain))
+    return sorted(found, key=lambda one: one.rank)
+
+
+def untrained_row(resolved: Resolved, placed: Ranks) -> int | None:
+    """Return the place of the untrained encoder among the ranked rows, if it is there."""
+    lines = {line.name: line for line in resolved.lines}
+    for j, name in enumerate(placed.rows):
+        work = lines[name].cells[placed.columns[0]].work
+        if not work.trained and work.full_recipe.trainable:
+            return j
+    return None

@@ -1,221 +1,215 @@
-"""Verdicts over data sets: effects of all rows, tested and corrected together."""
+"""Compare a table with a baseline: all numbers and verdicts that words, tables and plots show."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from math import inf
+from statistics import median
+from typing import NamedTuple
 
-from contrastbench.benchmarks.comparison.compare import Comparison
-from contrastbench.benchmarks.comparison.effects import (
-    MARGIN,
-    POINTS_MARGIN,
-    SAME,
-    SAME_LOSS,
-    SAME_SO_FAR,
-    SIGNED_RANK,
-    Effect,
-    Gains,
-    OverSets,
-    too_few,
+from contrastbench.benchmarks.comparison.compare import (
+    baseline_row,
+    compare_rows,
+    family_of,
+    on_single_sets,
+    verdict_counts,
 )
-from contrastbench.benchmarks.comparison.set_effects import effects_by_set, gains_of
-from contrastbench.benchmarks.comparison.set_tests import Effects, SetTest
-from contrastbench.benchmarks.comparison.statistics import ALPHA, holm
+from contrastbench.benchmarks.comparison.controls import Controls, controls_of, over_sets_of
+from contrastbench.benchmarks.comparison.effects import Effect, OverSets
+from contrastbench.benchmarks.comparison.places import INCOMPLETE, NO_BASE, Comparison
+from contrastbench.benchmarks.comparison.statistics import ALPHA, deviation_factor
+from contrastbench.benchmarks.comparison.tuning import Tuning, tuning_of
+from contrastbench.benchmarks.tables import origins
+from contrastbench.benchmarks.tables.resolved import Resolved
+from contrastbench.benchmarks.tables.table import Table
+
+ENOUGH_PAIRS = 5  # pairs, from which on a deviation is known to a factor of three
 
 
-def over_sets(
-    comparisons: Sequence[Comparison],
-    untrained: Sequence[str],
-    controls: Mapping[str, str] | None = None,
-    margin: float | None = None,
-    alpha: float = ALPHA,
-    test: SetTest = SIGNED_RANK,
-    expected: Iterable[str] = (),
-) -> OverSets:
-    """Return the effect and verdict of each row over data sets.
+class RowCount(NamedTuple):
+    """How many single data sets show a row so, of all that it is compared on."""
 
-    Args:
-        comparisons: every row against the baseline in every column.
-        untrained: rows without a training, such as the raw input: the baseline's gain is over the
-            best of them.
-        controls: all rows that are no contestants, each with how it has to come out: `worse`,
-            `below` or `better`. They have effects but no part in corrections. Where training gains
-            nothing on any set, only they have effects, in points.
-        margin: effects within it are equal; by default 10 % of the gain, or one point.
-        alpha: the level of verdicts, over all rows together.
-        test: of one row's effects.
-        expected: the losses that the table lists. Those without a result count in the correction
-            too, so that no verdict is lost as results arrive.
-    """
-    controls = controls or {}
-    gains, left_out = gains_of([one for one in comparisons if one.row in untrained])
-    if margin is None:
-        margin = MARGIN if gains else POINTS_MARGIN
-    rows: dict[str, list[Comparison]] = {}
+    row: str
+    n: int
+    places: Sequence[Comparison]
+
+
+@dataclass(frozen=True)
+class RowVerdict:
+    """What is known of a row that was asked for."""
+
+    row: str
+    effect: Effect | None  # over data sets
+    places: Sequence[Comparison]
+
+    @property
+    def incomplete(self) -> list[Comparison]:
+        """The places where some seeds have not run."""
+        return [one for one in self.places if one.why.startswith(INCOMPLETE)]
+
+    @property
+    def run(self) -> list[Comparison]:
+        """The other places."""
+        return [one for one in self.places if not one.why.startswith(INCOMPLETE)]
+
+
+@dataclass(frozen=True)
+class SingleSets:
+    """What single data sets show of the losses: of those that joined only where all did."""
+
+    places: Sequence[Comparison]
+    tests: int  # in the families of these places
+
+    @property
+    def counted(self) -> int:
+        """The tests that Holm's correction counts, run or not."""
+        return max((one.family for one in self.places), default=self.tests)
+
+    def rows(self, verdict: str) -> list[RowCount]:
+        """Return the rows that some set shows so, the row with most such sets first."""
+        found = [
+            RowCount(row, count[verdict], [one for one in self.places if one.row == row])
+            for row, count in verdict_counts(self.places).items()
+            if count[verdict]
+        ]
+        return sorted(found, key=lambda one: -one.n)
+
+    @property
+    def diverged(self) -> list[str]:
+        """The rows that diverged with some seeds of a set."""
+        lost = (one.row for one in self.places if one.lost and one.verdict != "failed")
+        return list(dict.fromkeys(lost))
+
+    @property
+    def base_diverged(self) -> dict[str, int]:
+        """With how many seeds the baseline diverged, by column."""
+        return {one.column: len(one.base_lost) for one in self.places if one.base_lost}
+
+    @property
+    def base_failed(self) -> list[str]:
+        """The columns on which the baseline has failed."""
+        failed = (one.column for one in self.places if one.why.startswith(NO_BASE))
+        return list(dict.fromkeys(failed))
+
+
+class Sight(NamedTuple):
+    """The smallest difference that a column's runs can detect: the median over the losses."""
+
+    column: str
+    detectable: float  # the smallest true difference that the t-test finds four times in five
+    seeds_a_point: float  # to find a difference of one percent point; infinite: no number is enough
+
+
+@dataclass(frozen=True)
+class Verdicts:
+    """A table's rows against a baseline: place by place, over data sets, and what bears on it."""
+
+    table: Table
+    base: str
+    places: list[Comparison]
+    over: OverSets
+    single: str  # the test on single data sets
+    tuning: Tuning
+    origin: str  # where the records are from
+
+    @property
+    def speaks(self) -> bool:
+        """Whether a loss can have a verdict over data sets."""
+        return bool(self.over.contestants) and self.over.decides
+
+    @property
+    def asked(self) -> list[RowVerdict]:
+        """What is known of the rows that were asked for."""
+        effects = {one.row: one for one in self.over.contestants}
+        return [
+            RowVerdict(row, effects.get(row), [one for one in self.places if one.row == row])
+            for row in self.table.asked
+            if row != self.base
+        ]
+
+    @property
+    def has_quick_part(self) -> bool:
+        """Whether runs of a quick part may be there, which do not count."""
+        return bool(self.table.quick) and not self.table.is_quick
+
+    @cached_property
+    def controls(self) -> Controls:
+        """How the controls came out."""
+        return controls_of(self.over, self.places)
+
+    @cached_property
+    def single_sets(self) -> SingleSets:
+        """What single data sets show of the losses."""
+        controls = {one.row for one in self.over.effects if one.control}
+        losses = (one for one in self.places if not (one.control or one.other_data))
+        own = [one for one in losses if one.row not in controls] or self.places
+        shown = [one for one in own if not one.joined] or own
+        families = {family_of(one) for one in shown}
+        tested = (one for one in self.places if one.holm is not None)
+        return SingleSets(shown, sum(family_of(one) in families for one in tested))
+
+    @property
+    def counts(self) -> dict[str, Counter[str]]:
+        """The verdicts of each row on single data sets."""
+        return verdict_counts(self.places)
+
+    @property
+    def starred(self) -> bool:
+        """Whether one domain alone shows some row to differ."""
+        return any(one.alone for one in self.over.effects)
+
+    @property
+    def few_seeds(self) -> tuple[int, float] | None:
+        """The fewest pairs, and how many times their deviation the true one may be, if few."""
+        pairs = [len(one.seeds) for one in self.places if len(one.seeds) > 1 and not one.control]
+        fewest = min(pairs, default=ENOUGH_PAIRS)
+        return (fewest, deviation_factor(fewest)) if fewest < ENOUGH_PAIRS else None
+
+    @property
+    def sights(self) -> list[Sight]:
+        """What the runs of each column could detect."""
+        return sights(self.places)
+
+
+def sights(comparisons: Iterable[Comparison]) -> list[Sight]:
+    """Return one for each column in which some loss was tested; controls do not count."""
+    by_column: dict[str, list[Comparison]] = {}
     for one in comparisons:
-        rows.setdefault(one.row, []).append(one)
-    found = [effect(row, mine, gains, margin, alpha, test) for row, mine in rows.items()]
-    some = {one.row: one for one in found if one is not None}
-    others = [
-        control_effect(one, rows[row], controls[row], alpha, test)
-        for row, one in some.items()
-        if row in controls
-    ]
-    judged = {*some} - {*controls} if gains or not left_out else ()
-    losses = {row: mine for row, mine in rows.items() if row in judged}
-    originals = {row: original_of(row, losses) for row in losses}
-    so_far = {row for row, mine in losses.items() if originals[row] and all_same(mine)}
-    tested = [some[row] for row in losses if originals[row] == row and row not in so_far]
-    contestants = decided_effects([one for one in tested if one.joined], alpha, test)
-    to_come = sum(row not in some or row in so_far for row in expected)
-    contestants += decided_effects([one for one in tested if not one.joined], alpha, test, to_come)
-    contestants = list(with_copies(contestants, originals))
-    contestants += [replace(some[row], verdict=SAME_SO_FAR) for row in losses if row in so_far]
-    contestants += [replace(some[row], verdict=SAME_LOSS) for row in losses if not originals[row]]
-    return OverSets([*contestants, *others], gains, left_out, margin, alpha, test, to_come)
-
-
-def original_of(row: str, losses: Mapping[str, Sequence[Comparison]]) -> str:
-    """Return the first row that is the same loss on each set; itself, or nothing: the baseline.
-
-    A row that lacks results where it is a loss of its own is no copy.
-    """
-    if any(one.waiting for one in losses[row]):
-        return row
-    if all_same(losses[row]):
-        return ""
-    own = originals_by_column(row, losses[row])
-    return next(name for name, mine in losses.items() if originals_by_column(name, mine) == own)
-
-
-def all_same(mine: Iterable[Comparison]) -> bool:
-    """Return whether a row is the baseline's loss wherever it has run."""
-    return all(one.same for one in mine)
-
-
-def originals_by_column(row: str, mine: Sequence[Comparison]) -> tuple[bool, dict[str, str]]:
-    """Return whose loss a row is in each column; a row that joined is a copy of such ones alone."""
-    return mine[0].joined, {one.column: one.same_as or row for one in mine}
-
-
-def with_copies(tested: Sequence[Effect], originals: Mapping[str, str]) -> Iterator[Effect]:
-    """Yield the effects, and behind each one those of its copies."""
-    for one in tested:
-        yield one
-        for row, original in originals.items():
-            if original == one.row != row:
-                yield replace(one, row=row, verdict=f"{SAME}as {original}")
-
-
-def control_effect(
-    one: Effect, mine: Sequence[Comparison], must: str, alpha: float, test: SetTest
-) -> Effect:
-    """Return a control with its verdict over all sets, also those on which training gains nothing.
-
-    Only these sets can show that the comparison sees nothing at all.
-    """
-    everywhere, _ = effects_by_set(mine, {})
-    if not everywhere:
-        return replace(one, verdict=too_few(test), must=must, everywhere=one.estimate)
-    points = test.estimate(everywhere)
-    if must == "below":
-        verdict = "below" if points < 0 else "not below"
-        return replace(one, verdict=verdict, must=must, everywhere=points)
-    p = test.p_value(everywhere)
-    verdict = verdict_of(everywhere, p, 1.0, alpha, test)
-    return replace(one, p=p, holm=p, verdict=verdict, must=must, everywhere=points)
-
-
-def effect(
-    row: str,
-    mine: Sequence[Comparison],
-    gains: Gains,
-    margin: float,
-    alpha: float,
-    test: SetTest,
-) -> Effect | None:
-    """Return one row's effect; None where it meets no set that counts."""
-    by_set, failed = effects_by_set(mine, gains)
-    if not by_set:
-        return None
-    base_failed = {(one.domain, one.dataset) for one in mine if one.base_lost}
-    return Effect(
-        row,
-        by_set,
-        len(failed),
-        test.estimate(by_set),
-        test.interval(by_set, alpha),
-        test.p_value(by_set),
-        test.p_equal(by_set, margin),
-        joined=any(one.joined for one in mine),
-        without_effect=len(failed - by_set.keys()),
-        base_failed=len(base_failed & by_set.keys()),
-    )
-
-
-def decided_effects(
-    found: Sequence[Effect], alpha: float, test: SetTest, to_come: int = 0
-) -> list[Effect]:
-    """Return the rows with verdicts, all families of tests corrected after Holm; best first."""
-    rest = [1.0] * to_come
-    different = holm([*(one.p for one in found), *rest])[: len(found)]
-    equal = holm([*(one.p_equal for one in found), *rest])[: len(found)]
-    level = alpha / max(1, len(found) + to_come)
-    alone = verdicts_by_domain(found, alpha, test, to_come)
-    seen = [
-        replace(
-            judged_effect(one, p, q, alpha, test),
-            detectable=test.detectable(one.by_set, level),
-            alone=alone.get(one.row, {}),
+        if one.detectable is not None and not one.control:
+            by_column.setdefault(one.column, []).append(one)
+    return [
+        Sight(
+            column,
+            median(one.detectable or 0.0 for one in tested),
+            median(inf if one.seeds_a_point is None else one.seeds_a_point for one in tested),
         )
-        for one, p, q in zip(found, different, equal, strict=True)
+        for column, tested in by_column.items()
     ]
-    return sorted(seen, key=lambda one: -one.estimate)
 
 
-def verdicts_by_domain(
-    found: Sequence[Effect], alpha: float, test: SetTest, to_come: int
-) -> dict[str, dict[str, str]]:
-    """Return by row the domains that show it better or worse by their own sets alone.
+def compare(
+    resolved: Resolved,
+    baseline: str | None = None,
+    test: str | None = None,
+    alpha: float = ALPHA,
+) -> Verdicts:
+    """Return all verdicts on a table's rows; without places where nothing can be compared.
 
-    Effects of opposite signs cancel in the mean over domains. All domains of all rows are one
-    family of tests, with those that have yet to run, so that no verdict is lost as they do.
+    Without a test named, the table's own or the signed-rank test judges over data sets. The t-test
+    judges on single ones, unless signed ranks are asked for.
+
+    Raises:
+        UserError: no such row or test, alpha out of range, or nothing in the table can be run.
     """
-    domains = {name for one in found for name in one.by_domain}
-    if len(domains) < 2:
-        return {}
-    places = [(one, name, of_domain(one.by_set, name)) for one in found for name in one.by_domain]
-    rest = [1.0] * ((len(found) + to_come) * len(domains) - len(places))
-    verdicts: dict[str, dict[str, str]] = {}
-    adjusted = holm([*(test.p_value(sets) for _, _, sets in places), *rest])
-    for (one, name, sets), p in zip(places, adjusted, strict=False):
-        if p <= alpha:
-            word = "better" if test.estimate(sets) > 0 else "worse"
-            verdicts.setdefault(one.row, {})[name] = word
-    return verdicts
-
-
-def of_domain(effects: Effects, domain: str) -> Effects:
-    """Return the effects on the sets of one domain."""
-    return {name: one for name, one in effects.items() if name[0] == domain}
-
-
-def judged_effect(one: Effect, p: float, p_equal: float, alpha: float, test: SetTest) -> Effect:
-    """Return the row with its verdict from p-values after Holm.
-
-    A row that has failed on a set without an effect there is neither better nor equal. One beside
-    which the baseline has diverged is neither worse nor equal.
-    """
-    verdict = verdict_of(one.by_set, p, p_equal, alpha, test)
-    if one.without_effect and verdict in ("better", "equal"):
-        verdict = "undecided"
-    if one.base_failed and verdict in ("worse", "equal"):
-        verdict = "undecided"
-    return replace(one, holm=p, holm_equal=p_equal, verdict=verdict)
-
-
-def verdict_of(effects: Effects, p: float, p_equal: float, alpha: float, test: SetTest) -> str:
-    """Return better, worse, equal within the margin, undecided, or too few sets or seeds."""
-    if test.smallest_p(effects) > alpha:
-        return too_few(test)
-    if p <= alpha:
-        return "better" if test.estimate(effects) > 0 else "worse"
-    return "equal" if p_equal <= alpha else "undecided"
+    places = compare_rows(resolved, baseline, test, alpha)
+    base = baseline_row(resolved, baseline).name
+    return Verdicts(
+        resolved.table,
+        base,
+        places,
+        over_sets_of(resolved, base, places, alpha, test),
+        on_single_sets(resolved.table, test),
+        tuning_of(resolved, base),
+        origins.origin_line(resolved),
+    )

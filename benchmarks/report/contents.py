@@ -1,33 +1,21 @@
 """Collect the report's contents: tables and comparisons as plain values for the page."""
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import chain, compress
 from pathlib import Path
 from statistics import fmean
 from typing import NamedTuple
 
-from contrastbench.benchmarks.comparison import markdown
-from contrastbench.benchmarks.comparison.compare import (
-    Comparison,
-    baseline_row,
-    compare_rows,
-    on_single_sets,
-    verdict_counts,
-)
-from contrastbench.benchmarks.comparison.control_sentences import controls_text
-from contrastbench.benchmarks.comparison.controls import over_sets_of
-from contrastbench.benchmarks.comparison.detectable import sight_text, sights
 from contrastbench.benchmarks.comparison.effects import OverSets
-from contrastbench.benchmarks.comparison.headline import answer, by_set, opening_lines
-from contrastbench.benchmarks.comparison.over_sets_sentences import over_sets_text
-from contrastbench.benchmarks.comparison.overall_rank import Standing, standings
-from contrastbench.benchmarks.comparison.ranks import Ranks, ranks
-from contrastbench.benchmarks.comparison.statistics import ALPHA
+from contrastbench.benchmarks.comparison.places import Comparison
+from contrastbench.benchmarks.comparison.ranks import Ranked, ranked
+from contrastbench.benchmarks.comparison.verdicts import Verdicts, compare
 from contrastbench.benchmarks.records.store import Record
 from contrastbench.benchmarks.report.groups import Group
-from contrastbench.benchmarks.tables import catalogue, choices, origins
+from contrastbench.benchmarks.report.words import OVER_SETS, said
+from contrastbench.benchmarks.tables import catalogue, choices
 from contrastbench.benchmarks.tables.entries import (
     Entry,
     Value,
@@ -68,19 +56,12 @@ class Cost(NamedTuple):
 
 @dataclass(frozen=True)
 class Shown:
-    """A table with its notes and comparisons."""
+    """A table with its verdicts and what stands beside them."""
 
     resolved: Resolved
     lines: list[list[Filled]]
-    baseline: str | None
-    compared: list[Comparison]
-    legend: str
-    counts: dict[str, Counter[str]]
-    ranks: Ranks | None
-    without_failures: str = ""  # the ranks where no method has failed, if some has elsewhere
-    over: OverSets = field(default_factory=lambda: OverSets([]))  # effects over data sets
-    sight: str = ""  # what these runs could have seen
-    standings: Sequence[Standing] = ()
+    verdicts: Verdicts | None = None  # None: nothing of it can be run here
+    ranked: Ranked | None = None
     costs: Sequence[Cost] = ()
     made: str = ""  # the command that makes its records, and what they took
     unseen: Sequence[str] = ()  # columns in which there is nothing yet, which are left out
@@ -96,25 +77,22 @@ class Shown:
         return list(choices.choice_lines(self.resolved))
 
     @property
+    def compared(self) -> Sequence[Comparison]:
+        """Return each row against the baseline in each column."""
+        return self.verdicts.places if self.verdicts else ()
+
+    @property
+    def over(self) -> OverSets:
+        """Return the effects over data sets."""
+        return self.verdicts.over if self.verdicts else OverSets([])
+
+    @property
     def headline(self) -> str:
         """Return the table's result in a sentence, over data sets where there are enough."""
-        base = self.baseline or ""
-        if self.compared:
-            found = over_sets_text(base, self.over) or by_set(base, self.compared, self.over)
-            controls = controls_text(base, self.over, self.compared)
-            return " ".join(filter(None, [*self.table.remarks, controls, found]))
-        return " ".join([*self.table.remarks, "Nothing to compare yet."])
-
-    @property
-    def answer(self) -> str:
-        """Return the answer of the comparison, which begins with the verdicts on what joined."""
-        first = opening_lines(self.table, self.baseline or "", self.compared, self.over)
-        return " ".join([*first, answer(self.baseline or "", self.compared, self.over)])
-
-    @property
-    def origin(self) -> str:
-        """Return which records came with contrastbench."""
-        return origins.origin_line(self.resolved)
+        if not (self.verdicts and self.verdicts.places):
+            return " ".join([*self.table.remarks, "Nothing to compare yet."])
+        found = said(self.verdicts, *OVER_SETS) or said(self.verdicts, "single_sets")
+        return " ".join([*said(self.verdicts, "remarks", "controls"), *found])
 
     @property
     def back(self) -> str:
@@ -164,18 +142,12 @@ def shown_table(name: str, resolved: Resolved, groups: Sequence[Group]) -> Shown
     ]
     lines, unseen = without_empty_columns(lines)
     if not any(entry.run for line in filled for entry in line):
-        return Shown(resolved, lines, None, [], "", {}, None)
-    found = compare_rows(resolved)
-    base = baseline_row(resolved).name
-    legend = markdown.comparison_legend(found, on_single_sets(table, None), ALPHA) if found else ""
-    ranked = ranks(table, filled)
-    rest = markdown.without_failures(resolved, filled, ALPHA) if ranked.failed else ""
-    over = over_sets_of(resolved, base, found)
+        return Shown(resolved, lines)
     return Shown(
-        *(resolved, lines, base, found, legend, verdict_counts(found), ranked, rest),
-        over=over,
-        sight=sight_text(sights(found)),
-        standings=standings(resolved, ranked),
+        resolved,
+        lines,
+        compare(resolved),
+        ranked(resolved, filled),
         costs=list(costs_of(lines, groups)),
         made=records_line(name + " --quick" * table.is_quick, resolved.selection, lines, groups),
         unseen=unseen,

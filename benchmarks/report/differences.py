@@ -9,9 +9,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from contrastbench.benchmarks.comparison.compare import Comparison
-from contrastbench.benchmarks.comparison.markdown import DECIDED_VERDICTS
-from contrastbench.benchmarks.comparison.numbers import signed
+from contrastbench.benchmarks.comparison.compare import DECIDED_VERDICTS
+from contrastbench.benchmarks.comparison.places import Comparison
+from contrastbench.benchmarks.comparison.verdicts import Verdicts
+from contrastbench.benchmarks.report.comparison import with_half_width
 from contrastbench.benchmarks.report.plots import (
     RC,
     UNDECIDED_COLOUR,
@@ -27,30 +28,22 @@ SCALE = matplotlib.colormaps["RdBu"]
 ROW_COLUMN = ("row", "column")
 
 
-def differences_plot(base: str, comparisons: Sequence[Comparison], decimals: int) -> Drawing | None:
+def differences_plot(found: Verdicts) -> Drawing | None:
     """Differences from the baseline with their 95 % intervals; None where there is none."""
-    shown = [comparison for comparison in comparisons if comparison.difference is not None]
+    shown, decimals = (
+        [one for one in found.places if one.difference is not None],
+        found.table.decimals,
+    )
     if not shown:
         return None
+    few = len(shown) <= MAX_FOREST_ROWS
     with matplotlib.rc_context(RC):
-        figure = forest(shown) if len(shown) <= MAX_FOREST_ROWS else heat_map(comparisons, decimals)
-        return Drawing(figure, alt_text(base, shown, decimals))
-
-
-def alt_text(base: str, shown: Sequence[Comparison], decimals: int) -> str:
-    """Describe the plot for screen readers."""
-    parts = [
-        f"{one.row} on {one.column} {interval_text(one, decimals, ' ± ')} ({one.verdict})"
-        for one in shown
-    ]
-    return f"Differences from {base}: {'; '.join(parts)}."
-
-
-def interval_text(one: Comparison, decimals: int, between: str) -> str:
-    """A difference with half of its interval."""
-    assert one.difference is not None, "only such are shown"
-    width = "" if one.half_width is None else f"{between}{one.half_width:.{decimals}f}"
-    return signed(one.difference, decimals) + width
+        figure = forest(shown) if few else heat_map(found.places, decimals)
+        texts = (
+            f"{one.row} on {one.column} {with_half_width(one, decimals)} ({one.verdict})"
+            for one in shown
+        )
+        return Drawing(figure, f"Differences from {found.base}: {'; '.join(texts)}.")
 
 
 def forest(shown: Sequence[Comparison]) -> Figure:
@@ -116,7 +109,7 @@ def draw_cell(
     corner = (x + 0.03, y + 0.04)
     axes.add_patch(Rectangle(corner, 0.94, 0.92, facecolor=ground, edgecolor=edge))
     about: dict[str, Any] = {"ha": "center", "va": "center", "size": 6.5, "color": INK}
-    text = "same" if one.difference is None else interval_text(one, decimals, "\n±")
+    text = "same" if one.difference is None else with_half_width(one, decimals, "\n±")
     axes.text(x + 0.5, y + 0.5, text, **about)
 
 

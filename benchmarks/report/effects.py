@@ -9,8 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from contrastbench.benchmarks.comparison.effects import Effect, OverSets
-from contrastbench.benchmarks.comparison.markdown import effects_text
-from contrastbench.benchmarks.comparison.numbers import signed
+from contrastbench.benchmarks.comparison.verdicts import Verdicts
 from contrastbench.benchmarks.report.plots import (
     COLORS,
     MARKERS,
@@ -19,24 +18,26 @@ from contrastbench.benchmarks.report.plots import (
     VERDICT_COLOURS,
     Drawing,
 )
+from contrastbench.benchmarks.report.words import said, signed
 
 TICKS = (1, 2, 5, 10, 20, 50, 100, 200, 500)  # from the margin on, and their negatives
 LINE_INCHES, WIDTH_INCHES = 0.2, 6.4
 CONTROLS = "controls"
 
 
-def effects_plot(base: str, over: OverSets) -> Drawing | None:
+def effects_plot(found: Verdicts) -> Drawing | None:
     """Return effects over data sets with their intervals; None where no verdict is possible.
 
     Losses that are another one by algebra are left out. The axis is linear within twice the
     margin and logarithmic beyond it, so that controls fit beside losses.
     """
+    over = found.over
     losses = [one for one in over.contestants if not one.is_copy]
     if not (losses and over.decides):
         return None
     controls = [one for one in over.effects if one.control]
     with matplotlib.rc_context(RC):
-        return Drawing(forest(base, over, losses, controls), effects_text(base, over))
+        return Drawing(forest(found.base, over, losses, controls), *said(found, "effects"))
 
 
 def forest(

@@ -4,16 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from contrastbench.benchmarks.comparison.compare import compare_rows
-from contrastbench.benchmarks.comparison.control_sentences import controls_text
 from contrastbench.benchmarks.comparison.controls import over_sets_of
 from contrastbench.benchmarks.comparison.effects import Effect
-from contrastbench.benchmarks.comparison.headline import opening_lines
-from contrastbench.benchmarks.comparison.over_sets_sentences import (
-    left_out_text,
-    seen_text,
-    verdicts_text,
-)
-from contrastbench.benchmarks.comparison.wording import names_text
+from contrastbench.benchmarks.comparison.verdicts import Verdicts
 from contrastbench.benchmarks.report.chart import Forest, axis
 from contrastbench.benchmarks.report.contents import Cost, Shown
 from contrastbench.benchmarks.tables.choices import as_given
@@ -45,6 +38,7 @@ class Board:
     """The leaderboard of a comparison that decides over data sets."""
 
     shown: Shown
+    verdicts: Verdicts
     rows: Sequence[LeaderboardRow]  # best first
     controls: Sequence[LeaderboardRow]
     domains: Sequence[str]
@@ -56,62 +50,29 @@ class Board:
         return all(row.effect.came_out for row in self.controls)
 
     @property
-    def opening(self) -> str:
-        """Return the verdicts on losses that joined, and what a draft or a quick part says."""
-        base = self.shown.baseline or ""
-        return " ".join(opening_lines(self.shown.table, base, self.shown.compared, self.shown.over))
-
-    @property
-    def controls_text(self) -> str:
-        """Return how the controls came out."""
-        return controls_text(self.shown.baseline or "", self.shown.over, self.shown.compared)
-
-    @property
-    def holds(self) -> str:
-        """Return the sentence that says what holds."""
-        return verdicts_text(self.shown.baseline or "", self.shown.over)
-
-    @property
-    def seen(self) -> str:
-        """Return the sentence that says what could have been seen."""
-        return seen_text(self.shown.over)
-
-    @property
-    def left_out(self) -> str:
-        """Return the sentence that names the data sets that do not count."""
-        return left_out_text(self.shown.over)
-
-    @property
-    def group(self) -> str:
-        """Return the sentence that names the leader and those that are not worse than it."""
-        leader = self.rows[0].name
-        worse = [row.name for row in self.rows if not row.leads]
-        found = (
-            f"worse than it: {names_text(worse)}"
-            if worse
-            else "no other loss is found worse than it"
-        )
-        return f"{leader} has the largest effect; {found}."
+    def worse(self) -> list[str]:
+        """Return the losses that are found worse than the leader."""
+        return [row.name for row in self.rows if not row.leads]
 
 
 def leaderboard(shown: Sequence[Shown]) -> Board | None:
     """Return the leaderboard of the standing comparison, or else of the first that decides."""
     found = [one for one in shown if one.over.effects and one.over.decides]
     found.sort(key=lambda one: one.table.name != NEWEST["standard"])
-    return board(found[0]) if found else None
+    first = next(iter(found), None)
+    return board(first, first.verdicts) if first and first.verdicts else None
 
 
-def board(shown: Shown) -> Board:
+def board(shown: Shown, verdicts: Verdicts) -> Board:
     """Return the leaderboard of a table that decides over data sets."""
-    over, base = shown.over, shown.baseline or ""
+    over, base = verdicts.over, verdicts.base
     zero = Effect(base, {}, 0, 0.0, (0.0, 0.0), 1.0, 1.0, verdict=BASELINE)
     effects = sorted([zero, *over.contestants], key=lambda one: -one.estimate)
     first = not_worse(shown.resolved, effects[0].row)
     rows = [leaderboard_row(shown, one, one.row in first) for one in effects]
     controls = [leaderboard_row(shown, one, False) for one in over.effects if one.control]
-    domains = list(dict.fromkeys(name for one in over.effects for name in one.by_domain))
     ends = [end for one in over.contestants for end in one.interval]
-    return Board(shown, rows, controls, domains, axis(ends, over.margin))
+    return Board(shown, verdicts, rows, controls, over.domains, axis(ends, over.margin))
 
 
 def not_worse(resolved: Resolved, leader: str) -> set[str]:

@@ -35,9 +35,10 @@ class PagePlots:
 
     def critical_difference(self, one: Shown) -> Markup:
         """Return the average ranks of a table's methods."""
-        if one.ranks is None or one.ranks.ranking is None:
+        ranks = one.ranked and one.ranked.ranks
+        if not (ranks and ranks.ranking):
             return Markup()
-        drawing = critical_difference(one.ranks.rows, one.ranks.ranking)
+        drawing = critical_difference(ranks.rows, ranks.ranking)
         return self.shown(f"{one.name} ranks", drawing)
 
     def cost_plot(self, one: Shown) -> Markup:
@@ -47,11 +48,13 @@ class PagePlots:
 
     def effects_plot(self, one: Shown) -> Markup:
         """Return the effects of a table's methods over data sets."""
-        return self.shown(f"{one.name} effects", effects_plot(one.baseline or "", one.over))
+        return self.shown(
+            f"{one.name} effects", effects_plot(one.verdicts) if one.verdicts else None
+        )
 
     def differences_plot(self, one: Shown) -> Markup:
         """Return the differences of a table's methods on each data set."""
-        drawing = differences_plot(one.baseline or "", one.compared, one.table.decimals)
+        drawing = differences_plot(one.verdicts) if one.verdicts else None
         return self.shown(f"{one.name} differences", drawing)
 
     def shown(self, name: str, drawing: Drawing | None) -> Markup:

@@ -9,16 +9,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from jinja2 import Environment
 from markupsafe import Markup
 
-from contrastbench.benchmarks.comparison import formats as comparison_formats
-from contrastbench.benchmarks.comparison.markdown import VERDICTS, needed_seeds, ranks_text
-from contrastbench.benchmarks.comparison.numbers import p_text, signed
-from contrastbench.benchmarks.comparison.statistics import ALPHA
 from contrastbench.benchmarks.records import files
 from contrastbench.benchmarks.records.store import file_name
 from contrastbench.benchmarks.report import contents, leaderboard, losses, plots, sensitivity
+from contrastbench.benchmarks.report.comparison import comparison_rows, needed_seeds
 from contrastbench.benchmarks.report.contents import Shown
 from contrastbench.benchmarks.report.groups import (
     Group,
@@ -30,12 +27,12 @@ from contrastbench.benchmarks.report.groups import (
     titles,
 )
 from contrastbench.benchmarks.report.page_plots import PagePlots
+from contrastbench.benchmarks.report.words import TEMPLATES, environment, signed
 from contrastbench.benchmarks.running.provenance import provenance
 from contrastbench.benchmarks.tables import catalogue, formats
 from contrastbench.domains.progress import Progress
 from contrastbench.losses.spec import LossSpec
 
-TEMPLATES = Path(__file__).with_name("templates")
 INDEX, RECORDS = "index", "records/index"
 SiteFiles = dict[str, str]  # by path in the folder
 
@@ -169,7 +166,7 @@ def render_site(report: Report, folder: Path | None, single: bool) -> SiteFiles:
     known = {page.name for page in wanted}
     made.globals |= {"report": report, "single": single, "known": known}
     bodies = dict(rendered(made, wanted, single))
-    frame = made.get_template("frame.html")
+    frame = made.get_template("frame.html.j2")
     if single:
         link = partial(address, INDEX, single)
         return {"": frame.render(title=wanted[0].title, bodies=bodies, here=INDEX, link=link)}
@@ -193,7 +190,7 @@ def rendered(
     """Yield each page's name and body."""
     with Progress(len(pages), "pages") as progress:
         for page in pages:
-            template = made.get_template(f"{page.template}.html")
+            template = made.get_template(f"{page.template}.html.j2")
             name = f"{page.name}:" if single else ""
             about = {"page": page, "link": partial(address, page.name, single)}
             values = {**page.values, **about, "id": name.__add__}
@@ -221,9 +218,8 @@ def linked_files(report: Report) -> SiteFiles:
     for one, name in report.tables:
         found[f"{name}.csv"] = formats.render_table(one.resolved, "csv")
         found[f"{name}.tex"] = formats.render_table(one.resolved, "latex")
-        if one.compared:
-            base = one.baseline or ""
-            tests = comparison_formats.comparison_csv(one.resolved, base, one.compared)
+        if one.verdicts and one.verdicts.places:
+            tests = files.comma_separated(comparison_rows(one.verdicts), "{:.6g}")
             found[f"{name}-tests.csv"] = tests
     return found
 
@@ -235,23 +231,15 @@ def text_of(name: str) -> str:
 
 def jinja_environment(folder: Path | None) -> Environment:
     """Return the templates; autoescape is on for all that is not marked as ours."""
-    made = Environment(
-        loader=FileSystemLoader(TEMPLATES),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+    made = environment(autoescape=True)
     made.globals |= {
-        **{"losses": losses, "loss_page": loss_page, "ranks_text": ranks_text},
-        **{"VERDICTS": VERDICTS, "RECORDS": RECORDS, "INDEX": INDEX, "alpha": ALPHA},
+        **{"losses": losses, "loss_page": loss_page, "RECORDS": RECORDS, "INDEX": INDEX},
         **{"colors": plots.COLORS, "version": provenance().version or ""},
         "ours": lambda name: Markup(text_of(name)),
         **PagePlots(folder).functions,
     }
     made.filters |= {
         "signed": with_minus,
-        "p": p_text,
         "seeds_needed": needed_seeds,
         "commit": short_commit,
         "pairs": settings_line,

@@ -3,32 +3,15 @@
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
-from typing import NamedTuple
 
-from contrastbench.benchmarks.comparison.compare import Comparison, baseline_row, compare_rows
-from contrastbench.benchmarks.comparison.controls import over_sets_of
-from contrastbench.benchmarks.comparison.effects import OverSets
-from contrastbench.benchmarks.comparison.formats import answer_lines
-from contrastbench.benchmarks.comparison.markdown import caution_lines, effect_table
+from contrastbench.benchmarks.comparison.verdicts import Verdicts, compare
+from contrastbench.benchmarks.report.comparison import effect_table
+from contrastbench.benchmarks.report.words import said
 from contrastbench.benchmarks.tables import catalogue, formats
 from contrastbench.benchmarks.tables.entries import entries
 from contrastbench.benchmarks.tables.formats import escaped_cell, markdown_table
 from contrastbench.benchmarks.tables.load import load_table
-from contrastbench.benchmarks.tables.resolved import Resolved, resolve
-
-
-class Compared(NamedTuple):
-    """A comparison with controls, and the file of its figure."""
-
-    resolved: Resolved
-    base: str
-    comparisons: list[Comparison]
-    over: OverSets
-
-    @property
-    def figure(self) -> Path:
-        """Return the path of its figure."""
-        return self.resolved.results / f"{self.resolved.table.name}-effects.svg"
+from contrastbench.benchmarks.tables.resolved import resolve
 
 
 def write_tables(results: Path) -> Iterator[Path]:
@@ -41,37 +24,29 @@ def write_tables(results: Path) -> Iterator[Path]:
     """
     for name in [*catalogue.table_names(), *map(str, sorted(results.glob("*.yaml")))]:
         resolved = resolve(load_table(name), None, results)
-        lines, found = list(entries(resolved)), compared(resolved)
-        if found:
-            yield from draw_figure(found)
-        page = formats.table_markdown(resolved, lines, list(opening(found)) if found else [])
+        found = compare(resolved) if resolved.table.controls else None
+        figure = results / f"{resolved.table.name}-effects.svg"
+        if found and found.places:
+            yield from draw_figure(found, figure)
+        first = list(opening(found, figure)) if found and found.places else []
+        lines = list(entries(resolved))
+        page = formats.table_markdown(resolved, lines, first)
         for suffix, text in (("md", page), ("csv", formats.table_csv(resolved, lines))):
             path = results / f"{resolved.table.name}.{suffix}"
             formats.write_file(path, text)
             yield path
 
 
-def compared(resolved: Resolved) -> Compared | None:
-    """Return the comparison of a table with controls; None: it has none, or too few records."""
-    comparisons = compare_rows(resolved) if resolved.table.controls else []
-    if not comparisons:
-        return None
-    base = baseline_row(resolved).name
-    return Compared(resolved, base, comparisons, over_sets_of(resolved, base, comparisons))
-
-
-def opening(found: Compared) -> Iterator[str]:
+def opening(found: Verdicts, figure: Path) -> Iterator[str]:
     """Yield the answer in a few lines, the figure where there is one, and the effects."""
-    base, over = found.base, found.over
-    answer = answer_lines(found.resolved, base, found.comparisons, over)
-    yield "\n".join(f"- {escaped_cell(line)}" for line in answer)
-    if found.figure.is_file():
-        yield f"![The effect of each row against {escaped_cell(base)}]({found.figure.name})"
-    yield "\n".join(markdown_table(effect_table(over, found.comparisons)))
-    yield from map(escaped_cell, caution_lines(found.comparisons))
+    yield "\n".join(f"- {escaped_cell(line)}" for line in said(found))
+    if figure.is_file():
+        yield f"![The effect of each row against {escaped_cell(found.base)}]({figure.name})"
+    yield "\n".join(markdown_table(effect_table(found)))
+    yield from map(escaped_cell, said(found, "caution"))
 
 
-def draw_figure(found: Compared) -> Iterator[Path]:
+def draw_figure(found: Verdicts, path: Path) -> Iterator[Path]:
     """Draw the effects anew where the figure shows others, if the library for it is installed.
 
     A figure of the same effects stays: each version of the library draws a little differently.
@@ -81,8 +56,8 @@ def draw_figure(found: Compared) -> Iterator[Path]:
     from contrastbench.benchmarks.report.effects import effects_plot
     from contrastbench.benchmarks.report.plots import described
 
-    drawing = effects_plot(found.base, found.over)
-    old = found.figure.read_text(encoding="utf-8") if found.figure.is_file() else "<svg/>"
+    drawing = effects_plot(found)
+    old = path.read_text(encoding="utf-8") if path.is_file() else "<svg/>"
     if drawing and described(old) != drawing.words:
-        formats.write_file(found.figure, drawing.picture())
-        yield found.figure
+        formats.write_file(path, drawing.picture())
+        yield path

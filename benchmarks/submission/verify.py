@@ -14,9 +14,10 @@ from pathlib import Path
 from statistics import NormalDist
 from typing import Any, TypeVar
 
-from contrastbench.benchmarks.comparison import formats
 from contrastbench.benchmarks.records import merge, reading, store
 from contrastbench.benchmarks.records.store import Fields, Record
+from contrastbench.benchmarks.report.comparison import compared
+from contrastbench.benchmarks.report.words import said
 from contrastbench.benchmarks.running import reproduction
 from contrastbench.benchmarks.running.options import Options
 from contrastbench.benchmarks.running.reproduction import Outcome, Spread
@@ -285,7 +286,7 @@ def judge(case: Verification) -> str:
     """Find where the loss stands, by the records of this side."""
     asked = case.asked
     table = load_table(asked.suite, losses=[case.stand_in], quick=asked.quick)
-    case.standing = formats.answer_text(resolve(table, None, case.own))
+    case.standing = " ".join(said(compared(resolve(table, None, case.own))))
     return ""
 
 

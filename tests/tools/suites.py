@@ -12,10 +12,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean, stdev
 
-from contrastbench.benchmarks.comparison.compare import Comparison, baseline_row, compare_rows
-from contrastbench.benchmarks.comparison.numbers import signed
+from contrastbench.benchmarks.comparison.compare import baseline_row, compare_rows
+from contrastbench.benchmarks.comparison.places import Comparison
 from contrastbench.benchmarks.comparison.statistics import ALPHA
 from contrastbench.benchmarks.records.seeds import ADMISSION_SEEDS, parse_seeds
+from contrastbench.benchmarks.report.words import signed
 from contrastbench.benchmarks.tables.controls import CONTROLS
 from contrastbench.benchmarks.tables.entries import shown_value
 from contrastbench.benchmarks.tables.formats import markdown_table

@@ -15,8 +15,9 @@ import pytest
 import contrastbench as cb
 import stub_domain
 from contrastbench.benchmarks import report
-from contrastbench.benchmarks.comparison import formats as comparisons
 from contrastbench.benchmarks.records import store
+from contrastbench.benchmarks.report import comparison as comparisons
+from contrastbench.benchmarks.report.words import said
 from contrastbench.benchmarks.tables import formats as tables
 from contrastbench.benchmarks.tables.load import load_table
 from contrastbench.benchmarks.tables.resolved import resolve
@@ -110,8 +111,8 @@ def test_tables_and_comparisons_are_what_the_command_line_says(tmp_path: Path) -
     assert list(frame.p_t) == pytest.approx([float(row["p_t"]) for row in compared], rel=1e-5)
     assert list(frame.columns) == list(compared[0]), "the columns of the CSV"
     assert list(frame.seeds) == ["0 1 2"]
-    assert frame.attrs["answer"] == comparisons.answer_text(
-        resolve(load_table(name), None, tmp_path), "adnce"
+    assert frame.attrs["answer"] == " ".join(
+        said(comparisons.compared(resolve(load_table(name), None, tmp_path), "adnce"))
     )
     assert "debiased" in list(cb.table(name, losses=["debiased"], results=tmp_path).method)
 

@@ -14,14 +14,11 @@ from contrastbench.benchmarks.comparison import statistics
 from contrastbench.benchmarks.comparison.compare import (
     baseline_row,
     compare_rows,
-    differences_by_fold,
-    redrawn,
     verdict_counts,
 )
-from contrastbench.benchmarks.comparison.formats import answer_text, render_comparison
-from contrastbench.benchmarks.comparison.markdown import ranks_text
-from contrastbench.benchmarks.comparison.numbers import p_text
-from contrastbench.benchmarks.comparison.ranks import ranks
+from contrastbench.benchmarks.comparison.effects import OverSets
+from contrastbench.benchmarks.comparison.places import differences_by_fold, redrawn
+from contrastbench.benchmarks.comparison.ranks import Ranked, Ranks, ranks
 from contrastbench.benchmarks.comparison.statistics import (
     Ranking,
     corrected_t,
@@ -31,6 +28,8 @@ from contrastbench.benchmarks.comparison.statistics import (
     wilcoxon,
 )
 from contrastbench.benchmarks.records.scored import scored_data
+from contrastbench.benchmarks.report.comparison import compared, render_comparison
+from contrastbench.benchmarks.report.words import p_text, said
 from contrastbench.benchmarks.tables.entries import entries
 from contrastbench.benchmarks.tables.load import load_table
 from contrastbench.benchmarks.tables.resolved import resolve
@@ -40,6 +39,7 @@ from contrastbench.domains.graph.domain import GraphDomain
 from contrastbench.domains.registry import declaration
 from contrastbench.losses import UserError
 from made_records import made
+from tools.told import verdicts
 
 SMALL = Table(
     name="small",
@@ -281,9 +281,11 @@ def test_the_answer_names_the_test_over_sets(tmp_path: Path, test: str | None, n
             work = wide.experiment(next(r for r in wide.rows if r.name == row), column)
             made(tmp_path, work, 0, metrics={"accuracy": 80.0 + above})
     text = render_comparison(resolve(wide, None, tmp_path), "md", test=test)
-    said = f"Over 7 data sets ({named}-test, Holm for all 2 losses) better".replace("k-t", "k t")
-    assert text.startswith(said)
-    assert answer_text(resolve(wide, None, tmp_path), test=test) == text.splitlines()[0]
+    begins = f"Over 7 data sets ({named}-test, Holm for all 2 losses) better"
+    assert text.startswith(begins.replace("k-t", "k t"))
+    assert (
+        " ".join(said(compared(resolve(wide, None, tmp_path), test=test))) == text.splitlines()[0]
+    )
 
 
 def test_no_difference_is_said_first(filled: Path) -> None:
@@ -476,9 +478,11 @@ def test_losses_without_results_are_named_and_nothing_is_said_of_them(
     assert "Nothing is compared on iris: infonce or all others lack results." in out
 
 
-@pytest.mark.parametrize(("p", "said"), [(0.01, "p = 0.0100."), (1e-9, "p < 0.0001.")])
-def test_ranks_say_a_p_or_that_it_is_smaller(p: float, said: str) -> None:
-    assert said in ranks_text(Ranking([1.0, 2.0], 9, 9.0, p, 0.5), 0.05)
+@pytest.mark.parametrize(("p", "text"), [(0.01, "p = 0.0100."), (1e-9, "p < 0.0001.")])
+def test_ranks_say_a_p_or_that_it_is_smaller(p: float, text: str) -> None:
+    found = Ranks(["a", "b"], [], [], [], Ranking([1.0, 2.0], 9, 9.0, p, 0.5), [])
+    (line,) = said(verdicts(OverSets([])), "rank_test", ranked=Ranked(found, []))
+    assert text in line
 
 
 def test_ranks_say_why_there_are_none(filled: Path) -> None:
@@ -619,8 +623,8 @@ def test_lines_without_training_as_a_baseline_have_no_controls_and_no_gain(tmp_p
         score = {"none": 60.0}.get(row.name, 70.0) + seed
         made(tmp_path, table.experiment(row, column), seed, metrics={"accuracy": score})
     resolved = resolve(table, None, tmp_path)
-    assert "'none' is" in answer_text(resolved)
-    against = answer_text(resolved, "none")
+    assert "'none' is" in " ".join(said(compared(resolved)))
+    against = " ".join(said(compared(resolved, "none")))
     assert "Controls" not in against
     assert "cannot be read" not in against
 

@@ -2,8 +2,11 @@
 
 from math import inf
 
-from contrastbench.benchmarks.comparison.compare import Comparison
-from contrastbench.benchmarks.comparison.detectable import Sight, sight_text, sights
+from contrastbench.benchmarks.comparison.effects import OverSets
+from contrastbench.benchmarks.comparison.places import Comparison
+from contrastbench.benchmarks.comparison.verdicts import Sight, sights
+from contrastbench.benchmarks.report.words import said
+from tools.told import verdicts
 
 
 def test_what_a_column_can_see_is_the_median_over_its_methods() -> None:
@@ -14,8 +17,10 @@ def test_what_a_column_can_see_is_the_median_over_its_methods() -> None:
     ]
     seen = tested[1].detectable, tested[1].seeds_a_point
     untested = Comparison("other", "A", "graph", "MUTAG", (0,))
-    assert sights([*tested, untested]) == [Sight("A", 3, *seen)]
+    assert sights([*tested, untested]) == [Sight("A", *seen)]
     assert sights([untested]) == []
-    assert sight_text([]) == ""
-    assert sights(tested[2:]) == [Sight("A", 3, tested[2].detectable, inf)]
-    assert "No number of seeds is enough for one point on A." in sight_text(sights(tested[2:]))
+    assert sights(tested[2:]) == [Sight("A", tested[2].detectable, inf)]
+    assert (
+        "No number of seeds is enough for one point on A."
+        in said(verdicts(OverSets([]), tested[2:]), "sight")[0]
+    )

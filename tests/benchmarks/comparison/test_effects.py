@@ -6,17 +6,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from contrastbench.benchmarks.comparison.compare import Comparison
-from contrastbench.benchmarks.comparison.control_sentences import controls_text
 from contrastbench.benchmarks.comparison.effects import (
     Effect,
     OverSets,
+    effects_by_set,
+    gains_of,
 )
-from contrastbench.benchmarks.comparison.over_sets_sentences import few_text, over_sets_text
-from contrastbench.benchmarks.comparison.set_effects import effects_by_set, gains_of
+from contrastbench.benchmarks.comparison.over_sets import of_domain, over_sets, verdicts_by_domain
+from contrastbench.benchmarks.comparison.places import Comparison
 from contrastbench.benchmarks.comparison.set_tests import SET_TESTS, Measured, SetTest, weights_of
-from contrastbench.benchmarks.comparison.verdicts import of_domain, over_sets, verdicts_by_domain
 from counts import times
+from tools.told import controls_text, few_text, over_sets_text
 
 CONTROL = {"none": "worse"}
 BOTH = SET_TESTS["wilcoxon"], SET_TESTS["t"]
@@ -181,7 +181,7 @@ def test_the_answer_says_controls_verdicts_and_what_could_be_seen() -> None:
         *lines("good", [2.0 + k / 10 for k in range(10)]),
         *lines("same", [0.1, -0.1, 0.2, -0.2, 0.3, -0.3, 0.1, -0.1, 0.2, -0.2]),
     ]
-    text = over_sets_text("infonce", over_sets(rows, ["none"], CONTROL))
+    text = over_sets_text(over_sets(rows, ["none"], CONTROL))
     assert text.startswith(
         "Over 10 data sets (signed-rank test, Holm) better than infonce: good (+25 %); equal "
         "within 10 % of the training gain in the mean over domains: same (0 %). An effect of "
@@ -193,7 +193,7 @@ def test_the_t_test_judges_over_sets_where_it_is_asked_for() -> None:
     found = over_sets(rows, ["none"], CONTROL, test=SET_TESTS["t"])
     by_set = of(found, "good").by_set
     assert of(found, "good").p == SET_TESTS["t"].p_value(by_set) < 1e-6
-    assert over_sets_text("infonce", found).startswith("Over 10 data sets (t-test, Holm) better")
+    assert over_sets_text(found).startswith("Over 10 data sets (t-test, Holm) better")
     five = [*untrained()[:5], *lines("new", [3.0, 3.1, 3.2, 3.3, 3.0] * 2)[:5]]
     verdicts = [of(over_sets(five, ["none"], CONTROL, test=test), "new").verdict for test in BOTH]
     assert verdicts == ["too few sets", "better"], "five sets are too few for signed ranks"
@@ -202,12 +202,12 @@ def test_the_t_test_judges_over_sets_where_it_is_asked_for() -> None:
 def test_a_control_that_is_not_worse_makes_the_comparison_unreadable() -> None:
     blind = lines("none", [-3.0, 3.1, -2.0, 2.1, -1.0, 1.1, -3.2, 3.3, -2.2, 2.3])
     found = over_sets([*blind, *lines("new", [1.0] * 10)], ["none"], CONTROL)
-    assert controls_text("infonce", found, blind) == (
+    assert controls_text(found, blind) == (
         "This comparison cannot be read: 'none' is not shown to be worse than infonce, as a "
         "control must be."
     )
     seeing = over_sets([*untrained(), *lines("new", [1.0] * 10)], ["none"], CONTROL)
-    assert controls_text("infonce", seeing, []) == "Controls: 1 worse than infonce, as must be."
+    assert controls_text(seeing, []) == "Controls: 1 worse than infonce, as must be."
 
 
 def test_each_control_has_to_come_out_in_its_own_way() -> None:
@@ -216,13 +216,13 @@ def test_each_control_has_to_come_out_in_its_own_way() -> None:
     rows += lines("network", [3.0, -3.1, 2.0, -2.1, 1.0, -1.1, 3.2, -3.3, 2.2, -2.3])
     found = over_sets(rows, ["none"], musts)
     assert [one.came_out for one in found.effects] == [True, True, True, False]
-    assert controls_text("infonce", found, rows) == (
+    assert controls_text(found, rows) == (
         "This comparison cannot be read: 'network' is not shown to be better than infonce, as "
         "a control must be."
     )
     del musts["network"]
     found = over_sets(rows[:-10], ["none"], musts)
-    assert controls_text("infonce", found, rows) == (
+    assert controls_text(found, rows) == (
         "Controls: 1 worse than infonce, 1 below, 1 better, as must be."
     )
 
@@ -231,19 +231,17 @@ def test_a_control_on_few_sets_does_not_hide_the_others() -> None:
     musts = {"none": "worse", "raw": "worse"}
     found = over_sets([*untrained(), *lines("raw", [-20.0] * 10)[:3]], ["none"], musts)
     assert of(found, "raw").verdict == "too few sets"
-    assert controls_text("infonce", found, []) == "Controls: 1 worse than infonce, as must be."
+    assert controls_text(found, []) == "Controls: 1 worse than infonce, as must be."
 
 
 def test_with_few_sets_each_set_is_judged_by_its_own_controls() -> None:
     few = [line("none", SETS[0], -10.0), line("none", SETS[1], 0.5)]
     found = over_sets([*few, *lines("new", [1.0] * 10)[:2]], ["none"], CONTROL)
-    assert controls_text("infonce", found, few) == (
+    assert controls_text(found, few) == (
         "G1 cannot be read: 'none' is no worse than infonce there."
     )
     found = over_sets([few[0], *lines("new", [1.0] * 10)[:1]], ["none"], CONTROL)
-    assert controls_text("infonce", found, few[:1]) == (
-        "Controls: 'none' is below infonce on each set."
-    )
+    assert controls_text(found, few[:1]) == ("Controls: 'none' is below infonce on each set.")
 
 
 def test_a_control_is_judged_on_all_sets_not_on_those_where_training_gains() -> None:
@@ -276,7 +274,7 @@ def test_a_copy_of_another_loss_is_tested_once() -> None:
         "the same as a",
         of(found, "a").estimate,
     )
-    assert "copy" not in over_sets_text("infonce", found)
+    assert "copy" not in over_sets_text(found)
     joined = [replace(one, row="mine", joined=True) for one in copy]
     mine = of(over_sets([*rows, *joined], ["none"], CONTROL), "mine")
     assert mine.verdict == "better", "a loss that joined has a verdict of its own"
@@ -288,25 +286,25 @@ def test_a_copy_of_the_baseline_has_no_part_in_corrections() -> None:
     found = over_sets([*rows, *copy], ["none"], CONTROL)
     assert of(found, "a").holm == of(found, "a").p
     assert of(found, "copy").verdict == "the same loss"
-    assert "copy" not in over_sets_text("infonce", found)
+    assert "copy" not in over_sets_text(found)
 
 
 def test_losses_to_come_are_corrected_for_so_that_no_verdict_is_lost() -> None:
     rows = [*untrained(), *lines("a", [2.0 + k / 10 for k in range(10)])]
     found = over_sets(rows, ["none"], CONTROL, expected=["a", "b", "c"])
     assert (found.to_come, of(found, "a").holm) == (2, 3 * of(found, "a").p)
-    assert "(signed-rank test, Holm for all 3 losses)" in over_sets_text("infonce", found)
+    assert "(signed-rank test, Holm for all 3 losses)" in over_sets_text(found)
     rows += [*lines("b", [0.3, -0.3] * 5), *lines("c", [0.2, -0.2] * 5)]
     whole = over_sets(rows, ["none"], CONTROL, expected=["a", "b", "c"])
     assert of(whole, "a") == of(found, "a")
-    assert "(signed-rank test, Holm)" in over_sets_text("infonce", whole)
+    assert "(signed-rank test, Holm)" in over_sets_text(whole)
 
 
 def test_a_difference_within_the_margin_is_said_to_be_small() -> None:
     rows = [*untrained(), *lines("a", [0.2 + k / 100 for k in range(10)])]
     found = over_sets(rows, ["none"], CONTROL)
     assert (of(found, "a").verdict, found.is_small(of(found, "a"))) == ("better", True)
-    assert "better than infonce: a (+2 %, within 10 %)." in over_sets_text("infonce", found)
+    assert "better than infonce: a (+2 %, within 10 %)." in over_sets_text(found)
 
 
 def test_a_copy_that_is_to_run_where_it_is_a_loss_of_its_own_is_none() -> None:
@@ -335,14 +333,14 @@ def test_a_control_that_ran_on_fewer_sets_and_blind_sets_are_named() -> None:
     musts = {"none": "worse", "half": "below", "permuted": "worse"}
     rows = [*untrained()[:5], *lines("half", [-1.0] * 10)[:5], *lines("permuted", [3.0] * 10)[:1]]
     found = over_sets(rows, ["none"], musts)
-    assert controls_text("infonce", found, rows) == (
+    assert controls_text(found, rows) == (
         "Controls: 1 below infonce, as must be. G0 cannot be read: 'permuted' is no worse than "
         "infonce there."
     )
     rows = [*untrained(), *lines("network", [3.0, -3.0] * 5)[:8]]
     found = over_sets(rows, ["none"], {**CONTROL, "network": "better"})
     said = "'network' (8 of 10 sets) is not shown to be better"
-    assert said in controls_text("infonce", found, rows)
+    assert said in controls_text(found, rows)
 
 
 def test_a_control_that_failed_everywhere_is_not_judged() -> None:
@@ -359,8 +357,8 @@ def test_where_training_gains_nothing_there_is_no_verdict_over_sets() -> None:
     flat = lines("none", [0.3] * 10)
     found = over_sets([*flat, *lines("new", [1.0] * 10)], ["none"], CONTROL)
     assert (found.contestants, found.decides) == ([], False)
-    assert controls_text("infonce", found, flat).startswith("This comparison cannot be read")
-    assert over_sets_text("infonce", found) == (
+    assert controls_text(found, flat).startswith("This comparison cannot be read")
+    assert over_sets_text(found) == (
         "Training gains nothing clear on G0, G1, G2 and 7 more: there is no verdict over sets."
     )
 
@@ -368,7 +366,7 @@ def test_where_training_gains_nothing_there_is_no_verdict_over_sets() -> None:
 def test_a_difference_of_rounding_is_none() -> None:
     zero = [line("none", SETS[0], -4.7e-15, 0.0)]
     found = over_sets([*zero, *lines("new", [1.0] * 10)[:1]], ["none"], CONTROL)
-    assert "G0 cannot be read: 'none' is no worse" in controls_text("infonce", found, zero)
+    assert "G0 cannot be read: 'none' is no worse" in controls_text(found, zero)
 
 
 def test_few_sets_name_the_test_that_takes_them_as_given() -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from contrastbench.benchmarks.comparison.compare import Comparison
+from contrastbench.benchmarks.comparison.places import Comparison
 from contrastbench.benchmarks.comparison.statistics import corrected_t
 from contrastbench.benchmarks.tables import catalogue
 from contrastbench.benchmarks.tables.controls import CONTROLS

@@ -5,11 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from contrastbench.benchmarks.comparison.compare import Comparison, compare_rows
+from contrastbench.benchmarks.comparison.compare import compare_rows
 from contrastbench.benchmarks.comparison.effects import Effect, OverSets
-from contrastbench.benchmarks.comparison.over_sets_sentences import over_sets_text
-from contrastbench.benchmarks.comparison.row_sentences import of_row
-from contrastbench.benchmarks.comparison.verdicts import over_sets
+from contrastbench.benchmarks.comparison.over_sets import over_sets
+from contrastbench.benchmarks.comparison.places import Comparison
 from contrastbench.benchmarks.sweeps.plan import make_plan
 from contrastbench.benchmarks.tables import searches
 from contrastbench.benchmarks.tables.load import load_table
@@ -20,6 +19,7 @@ from contrastbench.benchmarks.tables.table import Selection
 from contrastbench.losses import UserError
 from contrastbench.losses.spec import LossSpec
 from made_records import made
+from tools.told import of_row, over_sets_text
 
 SETS = [*[("graph", f"G{k}") for k in range(6)], *[("image", f"I{k}") for k in range(2)]]
 RESULTS = Path(__file__).parents[3] / "results"
@@ -67,7 +67,7 @@ def judged(mine: list[float], others: int = 0) -> tuple[list[Comparison], OverSe
 
 def verdict(mine: list[float], others: int = 0) -> str:
     """Return what is said first of a row that joined."""
-    return of_row("mine", "infonce", *judged(mine, others))
+    return of_row("mine", *judged(mine, others))
 
 
 @pytest.mark.parametrize(
@@ -107,7 +107,7 @@ def test_a_join_changes_no_verdict_of_others_and_pays_for_none() -> None:
     assert holm(beside, "mine") == holm(alone, "mine")
     without = over_sets(judged(mine, others=30)[0][8:], ["none"], {"none": "worse"})
     assert holm(beside, "loss 3") == holm(without, "loss 3")
-    assert over_sets_text("infonce", beside) == over_sets_text("infonce", without)
+    assert over_sets_text(beside) == over_sets_text(without)
 
 
 def test_naming_a_loss_of_the_suite_changes_no_verdict(bench, tmp_path: Path) -> None:

@@ -15,20 +15,19 @@ from scipy import stats
 from scipy.linalg import helmert
 from statsmodels.stats.weightstats import ttost_paired
 
-from contrastbench.benchmarks.comparison.compare import Comparison, compare_rows
-from contrastbench.benchmarks.comparison.control_sentences import controls_text
-from contrastbench.benchmarks.comparison.over_sets_sentences import few_text, over_sets_text
-from contrastbench.benchmarks.comparison.row_sentences import of_row
-from contrastbench.benchmarks.comparison.set_effects import effects_by_set
+from contrastbench.benchmarks.comparison.compare import compare_rows
+from contrastbench.benchmarks.comparison.effects import effects_by_set
+from contrastbench.benchmarks.comparison.over_sets import over_sets
+from contrastbench.benchmarks.comparison.places import Comparison
 from contrastbench.benchmarks.comparison.set_tests import SET_TESTS, Effects, Measured
 from contrastbench.benchmarks.comparison.statistics import holm
-from contrastbench.benchmarks.comparison.verdicts import over_sets
 from contrastbench.benchmarks.tables.load import load_table
 from contrastbench.benchmarks.tables.resolved import resolve
 from contrastbench.benchmarks.tables.schema import SetTestName
 from contrastbench.benchmarks.tables.table import Table
 from counts import times
 from made_records import made
+from tools.told import controls_text, few_text, of_row, over_sets_text
 
 SEEDS = SET_TESTS["seeds"]
 PAGE = Path(__file__).parents[3] / "docs" / "comparing.md"
@@ -358,18 +357,18 @@ NONE = {"none": "worse"}
 
 def test_the_answer_names_losses_that_have_run_on_fewer_sets() -> None:
     rows = [*lines("none", -10.0), *lines("good", 1.0), *lines("half", 0.0)[:5]]
-    text = over_sets_text("infonce", over_sets(rows, ["none"], NONE, test=SEEDS))
+    text = over_sets_text(over_sets(rows, ["none"], NONE, test=SEEDS))
     assert "half has run on 5 of 10 sets: its verdict is on these alone." in text
     rows += lines("two", 0.0)[:2]
-    text = over_sets_text("infonce", over_sets(rows, ["none"], NONE, test=SEEDS))
+    text = over_sets_text(over_sets(rows, ["none"], NONE, test=SEEDS))
     assert "run on 2 to 5 of 10 sets: their verdicts are on these alone." in text
 
 
 def test_the_answer_speaks_of_these_sets_alone() -> None:
     rows = [*lines("none", -10.0), *lines("good", 1.0), *lines("bad", -1.0), *lines("same", 0.0)]
     found = over_sets(rows, ["none"], NONE, test=SEEDS)
-    assert controls_text("infonce", found, rows) == "Controls: 1 worse than infonce, as must be."
-    text = over_sets_text("infonce", found)
+    assert controls_text(found, rows) == "Controls: 1 worse than infonce, as must be."
+    text = over_sets_text(found)
     assert re.fullmatch(
         r"On these 10 data sets \(t-test over seeds, Holm\) better than infonce: good "
         r"\(\+1\d %\); worse: bad \(-\d+ %\); equal within 10 % of the training gain in the mean "
@@ -380,7 +379,7 @@ def test_the_answer_speaks_of_these_sets_alone() -> None:
     ), text
     assert few_text(found) == ""
     mine = [*lines("none", -10.0), *lines("mine", 1.0, joined=True)]
-    said = of_row("mine", "infonce", mine, over_sets(mine, ["none"], NONE, test=SEEDS))
+    said = of_row("mine", mine, over_sets(mine, ["none"], NONE, test=SEEDS))
     assert said.startswith("mine is better than infonce on these 10 data sets: effect +")
 
 
@@ -394,7 +393,7 @@ def test_too_few_seeds_are_said() -> None:
     assert next(one for one in found.effects if one.control).verdict == "too few seeds"
     assert few_text(over_sets(rows, ["none"], NONE)) == ""
     rows += lines("more", 1.0)
-    text = of_row("mine", "infonce", rows, over_sets(rows, ["none"], NONE, test=SEEDS))
+    text = of_row("mine", rows, over_sets(rows, ["none"], NONE, test=SEEDS))
     assert text.startswith(
         "mine has no verdict against infonce on these 10 data sets, too few seeds for any: "
     )

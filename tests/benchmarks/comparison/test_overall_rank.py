@@ -5,8 +5,7 @@ from statistics import fmean
 
 import pytest
 
-from contrastbench.benchmarks.comparison.overall_rank import standings
-from contrastbench.benchmarks.comparison.ranks import Ranks
+from contrastbench.benchmarks.comparison.ranks import Ranks, standings
 from contrastbench.benchmarks.comparison.statistics import rank
 from contrastbench.benchmarks.tables.resolved import resolve
 from contrastbench.benchmarks.tables.table import Table

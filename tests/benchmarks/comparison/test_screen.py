@@ -4,14 +4,19 @@ from pathlib import Path
 
 import pytest
 
-from contrastbench.benchmarks.comparison import screen
-from contrastbench.benchmarks.comparison.compare import Comparison
-from contrastbench.benchmarks.comparison.formats import render_comparison
-from contrastbench.benchmarks.comparison.markdown import brief_difference, by_method
+from contrastbench.benchmarks.comparison.effects import OverSets
+from contrastbench.benchmarks.comparison.places import Comparison
+from contrastbench.benchmarks.report import screen
+from contrastbench.benchmarks.report.comparison import (
+    brief_difference,
+    by_method,
+    render_comparison,
+)
 from contrastbench.benchmarks.tables.resolved import resolve
 from contrastbench.benchmarks.tables.table import Table
 from contrastbench.losses import LOSSES
 from made_records import made
+from tools.told import verdicts
 
 WIDTHS = (60, 80, 100)
 SETS = ("MUTAG", "DD", "NCI1", "PROTEINS", "COLLAB", "PTC_FM", "IMDB-BINARY", "REDDIT-BINARY")
@@ -123,7 +128,7 @@ def test_a_method_names_the_sets_that_are_decided() -> None:
         ("E", "failed"),
     ]
     some = [Comparison("new", name, "graph", verdict=verdict) for name, verdict in places]
-    assert by_method(some) == [
+    assert by_method(verdicts(OverSets([]), some)) == [
         ["Method", "Better on", "Worse on", "Others"],
         ["new", "A, D", "B", "1 undecided, 1 failed"],
     ]

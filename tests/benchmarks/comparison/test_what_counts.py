@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 from contrastbench.benchmarks.comparison.compare import compare_rows
-from contrastbench.benchmarks.comparison.formats import answer_text, render_comparison
 from contrastbench.benchmarks.comparison.set_tests import SET_TESTS, Measured
 from contrastbench.benchmarks.comparison.signed_rank import detectable_effect, p_values
+from contrastbench.benchmarks.report.comparison import compared, render_comparison
+from contrastbench.benchmarks.report.words import said
 from contrastbench.benchmarks.tables.load import load_table
 from contrastbench.benchmarks.tables.resolved import Resolved, resolve
 from made_records import made
@@ -59,7 +60,7 @@ class Study:
     @property
     def answer(self) -> str:
         """Return the answer of the comparison."""
-        return answer_text(self.resolved)
+        return " ".join(said(compared(self.resolved)))
 
 
 def test_records_of_other_data_change_neither_gate_nor_gain_nor_the_verdicts_of_losses(
@@ -115,9 +116,9 @@ def test_effects_that_cancel_over_domains_are_shown_in_each(tmp_path: Path) -> N
     worse = r"By tabular sets alone worse than infonce: adnce \(-1\d\) \(Holm for all 4\)"
     assert re.fullmatch(worse, tabular)
     table = study.table.but(asked=["adnce"])
-    mine = answer_text(resolve(table, None, tmp_path))
-    said = "By one domain alone it is better than infonce in graph, worse than infonce in tabular."
-    assert said in mine
+    mine = " ".join(said(compared(resolve(table, None, tmp_path))))
+    text = "By one domain alone it is better than infonce in graph, worse than infonce in tabular."
+    assert text in mine
     (line,) = (one for one in shown.splitlines() if one.startswith("| adnce |"))
     assert line.count("*") == 2
     (line,) = (one for one in shown.splitlines() if one.startswith("| hcl |"))
@@ -127,9 +128,9 @@ def test_effects_that_cancel_over_domains_are_shown_in_each(tmp_path: Path) -> N
 
 def test_controls_are_no_losses_whatever_the_baseline(tmp_path: Path) -> None:
     study = Study(tmp_path).fill(infonce=70.0, untrained=50.0, adnce=70.0, hcl=70.0)
-    said = answer_text(study.resolved, "untrained")
-    assert said.endswith("(9 tests, Holm).")
-    assert "better than untrained: infonce (3 of 3 data sets)" in said
+    answer = " ".join(said(compared(study.resolved, "untrained")))
+    assert answer.endswith("(9 tests, Holm).")
+    assert "better than untrained: infonce (3 of 3 data sets)" in answer
 
 
 def test_signed_ranks_do_not_speak_of_the_power_of_the_t_test(tmp_path: Path) -> None:

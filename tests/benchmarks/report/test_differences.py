@@ -5,13 +5,15 @@ from xml.etree import ElementTree
 
 import pytest
 
-from contrastbench.benchmarks.comparison.compare import Comparison
+from contrastbench.benchmarks.comparison.effects import OverSets
+from contrastbench.benchmarks.comparison.places import Comparison
 from contrastbench.benchmarks.report.differences import (
     MAX_FOREST_ROWS,
     color_of,
     differences_plot,
 )
-from contrastbench.benchmarks.report.plots import UNDECIDED_COLOUR, VERDICT_COLOURS
+from contrastbench.benchmarks.report.plots import UNDECIDED_COLOUR, VERDICT_COLOURS, Drawing
+from tools.told import verdicts
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -30,12 +32,16 @@ FEW = [
 ]
 
 
+def plot(places: list[Comparison]) -> Drawing | None:
+    return differences_plot(verdicts(OverSets([]), places))
+
+
 def texts(svg: str) -> list[str]:
     return [(text.text or "").strip() for text in ElementTree.fromstring(svg).iter(f"{SVG}text")]
 
 
 def test_a_forest_names_every_comparison_and_colours_its_verdict() -> None:
-    drawing = differences_plot("infonce", FEW, 1)
+    drawing = plot(FEW)
     assert drawing is not None
     svg = drawing.svg()
     found = texts(svg)
@@ -54,7 +60,7 @@ def test_a_heat_map_has_a_number_for_every_comparison_and_cuts_no_name() -> None
         for j in range(9)
     ]
     assert len(many) > MAX_FOREST_ROWS
-    drawing = differences_plot("infonce", many, 1)
+    drawing = plot(many)
     assert drawing is not None
     svg = drawing.svg()
     assert sum(text.startswith("±0.8") for text in texts(svg)) == len(many)
@@ -64,7 +70,7 @@ def test_a_heat_map_has_a_number_for_every_comparison_and_cuts_no_name() -> None
 def test_a_heat_map_names_losses_that_are_the_baseline_s() -> None:
     many = [compared(f"loss {i}", f"set {j}", 0.5, "undecided") for i in range(8) for j in range(9)]
     copy = Comparison("loss 0", "set 9", "graph", why="the same as infonce by algebra")
-    drawing = differences_plot("infonce", [*many, copy, FEW[-1]], 1)
+    drawing = plot([*many, copy, FEW[-1]])
     assert drawing is not None
     found = texts(drawing.svg())
     assert found.count("same") == 1
@@ -79,4 +85,4 @@ def test_a_point_can_be_seen_beside_sixty() -> None:
 
 @pytest.mark.parametrize("shown", [[], FEW[-1:]])
 def test_nothing_to_compare_is_no_plot(shown: list[Comparison]) -> None:
-    assert differences_plot("infonce", shown, 1) is None
+    assert plot(shown) is None

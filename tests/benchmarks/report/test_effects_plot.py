@@ -7,6 +7,7 @@ from contrastbench.benchmarks.comparison.effects import SAME_LOSS, Effect, OverS
 from contrastbench.benchmarks.comparison.set_tests import SET_TESTS, Measured
 from contrastbench.benchmarks.report.effects import effects_plot
 from contrastbench.benchmarks.report.plots import UNDECIDED_COLOUR, VERDICT_COLOURS
+from tools.told import verdicts
 
 SVG = "{http://www.w3.org/2000/svg}"
 SETS = [("graph", "A"), ("graph", "B"), ("tabular", "C")]
@@ -33,14 +34,14 @@ OVER = OverSets(
 
 
 def texts(over: OverSets) -> list[str]:
-    drawing = effects_plot("infonce", over)
+    drawing = effects_plot(verdicts(over))
     assert drawing is not None
     root = ElementTree.fromstring(drawing.svg())
     return [(text.text or "").strip() for text in root.iter(f"{SVG}text")]
 
 
 def test_every_row_has_its_name_its_verdict_and_its_colour() -> None:
-    drawing = effects_plot("infonce", OVER)
+    drawing = effects_plot(verdicts(OVER))
     assert drawing is not None
     found = texts(OVER)
     for name in ("new $loss$", "close", "wide", "raw input", "better", "equal", "worse"):
@@ -76,5 +77,5 @@ def test_ticks_reach_over_controls_and_begin_at_the_margin() -> None:
 
 
 def test_without_a_verdict_there_is_no_plot() -> None:
-    assert effects_plot("infonce", OverSets([])) is None
-    assert effects_plot("infonce", replace(OVER, effects=OVER.effects[-1:])) is None
+    assert effects_plot(verdicts(OverSets([]))) is None
+    assert effects_plot(verdicts(replace(OVER, effects=OVER.effects[-1:]))) is None

@@ -1,14 +1,15 @@
 """Pages of tables: a comparison with controls begins with its answer, its figure and effects."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from contrastbench.benchmarks.comparison.formats import answer_text
-from contrastbench.benchmarks.comparison.markdown import effects_text
+from contrastbench.benchmarks.comparison.verdicts import Verdicts, compare
 from contrastbench.benchmarks.report import table_pages
 from contrastbench.benchmarks.report.plots import described
-from contrastbench.benchmarks.report.table_pages import compared, opening, write_tables
+from contrastbench.benchmarks.report.table_pages import opening, write_tables
+from contrastbench.benchmarks.report.words import said
 from contrastbench.benchmarks.tables.load import load_table
 from contrastbench.benchmarks.tables.resolved import resolve
 
@@ -33,37 +34,29 @@ def test_the_committed_results_are_what_the_committed_records_give(tmp_path: Pat
     assert FIGURES
 
 
-def found_in(results: Path, name: str) -> table_pages.Compared:
-    found = compared(resolve(load_table(name), None, results))
-    assert found
-    return found
+def found_in(results: Path, name: str) -> Verdicts:
+    return compare(resolve(load_table(name), None, results))
 
 
 def test_a_page_begins_with_the_answer_a_line_for_each_part() -> None:
     found = found_in(RESULTS, "standard-2")
-    answer, *rest = opening(found)
+    answer, *rest = opening(found, RESULTS / "none.svg")
     lines = answer.split("\n")
     assert 3 <= len(lines) <= 10
     assert all(line.startswith("- ") for line in lines)
-    assert " ".join(line[2:] for line in lines) == answer_text(found.resolved)
+    assert " ".join(line[2:] for line in lines) == " ".join(said(found))
     assert sum(part.startswith("| Method | Effect, % of the training gain |") for part in rest) == 1
-
-
-def test_a_table_without_controls_or_without_records_has_no_answer(tmp_path: Path) -> None:
-    assert compared(resolve(load_table("adnce-table10"), None, RESULTS)) is None
-    assert compared(resolve(load_table("standard-2"), None, tmp_path)) is None
 
 
 def test_a_figure_is_drawn_once_and_again_where_the_effects_differ(tmp_path: Path) -> None:
     (tmp_path / "runs").symlink_to(RESULTS / "runs")
-    found = found_in(tmp_path, "standard-2")
-    assert not any("![" in part for part in opening(found))
-    assert list(table_pages.draw_figure(found)) == [found.figure]
-    assert described(found.figure.read_text()) == effects_text(found.base, found.over)
-    assert f"]({found.figure.name})" in list(opening(found))[1]
-    assert list(table_pages.draw_figure(found)) == []
-    other = found._replace(base="another")
-    assert list(table_pages.draw_figure(other)) == [found.figure]
+    found, figure = found_in(tmp_path, "standard-2"), tmp_path / "effects.svg"
+    assert not any("![" in part for part in opening(found, figure))
+    assert list(table_pages.draw_figure(found, figure)) == [figure]
+    assert described(figure.read_text()) == said(found, "effects")[0]
+    assert "](effects.svg)" in list(opening(found, figure))[1]
+    assert list(table_pages.draw_figure(found, figure)) == []
+    assert list(table_pages.draw_figure(replace(found, base="another"), figure)) == [figure]
 
 
 def test_tables_are_written_without_matplotlib(
@@ -71,4 +64,4 @@ def test_tables_are_written_without_matplotlib(
 ) -> None:
     (tmp_path / "runs").symlink_to(RESULTS / "runs")
     monkeypatch.setattr(table_pages, "find_spec", lambda name: None)
-    assert list(table_pages.draw_figure(found_in(tmp_path, "standard-2"))) == []
+    assert list(table_pages.draw_figure(found_in(tmp_path, "standard-2"), tmp_path / "a.svg")) == []

@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from contrastbench.benchmarks.comparison import formats as comparisons
 from contrastbench.benchmarks.comparison.compare import compare_rows
-from contrastbench.benchmarks.comparison.formats import tuning_notes
+from contrastbench.benchmarks.comparison.verdicts import compare
+from contrastbench.benchmarks.report import comparison as comparisons
+from contrastbench.benchmarks.report.words import said
 from contrastbench.benchmarks.sweeps import plan
 from contrastbench.benchmarks.tables import staged
 from contrastbench.benchmarks.tables.choices import choice_lines
@@ -163,4 +164,4 @@ def test_a_search_that_ends_at_the_baseline_differs_by_nothing(load, tmp_path: P
     assert "npair on hidden-clusters: the same as infonce here, by algebra" in list(
         choice_lines(resolved)
     )
-    assert list(tuning_notes(resolved, "infonce")) == [], "the same runs, with no effect"
+    assert said(compare(resolved), "tuning") == [], "the same runs, with no effect"

@@ -5,9 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from contrastbench.benchmarks.comparison import formats as comparison
 from contrastbench.benchmarks.records.merge import merge_records
-from contrastbench.benchmarks.report import site
+from contrastbench.benchmarks.report import comparison, site
 from contrastbench.benchmarks.tables import formats, origins
 from contrastbench.benchmarks.tables.load import load_table
 from contrastbench.benchmarks.tables.resolved import Resolved, resolve

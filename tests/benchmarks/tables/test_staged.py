@@ -10,9 +10,10 @@ from types import SimpleNamespace
 import pytest
 
 from chosen import chosen, trials
-from contrastbench.benchmarks.comparison.formats import tuning_notes
+from contrastbench.benchmarks.comparison.verdicts import compare
 from contrastbench.benchmarks.records.experiment import Experiment, records_of
 from contrastbench.benchmarks.records.merge import merge_records
+from contrastbench.benchmarks.report.words import said
 from contrastbench.benchmarks.sweeps import plan
 from contrastbench.benchmarks.sweeps.costs import Costs
 from contrastbench.benchmarks.tables import hypercube, scores, staged
@@ -273,7 +274,7 @@ def test_an_answer_names_losses_whose_effect_is_that_of_the_search(tmp_path: Pat
     """The baseline finds a better temperature in a later stage, the other loss does not."""
     sweep(tmp_path, worse)
     note = "On each set debiased chose infonce's own loss, if not its settings: "
-    assert list(tuning_notes(resolve(TABLE, None, tmp_path), "infonce")) == [
+    assert said(compare(resolve(TABLE, None, tmp_path)), "tuning") == [
         f"{note}such effects are those of the search."
     ]
 

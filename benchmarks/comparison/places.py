@@ -1,0 +1,276 @@
+"""Compare one row with the baseline in one column, by paired tests over shared seeds and folds."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from statistics import fmean
+
+from contrastbench.benchmarks.comparison.signed_rank import DIGITS
+from contrastbench.benchmarks.comparison.statistics import (
+    ALPHA,
+    PValue,
+    corrected_t,
+    detectable_difference,
+    half_width,
+    mean_std,
+    seeds_needed,
+    wilcoxon,
+)
+from contrastbench.benchmarks.records.experiment import ByData, Experiment
+from contrastbench.benchmarks.records.scored import folds_of, scored_data, scored_parts
+from contrastbench.benchmarks.records.store import Record
+from contrastbench.benchmarks.tables.entries import shown_value
+from contrastbench.benchmarks.tables.resolved import Line, Resolved, ResolvedCell
+from contrastbench.benchmarks.tables.table import Table
+
+UNTESTED = PValue(None)
+TIE_POINTS = 10.0**-DIGITS  # points: what quotients of equal counts may differ by
+SAME_RUNS = "the same runs"
+NO_BASE = "the baseline"  # before how that failed
+INCOMPLETE = "incomplete"  # before how many seeds have run
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """One row against the baseline in one column."""
+
+    row: str
+    column: str
+    domain: str
+    dataset: str = ""
+    seeds: tuple[int, ...] = ()  # that both have
+    unpaired: int = 0  # seeds that only one has
+    baseline: float | None = None  # means over shared seeds
+    ours: float | None = None
+    difference: float | None = None
+    differences: tuple[float, ...] = ()  # with each seed
+    std: float | None = None  # of the difference over seeds, ddof 1
+    won: int = 0  # shared seeds in which the row is above the baseline
+    effect: float | None = None  # difference / std (Cohen's d of pairs); None without a spread
+    n: int = 0  # differences of the t-test: folds of all seeds, or seeds
+    ratio: float = 0.0
+    spread: float | None = None  # standard deviation of these differences, ddof 1
+    half_width: float | None = None  # of the t-test's interval around the difference
+    family: int = 1  # tests that Holm's correction counts
+    level: float = ALPHA  # of the verdict at the first step of Holm's correction
+    wilcoxon: PValue = UNTESTED
+    t: PValue = UNTESTED
+    holm: float | None = None
+    verdict: str = "untested"
+    why: str = ""  # it is untested
+    failure: str = ""  # how seeds of the row failed; failed: all of them
+    lost: tuple[int, ...] = ()  # seeds of the baseline with which the row's loss has diverged
+    base_lost: tuple[int, ...] = ()  # seeds of the row with which the baseline has diverged
+    control: str = ""  # the name of the control that the row is
+    same_as: str = ""  # the row whose loss this is by algebra, so that both have the same cells
+    joined: bool = False  # the row joined by `--loss`: the sweep does not list it
+    other_data: bool = False  # the row has the records of other data than the table's own
+    waiting: bool = False  # the row lacks results in a column where it is a loss of its own
+
+    @property
+    def data_set(self) -> tuple[str, str]:
+        """Return the domain and the name of the set, which two columns may share."""
+        return self.domain, self.dataset
+
+    @property
+    def same(self) -> bool:
+        """Return whether the row is the baseline itself here."""
+        return self.why.startswith("the same ")
+
+    @property
+    def has_failed(self) -> bool:
+        """Return whether a training of the row has failed, with which the baseline did not."""
+        return self.verdict == "failed" or bool(self.lost)
+
+    @property
+    def is_final(self) -> bool:
+        """Return whether the place has no test for good: a copy, a failure, or no such data."""
+        return bool(self.why or self.failure) and not self.why.startswith(INCOMPLETE)
+
+    @property
+    def detectable(self) -> float | None:
+        """Return the smallest true difference that the t-test finds four times in five.
+
+        Power takes longer than all tests together, so it is computed where it is shown.
+        """
+        if not self.spread or self.difference is None:
+            return None
+        return detectable_difference(self.spread, self.n, self.ratio, self.level)
+
+    @property
+    def seeds_needed(self) -> int | None:
+        """Return how many seeds find a difference of the size that is seen; None: no number."""
+        return None if self.difference is None else self.seeds_to_find(self.difference)
+
+    @property
+    def seeds_a_point(self) -> int | None:
+        """Return how many seeds find a difference of one percent point; None: no number."""
+        return self.seeds_to_find(1.0)
+
+    def seeds_to_find(self, difference: float) -> int | None:
+        """Return how many seeds find a true difference four times in five; None: no number."""
+        if not self.spread or self.difference is None:
+            return None
+        per_seed = self.n // len(self.seeds)
+        return seeds_needed(difference, self.spread, per_seed, self.ratio, self.level)
+
+
+def compare_cell(
+    resolved: Resolved, base: Line, line: Line, column: str, alpha: float = ALPHA
+) -> Comparison:
+    """One place of the table against the baseline's."""
+    their, ours = base.cells[column], line.cells[column]
+    theirs, mine = on_shared_data(their.ok, ours.ok)
+    comparison = without_scores(resolved, base, line, column, theirs, mine)
+    if missing := unfinished_seeds(resolved.table, their, ours):
+        return replace(comparison, why=f"{INCOMPLETE}: {missing}")
+    if not comparison.seeds:
+        return without_pairs(comparison, their, ours)
+    if comparison.same_as == base.name:
+        return replace(comparison, why=f"the same as {base.name} by algebra")
+    pairs = [(theirs[seed], mine[seed]) for seed in comparison.seeds]
+    if same_runs(their.experiments, ours.experiments):
+        # a search in stages may end at the baseline itself: a difference of 0 by construction
+        staged = resolved.table.is_staged
+        found = with_means(resolved, comparison, pairs) if staged else comparison
+        return replace(found, why=SAME_RUNS)
+    comparison = with_means(resolved, comparison, pairs)
+    if any(scored_data(a) != scored_data(b) for a, b in pairs):
+        return replace(comparison, why="other data or starting weights")
+    metric = resolved.metric_of(column) or pairs[0][0]["main"]
+    return with_tests(comparison, pairs, metric, alpha)
+
+
+def without_scores(
+    resolved: Resolved,
+    base: Line,
+    line: Line,
+    column: str,
+    theirs: Mapping[int, Record],
+    mine: Mapping[int, Record],
+) -> Comparison:
+    """Return which seeds of a place can be compared, and what failed or is the same loss."""
+    ours = line.cells[column]
+    original = {one.name: one.cells[column].same_as or one.name for one in (base, line)}
+    same_loss = original[base.name] == original[line.name]
+    return Comparison(
+        *(line.name, column, ours.work.domain, ours.work.dataset),
+        tuple(sorted(mine.keys() & theirs.keys())),
+        len(mine.keys() ^ theirs.keys()),
+        failure=ours.failure,
+        lost=tuple(sorted(theirs if ours.never_trains else theirs.keys() & {*ours.diverged})),
+        base_lost=tuple(sorted(mine.keys() & {*base.cells[column].diverged})),
+        control=line.control,
+        same_as=base.name if same_loss else ours.same_as,
+        joined=line.name in resolved.table.joined,
+        other_data=line.repeats,
+    )
+
+
+def unfinished_seeds(table: Table, base: ResolvedCell, ours: ResolvedCell) -> str:
+    """Return how many seeds a row or the baseline has, where a suite asks for more.
+
+    Some seeds may be those of its quick part, which is never mixed with the whole.
+    """
+    if not table.is_suite or not (base.seeds_run and ours.seeds_run):
+        return ""
+    own, theirs = (len(cell.seeds_run & {*table.seeds}) for cell in (ours, base))
+    least, asked = min(own, theirs), len(table.seeds)
+    whose = "the baseline has " * (theirs < own)
+    return f"{whose}{least} of {asked} seeds" if least < asked else ""
+
+
+def without_pairs(comparison: Comparison, base: ResolvedCell, ours: ResolvedCell) -> Comparison:
+    """Return the comparison of a place without shared seeds, which says why."""
+    failed = ours.failure and not ours.ok
+    if base.failure and not base.ok and (failed or ours.ok):
+        comparison = replace(comparison, why=f"{NO_BASE} {base.failure}")
+    return replace(comparison, verdict="failed") if failed else comparison
+
+
+def on_shared_data(theirs: ByData, mine: ByData) -> tuple[dict[int, Record], dict[int, Record]]:
+    """Return both rows' records by seed, on the first shared data or on each row's own.
+
+    Without such, the first data that score both: an untrained encoder has seen no corpus.
+    """
+    for data_hash, records in mine.items():
+        if data_hash in theirs:
+            return theirs[data_hash], records
+    scored_on: dict[str, dict[int, Record]] = {}
+    for records in theirs.values():
+        scored_on.setdefault(scored_data(next(iter(records.values()))), records)
+    for records in mine.values():
+        if shared := scored_on.get(scored_data(next(iter(records.values())))):
+            return shared, records
+    return next(iter(theirs.values()), {}), next(iter(mine.values()), {})
+
+
+def same_runs(a: list[Experiment], b: list[Experiment]) -> bool:
+    """Return whether two rows are the same experiment."""
+    return [(x.loss.complete, x.full_recipe) for x in a] == [
+        (x.loss.complete, x.full_recipe) for x in b
+    ]
+
+
+def with_means(
+    resolved: Resolved, comparison: Comparison, pairs: Sequence[tuple[Record, Record]]
+) -> Comparison:
+    """Add the means of the shown values over the shared seeds."""
+    show = partial(shown_value, resolved, comparison.column)
+    values = [(show(theirs), show(mine)) for theirs, mine in pairs]
+    baseline, ours = (fmean(column) for column in zip(*values, strict=True))
+    differences = [b - a for a, b in values]
+    difference, std = mean_std(differences)
+    return replace(
+        comparison,
+        baseline=baseline,
+        ours=ours,
+        difference=difference,
+        differences=tuple(differences),
+        std=std,
+        won=sum(d > TIE_POINTS for d in differences),
+        effect=difference / std if std and std > TIE_POINTS else None,
+    )
+
+
+def with_tests(
+    comparison: Comparison, pairs: list[tuple[Record, Record]], metric: str, alpha: float
+) -> Comparison:
+    """Add the tests over seeds and over folds to a comparison.
+
+    Folds of one seed are the same samples for every loss, those of two seeds are not.
+
+    One seed has no p, however many folds: they share its training.
+    """
+    by_seed = [b["metrics"][metric] - a["metrics"][metric] for a, b in pairs]
+    by_fold = [differences_by_fold(a, b, metric) for a, b in pairs]
+    splits, ratio = by_seed, redrawn(pairs[0][0])
+    if len(pairs) > 1 and all(by_fold):
+        splits, ratio = [d for folds in by_fold for d in folds], 1 / (len(by_fold[0]) - 1)
+    _, spread = mean_std(splits)
+    comparison = replace(comparison, n=len(splits), ratio=ratio, spread=spread)
+    comparison = replace(comparison, wilcoxon=wilcoxon(by_seed), t=corrected_t(splits, ratio))
+    if not spread:
+        return comparison
+    return replace(comparison, half_width=half_width(spread, len(splits), ratio, alpha))
+
+
+def differences_by_fold(a: Record, b: Record, metric: str) -> list[float]:
+    """Differences of the metric on folds that both share.
+
+    Empty where the metric is not a mean over such folds.
+    """
+    same = all(a["recipe"].get(key) == b["recipe"].get(key) for key in ("folds", "limit"))
+    theirs, ours = folds_of(a, metric), folds_of(b, metric)
+    if not same or len(theirs) != len(ours):
+        return []
+    return [y - x for x, y in zip(theirs, ours, strict=True)]
+
+
+def redrawn(record: Record) -> float:
+    """Size of the test part over the training part where each seed draws them.
+
+    0 for parts of the set's own.
+    """
+    about = scored_parts(record)
+    return about.samples["test"] / about.samples["train"] if about.test_part == "redrawn" else 0.0

@@ -1,0 +1,333 @@
+"""Render a comparison: Markdown for people, LaTeX for papers, CSV for programs, and a terminal."""
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from math import isfinite
+from typing import Any
+
+from contrastbench.benchmarks.comparison.compare import DECIDED_VERDICTS, VERDICTS
+from contrastbench.benchmarks.comparison.effects import Effect, OverSets
+from contrastbench.benchmarks.comparison.places import Comparison
+from contrastbench.benchmarks.comparison.ranks import Ranked, Standing, ranked
+from contrastbench.benchmarks.comparison.statistics import ALPHA
+from contrastbench.benchmarks.comparison.verdicts import Verdicts, compare
+from contrastbench.benchmarks.records import files
+from contrastbench.benchmarks.report import screen
+from contrastbench.benchmarks.report.words import names, number, p_text, rendered, said, signed
+from contrastbench.benchmarks.tables import latex, origins
+from contrastbench.benchmarks.tables.entries import entries
+from contrastbench.benchmarks.tables.resolved import Resolved
+from contrastbench.errors import UserError, unknown
+
+ALL_HINT = "bench compare with --all shows every test, power and ranks."
+FORMATS = ("md", "csv", "latex")
+TESTS = (
+    *("Method", "Column", "Pairs", "Baseline", "Ours", "Difference ± std", "Won", "Effect"),
+    *("Detectable", "Seeds needed", "Wilcoxon p", "t p", "over", "Holm p", ""),
+)
+
+
+def render_comparison(
+    resolved: Resolved,
+    format_: str,
+    baseline: str | None = None,
+    test: str | None = None,
+    alpha: float = ALPHA,
+    every_test: bool = False,
+    width: int | None = None,
+) -> str:
+    """Return a comparison as text: a line for each row, or every test as well.
+
+    A width asks for the answer as a terminal of so many columns shows it.
+
+    Raises:
+        UserError: unknown format, row or test, or no two rows share a seed.
+    """
+    if format_ not in FORMATS:
+        raise unknown("format", format_, FORMATS)
+    found = compared(resolved, baseline, test, alpha)
+    if format_ == "csv":
+        return files.comma_separated(comparison_rows(found), "{:.6g}")
+    if format_ == "latex":
+        return comparison_latex(found)
+    if width and not every_test:
+        return on_screen(found, width)
+    about = {"v": found, "effects": effect_table(found), "hint": ALL_HINT}
+    if every_test:
+        about |= every_table(found, ranked(resolved, list(entries(resolved)), alpha))
+    return rendered("comparison.md.j2", **{"ranked": None, **about})
+
+
+def every_table(found: Verdicts, ranks: Ranked) -> dict[str, Any]:
+    """Return what a page with every test shows beside the effects."""
+    tests = (comparison_cells(one, found.table.decimals) for one in found.places)
+    return {
+        "ranked": ranks,
+        "tests": [TESTS, *tests],
+        "counts": count_table(found, VERDICTS),
+        "standings": standing_table(ranks.standings) if ranks.standings else [],
+    }
+
+
+def compared(
+    resolved: Resolved,
+    baseline: str | None = None,
+    test: str | None = None,
+    alpha: float = ALPHA,
+) -> Verdicts:
+    """Return the verdicts on a table of which there is one at least.
+
+    Raises:
+        UserError: no two rows share a seed, or as `compare` does.
+    """
+    found = compare(resolved, baseline, test, alpha)
+    if found.places:
+        return found
+    if not any(line.cells for line in resolved.lines if line.name != found.base):
+        raise UserError(
+            f"{found.table.name} has no row beside {found.base}: nothing can be compared"
+        )
+    raise UserError(
+        " ".join([*found.table.remarks, found.table.name])
+        + f": no row has a seed in common with {found.base} under "
+        f"{resolved.results}: run more, "
+        "bench merge --shipped (records that come with contrastbench), or --baseline"
+        + "".join(f". {line}" for line in [origins.edited_line(resolved)] if line)
+    )
+
+
+def on_screen(found: Verdicts, width: int) -> str:
+    """Return the answer and a line for each row, within the width and 25 lines.
+
+    Where there are verdicts over sets, the answer's last part, on single ones, gives way to rows.
+    """
+    over, words, drops = found.over, said(found), list[list[str]]()
+    (heading,) = said(found, "heading")
+    parts, aside = (words[:-1], words[-1]) if over.decides and words[1:] else (words, "")
+    if over.decides:
+        rows, level = effect_table(found), f"{100 * (1 - over.alpha):g} %"
+        heading += f": effect in {over.unit}, uncorrected {level}"
+        rows[0][1:3] = "Effect", level
+        drops = [rows[0][-1:], rows[0][3:-2], rows[0][2:3]]
+    else:
+        below = [below_each_other(found)] * (len(found.places) <= screen.TABLE_ROWS)
+        brief = difference_cells(found, brief_difference)
+        shapes = (effect_table(found), *below, brief, by_method(found))
+        some = [name for name in VERDICTS if any(count[name] for count in found.counts.values())]
+        fitting = (table for table in shapes if screen.fits(table, width))
+        rows = next(fitting, count_table(found, some))
+        heading += " (* is decided)" * (rows is brief)
+    notes = ["", *said(found, "notes"), ALL_HINT]
+    return screen.page(parts, aside, heading, rows, drops, notes, width)
+
+
+def comparison_cells(one: Comparison, decimals: int) -> list[str]:
+    """Return all that is known of a place, as `TESTS` names it."""
+    spread = "" if one.std is None else f" ± {one.std:.{decimals}f}"
+    there = one.difference is not None
+    return [
+        *(one.row, one.column),
+        f"{len(one.seeds)}" + f" (+{one.unpaired} unpaired)" * bool(one.unpaired),
+        *(number(one.baseline, decimals), number(one.ours, decimals)),
+        *(signed(one.difference, decimals) + spread, str(one.won) if there else "-"),
+        *(signed(one.effect, 1), number(one.detectable, decimals), needed_seeds(one)),
+        *(p_text(one.wilcoxon.p), p_text(one.t.p)),
+        f"{one.n}, ratio {one.ratio:.2f}" if one.n else "-",
+        *(p_text(one.holm), verdict_text(one)),
+    ]
+
+
+def needed_seeds(comparison: Comparison) -> str:
+    """Return how many seeds would find the observed difference."""
+    if comparison.detectable is None:
+        return "-"
+    return str(comparison.seeds_needed or "no number")
+
+
+def verdict_text(one: Comparison) -> str:
+    """Return the verdict on a place, with why there is none."""
+    notes = "; ".join(filter(None, (one.why, one.failure)))
+    return one.verdict + (f" ({notes})" if notes else "")
+
+
+def effect_table(found: Verdicts) -> list[list[str]]:
+    """Return the cells of each row: its effect over data sets, or on each of few sets."""
+    over = found.over
+    if not over.decides:
+        return difference_cells(found, difference_text)
+    level = f"{100 * (1 - over.alpha):g} %, uncorrected"
+    header = ["Method", f"Effect, {over.unit}", level, *over.domains, "Verdict", "On single sets"]
+    counts = found.counts
+    return [header, *(effect_cells(one, over, counts[one.row]) for one in over.effects)]
+
+
+def effect_cells(one: Effect, over: OverSets, count: Counter[str]) -> list[str]:
+    """Return one row's effect in numbers and words; a star where a domain alone decides it."""
+    show = partial(signed, decimals=over.decimals)
+    within = f", within {over.margin:g} {'%' if over.gains else 'points'}" * over.is_small(one)
+    control = f" (control{', over all sets' * bool(over.left_out)})" * one.control
+    return [
+        *(one.row, show(one.estimate), interval_text(one, over)),
+        *(show(one.by_domain.get(name)) + "*" * (name in one.alone) for name in over.domains),
+        one.verdict + within + control + f" (failed on {one.failed})" * bool(one.failed),
+        set_verdicts(count),
+    ]
+
+
+def interval_text(one: Effect, over: OverSets) -> str:
+    """Return the interval of an effect in numbers; too few sets or seeds have none."""
+    if not all(map(isfinite, one.interval)):
+        return "none"
+    return " to ".join(signed(end, over.decimals) for end in one.interval)
+
+
+def below_each_other(found: Verdicts) -> list[list[str]]:
+    """Return the cells of a line for each difference, where they do not fit side by side."""
+    header = ["Method", "Column", "Difference"]
+    return [header, *([one.row, one.column, difference_text(one)] for one in found.places)]
+
+
+def by_method(found: Verdicts) -> list[list[str]]:
+    """Return the cells of a line for each method, with the columns where it is decided."""
+    columns: dict[tuple[str, str], list[str]] = {}
+    for one in found.places:
+        columns.setdefault((one.row, one.verdict), []).append(one.column)
+    others = [name for name in VERDICTS if name not in DECIDED_VERDICTS]
+    cells = (
+        [
+            row,
+            *(names(columns.get((row, verdict), [])) or "-" for verdict in DECIDED_VERDICTS),
+            set_verdicts(count, others),
+        ]
+        for row, count in found.counts.items()
+    )
+    return [["Method", "Better on", "Worse on", "Others"], *cells]
+
+
+def count_table(found: Verdicts, verdicts: Sequence[str]) -> list[list[str]]:
+    """Return the cells of a line for each method, with the number of columns by verdict."""
+    lines = ([row, *(str(n[name]) for name in verdicts)] for row, n in found.counts.items())
+    return [["Method", *verdicts], *lines]
+
+
+def difference_cells(found: Verdicts, text: Callable[[Comparison], str]) -> list[list[str]]:
+    """Return a row's differences by data set in the words of a function of each."""
+    columns = list(dict.fromkeys(one.column for one in found.places))
+    shown = {(one.row, one.column): text(one) for one in found.places}
+    return [
+        ["Method", *columns],
+        *([row, *(shown.get((row, column), "-") for column in columns)] for row in found.counts),
+    ]
+
+
+def difference_text(one: Comparison) -> str:
+    """Return a difference in points, with half of its interval and the verdict.
+
+    >>> one = Comparison("new", "A", "graph", difference=1.5, half_width=2.0, verdict="undecided")
+    >>> difference_text(one)
+    '+1.50 ± 2.00, undecided'
+    """
+    verdict = verdict_text(one)
+    return verdict if one.difference is None else f"{with_half_width(one, 2)}, {verdict}"
+
+
+def brief_difference(one: Comparison) -> str:
+    """Return a difference with half of its interval, and a star where it is decided.
+
+    >>> brief_difference(Comparison("new", "A", "graph", difference=2.5, verdict="better"))
+    '+2.50*'
+    """
+    if one.difference is None:
+        return one.verdict
+    return with_half_width(one, 2) + "*" * (one.verdict in DECIDED_VERDICTS)
+
+
+def with_half_width(one: Comparison, decimals: int, between: str = " ± ") -> str:
+    """Return a difference with half of its interval."""
+    width = "" if one.half_width is None else f"{between}{one.half_width:.{decimals}f}"
+    return signed(one.difference, decimals) + width
+
+
+def set_verdicts(count: Counter[str], verdicts: Sequence[str] = VERDICTS) -> str:
+    """Return how many single sets have which verdict.
+
+    >>> set_verdicts(Counter({"better": 1, "undecided": 3}))
+    '1 better, 3 undecided'
+    """
+    return ", ".join(f"{count[name]} {name}" for name in verdicts if count[name])
+
+
+def standing_table(found: Sequence[Standing]) -> list[list[str]]:
+    """Return ranks with their intervals, those of domains where there are several, and gains."""
+    several = [name for name in found[0].by_domain if len(found[0].by_domain) > 1]
+    gains = any(one.gain is not None for one in found)
+    lines = (
+        [
+            *(one.row, f"{one.rank:.2f}"),
+            "none" if one.interval is None else "{:.2f} to {:.2f}".format(*one.interval),
+            *(f"{one.by_domain[name]:.2f}" for name in several),
+            *["failed" if one.gain is None else signed(one.gain, 2)] * gains,
+        ]
+        for one in found
+    )
+    return [["Method", "Rank", "95 %", *several, *["Above untrained"] * gains], *lines]
+
+
+def comparison_latex(found: Verdicts) -> str:
+    """Return a table for LaTeX: differences with their intervals, decided ones in bold."""
+    table, level = found.table, f"{100 * (1 - found.over.alpha):g} %"
+    caption = (
+        f"{table.title}. Differences from {found.base} in percent points ± half of the {level} "
+        f"interval of the corrected t-test; p of the {found.single} test after Holm's correction. "
+        + " ".join(said(found))
+    )
+    header = ["Method", "Column", "Seeds", "Difference", "$p$", "Verdict"]
+    body = [list(latex_cells(one, table.decimals)) for one in found.places]
+    return latex.tabular(f"{table.name}-comparison", latex.latex_text(caption), header, body)
+
+
+def latex_cells(one: Comparison, decimals: int) -> Iterator[str]:
+    """Yield the LaTeX cells of one comparison."""
+    decided = one.verdict in DECIDED_VERDICTS
+    yield from (latex.latex_text(one.row), latex.latex_text(one.column), str(len(one.seeds)))
+    yield latex.bold(with_half_width(one, decimals), decided)
+    yield latex.latex_text(p_text(one.holm))
+    yield latex.bold(" ".join(filter(None, (one.verdict, one.failure))), decided)
+
+
+def comparison_rows(found: Verdicts) -> list[dict[str, Any]]:
+    """Return the values of each comparison by name, for CSV and data frames."""
+    return [comparison_values(found.table.name, found.base, one) for one in found.places]
+
+
+def comparison_values(table: str, base: str, comparison: Comparison) -> dict[str, Any]:
+    """Return the values of one comparison; None where there is none."""
+    return {
+        "table": table,
+        "method": comparison.row,
+        "against": base,
+        "column": comparison.column,
+        "domain": comparison.domain,
+        "same_as": comparison.same_as,
+        "seeds": " ".join(map(str, comparison.seeds)),
+        "unpaired": comparison.unpaired,
+        "baseline_mean": comparison.baseline,
+        "method_mean": comparison.ours,
+        "difference": comparison.difference,
+        "difference_std": comparison.std,
+        "won": None if comparison.difference is None else comparison.won,
+        "effect": comparison.effect,
+        "difference_half_width": comparison.half_width,
+        "detectable": comparison.detectable,
+        "seeds_needed": comparison.seeds_needed or None,
+        "p_wilcoxon": comparison.wilcoxon.p,
+        "p_t": comparison.t.p,
+        "t_n": comparison.n,
+        "t_ratio": comparison.ratio,
+        "p_holm": comparison.holm,
+        "control": comparison.control,
+        "verdict": comparison.verdict,
+        "why": comparison.why,
+        "failure": comparison.failure,
+    }

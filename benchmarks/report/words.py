@@ -1,0 +1,133 @@
+"""Turn numbers and verdicts into words: the templates, and the filters that they share."""
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from functools import cache
+from math import inf, isfinite
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+from contrastbench.benchmarks.comparison.compare import DECIDED_VERDICTS, VERDICTS
+from contrastbench.benchmarks.comparison.verdicts import Verdicts
+from contrastbench.benchmarks.tables import latex
+from contrastbench.benchmarks.tables.choices import NOTHING_TO_CHOOSE
+from contrastbench.benchmarks.tables.formats import escaped_cell, markdown_table
+
+TEMPLATES = Path(__file__).with_name("templates")
+MAX_NAMES = 4  # names in one list of the answer
+# parts of the answer, in their order
+OPENING = ("asked", "remarks")
+OVER_SETS = ("losses", "domains", "missing", "seen", "left_out")
+ANSWER = (*OPENING, "tuning", "controls", *OVER_SETS, "too_few", "single_sets")
+
+
+def said(verdicts: Verdicts, *parts: str, **values: Any) -> list[str]:
+    """Return what parts of a comparison say, a line each; by default the whole answer."""
+    words = sentences().get_template("words.j2")
+    macros = words.make_module({"v": verdicts, **values})
+    texts = (str(getattr(macros, part)()) for part in parts or ANSWER)
+    found = (paragraph for text in texts for paragraph in re.split(r"\n\s*\n", text))
+    return [line for text in found if (line := " ".join(text.split()))]
+
+
+def rendered(template: str, **values: Any) -> str:
+    """Return a page of text by its template."""
+    return texts().get_template(template).render(**values)
+
+
+@cache
+def texts() -> Environment:
+    """Return the templates of text."""
+    return environment()
+
+
+@cache
+def sentences() -> Environment:
+    """Return the templates of sentences, in which no name begins a paragraph."""
+    return environment(finalize=one_line)
+
+
+def environment(
+    autoescape: bool = False, finalize: Callable[[Any], Any] | None = None
+) -> Environment:
+    """Return the templates with the filters of all of them."""
+    made = Environment(
+        loader=FileSystemLoader(TEMPLATES),
+        autoescape=autoescape,
+        finalize=finalize,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    filters = (signed, number, names, listed, bold_latex)
+    made.filters |= {one.__name__: one for one in filters}
+    made.filters |= {"p": p_text, "s": plural, "cell": escaped_cell, "table": table_text}
+    made.filters |= {"latex": latex.latex_text}
+    made.globals |= {"VERDICTS": VERDICTS, "DECIDED": DECIDED_VERDICTS, "said": said}
+    made.globals |= {"isfinite": isfinite, "INFINITE": inf, "NOTHING_TO_CHOOSE": NOTHING_TO_CHOOSE}
+    return made
+
+
+def one_line(value: Any) -> Any:
+    """Return a text without line breaks, so that a name begins no paragraph."""
+    return " ".join(value.splitlines()) if isinstance(value, str) else value
+
+
+def names(found: Iterable[Any], text: Callable[[Any], str] = str) -> str:
+    """Return names in a sentence, of many the first ones; the rows below have them all.
+
+    >>> names("ab"), names("abcdef")
+    ('a, b', 'a, b, c and 3 more')
+    """
+    shown = list(found)
+    if len(shown) <= MAX_NAMES:
+        return listed(shown, text)
+    return f"{listed(shown[: MAX_NAMES - 1], text)} and {len(shown) - MAX_NAMES + 1} more"
+
+
+def listed(found: Iterable[Any], text: Callable[[Any], str] = str) -> str:
+    """Return all names in a sentence."""
+    return ", ".join(one_line(str(text(one)).strip()) for one in found)
+
+
+def plural(count: int) -> str:
+    """Return the ending of a word for so many."""
+    return "" if count == 1 else "s"
+
+
+def number(value: float | None, decimals: int) -> str:
+    """Return a number, or a dash."""
+    return "-" if value is None else f"{value:.{decimals}f}"
+
+
+def signed(value: float | None, decimals: int) -> str:
+    """Format a number with its sign, unless it rounds to zero.
+
+    >>> signed(2.25, 2), signed(-0.71, 1), signed(-0.01, 1), signed(None, 1)
+    ('+2.25', '-0.7', '0.0', '-')
+    """
+    text = "-" if value is None else f"{value:+.{decimals}f}"
+    return text[1:] if text[1:] and not float(text) else text
+
+
+def p_text(p: float | None) -> str:
+    """Return a p-value as papers print it.
+
+    >>> p_text(1.0), p_text(0.05), p_text(1e-9), p_text(None)
+    ('> 0.99', '0.0500', '< 0.0001', '-')
+    """
+    if p is None:
+        return "-"
+    return "< 0.0001" if p < 0.0001 else "> 0.99" if p > 0.99 else f"{p:.4f}"
+
+
+def table_text(lines: Sequence[Sequence[str]]) -> str:
+    """Return a table of Markdown; the first line is its header."""
+    return "\n".join(markdown_table([list(line) for line in lines]))
+
+
+def bold_latex(plain: str, marked: bool) -> str:
+    """Return a text of LaTeX, in bold if it is marked."""
+    return latex.bold(plain, marked)
