@@ -524,7 +524,7 @@ def test_trainings_of_more_threads_than_their_share_of_cores_take_turns(
         "cores": 2,
         "claim": "cell",
         "wait": True,
-        "work": "run",
+        "rehearsal": False,
         "loss_code": "",
     }
     taken, measure = [], runner.Training.measure
