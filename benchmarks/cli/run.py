@@ -139,8 +139,8 @@ def record_line(record: "Record", path: Path, kept: bool = False) -> str:
 
 def majority_text(record: "Record") -> str:
     """Return the largest class's share where an accuracy hides much, or nothing."""
-    share = float(record["details"].get("largest_class", 0.0))
-    skewed = share >= SKEWED or float(record["metrics"].get("accuracy", 100.0)) <= share
+    share: Any = record["details"].get("largest_class", 0.0)
+    skewed = share >= SKEWED or record["metrics"].get("accuracy", 100.0) <= share
     return f"; {share:.2f} is the largest class's share" if skewed else ""
 
 
