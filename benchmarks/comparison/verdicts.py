@@ -45,12 +45,12 @@ class RowVerdict:
 
     @property
     def incomplete(self) -> list[Comparison]:
-        """The places where some seeds have not run."""
+        """Return the places where some seeds have not run."""
         return [one for one in self.places if one.why.startswith(INCOMPLETE)]
 
     @property
     def run(self) -> list[Comparison]:
-        """The other places."""
+        """Return the places whose seeds have all run, or that cannot run."""
         return [one for one in self.places if not one.why.startswith(INCOMPLETE)]
 
 

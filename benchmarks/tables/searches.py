@@ -109,7 +109,7 @@ class Fixed:
     why: str = ""
 
     def ask(self, scores: "Scores") -> Choice:
-        """Return the setting."""
+        """Return the only setting there is, as chosen."""
         return Choice([self.setting], why=self.why)
 
 
@@ -283,7 +283,7 @@ class ByFold:
     trials: Trials
 
     def ask(self, scores: Scores) -> Choice:
-        """Return all settings."""
+        """Return all settings: a cell of each is run, and each fold has its own choice."""
         return Choice(self.trials.settings, self.trials.settings, folds=True)
 
 

@@ -13,7 +13,8 @@ from contrastbench.errors import UserError
 PAGE = (Path(__file__).parents[3] / "docs" / "own-data.md").read_text()
 BLOCKS = [block.split("```")[0] for block in PAGE.split("```bash\n")[1:]]
 HERE = [block for block in BLOCKS if not block.startswith("# where there is a network")]
-COMMANDS = [line for block in HERE for line in block.splitlines()]
+LINES = [line for block in HERE for line in block.splitlines()]
+COMMANDS = [line for line in LINES if line.startswith("bench run")]
 ROWS = [(k, k % 7, "ab"[k % 2]) for k in range(200)]
 
 
@@ -83,6 +84,14 @@ def test_every_command_of_the_page_runs(command: str, bench, tmp_path: Path) -> 
     record = json.loads(out)
     assert (record["status"], record["dataset"]) == ("ok", words[words.index("--dataset") + 1])
     assert len(record["data_hash"]) == 64
+
+
+@pytest.mark.parametrize("command", [line for line in LINES if line not in COMMANDS])
+def test_what_the_page_checks_has_no_fault(command: str, bench, tmp_path: Path) -> None:
+    tables(tmp_path)
+    code, out, err = bench(*shlex.split(command, comments=True)[1:])
+    assert code == 0, err
+    assert "200" in out + err
 
 
 def test_the_page_has_every_kind() -> None:
