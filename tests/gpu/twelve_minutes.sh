@@ -3,7 +3,7 @@
 #
 #   tests/gpu/twelve_minutes.sh FOLDER [DATA]
 #
-# DATA is a data root with CIFAR-10 and STS; without it they are downloaded. Each part has a limit on
+# DATA is a data root with CIFAR-10 and MUTAG; without it they are downloaded. Each part has a limit on
 # its time, and the next one follows whatever became of it. The same command again skips the parts
 # that ended well, and goes on with the trainings. Records are in FOLDER/runs, and FOLDER.tgz
 # holds all that is worth keeping.
