@@ -1,0 +1,133 @@
+"""Time losses beside their peers, and ResNet-18 steps, on a card within a minute, in one process.
+
+    python tests/gpu/times.py cuda          # --tiny: a dry run
+
+A loss is measured in units of three products of its scores' shape, one forward and two backward,
+in the same precision. `bench perf losses` does the same with a process for each entry.
+"""
+
+import argparse
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, nullcontext
+from typing import cast
+
+import torch
+from torch.utils.flop_counter import FlopCounterMode
+
+from contrastbench.benchmarks.perf.losses import peak_megabytes, products, train_step
+from contrastbench.benchmarks.perf.peers import PEERS
+from contrastbench.benchmarks.perf.timing import best_of
+from contrastbench.domains.image import ImageRecipe
+from contrastbench.domains.image.networks.model import ImageModel
+from contrastbench.domains.registry import make_recipe
+from contrastbench.losses import both_views, get_loss
+
+LOSSES = (
+    "infonce",
+    "infonce of lightly",
+    "infonce of pytorch-metric-learning",
+    "adnce",
+    "hcl",
+    "decoupled",
+    "decoupled of lightly",
+    "supcon",
+    "supcon of pytorch-metric-learning",
+    "siglip",
+    "spectral",
+)
+QUADRATIC = 8192  # 2N above which a peer's table of scores would take the whole card
+PRECISIONS = ("float32", "tf32", "bf16")
+Entry = Callable[[str, int, str], str]
+
+
+def table(head: str, columns: list[str], rows: Iterator[tuple[str, list[str]]]) -> None:
+    """Print a Markdown table, a row as soon as it is measured."""
+    print(f"| {head} | " + " | ".join(columns) + " |\n| --- |" + " ---: |" * len(columns))
+    for name, entries in rows:
+        print(f"| {name} | " + " | ".join(entries) + " |", flush=True)
+    print()
+
+
+def autocast(device: torch.device, precision: str) -> AbstractContextManager[object]:
+    """Switch TensorFloat-32 on or off, and return the context of the precision."""
+    torch.backends.cuda.matmul.allow_tf32 = precision == "tf32"
+    half = precision == "bf16"
+    return torch.autocast(device.type, torch.bfloat16) if half else nullcontext()
+
+
+def loss_entry(name: str, size: int, precision: str, device: torch.device) -> str:
+    """Measure a loss in units of three products, and its memory on a card."""
+    if name in PEERS and (size > QUADRATIC or not PEERS[name].installed):
+        return "-"
+    try:
+        with autocast(device, precision):
+            unit = best_of(products(size, device), device)
+            step = train_step(name, size, device)
+            if device.type == "cuda":
+                torch.cuda.reset_peak_memory_stats(device)
+            before = peak_megabytes(device)
+            seconds = best_of(step, device)
+    except torch.OutOfMemoryError:
+        return "out of memory"
+    return f"{seconds / unit:.2f}x {peak_megabytes(device) - before:.0f} MB"
+
+
+def losses(device: torch.device, sizes: tuple[int, ...]) -> None:
+    """Print the table of losses."""
+    columns = [(size, precision) for size in sizes for precision in PRECISIONS]
+    rows = (
+        (name, [loss_entry(name, size, precision, device) for size, precision in columns])
+        for name in LOSSES
+    )
+    table("loss", [f"2N = {size}, {precision}" for size, precision in columns], rows)
+
+
+def step_entry(width: float, batch: int, how: str, device: torch.device) -> str:
+    """Measure a step of SimCLR on ResNet-18 at 32 pixels: operations and images a second."""
+    precision = "float32" if how == "float32" else "bf16"
+    recipe = make_recipe("image", {"precision": precision, "width": width, "size": 32})
+    layout = torch.channels_last if "last" in how else torch.contiguous_format
+    model = ImageModel(cast(ImageRecipe, recipe), 1).to(device).to(memory_format=layout)
+    loss = get_loss("infonce")
+    if "compiled" in how:
+        model.compile()
+    shape = (batch, 3, 32, 32)
+    views = [torch.rand(shape, device=device).contiguous(memory_format=layout) for _ in range(2)]
+
+    def step() -> None:
+        model.zero_grad()
+        loss(both_views(*[model(view) for view in views])).backward()
+
+    with FlopCounterMode(display=False) as counter:
+        ImageModel(cast(ImageRecipe, recipe), 1).to(device)(views[0]).sum().backward()
+    seconds = best_of(step, device, repeats=5)
+    return f"{2 * counter.get_total_flops() / seconds / 1e12:.1f} TFLOP/s, {batch / seconds:.0f}/s"
+
+
+def steps(device: torch.device, batch: int, widths: tuple[float, ...]) -> None:
+    """Print the table of steps; the last way compiles, which may take half a minute."""
+    ways = ["float32", "bf16", "bf16, channels last", "bf16, channels last, compiled"]
+    rows = (
+        (f"x {width:g}", [step_entry(width, batch, how, device) for how in ways])
+        for width in widths
+    )
+    table(f"ResNet-18, batch {batch}", ways, rows)
+
+
+def main() -> None:
+    """Print both tables."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("device")
+    parser.add_argument("--tiny", action="store_true")
+    asked = parser.parse_args()
+    device = torch.device(asked.device)
+    torch.backends.cudnn.benchmark = True
+    losses(device, (64,) if asked.tiny else (512, 8192, 65536))
+    if asked.tiny:
+        steps(device, 4, (0.0625,))
+    else:
+        steps(device, 512, (1.0, 0.5))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,60 @@
+#!/usr/bin/env bash
+# What only a GPU can show, in eleven minutes: every output and record in one folder.
+#
+#   tests/gpu/twelve_minutes.sh FOLDER [DATA]
+#
+# DATA is a data root with CIFAR-10 and STS; without it they are downloaded. Each part has a limit on
+# its time, and the next one follows whatever became of it. The same command again skips the parts
+# that ended well, and goes on with the trainings. Records are in FOLDER/runs, and FOLDER/card.tgz
+# holds all that is worth keeping.
+#
+# In the environment: DEVICE (cuda), PARTS (all of them, by name), JOBS beside each other (10).
+# TINY=1 is a dry run, which needs no data:
+#
+#   DEVICE=cpu TINY=1 tests/gpu/twelve_minutes.sh /tmp/dry
+set -uo pipefail
+out=${1:?name a folder for outputs and records}
+here=$(cd "$(dirname "$0")/../.." && pwd)
+device=${DEVICE:-cuda} jobs=${JOBS:-10} tiny=${TINY:+--tiny}
+parts=${PARTS:-doctor check tests losses image graph large again compare}
+data=(${2:+--data-root "$2"})
+mkdir -p "$out"
+
+part() { # name, limit in seconds, command: what it says goes to a file, how it ended to the summary
+    local name=$1 limit=$2 start=$SECONDS code
+    shift 2
+    [[ " $parts " == *" $name "* ]] || return 0
+    if grep -qs "^$name: exit code 0 " "$out/summary.txt"; then return 0; fi
+    timeout --signal=TERM --kill-after=10 "$limit" "$@" > "$out/$name.txt" 2>&1
+    code=$?
+    echo "$name: exit code $code after $((SECONDS - start)) s of $limit: $(tail -n 1 "$out/$name.txt")" |
+        tee -a "$out/summary.txt"
+}
+
+bench() { # name, limit, words of bench
+    local name=$1 limit=$2
+    shift 2
+    part "$name" "$limit" python -m contrastbench "$@"
+}
+
+sed "${tiny:+s/CIFAR-10: .*/digits/}" "$here/tests/gpu/large.yaml" > "$out/large.yaml"
+train=("$out/large.yaml" --jobs "$jobs" --device "$device" --results "$out" --check never
+    $tiny ${data[@]+"${data[@]}"})
+if [ -n "$tiny" ]; then image=digits graph=motifs; else image=CIFAR-10 graph=MUTAG; fi
+
+# small trainings beside each other share the card better under MPS, where its daemon starts
+[ "$device" = cpu ] || nvidia-cuda-mps-control -d > "$out/mps.txt" 2>&1 || true
+
+bench doctor 20 doctor
+bench check 60 check-device "$device" --results "$out" $tiny
+part tests 30 python -m pytest -q -c "$here/pyproject.toml" --rootdir "$here" -m gpu "$here/tests/gpu" \
+    -k "not the_device_passes"
+part losses 60 python "$here/tests/gpu/times.py" "$device" $tiny
+bench image 20 perf image "$image" --device "$device" ${data[@]+"${data[@]}"}
+bench graph 20 perf graph "$graph" --device "$device" ${data[@]+"${data[@]}"}
+bench large 390 sweep "${train[@]}"
+bench again 50 sweep "${train[@]}" --seeds 3-5 --only "row=infonce (temperature=0.2)"
+bench compare 10 compare "$out/large.yaml" --results "$out"
+
+[ "$device" = cpu ] || echo quit | nvidia-cuda-mps-control >> "$out/mps.txt" 2>&1 || true
+tar -czf "$out/card.tgz" -C "$out" --exclude=card.tgz --exclude=checkpoints --exclude=claims .
