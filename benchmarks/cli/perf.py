@@ -14,18 +14,15 @@ from contrastbench.errors import UserError, unknown
 if TYPE_CHECKING:
     import torch
 
-PERF_PARTS = {name: f"contrastbench.benchmarks.perf.{name}" for name in ("losses", "records")}
+PERF_PARTS = {"losses": "contrastbench.benchmarks.perf.losses"}
 
 
 def perf(
     part: Annotated[
-        str, typer.Argument(help="Benchmark: losses, records, or a domain (bench list domains).")
+        str, typer.Argument(help="Benchmark: losses, or a domain (bench list domains).")
     ],
     names: Annotated[
-        list[str] | None,
-        typer.Argument(
-            help="Losses, data sets or encoders; for records numbers of cells, workers, processes."
-        ),
+        list[str] | None, typer.Argument(help="Losses, data sets or encoders.")
     ] = None,
     data_root: opt.DataRoot = None,
     device: opt.Device = "cpu",
