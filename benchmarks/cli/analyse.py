@@ -33,7 +33,7 @@ WORDS_KEY = "contrastbench.analyse.words"
 ALL_TAKE = {"name", "loss", "set_", "with_", "output", "help"}
 
 
-class AnalyseCommand(OnceCommand):
+class Command(OnceCommand):
     """The help lists all analyses, and that of one analysis its options and parameters."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:

@@ -2,22 +2,29 @@
 
 from collections.abc import Callable, Iterator
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from contrastbench.benchmarks.cli import options as opt
-from contrastbench.benchmarks.cli.arguments import experiment_of_options
 from contrastbench.benchmarks.cli.loading import loading
 from contrastbench.benchmarks.cli.output import say, show
 from contrastbench.benchmarks.records.read_cache import one_moment
 from contrastbench.benchmarks.running.options import check_data_root
-from contrastbench.domains.own import PYTHON
 from contrastbench.errors import UserError, unknown
 from contrastbench.losses.spec import NONE, LossSpec
 
 ACTIONS = ("list", "fetch", "verify", "check")
+LISTS = {  # module, its function, and what that takes; losses need the fewest imports
+    "losses": ("loss_list", "loss_lines", ""),
+    "families": ("loss_list", "families", ""),
+    "domains": ("listing", "domain_lines", ""),
+    "datasets": ("listing", "dataset_lines", "domain"),
+    "recipes": ("listing", "recipes", "domain"),
+    "tables": ("listing", "tables", "results"),
+}
 MOST_LINES = 1000  # of a report that is asked for
 
 
@@ -36,21 +43,14 @@ def list_(
 
     Example: bench list recipes graph
     """
-    from contrastbench.benchmarks.cli import listing
-
-    lists: dict[str, Callable[[], Iterator[str]]] = {
-        "losses": listing.loss_lines,
-        "families": listing.families,
-        "domains": listing.domain_lines,
-        "datasets": lambda: listing.dataset_lines(domain),
-        "recipes": lambda: listing.recipes(domain),
-        "tables": lambda: listing.tables(results),
-    }
-    if what not in lists:
-        raise unknown("list", what, lists)
-    if domain and what not in ("datasets", "recipes"):
+    if what not in LISTS:
+        raise unknown("list", what, LISTS)
+    module, function, argument = LISTS[what]
+    if domain and argument != "domain":
         raise UserError(f"bench list {what} takes no domain: leave {domain} out")
-    for line in lists[what]():
+    lines = getattr(import_module(f"contrastbench.benchmarks.cli.{module}"), function)
+    values = {"domain": domain, "results": results}
+    for line in lines(values[argument]) if argument else lines():
         show(line)
 
 
@@ -103,6 +103,8 @@ def checked(
     if name is None:
         raise UserError("name a data set to check, such as csv:mine.csv")
     check_data_root(data_root)
+    from contrastbench.benchmarks.cli.arguments import experiment_of_options
+
     found = domain_of(name) if domain is None else domain
     work = experiment_of_options(found, name, LossSpec(NONE), recipe, False, target)
     with loading():
@@ -116,6 +118,7 @@ def checked(
 
 def domain_of(name: str) -> str:
     """Return the domain of a declared set, or of a kind that one domain alone reads."""
+    from contrastbench.domains.own import PYTHON
     from contrastbench.domains.registry import loaded_declarations
 
     about = loaded_declarations()

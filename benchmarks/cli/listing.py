@@ -1,4 +1,4 @@
-"""Print the lists of `bench list`, from declarations alone and so without torch."""
+"""Print the other lists of `bench list`, from declarations alone and so without torch."""
 
 import json
 from collections.abc import Iterator
@@ -14,36 +14,6 @@ from contrastbench.domains import registry
 from contrastbench.domains.declaration import Declaration, Source
 from contrastbench.domains.download import whereabouts
 from contrastbench.errors import UserError
-from contrastbench.losses.registry import FAMILIES, OURS, aliases, describe
-from contrastbench.losses.registry import losses as registered_losses
-
-
-def loss_lines() -> Iterator[str]:
-    """Name, parameters with defaults, summary, ranges, limits; a package's loss with its place."""
-    for name, path in registered_losses().items():
-        if name not in OURS:  # to describe it would import it, and torch with it
-            yield f"{name}\n    Of a package: {path}"
-            continue
-        loss = describe(name)
-        params = ", ".join(f"{key}={value}" for key, value in loss.params.items())
-        ranges = "; ".join(f"{key} {r}" for key, r in loss.ranges.items())
-        limits = "".join(f"\n    is {limit}" for limit in loss.limits)
-        also = f"\n    also named {', '.join(aliases(name))}" if aliases(name) else ""
-        yield f"{name}({params})\n    {loss.summary}\n    {ranges}{limits}{also}"
-    yield "none\n    No training: the encoder as it is."
-
-
-def families() -> Iterator[str]:
-    """Yield each family of losses, then a line for each of its losses: name, summary, aliases."""
-    for family, members in FAMILIES.items():
-        yield family
-        for name in members:
-            also = f" (also {', '.join(aliases(name))})" if aliases(name) else ""
-            yield f"    {name:16} {describe(name).summary}{also}"
-    others = {name: path for name, path in registered_losses().items() if name not in OURS}
-    if others:
-        yield "of packages"
-        yield from (f"    {name:16} {path}" for name, path in others.items())
 
 
 def domain_lines() -> Iterator[str]:

@@ -3,32 +3,22 @@
 Every command stands in a module of this room.
 """
 
+import importlib
 import inspect
 import io
 import re
 import sys
 import warnings
-from collections.abc import Callable
+from collections.abc import Iterator, Mapping
+from functools import cache
+from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
 import typer
 from typer.core import TyperGroup
+from typer.main import get_command
 
-from contrastbench.benchmarks.cli import (
-    analyse,
-    check,
-    data,
-    embed,
-    perf,
-    reproduce,
-    run,
-    score,
-    submit,
-    sweep,
-    tables,
-)
 from contrastbench.benchmarks.cli import options as opt
-from contrastbench.benchmarks.cli.analyse import AnalyseCommand
 from contrastbench.benchmarks.cli.once import OnceCommand
 from contrastbench.benchmarks.cli.output import say, show
 from contrastbench.benchmarks.records.files import DISK_FULL
@@ -42,23 +32,102 @@ from contrastbench.errors import UserError, is_out_of_memory, printable, tell
 UsageError: type[Exception] = typer.BadParameter.__mro__[1]
 
 
+GROUPS = {  # commands as the help shows them, with their modules
+    "Run": {
+        "run": "run",
+        "sweep": "sweep",
+        "plan": "sweep",
+        "reproduce": "reproduce",
+        "score": "score",
+        "embed": "embed",
+    },
+    "Compare": {
+        "table": "tables",
+        "compare": "tables",
+        "report": "tables",
+        "audit": "tables",
+        "analyse": "analyse",
+    },
+    "Check": {
+        "check-loss": "check",
+        "check-domain": "check",
+        "check-device": "check",
+        "perf": "perf",
+        "doctor": "data",
+    },
+    "Data": {
+        "list": "data",
+        "data": "data",
+        "merge": "sweep",
+        "pack": "sweep",
+        "submit": "submit",
+        "verify": "submit",
+    },
+}
+MODULES = {name: module for group in GROUPS.values() for name, module in group.items()}
+
+
+def function_name(command: str) -> str:
+    """Return the name of a command's function; `list` is one of Python's own."""
+    return "list_" if command == "list" else command.replace("-", "_")
+
+
+class Commands(Mapping[str, Any]):
+    """The commands by name; the module of one is imported when it is asked for."""
+
+    def __getitem__(self, name: str) -> Any:
+        return make_command(name)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(MODULES)
+
+    def __len__(self) -> int:
+        return len(MODULES)
+
+
+@cache
+def make_command(name: str) -> Any:
+    """Make a command of its function; typer would cut its summary, and wrap its examples."""
+    module = importlib.import_module(f"contrastbench.benchmarks.cli.{MODULES[name]}")
+    function = getattr(module, function_name(name))
+    text, *lines = re.split(r"^Example: ", inspect.getdoc(function) or "", flags=re.MULTILINE)
+    alone = typer.Typer(add_completion=False, rich_markup_mode=None)
+    alone.command(
+        name,
+        cls=getattr(module, "Command", OnceCommand),
+        help=text,
+        short_help=summary(name),
+        epilog=opt.examples([" ".join(line.split()) for line in lines]),
+    )(function)
+    return get_command(alone)
+
+
+def summary(command: str) -> str:
+    """Return the first paragraph of a command's docstring, read without importing its module."""
+    source = Path(__file__).with_name(f"{MODULES[command]}.py").read_text()
+    pattern = rf'^def {function_name(command)}\(.*?"""(.*?)(?:\n\n|""")'
+    found = re.search(pattern, source, re.MULTILINE | re.DOTALL)
+    assert found, "each command has a docstring"
+    return " ".join(found[1].split())
+
+
 class Grouped(TyperGroup):
     """The help shows commands by their groups."""
 
+    def __init__(self, **given: Any) -> None:
+        super().__init__(**given)
+        self.commands = Commands()  # type: ignore[assignment]
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Return the names of all commands."""
+        return [*self.commands]
+
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """Write a list of commands for each group, all of one width."""
-        names = [name for name in self.commands if not self.commands[name].hidden]
-        width = max(map(len, names))
-        for title in GROUPS:
-            members = {name: self.commands[name] for name in names}
+        width = max(map(len, MODULES))
+        for title, names in GROUPS.items():
             with formatter.section(title):
-                formatter.write_dl(
-                    [
-                        (name.ljust(width), command.short_help or "")
-                        for name, command in members.items()
-                        if command.rich_help_panel == title  # type: ignore[attr-defined]
-                    ]
-                )
+                formatter.write_dl([(name.ljust(width), summary(name)) for name in names])
 
 
 app = typer.Typer(
@@ -72,57 +141,6 @@ INTERRUPTED = 130
 STOPPED = {INTERRUPTED: "interrupted", TERMINATED: "terminated"}
 # as they go
 KEEPING_COMMANDS = (["run"], ["sweep"], ["merge"], ["pack"], ["data"], ["check-device"])
-GROUPS: dict[str, dict[str, Callable[..., None]]] = {  # as the help shows them
-    "Run": {
-        "run": run.run,
-        "sweep": sweep.sweep,
-        "plan": sweep.plan,
-        "reproduce": reproduce.reproduce,
-        "score": score.score,
-        "embed": embed.embed,
-    },
-    "Compare": {
-        "table": tables.table,
-        "compare": tables.compare,
-        "report": tables.report,
-        "audit": tables.audit,
-        "analyse": analyse.analyse,
-    },
-    "Check": {
-        "check-loss": check.check_loss,
-        "check-domain": check.check_domain,
-        "check-device": check.check_device,
-        "perf": perf.perf,
-        "doctor": data.doctor,
-    },
-    "Data": {
-        "list": data.list_,
-        "data": data.data,
-        "merge": sweep.merge,
-        "pack": sweep.pack,
-        "submit": submit.submit,
-        "verify": submit.verify,
-    },
-}
-COMMAND_CLASSES = {"analyse": AnalyseCommand}
-
-
-def add_command(to: typer.Typer, name: str, command: Callable[..., None], group: str) -> None:
-    """Add a command; typer would cut its summary, and wrap its examples."""
-    text, *lines = re.split(r"^Example: ", inspect.getdoc(command) or "", flags=re.MULTILINE)
-    to.command(
-        name,
-        cls=COMMAND_CLASSES.get(name, OnceCommand),
-        help=text,
-        short_help=" ".join(text.partition("\n\n")[0].split()),
-        epilog=opt.examples([" ".join(line.split()) for line in lines]),
-        rich_help_panel=group,
-    )(command)
-
-
-for group, commands in GROUPS.items():
-    for name, command in commands.items():
-        add_command(app, name, command, group)
 
 
 @app.callback(invoke_without_command=True)

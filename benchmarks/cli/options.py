@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from contrastbench.domains.registry import DOMAINS
+from contrastbench.domains import OURS
 
 
 def examples(lines: Sequence[str]) -> str:
@@ -15,7 +15,7 @@ def examples(lines: Sequence[str]) -> str:
     return "\n".join(["\b", title, *(f"  {line}" for line in lines)])
 
 
-DOMAIN_HELP = f"Domain: {', '.join(DOMAINS)} or a plugin's."
+DOMAIN_HELP = f"Domain: {', '.join(OURS)} or a plugin's."
 Domain = Annotated[str, typer.Option(help=DOMAIN_HELP)]
 Encoder = Annotated[
     str,

@@ -5,7 +5,8 @@ Brings no torch. The same loss always gets the same settings.
 
 import math
 import random
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
+from functools import cache
 from itertools import combinations
 from typing import Any
 
@@ -30,13 +31,13 @@ def hypercube_settings(loss: LossSpec, count: int) -> list[Params]:
     if not free or count < 2:
         return []
     fixed = {**describe(loss.name).params, **loss.params}
-    rng = random.Random(0)
-    draws = [latin_hypercube(free, count - 1, rng) for _ in range(DRAWS)]
-    found = [
-        distinct_points([{}, *hypercube_points(free, fixed, places)], fixed)
-        for places in sorted(draws, key=dependence)
-    ]
-    return max(found, key=len)
+    best: list[Params] = []
+    for places in latin_hypercubes(tuple(free), count - 1):
+        found = distinct_points([{}, *hypercube_points(free, fixed, places)], fixed)
+        best = max(best, found, key=len)
+        if len(best) == count:
+            break
+    return best
 
 
 def searched_ranges(loss: LossSpec) -> dict[str, Range]:
@@ -60,9 +61,15 @@ def searched_ranges(loss: LossSpec) -> dict[str, Range]:
     return numbers or {name: r for name, r in free.items() if isinstance(r, Choice)}
 
 
-def latin_hypercube(names: Iterable[str], count: int, rng: random.Random) -> Places:
-    """A Latin hypercube: each parameter's interval has so many parts, each of them met once."""
-    return {name: rng.sample(range(count), count) for name in names}
+@cache
+def latin_hypercubes(names: tuple[str, ...], count: int) -> list[Places]:
+    """Latin hypercubes: each parameter's interval has so many parts, each of them met once.
+
+    Those whose parameters depend least on each other come first.
+    """
+    rng = random.Random(0)
+    draws = [{name: rng.sample(range(count), count) for name in names} for _ in range(DRAWS)]
+    return sorted(draws, key=dependence)
 
 
 def dependence(places: Places) -> float:

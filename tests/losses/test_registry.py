@@ -13,7 +13,7 @@ import torch
 from torch.autograd import grad
 from torch.nn.functional import cosine_similarity
 
-from contrastbench.benchmarks.cli.listing import families, loss_lines
+from contrastbench.benchmarks.cli.loss_list import families, loss_lines
 from contrastbench.losses import (
     LOSSES,
     LossSpec,

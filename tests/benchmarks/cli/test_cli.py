@@ -21,7 +21,7 @@ from typer.main import get_command
 
 import stub_domain
 from contrastbench.benchmarks.analyses.registry import ANALYSES
-from contrastbench.benchmarks.cli import listing, loading
+from contrastbench.benchmarks.cli import analyse, check, listing, loading, run
 from contrastbench.benchmarks.cli import main as cli
 from contrastbench.benchmarks.cli.arguments import parse_pairs
 from contrastbench.benchmarks.records.seeds import parse_seeds
@@ -700,7 +700,7 @@ def test_mistakes_are_named_before_torch_is_imported(
         raise AssertionError("torch is imported")
         yield
 
-    for module in (cli.run, cli.check, cli.analyse):
+    for module in (run, check, analyse):
         monkeypatch.setattr(module, "loading", loading)
     code, _, err = bench(*words)
     assert code == 2
@@ -711,7 +711,7 @@ def test_a_library_that_is_missing_is_named_before_torch_is_imported(
     bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "torchvision", None)
-    monkeypatch.setattr(cli.run, "loading", None)
+    monkeypatch.setattr(run, "loading", None)
     code, _, err = bench("run", "--domain", "image", "--loss", "adnce")
     line = "bench: domain image needs torchvision, which is not installed: pip install "
     assert (code, err) == (2, line + '"contrastbench[image]"\n')
@@ -773,8 +773,8 @@ def test_an_output_on_a_full_disk_is_one_line(bench, monkeypatch: pytest.MonkeyP
 
 @pytest.mark.parametrize("make", [bytearray, torch.empty])
 def test_too_little_memory_is_one_line(make, bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(listing, "loss_lines", lambda: make(2**55))
-    code, _, err = bench("list", "losses")
+    monkeypatch.setattr(listing, "domain_lines", lambda: make(2**55))
+    code, _, err = bench("list", "domains")
     assert (code, len(err.splitlines())) == (1, 1)
     assert err.startswith("bench: there is too little memory (")
 
