@@ -10,8 +10,9 @@ from os.path import isfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from contrastbench.domains import OURS, download, own
+from contrastbench.domains import download, own
 from contrastbench.domains.declaration import Dataset, Datasets, Declaration
+from contrastbench.domains.names import OURS
 from contrastbench.domains.recipe import Recipe
 from contrastbench.errors import UserError, unknown, users_code
 

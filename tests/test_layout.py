@@ -91,6 +91,7 @@ FLOORS = {  # rooms and modules of a folder, the lowest first: each imports from
     ),
     "domains": (
         *(
+            "names",
             "reading",
             "strict",
             "strict_yaml",

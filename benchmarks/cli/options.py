@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from contrastbench.domains import OURS
+from contrastbench.domains.names import OURS
 
 
 def examples(lines: Sequence[str]) -> str:
