@@ -19,6 +19,7 @@ WIDE_COLUMNS = {  # many columns each, one for each name
     "metrics": "a metric, in percent",
     "params": "a parameter of the loss, after defaults",
     "learned": "last value of a parameter that the loss itself learns",
+    "health": "what the last batch's embeddings and the gradients look like",
     "recipe": "a setting of the training, after defaults",
 }
 LAST_COLUMNS = {
@@ -49,7 +50,8 @@ def as_row(record: Record) -> dict[str, Any]:
         "error": details.get("error"),
     }
     own = {name: record.get(name) for name in (*FIRST_COLUMNS, *LAST_COLUMNS)}
-    groups = (metrics, record["params"], details.get("learned", {}), record["recipe"])
+    found = (details.get(name, {}) for name in ("learned", "health"))
+    groups = (metrics, record["params"], *found, record["recipe"])
     parts = dict(zip(WIDE_COLUMNS, groups, strict=True))
     flat = {f"{part}.{name}": v for part, some in parts.items() for name, v in some.items()}
     return {**own, **made, **flat}

@@ -77,6 +77,7 @@ class Details(TypedDict, total=False):
     loss_by_epoch: list[FiniteNumber]
     dev_curve: list[Annotated[list[FiniteNumber], Field(min_length=2, max_length=2)]]
     learned: dict[PrintableText, Any]
+    health: dict[PrintableText, FiniteNumber]
     chosen: Any  # the parameters of each fold, where folds choose them
     error: str | None
 

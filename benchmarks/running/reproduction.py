@@ -34,7 +34,7 @@ from contrastbench.losses.spec import NONE, LossSpec
 FACTOR = 2.8  # 1.96 times the square root of 2: 95 % of two results differ by less
 MIN_SEEDS = 3  # seeds of a cell whose deviation counts
 DETAIL_NUMBERS = (  # of a record's details
-    *("validation", "folds", "inner", "loss_by_epoch", "dev_curve", "learned"),
+    *("validation", "folds", "inner", "loss_by_epoch", "dev_curve", "learned", "health"),
 )
 CIRCUMSTANCES = (  # equal numbers are promised where they are the same
     *("commit", "versions", "device", "devices", "device_memory_gib", "cpu", "threads"),

@@ -20,6 +20,7 @@ from torch.optim.lr_scheduler import LambdaLR
 from contrastbench.benchmarks.running import checkpoints, ranks
 from contrastbench.benchmarks.running.draws import generators_kept, seed_generators
 from contrastbench.benchmarks.running.environment import Circumstances, circumstances
+from contrastbench.benchmarks.running.health import embedding_health, gradient_norm
 from contrastbench.benchmarks.running.interruption import Interruption
 from contrastbench.benchmarks.running.optimizers import make_optimizer, make_schedule
 from contrastbench.distributed import average_gradients, sharing
@@ -65,6 +66,7 @@ class History:
         default_factory=list
     )  # step, the domain's validation score
     metrics: dict[str, float] = field(default_factory=dict)  # accuracy@100: after 100 epochs
+    health: dict[str, float] = field(default_factory=dict)  # of the first and of the last step
     starts: list[tuple[int, Circumstances]] = field(
         default_factory=list, compare=False
     )  # the steps before which circumstances changed, and to what
@@ -82,6 +84,7 @@ class History:
     def details(self) -> dict[str, Any]:
         """Return the details that go into the record."""
         details = {"loss_by_epoch": self.loss_by_epoch, **self.stretches}
+        details |= {"health": self.health} if self.health else {}
         if not self.dev_curve:
             return details
         step, score = self.best
@@ -226,6 +229,8 @@ class Run:
             if self.recipe.permuted:
                 contrasts = [permuted(contrast) for contrast in contrasts]
             seen = look(contrasts, batch) if look else contrasts
+            if self.is_last:
+                self.history.health |= embedding_health(seen[0])
             seed_generators(domain.device, domain.seed, epoch, self.history.step, LOSS_KEY)
             self.update(step_loss(self.loss, seen))
 
@@ -234,6 +239,8 @@ class Run:
         self.optimizer.zero_grad()
         value.backward()
         average_gradients(parameter.grad for parameter in self.trained)
+        if self.history.step == 0 or self.is_last:
+            self.note_gradient()
         if self.recipe.max_grad_norm:
             nn.utils.clip_grad_norm_(self.model.parameters(), self.recipe.max_grad_norm)
         self.optimizer.step()
@@ -242,6 +249,17 @@ class Run:
         self.history.step += 1
         if self.history.step % self.steps_per_epoch == 0:
             self.end_epoch()
+
+    @property
+    def is_last(self) -> bool:
+        """Return whether the step to come is the last one."""
+        return self.history.step == self.steps - 1
+
+    def note_gradient(self) -> None:
+        """Note the length of the gradient before it is clipped, if it is a number."""
+        norm = gradient_norm(self.trained).item()
+        names = ["gradient_start"] * (self.history.step == 0) + ["gradient_end"] * self.is_last
+        self.history.health |= dict.fromkeys(names, norm) if math.isfinite(norm) else {}
 
     @property
     def trained(self) -> list[nn.Parameter]:

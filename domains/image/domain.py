@@ -42,7 +42,9 @@ from contrastbench.domains.scoring.classifiers import (
     Classifier,
     Labelled,
     accuracy,
+    accuracy_of,
     accuracy_within,
+    beside_accuracy,
 )
 from contrastbench.domains.scoring.logistic import regularised
 from contrastbench.domains.scoring.neighbours import neighbours
@@ -278,15 +280,16 @@ class ImageDomain(Domain[ImageRecipe, Model, Batch]):
             "lbfgs": regularised(rows["train"], rows.get("validation")),
             "knn": neighbours(rows["train"], self.recipe.knn_k, self.recipe.neighbours_temperature),
         }
-        held_out = [name for name in self.splits if name != "train"]
         scores = {
-            name: {key: accuracy(c, rows[name]) for key, c in fitted.items()} for name in held_out
+            part: {key: scored(classifier, some) for key, classifier in fitted.items()}
+            for part, some in rows.items()
+            if part != "train"
         }
         by_epoch: dict[str, list[float]] = {}
         if self.recipe.probe in PROBES:
-            by_epoch = self.probe_by_epoch(model, rows)
-            for name in held_out:
-                scores[name][self.recipe.probe] = by_epoch[name][-1]
+            by_epoch, last = self.probe_by_epoch(model, rows)
+            for part, found in last.items():
+                scores[part][self.recipe.probe] = found
         return self.evaluation(scores, fitted, by_epoch)
 
     def quick_probe(self, rows: dict[str, Labelled]) -> Evaluation:
@@ -303,8 +306,8 @@ class ImageDomain(Domain[ImageRecipe, Model, Batch]):
             chosen = regularised(fit, validation, QUICK_GRID)
             classifier = regularised(train, None, (chosen.details["C"],))
         scores = {
-            "test": {"quick": accuracy(classifier, rows["test"])},
-            "validation": {"quick": accuracy(chosen, validation)},
+            "test": {"quick": scored(classifier, rows["test"])},
+            "validation": {"quick": scored(chosen, validation)},
         }
         return self.evaluation(scores, {"quick": chosen}, {})
 
@@ -338,8 +341,10 @@ class ImageDomain(Domain[ImageRecipe, Model, Batch]):
         assert isinstance(model, ImageModel), "pixels have been refused"
         export(model, self.recipe, self.preprocessing, folder)
 
-    def probe_by_epoch(self, model: Model, rows: dict[str, Labelled]) -> dict[str, list[float]]:
-        """Accuracies on held-out parts of the probe that sees views, after each of its epochs.
+    def probe_by_epoch(
+        self, model: Model, rows: dict[str, Labelled]
+    ) -> tuple[dict[str, list[float]], dict[str, Labelled]]:
+        """Accuracies on held-out parts of the probe that sees views, by epoch, and last scores.
 
         Where the encoder's statistics move, its features are made anew each time, as the released
         codes do: with the recipe of a paper, a few percent of the time of the encoder's training.
@@ -347,24 +352,26 @@ class ImageDomain(Domain[ImageRecipe, Model, Batch]):
         probe = self.recipe.probe_on_views
         held_out = [name for name in self.splits if name != "train"]
         by_epoch: dict[str, list[float]] = {name: [] for name in held_out}
+        last: dict[str, Labelled] = {}
         if probe.top_5:
             by_epoch[TOP_5] = []
 
         def score(moved: Model, classifier: Classifier) -> None:
             for name in held_out:
                 now = self.features(moved, name) if probe.statistics_move else rows[name]
-                by_epoch[name].append(accuracy(classifier, now))
+                last[name] = scored(classifier, now)
+                by_epoch[name].append(accuracy_of(*last[name]))
             if TOP_5 in by_epoch:
-                by_epoch[TOP_5].append(accuracy_within(classifier, rows["test"], 5))
+                by_epoch[TOP_5].append(accuracy_within(*last["test"], 5))
 
         images, columns = self.splits["train"], rows["train"].x.shape[1]
         kind = policy_of(probe, self.recipe)
         train_probe(probe, model, images, columns, self.preprocessing, kind, self.seed, score)
-        return by_epoch
+        return by_epoch, last
 
     def evaluation(
         self,
-        scores: dict[str, dict[str, float]],
+        scores: dict[str, dict[str, Labelled]],
         fitted: dict[str, Classifier],
         by_epoch: dict[str, list[float]],
     ) -> Evaluation:
@@ -373,22 +380,36 @@ class ImageDomain(Domain[ImageRecipe, Model, Batch]):
         A probe's epoch that is chosen on the test images gives no honest number: it is there
         because released codes report it.
         """
-        test, validation = self.splits["test"].labels, scores.get("validation")
+        right = {
+            part: {key: accuracy_of(*found) for key, found in some.items()}
+            for part, some in scores.items()
+        }
+        test, validation = scores["test"][self.recipe.probe], right.get("validation")
         best = {BEST_ON_TEST: max(by_epoch["test"])} if by_epoch else {}
         best |= {TOP_5: by_epoch[TOP_5][-1]} if TOP_5 in by_epoch else {}
         return Evaluation(
-            {"accuracy": scores["test"][self.recipe.probe], **scores["test"], **best},
+            {
+                "accuracy": right["test"][self.recipe.probe],
+                **right["test"],
+                **best,
+                **beside_accuracy(*test),
+            },
             "accuracy",
             validation=validation[self.recipe.probe] if validation else None,
             samples=self.samples,
             details={
                 "training_images": len(self.pool),
-                "largest_class": 100 * test.bincount().max().item() / len(test),
+                "largest_class": 100 * test.y.bincount().max().item() / len(test.y),
                 "validation_accuracy": validation,
                 "classifiers": {name: classifier.details for name, classifier in fitted.items()},
                 **({"probe_accuracy_by_epoch": by_epoch} if by_epoch else {}),
             },
         )
+
+
+def scored(classifier: Classifier, rows: Labelled) -> Labelled:
+    """Return the classifier's scores of rows, with their classes."""
+    return Labelled(classifier.scores(rows.x), rows.y)
 
 
 def recall(rows: Labelled) -> dict[str, float]:

@@ -2,7 +2,7 @@
 
 from sklearn.ensemble import HistGradientBoostingClassifier
 
-from contrastbench.domains.scoring.classifiers import Classifier, Labelled, predicted
+from contrastbench.domains.scoring.classifiers import Classifier, Labelled, decisions
 
 
 def boosting(train: Labelled, validation: Labelled | None = None, seed: int = 0) -> Classifier:
@@ -10,4 +10,4 @@ def boosting(train: Labelled, validation: Labelled | None = None, seed: int = 0)
     model = HistGradientBoostingClassifier(random_state=seed).fit(
         train.x.cpu().numpy(), train.y.cpu().numpy()
     )
-    return Classifier(lambda x: predicted(model, x))
+    return Classifier(lambda x: decisions(model, x))

@@ -7,6 +7,8 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
+from contrastbench.domains.scoring.metrics import class_metrics
+
 STD_ROUNDING = 1e-5  # of float32, relative to a column's mean
 
 
@@ -25,23 +27,34 @@ class Labelled(NamedTuple):
 class Classifier:
     """A classifier that has been fitted."""
 
-    predict: Callable[[Tensor], Tensor]  # (n, d) -> (n,)
+    scores: Callable[[Tensor], Tensor]  # (n, d) -> (n, classes) the larger the likelier
     details: dict[str, Any] = field(default_factory=dict)  # what was chosen, for the record
-    # (n, d) -> (n, classes) the larger the likelier, of those that have such scores
-    scores: Callable[[Tensor], Tensor] | None = None
+
+    def predict(self, x: Tensor) -> Tensor:
+        """(n,) the likeliest class of each of (n, d) rows, the first of equals."""
+        return self.scores(x).argmax(dim=1)
 
 
 def accuracy(classifier: Classifier, rows: Labelled) -> float:
     """Percent of rows whose class is predicted."""
-    return 100 * (classifier.predict(rows.x) == rows.y).double().mean().item()
+    return accuracy_of(classifier.scores(rows.x), rows.y)
 
 
-def accuracy_within(classifier: Classifier, rows: Labelled, first: int) -> float:
-    """Percent of rows whose class is among the first that the classifier's scores name."""
-    assert classifier.scores is not None, "asked of classifiers that have scores"
-    scores = classifier.scores(rows.x)
+def accuracy_of(scores: Tensor, y: Tensor) -> float:
+    """Percent of rows whose class has the largest score."""
+    return 100 * (scores.argmax(dim=1) == y).double().mean().item()
+
+
+def accuracy_within(scores: Tensor, y: Tensor, first: int) -> float:
+    """Percent of rows whose class is among the first by score."""
     likeliest = scores.topk(min(first, scores.shape[1])).indices
-    return 100 * (likeliest == rows.y.unsqueeze(1)).any(dim=1).double().mean().item()
+    return 100 * (likeliest == y.unsqueeze(1)).any(dim=1).double().mean().item()
+
+
+def beside_accuracy(scores: Tensor, y: Tensor) -> dict[str, float]:
+    """Return what accuracy hides where classes are skewed, in percent: see `class_metrics`."""
+    found = scores.argmax(dim=1)
+    return class_metrics(*(values.detach().cpu().numpy() for values in (y, found, scores)))
 
 
 def standardiser(x: Tensor) -> Callable[[Tensor], Tensor]:
@@ -51,6 +64,11 @@ def standardiser(x: Tensor) -> Callable[[Tensor], Tensor]:
     return lambda rows: (rows - mean) * inverse
 
 
-def predicted(model: Any, x: Tensor) -> Tensor:
-    """A scikit-learn model's classes of these rows."""
-    return torch.from_numpy(model.predict(x.cpu().numpy())).to(x.device)
+def decisions(model: Any, x: Tensor) -> Tensor:
+    """(n, classes) a scikit-learn model's scores; a class that it has not seen is never likely."""
+    found = torch.from_numpy(model.decision_function(x.cpu().numpy()))
+    if found.ndim == 1:  # of the second of two alone
+        found = torch.stack([-found, found], dim=1)
+    scores = found.new_full((len(found), int(model.classes_[-1]) + 1), -torch.inf)
+    scores[:, torch.from_numpy(model.classes_)] = found
+    return scores.to(x.device)

@@ -61,7 +61,7 @@ def best_head(
     """The head that is best on the validation rows, the first of equals."""
 
     def classifier(head: nn.Linear) -> Classifier:
-        return Classifier(lambda x: head(features(x)).argmax(dim=1))
+        return Classifier(lambda x: head(features(x)))
 
     candidates = [classifier(head) for head in heads]
     scores = [accuracy(candidate, validation) for candidate in candidates]
@@ -71,7 +71,7 @@ def best_head(
             f"the linear classifier diverged at learning rate {RATES[best]:g}, the best of "
             "its three: use the classifier linear, which scales the embeddings"
         )
-    return Classifier(candidates[best].predict, {"lr": RATES[best], "validation_by_lr": scores})
+    return Classifier(candidates[best].scores, {"lr": RATES[best], "validation_by_lr": scores})
 
 
 def steps_down(optimizer: torch.optim.Optimizer, steps: int) -> LRScheduler:

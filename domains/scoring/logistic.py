@@ -16,7 +16,7 @@ from contrastbench.domains.scoring.classifiers import (
     Classifier,
     Labelled,
     accuracy,
-    predicted,
+    decisions,
     standardiser,
 )
 
@@ -33,7 +33,7 @@ def logistic(train: Labelled, validation: Labelled | None = None, seed: int = 0)
     with unconverged():
         model.fit(standardise(train.x).cpu().numpy(), train.y.cpu().numpy())
     details = {"iterations": int(model.n_iter_.max()), "max_iterations": MAX_ITERATIONS}
-    return Classifier(lambda x: predicted(model, standardise(x)), details)
+    return Classifier(lambda x: decisions(model, standardise(x)), details)
 
 
 def regularised(
@@ -49,7 +49,7 @@ def regularised(
         Labelled(standardise(train.x), train.y), grid if validation or len(grid) == 1 else (1.0,)
     )
     candidates = [
-        Classifier(partial(predicted, m), {"C": m.C, "iterations": int(m.n_iter_.max())})
+        Classifier(partial(decisions, m), {"C": m.C, "iterations": int(m.n_iter_.max())})
         for m in models
     ]
     best = candidates[0]
@@ -59,7 +59,7 @@ def regularised(
         scores = [accuracy(candidate, held_out) for candidate in candidates]
         best = candidates[scores.index(max(scores))]
         details = {**best.details, "validation_by_C": scores}
-    return Classifier(lambda rows: best.predict(standardise(rows)), details)
+    return Classifier(lambda rows: best.scores(standardise(rows)), details)
 
 
 def transfer_accuracies(
@@ -78,12 +78,13 @@ def transfer_accuracies(
         metric: "accuracy" or "per_class_accuracy".
     """
     models = regularisation_path(train, TRANSFER_GRID, TRANSFER_ITERATIONS)
-    scores = [ACCURACIES[metric](predicted(model, validation.x), validation.y) for model in models]
+    chosen_by = ACCURACIES[metric]
+    scores = [chosen_by(decisions(m, validation.x).argmax(dim=1), validation.y) for m in models]
     best = models[scores.index(max(scores))]
     both = Labelled(*map(torch.cat, zip(train, validation, strict=True)))
     with unconverged():
         best.fit(both.x.cpu().numpy(), both.y.cpu().numpy())
-    found = predicted(best, test.x)
+    found = decisions(best, test.x).argmax(dim=1)
     return {**{name: of(found, test.y) for name, of in ACCURACIES.items()}, "C": best.C}
 
 

@@ -25,6 +25,6 @@ def neighbours(train: Labelled, k: int, temperature: float) -> Classifier:
         )
 
     return Classifier(
-        lambda x: torch.cat([votes(rows).argmax(dim=1) for rows in x.split(NEIGHBOUR_BLOCK)]),
+        lambda x: torch.cat([votes(rows) for rows in x.split(NEIGHBOUR_BLOCK)]),
         {"k": k},
     )

@@ -18,4 +18,4 @@ def pseudo_inverse(
     targets = one_hot(train.y).double()
     weight = torch.linalg.pinv(x.T @ x, hermitian=True) @ (x.T @ targets)
     bias = targets.mean(dim=0)
-    return Classifier(lambda rows: (standardise(rows.double()) @ weight + bias).argmax(dim=1))
+    return Classifier(lambda rows: standardise(rows.double()) @ weight + bias)

@@ -22,7 +22,12 @@ from contrastbench.domains.report import (
     test_of,
 )
 from contrastbench.domains.scoring.boosting import boosting
-from contrastbench.domains.scoring.classifiers import Classifier, Labelled, accuracy
+from contrastbench.domains.scoring.classifiers import (
+    Classifier,
+    Labelled,
+    accuracy,
+    beside_accuracy,
+)
 from contrastbench.domains.scoring.linear import linear, plain_linear
 from contrastbench.domains.scoring.logistic import logistic
 from contrastbench.domains.scoring.pseudo_inverse import pseudo_inverse
@@ -217,11 +222,12 @@ def probe_evaluation(
     )
     names = (probe,) if probe == "boosting" else dict.fromkeys((*LINEAR_CLASSIFIERS, probe))
     fitted = {name: CLASSIFIERS[name](train, validation, seed) for name in names}
-    scores = accuracies_on(encoder, parts["test"], fitted)
+    scores, y = scores_on(encoder, parts["test"].x, fitted), parts["test"].y
+    counts = {name: int((found.argmax(dim=1) == y).sum()) for name, found in scores.items()}
+    right = {name: 100 * count / len(y) for name, count in counts.items()}
     held = {name: accuracy(classifier, validation) for name, classifier in fitted.items()}
-    y = parts["test"].y
     return Evaluation(
-        {"accuracy": scores[probe], **scores},
+        {"accuracy": right[probe], **right, **beside_accuracy(scores[probe], y)},
         "accuracy",
         validation=held[probe],
         samples={name: len(part.y) for name, part in parts.items()},
@@ -250,13 +256,10 @@ def check_changes(features: int, recipe: TabularRecipe) -> None:
         )
 
 
-def accuracies_on(
-    encoder: nn.Module, rows: Labelled, fitted: dict[str, Classifier]
-) -> dict[str, float]:
-    """Percent of rows that each classifier gets right; embeddings are never all in memory."""
-    right = dict.fromkeys(fitted, 0)
-    for x, y in zip(rows.x.split(CHUNK), rows.y.split(CHUNK), strict=True):
-        embedded = embed_rows(encoder, x)
-        for name, classifier in fitted.items():
-            right[name] += int((classifier.predict(embedded) == y).sum())
-    return {name: 100 * count / len(rows.y) for name, count in right.items()}
+def scores_on(encoder: nn.Module, x: Tensor, fitted: dict[str, Classifier]) -> dict[str, Tensor]:
+    """(rows, classes) scores by each classifier; embeddings are never all in memory."""
+    chunks = (embed_rows(encoder, some) for some in x.split(CHUNK))
+    found = [[classifier.scores(some) for classifier in fitted.values()] for some in chunks]
+    return {
+        name: torch.cat(some) for name, some in zip(fitted, zip(*found, strict=True), strict=True)
+    }

@@ -68,7 +68,7 @@ def train_probe(
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         head = first_weights(probe, columns, int(images.labels.max()) + 1).to(device)
-    classifier = Classifier(lambda x: head(x).argmax(dim=1), scores=head)
+    classifier = Classifier(head)
     optimizer = optimizer_of(probe, head.parameters())
     schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, probe.epochs)
     with Progress(probe.epochs, "linear classifier") as progress:

@@ -283,8 +283,8 @@ def test_neighbours_vote_as_in_the_definition(k: int, temperature: float) -> Non
 def test_a_class_among_the_first_is_found() -> None:
     scores = torch.tensor([[3.0, 2.0, 1.0], [3.0, 2.0, 1.0], [1.0, 2.0, 3.0], [1.0, 3.0, 2.0]])
     rows = Labelled(scores, torch.tensor([0, 1, 0, 0]))
-    classifier = Classifier(lambda x: x.argmax(dim=1), scores=lambda x: x)
-    found = [accuracy_within(classifier, rows, first) for first in (1, 2, 3, 5)]
+    classifier = Classifier(lambda x: x)
+    found = [accuracy_within(*rows, first) for first in (1, 2, 3, 5)]
     assert found == [25.0, 50.0, 100.0, 100.0]
     assert accuracy(classifier, rows) == found[0]
 
@@ -294,3 +294,13 @@ def test_what_is_constant_but_for_rounding_has_no_order() -> None:
     assert spearman(1 + 1e-15 * noise, gold) == 0
     assert spearman(noise, np.ones(50)) == 0
     assert spearman(1 + 1e-7 * gold, gold) == pytest.approx(1)
+
+
+@pytest.mark.parametrize("name", CLASSIFIERS)
+def test_scores_have_a_column_for_each_class_up_to_the_last(name: str) -> None:
+    """Also for a class between others that no training row has, which is never predicted."""
+    train, held = parts(load_iris)
+    y = torch.where(train.y == 1, 3, train.y)
+    scores = CLASSIFIERS[name](Labelled(train.x, y), Labelled(train.x, y), 0).scores(held.x)
+    assert scores.shape == (len(held.x), 4)
+    assert 1 not in scores.argmax(dim=1).tolist()

@@ -1,0 +1,82 @@
+"""What the last batch's embeddings and the gradients say of a training."""
+
+import math
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import torch
+
+from contrastbench.benchmarks.records.experiment import Experiment
+from contrastbench.benchmarks.running import health
+from contrastbench.benchmarks.running.options import Options
+from contrastbench.benchmarks.running.runner import open_domain, run_cell
+from contrastbench.benchmarks.running.training import train
+from contrastbench.losses import both_views, get_loss, other_view, same_class
+from contrastbench.losses.contrast import unit
+from contrastbench.losses.spec import LossSpec
+
+RECIPE = {"epochs": 2, "limit": 60, "folds": 3, "batch_size": 20}
+
+
+def rows(seed: int, count: int = 20, dim: int = 6) -> torch.Tensor:
+    return unit(torch.randn(count, dim, generator=torch.Generator().manual_seed(seed)))
+
+
+def test_measures_are_those_of_loops() -> None:
+    one, two = rows(0), rows(1)
+    found = health.embedding_health(other_view(one, two))
+    values = torch.linalg.svdvals(one.double())
+    shares = values / values.sum()
+    assert found["rank"] == pytest.approx(math.exp(-(shares * shares.log()).sum()), rel=1e-6)
+    assert found["rank_of"] == 6
+    far = [(a - b).square().sum().item() for a, b in zip(one, two, strict=True)]
+    assert found["alignment"] == pytest.approx(sum(far) / 20, rel=1e-5)
+    apart = [(one[i] - two[j]).square().sum() for i in range(20) for j in range(20) if i != j]
+    mean = sum(math.exp(-2 * distance) for distance in apart) / len(apart)
+    assert found["uniformity"] == pytest.approx(math.log(mean), rel=1e-5)
+    assert found["tied_cosines"] == 0
+
+
+def test_a_point_and_equal_samples_are_seen() -> None:
+    point = health.embedding_health(both_views(*[rows(0)[:1].expand(20, 6)] * 2))
+    assert point["rank"] == pytest.approx(1, abs=1e-3)
+    assert point["uniformity"] == pytest.approx(0, abs=1e-5)
+    assert (point["rank_of"], point["tied_cosines"]) == (6, 100)
+    twice = torch.cat([rows(0, 10), rows(0, 10)])  # each anchor meets 9 pairs, and its own twin
+    assert health.embedding_health(other_view(twice, twice))["tied_cosines"] == pytest.approx(
+        100 * 18 / 19
+    )
+
+
+def test_any_pairing_and_any_numbers_are_looked_at() -> None:
+    labels = torch.arange(20) % 3
+    several = health.embedding_health(same_class(rows(0), rows(1), labels))
+    assert several["alignment"] > 0
+    assert "uniformity" not in health.embedding_health(same_class(rows(0), None, labels * 0))
+    assert health.embedding_health(other_view(rows(0) * math.nan, rows(1))) == {}
+
+
+def test_a_training_notes_its_health_and_keeps_it_when_it_is_resumed(tmp_path: Path) -> None:
+    work = Experiment("graph", "label-pairs", LossSpec("infonce"), RECIPE)
+    record, _ = run_cell(work, 0, Options(tmp_path / "results", device="cpu"))
+    whole = record["details"]["health"]
+    assert 1 < whole["rank"] <= whole["rank_of"] == 20
+    assert min(whole["gradient_start"], whole["gradient_end"]) > 0
+    opened = open_domain(work, 0, None, torch.device("cpu"))
+    batches, checkpoint = opened.batches, tmp_path / "checkpoint"
+
+    def interrupted(epoch: int) -> Iterator[object]:
+        for batch in batches(epoch):
+            if epoch == 1:
+                signal.raise_signal(signal.SIGTERM)
+            yield batch
+
+    vars(opened)["batches"] = interrupted
+    with pytest.raises(SystemExit):
+        train(opened, get_loss("infonce"), checkpoint)
+    assert checkpoint.is_file()
+    vars(opened)["batches"] = batches
+    _, history = train(opened, get_loss("infonce"), checkpoint)
+    assert history.health == whole
