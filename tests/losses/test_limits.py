@@ -38,7 +38,7 @@ def value(contrast: Contrast, name: str, temperature: float, **params: object) -
 
 @pytest.mark.parametrize("name", DECLARED)
 @given(seed=st.integers(0, 2**31), pairing=st.sampled_from(list(LAW_PAIRINGS)))
-@settings(max_examples=times(200, least=25), deadline=None, derandomize=True, database=None)
+@settings(max_examples=times(100, least=10), deadline=None, derandomize=True, database=None)
 def test_limits(name: str, seed: int, pairing: str) -> None:
     params = random_params(name, seed)
     for limit in describe(name).limits:
@@ -149,7 +149,7 @@ class Mine(ScoreLoss):
 
 
 @given(seed=st.integers(0, 2**31), temperature=st.floats(0.05, 1), size=st.integers(2, 9))
-@settings(max_examples=times(200, least=25), deadline=None, derandomize=True, database=None)
+@settings(max_examples=times(100, least=10), deadline=None, derandomize=True, database=None)
 def test_constants(seed: int, temperature: float, size: int) -> None:
     """The constants are those that the formulas show."""
     views, t = random_views(seed, size), temperature
