@@ -26,6 +26,7 @@ from contrastbench.losses.settings import keep_settings
 from contrastbench.losses.source import Sources
 from contrastbench.losses.views import AdaptedLoss, takes_two_views
 
+PIP_NAMES = {"GCL": "PyGCL"}  # of packages that pip knows by another name
 DERIVE = (
     "derive it from contrastbench.losses.ScoreLoss, ViewLoss (a loss of two views) or Loss, or "
     "name a module or a function of two views"
@@ -33,16 +34,20 @@ DERIVE = (
 
 
 def from_file(path: Path, attribute: str, sources: Sources) -> Any:
-    """Return what a user's file has under a name, if it is a loss."""
+    """Return what a user's file has under a name."""
     if not (sources.has(path) or isfile(path)):  # noqa: PTH113 - too long a name is none
         raise no_file(path)
     with users_code(f"import {path}", str(path.absolute())):
         module = sources.run(path)
     if not hasattr(module, attribute):
-        own = [kind for kind in vars(module).values() if isinstance(kind, type)]
+        own = (
+            kind
+            for kind in vars(module).values()
+            if inspect.isroutine(kind) or isinstance(kind, type)
+        )
         names = [kind.__name__ for kind in own if kind.__module__ == module.__name__]
-        raise unknown(f"class in {path}", attribute, names)
-    return shown_loss(f"{attribute} in {path}", getattr(module, attribute))
+        raise unknown(f"loss in {path}", attribute, names)
+    return getattr(module, attribute)
 
 
 def lacks_class(path: Path) -> UserError:
@@ -63,10 +68,10 @@ def no_file(path: Path) -> UserError:
 
 
 def from_package(path: str) -> Any:
-    """Return what an installed package has under an import path, if it is a loss.
+    """Return what an installed package has under an import path.
 
     Raises:
-        UserError: it is Python's own, cannot be imported, has no such name, or is no loss.
+        UserError: it is Python's own, cannot be imported, or has no such name.
     """
     module, _, name = path.partition(":")
     if is_pythons(module):
@@ -83,7 +88,7 @@ def from_package(path: str) -> Any:
     if not hasattr(found, name):
         known = [key for key, value in vars(found).items() if callable(value) and key[0] != "_"]
         raise unknown(f"name in {module}", name, known)
-    return shown_loss(path, getattr(found, name))
+    return getattr(found, name)
 
 
 def is_pythons(module: str) -> bool:
@@ -114,7 +119,8 @@ def missing_module(path: str, module: str, lacks: str) -> UserError:
         if Path(f"{module}.py").is_file():
             return UserError(f"no package {root}: did you mean {path.replace(':', '.py:')}?")
         near = close_package(root)
-        fix = f"did you mean {near}?" if near else f"pip install {root.replace('_', '-')}"
+        pip = PIP_NAMES.get(root, root.replace("_", "-"))
+        fix = f"did you mean {near}?" if near else f"pip install {pip}"
         return UserError(f"{path} needs the package {root}, which is not installed: {fix}")
     if not f"{module}.".startswith(f"{lacks}."):
         return UserError(f"{path} needs {lacks}, which is not installed: pip install {lacks}")

@@ -410,9 +410,10 @@ def loss_class(name: str, sources: Sources | None = None) -> Any:
     from contrastbench.losses import loading
 
     if path:
-        return loading.from_package(path)
+        return loading.shown_loss(path, loading.from_package(path))
     if own := file_and_class(name):
-        return loading.from_file(*own, sources or Sources())
+        found = loading.from_file(*own, sources or Sources())
+        return loading.shown_loss(f"{own[1]} in {own[0]}", found)
     raise loading.lacks_class(Path(name))
 
 

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
+from contrastbench.benchmarks.against.calls import CalledLoss
 from contrastbench.benchmarks.against.compare import compare_on_batches
-from contrastbench.benchmarks.against.sides import Side
 from contrastbench.benchmarks.cli.arguments import parse_loss, parse_pairs
 from contrastbench.errors import UserError
 
@@ -150,7 +150,7 @@ def outcome(words: str) -> str:
     pairing = given.get("--pairing", ["both_views"])[0]
     other = parse_loss(given["--against"][0], "--against")
     sides = [
-        Side(name, params, pairing)
+        CalledLoss(name, params, pairing)
         for name, params in (
             (first, parse_pairs("--set", given.get("--set"))),
             (other.name, other.params),

@@ -9,8 +9,8 @@ from scipy.optimize import minimize_scalar
 from torch import Tensor
 
 from contrastbench.benchmarks.against.batches import BATCH_SIZES, Batch, batches
+from contrastbench.benchmarks.against.calls import CalledLoss, ids
 from contrastbench.benchmarks.against.pairs import apart_by_kind
-from contrastbench.benchmarks.against.sides import Side, ids
 
 EQUAL_TOLERANCE = {torch.float64: 1e-6, torch.float32: 1e-3}  # relative
 FIT_BATCH = 16  # batch size at which a temperature is fitted
@@ -40,8 +40,8 @@ class Apart:
 class LossComparison:
     """What two losses gave on the same batches."""
 
-    first: Side
-    other: Side
+    first: CalledLoss
+    other: CalledLoss
     given: Mapping[torch.dtype, Mapping[int, Apart]]
     fitted: Mapping[torch.dtype, Mapping[int, Apart]]  # with the temperature that fits best
     temperature: str  # which, in words; "" where none helps
@@ -109,7 +109,7 @@ class LossComparison:
         return "nowhere"
 
 
-def compare_on_batches(first: Side, other: Side) -> LossComparison:
+def compare_on_batches(first: CalledLoss, other: CalledLoss) -> LossComparison:
     """Compare two losses on the same batches in float64 and in float32."""
     given = {dtype: all_sizes(first, other, dtype) for dtype in EQUAL_TOLERANCE}
     fitted, temperature, pair = given, "", (first, other)
@@ -128,12 +128,12 @@ def all_equal(found: Mapping[int, Apart]) -> bool:
     return all(apart.equal(torch.float64) for apart in found.values())
 
 
-def all_sizes(first: Side, other: Side, dtype: torch.dtype) -> dict[int, Apart]:
+def all_sizes(first: CalledLoss, other: CalledLoss, dtype: torch.dtype) -> dict[int, Apart]:
     """Return by batch size how far two losses are apart."""
     return {size: measure_apart(first, other, batches(size), dtype) for size in BATCH_SIZES}
 
 
-def runs(side: Side, some: Sequence[Batch], dtype: torch.dtype) -> list[ValueAndGradient]:
+def runs(side: CalledLoss, some: Sequence[Batch], dtype: torch.dtype) -> list[ValueAndGradient]:
     """Return value and gradient of a loss on each batch."""
     loss, found = side.make(dtype), []
     for batch in some:
@@ -146,7 +146,9 @@ def runs(side: Side, some: Sequence[Batch], dtype: torch.dtype) -> list[ValueAnd
     return found
 
 
-def measure_apart(first: Side, other: Side, some: Sequence[Batch], dtype: torch.dtype) -> Apart:
+def measure_apart(
+    first: CalledLoss, other: CalledLoss, some: Sequence[Batch], dtype: torch.dtype
+) -> Apart:
     """Return how far two losses are apart on some batches of one size."""
     one, two = runs(first, some, dtype), runs(other, some, dtype)
     values = torch.tensor([[a, b] for (a, _), (b, _) in zip(one, two, strict=True)])
@@ -184,7 +186,7 @@ def norm_ratio(difference: Tensor, whole: Tensor) -> float:
     return found / scale if scale else (math.inf if found else 0.0)
 
 
-def by_kind(first: Side, other: Side, size: int, factor: float) -> dict[str, float]:
+def by_kind(first: CalledLoss, other: CalledLoss, size: int, factor: float) -> dict[str, float]:
     """Return by kind of pair how far the gradients of a batch are apart.
 
     A factor near 1 is no factor: it only mixes the kinds that differ with those that do not.
@@ -198,14 +200,16 @@ def by_kind(first: Side, other: Side, size: int, factor: float) -> dict[str, flo
     return apart_by_kind(one, factor * two, batch, ids(first.pairing, batch))
 
 
-def fitted_temperatures(first: Side, other: Side) -> "list[tuple[str, tuple[Side, Side]]]":
+def fitted_temperatures(
+    first: CalledLoss, other: CalledLoss
+) -> "list[tuple[str, tuple[CalledLoss, CalledLoss]]]":
     """Return the pairs in which one has another temperature, in words and as sides."""
     found = []
     for which, key in (("first", first.temperature), ("other", other.temperature)):
         if key is None:
             continue
 
-        def changed(x: float, which: str = which, key: str = key) -> tuple[Side, Side]:
+        def changed(x: float, which: str = which, key: str = key) -> tuple[CalledLoss, CalledLoss]:
             if which == "first":
                 return first.with_params(**{key: x}), other
             return first, other.with_params(**{key: x})
@@ -216,7 +220,7 @@ def fitted_temperatures(first: Side, other: Side) -> "list[tuple[str, tuple[Side
     return found
 
 
-def best_temperature(changed: Callable[[float], tuple[Side, Side]]) -> float | None:
+def best_temperature(changed: Callable[[float], tuple[CalledLoss, CalledLoss]]) -> float | None:
     """Return the temperature at which the gradients are nearest up to a factor; None: no fit."""
     some = batches(FIT_BATCH)[:1]
 

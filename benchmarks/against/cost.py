@@ -8,7 +8,7 @@ from torch import Tensor
 from torch.autograd.graph import saved_tensors_hooks
 
 from contrastbench.benchmarks.against.batches import random_batch
-from contrastbench.benchmarks.against.sides import Side
+from contrastbench.benchmarks.against.calls import CalledLoss
 from contrastbench.benchmarks.perf.timing import best_of
 
 
@@ -20,13 +20,13 @@ class RelativeCost:
     memory: float
 
 
-def relative_cost(first: Side, other: Side, size: int) -> RelativeCost:
+def relative_cost(first: CalledLoss, other: CalledLoss, size: int) -> RelativeCost:
     """Measure a step of the first relative to the other, in float32 on a CPU."""
     time = best_of(step_function(first, size)) / best_of(step_function(other, size))
     return RelativeCost(time, kept_bytes(first, size) / max(1, kept_bytes(other, size)))
 
 
-def step_function(side: Side, size: int) -> Callable[[], None]:
+def step_function(side: CalledLoss, size: int) -> Callable[[], None]:
     """Return a step: forward and backward."""
     loss, batch = side.make(torch.float32), random_batch(size, 0).leaves(torch.float32)
 
@@ -36,7 +36,7 @@ def step_function(side: Side, size: int) -> Callable[[], None]:
     return run
 
 
-def kept_bytes(side: Side, size: int) -> int:
+def kept_bytes(side: CalledLoss, size: int) -> int:
     """Return how many bytes of tensors the forward pass keeps for the backward pass."""
     loss, batch = side.make(torch.float32), random_batch(size, 0).leaves(torch.float32)
     kept: dict[int, Tensor] = {}  # by address; the tensors themselves, so that none is freed

@@ -88,11 +88,13 @@ def compare_losses(first: LossSpec, other: LossSpec, pairing: str) -> None:
         if is_registered(spec.name):
             spec.check()  # a mistake is named before torch is imported
     with loading():
+        from contrastbench.benchmarks.against.calls import CalledLoss
         from contrastbench.benchmarks.against.compare import compare_on_batches
-        from contrastbench.benchmarks.against.sides import Side
         from contrastbench.benchmarks.against.table import all_costs, comparison_lines
 
-    found = compare_on_batches(*(Side(spec.name, spec.params, pairing) for spec in (first, other)))
+    found = compare_on_batches(
+        *(CalledLoss(spec.name, spec.params, pairing) for spec in (first, other))
+    )
     for line in comparison_lines(found, all_costs(found)):
         say(line)
     if not found.equal:

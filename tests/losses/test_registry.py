@@ -373,7 +373,7 @@ def test_a_users_own_loss_from_a_file(tmp_path: Path) -> None:
     file = tmp_path / "mine.py"
     file.write_text(USERS_LOSS)
     assert get_loss(f"{file}:Mine", temperature=2.0).params == {"temperature": 2.0}
-    with pytest.raises(UserError, match=r"unknown class in .*'Mne': did you mean 'Mine'"):
+    with pytest.raises(UserError, match=r"unknown loss in .*'Mne': did you mean 'Mine'"):
         get_loss(f"{file}:Mne")
     with pytest.raises(UserError, match="no file"):
         get_loss(f"{tmp_path}/other.py:Mine")

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from contrastbench.benchmarks.against import sides
+from contrastbench.benchmarks.against import calls
 from contrastbench.benchmarks.cli.check import PAIRING_NAMES
 from which_code import FILES, HEAD, PAGE, Row, released, rows
 
@@ -55,5 +55,5 @@ def test_the_page_shows_a_table_as_it_is_printed(bench) -> None:
 
 
 def test_the_page_names_every_pairing() -> None:
-    assert tuple(sides.PAIRINGS) == PAIRING_NAMES
+    assert tuple(calls.PAIRINGS) == PAIRING_NAMES
     assert all(f"`{name}`" in PAGE.read_text(encoding="utf-8") for name in PAIRING_NAMES)

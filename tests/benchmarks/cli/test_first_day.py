@@ -179,7 +179,7 @@ def test_a_note_that_cannot_be_written_is_said(
 def test_names_that_a_file_imports_are_not_offered_as_its_classes(bench) -> None:
     Path("mine.py").write_text(CHECKED)
     err = bench("check-loss", "mine.py:Other")[2]
-    assert err == "bench: unknown class in mine.py 'Other': known: Mine\n"
+    assert err == "bench: unknown loss in mine.py 'Other': known: Mine\n"
 
 
 def test_the_page_shows_the_output_of_a_wrong_loss(bench) -> None:

@@ -9,10 +9,7 @@ Each library has a calling convention of its own:
 - lightly and any other callable: `loss(z1, z2)`; by class also with labels where it takes them.
 """
 
-import importlib
-import importlib.util
 import inspect
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -22,7 +19,7 @@ import torch
 from torch import Tensor, nn
 
 from contrastbench.benchmarks.against.batches import Batch
-from contrastbench.errors import UserError, unknown, users_code
+from contrastbench.errors import UserError, users_code
 from contrastbench.losses import (
     Loss,
     both_views,
@@ -31,8 +28,8 @@ from contrastbench.losses import (
     same_class,
     whole_row,
 )
-from contrastbench.losses.expression import file_and_class
-from contrastbench.losses.loading import no_file
+from contrastbench.losses.expression import file_and_class, package_and_name
+from contrastbench.losses.loading import from_file, from_package
 from contrastbench.losses.source import Sources
 
 PAIRINGS: dict[str, Callable[[Batch], Any]] = {
@@ -44,15 +41,10 @@ PAIRINGS: dict[str, Callable[[Batch], Any]] = {
 TEMPERATURES = ("temperature", "tau", "scale")  # names that packages have for it
 # losses of sentence-transformers that take a label for each pair of sentences
 PAIR_LABELS = ("ContrastiveLoss", "OnlineContrastiveLoss", "CosineSimilarityLoss", "CoSENTLoss")
-INSTALLED_AS = {
-    "pytorch_metric_learning": "pytorch-metric-learning",
-    "sentence_transformers": "sentence-transformers",
-    "GCL": "PyGCL",
-}
 
 
 @dataclass(frozen=True)
-class Side:
+class CalledLoss:
     """A loss by its name with its parameters, and the pairing in which it is called."""
 
     name: str
@@ -63,7 +55,7 @@ class Side:
         params = ", ".join(f"{key}={value}" for key, value in self.params.items())
         return f"{self.name}({params})" if params else self.name
 
-    def with_params(self, **params: Any) -> "Side":
+    def with_params(self, **params: Any) -> "CalledLoss":
         """Return the side with some parameters changed."""
         return replace(self, params={**self.params, **params})
 
@@ -91,10 +83,10 @@ class Side:
                 loss = foreign_callable(self.name, target, self.params)
                 loss = loss.to(dtype).eval() if isinstance(loss, nn.Module) else loss
                 call = partial(convention(loss), loss)
-        return partial(side_value, self, partial(call, self.pairing))
+        return partial(value_of_call, self, partial(call, self.pairing))
 
 
-def side_value(side: Side, call: Callable[[Batch], Any], batch: Batch) -> Tensor:
+def value_of_call(side: CalledLoss, call: Callable[[Batch], Any], batch: Batch) -> Tensor:
     """Return the loss of a batch, whatever goes wrong as one line."""
     with users_code(f"call {side} on two views of {len(batch.z1)} samples, {side.pairing}"):
         value = call(batch)
@@ -117,54 +109,9 @@ def returned_kind(value: Any) -> str:
 def foreign_loss(name: str) -> Any:
     """Return the class or function that a name means; None: a loss of this package's kind."""
     if own := file_and_class(name):
-        target = in_file(name)
-    elif match := re.fullmatch(r"([\w.]+):(\w+)", name):
-        target = in_package(match[1], match[2])
-    else:
-        return None
-    ours = isinstance(target, type) and issubclass(target, Loss)
-    return None if ours and own else target
-
-
-def in_file(name: str) -> Any:
-    """Return what a user's file has under a name."""
-    own = file_and_class(name)
-    assert own is not None, "the caller has asked"
-    path, attribute = own
-    if not path.is_file():
-        raise no_file(path)
-    with users_code(f"import {path}", str(path.absolute())):
-        module = Sources().run(path)
-    if not hasattr(module, attribute):
-        known = [key for key, value in vars(module).items() if callable(value)]
-        raise unknown(f"loss in {path}", attribute, known)
-    return getattr(module, attribute)
-
-
-def in_package(module: str, attribute: str) -> Any:
-    """Return what a module of an installed package has under a name."""
-    package = module.partition(".")[0]
-    if importlib.util.find_spec(package) is None:
-        raise missing_package(package, package)
-    with users_code(f"import {module}"):
-        try:
-            found = importlib.import_module(module)
-        except ModuleNotFoundError as error:
-            raise missing_package(module, error.name or package) from error
-    if not hasattr(found, attribute):
-        known = [key for key, value in vars(found).items() if isinstance(value, type)]
-        raise unknown(f"loss in {module}", attribute, known)
-    return getattr(found, attribute)
-
-
-def missing_package(module: str, name: str) -> UserError:
-    """Return the error for a module that is not there, or needs a package that is not there."""
-    package, wanted = module.partition(".")[0], name.partition(".")[0]
-    if wanted == package != name:
-        return UserError(f"{package} has no module {name}: name the one that holds the loss")
-    pip = INSTALLED_AS.get(wanted, wanted.replace("_", "-"))
-    who = wanted if wanted == package else f"{module} needs {wanted}, which"
-    return UserError(f"{who} is not installed: pip install {pip}")
+        target = from_file(*own, Sources())
+        return None if isinstance(target, type) and issubclass(target, Loss) else target
+    return from_package(name) if package_and_name(name) else None
 
 
 def foreign_callable(name: str, target: Any, params: Mapping[str, Any]) -> Any:
