@@ -1,9 +1,8 @@
-"""Commands `bench check-loss`, `check-domain` and `check-device` for a user's own code."""
+"""Commands `bench check-loss` and `check-domain` for a user's own code, and `doctor`."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import product
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -71,9 +70,7 @@ def check_loss(
     for spec in specs:
         if len(specs) > 1:
             say(f"{spec.label}:")
-        found = check_loss(loss, **spec.params)
-        print_diagnoses(found)
-        results += found
+        results += print_diagnoses(check_loss(loss, **spec.params))
     edited = LossSpec(loss, specs[0].params).code != code
     if all(result.passed for result in results) and not edited:
         remember_passed(code, results)
@@ -133,53 +130,47 @@ def check_domain(
     print_checks(check_domain(name, dataset, parse_pairs("--recipe", recipe), data_root))
 
 
-def check_device(
-    device: Annotated[str, typer.Argument(help="Device: cpu, cuda, cuda:1, ...")],
-    results: opt.Results = Path("results"),
-    tiny: Annotated[
-        bool, typer.Option("--tiny", help="Run a smoke test, whose speeds say nothing.")
-    ] = False,
+def doctor(
+    device: Annotated[
+        str | None, typer.Argument(help="Device to check: cpu, cuda, cuda:1, ...")
+    ] = None,
 ) -> None:
-    """Check that a device computes like a CPU, and time it.
+    """Show versions, devices, and how to install what is missing.
 
-    It must also repeat its numbers and never wait for the host. This takes at most ten minutes.
-    The report is a file in the folder devices of --results. Exit code 1: a check failed.
+    With a device, also check that it computes like a CPU, repeats its numbers, resumes to the bit,
+    and never waits for the host. Exit code 1: a check failed.
 
-    Example: bench check-device cuda
+    Example: bench doctor
+    Example: bench doctor cuda
     """
-    from contrastbench.benchmarks.perf.check_device import DeviceWork, new_report, run_checks
-    from contrastbench.benchmarks.records.device_report import device_report_path
+    from contrastbench.benchmarks.cli.doctor import doctor_lines
+    from contrastbench.benchmarks.perf.check_device import DeviceWork, run_checks
     from contrastbench.benchmarks.running.devices import open_device
 
-    opened = open_device(device)
-    report = new_report(opened)
-    versions = ", ".join(f"{name} {version}" for name, version in report.versions.items())
-    say(f"{report.device['name']}; {versions}")
-    path = device_report_path(results, report.name)
-    for line in run_checks(DeviceWork(opened, small=tiny), report):
+    opened = device and open_device(device)
+    for line in doctor_lines():
         say(line)
-        report.write(path)  # as it stands, for who has no time to wait for the end
-    passed = sum(check["ok"] for check in report.checks.values())
-    say(f"{passed} of {len(report.checks)} checks passed ({path})")
-    if not report.ok:
-        raise typer.Exit(1)
+    if opened:
+        print_checks(run_checks(DeviceWork(opened)))
 
 
-def print_checks(results: "Sequence[CheckResult]") -> None:
+def print_checks(results: "Iterable[CheckResult]") -> None:
     """Print a line for each check; exit with code 1 if one failed."""
-    print_diagnoses(results)
-    conclude_checks(results)
+    conclude_checks(print_diagnoses(results))
 
 
-def print_diagnoses(results: "Sequence[CheckResult]") -> None:
+def print_diagnoses(results: "Iterable[CheckResult]") -> "list[CheckResult]":
     """Print a line for each check; where it failed, also the user's line and a remedy."""
+    shown = []
     for result in results:
+        shown.append(result)
         word = result.word or ("pass" if result.passed else "FAIL")
         say(f"{word:8}  {result.name:18}  {result.detail}")
         if result.place:
             say(f"{'':28}  at {result.place}")
         if result.remedy:
             say(f"{'':28}  try: {result.remedy}")
+    return shown
 
 
 def conclude_checks(results: "Sequence[CheckResult]", rest: str = "") -> None:

@@ -1,4 +1,4 @@
-"""Commands `bench list`, `data` and `doctor`: lists, downloads and the installation."""
+"""Commands `bench list` and `data`: lists and downloads."""
 
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -204,14 +204,3 @@ def fetched_path(domain: str, dataset: str, data_root: Path | None) -> dict[str,
     from contrastbench.domains.registry import fetch
 
     return {dataset: fetch(domain, dataset, data_root)}
-
-
-def doctor() -> None:
-    """Show versions, devices, and how to install what is missing.
-
-    Example: bench doctor
-    """
-    from contrastbench.benchmarks.cli.doctor import doctor_lines
-
-    for line in doctor_lines():
-        say(line)

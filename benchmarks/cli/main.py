@@ -45,15 +45,13 @@ GROUPS = {  # commands as the help shows them, with their modules
         "table": "tables",
         "compare": "tables",
         "report": "tables",
-        "audit": "tables",
         "analyse": "analyse",
     },
     "Check": {
         "check-loss": "check",
         "check-domain": "check",
-        "check-device": "check",
         "perf": "perf",
-        "doctor": "data",
+        "doctor": "check",
     },
     "Data": {
         "list": "data",
@@ -140,7 +138,7 @@ app = typer.Typer(
 INTERRUPTED = 130
 STOPPED = {INTERRUPTED: "interrupted", TERMINATED: "terminated"}
 # as they go
-KEEPING_COMMANDS = (["run"], ["sweep"], ["merge"], ["pack"], ["data"], ["check-device"])
+KEEPING_COMMANDS = (["run"], ["sweep"], ["merge"], ["pack"], ["data"])
 
 
 @app.callback(invoke_without_command=True)

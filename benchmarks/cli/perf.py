@@ -2,7 +2,7 @@
 
 import importlib
 import re
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -10,9 +10,6 @@ from contrastbench.benchmarks.cli import options as opt
 from contrastbench.benchmarks.cli.output import say, show
 from contrastbench.domains.registry import loaded_declarations
 from contrastbench.errors import UserError, unknown
-
-if TYPE_CHECKING:
-    import torch
 
 PERF_PARTS = {"losses": "contrastbench.benchmarks.perf.losses"}
 
@@ -40,6 +37,7 @@ def perf(
     }
     if part not in parts:
         raise unknown("benchmark", part, parts)
+    from contrastbench.benchmarks.perf.timing import measured_on
     from contrastbench.benchmarks.running.devices import open_device
 
     module = importlib.import_module(parts[part])
@@ -69,16 +67,3 @@ def asked_sizes(part: str, sizes: str) -> tuple[int, ...]:
     ):
         raise UserError(f"--sizes {sizes!r}: give even numbers from 4 on, such as 512,8192")
     return tuple(map(int, found))
-
-
-def measured_on(device: "torch.device") -> str:
-    """Return device, machine and versions, without which a time has no meaning."""
-    from joblib import cpu_count
-
-    from contrastbench.benchmarks.running.environment import environment
-
-    about = environment(device)
-    versions = ", ".join(f"{name} {version}" for name, version in about["versions"].items())
-    switches = [f"{key} {about[key]}" for key in ("deterministic", "tf32") if key in about]
-    words = [f"{about['device']}, {cpu_count()} cores", versions, *switches]
-    return "; ".join([*words, f"commit {about['commit'] or '-'}"])

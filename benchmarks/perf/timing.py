@@ -5,8 +5,10 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
+from joblib import cpu_count
 
 from contrastbench.benchmarks.running.devices import synchronize
+from contrastbench.benchmarks.running.environment import environment
 
 CPU = torch.device("cpu")
 LONG_RUN = 5.0  # seconds: beside them neither a first run's overhead nor the clock matters
@@ -25,3 +27,12 @@ def best_of(work: Callable[[], Any], device: torch.device = CPU, repeats: int = 
     """Seconds of the shortest run after one to warm up; a long first run is the only one."""
     first = run_seconds(work, device)
     return first if first > LONG_RUN else min(run_seconds(work, device) for _ in range(repeats))
+
+
+def measured_on(device: torch.device) -> str:
+    """Return device, machine and versions, without which a time has no meaning."""
+    about = environment(device)
+    versions = ", ".join(f"{name} {version}" for name, version in about["versions"].items())
+    switches = [f"{key} {about[key]}" for key in ("deterministic", "tf32") if key in about]
+    words = [f"{about['device']}, {cpu_count()} cores", versions, *switches]
+    return "; ".join([*words, f"commit {about['commit'] or '-'}"])

@@ -55,6 +55,7 @@ class Subject:
 
     experiment: Experiment
     data_root: Path | None
+    device: torch.device = CPU
 
     @property
     def about(self) -> Declaration:
@@ -66,7 +67,7 @@ class Subject:
         experiment = replace(self.experiment, dataset=dataset or self.experiment.dataset)
         disturb_generators(0)
         with redirect_stderr(StringIO()):
-            return open_domain(experiment, seed, self.data_root, CPU)
+            return open_domain(experiment, seed, self.data_root, self.device)
 
     def train(
         self, checkpoint: Path | None = None, look: Look | None = None
@@ -76,9 +77,10 @@ class Subject:
         Draws from these are what the checks of batches and contrasts are about.
         """
         domain, loss = self.open(), self.experiment.loss.make()
+        assert loss is not None, "a check trains"
         vars(domain)["batches"] = without_global_draws(domain.batches)
         disturb_generators(0)
-        return train(domain, loss, checkpoint, look=look)
+        return train(domain, loss.to(self.device), checkpoint, look=look)
 
 
 DomainCheck = Callable[[Subject], None]

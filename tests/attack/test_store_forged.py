@@ -37,7 +37,7 @@ ODD = [
     *({"": 1}, {"a": {"b": []}}, [[[[]]]], {"accuracy": "x"}),
 ]
 PLACE = ("domain", "dataset", "loss", "key", "seed")  # with another one a file is misplaced
-COMMANDS = ("table", "compare", "plan", "audit", "report", "pack", "merge")
+COMMANDS = ("table", "compare", "plan", "report", "pack", "merge")
 
 
 def ways(value: Any) -> Iterator[tuple[Any, ...]]:
@@ -114,7 +114,6 @@ def words_of(command: str, results: Path) -> list[str]:
         "table": ["table", str(suite)],
         "compare": ["compare", str(suite)],
         "plan": ["plan", str(suite), "--seeds", "0-9"],
-        "audit": ["audit", str(suite)],
         "report": ["report", str(suite), "--single", str(results.with_name("page.html"))],
         "pack": ["pack"],
         "merge": ["merge", str(results), "--results", str(elsewhere)],

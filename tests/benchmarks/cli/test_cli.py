@@ -79,7 +79,7 @@ MISTAKES = [
     ([*RUN, "--data-root", "nowhere"], "data root nowhere does not exist"),
     ([*RUN, "--device", "cuda:99"], "device 'cuda:99' is not available on this machine"),
     ([*RUN, "--device", "meta"], "device 'meta' is not available on this machine"),
-    (["check-device", "meta"], "device 'meta' is not available on this machine"),
+    (["doctor", "meta"], "device 'meta' is not available on this machine"),
     (["perf", "losses", "infonse"], "did you mean 'infonce'"),
     (["merge"], "nothing to merge: name folders that hold runs/, --shipped or --parquet"),
     (
@@ -110,7 +110,6 @@ MISTAKES = [
         "no file mine.yaml: give a table's name (bench list tables) or the path of its YAML file",
     ),
     (["table", "adnce-table5", "--format", "tex"], "unknown format 'tex': did you mean 'latex'?"),
-    (["audit", "adnce-tabel5"], "did you mean 'adnce-table5'"),
     (["sweep", "adnce-tabel5"], "did you mean 'adnce-table5'"),
     (["sweep", "my.yaml"], "no file my.yaml"),
     (["sweep", "smoke", "--data-root", "nowhere"], "data root nowhere does not exist"),
@@ -345,13 +344,10 @@ rows:
         ),
     ],
 )
-@pytest.mark.parametrize("command", ["table", "audit"])
-def test_a_wrong_table_is_one_line(
-    bench, tmp_path: Path, command: str, old: str, new: str, message: str
-) -> None:
+def test_a_wrong_table_is_one_line(bench, tmp_path: Path, old: str, new: str, message: str) -> None:
     assert old in TABLE_FILE
     (tmp_path / "mine.yaml").write_text(TABLE_FILE.replace(old, new, 1))
-    code, out, err = bench(command, "mine.yaml")
+    code, out, err = bench("table", "mine.yaml")
     assert (code, out) == (2, "")
     assert err.startswith(f"bench: {message}")
     assert err.count("\n") == 1
@@ -406,7 +402,6 @@ def test_losses_are_listed_by_family(bench) -> None:
         ["list", "families"],
         ["list", "datasets"],
         ["table", "adnce-table5"],
-        ["audit", "adnce-table5"],
         ["plan", "smoke"],
         ["list", "tables"],
         ["--help"],

@@ -687,7 +687,7 @@ grid: {temperature: [0.2, 0.3]}
         ("table", "suite.yaml"),
         ("compare", "suite.yaml"),
         ("plan", "suite.yaml"),
-        ("audit", "adnce-table5"),
+        ("table", "adnce-table5", "--audit"),
         ("report", "suite.yaml", "--single", "results/page.html"),
     ],
     ids=lambda words: " ".join(words[:2]),
