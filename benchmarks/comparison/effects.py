@@ -189,6 +189,15 @@ class OverSets:
         """Return whether a row that is better or worse is shown to be so within the margin."""
         return one.verdict in ("better", "worse") and one.holm_equal <= self.alpha
 
+    def untrained_in(self, one: Effect) -> list[str]:
+        """Return the domains in which a row is worse, and loses more than all that training gains.
+
+        The best row without a training is at -100 %.
+        """
+        shown = {name for name in one.by_domain if "worse" in (one.verdict, one.alone.get(name))}
+        below = [name for name, mean in one.by_domain.items() if self.gains and mean < -100]
+        return [name for name in below if name in shown and not one.control]
+
 
 def too_few(test: SetTest) -> str:
     """Return the word instead of a verdict where none can be given."""

@@ -167,10 +167,15 @@ def effect_cells(one: Effect, over: OverSets, count: Counter[str]) -> list[str]:
     show = partial(signed, decimals=over.decimals)
     within = f", within {over.margin:g} {'%' if over.gains else 'points'}" * over.is_small(one)
     control = f" (control{', over all sets' * bool(over.left_out)})" * one.control
+    untrained = len(over.untrained_in(one)) == len(one.by_domain)
     return [
         *(one.row, show(one.estimate), interval_text(one, over)),
         *(show(one.by_domain.get(name)) + "*" * (name in one.alone) for name in over.domains),
-        one.verdict + within + control + f" (failed on {one.failed})" * bool(one.failed),
+        one.verdict
+        + " than untrained" * untrained
+        + within
+        + control
+        + f" (failed on {one.failed})" * bool(one.failed),
         set_verdicts(count),
     ]
 

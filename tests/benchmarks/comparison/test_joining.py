@@ -75,6 +75,7 @@ def verdict(mine: list[float], others: int = 0) -> str:
     [
         ([2.0 + k / 10 for k in range(8)], "mine is better than infonce over 8 data sets: effect "),
         ([-2.0 - k / 10 for k in range(8)], "mine is worse than infonce over 8 data sets: "),
+        ([-12.0 - k / 10 for k in range(8)], "mine is worse than untrained over 8 data sets: "),
         (
             [0.1, -0.1, 0.2, -0.2, 0.3, -0.3, 0.1, -0.1],
             "mine is equal to infonce within 10 % of the training gain in the mean over domains, "
@@ -88,6 +89,15 @@ def test_the_verdict_comes_with_effect_interval_and_domains(
     differences: list[float], said: str
 ) -> None:
     assert verdict(differences, others=1).startswith(said)
+
+
+def test_a_recipe_that_does_not_train_a_loss_says_nothing_of_it() -> None:
+    everywhere = verdict([-12.0 - k / 10 for k in range(8)])
+    assert ") This" not in everywhere
+    assert "). This recipe does not train it: that is no verdict on the loss. " in everywhere
+    in_one = verdict([-12.0 - k / 10 for k in range(6)] + [-2.0, -2.1])
+    assert in_one.startswith("mine is worse than infonce over 8 data sets: ")
+    assert "does not train it in graph, where it is worse than untrained: that is no" in in_one
 
 
 def test_an_effect_has_its_unit_interval_and_domains() -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from contrastbench.benchmarks.cli.run import record_lines
 from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.benchmarks.running import health
 from contrastbench.benchmarks.running.options import Options
@@ -48,6 +49,23 @@ def test_a_point_and_equal_samples_are_seen() -> None:
     assert health.embedding_health(other_view(twice, twice))["tied_cosines"] == pytest.approx(
         100 * 18 / 19
     )
+
+
+def test_a_collapse_and_a_divergence_are_said_with_a_remedy(tmp_path: Path) -> None:
+    seen = health.embedding_health(both_views(*[unit(rows(0) * 1e-3 + 1)] * 2))
+    details = {"health": seen, "error": "the loss is nan in epoch 1, step 5"}
+    about = {"domain": "graph", "dataset": "MUTAG", "loss": "mine", "seed": 0, "metrics": {}}
+    well = {**about, "status": "ok", "seconds": 1.0, "details": details, "recipe": {"lr": 0.03}}
+    (_, line) = record_lines(well, tmp_path)
+    assert (
+        line == "  the embedding has rank 1.0 of 6: it collapsed, all samples have nearly the same"
+    )
+    (_, line) = record_lines(
+        {**well, "status": "diverged", "details": {**details, "health": {}}}, tmp_path
+    )
+    assert line == "  its learning rate was 0.03: try --recipe lr=0.003"
+    trained = {**details, "health": health.embedding_health(other_view(rows(0), rows(1)))}
+    assert len([*record_lines({**well, "details": trained}, tmp_path)]) == 1
 
 
 def test_any_pairing_and_any_numbers_are_looked_at() -> None:
