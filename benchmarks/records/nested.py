@@ -1,13 +1,16 @@
-"""Nested selection: each outer fold's parameters are chosen on its own training part.
+"""Nested selection: a number comes from settings that were chosen without it.
 
-Where folds turn, every sample is in some training part, so one choice for all folds has seen what
-it is scored on. Here each outer fold of each seed takes the experiment with the best inner score of
-that fold, and has the accuracy of that experiment. Brings no torch.
+Each seed is scored at the settings that the other seeds' validation scores rank first. Where folds
+turn, every sample is in some training part, so one choice for all folds has seen what it is scored
+on: there each outer fold of each seed is scored at the settings that its own inner scores rank
+first. The number is the mean over them; of equal ones the earlier is chosen, and one that diverged
+ranks last. Brings no torch.
 """
 
 import shlex
 from collections import Counter
-from collections.abc import Container, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
+from math import inf
 from pathlib import Path
 from statistics import fmean, pstdev
 from typing import Any, cast
@@ -23,36 +26,59 @@ from contrastbench.benchmarks.records.scored import scored_parts
 from contrastbench.benchmarks.records.store import Fields, Record
 from contrastbench.errors import UserError
 
+KEPT = ("data", "scored_data")  # details that all settings share
+Runs = Sequence[Record]  # of one seed: one for each setting
 
-def ok_by_data(trials: Sequence[Experiment], results: Path, but: Container[int] = ()) -> ByData:
-    """Combine the trials into one record per seed, for seeds that all have finished.
+
+def chosen_by_data(
+    trials: Sequence[Experiment],
+    results: Path,
+    but: Container[int] = (),
+    only: Container[int] | None = None,
+    best: int = 1,
+) -> ByData:
+    """Combine settings into one record per seed, for seeds that have finished with all of them.
+
+    A seed that diverged with a setting that is chosen has that failed record.
 
     Args:
-        trials: experiments on one dataset, by one recipe.
+        trials: an experiment for each setting, on one dataset.
         results: the folder that holds runs/.
         but: seeds that are left out.
+        only: the seeds that count; None: all others.
+        best: over how many settings a mean is taken.
 
     Raises:
-        UserError: records do not say their inner scores.
+        UserError: records do not say the scores to choose by.
     """
-    finished = [record for record in finished_of(trials, results) if record["seed"] not in but]
+    finished = [
+        record
+        for record in finished_of(trials, results)
+        if record["seed"] not in but and (only is None or record["seed"] in only)
+    ]
     runs = [
         {store.cell_of(record): record for record in finished if t.matches(record)} for t in trials
     ]
-    shared = set(runs[0]).intersection(*runs)
-    if old := [run[place] for place in sorted(shared) for run in runs if is_old(run[place])]:
-        raise UserError(advice([store.record_path(results, record) for record in old]))
-    chosen: ByData = {}
-    for data_hash, seed in sorted(shared):
-        record = nested_choice(trials, [run[data_hash, seed] for run in runs])
-        if record:
-            chosen.setdefault(data_hash, {})[seed] = record
-    return ordered_by_data(chosen)
+    found: dict[str, dict[int, Runs]] = {}
+    for data_hash, seed in sorted(set(runs[0]).intersection(*runs)):
+        found.setdefault(data_hash, {})[seed] = [run[data_hash, seed] for run in runs]
+    choose = by_inner_scores if trials[0].full_recipe.nested else by_other_seeds
+    if choose is by_inner_scores:
+        check_inner_scores(found, results)
+    chosen = {data: dict(choose(trials, seeds, best)) for data, seeds in found.items()}
+    return ordered_by_data({data: seeds for data, seeds in chosen.items() if seeds})
 
 
 def finished_of(trials: Sequence[Experiment], results: Path) -> list[Record]:
     """Return the finished records of experiments on one dataset."""
     return [one for one in records_of(trials, results) if one["status"] in store.FINAL_STATUSES]
+
+
+def check_inner_scores(found: Mapping[str, Mapping[int, Runs]], results: Path) -> None:
+    """Raise if records of early releases lack the scores by which their folds choose."""
+    everything = (one for seeds in found.values() for some in seeds.values() for one in some)
+    if old := [store.record_path(results, one) for one in everything if is_old(one)]:
+        raise UserError(advice(old))
 
 
 def outdated(trials: Sequence[Experiment], results: Path, seeds: Container[int]) -> list[Path]:
@@ -82,55 +108,133 @@ def advice(paths: Sequence[Path]) -> str:
     )
 
 
-def nested_choice(trials: Sequence[Experiment], records: Sequence[Record]) -> Record | None:
-    """Combine the trials of one seed: each fold comes from the trial with the best inner score.
+def by_inner_scores(
+    trials: Sequence[Experiment], seeds: Mapping[int, Runs], best: int
+) -> Iterator[tuple[int, Record]]:
+    """Yield each seed with what its folds choose; not one with which every setting diverged."""
+    for seed, records in seeds.items():
+        ok = [one["status"] == "ok" for one in records]
+        if any(ok):
+            inner = [scored_parts(records[k]).inner if ok[k] else () for k in range(len(ok))]
+            yield seed, of_folds(trials, records, best_by_fold(inner, best))
 
-    Its seconds are those of all trials: that is what choosing costs. None: every trial diverged.
-    """
-    ok = [record for record in records if record["status"] == "ok"]
-    if not ok:
-        return None
-    inner = [scored_parts(record).inner if record["status"] == "ok" else () for record in records]
-    best = best_by_fold(inner)
-    folds = [scored_parts(records[k]).folds[i] for i, k in enumerate(best)]
-    mean = fmean(folds)
+
+def of_folds(
+    trials: Sequence[Experiment], records: Runs, chosen: Sequence[Sequence[int]]
+) -> Record:
+    """Combine the settings of one seed, each fold with the settings that it chose."""
+    parts = {k: scored_parts(records[k]) for some in chosen for k in some}
+    folds = [fmean(parts[k].folds[i] for k in some) for i, some in enumerate(chosen)]
+    mean, main = fmean(folds), records[chosen[0][0]]["main"]
+    metrics = {main: mean, f"{main}_std_over_folds": pstdev(folds, mean)}
+    inner = [fmean(parts[k].inner[i] for k in some) for i, some in enumerate(chosen)]
+    flat = [k for some in chosen for k in some]
+    return combined(trials, records, flat, metrics, {"folds": folds, "inner": inner})
+
+
+def by_other_seeds(
+    trials: Sequence[Experiment], seeds: Mapping[int, Runs], best: int
+) -> Iterator[tuple[int, Record]]:
+    """Yield each seed at the settings that the others rank first; nothing for one seed alone."""
+    scores = {
+        seed: [validation_score(*one) for one in zip(trials, records, strict=True)]
+        for seed, records in seeds.items()
+    }
+    for seed, records in seeds.items() if len(seeds) > 1 else ():
+        others = [some for other, some in scores.items() if other != seed]
+        chosen = ranked_first([fmean(one) for one in zip(*others, strict=True)], best)
+        picked = [records[k] for k in chosen]
+        failed = next((one for one in picked if one["status"] != "ok"), None)
+        yield seed, failed or combined(trials, records, chosen, mean_metrics(picked), {})
+
+
+def mean_metrics(records: Runs) -> dict[str, float]:
+    """Return the mean of each metric that all records have."""
+    shared = set.intersection(*(set(one["metrics"]) for one in records))
+    names = (name for name in records[0]["metrics"] if name in shared)
+    return {name: fmean(one["metrics"][name] for one in records) for name in names}
+
+
+def combined(
+    trials: Sequence[Experiment],
+    records: Runs,
+    chosen: Sequence[int],
+    metrics: dict[str, float],
+    details: Fields,
+) -> Record:
+    """Return a seed's record at the settings chosen; its seconds are what choosing costs."""
+    first = records[chosen[0]]
+    memory = (one.get("peak_memory_mib") for one in records if one["status"] == "ok")
+    about = scored_parts(first)
+    kept: Fields = {key: value for key, value in first["details"].items() if key in KEPT}
+    kept = {**kept, **details, "samples": about.samples, "test_part": about.test_part}
     made: Fields = {
-        **ok[0],
+        **first,
         "params": {},
-        "metrics": {ok[0]["main"]: mean, f"{ok[0]['main']}_std_over_folds": pstdev(folds, mean)},
+        "metrics": metrics,
         "details": {
-            "folds": folds,
-            "inner": [inner[k][i] for i, k in enumerate(best)],
-            "test_part": "folds",
-            "samples": scored_parts(ok[0]).samples,
-            "chosen": [trial_params(trials, k) for k in best],
+            **kept,
+            "chosen": [trial_params(trials, k) for k in chosen],
+            "keys": [records[k]["key"] for k in chosen],
         },
         "seconds": sum(record.get("seconds") or 0.0 for record in records),
-        "peak_memory_mib": max(
-            filter(None, (one.get("peak_memory_mib") for one in ok)), default=None
-        ),
+        "peak_memory_mib": max(filter(None, memory), default=None),
     }
     return cast(Record, made)
 
 
+def validation_score(trial: Experiment, record: Record) -> float:
+    """Return a record's validation score: percent, larger is better; -inf if it diverged.
+
+    Raises:
+        UserError: the record has none.
+    """
+    if record["status"] != "ok":
+        return -inf
+    validation = scored_parts(record).validation
+    if validation is None:
+        raise UserError(
+            f"{trial.label}, seed {record['seed']}: the record has no details.validation to "
+            "choose by: domain "
+            f"{trial.domain} does not give one, or the record is older than that and has to be "
+            "deleted"
+        )
+    return validation
+
+
 def trial_params(trials: Sequence[Experiment], k: int) -> dict[str, Any]:
-    """Return the parameters of a trial, with its loss if the trials have several losses."""
-    several = len({trial.loss.name for trial in trials}) > 1
-    return {**({"loss": trials[k].loss.name} if several else {}), **trials[k].loss.params}
+    """Return the parameters of a setting, with its loss and its rate where these differ."""
+    losses = {trial.loss.name for trial in trials}
+    rates = {trial.recipe.get("lr") for trial in trials}
+    loss = {"loss": trials[k].loss.name} if len(losses) > 1 else {}
+    rate = {"lr": trials[k].recipe["lr"]} if len(rates) > 1 else {}
+    return {**loss, **trials[k].loss.params, **rate}
 
 
-def best_by_fold(inner: Sequence[Sequence[float]]) -> list[int]:
-    """Return for each fold the trial with the best inner score, the first of equal ones.
+def ranked_first(scores: Sequence[float], count: int) -> list[int]:
+    """Return the positions of the best scores, of equal ones the earlier.
+
+    Those of -inf are left out, unless there are no others.
+
+    >>> ranked_first([70.0, 80.0, 80.0, 60.0], 2), ranked_first([1.0, -inf], 2)
+    ([1, 2], [0])
+    """
+    order = sorted(range(len(scores)), key=lambda k: -scores[k])[:count]
+    return [k for k in order if scores[k] > -inf] or order
+
+
+def best_by_fold(inner: Sequence[Sequence[float]], count: int = 1) -> list[list[int]]:
+    """Return for each fold the settings with the best inner scores; diverged ones have none.
 
     >>> best_by_fold([[70.0, 80.0], [75.0, 80.0], []])
-    [1, 0]
+    [[1], [0]]
     """
-    done = [k for k, scores in enumerate(inner) if scores]
-    return [max(done, key=lambda k: inner[k][fold]) for fold in range(len(inner[done[0]]))]
+    folds = range(max(map(len, inner)))
+    return [ranked_first([some[i] if some else -inf for some in inner], count) for i in folds]
 
 
 def frequencies(records: Sequence[Record]) -> list[tuple[dict[str, Any], int]]:
-    """Count how many folds of all seeds chose which parameters, the most frequent first."""
+    """Count how often folds or seeds chose which setting, the most frequent first."""
     chosen = [params for record in records for params in record["details"]["chosen"]]
     counts = Counter(map(store.canonical, chosen))
     named = {store.canonical(params): params for params in chosen}

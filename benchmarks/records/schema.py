@@ -78,7 +78,8 @@ class Details(TypedDict, total=False):
     dev_curve: list[Annotated[list[FiniteNumber], Field(min_length=2, max_length=2)]]
     learned: dict[PrintableText, Any]
     health: dict[PrintableText, FiniteNumber]
-    chosen: Any  # the parameters of each fold, where folds choose them
+    chosen: Any  # the parameters of each fold or seed, where these choose
+    keys: list[str]  # of the records behind a number that several make
     error: str | None
 
 

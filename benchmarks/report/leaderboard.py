@@ -100,7 +100,7 @@ def setting(resolved: Resolved, line: Line) -> str:
         return f"{joined}temperature and rate of the baseline"
     tried = max(
         (
-            len(cell.experiments) if cell.choice.folds else cell.choice.best_of
+            len(cell.experiments) if cell.choice.nested else cell.choice.best_of
             for cell in line.cells.values()
         ),
         default=0,

@@ -125,17 +125,18 @@ class Plan:
         if self.selection != Selection.VALIDATION or not isinstance(place.search, Control):
             return False
         found = self.cell(place.search.base)
-        work = self.work(found) if found.choice.folds else []
+        work = self.work(found) if found.choice.nested else []
         return any(task.state == "missing" for task in survey(work, self.results))
 
     def work(self, cell: ResolvedCell) -> Work:
         """Return the experiments of a place with their seeds.
 
-        Those of the table, or trials and then the best of them. Trials that folds choose among have
-        the shown seeds alone.
+        Those of the table, or trials and then the best of them. Trials that seeds or folds choose
+        among have the shown seeds alone.
         """
-        if cell.choice.folds:
-            return [(trial, self.seeds) for trial in cell.trials]
+        if cell.choice.nested:
+            seeds = [seed + cell.place.shift for seed in self.seeds]
+            return [(trial, seeds) for trial in cell.trials]
         shown = [] if cell.choice.why else [(cell.work, self.seeds)]
         return [*((trial, cell.place.setup.trial_seeds) for trial in cell.trials), *shown]
 
@@ -144,7 +145,7 @@ class Plan:
         return [
             path
             for cell in self.cells()
-            if cell.choice.folds
+            if cell.choice.nested and cell.work.full_recipe.nested
             for path in nested.outdated(cell.trials, self.results, self.seeds)
         ]
 

@@ -24,6 +24,7 @@ from contrastbench.benchmarks.tables.sweep_file import (
     dataset_columns,
     given_settings,
     listed_losses,
+    temperatures,
     trial_seeds,
     tuning_of_file,
 )
@@ -97,6 +98,7 @@ def extended_facts(file: SweepFile, base: Table, columns: Mapping[str, Column]) 
     return {name: value for name, value in fields(base).items() if name not in own} | {
         "title": file.title or f"{base.title}, extended",
         "trial_seeds": base.trial_seeds | trial_seeds(file, added),
+        "temperature": base.temperature | temperatures(file, added),
     }
 
 
@@ -114,6 +116,7 @@ def file_facts(
         "domain": next(iter(file.domains)),
         "seeds": seeds,
         "trial_seeds": trial_seeds(file, columns),
+        "temperature": temperatures(file, columns),
         "draft": file.draft,
         "test": file.test,
         "quick": declared_quick(file, document, columns, seeds),

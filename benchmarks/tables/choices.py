@@ -42,7 +42,7 @@ def kind_of(cell: ResolvedCell) -> int:
     """Return the sort key of a cell: equal rows, folds, open places and choices, in this order."""
     if cell.same_as:
         return 0
-    return 1 if cell.choice.folds else 2 if cell.choice.why else 3
+    return 1 if cell.choice.nested else 2 if cell.choice.why else 3
 
 
 def of_cell(line: Line, cell: ResolvedCell) -> str:
@@ -50,7 +50,7 @@ def of_cell(line: Line, cell: ResolvedCell) -> str:
     choice = cell.choice
     if cell.same_as:
         return f"the same as {cell.same_as} here, by algebra"
-    if choice.folds:
+    if choice.nested:
         return by_fold(cell)
     if choice.why or not choice.best_of:
         return choice.why
@@ -77,7 +77,7 @@ def chosen_losses(cell: ResolvedCell) -> set[str]:
     """Return the losses that a place has chosen: its row's own, or one that this is at a limit."""
     chosen = (
         [params.get("loss") for params, _ in nested.frequencies(list(cell.records.values()))]
-        if cell.choice.folds
+        if cell.choice.nested
         else [one.loss for one in cell.choice.settings]
     )
     return {str(one or cell.row.loss) for one in chosen}
@@ -93,7 +93,7 @@ def as_given(resolved: Resolved, line: Line) -> bool:
     """Return whether a method of a sweep has nothing to choose, unlike others."""
     table, row = resolved.table, line.row
     choices = [cell.choice for cell in line.cells.values()]
-    chosen = any(one.folds or one.why or one.best_of for one in choices)
+    chosen = any(one.nested or one.why or one.best_of for one in choices)
     searched = row.loss != NONE and not row.control and not row.beside
     return bool(table.sweep and table.tune and searched and not chosen)
 
@@ -105,11 +105,12 @@ def by_fold(cell: ResolvedCell) -> str:
         return f"no seed has all {len(cell.experiments)} trials yet"
     counted = nested.frequencies(records)
     parts = [f"{count} chose {fold_text(params)}" for params, count in counted]
-    return f"of {sum(count for _, count in counted)} folds {', '.join(parts)}"
+    who = "folds" if cell.choice.nested == 1 else "choices"
+    return f"of {sum(count for _, count in counted)} {who} {', '.join(parts)}"
 
 
 def fold_text(chosen: dict[str, Any]) -> str:
-    """Return what a fold chose, which may name its loss.
+    """Return what a fold or a seed chose, which may name its loss.
 
     >>> fold_text({"loss": "infonce", "temperature": 0.2}), fold_text({"temperature": 0.2})
     ('infonce(temperature=0.2)', 'temperature=0.2')

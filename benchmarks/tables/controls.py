@@ -20,7 +20,7 @@ from contrastbench.losses.spec import NONE, LossSpec
 
 Values = dict[str, Any]
 ColumnsByName = Mapping[str, Column]
-Must = Literal["worse", "below", "better"]
+Must = Literal["worse", "below", "better", "equal"]
 
 
 @dataclass(frozen=True)
@@ -28,8 +28,8 @@ class Control:
     """One control of a comparison.
 
     Args:
-        must: how it comes out against the baseline where a comparison can be read. `worse` and
-            `better` are verdicts; `below` asks for the sign alone.
+        must: how it comes out against the baseline where a comparison can be read. `worse`,
+            `better` and `equal` are verdicts; `below` asks for the sign alone.
         recipe: gives the values over the baseline's recipe; None: it allows no such control.
         loss: the name of its loss; None: the baseline's.
         params: values over the parameters of its loss.
@@ -49,12 +49,14 @@ def half_epochs(recipe: Recipe) -> Values | None:
 
 
 BY_CLASS = "pairs by class"
+AGAIN = "infonce again"  # a search of the baseline by other points and seeds
 CONTROLS = {  # by the name of its row
     "raw input": Control("worse", lambda recipe: recipe.raw, NONE),
     "untrained": Control("worse", lambda recipe: {}, NONE),
     "permuted positives": Control("worse", lambda recipe: {"permuted": True}),
     "temperature 5": Control("worse", lambda recipe: {}, params={"temperature": 5.0}, usual=False),
     "half the epochs": Control("below", half_epochs),
+    AGAIN: Control("equal", lambda recipe: {}, usual=False),
     BY_CLASS: Control("better", lambda recipe: recipe.by_class),
     "cross entropy": Control("better", lambda recipe: recipe.by_class, "cross_entropy"),
 }

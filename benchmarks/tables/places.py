@@ -10,30 +10,31 @@ no torch.
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from contrastbench.benchmarks.tables import hypercube, staged
-from contrastbench.benchmarks.tables.controls import CONTROLS
+from contrastbench.benchmarks.tables import hypercube, points, staged
+from contrastbench.benchmarks.tables.controls import AGAIN, CONTROLS
 from contrastbench.benchmarks.tables.grid import size_of
+from contrastbench.benchmarks.tables.points import BEST, Points
 from contrastbench.benchmarks.tables.rows import Row, Setting, baseline
 from contrastbench.benchmarks.tables.schema import Tune
 from contrastbench.benchmarks.tables.searches import (
     NO_GRID,
     Beside,
-    ByFold,
     Control,
     Fixed,
     Grid,
     Hypercube,
+    Nested,
     Place,
     Search,
     Setup,
     Staged,
-    Trials,
 )
 from contrastbench.domains.recipe import Recipe
 from contrastbench.losses.reduction import reduced, simplest
 from contrastbench.losses.spec import NONE, LossSpec
 
 TRIALS = 4  # points of a hypercube, where a file names no number
+AGAIN_SEEDS = 2000  # is added to the seeds of another search of the baseline
 
 
 def places_in(
@@ -63,7 +64,7 @@ def places_in(
     if base and base_row:
         base = replace(base, row=base_row)
         others = (one for one in places.values() if one.row.control or one.row.beside)
-        places |= {one.row.name: replace(one, search=taken(one, base)) for one in others}
+        places |= {one.row.name: with_taken(one, base, budget) for one in others}
     copies = {
         name: replace(places[original], row=plain[name].row, same_as=original)
         for name, original in same.items()
@@ -98,23 +99,30 @@ def own_search(name: str, place: Place, budget: Tune, count: int) -> Search:
     """
     if place.row.control:
         return Fixed(place.setting)
-    found: Trials | None = None
+    found: Grid | Hypercube | Staged | None = None
     if grid := grid_in(place.row, place.setup):
         found = Grid(name, place.setting, place.loss.params, grid, count)
+    elif budget.search == "points" and place.row.loss != NONE:
+        return Nested(points_of(place, budget), BEST)
     elif budget.search and hypercube.searched_ranges(place.loss):
         found = search_of_ranges(place, budget)
     if found is None:
         open_ = place.row.params_by_column.get(place.column)
         return Fixed(place.setting, NO_GRID) if open_ else Fixed(Setting(place.loss.params))
-    return ByFold(found) if bare(place).nested else found
+    return Nested(found) if bare(place).nested else found
 
 
-def search_of_ranges(place: Place, budget: Tune) -> Trials | None:
+def search_of_ranges(place: Place, budget: Tune) -> Hypercube | Staged | None:
     """Return the search of a loss's declared ranges; None: one trial is no search."""
     if budget.search == "staged":
         return Staged(place.setting, space_of(place, budget))
     count = TRIALS if budget.trials is None else budget.trials
     return Hypercube(place.setting, place.loss, count) if count > 1 else None
+
+
+def points_of(place: Place, budget: Tune, again: bool = False) -> Points:
+    """Return the settings of a row at the shared points, or at the next ones."""
+    return Points(space_of(place, budget), place.setup.temperature, again)
 
 
 def bare(place: Place) -> Recipe:
@@ -126,7 +134,16 @@ def space_of(place: Place, budget: Tune) -> staged.Space:
     """Return the space that a staged search covers."""
     recipe = bare(place)
     limit = simplest(place.loss, recipe.pairing_facts)
-    return staged.Space(place.loss, limit, recipe.lr, budget.trials or staged.BUDGET)
+    count = points.BUDGET if budget.search == "points" else staged.BUDGET
+    return staged.Space(place.loss, limit, recipe.lr, budget.trials or count)
+
+
+def with_taken(place: Place, base: Place, budget: Tune) -> Place:
+    """Return a row that follows the baseline: at its setting, or in a search of its own."""
+    if place.row.control == AGAIN:
+        trials = points_of(replace(place, loss=base.loss), budget, again=True)
+        return replace(place, search=Nested(trials, BEST), shift=AGAIN_SEEDS)
+    return replace(place, search=taken(place, base))
 
 
 def taken(place: Place, base: Place) -> Search:

@@ -9,13 +9,20 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
-from contrastbench.benchmarks.records import failures, nested
+from contrastbench.benchmarks.records import failures
 from contrastbench.benchmarks.records.experiment import ByData, Experiment
 from contrastbench.benchmarks.records.scored import copy_of
 from contrastbench.benchmarks.records.store import Record
 from contrastbench.benchmarks.tables import selections
 from contrastbench.benchmarks.tables.rows import Row
-from contrastbench.benchmarks.tables.searches import EVERY_TRIAL, Choice, Fixed, Place, Scores
+from contrastbench.benchmarks.tables.searches import (
+    EVERY_TRIAL,
+    Choice,
+    Fixed,
+    Place,
+    Scores,
+    chosen_records,
+)
 from contrastbench.benchmarks.tables.table import ON_TEST, Selection, Table
 
 HASH_SHOWN = 12  # digits of a data hash, for people
@@ -28,7 +35,7 @@ class ResolvedCell:
     Args:
         place: the row in a column.
         choice: the settings that fill it.
-        experiments: one, or those that its folds choose among.
+        experiments: one, or those that its seeds or folds choose among.
         trials: those that choose.
         ok: its ok records by data and seed; those of the place's own data come first.
         failed: the failed run of each seed without an ok one, by data.
@@ -58,7 +65,7 @@ class ResolvedCell:
 
     @property
     def work(self) -> Experiment:
-        """Return the experiment, or the first of those that folds choose among."""
+        """Return the experiment, or the first of those that are chosen among."""
         return self.experiments[0]
 
     @property
@@ -227,12 +234,26 @@ def with_records(table: Table, cell: ResolvedCell, results: Path) -> ResolvedCel
     if cell.choice.why:
         return cell
     work, but = cell.experiments, table.unshown_seeds
-    folds = cell.choice.folds
-    ok = nested.ok_by_data(work, results, but) if folds else work[0].ok_by_data(results, but)
     failed = failures.failed_by_data(work, results, but)
+    if cell.choice.nested:
+        found = chosen_records(cell.place, work, cell.choice.nested, results, but)
+        ok = of_status(found, "ok")
+        for data, lost in of_status(found, "diverged").items():
+            failed[data] = {**failed.get(data, {}), **lost}
+    else:
+        ok = work[0].ok_by_data(results, but)
     if table.is_suite:  # no loss is judged by more seeds than others
         ok, failed = of_seeds(ok, table.seeds), of_seeds(failed, table.seeds)
     return replace(cell, ok=ok, failed=failed)
+
+
+def of_status(found: ByData, status: str) -> ByData:
+    """Return the records that ended so."""
+    kept = {
+        data: {seed: record for seed, record in records.items() if record["status"] == status}
+        for data, records in found.items()
+    }
+    return {data: records for data, records in kept.items() if records}
 
 
 def of_seeds(found: ByData, seeds: Sequence[int]) -> ByData:

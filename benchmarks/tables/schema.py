@@ -53,9 +53,9 @@ class Tune(Strict):
         None,
         ge=1,
         description="settings for each method; default: those of the smallest grid, 4 of a "
-        "hypercube, 12 of a staged search",
+        "hypercube, 12 of a staged search, 8 points",
     )
-    search: Literal["hypercube", "staged"] | None = Field(
+    search: Literal["hypercube", "staged", "points"] | None = Field(
         None, description="of a sweep without a grid, see the modules of that name"
     )
 

@@ -1,16 +1,13 @@
 """Read from records how well settings did on validation data. Brings no torch."""
 
-from collections.abc import Sequence
-from math import inf
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from statistics import fmean
 
 from contrastbench.benchmarks.records import nested
 from contrastbench.benchmarks.records.experiment import ByData, Experiment, ordered_by_data
-from contrastbench.benchmarks.records.scored import scored_parts
 from contrastbench.benchmarks.records.store import Record
 from contrastbench.benchmarks.tables.rows import Setting
-from contrastbench.errors import UserError
 
 
 def scores_of(
@@ -44,33 +41,27 @@ def tuning_score(
     }
     if set(by_seed) != set(seeds):
         return None
-    return fmean(validation_score(trial, record) for record in by_seed.values())
+    return fmean(nested.validation_score(trial, record) for record in by_seed.values())
 
 
-def validation_score(trial: Experiment, record: Record) -> float:
-    """A record's validation score: percent, larger is better.
+def most_chosen(
+    trials: Sequence[Experiment],
+    settings: Sequence[Setting],
+    found: Mapping[int, Record],
+    asked: Sequence[int],
+) -> Setting | str:
+    """Return the setting that most folds, or seeds, chose; or why there is none yet.
 
-    Raises:
-        UserError: the record has none.
+    Args:
+        trials: the experiments of the settings.
+        settings: what is chosen among.
+        found: the combined records by seed.
+        asked: the seeds that all have to be there.
     """
-    if record["status"] != "ok":
-        return -inf
-    validation = scored_parts(record).validation
-    if validation is None:
-        raise UserError(
-            f"{trial.label}, seed {record['seed']}: the record has no details.validation to "
-            "choose by: domain "
-            f"{trial.domain} does not give one, or the record is older than that and has to be "
-            "deleted"
-        )
-    return validation
-
-
-def most_chosen(trials: Sequence[Experiment], but: Sequence[int], results: Path) -> Setting | str:
-    """Return the setting that most folds of all seeds chose, or why there is none yet."""
-    records = next(iter(nested.ok_by_data(trials, results, but).values()), {})
-    if not records:
-        return f"no seed of its baseline has all {len(trials)} trials yet"
-    params, _ = nested.frequencies(list(records.values()))[0]
-    loss = params.get("loss", trials[0].loss.name)
-    return Setting({key: value for key, value in params.items() if key != "loss"}, loss)
+    ok = [record for record in found.values() if record["status"] == "ok"]
+    if not ok or {*asked} - {*found}:
+        seeds = f"{len(found)} of {len(asked)} seeds" if found else "no seed"
+        return f"{seeds} of its baseline {'have' if found else 'has'} all {len(trials)} trials yet"
+    most, _ = nested.frequencies(ok)[0]
+    named = [nested.trial_params(trials, k) for k in range(len(trials))]
+    return settings[named.index(most)]

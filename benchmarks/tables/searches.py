@@ -2,19 +2,19 @@
 
 A search is asked with the scores so far. It answers with settings to try, with the one that is
 chosen, or with why nothing is chosen yet. The best mean validation score wins, of equal ones the
-earlier. Where folds turn, as on graphs, such a choice has seen every sample: there each fold of
-each seed chooses by its own training part, see `records.nested`, and all trials are run with the
-seeds that are shown. Brings no torch.
+earlier. Where seeds or folds choose each for itself, see `records.nested`, all trials are run with
+the seeds that are shown. Brings no torch.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import inf
 from pathlib import Path
 from typing import Any, Protocol
 
-from contrastbench.benchmarks.records.experiment import Experiment
+from contrastbench.benchmarks.records.experiment import ByData, Experiment
+from contrastbench.benchmarks.records.nested import chosen_by_data
 from contrastbench.benchmarks.records.read_cache import remembered
 from contrastbench.benchmarks.tables import hypercube, staged
 from contrastbench.benchmarks.tables.grid import draw_settings, size_of
@@ -33,11 +33,11 @@ class Choice:
     """What fills a place, as far as records decide it.
 
     Args:
-        settings: the one that is chosen, or those that each fold chooses among; the file's while
-            nothing is chosen.
+        settings: the one that is chosen, or those that each seed or fold chooses among; the file's
+            while nothing is chosen.
         tried: the trials that choose.
         more: how many trials of later stages follow at most.
-        folds: whether each fold chooses.
+        nested: over how many settings the mean of a seed or fold is that chooses for itself.
         why: the reason why nothing is chosen yet; empty: something is.
         distinct: how many different validation scores the trials have, where these choose.
     """
@@ -45,14 +45,14 @@ class Choice:
     settings: Sequence[Setting]
     tried: Sequence[Setting] = ()
     more: int = 0
-    folds: bool = False
+    nested: int = 0
     why: str = ""
     distinct: int = 0
 
     @property
     def best_of(self) -> int:
         """The number of trials that the setting is the best of; 0: it is no choice of trials."""
-        return 0 if self.folds else len(self.tried)
+        return 0 if self.nested else len(self.tried)
 
     @property
     def scores_alike(self) -> bool:
@@ -72,12 +72,12 @@ class Search(Protocol):
         """Return what to try, what is chosen, or why nothing is yet."""
 
 
-class Trials(Search, Protocol):
-    """A search whose first settings no score decides."""
+class Trials(Protocol):
+    """Settings that no score decides."""
 
     @property
     def settings(self) -> Sequence[Setting]:
-        """Return settings that folds can choose among."""
+        """Return settings that seeds or folds can choose among."""
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,9 @@ class Setup:
         dataset: its data.
         recipe: values over the domain's recipe.
         small: those of a smoke test, which are over all others.
-        trial_seeds: seeds of trials where no fold chooses.
+        trial_seeds: seeds of trials where no seed or fold chooses for itself.
+        seeds: those of a suite, which all have to be there; (): any may be.
+        temperature: the range that all losses search; (): each its own.
     """
 
     column: str
@@ -99,6 +101,8 @@ class Setup:
     recipe: Mapping[str, Any]
     small: Mapping[str, Any]
     trial_seeds: Sequence[int]
+    seeds: Sequence[int] = ()
+    temperature: Sequence[float] = ()
 
 
 @dataclass(frozen=True)
@@ -125,6 +129,7 @@ class Place:
         setting: the file's.
         search: the way in which another setting is chosen on validation data.
         same_as: the row whose cells these are, as both losses are one by algebra; or "".
+        shift: is added to each shown seed, where the place has seeds of its own.
     """
 
     row: Row
@@ -134,6 +139,7 @@ class Place:
     setting: Setting
     search: Search = field(default=Fixed(Setting({})))
     same_as: str = ""
+    shift: int = 0
 
     @property
     def column(self) -> str:
@@ -183,13 +189,26 @@ class Scores:
     def chosen_by(self, base: Place) -> Setting | str:
         """Return the setting of another place, or why it is not known yet.
 
-        Where folds choose, it is the one that most of them chose.
+        Where seeds or folds choose, it is the one that most of them chose.
         """
         found = base.search.ask(replace(self, place=base))
-        if not found.folds:
+        if not found.nested:
             return found.why or found.settings[0]
-        tried = [base.experiment(setting) for setting in found.settings]
-        return most_chosen(tried, base.setup.trial_seeds, self.results)
+        tried, asked = [base.experiment(one) for one in found.settings], base.setup.seeds
+        records = chosen_records(base, tried, found.nested, self.results, base.setup.trial_seeds)
+        return most_chosen(tried, found.settings, next(iter(records.values()), {}), asked)
+
+
+def chosen_records(
+    place: Place, tried: Sequence[Experiment], best: int, results: Path, but: Container[int]
+) -> ByData:
+    """Return the combined records of a place whose seeds or folds choose, by its shown seeds."""
+    only = [seed + place.shift for seed in place.setup.seeds] or None
+    found = chosen_by_data(tried, results, but, only, best)
+    return {
+        data: {seed - place.shift: record for seed, record in records.items()}
+        for data, records in found.items()
+    }
 
 
 def best_setting(
@@ -277,14 +296,20 @@ class Staged:
 
 
 @dataclass(frozen=True)
-class ByFold:
-    """Each outer fold of each seed chooses among the settings by its own training part."""
+class Nested:
+    """Each seed, or fold, chooses among the settings without what it is scored on.
+
+    Args:
+        trials: the settings.
+        best: over how many settings each has its mean.
+    """
 
     trials: Trials
+    best: int = 1
 
     def ask(self, scores: Scores) -> Choice:
-        """Return all settings: a cell of each is run, and each fold has its own choice."""
-        return Choice(self.trials.settings, self.trials.settings, folds=True)
+        """Return all settings: a cell of each is run, and each seed or fold has its own choice."""
+        return Choice(self.trials.settings, self.trials.settings, nested=self.best)
 
 
 @dataclass(frozen=True)

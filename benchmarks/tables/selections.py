@@ -7,7 +7,7 @@ every row, with seeds of their own, and the best is run with other seeds. Brings
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from contrastbench.benchmarks.tables import staged
+from contrastbench.benchmarks.tables import points, staged
 from contrastbench.benchmarks.tables.searches import Choice
 from contrastbench.benchmarks.tables.table import Selection, Table
 from contrastbench.errors import UserError, unknown
@@ -47,8 +47,11 @@ def check_selection(table: Table, selection: str | None, seeds: Sequence[int] = 
 
 def selection_rule(table: Table, found: Mapping[tuple[str, str], Choice]) -> Iterator[str]:
     """Say how the parameters of rows and columns are chosen, some of them by seeds for trials."""
-    staged_search = table.budget.search == "staged"
-    if any(one.folds for one in found.values()):
+    staged_search = table.is_staged
+    if table.has_points:
+        yield f"{points.RULE}; {table.budget.trials or points.BUDGET} candidates for each method"
+        return
+    if any(one.nested for one in found.values()):
         yield (
             "each outer fold of each seed has the best of its method's trials by the inner "
             "accuracy of its own training part, which has not seen what the fold is scored on"

@@ -8,8 +8,9 @@
                                        # {hcl: {}, name: HCL}: the row's name in tables
     grid: {temperature: [0.1, 0.2]}    # for every loss that has the parameter
     tune: {trials: 4}                  # choose among them by validation data; without a grid
-                                       # in stages, or `search: hypercube`: among its defaults
-                                       # and points of its declared ranges
+                                       # in stages, or `search: points`: each seed by the others
+                                       # at points that losses share; or `search: hypercube`:
+                                       # among its defaults and points of its declared ranges
     controls: true                     # rows that must come out worse or better than InfoNCE;
                                        # or a list of their names
     test: seeds                        # of a comparison over data sets: wilcoxon, t or seeds
@@ -17,7 +18,8 @@
     draft: true                        # not released: every answer says so
     extends: other.yaml                # all of another sweep, and what this file adds to it
 
-A domain may have `trial_seeds`, which its trials take instead of those of `tune`. What a file says
+A domain may have `trial_seeds`, which its trials take instead of those of `tune`, and the range of
+`temperature` that a search at shared points has for all losses. What a file says
 is checked here; `build` makes its table.
 """
 
@@ -27,7 +29,7 @@ from dataclasses import dataclass
 from itertools import product
 from os.path import isfile
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 from pydantic import Field
 
@@ -71,6 +73,9 @@ class DomainPart(Strict):
     )
     recipe: Params = Field({})
     trial_seeds: list[Seed] = Field([], description="seeds of trials, instead of those of tune")
+    temperature: tuple[Annotated[float, Field(gt=0)], float] | None = Field(
+        None, strict=False, description="range of all losses in a search at shared points"
+    )
 
     @property
     def recipes(self) -> list[tuple[str, Params]]:
@@ -178,6 +183,12 @@ def tuning_of_file(file: SweepFile, released: bool) -> Tune | None:
 def trial_seeds(file: SweepFile, known: Mapping[str, Column]) -> dict[str, list[int]]:
     """Return the seeds of trials of the columns whose domain has its own."""
     own = {domain: part.trial_seeds for domain, part in file.domains.items() if part.trial_seeds}
+    return {name: own[one.domain] for name, one in known.items() if one.domain in own}
+
+
+def temperatures(file: SweepFile, known: Mapping[str, Column]) -> dict[str, tuple[float, float]]:
+    """Return the range of temperatures of the columns whose domain has one."""
+    own = {domain: part.temperature for domain, part in file.domains.items() if part.temperature}
     return {name: own[one.domain] for name, one in known.items() if one.domain in own}
 
 

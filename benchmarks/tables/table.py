@@ -50,6 +50,9 @@ class Table(PublishedTable):
     trial_seeds: dict[str, list[int]] = Field(
         {}, description="by column seeds of trials, instead of those of `tune`"
     )
+    temperature: dict[str, tuple[float, float]] = Field(
+        {}, description="by column the range that all losses search at shared points"
+    )
     draft: bool = False  # a suite that is not released
     test: SetTestName | None = None  # over data sets, unless another one is asked for
     quick: Quick | None = None  # the quick part of a suite
@@ -95,7 +98,17 @@ class Table(PublishedTable):
     @property
     def is_staged(self) -> bool:
         """Return whether parameters are searched in stages."""
-        return bool(self.tune and self.tune.search == "staged")
+        return self.budget.search == "staged"
+
+    @property
+    def has_points(self) -> bool:
+        """Return whether rows are searched at shared points, each seed by the others."""
+        return self.budget.search == "points"
+
+    @property
+    def follows_limits(self) -> bool:
+        """Return whether a row may choose the simpler loss that it becomes."""
+        return self.is_staged or self.has_points
 
     @property
     def selection(self) -> Selection:
@@ -107,7 +120,7 @@ class Table(PublishedTable):
     @cached_property
     def places(self) -> dict[tuple[str, str], Place]:
         """Return what can be run here, by row and column: all that fills it, made once."""
-        equal = self.sweep and not self.apart and (self.tune is None or self.is_staged)
+        equal = self.sweep and not self.apart and (self.tune is None or self.follows_limits)
         setups = {column: setup for column in self.columns if (setup := self.setup_of(column))}
         found = {
             column: places.places_in(self.name, self.rows, setup, self.tune, equal)
@@ -131,4 +144,5 @@ class Table(PublishedTable):
             return None
         small = tiny_recipe(domain) if self.tiny else {}
         recipe, seeds = {**self.recipe, **about.recipe}, self.seeds_of_trials(column)
-        return Setup(column, domain, about.dataset, recipe, small, seeds)
+        shown, range_ = self.seeds if self.is_suite else (), self.temperature.get(column, ())
+        return Setup(column, domain, about.dataset, recipe, small, seeds, shown, range_)

@@ -25,7 +25,7 @@ def test_each_fold_has_the_trial_that_its_training_part_prefers(tmp_path: Path) 
     add(tmp_path, 0, 0, [10.0, 20.0, 30.0], [70.0, 60.0, 80.0])
     add(tmp_path, 1, 0, [90.0, 40.0, 50.0], [60.0, 65.0, 80.0])
     add(tmp_path, 0, 1, [1.0, 1.0, 1.0], [1.0, 1.0, 1.0])  # its other trial is not done
-    (by_seed,) = nested.ok_by_data(TRIALS, tmp_path).values()
+    (by_seed,) = nested.chosen_by_data(TRIALS, tmp_path).values()
     record = by_seed.pop(0)
     assert by_seed == {}
     assert record["details"]["folds"] == [10.0, 40.0, 30.0]
@@ -35,30 +35,30 @@ def test_each_fold_has_the_trial_that_its_training_part_prefers(tmp_path: Path) 
     assert record["seconds"] == 4.0, "all trials are what choosing costs"
     counted = nested.frequencies([record])
     assert counted == [({"temperature": 1}, 2), ({"temperature": 2}, 1)]
-    assert nested.ok_by_data(TRIALS, tmp_path, but=[0]) == {}
+    assert nested.chosen_by_data(TRIALS, tmp_path, but=[0]) == {}
 
 
 def test_a_trial_that_diverged_is_not_chosen(tmp_path: Path) -> None:
     add(tmp_path, 0, 0, [10.0, 20.0], [0.0, 0.0])
     add(tmp_path, 1, 0, [], [], status="diverged")
-    (by_seed,) = nested.ok_by_data(TRIALS, tmp_path).values()
+    (by_seed,) = nested.chosen_by_data(TRIALS, tmp_path).values()
     assert by_seed[0]["details"]["folds"] == [10.0, 20.0]
     for trial in (0, 1):
         add(tmp_path / "none", trial, 0, [], [], status="diverged")
-    assert nested.ok_by_data(TRIALS, tmp_path / "none") == {}
+    assert nested.chosen_by_data(TRIALS, tmp_path / "none") == {}
 
 
 def test_trials_on_different_data_do_not_meet(tmp_path: Path) -> None:
     add(tmp_path, 0, 0, [10.0, 20.0], [1.0, 1.0])
     add(tmp_path, 1, 0, [10.0, 20.0], [1.0, 1.0], data_hash="1" * 64)
-    assert nested.ok_by_data(TRIALS, tmp_path) == {}
+    assert nested.chosen_by_data(TRIALS, tmp_path) == {}
 
 
 @pytest.mark.parametrize(("mib", "known"), [((None, None), None), ((None, 5.0), 5.0)])
 def test_memory_may_be_unknown(mib: tuple, known: float | None, tmp_path: Path) -> None:
     for trial in (0, 1):
         add(tmp_path, trial, 0, [10.0, 20.0], [1.0, 1.0], peak_memory_mib=mib[trial])
-    (by_seed,) = nested.ok_by_data(TRIALS, tmp_path).values()
+    (by_seed,) = nested.chosen_by_data(TRIALS, tmp_path).values()
     assert by_seed[0]["peak_memory_mib"] == known
 
 
@@ -66,14 +66,14 @@ def test_records_without_inner_scores_are_named_together(tmp_path: Path) -> None
     for trial in (0, 1):
         add(tmp_path, trial, 3, [10.0, 20.0], [])
     with pytest.raises(UserError, match=r"remove them, and a sweep runs .* anew: rm ") as error:
-        nested.ok_by_data(TRIALS, tmp_path)
+        nested.chosen_by_data(TRIALS, tmp_path)
     named = str(error.value).partition("anew: rm ")[2].split()
     assert sorted(named) == sorted(str(path) for path in tmp_path.rglob("*.json"))
     assert sorted(map(Path, named)) == sorted(nested.outdated(TRIALS, tmp_path, [3]))
     assert nested.outdated(TRIALS, tmp_path, [4]) == []
     assert list(packing.pack(tmp_path))
     with pytest.raises(UserError, match="anew: bench pack --undo, then rm "):
-        nested.ok_by_data(TRIALS, tmp_path)
+        nested.chosen_by_data(TRIALS, tmp_path)
 
 
 def by_chance(rng: np.random.Generator, trials: int, graphs: int) -> tuple[np.ndarray, np.ndarray]:
@@ -95,7 +95,7 @@ def test_pure_noise_to_choose_from_gives_no_optimism() -> None:
     for _ in range(400):
         folds, inner = by_chance(rng, trials=20, graphs=200)
         best = nested.best_by_fold(inner.tolist())
-        chosen.append(folds[best, range(FOLDS)].mean())
+        chosen.append(folds[np.ravel(best), range(FOLDS)].mean())
         at_once.append(folds[inner.mean(axis=1).argmax()].mean())
     means = np.mean(chosen), np.mean(at_once)
     errors = np.std(chosen, ddof=1) / 20, np.std(at_once, ddof=1) / 20
@@ -104,3 +104,54 @@ def test_pure_noise_to_choose_from_gives_no_optimism() -> None:
         "the rule that the nested one replaces: 6 points too good"
     )
     assert 5 < means[1] - 50 < 8
+
+
+RATES = [
+    Experiment("tabular", "wine", LossSpec("infonce", {"temperature": t}), {"lr": lr})
+    for t, lr in ((0.1, 0.01), (0.2, 0.02), (0.3, 0.03))
+]
+
+
+def add_scores(results: Path, setting: int, seed: int, validation: float, test: float) -> None:
+    """A setting's record of a seed on a table."""
+    scores = {"details": {"validation": validation}, "metrics": {"linear": test}, "main": "linear"}
+    made(results, RATES[setting], seed, seconds=2.0, **scores)
+
+
+def test_a_seed_is_scored_at_what_the_others_rank_first(tmp_path: Path) -> None:
+    validation = [[90.0, 10.0, 50.0], [10.0, 90.0, 50.0], [80.0, 40.0, 60.0]]  # by setting, seed
+    for setting, scores in enumerate(validation):
+        for seed, score in enumerate(scores):
+            add_scores(tmp_path, setting, seed, score, 10.0 * setting + seed)
+    (best,) = nested.chosen_by_data(RATES, tmp_path).values()
+    # of the others' means 30, 70, 50 / 70, 30, 70 / 50, 50, 60: of equal ones the earlier
+    assert [best[seed]["metrics"]["linear"] for seed in range(3)] == [10.0, 1.0, 22.0]
+    (two,) = nested.chosen_by_data(RATES, tmp_path, best=2).values()
+    assert [two[seed]["metrics"]["linear"] for seed in range(3)] == [15.0, 11.0, 12.0]
+    assert two[0]["details"]["chosen"][0] == {"temperature": 0.2, "lr": 0.02}
+    assert two[0]["seconds"] == 6.0
+    (some,) = nested.chosen_by_data(RATES, tmp_path, only=[0, 1]).values()
+    assert [one["metrics"]["linear"] for one in some.values()] == [10.0, 1.0]
+    assert nested.chosen_by_data(RATES, tmp_path, only=[0]) == {}, "no other seed chooses"
+
+
+def test_a_setting_that_diverged_with_another_seed_ranks_last(tmp_path: Path) -> None:
+    for setting in range(3):
+        add_scores(tmp_path, setting, 0, 50.0 - setting, 0.0)
+        if setting:
+            add_scores(tmp_path, setting, 1, 50.0 - setting, float(setting))
+    made(tmp_path, RATES[0], 1, status="diverged")
+    (found,) = nested.chosen_by_data(RATES, tmp_path, best=3).values()
+    assert len(found[0]["details"]["chosen"]) == 2
+    assert found[1]["status"] == "diverged", "seed 0 ranks it first"
+
+
+def test_noise_to_choose_from_gives_no_optimism_over_seeds() -> None:
+    """Settings differ by noise alone, which a seed's own validation score shares with its test."""
+    rng, found = np.random.default_rng(0), []
+    for _ in range(400):
+        noise = rng.normal(size=(12, 6))
+        for seed in range(6):
+            others = np.delete(noise, seed, axis=1).mean(axis=1)
+            found.append(noise[nested.ranked_first(others.tolist(), 3), seed].mean())
+    assert abs(np.mean(found)) <= 3 * np.std(found) / np.sqrt(len(found))

@@ -178,9 +178,9 @@ def test_values_that_are_marked_as_printed_are_the_papers(tmp_path: Path) -> Non
     ("state", "ours", "why"),
     [
         ({}, "chosen by each fold", "--selection validation"),
-        ({"folds": False, "why": "1 of 2 done"}, "to be chosen", "1 of 2 done"),
+        ({"nested": 0, "why": "1 of 2 done"}, "to be chosen", "1 of 2 done"),
         (
-            {"folds": False, "settings": [Setting({"temperature": 0.1})]},
+            {"nested": 0, "settings": [Setting({"temperature": 0.1})]},
             "0.1",
             "--selection validation",
         ),

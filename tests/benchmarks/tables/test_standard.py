@@ -15,7 +15,7 @@ from contrastbench.benchmarks.tables.load import NEWEST, load_table
 from contrastbench.benchmarks.tables.places import space_of
 from contrastbench.benchmarks.tables.rows import Row, Setting
 from contrastbench.benchmarks.tables.schema import Column
-from contrastbench.benchmarks.tables.searches import ByFold, Hypercube
+from contrastbench.benchmarks.tables.searches import Hypercube, Nested
 from contrastbench.benchmarks.tables.table import Table
 from contrastbench.domains.registry import make_recipe
 from contrastbench.losses import registry
@@ -54,7 +54,7 @@ def tried(table: Table, row: Row) -> list[dict[str, Any]]:
     """The settings of a row's hypercube, or the one that the file gives."""
     column = next(one for one in table.columns if (row.name, one) in table.places)
     search = table.places[row.name, column].search
-    search = search.trials if isinstance(search, ByFold) else search
+    search = search.trials if isinstance(search, Nested) else search
     found = search.settings if isinstance(search, Hypercube) else [Setting(row.params)]
     return [one.params for one in found]
 

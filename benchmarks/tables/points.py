@@ -1,0 +1,83 @@
+"""The shared points: settings of temperature and learning rate that every row of a column tries.
+
+Point k lies at the shares k a and k b (mod 1) of the two ranges: any run of such points covers
+both evenly, every second one alone does too, and no value comes back. Rates span a decade around
+the recipe's. A loss's own parameters ride on the same points. Where it becomes another loss, every
+second point is that loss's, whose cells all rows share. So each row has as many candidates, and of
+equal ones the earlier point is chosen. Brings no torch.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from math import e
+
+from contrastbench.benchmarks.tables import hypercube, staged
+from contrastbench.benchmarks.tables.rows import Setting
+from contrastbench.losses.ranges import Number
+from contrastbench.losses.spec import LossSpec
+
+BUDGET = 8  # points, where a file names no number
+BEST = 3  # settings whose mean is a seed's number
+STEPS = (5**0.5 - 1) / 2, e - 2  # a and b: of the steps tried, few cover so well
+RULE = (
+    f"each seed has the mean of the {BEST} settings that the other seeds' validation scores rank "
+    "first, and where folds turn each fold those that its own training part does (points of "
+    "temperature and learning rate that all methods share, on which a method's own parameters "
+    "ride; a method that becomes a simpler one has that at every second point; of equal settings "
+    "the earlier)"
+)
+DECADE = Number(low=0, tune=(10**-0.5, 10**0.5), log=True)  # times the recipe's learning rate
+
+
+@dataclass(frozen=True)
+class Points:
+    """The settings of a row at the shared points.
+
+    Args:
+        space: the loss, the one that it becomes, the rate, and how many points there are.
+        temperature: the range of all losses in the column; (): each loss's own.
+        again: whether the points are the next ones, of another search.
+    """
+
+    space: staged.Space
+    temperature: Sequence[float] = ()
+    again: bool = False
+
+    @cached_property
+    def settings(self) -> list[Setting]:
+        """Return the setting at each point."""
+        space, first = self.space, 1 + self.space.trials * self.again
+        shared = bool(space.limit and staged.has_own(space.loss))
+        own = own_params(space.loss, space.trials // (1 + shared))
+        turns = [
+            space.base if shared and not k % 2 else with_params(space.loss, own, k // (1 + shared))
+            for k in range(space.trials)
+        ]
+        if not staged.has_own(space.loss):
+            turns = [space.base] * space.trials
+        return [self.at(loss, first + k) for k, loss in enumerate(turns)]
+
+    def at(self, loss: LossSpec, k: int) -> Setting:
+        """Return a loss at a point."""
+        warm, fast = (k * step % 1 for step in STEPS)
+        range_ = staged.temperature_range(loss)
+        if range_ and self.temperature:
+            range_ = replace(range_, tune=tuple(self.temperature))
+        found = {"temperature": hypercube.value_at(warm, range_, {}, "")} if range_ else {}
+        rate = hypercube.rounded(self.space.lr * hypercube.value_at(fast, DECADE, {}, ""))
+        return Setting({**loss.params, **found}, loss.name, {"lr": rate})
+
+
+def own_params(loss: LossSpec, count: int) -> list[hypercube.Params]:
+    """Return the defaults and points of a loss's ranges besides its temperature."""
+    if not staged.has_own(loss):
+        return [{}]
+    kept = {"temperature": 1.0} if staged.temperature_range(loss) else {}
+    bare = LossSpec(loss.name, {**loss.params, **kept})
+    return hypercube.hypercube_settings(bare, max(count, 2)) or [{}]
+
+
+def with_params(loss: LossSpec, own: Sequence[hypercube.Params], k: int) -> LossSpec:
+    """Return a loss with the k-th of its own parameters, from the beginning after the last."""
+    return LossSpec(loss.name, {**loss.params, **own[k % len(own)]})
