@@ -11,6 +11,7 @@ from contrastbench.benchmarks.cli import options as opt
 from contrastbench.benchmarks.cli.arguments import parse_grid, parse_loss, parse_pairs
 from contrastbench.benchmarks.cli.loading import loading
 from contrastbench.benchmarks.cli.output import say
+from contrastbench.benchmarks.cli.run import has_collapsed, rank_text, rate_text
 from contrastbench.benchmarks.running import passed_checks
 from contrastbench.benchmarks.running.options import check_data_root
 from contrastbench.domains.registry import make_recipe
@@ -19,6 +20,7 @@ from contrastbench.losses.registry import is_registered
 from contrastbench.losses.spec import LossSpec
 
 if TYPE_CHECKING:
+    from contrastbench.benchmarks.running.trial import Trial
     from contrastbench.losses.laws import CheckResult
 
 PAIRING_NAMES = ("both_views", "other_view", "whole_row", "same_class")  # of check-loss --against
@@ -44,7 +46,8 @@ def check_loss(
 ) -> None:
     """Check a loss of your own as registered losses are checked.
 
-    The first check that fails ends it, with the line, the cause and a remedy.
+    The first check that fails ends it, with the line, the cause and a remedy. A loss of two whole
+    views is also tried for 20 steps in each domain, by its default recipe.
     With --against the loss is compared with another one. Exit code 1: they differ.
 
     Example: bench check-loss mine.py:Mine --set margin=0.2 --set temperature=0.05,0.5
@@ -74,7 +77,30 @@ def check_loss(
     edited = LossSpec(loss, specs[0].params).code != code
     if all(result.passed for result in results) and not edited:
         remember_passed(code, results)
+        for spec in specs:
+            try_views(spec)
     conclude_checks(results, "; the checks after a failed one were not run")
+
+
+def try_views(spec: LossSpec) -> None:
+    """Say how the first steps of a loss of two whole views went; it may need rates of its own."""
+    from contrastbench.benchmarks.running.trial import trials
+
+    made = spec.make()
+    if made is not None and made.needs_views:
+        for one in trials(spec):
+            say(f"{'tried':8}  {one.domain:18}  {trial_text(one)}")
+
+
+def trial_text(one: "Trial") -> str:
+    """Return in words what was seen of a loss in a domain."""
+    if one.diverged:
+        return f"diverged, {one.error}; {rate_text(one.recipe)}"
+    if one.error:
+        return f"not tried: {one.error}"
+    course = f"the loss went from {one.losses[0]:.4g} to {one.losses[-1]:.4g}"
+    collapsed = ": it collapsed" * has_collapsed(one.health)
+    return f"{len(one.losses)} steps: {course}, {rank_text(one.health)}{collapsed}"
 
 
 def compare_losses(first: LossSpec, other: LossSpec, pairing: str) -> None:

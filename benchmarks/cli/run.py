@@ -127,15 +127,32 @@ def run_on_devices(devices: int, output: IO[str]) -> int:
 def record_lines(record: "Record", path: Path, kept: bool = False) -> Iterator[str]:
     """Yield a line on a record, and those on its training: collapsed, diverged, learned."""
     yield record_line(record, path, kept)
-    health: Mapping[str, float] = record["details"].get("health", {})
-    if health.get("uniformity", COLLAPSED) > COLLAPSED:
-        shown = f"{health['rank']:.1f} of {health['rank_of']:.0f}"
-        yield f"  the embedding has rank {shown}: it collapsed, all samples have nearly the same"
-    rate: Any = record["recipe"].get("lr")
-    if record["status"] == "diverged" and rate:
-        yield f"  its learning rate was {rate:g}: try --recipe lr={rate / 10:g}"
+    if has_collapsed(health := record["details"].get("health", {})):
+        yield f"  {rank_text(health)}: it collapsed, all samples have nearly the same"
+    if record["status"] == "diverged" and (advice := rate_text(record["recipe"])):
+        yield f"  {advice}"
     if values := record["details"].get("learned"):
         yield f"  learned: {learned_text(values)}"
+
+
+def has_collapsed(health: Mapping[str, float]) -> bool:
+    """Return whether all samples have nearly the same embedding."""
+    return health.get("uniformity", COLLAPSED) > COLLAPSED
+
+
+def rank_text(health: Mapping[str, float]) -> str:
+    """Return the embedding's effective rank in words."""
+    return f"the embedding has rank {health['rank']:.1f} of {health['rank_of']:.0f}"
+
+
+def rate_text(recipe: Mapping[str, Any]) -> str:
+    """Return what to try where a training diverged, if its recipe has a learning rate.
+
+    >>> rate_text({"lr": 0.03})
+    'its learning rate was 0.03: try --recipe lr=0.003'
+    """
+    rate = recipe.get("lr")
+    return f"its learning rate was {rate:g}: try --recipe lr={rate / 10:g}" if rate else ""
 
 
 def record_line(record: "Record", path: Path, kept: bool = False) -> str:
