@@ -120,6 +120,11 @@ def sweep(
         return
     if line := forecast_line(plan, Costs(results)):
         tell(f"forecast: {line}")
+    if quick and joining:
+        whole = make_plan(what, only or [], None, tiny, selection, results, True, joining)
+        tell(
+            f"a quick part sees {sight(what, results)}; all: {forecast_line(whole, Costs(results))}"
+        )
     refused = None
     if check == "before":
         refused = refused_at_first(plan, options, workers, per_device)
@@ -130,6 +135,17 @@ def sweep(
             failed |= bad
     if failed:
         raise typer.Exit(1)
+
+
+def sight(what: str, results: Path) -> str:
+    """Return which effects the quick part of a suite shows, by the losses that have records."""
+    from contrastbench.benchmarks.comparison.verdicts import compare
+    from contrastbench.benchmarks.tables.load import load_table
+    from contrastbench.benchmarks.tables.resolved import resolve
+
+    over = compare(resolve(load_table(what, quick=True), None, results)).over
+    seen = over.least_seen if over.tested else None
+    return f"effects from {seen:.0f} % of what training gains" if seen else "large effects alone"
 
 
 def check_alone(jobs: str | None, devices: int | None, slurm: list[str] | None) -> None:

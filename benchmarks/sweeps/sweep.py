@@ -133,7 +133,19 @@ def to_run(work: Sequence[Task]) -> list[Task]:
     Only its reading shows whether it is the same file.
     """
     own = [task for task in work if task.state == "done" and ":" in task.experiment.dataset]
-    return unfinished_tasks(work) + own
+    return in_order(unfinished_tasks(work)) + own
+
+
+def in_order(work: Sequence[Task]) -> list[Task]:
+    """Return tasks with a seed of each experiment first, and a user's own losses before others."""
+    first: dict[str, int] = {}
+    for task in work:
+        first.setdefault(task.experiment.key, task.seed)
+
+    def place(task: Task) -> tuple[bool, bool]:
+        return task.seed != first[task.experiment.key], not task.experiment.loss.code
+
+    return sorted(work, key=place)
 
 
 class Sweep:

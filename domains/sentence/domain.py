@@ -60,6 +60,9 @@ class Batch:
     rows: Tensor = field(compare=False)  # of the corpus
 
 
+SMALL_WIDTH = 128  # of encoders that several threads make no faster
+
+
 class SentenceDomain(Domain[SentenceRecipe, SentenceModel, Batch]):
     """An encoder trained on single sentences by unsupervised SimCSE (Gao et al. 2021).
 
@@ -88,6 +91,8 @@ class SentenceDomain(Domain[SentenceRecipe, SentenceModel, Batch]):
             with torch.random.fork_rng(devices=[]):
                 torch.manual_seed(seed)
                 self.checkpoint = load_checkpoint(recipe.encoder, data_root)
+            if self.checkpoint.encoder.config.hidden_size <= SMALL_WIDTH:
+                self.threads = 1
         self.check_recipe()
         self.batch_tokens = 2048 if device.type == "cpu" else 2**16
         self.model()  # a head that cannot be had is named before the training

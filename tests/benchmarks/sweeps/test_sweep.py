@@ -31,7 +31,14 @@ from contrastbench.benchmarks.sweeps.cell_states import Task
 from contrastbench.benchmarks.sweeps.costs import Costs
 from contrastbench.benchmarks.sweeps.plan import make_plan
 from contrastbench.benchmarks.sweeps.shard import WHOLE_SWEEP
-from contrastbench.benchmarks.sweeps.sweep import Failure, Sweep, failure_lines, run_plan, to_run
+from contrastbench.benchmarks.sweeps.sweep import (
+    Failure,
+    Sweep,
+    failure_lines,
+    in_order,
+    run_plan,
+    to_run,
+)
 from contrastbench.domains.graph.domain import GraphDomain
 from contrastbench.errors import UserError
 from contrastbench.losses.spec import LossSpec
@@ -594,6 +601,14 @@ def test_what_is_done_on_a_user_s_own_file_is_looked_at_again() -> None:
         for task in tasks("infonce", dataset=name)
     ]
     assert [task.experiment.dataset for task in to_run(work)] == ["csv:a.csv"] * 2
+
+
+def test_a_seed_of_each_row_runs_first_and_own_losses_before_others(tmp_path: Path) -> None:
+    own = tmp_path / "own.py"
+    own.write_text("def mine(z1, z2):\n    return (z1 - z2).norm()\n")
+    found = in_order([*tasks("infonce"), *tasks(f"{own}:mine")])
+    names = [(task.experiment.loss.name.partition(":")[2], task.seed) for task in found]
+    assert names == [("mine", 0), ("", 0), ("mine", 1), ("", 1)]
 
 
 @pytest.mark.parametrize(("how", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
