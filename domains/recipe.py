@@ -41,6 +41,12 @@ class Recipe(Strict):
     score_at: tuple[Epoch, ...] = Field(
         (), strict=False, description="epochs after which the model is scored, besides the last"
     )
+    score_on: tuple[str, ...] = Field(
+        (),
+        strict=False,
+        exclude_if=lambda sets: not sets,  # records are older
+        description="sets that score one training, of which the first trains: a record for each",
+    )
 
     @model_validator(mode="after")
     def _score_at_is_on_the_way(self) -> Self:
@@ -59,6 +65,11 @@ class Recipe(Strict):
             loss: its parameters by name.
         """
         return self
+
+    @property
+    def scored_sets(self) -> tuple[str, ...]:
+        """Return the sets that score one training, the one that trains first; none: the own one."""
+        return self.score_on
 
     @property
     def protocol(self) -> str:
@@ -123,7 +134,7 @@ class Recipe(Strict):
         idle = {"score_at", *(() if trained else self.of_training)}
         if self.optimizer not in ("sgd", "lars"):
             idle.add("momentum")
-        idle |= {key for key in ("permuted",) if not self.permuted}
+        idle |= {key for key in ("permuted", "score_on") if not getattr(self, key)}
         return {*idle, "limit"} if self.limit is None else idle
 
     def contents(self, data_root: Path | None, trained: bool) -> dict[str, str]:

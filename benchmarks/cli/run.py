@@ -99,7 +99,7 @@ def run(
     for line in passed_checks.remarks(loss, spec.code):
         tell(line)
     store.remove_leftovers(results)
-    kept = {cell_of(record) for record in experiment.finished(results)}
+    kept = {cell_of(record) for one in experiment.scored for record in one.finished(results)}
     done = []
     with ranks.joined_ranks(choose_device(device)):
         for record, path in run_seeds(experiment, numbers, options):
@@ -110,8 +110,8 @@ def run(
                 show("\n".join(record_lines(record, path, cell_of(record) in kept)))
             if ranks.world_size() > 1 and record["status"] not in store.FINAL_STATUSES:
                 break  # the other ranks have ended
-    if not json_ and len(done) > 1:
-        say(seeds_summary(done))
+    for one in experiment.scored if not json_ and len(numbers) > 1 else ():
+        say(seeds_summary([record for record in done if record["dataset"] == one.dataset]))
     if any(record["status"] != "ok" for record in done):
         raise typer.Exit(1)
 

@@ -4,7 +4,7 @@ Brings no torch.
 """
 
 from collections.abc import Callable, Container, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -40,8 +40,18 @@ class Experiment:
         """Return the recipe with its defaults for this loss."""
         return make_recipe(self.domain, self.recipe).beside(self.loss.complete.params)
 
+    @cached_property
+    def scored(self) -> "tuple[Experiment, ...]":
+        """Return the experiments that one training scores, the one that trains first."""
+        names = self.full_recipe.scored_sets or (self.dataset,)
+        return tuple(self if one == self.dataset else replace(self, dataset=one) for one in names)
+
     def check(self) -> None:
         """Raise UserError for a mistake in the recipe, or a name that no record can hold."""
+        if self not in self.scored:
+            fix = f"add {self.dataset}, or give --dataset {self.scored[0].dataset}"
+            sets = ", ".join(one.dataset for one in self.scored)
+            raise UserError(f"score_on=[{sets}] does not score {self.dataset}: {fix}")
         recipe = self.full_recipe.model_dump(mode="json")
         loss = {"loss": self.loss.name, "params": self.loss.complete.params}
         schema.check_settings({"dataset": self.dataset, **loss, "recipe": recipe})
@@ -213,7 +223,8 @@ def make_experiment(
         if "target" not in about.recipe.model_fields:
             raise UserError(f"domain {domain} has no target column: leave --target out")
         values["target"] = target
-    dataset = about.default if dataset is None else dataset
+    if dataset is None:
+        dataset = next(iter(make_recipe(domain, values).scored_sets), about.default)
     check_dataset(domain, dataset)
     return Experiment(domain, dataset, loss, values)
 

@@ -5,7 +5,7 @@ import math
 import threading
 import time
 import traceback
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -32,9 +32,22 @@ from contrastbench.benchmarks.running.interruption import termination_kept
 from contrastbench.benchmarks.running.learned import learned_details
 from contrastbench.benchmarks.running.options import Options
 from contrastbench.benchmarks.running.provenance import provenance
-from contrastbench.benchmarks.running.training import AnyDomain, Diverged, Log, step_loss, train
+from contrastbench.benchmarks.running.training import (
+    AnyDomain,
+    Diverged,
+    History,
+    Log,
+    step_loss,
+    train,
+)
 from contrastbench.distributed import ProcessLost, sharing
-from contrastbench.domains.base import Evaluation, Exports, NumbersSamples, PairsByClass
+from contrastbench.domains.base import (
+    Evaluation,
+    Exports,
+    NumbersSamples,
+    PairsByClass,
+    Validates,
+)
 from contrastbench.domains.reading import cause
 from contrastbench.domains.recipe import Recipe
 from contrastbench.domains.registry import domain_class
@@ -58,21 +71,26 @@ told_reports: set[tuple[str, str]] = set()  # of data sets, by name and hash
 def run_seeds(
     experiment: Experiment, seeds: Iterable[int], options: Options
 ) -> Iterator[tuple[Record, Path]]:
-    """Run one seed after another, as `run_cell` does.
+    """Run one seed after another, as `run_cell` does, and yield the records of all scored sets.
 
     Raises:
         UserError: data of a user's own were edited between two seeds, or a seed draws samples that
             cannot be scored.
     """
-    data_hash = None
+    hashes: dict[str, str] = {}
     told_reports.clear()
     for seed in seeds:
-        try:
-            record, path = run_cell(experiment, seed, options, data_hash=data_hash)
-        except UnusableSamples as error:
-            raise UserError(f"seed {seed}: {error}") from None
-        data_hash = record["data_hash"]
-        yield record, path
+        made = options
+        for one in experiment.scored:
+            try:
+                record, path = run_cell(one, seed, made, data_hash=hashes.get(one.dataset))
+            except UnusableSamples as error:
+                raise UserError(f"seed {seed}: {error}") from None
+            hashes[one.dataset] = record["data_hash"]
+            yield record, path
+            if record["status"] not in store.FINAL_STATUSES:
+                break  # it is that of all
+            made = replace(options, export=None, tensorboard=None, logger=None)  # the first has it
 
 
 def run_cell(
@@ -113,29 +131,32 @@ def run_alone(
 ) -> tuple[Record, Path]:
     """Train and score like `run_cell`; the caller ensures that no other thread trains."""
     provenance()  # of the code that was loaded: its checkout may move on meanwhile
-    cell, domain = prepare_cell(experiment, seed, options, cores)
+    cells = prepare_cells(experiment, seed, options, cores)
+    place = experiment.scored.index(experiment)
+    (cell, domain), device = cells[place], cells[place][1].device
     check_same_data(cell, data_hash)
     if found := ranks.from_first(lambda: finished_result(cell, domain, options)):
         return found
-    training = prepare_training(cell, domain, options)
-    tell_report(training)
-    crowds = domain.device.type == "cpu" and ranks.from_first(takes_others_cores)
+    training = prepare_training(*cells[0], options, cells[1:])
+    for one in cells:
+        tell_report(training, *one)
+    crowds = device.type == "cpu" and ranks.from_first(takes_others_cores)
     with turn() if crowds else nullcontext():
-        outcome = attempt_training(training.measure)
+        outcomes = attempt_training(training.measure, len(cells))
     if not ranks.is_first():
-        return cast(Record, {**cell.identity, **outcome}), cell.path(options.results)
-    record, path = publish_result(cell, outcome, options, domain.device)
+        return cast(Record, {**cell.identity, **outcomes[place]}), cell.path(options.results)
+    both = zip(cells, outcomes, strict=True)
+    record, path = [publish_result(one, made, options, device) for (one, _), made in both][place]
     if record["status"] in store.FINAL_STATUSES:
         training.checkpoint.unlink(missing_ok=True)
     return record, path
 
 
-def tell_report(training: "Training") -> None:
+def tell_report(training: "Training", cell: Cell, domain: AnyDomain) -> None:
     """Say what was read, once for all seeds of a run, or all cells of a worker."""
-    cell = training.cell
     if ranks.is_first() and (cell.experiment.dataset, cell.data_hash) not in told_reports:
         told_reports.add((cell.experiment.dataset, cell.data_hash))
-        for line in training.report.lines(cell.experiment.dataset):
+        for line in training.report_of(domain).lines(cell.experiment.dataset):
             tell(line)
 
 
@@ -166,14 +187,25 @@ def rehearse(
         UserError: as `run_cell`, or there is no room for the training's files.
     """
     with one_training:
-        training = prepare_training(*prepare_cell(experiment, seed, options, cores), options)
-        return attempt_training(training.rehearse)
+        first, *others = prepare_cells(experiment, seed, options, cores)
+        return attempt_training(prepare_training(*first, options, others).rehearse)[0]
 
 
 def prepare_cell(
     experiment: Experiment, seed: int, options: Options, cores: int | None
 ) -> tuple[Cell, AnyDomain]:
-    """Read the data and set up the device and threads, and return the cell and its domain.
+    """Prepare as `prepare_cells` does, and return the experiment's own cell and its domain."""
+    cells = prepare_cells(experiment, seed, options, cores)
+    return cells[experiment.scored.index(experiment)]
+
+
+def prepare_cells(
+    experiment: Experiment, seed: int, options: Options, cores: int | None
+) -> list[tuple[Cell, AnyDomain]]:
+    """Read the data and set up the device and threads.
+
+    Returns:
+        The cells that one training makes, with their domains; the first one trains.
 
     Raises:
         UserError: no such device or loss, nothing to train, or no data.
@@ -186,11 +218,18 @@ def prepare_cell(
     if experiment.trained and not recipe.trainable:
         raise UserError("this recipe has no weights to train: give --loss none")
     device = open_device(ranks.own_device(options.device), options.deterministic, options.tf32)
-    domain = open_domain(experiment, seed, options.data_root, device)
+    first, *others = (
+        (one, open_domain(one, seed, options.data_root, device)) for one in experiment.scored
+    )
     cores = max(1, (cores or cpu_count()) // ranks.local_world_size())
-    torch.set_num_threads(options.threads or min(domain.threads, cores))
+    torch.set_num_threads(options.threads or min(first[1].threads, cores))
     contents = recipe.contents(options.data_root, experiment.trained)
-    return Cell(experiment, seed, domain.data_hash(experiment.trained), contents), domain
+    digest = first[1].data_hash(experiment.trained)
+    digests = [digest, *(store.json_digest((digest, one.data_hash(False))) for _, one in others)]
+    return [
+        (Cell(one, seed, digest, contents), domain)
+        for (one, domain), digest in zip([first, *others], digests, strict=True)
+    ]
 
 
 def finished_result(cell: Cell, domain: AnyDomain, options: Options) -> tuple[Record, Path] | None:
@@ -207,8 +246,13 @@ def finished_result(cell: Cell, domain: AnyDomain, options: Options) -> tuple[Re
     return found
 
 
-def prepare_training(cell: Cell, domain: AnyDomain, options: Options) -> "Training":
-    """Prepare the training of a cell.
+def prepare_training(
+    cell: Cell,
+    domain: AnyDomain,
+    options: Options,
+    others: Sequence[tuple[Cell, AnyDomain]] = (),
+) -> "Training":
+    """Prepare the training of a cell, which other cells score too.
 
     Raises:
         UserError: it cannot be scored, recorded, or trained with this loss.
@@ -216,7 +260,20 @@ def prepare_training(cell: Cell, domain: AnyDomain, options: Options) -> "Traini
     if not cell.experiment.trained or cell.experiment.full_recipe.epochs == 0:
         domain.check_untrained()
     check_writable(cell.path(options.results).parent)
-    return Training(cell, domain, make_cell_loss(cell, domain), options)
+    for one, other in others:
+        check_writable(one.path(options.results).parent)
+        if shapes(other) != shapes(domain):
+            trained, scored = cell.experiment.dataset, one.experiment.dataset
+            raise UserError(
+                f"an encoder of {trained} does not fit {scored}, whose inputs are others: "
+                "score_on takes sets of like inputs"
+            )
+    return Training(cell, domain, make_cell_loss(cell, domain), options, others)
+
+
+def shapes(domain: AnyDomain) -> dict[str, torch.Size]:
+    """Return the shapes of a model's tensors."""
+    return {name: tensor.shape for name, tensor in domain.model().state_dict().items()}
 
 
 def make_cell_loss(cell: Cell, domain: AnyDomain) -> Loss | None:
@@ -350,27 +407,27 @@ def check_room(results: Path, model: nn.Module) -> None:
         )
 
 
-def attempt_training(work: Callable[[], Fields]) -> Fields:
-    """Return the work's measurements or its failure; one cell's failure never stops another.
+def attempt_training(work: Callable[[], list[Fields]], cells: int = 1) -> list[Fields]:
+    """Return the work's measurements, or its failure for each of its cells.
 
-    A rank that fails alone cannot wait for the others: it ends, and they do.
+    One training's failure never stops another. A rank that fails alone cannot wait for the others:
+    it ends, and they do.
     """
     try:
         with termination_kept():
-            return {"status": "ok", **work()}
+            return [{"status": "ok", **measured} for measured in work()]
     except Diverged as error:
-        return {"status": "diverged", "details": {"error": str(error), **error.details}}
+        failure = {"status": "diverged", "details": {"error": str(error), **error.details}}
     except ProcessLost:
         raise
     except (Exception, SystemExit) as error:  # a user's loss may call sys.exit
         if is_termination(error) or not ranks.is_first():
             raise
+        about = {"error": reason(error), "traceback": traceback.format_exc()}
+        failure = {"status": "failed", "details": about}
         if is_out_of_memory(error):
-            return {"status": "oom", "details": {"error": str(error) or repr(error)}}
-        return {
-            "status": "failed",
-            "details": {"error": reason(error), "traceback": traceback.format_exc()},
-        }
+            failure = {"status": "oom", "details": {"error": str(error) or repr(error)}}
+    return [failure] * cells
 
 
 def reason(error: BaseException) -> str:
@@ -431,12 +488,13 @@ def device_words(options: Options, device: torch.device) -> list[str]:
 
 @dataclass(frozen=True)
 class Training:
-    """A cell whose training is prepared."""
+    """A cell whose training is prepared, and others that score the same model."""
 
     cell: Cell
     domain: AnyDomain
     loss: Loss | None
     options: Options
+    others: Sequence[tuple[Cell, AnyDomain]] = ()
 
     @property
     def checkpoint(self) -> Path:
@@ -444,10 +502,25 @@ class Training:
         name = f"{self.cell.key[:16]}-seed{self.cell.seed}.safetensors"
         return self.options.results / "checkpoints" / name
 
+    @property
+    def chosen(self) -> bool:
+        """Return whether a validation chose the model."""
+        return self.loss is not None and self.domain.recipe.validate_every is not None
+
+    def trains(self, domain: AnyDomain) -> bool:
+        """Return whether the domain's samples are trained on, and not scored alone."""
+        return self.loss is not None and domain is self.domain
+
     @cached_property
-    def report(self) -> DataReport:
-        """Return what the data hold."""
-        return self.domain.report(trained=self.loss is not None)
+    def reports(self) -> dict[str, DataReport]:
+        """Return what was read so far, by data set."""
+        return {}
+
+    def report_of(self, domain: AnyDomain) -> DataReport:
+        """Return what a domain's data hold."""
+        if domain.dataset not in self.reports:
+            self.reports[domain.dataset] = domain.report(trained=self.trains(domain))
+        return self.reports[domain.dataset]
 
     def scalars(self) -> AbstractContextManager[Log | None]:
         """Return what takes the training's scalars: TensorBoard, a logger, both or none."""
@@ -458,13 +531,13 @@ class Training:
             board, logger = None, None
         return loggers.scalars(board and board / name, logger, name.as_posix(), self.cell.identity)
 
-    @property
-    def scored_data(self) -> dict[str, str]:
-        """Return the hash of the data that score, where another corpus trains."""
-        digest = self.domain.data_hash(trained=False)
-        return {} if digest == self.cell.data_hash else {"scored_data": digest}
+    def scored_data(self, cell: Cell, domain: AnyDomain) -> dict[str, str]:
+        """Return the hash of the data that score, where others train, and the training's key."""
+        digest = domain.data_hash(trained=False)
+        scored = {} if digest == cell.data_hash else {"scored_data": digest}
+        return scored if cell is self.cell else {**scored, "trained_as": self.cell.key}
 
-    def rehearse(self) -> Fields:
+    def rehearse(self) -> list[Fields]:
         """Take a first step, and return what it cost."""
         start, peak = time.perf_counter(), PeakMemory(self.domain.device)
         model = self.domain.model()
@@ -479,40 +552,49 @@ class Training:
                 raise Diverged(f"the loss is {value.item()} in the first step")
         # what a device has too little of, the step itself has shown; this one is the machine's
         mib = peak.mib if self.domain.device.type == "cpu" else None
-        return {"seconds": time.perf_counter() - start, "peak_memory_mib": mib}
+        return [{"seconds": time.perf_counter() - start, "peak_memory_mib": mib}]
 
-    def measure(self) -> Fields:
-        """Train, score and export if asked to, and return the measurements."""
+    def measure(self) -> list[Fields]:
+        """Train, score on each set and export if asked to; return the measurements of each set."""
         start, peak = time.perf_counter(), PeakMemory(self.domain.device)
         with self.scalars() as log:
             model, history = train(self.domain, self.loss, self.checkpoint, log)
-        trained = time.perf_counter()
-        evaluation = ranks.from_first(lambda: self.domain.evaluate(model))
-        end = time.perf_counter()
+        history.seconds += time.perf_counter() - start
+        beside = History(loss_by_epoch=history.loss_by_epoch)  # its time counts once
+        scored = [self.score(self.cell, self.domain, model, history)]
+        scored += [self.score(cell, domain, model, beside) for cell, domain in self.others]
+        outcomes: list[Fields] = [{**one, "peak_memory_mib": peak.mib} for one in scored]
+        store.canonical(outcomes)  # what no record can hold, such as NaN, is a failure of this cell
+        if self.options.export and ranks.is_first():
+            self.export(model, self.options.export, outcomes[0])
+        return outcomes
+
+    def score(self, cell: Cell, domain: AnyDomain, model: nn.Module, history: History) -> Fields:
+        """Score the model on a set, and return the measurements."""
+        start = time.perf_counter()
+        evaluation = ranks.from_first(lambda: domain.evaluate(model))
+        if self.chosen and cell is not self.cell:
+            assert isinstance(domain, Validates), "it is of the training's kind"
+            validation = ranks.from_first(lambda: domain.validate(model))
+            evaluation = replace(evaluation, validation=validation)
         seconds = {
-            "seconds_training": history.seconds + trained - start,
-            "seconds_evaluation": end - trained,
+            "seconds_training": history.seconds,
+            "seconds_evaluation": time.perf_counter() - start,
         }
-        about = {"report": found} if (found := self.report.as_json()) else {}
-        read = self.domain.notes(trained=self.loss is not None)
-        notes = in_lines({**self.scored_data, **read, **about})
-        outcome = {
+        about = {"report": found} if (found := self.report_of(domain).as_json()) else {}
+        read = domain.notes(trained=self.trains(domain))
+        return {
             "metrics": {**evaluation.metrics, **history.metrics},
             "main": evaluation.main,
             "details": {
                 **history.details,
                 **as_details(evaluation),
-                **notes,
+                **in_lines({**self.scored_data(cell, domain), **read, **about}),
                 **seconds,
                 **in_lines(learned_details(self.loss)),
             },
             "seconds": sum(seconds.values()),
-            "peak_memory_mib": peak.mib,
         }
-        store.canonical(outcome)  # what no record can hold, such as NaN, is a failure of this cell
-        if self.options.export and ranks.is_first():
-            self.export(model, self.options.export, outcome)
-        return outcome
 
     def export(self, model: nn.Module, folder: Path, outcome: Fields) -> None:
         """Write the model with its card; where that fails, the record is kept."""

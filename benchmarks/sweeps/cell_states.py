@@ -26,8 +26,8 @@ class Task(NamedTuple):
 
     @property
     def name(self) -> str:
-        """Return a name for files about the cell."""
-        return f"{self.experiment.key[:16]}-seed{self.seed}"
+        """Return a name for files about the cell, and about all that its training makes."""
+        return f"{self.experiment.scored[0].key[:16]}-seed{self.seed}"
 
     @property
     def key(self) -> tuple[str, int]:

@@ -129,7 +129,7 @@ class ImageDomain(Domain[ImageRecipe, Model, Batch]):
 
     def check_further(self) -> None:
         """Read what the encoder is scored on after its training; its content is hashed too."""
-        if not self.recipe.score_on:
+        if not self.further:
             return
         digest, host = hashlib.sha256(self.sha256.encode()), torch.device("cpu")
         for by, dataset in self.further.values():
@@ -141,7 +141,7 @@ class ImageDomain(Domain[ImageRecipe, Model, Batch]):
     @property
     def further(self) -> dict[str, tuple[str, str]]:
         """Protocol and set of each of the recipe's `score_on`."""
-        words = {entry: entry.partition(":") for entry in self.recipe.score_on}
+        words = {entry: entry.partition(":") for entry in self.recipe.further_scores}
         return {entry: (by, dataset or self.dataset) for entry, (by, _, dataset) in words.items()}
 
     def data_hash(self, trained: bool) -> str:

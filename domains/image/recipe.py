@@ -182,8 +182,8 @@ class ImageRecipe(Recipe):
         (),
         strict=False,
         exclude_if=lambda entries: not entries,  # records are older
-        description="what the encoder is scored by besides: a protocol of bench score, on this set "
-        "or on another one: transfer:DTD",
+        description="what scores one training: sets, of which the first trains and each has a "
+        "record; or, in the same record, protocols of bench score, on this set or transfer:DTD",
     )
 
     @model_validator(mode="after")
@@ -191,9 +191,12 @@ class ImageRecipe(Recipe):
         kinds = {source.kind for source in SOURCES}
         for entry in self.score_on:
             protocol, _, dataset = entry.partition(":")
+            if entry in DATASETS or protocol in kinds:
+                continue
             if protocol not in PROTOCOL_NAMES:
                 raise ValueError(
-                    f"score_on={entry}: it begins with none of {', '.join(PROTOCOL_NAMES)}"
+                    f"score_on={entry}: it is no set, and begins with none of "
+                    f"{', '.join(PROTOCOL_NAMES)}"
                 )
             if dataset and dataset not in DATASETS and dataset.partition(":")[0] not in kinds:
                 raise ValueError(f"score_on={entry}: there is no such set (bench list datasets)")
@@ -278,6 +281,16 @@ class ImageRecipe(Recipe):
         probe = PROBES[self.probe]
         return replace(probe, lr=self.probe_lr) if self.probe_lr else probe
 
+    @property
+    def further_scores(self) -> tuple[str, ...]:
+        """Return the protocols of `score_on`, whose numbers stand in the same record."""
+        return tuple(one for one in self.score_on if one.partition(":")[0] in PROTOCOL_NAMES)
+
+    @property
+    def scored_sets(self) -> tuple[str, ...]:
+        """Return the sets of `score_on`."""
+        return tuple(one for one in self.score_on if one not in self.further_scores)
+
     def idle(self, trained: bool) -> set[str]:
         """Return the settings that have no effect here, or that `evaluation` shows."""
         idle = {*super().idle(trained), "probe_lr", "score_on"}
@@ -309,7 +322,7 @@ class ImageRecipe(Recipe):
         from contrastbench.domains.registry import fetch
 
         found = {}
-        for name in filter(None, (entry.partition(":")[2] for entry in self.score_on)):
+        for name in filter(None, (entry.partition(":")[2] for entry in self.further_scores)):
             try:
                 found[name] = fetch("image", name, folder)
             except UserError as error:

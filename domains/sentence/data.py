@@ -63,7 +63,8 @@ def without_sentences(corpus: Corpus, compared: Iterable[str]) -> Corpus:
     >>> without_sentences(Corpus(rows, 0, ""), ["a dog"]).rows
     [['A bird.', 'Birds.']]
     """
-    known = set(map(words_of, compared))
+    if not (known := set(map(words_of, compared))):
+        return corpus
     kept = [row for row in corpus.rows if known.isdisjoint(map(words_of, row))]
     if len(kept) == len(corpus.rows):
         return corpus

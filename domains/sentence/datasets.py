@@ -28,11 +28,10 @@ class SentenceDataset(Dataset):
 
     rows: Mapping[str, int] = field(default_factory=dict)  # of its parts; fewer are truncated
     own_corpus: bool = False  # it has its own training sentences
-    pairs: bool = True  # its pairs have scores, on which a whitening can be fitted
 
 
 def senteval(
-    name: str, summary: str, citation: str, reader: str, rows: dict[str, int], pairs: bool
+    name: str, summary: str, citation: str, reader: str, rows: dict[str, int]
 ) -> SentenceDataset:
     """Declare sets of SentEval's folder as SimCSE has it."""
     return SentenceDataset(
@@ -42,7 +41,6 @@ def senteval(
         places=("senteval/downstream", "downstream"),
         reader=reader,
         rows=DEV_PAIRS | rows,
-        pairs=pairs,
     )
 
 
@@ -69,7 +67,6 @@ DATASETS = by_name(
         # pairs with a score
         {"STS12": 3108, "STS13": 1500, "STS14": 3750, "STS15": 3000, "STS16": 1186}
         | {"STSB": 1379, "SICKR": 4927},
-        pairs=True,
     ),
     senteval(
         "transfer",
@@ -80,7 +77,6 @@ DATASETS = by_name(
         # sentences, or pairs of them
         {"MR": 10662, "CR": 3775, "SUBJ": 10000, "MPQA": 10606}
         | {"SST2": 70042, "TREC": 5952, "MRPC": 5801},
-        pairs=False,
     ),
     SentenceDataset(
         "captions",
@@ -97,7 +93,6 @@ DATASETS = by_name(
         ),
         reader="scored:read_captions",
         own_corpus=True,
-        pairs=False,
     ),
 )
 CORPORA = by_name(  # to train on
@@ -113,7 +108,7 @@ CORPORA = by_name(  # to train on
     DATASETS["captions"],
 )
 PAIRS_HELP = (
-    "tab-separated sentence1, sentence2, score; or, for --recipe corpus=, "
+    "tab-separated sentence1, sentence2, score; or, to train and score on, "
     "rows of sentences that belong together"
 )
 SOURCES = (

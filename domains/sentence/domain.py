@@ -105,7 +105,7 @@ class SentenceDomain(Domain[SentenceRecipe, SentenceModel, Batch]):
                 f"the dataset {self.dataset} has its own training sentences: "
                 "leave corpus out, or give --dataset sts"
             )
-        if self.about and not self.about.pairs and recipe.whiten:
+        if recipe.whiten and not self.scored.sets:
             raise UserError(
                 f"whitening needs scored pairs, but {self.dataset} has none: leave whiten out"
             )
@@ -124,23 +124,24 @@ class SentenceDomain(Domain[SentenceRecipe, SentenceModel, Batch]):
 
         A smoke test is scored on few, too, unless they are generated or the user's own.
         """
-        if parsed := owned.parse_source(self.dataset, SOURCES):
-            return own.load_own_pairs(*parsed, self.data_root)
-        if self.about is None:
-            raise owned.unknown_dataset("sentence", self.dataset, DATASETS, SOURCES, self.data_root)
-        found, limit = read_scored(self.about, self.data_root), self.recipe.limit
-        return found.few(limit) if limit is not None and self.about.url else found
+        found, limit = read_any(self.dataset, self.data_root), self.recipe.limit
+        return found.few(limit) if limit is not None and self.about and self.about.url else found
 
     @cached_property
     def corpus(self) -> Corpus:
-        """Rows of training sentences; read only by a run that trains."""
-        name = self.recipe.corpus
-        if self.scored.corpus:
-            return self.scored.corpus()
+        """Rows of training sentences; read only by a run that trains.
+
+        Rows of captions with a sentence that another scored set compares are left out.
+        """
+        name, root = self.recipe.corpus, self.data_root
+        others = {*self.recipe.scored_sets} - {self.dataset}
+        compared = [s for other in sorted(others) for s in read_any(other, root).compared]
+        if self.scored.corpus and not self.recipe.names_corpus:
+            return without_sentences(self.scored.corpus(), compared)
         if name in DATASETS and name in CORPORA:
-            corpus = read_scored(DATASETS[name], self.data_root).corpus
+            corpus = read_any(name, root).corpus
             assert corpus, "it is declared as a corpus"
-            return without_sentences(corpus(), self.scored.compared)
+            return without_sentences(corpus(), [*self.scored.compared, *compared])
         if name.startswith("hf:"):
             return single_sentences(*own.corpus(name.removeprefix("hf:"), self.data_root))
         return read_corpus(name, self.data_root)
@@ -148,7 +149,9 @@ class SentenceDomain(Domain[SentenceRecipe, SentenceModel, Batch]):
     @property
     def corpus_name(self) -> str:
         """Return the name of the training sentences; of a file without the folders it lies in."""
-        if self.scored.corpus:
+        if self.scored.corpus and not self.recipe.names_corpus:
+            if self.about is None:
+                return Path(self.dataset).name
             others = self.dataset in CORPORA  # that may be trained on them as well
             return self.dataset if others else f"{self.dataset}: its own training sentences"
         name = self.recipe.corpus
@@ -164,7 +167,7 @@ class SentenceDomain(Domain[SentenceRecipe, SentenceModel, Batch]):
     def notes(self, trained: bool) -> dict[str, Any]:
         """The corpus of a run that trains, and the checkpoint unless the seed makes it."""
         notes: dict[str, Any] = {}
-        if self.about is None:
+        if self.about is None and self.scored.sets:
             (test,) = self.scored.sets["pairs"]
             unscored = (self.scored.dev.unscored if self.scored.dev else 0) + test.unscored
             notes["data"] = {"pairs without a score": unscored} if unscored else {}
@@ -289,6 +292,19 @@ class SentenceDomain(Domain[SentenceRecipe, SentenceModel, Batch]):
             result = scoring.evaluate_correlations(embeddings, self.scored.sets, self.recipe.whiten)
         result.details.update(embeddings.odd, pooler=self.recipe.pooler)
         return result
+
+
+def read_any(dataset: str, data_root: Path | None) -> ScoredSets:
+    """Read a declared set or a user's own.
+
+    Raises:
+        UserError: there is no such set, or it cannot be read.
+    """
+    if parsed := owned.parse_source(dataset, SOURCES):
+        return own.load_own_pairs(*parsed, data_root)
+    if dataset not in DATASETS:
+        raise owned.unknown_dataset("sentence", dataset, DATASETS, SOURCES, data_root)
+    return read_scored(DATASETS[dataset], data_root)
 
 
 def two_of_each(rows: list[list[str]], rng: torch.Generator) -> list[tuple[str, str]]:

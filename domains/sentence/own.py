@@ -1,21 +1,26 @@
 """Sentences that users bring: pairs with scores to score on, and lines to train on.
 
 Pairs are two files, whose first chooses the model and whose second is reported, or one, of which a
-seeded fifth, the same for every run, chooses. The hub's splits stand for two files.
+seeded fifth, the same for every run, chooses. The hub's splits stand for two files. A file of rows
+without scores trains, chooses and reports: each sentence is to find another one of its row.
 """
 
 import hashlib
 import re
 from collections.abc import Callable, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
 
 from contrastbench.domains import hub, own
 from contrastbench.domains.declaration import Source
 from contrastbench.domains.reading import check_kind, is_number
-from contrastbench.domains.sentence.data import TextFiles, scored_pairs, sentences_of
+from contrastbench.domains.sentence.captions import HELD_OUT_ROWS, CaptionRows, Captions
+from contrastbench.domains.sentence.data import Corpus, TextFiles, scored_pairs, sentences_of
 from contrastbench.domains.sentence.datasets import SOURCES
 from contrastbench.domains.sentence.scored import ScoredSets
 from contrastbench.errors import UserError
@@ -34,6 +39,8 @@ COLUMN_NAMES = tuple(  # as people write them
     )
 )
 VALIDATION_SHARE = 0.2  # of the pairs of one file
+HELD_OUT_SHARE = 0.1  # of rows without scores, to choose by and as many to report
+LEAST_ROWS = 20  # without scores
 TEXTS = ("text", "sentence")  # names of a column of sentences to train on
 PairRows = list[list[str]]
 
@@ -46,6 +53,9 @@ def load_own_pairs(source: Source, what: str, data_root: Path | None) -> ScoredS
     """
     name = f"{source.kind}:{what}"
     with own.reading_own(source, name):
+        paths = own.comma_files(what, data_root) if source.kind == "pairs" else []
+        if len(paths) == 1 and (rows := rows_without_scores(paths[0])):
+            return held_out(name, rows)
         parts = READERS[source.kind](what, data_root)
         if len(parts) == 1:
             parts = split_pairs(parts[0])
@@ -60,6 +70,61 @@ def load_own_pairs(source: Source, what: str, data_root: Path | None) -> ScoredS
             )
     digest = hashlib.sha256(repr((dev, test)).encode()).hexdigest()
     return ScoredSets(digest, dev, {"pairs": [test]})
+
+
+def rows_without_scores(path: Path) -> CaptionRows:
+    """Return the rows of a file whose lines end in no number; none if some do."""
+    check_kind(path, "a text of pairs", "write a line for each, with tabs between its columns")
+    found = TextFiles(path.parent).lines(path.name)
+    rows = [[part for part in map(str.strip, line.split("\t")) if part] for line in found]
+    rows = [row for row in rows if row]
+    if not rows or min(map(len, rows)) < 2 or pair_columns(path, rows[0]):
+        return []
+    if any(is_number(row[-1]) for row in rows):
+        return []
+    named = zip(rows[0], COLUMN_NAMES, strict=False)
+    return rows[1:] if all(pattern.fullmatch(name) for name, pattern in named) else rows
+
+
+def held_out(name: str, rows: CaptionRows) -> ScoredSets:
+    """Split rows by a seed that is the same for every run.
+
+    Raises:
+        UserError: there are too few.
+    """
+    groups = joined(rows)
+    if len(groups) < LEAST_ROWS:
+        raise UserError(
+            f"{name} has no scores and {len(groups)} rows without a common sentence: "
+            f"give at least {LEAST_ROWS}, or a score as the third column"
+        )
+    order = np.random.default_rng(0).permutation(len(groups)).tolist()
+    count = min(HELD_OUT_ROWS, round(HELD_OUT_SHARE * len(groups)))
+    test, dev, train = (
+        [groups[k] for k in sorted(part)]
+        for part in (order[:count], order[count : 2 * count], order[2 * count :])
+    )
+    scored, trained = (
+        hashlib.sha256(repr(part).encode()).hexdigest() for part in ((dev, test), train)
+    )
+    corpus = Corpus(train, 0, trained)
+    return ScoredSets(scored, captions=Captions(corpus, dev, test), corpus=lambda: corpus)
+
+
+def joined(rows: CaptionRows) -> CaptionRows:
+    """Join rows that share a sentence: to find it in the other row is no mistake.
+
+    >>> joined([["Hi.", "Hello!"], ["Stop!", "No!"], ["Hello!", "Good morning."]])
+    [['Hi.', 'Hello!', 'Good morning.'], ['Stop!', 'No!']]
+    """
+    number = {sentence: k for k, sentence in enumerate(dict.fromkeys(chain.from_iterable(rows)))}
+    edges = np.array([(number[row[0]], number[sentence]) for row in rows for sentence in row])
+    shape = (len(number), len(number))
+    graph = coo_array((np.ones(len(edges)), (edges[:, 0], edges[:, 1])), shape=shape)
+    found: dict[int, list[str]] = {}
+    for sentence, group in zip(number, connected_components(graph)[1].tolist(), strict=True):
+        found.setdefault(group, []).append(sentence)
+    return [group for group in found.values() if len(group) > 1]
 
 
 def split_pairs(rows: PairRows) -> list[PairRows]:

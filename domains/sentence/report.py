@@ -49,7 +49,7 @@ def sentence_report(
     if scored.captions:
         others = {"to choose by": len(scored.captions.dev), "test": len(scored.captions.test)}
     return DataReport(
-        "pairs" if pairs else "sentences" if scored.tasks else "rows of captions",
+        "pairs" if pairs else "sentences" if scored.tasks else "rows of sentences",
         {part: size for part, size in (sizes if pairs else others).items() if size},
         features={"training sentences": len(lines)},
         twins=count_twins(keys, golds(pairs), [test_of(sizes)]) if pairs else None,

@@ -36,10 +36,12 @@ class ScoredSets:
 
     @property
     def compared(self) -> Iterator[str]:
-        """Yield the sentences of all pairs, those that choose the model among them."""
+        """Yield the sentences of all pairs and captions, those that choose the model among them."""
         for part in chain([self.dev] if self.dev else [], *self.sets.values()):
             yield from part.first
             yield from part.second
+        if self.captions:
+            yield from chain(*self.captions.dev, *self.captions.test)
 
     def few(self, limit: int) -> "ScoredSets":
         """Return few of each set, for a smoke test: they are other data."""

@@ -122,6 +122,41 @@ def test_a_finished_cell_is_not_run_again(tmp_path: Path, monkeypatch: pytest.Mo
     assert cell(tmp_path, mu=0.9)[0]["status"] == "failed", "another parameter is another cell"
 
 
+def write_classes(path: Path, seed: int, columns: int = 3) -> str:
+    """Write a table of two classes, and return its name as a data set."""
+    x = np.random.default_rng(seed).normal(size=(60, columns)).round(3)
+    rows = [",".join(map(str, [*row, "yes" if row[0] > 0 else "no"])) for row in x.tolist()]
+    header = ",".join([*(f"x{k}" for k in range(columns)), "target"])
+    path.write_text("\n".join([header, *rows]) + "\n")
+    return f"csv:{path}"
+
+
+def test_one_training_is_scored_on_several_sets(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sets = [write_classes(tmp_path / f"{seed}.csv", seed) for seed in range(2)]
+    recipe = {**declaration("tabular").tiny, "batch_size": 16, "target": "target"}
+    both = Experiment("tabular", sets[1], LossSpec("infonce"), {**recipe, "score_on": sets})
+    alone = replace(both, dataset=sets[0], recipe=recipe)
+    options = Options(tmp_path, device="cpu")
+    second, _ = run_cell(both, 0, options)
+    monkeypatch.setattr(runner, "train", lambda *_: pytest.fail("it is trained again"))
+    first, _ = run_cell(both.scored[0], 0, options)
+    monkeypatch.undo()
+    plain, _ = run_cell(alone, 0, options)
+    assert (first["metrics"], first["data_hash"]) == (plain["metrics"], plain["data_hash"])
+    assert [first["dataset"], second["dataset"]] == sets
+    assert second["details"]["trained_as"] == first["key"] != plain["key"]
+    assert "trained_as" not in first["details"]
+    assert second["details"]["seconds_training"] == 0 < first["details"]["seconds_training"]
+    with pytest.raises(UserError, match="does not score iris: add iris, or give --dataset csv"):
+        replace(both, dataset="iris").check()
+    wide = write_classes(tmp_path / "wide.csv", 0, columns=4)
+    unlike = replace(both, dataset=wide, recipe={**recipe, "score_on": [sets[0], wide]})
+    with pytest.raises(UserError, match=r"does not fit csv:.*wide\.csv, whose inputs are others"):
+        run_cell(unlike, 0, options)
+
+
 def test_untrained_is_a_cell_of_its_own(tmp_path: Path) -> None:
     record, _ = cell(tmp_path, "none")
     assert (record["loss"], record["params"], record["details"]["loss_by_epoch"]) == (

@@ -10,6 +10,7 @@ from contrastbench.domains import own as owned
 from contrastbench.domains.sentence import SOURCES, SentenceRecipe, own
 from contrastbench.domains.sentence.data import Corpus
 from contrastbench.domains.sentence.domain import SentenceDomain
+from contrastbench.domains.sentence.graded import graded_pairs
 from contrastbench.domains.sentence.report import sentence_report
 from contrastbench.losses import UserError
 from damaged import attack
@@ -73,6 +74,27 @@ def test_bad_pairs_are_one_line(tmp_path: Path) -> None:
         with pytest.raises(UserError, match=message) as error:
             read("pairs:a.tsv,b.tsv", tmp_path)
         assert "\n" not in str(error.value)
+
+
+def test_rows_without_scores_train_choose_and_report(tmp_path: Path) -> None:
+    made = graded_pairs("test")
+    rows = [list(pair) for pair in zip(made.first[:40], made.second[:40], strict=True)]
+    lines = ["\t".join(row) for row in [*rows, [rows[1][1], "one more"]]]
+    path = write(tmp_path / "a.tsv", lines, "sentence1\tsentence2")
+    found = read(f"pairs:{path}")
+    assert found.captions
+    assert found.corpus
+    train, dev, test = found.corpus().rows, found.captions.dev, found.captions.test
+    assert (len(train), len(dev), len(test)) == (32, 4, 4)
+    rows[1].append("one more")  # its row is joined with that of the same sentence
+    assert sorted([*train, *dev, *test]) == sorted(rows)
+    with pytest.raises(UserError, match="no scores and 19 rows without a common sentence: give at"):
+        read(f"pairs:{write(tmp_path / 'b.tsv', lines[:19])}")
+    recipe = SentenceRecipe(epochs=1, eval_every=9)
+    own_pairs = SentenceDomain(f"pairs:{path}", recipe, 0, None, torch.device("cpu"))
+    assert own_pairs.evaluate(own_pairs.model()).main == "recall_at_1"
+    assert own_pairs.corpus.rows == train
+    assert own_pairs.notes(trained=True)["corpus"]["name"] == "a.tsv"
 
 
 def test_damaged_pairs(tmp_path: Path) -> None:
