@@ -41,14 +41,14 @@ FAMILIES: Mapping[str, tuple[str, ...]] = {  # family -> names, each a module in
     "InfoNCE": (
         *("infonce", "debiased", "decoupled", "hcl", "rince", "alpha_cl", "mean_variance", "adnce"),
         *("phi_dro", "attentionnce", "cpc", "npair", "dcl_w", "supcon", "clip", "hardness", "macl"),
-        *("weince", "sogclr", "isogclr", "dhel"),
+        *("weince", "sogclr", "isogclr", "dhel", "free", "dystress"),
     ),
     "mutual information": (
         *("mlcpc", "rmlcpc", "renyi", "nwj", "dv", "jsd", "align_uniform", "f_micl", "spectral"),
         *("siglip", "kcl"),
     ),
     "metric learning": ("circle", "multi_similarity", "triplet", "lifted"),
-    "regularisation": ("dar",),
+    "regularisation": ("dar", "gor"),
     "classes": ("proxy_anchor", "cross_entropy"),
 }
 # of a supervised training: no contrast without classes will do, so `all` leaves them out
@@ -484,10 +484,11 @@ def source_class(name: str) -> ast.ClassDef:
 def describe_source(name: str) -> Description:
     """Read summary, defaults, ranges and limits of a registered loss from its module's text."""
     node = source_class(name)
-    init = next(n for n in node.body if isinstance(n, ast.FunctionDef) and n.name == "__init__")
-    names = [a.arg for a in init.args.args[1:]]
+    functions = {n.name: n.args for n in node.body if isinstance(n, ast.FunctionDef)}
+    init = functions.get("__init__")  # none: it has no parameters
+    names = [a.arg for a in init.args[1:]] if init else []
     summary = (ast.get_docstring(node) or "").split("\n")[0]
-    defaults = [evaluate_text(default, ranges) for default in init.args.defaults]
+    defaults = [evaluate_text(default, ranges) for default in (init.defaults if init else [])]
     params = dict(zip(names, defaults, strict=True))
     return Description(
         summary, params, declared(node, "ranges", ranges), declared(node, "limits", limits) or ()

@@ -497,6 +497,32 @@ def kcl(contrast: Contrast, t: float, gamma: float, kernel: str) -> Tensor:
     return torch.stack(terms).mean()
 
 
+def free(contrast: Contrast) -> Tensor:
+    terms = [
+        share(contrast, (1 + pos) / (1 - pos), over(contrast, (1 + neg) / (1 - neg)))
+        for pos, neg in anchors(contrast)
+    ]
+    return torch.stack(terms).mean()
+
+
+def dystress(contrast: Contrast, temperature: float, spread: float) -> Tensor:
+    low, high, terms = temperature, temperature + spread, []
+    for scores in anchors(contrast):
+        pos, neg = (
+            torch.exp(s / (low + 0.5 * (high - low) * (1 + torch.cos(math.pi * (1 + s.detach())))))
+            for s in scores
+        )
+        terms.append(share(contrast, pos, over(contrast, neg)))
+    return torch.stack(terms).mean()
+
+
+def gor(contrast: Contrast, mean_weight: float, second_moment_weight: float) -> Tensor:
+    first = torch.stack([neg.mean() for _, neg in anchors(contrast)]).mean()
+    second = torch.stack([(neg**2).mean() for _, neg in anchors(contrast)]).mean()
+    beyond = max(second - 1 / contrast.anchor.shape[1], 0 * second)
+    return mean_weight * first * first + second_moment_weight * beyond
+
+
 def sigmoid(x: float) -> float:
     return 1 / (1 + math.exp(-x)) if x > -700 else 0.0
 
@@ -652,6 +678,12 @@ PARAMETERS: dict[str, Callable[[Random], dict[str, Any]]] = {
         "t": r.uniform(0.1, 4),
         "gamma": r.uniform(0.5, 20),
         "kernel": r.choice(["gaussian", "log", "imq"]),
+    },
+    "free": lambda r: {},
+    "dystress": lambda r: {"spread": r.choice([0, r.uniform(0.01, 1)])},
+    "gor": lambda r: {
+        "mean_weight": r.choice([0, 1, r.uniform(0, 3)]),
+        "second_moment_weight": r.choice([0, 1, r.uniform(0, 3)]),
     },
     SUM: lambda r: {"dar.form": r.choice(["chain", "star"])},
 }

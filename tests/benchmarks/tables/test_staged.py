@@ -54,13 +54,15 @@ def best(tried: Sequence[Setting], truth: Truth) -> Setting:
 @pytest.mark.parametrize("trials", [1, 2, 3, 5, 6, 9, 12, 20])
 @pytest.mark.parametrize("pairing", PAIRINGS)
 def test_every_loss_has_the_same_budget(pairing, trials: int) -> None:
-    """Difference alignment has four settings in all, and three rates where there are rates."""
+    """Without a number to choose there are few settings in all, and three rates beside them."""
+    settings = {"dar": 4, "free": 1}
     for name in LOSSES:
         where = space(name, pairing, trials)
         tried = whole(where, lambda one: 0.0)
-        assert len(tried) == (min(trials, 4 + where.rates) if name == "dar" else trials), name
+        most = settings[name] + where.rates if name in settings else trials
+        assert len(tried) == min(trials, most), name
         assert len({str(one) for one in tried}) == len(tried), "no trial is there twice"
-        if name != "dar":
+        if name not in settings:
             assert len(of_folds(where)) == trials, name
 
 

@@ -299,7 +299,7 @@ def test_one_training_is_scored_on_further_sets(tmp_path: Path, monkeypatch) -> 
 @pytest.mark.parametrize(
     ("entry", "message"),
     [
-        ("transfr:DTD", "score_on=transfr:DTD: it begins with none of linear, knn, transfer"),
+        ("transfr:DTD", "score_on=transfr:DTD: it is no set, and begins with none of linear, knn"),
         ("transfer:DTT", "score_on=transfer:DTT: there is no such set"),
     ],
 )
