@@ -44,6 +44,7 @@ def sweep(
     results: opt.Results = Path("results"),
     data_root: opt.DataRoot = None,
     device: opt.Device = "auto",
+    threads: opt.Threads = None,
     deterministic: opt.Deterministic = True,
     tf32: opt.TF32 = False,
     slurm: Annotated[
@@ -110,6 +111,7 @@ def sweep(
         results,
         data_root,
         device,
+        threads,
         deterministic=deterministic,
         tf32=tf32,
         devices=1 if launched() else devices or 1,

@@ -39,6 +39,7 @@ def table(
     ] = False,
     loss: opt.Join = None,
     quick: opt.Quick = False,
+    metric: opt.Metric = None,
     selection: opt.Selection = None,
     results: opt.Results = Path("results"),
 ) -> None:
@@ -55,8 +56,8 @@ def table(
     from contrastbench.benchmarks.tables.load import load_table
     from contrastbench.benchmarks.tables.resolved import resolve
 
-    if all_ and (name or loss or quick or selection or audit or format_ != "md"):
-        given = name or "--selection, --format, --quick, --audit and --loss"
+    if all_ and (name or loss or quick or metric or selection or audit or format_ != "md"):
+        given = name or "--selection, --metric, --format, --quick, --audit and --loss"
         raise UserError(f"--all writes every table as it is: leave out {given} or --all")
     if all_:
         from contrastbench.benchmarks.report.table_pages import write_tables  # brings numpy
@@ -67,7 +68,7 @@ def table(
         raise UserError("name a table (bench list tables) or give --all")
     else:
         joined = load_table(name, losses=parse_losses(loss or [], {}), quick=quick)
-        resolved = resolve(joined, selection, results)
+        resolved = resolve(joined, selection, results, metric)
         if audit:
             return show(audit_markdown(resolved))
         show(formats.render_table(resolved, format_))
@@ -106,6 +107,7 @@ def compare(
     alpha: Annotated[
         float, typer.Option(help="Largest corrected p-value of a win or a loss.")
     ] = 0.05,
+    metric: opt.Metric = None,
     selection: opt.Selection = None,
     format_: Annotated[str, typer.Option("--format", help="Format: md, csv or latex.")] = "md",
     all_: Annotated[
@@ -127,7 +129,7 @@ def compare(
 
     joined = load_table(name, losses=parse_losses(loss or [], {}), quick=quick)
     tell_of_smoke_tests(joined, results)  # first, since without other records the rest is an error
-    chosen = resolve(joined, selection, results)
+    chosen = resolve(joined, selection, results, metric)
     show(render_comparison(chosen, format_, baseline, test, alpha, all_, screen.width()))
     for line in remarks_on(joined):
         tell(line)

@@ -42,7 +42,8 @@ def scored_parts(record: Record) -> Scored:
 def folds_of(record: Record, metric: str) -> list[float]:
     """Return the metric of each fold, if the metric is a mean over folds."""
     tasks = record["details"].get("tasks", {}).get(metric, [])
-    folds = [fold["accuracy"] for fold in tasks] or list(scored_parts(record).folds)
+    others: list[float] = record["details"].get("folds_of", {}).get(metric, [])
+    folds = [fold["accuracy"] for fold in tasks] or others or list(scored_parts(record).folds)
     is_mean = len(folds) > 1 and abs(fmean(folds) - record["metrics"][metric]) <= 1e-6
     return folds if is_mean else []
 

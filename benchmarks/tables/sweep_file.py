@@ -3,6 +3,7 @@
     seeds: 0-4                         # or [0, 1, 2]; this is the default
     domains:
       graph: {datasets: [MUTAG, NCI1: {limit: 1000}], recipe: {augmentation: random4}}
+                                       # {csv:x.csv: {}, name: X}: the column's name in tables
       tabular: {}                      # the domain's embedded dataset, its default recipe
     losses: [all, none, {mine.py:Mine: {margin: 0.2}}]   # all: those that need no classes
                                        # {hcl: {}, name: HCL}: the row's name in tables
@@ -68,8 +69,10 @@ LossEntry = tuple[LossSpec, list[str], list[int | str]]
 class DomainPart(Strict):
     """The datasets and the recipe of one domain in a sweep."""
 
-    datasets: list[str | dict[str, Params]] | None = Field(
-        None, description="default: the domain's embedded one; {NAME: {..}} adds to its recipe"
+    datasets: list[str | dict[str, Params | str]] | None = Field(
+        None,
+        description="default: the domain's embedded one; {SET: {..}} adds to its recipe, and "
+        "{SET: {}, name: Mine} names its column",
     )
     recipe: Params = Field({})
     trial_seeds: list[Seed] = Field([], description="seeds of trials, instead of those of tune")
@@ -77,13 +80,23 @@ class DomainPart(Strict):
         None, strict=False, description="range of all losses in a search at shared points"
     )
 
-    @property
-    def recipes(self) -> list[tuple[str, Params]]:
-        """Return each dataset with its recipe: the domain's, changed by its own values."""
-        entries: list[dict[str, Params]] = [
-            {entry: {}} if isinstance(entry, str) else entry for entry in self.datasets or []
-        ]
-        return [(name, self.recipe | own) for entry in entries for name, own in entry.items()]
+    def columns(self, domain: str) -> Iterator[tuple[str, Column]]:
+        """Yield the name and the column of each dataset, with the domain's recipe or its own.
+
+        Raises:
+            UserError: a name is of no dataset or of several, or a recipe is none.
+        """
+        embedded = [declaration(domain).default]
+        for entry in embedded if self.datasets is None else self.datasets:
+            entry = {entry: {}} if isinstance(entry, str) else entry
+            title = title_of(entry, "dataset")
+            for dataset, own in entry.items():
+                if isinstance(own, str) and dataset == TITLE:
+                    continue
+                if isinstance(own, str):
+                    raise UserError(f"{dataset} is {own!r}: give recipe values, or {{}}")
+                recipe = self.recipe | own
+                yield title or dataset, Column(dataset=dataset, domain=domain, recipe=recipe)
 
 
 class QuickPart(Strict):
@@ -201,14 +214,16 @@ def dataset_columns(
             check_domain_name(domain)
         with document.at("domains", domain, "recipe"):
             make_recipe(domain, part.recipe)
-        embedded = [(declaration(domain).default, part.recipe)]
-        recipes = embedded if part.datasets is None else part.recipes
-        for i, (dataset, recipe) in enumerate(recipes):
+        names = [*taken]
+        with document.at("domains", domain, "datasets"):
+            columns = list(part.columns(domain))
+        for i, (name, column) in enumerate(columns):
             with document.at("domains", domain, "datasets", i):
-                check_listed_dataset(domain, dataset)
-                check_distinct([*taken, *(name for name, _ in recipes[: i + 1])], "dataset")
-                make_recipe(domain, recipe)
-            yield dataset, Column(dataset=dataset, domain=domain, recipe=recipe)
+                check_listed_dataset(domain, column.dataset or "")
+                names.append(name)
+                check_distinct(names, "dataset")
+                make_recipe(domain, column.recipe)
+            yield name, column
 
 
 def listed_losses(file: SweepFile, document: Document) -> list[Listed]:
@@ -222,7 +237,7 @@ def of_entry(entry: str | dict[str, Params | str], document: Document, i: int) -
         entry = {entry: {}}
     where = ("losses", i)
     with document.at(*where):
-        title = title_of(entry)
+        title = title_of(entry, "loss")
     for name, params in entry.items():
         if name == TITLE:
             continue
@@ -246,14 +261,18 @@ def of_entry(entry: str | dict[str, Params | str], document: Document, i: int) -
             yield Listed(name, loss, title, (*where, name))
 
 
-def title_of(entry: Mapping[str, Params | str]) -> str:
-    """Return the name that an entry of the list gives to its loss; "" for none."""
+def title_of(entry: Mapping[str, Params | str], what: str) -> str:
+    """Return the name that an entry of a list gives to its loss or dataset; "" for none."""
     title, count = entry.get(TITLE, ""), len(entry) - (TITLE in entry)
     if not isinstance(title, str):
         raise UserError(f"{TITLE} is {title}: give a text")
     if title and count != 1:
-        fix = "give each its own entry" if count else f"write {{LOSS: {{}}, {TITLE}: {title}}}"
-        raise UserError(f"{TITLE} {title} has {count or 'no'} loss{'es' * (count > 1)}: {fix}")
+        fix = (
+            "give each its own entry"
+            if count
+            else f"write {{{what.upper()}: {{}}, {TITLE}: {title}}}"
+        )
+        raise UserError(f"{TITLE} {title} is for one {what}, not for {count}: {fix}")
     return title
 
 

@@ -389,8 +389,14 @@ def test_a_row_has_the_name_that_a_paper_prints(load) -> None:
 @pytest.mark.parametrize(
     ("entry", "wrong"),
     [
-        ("{infonce: {}, adnce: {}, name: Both}", "name Both has 2 losses: give each its own entry"),
-        ("{name: Nobody}", "name Nobody has no loss: write {LOSS: {}, name: Nobody}"),
+        (
+            "{infonce: {}, adnce: {}, name: Both}",
+            "name Both is for one loss, not for 2: give each its own entry",
+        ),
+        (
+            "{name: Nobody}",
+            "name Nobody is for one loss, not for 0: write {LOSS: {}, name: Nobody}",
+        ),
         ("{infonce: {}, name: {a: 1}}", "name is {'a': 1}: give a text"),
         ("{infonce: warm}", "infonce is 'warm': give its parameters, such as {temperature: 0.5}"),
         ("{all: {}, name: All}", "all stands for every loss and takes no name"),
@@ -399,6 +405,22 @@ def test_a_row_has_the_name_that_a_paper_prints(load) -> None:
 def test_a_wrong_name_is_one_line(load, entry: str, wrong: str) -> None:
     with pytest.raises(UserError, match=re.escape(wrong)):
         load(f"domains: {{graph: {{}}}}\nlosses: [{entry}]\n")
+
+
+def test_a_dataset_has_a_column_of_its_name(load) -> None:
+    file = "losses: [infonce]\ndomains:\n  tabular:\n    recipe: {epochs: 2}\n    datasets:\n"
+    entries = "      - {iris: {epochs: 3}, name: Flowers}\n      - {iris: {}, name: Again}\n"
+    columns = load(f"{file}{entries}      - wine\n").columns
+    assert [(name, one.dataset) for name, one in columns.items()] == [
+        ("Flowers", "iris"),
+        ("Again", "iris"),
+        ("wine", "wine"),
+    ]
+    assert [one.recipe["epochs"] for one in columns.values()] == [3, 2, 2]
+    with pytest.raises(UserError, match=r"my\.yaml:\d: dataset Flowers is listed twice"):
+        load(file + entries.replace("Again", "Flowers"))
+    with pytest.raises(UserError, match="iris is 'x': give recipe values"):
+        load(f"{file}      - {{iris: x}}\n")
 
 
 @pytest.mark.parametrize("text", ["5", "[{a: 1}]", "losses"])
