@@ -2,6 +2,7 @@
 
 import inspect
 import math
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
@@ -14,7 +15,7 @@ from torch.nn.functional import logsigmoid
 from torch.utils.checkpoint import checkpoint
 
 from contrastbench.distributed import gather, own_rows
-from contrastbench.errors import UserError, unknown
+from contrastbench.errors import UserError
 from contrastbench.losses import blocks
 from contrastbench.losses.contrast import Contrast, unless
 from contrastbench.losses.expression import Title, flat_params, prefixes, weighted
@@ -280,7 +281,11 @@ class Loss(nn.Module):
     def checked(self, name: str, value: T) -> T:
         """The value of an argument, if it is in the range that the class declares for it."""
         if name not in self.ranges:
-            raise unknown("range of the loss", name, self.ranges)
+            at = sys._getframe(1)
+            raise UserError(
+                f"{at.f_code.co_filename}:{at.f_lineno}: self.checked({name!r}) finds no range: "
+                f"add {name}=Number(low=0), or what it may be, to its ranges = declare(...)"
+            )
         return cast(T, self.ranges[name].check(name, value, vars(self)))
 
     @property

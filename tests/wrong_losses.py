@@ -19,6 +19,7 @@ LAWS = {  # file -> the one law that names its mistake
     "temperature_zero": "runs",
     "holes_in_mean": "runs",
     "root": "runs",
+    "top_k": "runs",
     "in_place": "in place",
     "mean_in_terms": "terms",
     "square": "terms",
@@ -35,10 +36,13 @@ LAWS = {  # file -> the one law that names its mistake
     "padding": "padding",
     "sum_of_positives": "repeated positives",
     "sum_of_anchors": "repeated anchors",
+    "softmax_of_anchors": "repeated anchors",
     "blocks": "tiles",
     "number": "gradient",
     "overflow": "low temperature",
+    "times_temperature": "low temperature",
     "no_check": "parameters",
+    "unused": "learning",
 }
 
 

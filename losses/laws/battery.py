@@ -29,6 +29,7 @@ from contrastbench.losses.laws.causes import (
     NO_NUMBERS,
     SHAPE_REMEDY,
     diagnosis,
+    over_anchors,
 )
 from contrastbench.losses.laws.random_contrasts import with_sample_numbers
 from contrastbench.losses.laws.trace import raised_by_check
@@ -38,6 +39,9 @@ from contrastbench.losses.source import Sources
 BATTERY_CLASSES = 64  # the largest batch of the battery has as many samples, and so no more classes
 BATTERY_DIM = 8  # of most of its batches
 
+# laws that a loss may break by its design, and those that a loss breaks that mixes anchors
+OF_DESIGN = ("randomness", "repeated positives", "repeated anchors", "closer positives")
+OF_BLOCKS = ("permutation", "holes", "repeated anchors", "tiles")
 BLOCK_REMEDY = (
     "terms sees a block of anchors with all keys, never the whole batch: what is over anchors "
     "belongs into combine"
@@ -310,7 +314,10 @@ def failed(law: Law, error: BaseException, build: Build) -> CheckResult:
         cause = error
     elif isinstance(error, AssertionError) and raised_by_check(error):
         measured = (str(error).splitlines() or [""])[0]
-        cause = Wrong(f"{law.wrong} ({measured})" if measured else law.wrong, law.remedy)
+        said = Wrong(f"{law.wrong} ({measured})" if measured else law.wrong, law.remedy)
+        cause = (over_anchors(build()) if law.name in OF_BLOCKS else None) or said
     else:
         cause = diagnosis(error, build())
-    return CheckResult(law.name, False, str(cause), cause.remedy, str(cause.place or ""))
+    declines = f"; or decline it: declined_laws = {{{law.name!r}: WHY}}" * (law.name in OF_DESIGN)
+    remedy = f"{cause.remedy}{declines}"
+    return CheckResult(law.name, False, str(cause), remedy, str(cause.place or ""))

@@ -10,6 +10,7 @@ from contrastbench.errors import UserError
 from contrastbench.losses.base import Loss, Scores
 from contrastbench.losses.contrast import Contrast
 from contrastbench.losses.laws.assertions import Wrong
+from contrastbench.losses.laws.random_contrasts import LAW_PAIRINGS, random_views
 from contrastbench.losses.laws.trace import SourceLine, Step, Trace, error_place, formula_place
 
 HOLES = "scores.neg is -inf in holes: use scores.hole or a method of Scores"
@@ -23,11 +24,15 @@ KEEP_SCORES = "leave the scores as they are: write neg = scores.neg / t, which i
 KEEP_VIEWS = "leave the views as they are: write z1 = z1 - z1.mean(0), which is a new tensor"
 AS_VIEWS = "make tensors as the views are: z1.new_zeros(n), and register_buffer for constants"
 NO_NUMBERS = "keep tensors: .item(), float(), .data, .detach() and torch.no_grad() cut the gradient"
+OVER_ANCHORS = (
+    "take dim=1, over the keys of an anchor: terms sees a block of anchors, never the whole batch"
+)
 SHAPE_REMEDY = (
     "scores.pos is (a, P), scores.neg is (a, K), scores.count is (a, 1): "
     "reduce with keepdim=True where the result meets them again"
 )
 ERROR_REMEDIES = {  # a pattern of the message -> what helps
+    r"selected index k out of range": "a batch may be smaller: k = min(k, scores.neg.shape[1])",
     r"cannot assign to field|inplace operation|in-place operation": KEEP_SCORES,
     r"dtype|scalar type|same device|expected device": AS_SCORES,
     r"size of tensor|shape|broadcast|[Dd]imension": SHAPE_REMEDY,
@@ -61,6 +66,17 @@ def remedy_for(error: BaseException, message: str) -> str:
         near = difflib.get_close_matches(error.name or "", names, n=1)
         return f"did you mean scores.{near[0]}?" if near else f"scores has {', '.join(names)}"
     return next((fix for pattern, fix in ERROR_REMEDIES.items() if re.search(pattern, message)), "")
+
+
+def over_anchors(loss: Loss) -> Wrong | None:
+    """Return the diagnosis of a loss that normalises over anchors, which come in blocks."""
+    with Trace(loss) as trace:
+        loss(LAW_PAIRINGS["query_key"](random_views(0, 6)))
+    for step in trace.steps:
+        first = any(type(dim) is int and dim == 0 for dim in step.arguments[1:])
+        if step.place and first and re.search("softmax|logsumexp", step.name):
+            return Wrong(f"{step.name} is over the anchors", OVER_ANCHORS, step.place)
+    return None
 
 
 def not_finite(value: Tensor, trace: Trace, contrast: Contrast, loss: Loss) -> Wrong:

@@ -7,11 +7,14 @@ from torch import Tensor
 
 from contrastbench.losses.laws.assertions import (
     Build,
+    Remark,
     assert_finite,
     check_close,
     value_and_gradient,
 )
 from contrastbench.losses.laws.random_contrasts import LAW_PAIRINGS, random_views, some_pairing
+
+MULTIPLIED = 0.05  # share of the gradient that is left at a hundredth of the temperature
 
 
 def check_float32(build: Build, seed: int) -> None:
@@ -57,6 +60,20 @@ def check_low_temperature(build: Build, seed: int) -> None:
                 if largest < torch.finfo(number.dtype).max / 1000:
                     message = f"{dtype}: not finite where float64 gives {largest:.3g}"
                     assert number.isfinite().all(), message
+    if temperature_multiplies(build, seed):
+        raise Remark("a lower temperature weakens the gradient: divide the scores by it")
+
+
+def temperature_multiplies(build: Build, seed: int) -> bool:
+    """Return whether the gradient falls with the temperature, where no positive is close."""
+    views = random_views(seed, 8, dim=32)[0], random_views(seed + 1, 8, dim=32)[1]
+    sizes = []
+    for temperature in (0.01, 1.0):
+        leaves = [view.clone().requires_grad_() for view in (*views, views[0])]
+        loss = build(temperature=temperature)
+        _, *gradients = value_and_gradient(loss, LAW_PAIRINGS["both_views"](leaves), leaves[:2])
+        sizes.append(max(gradient.abs().max().item() for gradient in gradients[:2]))
+    return sizes[0] < MULTIPLIED * sizes[1]
 
 
 def check_zero_rows(build: Build, seed: int) -> None:

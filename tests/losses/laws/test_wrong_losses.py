@@ -1,5 +1,7 @@
 """Each wrong loss has one diagnosis, which names its mistake and stands in the docs."""
 
+from pathlib import Path
+
 import pytest
 
 from contrastbench.losses.laws import battery, check_loss
@@ -10,7 +12,7 @@ from wrong_losses import FOLDER, HEAD, LAWS, PAGE, diagnosis, mistake, row
 def test_a_mistake_has_one_diagnosis(name: str) -> None:
     found = diagnosis(name)
     assert found.name == LAWS[name]
-    assert found.word == ("remark" if name == "no_negatives" else "")
+    assert found.word == ("remark" if name in ("no_negatives", "times_temperature") else "")
     assert row(name, found) in PAGE.read_text(encoding="utf-8"), "run python tests/wrong_losses.py"
 
 
@@ -25,6 +27,16 @@ def test_the_table_has_every_wrong_loss_and_no_other() -> None:
     assert sorted(LAWS) == sorted(file.stem for file in FOLDER.glob("*.py"))
     _, _, rows = PAGE.read_text(encoding="utf-8").partition(HEAD)
     assert rows.partition("\n\n")[0].count("\n") + 1 == len(LAWS)
+
+
+def test_a_hinge_that_is_flat_on_one_batch_is_not_detached(tmp_path: Path) -> None:
+    own = tmp_path / "own.py"
+    hinges = "scores.mean_pos((0.5 - scores.pos).relu()) + scores.mean_neg(scores.neg).squeeze(1)"
+    own.write_text(
+        "from contrastbench.losses import ScoreLoss\n\nclass Mine(ScoreLoss):\n"
+        f"    def terms(self, scores):\n        return {hinges}\n"
+    )
+    assert [one for one in check_loss(f"{own}:Mine") if not one.passed] == []
 
 
 def test_a_term_without_negatives_needs_no_remark_in_a_sum() -> None:
