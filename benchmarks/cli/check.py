@@ -1,4 +1,4 @@
-"""Commands `bench check-loss` and `check-domain` for a user's own code, and `doctor`."""
+"""Commands `bench check-loss`, `check-domain`, `check-device` and `doctor`."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -156,28 +156,31 @@ def check_domain(
     print_checks(check_domain(name, dataset, parse_pairs("--recipe", recipe), data_root))
 
 
-def doctor(
-    device: Annotated[
-        str | None, typer.Argument(help="Device to check: cpu, cuda, cuda:1, ...")
-    ] = None,
+def check_device(
+    device: Annotated[str, typer.Argument(help="Device: cpu, cuda, cuda:1, ...")],
 ) -> None:
-    """Show versions, devices, and how to install what is missing.
+    """Check that a device computes like a CPU.
 
-    With a device, also check that it computes like a CPU, repeats its numbers, resumes to the bit,
-    and never waits for the host. Exit code 1: a check failed.
+    It must also repeat its numbers, resume to the bit, and never wait for the host. Exit code 1: a
+    check failed.
 
-    Example: bench doctor
-    Example: bench doctor cuda
+    Example: bench check-device cuda
     """
-    from contrastbench.benchmarks.cli.doctor import doctor_lines
     from contrastbench.benchmarks.perf.check_device import DeviceWork, run_checks
     from contrastbench.benchmarks.running.devices import open_device
 
-    opened = device and open_device(device)
+    print_checks(run_checks(DeviceWork(open_device(device))))
+
+
+def doctor() -> None:
+    """Show versions, devices, and how to install what is missing.
+
+    Example: bench doctor
+    """
+    from contrastbench.benchmarks.cli.doctor import doctor_lines
+
     for line in doctor_lines():
         say(line)
-    if opened:
-        print_checks(run_checks(DeviceWork(opened)))
 
 
 def print_checks(results: "Iterable[CheckResult]") -> None:

@@ -85,7 +85,7 @@ def devices() -> Iterator[str]:
         memory = f"{total:.0f} GiB, {free:.0f} free"
         yield f"cuda:{i}: {name}, {memory}, bf16 {'yes' if bf16 else 'no'}"
     yield "TensorFloat-32 off unless --tf32, deterministic unless --no-deterministic"
-    yield "not tried yet? bench doctor cuda"
+    yield "not tried yet? bench check-device cuda"
 
 
 def cuda_fix(built: str | None) -> str:

@@ -45,11 +45,13 @@ GROUPS = {  # commands as the help shows them, with their modules
         "table": "tables",
         "compare": "tables",
         "report": "tables",
+        "audit": "tables",
         "analyse": "analyse",
     },
     "Check": {
         "check-loss": "check",
         "check-domain": "check",
+        "check-device": "check",
         "perf": "perf",
         "doctor": "check",
     },

@@ -1,4 +1,4 @@
-"""Commands `bench table`, `compare` and `report`, from records.
+"""Commands `bench table`, `audit`, `compare` and `report`, from records.
 
 The report alone brings torch, for the weights of negatives.
 """
@@ -34,9 +34,6 @@ def table(
             help="Write all tables, and those of YAML files in --results, there as md and csv.",
         ),
     ] = False,
-    audit: Annotated[
-        bool, typer.Option("--audit", help="Compare our protocol with the paper's instead.")
-    ] = False,
     loss: opt.Join = None,
     quick: opt.Quick = False,
     metric: opt.Metric = None,
@@ -45,19 +42,14 @@ def table(
 ) -> None:
     """Show a published table beside our numbers.
 
-    With --audit each setting of the protocol is the same, deviating, open in the paper, or not yet
-    compared.
-
     Example: bench table adnce-table5 --format latex
-    Example: bench table adnce-table5 --audit
     """
     from contrastbench.benchmarks.tables import formats, origins
-    from contrastbench.benchmarks.tables.audit import audit_markdown
     from contrastbench.benchmarks.tables.load import load_table
     from contrastbench.benchmarks.tables.resolved import resolve
 
-    if all_ and (name or loss or quick or metric or selection or audit or format_ != "md"):
-        given = name or "--selection, --metric, --format, --quick, --audit and --loss"
+    if all_ and (name or loss or quick or metric or selection or format_ != "md"):
+        given = name or "--selection, --metric, --format, --quick and --loss"
         raise UserError(f"--all writes every table as it is: leave out {given} or --all")
     if all_:
         from contrastbench.benchmarks.report.table_pages import write_tables  # brings numpy
@@ -69,8 +61,6 @@ def table(
     else:
         joined = load_table(name, losses=parse_losses(loss or [], {}), quick=quick)
         resolved = resolve(joined, selection, results, metric)
-        if audit:
-            return show(audit_markdown(resolved))
         show(formats.render_table(resolved, format_))
         tell_of_smoke_tests(joined, results)
         if line := origins.where_from(name, resolved):
@@ -88,6 +78,23 @@ def smoke_tests(table: "Table", results: Path) -> int:
     small = (place.smoke_test for place in table.places.values())
     experiments = {work.key: work for work in small}
     return sum(1 for one in experiments.values() for _ in one.finished(results))
+
+
+@one_moment()
+def audit(
+    name: opt.Table, selection: opt.Selection = None, results: opt.Results = Path("results")
+) -> None:
+    """Compare our protocol with the paper's, setting by setting.
+
+    Each setting is the same, deviating, open in the paper, or not yet compared.
+
+    Example: bench audit adnce-table5
+    """
+    from contrastbench.benchmarks.tables.audit import audit_markdown
+    from contrastbench.benchmarks.tables.load import load_table
+    from contrastbench.benchmarks.tables.resolved import resolve
+
+    show(audit_markdown(resolve(load_table(name), selection, results)))
 
 
 @one_moment()

@@ -1,4 +1,4 @@
-"""Check for `bench doctor DEVICE` that a device agrees with a CPU.
+"""Check for `bench check-device` that a device agrees with a CPU.
 
 What a user runs once on a new machine. Each check returns what it found; what it raises is a
 failure, and the next one follows.

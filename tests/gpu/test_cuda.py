@@ -1,4 +1,4 @@
-"""What only a CUDA device can show; `pytest -m gpu` there, `bench doctor cuda` for users."""
+"""What only a CUDA device can show; `pytest -m gpu` there, `bench check-device cuda` for users."""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -16,7 +16,7 @@ set -uo pipefail
 out=${1:?name a folder for outputs and records}
 here=$(cd "$(dirname "$0")/../.." && pwd)
 device=${DEVICE:-cuda} jobs=${JOBS:-11} tiny=${TINY:+--tiny}
-parts=${PARTS:-doctor tests losses steps image graph large again compare}
+parts=${PARTS:-doctor check tests losses steps image graph large again compare}
 data=(${2:+--data-root "$2"})
 mkdir -p "$out"
 
@@ -45,7 +45,8 @@ if [ -n "$tiny" ]; then image=digits graph=motifs; else image=CIFAR-10 graph=MUT
 # small trainings beside each other share the card better under MPS, where its daemon starts
 [ "$device" = cpu ] || nvidia-cuda-mps-control -d > "$out/mps.txt" 2>&1 || true
 
-bench doctor 60 doctor "$device"
+bench doctor 15 doctor
+bench check 45 check-device "$device"
 part tests 50 python -m pytest -q -c "$here/pyproject.toml" --rootdir "$here" -m gpu "$here/tests/gpu" \
     -k "not the_device_passes"
 part losses 60 python "$here/tests/gpu/times.py" losses "$device" $tiny

@@ -23,7 +23,7 @@ AGENTS = ROOT / "AGENTS.md"
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 FINDINGS = sorted((ROOT / "results").rglob("README.md"))
 # minutes long, and run for real by tests of their own: here their words are read alone
-READ_ALONE = {"sweep", "check", "check-loss", "check-domain", "doctor", "perf", "report"}
+READ_ALONE = {"sweep", "check", "check-loss", "check-domain", "check-device", "perf", "report"}
 READ_ALONE |= {"analyse", "submit", "verify"}
 # what a reader brings: data, a network, records, packages
 BROUGHT = (

@@ -116,7 +116,7 @@ def test_plans_and_tables_show_names(finished: bool, bench: Bench, tmp_path: Pat
         run("tabular", loss, data, seeds=[seed], params=params, recipe=recipe)
     seeds = ("--seeds", "0-1")
     assert SHOWN_TURNED in harmless(bench, "plan", file, *seeds)[1]
-    for words in (["table", file, "--audit"], ["list", "tables"]):
+    for words in (["audit", file], ["list", "tables"]):
         harmless(bench, *words)
     code, _, err = harmless(bench, "sweep", file, "--slurm", "time=60")
     assert (code, "has a character that sbatch cannot read" in err) == (2, True)

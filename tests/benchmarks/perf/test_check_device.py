@@ -1,4 +1,4 @@
-"""`bench doctor DEVICE`: what passes, and that each check can fail."""
+"""`bench check-device`: what passes, and that each check can fail."""
 
 import itertools
 from collections.abc import Iterator
@@ -59,7 +59,7 @@ def test_a_failure_is_told_and_the_next_check_follows(
 
     checks = {"one": wrong, "two": lambda work: "fine"}
     monkeypatch.setattr(check_device, "DEVICE_CHECKS", checks)
-    code, out, _ = bench("doctor", "cpu")
+    code, out, _ = bench("check-device", "cpu")
     assert code == 1
     assert [line.split() for line in out.splitlines()[-3:-1]] == [
         ["FAIL", "one", "ValueError:", "wrong"],

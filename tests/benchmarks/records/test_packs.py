@@ -687,7 +687,7 @@ grid: {temperature: [0.2, 0.3]}
         ("table", "suite.yaml"),
         ("compare", "suite.yaml"),
         ("plan", "suite.yaml"),
-        ("table", "adnce-table5", "--audit"),
+        ("audit", "adnce-table5"),
         ("report", "suite.yaml", "--single", "results/page.html"),
     ],
     ids=lambda words: " ".join(words[:2]),
