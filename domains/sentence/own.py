@@ -33,8 +33,8 @@ SENTENCE = "(?:sentences?|sent|text|question|phrase|s|q)[_ ]?"
 COLUMN_NAMES = tuple(  # as people write them
     re.compile(pattern, re.IGNORECASE)
     for pattern in (
-        f"{SENTENCE}(?:1|a|one)|first(?:[_ ]sentence)?",
-        f"{SENTENCE}(?:2|b|two)|second(?:[_ ]sentence)?",
+        f"{SENTENCE}(?:1|a|one)|first(?:[_ ]sentence)?|premise",
+        f"{SENTENCE}(?:2|b|two)|second(?:[_ ]sentence)?|hypothesis",
         "(?:gold[_ ]?)?(?:score|label|similarity|relatedness)(?:[_ ]?score)?|gold|sim",
     )
 )

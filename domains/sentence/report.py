@@ -39,6 +39,10 @@ def sentence_report(
     lines = list(chain.from_iterable(corpus.rows)) if corpus else []
     odd: dict[str, tuple[list[str], Sequence[object]]] = {
         "pairs of twice the same sentence": ([one for one, two in keys if one == two], keys),
+        "pairs with an empty sentence": (
+            [one or two for one, two in keys if not (one and two)],
+            keys,
+        ),
         "training sentences that repeat another": (repeated(lines), lines),
         TRAINED_ON: common({*lines}, scored_texts(scored, pairs)),
     }

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from functools import partial
 from itertools import accumulate, islice
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, Any
 
 from contrastbench.domains.reading import UNPACKED, check_doubles, check_kind
 from contrastbench.domains.report import Counted
@@ -16,11 +16,12 @@ from contrastbench.errors import UserError
 if TYPE_CHECKING:
     import pandas
 
-MISSING = ("NaN", "nan", "null", "NULL", "None", "N/A", "n/a", "#N/A", "<NA>", "NaT")
-SEPARATORS = (",", ";", "\t")
+MISSING = ("NaN", "nan", "null", "NULL", "None", "N/A", "n/a", "n.a.", "#N/A", "<NA>", "NaT")
+SEPARATORS = (",", ";", "\t", "|")
 SNIFFED = 50  # records at the top of a file that tell its separator
 MINUS = "[\u2212\u2013]"  # as word processors write it
 MINUS_NOTE = "numbers with a long minus sign, read as -"
+ZEROS_NOTE = "columns of numbers that begin with zeros, as codes do: a letter before keeps them"
 COMMA = r"[+-]?\d+(,\d+)?([eE][+-]?\d+)?"
 GROUPED = r"[+-]?[1-9]\d{{0,2}}({}\d{{3}})*"  # 1,234, which may be decimal or not
 
@@ -74,8 +75,9 @@ def read_text(path: Path, words: Collection[str]) -> "pandas.DataFrame":
         frame = read(decimal=",")
         check_points(path, frame, decimal[0])
     found = {name: parse_numbers(frame[name], bool(decimal)) for name in frame if name not in kept}
-    notes = minus_note(frame, found)
+    notes: dict[str, Any] = minus_note(frame, found)
     frame = frame.assign(**found)
+    notes |= zeros_note(path, frame)
     frame.attrs["notes"] = notes
     return frame
 
@@ -89,6 +91,20 @@ def minus_note(frame: "pandas.DataFrame", found: "dict[str, pandas.Series]") -> 
         for row in column.index[column.str.contains(MINUS)]
     ]
     return {MINUS_NOTE: Counted(len(places), places[0])} if places else {}
+
+
+def zeros_note(path: Path, frame: "pandas.DataFrame") -> dict[str, list[str]]:
+    """Return the columns of numbers whose first fields have zeros before four digits or more."""
+    from pandas.api.types import is_numeric_dtype
+
+    sign, above = separator(path)
+    rows = [fields for _, fields in islice(records(path, sign), above + 1, above + 1 + SNIFFED)]
+    begun = [
+        str(name)
+        for name, column in zip(frame, zip(*rows, strict=False), strict=False)
+        if is_numeric_dtype(frame[name]) and any(re.fullmatch("0[0-9]{3,}", x) for x in column)
+    ]
+    return {ZEROS_NOTE: begun} if begun else {}
 
 
 def separator(path: Path) -> tuple[str, int]:
@@ -174,7 +190,7 @@ def as_numbers(filled: "pandas.Series", commas: bool = False) -> "pandas.Series"
     """Return texts as numbers; a hole for each that is none."""
     import pandas as pd
 
-    filled = filled.map(lambda text: re.sub(MINUS, "-", text) if isinstance(text, str) else text)
+    filled = filled.map(lambda x: re.sub(MINUS, "-", x.strip()) if isinstance(x, str) else x)
     if commas:
         filled = filled.astype(str).str.replace(",", ".")
     return pd.to_numeric(filled, errors="coerce")

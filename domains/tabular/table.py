@@ -1,6 +1,7 @@
 """A table of rows with a class each, made strictly of a data frame."""
 
 import hashlib
+import re
 import shlex
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -10,7 +11,7 @@ from unicodedata import normalize
 import numpy as np
 import yaml
 
-from contrastbench.domains.report import Counted, alike_but_case
+from contrastbench.domains.report import FEW, Counted, alike_but_case
 from contrastbench.errors import UserError
 
 if TYPE_CHECKING:
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
 Array = np.ndarray[Any, np.dtype[Any]]
 MAX_FEW_CATEGORIES = 20  # different words, which may be categories of a small table
+PLACES = re.compile(r"(?i)(?:zip|postal|post|plz|postleitzahl)(?:[ _-]?(?:code|index))?")
 MAX_EXACT_INTEGER = 2**53  # beyond it a float stands for several whole numbers
 Starts = tuple[int | None, int]  # of the validation and the test rows; None: the seed draws them
 
@@ -202,13 +204,23 @@ def suspicions(table: TabularSet) -> dict[str, list[str]]:
     odd: dict[str, Callable[[Array, TabularSet], bool]] = {
         "columns that tell the class, one value for each": renames,
         "columns of row numbers that tell the class, as rows were sorted by it": numbers_sorted,
+        "columns that number the rows": numbers_rows,
         "columns of texts with line breaks, perhaps by a stray quote": has_line_breaks,
     }
+    named = list(zip(table.names, columns, strict=True))
     found = {
-        note: [
-            name for name, column in zip(table.names, columns, strict=True) if is_odd(column, table)
-        ]
+        note: [name for name, column in named if is_odd(column, table)]
         for note, is_odd in odd.items()
+    }
+    found |= {
+        "columns of codes of places, read as numbers: a letter before each makes them categories": [
+            name for name in table.names[: table.numeric.shape[1]] if PLACES.fullmatch(name)
+        ],
+        "numbers that may stand for what is missing: leave it empty": [
+            f"{name} {value:g} ({count} times)"
+            for name, column in zip(table.names, table.numeric.T, strict=False)
+            for value, count in nines(column)
+        ],
     } | {"classes that differ in case alone": alike_but_case(table.classes)}
     return {note: names for note, names in found.items() if names}
 
@@ -220,6 +232,32 @@ def numbers_sorted(column: Array, table: TabularSet) -> bool:
     order = np.argsort(column)
     changes = np.count_nonzero(np.diff(table.y[order]))
     return changes == len(table.classes) - 1 and bool(np.diff(column[order]).all())
+
+
+def numbers_rows(column: Array, table: TabularSet) -> bool:
+    """Return whether a column counts the rows in their order, from whichever number."""
+    counts = column.dtype != object and len(column) > 1 and bool((np.diff(column) == 1).all())
+    return counts and not numbers_sorted(column, table)
+
+
+def nines(column: Array) -> list[tuple[float, int]]:
+    """Return the values of nines, or minus them, that stand far from all others, and how often.
+
+    Three times or more, beyond a column that varies by more than its range again.
+
+    >>> nines(np.array([*range(18, 90), 999, 999, 999]))
+    [(999.0, 3)]
+    """
+    values, counts = np.unique(column[np.isfinite(column)], return_counts=True)
+    if len(values) <= MAX_FEW_CATEGORIES // 2:
+        return []
+    ends = {0: (values[1], values[-1]), len(values) - 1: (values[0], values[-2])}
+    return [
+        (float(values[k]), int(counts[k]))
+        for k, (low, high) in ends.items()
+        if counts[k] >= FEW and re.fullmatch("-?99+", f"{values[k]:.15g}")
+        if min(abs(values[k] - low), abs(values[k] - high)) > high - low
+    ]
 
 
 def has_line_breaks(column: Array, table: TabularSet) -> bool:

@@ -11,7 +11,7 @@ from contrastbench.errors import UserError
 if TYPE_CHECKING:
     import pandas
 
-NUMBER = r"[+\u2212\u2013-]?(?:\d+(?:[.,]\d*)?|[.,]\d+)(?:[eE][+-]?\d+)?"
+NUMBER = r"[+\u2212\u2013-]?(?:[0-9]+(?:[.,][0-9]*)?|[.,][0-9]+)(?:[eE][+-]?[0-9]+)?"
 THOUSANDS = (
     r"[+\u2212\u2013-]?\d{1,3}(?:(?:\.\d{3})+,\d+|(?:,\d{3})+\.\d+|(?:\.\d{3}){2,}|(?:,\d{3}){2,}"
     r"|(?:[ '’\xa0\u202f]\d{3})+(?:[.,]\d+)?)"
@@ -26,8 +26,17 @@ FORMS = {  # of numbers that are not read, and how to write them
     r"(?:\d+ days?,? )?-?\d+:[0-5]\d(?::[0-5]\d(?:[.,]\d+)?)?": "of time: write seconds or hours",
     r"-?P(?:\d+D)?(?:T(?:[\d.]+[HMS]){1,3})?": "of time: write seconds or hours",
     rf"[<>≤≥~≈] ?{NUMBER}": "that is a bound: write the number, or leave it empty",
+    rf"'{NUMBER}|=\"{NUMBER}\"": "as Excel keeps texts: write 12.5",
+    r"[+-]?\d+(?:[.,٫]\d+)?": "in digits other than 0 to 9: write 12.5",
 }
 ANY_FORM = re.compile("|".join(FORMS))
+RARE_FORMS = {  # which a few categories may have, such as ranges of age
+    r"[0-9]+ ?/ ?[0-9]+": "that is a fraction: write 0.43, or two columns",
+    rf"{NUMBER} ?(?:±|\+/-) ?{NUMBER}": "with its error: write the number, and the error apart",
+    rf"{NUMBER} ?[-\u2013] ?{NUMBER}": "that is a range: write its ends in two columns",
+    r"0[xX][0-9a-fA-F]+": "that is hexadecimal: write 12",
+    r"-?[0-9]+(?:[.,][0-9]+)?°.*": "in degrees: write 48.5",
+}
 UNIT = r" ?[^\W\d_]{1,6}[²³]?"  # letters behind a number
 UNITS = re.compile(rf"{NUMBER}(?:{UNIT}(?: ?\d+{UNIT}){{0,2}})?")
 MAX_UNITS = 3  # of one column; more are letters of codes
@@ -59,6 +68,10 @@ def unread_number(distinct: "pandas.Series") -> tuple[int, str] | None:
         odd = distinct[as_numbers(distinct).isna()]
         forms = [FORMS[form] for text in odd[:1] for form in FORMS if re.fullmatch(form, text)]
         return (odd.index[0], forms[0]) if forms else None  # none: words by their type
+    if len(distinct) >= SURE_NUMBERS:
+        for form, fault in RARE_FORMS.items():
+            if distinct.str.fullmatch(form).all():
+                return distinct.index[0], fault
     if all(map(UNITS.fullmatch, distinct)) and len(distinct) >= MANY_NUMBERS:
         units = distinct.str.replace(NUMBER, " ", regex=True).str.strip()
         if len({*" ".join(units).lower().split()}) <= MAX_UNITS:

@@ -184,13 +184,13 @@ def one_line(faults: Sequence[str]) -> str:
     """Join the first errors of image files to one line, with the number of all.
 
     >>> one_line(["a.png is damaged: remove or replace it", "b.png is empty: remove or replace it"])
-    '2 images are broken: a.png is damaged; b.png is empty: remove or replace them'
+    '2 images cannot be taken: a.png is damaged; b.png is empty: remove or replace them'
     """
     if len(faults) == 1:
         return faults[0]
     named = "; ".join(text.removesuffix(f": {REPLACE}") for text in faults[:MAX_NAMED_FILES])
     more = f"; and {len(faults) - MAX_NAMED_FILES} more" * (len(faults) > MAX_NAMED_FILES)
-    return f"{len(faults)} images are broken: {named}{more}: remove or replace them"
+    return f"{len(faults)} images cannot be taken: {named}{more}: remove or replace them"
 
 
 def image_header(name: str, data: bytes) -> Header:
@@ -281,7 +281,7 @@ def crops(
 def open_rgb(name: str, data: bytes) -> Image.Image:
     """The decoded image in a file's bytes."""
     with reading(name, REPLACE):
-        return to_rgb(open_image(name, data))
+        return to_rgb(open_image(name, data), name)
 
 
 def to_tensor(image: Image.Image) -> Tensor:
@@ -289,15 +289,19 @@ def to_tensor(image: Image.Image) -> Tensor:
     return torch.from_numpy(np.array(image)).permute(2, 0, 1)
 
 
-def to_rgb(image: Image.Image) -> Image.Image:
-    """Three colours of 8 bits, transparency left out as torchvision's ImageFolder does."""
+def to_rgb(image: Image.Image, name: str = "an image") -> Image.Image:
+    """Three colours of 8 bits, transparency left out as torchvision's ImageFolder does.
+
+    Raises:
+        UserError: the higher 8 of 16 bits are empty.
+    """
     if image.mode.startswith("I"):
         values = np.asarray(image)
         if values.min() < 0 or values.max() > 65535:
             raise ValueError("values of more than 16 bits")
         if 0 < values.max() < MIN_LARGEST:
             found = f"16-bit grey from {values.min()} to {values.max()}"
-            raise ValueError(f"{found}, too dark for the higher 8 bits: save it in 8 bits")
+            raise UserError(f"{name} is {found}, too dark for the higher 8 bits: save it in 8 bits")
         image = Image.fromarray((values >> 8).astype(np.uint8))
     if "transparency" in image.info:  # a palette's, which Pillow leaves out by this detour only
         image = image.convert("RGBA")

@@ -103,8 +103,15 @@ def checked_class_names(root: Path, classes: tuple[str, ...]) -> tuple[str, ...]
         only = root / classes[0]
         if only.is_dir() and "train" in part_folders(only):
             raise UserError(f"{root} holds one folder with parts: give folder:{only}")
-        raise UserError(f"{root} has a single class, {classes[0]}: add a folder with another class")
+        inner = f", or give folder:{only} for the folders in it"
+        fix = f"add a folder with another class{inner * has_folders(only)}"
+        raise UserError(f"{root} has a single class, {classes[0]}: {fix}")
     return classes
+
+
+def has_folders(path: Path) -> bool:
+    """Return whether a folder has folders in it."""
+    return path.is_dir() and any(inner.is_dir() for inner in path.iterdir())
 
 
 def class_files(files: dict[str, list[str]], classes: tuple[str, ...]) -> Part:
@@ -131,13 +138,12 @@ def classes_of(root: Path, name: str) -> dict[str, list[str]]:
 
 def images_of(root: Path, folder: str) -> list[str]:
     """Image files of a class folder, by names from the root."""
-    images = [
-        name
-        for name in files_below(root / folder)
-        if Path(name).suffix.lower() in decode.IMAGE_SUFFIXES
-    ]
+    there = files_below(root / folder)
+    images = [name for name in there if Path(name).suffix.lower() in decode.IMAGE_SUFFIXES]
     if not images:
-        raise UserError(f"class folder {root / folder} has no images: fill or remove it")
+        others = f", but files such as {there[0]}: save them as PNG" if there else ""
+        fix = others or ": fill or remove it"
+        raise UserError(f"class folder {root / folder} has no images{fix}")
     return [f"{folder}/{name}" for name in images]
 
 

@@ -112,7 +112,9 @@ def array_keys(path: Path, names: Sequence[str]) -> dict[str, str]:
     tested = {"test_images", "test_labels"} & found.keys()
     for key in READ_KEYS if tested else READ_KEYS[:2]:
         if key not in found:
-            raise UserError(f"{path} has no array {key}: it holds {', '.join(names)}")
+            unnamed = any(re.fullmatch(r"arr_\d+", name) for name in names)
+            fix = ": give them names, as in numpy.savez(FILE, images=x, labels=y)" * unnamed
+            raise UserError(f"{path} has no array {key}: it holds {', '.join(names)}{fix}")
     return found
 
 

@@ -41,12 +41,18 @@ def image_report(
         "images",
         sizes,
         class_counts(classes, labels),
-        {},
+        pixels(splits),
         twins,
         {note: value for note, value in notes.items() if not twins or note != TESTED_TWICE},
         {doubt: value for doubt, value in doubts.items() if value},
         own,
     )
+
+
+def pixels(splits: Mapping[str, Split]) -> dict[str, int]:
+    """Return height and width of images that are decoded to one size."""
+    sides = {part.pixels.shape[2:] for part in splits.values() if isinstance(part, Images)}
+    return dict(zip(("height", "width"), *sides, strict=True)) if len(sides) == 1 else {}
 
 
 def pixel_twins(

@@ -16,6 +16,7 @@ from contrastbench.domains import download
 from contrastbench.domains.tabular import SOURCES, TabularRecipe, own
 from contrastbench.domains.tabular.data import load_rows
 from contrastbench.domains.tabular.preprocessing import split_rows
+from contrastbench.domains.tabular.separated import ZEROS_NOTE
 from contrastbench.losses import UserError
 
 pd = pytest.importorskip("pandas")
@@ -319,7 +320,7 @@ def test_names_that_are_one_text_are_refused(tmp_path: Path) -> None:
 
 def test_a_column_that_tells_the_class_is_named(tmp_path: Path) -> None:
     y = np.array(["no", "yes", "maybe"] * 10)
-    table = pd.DataFrame({"a": range(30), "y": y}).assign(
+    table = pd.DataFrame({"a": range(30, 0, -1), "y": y}).assign(
         copy=y,
         number=[7, 3, 1.5] * 10,
         renamed=["n", "y", ""] * 10,
@@ -337,7 +338,29 @@ def test_a_column_that_tells_the_class_is_named(tmp_path: Path) -> None:
 
 
 def test_a_row_number_is_not_taken_for_the_class(tmp_path: Path) -> None:
-    assert not load_rows(f"csv:{write(tmp_path / 't.csv', frame(10))}", "y")[0].doubts
+    table, _ = load_rows(f"csv:{write(tmp_path / 't.csv', frame(10))}", "y")
+    assert table.doubts == {"columns that number the rows": ["a"]}
+
+
+def test_numbers_that_are_no_amounts_are_named(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    y = np.array(["no", "yes"])[rng.integers(2, size=60)]
+    table = pd.DataFrame({"age": rng.integers(18, 90, 60), "weight": rng.normal(70, 9, 60), "y": y})
+    table["points"] = rng.integers(90, 100, 60)  # 99 is among them
+    table["Postal Code"] = [f"{k:05}" for k in rng.integers(1000, 99999, 60)]
+    table.loc[:2, "age"], table.loc[5:9, "weight"] = 999, -99
+    found, _ = load_rows(f"csv:{write(tmp_path / 't.csv', table)}", "y")
+    (missing, codes) = sorted(found.doubts.values())[::-1]
+    assert codes == ["Postal Code"]
+    assert missing == ["age 999 (3 times)", "weight -99 (5 times)"]
+    assert found.notes[ZEROS_NOTE] == ["Postal Code"]
+
+
+def test_blanks_without_a_break_are_no_part_of_numbers(tmp_path: Path) -> None:
+    rows = [f"\xa0{k}|{k % 3},5|{'no' if k % 2 else 'yes'}" for k in range(20)]
+    (tmp_path / "t.csv").write_text("\n".join(["a|b|y", *rows]), encoding="utf-8")
+    table, _ = load_rows("csv:t.csv", "y", tmp_path)
+    assert table.numeric[3].tolist() == [3.0, 0.5]
 
 
 def test_large_whole_numbers_are_classes_where_they_are_exact(tmp_path: Path) -> None:

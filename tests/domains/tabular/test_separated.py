@@ -96,8 +96,8 @@ def test_commas_and_points_in_one_file_are_refused(tmp_path: Path) -> None:
 
 
 def test_a_file_without_a_separator_is_refused(tmp_path: Path) -> None:
-    assert refusal(tmp_path, text("|")) == (
-        f"csv:{tmp_path / 't.csv'} has one column, 'x|colour|kind': put commas, semicolons or tabs "
+    assert refusal(tmp_path, text(":")) == (
+        f"csv:{tmp_path / 't.csv'} has one column, 'x:colour:kind': put commas, semicolons or tabs "
         "between columns"
     )
 

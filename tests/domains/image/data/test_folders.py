@@ -122,6 +122,14 @@ BAD: dict[str, tuple[Callable[[Path], Any], str]] = {
         lambda r: (r / "train/bird").mkdir(),
         "class folder .*train/bird has no images: fill or remove it",
     ),
+    "other files": (
+        lambda r: (
+            shutil.rmtree(r / "train/cat")
+            or (r / "train/cat").mkdir()
+            or (r / "train/cat/1.heic").touch()
+        ),
+        "train/cat has no images, but files such as 1.heic: save them as PNG",
+    ),
     "no class folders": (
         lambda r: shutil.rmtree(r / "test/cat") or shutil.rmtree(r / "test/dog"),
         "test has no class folders",
@@ -211,7 +219,7 @@ def test_all_broken_images_are_named_at_once(tmp_path: Path) -> None:
     with pytest.raises(UserError) as error:
         read(broken(tmp_path))
     assert str(error.value) == (
-        "3 images are broken: train/cat/1.png is no image (it is empty); "
+        "3 images cannot be taken: train/cat/1.png is no image (it is empty); "
         "train/dog/2.png is no image (it holds something else); "
         "test/dog/5.png is damaged (image file is truncated): "
         "remove or replace them"
@@ -225,7 +233,7 @@ def test_at_most_ten_broken_images_are_named(tmp_path: Path) -> None:
     with pytest.raises(UserError) as error:
         read(root)
     said = str(error.value)
-    assert said.startswith("12 images are broken: train/cat/0.png is no image")
+    assert said.startswith("12 images cannot be taken: train/cat/0.png is no image")
     assert said.endswith("; and 2 more: remove or replace them")
     assert said.count(".png") == 10
 
@@ -240,7 +248,7 @@ def test_broken_pictures_that_stay_files_are_named_at_once(tmp_path: Path) -> No
     first = images.train.select(torch.tensor([1]))
     refused(
         lambda: list(first.crops([(Policy(16), 1)], torch.Generator())),
-        "2 images are broken: train/cat/1.png .*; train/dog/5.png .*: remove or replace them",
+        "2 images cannot be taken: train/cat/1.png .*; train/dog/5.png .*: remove or replace them",
     )
 
 

@@ -68,6 +68,7 @@ BAD = {
         r"labels holds Python objects: save it as \.astype\(str\)",
     ),
     "no labels": ({"labels": None}, "has no array labels: it holds images"),
+    "no names": ({"images": None, "arr_0": COLOUR}, "holds .*arr_0: give them names, as in numpy"),
     "half a test part": ({"test_images": COLOUR}, "has no array test_labels"),
     "new class": ({"test_images": COLOUR, "test_labels": LABELS + 9}, "class 14 has no training"),
     "other size": (
@@ -206,4 +207,5 @@ def test_equal_and_empty_images_are_counted(tmp_path: Path) -> None:
     assert (made.twins.trained_on, made.twins.conflicts) == (3, 2)
     (flat,) = made.doubts.values()
     assert (flat, flat.first[:6]) == (2, "image ")
+    assert made.features == {"height": 9, "width": 9}
     assert made.wrong
