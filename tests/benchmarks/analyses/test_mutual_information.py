@@ -348,14 +348,9 @@ class Ordered(Mine):
 MISTAKES = [
     (["--loss", "infonce"], "is no bound of a divergence: take one of cpc, mlcpc, rmlcpc, renyi,"),
     (["--loss", "cpc + dv"], "minus cpc + dv is no bound of a divergence"),
-    (["--loss", "dar"], "dar does not depend on scores alone"),
-    (["--loss", "cpc(temperature=2)"], "leave the temperature out"),
     (["--loss", "cpc(alpha=1)"], "alpha = 1 leaves no negatives to compare with"),
     (["--loss", "mine.py:Off"], "is -2 for a critic that tells no pairs apart"),
     (["--loss", "mine.py:Ordered"], "give mine a parameter gamma"),
-    (["--with", "critic=jont"], "unknown critic 'jont': did you mean 'joint'?"),
-    (["--with", "information=2,1000"], "--with information=1000: give numbers from 0 to 100"),
-    (["--domain", "graph"], "bench analyse mutual-information takes no --domain: leave it out"),
 ]
 
 

@@ -68,9 +68,7 @@ def test_a_path_with_parentheses_joins_a_sweep(bench, tmp_path: Path) -> None:
     ("words", "message"),
     [
         ([*QUICK[:4], "", *QUICK[5:]], "the value of --dataset is empty"),
-        (["plan", "s.yaml", "--seeds", ""], "the value of --seeds is empty"),
         (["plan", "seeds.yaml"], "the sweep has no domains"),
-        (["plan", "wrong.yaml"], "seeds '0,-1'"),
         (
             ["run", "--domain", "tabular", "--loss", "cross_entropy", "--tiny", *PERMUTED],
             "cross_entropy reads classes and no positives: leave permuted=true out",
