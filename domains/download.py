@@ -194,26 +194,26 @@ def file_size(path: Path) -> str:
     return f"{path.stat().st_size / 2**10:,.0f} KiB" if path.is_file() else "a folder"
 
 
-def file_state(dataset: Dataset, data_root: Path | None = None) -> str:
-    """Return whether the dataset's file is in the data root or in the cache, and whole."""
+def file_state(dataset: Dataset, data_root: Path | None = None) -> tuple[str, bool]:
+    """Return the state of the dataset's file, in the data root or the cache; True: it is bad."""
     if not dataset.url:
-        return "embedded"
+        return "embedded", False
     path, known = local_file(dataset, data_root), known_sha256(dataset)
     if path is None and dataset.files:
         states = [file_state(file, data_root) for file in dataset.files]
-        return next((state for state in states if state != WHOLE), WHOLE)
+        return next((state for state in states if state != (WHOLE, False)), (WHOLE, False))
     if path is None:
-        return "not downloaded"
+        return "not downloaded", False
     if path.is_dir():
-        return f"{path} is a folder: records hold the hash of what is read of it"
+        return f"{path} is a folder: records hold the hash of what is read of it", False
     if not known and dataset.content:
-        return f"{path}: its content is checked as it is read"
+        return f"{path}: its content is checked as it is read", False
     if not known:
-        return f"downloaded, sha256 not known: bench data fetch {dataset.name}"
+        return f"downloaded, sha256 not known: bench data fetch {dataset.name}", False
     if file_sha256(path) == known:
-        return WHOLE
+        return WHOLE, False
     ours = path == cached_file(dataset)
-    return f"DAMAGED: delete {path}" if ours else f"DIFFERS from the declared file: {path}"
+    return f"DAMAGED: delete {path}" if ours else f"DIFFERS from the declared file: {path}", True
 
 
 def file_sha256(path: Path) -> str:

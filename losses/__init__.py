@@ -11,8 +11,8 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from contrastbench.errors import UserError
-from contrastbench.losses.registry import LOSSES, get_loss
-from contrastbench.losses.spec import LossSpec
+from contrastbench.losses.registry import LOSSES
+from contrastbench.losses.spec import LossSpec, get_loss
 
 if TYPE_CHECKING:
     from contrastbench.losses.base import Loss, ScoreLoss, Scores

@@ -6,7 +6,6 @@ Importing it does not import torch, so that listing stays instant.
 import ast
 import importlib
 import inspect
-import math
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -20,14 +19,12 @@ from contrastbench.errors import UserError, unknown
 from contrastbench.losses import limits, ranges
 from contrastbench.losses.expression import (
     Title,
-    assign,
     file_and_class,
     flat_params,
     is_sum,
     package_and_name,
     prefixes,
     split_sum,
-    weighted,
 )
 from contrastbench.losses.limits import Limits
 from contrastbench.losses.ranges import Choice, Number, Range
@@ -81,10 +78,6 @@ NO_LOSSES: Mapping[str, str] = dict.fromkeys(  # name of a method -> why no loss
     ("byol", "simsiam"),
     "it needs a predictor and a stopped gradient; on images and tables run align_uniform with "
     "weight=0 and --recipe pairing=query_key, which has both",
-)
-HINTS = (  # for parts of a schedule that YAML has split, and for another form of `learned`
-    "within braces write a schedule in quotes, such as {temperature: 'cosine(0.1, 1.0)'}",
-    "a temperature is learned by temperature=learned(0.1)",
 )
 ENTRY_POINTS = "contrastbench.losses"  # each names a class of losses
 LIBRARY = "contrastbench.losses.library"
@@ -219,42 +212,6 @@ def list_losses() -> list[str]:
     return list(losses())
 
 
-def get_loss(name: str, **params: Any) -> "Loss":
-    """The loss of that name with those parameters.
-
-    Args:
-        name: a key of `OURS`, the name of an entry point of the group `contrastbench.losses`,
-            `file.py:Class`, `package.module:Name` of an installed package, or a weighted sum of
-            these such as `infonce + 0.5*dar`.
-        params: the parameters of the loss by name; see `bench list losses`. In a sum a plain name
-            goes to every term that has such a parameter, `dar.form` to the one term; of two terms
-            from one file, `mine.A.margin` to the one of class A.
-
-    Raises:
-        ValueError: unknown name, unknown parameter or a value out of range; the message names the
-            fix.
-
-    >>> get_loss("infonce", temperature=0.2)
-    InfoNCE(temperature=0.2)
-    >>> get_loss("infonce + 0.5*dar", temperature=0.2, **{"dar.form": "star"}).name
-    'infonce + 0.5*dar'
-    """
-    return make_loss(name, params, Sources())
-
-
-def make_loss(name: str, params: Mapping[str, Any], sources: Sources) -> "Loss":
-    """Make a loss like `get_loss`, from a user's files as they were first read."""
-    for alias in ALIASES.keys() & set(term_names(name)):
-        give_note(alias)
-    terms = parse_terms(name, sources)
-    own = distribute(name, terms, params)
-    if "" in terms:
-        return terms[""].make(own[""])
-    from contrastbench.losses.base import Sum
-
-    return Sum(*((term.weight, term.make(own[prefix])) for prefix, term in terms.items()))
-
-
 @cache  # so that it is given once
 def give_note(alias: str) -> None:
     """Warn that a name is an alias."""
@@ -295,81 +252,6 @@ def parse_terms(name: str, sources: Sources | None = None) -> dict[str, Term]:
     if double is not None:
         raise UserError(f"{double} is twice in the loss {name!r}: write it once, with one weight")
     return dict(zip(prefixes(term.title for term in terms), terms, strict=True))
-
-
-def distribute(
-    name: str, terms: Mapping[str, Term], params: Mapping[str, Any]
-) -> dict[str, dict[str, Any]]:
-    """The parameters that each term is given, by its prefix; schedules in the form of records.
-
-    Raises:
-        UserError: a parameter that no term has, or a schedule that cannot be read.
-    """
-    known = {prefix: term.describe().arguments for prefix, term in terms.items()}
-    every = {key for names in known.values() for key in names}
-    for key in params:
-        if key not in every and (key == "learn" or ")" in key):
-            raise UserError(f"unknown parameter of {name} {key!r}: {HINTS[key == 'learn']}")
-        if "" in terms and key not in every:
-            raise unknown(f"parameter of {name}", key, known[""])
-    own = {"": dict(params)} if "" in terms else assign(name, params, known)
-    for prefix, term in terms.items():
-        own[prefix] |= {key: str(one) for key, one in term.read_courses(own[prefix]).items()}
-    return own
-
-
-def complete(
-    name: str, params: Mapping[str, Any], terms: Mapping[str, Term] | None = None
-) -> tuple[str, dict[str, Any]]:
-    """Name and parameters after defaults, as records have them; no loss is made.
-
-    Registered losses need no torch for that, and their values are not checked.
-
-    Raises:
-        UserError: unknown name or parameter.
-
-    >>> complete("infonce+2 * decoupled", {"temperature": 0.2})
-    ('infonce + 2*decoupled', {'infonce.temperature': 0.2, 'decoupled.temperature': 0.2})
-    """
-    terms = parse_terms(name) if terms is None else terms
-    for key, value in params.items():
-        if isinstance(value, float) and not math.isfinite(value):
-            check_loss_params(name, params, terms)  # which names the range, if there is one
-            raise UserError(f"{key} must be a finite number, got {value}")
-    own = distribute(name, terms, params)
-    full = {prefix: term.full(own[prefix]) for prefix, term in terms.items()}
-    if not all(term.registered for term in terms.values()):  # numbers as the loss keeps them
-        about = {prefix: term.describe().ranges for prefix, term in terms.items()}
-        full = {prefix: ranges.check_ranges(about[prefix], full[prefix]) for prefix in terms}
-    if "" in terms:
-        return terms[""].title.name, full[""]
-    return " + ".join(weighted(prefix, terms[prefix].weight) for prefix in terms), flat_params(full)
-
-
-def check_loss_params(
-    name: str, params: Mapping[str, Any], terms: Mapping[str, Term] | None = None
-) -> None:
-    """Raise unless the loss can be had with these parameters; none of somebody's own is made.
-
-    Registered losses need no torch for that, unless a parameter changes over the training.
-
-    Raises:
-        UserError: unknown name or parameter, or a value out of its range, which is named.
-
-    >>> check_loss_params("infonce", {"temperature": 0})
-    Traceback (most recent call last):
-    contrastbench.errors.UserError: temperature must be a finite number > 0, got 0
-    """
-    terms = parse_terms(name) if terms is None else terms
-    own = distribute(name, terms, params)
-    for prefix, term in terms.items():
-        about = term.describe()
-        ranges.in_range("weight", term.weight)
-        ranges.check_ranges(about.ranges, term.full(own[prefix]))
-        if lacking := [key for key in about.required if key not in own[prefix]]:
-            raise UserError(f"{term.name} needs {lacking[0]}: give --set {lacking[0]}=VALUE")
-        if term.registered and term.read_courses(own[prefix]):
-            term.make(own[prefix])
 
 
 def is_registered(name: str) -> bool:

@@ -1,18 +1,22 @@
 """A loss with its parameters: the noun that tables, sweeps, runs and records share."""
 
+import math
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from contrastbench.errors import UserError
+from contrastbench.errors import UserError, unknown
+from contrastbench.losses import ranges
 from contrastbench.losses.code import code_of, portable, releases
+from contrastbench.losses.expression import assign, flat_params, weighted
 from contrastbench.losses.registry import (
+    ALIASES,
     Term,
-    check_loss_params,
-    complete,
+    give_note,
     is_registered,
-    make_loss,
+    list_losses,
     parse_terms,
+    term_names,
 )
 from contrastbench.losses.source import Sources
 
@@ -20,6 +24,10 @@ if TYPE_CHECKING:
     from contrastbench.losses.base import Loss
 
 NONE = "none"  # no loss: the untrained encoder
+HINTS = (  # for parts of a schedule that YAML has split, and for another form of `learned`
+    "within braces write a schedule in quotes, such as {temperature: 'cosine(0.1, 1.0)'}",
+    "a temperature is learned by temperature=learned(0.1)",
+)
 
 
 @dataclass(frozen=True)
@@ -57,16 +65,53 @@ class LossSpec:
         return {} if self.name == NONE else parse_terms(self.name, self.sources)
 
     @cached_property
+    def given(self) -> dict[str, dict[str, Any]]:
+        """The parameters that each term is given, by its prefix; schedules in the form of records.
+
+        Raises:
+            UserError: a parameter that no term has, or a schedule that cannot be read.
+        """
+        name, params, terms = self.name, self.params, self.terms
+        known = {prefix: term.describe().arguments for prefix, term in terms.items()}
+        every = {key for names in known.values() for key in names}
+        for key in params:
+            if key not in every and (key == "learn" or ")" in key):
+                raise UserError(f"unknown parameter of {name} {key!r}: {HINTS[key == 'learn']}")
+            if "" in terms and key not in every:
+                raise unknown(f"parameter of {name}", key, known[""])
+        own = {"": dict(params)} if "" in terms else assign(name, params, known)
+        for prefix, term in terms.items():
+            own[prefix] |= {key: str(one) for key, one in term.read_courses(own[prefix]).items()}
+        return own
+
+    @cached_property
     def complete(self) -> "LossSpec":
         """The loss as its records name it: by its own name, with its parameters after defaults.
 
+        No loss is made. Registered losses need no torch for that, and their values are not checked.
+
         Raises:
             UserError: no such loss or parameter.
+
+        >>> LossSpec("infonce+2 * decoupled", {"temperature": 0.2}).complete.label
+        'infonce + 2*decoupled(infonce.temperature=0.2, decoupled.temperature=0.2)'
         """
         if self.name == NONE:
             self.check()
             return self
-        return LossSpec(*complete(self.name, self.params, self.terms))
+        for key, value in self.params.items():
+            if isinstance(value, float) and not math.isfinite(value):
+                self.check()  # which names the range, if there is one
+                raise UserError(f"{key} must be a finite number, got {value}")
+        terms = self.terms
+        full = {prefix: term.full(self.given[prefix]) for prefix, term in terms.items()}
+        if not is_registered(self.name):  # numbers as the loss keeps them
+            about = {prefix: term.describe().ranges for prefix, term in terms.items()}
+            full = {prefix: ranges.check_ranges(about[prefix], full[prefix]) for prefix in terms}
+        if "" in terms:
+            return LossSpec(terms[""].title.name, full[""])
+        name = " + ".join(weighted(prefix, terms[prefix].weight) for prefix in terms)
+        return LossSpec(name, flat_params(full))
 
     @cached_property
     def code(self) -> str:
@@ -93,14 +138,26 @@ class LossSpec:
     def check(self) -> None:
         """Raise unless the loss can be had; one of somebody's own is not made.
 
+        Registered losses need no torch for that, unless a parameter changes over the training.
+
         Raises:
             UserError: no such loss or parameter, or a value out of its range, which is named.
+
+        >>> LossSpec("infonce", {"temperature": 0}).check()
+        Traceback (most recent call last):
+        contrastbench.errors.UserError: temperature must be a finite number > 0, got 0
         """
-        if self.name != NONE:
-            check_loss_params(self.name, self.params, self.terms)
-        elif self.params:
+        if self.name == NONE and self.params:
             given = next(iter(self.params))
             raise UserError(f"none is the untrained encoder and has no parameters, got {given}")
+        for prefix, term in self.terms.items():
+            about, own = term.describe(), self.given[prefix]
+            ranges.in_range("weight", term.weight)
+            ranges.check_ranges(about.ranges, term.full(own))
+            if lacking := [key for key in about.required if key not in own]:
+                raise UserError(f"{term.name} needs {lacking[0]}: give --set {lacking[0]}=VALUE")
+            if term.registered and term.read_courses(own):
+                term.make(own)
 
     def make(self) -> "Loss | None":
         """The loss; None for "none".
@@ -108,4 +165,37 @@ class LossSpec:
         Raises:
             UserError: as in `check`, or it cannot be made.
         """
-        return None if self.name == NONE else make_loss(self.name, self.params, self.sources)
+        for alias in ALIASES.keys() & set(term_names(self.name)):
+            give_note(alias)
+        made = [(term.weight, term.make(self.given[key])) for key, term in self.terms.items()]
+        if self.name == NONE or "" in self.terms:
+            return made[0][1] if made else None
+        from contrastbench.losses.base import Sum
+
+        return Sum(*made)
+
+
+def get_loss(name: str, **params: Any) -> "Loss":
+    """The loss of that name with those parameters.
+
+    Args:
+        name: a key of `OURS`, the name of an entry point of the group `contrastbench.losses`,
+            `file.py:Class`, `package.module:Name` of an installed package, or a weighted sum of
+            these such as `infonce + 0.5*dar`.
+        params: the parameters of the loss by name; see `bench list losses`. In a sum a plain name
+            goes to every term that has such a parameter, `dar.form` to the one term; of two terms
+            from one file, `mine.A.margin` to the one of class A.
+
+    Raises:
+        ValueError: unknown name, unknown parameter or a value out of range; the message names the
+            fix.
+
+    >>> get_loss("infonce", temperature=0.2)
+    InfoNCE(temperature=0.2)
+    >>> get_loss("infonce + 0.5*dar", temperature=0.2, **{"dar.form": "star"}).name
+    'infonce + 0.5*dar'
+    """
+    loss = LossSpec(name, params).make()
+    if loss is None:
+        raise unknown("loss", name, list_losses())
+    return loss

@@ -17,7 +17,7 @@ from typing import Any
 import torch
 
 from contrastbench.benchmarks.records.experiment import Cell, Experiment
-from contrastbench.benchmarks.running.runner import make_cell_loss, open_domain
+from contrastbench.benchmarks.running.opening import make_cell_loss, open_domain
 from contrastbench.benchmarks.running.training import AnyDomain, Look, train
 from contrastbench.domains.registry import DOMAINS, declaration
 from contrastbench.losses import get_loss

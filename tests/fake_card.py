@@ -19,7 +19,7 @@ from torch.utils._pytree import tree_leaves, tree_map
 
 import cuda_kernels
 from contrastbench.benchmarks.records.experiment import Experiment
-from contrastbench.benchmarks.running.runner import open_domain
+from contrastbench.benchmarks.running.opening import open_domain
 from contrastbench.domains.registry import declaration
 from contrastbench.losses import LossSpec, blocks, get_loss
 from resumed import few_sentences

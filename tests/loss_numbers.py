@@ -46,7 +46,7 @@ def measure(domain: str) -> dict[str, Any]:
     import torch
 
     from contrastbench.benchmarks.records.experiment import Cell, Experiment
-    from contrastbench.benchmarks.running.runner import make_cell_loss, open_domain
+    from contrastbench.benchmarks.running.opening import make_cell_loss, open_domain
     from contrastbench.domains.registry import declaration
     from contrastbench.losses.spec import LossSpec
 

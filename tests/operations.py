@@ -18,7 +18,7 @@ from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.domains.base import HasClasses
 from contrastbench.domains.recipe import Recipe
 from contrastbench.domains.registry import declaration, domain_class
-from contrastbench.losses.registry import get_loss
+from contrastbench.losses.spec import get_loss
 
 CPU = torch.device("cpu")
 # keys of a recipe that change no operation that is counted

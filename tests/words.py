@@ -23,7 +23,13 @@ from contrastbench.benchmarks.analyses.registry import ANALYSES
 ROOM = "contrastbench.benchmarks."
 WORK = (  # modules that work, and bring torch, which takes seconds
     "cli.doctor",
-    *("running.runner", "running.devices", "running.ranks", "running.domain_laws"),
+    *(
+        "running.runner",
+        "running.opening",
+        "running.devices",
+        "running.ranks",
+        "running.domain_laws",
+    ),
     *(f"analyses.{name.replace('-', '_')}" for name in ANALYSES if name != "heatmap"),
     *("perf.check_device", "sweeps.sweep", "sweeps.check", "sweeps.slurm"),
     "report.table_pages",

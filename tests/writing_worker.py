@@ -41,8 +41,10 @@ def main() -> None:
     """Run as a worker."""
     runner: Any = ModuleType("runner")
     runner.run_cell = runner.rehearse = run
-    runner.NoData = runner.NoMemory = type("Never", (Exception,), {})
+    opening: Any = ModuleType("opening")
+    opening.NoData = opening.NoMemory = type("Never", (Exception,), {})
     sys.modules["contrastbench.benchmarks.running.runner"] = runner
+    sys.modules["contrastbench.benchmarks.running.opening"] = opening
     from contrastbench.benchmarks.sweeps import worker
 
     disk_takes(0.001)

@@ -9,8 +9,8 @@ from torch import nn
 from contrastbench.benchmarks.analyses.declaration import Work
 from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.benchmarks.running.devices import open_device
+from contrastbench.benchmarks.running.opening import loss_on_device, open_domain
 from contrastbench.benchmarks.running.options import Options
-from contrastbench.benchmarks.running.runner import loss_on_device, open_domain
 from contrastbench.benchmarks.running.training import AnyDomain, Look, train
 from contrastbench.domains.base import HasClasses
 from contrastbench.domains.recipe import Recipe

@@ -83,7 +83,7 @@ def data(
     lines = (
         checked(name, domain, target, recipe, data_root)
         if action == "check"
-        else action_lines(action, name, data_root)
+        else of_declared(action, name, data_root)
     )
     for line, is_bad in lines:
         say(line)
@@ -109,7 +109,7 @@ def checked(
     work = experiment_of_options(found, name, LossSpec(NONE), recipe, False, target)
     with loading():
         from contrastbench.benchmarks.running.devices import open_device
-        from contrastbench.benchmarks.running.runner import open_domain
+        from contrastbench.benchmarks.running.opening import open_domain
 
         opened = open_domain(work, 0, data_root, open_device("cpu"))
     report = opened.report(trained="corpus" in work.recipe)
@@ -135,10 +135,10 @@ def domain_of(name: str) -> str:
     return found[0]
 
 
-def action_lines(
+def of_declared(
     action: str, name: str | None, data_root: Path | None
 ) -> Iterator[tuple[str, bool]]:
-    """Yield the lines that an action prints, each with whether a file is damaged or not there."""
+    """Yield the lines of list, fetch or verify, each with whether a file is damaged or missing."""
     from contrastbench.benchmarks.cli import listing
     from contrastbench.benchmarks.tables.load import is_table
     from contrastbench.domains.download import file_state
@@ -147,9 +147,9 @@ def action_lines(
     known = known_data()
     if action not in ACTIONS:
         raise unknown("action", action, ACTIONS)
-    whole = action == "fetch" and name is not None and name not in known and is_table(name)
-    own = action == "fetch" and ":" in str(name)
-    if name is not None and name not in known and not own and not whole:
+    fetches = action == "fetch" and name is not None and name not in known
+    whole = fetches and is_table(str(name))
+    if name is not None and name not in known and not whole and not (fetches and ":" in name):
         raise unknown("dataset", name, known)
     if data_root is not None and action == "fetch":
         data_root.mkdir(parents=True, exist_ok=True)
@@ -158,16 +158,16 @@ def action_lines(
         yield from ((line, False) for line in listing.data_lines(data_root, name))
     elif action == "verify":
         for dataset in [known[name]] if name else known.values():
-            state = file_state(dataset, data_root)
-            yield f"{dataset.name:16} {state}", state.startswith(("DAMAGED", "DIFFERS"))
+            said, bad = file_state(dataset, data_root)
+            yield f"{dataset.name:16} {said}", bad
     elif whole:
-        yield from ((line, line.startswith("MISSING")) for line in fetched(str(name), data_root))
+        yield from fetched(str(name), data_root)
     else:
-        yield fetch_report(name, data_root), False
+        yield f"{name}: {fetch_named(name, data_root)}", False
 
 
-def fetch_report(name: str | None, data_root: Path | None) -> str:
-    """Fetch one dataset and return a line on it."""
+def fetch_named(name: str | None, data_root: Path | None) -> str:
+    """Fetch one dataset and return where it is."""
     from contrastbench.domains import registry
 
     for domain, about in registry.loaded_declarations().items():
@@ -178,8 +178,8 @@ def fetch_report(name: str | None, data_root: Path | None) -> str:
     raise UserError(f"{name or 'fetch'}: name a dataset that is downloaded (bench data list)")
 
 
-def fetched(what: str, data_root: Path | None) -> Iterator[str]:
-    """Fetch the data of a table or a sweep, and yield a line for each; failures stop no other."""
+def fetched(what: str, data_root: Path | None) -> Iterator[tuple[str, bool]]:
+    """Fetch the data of a table or a sweep; yield a line for each, and whether it failed."""
     from contrastbench.benchmarks.sweeps.plan import runnable_places
     from contrastbench.benchmarks.tables.load import load_table
 
@@ -189,14 +189,14 @@ def fetched(what: str, data_root: Path | None) -> Iterator[str]:
         asked[name] = partial(fetched_path, one.domain, one.dataset, data_root)
         further = (*name, recipe.model_dump_json(), str(trained))
         asked[further] = partial(recipe.fetch, one.dataset, data_root, trained)
-    told = set[str]()
+    said = set[str]()
     for ask in asked.values():
         try:
-            found = [f"{name}: {place}" for name, place in ask().items()]
+            found, failed = [f"{name}: {place}" for name, place in ask().items()], False
         except UserError as error:
-            found = [f"MISSING {error}"]
-        yield from (line for line in found if line not in told)
-        told |= {*found}
+            found, failed = [f"MISSING {error}"], True
+        yield from ((line, failed) for line in found if line not in said)
+        said |= {*found}
 
 
 def fetched_path(domain: str, dataset: str, data_root: Path | None) -> dict[str, str]:

@@ -73,6 +73,10 @@ Seeds = Annotated[
     str | None,
     typer.Option("--seeds", "--seed", help="Seeds, such as 0-4 or 0,2,5; default: the file's."),
 ]
+Shard = Annotated[
+    str | None,
+    typer.Option(help="Part i/n of the cells, such as 0/3: for machines without a shared disk."),
+]
 Selection = Annotated[
     str | None,
     typer.Option(

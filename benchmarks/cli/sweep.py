@@ -51,12 +51,7 @@ def sweep(
         list[str] | None,
         typer.Option(help="Setting KEY=VALUE: jobs=8, or submitit's, such as time=600."),
     ] = None,
-    shard: Annotated[
-        str | None,
-        typer.Option(
-            help="Part i/n of the cells, such as 0/3: for machines without a shared disk."
-        ),
-    ] = None,
+    shard: opt.Shard = None,
     check: Annotated[
         str, typer.Option(help="First steps: tried before (default), only, or never.")
     ] = "before",
@@ -89,7 +84,7 @@ def sweep(
     from contrastbench.benchmarks.sweeps.costs import Costs
     from contrastbench.benchmarks.sweeps.plan import forecast_line, make_plan
     from contrastbench.benchmarks.sweeps.process import torchrun
-    from contrastbench.benchmarks.sweeps.shard import WHOLE_SWEEP, parse_shard
+    from contrastbench.benchmarks.sweeps.shard import parse_shard
     from contrastbench.benchmarks.sweeps.sweep import run_plan
 
     if check not in CHECKS:
@@ -100,11 +95,10 @@ def sweep(
         check = "never"  # its ranks would end with the check
         if os.environ["RANK"] != "0":
             return follow(device)
-    part = parse_shard(shard) if shard is not None else WHOLE_SWEEP
     workers, per_device = parse_jobs(jobs or "1")
     joining = parse_losses(loss or [], {})
     plan = make_plan(what, only or [], seeds, tiny, selection, results, True, joining, quick)
-    plan = replace(plan, shard=part)
+    plan = replace(plan, shard=parse_shard(shard))
     if slurm:
         return on_slurm(plan, jobs, devices, parse_pairs("--slurm", slurm))
     options = Options(
@@ -224,6 +218,8 @@ def on_slurm(plan: "Plan", jobs: str | None, devices: int | None, settings: dict
         raise UserError("--slurm nodes: the nodes share one cell at a time: leave --jobs out")
     if per_device and "cpus_per_task" not in settings:
         raise UserError("--jobs N/device with --slurm: give --slurm cpus_per_task=N, the cores")
+    if "gpu" in f"{settings.get('partition')}" and str(settings).count("gpu") == 1:
+        tell("the partition's name says GPU, and none is asked for: --slurm gpus_per_node=1")
     own = {"job_name": f"sweep-{plan.table.name}", "cpus_per_task": workers * (devices or 1)}
     words, logs = slurm.without_option(sys.argv[1:], "--slurm"), plan.results / slurm.LOGS
     number = slurm.submit(words, logs, devices or 1, {**own, **settings})
@@ -240,6 +236,7 @@ def plan(
     seeds: opt.Seeds = None,
     tiny: opt.Tiny = False,
     selection: opt.Selection = None,
+    shard: opt.Shard = None,
     results: opt.Results = Path("results"),
 ) -> None:
     """List what is done, missing or failed, and forecast the rest.
@@ -251,9 +248,11 @@ def plan(
     """
     from contrastbench.benchmarks.sweeps.costs import Costs
     from contrastbench.benchmarks.sweeps.plan import make_plan, plan_lines
+    from contrastbench.benchmarks.sweeps.shard import parse_shard
 
     joining = parse_losses(loss or [], {})
     made = make_plan(what, only or [], seeds, tiny, selection, results, True, joining, quick)
+    made = replace(made, shard=parse_shard(shard))
     for line in plan_lines(made, Costs(results)):
         say(line)
 

@@ -17,8 +17,9 @@ from torch import Tensor
 
 from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.benchmarks.running.domain_laws import Subject, check_resume
+from contrastbench.benchmarks.running.opening import open_domain
 from contrastbench.benchmarks.running.options import Options
-from contrastbench.benchmarks.running.runner import open_domain, run_cell
+from contrastbench.benchmarks.running.runner import run_cell
 from contrastbench.benchmarks.running.training import AnyDomain, Run
 from contrastbench.domains.registry import DOMAINS, declaration, domain_class
 from contrastbench.errors import UserError, is_termination

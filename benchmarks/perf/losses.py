@@ -25,7 +25,8 @@ from contrastbench.benchmarks.perf import peers
 from contrastbench.benchmarks.perf.peers import PEER_CLASSES, PEER_DIM, PEERS
 from contrastbench.benchmarks.perf.timing import CPU, best_of
 from contrastbench.benchmarks.running.devices import open_device
-from contrastbench.losses.registry import OURS, SUPERVISED, complete
+from contrastbench.losses.registry import OURS, SUPERVISED
+from contrastbench.losses.spec import LossSpec
 
 SIZES = (512, 8192, 32768)  # 2N
 DEFAULT = tuple(OURS)
@@ -43,7 +44,7 @@ def report(
     Units of three matrix products, growth of the peak memory; one thread.
     """
     for name in losses:
-        complete(name, {})  # an unknown one is named at once
+        LossSpec(name).check()  # an unknown one is named at once
     left_out = sizes is None and device.type == "cpu"
     sizes = sizes or (SIZES[:-1] if left_out else SIZES)
     yield "| loss | " + " | ".join(f"2N = {size}" for size in sizes) + " |"

@@ -27,7 +27,8 @@ from torch import Tensor, nn
 
 from contrastbench.benchmarks.records import store
 from contrastbench.benchmarks.records.experiment import Experiment
-from contrastbench.benchmarks.running.runner import as_details, open_domain
+from contrastbench.benchmarks.running.opening import open_domain
+from contrastbench.benchmarks.running.publishing import as_details
 from contrastbench.benchmarks.running.training import AnyDomain, History, Look, train
 from contrastbench.domains.base import Domain, Evaluation, NumbersSamples
 from contrastbench.domains.declaration import Declaration, TestPart

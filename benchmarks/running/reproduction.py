@@ -235,7 +235,8 @@ def run_again(
     Raises:
         UserError: the data here are not those of the record.
     """
-    from contrastbench.benchmarks.running.runner import OtherData, run_cell
+    from contrastbench.benchmarks.running.opening import OtherData
+    from contrastbench.benchmarks.running.runner import run_cell
 
     about = record["environment"]
     threads = about.get("threads")

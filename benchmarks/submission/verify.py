@@ -171,7 +171,7 @@ def made_records(case: Verification, tasks: Sequence[Task]) -> Iterator[Record]:
         Refused: one of them is not what was asked for.
         UserError: the data are not here.
     """
-    from contrastbench.benchmarks.running.runner import prepare_cell
+    from contrastbench.benchmarks.running.opening import prepare_cell
 
     work, asked = tasks[0].experiment, case.asked
     options = Options(case.own, asked.data_root, asked.device)

@@ -31,8 +31,8 @@ class Shard:
 WHOLE_SWEEP = Shard(0, 1)
 
 
-def parse_shard(text: str) -> Shard:
-    """Read the text of `--shard` as a shard.
+def parse_shard(text: str | None) -> Shard:
+    """Read the text of `--shard` as a shard; None: the whole sweep.
 
     Raises:
         UserError: it is none.
@@ -40,6 +40,8 @@ def parse_shard(text: str) -> Shard:
     >>> parse_shard("0/3")
     Shard(index=0, count=3)
     """
+    if text is None:
+        return WHOLE_SWEEP
     match = re.fullmatch("([0-9]{1,9})/([0-9]{1,9})", text)
     if not match or int(match[1]) >= int(match[2]):
         raise UserError(

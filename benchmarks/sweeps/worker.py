@@ -28,8 +28,9 @@ from contrastbench.benchmarks.records.writable import NotWritten
 from contrastbench.benchmarks.running import launch, ranks
 from contrastbench.benchmarks.running.devices import choose_device
 from contrastbench.benchmarks.running.interruption import end_on_sigterm
+from contrastbench.benchmarks.running.opening import NoData, NoMemory
 from contrastbench.benchmarks.running.options import Options
-from contrastbench.benchmarks.running.runner import NoData, NoMemory, rehearse, run_cell
+from contrastbench.benchmarks.running.runner import rehearse, run_cell
 from contrastbench.benchmarks.running.standard_output import private_channel
 from contrastbench.benchmarks.sweeps.claims import claim
 from contrastbench.distributed import ProcessLost

@@ -33,8 +33,8 @@ from contrastbench.losses.laws.causes import (
 )
 from contrastbench.losses.laws.random_contrasts import with_sample_numbers
 from contrastbench.losses.laws.trace import raised_by_check
-from contrastbench.losses.registry import make_loss
 from contrastbench.losses.source import Sources
+from contrastbench.losses.spec import LossSpec
 
 BATTERY_CLASSES = 64  # the largest batch of the battery has as many samples, and so no more classes
 BATTERY_DIM = 8  # of most of its batches
@@ -278,9 +278,13 @@ def declined(loss: Loss) -> Mapping[str, str]:
 
 def prepared_loss(name: str, params: dict[str, Any], sources: Sources | None = None) -> Loss:
     """The loss as a trainer prepares it, in float64 and `eval` mode; the same one each time."""
+    spec = LossSpec(name, params)
+    if sources:
+        vars(spec)["sources"] = sources
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
-        loss = make_loss(name, params, sources or Sources())
+        loss = spec.make()
+        assert loss is not None, "no loss has no laws"
         if loss.needs_classes:
             loss.prepare(BATTERY_CLASSES, BATTERY_DIM)
         if "randomness" in loss.declined_laws:

@@ -15,7 +15,8 @@ from contrastbench.losses.laws.random_contrasts import (
 from contrastbench.losses.laws.random_contrasts import PairingFunction as Pair
 from contrastbench.losses.limits import Limit
 from contrastbench.losses.pairing import Pairing
-from contrastbench.losses.registry import describe, get_loss
+from contrastbench.losses.registry import describe
+from contrastbench.losses.spec import get_loss
 
 
 def check_limits(build: Build, seed: int) -> None:

@@ -16,8 +16,8 @@ import pytest
 
 from contrastbench.benchmarks.records import store
 from contrastbench.benchmarks.records.experiment import make_experiment
+from contrastbench.benchmarks.running.opening import prepare_cell
 from contrastbench.benchmarks.running.options import Options
-from contrastbench.benchmarks.running.runner import prepare_cell
 from contrastbench.benchmarks.submission import apart, child
 from contrastbench.benchmarks.submission.bundle import Refused
 from contrastbench.benchmarks.submission.verify import returned_record

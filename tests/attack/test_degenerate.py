@@ -12,8 +12,9 @@ import torch
 pytest.importorskip("pandas")
 pytest.importorskip("PIL")
 from contrastbench.benchmarks.records.experiment import Cell, Experiment
+from contrastbench.benchmarks.running.opening import make_cell_loss, open_domain
 from contrastbench.benchmarks.running.options import Options
-from contrastbench.benchmarks.running.runner import make_cell_loss, open_domain, run_cell
+from contrastbench.benchmarks.running.runner import run_cell
 from contrastbench.domains.registry import DOMAINS, declaration
 from contrastbench.losses import UserError
 from contrastbench.losses.registry import LOSSES

@@ -95,14 +95,14 @@ def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, small_sets: None) -> It
 
 def test_a_file_of_the_hub_is_asked_for_once_and_verified_ever_after(hub: Served) -> None:
     sts = DATASETS["sts"]
-    assert download.file_state(sts) == "not downloaded"
+    assert download.file_state(sts)[0] == "not downloaded"
     path = download.fetch_file(sts)
     assert path.read_bytes() == hub.files["senteval.tar"]
     assert download.fetch_file(DATASETS["transfer"]) == path
     assert hub.asked == ["HEAD senteval.tar", "GET senteval.tar"]
-    assert download.file_state(sts) == "downloaded, sha256 verified"
+    assert download.file_state(sts)[0] == "downloaded, sha256 verified"
     path.write_bytes(b"damaged")
-    assert download.file_state(sts) == f"DAMAGED: delete {path}"
+    assert download.file_state(sts)[0] == f"DAMAGED: delete {path}"
     assert download.fetch_file(sts).read_bytes() == hub.files["senteval.tar"]
 
 
@@ -114,11 +114,11 @@ def test_a_set_of_several_files_is_whole_with_the_last(hub: Served, tmp_path: Pa
     )
     known = replace(DATASETS["captions"], files=files)
     first, last = download.fetch_files(known, None)
-    assert download.file_state(known) == "downloaded, sha256 verified"
+    assert download.file_state(known)[0] == "downloaded, sha256 verified"
     assert download.whereabouts(known, None).startswith(str(last))
     assert fetch_declared(known, None) == str(first.parent)
     first.write_bytes(b"damaged")
-    assert download.file_state(known) == f"DAMAGED: delete {first}"
+    assert download.file_state(known)[0] == f"DAMAGED: delete {first}"
     last.unlink()
     assert download.whereabouts(known, None) == "not here"
     assert fetch_declared(known, tmp_path / "taken along") == str(tmp_path / "taken along")
@@ -126,15 +126,15 @@ def test_a_set_of_several_files_is_whole_with_the_last(hub: Served, tmp_path: Pa
 
 def test_a_file_of_the_data_root_is_held_against_the_declared_one(tmp_path: Path) -> None:
     known = replace(DATASETS["sts"], sha256=hashlib.sha256(b"whole").hexdigest())
-    assert download.file_state(known, tmp_path) == "not downloaded"
+    assert download.file_state(known, tmp_path)[0] == "not downloaded"
     path = tmp_path / download.cached_file(known).name
     path.write_bytes(b"whole")
-    assert download.file_state(known, tmp_path) == "downloaded, sha256 verified"
+    assert download.file_state(known, tmp_path)[0] == "downloaded, sha256 verified"
     path.write_bytes(b"other")
-    assert download.file_state(known, tmp_path) == f"DIFFERS from the declared file: {path}"
+    assert download.file_state(known, tmp_path)[0] == f"DIFFERS from the declared file: {path}"
     path.unlink()
     path.mkdir()
-    assert "records hold the hash of what is read" in download.file_state(known, tmp_path)
+    assert "records hold the hash of what is read" in download.file_state(known, tmp_path)[0]
 
 
 def test_what_has_another_hash_than_the_hub_says_is_not_used(hub: Served) -> None:
@@ -143,7 +143,7 @@ def test_what_has_another_hash_than_the_hub_says_is_not_used(hub: Served) -> Non
         UserError, match=r"its sha256 is not the declared one\): put senteval.tar into a folder"
     ):
         download.fetch_file(DATASETS["sts"])
-    assert download.file_state(DATASETS["sts"]) == "not downloaded"
+    assert download.file_state(DATASETS["sts"])[0] == "not downloaded"
 
 
 def gone(hub: Served) -> None:

@@ -6,8 +6,9 @@ import pytest
 
 from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.benchmarks.running.domain_laws import Subject, check_facts, first_contrasts
+from contrastbench.benchmarks.running.opening import prepare_cell
 from contrastbench.benchmarks.running.options import Options
-from contrastbench.benchmarks.running.runner import prepare_cell, prepare_training
+from contrastbench.benchmarks.running.runner import prepare_training
 from contrastbench.domains.registry import DOMAINS, declaration, make_recipe
 from contrastbench.errors import UserError
 from contrastbench.losses.pairing import (

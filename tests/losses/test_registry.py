@@ -24,7 +24,7 @@ from contrastbench.losses import (
     registry,
 )
 from contrastbench.losses.laws.random_contrasts import random_views
-from contrastbench.losses.registry import complete, describe, give_note
+from contrastbench.losses.registry import describe, give_note
 
 USERS_LOSS = """
 from contrastbench.losses.base import ScoreLoss
@@ -190,7 +190,9 @@ def test_a_users_file_in_a_folder_that_looks_like_a_sum(
     for file in (Path("c++/mine.py"), Path("mine.py")):
         file.parent.mkdir(exist_ok=True)
         file.write_text(USERS_LOSS)
-    assert complete("c++/mine.py:Mine", {"temperature": 0.1}) == ("mine", {"temperature": 0.1})
+    assert LossSpec("c++/mine.py:Mine", {"temperature": 0.1}).complete == LossSpec(
+        "mine", {"temperature": 0.1}
+    )
     assert get_loss("infonce+2*mine.py:Mine").name == "infonce + 2*mine"
     with pytest.raises(UserError, match="unknown loss 'xxx"):
         get_loss("x" * 300 + " + mine.py:Mine")
@@ -254,7 +256,9 @@ def test_terms_are_told_apart(
     (folder / "my losses").mkdir()
     (folder / "my losses" / "mine.py").write_text(TWO)
     loss = get_loss(expression)
-    assert (loss.name, loss.params) == complete(expression, {}) == (name, params)
+    assert (
+        LossSpec(loss.name, loss.params) == LossSpec(expression).complete == LossSpec(name, params)
+    )
     assert describe(expression).params == params
 
 
@@ -262,7 +266,7 @@ def test_a_plain_name_goes_to_both_losses_of_a_file(folder: Path) -> None:
     both = "mine.py:A + mine.py:B"
     assert get_loss(both, margin=3.0).params["mine.A.margin"] == 3.0
     given = {"margin": 3.0, "mine.B.margin": 4.0}
-    assert complete(both, given)[1] == get_loss(both, **given).params
+    assert LossSpec(both, given).complete.params == get_loss(both, **given).params
     margins = {"mine.A.margin": 3.0, "mine.A.power": 2, "mine.B.margin": 4.0}
     assert get_loss(both, **given).params == margins
     with pytest.raises(UserError, match=r"unknown parameter of .* 'mine.margin': did you mean"):

@@ -473,7 +473,7 @@ def test_downloads_are_verified(bench, tmp_path: Path, monkeypatch: pytest.Monke
     assert "DAMAGED" in bench("data", "verify", "TOY")[1]
     (tmp_path / "TOY.zip").write_bytes(b"whole")
     assert "sha256 verified" in bench("data", "verify", "TOY")[1]
-    assert bench("data", "fetch", "TOY")[1] == f"{tmp_path / 'TOY.zip'}\n"
+    assert bench("data", "fetch", "TOY")[1] == f"TOY: {tmp_path / 'TOY.zip'}\n"
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from contrastbench.benchmarks.cli import main as cli
 from contrastbench.benchmarks.cli.arguments import experiment_of_options, parse_pairs
 from contrastbench.benchmarks.records.command import as_yaml, parse_value, run_command
 from contrastbench.benchmarks.records.experiment import Experiment
-from contrastbench.benchmarks.running import runner
+from contrastbench.benchmarks.running import publishing, runner
 from contrastbench.domains.recipe import Recipe
 from contrastbench.domains.registry import DOMAINS, declaration
 from contrastbench.losses import LOSSES, LossSpec, UserError
@@ -106,7 +106,7 @@ def test_the_command_of_own_loss_data_and_settings(bench, tmp_path: Path) -> Non
 def test_the_command_of_an_own_loss_runs_in_another_folder(
     bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(runner, "device_words", lambda *_: ["--device", "cpu"])
+    monkeypatch.setattr(publishing, "device_words", lambda *_: ["--device", "cpu"])
     stub_domain.install(monkeypatch)
     (tmp_path / "mine.py").write_text(MINE)
     (tmp_path / "helper.py").write_text(HELPER)
@@ -239,7 +239,7 @@ def test_shipped_records_name_no_folder_of_a_machine() -> None:
 
 def test_a_gpus_settings_are_in_the_command() -> None:
     from contrastbench.benchmarks.running.options import Options
-    from contrastbench.benchmarks.running.runner import device_words
+    from contrastbench.benchmarks.running.publishing import device_words
 
     cuda = torch.device("cuda", 1)
     root = Options(data_root=Path("the data"), deterministic=False, tf32=True)
@@ -252,10 +252,9 @@ def test_a_gpus_settings_are_in_the_command() -> None:
 
 
 def test_several_devices_are_in_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
-    from contrastbench.benchmarks.running import runner
     from contrastbench.benchmarks.running.options import Options
 
     monkeypatch.setattr(runner.ranks, "world_size", lambda: 4)
-    words = runner.device_words(Options(), torch.device("cuda", 0))
+    words = publishing.device_words(Options(), torch.device("cuda", 0))
     threads = str(torch.get_num_threads())
     assert words == ["--device", "cuda", "--threads", threads, "--devices", "4"]

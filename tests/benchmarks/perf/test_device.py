@@ -25,8 +25,8 @@ from contrastbench.benchmarks.analyses.trainer import Trainer
 from contrastbench.benchmarks.records.experiment import Cell, Experiment
 from contrastbench.benchmarks.running import devices
 from contrastbench.benchmarks.running.domain_laws import interrupt
+from contrastbench.benchmarks.running.opening import make_cell_loss, open_domain
 from contrastbench.benchmarks.running.options import Options
-from contrastbench.benchmarks.running.runner import make_cell_loss, open_domain
 from contrastbench.benchmarks.running.training import AnyDomain, History, Look, train
 from contrastbench.domains import exported
 from contrastbench.domains.base import Evaluation

@@ -11,8 +11,9 @@ import torch
 from contrastbench.benchmarks.cli.run import record_lines
 from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.benchmarks.running import health
+from contrastbench.benchmarks.running.opening import open_domain
 from contrastbench.benchmarks.running.options import Options
-from contrastbench.benchmarks.running.runner import open_domain, run_cell
+from contrastbench.benchmarks.running.runner import run_cell
 from contrastbench.benchmarks.running.training import train
 from contrastbench.losses import both_views, get_loss, other_view, same_class
 from contrastbench.losses.contrast import unit

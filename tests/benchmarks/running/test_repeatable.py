@@ -12,7 +12,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from contrastbench.benchmarks.records.experiment import Experiment
-from contrastbench.benchmarks.running.runner import open_domain
+from contrastbench.benchmarks.running.opening import open_domain
 from contrastbench.benchmarks.running.training import train
 from contrastbench.domains.registry import declaration
 from contrastbench.losses import LOSSES, get_loss

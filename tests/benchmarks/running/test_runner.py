@@ -16,7 +16,7 @@ import torch
 from contrastbench.benchmarks.records import store
 from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.benchmarks.records.store import read_record
-from contrastbench.benchmarks.running import runner
+from contrastbench.benchmarks.running import opening, runner
 from contrastbench.benchmarks.running.options import Options
 from contrastbench.benchmarks.running.runner import run_cell
 from contrastbench.benchmarks.running.training import History, train
@@ -259,9 +259,9 @@ def test_data_that_do_not_fit_into_memory_are_one_line(
         def __init__(self, *_: object) -> None:
             TOO_MUCH[whose]()
 
-    monkeypatch.setattr(runner, "domain_class", lambda _: Large)
+    monkeypatch.setattr(opening, "domain_class", lambda _: Large)
     with pytest.raises(
-        runner.NoMemory, match=r"motifs does not fit into memory .*: use fewer"
+        opening.NoMemory, match=r"motifs does not fit into memory .*: use fewer"
     ) as e:
         cell(tmp_path)
     assert len(str(e.value).splitlines()) == 1

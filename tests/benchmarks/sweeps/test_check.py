@@ -9,7 +9,7 @@ import torch
 
 from contrastbench.benchmarks.records import files
 from contrastbench.benchmarks.records.experiment import Experiment
-from contrastbench.benchmarks.running import runner
+from contrastbench.benchmarks.running import opening, runner
 from contrastbench.benchmarks.running.options import Options
 from contrastbench.benchmarks.sweeps.cell_states import Task
 from contrastbench.benchmarks.sweeps.check import distinct_tasks, too_much
@@ -82,7 +82,7 @@ def test_a_disk_without_room_for_checkpoints_is_named(
     usage = files.shutil.disk_usage(tmp_path)._replace(free=2**20)
     monkeypatch.setattr(files.shutil, "disk_usage", lambda path: usage)
     with pytest.raises(UserError, match=r"has 1 MiB free, a training here may take 33 MiB"):
-        runner.check_room(tmp_path, torch.nn.Linear(1024, 1024, bias=False))
+        opening.check_room(tmp_path, torch.nn.Linear(1024, 1024, bias=False))
 
 
 def test_a_rehearsal_takes_one_step_and_leaves_no_record(

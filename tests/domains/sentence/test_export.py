@@ -10,8 +10,9 @@ from transformers import AutoModel, AutoTokenizer
 
 import contrastbench as cb
 from contrastbench.benchmarks.records.experiment import Experiment
+from contrastbench.benchmarks.running.opening import check_export
 from contrastbench.benchmarks.running.options import Options
-from contrastbench.benchmarks.running.runner import check_export, run_cell
+from contrastbench.benchmarks.running.runner import run_cell
 from contrastbench.domains.registry import make_recipe
 from contrastbench.domains.sentence.domain import SentenceDomain
 from contrastbench.losses import UserError

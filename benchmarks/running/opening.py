@@ -1,0 +1,238 @@
+"""Open a cell: its data, device and loss, and all that is refused before a training."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import torch
+from joblib import cpu_count
+from torch import nn
+
+from contrastbench.benchmarks.records import exports, files, store
+from contrastbench.benchmarks.records.command import as_yaml
+from contrastbench.benchmarks.records.experiment import Cell, Experiment
+from contrastbench.benchmarks.records.store import Record
+from contrastbench.benchmarks.records.writable import (
+    prepare_output,
+)
+from contrastbench.benchmarks.running import loggers, ranks
+from contrastbench.benchmarks.running.devices import open_device
+from contrastbench.benchmarks.running.interruption import termination_kept
+from contrastbench.benchmarks.running.options import Options
+from contrastbench.benchmarks.running.training import (
+    AnyDomain,
+)
+from contrastbench.domains.base import (
+    Exports,
+    NumbersSamples,
+    PairsByClass,
+)
+from contrastbench.domains.reading import cause
+from contrastbench.domains.recipe import Recipe
+from contrastbench.domains.registry import domain_class
+from contrastbench.errors import (
+    UnusableSamples,
+    UserError,
+    is_out_of_memory,
+    tell,
+)
+from contrastbench.losses.base import Loss
+from contrastbench.losses.views import NEEDS_VIEWS
+
+
+class NoData(UserError):
+    """The dataset cannot be loaded, or not by this recipe; another loss or seed would not help."""
+
+
+class OtherData(UserError):
+    """The data are not those that were asked for."""
+
+
+class NoMemory(UserError):
+    """The dataset does not fit into memory now; with fewer other processes it may."""
+
+
+def prepare_cell(
+    experiment: Experiment, seed: int, options: Options, cores: int | None
+) -> tuple[Cell, AnyDomain]:
+    """Prepare as `prepare_cells` does, and return the experiment's own cell and its domain."""
+    cells = prepare_cells(experiment, seed, options, cores)
+    return cells[experiment.scored.index(experiment)]
+
+
+def prepare_cells(
+    experiment: Experiment, seed: int, options: Options, cores: int | None
+) -> list[tuple[Cell, AnyDomain]]:
+    """Read the data and set up the device and threads.
+
+    Returns:
+        The cells that one training makes, with their domains; the first one trains.
+
+    Raises:
+        UserError: no such device or loss, nothing to train, or no data.
+    """
+    recipe = experiment.full_recipe
+    experiment.check()
+    experiment.loss.check()  # a mistake is named before data are read
+    with torch.random.fork_rng(devices=[]):
+        experiment.loss.make()
+    if experiment.trained and not recipe.trainable:
+        raise UserError("this recipe has no weights to train: give --loss none")
+    device = open_device(ranks.own_device(options.device), options.deterministic, options.tf32)
+    first, *others = (
+        (one, open_domain(one, seed, options.data_root, device)) for one in experiment.scored
+    )
+    cores = max(1, (cores or cpu_count()) // ranks.local_world_size())
+    torch.set_num_threads(options.threads or min(first[1].threads, cores))
+    contents = recipe.contents(options.data_root, experiment.trained)
+    digest = first[1].data_hash(experiment.trained)
+    digests = [digest, *(store.json_digest((digest, one.data_hash(False))) for _, one in others)]
+    return [
+        (Cell(one, seed, digest, contents), domain)
+        for (one, domain), digest in zip([first, *others], digests, strict=True)
+    ]
+
+
+def open_domain(
+    experiment: Experiment, seed: int, data_root: Path | None, device: torch.device
+) -> AnyDomain:
+    """Open the dataset in its domain.
+
+    Raises:
+        NoData: it cannot be had.
+        UnusableSamples: those that the seed drew do not do.
+        NoMemory: it does not fit into memory.
+    """
+    try:
+        with termination_kept():
+            kind = domain_class(experiment.domain)
+            return kind(experiment.dataset, experiment.full_recipe, seed, data_root, device)
+    except UnusableSamples:
+        raise
+    except UserError as error:
+        raise NoData(str(error)) from None
+    except Exception as error:
+        if not is_out_of_memory(error):
+            raise
+        said = f"{experiment.dataset} does not fit into memory ({cause(error)})"
+        raise NoMemory(f"{said}: use fewer samples, or a machine with more") from error
+
+
+def check_same_data(cell: Cell, data_hash: str | None) -> None:
+    """Raise unless all ranks have read the same files, and data of the hash if one is given."""
+    if len(set(ranks.from_all(cell.key))) > 1:
+        raise UserError(
+            f"{cell.experiment.label}: a file was edited while the processes read it: run it again"
+        )
+    if data_hash not in (None, cell.data_hash):
+        raise OtherData(
+            f"{cell.experiment.dataset} was edited before seed {cell.seed} read it: "
+            "run it again, so that all seeds have the same data"
+        )
+
+
+def make_cell_loss(cell: Cell, domain: AnyDomain) -> Loss | None:
+    """Make the loss on the domain's device, with parameters drawn by the seed.
+
+    Raises:
+        UserError: it asks for classes, and this recipe does not pair by them.
+    """
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(cell.seed)
+        loss = cell.experiment.loss.make()
+        return None if loss is None else loss_on_device(loss, domain)
+
+
+def loss_on_device(loss: Loss, domain: AnyDomain) -> Loss:
+    """Move the loss to the domain's device, and tell it the classes or samples if it needs them.
+
+    Raises:
+        UserError: it does, and this recipe does not pair by them, or this domain does not number
+            its samples; or it needs two whole views, and this recipe pairs otherwise; or it reads
+            classes alone, and this recipe permutes positives.
+    """
+    if loss.needs_classes:
+        if not (domain.recipe.pairs_by_class and isinstance(domain, PairsByClass)):
+            raise UserError(f"{loss.name} needs class labels: {how_by_class(domain.recipe)}")
+        if domain.recipe.permuted:
+            raise UserError(f"{loss.name} reads classes and no positives: leave permuted=true out")
+        loss.prepare(domain.class_count, domain.dim)
+    if loss.needs_samples:
+        if not isinstance(domain, NumbersSamples):
+            raise UserError(
+                f"{loss.name} keeps numbers of each training sample, and {type(domain).__name__} "
+                "does not number them: write its sample_count, and give contrasts an index"
+            )
+        loss.prepare_samples(domain.sample_count)
+    facts = domain.recipe.pairing_facts
+    if loss.own_view and facts is not None and not facts.own_view:
+        tell(
+            f"{loss.name} is defined with negatives of the anchor's own view, and here they are "
+            "those of the recipe: give --recipe pairing=own_view"
+        )
+    if loss.needs_views and facts is not None and not facts.two_views:
+        raise UserError(f"{loss.name} {NEEDS_VIEWS}")
+    return loss.to(domain.device)
+
+
+def how_by_class(recipe: Recipe) -> str:
+    """Return how this recipe pairs by class, if it can.
+
+    >>> from contrastbench.domains.graph import GraphRecipe
+    >>> how_by_class(GraphRecipe())
+    'give --recipe pairing=supervised'
+    """
+    if recipe.by_class is None:
+        return "this domain has none: train in another domain (bench list domains)"
+    pairs = (f"--recipe {key}={as_yaml(value)}" for key, value in recipe.by_class.items())
+    return f"give {' '.join(pairs)}"
+
+
+def check_options(
+    options: Options, name: str, domain: AnyDomain, path: Path, finished: bool
+) -> None:
+    """Raise for what would fail after the training, or be missing."""
+    if options.export:
+        check_export(name, domain, options.export, path, finished)
+    loggers.check_loggers(options.tensorboard, options.logger)
+    if finished and (options.tensorboard or options.logger):
+        tell(f"{path} is finished: its training is over, so no scalars are logged")
+
+
+def check_export(name: str, domain: AnyDomain, folder: Path, record: Path, finished: bool) -> None:
+    """Raise if the model cannot be exported: before the training, not after it."""
+    if not isinstance(domain, Exports):
+        raise UserError(f"domain {name} cannot export models: leave --export out")
+    domain.check_export()
+    if finished:
+        raise UserError(
+            f"{record} is finished, and a record keeps no model: "
+            "train it anew in another --results folder"
+        )
+    if folder.is_dir() and any(folder.iterdir()):
+        raise UserError(f"--export {folder} is not empty: name another folder")
+    prepare_output(folder, "--export")
+
+
+def finished_result(cell: Cell, domain: AnyDomain, options: Options) -> tuple[Record, Path] | None:
+    """Return the record and its path, if the cell has one.
+
+    Raises:
+        UserError: what the options ask for would fail after the training, or be missing.
+    """
+    found = cell.finished(options.results)
+    path = found[1] if found else cell.path(options.results)
+    if found and options.export and exports.holds(options.export, found[0]):
+        options = replace(options, export=None)  # it is exported there already
+    check_options(options, cell.experiment.domain, domain, path, found is not None)
+    return found
+
+
+def check_room(results: Path, model: nn.Module) -> None:
+    """Raise unless there is room for checkpoints: weights, two moments, the best weights; twice."""
+    state = sum(tensor.nbytes for tensor in model.state_dict().values())
+    needed, free = 8 * state / 2**20 + 1, files.free_mib(results)
+    if free < needed:
+        raise UserError(
+            f"{results} has {free:.0f} MiB free, a training here may take "
+            f"{needed:.0f} MiB: make room or name another folder with --results"
+        )
