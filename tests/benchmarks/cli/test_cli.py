@@ -62,7 +62,7 @@ MISTAKES = [
     ([*RUN, "--threads", "100000"], "'--threads': Input should be less than or equal to 1024"),
     ([*RUN, "--data-root", "nowhere"], "data root nowhere does not exist"),
     ([*RUN, "--device", "cuda:99"], "device 'cuda:99' is not available on this machine"),
-    (["doctor", "meta"], "device 'meta' is not available on this machine"),
+    (["check-device", "meta"], "device 'meta' is not available on this machine"),
     (["perf", "losses", "infonse"], "did you mean 'infonce'"),
     (["merge"], "nothing to merge: name folders that hold runs/, --shipped or --parquet"),
     (
