@@ -28,30 +28,57 @@ MIN_STANDARD_ERRORS = 2.0  # standard errors that a gain exceeds
 MARGIN = 10.0  # percent of the training gain: effects within it are equal for practice
 POINTS_MARGIN = 1.0  # percent points, where no control says what training gains
 SIGNED_RANK = SET_TESTS["wilcoxon"]
+DIFFERENT = ("better", "worse", "mixed")
 SAME = "the same "
 SAME_LOSS = f"{SAME}loss"  # as the baseline on each set, so there is nothing to test
 SAME_SO_FAR = f"{SAME_LOSS} so far"  # it is another one on a set on which it has not run
 
 
 @dataclass(frozen=True)
+class Part:
+    """The effect on the sets that a test is over: those of a domain, or all where sets are drawn.
+
+    Args:
+        sets: the effect on each.
+        estimate: the effect over them.
+        interval: at level alpha, before the correction for many rows.
+        p: of no effect.
+        p_equal: of an effect beyond the margin.
+        barred: verdicts that are not given, as trainings have failed.
+        verdict: after the correction.
+    """
+
+    sets: Effects
+    estimate: float
+    interval: tuple[float, float]
+    p: float
+    p_equal: float
+    barred: frozenset[str] = frozenset()
+    verdict: str = "undecided"
+
+
+@dataclass(frozen=True)
 class Effect:
-    """One row's effects on the sets that count, their mean and the verdict."""
+    """One row's effects on the sets that count, their mean, and the verdict that parts make.
+
+    Equal means equal in each part. Better, or worse, means so in some and in none the opposite.
+    """
 
     row: str
     by_set: Effects
     failed: int  # sets on which a training has failed
     estimate: float
     interval: tuple[float, float]  # at level alpha, before the correction for many rows
-    p: float
-    p_equal: float
-    holm: float = 1.0
+    parts: Mapping[str, Part] = field(default_factory=dict)  # by domain
+    over_sets: tuple[float, float] = (-inf, inf)  # the interval where sets are drawn, not seeds
+    also: tuple[str, ...] = ()  # further rows that are the same runs
+    holm: float = 1.0  # of the part that is shown clearest
     holm_equal: float = 1.0
-    detectable: float | None = None  # the effect found four times in five at the verdict's level
+    detectable: float | None = None  # found four times in five in each part, at the verdict's level
     verdict: str = "undecided"
     must: str = ""  # of a control, which is no contestant: how it has to come out
     everywhere: float = 0.0  # points, of a control: over all sets, also those that do not count
     joined: bool = False  # the row joined by `--loss`
-    alone: Mapping[str, str] = field(default_factory=dict)  # domains that show a verdict alone
     without_effect: int = 0  # sets on which it has failed and has no effect, which may be any
     base_failed: int = 0  # sets on which the baseline has diverged with some seeds
 
@@ -69,6 +96,27 @@ class Effect:
     def is_copy(self) -> bool:
         """Whether the row is by algebra another one, which is tested in its place."""
         return self.verdict.startswith(SAME)
+
+    @property
+    def name(self) -> str:
+        """The row with all that are the same runs."""
+        return ", ".join([self.row, *self.also])
+
+    @property
+    def p(self) -> float:
+        """The p of no effect in the part that is shown clearest."""
+        return min((part.p for part in self.parts.values()), default=1.0)
+
+    @property
+    def p_equal(self) -> float:
+        """The p of an effect beyond the margin in some part."""
+        return max((part.p_equal for part in self.parts.values()), default=1.0)
+
+    @property
+    def decided(self) -> dict[str, str]:
+        """The domains, where there are several, that show it better or worse."""
+        words = {name: part.verdict for name, part in self.parts.items() if len(self.parts) > 1}
+        return {name: word for name, word in words.items() if word in DIFFERENT}
 
     @property
     def by_domain(self) -> dict[str, float]:
@@ -150,25 +198,15 @@ class OverSets:
     @property
     def level(self) -> float:
         """The level of the first verdict by Holm's correction."""
-        return self.alpha / max(1, len(self.tested) + (self.to_come if self.listed else 0))
+        losses = len(self.tested) + (self.to_come if self.listed else 0)
+        parts = len({name for one in self.tested for name in one.parts})
+        return self.alpha / max(1, losses * parts)
 
     @property
     def fewer(self) -> list[Effect]:
         """The losses whose verdict is on fewer data sets than those of others."""
         some = (one for one in self.listed if not one.is_copy)
         return [one for one in some if len(one.by_set) + one.without_effect < self.sets]
-
-    @property
-    def apart(self) -> dict[str, dict[str, list[tuple[str, float]]]]:
-        """By domain and verdict, losses that it alone shows so, with their effects in it."""
-        found: dict[str, dict[str, list[tuple[str, float]]]] = {}
-        for domain in self.domains:
-            for word in ("better", "worse"):
-                for one in (one for one in self.listed if not one.is_copy):
-                    if one.alone.get(domain) == word != one.verdict:
-                        effect = one.row, one.by_domain[domain]
-                        found.setdefault(domain, {}).setdefault(word, []).append(effect)
-        return found
 
     @property
     def least_seen(self) -> float | None:
@@ -187,16 +225,16 @@ class OverSets:
 
     def is_small(self, one: Effect) -> bool:
         """Return whether a row that is better or worse is shown to be so within the margin."""
-        return one.verdict in ("better", "worse") and one.holm_equal <= self.alpha
+        return one.verdict in DIFFERENT and one.holm_equal <= self.alpha
 
     def untrained_in(self, one: Effect) -> list[str]:
         """Return the domains in which a row is worse, and loses more than all that training gains.
 
         The best row without a training is at -100 %.
         """
-        shown = {name for name in one.by_domain if "worse" in (one.verdict, one.alone.get(name))}
         below = [name for name, mean in one.by_domain.items() if self.gains and mean < -100]
-        return [name for name in below if name in shown and not one.control]
+        shown = [name for name in below if "worse" in (one.verdict, one.decided.get(name))]
+        return shown if not one.control else []
 
 
 def too_few(test: SetTest) -> str:

@@ -1,24 +1,24 @@
 """Verdicts over data sets: effects of all rows, tested and corrected together."""
 
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from contrastbench.benchmarks.comparison.effects import (
     MARGIN,
     POINTS_MARGIN,
-    SAME,
     SAME_LOSS,
     SAME_SO_FAR,
     SIGNED_RANK,
     Effect,
     Gains,
     OverSets,
+    Part,
     effects_by_set,
     gains_of,
     too_few,
 )
 from contrastbench.benchmarks.comparison.places import Comparison
-from contrastbench.benchmarks.comparison.set_tests import Effects, SetTest
+from contrastbench.benchmarks.comparison.set_tests import SET_TESTS, Effects, SetTest
 from contrastbench.benchmarks.comparison.statistics import ALPHA, holm
 
 
@@ -76,27 +76,34 @@ def contestants(
     alpha: float,
     test: SetTest,
 ) -> list[Effect]:
-    """Return losses with their verdicts: those that joined, those of the table, and copies."""
-    originals = {row: original_of(row, losses) for row in losses}
-    tested = [effects[row] for row in losses if originals[row] == row and row not in same_so_far]
+    """Return losses with their verdicts: those that joined, those of the table, and copies.
+
+    Losses that are the same runs on each set are one line.
+    """
+    alike: dict[Hashable, list[str]] = {}
+    for row, mine in losses.items():
+        alike.setdefault(runs_of(row, mine), []).append(row)
+    found = [replace(effects[rows[0]], also=tuple(rows[1:])) for rows in alike.values()]
+    copies = [one for one in found if one.row in same_so_far or all_same(losses[one.row])]
+    tested = [one for one in found if one not in copies]
     joined = decided_effects([one for one in tested if one.joined], alpha, test)
     listed = decided_effects([one for one in tested if not one.joined], alpha, test, to_come)
-    same = [replace(effects[row], verdict=SAME_SO_FAR) for row in losses if row in same_so_far]
-    same += [replace(effects[row], verdict=SAME_LOSS) for row in losses if not originals[row]]
-    return [*with_copies([*joined, *listed], originals), *same]
+    words = {True: SAME_SO_FAR, False: SAME_LOSS}
+    same = [replace(one, verdict=words[one.row in same_so_far]) for one in copies]
+    return [*joined, *listed, *sorted(same, key=lambda one: one.verdict, reverse=True)]
 
 
-def original_of(row: str, losses: Mapping[str, Sequence[Comparison]]) -> str:
-    """Return the first row that is the same loss on each set; itself, or nothing: the baseline.
+def runs_of(row: str, mine: Sequence[Comparison]) -> Hashable:
+    """Return what losses have in common that are the same runs on each set.
 
-    A row that lacks results where it is a loss of its own is no copy.
+    A row that lacks results where it is a loss of its own is none. One that joined is a copy of
+    such ones alone.
     """
-    if is_waiting(losses[row]):
+    if is_waiting(mine):
         return row
-    if all_same(losses[row]):
-        return ""
-    own = originals_by_column(row, losses[row])
-    return next(name for name, mine in losses.items() if originals_by_column(name, mine) == own)
+    if all_same(mine):
+        return mine[0].joined, ""
+    return mine[0].joined, frozenset((one.column, one.runs or one.same_as or row) for one in mine)
 
 
 def is_waiting(mine: Iterable[Comparison]) -> bool:
@@ -107,20 +114,6 @@ def is_waiting(mine: Iterable[Comparison]) -> bool:
 def all_same(mine: Iterable[Comparison]) -> bool:
     """Return whether a row is the baseline's loss wherever it has run."""
     return all(one.same for one in mine)
-
-
-def originals_by_column(row: str, mine: Sequence[Comparison]) -> tuple[bool, dict[str, str]]:
-    """Return whose loss a row is in each column; a row that joined is a copy of such ones alone."""
-    return mine[0].joined, {one.column: one.same_as or row for one in mine}
-
-
-def with_copies(tested: Sequence[Effect], originals: Mapping[str, str]) -> Iterator[Effect]:
-    """Yield the effects, and behind each one those of its copies."""
-    for one in tested:
-        yield one
-        for row, original in originals.items():
-            if original == one.row != row:
-                yield replace(one, row=row, verdict=f"{SAME}as {original}")
 
 
 def control_effect(
@@ -134,12 +127,15 @@ def control_effect(
     if not everywhere:
         return replace(one, verdict=too_few(test), must=must, everywhere=one.estimate)
     points = test.estimate(everywhere)
+    if must == "equal":
+        (judged,) = decided_effects([one], alpha, test)
+        return replace(judged, must=must, everywhere=points)
     if must == "below":
         verdict = "below" if points < 0 else "not below"
         return replace(one, verdict=verdict, must=must, everywhere=points)
     p = test.p_value(everywhere)
     verdict = verdict_of(everywhere, p, 1.0, alpha, test)
-    return replace(one, p=p, holm=p, verdict=verdict, must=must, everywhere=points)
+    return replace(one, holm=p, verdict=verdict, must=must, everywhere=points)
 
 
 def effect(
@@ -161,73 +157,123 @@ def effect(
         len(failed),
         test.estimate(by_set),
         test.interval(by_set, alpha),
-        test.p_value(by_set),
-        test.p_equal(by_set, margin),
+        {
+            name: part_of(sets, margin, alpha, test, bool(base_failed & sets.keys()))
+            for name, sets in parts_of(by_set, test).items()
+        },
+        SET_TESTS["t"].interval(by_set, alpha),
         joined=any(one.joined for one in mine),
         without_effect=len(failed - by_set.keys()),
         base_failed=len(base_failed & by_set.keys()),
     )
 
 
+def parts_of(effects: Effects, test: SetTest) -> dict[str, Effects]:
+    """Return the sets that a test is over: those of each domain, where it takes sets as given.
+
+    Effects of opposite signs cancel in the mean over domains.
+    """
+    if test.units == "sets":
+        return {"": effects}
+    domains = dict.fromkeys(domain for domain, _ in effects)
+    return {name: {key: one for key, one in effects.items() if key[0] == name} for name in domains}
+
+
+def part_of(sets: Effects, margin: float, alpha: float, test: SetTest, base_failed: bool) -> Part:
+    """Return the effect over some sets, not judged yet."""
+    barred = frozenset({"worse", "equal"} if base_failed else ())
+    interval, p = test.interval(sets, alpha), test.p_value(sets)
+    return Part(sets, test.estimate(sets), interval, p, test.p_equal(sets, margin), barred)
+
+
 def decided_effects(
     found: Sequence[Effect], alpha: float, test: SetTest, to_come: int = 0
 ) -> list[Effect]:
-    """Return the rows with verdicts, all families of tests corrected after Holm; best first."""
-    rest = [1.0] * to_come
-    different = holm([*(one.p for one in found), *rest])[: len(found)]
-    equal = holm([*(one.p_equal for one in found), *rest])[: len(found)]
-    level = alpha / max(1, len(found) + to_come)
-    alone = verdicts_by_domain(found, alpha, test, to_come)
+    """Return the rows with verdicts, corrected after Holm; best first.
+
+    All parts of all rows are one family of tests, with those that have yet to run, so that no
+    verdict is lost as they do. That a row is equal in all its parts is one test, whose p is the
+    largest of them: these are a family of the rows.
+    """
+    losses, names = len(found) + to_come, {name for one in found for name in one.parts}
+    parts = [part for one in found for part in one.parts.values()]
+    different = iter(corrected([part.p for part in parts], losses * len(names)))
+    equal = iter(corrected([part.p_equal for part in parts], losses * len(names)))
+    together = corrected([one.p_equal for one in found], losses)
+    level = alpha / max(1, losses * len(names))
     seen = [
-        replace(
-            judged_effect(one, p, q, alpha, test),
-            detectable=test.detectable(one.by_set, level),
-            alone=alone.get(one.row, {}),
+        judged_effect(
+            one, [(next(different), next(equal)) for _ in one.parts], all_equal, alpha, level, test
         )
-        for one, p, q in zip(found, different, equal, strict=True)
+        for one, all_equal in zip(found, together, strict=True)
     ]
     return sorted(seen, key=lambda one: -one.estimate)
 
 
-def verdicts_by_domain(
-    found: Sequence[Effect], alpha: float, test: SetTest, to_come: int
-) -> dict[str, dict[str, str]]:
-    """Return by row the domains that show it better or worse by their own sets alone.
-
-    Effects of opposite signs cancel in the mean over domains. All domains of all rows are one
-    family of tests, with those that have yet to run, so that no verdict is lost as they do.
-    """
-    domains = {name for one in found for name in one.by_domain}
-    if len(domains) < 2:
-        return {}
-    places = [(one, name, of_domain(one.by_set, name)) for one in found for name in one.by_domain]
-    rest = [1.0] * ((len(found) + to_come) * len(domains) - len(places))
-    verdicts: dict[str, dict[str, str]] = {}
-    adjusted = holm([*(test.p_value(sets) for _, _, sets in places), *rest])
-    for (one, name, sets), p in zip(places, adjusted, strict=False):
-        if p <= alpha:
-            word = "better" if test.estimate(sets) > 0 else "worse"
-            verdicts.setdefault(one.row, {})[name] = word
-    return verdicts
+def corrected(ps: Sequence[float], tests: int) -> list[float]:
+    """Return p-values after Holm's correction for so many tests; those to come have 1 so far."""
+    return holm([*ps, *[1.0] * (tests - len(ps))])[: len(ps)]
 
 
-def of_domain(effects: Effects, domain: str) -> Effects:
-    """Return the effects on the sets of one domain."""
-    return {name: one for name, one in effects.items() if name[0] == domain}
-
-
-def judged_effect(one: Effect, p: float, p_equal: float, alpha: float, test: SetTest) -> Effect:
+def judged_effect(
+    one: Effect,
+    ps: Sequence[tuple[float, float]],
+    p_equal: float,
+    alpha: float,
+    level: float,
+    test: SetTest,
+) -> Effect:
     """Return the row with its verdict from p-values after Holm.
 
     A row that has failed on a set without an effect there is neither better nor equal. One beside
     which the baseline has diverged is neither worse nor equal.
+
+    Args:
+        one: the row.
+        ps: of each part: of no effect, and of one beyond the margin.
+        p_equal: of one beyond the margin in some part.
+        alpha: the level of verdicts.
+        level: that of the first one.
+        test: of a part.
     """
-    verdict = verdict_of(one.by_set, p, p_equal, alpha, test)
-    if one.without_effect and verdict in ("better", "equal"):
-        verdict = "undecided"
-    if one.base_failed and verdict in ("worse", "equal"):
-        verdict = "undecided"
-    return replace(one, holm=p, holm_equal=p_equal, verdict=verdict)
+    judged = {
+        name: replace(part, verdict=part_verdict(part, p, q, alpha, test))
+        for (name, part), (p, q) in zip(one.parts.items(), ps, strict=True)
+    }
+    verdict = verdict_over([part.verdict for part in judged.values()], p_equal <= alpha)
+    barred = {"better", "equal"} if one.without_effect else set[str]()
+    barred |= {"worse", "equal"} if one.base_failed else set()
+    seen = [test.detectable(part.sets, level) for part in judged.values()]
+    return replace(
+        one,
+        parts=judged,
+        holm=min(p for p, _ in ps),
+        holm_equal=p_equal,
+        detectable=None if None in seen else max(filter(None, seen), default=0.0),
+        verdict="undecided" if verdict in barred else verdict,
+    )
+
+
+def part_verdict(part: Part, p: float, p_equal: float, alpha: float, test: SetTest) -> str:
+    """Return the verdict of one part, unless failures bar it."""
+    verdict = verdict_of(part.sets, p, p_equal, alpha, test)
+    return "undecided" if verdict in part.barred else verdict
+
+
+def verdict_over(words: Sequence[str], equal: bool) -> str:
+    """Return the verdict that those of the parts make.
+
+    >>> verdict_over(["better", "undecided"], False), verdict_over(["better", "worse"], False)
+    ('better', 'mixed')
+    >>> verdict_over(["equal", "undecided"], False), verdict_over(["equal", "undecided"], True)
+    ('undecided', 'equal')
+    """
+    shown = {*words} & {"better", "worse"}
+    if shown:
+        return shown.pop() if len(shown) == 1 else "mixed"
+    if equal:
+        return "equal"
+    return words[0] if len({*words}) == 1 and words[0] != "equal" else "undecided"
 
 
 def verdict_of(effects: Effects, p: float, p_equal: float, alpha: float, test: SetTest) -> str:

@@ -16,7 +16,7 @@ from contrastbench.benchmarks.comparison.statistics import (
     seeds_needed,
     wilcoxon,
 )
-from contrastbench.benchmarks.records.experiment import ByData, Experiment
+from contrastbench.benchmarks.records.experiment import ByData
 from contrastbench.benchmarks.records.scored import folds_of, scored_data, scored_parts
 from contrastbench.benchmarks.records.store import Record
 from contrastbench.benchmarks.tables.entries import shown_value
@@ -65,6 +65,7 @@ class Comparison:
     same_as: str = ""  # the row whose loss this is by algebra, so that both have the same cells
     joined: bool = False  # the row joined by `--loss`: the sweep does not list it
     other_data: bool = False  # the row has the records of other data than the table's own
+    runs: frozenset[tuple[int, str]] = frozenset()  # the records behind each seed
     waiting: bool = False  # the row lacks results in a column where it is a loss of its own
 
     @property
@@ -129,10 +130,10 @@ def compare_cell(
     if comparison.same_as == base.name:
         return replace(comparison, why=f"the same as {base.name} by algebra")
     pairs = [(theirs[seed], mine[seed]) for seed in comparison.seeds]
-    if same_runs(their.experiments, ours.experiments):
-        # a search in stages may end at the baseline itself: a difference of 0 by construction
-        staged = resolved.table.is_staged
-        found = with_means(resolved, comparison, pairs) if staged else comparison
+    if runs_behind(theirs) == comparison.runs:
+        # a search may end at the baseline itself: a difference of 0 by construction
+        searched = resolved.table.follows_limits
+        found = with_means(resolved, comparison, pairs) if searched else comparison
         return replace(found, why=SAME_RUNS)
     comparison = with_means(resolved, comparison, pairs)
     if any(scored_data(a) != scored_data(b) for a, b in pairs):
@@ -164,6 +165,7 @@ def without_scores(
         same_as=base.name if same_loss else ours.same_as,
         joined=line.name in resolved.table.joined,
         other_data=line.repeats,
+        runs=runs_behind(mine),
     )
 
 
@@ -205,11 +207,13 @@ def on_shared_data(theirs: ByData, mine: ByData) -> tuple[dict[int, Record], dic
     return next(iter(theirs.values()), {}), next(iter(mine.values()), {})
 
 
-def same_runs(a: list[Experiment], b: list[Experiment]) -> bool:
-    """Return whether two rows are the same experiment."""
-    return [(x.loss.complete, x.full_recipe) for x in a] == [
-        (x.loss.complete, x.full_recipe) for x in b
-    ]
+def runs_behind(records: Mapping[int, Record]) -> frozenset[tuple[int, str]]:
+    """Return the keys of the records behind the number of each seed."""
+    return frozenset(
+        (seed, str(key))
+        for seed, record in records.items()
+        for key in record["details"].get("keys", [record["key"]])
+    )
 
 
 def with_means(

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from contrastbench.benchmarks.comparison.places import same_runs
+from contrastbench.benchmarks.comparison.places import runs_behind
 from contrastbench.benchmarks.tables.choices import as_given, chosen_losses, is_hardly_tuned
 from contrastbench.benchmarks.tables.resolved import Line, Resolved
 from contrastbench.benchmarks.tables.table import Selection
@@ -62,7 +62,7 @@ def chose_loss_of(theirs: Line, line: Line) -> tuple[int, int]:
     own = [one for one in line.cells.values() if one.ok and not one.same_as]
     alike = [one for one in own if chosen_losses(one) == {theirs.row.loss}]
     pairs = [(theirs.cells[one.column], one) for one in alike if one.column in theirs.cells]
-    others = any(not same_runs(a.experiments, b.experiments) for a, b in pairs)
+    others = any(runs_behind(a.records) != runs_behind(b.records) for a, b in pairs)
     return (len(alike), len(own)) if others else (0, len(own))
 
 

@@ -121,7 +121,8 @@ class Verdicts:
     @property
     def asked(self) -> list[RowVerdict]:
         """What is known of the rows that were asked for."""
-        effects = {one.row: one for one in self.over.contestants}
+        over = self.over.contestants
+        effects = {row: one for one in over for row in (one.row, *one.also)}
         return [
             RowVerdict(row, effects.get(row), [one for one in self.places if one.row == row])
             for row in self.table.asked
@@ -153,11 +154,6 @@ class Verdicts:
     def counts(self) -> dict[str, Counter[str]]:
         """The verdicts of each row on single data sets."""
         return verdict_counts(self.places)
-
-    @property
-    def starred(self) -> bool:
-        """Whether one domain alone shows some row to differ."""
-        return any(one.alone for one in self.over.effects)
 
     @property
     def few_seeds(self) -> tuple[int, float] | None:

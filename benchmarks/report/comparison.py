@@ -157,20 +157,22 @@ def effect_table(found: Verdicts) -> list[list[str]]:
     if not over.decides:
         return difference_cells(found, difference_text)
     level = f"{100 * (1 - over.alpha):g} %, uncorrected"
-    header = ["Method", f"Effect, {over.unit}", level, *over.domains, "Verdict", "On single sets"]
-    counts = found.counts
+    drawn = ["Over sets"] * over.on_these
+    header = ["Method", f"Effect, {over.unit}", level, *drawn, *over.domains, "Verdict"]
+    header, counts = [*header, "On single sets"], found.counts
     return [header, *(effect_cells(one, over, counts[one.row]) for one in over.effects)]
 
 
 def effect_cells(one: Effect, over: OverSets, count: Counter[str]) -> list[str]:
-    """Return one row's effect in numbers and words; a star where a domain alone decides it."""
+    """Return one row's effect in numbers and words; a star where a domain shows it."""
     show = partial(signed, decimals=over.decimals)
     within = f", within {over.margin:g} {'%' if over.gains else 'points'}" * over.is_small(one)
     control = f" (control{', over all sets' * bool(over.left_out)})" * one.control
     untrained = len(over.untrained_in(one)) == len(one.by_domain)
     return [
-        *(one.row, show(one.estimate), interval_text(one, over)),
-        *(show(one.by_domain.get(name)) + "*" * (name in one.alone) for name in over.domains),
+        *(one.name, show(one.estimate), interval_text(one.interval, over)),
+        *[interval_text(one.over_sets, over)] * over.on_these,
+        *(domain_text(one, name, over) for name in over.domains),
         one.verdict
         + " than untrained" * untrained
         + within
@@ -180,11 +182,24 @@ def effect_cells(one: Effect, over: OverSets, count: Counter[str]) -> list[str]:
     ]
 
 
-def interval_text(one: Effect, over: OverSets) -> str:
+def interval_text(ends: tuple[float, float], over: OverSets) -> str:
     """Return the interval of an effect in numbers; too few sets or seeds have none."""
-    if not all(map(isfinite, one.interval)):
+    if not all(map(isfinite, ends)):
         return "none"
-    return " to ".join(signed(end, over.decimals) for end in one.interval)
+    return " to ".join(signed(end, over.decimals) for end in ends)
+
+
+def domain_text(one: Effect, name: str, over: OverSets) -> str:
+    """Return the effect in a domain, half of its interval, and a mark if it is decided.
+
+    A star: it differs; an equals sign: it is equal.
+    """
+    mean, part = signed(one.by_domain.get(name), over.decimals), one.parts.get(name)
+    if part is None:
+        return mean
+    half = (part.interval[1] - part.interval[0]) / 2
+    width = f" ± {half:.{over.decimals}f}" if isfinite(half) else ""
+    return mean + width + "*" * (name in one.decided) + " =" * (part.verdict == "equal")
 
 
 def below_each_other(found: Verdicts) -> list[list[str]]:

@@ -29,8 +29,8 @@ class LeaderboardRow:
 
     @property
     def name(self) -> str:
-        """Return the name of the method."""
-        return self.line.name
+        """Return the name of the method, with others that are the same runs."""
+        return self.effect.name
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ def leaderboard(shown: Sequence[Shown]) -> Board | None:
 def board(shown: Shown, verdicts: Verdicts) -> Board:
     """Return the leaderboard of a table that decides over data sets."""
     over, base = verdicts.over, verdicts.base
-    zero = Effect(base, {}, 0, 0.0, (0.0, 0.0), 1.0, 1.0, verdict=BASELINE)
+    zero = Effect(base, {}, 0, 0.0, (0.0, 0.0), verdict=BASELINE)
     effects = sorted([zero, *over.contestants], key=lambda one: -one.estimate)
     first = not_worse(shown.resolved, effects[0].row)
     rows = [leaderboard_row(shown, one, one.row in first) for one in effects]

@@ -5,25 +5,28 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from contrastbench.benchmarks.comparison.verdicts import Verdicts, compare
+from contrastbench.benchmarks.records import files
 from contrastbench.benchmarks.report.comparison import effect_table
 from contrastbench.benchmarks.report.words import said
 from contrastbench.benchmarks.tables import catalogue, formats
 from contrastbench.benchmarks.tables.entries import entries
 from contrastbench.benchmarks.tables.formats import escaped_cell, markdown_table
 from contrastbench.benchmarks.tables.load import load_table
-from contrastbench.benchmarks.tables.resolved import resolve
+from contrastbench.benchmarks.tables.resolved import Resolved, resolve
 
 
 def write_tables(results: Path) -> Iterator[Path]:
     """Write every table, and those of YAML files in the results, as Markdown and CSV in there.
 
-    A comparison with controls has a figure as well.
+    A comparison with controls has a figure as well. Drafts have no page.
 
     Raises:
         UserError: a table's file is wrong, or the folder cannot be written.
     """
     for name in [*catalogue.table_names(), *map(str, sorted(results.glob("*.yaml")))]:
         resolved = resolve(load_table(name), None, results)
+        if resolved.table.draft:
+            continue
         found = compare(resolved) if resolved.table.controls else None
         figure = results / f"{resolved.table.name}-effects.svg"
         if found and found.places:
@@ -31,10 +34,29 @@ def write_tables(results: Path) -> Iterator[Path]:
         first = list(opening(found, figure)) if found and found.places else []
         lines = list(entries(resolved))
         page = formats.table_markdown(resolved, lines, first)
-        for suffix, text in (("md", page), ("csv", formats.table_csv(resolved, lines))):
-            path = results / f"{resolved.table.name}.{suffix}"
+        texts = {".md": page, ".csv": formats.table_csv(resolved, lines)}
+        if resolved.table.is_suite and resolved.table.test == "seeds":
+            texts["-cells.csv"] = files.comma_separated(list(cell_keys(resolved)), "{}")
+        for ending, text in texts.items():
+            path = results / f"{resolved.table.name}{ending}"
             formats.write_file(path, text)
             yield path
+
+
+def cell_keys(resolved: Resolved) -> Iterator[dict[str, str | int]]:
+    """Yield the keys of the records that each number of a suite is made of, or chosen from.
+
+    With them `examples/recompute_standard.py` computes the suite anew without this package.
+    """
+    for line in (line for line in resolved.lines if not line.repeats):
+        for column, cell in line.cells.items():
+            keys = [cell.place.experiment(one) for one in cell.choice.settings]
+            for work in keys if cell.ok else ():
+                by_seed = work.ok_by_data(resolved.results, resolved.table.unshown_seeds)
+                record = next(iter(by_seed[next(iter(cell.ok))].values()))
+                named = {"method": line.name, "control": line.control, "column": column}
+                shift = cell.place.shift
+                yield {**named, "best": cell.choice.nested, "shift": shift, "key": record["key"]}
 
 
 def opening(found: Verdicts, figure: Path) -> Iterator[str]:

@@ -19,7 +19,7 @@ TEMPLATES = Path(__file__).with_name("templates")
 MAX_NAMES = 4  # names in one list of the answer
 # parts of the answer, in their order
 OPENING = ("asked", "remarks")
-OVER_SETS = ("losses", "domains", "missing", "seen", "left_out")
+OVER_SETS = ("losses", "missing", "seen", "left_out")
 ANSWER = (*OPENING, "tuning", "controls", *OVER_SETS, "too_few", "single_sets")
 
 

@@ -12,7 +12,7 @@ from contrastbench.benchmarks.comparison.effects import (
     effects_by_set,
     gains_of,
 )
-from contrastbench.benchmarks.comparison.over_sets import of_domain, over_sets, verdicts_by_domain
+from contrastbench.benchmarks.comparison.over_sets import decided_effects, over_sets
 from contrastbench.benchmarks.comparison.places import Comparison
 from contrastbench.benchmarks.comparison.set_tests import SET_TESTS, Measured, SetTest, weights_of
 from counts import times
@@ -270,11 +270,10 @@ def test_a_copy_of_another_loss_is_tested_once() -> None:
     copy = [replace(one, row="copy", same_as="a") for one in rows[10:]]
     found = over_sets([*rows, *copy], ["none"], CONTROL)
     assert of(found, "a").holm == of(found, "a").p
-    assert (of(found, "copy").verdict, of(found, "copy").estimate) == (
-        "the same as a",
-        of(found, "a").estimate,
-    )
-    assert "copy" not in over_sets_text(found)
+    assert (of(found, "a").also, of(found, "a").name) == (("copy",), "a, copy")
+    runs = frozenset({(0, "key")})
+    alike = [replace(one, row=row, runs=runs) for row in ("b", "c") for one in rows[10:]]
+    assert of(over_sets([*untrained(), *alike], ["none"], CONTROL), "b").also == ("c",)
     joined = [replace(one, row="mine", joined=True) for one in copy]
     mine = of(over_sets([*rows, *joined], ["none"], CONTROL), "mine")
     assert mine.verdict == "better", "a loss that joined has a verdict of its own"
@@ -322,11 +321,37 @@ def test_domains_that_a_loss_has_yet_to_run_in_count_as_tests() -> None:
     part, seeds = lines("part", [0.3] * 10), SET_TESTS["seeds"]
     for those in (part, [one for one in part if one.domain == "graph"]):
         found = over_sets([*untrained(), *new, *those], ["none"], CONTROL, test=seeds)
-        assert of(found, "new").alone == {"graph": "better", "image": "worse"}
+        assert of(found, "new").decided == {"graph": "better", "image": "worse"}
+        assert of(found, "new").verdict == "mixed"
         rows = [of(found, "new"), of(found, "part")]
-        p = min(seeds.p_value(of_domain(rows[0].by_set, name)) for name in ("graph", "image"))
-        shown = [bool(verdicts_by_domain(rows, factor * p, seeds, 0)) for factor in (3.5, 4.5)]
+        p = rows[0].p
+        shown = [
+            any(one.decided for one in decided_effects(rows, factor * p, seeds))
+            for factor in (3.5, 4.5)
+        ]
         assert shown == [False, True], "two losses on two domains are four tests"
+
+
+def test_equal_is_equal_in_each_domain() -> None:
+    """Effects of opposite signs cancel in the mean, which is no verdict."""
+    seeds = SET_TESTS["seeds"]
+    near = lines("near", [0.3, -0.3] * 5)
+    cancel = lines("cancel", [2.0 + k / 10 for k in range(6)] + [-3.0 - k / 10 for k in range(4)])
+    one = over_sets([*untrained(), *near], ["none"], CONTROL, test=seeds)
+    assert {part.verdict for part in of(one, "near").parts.values()} == {"equal"}
+    assert of(one, "near").verdict == "equal"
+    assert of(one, "near").p_equal == max(p.p_equal for p in of(one, "near").parts.values())
+    both = over_sets([*untrained(), *near, *cancel], ["none"], CONTROL, test=seeds)
+    assert abs(of(both, "cancel").estimate) < 10
+    assert of(both, "cancel").verdict == "mixed"
+
+
+def test_a_search_again_must_be_equal_in_each_domain() -> None:
+    seeds, musts = SET_TESTS["seeds"], {**CONTROL, "again": "equal"}
+    for shifts, came_out in (([0.3, -0.3] * 5, True), ([0.3] * 6 + [3.0] * 4, False)):
+        found = over_sets([*untrained(), *lines("again", shifts)], ["none"], musts, test=seeds)
+        assert of(found, "again").came_out == came_out
+        assert of(found, "again").control
 
 
 def test_a_control_that_ran_on_fewer_sets_and_blind_sets_are_named() -> None:

@@ -100,7 +100,7 @@ def test_a_control_that_is_better_or_failed_is_named() -> None:
     ]
 
 
-@pytest.mark.parametrize("name", sorted({*SUITES} - {BEFORE_THE_GATE}))
+@pytest.mark.parametrize("name", sorted({*SUITES} - {BEFORE_THE_GATE, "standard-3"}))
 def test_a_suite_is_released_where_its_gate_is_open_and_each_loss_has_run(name: str) -> None:
     found = resolve(load_table(name), None, RESULTS)
     gate = conditions(found)

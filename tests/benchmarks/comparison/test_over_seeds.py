@@ -371,16 +371,17 @@ def test_the_answer_speaks_of_these_sets_alone() -> None:
     text = over_sets_text(found)
     assert re.fullmatch(
         r"On these 10 data sets \(t-test over seeds, Holm\) better than infonce: good "
-        r"\(\+1\d %\); worse: bad \(-\d+ %\); equal within 10 % of the training gain in the mean "
-        r"over domains: same \([+-]?\d %\)\. An effect of \d % of the training gain would have "
-        r"been seen on these sets four times in five for the median loss\. Other samples of "
-        r"these sets, or another set, may differ\.",
+        r"\(\+1\d %: graph \+\d+, .*\); worse: bad \(-\d+ %: graph -\d+, .*\); equal within 10 % "
+        r"of the training gain in each domain: same \([+-]?\d %\)\. An effect of \d+ % of the "
+        r"training gain would have been seen on these sets in each domain four times in five for "
+        r"the median loss\. Other samples of these sets, or another set, may differ\.",
         text,
     ), text
     assert few_text(found) == ""
     mine = [*lines("none", -10.0), *lines("mine", 1.0, joined=True)]
     said = of_row("mine", mine, over_sets(mine, ["none"], NONE, test=SEEDS))
-    assert said.startswith("mine is better than infonce on these 10 data sets: effect +")
+    assert said.startswith("mine against infonce is better on graph (+")
+    assert ", on these 10 data sets: mean effect +" in said
 
 
 def test_too_few_seeds_are_said() -> None:

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from xml.etree import ElementTree
 
-from contrastbench.benchmarks.comparison.effects import SAME_LOSS, Effect, OverSets
+from contrastbench.benchmarks.comparison.effects import SAME_LOSS, Effect, OverSets, Part
 from contrastbench.benchmarks.comparison.set_tests import SET_TESTS, Measured
 from contrastbench.benchmarks.report.effects import effects_plot
 from contrastbench.benchmarks.report.plots import UNDECIDED_COLOUR, VERDICT_COLOURS
@@ -16,7 +16,9 @@ SETS = [("graph", "A"), ("graph", "B"), ("tabular", "C")]
 def effect(row: str, estimate: float, verdict: str, must: str = "") -> Effect:
     by_set = {name: Measured(estimate, {0: estimate - 1, 1: estimate + 1}) for name in SETS}
     interval = (estimate - 3, estimate + 3)
-    return Effect(row, by_set, 0, estimate, interval, 0.1, 0.1, verdict=verdict, must=must)
+    part = Part(by_set, estimate, interval, 0.1, 0.1, verdict=verdict)
+    parts = dict.fromkeys(("graph", "tabular"), part)
+    return Effect(row, by_set, 0, estimate, interval, parts, verdict=verdict, must=must)
 
 
 OVER = OverSets(
@@ -51,22 +53,23 @@ def test_every_row_has_its_name_its_verdict_and_its_colour() -> None:
     assert "close +1 (-2 to +4), equal; wide -40 (-43 to -37), undecided" in drawing.words
 
 
-def test_what_is_small_and_what_a_domain_alone_shows_is_marked() -> None:
-    alone = replace(OVER.effects[1], alone={"tabular": "better"})
+def test_what_is_small_is_said_and_each_domain_has_a_panel() -> None:
     small = replace(OVER.effects[0], holm_equal=0.01)
-    assert "filled: decided alone" not in texts(OVER)
-    found = texts(replace(OVER, effects=[small, alone, *OVER.effects[2:]]))
-    assert ("better, small" in found, found.count("filled: decided alone")) == (True, 1)
+    found = texts(replace(OVER, effects=[small, *OVER.effects[1:]]))
+    assert "better, small" in found
+    assert found.count("graph") == found.count("tabular") == 1
+    in_one = texts(replace(OVER, test=SET_TESTS["t"], effects=[effect("new", 30, "better")]))
+    assert "graph" not in in_one, "where sets are drawn all of them are one panel"
 
 
 def test_a_copy_of_the_baseline_is_left_out() -> None:
     assert "copy" not in texts(OVER)
 
 
-def test_controls_stand_under_a_heading_and_domains_above() -> None:
+def test_controls_stand_under_a_heading() -> None:
     found = texts(OVER)
     assert found.index("wide") < found.index("raw input")
-    assert {"controls", "graph", "tabular"} <= set(found)
+    assert "controls" in found
     assert "controls" not in texts(replace(OVER, effects=OVER.effects[:-1]))
 
 

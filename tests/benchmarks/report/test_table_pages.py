@@ -1,5 +1,8 @@
 """Pages of tables: a comparison with controls begins with its answer, its figure and effects."""
 
+import re
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -65,3 +68,20 @@ def test_tables_are_written_without_matplotlib(
     (tmp_path / "runs").symlink_to(RESULTS / "runs")
     monkeypatch.setattr(table_pages, "find_spec", lambda name: None)
     assert list(table_pages.draw_figure(found_in(tmp_path, "standard-2"), tmp_path / "a.svg")) == []
+
+
+def test_a_script_without_this_package_computes_the_same_numbers() -> None:
+    script = RESULTS.parent / "examples" / "recompute_standard.py"
+    assert not re.search("^(import|from) contrastbench", script.read_text(), re.MULTILINE)
+    words = [sys.executable, str(script), str(RESULTS), "standard-2"]
+    out = subprocess.run(words, capture_output=True, text=True, check=True).stdout
+    computed = {line[:20].strip(): line for line in out.splitlines()}
+    over = found_in(RESULTS, "standard-2").over
+    for one in (one for one in over.effects if not one.is_copy):
+        line = computed[one.row]
+        assert f"{one.estimate:+.2f}" in line
+        for name, part in one.parts.items():
+            half = (part.interval[1] - part.interval[0]) / 2
+            star = "*" * (name in one.decided and not one.control)
+            assert f"{name} {part.estimate:+.2f} ± {half:.2f}{star}" in line
+            assert star or f"± {half:.2f}*" not in line.partition(name)[2].partition(",")[0]
