@@ -95,21 +95,6 @@ def test_a_worker_runs_many_cells_and_failures_stop_nobody(stub, tmp_path: Path)
     assert len({line[0] for line in lines}) == 1
 
 
-def test_a_worker_that_dies_takes_one_cell_with_it(stub, tmp_path: Path) -> None:
-    notes = stub("""
-        if loss == "dar":
-            print("out of luck", file=sys.stderr, flush=True)
-            os.kill(os.getpid(), signal.SIGKILL)
-        say(**ok)
-    """)
-    (failure,) = run(tasks("infonce", "dar", "adnce", seeds=1), tmp_path)
-    assert failure.task.experiment.loss.name == "dar"
-    assert (
-        failure.reason == "failed: the process was killed by SIGKILL (out of memory?): out of luck"
-    )
-    assert len({line.split()[0] for line in notes.read_text().splitlines()}) == 2
-
-
 def test_what_one_seed_draws_refuses_no_other_seed(bench) -> None:
     Path("r.yaml").write_text(
         "seeds: 0-2\nlosses: [none]\n"

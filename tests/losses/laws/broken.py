@@ -1,4 +1,4 @@
-"""Losses with one mistake each: every check of the battery has one that it must find."""
+"""Losses with one mistake each, which checks must find; those that users make are in `wrong`."""
 
 from typing import Any
 
@@ -6,89 +6,8 @@ import torch
 from torch import Tensor, nn
 
 from contrastbench.losses import Contrast, ScoreLoss, Scores, UserError
-from contrastbench.losses.base import in_range
 from contrastbench.losses.library.infonce import InfoNCE
 from contrastbench.losses.limits import Limit, reduces
-
-
-class Runs(ScoreLoss):
-    """Takes the mean over the holes, too."""
-
-    def terms(self, scores: Scores) -> Tensor:
-        return scores.neg.mean(dim=1) - scores.mean_pos(scores.pos)
-
-
-class InPlace(ScoreLoss):
-    """Divide the scores in place."""
-
-    def terms(self, scores: Scores) -> Tensor:
-        neg = scores.neg.div_(0.5)
-        return -scores.mean_pos(scores.log_share(scores.pos / 0.5, neg))
-
-
-class Terms(ScoreLoss):
-    """Takes a mean where there are terms."""
-
-    def terms(self, scores: Scores) -> Tensor:
-        return -scores.mean_pos(scores.log_share(scores.pos, scores.neg)).mean()
-
-
-class Device(ScoreLoss):
-    """Makes a margin on the CPU."""
-
-    def terms(self, scores: Scores) -> Tensor:
-        margin = torch.full((len(scores.pos), 1), 0.1)
-        return -scores.mean_pos(scores.log_share(scores.pos - margin, scores.neg))
-
-
-class Detached(ScoreLoss):
-    """Learns from negatives alone."""
-
-    def terms(self, scores: Scores) -> Tensor:
-        return -scores.mean_pos(scores.log_share(scores.pos.detach(), scores.neg))
-
-
-class Sign(ScoreLoss):
-    """Return the share itself, not minus its logarithm."""
-
-    def terms(self, scores: Scores) -> Tensor:
-        return scores.mean_pos(scores.log_share(scores.pos, scores.neg))
-
-
-class Positives(ScoreLoss):
-    """Does not look at positives."""
-
-    def terms(self, scores: Scores) -> Tensor:
-        return scores.log_mean_neg(scores.neg).squeeze(1)
-
-
-class Negatives(ScoreLoss):
-    """Does not look at negatives."""
-
-    def terms(self, scores: Scores) -> Tensor:
-        return -scores.mean_pos(scores.pos)
-
-
-class Holes(ScoreLoss):
-    """Divides by the number of keys."""
-
-    def terms(self, scores: Scores) -> Tensor:
-        total = scores.neg.masked_fill(scores.hole, 0).sum(dim=1)
-        return total / scores.neg.shape[1] - scores.mean_pos(scores.pos)
-
-
-class RepeatedPositives(ScoreLoss):
-    """Sums up over positives."""
-
-    def terms(self, scores: Scores) -> Tensor:
-        return -scores.pos.masked_fill(scores.padding, 0).sum(dim=1)
-
-
-class RepeatedAnchors(InfoNCE):
-    """Sums up over anchors."""
-
-    def combine(self, terms: Tensor) -> Tensor:
-        return terms.sum()
 
 
 class Randomness(InfoNCE):
@@ -137,27 +56,11 @@ class BatchSize(InfoNCE):
         return terms.mean() * factor / factor
 
 
-class Permutation(InfoNCE):
-    """Weighs anchors by their place."""
-
-    def combine(self, terms: Tensor) -> Tensor:
-        return (terms * torch.linspace(0, 1, len(terms), dtype=terms.dtype)).mean()
-
-
 class Rotation(InfoNCE):
     """Looks at one coordinate."""
 
     def forward(self, contrast: Contrast) -> Tensor:
         return super().forward(contrast) + contrast.anchor[:, 0].square().mean()
-
-
-class Gradient(InfoNCE):
-    """A straight-through trick without saying so."""
-
-    def combine(self, terms: Tensor) -> Tensor:
-        with torch.no_grad():
-            factor = terms.mean().exp()
-        return factor * terms.mean()
 
 
 class Once(torch.autograd.Function):
@@ -196,18 +99,6 @@ class HalfPrecision(InfoNCE):
         return super().forward(contrast) + (contrast.anchor @ contrast.keys.T).square().mean()
 
 
-class LowTemperature(ScoreLoss):
-    """Exponentiates before it takes the logarithm."""
-
-    def __init__(self, temperature: float = 0.5) -> None:
-        super().__init__()
-        self.temperature = in_range("temperature", temperature, low=0)
-
-    def terms(self, scores: Scores) -> Tensor:
-        pos, neg = (scores.pos / self.temperature).exp(), (scores.neg / self.temperature).exp()
-        return -scores.mean_pos((pos / (pos + neg.sum(dim=1, keepdim=True))).log())
-
-
 class ZeroRows(ScoreLoss):
     """Divides by a length that may be zero."""
 
@@ -223,29 +114,6 @@ class NoNegatives(InfoNCE):
             return super().forward(contrast)
         except UserError:
             return contrast.anchor.sum() * 0
-
-
-class Padding(ScoreLoss):
-    """Takes the plain mean over the columns of positives."""
-
-    def terms(self, scores: Scores) -> Tensor:
-        return -scores.pos.mean(dim=1)
-
-
-class Tiles(InfoNCE):
-    """Subtracts the block's mean."""
-
-    def terms(self, scores: Scores) -> Tensor:
-        terms = super().terms(scores)
-        return (terms - terms.mean()).square()
-
-
-class Parameters(InfoNCE):
-    """A loss that takes any temperature."""
-
-    def __init__(self, temperature: float = 0.5) -> None:
-        super().__init__()
-        self.temperature = temperature
 
 
 class Learning(InfoNCE):
