@@ -2,6 +2,9 @@
 
 import numpy as np
 import torch
+from torch import Tensor
+
+from contrastbench.errors import UserError
 
 
 def generator(device: torch.device, *key: int) -> torch.Generator:
@@ -14,3 +17,22 @@ def generator(device: torch.device, *key: int) -> torch.Generator:
     # a device that is written in Python brings generators of its own
     kind = getattr(torch.get_device_module(device), "Generator", torch.Generator)
     return kind(device).manual_seed(int(state >> np.uint64(1)))
+
+
+def balanced(labels: Tensor, classes: int, per_class: int, rng: torch.Generator) -> Tensor:
+    """(per_class * classes,) numbers of samples: so many of each of some classes, which take turns.
+
+    A class with fewer gives some of them twice.
+    """
+    noise = torch.rand(len(labels), generator=rng, device=labels.device, dtype=torch.float64)
+    shuffled = (labels + noise).argsort()  # one class after the other, each in a random order
+    kinds, sizes = labels.unique(return_counts=True)
+    chosen = torch.randperm(len(kinds), generator=rng, device=labels.device)[:classes]
+    start, turn = sizes.cumsum(0) - sizes, torch.arange(per_class, device=labels.device)[:, None]
+    return shuffled[(start[chosen] + turn % sizes[chosen]).flatten()]
+
+
+def check_class_count(asked: int | None, there: int) -> None:
+    """Raise if a batch is to have more classes than there are."""
+    if asked and asked > there:
+        raise UserError(f"batch_classes={asked}: there are {there} classes, give no more")

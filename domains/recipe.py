@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import Field, ValidationError, model_validator
+from pydantic import Field, ValidationError, field_validator, model_validator
 
 from contrastbench.domains.strict import Strict
 from contrastbench.errors import UserError, unknown
@@ -12,6 +12,7 @@ from contrastbench.losses.pairing import Pairing
 
 Width = Annotated[int, Field(ge=1)]  # of a layer
 Epoch = Annotated[int, Field(ge=1)]
+Share = Annotated[float, Field(ge=0, le=1)]
 
 
 class Recipe(Strict):
@@ -34,9 +35,10 @@ class Recipe(Strict):
     weight_decay: float = Field(0.0, ge=0)
     schedule: Literal["constant", "cosine", "linear"] = "constant"
     limit: int | None = Field(None, ge=2, description="use only so many samples: for smoke tests")
-    permuted: bool = Field(
+    permuted: bool | Share = Field(
         False,
-        description="a control: positives are of other samples, so they teach nothing",
+        description="a control: positives are of other samples, so they teach nothing; or the "
+        "share of them",
     )
     score_at: tuple[Epoch, ...] = Field(
         (), strict=False, description="epochs after which the model is scored, besides the last"
@@ -47,6 +49,11 @@ class Recipe(Strict):
         exclude_if=lambda sets: not sets,  # records are older
         description="sets that score one training, of which the first trains: a record for each",
     )
+
+    @field_validator("permuted")
+    @classmethod
+    def _all_and_none_are_no_shares(cls, share: bool | float) -> bool | float:
+        return bool(share) if share in (0, 1) else share
 
     @model_validator(mode="after")
     def _score_at_is_on_the_way(self) -> Self:
@@ -183,3 +190,46 @@ class Recipe(Strict):
             such = first["input"] if isinstance(first["input"], str) else "10,20"
             said = f"give a list, such as [{such}]" if listed else first["msg"].lower()
             raise UserError(f"recipe {first['loc'][0]}={first['input']!r}: {said}") from None
+
+
+class ClassedRecipe(Recipe):
+    """The base of recipes that may use classes to make false negatives, or to take them out."""
+
+    of_training: ClassVar[frozenset[str]] = Recipe.of_training | {
+        *("batch_classes", "false_negatives")
+    }
+
+    pairing: str
+    batch_classes: int | None = Field(
+        None,
+        ge=2,
+        exclude_if=lambda classes: classes is None,  # records are older
+        description="classes of a batch, as many samples of each: the fewer, the more negatives "
+        "are false",
+    )
+    false_negatives: bool = Field(
+        True,
+        exclude_if=lambda there: there,  # records are older
+        description="False, with both_views: samples of an anchor's class are no negatives of it",
+    )
+
+    @model_validator(mode="after")
+    def _classes_fit_the_batch(self) -> Self:
+        if self.batch_classes and self.batch_size % self.batch_classes:
+            raise ValueError(
+                f"batch_size={self.batch_size} is no multiple of "
+                f"batch_classes={self.batch_classes}: give another one"
+            )
+        if not self.false_negatives and self.pairing != "both_views":
+            raise ValueError(
+                f"false_negatives=false needs pairing=both_views, not {self.pairing}: leave it out"
+            )
+        return self
+
+    def idle(self, trained: bool) -> set[str]:
+        """Return the keys that use no class."""
+        unused = {
+            "batch_classes": self.batch_classes is None,
+            "false_negatives": self.false_negatives,
+        }
+        return super().idle(trained) | {key for key, without in unused.items() if without}

@@ -4,6 +4,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -392,8 +393,10 @@ def indexed(contrast: Contrast, index: Tensor) -> Contrast:
     return replace(contrast, index=index if views == 1 else index.repeat(views))
 
 
-def permuted(contrast: Contrast) -> Contrast:
-    """Give every anchor the positives of another sample, a third of the batch away.
+def permuted(
+    contrast: Contrast, share: float = 1.0, rng: torch.Generator | None = None
+) -> Contrast:
+    """Give every anchor, or a drawn share, the positives of another sample a third of a batch away.
 
     A control: positives that do not belong together must teach nothing. Negatives stay as they are.
     The second of two whole views is moved likewise. Of several crops each has as many anchors as
@@ -403,16 +406,24 @@ def permuted(contrast: Contrast) -> Contrast:
     >>> permuted(contrast).positives().argmax(dim=2).flatten().tolist()
     [3, 0, 1, 2]
     """
-    shift = max(1, min(len(contrast.anchor), len(contrast.keys)) // 3)
-    moved = {
-        name: tensor.roll(shift, 0)
+    device, anchors = contrast.anchor.device, len(contrast.anchor)
+    chosen = torch.rand(anchors, generator=rng).to(device) < share if share < 1 else None
+
+    def moved(x: Tensor, rows: int) -> Tensor:
+        other = x.roll(max(1, rows // 3), 0)
+        if chosen is None:
+            return other
+        return other.where(chosen[: len(x)].view(-1, *[1] * (x.ndim - 1)), x)
+
+    there: dict[str, Any] = {
+        name: moved(tensor, min(anchors, len(contrast.keys)))
         for name in ("positive", "positive_key", "padding")
         if (tensor := getattr(contrast, name)) is not None
     }
     if contrast.views is not None:
         first, second = contrast.views
-        return replace(contrast, **moved, views=(first, second.roll(max(1, len(first) // 3), 0)))
-    return replace(contrast, **moved)
+        return replace(contrast, **there, views=(first, moved(second, len(first))))
+    return replace(contrast, **there)
 
 
 def row_ids(z: Tensor) -> Tensor:

@@ -26,6 +26,7 @@ from contrastbench.benchmarks.running.optimizers import make_optimizer, make_sch
 from contrastbench.distributed import average_gradients, sharing
 from contrastbench.domains.base import Domain, Evaluation, Validates
 from contrastbench.domains.progress import Progress
+from contrastbench.domains.random import generator
 from contrastbench.domains.recipe import Recipe
 from contrastbench.errors import UserError, tell
 from contrastbench.losses.base import Loss
@@ -38,7 +39,9 @@ Log = Callable[[str, float, int], None]  # name, value, step
 # contrasts and batch of a step -> contrasts
 Look = Callable[[Sequence[Contrast], Any], Sequence[Contrast]]
 
-LOSS_KEY = 1  # tells the key of a loss's draws from that of the domain's, (seed, epoch, step)
+CPU = torch.device("cpu")
+# tells the key of a loss's draws from that of the domain's, (seed, epoch, step), and of positives
+LOSS_KEY, PERMUTED_KEY = 1, 2
 SECONDS_BETWEEN_CHECKPOINTS = 300  # shorter trainings write none unless they are interrupted
 
 
@@ -226,8 +229,9 @@ class Run:
         self.loss.advance(self.history.step / max(1, self.steps - 1))
         with sharing():
             contrasts = domain.contrasts(self.model, batch)
-            if self.recipe.permuted:
-                contrasts = [permuted(contrast) for contrast in contrasts]
+            if share := float(self.recipe.permuted):
+                rng = generator(CPU, domain.seed, epoch, self.history.step, PERMUTED_KEY)
+                contrasts = [permuted(contrast, share, rng) for contrast in contrasts]
             seen = look(contrasts, batch) if look else contrasts
             if self.is_last:
                 self.history.health |= embedding_health(seen[0])

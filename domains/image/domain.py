@@ -26,7 +26,6 @@ from contrastbench.domains.image.probes import PROBES
 from contrastbench.domains.image.recipe import CONVNET, ImageRecipe
 from contrastbench.domains.image.sampling import (
     ImagePool,
-    balanced,
     check_balance,
     check_batch_classes,
     check_retrievable,
@@ -36,7 +35,7 @@ from contrastbench.domains.image.scoring.linear_probe import policy_of, train_pr
 from contrastbench.domains.image.scoring.protocols import check_fits_classifiers, score_opened
 from contrastbench.domains.image.scoring.protocols import check_scored_classes as check_protocol
 from contrastbench.domains.model import Raw, embed_together
-from contrastbench.domains.random import generator
+from contrastbench.domains.random import balanced, check_class_count, generator
 from contrastbench.domains.report import DataReport, small_batch
 from contrastbench.domains.scoring.classifiers import (
     Classifier,
@@ -123,6 +122,7 @@ class ImageDomain(Domain[ImageRecipe, Model, Batch]):
                     check_retrievable(part, self.splits[part].labels)
         unlabelled = [] if data.unlabelled is None or recipe.pairs_by_class else [data.unlabelled]
         self.pool = ImagePool([train, *unlabelled])
+        check_class_count(recipe.batch_classes, len(train.labels.unique()))
         if recipe.pairing == "balanced":
             with samples_drawn(recipe):
                 check_balance(train.labels, recipe)
@@ -192,9 +192,10 @@ class ImageDomain(Domain[ImageRecipe, Model, Batch]):
 
     def order(self, rng: torch.Generator) -> Tensor:
         """(steps, batch) numbers of images: of all in turn, or balanced over classes."""
-        size, steps = self.batch_size, self.steps()
-        if self.recipe.pairing == "balanced":
-            labels, per_class = self.splits["train"].labels, self.recipe.samples_per_class
+        size, steps, classes = self.batch_size, self.steps(), self.recipe.batch_classes
+        if classes or self.recipe.pairing == "balanced":
+            labels = self.splits["train"].labels
+            per_class = size // classes if classes else self.recipe.samples_per_class
             return torch.stack(
                 [balanced(labels, size // per_class, per_class, rng) for _ in range(steps)]
             )
@@ -226,7 +227,8 @@ class ImageDomain(Domain[ImageRecipe, Model, Batch]):
             return [same_class(one, others[0] if others else None, images.labels)]
         if self.recipe.pairing == "own_view":
             return [own_view(one, others[0]), own_view(others[0], one)]
-        return [both_views(one, others[0], others[1:])]
+        labels = None if self.recipe.false_negatives else images.labels
+        return [both_views(one, others[0], others[1:], labels)]
 
     @cached_property
     def class_count(self) -> int:

@@ -10,7 +10,7 @@ from pydantic import Field, model_validator
 from contrastbench.domains.image.data.datasets import DATASETS, SOURCES
 from contrastbench.domains.image.probes import PROBES, Name, Probe
 from contrastbench.domains.presets import Presets
-from contrastbench.domains.recipe import Recipe, Width
+from contrastbench.domains.recipe import ClassedRecipe, Width
 from contrastbench.errors import UserError
 from contrastbench.losses.pairing import BOTH_VIEWS, OWN_VIEW, QUERY_KEY, SAME_CLASS, Pairing
 
@@ -36,7 +36,7 @@ WEIGHT_PACKAGES = ("torchvision:", "pretrainedmodels:")  # packages that name we
 VOTE_TEMPERATURE = 0.5  # of the neighbours' votes
 
 
-class ImageRecipe(Recipe):
+class ImageRecipe(ClassedRecipe):
     """SimCLR, MoCo v3 and supervised pairs on images; defaults for the digits on a CPU.
 
     The presets, with their sources, stand in `presets.yaml`.
@@ -46,7 +46,7 @@ class ImageRecipe(Recipe):
     """
 
     presets: ClassVar[Mapping[str, dict[str, Any]]] = Presets(PRESETS_FILE)
-    of_training: ClassVar[frozenset[str]] = Recipe.of_training | {
+    of_training: ClassVar[frozenset[str]] = ClassedRecipe.of_training | {
         *("warmup", "eval_every", "views", "min_scale", "flip", "asymmetric", "randaugment"),
         *("jitter_strength", "warp", "rotation"),
         *("local_crops", "local_size", "positives", "pairing", "ema", "predictor"),
@@ -255,7 +255,7 @@ class ImageRecipe(Recipe):
         if self.pairs_by_class:
             return SAME_CLASS
         pairing = {"query_key": QUERY_KEY, "own_view": OWN_VIEW}.get(self.pairing, BOTH_VIEWS)
-        two_views = not (self.positives or self.local_crops)
+        two_views = self.false_negatives and not (self.positives or self.local_crops)
         return replace(pairing, one_positive=self.positives < 2, two_views=two_views)
 
     @property

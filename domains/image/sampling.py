@@ -63,19 +63,6 @@ class ImagePool:
                 yield part, here - (end - len(part))
 
 
-def balanced(labels: Tensor, classes: int, per_class: int, rng: torch.Generator) -> Tensor:
-    """(per_class * classes,) numbers of images: so many of each of some classes, which take turns.
-
-    A class with fewer images gives some of them twice.
-    """
-    noise = torch.rand(len(labels), generator=rng, device=labels.device, dtype=torch.float64)
-    shuffled = (labels + noise).argsort()  # one class after the other, each in a random order
-    kinds, sizes = labels.unique(return_counts=True)
-    chosen = torch.randperm(len(kinds), generator=rng, device=labels.device)[:classes]
-    start, turn = sizes.cumsum(0) - sizes, torch.arange(per_class, device=labels.device)[:, None]
-    return shuffled[(start[chosen] + turn % sizes[chosen]).flatten()]
-
-
 def check_balance(labels: Tensor, recipe: ImageRecipe) -> None:
     """Raise unless there are as many classes as a balanced batch has, and two at least."""
     per_class, there = recipe.samples_per_class, len(labels.unique())

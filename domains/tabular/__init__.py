@@ -4,13 +4,14 @@ This is the domain's face: its recipe and its datasets. Importing it imports no 
 adapter is in `domain.py`.
 """
 
+from dataclasses import replace
 from typing import Any, ClassVar, Literal
 
 from pydantic import Field, ValidationInfo, field_validator
 
 from contrastbench.domains import hub
 from contrastbench.domains.declaration import Declaration, Source, by_name
-from contrastbench.domains.recipe import Recipe, Width
+from contrastbench.domains.recipe import ClassedRecipe, Width
 from contrastbench.domains.tabular import pmlb
 from contrastbench.domains.tabular.dataset import TabularDataset
 from contrastbench.losses.pairing import BOTH_VIEWS, OWN_VIEW, QUERY_KEY, SAME_CLASS, Pairing
@@ -32,7 +33,7 @@ PLAIN_PROBE: dict[str, Any] = {
 }
 
 
-class TabularRecipe(Recipe):
+class TabularRecipe(ClassedRecipe):
     """RényiCL's tabular protocol (Lee and Shin 2022, appendix B.5), a network for a CPU.
 
     The preset `renyicl` is the paper's full size: the encoder is trained on all of CovType's 15,120
@@ -75,7 +76,7 @@ class TabularRecipe(Recipe):
         },
     }
 
-    of_training: ClassVar[frozenset[str]] = Recipe.of_training | {
+    of_training: ClassVar[frozenset[str]] = ClassedRecipe.of_training | {
         *("views", "rate", "choice", "pairing", "ema", "predictor", "projection")
     }
 
@@ -151,7 +152,8 @@ class TabularRecipe(Recipe):
         """MoCo v3's pairing, SimCLR's, SCARF's, DHEL's, or by class; the positive is below."""
         if self.pairs_by_class:
             return SAME_CLASS
-        return {"both_views": BOTH_VIEWS, "own_view": OWN_VIEW}.get(self.pairing, QUERY_KEY)
+        pairing = {"both_views": BOTH_VIEWS, "own_view": OWN_VIEW}.get(self.pairing, QUERY_KEY)
+        return replace(pairing, two_views=self.false_negatives)
 
     @property
     def evaluation(self) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from contrastbench.domains import exported
 from contrastbench.domains.base import Domain, Evaluation
 from contrastbench.domains.declaration import TestPart
 from contrastbench.domains.model import Raw, embed_together
-from contrastbench.domains.random import generator
+from contrastbench.domains.random import balanced, check_class_count, generator
 from contrastbench.domains.report import (
     DataReport,
     class_counts,
@@ -96,6 +96,7 @@ class TabularDomain(Domain[TabularRecipe, Model, Batch]):
         self.test_part: TestPart = "redrawn" if table.starts is None else "fixed"
         self.batch_size = min(recipe.batch_size, len(self.pretraining.y))
         check_changes(self.features.number, recipe)
+        check_class_count(recipe.batch_classes, self.class_count)
 
     def data_hash(self, trained: bool) -> str:
         """Training, validation and test rows are of one table."""
@@ -140,6 +141,8 @@ class TabularDomain(Domain[TabularRecipe, Model, Batch]):
         for step in range(self.steps()):
             rng = generator(self.device, self.seed, epoch, step + 1)
             rows = order[step * size : (step + 1) * size]
+            if classes := self.recipe.batch_classes:
+                rows = balanced(self.train.y, classes, size // classes, rng)
             views = two_views(self.pretraining.x, rows, self.features, self.recipe, rng)
             yield Batch(*views, self.pretraining.y[rows], rows)
 
@@ -163,13 +166,15 @@ class TabularDomain(Domain[TabularRecipe, Model, Batch]):
         """
         one, two, y, _ = batch
         if self.recipe.pairing == "both_views":
-            return [both_views(embed_together(model, one), embed_together(model, two))]
+            views = embed_together(model, one), embed_together(model, two)
+            labels = None if self.recipe.false_negatives else self.labels(y)
+            return [both_views(*views, labels=labels)]
         if self.recipe.pairing == "own_view":
             z1, z2 = embed_together(model, one), embed_together(model, two)
             return [own_view(z1, z2), own_view(z2, z1)]
         if self.recipe.pairs_by_class:
-            labels = y.where(y >= 0, self.class_count + torch.arange(len(y), device=y.device))
-            return [same_class(embed_together(model, one), embed_together(model, two), labels)]
+            views = embed_together(model, one), embed_together(model, two)
+            return [same_class(*views, self.labels(y))]
         if self.recipe.pairing == "one_way":
             return [query_key(embed_together(model, one), embed_together(model, two))]
         assert isinstance(model, TabularModel), "features as they are have no weights to train"
@@ -177,6 +182,10 @@ class TabularDomain(Domain[TabularRecipe, Model, Batch]):
         key_one, key_two = embed_together(model.targets, one), embed_together(model.targets, two)
         query_one, query_two = embed_together(model, one), embed_together(model, two)
         return [query_key(query_one, key_two), query_key(query_two, key_one)]
+
+    def labels(self, y: Tensor) -> Tensor:
+        """Return classes; a row without one has its own."""
+        return y.where(y >= 0, self.class_count + torch.arange(len(y), device=y.device))
 
     @cached_property
     def class_count(self) -> int:

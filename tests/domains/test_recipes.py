@@ -4,13 +4,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 import yaml
 
 from contrastbench.benchmarks.records.experiment import Experiment
+from contrastbench.benchmarks.running.domain_laws import check_facts
 from contrastbench.benchmarks.tables import catalogue
 from contrastbench.benchmarks.tables.protocol import OPEN, SharedProtocol
 from contrastbench.domains.presets import Presets
-from contrastbench.domains.registry import DOMAINS, declaration, make_recipe
+from contrastbench.domains.registry import DOMAINS, declaration, domain_class, make_recipe
 from contrastbench.domains.tabular import TabularRecipe
 from contrastbench.losses import UserError
 from contrastbench.losses.spec import LossSpec
@@ -23,6 +25,43 @@ def test_a_preset_gives_way_to_what_is_named_beside_it() -> None:
     assert (
         make_recipe("tabular", {"preset": "small"}) == make_recipe("tabular", {}) == TabularRecipe()
     )
+
+
+@pytest.mark.parametrize("domain", DOMAINS)
+def test_all_and_none_of_the_positives_are_no_shares(domain: str) -> None:
+    shares = [make_recipe(domain, {"permuted": x}).permuted for x in (False, True, 0.0, 1, 0.2)]
+    assert [*map(str, shares)] == ["False", "True", "False", "True", "0.2"], "keys of records"
+    with pytest.raises(UserError, match="permuted"):
+        make_recipe(domain, {"permuted": 1.2})
+
+
+@pytest.mark.parametrize("domain", ["image", "tabular"])
+def test_classes_make_false_negatives_or_take_them_out(domain: str) -> None:
+    about = declaration(domain)
+    values = {**about.tiny, "pairing": "both_views", "batch_size": 32}
+
+    def first(**own: Any) -> tuple[Any, Any]:
+        recipe = make_recipe(domain, {**values, **own})
+        opened = domain_class(domain)(about.default, recipe, 0, None, torch.device("cpu"))
+        batch = next(iter(opened.batches(0)))
+        (contrast,) = opened.contrasts(opened.model(), batch)
+        check_facts(contrast, recipe.pairing_facts)
+        return opened.classes(batch), contrast
+
+    y, contrast = first(batch_classes=2)
+    assert y.unique(return_counts=True)[1].tolist() == [16, 16]
+    assert contrast.count().unique().tolist() == [62]
+    y, contrast = first(batch_classes=2, false_negatives=False)
+    assert contrast.count().unique().tolist() == [32]
+    y = y.repeat(2)
+    assert torch.equal(contrast.anchor_id[:, None] == contrast.key_id, y[:, None] == y)
+    for own, message in {
+        (("batch_classes", 3),): "batch_size=32 is no multiple of batch_classes=3",
+        (("false_negatives", False), ("pairing", "own_view")): "needs pairing=both_views",
+        (("batch_classes", 32),): "there are .* classes, give no more",
+    }.items():
+        with pytest.raises(UserError, match=message):
+            first(**dict(own))
 
 
 @pytest.mark.parametrize("domain", DOMAINS)

@@ -128,6 +128,17 @@ def test_permuted_positives_are_of_other_samples_and_negatives_stay(pair) -> Non
     assert len(set(moved.positives().argmax(dim=2).flatten().tolist())) == 9
 
 
+@pytest.mark.parametrize("pair", [both_views, whole_row])
+def test_a_drawn_share_of_positives_is_permuted(pair) -> None:
+    contrast = pair(torch.eye(300), torch.eye(300))
+    moved, again = (permuted(contrast, 0.4, torch.Generator().manual_seed(1)) for _ in range(2))
+    kept = moved.positives().argmax(dim=2) == contrast.positives().argmax(dim=2)
+    assert 0.3 < 1 - kept.float().mean() < 0.5
+    assert torch.equal(moved.positives(), again.positives()), "by the generator alone"
+    wrong = permuted(contrast).positives()[~kept.flatten()]
+    assert torch.equal(moved.positives()[~kept.flatten()], wrong)
+
+
 def test_padding_moves_with_the_permuted_positives() -> None:
     starts = torch.tensor([0, 1, 3, 6])
     contrast = permuted(part_of(torch.eye(3), torch.eye(6)[:, :3], starts, 3))

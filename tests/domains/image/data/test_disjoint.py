@@ -19,8 +19,7 @@ from contrastbench.domains.image.data.files import Parts
 from contrastbench.domains.image.data.images import IMAGENET_MEAN
 from contrastbench.domains.image.data.load import load_declared, load_images
 from contrastbench.domains.image.domain import ImageDomain
-from contrastbench.domains.image.sampling import balanced
-from contrastbench.domains.random import generator
+from contrastbench.domains.random import balanced, generator
 from contrastbench.domains.registry import known_data, make_recipe
 from contrastbench.losses import UserError, get_loss
 from made_images import CPU, as_folder, jpeg, refused
