@@ -97,6 +97,12 @@ class TabularRecipe(ClassedRecipe):
         exclude_if=lambda columns: not columns,  # records are older
         description="columns of one's own that are left out",
     )
+    parts: Literal["drawn", "fixed"] = Field(
+        "drawn",
+        exclude_if=lambda parts: parts == "drawn",  # records are older
+        description="of a table without its own: drawn by each seed, or fixed, so that no seed "
+        "tests on rows by which another one chose",
+    )
     pretraining: Literal["train", "train+validation"] = Field(
         "train", description="rows that the encoder is trained on, without their classes"
     )
@@ -166,6 +172,7 @@ class TabularRecipe(ClassedRecipe):
         """Return the settings that have no effect, because their views or pairing are not used."""
         idle = super().idle(trained)
         idle |= {key for key in ("target", "split", "drop") if not getattr(self, key)}
+        idle |= {key for key in ("parts",) if self.parts == "drawn"}
         if self.pairing != "query_key":
             idle |= {"ema", "predictor"}
         return idle | {"rate", "choice"} if self.views == "none" else idle

@@ -85,7 +85,8 @@ class TabularDomain(Domain[TabularRecipe, Model, Batch]):
         super().__init__(dataset, recipe, seed, data_root, device)
         table, self.sha256 = load_rows(dataset, recipe.target, data_root, recipe.split, recipe.drop)
         fit = "paper" if recipe.statistics == "paper" else recipe.pretraining
-        self.table, self.rows = table, split_rows(table, seed, recipe.limit)
+        fixed = recipe.parts == "fixed"
+        self.table, self.rows = table, split_rows(table, 0 if fixed else seed, recipe.limit)
         data = standardise_columns(table, self.rows, fit)
         self.train, self.validation, self.test = (
             p.to(device) for p in (data.train, data.validation, data.test)
@@ -93,7 +94,7 @@ class TabularDomain(Domain[TabularRecipe, Model, Batch]):
         self.pretraining = pretraining_rows(self.train, self.validation, recipe)
         self.features = FeatureLayout(data.feature_of.to(device), int(data.feature_of[-1]) + 1)
         self.columns, self.table_notes = data.columns, data.notes
-        self.test_part: TestPart = "redrawn" if table.starts is None else "fixed"
+        self.test_part: TestPart = "fixed" if fixed or table.starts else "redrawn"
         self.batch_size = min(recipe.batch_size, len(self.pretraining.y))
         check_changes(self.features.number, recipe)
         check_class_count(recipe.batch_classes, self.class_count)

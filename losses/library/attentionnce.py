@@ -18,8 +18,11 @@ class AttentionNCE(ScoreLoss):
        \beta = N\, \mathrm{softmax}(s / d_{neg})
 
     Liu et al., "AttentionNCE: Contrastive Learning with Instance Attention", 2024, equations 7 to
-    10 and 14, https://openreview.net/forum?id=FfHGAAoSVJ. Both attentions are detached. The pairing
-    says whether the bracketed positive is there (in the paper it is).
+    10 and 14, https://openreview.net/forum?id=FfHGAAoSVJ. The pairing says whether the bracketed
+    positive is there (in the paper it is). Both attentions are detached in both variants, as in the
+    released code, so "paper" is the paper's value alone. The printed equations stop no gradient.
+    Theirs differs from this one, on random vectors by 26 to 47 % of its length at the defaults and
+    by 105 to 162 % at d_neg = 0.3.
 
     Args:
         temperature: tau > 0.

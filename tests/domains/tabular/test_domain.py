@@ -117,6 +117,13 @@ def test_the_target_is_trained_by_nobody_but_its_average() -> None:
     assert all(torch.equal(a, b) for a, b in zip(before, model.target.parameters(), strict=True))
 
 
+def test_fixed_parts_are_those_of_all_seeds() -> None:
+    one, two = (domain(seed=seed, parts="fixed") for seed in (1, 2))
+    assert all(np.array_equal(a, b) for a, b in zip(one.rows, two.rows, strict=True))
+    assert one.evaluate(one.model()).test_part == "fixed"
+    assert not torch.equal(next(iter(one.batches(0))).rows, next(iter(two.batches(0))).rows)
+
+
 def test_evaluation_says_what_it_measured() -> None:
     d = domain(probe="logistic")
     evaluation = d.evaluate(d.model())
