@@ -35,6 +35,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from contrastbench.benchmarks.records.seeds import parse_seeds
+from contrastbench.benchmarks.tables.controls import AGAIN
 from contrastbench.benchmarks.tables.grid import has_duplicates
 from contrastbench.benchmarks.tables.hypercube import Params
 from contrastbench.benchmarks.tables.schema import Column, Seed, SetTestName, Tune
@@ -314,6 +315,11 @@ def check_grid(key: str, values: list[Any], losses: Sequence[Listed]) -> None:
 
 def check_tune(file: SweepFile) -> None:
     """Raise if seeds choose and confirm, or if two searches are asked for."""
+    again = not isinstance(file.controls, bool) and AGAIN in file.controls
+    if again and not (file.tune and file.tune.search == "points"):
+        raise UserError(
+            f"{AGAIN} is another search at shared points: give tune: {{search: points}}"
+        )
     if not file.tune:
         return
     if file.grid and file.tune.search:

@@ -10,6 +10,7 @@ from contrastbench.benchmarks.tables.places import AGAIN_SEEDS
 from contrastbench.benchmarks.tables.resolved import resolve
 from contrastbench.benchmarks.tables.rows import Setting
 from contrastbench.benchmarks.tables.table import Table
+from contrastbench.losses import UserError
 from made_records import made
 
 SWEEP = """
@@ -41,6 +42,12 @@ def test_every_row_has_as_many_points_and_the_same_rates(path: Path) -> None:
         assert [one.recipe["lr"] for one in settings_of(table, row)] == rates, row
     temperatures = [one.params["temperature"] for one in settings_of(table, "infonce")]
     assert all(0.1 <= one <= 0.4 for one in temperatures)
+
+
+def test_a_search_again_without_shared_points_is_a_mistake(path: Path) -> None:
+    path.write_text(SWEEP.replace("search: points", "search: staged"))
+    with pytest.raises(UserError, match=r"yaml:\d+: infonce again is another search at shared"):
+        load_table(str(path))
 
 
 def test_every_second_point_is_the_limits_and_its_cells_are_shared(path: Path) -> None:
