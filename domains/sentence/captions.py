@@ -1,7 +1,9 @@
 """Captions of photographs: five of each, to train on and to find each other."""
 
+from collections.abc import Mapping
 from itertools import chain
 from pathlib import Path
+from types import MappingProxyType
 from typing import NamedTuple
 
 import torch
@@ -25,6 +27,7 @@ class Captions(NamedTuple):
     train: Corpus
     dev: CaptionRows
     test: CaptionRows
+    notes: Mapping[str, int] = MappingProxyType({})  # on reading, where there is something to say
 
     def few(self, limit: int) -> "Captions":
         """Return few rows to score on, for a smoke test."""

@@ -171,6 +171,8 @@ class SentenceDomain(Domain[SentenceRecipe, SentenceModel, Batch]):
             (test,) = self.scored.sets["pairs"]
             unscored = (self.scored.dev.unscored if self.scored.dev else 0) + test.unscored
             notes["data"] = {"pairs without a score": unscored} if unscored else {}
+        if self.scored.captions and self.scored.captions.notes:
+            notes["data"] = dict(self.scored.captions.notes)
         if trained:
             notes["corpus"] = {
                 "name": self.corpus_name,

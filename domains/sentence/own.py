@@ -92,7 +92,12 @@ def held_out(name: str, rows: CaptionRows) -> ScoredSets:
     Raises:
         UserError: there are too few.
     """
-    groups = joined(rows)
+    several = [row for row in rows if len({*row}) > 1]
+    groups = joined(several)
+    counts = {
+        "rows of one sentence twice, left out": len(rows) - len(several),
+        "rows joined with another one of the same sentence": len(several) - len(groups),
+    }
     if len(groups) < LEAST_ROWS:
         raise UserError(
             f"{name} has no scores and {len(groups)} rows without a common sentence: "
@@ -108,7 +113,8 @@ def held_out(name: str, rows: CaptionRows) -> ScoredSets:
         hashlib.sha256(repr(part).encode()).hexdigest() for part in ((dev, test), train)
     )
     corpus = Corpus(train, 0, trained)
-    return ScoredSets(scored, captions=Captions(corpus, dev, test), corpus=lambda: corpus)
+    notes = {what: count for what, count in counts.items() if count}
+    return ScoredSets(scored, captions=Captions(corpus, dev, test, notes), corpus=lambda: corpus)
 
 
 def joined(rows: CaptionRows) -> CaptionRows:
@@ -124,7 +130,7 @@ def joined(rows: CaptionRows) -> CaptionRows:
     found: dict[int, list[str]] = {}
     for sentence, group in zip(number, connected_components(graph)[1].tolist(), strict=True):
         found.setdefault(group, []).append(sentence)
-    return [group for group in found.values() if len(group) > 1]
+    return [*found.values()]
 
 
 def split_pairs(rows: PairRows) -> list[PairRows]:

@@ -79,11 +79,12 @@ def test_bad_pairs_are_one_line(tmp_path: Path) -> None:
 def test_rows_without_scores_train_choose_and_report(tmp_path: Path) -> None:
     made = graded_pairs("test")
     rows = [list(pair) for pair in zip(made.first[:40], made.second[:40], strict=True)]
-    lines = ["\t".join(row) for row in [*rows, [rows[1][1], "one more"]]]
+    lines = ["\t".join(row) for row in [*rows, [rows[1][1], "one more"], ["so", "so"]]]
     path = write(tmp_path / "a.tsv", lines, "sentence1\tsentence2")
     found = read(f"pairs:{path}")
     assert found.captions
     assert found.corpus
+    assert [*found.captions.notes.values()] == [1, 1]
     train, dev, test = found.corpus().rows, found.captions.dev, found.captions.test
     assert (len(train), len(dev), len(test)) == (32, 4, 4)
     rows[1].append("one more")  # its row is joined with that of the same sentence
