@@ -118,7 +118,8 @@ def test_one_training_is_scored_on_several_sets(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sets = [write_classes(tmp_path / f"{seed}.csv", seed) for seed in range(2)]
-    recipe = {**declaration("tabular").tiny, "batch_size": 16, "target": "target"}
+    own = {"batch_size": 16, "target": "target", "probe": "boosting"}
+    recipe = {**declaration("tabular").tiny, **own}
     both = Experiment("tabular", sets[1], LossSpec("infonce"), {**recipe, "score_on": sets})
     alone = replace(both, dataset=sets[0], recipe=recipe)
     options = Options(tmp_path, device="cpu")
