@@ -310,7 +310,7 @@ class Training:
         with self.scalars() as log:
             model, history = train(self.domain, self.loss, self.checkpoint, log)
         history.seconds += time.perf_counter() - start
-        beside = History(loss_by_epoch=history.loss_by_epoch)  # its time counts once
+        beside = replace(history, dev_curve=[], metrics={}, seconds=0.0)  # its time counts once
         scored = [self.score(self.cell, self.domain, model, history)]
         scored += [self.score(cell, domain, model, beside) for cell, domain in self.others]
         outcomes: list[Fields] = [{**one, "peak_memory_mib": peak.mib} for one in scored]

@@ -132,6 +132,7 @@ def test_one_training_is_scored_on_several_sets(
     assert [first["dataset"], second["dataset"]] == sets
     assert second["details"]["trained_as"] == first["key"] != plain["key"]
     assert "trained_as" not in first["details"]
+    assert second["details"]["health"] == first["details"]["health"]
     assert second["details"]["seconds_training"] == 0 < first["details"]["seconds_training"]
     with pytest.raises(UserError, match="does not score iris: add iris, or give --dataset csv"):
         replace(both, dataset="iris").check()
