@@ -1,8 +1,10 @@
 """Declarations of domains, which need no torch."""
 
-from collections.abc import Mapping
+import csv
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
+from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 from contrastbench.domains.recipe import Recipe
@@ -82,6 +84,12 @@ def reader_of(package: str, dataset: Dataset) -> Any:
 
 Datasets = Mapping[str, Dataset]
 Declared = TypeVar("Declared", bound=Dataset)
+
+
+def declared_rows(path: Path) -> Iterator[dict[str, str]]:
+    """Yield the rows of a CSV file, each a data set of a collection."""
+    with path.open(encoding="utf-8", newline="") as file:
+        yield from csv.DictReader(file)
 
 
 def by_name(*datasets: Declared) -> dict[str, Declared]:

@@ -21,12 +21,8 @@ from contrastbench.benchmarks.sweeps.cell_states import Task
 from contrastbench.errors import UserError
 
 Reply = dict[str, Any]
-COMMAND = [
-    sys.executable,
-    "-P",
-    "-m",
-    "contrastbench.benchmarks.sweeps.worker",
-]  # -P: a user's files here are no modules
+# -P: a user's files here are no modules
+COMMAND = [sys.executable, "-P", "-m", "contrastbench.benchmarks.sweeps.worker"]
 
 RANKS_LOST = (team.LOST, team.NO_MEMORY)
 
@@ -133,7 +129,7 @@ class Worker:
         self.errors.close()
 
 
-class First(Worker):
+class TorchrunWorker(Worker):
     """Rank 0 of those that torchrun has started; it stays as long as the sweep's process.
 
     The others are here but once, so no other process can take its place.
@@ -160,15 +156,15 @@ class First(Worker):
 
 
 @cache
-def first(options: Options) -> First:
+def torchrun_worker(options: Options) -> TorchrunWorker:
     """Return the one worker of a sweep that torchrun has started."""
-    return First(options, 1)
+    return TorchrunWorker(options, 1)
 
 
 @contextmanager
 def torchrun(options: Options) -> Iterator[None]:
     """Keep the ranks that torchrun has started, if it has, and let them end with the block."""
-    worker = first(options) if launched() else None
+    worker = torchrun_worker(options) if launched() else None
     try:
         yield
     finally:

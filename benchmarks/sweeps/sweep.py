@@ -30,7 +30,7 @@ from contrastbench.benchmarks.sweeps import claims
 from contrastbench.benchmarks.sweeps.cell_states import Task
 from contrastbench.benchmarks.sweeps.costs import Costs, duration
 from contrastbench.benchmarks.sweeps.plan import Plan, unfinished_tasks
-from contrastbench.benchmarks.sweeps.process import Reply, Worker, first, ran_out
+from contrastbench.benchmarks.sweeps.process import Reply, Worker, ran_out, torchrun_worker
 from contrastbench.benchmarks.sweeps.shard import WHOLE_SWEEP
 from contrastbench.benchmarks.sweeps.slots import SharedDevice, slots
 from contrastbench.domains.progress import SECONDS_BETWEEN_LINES, Progress
@@ -354,7 +354,7 @@ class Sweep:
     def worker(self, options: Options) -> Worker:
         """Start a worker, or return the one that torchrun's ranks have."""
         if launched():
-            return first(options)
+            return torchrun_worker(options)
         return Worker(options, len(self.slots), self.rehearsal)
 
     def stop(self, how: Callable[["subprocess.Popen[str]"], None]) -> None:

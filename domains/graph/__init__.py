@@ -4,12 +4,14 @@ This is the domain's face: its recipe and its datasets. Importing it imports no 
 adapter is in `domain.py`.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
-from contrastbench.domains.declaration import Dataset, Declaration, Source, by_name
+from contrastbench.domains.declaration import Dataset, Declaration, Source, by_name, declared_rows
 from contrastbench.domains.own import PYTHON
 from contrastbench.domains.recipe import Recipe
 from contrastbench.losses.pairing import OTHER_VIEW, OWN_VIEW, PART_OF, SAME_CLASS, Pairing
@@ -164,47 +166,28 @@ CONVERTED = (
     "collection's own file"
 )
 
-EQUAL = {  # percent of graphs that a GIN of three layers cannot tell from one of another fold
-    **{"MUTAG": 14.7, "PROTEINS": 5.4, "NCI1": 3.0, "NCI109": 2.6, "IMDB-BINARY": 56.8},
-    **{"ENZYMES": 1.4, "Letter-high": 97.5, "Letter-med": 98.8, "COIL-DEL": 20.1},
-    **{"DHFR": 8.7, "AIDS": 8.3, "PTC_FM": 8.7},
-}
 
+def tu_collection() -> Iterator[GraphDataset]:
+    """Yield the sets of the TU collection that `tu.csv` has.
 
-def tu(
-    name: str,
-    summary: str,
-    sha256: str,
-    sizes: tuple[int, ...],
-    node_labels: bool = False,
-    converted: str = "",
-    content: str = "",
-) -> GraphDataset:
-    """A set of the TU collection; the hash is that of the server's zip.
-
-    Args:
-        name: the collection's.
-        summary: for `bench list datasets`.
-        sha256: of the zip.
-        sizes: graphs, nodes, directed edges, as far as they are known.
-        node_labels: whether it has them.
-        converted: data hash of a conversion that goes round, if there is one.
-        content: data hash of what that zip holds, where it was at hand.
+    Its columns are the name, what `bench list datasets` says, the sha256 of the server's zip, the
+    numbers of graphs, nodes and directed edges as far as they are known, and whether nodes have
+    labels; the percent of graphs that a GIN of three layers cannot tell from one of another fold;
+    and data hashes, of a conversion that goes round and of what that zip holds.
     """
-    return GraphDataset(
-        name,
-        summary,
-        TU_URL.format(name),
-        sha256,
-        citation=TU_CITATION,
-        sizes=sizes,
-        node_labels=node_labels,
-        folder="tudataset",
-        places=(name, f"tudataset/{name}"),
-        copies={converted: CONVERTED} if converted else {},
-        content=content,
-        equal=EQUAL.get(name, 0.0),
-    )
+    for row in declared_rows(Path(__file__).with_name("tu.csv")):
+        name, sizes = row["name"], (row["graphs"], row["nodes"], row["edges"])
+        yield GraphDataset(
+            *(name, row["summary"], TU_URL.format(name), row["sha256"]),
+            citation=TU_CITATION,
+            sizes=tuple(int(size) for size in sizes if size),
+            node_labels=bool(row["node_labels"]),
+            folder="tudataset",
+            places=(name, f"tudataset/{name}"),
+            copies={row["converted"]: CONVERTED} if row["converted"] else {},
+            content=row["content"],
+            equal=float(row["equal"] or 0),
+        )
 
 
 DATASETS = by_name(
@@ -222,145 +205,7 @@ DATASETS = by_name(
         licence="MIT",
         reader="motifs:motif_graphs",
     ),
-    tu(
-        "MUTAG",
-        "188 molecules, 2 classes",
-        "c419bdc853c367d2d83da4973c45100954ae15e10f5ae2cddde6ca431f8207f6",
-        (188, 3371, 7442),
-        node_labels=True,
-    ),
-    tu(
-        "PROTEINS",
-        "1,113 proteins, 2 classes",
-        "2da8de15284b88edabca2888ce5444d62f364ed41159260977088c4e53d4d848",
-        (1113, 43471, 162088),
-        node_labels=True,
-    ),
-    tu(
-        "NCI1",
-        "4,110 molecules, 2 classes",
-        "10e1458f3bd9224f14e6d7627e74dcfd13e48d376d73935e7bd2900590ef1d82",
-        (4110, 122747, 265506),
-        node_labels=True,
-    ),
-    tu(
-        "NCI109",
-        "4,127 molecules, 2 classes",
-        "96e521a294e3e9c088540e9e9caccf55e4ca6e97cf468d68445814467956abaf",
-        (4127, 122494, 265208),
-        node_labels=True,
-    ),
-    tu(
-        "PTC_MR",
-        "344 molecules, 2 classes",
-        "5699a6d9f1bc5b3d71495f09ef50de53fa3e6bb24ead1150da678500229f5237",
-        (344,),
-        node_labels=True,
-    ),
-    tu(
-        "DD",
-        "1,178 proteins, 2 classes",
-        "d033d7aeb1a48c4b2b47cf0390e7fc9671de70d98c8df5b11e458d2ec5515cd2",
-        (1178, 334925, 1686092),
-        node_labels=True,
-        converted="2db9f26cbffa01a3a5823b8b27f9e97bf24f8cef4aa4ccfc07c4389e92f1f51e",
-    ),
-    tu(
-        "COLLAB",
-        "5,000 collaboration ego-nets, 3 classes",
-        "cb5b772bc4f3a4690d0601378a3fc993b092aeafd63e2b0f2330137dda1cdcc6",
-        (5000, 372474, 24572158),
-        converted="07567b00ddeabec33bf8d9b4db9a51f3464455e3ca1c9bc6ec436768607a708e",
-    ),
-    tu(
-        "IMDB-BINARY",
-        "1,000 film ego-nets, 2 classes",
-        "b291ec8b26d85c70faa2ba0a2433e1f407ed2ef5d0fc072d36b9a95e49a1bb27",
-        (1000, 19773, 193062),
-    ),
-    tu("IMDB-MULTI", "1,500 film ego-nets, 3 classes", "", (1500,)),
-    tu(
-        "REDDIT-BINARY",
-        "2,000 discussion threads, 2 classes",
-        "982dc64ddade42a6365ba9c93f5080d0b9d315df0df492b57fd9fbb7e40dbe16",
-        (2000, 859254, 1991016),
-        converted="cc85b3982d4cf23a5405ba931cabdc7500ffc3650c07c6f1e5dfee7dc53d53af",
-    ),
-    tu(
-        "REDDIT-MULTI-5K",
-        "4,999 discussion threads, 5 classes",
-        "68587783c33d54dd6107a1fc101594fd2b9d1af4e99cafe733636f383ae0c8ee",
-        (4999,),
-    ),
-    tu(
-        "ENZYMES",
-        "600 enzymes, 6 classes",
-        "0ca7125d7978788346fc6ba5c3cc643b6122153b304220c2230bcb09f99f8ffb",
-        (600, 19580, 74564),
-        node_labels=True,
-        content="5af36178aca218a19ae5b23ce722e57e24051d76b771e49c3ddd4564c5c3766c",
-    ),
-    tu(
-        "MSRC_21",
-        "563 images as graphs of superpixels, 20 classes",
-        "0743d13b9bb5123167d3d34df71b4088d1877ccd3c31303e77b8daa0f7037a0b",
-        (563, 43644, 223312),
-        node_labels=True,
-        content="dab810e6a5d1838ffdf63b4388d3b4ed0d848230db70a2a4289fde9da1ff7761",
-    ),
-    tu(
-        "Letter-high",
-        "2,250 distorted letters, 15 classes",
-        "050b0366502654084fbf5255afa896729c265f8c76b19a2f7c1c60338d15340c",
-        (2250, 10507, 20250),
-        content="27780f27d877e311feab54621d3966a4980b56cc1c670916c314aacf9030addb",
-    ),
-    tu(
-        "Letter-med",
-        "2,250 less distorted letters, 15 classes",
-        "914c1bc0b59de0f8d745ba34c7ce8ab13a435c40ef76966342955472edd5e5cf",
-        (2250, 10518, 14426),
-        content="36112f70d14e2c6381ecfa85e644c3a87bf274bd503fbbe087afc60f13f2d747",
-    ),
-    tu(
-        "COIL-DEL",
-        "3,900 photographs of 100 objects as graphs of corners",
-        "418bc66f1f8191da3600dc14723c3ae528fda0fd0c2ed3c2befb4ec2ac2a818e",
-        (3900, 83995, 423048),
-        content="f7573ef8c89123046b08fdcafee636f2ad003b727d74830ea0a6ab081b7f1b87",
-    ),
-    tu(
-        "DHFR",
-        "756 molecules, 2 classes",
-        "a1c59162c453c81ee008d8f4bc4acc6f9464004317b48dfef3ee5b243e3ed8b1",
-        (756, 32075, 67352),
-        node_labels=True,
-        content="db35adbad0a3d24a5c92b988e8aeeaa825efb39c23fc667e013c32498e740dcd",
-    ),
-    tu(
-        "Mutagenicity",
-        "4,337 molecules, 2 classes",
-        "eedcb94a7f19eabfeda39236c719c2e25e1f0eca9a391e67a4d440bdc0f349ef",
-        (4337, 131488, 266894),
-        node_labels=True,
-        content="a56180dba6fb61d113260506121843c2875bb7883a8053f10c5c1f5b06ecb6ec",
-    ),
-    tu(
-        "AIDS",
-        "2,000 molecules, 2 classes",
-        "760720923c1c0be43687f565722fc29a1f450c3a8dda3a218b798bbd1e90cf81",
-        (2000, 31385, 64780),
-        node_labels=True,
-        content="7b5e62abda1922d8b0966fcd3a9d08bd1fb4c3d5db15db924fcf3abc4aec297a",
-    ),
-    tu(
-        "PTC_FM",
-        "349 molecules, 2 classes",
-        "09339ff33859984c1a8ba71e9f721babbe199b68eb8d3b6b93806fb5ec806146",
-        (349, 4925, 10110),
-        node_labels=True,
-        content="d40b5765226a8d48a6ea6932f0a76c3e5d836566f5200b43e9c5c784c12ecded",
-    ),
+    *tu_collection(),
 )
 
 PYG = "contrastbench.domains.graph.own:read_pyg"

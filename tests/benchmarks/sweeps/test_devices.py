@@ -196,13 +196,13 @@ def test_ranks_of_torchrun_are_one_worker_for_all_rounds_and_are_not_replaced(
     monkeypatch.setattr(process, "COMMAND", [sys.executable, "-c", code])
     for module in (process, slots, sweep):
         monkeypatch.setattr(module, "launched", lambda: True)
-    process.first.cache_clear()
+    process.torchrun_worker.cache_clear()
     options = Options(tmp_path, device="cpu")
     for seed in (0, 2):
         assert Sweep([tasks(3)[seed]], options, 1, Costs(tmp_path)).run() == []
     with pytest.raises(UserError, match="the ranks have ended with the last cell: the same"):
         Sweep(tasks(3)[1:], options, 1, Costs(tmp_path)).run()
-    Worker.end(process.first(options))
+    Worker.end(process.torchrun_worker(options))
     assert "seed 1: failed: no" in capsys.readouterr().err
 
 
