@@ -1,12 +1,16 @@
 """Declared sets of images, with their parts, files, sums and papers, and what users bring."""
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from contrastbench.domains import hub
-from contrastbench.domains.declaration import Dataset, Source, by_name
+from contrastbench.domains.declaration import Dataset, Source, by_name, declared_rows
 
 CALTECH_FITTED = 30  # images of each class of Caltech-101 that are not tested
+HERE = Path(__file__).parent
 
 
 class Scoring(NamedTuple):
@@ -34,55 +38,43 @@ class ImageDataset(Dataset):
     scoring: Scoring = ACCURACY
 
 
-def class_disjoint(
-    name: str,
-    summary: str,
-    url: str,
-    places: tuple[str, ...],
-    layout: str,
-    sizes: tuple[int, int, int],
-    citation: str,
-    content: str = "",
-) -> ImageDataset:
-    """A set of metric learning: classes, training and test images are counted."""
-    return ImageDataset(
-        *(name, summary, url, "", places[0], citation),
-        sizes=sizes,
-        content=content,
-        places=places,
-        reader="disjoint:load_disjoint",
-        layout=layout,
-    )
+def class_disjoint() -> Iterator[ImageDataset]:
+    """Yield the sets of metric learning that `disjoint.csv` has; the first place names its file."""
+    for row in declared_rows(HERE / "disjoint.csv"):
+        places = tuple(row["places"].split("|"))
+        yield ImageDataset(
+            *(row["name"], row["summary"], row["url"], "", places[0], row["citation"]),
+            sizes=sizes_of(row),
+            content=row["content"],
+            places=places,
+            reader="disjoint:load_disjoint",
+            layout=row["layout"],
+        )
 
 
-def transfer_set(
-    name: str,
-    summary: str,
-    url: str,
-    folder: str,
-    layout: str,
-    sizes: tuple[int, int, int],
-    citation: str,
-    validation: str = "",
-    scoring: Scoring = ACCURACY,
-) -> ImageDataset:
-    """A set that encoders are transferred to: classes, images to fit on and test images.
+def transfer_sets() -> Iterator[ImageDataset]:
+    """Yield the sets that encoders are transferred to, which `transfer.csv` has.
 
-    The layout is the class of torchvision that knows its files.
+    The layout is the class of torchvision that knows its files, and the share is that of the
+    training images that validate, where the set has no validation part.
     """
-    return ImageDataset(
-        *(name, summary, url, "", folder, citation),
-        sizes=sizes,
-        reader="transfer_sets:load_transfer",
-        layout=layout,
-        validation_part=validation,
-        scoring=scoring,
-    )
+    for row in declared_rows(HERE / "transfer.csv"):
+        share = float(Fraction(row["share"] or "0.1"))
+        yield ImageDataset(
+            *(row["name"], row["summary"], row["url"], "", row["folder"], row["citation"]),
+            sizes=sizes_of(row),
+            reader="transfer_sets:load_transfer",
+            layout=row["layout"],
+            validation_part=row["validation"],
+            scoring=Scoring(row["metric"] or "accuracy", share),
+        )
 
 
-PER_CLASS_ACCURACY = "per_class_accuracy"
-BIRDS = "Wah et al., The Caltech-UCSD Birds-200-2011 Dataset, 2011"
-CARS = "Krause et al., 3D Object Representations for Fine-Grained Categorization, 2013"
+def sizes_of(row: Mapping[str, str]) -> tuple[int, int, int]:
+    """Return how many classes, training and test images a set has."""
+    return int(row["classes"]), int(row["train"]), int(row["test"])
+
+
 KRIZHEVSKY = "Krizhevsky, Learning Multiple Layers of Features from Tiny Images, 2009"
 CIFAR_10: dict[str, Any] = {
     "url": "https://www.cs.toronto.edu/~kriz/cifar-10-binary.tar.gz",
@@ -112,19 +104,7 @@ beaver dolphin otter seal whale bee beetle butterfly caterpillar cockroach fox p
 raccoon skunk baby boy girl man woman
 """
 # imagenet100.txt of Tian et al., Contrastive Multiview Coding, 2020
-_IMAGENET_100 = """
-n02869837 n01749939 n02488291 n02107142 n13037406 n02091831 n04517823 n04589890 n03062245 n01773797
-n01735189 n07831146 n07753275 n03085013 n04485082 n02105505 n01983481 n02788148 n03530642 n04435653
-n02086910 n02859443 n13040303 n03594734 n02085620 n02099849 n01558993 n04493381 n02109047 n04111531
-n02877765 n04429376 n02009229 n01978455 n02106550 n01820546 n01692333 n07714571 n02974003 n02114855
-n03785016 n03764736 n03775546 n02087046 n07836838 n04099969 n04592741 n03891251 n02701002 n03379051
-n02259212 n07715103 n03947888 n04026417 n02326432 n03637318 n01980166 n02113799 n02086240 n03903868
-n02483362 n04127249 n02089973 n03017168 n02093428 n02804414 n02396427 n04418357 n02172182 n01729322
-n02113978 n03787032 n02089867 n02119022 n03777754 n04238763 n02231487 n03032252 n02138441 n02104029
-n03837869 n03494278 n04136333 n03794056 n03492542 n02018207 n04067472 n03930630 n03584829 n02123045
-n04229816 n02100583 n03642806 n04336792 n03259280 n02116738 n02108089 n03424325 n01855672 n02090622
-"""
-IMAGENET_100 = tuple(_IMAGENET_100.split())
+IMAGENET_100 = tuple((HERE / "imagenet_100.txt").read_text(encoding="utf-8").split())
 DATASETS = by_name(
     ImageDataset(
         "digits",
@@ -206,158 +186,8 @@ DATASETS = by_name(
         **IMAGENET,
         sizes=(1000, 1_281_167, 50_000),
     ),
-    class_disjoint(
-        "CUB",
-        "11,788 photographs of 200 kinds of birds; the first 100 train, the others are tested",
-        "https://data.caltech.edu/records/65de6-vp158",
-        ("CUB_200_2011", "CUB_200_2011/CUB_200_2011"),
-        "folders",
-        (200, 5864, 5924),
-        BIRDS,
-    ),
-    class_disjoint(
-        "CUB-50",
-        "the first 50 kinds of CUB, 2,889 photographs of 112 pixels; 25 train, 25 are tested",
-        "https://data.caltech.edu/records/65de6-vp158",
-        ("cub50.zip", "cub50/cub50.zip", "CUB_200_2011_50"),
-        "folders",
-        (50, 1402, 1487),
-        BIRDS,
-        "6826bf74de63534a85395fb1deaeaf8cd775192e62f5ae64d087a010a5d988ad",
-    ),
-    class_disjoint(
-        "CAR",
-        "16,185 photographs of 196 models of cars; the first 98 train, the others are tested",
-        "https://ai.stanford.edu/~jkrause/cars/car_dataset.html",
-        ("cars196", "stanford_cars"),
-        "annotations",
-        (196, 8054, 8131),
-        CARS,
-    ),
-    class_disjoint(
-        "Cars196",
-        "the 8,144 photographs of CAR's own training part, cut to the car, of 72 pixels",
-        "https://ai.stanford.edu/~jkrause/cars/car_dataset.html",
-        ("cars196.zip", "cars196/cars196.zip", "cars196"),
-        "folders",
-        (196, 4052, 4092),
-        CARS,
-        "7b68fc6d9cc6931be665e089354cd67a166bde1a1234d2210c95493ec973f49f",
-    ),
-    class_disjoint(
-        "SOP",
-        "120,053 photographs of 22,634 products; 11,318 train, the others are tested",
-        "https://cvgl.stanford.edu/projects/lifted_struct",
-        ("Stanford_Online_Products",),
-        "lists",
-        (22634, 59551, 60502),
-        "Oh Song et al., Deep Metric Learning via Lifted Structured Feature Embedding, 2016",
-    ),
-    class_disjoint(
-        "Omniglot",
-        "32,460 drawings of 1,623 characters; 964 of 30 alphabets train, those of 20 are tested",
-        "https://github.com/brendenlake/omniglot",
-        ("omniglot.zip", "omniglot/omniglot.zip", "omniglot", "omniglot-py"),
-        "alphabets",
-        (1623, 19280, 13180),
-        "Lake et al., Human-level concept learning through probabilistic program induction, 2015",
-        "168c89b02975566517c311b585680e0a5720318a7e5cad407aeff7e3f029c087",
-    ),
-    transfer_set(
-        "Food-101",
-        "101,000 photographs of 101 dishes; 25,250 test",
-        "http://data.vision.ee.ethz.ch/cvl/food-101.tar.gz",
-        "food-101",
-        "Food101",
-        (101, 75750, 25250),
-        "Bossard, Guillaumin and Van Gool, Food-101: Mining Discriminative Components with Random "
-        "Forests, 2014",
-    ),
-    transfer_set(
-        "SUN397",
-        "39,700 photographs of 397 scenes: the first of ten partitions, whose Training_01.txt and "
-        "Testing_01.txt lie in the same folder; 19,850 test",
-        "https://vision.princeton.edu/projects/2010/SUN",
-        "SUN397",
-        "SUN397",
-        (397, 19850, 19850),
-        "Xiao et al., SUN Database: Large-scale Scene Recognition from Abbey to Zoo, 2010",
-        scoring=Scoring(share=0.2),
-    ),
-    transfer_set(
-        "Stanford-Cars",
-        "CAR by its authors' own parts: 16,185 photographs of 196 models of cars; 8,041 test",
-        "https://ai.stanford.edu/~jkrause/cars/car_dataset.html",
-        "stanford_cars",
-        "StanfordCars",
-        (196, 8144, 8041),
-        CARS,
-        scoring=Scoring(share=0.2),
-    ),
-    transfer_set(
-        "FGVC-Aircraft",
-        "10,000 photographs of 100 variants of aircraft; 3,333 test",
-        "https://www.robots.ox.ac.uk/~vgg/data/fgvc-aircraft",
-        "fgvc-aircraft-2013b",
-        "FGVCAircraft",
-        (100, 6667, 3333),
-        "Maji et al., Fine-Grained Visual Classification of Aircraft, 2013",
-        validation="val",
-        scoring=Scoring(PER_CLASS_ACCURACY),
-    ),
-    transfer_set(
-        "DTD",
-        "5,640 photographs of 47 textures, the first of ten partitions; 1,880 test",
-        "https://www.robots.ox.ac.uk/~vgg/data/dtd",
-        "dtd",
-        "DTD",
-        (47, 3760, 1880),
-        "Cimpoi et al., Describing Textures in the Wild, 2014",
-        validation="val",
-    ),
-    transfer_set(
-        "Oxford-Pets",
-        "7,349 photographs of 37 breeds of cats and dogs; 3,669 test",
-        "https://www.robots.ox.ac.uk/~vgg/data/pets",
-        "oxford-iiit-pet",
-        "OxfordIIITPet",
-        (37, 3680, 3669),
-        "Parkhi et al., Cats and Dogs, 2012",
-        scoring=Scoring(PER_CLASS_ACCURACY, share=0.2),
-    ),
-    transfer_set(
-        "Caltech-101",
-        "8,677 photographs of 101 kinds of objects; all but 30 of each test",
-        "https://data.caltech.edu/records/mzrjq-6wc02",
-        "caltech101",
-        "Caltech101",
-        (101, 3030, 5647),
-        "Fei-Fei, Fergus and Perona, Learning Generative Visual Models from Few Training Examples, "
-        "2004",
-        scoring=Scoring(PER_CLASS_ACCURACY, share=5 / CALTECH_FITTED),
-    ),
-    transfer_set(
-        "Flowers-102",
-        "8,189 photographs of 102 kinds of flowers; 6,149 test",
-        "https://www.robots.ox.ac.uk/~vgg/data/flowers/102",
-        "flowers-102",
-        "Flowers102",
-        (102, 2040, 6149),
-        "Nilsback and Zisserman, Automated Flower Classification over a Large Number of Classes, "
-        "2008",
-        validation="val",
-        scoring=Scoring(PER_CLASS_ACCURACY),
-    ),
-    transfer_set(
-        "VOC2007",
-        "9,963 photographs of 20 kinds of objects, several in many: for bench score; 4,952 test",
-        "http://host.robots.ox.ac.uk/pascal/VOC/voc2007",
-        "VOCdevkit",
-        "VOCDetection",
-        (20, 5011, 4952),
-        "Everingham et al., The PASCAL Visual Object Classes Challenge 2007 Results, 2007",
-        scoring=Scoring("mean_average_precision"),
-    ),
+    *class_disjoint(),
+    *transfer_sets(),
 )
 
 SOURCES = (

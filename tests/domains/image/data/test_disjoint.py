@@ -13,7 +13,7 @@ from scipy.io import savemat
 
 from contrastbench.domains.base import PairsByClass
 from contrastbench.domains.image.data import disjoint
-from contrastbench.domains.image.data.datasets import DATASETS, class_disjoint
+from contrastbench.domains.image.data.datasets import DATASETS
 from contrastbench.domains.image.data.disjoint import LAYOUTS
 from contrastbench.domains.image.data.files import Parts
 from contrastbench.domains.image.data.images import IMAGENET_MEAN
@@ -93,9 +93,8 @@ def test_halves_of_the_classes_train_and_are_tested(name: str, make, tmp_path: P
 def test_a_declaration_is_all_that_another_set_needs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    about = class_disjoint(
-        *("Mine", "birds of mine", "https://here", ("mine",), "folders", SIZES, "nobody")
-    )
+    mine = {"name": "Mine", "file": "mine", "places": ("mine",), "sizes": SIZES}
+    about = replace(DATASETS["CUB"], **mine)
     monkeypatch.setitem(DATASETS, "Mine", about)
     as_folder(tmp_path / "mine", files())
     images, _ = load_images("Mine", 16, tmp_path, CPU)
