@@ -1,11 +1,12 @@
 """Compare losses of libraries with ours, and write the tables of `docs/which-code.md`.
 
-`python tests/which_code.py` writes anew each row whose package is installed in the version that the
-row names; all other rows stay as they are.
+`python tests/which_code.py` writes anew the outcome of each row whose package is installed in the
+version that the row names; all other rows stay as they are.
 """
 
 import json
 import os
+import re
 import shlex
 import sys
 import types
@@ -29,8 +30,6 @@ HEAD = (
     "| package | command, after `bench check-loss` | outcome | why |\n| --- | --- | --- | --- |\n"
 )
 RELEASED = "| code | place | ours | outcome |\n| --- | --- | --- | --- |\n"
-METRIC = "pytorch_metric_learning.losses"
-SENTENCE = "sentence_transformers.sentence_transformer.losses"
 
 
 @dataclass(frozen=True)
@@ -40,7 +39,8 @@ class Row:
     package: str  # as pip names it
     version: str
     words: str
-    why: str = ""
+    why: str
+    line: str  # as it stands on the page
 
     @property
     def key(self) -> str:
@@ -61,84 +61,12 @@ class Row:
 
 
 def rows() -> Iterator[Row]:
-    """Yield all rows of the table."""
-    for words, why in (
-        ("infonce --against lightly.loss:NTXentLoss", ""),
-        ("decoupled --against lightly.loss:DCLLoss", "The defaults differ."),
-        ("dcl_w --against lightly.loss:DCLWLoss", "The defaults differ."),
-        ("macl --against lightly.loss:MACLLoss", "The defaults differ."),
-    ):
-        yield Row("lightly", "1.6.0", words, why)
-    wrong = "It adds two logarithms, one of each view's negatives; the paper has one of their sum."
-    yield Row("lightly", "1.5.20", "infonce --against lightly.loss:NTXentLoss")
-    for loss in (
-        "decoupled --against lightly.loss:DCLLoss",
-        "dcl_w --against lightly.loss:DCLWLoss",
-    ):
-        first, _, other = loss.partition(" ")
-        yield Row("lightly", "1.5.20", f"{first} --set temperature=0.1 {other}", wrong)
-    by_class = " --pairing same_class"
-    for words, why in (
-        (f"infonce --against {METRIC}:NTXentLoss", "The defaults differ."),
-        (f"infonce --against {METRIC}:NTXentLoss --pairing whole_row", "The defaults differ."),
-        (f"infonce --against {METRIC}:NTXentLoss{by_class}", "The defaults differ."),
-        (f"supcon --set temperature=0.1 --against {METRIC}:SupConLoss{by_class}", ""),
-        (f"circle --set margin=0.4 --set gamma=80 --against {METRIC}:CircleLoss{by_class}", ""),
-        (f"lifted --against {METRIC}:GeneralizedLiftedStructureLoss{by_class}", ""),
-        (
-            f"multi_similarity --against {METRIC}:MultiSimilarityLoss{by_class}",
-            "Ours has the paper's miner; there it is an object of its own.",
-        ),
-        (
-            f"multi_similarity --set epsilon=2 --against {METRIC}:MultiSimilarityLoss{by_class}",
-            "With epsilon=2 the miner keeps all pairs.",
-        ),
-        (
-            f"triplet --set margin=0.05 --against {METRIC}:TripletMarginLoss{by_class}",
-            "Its default mean leaves out triplets without loss.",
-        ),
-        (
-            f"triplet --set margin=0.05 --against metric_learning.py:AllTriplets{by_class}",
-            "Its mean over all triplets is ours.",
-        ),
-        (
-            f"npair --against {METRIC}:NPairsLoss{by_class}",
-            "It takes inner products, and one pair of each class.",
-        ),
-    ):
-        yield Row("pytorch-metric-learning", "2.9.0", words, why)
-    for words, why in (
-        (
-            f"infonce --against {SENTENCE}:MultipleNegativesRankingLoss --pairing whole_row",
-            "Its scale is 20.",
-        ),
-        (
-            f"clip --against {SENTENCE}:MultipleNegativesSymmetricRankingLoss --pairing whole_row",
-            "Its scale is 20; ours begins at 0.07 and is learned.",
-        ),
-        (
-            f"infonce --set temperature=0.05 --against {SENTENCE}:MultipleNegativesRankingLoss "
-            "--pairing other_view",
-            "In GraphCL's pairing the positive is not in the denominator.",
-        ),
-        (
-            f"triplet --set margin=5 --against {SENTENCE}:BatchAllTripletLoss{by_class}",
-            "It takes distances of embeddings as they are; ours have length 1.",
-        ),
-        (f"cosent.py:formula --against {SENTENCE}:CoSENTLoss --pairing whole_row", ""),
-        (
-            f"cosent.py:inverted --against {SENTENCE}:CoSENTLoss --pairing whole_row",
-            "Release 5.1.0 prints this formula in its docstring, beside the same code.",
-        ),
-    ):
-        yield Row("sentence-transformers", "6.2.0", words, why)
-    broken = "Its code sums a vector over a second dimension."
-    for words, why in (
-        ("infonce --against 'GCL.losses:InfoNCE(tau=0.5)'", ""),
-        ("debiased --against 'GCL.losses:DebiasedInfoNCE(tau=0.5)'", broken),
-        ("hcl --against 'GCL.losses:HardnessInfoNCE(tau=0.5)'", broken),
-    ):
-        yield Row("PyGCL", "0.1.2", words, why)
+    """Yield the rows of the page's table; a new one is written there, without its outcome."""
+    _, _, lines = PAGE.read_text(encoding="utf-8").partition(HEAD)
+    for line in lines.partition("\n\n")[0].splitlines(keepends=True):
+        found = re.fullmatch(r"\| (\S+) (\S+) \| `(.*?)` \|.*\| (.*?) ?\|\n?", line)
+        assert found, line
+        yield Row(*found.groups(), line.rstrip("\n") + "\n")
 
 
 def outcome(words: str) -> str:
@@ -212,13 +140,9 @@ def released() -> str:
     return RELEASED + "".join(lines)
 
 
-def table(page: str) -> str:
-    """Return the table of packages: rows of what is installed anew, others as in the page."""
-    lines = []
-    for row in rows():
-        old = [line for line in page.splitlines(keepends=True) if line.startswith(row.key)]
-        lines.append(row.text() if row.installed else "".join(old))
-    return HEAD + "".join(lines)
+def table() -> str:
+    """Return the table of packages: rows of what is installed anew, others as on the page."""
+    return HEAD + "".join(row.text() if row.installed else row.line for row in rows())
 
 
 def with_table(page: str, head: str, text: str) -> str:
@@ -229,5 +153,5 @@ def with_table(page: str, head: str, text: str) -> str:
 
 if __name__ == "__main__":
     page = PAGE.read_text(encoding="utf-8")
-    page = with_table(page, HEAD, table(page))
+    page = with_table(page, HEAD, table())
     PAGE.write_text(with_table(page, RELEASED, released()), encoding="utf-8")
