@@ -118,7 +118,7 @@ def compare(
     selection: opt.Selection = None,
     format_: Annotated[str, typer.Option("--format", help="Format: md, csv or latex.")] = "md",
     all_: Annotated[
-        bool, typer.Option("--all", help="Show every test, its power, and the ranks as well.")
+        bool, typer.Option("--all", help="Show every test and its power as well.")
     ] = False,
     results: opt.Results = Path("results"),
 ) -> None:

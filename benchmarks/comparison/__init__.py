@@ -1,1 +1,1 @@
-"""Compare the rows of a table by paired tests and ranks."""
+"""Compare the rows of a table by paired tests."""

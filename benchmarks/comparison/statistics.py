@@ -1,4 +1,4 @@
-"""Means with spread, paired tests, Holm's correction and ranks over datasets: plain numbers.
+"""Means with spread, paired tests and Holm's correction: plain numbers.
 
 Of scipy `special` alone is imported at once: `stats` takes as long as reading thousands of records.
 """
@@ -27,32 +27,6 @@ class PValue:
     p: float | None
     smallest: float = 0.0
     why: str = ""
-
-
-@dataclass(frozen=True)
-class Ranking:
-    """Methods over datasets, the best one ranked 1 (Demšar 2006)."""
-
-    ranks: list[float]  # average of each method
-    n: int  # datasets
-    chi2: float  # Friedman's, k - 1 degrees of freedom
-    p: float
-    critical_difference: float  # Nemenyi's
-
-    @property
-    def groups(self) -> list[tuple[int, ...]]:
-        """Largest sets of methods, as positions from the best, that Nemenyi's test leaves equal."""
-        order = sorted(range(len(self.ranks)), key=lambda i: self.ranks[i])
-        groups: list[tuple[int, ...]] = []
-        for first in range(len(order)):
-            near = [
-                i
-                for i in order[first:]
-                if self.ranks[i] - self.ranks[order[first]] <= self.critical_difference
-            ]
-            if len(near) > 1 and not (groups and groups[-1][-1] == near[-1]):
-                groups.append(tuple(near))
-        return groups
 
 
 def mean_std(values: Sequence[float]) -> tuple[float, float | None]:
@@ -226,90 +200,3 @@ def holm(ps: Sequence[float]) -> list[float]:
         highest = max(highest, min(1.0, (len(ps) - i) * ps[place]))
         adjusted[place] = highest
     return adjusted
-
-
-def rank(scores: Sequence[Sequence[float]], alpha: float = ALPHA) -> Ranking:
-    """Average ranks, Friedman's test and Nemenyi's critical difference (Demšar 2006).
-
-    The difference is q sqrt(k (k + 1) / (6 N)).
-
-    Args:
-        scores: (N, k) of k methods on N datasets, higher is better; equal scores share their ranks.
-        alpha: of the critical difference.
-
-    Raises:
-        ValueError: fewer than 3 methods or 2 datasets.
-
-    >>> rank([[3.0, 2.0, 1.0], [3.0, 1.0, 2.0]]).ranks
-    [1.0, 2.5, 2.5]
-    """
-    n, k = np.shape(scores)
-    if k < 3 or n < 2:
-        raise ValueError(f"ranks need 3 methods and 2 datasets, got {k} and {n}")
-    ranks = np.array(ranks_by_dataset(scores))
-    centred = ranks - (k + 1) / 2
-    spread = (centred**2).sum()  # smaller where ranks are shared, which corrects for ties
-    chi2 = float((k - 1) * (centred.sum(axis=0) ** 2).sum() / spread) if spread else 0.0
-    difference = largest_range(k, alpha) * math.sqrt(k * (k + 1) / (12 * n))
-    p = float(special.chdtrc(k - 1, chi2))
-    return Ranking(ranks.mean(axis=0).tolist(), n, chi2, p, difference)
-
-
-@cache
-def largest_range(k: int, alpha: float) -> float:
-    """The range that k standard normal numbers exceed with that chance: the studentized range's q.
-
-    P(range <= q) = k times the integral of phi(z) (Phi(z) - Phi(z - q))^(k - 1) over the largest z.
-
-    >>> round(largest_range(10, 0.05) / math.sqrt(2), 3)  # Demšar 2006, Table 5
-    3.164
-    """
-    z, step = np.linspace(-9, 9, 3601, retstep=True)
-    density = np.exp(-(z**2) / 2) / math.sqrt(2 * math.pi) * step
-
-    def chance(millionths: int) -> float:
-        inside = special.ndtr(z) - special.ndtr(z - millionths / 1e6)
-        return float(k * (density * inside ** (k - 1)).sum())
-
-    return bisect_left(range(20_000_000), 1 - alpha, key=chance) / 1e6
-
-
-def ranks_by_dataset(scores: Sequence[Sequence[float]]) -> list[list[float]]:
-    """(N, k) the rank of each method on each dataset, 1 the best; equal scores share theirs.
-
-    >>> ranks_by_dataset([[80.0, 90.0, 80.0]])
-    [[2.5, 1.0, 2.5]]
-    """
-    table = np.round(scores, DIGITS)
-    ours, others = table[:, :, None], table[:, None, :]
-    ranks: list[list[float]] = (
-        (others > ours).sum(axis=2) + ((others == ours).sum(axis=2) + 1) / 2
-    ).tolist()
-    return ranks
-
-
-def intervals(
-    groups: Sequence[Sequence[Sequence[float]]], draws: int = 10_000
-) -> list[tuple[float, float]]:
-    """95 % percentile intervals by bootstrap of the mean over groups of the mean over their rows.
-
-    Rows are drawn from all groups, so that a group of a single row does not look certain: where it
-    is not drawn, the mean is over the others.
-
-    Args:
-        groups: each (N, k), such as the ranks of k methods on the N datasets of a domain; groups
-            count alike, however many of their rows are drawn.
-        draws: of the rows, the same at every call.
-
-    >>> intervals([[[1.0, 2.0], [1.0, 2.0]]]), intervals([[[1.0]] * 9, [[3.0]]])
-    ([(1.0, 1.0), (2.0, 2.0)], [(1.0, 2.0)])
-    """
-    rng, sizes = np.random.default_rng(0), [len(group) for group in groups]
-    counts = rng.multinomial(sum(sizes), [1 / sum(sizes)] * sum(sizes), size=draws)
-    totals, present = np.zeros((draws, len(groups[0][0]))), np.zeros((draws, 1))
-    for drawn, group in zip(np.split(counts, np.cumsum(sizes)[:-1], axis=1), groups, strict=True):
-        n = drawn.sum(axis=1, keepdims=True)
-        totals += drawn @ np.asarray(group, dtype=float) / np.maximum(n, 1)
-        present += n > 0
-    low, high = np.quantile(totals / present, [0.025, 0.975], axis=0)
-    return list(zip(low.tolist(), high.tolist(), strict=True))

@@ -9,18 +9,16 @@ from typing import Any
 from contrastbench.benchmarks.comparison.compare import DECIDED_VERDICTS, VERDICTS
 from contrastbench.benchmarks.comparison.effects import Effect, OverSets
 from contrastbench.benchmarks.comparison.places import Comparison
-from contrastbench.benchmarks.comparison.ranks import Ranked, Standing, ranked
 from contrastbench.benchmarks.comparison.statistics import ALPHA
 from contrastbench.benchmarks.comparison.verdicts import Verdicts, compare
 from contrastbench.benchmarks.records import files
 from contrastbench.benchmarks.report import screen
 from contrastbench.benchmarks.report.words import names, number, p_text, rendered, said, signed
 from contrastbench.benchmarks.tables import latex, origins
-from contrastbench.benchmarks.tables.entries import entries
 from contrastbench.benchmarks.tables.resolved import Resolved
 from contrastbench.errors import UserError, unknown
 
-ALL_HINT = "bench compare with --all shows every test, power and ranks."
+ALL_HINT = "bench compare with --all shows every test and its power."
 FORMATS = ("md", "csv", "latex")
 TESTS = (
     *("Method", "Column", "Pairs", "Baseline", "Ours", "Difference ± std", "Won", "Effect"),
@@ -55,19 +53,9 @@ def render_comparison(
         return on_screen(found, width)
     about = {"v": found, "effects": effect_table(found), "hint": ALL_HINT}
     if every_test:
-        about |= every_table(found, ranked(resolved, list(entries(resolved)), alpha))
-    return rendered("comparison.md.j2", **{"ranked": None, **about})
-
-
-def every_table(found: Verdicts, ranks: Ranked) -> dict[str, Any]:
-    """Return what a page with every test shows beside the effects."""
-    tests = (comparison_cells(one, found.table.decimals) for one in found.places)
-    return {
-        "ranked": ranks,
-        "tests": [TESTS, *tests],
-        "counts": count_table(found, VERDICTS),
-        "standings": standing_table(ranks.standings) if ranks.standings else [],
-    }
+        cells = [comparison_cells(one, found.table.decimals) for one in found.places]
+        about |= {"tests": [TESTS, *cells], "counts": count_table(found, VERDICTS)}
+    return rendered("comparison.md.j2", **{"tests": None, **about})
 
 
 def compared(
@@ -276,22 +264,6 @@ def set_verdicts(count: Counter[str], verdicts: Sequence[str] = VERDICTS) -> str
     '1 better, 3 undecided'
     """
     return ", ".join(f"{count[name]} {name}" for name in verdicts if count[name])
-
-
-def standing_table(found: Sequence[Standing]) -> list[list[str]]:
-    """Return ranks with their intervals, those of domains where there are several, and gains."""
-    several = [name for name in found[0].by_domain if len(found[0].by_domain) > 1]
-    gains = any(one.gain is not None for one in found)
-    lines = (
-        [
-            *(one.row, f"{one.rank:.2f}"),
-            "none" if one.interval is None else "{:.2f} to {:.2f}".format(*one.interval),
-            *(f"{one.by_domain[name]:.2f}" for name in several),
-            *["failed" if one.gain is None else signed(one.gain, 2)] * gains,
-        ]
-        for one in found
-    )
-    return [["Method", "Rank", "95 %", *several, *["Above untrained"] * gains], *lines]
 
 
 def comparison_latex(found: Verdicts) -> str:

@@ -10,7 +10,6 @@ from typing import NamedTuple
 
 from contrastbench.benchmarks.comparison.effects import OverSets
 from contrastbench.benchmarks.comparison.places import Comparison
-from contrastbench.benchmarks.comparison.ranks import Ranked, ranked
 from contrastbench.benchmarks.comparison.verdicts import Verdicts, compare
 from contrastbench.benchmarks.records.store import Record
 from contrastbench.benchmarks.report.groups import Group
@@ -61,7 +60,6 @@ class Shown:
     resolved: Resolved
     lines: list[list[Filled]]
     verdicts: Verdicts | None = None  # None: nothing of it can be run here
-    ranked: Ranked | None = None
     costs: Sequence[Cost] = ()
     made: str = ""  # the command that makes its records, and what they took
     unseen: Sequence[str] = ()  # columns in which there is nothing yet, which are left out
@@ -130,7 +128,7 @@ class Shown:
 
 
 def shown_table(name: str, resolved: Resolved, groups: Sequence[Group]) -> Shown:
-    """A table, by its name or its file's, beside the records, with its comparisons and ranks."""
+    """A table, by its name or its file's, beside the records, with its comparisons."""
     table, by_folder = resolved.table, defaultdict(list)
     for group in groups:
         by_folder[group.folder].append(group)
@@ -147,7 +145,6 @@ def shown_table(name: str, resolved: Resolved, groups: Sequence[Group]) -> Shown
         resolved,
         lines,
         compare(resolved),
-        ranked(resolved, filled),
         costs=list(costs_of(lines, groups)),
         made=records_line(name + " --quick" * table.is_quick, resolved.selection, lines, groups),
         unseen=unseen,

@@ -12,7 +12,6 @@ from contrastbench.benchmarks.report.cost_plot import cost_plot
 from contrastbench.benchmarks.report.differences import differences_plot
 from contrastbench.benchmarks.report.effects import effects_plot
 from contrastbench.benchmarks.report.plots import Drawing
-from contrastbench.benchmarks.report.rank_plot import critical_difference
 from contrastbench.benchmarks.report.sensitivity import Sensitivity, sensitivity_plot
 
 
@@ -26,20 +25,12 @@ class PagePlots:
     @property
     def functions(self) -> Mapping[str, Callable[..., Markup]]:
         """Return the functions that templates call, each under its name there."""
-        mine = (self.sensitivity_plot, self.critical_difference, self.cost_plot)
-        return {one.__name__: one for one in (*mine, self.effects_plot, self.differences_plot)}
+        mine = (self.sensitivity_plot, self.cost_plot, self.effects_plot, self.differences_plot)
+        return {one.__name__: one for one in mine}
 
     def sensitivity_plot(self, what: Sensitivity) -> Markup:
         """Return the score against one setting."""
         return self.shown(what.title, sensitivity_plot(what))
-
-    def critical_difference(self, one: Shown) -> Markup:
-        """Return the average ranks of a table's methods."""
-        ranks = one.ranked and one.ranked.ranks
-        if not (ranks and ranks.ranking):
-            return Markup()
-        drawing = critical_difference(ranks.rows, ranks.ranking)
-        return self.shown(f"{one.name} ranks", drawing)
 
     def cost_plot(self, one: Shown) -> Markup:
         """Return the scores of a table's methods against their times."""

@@ -16,11 +16,8 @@ from contrastbench.benchmarks.comparison.compare import (
     compare_rows,
     verdict_counts,
 )
-from contrastbench.benchmarks.comparison.effects import OverSets
 from contrastbench.benchmarks.comparison.places import differences_by_fold, redrawn
-from contrastbench.benchmarks.comparison.ranks import Ranked, Ranks, ranks
 from contrastbench.benchmarks.comparison.statistics import (
-    Ranking,
     corrected_t,
     detectable_difference,
     holm,
@@ -30,7 +27,6 @@ from contrastbench.benchmarks.comparison.statistics import (
 from contrastbench.benchmarks.records.scored import scored_data
 from contrastbench.benchmarks.report.comparison import compared, render_comparison
 from contrastbench.benchmarks.report.words import p_text, said
-from contrastbench.benchmarks.tables.entries import entries
 from contrastbench.benchmarks.tables.load import load_table
 from contrastbench.benchmarks.tables.resolved import resolve
 from contrastbench.benchmarks.tables.table import Table
@@ -39,7 +35,6 @@ from contrastbench.domains.graph.domain import GraphDomain
 from contrastbench.domains.registry import declaration
 from contrastbench.losses import UserError
 from made_records import made
-from tools.told import verdicts
 
 SMALL = Table(
     name="small",
@@ -302,7 +297,7 @@ def test_few_sets_are_shown_one_by_one(filled: Path) -> None:
         "| --- | --- |",
         *[line for line in lines if line.startswith("| new | ")],
     ]
-    assert lines[-1] == "bench compare with --all shows every test, power and ranks."
+    assert lines[-1] == "bench compare with --all shows every test and its power."
 
 
 @pytest.mark.parametrize(
@@ -369,51 +364,6 @@ def test_the_baseline_is_infonce_unless_named(filled: Path) -> None:
     assert (found.row, found.difference) == ("base", pytest.approx(-14.5 / 6))
 
 
-def test_ranks_are_over_columns_that_every_row_fills(tmp_path: Path) -> None:
-    for column, value in (("A", 80.0), ("B", 70.0)):
-        for place, row in enumerate(("new", "base", "also")):
-            add(tmp_path, row, column, 0, [value - place, value])
-    found = ranks(SMALL, list(entries(resolve(SMALL, None, tmp_path))))
-    assert (found.rows, found.columns, found.left_out) == (["new", "base", "also"], ["A", "B"], [])
-    assert found.ranking is not None
-    assert found.ranking.ranks == [1.0, 2.0, 3.0]
-    text = render_comparison(resolve(SMALL, None, tmp_path), "md", every_test=True)
-    assert "Average ranks over A, B, 1 the best:" in text
-    assert "| new | 1.00 | none |\n| base | 2.00 | none |" in text
-    assert "more than any two of 3 ranks can differ" in text
-
-
-def test_a_row_of_few_columns_takes_no_rank_from_the_others(tmp_path: Path) -> None:
-    wide = SMALL.model_copy(
-        update={
-            "rows": [
-                *SMALL.rows,
-                SMALL.rows[1].model_copy(update={"name": "late", "params": {"mu": 0.5}}),
-            ]
-        }
-    )
-    columns = {
-        f"C{i}": SMALL.columns["A"].model_copy(update={"dataset": name})
-        for i, name in enumerate(("MUTAG", "DD", "NCI1"))
-    }
-    wide = wide.model_copy(update={"columns": columns})
-    *others, late = (row for row in wide.rows if row.loss)
-    for column in columns:
-        for place, row in enumerate(others):
-            made(tmp_path, wide.experiment(row, column), 0, metrics={"accuracy": 80.0 - place})
-    made(tmp_path, wide.experiment(late, "C0"), 0, metrics={"accuracy": 90.0})
-    found = ranks(wide, list(entries(resolve(wide, None, tmp_path))))
-    assert (found.columns, found.unranked) == (["C0", "C1", "C2"], ["late"])
-    assert found.ranking is not None
-    assert found.ranking.ranks == [1.0, 2.0, 3.0]
-    assert "Not ranked, with few runs: late." in render_comparison(
-        resolve(wide, None, tmp_path), "md", every_test=True
-    )
-    made(tmp_path, wide.experiment(late, "C1"), 0, metrics={"accuracy": 90.0})
-    found = ranks(wide, list(entries(resolve(wide, None, tmp_path))))
-    assert (found.rows[-1], found.columns, found.unranked) == ("late", ["C0", "C1"], [])
-
-
 def test_what_joins_comes_first(tmp_path: Path) -> None:
     for seed in range(5):
         add(tmp_path, "base", "A", seed, [50.0 + seed, 51.0])
@@ -476,21 +426,6 @@ def test_losses_without_results_are_named_and_nothing_is_said_of_them(
     assert "none of 2 losses that have run is better than infonce" in out
     assert " No results yet: cpc. " in out
     assert "Nothing is compared on iris: infonce or all others lack results." in out
-
-
-@pytest.mark.parametrize(("p", "text"), [(0.01, "p = 0.0100."), (1e-9, "p < 0.0001.")])
-def test_ranks_say_a_p_or_that_it_is_smaller(p: float, text: str) -> None:
-    found = Ranks(["a", "b"], [], [], [], Ranking([1.0, 2.0], 9, 9.0, p, 0.5), [])
-    (line,) = said(verdicts(OverSets([])), "rank_test", ranked=Ranked(found, []))
-    assert text in line
-
-
-def test_ranks_say_why_there_are_none(filled: Path) -> None:
-    found = ranks(SMALL, list(entries(resolve(SMALL, None, filled))))
-    assert found.ranking is None
-    assert found.why == "ranks need 3 methods on 2 data sets in common, got 2 on 1"
-    add(filled, "also", "B", 0, [1.0, 2.0])
-    assert ranks(SMALL, list(entries(resolve(SMALL, None, filled)))).left_out == ["A", "B"]
 
 
 def test_odd_names_break_no_table(filled: Path) -> None:
@@ -610,7 +545,6 @@ def test_a_row_that_diverges_with_some_seeds_is_not_better_by_the_others(tmp_pat
     resolved = resolve(SMALL, None, tmp_path)
     found = next(one for one in compare_rows(resolved, "base") if one.row == "new")
     assert (found.verdict, found.lost, found.holm < 0.05) == ("undecided", (4, 5), True)
-    assert ranks(SMALL, list(entries(resolved))).ranking.ranks == [3.0, 1.0, 2.0]
     text = render_comparison(resolved, "md", "base")
     assert "Diverged with some seeds: new." in text
     assert "better than base" not in text
@@ -627,37 +561,6 @@ def test_lines_without_training_as_a_baseline_have_no_controls_and_no_gain(tmp_p
     against = " ".join(said(compared(resolved, "none")))
     assert "Controls" not in against
     assert "cannot be read" not in against
-
-
-def test_a_row_that_diverges_has_the_last_rank_there(tmp_path: Path) -> None:
-    lines = list(entries(resolve(SMALL, None, failing(tmp_path))))
-    found = ranks(SMALL, lines)
-    assert (found.columns, found.left_out, found.failed) == (["A", "B"], [], ("B",))
-    assert found.ranking is not None
-    assert found.ranking.ranks == [2.0, 1.5, 2.5], "first on A, third on B"
-    without = ranks(SMALL, lines, failures=False)
-    assert (without.columns, without.left_out, without.ranking) == (["A"], ["B"], None)
-    assert "Ranks without B, where a method has failed" in render_comparison(
-        resolve(SMALL, None, tmp_path), "md", every_test=True
-    )
-
-
-def test_ranks_with_and_without_a_failure_are_both_said(tmp_path: Path) -> None:
-    table = SMALL.model_copy(
-        update={
-            "columns": {
-                **SMALL.columns,
-                "D": SMALL.columns["A"].model_copy(update={"dataset": "NCI1"}),
-            }
-        }
-    )
-    for seed in range(2):
-        for place, row in enumerate(r for r in table.rows if r.loss):
-            made(tmp_path, table.experiment(row, "D"), seed, metrics={"accuracy": 60.0 - place})
-    text = render_comparison(resolve(table, None, failing(tmp_path)), "md", every_test=True)
-    assert "| base | 1.67 |" in text
-    assert "Ranks without B, where a method has failed and with it the last rank: " in text
-    assert "new 1.00, base 2.00, also 3.00." in text
 
 
 def test_a_baseline_that_diverges_does_not_drop_the_others(tmp_path: Path) -> None:
@@ -718,18 +621,6 @@ def test_rows_of_two_corpora_meet_on_the_same_one(tmp_path: Path) -> None:
     found, *_ = compare_rows(resolve(SMALL, None, tmp_path))
     assert found.difference is not None
     assert abs(found.difference) < 2, "not of one corpus against the other"
-
-
-def test_data_apart_are_no_method_that_is_ranked(tmp_path: Path) -> None:
-    for column in ("A", "B"):
-        for row, score in (("base", 80.0), ("new", 82.0), ("also", 84.0)):
-            add(tmp_path, row, column, 0, [score, score])
-    before = ranks(SMALL, list(entries(resolve(SMALL, None, tmp_path))))
-    assert before.ranking is not None
-    add(tmp_path, "new", "A", 1, [50.0, 50.0], data_hash="1" * 64)
-    split = resolve(SMALL, None, tmp_path)
-    assert len(split.lines) == len(SMALL.rows) + 1
-    assert ranks(SMALL, list(entries(split))) == before
 
 
 def test_a_metric_that_no_record_has_is_one_line(filled: Path) -> None:

@@ -1,6 +1,6 @@
 """The statistics of random tables with holes, failures and single seeds, against known packages.
 
-Packages: scipy, statsmodels and scikit-posthocs.
+Packages: scipy and statsmodels.
 """
 
 import gc
@@ -10,16 +10,12 @@ from pathlib import Path
 from random import Random
 
 import numpy as np
-import pandas as pd
 import pytest
-import scikit_posthocs
 from scipy import stats
 from statsmodels.stats.multitest import multipletests
 
 from contrastbench.benchmarks.comparison.compare import compare_cell, decide
-from contrastbench.benchmarks.comparison.ranks import ranks
-from contrastbench.benchmarks.comparison.statistics import holm, rank, wilcoxon
-from contrastbench.benchmarks.tables.entries import Entry, Value
+from contrastbench.benchmarks.comparison.statistics import holm, wilcoxon
 from contrastbench.benchmarks.tables.resolved import Line, Resolved, ResolvedCell
 from contrastbench.benchmarks.tables.searches import Choice
 from contrastbench.benchmarks.tables.table import Selection, Table
@@ -161,56 +157,10 @@ def test_many_pairs_are_scipys_split_of_zeros() -> None:
         assert wilcoxon(d.tolist()).p == pytest.approx(expected)
 
 
-def test_ranks_and_friedmans_test_of_tables_with_holes_are_scipys() -> None:
-    ranked = 0
-    for seed in range(times(500)):
-        scores = drawn(seed)
-        lines = [[entry(row, column, scores) for column in TABLE.columns] for row in ROWS]
-        found = ranks(TABLE, lines)
-        if found.ranking is None:
-            continue
-        ranked += 1
-        full = [[mean(scores, row, column) for row in found.rows] for column in found.columns]
-        expected = stats.rankdata(-np.round(full, 9), axis=1)
-        assert found.ranking.ranks == pytest.approx(expected.mean(axis=0).tolist())
-        if np.ptp(expected):
-            friedman = stats.friedmanchisquare(*(-expected).T)
-            assert found.ranking.chi2 == pytest.approx(friedman.statistic), full
-            assert found.ranking.p == pytest.approx(friedman.pvalue), full
-    assert ranked >= times(200)
-
-
 def mean(scores: dict[str, dict[str, dict[int, float]]], row: str, column: str) -> float:
     """Return a place's mean; a failed one lies below all."""
     values = scores[row][column].values()
     return sum(values) / len(values) if values else -math.inf
-
-
-def entry(row: str, column: str, scores: dict[str, dict[str, dict[int, float]]]) -> Entry:
-    """Make a table's place: a mean, a failure, or nothing."""
-    found = Line(next(one for one in TABLE.rows if one.name == row), {}, row)
-    if column not in scores[row]:
-        return Entry(found, column, None, None, True, None)
-    value = mean(scores, row, column)
-    ours = Value(value, n=1) if math.isfinite(value) else None
-    return Entry(found, column, None, ours, True, None, failure="" if ours else "diverged")
-
-
-def test_nemenyis_test_is_scikit_posthocs() -> None:
-    """Two methods differ where their ranks are further apart than the critical difference."""
-    compared = 0
-    for seed in range(times(500)):
-        rng = np.random.default_rng(seed)
-        n, k = int(rng.integers(4, 15)), int(rng.integers(3, 8))
-        scores = np.round(rng.normal(size=(n, k)) + rng.normal(size=k), int(rng.integers(0, 3)))
-        found = rank(scores.tolist())
-        theirs = scikit_posthocs.posthoc_nemenyi_friedman(pd.DataFrame(scores)).to_numpy()
-        apart = np.abs(np.subtract.outer(found.ranks, found.ranks))
-        sure = np.abs(apart - found.critical_difference) > 1e-4
-        np.fill_diagonal(sure, False)
-        compared += int(sure.sum())
-        assert ((apart > found.critical_difference) == (theirs < 0.05))[sure].all(), scores
-    assert compared > times(500)
 
 
 def test_holm_is_statsmodels_with_ties() -> None:

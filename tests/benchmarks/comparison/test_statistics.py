@@ -2,7 +2,6 @@
 
 import itertools
 import math
-from statistics import fmean
 
 import numpy as np
 import pytest
@@ -11,18 +10,13 @@ from scipy import stats
 from contrastbench.benchmarks.comparison.statistics import (
     ALPHA,
     SMALLEST_ALPHA,
-    Ranking,
     corrected_t,
     critical,
     detectable_difference,
     half_width,
     holm,
-    intervals,
-    largest_range,
     mean_std,
     noncentrality,
-    rank,
-    ranks_by_dataset,
     seeds_needed,
     wilcoxon,
 )
@@ -198,30 +192,6 @@ def test_more_seeds_do_not_make_up_for_overlapping_folds() -> None:
     assert seeds_needed(0.0, 3.0, 1, 0.0) is None
 
 
-def test_intervals_are_those_of_drawn_datasets() -> None:
-    scores = np.random.default_rng(3).normal(size=(30, 2)) * [1.0, 2.0] + [5.0, 0.0]
-    for (low, high), column in zip(intervals([scores]), scores.T, strict=True):
-        theirs = stats.bootstrap((column,), np.mean, method="percentile", rng=1)
-        assert (low, high) == pytest.approx(theirs.confidence_interval, abs=0.04 * column.std())
-    assert intervals([scores]) == intervals([scores])
-
-
-def test_intervals_of_groups_are_those_of_a_loop() -> None:
-    rng = np.random.default_rng(4)
-    groups = [rng.normal(size=(n, 1)).tolist() for n in (5, 2, 1)]
-    rows = [(k, row[0]) for k, group in enumerate(groups) for row in group]
-    means = []
-    for _ in range(4000):
-        drawn = [rows[i] for i in rng.integers(len(rows), size=len(rows))]
-        present = {k for k, _ in drawn}
-        means.append(fmean(fmean(v for k, v in drawn if k == one) for one in present))
-    assert intervals(groups)[0] == pytest.approx(np.quantile(means, [0.025, 0.975]), abs=0.05)
-
-
-def test_a_group_of_one_row_is_not_certain() -> None:
-    assert intervals([[[1.0]] * 9, [[3.0]]]) == [(1.0, 2.0)]
-
-
 def test_holm_by_hand() -> None:
     assert holm([0.607, 0.019, 0.016]) == pytest.approx(
         [0.607, 0.048, 0.048]
@@ -243,91 +213,8 @@ def test_holm_rejects_what_the_step_down_rejects() -> None:
         assert {i for i, p in enumerate(holm(ps)) if p <= 0.05} == rejected
 
 
-def test_ranks_are_demsars_example() -> None:
-    ranking = rank(DEMSAR)
-    assert ranking.ranks == pytest.approx([3.143, 2.000, 2.893, 1.964], abs=5e-4)
-    assert ranking.n == 14
-    assert ranking.critical_difference == pytest.approx(1.25, abs=0.005)
-    # the paper's 9.28 leaves out the correction for ties that scipy makes
-    plain = 12 * 14 / (4 * 5) * (sum(r**2 for r in ranking.ranks) - 4 * 5**2 / 4)
-    assert plain == pytest.approx(9.28, abs=0.005)
-    assert ranking.chi2 >= plain
-    assert ranking.p < 0.05
-
-
-@pytest.mark.parametrize(
-    ("k", "q"),
-    [
-        (3, 2.343),
-        (4, 2.569),
-        (5, 2.728),
-        (6, 2.850),
-        (7, 2.949),
-        (8, 3.031),
-        (9, 3.102),
-        (10, 3.164),
-    ],
-)
-def test_critical_values_are_demsars_table(k: int, q: float) -> None:
-    n = 7
-    scores = np.random.default_rng(k).random((n, k)).tolist()
-    assert rank(scores).critical_difference == pytest.approx(
-        q * math.sqrt(k * (k + 1) / (6 * n)), rel=5e-4
-    )
-
-
-def test_friedman_without_ties_is_the_formula() -> None:
-    scores = np.random.default_rng(1).random((6, 4))
-    ranks = [sum(1 + sum(other > row[j] for other in row) for row in scores) / 6 for j in range(4)]
-    ranking = rank(scores.tolist())
-    assert ranking.ranks == pytest.approx(ranks)
-    assert ranking.chi2 == pytest.approx(12 * 6 / 20 * (sum(r * r for r in ranks) - 25))
-
-
-def test_methods_that_are_equal_everywhere_rank_equally() -> None:
-    ranking = rank([[1.0, 1.0, 1.0]] * 4)
-    assert ranking.ranks == [2.0, 2.0, 2.0]
-    assert (ranking.chi2, ranking.p) == (0.0, 1.0)
-
-
-def test_too_few_for_ranks() -> None:
-    with pytest.raises(ValueError, match="3 methods and 2 datasets"):
-        rank([[1.0, 2.0]] * 5)
-    with pytest.raises(ValueError, match="3 methods and 2 datasets"):
-        rank([[1.0, 2.0, 3.0]])
-
-
-def test_groups_are_the_largest_sets_within_the_critical_difference() -> None:
-    ranks = [3.143, 2.000, 2.893, 1.964]  # Demšar's: one group at 0.05, two at 0.10
-    assert Ranking(ranks, 14, 9.28, 0.03, 1.25).groups == [(3, 1, 2, 0)]
-    assert Ranking(ranks, 14, 9.28, 0.03, rank(DEMSAR, 0.1).critical_difference).groups == [
-        (3, 1, 2),
-        (2, 0),
-    ]
-    assert Ranking([1.0, 2.0, 3.0], 30, 60.0, 0.0, 0.5).groups == []
-
-
 def test_a_single_value_has_no_deviation() -> None:
     assert mean_std([3.0]) == (3.0, None)
-
-
-@pytest.mark.parametrize(("n", "k"), [(2, 3), (6, 4), (23, 20)])
-def test_friedmans_test_is_scipys_with_ties(n: int, k: int) -> None:
-    scores = np.random.default_rng(k).integers(0, 4, (n, k)).astype(float)
-    ranking, theirs = rank(scores.tolist()), stats.friedmanchisquare(*scores.T)
-    assert ranking.chi2 == pytest.approx(theirs.statistic)
-    assert ranking.p == pytest.approx(theirs.pvalue)
-    assert np.array(ranks_by_dataset(scores.tolist())) == pytest.approx(
-        stats.rankdata(-scores, axis=1)
-    )
-
-
-@pytest.mark.parametrize("alpha", [0.001, 0.05, 0.5])
-@pytest.mark.parametrize("k", [2, 3, 20, 60])
-def test_the_largest_range_is_scipys(k: int, alpha: float) -> None:
-    assert largest_range(k, alpha) == pytest.approx(
-        stats.studentized_range.ppf(1 - alpha, k, math.inf), abs=1e-5
-    )
 
 
 @pytest.mark.parametrize("ratio", [0.0, 1 / 9, 0.5])

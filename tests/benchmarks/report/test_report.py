@@ -18,13 +18,11 @@ from typer.testing import CliRunner
 
 from contrastbench.benchmarks import report
 from contrastbench.benchmarks.cli.main import app
-from contrastbench.benchmarks.comparison.statistics import Ranking
 from contrastbench.benchmarks.records import store
 from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.benchmarks.report import contents, plots, sensitivity, site
 from contrastbench.benchmarks.report.cost_plot import cost_plot
 from contrastbench.benchmarks.report.groups import MAX_CURVE_POINTS, read_groups, thinned, titles
-from contrastbench.benchmarks.report.rank_plot import critical_difference
 from contrastbench.benchmarks.report.site import with_minus
 from contrastbench.benchmarks.running import reproduction
 from contrastbench.benchmarks.tables import catalogue
@@ -155,9 +153,9 @@ def test_plots_are_files_too(filled: Path) -> None:
     folder = filled / "plots"
     report.write_report(["small"], filled, filled / "report", folder)
     names = {path.name for path in folder.iterdir()}
-    some = ("differences", "ranks", "costs")
+    some = ("differences", "costs")
     assert {f"small-{name}.{suffix}" for name in some for suffix in ("svg", "pdf")} <= names
-    assert (folder / "small-ranks.pdf").read_bytes().startswith(b"%PDF")
+    assert (folder / "small-costs.pdf").read_bytes().startswith(b"%PDF")
 
 
 def test_sweep_files_of_the_results_and_of_here_need_no_names(
@@ -216,12 +214,11 @@ def test_tuning_seeds_are_those_of_the_tables(filled: Path) -> None:
     assert {tuple(sorted(group.tuning)) for group in groups} == {(2,)}
 
 
-def test_comparisons_and_ranks_are_on_the_page(filled: Path) -> None:
+def test_comparisons_are_on_the_page(filled: Path) -> None:
     text = squeezed(page(filled, "small"))
     assert "Against base, seed by seed" in text
     assert "3 pairs cannot give less than 0.25" in text
     assert "Holm: p of the t test over the 4 comparisons" in text
-    assert 'aria-label="Average ranks, best first: warm 1.00, ' in text
 
 
 def test_a_row_has_a_cell_for_each_heading(filled: Path) -> None:
@@ -396,7 +393,6 @@ def test_plots_are_in_the_pages_colour_and_say_what_they_show(tmp_path: Path) ->
     for drawing in (
         cost_plot([("a $b$", 1.0, 80.0), (EVIL, 20.0, 81.0)], "accuracy"),
         sensitivity.sensitivity_plot(what),
-        critical_difference(["a $b$", EVIL, "c"], Ranking([1.0, 2.0, 3.0], 9, 9.0, 0.01, 1.1)),
     ):
         drawn = drawing.svg()
         root = ElementTree.fromstring(drawn)
@@ -407,27 +403,6 @@ def test_plots_are_in_the_pages_colour_and_say_what_they_show(tmp_path: Path) ->
         assert "<style" not in drawn
         assert "metadata" not in drawn
         assert EVIL not in drawn
-
-
-def test_the_diagram_names_every_method_with_its_rank() -> None:
-    drawn = critical_difference(
-        ["a $b$", EVIL, "c"], Ranking([1.0, 2.0, 3.0], 9, 9.0, 0.01, 1.1)
-    ).svg()
-    root = ElementTree.fromstring(drawn)
-    texts = ["".join(text.itertext()) for text in root.iter(f"{plots.SVG}text")]
-    assert {"a $b$  1.00", f"{EVIL}  2.00", "c  3.00", "critical difference 1.10"} <= set(texts)
-    assert (
-        "Joined: a $b$ and <script>alert(1)</script>; <script>alert(1)</script> and c."
-        in root.get("aria-label", "")
-    )
-
-
-def test_ranks_of_many_methods_leave_room_for_their_numbers() -> None:
-    names = [f"loss {i}" for i in range(37)]
-    ranking = Ranking([float(i) for i in range(1, 38)], 9, 9.0, 0.01, 1.1)
-    root = ElementTree.fromstring(critical_difference(names, ranking).svg())
-    numbers = [text for one in root.iter(f"{plots.SVG}text") if (text := one.text or "").isdigit()]
-    assert numbers == ["1", "5", "9", "13", "17", "21", "25", "29", "33", "37"]
 
 
 def test_names_of_methods_with_one_cost_stand_below_each_other() -> None:
