@@ -84,6 +84,10 @@ class Domain(ABC, Generic[RecipeT, ModelT, BatchT]):
     """
 
     threads: int = 1  # CPU threads that suit the domain's model
+    compiles: bool = False  # whether batches have one shape, for which `--compile` suits an encoder
+    # why a step, from a batch to gradients, cannot be one CUDA graph: it reads from the device, or
+    # changes what the host knows; empty if it can. Then batches are dataclasses, alike in shape.
+    uncaptured: str = "this domain does not say that its steps are alike"
 
     def __init__(
         self, dataset: str, recipe: RecipeT, seed: int, data_root: Path | None, device: torch.device

@@ -11,6 +11,8 @@ from torch import Tensor, nn
 from contrastbench.distributed import gather, own_rows
 from contrastbench.domains.batch_norm import BatchNorm1d
 
+MOVING_TARGET = "the momentum of the target network changes with each step"  # on the host
+
 
 def layer(inputs: int, outputs: int, batch_norm: bool) -> list[nn.Module]:
     """Linear, batch norm, ReLU."""

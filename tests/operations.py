@@ -37,7 +37,7 @@ IDLE |= {"optimizer", "momentum", "warmup", "ema", "probe", "probe_lr", "stem_in
 IDLE |= {"views", "min_scale", "flip", "blur", "jitter_strength", "asymmetric", "randaugment"}
 FEW: dict[str, dict[str, Any]] = {  # samples that are alike: a few tell what many cost
     "image": {
-        **{"batch_size": 2, "limit": 40, "chunk": None, "compile": False, "eval_every": None},
+        **{"batch_size": 2, "limit": 40, "chunk": None, "eval_every": None},
         **{"validation": 0.0, "whole_pictures": False},
     },
     "tabular": {"batch_size": 32},

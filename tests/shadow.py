@@ -133,6 +133,75 @@ def line() -> str:
     return "outside the package"
 
 
+class Recording:
+    """A CUDA graph on the CPU: operations of one time, that can run again on the same memory.
+
+    As where CUDA captures, what was there before is afterwards as it was.
+    """
+
+    def __init__(self) -> None:
+        self.calls: list[tuple[Any, Sequence[Any], dict[str, Any], Any]] = []
+        self.made: set[int] = set()  # the memory of results
+        self.before: dict[int, tuple[Any, Any]] = {}  # other memory, and what was in it
+
+    def run(self, func: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+        """Run an operation, and keep the operands that no operation of the recording has made."""
+        for memory in memories([*args, *kwargs.values()]):
+            if memory.data_ptr() not in {*self.made, *self.before}:
+                self.before[memory.data_ptr()] = memory, memory.clone()
+        result = func(*args, **kwargs)
+        self.made |= {memory.data_ptr() for memory in memories([result])} - self.before.keys()
+        self.calls.append((func, args, kwargs, result))
+        return result
+
+    def end(self) -> None:
+        """Put everything back that was there before."""
+        for memory, content in self.before.values():
+            memory.copy_(content)
+
+    @torch.no_grad()
+    def replay(self) -> None:
+        """Run all operations again, into the memory of the first time."""
+        for func, args, kwargs, result in self.calls:
+            again = func(*args, **kwargs)
+            for old, new in zip(tensors([result]), tensors([again]), strict=True):
+                if old.data_ptr() != new.data_ptr():
+                    old.copy_(new)
+
+
+recordings: list[Recording] = []
+
+
+def tensors(values: Sequence[Any]) -> list[Tensor]:
+    """All tensors among values and lists of values."""
+    found: list[Tensor] = []
+    gather(values, found)
+    return found
+
+
+def memories(values: Sequence[Any]) -> list[Any]:
+    """The storages of all tensors among values and lists of values."""
+    return [x.untyped_storage() for x in tensors(values)]
+
+
+def capture(
+    work: Callable[[], Tensor], rngs: Sequence[torch.Generator]
+) -> tuple[Callable[[], None], Tensor]:
+    """Capture work as `compiling.capture` does, and refuse what a CUDA graph cannot have."""
+    generators = [torch.default_generator, *rngs]
+    states = [rng.get_state() for rng in generators]
+    recordings.append(Recording())
+    with counting() as counts:
+        value = work()
+    recorded = recordings.pop()
+    recorded.end()
+    for rng, state in zip(generators, states, strict=True):
+        rng.set_state(state)
+    assert counts.host_reads == 0, f"the host reads at {counts.read_at}"
+    assert counts.copies == 0, f"the host copies at {counts.copied_at}"
+    return recorded.replay, value
+
+
 class ShadowTensor(Tensor):
     """A tensor that says it is on the device, and holds one of the CPU."""
 
@@ -191,7 +260,10 @@ def run(func: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
     held = {key: unwrap(value) for key, value in kwargs.items()}
     if "device" in kwargs and not onto_host and kwargs["device"] is not None:
         held["device"] = torch.device("cpu")
-    result = func(*unwrap(args), **held)
+    if recordings:
+        result = recordings[-1].run(func, unwrap(args), held)
+    else:
+        result = func(*unwrap(args), **held)
     stays = onto_host or (name == "copy_" and not isinstance(args[0], ShadowTensor))
     return result if stays else wrap(result, shadows)
 

@@ -48,8 +48,8 @@ def install(monkeypatch: pytest.MonkeyPatch) -> None:
     known = environment.environment(torch.device("cpu"))
     monkeypatch.setattr(opening, "domain_class", lambda _: Stub)
     for module in (publishing, runner):
-        monkeypatch.setattr(module, "environment", lambda _: known)
-    monkeypatch.setattr(training, "circumstances", lambda _: {})
+        monkeypatch.setattr(module, "environment", lambda *_: known)
+    monkeypatch.setattr(training, "circumstances", lambda *_: {})
 
 
 def cell(results: Path, loss: str = "infonce", seed: int = 0) -> Record:

@@ -35,6 +35,7 @@ def run(
     threads: int | None = None,
     deterministic: bool = True,
     tf32: bool = False,
+    compile: bool = False,
 ) -> list[Record]:
     """Train a loss in a domain, score it by the field's protocol, and keep a record for each seed.
 
@@ -60,6 +61,7 @@ def run(
         threads: CPU threads; what suits the domain if it is left out.
         deterministic: an accelerator repeats its numbers.
         tf32: an accelerator multiplies float32 in TensorFloat-32.
+        compile: encoders by torch.compile; on CUDA, steps of one shape as CUDA graphs.
 
     Returns:
         A record for each seed: "status", "metrics" (percent), "main" (the metric that tables show),
@@ -88,7 +90,7 @@ def run(
     experiment = make_experiment(domain, dataset, spec, values, tiny, target)
     root = data_folder(data_root)
     place, cores = folder_argument("results", results), thread_count("threads", threads)
-    options = Options(place, root, device, cores, deterministic, tf32)
+    options = Options(place, root, device, cores, deterministic, tf32, compile)
     experiment.check()  # mistakes are named before torch is imported
     from contrastbench.benchmarks.running.runner import run_seeds
 

@@ -60,6 +60,10 @@ TF32 = Annotated[
     bool,
     typer.Option("--tf32", help="Let a GPU multiply float32 as TensorFloat-32: faster, coarser."),
 ]
+Compile = Annotated[
+    bool,
+    typer.Option("--compile", help="Compile encoders; on CUDA, make steps of one shape graphs."),
+]
 Table = Annotated[str, typer.Argument(help="Table (bench list tables) or YAML file.")]
 What = Annotated[
     str,

@@ -62,6 +62,7 @@ def run(
     threads: opt.Threads = None,
     deterministic: opt.Deterministic = True,
     tf32: opt.TF32 = False,
+    compile_: opt.Compile = False,
     export: Annotated[Path | None, typer.Option(help="New folder for the trained encoder.")] = None,
     tensorboard: Annotated[
         Path | None, typer.Option(help="Folder for scalars that TensorBoard reads.")
@@ -87,7 +88,8 @@ def run(
     if spec.name == NONE or is_registered(spec.name):
         spec.check()
     boards = tensorboard, logger
-    options = Options(results, data_root, device, threads, deterministic, tf32, export, *boards)
+    switches = deterministic, tf32, compile_
+    options = Options(results, data_root, device, threads, *switches, export, *boards)
     if devices > 1 and not launch.launched():
         raise typer.Exit(run_on_devices(devices, output))
 

@@ -47,6 +47,7 @@ def sweep(
     threads: opt.Threads = None,
     deterministic: opt.Deterministic = True,
     tf32: opt.TF32 = False,
+    compile_: opt.Compile = False,
     slurm: Annotated[
         list[str] | None,
         typer.Option(help="Setting KEY=VALUE: jobs=8, or submitit's, such as time=600."),
@@ -108,6 +109,7 @@ def sweep(
         threads,
         deterministic=deterministic,
         tf32=tf32,
+        compile=compile_,
         devices=1 if launched() else devices or 1,
     )
     check_runnable(plan, options)

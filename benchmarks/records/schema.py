@@ -58,6 +58,7 @@ class Environment(TypedDict, total=False):
     threads: Annotated[int, Field(ge=1, le=10**6)] | None
     deterministic: bool
     tf32: bool
+    compiled: list[PrintableText]  # encoder, step
     devices: list[PrintableText]  # of several ranks
 
 

@@ -2,6 +2,7 @@
 
 import os
 import platform
+from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
@@ -23,13 +24,13 @@ Circumstances = dict[str, Any]
 of_ranks: list[str] = []  # the device of each rank, where a training has several
 
 
-def environment(device: torch.device) -> dict[str, Any]:
-    """Return the record's description of the machine and the code."""
+def environment(device: torch.device, compiled: Sequence[str] = ()) -> dict[str, Any]:
+    """Return the record's description of the machine, the code, and what of it was compiled."""
     about = {"python": platform.python_version(), "platform": platform.platform()}
-    return {**about, **circumstances(device), **devices.count(device)}
+    return {**about, **circumstances(device, compiled), **devices.count(device)}
 
 
-def circumstances(device: torch.device) -> Circumstances:
+def circumstances(device: torch.device, compiled: Sequence[str] = ()) -> Circumstances:
     """Commit, versions, device, model of the CPU and threads: all that equal numbers need.
 
     Of an accelerator also its memory and whether it was asked to be deterministic, without which
@@ -45,6 +46,7 @@ def circumstances(device: torch.device) -> Circumstances:
         "cpu": devices.cpu_model(),
         **({"devices": of_ranks} if of_ranks else {}),
         "threads": torch.get_num_threads(),
+        **({"compiled": [*compiled]} if compiled else {}),
         **arithmetic_variables(),
         **devices.memory_gib(device),
         **devices.switches(device),

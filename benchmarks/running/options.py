@@ -16,6 +16,7 @@ class Options:
     threads: int | None = None  # CPU threads; None: what suits the domain
     deterministic: bool = True  # an accelerator repeats its numbers
     tf32: bool = False  # an accelerator multiplies float32 in TensorFloat-32
+    compile: bool = False  # the encoder by torch.compile, and steps as CUDA graphs
     export: Path | None = None  # a folder for the trained model, of domains that can
     tensorboard: Path | None = None  # a folder with a subfolder for each training
     logger: str | None = None  # of a package, which gets the same scalars

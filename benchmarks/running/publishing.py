@@ -2,6 +2,7 @@
 
 import json
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, cast
@@ -28,7 +29,7 @@ from contrastbench.errors import (
 
 
 def publish_result(
-    cell: Cell, outcome: Fields, options: Options, device: torch.device
+    cell: Cell, outcome: Fields, options: Options, device: torch.device, compiled: Sequence[str]
 ) -> tuple[Record, Path]:
     """Publish the record and return the one that stands, which may be another runner's.
 
@@ -42,7 +43,7 @@ def publish_result(
         **outcome,
         "command": run_command(cell.experiment, cell.seed, device_words(options, device)),
         **({"own_loss": own} if (own := cell.experiment.loss.files) else {}),
-        "environment": environment(device),
+        "environment": environment(device, compiled),
     }
     record = cast(Record, fields)
     path = cell.path(options.results)
@@ -72,7 +73,7 @@ def device_words(options: Options, device: torch.device) -> list[str]:
     words += ["--threads", str(torch.get_num_threads())]
     words += ["--devices", str(ranks.world_size())] * several
     words += ["--no-deterministic"] * (not options.deterministic)
-    return words + ["--tf32"] * options.tf32
+    return words + ["--tf32"] * options.tf32 + ["--compile"] * options.compile
 
 
 def in_lines(value: Any) -> Any:

@@ -38,7 +38,7 @@ DETAIL_NUMBERS = (  # of a record's details
 )
 CIRCUMSTANCES = (  # equal numbers are promised where they are the same
     *("commit", "versions", "device", "devices", "device_memory_gib", "cpu", "threads"),
-    *("deterministic", "tf32", "variables"),
+    *("deterministic", "tf32", "compiled", "variables"),
 )
 MOST_THREADS = 64  # of a record, where the machine has fewer cores: libraries end where many start
 
@@ -247,6 +247,7 @@ def run_again(
         threads and min(threads, max(MOST_THREADS, os.cpu_count() or 1)),
         about.get("deterministic", True),
         about.get("tf32", False),
+        bool(about.get("compiled")),
     )
     try:
         return run_cell(work, record["seed"], options, data_hash=record["data_hash"])[0]

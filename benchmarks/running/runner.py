@@ -22,6 +22,7 @@ from contrastbench.benchmarks.records.writable import (
     check_writable,
 )
 from contrastbench.benchmarks.running import loggers, ranks
+from contrastbench.benchmarks.running.compiling import compiled_parts
 from contrastbench.benchmarks.running.devices import PeakMemory
 from contrastbench.benchmarks.running.environment import environment
 from contrastbench.benchmarks.running.interruption import termination_kept
@@ -143,7 +144,8 @@ def run_alone(
     if not ranks.is_first():
         return cast(Record, {**cell.identity, **outcomes[place]}), cell.path(options.results)
     both = zip(cells, outcomes, strict=True)
-    record, path = [publish_result(one, made, options, device) for (one, _), made in both][place]
+    with_what = options, device, training.compiled
+    record, path = [publish_result(one, made, *with_what) for (one, _), made in both][place]
     if record["status"] in store.FINAL_STATUSES:
         training.checkpoint.unlink(missing_ok=True)
     return record, path
@@ -272,6 +274,11 @@ class Training:
             self.reports[domain.dataset] = domain.report(trained=self.trains(domain))
         return self.reports[domain.dataset]
 
+    @cached_property
+    def compiled(self) -> list[str]:
+        """Return what of the training is compiled."""
+        return compiled_parts(self.domain, self.loss) if self.options.compile else []
+
     def scalars(self) -> AbstractContextManager[Log | None]:
         """Return what takes the training's scalars: TensorBoard, a logger, both or none."""
         board, logger = self.options.tensorboard, self.options.logger
@@ -308,7 +315,8 @@ class Training:
         """Train, score on each set and export if asked to; return the measurements of each set."""
         start, peak = time.perf_counter(), PeakMemory(self.domain.device)
         with self.scalars() as log:
-            model, history = train(self.domain, self.loss, self.checkpoint, log)
+            given = self.domain, self.loss, self.checkpoint
+            model, history = train(*given, log, self.compiled)
         history.seconds += time.perf_counter() - start
         beside = replace(history, dev_curve=[], metrics={}, seconds=0.0)  # its time counts once
         scored = [self.score(self.cell, self.domain, model, history)]
@@ -349,7 +357,10 @@ class Training:
     def export(self, model: nn.Module, folder: Path, outcome: Fields) -> None:
         """Write the model with its card; where that fails, the record is kept."""
         assert isinstance(self.domain, Exports), "check_export has refused it"
-        about = {"key": self.cell.key, "environment": environment(self.domain.device)}
+        about = {
+            "key": self.cell.key,
+            "environment": environment(self.domain.device, self.compiled),
+        }
         try:
             self.domain.export(model, folder)
             exports.note_cell(folder, self.cell.identity)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, fields
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import torch
 from torch import Tensor, nn
@@ -18,6 +18,7 @@ from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LambdaLR
 
 from contrastbench.benchmarks.running import checkpoints, ranks
+from contrastbench.benchmarks.running.compiling import ENCODER, STEP, CapturedSteps
 from contrastbench.benchmarks.running.draws import generators_kept, seed_generators
 from contrastbench.benchmarks.running.environment import Circumstances, circumstances
 from contrastbench.benchmarks.running.health import embedding_health, gradient_norm
@@ -116,6 +117,7 @@ def train(
     loss: Loss | None,
     checkpoint: Path | None = None,
     log: Log | None = None,
+    compiled: Sequence[str] = (),
     look: Look | None = None,
 ) -> tuple[nn.Module, History]:
     """Return the trained model, or the best by validation; without a loss it stays untrained.
@@ -132,6 +134,7 @@ def train(
         checkpoint: the file that an interrupted training leaves and finds.
         log: gets every step's loss and the validation scores, as soon as they are numbers.
         look: sees every step's contrasts on their way to the loss, and may change them.
+        compiled: what is compiled of it, see `compiling`.
 
     Raises:
         Diverged: the mean loss of an epoch, or of the steps between two validations, is not finite,
@@ -146,13 +149,15 @@ def train(
     validate = validation_function(domain)
     # held back from here on: thrown into C++ that reads a checkpoint, it would come out as an error
     with Interruption() as interruption, generators_kept(domain.device):
-        run = Run(model, loss, recipe, domain.steps(), checkpoint, log)
+        run = Run(model, loss, recipe, domain.steps(), checkpoint, log, compiled)
         run.stop_if_asked(interruption)
+        gradients = partial(run.gradients, domain, look)
+        quick = CapturedSteps(gradients, run.trained) if STEP in compiled else gradients
         with Progress(run.steps, "training", run.history.step) as progress:
             model.train()
             loss.train()
             for epoch, batch in run.remaining(domain):
-                run.take_step(domain, epoch, batch, look)
+                run.take_step(domain, epoch, batch, gradients if run.is_last else quick)
                 if run.validates and validate:
                     run.choose(run.scored(validate))
                 if run.epoch_to_score:
@@ -203,9 +208,12 @@ class Run:
         steps_per_epoch: int,
         checkpoint: Path | None,
         log: Log | None,
+        compiled: Sequence[str] = (),
     ) -> None:
         self.model, self.loss, self.recipe = model, loss, recipe
-        self.checkpoint, self.log = checkpoint, log
+        self.checkpoint, self.log, self.compiled = checkpoint, log, compiled
+        if ENCODER in compiled:
+            cast(nn.Module, model.encoder).compile()
         self.steps_per_epoch, self.steps = steps_per_epoch, recipe.epochs * steps_per_epoch
         self.optimizer = make_optimizer(recipe, model.parameters(), loss.parameter_groups())
         self.history = History()
@@ -224,24 +232,32 @@ class Run:
             for batch in islice(domain.batches(epoch), done if epoch == first else 0, None):
                 yield epoch, batch
 
-    def take_step(self, domain: AnyDomain, epoch: int, batch: Any, look: Look | None) -> None:
+    def take_step(
+        self, domain: AnyDomain, epoch: int, batch: Any, gradients: Callable[[Any], Tensor]
+    ) -> None:
         """Train on a batch."""
         self.loss.advance(self.history.step / max(1, self.steps - 1))
         with sharing():
-            contrasts = domain.contrasts(self.model, batch)
-            if share := float(self.recipe.permuted):
-                rng = generator(CPU, domain.seed, epoch, self.history.step, PERMUTED_KEY)
-                contrasts = [permuted(contrast, share, rng) for contrast in contrasts]
-            seen = look(contrasts, batch) if look else contrasts
-            if self.is_last:
-                self.history.health |= embedding_health(seen[0])
             seed_generators(domain.device, domain.seed, epoch, self.history.step, LOSS_KEY)
-            self.update(step_loss(self.loss, seen))
+            self.update(gradients(batch))
+
+    def gradients(self, domain: AnyDomain, look: Look | None, batch: Any) -> Tensor:
+        """Return the loss of a batch, and leave its gradients in the parameters."""
+        self.optimizer.zero_grad()
+        contrasts = domain.contrasts(self.model, batch)
+        if share := float(self.recipe.permuted):
+            epoch, step = self.history.step // self.steps_per_epoch, self.history.step
+            rng = generator(CPU, domain.seed, epoch, step, PERMUTED_KEY)
+            contrasts = [permuted(contrast, share, rng) for contrast in contrasts]
+        seen = look(contrasts, batch) if look else contrasts
+        if self.is_last:
+            self.history.health |= embedding_health(seen[0])
+        value = step_loss(self.loss, seen)
+        value.backward()
+        return value.detach()
 
     def update(self, value: Tensor) -> None:
-        """Take one step of the optimizer."""
-        self.optimizer.zero_grad()
-        value.backward()
+        """Take one step of the optimizer, after which the loss is one of the history's."""
         average_gradients(parameter.grad for parameter in self.trained)
         if self.history.step == 0 or self.is_last:
             self.note_gradient()
@@ -249,7 +265,7 @@ class Run:
             nn.utils.clip_grad_norm_(self.model.parameters(), self.recipe.max_grad_norm)
         self.optimizer.step()
         self.schedule.step()
-        self.values.append(value.detach())
+        self.values.append(value)
         self.history.step += 1
         if self.history.step % self.steps_per_epoch == 0:
             self.end_epoch()
@@ -383,11 +399,11 @@ class Run:
         if found:
             self.restore(*found)
         device = next(self.model.parameters()).device
-        if not self.history.go_on(circumstances(device)):
+        if not self.history.go_on(circumstances(device, self.compiled)):
             tell(
                 f"goes on from step {self.history.step} with another commit, versions, device or "
-                "threads than before, or --no-deterministic: the numbers of an uninterrupted "
-                "training are not promised"
+                "threads than before, --compile or --no-deterministic: the numbers of an "
+                "uninterrupted training are not promised"
             )
 
     def find(self, checkpoint: Path) -> tuple[checkpoints.Tensors, dict[str, Any]] | None:

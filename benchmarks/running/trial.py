@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import islice
 from typing import Any
 
@@ -64,7 +65,7 @@ def trial(work: Experiment) -> Trial:
         run.model.train()
         try:
             for epoch, batch in islice(run.remaining(domain), STEPS):
-                run.take_step(domain, epoch, batch, look)
+                run.take_step(domain, epoch, batch, partial(run.gradients, domain, look))
             run.collect()
             run.check_weights()
         except Diverged as error:

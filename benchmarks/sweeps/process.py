@@ -94,6 +94,7 @@ class Worker:
                 "threads": self.options.threads,
                 "deterministic": self.options.deterministic,
                 "tf32": self.options.tf32,
+                "compile": self.options.compile,
             },
             "cores": cpu_count(),  # the same for any number of jobs: threads can change a number
             "claim": task.name,

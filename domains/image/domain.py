@@ -11,12 +11,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from contrastbench.distributed import world
 from contrastbench.domains import exported
 from contrastbench.domains.base import Domain, Evaluation, samples_drawn
 from contrastbench.domains.image.data.datasets import DATASETS
 from contrastbench.domains.image.data.decode import cancel_decoding
-from contrastbench.domains.image.data.images import Croppable, held_out
+from contrastbench.domains.image.data.images import Croppable, Images, held_out
 from contrastbench.domains.image.data.load import load_images
 from contrastbench.domains.image.data.report import image_report
 from contrastbench.domains.image.networks.encoders import Encoder, export
@@ -34,7 +33,7 @@ from contrastbench.domains.image.sampling import (
 from contrastbench.domains.image.scoring.linear_probe import policy_of, train_probe
 from contrastbench.domains.image.scoring.protocols import check_fits_classifiers, score_opened
 from contrastbench.domains.image.scoring.protocols import check_scored_classes as check_protocol
-from contrastbench.domains.model import Raw, embed_together
+from contrastbench.domains.model import MOVING_TARGET, Raw, embed_together
 from contrastbench.domains.random import balanced, check_class_count, generator
 from contrastbench.domains.report import DataReport, small_batch
 from contrastbench.domains.scoring.classifiers import (
@@ -71,7 +70,7 @@ class Batch:
     rows: Tensor
     sizes: list[int]  # how many of each of the pool's splits, one after the other
     rng: torch.Generator
-    images: Callable[[], Croppable]
+    files: Callable[[], Croppable] | None = None  # what is decoded; None: pixels are in memory
 
 
 class ImageDomain(Domain[ImageRecipe, Model, Batch]):
@@ -82,6 +81,8 @@ class ImageDomain(Domain[ImageRecipe, Model, Batch]):
     chosen is chosen on the validation images, and the accuracies are those on the test images,
     which are seen once.
     """
+
+    compiles = True
 
     def __init__(
         self,
@@ -122,6 +123,7 @@ class ImageDomain(Domain[ImageRecipe, Model, Batch]):
                     check_retrievable(part, self.splits[part].labels)
         unlabelled = [] if data.unlabelled is None or recipe.pairs_by_class else [data.unlabelled]
         self.pool = ImagePool([train, *unlabelled])
+        self.uncaptured = self.host_work
         check_class_count(recipe.batch_classes, len(train.labels.unique()))
         if recipe.pairing == "balanced":
             with samples_drawn(recipe):
@@ -159,6 +161,13 @@ class ImageDomain(Domain[ImageRecipe, Model, Batch]):
         return image_report(self.splits, self.class_names, self.image_notes | smaller, own)
 
     @property
+    def host_work(self) -> str:
+        """Return what the host does in a step besides launching, or nothing."""
+        if len(self.pool.splits) > 1 or not isinstance(self.pool.splits[0], Images):
+            return "images are read from files, or are of several parts"
+        return MOVING_TARGET if self.recipe.pairing == "query_key" else ""
+
+    @property
     def batch_size(self) -> int:
         """Return the images of a batch: those of the recipe, or all that there are."""
         return min(self.recipe.batch_size, len(self.pool))
@@ -172,8 +181,6 @@ class ImageDomain(Domain[ImageRecipe, Model, Batch]):
             torch.manual_seed(self.seed)
             steps = recipe.epochs * self.steps()
             model = ImageModel(recipe, steps, self.data_root).to(self.device)
-        if recipe.compile and world() == 1:  # what processes say to each other is not compiled
-            model.encoder.compile()
         return model
 
     def batches(self, epoch: int) -> Iterator[Batch]:
@@ -182,10 +189,11 @@ class ImageDomain(Domain[ImageRecipe, Model, Batch]):
         if self.recipe.pairing == "supervised":
             check_batch_classes(self.splits["train"].labels[rows], len(self.pool))
         rngs = [generator(self.device, self.seed, epoch, k + 1) for k in range(self.steps())]
-        images = self.pool.ahead(rows.unbind(), sizes, policies(self.recipe), rngs)
+        ahead = self.pool.ahead(rows.unbind(), policies(self.recipe), rngs)
         try:
             for step, rng in enumerate(rngs):
-                yield Batch(rows[step], sizes[step], rng, partial(images, step))
+                files = ahead and partial(ahead, step)
+                yield Batch(rows[step], sizes[step], rng, files)
         except GeneratorExit:  # the training ends before the epoch
             cancel_decoding()
             raise
@@ -217,7 +225,7 @@ class ImageDomain(Domain[ImageRecipe, Model, Batch]):
 
     def paired(self, model: Model, batch: Batch) -> list[Contrast]:
         """SimCLR's pairing, AttentionNCE's with more positives, MoCo v3's, DHEL's, or by class."""
-        images = batch.images()
+        images = batch.files() if batch.files else self.pool.batch(batch.rows, batch.sizes)
         views = self.views(images, batch.rng)
         if self.recipe.pairing == "query_key":
             assert isinstance(model, ImageModel), "pixels as they are have no weights to train"

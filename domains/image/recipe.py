@@ -159,7 +159,8 @@ class ImageRecipe(ClassedRecipe):
     chunk: int | None = Field(
         None, ge=2, description="images embedded at once; the batch is contrasted whole"
     )
-    compile: bool = Field(False, description="the encoder by torch.compile")
+    # an option since then: a record's key has what was once a setting
+    compile: Literal[False] = Field(False, description="give --compile, which no key has")
     probe: Name = Field(
         "lbfgs",
         description="retrieval, recall: none is fitted, test images find their class; quick: "
@@ -293,8 +294,8 @@ class ImageRecipe(ClassedRecipe):
 
     def idle(self, trained: bool) -> set[str]:
         """Return the settings that have no effect here, or that `evaluation` shows."""
-        idle = {*super().idle(trained), "probe_lr", "score_on"}
-        idle |= {key for key in ("chunk", "compile", "eval_every") if not getattr(self, key)}
+        idle = {*super().idle(trained), "compile", "probe_lr", "score_on"}
+        idle |= {key for key in ("chunk", "eval_every") if not getattr(self, key)}
         if self.pairing != "query_key":
             idle |= {"ema", "predictor", "local_crops"}
         if self.pairing != "query_key" or not self.predictor:

@@ -38,15 +38,14 @@ class ImagePool:
     def ahead(
         self,
         parts: Sequence[Tensor],
-        sizes: Sequence[list[int]],
         policies: Sequence[Policy],
         rngs: Sequence[torch.Generator],
-    ) -> Callable[[int], Croppable]:
-        """The images of each of the arranged parts, by its number; files are decoded ahead."""
+    ) -> Callable[[int], Croppable] | None:
+        """Images of each of the arranged parts, by its number, decoded ahead; None: no files."""
         first = self.splits[0]
-        if len(self.splits) == 1 and isinstance(first, ImageFiles):
-            return first.crops_ahead(parts, policies, rngs)
-        return lambda number: self.batch(parts[number], sizes[number])
+        if len(self.splits) > 1 or not isinstance(first, ImageFiles):
+            return None
+        return first.crops_ahead(parts, policies, rngs)
 
     def batch(self, rows: Tensor, sizes: list[int]) -> Split:
         """The images of those numbers, so many of each split."""

@@ -1,9 +1,10 @@
 """Tables of numbers: RényiCL's protocol on any table, any registered loss in place of its own."""
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
@@ -12,7 +13,7 @@ from torch import Tensor, nn
 from contrastbench.domains import exported
 from contrastbench.domains.base import Domain, Evaluation
 from contrastbench.domains.declaration import TestPart
-from contrastbench.domains.model import Raw, embed_together
+from contrastbench.domains.model import MOVING_TARGET, Raw, embed_together
 from contrastbench.domains.random import balanced, check_class_count, generator
 from contrastbench.domains.report import (
     DataReport,
@@ -57,13 +58,12 @@ CLASSIFIERS: dict[str, Callable[[Labelled, Labelled, int], Classifier]] = {
 LINEAR_CLASSIFIERS = ("linear", "pseudo_inverse", "logistic")
 
 
-class Batch(NamedTuple):
-    """Two views of the rows of a step, their classes, and their numbers."""
+@dataclass(frozen=True)
+class Batch:
+    """Rows of a step, by number, and the step's random numbers."""
 
-    one: Tensor
-    two: Tensor
-    y: Tensor
     rows: Tensor
+    rng: torch.Generator
 
 
 class TabularDomain(Domain[TabularRecipe, Model, Batch]):
@@ -73,6 +73,8 @@ class TabularDomain(Domain[TabularRecipe, Model, Batch]):
     not told. Classifiers are fitted on the training rows' embeddings, before the projection; what
     is chosen is chosen on the validation rows, and the accuracy is that on the test rows.
     """
+
+    compiles = True
 
     def __init__(
         self,
@@ -96,6 +98,7 @@ class TabularDomain(Domain[TabularRecipe, Model, Batch]):
         self.columns, self.table_notes = data.columns, data.notes
         self.test_part: TestPart = "fixed" if fixed or table.starts else "redrawn"
         self.batch_size = min(recipe.batch_size, len(self.pretraining.y))
+        self.uncaptured = MOVING_TARGET if recipe.pairing == "query_key" else ""
         check_changes(self.features.number, recipe)
         check_class_count(recipe.batch_classes, self.class_count)
 
@@ -135,7 +138,7 @@ class TabularDomain(Domain[TabularRecipe, Model, Batch]):
             return TabularModel(self.train.x.shape[1], recipe, steps).to(self.device)
 
     def batches(self, epoch: int) -> Iterator[Batch]:
-        """Two views of each batch of shuffled rows; a last batch that is not full is left out."""
+        """Shuffled rows, part by part; a last batch that is not full is left out."""
         size = self.batch_size
         rng = generator(self.device, self.seed, epoch, 0)
         order = torch.randperm(len(self.pretraining.y), generator=rng, device=self.device)
@@ -144,8 +147,7 @@ class TabularDomain(Domain[TabularRecipe, Model, Batch]):
             rows = order[step * size : (step + 1) * size]
             if classes := self.recipe.batch_classes:
                 rows = balanced(self.train.y, classes, size // classes, rng)
-            views = two_views(self.pretraining.x, rows, self.features, self.recipe, rng)
-            yield Batch(*views, self.pretraining.y[rows], rows)
+            yield Batch(rows, rng)
 
     def steps(self) -> int:
         """Number of batches in an epoch."""
@@ -156,6 +158,10 @@ class TabularDomain(Domain[TabularRecipe, Model, Batch]):
         """Return how many rows the encoder is trained on."""
         return len(self.pretraining.y)
 
+    def views(self, batch: Batch) -> tuple[Tensor, Tensor]:
+        """Return two views of a batch, which are drawn when they are asked for."""
+        return two_views(self.pretraining.x, batch.rows, self.features, self.recipe, batch.rng)
+
     def contrasts(self, model: Model, batch: Batch) -> list[Contrast]:
         """Pair the views of a batch, and tell the rows of the anchors."""
         return [indexed(contrast, batch.rows) for contrast in self.paired(model, batch)]
@@ -165,17 +171,17 @@ class TabularDomain(Domain[TabularRecipe, Model, Batch]):
 
         A row without a class, of the validation part, is paired with its other view alone.
         """
-        one, two, y, _ = batch
+        one, two = self.views(batch)
         if self.recipe.pairing == "both_views":
             views = embed_together(model, one), embed_together(model, two)
-            labels = None if self.recipe.false_negatives else self.labels(y)
+            labels = None if self.recipe.false_negatives else self.labels(self.classes(batch))
             return [both_views(*views, labels=labels)]
         if self.recipe.pairing == "own_view":
             z1, z2 = embed_together(model, one), embed_together(model, two)
             return [own_view(z1, z2), own_view(z2, z1)]
         if self.recipe.pairs_by_class:
             views = embed_together(model, one), embed_together(model, two)
-            return [same_class(*views, self.labels(y))]
+            return [same_class(*views, self.labels(self.classes(batch)))]
         if self.recipe.pairing == "one_way":
             return [query_key(embed_together(model, one), embed_together(model, two))]
         assert isinstance(model, TabularModel), "features as they are have no weights to train"
@@ -200,7 +206,7 @@ class TabularDomain(Domain[TabularRecipe, Model, Batch]):
 
     def classes(self, batch: Batch) -> Tensor:
         """The class of each row; -1 of a validation row."""
-        return batch.y
+        return self.pretraining.y[batch.rows]
 
     def embeddings(self, model: Model) -> Labelled:
         """The test rows' embeddings, before the projection."""

@@ -45,7 +45,7 @@ def test_the_index_of_a_row_finds_it() -> None:
     domain = opened("tabular", views="none", pretraining="train+validation")
     for batch in domain.batches(1):
         (contrast, _) = domain.contrasts(domain.model(), batch)
-        assert torch.equal(domain.pretraining.x[contrast.index], batch.one)
+        assert torch.equal(domain.pretraining.x[contrast.index], domain.views(batch)[0])
 
 
 def test_the_index_of_a_graph_finds_it() -> None:
@@ -68,7 +68,7 @@ def test_the_index_of_an_image_finds_it() -> None:
     batch = next(iter(domain.batches(1)))
     for contrast in domain.contrasts(domain.model(), batch):
         labels = domain.splits["train"].labels[contrast.index]
-        assert torch.equal(labels, batch.images().labels)
+        assert torch.equal(labels, domain.pool.batch(batch.rows, batch.sizes).labels)
 
 
 def test_a_wrong_index_breaks_the_law() -> None:

@@ -7,10 +7,12 @@ import pytest
 import torch
 from typer.testing import CliRunner
 
+from compiled import CASES, experiment, trained
 from contrastbench.benchmarks.cli import main
 from contrastbench.benchmarks.perf import losses as perf_losses
 from contrastbench.benchmarks.perf.check_device import DeviceWork, run_checks
 from contrastbench.benchmarks.records.experiment import Experiment
+from contrastbench.benchmarks.running.compiling import STEP
 from contrastbench.benchmarks.running.devices import open_device
 from contrastbench.benchmarks.running.options import Options
 from contrastbench.benchmarks.running.runner import run_cell
@@ -81,6 +83,15 @@ def test_perf_runs_there(part: str) -> None:
     result = CliRunner().invoke(main.app, words)
     assert result.exit_code == 0, result.output
     assert torch.cuda.get_device_name() in result.output
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_captured_steps_have_the_numbers_of_ordinary_ones(case: str, device: torch.device) -> None:
+    work = experiment(*CASES[case])
+    plain, course = trained(work, device)
+    captured, quick = trained(work, device, lambda *_: [STEP])
+    assert course == quick
+    assert all(torch.equal(x, captured[name]) for name, x in plain.items())
 
 
 def test_a_cell_of_perf_is_measured_on_the_device(device: torch.device) -> None:

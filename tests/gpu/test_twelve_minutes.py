@@ -18,7 +18,7 @@ NOTES = """#!/bin/sh
 echo said
 [ "$3" != {fails} ] || exit 3
 """
-PARTS = ["doctor", "check", "tests", "losses", "steps", "image", "graph"]
+PARTS = ["doctor", "check", "tests", "capture", "losses", "steps", "trainings", "image", "graph"]
 PARTS += ["large", "again", "compare"]
 
 

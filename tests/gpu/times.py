@@ -1,6 +1,6 @@
-"""Time losses beside their peers, or steps of ResNet-18, on a card, in one process.
+"""Time losses beside their peers, steps of ResNet-18, or small trainings, in one process.
 
-    python tests/gpu/times.py losses cuda          # or steps; --tiny: a dry run
+    python tests/gpu/times.py losses cuda          # or steps, trainings; --tiny: a dry run
 
 A loss is measured in units of three products of its scores' shape, one forward and two backward,
 in the same precision. `bench perf losses` does the same with a process for each entry.
@@ -16,11 +16,15 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from contrastbench.benchmarks.perf.losses import peak_megabytes, products, train_step
 from contrastbench.benchmarks.perf.peers import PEERS
-from contrastbench.benchmarks.perf.timing import best_of
+from contrastbench.benchmarks.perf.timing import best_of, run_seconds
+from contrastbench.benchmarks.records.experiment import Experiment
+from contrastbench.benchmarks.running.compiling import ENCODER, STEP
+from contrastbench.benchmarks.running.runner import open_domain
+from contrastbench.benchmarks.running.training import train
 from contrastbench.domains.image import ImageRecipe
 from contrastbench.domains.image.networks.model import ImageModel
-from contrastbench.domains.registry import make_recipe
-from contrastbench.losses import both_views, get_loss
+from contrastbench.domains.registry import declaration, make_recipe
+from contrastbench.losses import LossSpec, both_views, get_loss
 
 LOSSES = (
     "infonce",
@@ -116,16 +120,51 @@ def steps(device: torch.device, batch: int, widths: tuple[float, ...]) -> None:
     table(f"ResNet-18, batch {batch}", ways, rows)
 
 
+def seconds_of(work: Experiment, parts: list[str], device: torch.device) -> float:
+    """Return the seconds of a training whose first one of this kind has been made."""
+    domain = open_domain(work, 0, None, device)
+    loss = get_loss(work.loss.name).to(device)
+    return run_seconds(lambda: train(domain, loss, compiled=parts), device)
+
+
+def trainings(device: torch.device, values: dict[str, int]) -> None:
+    """Print the table of small trainings, whose steps are bound by launches.
+
+    The difference of two lengths is taken, so that compiling and capturing cost nothing here.
+    """
+    ways = {"as they are": [], "captured": [STEP], "compiled and captured": [ENCODER, STEP]}
+    if device.type == "cpu":
+        ways = {"as they are": []}
+    both = {"pairing": "both_views"}
+
+    def milliseconds(domain: str, parts: list[str]) -> str:
+        about, seconds, steps = declaration(domain), [], []
+        for epochs in (2, 2 + values["epochs"]):
+            recipe = both | values | {"epochs": epochs}
+            work = Experiment(domain, about.default, LossSpec("infonce"), recipe)
+            seconds.append(seconds_of(work, parts, device))
+            steps.append(epochs * open_domain(work, 0, None, device).steps())
+        return f"{1e3 * (seconds[1] - seconds[0]) / (steps[1] - steps[0]):.2f} ms"
+
+    rows = (
+        (domain, [milliseconds(domain, parts) for parts in ways.values()])
+        for domain in ("image", "tabular")
+    )
+    table("a step of a training", [*ways], rows)
+
+
 def main() -> None:
     """Print the table that was asked for."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("table", choices=("losses", "steps"))
+    parser.add_argument("table", choices=("losses", "steps", "trainings"))
     parser.add_argument("device")
     parser.add_argument("--tiny", action="store_true")
     asked = parser.parse_args()
     device = torch.device(asked.device)
     torch.backends.cudnn.benchmark = True
-    if asked.table == "losses":
+    if asked.table == "trainings":
+        trainings(device, {"limit": 100, "epochs": 1} if asked.tiny else {"epochs": 20})
+    elif asked.table == "losses":
         losses(device, (64,) if asked.tiny else (512, 8192, 65536))
     elif asked.tiny:
         steps(device, 4, (0.0625,))

@@ -225,7 +225,8 @@ def test_classes_of_a_batch_are_those_of_its_samples(domain: str) -> None:
         order = {
             tuple(row): int(label) for row, label in zip(d.train.x.tolist(), d.train.y, strict=True)
         }
-        assert [order[tuple(row)] for b in d.batches(0) for row in b.one.tolist()] == y.tolist()
+        rows = [row for batch in d.batches(0) for row in d.views(batch)[0].tolist()]
+        assert [order[tuple(row)] for row in rows] == y.tolist()
 
 
 TINY = {

@@ -144,7 +144,7 @@ def test_a_training_that_went_on_elsewhere_says_so(
 ) -> None:
     path, other = tmp_path / "it.safetensors", {**CIRCUMSTANCES, key: "another"}
     for step, now in ((2, CIRCUMSTANCES), (3, CIRCUMSTANCES), (4, other)):
-        monkeypatch.setattr(training, "circumstances", lambda device, now=now: now)
+        monkeypatch.setattr(training, "circumstances", lambda *_, now=now: now)
         interrupt(graphs(), get_loss("adnce"), path, step)
     assert "goes on from step 3 with another" in capsys.readouterr().err
     _, history = train(graphs(), get_loss("adnce"), path)

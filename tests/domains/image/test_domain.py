@@ -307,14 +307,6 @@ def test_the_best_step_is_chosen_by_validation_images() -> None:
     assert d.validate(model) == history.best[1]
 
 
-def test_a_compiled_encoder_keeps_its_names_and_its_numbers() -> None:
-    plain, compiled = domain(), domain(compile=True)
-    a, b = (d.model() for d in (plain, compiled))
-    assert set(a.state_dict()) == set(b.state_dict())
-    assert b.encoder._compiled_call_impl is not None
-    assert a.encoder._compiled_call_impl is None
-
-
 @pytest.mark.parametrize(
     ("recipe", "message"),
     [

@@ -71,7 +71,7 @@ def test_a_training_that_ends_in_an_epoch_leaves_what_no_thread_has_begun(
     tmp_path: Path, unread: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     batches = domain(large(tmp_path)).batches(0)
-    next(batches).images()
+    next(batches).files()
     left: list[bool] = []
     monkeypatch.setattr(image_domain, "cancel_decoding", lambda: left.append(True))
     del batches

@@ -1,0 +1,139 @@
+"""Compile a training for `--compile`: its encoder, and on CUDA its whole step as one graph.
+
+A small network's step is hundreds of launches, between which a card waits. A CUDA graph is launched
+once: it repeats the kernels of one step, from views to gradients, on the memory of that step. So
+each batch is copied there first, and generators that the graph knows are set as before any
+step: the numbers are those of ordinary steps. The optimizer follows outside, a handful of fused
+launches, since its learning rate is a number of the host.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import fields, replace
+from functools import partial
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from contrastbench.benchmarks.running import ranks
+from contrastbench.domains.base import Domain
+from contrastbench.errors import tell
+from contrastbench.losses.base import Loss, definition, summands
+from contrastbench.losses.schedules import Schedule
+
+ENCODER, STEP = "encoder", "step"  # what a record says to be compiled
+WARM_UP = 3  # ordinary steps before one is captured: kernels are compiled, chosen and loaded
+GRAPHS_ON = ("cuda",)
+OURS = "contrastbench.losses.library."
+
+Gradients = Callable[[Any], Tensor]  # of a batch: the loss; gradients stay in the parameters
+
+
+def compiled_parts(domain: Domain[Any, Any, Any], loss: Loss | None) -> list[str]:
+    """Return what `--compile` compiles here, and say what it does not."""
+    if loss is None:
+        return []
+    if not domain.compiles:
+        tell("--compile changes nothing here: batches of this domain differ in their shapes")
+        return []
+    if ranks.world_size() > 1:
+        tell("--compile changes nothing here: what processes say to each other is not compiled")
+        return []
+    if reason := why_not_captured(domain, loss):
+        tell(f"--compile: the encoder is compiled, steps are no CUDA graphs: {reason}")
+        return [ENCODER]
+    return [ENCODER, STEP]
+
+
+def why_not_captured(domain: Domain[Any, Any, Any], loss: Loss) -> str:
+    """Return what keeps a step from being a CUDA graph, or nothing."""
+    if domain.device.type not in GRAPHS_ON:
+        return f"the device is {domain.device.type}"
+    for _, one in summands(loss):
+        if not definition(one).__module__.startswith(OURS):
+            return f"{one.name} is no loss of ours, and may compute on the host"
+        if moving := [name for name, course in one.courses.items() if isinstance(course, Schedule)]:
+            return f"{moving[0]} of {one.name} changes in the training"
+    return "positives are permuted by the host" if domain.recipe.permuted else domain.uncaptured
+
+
+class CapturedSteps:
+    """Take the first steps as they are, capture one, and replay it for all that follow.
+
+    Args:
+        gradients: of a batch; it reads nothing from the device and seeds no generator.
+        parameters: whose gradients it leaves.
+    """
+
+    def __init__(self, gradients: Gradients, parameters: Sequence[nn.Parameter]) -> None:
+        self.gradients, self.parameters = gradients, parameters
+        self.done = 0
+
+    def __call__(self, batch: Any) -> Tensor:
+        """Return the loss of a batch, and leave its gradients in the parameters."""
+        self.done += 1
+        if self.done <= WARM_UP:
+            return beside(partial(self.gradients, batch))
+        if self.done == WARM_UP + 1:
+            self.batch = copied(batch)
+            work = partial(self.gradients, self.batch)
+            self.replay, self.value = capture(work, [*generators(self.batch)])
+            self.captured = [parameter.grad for parameter in self.parameters]
+        refill(self.batch, batch)
+        self.replay()
+        for parameter, gradient in zip(self.parameters, self.captured, strict=True):
+            parameter.grad = gradient
+        return self.value.clone()
+
+
+def beside(work: Callable[[], Tensor]) -> Tensor:
+    """Work in a stream of its own, as torch asks of steps before a capture."""
+    main, side = torch.cuda.current_stream(), torch.cuda.Stream()
+    side.wait_stream(main)
+    with torch.cuda.stream(side):
+        value = work()
+    main.wait_stream(side)
+    return value
+
+
+def capture(
+    work: Callable[[], Tensor], rngs: Sequence[torch.Generator]
+) -> tuple[Callable[[], None], Tensor]:
+    """Capture what work launches, which does not run yet: return what runs it, and its result."""
+    graph = torch.cuda.CUDAGraph()
+    for rng in rngs:
+        graph.register_generator_state(rng)
+    with torch.cuda.graph(graph):
+        value = work()
+    return graph.replay, value
+
+
+def copied(batch: Any) -> Any:
+    """Return a batch with memory of its own."""
+    tensors = {name: value for name, value in values(batch) if isinstance(value, Tensor)}
+    return replace(batch, **{name: tensor.clone() for name, tensor in tensors.items()})
+
+
+def generators(batch: Any) -> Iterator[torch.Generator]:
+    """Yield the generators of a batch."""
+    return (value for _, value in values(batch) if isinstance(value, torch.Generator))
+
+
+def refill(held: Any, batch: Any) -> None:
+    """Copy a batch into another's memory, and set the other's generators to its own.
+
+    Raises:
+        ValueError: it has another form, which its domain has ruled out.
+    """
+    for (name, old), (_, new) in zip(values(held), values(batch), strict=True):
+        if isinstance(old, Tensor) and old.shape == new.shape:
+            old.copy_(new)
+        elif isinstance(old, torch.Generator):
+            old.set_state(new.get_state())
+        elif isinstance(old, Tensor) or old != new:
+            raise ValueError(f"{name} of a batch has another form than before: leave --compile out")
+
+
+def values(batch: Any) -> Iterator[tuple[str, Any]]:
+    """Yield the fields of a batch with their values."""
+    return ((field.name, getattr(batch, field.name)) for field in fields(batch))

@@ -1,0 +1,49 @@
+"""Small trainings that are compiled in part, on any device."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from contrastbench.benchmarks.records.experiment import Cell, Experiment
+from contrastbench.benchmarks.running.runner import make_cell_loss, open_domain
+from contrastbench.benchmarks.running.training import AnyDomain, History, train
+from contrastbench.domains.registry import declaration
+from contrastbench.losses import Loss, LossSpec
+
+SMALL: dict[str, dict[str, Any]] = {
+    "image": {"limit": 72, "batch_size": 8, "width": 0.0625, "projection": [16, 8], "epochs": 1},
+    "tabular": {"limit": 100, "batch_size": 8, "widths": [8, 8], "epochs": 1},
+    "graph": {"limit": 40, "batch_size": 8, "epochs": 1},
+}
+CASES = {
+    "images": ("image", "adnce", {}),
+    "images, hard": ("image", "infonce", {"views": "hard", "precision": "bf16", "blur": 0.5}),
+    "tables": ("tabular", "adnce", {"pairing": "both_views", "views": "masking+corruption"}),
+    "tables, a memory": ("tabular", "isogclr", {"pairing": "both_views"}),
+    "tables by class": ("tabular", "cross_entropy", {"pairing": "supervised"}),
+}
+
+
+def experiment(domain: str, loss: str, values: dict[str, Any]) -> Experiment:
+    """A few steps of a small network."""
+    about = declaration(domain)
+    recipe = {**about.tiny, **SMALL[domain], **values}
+    return Experiment(domain, about.default, LossSpec(loss), recipe)
+
+
+def trained(
+    work: Experiment,
+    device: torch.device,
+    parts: Callable[[AnyDomain, Loss], Sequence[str]] = lambda *_: (),
+    checkpoint: Path | None = None,
+) -> tuple[dict[str, Tensor], History]:
+    """The weights and the history of a training, compiled in these parts."""
+    domain = open_domain(work, 0, None, device)
+    loss = make_cell_loss(Cell(work, 0, "", {}), domain)
+    assert loss is not None
+    model, history = train(domain, loss, checkpoint, compiled=parts(domain, loss))
+    state = {**model.state_dict(), **{f"loss.{n}": x for n, x in loss.state_dict().items()}}
+    return {name: x.cpu() for name, x in state.items() if isinstance(x, Tensor)}, history
