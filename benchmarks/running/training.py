@@ -221,8 +221,9 @@ class Run:
         if checkpoint:
             self.resume(checkpoint)
         self.schedule = make_schedule(recipe, self.optimizer, self.steps, self.history.step)
-        # losses that have not been asked for: asking waits for the device
+        # losses and norms that have not been asked for: asking waits for the device
         self.values: list[Tensor] = []
+        self.norms: dict[str, Tensor] = {}
         self.started = self.saved = time.monotonic()
 
     def remaining(self, domain: AnyDomain) -> Iterator[tuple[int, Any]]:
@@ -276,10 +277,9 @@ class Run:
         return self.history.step == self.steps - 1
 
     def note_gradient(self) -> None:
-        """Note the length of the gradient before it is clipped, if it is a number."""
-        norm = gradient_norm(self.trained).item()
+        """Note the length of the gradient before it is clipped."""
         names = ["gradient_start"] * (self.history.step == 0) + ["gradient_end"] * self.is_last
-        self.history.health |= dict.fromkeys(names, norm) if math.isfinite(norm) else {}
+        self.norms |= dict.fromkeys(names, gradient_norm(self.trained))
 
     @property
     def trained(self) -> list[nn.Parameter]:
@@ -337,7 +337,10 @@ class Run:
         self.history.losses = []
 
     def collect(self) -> None:
-        """Move the losses from the device into the history as numbers."""
+        """Move losses and norms from the device into the history as numbers."""
+        norms = {name: norm.item() for name, norm in self.norms.items()}
+        self.history.health |= {name: norm for name, norm in norms.items() if math.isfinite(norm)}
+        self.norms = {}
         values = torch.stack(self.values).tolist() if self.values else []
         self.history.losses += values
         self.values = []

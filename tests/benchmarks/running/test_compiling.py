@@ -19,6 +19,8 @@ from contrastbench.losses import LOSSES, LossSpec, get_loss, indexed, same_class
 from contrastbench.losses.laws.random_contrasts import LAW_PAIRINGS, random_views
 from shadow import capture, shadow
 
+SHADOW = shadow()  # before any backward pass of the process
+
 
 @pytest.fixture(autouse=True)
 def graphs(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -34,8 +36,8 @@ def test_captured_steps_have_the_numbers_of_ordinary_ones(
 ) -> None:
     monkeypatch.setattr(torch.nn.Module, "compile", lambda self: None)
     work = experiment(*CASES[case])
-    plain, course = trained(work, shadow())
-    captured, quick = trained(work, shadow(), compiling.compiled_parts)
+    plain, course = trained(work, SHADOW)
+    captured, quick = trained(work, SHADOW, compiling.compiled_parts)
     assert course.step > compiling.WARM_UP + 2
     assert course == quick
     assert plain.keys() == captured.keys()
@@ -46,7 +48,7 @@ def test_captured_steps_resume_with_the_numbers_of_ordinary_ones(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     work, kept = experiment(*CASES["tables"]), training.seed_generators
-    plain = trained(work, shadow())
+    plain = trained(work, SHADOW)
 
     def seed(device: torch.device, *key: int) -> None:
         kept(device, *key)
@@ -56,9 +58,9 @@ def test_captured_steps_resume_with_the_numbers_of_ordinary_ones(
     monkeypatch.setattr(torch.nn.Module, "compile", lambda self: None)
     monkeypatch.setattr(training, "seed_generators", seed)
     with pytest.raises(SystemExit):
-        trained(work, shadow(), compiling.compiled_parts, tmp_path / "checkpoint")
+        trained(work, SHADOW, compiling.compiled_parts, tmp_path / "checkpoint")
     monkeypatch.setattr(training, "seed_generators", kept)
-    state, course = trained(work, shadow(), compiling.compiled_parts, tmp_path / "checkpoint")
+    state, course = trained(work, SHADOW, compiling.compiled_parts, tmp_path / "checkpoint")
     assert course == plain[1]
     assert all(torch.equal(x, state[name]) for name, x in plain[0].items())
 
@@ -75,14 +77,14 @@ def contrasts_of(loss: Any, views: list[Tensor]) -> Any:
 @pytest.mark.parametrize("name", LOSSES)
 def test_each_loss_can_be_captured(name: str) -> None:
     """Nothing that it computes on the host moves from step to step."""
-    views = [[x.float().to(shadow()) for x in random_views(seed, 8)[:2]] for seed in range(4)]
+    views = [[x.float().to(SHADOW) for x in random_views(seed, 8)[:2]] for seed in range(4)]
 
     def values(quick: bool) -> list[Tensor]:
         torch.manual_seed(0)
         loss = get_loss(name)
         loss.prepare(3, 8)
         loss.prepare_samples(8)
-        loss.to(shadow()).train()
+        loss.to(SHADOW).train()
         batch = [x.clone().requires_grad_() for x in views[0]]
 
         def gradients() -> Tensor:
@@ -139,7 +141,7 @@ def test_what_is_not_compiled_is_said(
     reason: str,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    on = shadow() if device == "shadow" else torch.device(device)
+    on = SHADOW if device == "shadow" else torch.device(device)
     opened = open_domain(experiment(domain, "infonce", values), 0, None, on)
     assert compiling.compiled_parts(opened, loss.make()) == ["encoder", "step"][:parts]
     said = capsys.readouterr().err
