@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from contrastbench.benchmarks.records.experiment import Cell, Experiment
-from contrastbench.benchmarks.running.runner import make_cell_loss, open_domain
+from contrastbench.benchmarks.running.opening import make_cell_loss, open_domain
 from contrastbench.benchmarks.running.training import AnyDomain, History, train
 from contrastbench.domains.registry import declaration
 from contrastbench.losses import Loss, LossSpec

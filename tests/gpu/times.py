@@ -19,7 +19,7 @@ from contrastbench.benchmarks.perf.peers import PEERS
 from contrastbench.benchmarks.perf.timing import best_of, run_seconds
 from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.benchmarks.running.compiling import ENCODER, STEP
-from contrastbench.benchmarks.running.runner import open_domain
+from contrastbench.benchmarks.running.opening import open_domain
 from contrastbench.benchmarks.running.training import train
 from contrastbench.domains.image import ImageRecipe
 from contrastbench.domains.image.networks.model import ImageModel

@@ -13,8 +13,9 @@ from torch import Tensor
 
 from compiled import CASES, experiment, trained
 from contrastbench.benchmarks.running import compiling, training
+from contrastbench.benchmarks.running.opening import open_domain
 from contrastbench.benchmarks.running.options import Options
-from contrastbench.benchmarks.running.runner import open_domain, run_cell
+from contrastbench.benchmarks.running.runner import run_cell
 from contrastbench.losses import LOSSES, LossSpec, get_loss, indexed, same_class
 from contrastbench.losses.laws.random_contrasts import LAW_PAIRINGS, random_views
 from shadow import capture, shadow

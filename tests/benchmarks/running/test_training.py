@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from contrastbench.benchmarks.records.experiment import Experiment
-from contrastbench.benchmarks.running import checkpoints, interruption, runner, training
+from contrastbench.benchmarks.running import checkpoints, interruption, opening, runner, training
 from contrastbench.benchmarks.running.options import Options
 from contrastbench.benchmarks.running.runner import run_cell
 from contrastbench.benchmarks.running.training import AnyDomain, train
@@ -37,7 +37,7 @@ CASES = {
 
 
 @pytest.mark.parametrize(
-    "reader", [(checkpoints, "read_checkpoint"), (runner, "domain_class"), (runner, "train")]
+    "reader", [(checkpoints, "read_checkpoint"), (opening, "domain_class"), (runner, "train")]
 )
 def test_a_signal_that_c_makes_an_error_of_stops_the_training_and_fails_nothing(
     reader: tuple[object, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
