@@ -8,6 +8,7 @@ import pytest
 
 from contrastbench.benchmarks.comparison.places import Comparison
 from contrastbench.benchmarks.comparison.statistics import corrected_t
+from contrastbench.benchmarks.comparison.verdicts import compare
 from contrastbench.benchmarks.tables import catalogue
 from contrastbench.benchmarks.tables.controls import CONTROLS
 from contrastbench.benchmarks.tables.load import load_table
@@ -105,6 +106,7 @@ def test_a_suite_is_released_where_its_gate_is_open_and_each_loss_has_run(name: 
     found = resolve(load_table(name), None, RESULTS)
     gate = conditions(found)
     assert is_open(gate), [one for one in gate if not one.passes]
+    assert not compare(found).controls.wrong, "infonce again too, where it is asked for"
     cells = [cell for line in found.lines if not line.control for cell in line.cells.values()]
     complete = all(
         found.table.seeds == sorted(set(found.table.seeds) & {*cell.records}) for cell in cells
