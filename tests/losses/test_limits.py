@@ -49,7 +49,10 @@ def test_every_limit_that_a_paper_states_is_declared() -> None:
     found = {(name, limit.to) for name in DECLARED for limit in describe(name).limits}
     assert found == {
         *((name, "infonce") for name in ("adnce", "attentionnce", "debiased", "decoupled")),
-        *((name, "infonce") for name in ("hardness", "npair", "rince", "supcon", "weince")),
+        *(
+            (name, "infonce")
+            for name in ("dystress", "hardness", "npair", "rince", "supcon", "weince")
+        ),
         *((name, "decoupled") for name in ("alpha_cl", "cpc", "macl", "mean_variance", "phi_dro")),
         ("align_uniform", "dv"),
         ("dcl_w", "decoupled"),
