@@ -65,7 +65,9 @@ class Twins:
             return ""
         known, label = ("a training one", "class") if classes else ("one to choose by", "score")
         other = f", {conflicts:.1f} % one of another {label}" * bool(self.conflicts)
-        best = f" (at best {self.ceiling:.1f} % right)" * bool(other and classes)
+        best = f" (at best {self.ceiling:.1f} % right)" * (
+            bool(other and classes) and self.ceiling < 99.95
+        )
         return (
             f"{self.share:.1f} % of test {samples} equal {known}; {repeated:.1f} % of all "
             f"equal another{other}{best}"
