@@ -61,7 +61,7 @@ OTHER_LAWS = [law for law in LAWS if law.name not in wrong_losses.LAWS.values()]
 
 @pytest.mark.parametrize("law", OTHER_LAWS, ids=lambda law: law.name)
 def test_every_law_finds_its_mistake(law: Law) -> None:
-    """Those that users make are in `wrong_losses`."""
+    """Find the mistake of each law; those that users make are in `wrong_losses`."""
     title = law.name.title().replace(" ", "")
     broken = f"{Path(__file__).with_name('broken.py')}:{title}"
     assert not run_law(law, partial(get_loss, broken), range(7)).passed
