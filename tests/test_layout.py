@@ -223,3 +223,31 @@ def test_nothing_prints_a_name_raw() -> None:
             assert called not in ("typer.echo", "typer.secho", "click.echo"), (name, node.lineno)
             if called in ("print", "tqdm.write"):
                 assert first.startswith(("json.dumps(", "printable(")), (name, node.lineno)
+
+
+BUDGET = {  # lines of Python by room, rounded up to 500: who needs more deletes first
+    "losses": 8500,
+    "domains": 18000,
+    "benchmarks/against": 1000,
+    "benchmarks/analyses": 2500,
+    "benchmarks/api": 500,
+    "benchmarks/cli": 3000,
+    "benchmarks/comparison": 2500,
+    "benchmarks/perf": 1500,
+    "benchmarks/records": 3500,
+    "benchmarks/report": 3000,
+    "benchmarks/running": 4000,
+    "benchmarks/submission": 1000,
+    "benchmarks/sweeps": 2000,
+    "benchmarks/tables": 4500,
+    "": 52000,  # the three together
+    "tests": 49500,
+}
+
+
+@pytest.mark.parametrize("room", BUDGET)
+def test_lines_stay_within_the_budget(room: str) -> None:
+    folders = [room] if room else FOLDERS
+    files = [path for folder in folders for path in (ROOT / folder).rglob("*.py")]
+    lines = sum(path.read_text(encoding="utf-8").count("\n") for path in files)
+    assert lines <= BUDGET[room], f"{room or 'the source'} has {lines} lines: delete some first"
