@@ -5,7 +5,7 @@ Brings no torch.
 
 from collections.abc import Callable, Container, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
@@ -108,11 +108,11 @@ class Experiment:
         """Compare a record's identity with this experiment."""
         if record["loss"] != self.loss.complete.name:
             return False
-        params = {**self.default_params, **record["params"]}
+        params = {**default_params(self.loss), **record["params"]}
         recorded = (record["loss_code"], params, record["protocol"])
         if recorded != (self.loss.code, self.loss.complete.params, self.full_recipe.protocol):
             return False
-        recipe = {**self.default_recipe, **record["recipe"]}
+        recipe = {**default_recipe(self.domain), **record["recipe"]}
         scored = list(self.full_recipe.score_at)
         if not set(scored) <= set(recipe["score_at"]):
             return False
@@ -122,19 +122,6 @@ class Experiment:
     def compared(self) -> dict[str, bool]:
         """Return whether records match, by their keys."""
         return {}
-
-    @cached_property
-    def default_recipe(self) -> dict[str, Any]:
-        """Return the domain's default recipe."""
-        return make_recipe(self.domain, {}).model_dump(mode="json")
-
-    @cached_property
-    def default_params(self) -> dict[str, Any]:
-        """Return the default parameters of a registered loss.
-
-        Another release of one's own is another loss: its records have all of them.
-        """
-        return {} if self.loss.code else LossSpec(self.loss.name).complete.params
 
     def records(self, results: Path, seed: int | None = None) -> list[Record]:
         """Return its records, of all seeds or of one, including failed runs; do not change them."""
@@ -166,6 +153,26 @@ class Experiment:
     def ok_by_seed(self, results: Path) -> dict[int, Record]:
         """Return the ok records by seed, on the preferred data."""
         return next(iter(self.ok_by_data(results).values()), {})
+
+
+@cache
+def default_recipe(domain: str) -> dict[str, Any]:
+    """Return a domain's default recipe."""
+    return make_recipe(domain, {}).model_dump(mode="json")
+
+
+def default_params(loss: LossSpec) -> dict[str, Any]:
+    """Return the default parameters of a registered loss.
+
+    Another release of one's own is another loss: its records have all of them.
+    """
+    return {} if loss.code else registered_params(loss.name)
+
+
+@cache
+def registered_params(loss: str) -> dict[str, Any]:
+    """Return the default parameters of a registered loss by its name."""
+    return LossSpec(loss).complete.params
 
 
 def records_of(

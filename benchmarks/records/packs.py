@@ -15,6 +15,7 @@ import lzma
 import sqlite3
 import weakref
 import zlib
+from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -31,6 +32,7 @@ from contrastbench.errors import UserError
 
 PACK_PATTERN = "packed-*.sqlite"
 MAX_RECORD_BYTES = 2**24  # bytes of one record's file, and of anything else in a pack
+BLOCKS_KEPT = 8  # of a pack, each some hundred kilobytes
 TRIES = 100  # listings, while `bench pack` puts one in the place of another
 CELL_COLUMNS = ("folder", "key", *store.IDENTITY)
 CELLS_AND_RECIPES = {
@@ -87,7 +89,7 @@ class Pack:
     """An open pack, whose bytes match the hash in its name."""
 
     def __init__(self, path: Path) -> None:
-        self.path, self.last_block = path, (0, b"")
+        self.path, self.blocks = path, OrderedDict[int, bytes]()
         with self.readable():
             address = f"{path.absolute().as_uri()}?mode=ro&immutable=1"
             self.base = sqlite3.connect(address, uri=True, check_same_thread=False)
@@ -138,7 +140,8 @@ class Pack:
         *texts, recipe = values
         names = [name for name in CELL_COLUMNS if name != "recipe"]
         about: dict[str, Any] = dict(zip(names, texts, strict=True))
-        del about["folder"]
+        if about.pop("folder") != store.file_name(about["loss"]):
+            raise ValueError("a cell's folder is not that of its loss")
         if recipe not in recipes:
             recipes[recipe] = json.loads(recipe)
         about |= {"params": json.loads(about["params"]), "recipe": recipes[recipe]}
@@ -173,14 +176,15 @@ class Pack:
         return self.block(entry.block)[entry.start :][: entry.size]
 
     def block(self, number: int) -> bytes:
-        """Return the bytes of a block; the last one is remembered, as records are read in order."""
-        known, found = self.last_block
-        if number != known:
+        """Return the bytes of a block; some are remembered, as neighbours are read one by one."""
+        if number not in self.blocks:
             with self.readable():
                 ((data,),) = self.base.execute(BLOCK[self.version], (number,))
-                found = self.decompressor(data)
-            self.last_block = number, found
-        return found
+                self.blocks[number] = self.decompressor(data)
+            if len(self.blocks) > BLOCKS_KEPT:
+                self.blocks.popitem(last=False)
+        self.blocks.move_to_end(number)
+        return self.blocks[number]
 
     @property
     def decompressor(self) -> Callable[[bytes], bytes]:

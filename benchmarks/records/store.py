@@ -5,6 +5,7 @@ One immutable JSON file for each finished cell, published atomically and never o
 
 import hashlib
 import json
+import stat
 import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
@@ -250,9 +251,12 @@ def file_bytes(path: Path) -> bytes:
 
     Raises:
         MissingFile: there is none.
-        UserError: it cannot be read.
+        UserError: it cannot be read, or is a device or a pipe, which may never end.
     """
     try:
+        mode = path.stat().st_mode
+        if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
+            raise UserError(f"cannot read {path} (it is no file): delete it")
         return path.read_bytes()
     except OSError as error:
         kind = MissingFile if isinstance(error, FileNotFoundError) else UserError

@@ -17,7 +17,10 @@ PACKAGES = (  # that compute, read data, or fit what scores
     *("torch-geometric", "torchvision", "pillow", "transformers", "tokenizers", "datasets"),
     *("pandas", "pyarrow", "numba"),
 )
-DECIDING = ("MKL_", "OPENBLAS_", "DNNL_", "ONEDNN_")  # starts of variables that change rounding
+DECIDING = (  # starts of variables that change rounding
+    *("MKL_", "OPENBLAS_", "DNNL_", "ONEDNN_"),
+    *("NPY_", "NVIDIA_TF32_"),
+)
 
 Circumstances = dict[str, Any]
 

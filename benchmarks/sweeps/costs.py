@@ -6,7 +6,7 @@ from statistics import median
 from typing import Any
 
 from contrastbench.benchmarks.records import reading, store
-from contrastbench.benchmarks.records.experiment import Experiment
+from contrastbench.benchmarks.records.experiment import Experiment, default_recipe
 from contrastbench.losses.spec import NONE
 
 
@@ -53,7 +53,7 @@ class Costs:
         self.read.add(dataset)
         for cell, seconds in reading.recorded_seconds(dataset) if dataset.is_dir() else ():
             # a setting that a record lacks is younger than it: it had the default
-            recipe = {**experiment.default_recipe, **cell["recipe"]}
+            recipe = {**default_recipe(experiment.domain), **cell["recipe"]}
             self.add(cost_key({**cell, "recipe": recipe}), seconds)
 
     def add(self, name: str, seconds: Sequence[float]) -> None:

@@ -274,3 +274,16 @@ def test_a_power_cut_within_a_checkpoint(
     assert set(steps) == {7, 8}
     assert steps[-1] == 8
     found(f"store: {len(steps)} power cuts within a checkpoint: the old or the new one")
+
+
+@pytest.mark.parametrize("kind", ["a pipe", "a device"])
+def test_what_has_no_end_is_no_record(ram: Path, kind: str) -> None:
+    """In a folder that was handed in a record may be a link to anything."""
+    path = add(ram, 3, 70.0)
+    odd = path.with_name(path.name.replace("seed3", "seed4"))
+    os.mkfifo(odd) if kind == "a pipe" else odd.symlink_to("/dev/zero")
+    for read in (reading.find_record, reading.record_bytes, store.read_record, store.identity):
+        with pytest.raises(UserError, match=f"cannot read {odd}.*it is no file"):
+            read(odd)
+    with pytest.raises(UserError, match="it is no file"):
+        merge_records([ram], ram / "other")

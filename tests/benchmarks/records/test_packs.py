@@ -346,6 +346,7 @@ OLD_BOMB = zlib.compress(LARGE, wbits=-15)
         ("UPDATE cells SET recipe = 99", "not a pack"),
         ("UPDATE cells SET params = '[[[['", "not a pack"),
         ("UPDATE recipes SET recipe = '{}}'", "not a pack"),
+        ("UPDATE cells SET folder = '/tmp/graph/MUTAG/' || folder", "not that of its loss"),
         ("UPDATE cells SET dataset = 'DD'", "belongs to graph/DD: move it back there"),
         ("DROP TABLE records", "its tables are others"),
         ("CREATE TABLE more (x)", "its tables are others"),

@@ -1,0 +1,222 @@
+"""Change the code in small ways and count which changes the nearest tests notice: a mutation run.
+
+`python tests/tools/mutation.py ROOM... [--count N] [--seed N] [--only MODULE]` draws N changes in
+each room, such as `<` to `<=`, and prints those that no test notices. Each lives in a copied tree,
+and its tests in a fork of one process that has imported the libraries. The tests are those that
+name the module, the file of its own name first.
+"""
+
+import argparse
+import ast
+import copy
+import os
+import random
+import re
+import resource
+import shutil
+import signal
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).parents[2]
+ROOMS = ("losses", *(f"benchmarks/{one}" for one in ("comparison", "records", "tables", "running")))
+LIBRARY = ("values", "oracles", "limits")  # tests of every loss
+FILES = 3  # of tests for each module
+SECONDS = 60  # of a processor: a change that takes more is noticed, as an endless loop
+PASSED, NO_END = "passed", "no end"
+PAIRS = [
+    *((ast.Lt, ast.LtE), (ast.Gt, ast.GtE), (ast.Eq, ast.NotEq), (ast.In, ast.NotIn)),
+    *((ast.Is, ast.IsNot), (ast.Add, ast.Sub), (ast.Mult, ast.Div), (ast.And, ast.Or)),
+    *((ast.BitOr, ast.BitAnd), (ast.FloorDiv, ast.Mod), (ast.Pow, ast.Mult), (ast.USub, ast.UAdd)),
+]
+OTHER = {a: b for one, two in PAIRS for a, b in ((one, two), (two, one))}
+NAMES = {"min": "max", "max": "min", "any": "all", "all": "any", "first": "last"}
+
+
+def changes(node: ast.AST) -> Iterator[ast.AST]:
+    """Yield what may stand in place of a node."""
+    for name in ("op", *(["ops"] if isinstance(node, ast.Compare) else ())):
+        old = getattr(node, name, None)
+        found = old[0] if isinstance(old, list) and len(old) == 1 else old
+        if type(found) in OTHER:
+            new = OTHER[type(found)]()
+            yield changed(node, **{name: [new] if isinstance(old, list) else new})
+    if isinstance(node, ast.Constant) and isinstance(node.value, bool | int | float):
+        value = not node.value if isinstance(node.value, bool) else node.value + 1
+        yield ast.Constant(value)
+    elif isinstance(node, ast.If | ast.IfExp | ast.While):
+        yield changed(node, test=ast.UnaryOp(ast.Not(), node.test))
+    elif isinstance(node, ast.comprehension) and node.ifs:
+        yield changed(node, ifs=node.ifs[1:])
+    elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
+        yield ast.Pass()
+    elif isinstance(node, ast.Name) and node.id in NAMES:
+        yield changed(node, id=NAMES[node.id])
+    elif isinstance(node, ast.Call):
+        for one in node.keywords:
+            yield changed(node, keywords=[other for other in node.keywords if other is not one])
+
+
+def changed(node: ast.AST, **fields: object) -> ast.AST:
+    """Return a copy of a node with other fields."""
+    new = copy.copy(node)
+    for name, value in fields.items():
+        setattr(new, name, value)
+    return new
+
+
+def places(tree: ast.AST) -> Iterator[tuple[ast.AST, str, int | None]]:
+    """Yield each child below a node with where it hangs; annotations and errors stay."""
+    for name, value in ast.iter_fields(tree):
+        if name in ("annotation", "returns", "exc", "decorator_list", "msg"):
+            continue
+        for index, child in enumerate(value) if isinstance(value, list) else [(None, value)]:
+            if isinstance(child, ast.AST):
+                yield tree, name, index
+                yield from places(child)
+
+
+def mutants(source: str) -> Iterator[tuple[str, str]]:
+    """Yield each changed source of a module, with the change in words."""
+    tree = ast.parse(source)
+    for parent, name, index in places(tree):
+        held = getattr(parent, name)
+        old = held if index is None else held[index]
+        for new in changes(old):
+            put(parent, name, index, new)
+            line = getattr(old, "lineno", getattr(parent, "lineno", 0))
+            words = " -> ".join(ast.unparse(one).partition("\n")[0] for one in (old, new))
+            yield ast.unparse(ast.fix_missing_locations(tree)), f"{line}: {words}"
+            put(parent, name, index, old)
+
+
+def put(parent: ast.AST, name: str, index: int | None, node: ast.AST) -> None:
+    """Hang a node where another one hangs."""
+    if index is None:
+        setattr(parent, name, node)
+    else:
+        getattr(parent, name)[index] = node
+
+
+def nearest(module: Path) -> list[str]:
+    """Return what pytest is told to run for a module.
+
+    These are its loss's cases for a file of the library. Else they are the test files that import
+    the module, the one of its own name first, then those of its room that have its name most often.
+    """
+    if module.parent.name == "library":
+        return [*(f"tests/losses/test_{one}.py" for one in LIBRARY), "-k", module.stem]
+    room = re.escape(".".join(("contrastbench", *module.parent.parts)))
+    imports = re.compile(rf"{room}(\.| import [^\n]*\b){module.stem}\b")
+    word = re.compile(rf"(?<![a-z]){module.stem.rstrip('s')}")
+    away = {}
+    for file in (HERE / "tests").rglob("test_*.py"):
+        text, near = file.read_text(), file.is_relative_to(HERE / "tests" / module.parent)
+        named = bool(imports.search(text))
+        if named or near:
+            own = file.name != f"test_{module.stem}.py"
+            away[file] = own, not named, not near, -len(word.findall(text))
+    return [str(f.relative_to(HERE)) for f in sorted(away, key=away.__getitem__)][:FILES]
+
+
+def failed_test(tree: Path, tests: list[str]) -> str | None:
+    """Return the first test of a tree that fails, run in a process of its own; None: none does."""
+    read, write = os.pipe()
+    pid = os.fork()
+    if not pid:
+        os.setpgid(0, 0)
+        run_tests(tree, tests, write)
+    os.close(write)
+    with os.fdopen(read) as said:
+        found = said.read() or NO_END
+    with suppress(ProcessLookupError):
+        os.killpg(pid, signal.SIGKILL)
+    os.waitpid(pid, 0)
+    return None if found == PASSED else found
+
+
+def run_tests(tree: Path, tests: list[str], said: int) -> None:
+    """Run tests in this process, say which one fails first, and end."""
+    resource.setrlimit(resource.RLIMIT_CPU, (SECONDS, SECONDS))
+    os.chdir(tree)
+    os.environ.update(PYTHONPATH=str(tree.parent), PYTHONDONTWRITEBYTECODE="1")
+    sys.dont_write_bytecode = True
+    sys.path[:] = [str(tree.parent), *(one for one in sys.path if one != str(HERE.parent))]
+    for name in [one for one in sys.modules if one.partition(".")[0] == "contrastbench"]:
+        del sys.modules[name]
+    for number in (1, 2):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), number)
+    words = ["-x", "-q", "-m", "not slow", "-p", "no:cacheprovider", *tests]
+    failed = FirstFailure()
+    if pytest.main(words, plugins=[failed]) not in (0, 1):
+        failed.test = failed.test or "no test"
+    os.write(said, (failed.test or PASSED).encode())
+    os._exit(0)
+
+
+class FirstFailure:
+    """Remember the first test that fails."""
+
+    test = ""
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.failed:
+            self.test = self.test or report.nodeid
+
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        if report.failed:
+            self.test = self.test or report.nodeid
+
+
+def copied(folder: Path) -> Path:
+    """Return a copy of the tree; files that stay as they are share their bytes."""
+    tree = folder / HERE.name
+    ignored = shutil.ignore_patterns(".git", ".tox", "*.egg-info")  # compiled files are kept
+    shutil.copytree(HERE, tree, ignore=ignored, copy_function=os.link)
+    return tree
+
+
+def run_room(room: str, count: int, rng: random.Random, tree: Path, only: str) -> None:
+    """Draw changes in a room, and print what is noticed."""
+    sources = {f.relative_to(HERE): f.read_text() for f in sorted((HERE / room).rglob("*.py"))}
+    some = {f: text for f, text in sources.items() if only in f.stem}
+    drawn = [(f, *one) for f, text in some.items() for one in mutants(text)]
+    noticed, tried, green = 0, 0, dict[str, bool]()
+    for file, source, words in rng.sample(drawn, min(count, len(drawn))):
+        tests = nearest(file)
+        (tree / file).unlink()
+        (tree / file).write_text(source)
+        by = failed_test(tree, tests)
+        (tree / file).write_text(sources[file])
+        if by in (None, NO_END) or green.setdefault(by, failed_test(tree, [by]) is None):
+            tried, noticed = tried + 1, noticed + bool(by)
+            print(f"{file}:{words}: {f'by {by}' if by else 'UNNOTICED'}", flush=True)
+        else:
+            print(f"{file}:{words}: not judged, {by} fails anyway", flush=True)
+    print(f"{room}: {noticed} of {tried} noticed, of {len(drawn)} possible changes", flush=True)
+
+
+def main() -> None:
+    """Run the rooms that the command line names."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("rooms", nargs="*", default=ROOMS)
+    parser.add_argument("--count", type=int, default=40)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--only", default="")
+    asked = parser.parse_args()
+    import contrastbench.benchmarks.running.runner
+    import contrastbench.domains.graph.domain  # noqa: F401
+
+    with tempfile.TemporaryDirectory() as folder:
+        tree = copied(Path(folder))
+        for room in asked.rooms:
+            run_room(room, asked.count, random.Random(f"{asked.seed} {room}"), tree, asked.only)
+
+
+if __name__ == "__main__":
+    main()
