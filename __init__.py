@@ -12,7 +12,8 @@ if TYPE_CHECKING:
     from contrastbench.benchmarks.api.cells import run
     from contrastbench.benchmarks.api.encoders import encoder
     from contrastbench.benchmarks.api.frames import compare, records, table
-    from contrastbench.losses.registry import get_loss, list_losses
+    from contrastbench.losses.registry import list_losses
+    from contrastbench.losses.spec import get_loss
 
     __version__: str
 
@@ -31,7 +32,8 @@ _MODULES = {
     "run": "benchmarks.api.cells",
     "encoder": "benchmarks.api.encoders",
     **dict.fromkeys(["compare", "records", "table"], "benchmarks.api.frames"),
-    **dict.fromkeys(["get_loss", "list_losses"], "losses.registry"),
+    "get_loss": "losses.spec",
+    "list_losses": "losses.registry",
 }
 
 
