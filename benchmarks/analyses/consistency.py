@@ -23,9 +23,9 @@ from torch import Tensor, nn
 from contrastbench.benchmarks.analyses import output
 from contrastbench.benchmarks.analyses.declaration import Work
 from contrastbench.benchmarks.analyses.plots import figure, shared_legend
+from contrastbench.benchmarks.analyses.style import COLORS
 from contrastbench.benchmarks.analyses.trainer import training_loss
 from contrastbench.benchmarks.comparison.statistics import mean_std
-from contrastbench.benchmarks.report.plots import COLORS
 from contrastbench.benchmarks.running.devices import open_device
 from contrastbench.benchmarks.running.options import Options
 from contrastbench.domains.progress import Progress

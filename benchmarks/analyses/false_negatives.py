@@ -32,8 +32,8 @@ from torch import Tensor
 from contrastbench.benchmarks.analyses import output, score_losses
 from contrastbench.benchmarks.analyses.declaration import Work
 from contrastbench.benchmarks.analyses.plots import figure, shared_legend
+from contrastbench.benchmarks.analyses.style import COLORS, MARKERS
 from contrastbench.benchmarks.analyses.trainer import Trainer, trainer_of, training_loss
-from contrastbench.benchmarks.report.plots import COLORS, MARKERS
 from contrastbench.benchmarks.running.training import Diverged
 from contrastbench.domains.progress import Progress
 from contrastbench.domains.random import generator

@@ -21,8 +21,8 @@ from contrastbench.benchmarks.analyses.declaration import Work
 from contrastbench.benchmarks.analyses.estimates import by_anchor
 from contrastbench.benchmarks.analyses.plots import figure, shared_legend
 from contrastbench.benchmarks.analyses.scores import ANCHORS_AT_ONCE, negatives
+from contrastbench.benchmarks.analyses.style import COLORS, MARKERS
 from contrastbench.benchmarks.analyses.trainer import Trainer, trainer_of, training_loss
-from contrastbench.benchmarks.report.plots import COLORS, MARKERS
 from contrastbench.benchmarks.running.training import Diverged
 from contrastbench.errors import UserError, tell
 from contrastbench.losses.base import Loss, Scores

@@ -13,9 +13,9 @@ from matplotlib.figure import Figure
 from contrastbench.benchmarks.analyses import output
 from contrastbench.benchmarks.analyses.declaration import Work
 from contrastbench.benchmarks.analyses.plots import figure, shared_legend
+from contrastbench.benchmarks.analyses.style import COLORS, MARKERS
 from contrastbench.benchmarks.comparison.statistics import mean_std
 from contrastbench.benchmarks.records.experiment import Experiment
-from contrastbench.benchmarks.report.plots import COLORS, MARKERS
 from contrastbench.benchmarks.running.options import Options
 from contrastbench.benchmarks.running.runner import run_cell
 from contrastbench.errors import UserError, tell

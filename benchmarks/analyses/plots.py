@@ -7,11 +7,9 @@ import matplotlib
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from contrastbench.benchmarks.report.plots import RC
+from contrastbench.benchmarks.analyses.style import RC
 
-matplotlib.rcParams.update(
-    {**RC, "svg.fonttype": "path"}
-)  # files stand alone: letters look the same everywhere
+matplotlib.rcParams.update(RC)
 PANELS_PER_ROW = 4  # panels beside each other
 
 

@@ -12,8 +12,8 @@ from torch import Tensor
 from contrastbench.benchmarks.analyses import output
 from contrastbench.benchmarks.analyses.declaration import Work
 from contrastbench.benchmarks.analyses.plots import figure, shared_legend
+from contrastbench.benchmarks.analyses.style import COLORS, LINE_STYLES
 from contrastbench.benchmarks.analyses.trainer import Trainer, trainer_of, training_loss
-from contrastbench.benchmarks.report.plots import COLORS, LINE_STYLES
 from contrastbench.benchmarks.running.training import Diverged
 from contrastbench.errors import tell
 from contrastbench.losses.base import Scores, block_scores

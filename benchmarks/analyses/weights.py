@@ -24,8 +24,8 @@ from torch import Tensor
 from contrastbench.benchmarks.analyses import output, score_losses
 from contrastbench.benchmarks.analyses.declaration import Work
 from contrastbench.benchmarks.analyses.plots import figure, shared_legend
+from contrastbench.benchmarks.analyses.style import COLORS, LINE_STYLES
 from contrastbench.benchmarks.analyses.trainer import training_loss
-from contrastbench.benchmarks.report.plots import COLORS, LINE_STYLES
 from contrastbench.losses.base import Loss, Scores
 from contrastbench.losses.spec import LossSpec
 

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from contrastbench.benchmarks.tables import catalogue
 from contrastbench.benchmarks.tables.load import load_table
-from contrastbench.benchmarks.tables.published_places import published_places
+from contrastbench.benchmarks.tables.published_places import coverage, published_places
 from contrastbench.benchmarks.tables.resolved import resolve
 from contrastbench.domains import registry
 from contrastbench.domains.declaration import Declaration, Source
@@ -107,12 +107,12 @@ def tables(results: Path) -> Iterator[str]:
     Hours behind what is done are those of its records.
     """
     for name in catalogue.table_names():
-        table = load_table(name)
-        values = sum(column in table.columns for row in table.rows for column in row.paper)
-        runnable = list(published_places(resolve(table, None, results))) if values else []
-        found = [place.cell.records.values() for place in runnable]
+        resolved = resolve(load_table(name), None, results)
+        found = [place.cell.records.values() for place in published_places(resolved)]
         spent = {(r["key"], r["seed"]): r.get("seconds", 0) for some in found for r in some}
         took = f" in {sum(spent.values()) / 3600:.1f} h" if spent else ""
-        done = f"{sum(map(bool, found)):2} done{took}"
-        counts = f"{values:3} values, {len(runnable):2} runnable, {done}" if values else ""
-        yield f"{name:20} {counts:42}  {table.source}"
+        of = coverage(resolved) if resolved.table.quotes else None
+        counts = (
+            f"{of.values:3} values, {of.runnable:2} runnable, {of.done:2} done{took}" if of else ""
+        )
+        yield f"{name:20} {counts:42}  {resolved.table.source}"

@@ -27,6 +27,9 @@ def table(
         str | None, typer.Argument(help="Table (bench list tables) or YAML file.")
     ] = None,
     format_: Annotated[str, typer.Option("--format", help="Format: md, csv or latex.")] = "md",
+    values: Annotated[
+        str | None, typer.Option(help="Values in LaTeX: theirs, ours or both (default).")
+    ] = None,
     all_: Annotated[
         bool,
         typer.Option(
@@ -61,7 +64,7 @@ def table(
     else:
         joined = load_table(name, losses=parse_losses(loss or [], {}), quick=quick)
         resolved = resolve(joined, selection, results, metric)
-        show(formats.render_table(resolved, format_))
+        show(formats.render_table(resolved, format_, values))
         tell_of_smoke_tests(joined, results)
         if line := origins.where_from(name, resolved):
             tell(line)
@@ -160,9 +163,6 @@ def report(
     single: Annotated[
         Path | None, typer.Option(help="Write all pages into this one file instead.")
     ] = None,
-    plots: Annotated[
-        Path | None, typer.Option(help="Folder for the report's plots, as SVG and PDF.")
-    ] = None,
     loss: opt.Join = None,
     quick: opt.Quick = False,
     results: opt.Results = Path("results"),
@@ -185,6 +185,4 @@ def report(
     if single and not single.absolute().parent.is_dir():
         raise UserError(f"--single {single}: no folder {single.parent}: make it first")
     target, joining = single or output or Path("report"), parse_losses(loss or [], {})
-    say(
-        report.write_report(names or [], results, target, plots, single is not None, joining, quick)
-    )
+    say(report.write_report(names or [], results, target, single is not None, joining, quick))

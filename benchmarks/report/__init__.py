@@ -13,7 +13,6 @@ def write_report(
     names: Sequence[str],
     results: Path,
     target: Path,
-    plots: Path | None = None,
     single: bool = False,
     joining: Sequence[LossSpec] = (),
     quick: bool = False,
@@ -24,7 +23,6 @@ def write_report(
         names: tables and sweep files.
         results: the folder that holds runs/.
         target: the folder of the pages, or the file where it is a single one.
-        plots: a folder for its plots as SVG and PDF; None: they are on the pages alone.
         single: whether all pages stand in one file.
         joining: losses that join the named sweeps.
         quick: whether the quick parts of the named suites are shown.
@@ -42,10 +40,8 @@ def write_report(
         from contrastbench.benchmarks.report.site import read_report, render_site
     option = "--single" if single else "--output"
     try:
-        if plots:
-            plots.mkdir(parents=True, exist_ok=True)
         report = read_report(names, results, joining, quick)
-        made = render_site(report, plots, single)
+        made = render_site(report, single)
         if single:
             files.replace(target, made[""])
         else:

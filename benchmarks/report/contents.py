@@ -1,19 +1,22 @@
 """Collect the report's contents: tables and comparisons as plain values for the page."""
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import chain, compress
 from pathlib import Path
 from statistics import fmean
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from contrastbench.benchmarks.comparison.effects import OverSets
 from contrastbench.benchmarks.comparison.places import Comparison
 from contrastbench.benchmarks.comparison.verdicts import Verdicts, compare
-from contrastbench.benchmarks.records.store import Record
-from contrastbench.benchmarks.report.groups import Group
-from contrastbench.benchmarks.report.words import OVER_SETS, said
+from contrastbench.benchmarks.records import nested
+from contrastbench.benchmarks.records.store import Record, canonical, file_name
+from contrastbench.benchmarks.report import figures
+from contrastbench.benchmarks.report.groups import Group, settings_line
+from contrastbench.benchmarks.report.words import listed, said
 from contrastbench.benchmarks.tables import catalogue, choices
 from contrastbench.benchmarks.tables.entries import (
     Entry,
@@ -22,9 +25,10 @@ from contrastbench.benchmarks.tables.entries import (
     entries,
     is_best,
 )
-from contrastbench.benchmarks.tables.formats import back_of
 from contrastbench.benchmarks.tables.load import load_table
-from contrastbench.benchmarks.tables.resolved import Resolved, ResolvedCell, resolve
+from contrastbench.benchmarks.tables.published_places import Coverage, coverage
+from contrastbench.benchmarks.tables.replication import Back, back_line, back_text
+from contrastbench.benchmarks.tables.resolved import Resolved, resolve
 from contrastbench.benchmarks.tables.table import Selection, Table
 from contrastbench.losses.spec import LossSpec
 
@@ -42,6 +46,33 @@ class Filled:
     def sorted_by(self) -> Value | None:
         """Ours, or the paper's where there is none of ours."""
         return self.entry.ours or self.entry.paper
+
+    @property
+    def is_composed(self) -> bool:
+        """Return whether folds or seeds chose among settings, so that no record has the number."""
+        cell = self.entry.cell
+        return bool(cell and cell.choice.nested and cell.records)
+
+    @property
+    def anchor(self) -> str:
+        """Return the name of the place on the page of such numbers."""
+        return file_name(f"{self.entry.line.name}-{self.entry.column}")
+
+
+class Fold(NamedTuple):
+    """A fold, or a seed without any: the settings that it chose, their inner score, its score."""
+
+    settings: str
+    inner: float | None
+    score: float
+
+
+class Composed(NamedTuple):
+    """A number whose folds or seeds chose among settings."""
+
+    place: Filled
+    settings: Sequence[tuple[str, Group]]  # by number, from 1 on
+    seeds: Mapping[int, Sequence[Fold]]
 
 
 class Cost(NamedTuple):
@@ -63,6 +94,7 @@ class Shown:
     costs: Sequence[Cost] = ()
     made: str = ""  # the command that makes its records, and what they took
     unseen: Sequence[str] = ()  # columns in which there is nothing yet, which are left out
+    page: str = ""  # of the report
 
     @property
     def table(self) -> Table:
@@ -84,20 +116,57 @@ class Shown:
         """Return the effects over data sets."""
         return self.verdicts.over if self.verdicts else OverSets([])
 
+    @cached_property
+    def coverage(self) -> Coverage:
+        """Return how many values there are, can be run and are done."""
+        return coverage(self.resolved)
+
     @property
-    def headline(self) -> str:
-        """Return the table's result in a sentence, over data sets where there are enough."""
+    def entries(self) -> list[list[Entry]]:
+        """Return the places without their records."""
+        return [[place.entry for place in line] for line in self.lines]
+
+    @property
+    def backs(self) -> list[Back]:
+        """Return the published values that ours can tell of."""
+        return [one.back for line in self.entries for one in line if one.back]
+
+    @property
+    def answer(self) -> str:
+        """Return what came back, or else the verdicts, in one sentence."""
+        found = back_line(self.backs) or self.standing or "Nothing was run here yet."
+        return " ".join([*self.table.remarks, found])
+
+    @cached_property
+    def standing(self) -> str:
+        """Return in a sentence which rows are better."""
         if not (self.verdicts and self.verdicts.places):
-            return " ".join([*self.table.remarks, "Nothing to compare yet."])
-        found = said(self.verdicts, *OVER_SETS) or said(self.verdicts, "single_sets")
-        return " ".join([*said(self.verdicts, "remarks", "controls"), *found])
+            return ""
+        part = "standing" if self.table.quotes else "headline"
+        return " ".join(said(self.verdicts, part))
+
+    @cached_property
+    def figure(self) -> figures.Figure | None:
+        """Return the picture of the table: theirs beside ours, or effects, or differences."""
+        shown = figures.printed_figure(self.entries, self.table.decimals)
+        if shown or not (self.verdicts and self.verdicts.places):
+            return shown
+        return figures.effects_figure(self.verdicts) or figures.differences_figure(self.verdicts)
+
+    @property
+    def caption(self) -> str:
+        """Return how to read the picture."""
+        return figures.caption(self.verdicts, bool(self.backs))
+
+    @property
+    def composed(self) -> list[Filled]:
+        """Return the places whose folds chose among settings."""
+        return [place for line in self.lines for place in line if place.is_composed]
 
     @property
     def back(self) -> str:
         """Which published values came back, by both rules."""
-        return back_of(
-            [[place.entry for place in line] for line in self.lines], self.table.decimals
-        )
+        return back_text(self.backs, self.table.decimals)
 
     @property
     def name(self) -> str:
@@ -114,17 +183,6 @@ class Shown:
         """Return the numbers of the groups behind the table's values."""
         found = (number for line in self.lines for place in line for number in place.groups)
         return list(dict.fromkeys(found))
-
-    @property
-    def cells(self) -> list[ResolvedCell]:
-        """Return the places that can be run here, each once."""
-        lines = (line for line in self.resolved.lines if not line.repeats)
-        return [cell for line in lines for cell in line.cells.values()]
-
-    @property
-    def done(self) -> int:
-        """Return the number of places that have a value of ours."""
-        return sum(bool(cell.ok) for cell in self.cells)
 
 
 def shown_table(name: str, resolved: Resolved, groups: Sequence[Group]) -> Shown:
@@ -266,7 +324,43 @@ def shown_tables(
     ]
     shown = [one for one, first in found if first or one.groups]
     set_tuning(shown, groups)
-    return shown
+    return list(with_pages(shown))
+
+
+def with_pages(shown: Iterable[Shown]) -> Iterator[Shown]:
+    """Yield the tables with the names of their pages; two tables of one name have two."""
+    seen = Counter[str]()
+    for one in shown:
+        name = file_name(one.table.name) + "-validation" * one.is_variant
+        seen[name] += 1
+        again = f"-{seen[name]}" * (seen[name] > 1)
+        yield replace(one, page=f"tables/{name}{again}")
+
+
+def composed(place: Filled, groups: Sequence[Group]) -> Composed:
+    """Return which fold of a number chose which setting."""
+    cell = place.entry.cell
+    assert cell is not None, "only such places are asked"
+    trials, mine = cell.experiments, [groups[number] for number in place.groups]
+    numbers = {canonical(nested.trial_params(trials, k)): k + 1 for k in range(len(trials))}
+    found = (next((g for g in mine if one.matches(g.first)), mine[0]) for one in trials)
+    best, seeds = cell.choice.nested, cell.records.items()
+    titles = [settings_line(nested.trial_params(trials, k)) for k in range(len(trials))]
+    return Composed(
+        place,
+        [(title or "no parameters", g) for title, g in zip(titles, found, strict=True)],
+        {seed: list(folds_of(one, numbers, best)) for seed, one in seeds},
+    )
+
+
+def folds_of(record: Record, numbers: Mapping[str, int], best: int) -> Iterator[Fold]:
+    """Yield the folds of a combined record; a seed without any is one."""
+    about: dict[str, Any] = dict(record["details"])
+    chosen = [numbers[canonical(params)] for params in about["chosen"]]
+    scores = about.get("folds") or [record["metrics"][record["main"]]]
+    inner = about.get("inner") or [None] * len(scores)
+    for i, parts in enumerate(zip(inner, scores, strict=True)):
+        yield Fold(listed(sorted(chosen[i * best : (i + 1) * best])), *parts)
 
 
 def set_tuning(shown: Iterable[Shown], groups: Sequence[Group]) -> None:

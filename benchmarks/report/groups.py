@@ -10,12 +10,10 @@ from contrastbench.benchmarks.comparison.statistics import mean_std
 from contrastbench.benchmarks.records import reading
 from contrastbench.benchmarks.records.failures import STATUS_ORDER, counting_run
 from contrastbench.benchmarks.records.store import FINAL_STATUSES, Fields, Record
-from contrastbench.benchmarks.report.chart import Chart, Points
 from contrastbench.benchmarks.tables.schema import Tune
 from contrastbench.errors import UserError
 from contrastbench.losses.spec import LossSpec
 
-MAX_CURVE_POINTS = 200  # of a curve: more cannot be told apart on a screen
 KEY_DIGITS = 16  # digits of a key that name a record's file
 
 
@@ -25,7 +23,7 @@ class Group:
 
     number: int  # its place among all groups
     folder: Path
-    page: str  # of the report, which shows all groups of the folder
+    page: str  # of the report, which shows all groups of the data set
     records: list[Record] = field(default_factory=list)
     paths: list[str] = field(default_factory=list)
     # seeds that choose parameters, so are no results; of a group in no table the usual ones
@@ -71,16 +69,20 @@ class Group:
         return mean_std(scores) if scores else (None, None)
 
     @property
-    def curves(self) -> list[Chart]:
-        """Return the charts of the training loss and of the validation score."""
-        about = ("Training loss", "epoch", epoch_losses), ("Validation score", "step", dev_scores)
-        found = (self.chart(title, unit, points) for title, unit, points in about)
-        return [chart for chart in found if chart.lines]
+    def files(self) -> str:
+        """Return the paths of the records in the folder of results, with a star for the seed."""
+        return f"{self.paths[0].rpartition('-seed')[0]}-seed*.json"
 
-    def chart(self, title: str, unit: str, points: Any) -> Chart:
-        """Return the chart of one curve, a line for each seed."""
-        lines = {f"seed {record['seed']}": thinned(points(record)) for record, _ in self.runs}
-        return Chart(title, unit, {name: line for name, line in lines.items() if len(line) > 1})
+    @property
+    def made(self) -> str:
+        """Return where the records were made: device, threads and commit, each that there is."""
+        found = (record["environment"] for record in self.records)
+        texts = (
+            f"{e.get('device') or 'unknown device'}, {e.get('threads', '–')} threads, "
+            f"{short_commit(e.get('commit'))}"
+            for e in found
+        )
+        return "; ".join(dict.fromkeys(texts))
 
     def outcomes(self) -> list[Record]:
         """Return one record for each seed; a later success replaces a failure."""
@@ -130,14 +132,15 @@ def settings_line(values: Mapping[str, Any]) -> str:
     return ", ".join(f"{name} = {value}" for name, value in values.items())
 
 
-def epoch_losses(record: Record) -> Points:
-    """Return the training loss of each epoch."""
-    return list(enumerate(record["details"].get("loss_by_epoch", []), start=1))
+def short_commit(commit: str | None) -> str:
+    """Twelve digits, and whether files differed from it.
 
-
-def dev_scores(record: Record) -> Points:
-    """Return the validation score at each step where it was taken."""
-    return [(step, score) for step, score in record["details"].get("dev_curve", [])]
+    >>> short_commit("0123456789abcdef+changes")
+    '0123456789ab+changes'
+    """
+    if commit is None:
+        return "no commit: an installed package"
+    return commit[:12] + ("+changes" if commit.endswith("+changes") else "")
 
 
 def read_groups(results: Path) -> list[Group]:
@@ -148,7 +151,7 @@ def read_groups(results: Path) -> list[Group]:
     """
     groups: dict[str, Group] = {}
     for path, record in reading.all_records(results):
-        page = "records/" + path.parent.relative_to(results / "runs").as_posix()
+        page = "records/" + path.parent.parent.relative_to(results / "runs").as_posix()
         group = groups.setdefault(record["key"], Group(len(groups), path.parent, page))
         group.records.append(record)
         group.paths.append(path.relative_to(results).as_posix())
@@ -212,10 +215,3 @@ def record_values(record: Record, path: str) -> dict[str, Any]:
         "peak_memory_mib": record.get("peak_memory_mib"),
         "path": path,
     }
-
-
-def thinned(points: Sequence[Sequence[float]]) -> Points:
-    """Return at most MAX_CURVE_POINTS of them and the last, without those that have no value."""
-    step = max(1, -(-len(points) // MAX_CURVE_POINTS))
-    kept = [*points[:-1:step], *points[-1:]]
-    return [(x, y) for x, y in kept if y is not None]

@@ -10,8 +10,8 @@ from latex2mathml.converter import convert
 from markupsafe import Markup
 from torch import Tensor
 
-from contrastbench.benchmarks.report.chart import Chart
 from contrastbench.benchmarks.report.contents import Filled, Shown
+from contrastbench.benchmarks.report.figures import Chart
 from contrastbench.benchmarks.report.groups import Group
 from contrastbench.benchmarks.tables.catalogue import by_number
 from contrastbench.losses import ScoreLoss, get_loss
@@ -110,12 +110,12 @@ def weight_chart(name: str) -> Chart | None:
     return Chart("Weight of a negative", "cosine with the anchor", {name: line})
 
 
-def in_tables(name: str, tables: Sequence[tuple[Shown, str]]) -> Iterator[InTable]:
-    """Yield the rows of a loss, alone or as a term of a sum, of each table that has some."""
-    for one, page in tables:
+def in_tables(name: str, tables: Sequence[Shown]) -> Iterator[InTable]:
+    """Yield the rows of a loss, alone or as a term of a sum, of each table that has ours of it."""
+    for one in tables:
         lines = [line for line in one.lines if line and has_loss(name, line[0].entry.line.row.loss)]
-        if lines:
-            yield InTable(one, page, lines)
+        if any(place.entry.ours for line in lines for place in line):
+            yield InTable(one, one.page, lines)
 
 
 def has_loss(name: str, loss: str | None) -> bool:

@@ -5,13 +5,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import matplotlib
-from matplotlib.figure import Figure
-
 from contrastbench.benchmarks.comparison.statistics import mean_std
 from contrastbench.benchmarks.records.store import Fields, Record, canonical
+from contrastbench.benchmarks.report.figures import Chart
 from contrastbench.benchmarks.report.groups import Group
-from contrastbench.benchmarks.report.plots import COLORS, LINE_STYLES, MARKERS, RC, Drawing
 
 
 @dataclass(frozen=True)
@@ -57,7 +54,20 @@ class Sensitivity:
         """The line's values where lines differ."""
         return ", ".join(f"{name}={line.held.get(name)}" for name in self.differing)
 
+    @property
+    def chart(self) -> Chart:
+        """Return the chart of the longest lines."""
+        lines = {
+            f"{self.label(line) or self.metric}, n = {min(line.n)}": [
+                *zip(line.x, line.mean, strict=True)
+            ]
+            for line in self.lines[:MAX_LINES]
+        }
+        seeds = ", tuning seeds" * self.tuning
+        return Chart(f"{self.dataset}: {self.metric}{seeds}", self.setting, lines)
 
+
+MAX_LINES = 6  # of a chart, which has as many colours
 SHARED_FIELDS = ("domain", "dataset", "loss", "loss_code", "data_hash")  # of what one plot shows
 
 
@@ -124,44 +134,3 @@ def lines_of(members: Sequence[Group], name: str, tuning: bool = False) -> Itera
                 [s or 0.0 for _, s in spread],
                 [len(y) for _, y in points],
             )
-
-
-def sensitivity_plot(what: Sensitivity) -> Drawing:
-    """Means with their standard deviations; at most as many lines as there are colours."""
-    with matplotlib.rc_context(RC):
-        figure = Figure(figsize=(3.6, 2.4))
-        axes = figure.add_axes((0.16, 0.19, 0.82, 0.77))
-        for line, color, marker, style in zip(
-            what.lines, COLORS, MARKERS, LINE_STYLES, strict=False
-        ):
-            axes.errorbar(
-                line.x,
-                line.mean,
-                line.std,
-                color=color,
-                marker=marker,
-                linestyle=style,
-                markersize=4,
-                linewidth=1.2,
-                capsize=2,
-                elinewidth=0.7,
-            )
-        every = sorted({x for line in what.lines for x in line.x})
-        if every[0] > 0 and every[-1] / every[0] > 20:
-            axes.set_xscale("log")
-        if len(every) <= 8:
-            axes.set_xticks(every, [f"{x:g}" for x in every])
-            axes.set_xticks([], minor=True)
-        axes.set_xlabel(what.setting, parse_math=False)
-        axes.set_ylabel(what.metric, parse_math=False)
-        return Drawing(figure, plot_text(what))
-
-
-def plot_text(what: Sensitivity) -> str:
-    """The plot in words."""
-    line = what.lines[0]
-    points = ", ".join(
-        f"{mean:.2f} at {x:g} (n = {n})"
-        for x, mean, n in zip(line.x, line.mean, line.n, strict=True)
-    )
-    return f"{what.title}. {'First line: ' if len(what.lines) > 1 else ''}{points}."

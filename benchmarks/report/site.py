@@ -14,7 +14,7 @@ from markupsafe import Markup
 
 from contrastbench.benchmarks.records import files
 from contrastbench.benchmarks.records.store import file_name
-from contrastbench.benchmarks.report import contents, leaderboard, losses, plots, sensitivity
+from contrastbench.benchmarks.report import contents, losses, sensitivity, words
 from contrastbench.benchmarks.report.comparison import comparison_rows, needed_seeds
 from contrastbench.benchmarks.report.contents import Shown
 from contrastbench.benchmarks.report.groups import (
@@ -24,12 +24,13 @@ from contrastbench.benchmarks.report.groups import (
     failures,
     read_groups,
     settings_line,
+    short_commit,
     titles,
 )
-from contrastbench.benchmarks.report.page_plots import PagePlots
-from contrastbench.benchmarks.report.words import TEMPLATES, environment, signed
+from contrastbench.benchmarks.report.words import TEMPLATES, signed
 from contrastbench.benchmarks.running.provenance import provenance
 from contrastbench.benchmarks.tables import catalogue, formats
+from contrastbench.benchmarks.tables.load import NEWEST
 from contrastbench.domains.progress import Progress
 from contrastbench.losses.spec import LossSpec
 
@@ -54,16 +55,6 @@ class Report:
     groups: Sequence[Group]  # all, by number
     chosen: Sequence[Group]  # those that the report shows
     named: bool  # whether tables were asked for by name
-
-    @cached_property
-    def tables(self) -> list[tuple[Shown, str]]:
-        """Return each table with the name of its page; two tables of one name have two pages."""
-        seen, found = Counter[str](), []
-        for one in self.shown:
-            name = file_name(one.table.name) + "-validation" * one.is_variant
-            seen[name] += 1
-            found.append((one, f"tables/{name}" + (f"-{seen[name]}" if seen[name] > 1 else "")))
-        return found
 
     @cached_property
     def losses(self) -> list[str]:
@@ -108,34 +99,61 @@ def read_report(
 
 def pages(report: Report) -> Iterator[Page]:
     """Yield all pages, the first one first."""
-    board = leaderboard.leaderboard(report.shown)
-    yield Page(
-        INDEX, "contrastbench report", "index", {"board": board, "papers": by_paper(report.tables)}
-    )
-    for one, name in report.tables:
-        yield Page(name, one.name, "table", {"one": one})
+    board = leaderboard(report.shown)
+    about = {"board": board, "papers": by_paper(report.shown)}
+    yield Page(INDEX, "Contrastive losses, compared", "index", about)
+    for one in report.shown:
+        yield Page(one.page, one.name, "table", {"one": one})
+        if places := one.composed:
+            found = [contents.composed(place, report.groups) for place in places]
+            title = f"{one.name}: which fold chose which setting"
+            yield Page(f"{one.page}-folds", title, "composed", {"one": one, "found": found})
     yield from loss_pages(report, board)
-    folders: dict[str, list[Group]] = defaultdict(list)
+    sets: dict[str, list[Group]] = defaultdict(list)
     for group in report.chosen:
-        folders[group.page].append(group)
-    listed = {"folders": folders, "failures": failures(report.chosen)}
-    yield Page(
-        RECORDS, "Records", "records", {**listed, "made": distinct_environments(report.chosen)}
-    )
-    for name, members in folders.items():
+        sets[group.page].append(group)
+    listed = {"sets": sets, "failures": failures(report.chosen)}
+    made = distinct_environments(report.chosen)
+    yield Page(RECORDS, "Records", "records", {**listed, "made": made})
+    for name, members in sets.items():
         first = members[0].first
-        title = f"{first['loss']} on {first['dataset']} ({first['domain']})"
-        yield Page(name, title, "record", {"titled": titles(members)})
+        title = f"Records of {first['dataset']} ({first['domain']})"
+        yield Page(name, title, "dataset", {"groups": members, **by_loss(members)})
 
 
-def loss_pages(report: Report, board: leaderboard.Board | None) -> Iterator[Page]:
+def by_loss(members: Sequence[Group]) -> dict[str, Any]:
+    """Return the experiments on a data set by loss, and the settings that all share."""
+    found: dict[str, list[Group]] = defaultdict(list)
+    for group in members:
+        found[group.first["loss"]].append(group)
+    recipes = [group.first["recipe"] for group in members]
+    first = {**recipes[0], "protocol": members[0].first["protocol"]}
+    shared = {key: first[key] for key in first if len({str(one.get(key)) for one in recipes}) == 1}
+    return {"losses_here": {name: titles(some) for name, some in found.items()}, "shared": shared}
+
+
+def leaderboard(shown: Sequence[Shown]) -> Shown | None:
+    """Return the standing comparison, or else the first table that decides over data sets."""
+    found = [one for one in shown if one.over.effects and one.over.decides]
+    return min(found, key=lambda one: one.table.name != NEWEST["standard"], default=None)
+
+
+def loss_pages(report: Report, board: Shown | None) -> Iterator[Page]:
     """Yield a page for each loss."""
     sensitivities = defaultdict(list)
     for what in sensitivity.sensitivities(report.chosen):
         sensitivities[what.loss].append(what)
+    contestants = board.over.contestants if board else []
+    effects = {row: one for one in contestants for row in (one.row, *one.also)}
+    figure = board and board.figure
     for name in report.losses:
-        values = {"board": board, "sensitivities": sensitivities[name]}
-        yield Page(loss_page(name), name, "loss", {"loss": name, **values})
+        values = {"board": board, "own": effects.get(name), "figure": figure and figure.only(name)}
+        yield Page(
+            loss_page(name),
+            name,
+            "loss",
+            {"loss": name, "sensitivities": sensitivities[name], **values},
+        )
 
 
 def loss_page(name: str) -> str:
@@ -143,15 +161,15 @@ def loss_page(name: str) -> str:
     return f"losses/{file_name(name)}"
 
 
-def by_paper(tables: Sequence[tuple[Shown, str]]) -> dict[str, list[tuple[Shown, str]]]:
+def by_paper(tables: Sequence[Shown]) -> dict[str, list[Shown]]:
     """Return the published tables by their paper; sweeps and files of the user are studies."""
-    found: dict[str, list[tuple[Shown, str]]] = defaultdict(list)
+    found: dict[str, list[Shown]] = defaultdict(list)
     names = catalogue.table_names()
-    for one, page in tables:
+    for one in tables:
         published = one.table.quotes and one.table.name in names
-        found[paper_of(one) if published else ""].append((one, page))
+        found[paper_of(one) if published else ""].append(one)
     studies = found.pop("", [])
-    return {**found, **({"Studies": studies} if studies else {})}
+    return {**({"Studies": studies} if studies else {}), **found}
 
 
 def paper_of(one: Shown) -> str:
@@ -159,10 +177,10 @@ def paper_of(one: Shown) -> str:
     return one.table.source.rpartition(", ")[0] or one.table.source
 
 
-def render_site(report: Report, folder: Path | None, single: bool) -> SiteFiles:
-    """Return the files of the report, and write its plots into a folder if one is given."""
+def render_site(report: Report, single: bool) -> SiteFiles:
+    """Return the files of the report."""
     wanted = list(pages(report))
-    made = jinja_environment(folder)
+    made = jinja_environment()
     known = {page.name for page in wanted}
     made.globals |= {"report": report, "single": single, "known": known}
     bodies = dict(rendered(made, wanted, single))
@@ -213,14 +231,15 @@ def address(here: str, single: bool, page: str, anchor: str = "", ending: str = 
 
 
 def linked_files(report: Report) -> SiteFiles:
-    """Return the files that pages link: each table as CSV and LaTeX, tests and records as CSV."""
+    """Return the files that pages link: figures, and tables, tests and records as CSV."""
     found = {"records/records.csv": files.comma_separated(as_rows(report.chosen), "{:.6g}")}
-    for one, name in report.tables:
-        found[f"{name}.csv"] = formats.render_table(one.resolved, "csv")
-        found[f"{name}.tex"] = formats.render_table(one.resolved, "latex")
+    for one in report.shown:
+        found[f"{one.page}.csv"] = formats.render_table(one.resolved, "csv")
+        if one.figure:
+            found[f"{one.page}.svg"] = words.rendered("figure.svg.j2", figure=one.figure)
         if one.verdicts and one.verdicts.places:
             tests = files.comma_separated(comparison_rows(one.verdicts), "{:.6g}")
-            found[f"{name}-tests.csv"] = tests
+            found[f"{one.page}-tests.csv"] = tests
     return found
 
 
@@ -229,14 +248,13 @@ def text_of(name: str) -> str:
     return (TEMPLATES / name).read_text(encoding="utf-8")
 
 
-def jinja_environment(folder: Path | None) -> Environment:
+def jinja_environment() -> Environment:
     """Return the templates; autoescape is on for all that is not marked as ours."""
-    made = environment(autoescape=True)
+    made = words.environment(autoescape=True)
     made.globals |= {
         **{"losses": losses, "loss_page": loss_page, "RECORDS": RECORDS, "INDEX": INDEX},
-        **{"colors": plots.COLORS, "version": provenance().version or ""},
+        "version": provenance().version or "",
         "ours": lambda name: Markup(text_of(name)),
-        **PagePlots(folder).functions,
     }
     made.filters |= {
         "signed": with_minus,
@@ -254,14 +272,3 @@ def with_minus(value: float, decimals: int) -> str:
     '−0.7'
     """
     return signed(value, decimals).replace("-", "−")
-
-
-def short_commit(commit: str | None) -> str:
-    """Twelve digits, and whether files differed from it.
-
-    >>> short_commit("0123456789abcdef+changes")
-    '0123456789ab+changes'
-    """
-    if commit is None:
-        return "none: an installed package"
-    return commit[:12] + ("+changes" if commit.endswith("+changes") else "")

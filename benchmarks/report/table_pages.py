@@ -1,13 +1,13 @@
-"""Write the page and the CSV of each table; a comparison with controls begins with its answer."""
+"""Write the page, the figure and the CSV of each table; a page begins with its answer."""
 
 from collections.abc import Iterator
-from importlib.util import find_spec
 from pathlib import Path
 
-from contrastbench.benchmarks.comparison.verdicts import Verdicts, compare
+from contrastbench.benchmarks.comparison.verdicts import compare
 from contrastbench.benchmarks.records import files
 from contrastbench.benchmarks.report.comparison import effect_table
-from contrastbench.benchmarks.report.words import said
+from contrastbench.benchmarks.report.contents import Filled, Shown
+from contrastbench.benchmarks.report.words import rendered, said
 from contrastbench.benchmarks.tables import catalogue, formats
 from contrastbench.benchmarks.tables.entries import entries
 from contrastbench.benchmarks.tables.formats import escaped_cell, markdown_table
@@ -18,7 +18,7 @@ from contrastbench.benchmarks.tables.resolved import Resolved, resolve
 def write_tables(results: Path) -> Iterator[Path]:
     """Write every table, and those of YAML files in the results, as Markdown and CSV in there.
 
-    A comparison with controls has a figure as well. Drafts have no page.
+    A table with results has a figure as well. Drafts have no page.
 
     Raises:
         UserError: a table's file is wrong, or the folder cannot be written.
@@ -27,20 +27,31 @@ def write_tables(results: Path) -> Iterator[Path]:
         resolved = resolve(load_table(name), None, results)
         if resolved.table.draft:
             continue
-        found = compare(resolved) if resolved.table.controls else None
-        figure = results / f"{resolved.table.name}-effects.svg"
-        if found and found.places:
-            yield from draw_figure(found, figure)
-        first = list(opening(found, figure)) if found and found.places else []
-        lines = list(entries(resolved))
-        page = formats.table_markdown(resolved, lines, first)
-        texts = {".md": page, ".csv": formats.table_csv(resolved, lines)}
-        if resolved.table.is_suite and resolved.table.test == "seeds":
-            texts["-cells.csv"] = files.comma_separated(list(cell_keys(resolved)), "{}")
-        for ending, text in texts.items():
+        for ending, text in texts(with_verdicts(resolved)).items():
             path = results / f"{resolved.table.name}{ending}"
             formats.write_file(path, text)
             yield path
+
+
+def with_verdicts(resolved: Resolved) -> Shown:
+    """Return a table with its verdicts, if anything of it was run."""
+    lines = [[Filled(entry, []) for entry in line] for line in entries(resolved)]
+    some = any(place.entry.ours for line in lines for place in line)
+    return Shown(resolved, lines, compare(resolved) if some else None)
+
+
+def texts(shown: Shown) -> dict[str, str]:
+    """Return the files of a table by their endings."""
+    figure = shown.figure
+    pages = formats.table_markdown(
+        shown.resolved, shown.entries, list(opening(shown)), list(closing(shown))
+    )
+    found = {".md": pages, ".csv": formats.table_csv(shown.resolved, shown.entries)}
+    if figure:
+        found[".svg"] = rendered("figure.svg.j2", figure=figure)
+    if shown.table.is_suite and shown.table.test == "seeds":
+        found["-cells.csv"] = files.comma_separated(list(cell_keys(shown.resolved)), "{}")
+    return found
 
 
 def cell_keys(resolved: Resolved) -> Iterator[dict[str, str | int]]:
@@ -59,27 +70,22 @@ def cell_keys(resolved: Resolved) -> Iterator[dict[str, str | int]]:
                 yield {**named, "best": cell.choice.nested, "shift": shift, "key": record["key"]}
 
 
-def opening(found: Verdicts, figure: Path) -> Iterator[str]:
-    """Yield the answer in a few lines, the figure where there is one, and the effects."""
-    yield "\n".join(f"- {escaped_cell(line)}" for line in said(found))
-    if figure.is_file():
-        yield f"![The effect of each row against {escaped_cell(found.base)}]({figure.name})"
-    yield "\n".join(markdown_table(effect_table(found)))
-    yield from map(escaped_cell, said(found, "caution"))
+def opening(shown: Shown) -> Iterator[str]:
+    """Yield the answer, who is better, and the figure with how to read it."""
+    if shown.coverage.done:
+        yield f"**{escaped_cell(shown.answer)}**"
+        yield escaped_cell(shown.standing) if shown.standing not in shown.answer else ""
+    if shown.figure:
+        yield f"![{escaped_cell(shown.table.title)}]({shown.table.name}.svg)"
+        yield escaped_cell(shown.caption)
 
 
-def draw_figure(found: Verdicts, path: Path) -> Iterator[Path]:
-    """Draw the effects anew where the figure shows others, if the library for it is installed.
-
-    A figure of the same effects stays: each version of the library draws a little differently.
-    """
-    if not find_spec("matplotlib"):
-        return
-    from contrastbench.benchmarks.report.effects import effects_plot
-    from contrastbench.benchmarks.report.plots import described
-
-    drawing = effects_plot(found)
-    old = path.read_text(encoding="utf-8") if path.is_file() else "<svg/>"
-    if drawing and described(old) != drawing.words:
-        formats.write_file(path, drawing.picture())
-        yield path
+def closing(shown: Shown) -> Iterator[str]:
+    """Yield the effects over data sets, and then the whole answer with the controls."""
+    found = shown.verdicts
+    if found and found.places and shown.table.controls:
+        yield "\n".join(markdown_table(effect_table(found)))
+        yield "\n".join(f"- {escaped_cell(line)}" for line in said(found))
+        yield from map(escaped_cell, said(found, "caution"))
+    elif found and found.controls.wrong:
+        yield from map(escaped_cell, said(found, "controls"))

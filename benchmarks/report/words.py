@@ -17,6 +17,7 @@ from contrastbench.benchmarks.tables.formats import escaped_cell, markdown_table
 
 TEMPLATES = Path(__file__).with_name("templates")
 MAX_NAMES = 4  # names in one list of the answer
+MAX_TITLE = 60  # characters of a page's title
 # parts of the answer, in their order
 OPENING = ("asked", "remarks")
 OVER_SETS = ("losses", "missing", "seen", "left_out")
@@ -61,7 +62,7 @@ def environment(
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    filters = (signed, number, names, listed, bold_latex)
+    filters = (signed, number, names, listed, short, bold_latex)
     made.filters |= {one.__name__: one for one in filters}
     made.filters |= {"p": p_text, "s": plural, "cell": escaped_cell, "table": table_text}
     made.filters |= {"latex": latex.latex_text}
@@ -90,6 +91,18 @@ def names(found: Iterable[Any], text: Callable[[Any], str] = str) -> str:
 def listed(found: Iterable[Any], text: Callable[[Any], str] = str) -> str:
     """Return all names in a sentence."""
     return ", ".join(one_line(str(text(one)).strip()) for one in found)
+
+
+def short(title: str) -> str:
+    """Return a title of at most 60 characters: what stands before a colon, comma or bracket.
+
+    >>> short("Graphs, unsupervised (%)"), short("a" * 59 + ", more than fits")[-3:]
+    ('Graphs, unsupervised (%)', 'aaa')
+    """
+    ends = [match.start() for match in re.finditer(r"[:,(]| after ", title)]
+    if len(title) > MAX_TITLE:
+        title = title[: max((e for e in ends if e <= MAX_TITLE), default=MAX_TITLE)].strip()
+    return title[:1].upper() + title[1:]
 
 
 def plural(count: int) -> str:

@@ -16,6 +16,7 @@ from contrastbench.benchmarks.tables.protocol import OPEN, STATEMENT_KINDS, Stat
 from contrastbench.benchmarks.tables.published_places import (
     AS_PUBLISHED,
     PublishedPlace,
+    coverage,
     published_places,
 )
 from contrastbench.benchmarks.tables.record_notes import value_words
@@ -158,7 +159,7 @@ def audit_summary(resolved: Resolved, every: list[PublishedPlace]) -> Iterator[s
     """Say how many published values can be compared with ours."""
     table = resolved.table
     wanted = table.protocol.seeds
-    values = sum(column in table.columns for row in table.rows for column in row.paper)
+    values = coverage(resolved).values
     runs = f"mean over {wanted} runs" if wanted else "number of runs not said"
     if not every:
         yield (

@@ -7,28 +7,36 @@ from typing import Any
 
 from contrastbench.benchmarks.records import files
 from contrastbench.benchmarks.tables import choices, latex, origins
-from contrastbench.benchmarks.tables.entries import (
-    Entry,
-    best_by_column,
-    entries,
-    is_best,
-)
+from contrastbench.benchmarks.tables.entries import Entry, Value, entries
 from contrastbench.benchmarks.tables.replication import back_text
 from contrastbench.benchmarks.tables.resolved import HASH_SHOWN, Resolved
 from contrastbench.benchmarks.tables.table import Table
 from contrastbench.errors import UserError, unknown
 
+VALUES = THEIRS, OURS, BOTH = "theirs", "ours", "both"
 
-def render_table(resolved: Resolved, format_: str) -> str:
+
+def render_table(resolved: Resolved, format_: str, values: str | None = None) -> str:
     """The table as text.
 
+    Args:
+        resolved: the table with its records.
+        format_: md, csv or latex.
+        values: theirs, ours or both in LaTeX; None: both.
+
     Raises:
-        UserError: unknown format.
+        UserError: unknown format or values, or values of another format.
     """
     formats = {"md": table_markdown, "csv": table_csv, "latex": table_latex}
     if format_ not in formats:
         raise unknown("format", format_, formats)
-    return formats[format_](resolved, list(entries(resolved)))
+    if values is None:
+        return formats[format_](resolved, list(entries(resolved)))
+    if values not in VALUES:
+        raise unknown("value of --values", values, VALUES)
+    if format_ != "latex":
+        raise UserError(f"--values {values} is of LaTeX: add --format latex")
+    return table_latex(resolved, list(entries(resolved)), values)
 
 
 TABLE_LEGEND = (
@@ -44,9 +52,12 @@ def table_legend(table: Table) -> str:
 
 
 def table_markdown(
-    resolved: Resolved, lines: list[list[Entry]], opening: Sequence[str] = ()
+    resolved: Resolved,
+    lines: list[list[Entry]],
+    opening: Sequence[str] = (),
+    closing: Sequence[str] = (),
 ) -> str:
-    """A table for people; what opens it stands below its heading."""
+    """A table for people; what opens it stands below its heading, what closes it below values."""
     table = resolved.table
     header = ["Method", *(entry.column for entry in lines[0])]
     body = [
@@ -60,6 +71,7 @@ def table_markdown(
         f"### {escaped_cell(table.name)}: {escaped_cell(table.title)}",
         *opening,
         "\n".join(markdown_table([header, *body])),
+        *closing,
         table_legend(table),
         back_of(lines, table.decimals),
         escaped_cell(origins.origin_line(resolved)),
@@ -136,31 +148,68 @@ def place_values(resolved: Resolved, entry: Entry) -> dict[str, Any]:
     }
 
 
-def table_latex(resolved: Resolved, lines: list[list[Entry]]) -> str:
-    """A table for LaTeX: the paper's values, ours and the differences below each other."""
+def table_latex(resolved: Resolved, lines: list[list[Entry]], values: str = BOTH) -> str:
+    """A table for LaTeX: the best of all rows bold, the second underlined, as papers have them."""
     table = resolved.table
     header = [latex.latex_text(name) for name in ["Method", *(entry.column for entry in lines[0])]]
-    best = best_by_column(lines, table.decimals)
-    body = [cells for line in lines for cells in stacked(table, line, best)]
-    parts = [f"{table.title}. {table_legend(table)} Selection: {resolved.label}.", *resolved.copies]
-    caption = " ".join([*parts, f"Source: {table.source}."])
-    return latex.tabular(table.name, latex.latex_text(caption), header, body)
-
-
-def stacked(table: Table, line: list[Entry], best: Sequence[float | None]) -> Iterator[list[str]]:
-    """The rows of a method in LaTeX; the best of ours in a column is bold."""
-    rows = list(zip(*(entry.parts(table.decimals) for entry in line), strict=True))
-    quoted = [entry.paper is not None and not entry.run for entry in line]
-    bold = [is_best(*pair, table.decimals) for pair in zip(line, best, strict=True)]
-    first = [
-        latex.italic(value) if italics else latex.bold(value, mark and not table.quotes)
-        for value, italics, mark in zip(rows[0], quoted, bold, strict=True)
+    marks = [
+        latex.first_two(column_means(places, values), table.decimals)
+        for places in zip(*lines, strict=True)
     ]
-    yield [latex.latex_text(line[0].line.name), *first]
-    if any(rows[1]):
-        yield [r"\quad ours", *map(latex.bold, rows[1], bold)]
-    if any(rows[2]):
-        yield [r"\quad difference", *map(latex.latex_text, rows[2])]
+    body = [cells for line in lines for cells in latex_rows(table, line, marks, values)]
+    ours = "" if values == THEIRS else "Ours: mean ± standard deviation (seeds). "
+    caption = f"{table.title}. {ours}Bold: the best of a column; underlined: the second."
+    notes = [f"Source: {table.source}.", f"Selection: {resolved.label}.", *resolved.copies]
+    return latex.tabular(table.name, latex.latex_text(caption), header, body, notes)
+
+
+def shown_values(entry: Entry, values: str) -> list[Value]:
+    """Return the values of a place that are shown: what was not run is quoted beside ours."""
+    quoted = values != OURS or not entry.run
+    own = entry.ours if values != THEIRS else None
+    return [one for one in (entry.paper if quoted else None, own) if one]
+
+
+def column_means(places: Sequence[Entry], values: str) -> list[float]:
+    """Return the means of a column that are shown; controls are no contestants."""
+    return [one.mean for e in places if not e.line.control for one in shown_values(e, values)]
+
+
+def latex_rows(
+    table: Table, line: list[Entry], marks: Sequence[latex.Marks], values: str
+) -> Iterator[list[str]]:
+    """The rows of a method: printed values, and below them ours with the differences."""
+    parts = [entry.parts(table.decimals) for entry in line]
+    name, printed = latex.latex_text(line[0].line.name), any(entry.paper for entry in line)
+    if not table.quotes:
+        yield marked_row(table, name, line, [one[0] for one in parts], marks)
+        return
+    own = [one[1] if entry.run else one[0] for entry, one in zip(line, parts, strict=True)]
+    if values == OURS or (not printed and values == BOTH):
+        yield marked_row(table, name, line, own, marks)
+    elif printed:
+        yield marked_row(table, name, line, [one[0] for one in parts], marks, printed=True)
+    if values == BOTH and printed and any(entry.run for entry in line):
+        yield marked_row(table, r"\quad ours", line, [one[1] for one in parts], marks)
+        if any(one[2] for one in parts):
+            yield [r"\quad difference", *(latex.latex_text(one[2]) for one in parts)]
+
+
+def marked_row(
+    table: Table,
+    name: str,
+    line: list[Entry],
+    texts: Sequence[str],
+    marks: Sequence[latex.Marks],
+    printed: bool = False,
+) -> list[str]:
+    """Return the cells of a row of LaTeX, its best values marked, printed ones or ours."""
+    values = [e.paper if printed or not e.run else e.ours for e in line]
+    means = [
+        v.mean if v and not e.line.control else None for e, v in zip(line, values, strict=True)
+    ]
+    cells = zip(texts, means, marks, strict=True)
+    return [name, *(latex.marked(*cell, table.decimals) for cell in cells)]
 
 
 def write_file(path: Path, text: str) -> None:

@@ -1,6 +1,8 @@
 """Format tables in LaTeX."""
 
 import re
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 GREEK = (
     "alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu nu xi pi rho sigma tau "
@@ -29,28 +31,49 @@ LATEX_ESCAPES = {
     },
 }
 
+# a letter with an index or a star, as names of rows have it
+SYMBOL = re.compile(rf"\b({GREEK.replace(' ', '|')})(?:(\d)|\{{\*\}})(?!\w)")
+
+
+class Marks(NamedTuple):
+    """The two best means of a column as they are shown."""
+
+    best: float | None = None
+    second: float | None = None
+
 
 def latex_text(plain: str) -> str:
     r"""A text as LaTeX prints it, on one line, with a minus before negative numbers.
 
-    >>> print(latex_text("50 % of a_b: -0.5 ± 0.1"))
-    50 \% of a\_b: $-$0.5 $\pm$ 0.1
+    >>> print(latex_text("50 % of a_b: -0.5 ± 0.1, (tau0), (tau*)"))
+    50 \% of a\_b: $-$0.5 $\pm$ 0.1, ($\tau_0$), ($\tau^*$)
     """
-    return re.sub(
-        r"(?<![\w.])-(?=\d)",
-        "$-$",
-        "".join(LATEX_ESCAPES.get(c, c) for c in " ".join(plain.splitlines())),
-    )
+    text = "".join(LATEX_ESCAPES.get(c, c) for c in " ".join(plain.splitlines()))
+    text = SYMBOL.sub(lambda m: f"$\\{m[1]}{'_' + m[2] if m[2] else '^*'}$", text)
+    return re.sub(r"(?<![\w.])-(?=\d)", "$-$", text)
 
 
-def italic(plain: str) -> str:
-    """A text in italics."""
-    return rf"\textit{{{latex_text(plain)}}}"
+def first_two(means: Iterable[float], decimals: int) -> Marks:
+    """Return the best and the second of several means as they are shown.
+
+    >>> first_two([80.04, 79.0, 80.0], 1), first_two([79.0], 1)
+    (Marks(best=80.0, second=79.0), Marks(best=None, second=None))
+    """
+    distinct = sorted({round(mean, decimals) for mean in means}, reverse=True)
+    return Marks(*distinct[:2]) if len(distinct) > 1 else Marks()
 
 
-def bold(plain: str, marked: bool = True) -> str:
-    """A text in bold, if it is marked."""
-    return rf"\textbf{{{latex_text(plain)}}}" if marked and plain else latex_text(plain)
+def marked(plain: str, mean: float | None, marks: Marks, decimals: int) -> str:
+    """A text in bold if its mean is the best of its column, underlined if it is the second."""
+    shown = None if mean is None else round(mean, decimals)
+    if shown is not None and shown == marks.second:
+        return rf"\underline{{{latex_text(plain)}}}"
+    return bold(plain, shown is not None and shown == marks.best)
+
+
+def bold(plain: str, wanted: bool = True) -> str:
+    """A text in bold, if it is wanted so."""
+    return rf"\textbf{{{latex_text(plain)}}}" if wanted and plain else latex_text(plain)
 
 
 def latex_label(name: str) -> str:
@@ -62,12 +85,22 @@ def latex_label(name: str) -> str:
     return re.sub(r"[^\w.:-]", "-", name, flags=re.ASCII)
 
 
-def tabular(name: str, caption: str, header: list[str], body: list[list[str]]) -> str:
-    """A table by booktabs and graphicx, made smaller where it is wider than the line."""
+def tabular(
+    name: str,
+    caption: str,
+    header: list[str],
+    body: list[list[str]],
+    notes: Sequence[str] = (),
+) -> str:
+    """A table by booktabs and graphicx, made smaller where it is wider than the line.
+
+    Notes, such as hashes, are comments above it.
+    """
     rows = [" & ".join(cells) + r" \\" for cells in (header, *body)]
     return "\n".join(
         [
             r"% \usepackage{booktabs,graphicx}",
+            *("% " + " ".join(note.splitlines()) for note in notes),
             r"\begin{table}",
             rf"\caption{{{caption}}}",
             rf"\label{{tab:{latex_label(name)}}}",

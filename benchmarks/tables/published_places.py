@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.benchmarks.tables.protocol import Statement, StatementKind
@@ -98,9 +98,36 @@ class PublishedPlace:
         return [s for s in self.resolved.table.protocol.facts if s.holds(*place)]
 
 
-def published_places(resolved: Resolved) -> Iterator[PublishedPlace]:
-    """Yield all of a table; records of further data are no values of the paper's."""
+class Coverage(NamedTuple):
+    """How many values a table has, how many of them can be run here, and how many are done."""
+
+    values: int
+    runnable: int
+    done: int
+
+
+def coverage(resolved: Resolved) -> Coverage:
+    """Count the printed values of a table; of one without any its places."""
+    own = [line for line in resolved.lines if not line.repeats]
+    cells = [cell for _, _, cell in printed_values(resolved)]
+    cells = cells or [cell for line in own for cell in line.cells.values()]
+    there = [cell for cell in cells if cell]
+    return Coverage(len(cells), len(there), sum(bool(cell.ok) for cell in there))
+
+
+def printed_values(resolved: Resolved) -> Iterator[tuple[Line, str, ResolvedCell | None]]:
+    """Yield the row and column of each printed value, with its place if it can be run here.
+
+    Records of further data are no values of the paper's, and an average follows from others.
+    """
     for line in resolved.lines:
         for column in () if line.repeats else line.row.paper:
-            if column in line.cells:
-                yield PublishedPlace(resolved, line, line.cells[column])
+            if column in resolved.table.columns:
+                yield line, column, line.cells.get(column)
+
+
+def published_places(resolved: Resolved) -> Iterator[PublishedPlace]:
+    """Yield the places of printed values that can be run here."""
+    for line, _, cell in printed_values(resolved):
+        if cell:
+            yield PublishedPlace(resolved, line, cell)

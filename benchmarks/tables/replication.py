@@ -15,6 +15,7 @@ from math import hypot, sqrt
 from statistics import fmean, stdev
 
 MAX_STANDARD_ERRORS = 2.0  # standard errors that a value may be away
+MAX_ROWS = 4  # rows that one line counts each of
 TRIMMED_SHARE = 0.2  # share of the seeds that is cut on each side (Wilcox 2012): one of five
 
 
@@ -99,6 +100,20 @@ def back_text(found: Sequence[Back], decimals: int) -> str:
     parts = [disagreement(one, decimals) for one in found if one.by_mean != one.by_trimmed]
     apart = [f"They disagree on {'; '.join(parts)}."] if parts else []
     return " ".join([REPLICATION_RULE, *alone, counted, *apart])
+
+
+def back_line(found: Sequence[Back]) -> str:
+    """Return in a line how many values came back by the mean: of each row where rows are few.
+
+    >>> near = Centre(70.5, 0.1)
+    >>> back_line([Back("ADNCE", "COLLAB", near, near, 72.3, 0.5)])
+    'ADNCE 0 of 1 printed values came back within two standard errors.'
+    """
+    rows = list(dict.fromkeys(one.row for one in found)) if found else []
+    some = rows if len(rows) <= MAX_ROWS else [""]
+    mine = {name: [one.by_mean for one in found if name in ("", one.row)] for name in some}
+    counts = (f"{name} {sum(back)} of {len(back)}".strip() for name, back in mine.items())
+    return f"{', '.join(counts)} printed values came back within two standard errors." * bool(found)
 
 
 def replication_counts(found: Sequence[Back]) -> Iterable[str]:

@@ -121,7 +121,8 @@ class ImageDomain(Domain[ImageRecipe, Model, Batch]):
             for part in self.splits.keys() - {"train"}:
                 with samples_drawn(recipe):
                     check_retrievable(part, self.splits[part].labels)
-        unlabelled = [] if data.unlabelled is None or recipe.pairs_by_class else [data.unlabelled]
+        by_labels = recipe.pairs_by_class or not recipe.false_negatives
+        unlabelled = [] if data.unlabelled is None or by_labels else [data.unlabelled]
         self.pool = ImagePool([train, *unlabelled])
         self.uncaptured = self.host_work
         check_class_count(recipe.batch_classes, len(train.labels.unique()))

@@ -112,7 +112,7 @@ def published_policy(recipe: ImageRecipe) -> Policy:
     """The published views with the recipe's own values in place of theirs."""
     kind = with_blur(policy(recipe.views, recipe.size), recipe.blur)
     kind = jittered(kind, recipe.jitter_strength)
-    kind = replace(kind, flip=recipe.flip, scale=(recipe.min_scale, 1.0))
+    kind = replace(kind, flip=recipe.flip, scale=(recipe.min_scale, 1.0), again=recipe.noisy_crop)
     kind = replace(kind, warp=recipe.warp, rotation=recipe.rotation)
     if recipe.randaugment is None:
         return kind

@@ -60,7 +60,9 @@ class Probe:
 PROBES: dict[str, Probe] = {
     # linear.py of DCL, HCL and ADNCE, and the score that after the last epoch. AttentionNCE's is
     # the same but for its rate on STL-10, and it reports the best epoch on the test set
-    "paper": Probe("adam", 1e-3, 512, 100, "base", weight_decay=1e-6, statistics_move=True),
+    "paper": Probe(
+        "adam", 1e-3, 512, 100, "base", weight_decay=1e-6, statistics_move=True, top_5=True
+    ),
     # ours
     "strict": Probe("adam", 1e-3, 512, 100, "base", weight_decay=1e-6),
     # RényiCL's appendix B.4, which leaves batch and schedule open; the momentum of its

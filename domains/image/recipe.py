@@ -47,7 +47,16 @@ class ImageRecipe(ClassedRecipe):
 
     presets: ClassVar[Mapping[str, dict[str, Any]]] = Presets(PRESETS_FILE)
     of_training: ClassVar[frozenset[str]] = ClassedRecipe.of_training | {
-        *("warmup", "eval_every", "views", "min_scale", "flip", "asymmetric", "randaugment"),
+        *(
+            "warmup",
+            "eval_every",
+            "views",
+            "min_scale",
+            "noisy_crop",
+            "flip",
+            "asymmetric",
+            "randaugment",
+        ),
         *("jitter_strength", "warp", "rotation"),
         *("local_crops", "local_size", "positives", "pairing", "ema", "predictor"),
         "predictor_bias",
@@ -91,6 +100,13 @@ class ImageRecipe(ClassedRecipe):
         ge=0,
         exclude_if=lambda angle: angle == 0,  # records are older
         description="largest angle of a warp, in radians",
+    )
+    noisy_crop: float | None = Field(
+        None,
+        gt=0,
+        le=1,
+        exclude_if=lambda share: share is None,  # records are older
+        description="share of a view that a further random crop shows in its place",
     )
     flip: float = Field(0.0, ge=0, le=1, description="probability that a view is mirrored")
     blur: float | None = Field(
@@ -312,6 +328,8 @@ class ImageRecipe(ClassedRecipe):
             idle.add("local_size")
         if self.warp is None:
             idle |= {"warp", "rotation"}
+        if self.noisy_crop is None:
+            idle.add("noisy_crop")
         if self.scored in (None, self.scored_by_default):
             idle.add("scored")
         if self.embeds:  # the projection is scored, untrained too

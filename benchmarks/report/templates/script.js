@@ -1,5 +1,5 @@
 "use strict";
-// The pages say everything without this script. It sorts and filters tables, and saves plots.
+// The pages say everything without this script. It sorts and filters tables, and opens what a link names.
 
 // Sorting
 
@@ -47,22 +47,6 @@ function filter(table) {
   document.getElementById(`${table.id}-count`).textContent = shown < all ? `${shown} of ${all} rows` : "";
 }
 
-// Plots as files, in ink for paper
-
-function save(button) {
-  const drawn = button.closest("figure").querySelector("svg");
-  const copy = drawn.cloneNode(true);
-  copy.setAttribute("font-family", "sans-serif");
-  copy.setAttribute("fill", "currentColor"); // the page's style, which a file has not
-  const text = new XMLSerializer().serializeToString(copy).replaceAll("currentColor", "#1c2127");
-  const name = drawn.getAttribute("aria-label").split(/[:,]/)[0].replace(/[^\w.+-]+/g, "-");
-  const link = document.createElement("a");
-  link.href = URL.createObjectURL(new Blob([text], { type: "image/svg+xml" }));
-  link.download = `${name}.svg`;
-  link.click();
-  URL.revokeObjectURL(link.href);
-}
-
 function button(text, does) {
   const made = document.createElement("button");
   made.type = "button";
@@ -72,17 +56,13 @@ function button(text, does) {
 }
 
 for (const header of document.querySelectorAll("th[data-sort]")) {
-  header.replaceChildren(button(header.textContent.trim(), sort));
+  const named = header.querySelector(".panel") ?? header;
+  named.replaceChildren(button(named.textContent.trim(), sort));
 }
 for (const controls of document.querySelectorAll(".controls")) controls.hidden = false;
 for (const control of document.querySelectorAll("[data-filter], [data-only-run]")) {
   const table = document.getElementById(control.dataset.filter ?? control.dataset.onlyRun);
   control.addEventListener("input", () => filter(table));
-}
-for (const figure of document.querySelectorAll("figure:has(svg):not(.chart)")) {
-  const made = button("Save as SVG", save);
-  made.className = "save";
-  figure.append(made);
 }
 // A table that fits needs no box of its own to scroll in: its header then sticks to the window
 const boxes = new ResizeObserver((entries) => {
@@ -93,3 +73,7 @@ for (const box of document.querySelectorAll("main .scroll:has(> table)")) {
   boxes.observe(box);
   boxes.observe(box.firstElementChild);
 }
+// A link into what is folded opens it
+const unfold = () => document.getElementById(decodeURIComponent(location.hash.slice(1)))?.closest("details")?.setAttribute("open", "");
+addEventListener("hashchange", unfold);
+unfold();

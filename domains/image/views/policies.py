@@ -21,6 +21,7 @@ class Policy:
     # crop, flip and rotation in one sampling with such edges, colours in one matrix
     warp: str | None = None
     rotation: float = 0.0  # largest angle of a warp, in radians
+    again: float | None = None  # share of the crop that a second crop shows
     flip: float = 0.5  # probabilities from here on
     jitter: float = 0.0
     # brightness, contrast, saturation, hue
@@ -33,13 +34,13 @@ class Policy:
     erasing: float = 0.0
 
     @property
-    def colours(self) -> tuple[str, ...]:
-        """Return the colour operations after the crop, in SimCLR's order or RényiCL's."""
+    def operations(self) -> tuple[str, ...]:
+        """Return the operations after the crop, in SimCLR's order or RényiCL's."""
         if self.warp:
-            return "tint", "blur", "randaugment", "solarise"
+            return "again", "tint", "blur", "randaugment", "solarise"
         if self.randaugment:
-            return "jitter", "blur", "randaugment", "solarise", "grey"
-        return "jitter", "grey", "blur", "solarise"
+            return "again", "jitter", "blur", "randaugment", "solarise", "grey"
+        return "again", "jitter", "grey", "blur", "solarise"
 
     @property
     def tint(self) -> bool:

@@ -16,7 +16,7 @@ def crop(images: Tensor, boxes: Tensor, size: int, flipped: Tensor) -> Tensor:
     """(N, 3, size, size) float32 in [0, 1]: a resized box of each image, some mirrored.
 
     Args:
-        images: (N, 3, H, W) uint8.
+        images: (N, 3, H, W) in [0, 1].
         boxes: (N, 4) top, left, height, width in pixels.
         size: of the result.
         flipped: (N,) bool, which to mirror.
@@ -30,7 +30,7 @@ def crop(images: Tensor, boxes: Tensor, size: int, flipped: Tensor) -> Tensor:
     else:
         rows = resize_weights(top, tall, height, size)
         columns = resize_weights(left, wide, width, size, flipped)
-    return resample_separable(to_float(images), rows, columns)
+    return resample_separable(images, rows, columns)
 
 
 def warp(images: Tensor, maps: Tensor, size: int, edges: str) -> Tensor:

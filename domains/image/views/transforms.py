@@ -51,14 +51,21 @@ def random_crop(images: Tensor, policy: Policy, rng: torch.Generator, times: int
         return warp(images, maps, policy.size, policy.warp)
     flipped = bernoulli(n, policy.flip, rng)
     boxes = draw_crops(n, height, width, policy.scale, policy.ratio, rng)
-    return crop(images, boxes, policy.size, flipped)
+    return crop(to_float(images), boxes, policy.size, flipped)
+
+
+def crop_again(x: Tensor, policy: Policy, rng: torch.Generator) -> Tensor:
+    """Show a part of each crop alone, as RényiCL's noisy crops do."""
+    share, kept = policy.again or 1.0, torch.zeros(len(x), dtype=torch.bool, device=x.device)
+    boxes = draw_crops(len(x), *x.shape[-2:], (share, share), policy.ratio, rng)
+    return crop(x, boxes, policy.size, kept)
 
 
 def recolour(images: Tensor, policy: Policy, rng: torch.Generator) -> Tensor:
-    """Apply the policy's colour operations, overwriting crops in [0, 1]."""
-    for name in policy.colours:
+    """Apply the policy's operations after the crop, overwriting crops in [0, 1]."""
+    for name in policy.operations:
         if getattr(policy, name):
-            images = COLOUR_OPERATIONS[name](images, policy, rng)
+            images = OPERATIONS[name](images, policy, rng)
     return images
 
 
@@ -94,7 +101,8 @@ def augment_more(x: Tensor, policy: Policy, rng: torch.Generator) -> Tensor:
     return randaugment(x, *(policy.randaugment or (0, 0.0)), policy.fill, rng, way)
 
 
-COLOUR_OPERATIONS: dict[str, Callable[[Tensor, Policy, torch.Generator], Tensor]] = {
+OPERATIONS: dict[str, Callable[[Tensor, Policy, torch.Generator], Tensor]] = {
+    "again": crop_again,
     "tint": random_tint,
     "jitter": random_jitter,
     "grey": random_grey,

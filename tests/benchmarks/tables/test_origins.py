@@ -54,7 +54,7 @@ def test_own_records_are_told_from_shipped_ones(own: Path) -> None:
         shown = comparison.render_comparison(found, "md", width=width)
         assert line in " ".join(shown.split())
     report = site.read_report([str(own.parent / "my.yaml")], own)
-    assert site.render_site(report, None, single=True)[""].count(line) == 1
+    assert site.render_site(report, single=True)[""].count(line) == 1
 
 
 def test_the_shorter_part_is_named(own: Path) -> None:

@@ -13,7 +13,7 @@ from contrastbench.benchmarks.sweeps import plan
 from contrastbench.benchmarks.tables import formats
 from contrastbench.benchmarks.tables.catalogue import table_names
 from contrastbench.benchmarks.tables.entries import entries
-from contrastbench.benchmarks.tables.formats import render_table
+from contrastbench.benchmarks.tables.formats import VALUES, render_table
 from contrastbench.benchmarks.tables.load import load_table
 from contrastbench.benchmarks.tables.resolved import Resolved, resolve
 from contrastbench.benchmarks.tables.rows import Row
@@ -485,7 +485,9 @@ def test_latex_compiles(tmp_path: Path) -> None:
         SMALL.model_copy(update={"name": "100% ü", "rows": [odd, *SMALL.rows]})
     ]
     text = "\n\\clearpage\n".join(
-        render_table(resolve(table, None, RESULTS), "latex") for table in every
+        render_table(resolve(table, None, RESULTS), "latex", values)
+        for table in every
+        for values in VALUES
     )
     (tmp_path / "all.tex").write_text(DOCUMENT % text, encoding="utf-8")
     command = ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "all.tex"]
@@ -505,21 +507,30 @@ def test_latex_has_as_many_places_in_each_row(name: str, tmp_path: Path) -> None
     assert f"{{l{'c' * (width - 1)}}}" in text
     assert text.count(r"\begin{") == text.count(r"\end{") == 2
     bare = re.sub(
-        r"\\[%&#_{}]|\\textbackslash\{\}",
+        r"\\[%&#_{}]|\\textbackslash\{\}|\\tau(_\d|\^\*)",
         "",
-        text.partition("\n")[2].replace("{!}{%\n", "{!}{").replace("}%\n", "}\n"),
+        re.sub(r"(?m)^% .*\n", "", text).replace("{!}{%\n", "{!}{").replace("}%\n", "}\n"),
     )
     assert not re.search(r"[%#_~^±]", bare)
     assert bare.count("{") == bare.count("}")
 
 
-def test_latex_has_the_best_of_ours_in_bold(tmp_path: Path) -> None:
+def test_latex_marks_the_best_and_the_second_of_all_rows(tmp_path: Path) -> None:
     row = SMALL.rows[-1].model_copy(update={"name": "other", "loss": "adnce", "params": {}})
     table = SMALL.model_copy(update={"rows": [*SMALL.rows, row]})
-    add(tmp_path, "A", 0, 86.0)
-    made(tmp_path, table.experiment(row, "A"), 0, metrics={"accuracy": 87.0})
-    assert render_table(resolve(table, None, tmp_path), "latex").count(r"\textbf{") == 1
-    assert r"\textbf{87.0 (1" in render_table(resolve(table, None, tmp_path), "latex")
+    made(tmp_path, table.experiment(row, "A"), 0, metrics={"accuracy": 99.0})
+    resolved = resolve(table, None, tmp_path)
+    printed = sorted({one.paper["A"][0] for one in SMALL.rows if "A" in one.paper}, reverse=True)
+    text = render_table(resolved, "latex")
+    assert r"other & \textbf{99.0 (1" in text
+    assert rf"\underline{{{printed[0]:.1f}" in text
+    theirs = render_table(resolved, "latex", "theirs")
+    assert rf"\textbf{{{printed[0]:.1f}" in theirs
+    assert "99.0" not in theirs
+    assert "other" not in theirs
+    assert r"\textbf{99.0 (1" in render_table(resolved, "latex", "ours")
+    with pytest.raises(UserError, match="--values ours is of LaTeX: add --format latex"):
+        render_table(resolved, "md", "ours")
 
 
 def test_names_are_neither_formulas_nor_html(tmp_path: Path) -> None:

@@ -342,7 +342,7 @@ def test_a_mistake_is_one_line(recipe: dict, message: str) -> None:
     assert "\n" not in str(error.value)
 
 
-@pytest.mark.parametrize("name", ["renyicl-imagenet", "simclr-imagenet"])
+@pytest.mark.parametrize("name", ["renyicl-imagenet", "simclr-imagenet", "paper"])
 def test_the_probe_of_imagenet_is_scored_by_the_first_five_classes_too(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

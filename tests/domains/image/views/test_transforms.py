@@ -93,7 +93,7 @@ def test_crops_are_torchvisions(shape: tuple[int, int], size: int) -> None:
     for x, box, flip in zip(images, boxes.int().tolist(), flipped, strict=True):
         x = F.resized_crop(x.float() / 255, *box, [size, size], antialias=True)
         expected.append(F.hflip(x) if flip else x)
-    close(spatial.crop(images, boxes, size, flipped), expected, 1e-5)
+    close(spatial.crop(spatial.to_float(images), boxes, size, flipped), expected, 1e-5)
 
 
 @pytest.mark.parametrize(
@@ -241,13 +241,26 @@ def test_a_view_is_its_operations_one_after_the_other() -> None:
     close(views.augment(images, policy, rng(5)), expected, 2e-5)
 
 
+def test_a_noisy_crop_shows_a_part_of_the_crop_without_colours_of_its_own() -> None:
+    policy = replace(policies.policy("none", 32), scale=(1.0, 1.0), flip=0.0, again=0.2)
+    images, generator = picture(32, 32), rng(3)
+    found = views.augment(images, policy, generator)
+    again = rng(3)
+    whole = views.random_crop(images, policy, again)
+    boxes = draws.draw_crops(N, 32, 32, (0.2, 0.2), policy.ratio, again)
+    expected = [
+        F.resized_crop(x, *box, [32, 32], antialias=True)
+        for x, box in zip(whole, boxes.int().tolist(), strict=True)
+    ]
+    close(found, expected, 1e-5)
+    assert ((boxes[:, 2] * boxes[:, 3] / 32**2 - 0.2).abs() < 0.03).all()
+
+
 def test_harder_views_have_the_order_of_the_released_code(monkeypatch: pytest.MonkeyPatch) -> None:
     """RenyiCL's main_renyicl.py: jitter, blur, RandAugment, solarisation, greyscale."""
     seen: list[str] = []
-    for name in views.COLOUR_OPERATIONS:
-        monkeypatch.setitem(
-            views.COLOUR_OPERATIONS, name, lambda x, *_, name=name: seen.append(name) or x
-        )
+    for name in views.OPERATIONS:
+        monkeypatch.setitem(views.OPERATIONS, name, lambda x, *_, name=name: seen.append(name) or x)
     hard = replace(policies.policy("hard", 96), solarise=0.2)
     views.augment(picture(), hard, rng())
     views.augment(picture(), replace(hard, randaugment=None), rng())

@@ -100,7 +100,7 @@ def test_tints_are_left_out_and_grey_at_their_rates() -> None:
 def test_a_recipe_warps_and_then_blurs() -> None:
     recipe = make_recipe("image", {"preset": "photographs", "blur": 1.0, "rotation": 0.1})
     kind = published_policy(recipe)
-    assert [name for name in kind.colours if getattr(kind, name)] == ["tint", "blur"]
+    assert [name for name in kind.operations if getattr(kind, name)] == ["tint", "blur"]
     images = picture()
     one, two = (views.augment(images, kind, rng(0)) for _ in range(2))
     assert torch.equal(one, two)

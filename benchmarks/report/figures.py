@@ -1,0 +1,339 @@
+"""Figures as plain values, which templates draw as SVG: rows of dots in panels, and lines."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from math import isfinite, log10, sqrt
+from typing import NamedTuple
+
+from contrastbench.benchmarks.comparison.effects import Effect, OverSets
+from contrastbench.benchmarks.comparison.places import Comparison
+from contrastbench.benchmarks.comparison.verdicts import Verdicts
+from contrastbench.benchmarks.report.words import names, signed
+from contrastbench.benchmarks.tables.entries import Entry
+from contrastbench.benchmarks.tables.replication import MAX_STANDARD_ERRORS
+
+Points = Sequence[tuple[float, float]]
+MIN_MARGINS, MAX_MARGINS = 2, 4  # margins that an axis of effects has room for on both sides
+MAX_PANELS = 8  # that stand side by side on a page
+ROOM = 1060  # pixels that all panels share
+EDGE = 7  # pixels beside an axis, so that whole marks are seen
+WIDE_RANGE = 20  # times from which on an axis is logarithmic
+
+
+class Dot(NamedTuple):
+    """One row's place in a panel."""
+
+    value: float | None = None  # ours, filled
+    interval: tuple[float, float] | None = None
+    printed: float | None = None  # theirs, hollow
+    kind: str = ""  # a verdict, which gives colour and shape
+    text: str = ""  # beside the mark
+
+
+class Row(NamedTuple):
+    """The name of a line of dots."""
+
+    name: str
+    loss: str = ""  # whose page it links
+    note: str = ""
+    control: bool = False
+
+
+@dataclass(frozen=True)
+class Panel:
+    """A column of a figure: a dot of each row on one axis; what lies outside is cut at its ends."""
+
+    title: str
+    dots: Sequence[Dot]
+    low: float
+    high: float
+    decimals: int = 0
+    margin: float = 0.0  # effects within it are equal
+    note: str = ""
+    width: int = 200
+    signs: bool = False  # the axis is of differences
+
+    def x(self, value: float) -> float:
+        """Return the place of a value.
+
+        >>> panel = Panel("", [], -100, 100, width=214)
+        >>> panel.x(0), panel.x(-500)
+        (107.0, 7.0)
+        """
+        inside = min(max(value, self.low), self.high)
+        share = (inside - self.low) / ((self.high - self.low) or 1)
+        return round(EDGE + share * (self.width - 2 * EDGE), 1)
+
+    def outside(self, value: float) -> bool:
+        """Return whether a value is cut."""
+        return not self.low <= value <= self.high
+
+    @property
+    def ticks(self) -> list[tuple[float, str]]:
+        """Return the numbers below the title: both ends, and zero between them."""
+        values = [self.low, 0.0, self.high] if self.low < 0 < self.high else [self.low, self.high]
+        show = (lambda v: signed(v, 0)) if self.signs else (lambda v: f"{v:.{self.decimals}f}")
+        return [(value, show(value).replace("-", "−")) for value in values]
+
+
+@dataclass(frozen=True)
+class Figure:
+    """Rows by panels."""
+
+    rows: Sequence[Row]
+    panels: Sequence[Panel]
+    words: str  # for screen readers
+    key: Sequence[tuple[str, str]] = ()  # of the legend: kind and meaning
+
+    def only(self, loss: str) -> "Figure | None":
+        """Return the line of one loss; None where it has none."""
+        places = [i for i, row in enumerate(self.rows) if loss in row.name.split(", ")]
+        panels = [replace(one, dots=[one.dots[i] for i in places]) for one in self.panels]
+        return replace(self, rows=[self.rows[i] for i in places], panels=panels) if places else None
+
+    @property
+    def height(self) -> int:
+        """Return the pixels of the figure as a file."""
+        return 86 + 22 * len(self.rows)
+
+    @property
+    def width(self) -> int:
+        """Return the pixels of the figure as a file."""
+        return 220 + sum(panel.width + 60 for panel in self.panels)
+
+
+VERDICT_KEY = (
+    ("better", "better"),
+    ("worse", "worse"),
+    ("equal", "equal"),
+    ("undecided", "undecided"),
+    ("control", "control"),
+)
+PRINTED_KEY = (
+    ("printed", "printed"),
+    ("equal", "ours, came back"),
+    ("worse", "ours, did not"),
+    ("control", "no printed value"),
+)
+
+
+def effects_figure(found: Verdicts) -> Figure | None:
+    """Return effects over data sets and in each domain; None where no verdict is possible.
+
+    Losses that are the same runs share a line.
+    """
+    over = found.over
+    losses = [one for one in over.contestants if not one.is_copy]
+    if not (losses and over.decides):
+        return None
+    controls = [one for one in over.effects if one.control]
+    shown = [*losses, *controls]
+    places = {name: dict(effects_in(over, shown, name)) for name in over.domains}
+    mean = {one.row: overall(one, over) for one in shown}
+    several = len(over.domains) > 1
+    columns = {"mean over domains": mean, **places} if several else {over.domains[0]: mean}
+    ends = [end for dots in columns.values() for one in losses for end in ends_of(dots[one.row])]
+    axis = effect_axis(ends, over.margin)
+    width = ROOM // max(2, len(columns)) - 60
+    panels = [
+        Panel(name, [dots[one.row] for one in shown], *axis, 0, over.margin, "", width, True)
+        for name, dots in columns.items()
+    ]
+    rows = [Row(one.name, one.row, note(one), one.control) for one in shown]
+    texts = (f"{one.row} {signed(one.estimate, over.decimals)}, {one.verdict}" for one in shown)
+    words = f"Effects against {found.base} in {over.unit}: {'; '.join(texts)}."
+    return Figure(rows, panels, words, VERDICT_KEY)
+
+
+def note(one: Effect) -> str:
+    """Say what a row's name does not: that it joined, or that trainings failed."""
+    return ", ".join(["joined"] * one.joined + [f"failed on {one.failed}"] * bool(one.failed))
+
+
+def overall(one: Effect, over: OverSets) -> Dot:
+    """Return the place of a row's effect over sets."""
+    return effect_dot(one, over, one.estimate, one.interval, one.verdict)
+
+
+def effects_in(over: OverSets, shown: Sequence[Effect], domain: str) -> Iterator[tuple[str, Dot]]:
+    """Yield each row with its place in one domain, which has a verdict where seeds are drawn."""
+    for one in shown:
+        sets = {name: effect for name, effect in one.by_set.items() if name[0] == domain}
+        if part := one.parts.get(domain):
+            dot = effect_dot(one, over, part.estimate, part.interval, part.verdict)
+        elif sets:
+            ends = over.test.interval(sets, over.alpha)
+            dot = effect_dot(one, over, one.by_domain[domain], ends, "undecided")
+        else:
+            dot = Dot(text="–")
+        yield one.row, dot
+
+
+def effect_dot(
+    one: Effect, over: OverSets, mean: float, interval: tuple[float, float], verdict: str
+) -> Dot:
+    """Return the place of an effect with its interval, if it has one."""
+    ends = interval if all(map(isfinite, interval)) else None
+    text = signed(mean, over.decimals).replace("-", "−")
+    return Dot(mean, ends, None, "control" if one.control else verdict, text)
+
+
+def differences_figure(found: Verdicts) -> Figure | None:
+    """Return the differences from the baseline on each of few data sets, on one axis."""
+    shown = [one for one in found.places if one.difference is not None]
+    columns = list(dict.fromkeys(one.column for one in shown))
+    if not shown or len(columns) > MAX_PANELS:
+        return None
+    rows = list(dict.fromkeys(one.row for one in shown))
+    places = {(one.row, one.column): difference_dot(one) for one in shown}
+    losses = [dot for one, dot in zip(shown, places.values(), strict=True) if not one.control]
+    ends = [end for dot in losses or places.values() for end in ends_of(dot)]
+    low, high = min([0.0, *ends]), max([0.0, *ends])
+    width = ROOM // max(2, len(columns)) - 60
+    panels = [
+        Panel(column, [places.get((row, column), Dot(text="–")) for row in rows], low, high,
+              1, 0.0, "", width, True)
+        for column in columns
+    ]  # fmt: skip
+    controls = {one.row for one in shown if one.control}
+    named = [Row(row, row, "", row in controls) for row in rows]
+    texts = (f"{one.row} on {one.column} {signed(one.difference, 2)}" for one in shown)
+    words = f"Differences from {found.base} in points: {'; '.join(texts)}."
+    return Figure(named, panels, words, VERDICT_KEY)
+
+
+def difference_dot(one: Comparison) -> Dot:
+    """Return the place of a difference with its interval."""
+    middle, half = one.difference or 0.0, one.half_width
+    ends = None if half is None else (middle - half, middle + half)
+    text = signed(middle, 1).replace("-", "−")
+    return Dot(middle, ends, None, "control" if one.control else one.verdict, text)
+
+
+def printed_figure(lines: Sequence[Sequence[Entry]], decimals: int) -> Figure | None:
+    """Return each printed value, hollow, beside ours, in the columns that have some of both."""
+    columns = [
+        places
+        for places in zip(*lines, strict=True)
+        if any(one.ours for one in places) and any(one.paper for one in places)
+    ]
+    if not 0 < len(columns) <= MAX_PANELS:
+        return None
+    shown = [
+        i for i in range(len(lines)) if any(places[i].ours or places[i].paper for places in columns)
+    ]
+    width = ROOM // max(2, len(columns)) - 60
+    shown.sort(key=lambda i: row_of(lines[i]).control)  # these stand below the others
+    panels = [printed_panel([places[i] for i in shown], decimals, width) for places in columns]
+    rows = [row_of(lines[i]) for i in shown]
+    words = "Printed and own values: " + "; ".join(
+        f"{panel.title}: {panel.note or 'nothing printed was run'}" for panel in panels
+    )
+    return Figure(rows, panels, f"{words}.", PRINTED_KEY)
+
+
+def row_of(places: Sequence[Entry]) -> Row:
+    """Return the name of a row of a table; one that no paper printed stands below the others."""
+    line = places[0].line
+    return Row(line.name, line.row.loss or "", control=not any(one.paper for one in places))
+
+
+def printed_panel(places: Sequence[Entry], decimals: int, width: int) -> Panel:
+    """Return one column of printed and own values."""
+    dots = [printed_dot(one, decimals) for one in places]
+    values = [end for dot in dots for end in (*ends_of(dot), dot.printed) if end is not None]
+    told = [one.back.by_mean for one in places if one.back]
+    note = f"{sum(told)} of {len(told)} came back" if told else ""
+    low, high = min(values), max(values)
+    return Panel(places[0].column, dots, low, high, int(high - low < 5), 0.0, note, width)
+
+
+def printed_dot(one: Entry, decimals: int) -> Dot:
+    """Return ours with two standard errors, and the printed value."""
+    printed = one.paper.mean if one.paper else None
+    text = f"{one.difference:+.{decimals}f}".replace("-", "−") if one.difference is not None else ""
+    if one.ours is None:
+        return Dot(None, None, printed, "", text)
+    half = MAX_STANDARD_ERRORS * (one.ours.std or 0.0) / sqrt(one.ours.n or 1)
+    kind = "control" if one.back is None else "equal" if one.back.by_mean else "worse"
+    mean = one.ours.mean
+    return Dot(mean, (mean - half, mean + half), printed, kind, text)
+
+
+def caption(found: Verdicts | None, printed: bool) -> str:
+    """Say how to read the picture of a table."""
+    if printed or not found:
+        return "Lines are two standard errors of ours over seeds; numbers are ours minus printed."
+    level = f"{100 * (1 - found.over.alpha):g} %"
+    if found.over.decides and found.over.tested:
+        words = f"{level} intervals, uncorrected; the band holds what is equal in practice"
+        return f"Differences from {found.base} in {found.over.unit}: {words}."
+    return f"Differences from {found.base} in points, with {level} intervals, uncorrected."
+
+
+def ends_of(dot: Dot) -> tuple[float, ...]:
+    """Return what an axis has to reach: an interval, or else the value."""
+    return dot.interval or (() if dot.value is None else (dot.value,))
+
+
+def effect_axis(ends: Sequence[float], margin: float) -> tuple[float, float]:
+    """Return the ends of an axis for these ends of intervals, which few far ones do not stretch.
+
+    >>> effect_axis([-12.0, 300.0], 10.0)
+    (-20.0, 40.0)
+    """
+    least, most = MIN_MARGINS * margin, MAX_MARGINS * margin
+    return max(min([*ends, -least]), -most), min(max([*ends, least]), most)
+
+
+@dataclass(frozen=True)
+class Chart:
+    """Lines over one axis, each with a name."""
+
+    title: str
+    unit: str  # of the axis below
+    lines: Mapping[str, Points]
+    left: int = 56
+    right: int = 330
+    top: int = 10
+    foot: int = 152
+    width: int = 340
+    height: int = 180
+
+    @cached_property
+    def spans(self) -> tuple[tuple[float, float], tuple[float, float]]:
+        """Return the least and the largest value of both axes."""
+        points = [(x, y) for line in self.lines.values() for x, y in line if isfinite(y)]
+        across, up = zip(*points, strict=True) if points else ((0.0,), (0.0,))
+        return (min(across), max(across)), (min(up), max(up))
+
+    @cached_property
+    def logarithmic(self) -> bool:
+        """Return whether the axis below reaches over several orders of magnitude."""
+        low, high = self.spans[0]
+        return low > 0 and high / low > WIDE_RANGE
+
+    def x(self, value: float) -> float:
+        """Return the place of a value on the axis below."""
+        low, high = self.spans[0]
+        if self.logarithmic:
+            low, high, value = log10(low), log10(high), log10(value)
+        return self.left + (value - low) / ((high - low) or 1) * (self.right - self.left)
+
+    def y(self, value: float) -> float:
+        """Return the place of a value on the axis at the left."""
+        low, high = self.spans[1]
+        return self.foot - (value - low) / ((high - low) or 1) * (self.foot - self.top)
+
+    @property
+    def drawn(self) -> Iterator[tuple[str, list[tuple[float, float]]]]:
+        """Yield each line's name, and its places."""
+        for name, line in self.lines.items():
+            yield name, [(self.x(x), self.y(y)) for x, y in line if isfinite(y)]
+
+    @property
+    def words(self) -> str:
+        """Describe the chart for screen readers."""
+        ends = (f"{name} ends at {line[-1][1]:.4g}" for name, line in self.lines.items())
+        return f"{self.title} by {self.unit}: {names(ends)}"
