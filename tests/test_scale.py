@@ -1,14 +1,20 @@
-"""The page docs/scale.md, which `python tests/scale.py` writes."""
+"""The pages that say what the papers' tables take, and how much of them is done."""
 
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
 from contrastbench.benchmarks.sweeps.plan import make_plan
 from contrastbench.benchmarks.tables.catalogue import table_names
+from contrastbench.benchmarks.tables.load import load_table
+from contrastbench.benchmarks.tables.published_places import printed_values
+from contrastbench.benchmarks.tables.resolved import resolve
 from contrastbench.losses import UserError
 
-PAGE = Path(__file__).parents[1] / "docs" / "scale.md"
+ROOT = Path(__file__).parents[1]
+PAGE = ROOT / "docs" / "scale.md"
+PAPERS = {"adnce": "ADNCE", "attentionnce": "AttentionNCE", "dasl": "DASL", "renyicl": "RényiCL"}
 
 
 def rows() -> list[list[str]]:
@@ -36,3 +42,20 @@ def test_tables_that_are_quoted_only_have_nothing_to_run() -> None:
     for name in quoted:
         with pytest.raises(UserError):
             make_plan(name, [], None, False, None, Path("nowhere"))
+
+
+def test_the_results_say_how_much_of_each_paper_is_done() -> None:
+    found: dict[tuple[str, str], Counter[str]] = {}
+    for name in table_names():
+        table = load_table(name)
+        for _, column, cell in printed_values(resolve(table, None, ROOT / "results")):
+            place = PAPERS[name.partition("-")[0]], table.domain_of(column)
+            found.setdefault(place, Counter()).update(
+                printed=1, runnable=cell is not None, done=bool(cell and cell.ok)
+            )
+    page = (ROOT / "results" / "README.md").read_text()
+    for (paper, domain), of in found.items():
+        assert f"| {paper} | {domain} | {of['printed']} | {of['runnable']} | {of['done']} |" in page
+    runnable, done = (sum(of[key] for of in found.values()) for key in ("runnable", "done"))
+    assert f"{runnable} can be run here, and {done} are done" in page
+    assert f"{done} of {runnable} runnable values" in (ROOT / "README.md").read_text()

@@ -146,12 +146,17 @@ class Shown:
         return " ".join(said(self.verdicts, part))
 
     @cached_property
+    def effects(self) -> figures.Figure | None:
+        """Return the picture of effects over data sets."""
+        return figures.effects_figure(self.verdicts) if self.verdicts else None
+
+    @cached_property
     def figure(self) -> figures.Figure | None:
         """Return the picture of the table: theirs beside ours, or effects, or differences."""
         shown = figures.printed_figure(self.entries, self.table.decimals)
         if shown or not (self.verdicts and self.verdicts.places):
             return shown
-        return figures.effects_figure(self.verdicts) or figures.differences_figure(self.verdicts)
+        return self.effects or figures.differences_figure(self.verdicts)
 
     @property
     def caption(self) -> str:

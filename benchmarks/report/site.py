@@ -145,7 +145,7 @@ def loss_pages(report: Report, board: Shown | None) -> Iterator[Page]:
         sensitivities[what.loss].append(what)
     contestants = board.over.contestants if board else []
     effects = {row: one for one in contestants for row in (one.row, *one.also)}
-    figure = board and board.figure
+    figure = board and board.effects
     for name in report.losses:
         values = {"board": board, "own": effects.get(name), "figure": figure and figure.only(name)}
         yield Page(

@@ -221,7 +221,7 @@ def test_rows_are_filtered_and_counted(table: Any, site: Path) -> None:
     assert shown(table, ROWS) == [False, True, False, False, False]
     assert table.find_element("id", "values-count").text == "1 of 5 rows"
     table.get((site / "records/index.html").as_uri())
-    press(table, table.find_element("css selector", "[data-filter=experiments]"), "DD adnce")
+    press(table, table.find_element("css selector", "[data-filter=experiments]"), "DD")
     assert shown(table, "#experiments > tbody > tr").count(True) == 1
 
 
