@@ -108,6 +108,8 @@ def read_bundle(path: Path) -> Bundle:
         Refused: it is no bundle, or a file in it is not the one that it states.
     """
     try:
+        if path.stat() and not path.is_file():  # a link to a device has no end
+            raise UserError(f"{path} is no file: name a bundle")
         data = path.read_bytes()
     except OSError as error:
         raise UserError(f"cannot read {path} ({error.strerror}): name a bundle") from None

@@ -264,6 +264,8 @@ def of_entry(entry: str | dict[str, Params | str], document: Document, i: int) -
 
 def title_of(entry: Mapping[str, Params | str], what: str) -> str:
     """Return the name that an entry of a list gives to its loss or dataset; "" for none."""
+    if not entry:
+        raise UserError(f"the entry is empty: name a {what}, or remove it")
     title, count = entry.get(TITLE, ""), len(entry) - (TITLE in entry)
     if not isinstance(title, str):
         raise UserError(f"{TITLE} is {title}: give a text")

@@ -17,6 +17,7 @@ from contrastbench.benchmarks.records import files, packing, packs, reading, sto
 from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.benchmarks.records.merge import merge_records
 from contrastbench.benchmarks.running import checkpoints
+from contrastbench.benchmarks.submission import bundle
 from contrastbench.domains import download
 from contrastbench.domains.graph import DATASETS
 from contrastbench.losses import UserError
@@ -287,3 +288,11 @@ def test_what_has_no_end_is_no_record(ram: Path, kind: str) -> None:
             read(odd)
     with pytest.raises(UserError, match="it is no file"):
         merge_records([ram], ram / "other")
+
+
+def test_what_has_no_end_is_no_bundle(tmp_path: Path) -> None:
+    """A pull request may hold a link."""
+    link = tmp_path / "bundle.zip"
+    link.symlink_to("/dev/zero")
+    with pytest.raises(UserError, match="is no file: name a bundle"):
+        bundle.read_bundle(link)

@@ -399,6 +399,7 @@ def test_a_row_has_the_name_that_a_paper_prints(load) -> None:
         ),
         ("{infonce: {}, name: {a: 1}}", "name is {'a': 1}: give a text"),
         ("{infonce: warm}", "infonce is 'warm': give its parameters, such as {temperature: 0.5}"),
+        ("{}", "the entry is empty: name a loss, or remove it"),
         ("{all: {}, name: All}", "all stands for every loss and takes no name"),
     ],
 )
