@@ -1,4 +1,4 @@
-"""Losses whose negatives enter through sums of exponentials, which tiles of scores can add up."""
+"""Losses whose negatives enter through sums, to which each adds alone: tiles can add them up."""
 
 import math
 
@@ -9,40 +9,38 @@ from contrastbench.distributed import world
 from contrastbench.losses import blocks
 from contrastbench.losses.base import ScoreLoss, Scores, with_positives
 from contrastbench.losses.contrast import Contrast
-from contrastbench.losses.tiles import largest_summands, log_sums
+from contrastbench.losses.tiles import Summands, tiled_sums
 
 
-class ExponentialLoss(ScoreLoss):
-    """A loss of the positives and of log-sums over the negatives.
+class SummedLoss(ScoreLoss):
+    """A loss of the positives and of sums over the negatives.
 
-    The sums, `log_sums[k] = log sum_j exp(log_summands(s_j)[k])`, can be taken over tiles in any
-    order. Where all anchors are keys, as in `both_views`, symmetric tiles compute half of the
-    scores and keep none. Parameters of the loss's own may stand in `log_summands` and `row_terms`.
+    The sums, `sums[k] = sum_j summands(s_j)[k]`, can be taken over tiles in any order. Where all
+    anchors are keys, as in `both_views`, symmetric tiles compute half of the scores and keep none.
+    Parameters of the loss's own may stand in `summands` and `row_terms`.
     """
 
     tile: int | None = None  # rows and columns held at once; None: as many as suit the device
 
-    def log_summands(self, s: Tensor) -> tuple[Tensor, ...]:
-        """Log of what each negative of cosine s adds to each sum; elementwise."""
+    def summands(self, s: Tensor) -> tuple[Tensor, ...]:
+        """What each negative of cosine s adds to each sum; elementwise, and finite."""
         raise NotImplementedError
 
-    def row_terms(self, scores: Scores, *log_sums: Tensor) -> Tensor:
-        """(a,) the formula, from the positives and the (a, 1) log-sums; not from scores.neg."""
+    def row_terms(self, scores: Scores, *sums: Tensor) -> Tensor:
+        """(a,) the formula, from the positives and the (a, 1) sums; not from scores.neg."""
         raise NotImplementedError
 
     def terms(self, scores: Scores) -> Tensor:
-        summands = self.log_summands(scores.neg.masked_fill(scores.hole, 0))
-        holed = [x.masked_fill(scores.hole, -math.inf) for x in summands]
-        return self.row_terms(scores, *(torch.logsumexp(x, dim=1, keepdim=True) for x in holed))
+        found = self.summands(scores.neg.masked_fill(scores.hole, 0))
+        kept = (x.masked_fill(scores.hole, 0) for x in found)
+        return self.row_terms(scores, *(x.sum(dim=1, keepdim=True) for x in kept))
 
     def forward(self, contrast: Contrast) -> Tensor:
-        peaks = self.peaks(contrast.anchor.dtype) if self.tiled(contrast) else None
-        if peaks is None:
-            return super().forward(contrast)
-        z, tile = contrast.anchor, self.tile or blocks.tile(contrast.anchor.device)
+        z = contrast.anchor
         with torch.autocast(z.device.type, enabled=False):
-            own = [parameter for parameter in self.parameters() if parameter.requires_grad]
-            sums = log_sums(z, contrast.anchor_id, self.log_summands, peaks, tile, own)
+            sums = self.tile_sums(z, contrast.anchor_id) if self.tiled(contrast) else None
+            if sums is None:
+                return super().forward(contrast)
             scores = with_positives(contrast, slice(None), z.new_empty(len(z), 0))
             return self.conclude(contrast, self.row_terms(scores, *sums))
 
@@ -57,8 +55,62 @@ class ExponentialLoss(ScoreLoss):
         many = len(contrast.anchor) > (self.tile or blocks.CPU_TILE)
         return symmetric and many and contrast.positive is not None
 
+    def tile_sums(self, z: Tensor, ids: Tensor) -> tuple[Tensor, ...] | None:
+        """Return what `row_terms` takes, added up over tiles; None: they cannot hold it."""
+        return self.over_tiles(z, ids, self.summands)
+
+    def over_tiles(self, z: Tensor, ids: Tensor, summands: Summands) -> tuple[Tensor, ...]:
+        """Add up summands that use this loss's parameters."""
+        own = [parameter for parameter in self.parameters() if parameter.requires_grad]
+        return tiled_sums(z, ids, summands, self.tile or blocks.tile(z.device), own)
+
+
+class ExponentialLoss(SummedLoss):
+    """A loss of the positives and of log-sums of exponentials over the negatives.
+
+    `log_sums[k] = log sum_j exp(log_summands(s_j)[k])`. Cosines are bounded, so that in tiles
+    constants replace the running maxima of a logsumexp.
+    """
+
+    def log_summands(self, s: Tensor) -> tuple[Tensor, ...]:
+        """Log of what each negative of cosine s adds to each sum; elementwise."""
+        raise NotImplementedError
+
+    def terms(self, scores: Scores) -> Tensor:
+        summands = self.log_summands(scores.neg.masked_fill(scores.hole, 0))
+        holed = [x.masked_fill(scores.hole, -math.inf) for x in summands]
+        return self.row_terms(scores, *(torch.logsumexp(x, dim=1, keepdim=True) for x in holed))
+
+    def tile_sums(self, z: Tensor, ids: Tensor) -> tuple[Tensor, ...] | None:
+        peaks = self.peaks(z.dtype)
+        if peaks is None:
+            return None
+
+        def summands(s: Tensor) -> tuple[Tensor, ...]:
+            return tuple(
+                (log - peak).exp() for log, peak in zip(self.log_summands(s), peaks, strict=True)
+            )
+
+        sums = self.over_tiles(z, ids, summands)
+        return tuple(x.log() + peak for x, peak in zip(sums, peaks, strict=True))
+
     def peaks(self, dtype: torch.dtype) -> list[float] | None:
         """The largest of each summand; None if tiles cannot take them out, or if asking waits."""
         own = (*self.parameters(), *self.buffers())
         on_host = all(tensor.device.type == "cpu" for tensor in own)
         return largest_summands(self.log_summands, dtype) if on_host else None
+
+
+def largest_summands(log_summands: Summands, dtype: torch.dtype) -> list[float] | None:
+    """The largest value of each summand over all cosines of that type, computed on the CPU.
+
+    None if the smallest is too small beside it to be summed.
+    """
+    # 129 cosines, -1, 0 and 1 among them, are close enough to the extremes of a smooth summand
+    logs = log_summands(torch.linspace(-1, 1, 129, dtype=dtype))
+    # e^28 is left for the number of keys and for the scale of the gradient
+    room = math.log(torch.finfo(dtype).max) - 28
+    values = torch.stack([x.detach().expand(129) for x in logs])
+    if not bool((values.amax(dim=1) - values.amin(dim=1) < room).all()):
+        return None
+    return values.amax(dim=1).tolist()

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from contrastbench.errors import UserError
 from contrastbench.losses.base import Loss, ScoreLoss, Scores, summands
-from contrastbench.losses.exponential import ExponentialLoss
+from contrastbench.losses.exponential import SummedLoss
 
 
 def check_score_loss(loss: Loss) -> None:
@@ -27,7 +27,7 @@ def is_formula(loss: Loss) -> bool:
     if not isinstance(loss, ScoreLoss):
         return False
     kind = type(loss)
-    forwards = (ScoreLoss.forward, ExponentialLoss.forward)
+    forwards = (ScoreLoss.forward, SummedLoss.forward)
     return kind.forward in forwards and kind.conclude is ScoreLoss.conclude
 
 

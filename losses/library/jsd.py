@@ -5,11 +5,12 @@ import math
 from torch import Tensor
 from torch.nn.functional import softplus
 
-from contrastbench.losses.base import ScoreLoss, Scores
+from contrastbench.losses.base import Scores
+from contrastbench.losses.exponential import SummedLoss
 from contrastbench.losses.ranges import TEMPERATURE, declare
 
 
-class JSD(ScoreLoss):
+class JSD(SummedLoss):
     r"""Jensen-Shannon: tells positive from negative pairs one by one, by logistic regression.
 
     .. math:: \mathbb{E}_P[\log(1 + e^{-f})] + \mathbb{E}_Q[\log(1 + e^f)] - 2 \log 2,
@@ -39,7 +40,9 @@ class JSD(ScoreLoss):
         super().__init__()
         self.temperature = self.checked("temperature", temperature)
 
-    def terms(self, scores: Scores) -> Tensor:
-        pos, neg = scores.pos / self.temperature, scores.neg / self.temperature
-        of_pos, of_neg = scores.mean_pos(softplus(-pos)), scores.mean_neg(softplus(neg)).squeeze(1)
-        return of_pos + of_neg - 2 * math.log(2)
+    def summands(self, s: Tensor) -> tuple[Tensor, ...]:
+        return (softplus(s / self.temperature),)
+
+    def row_terms(self, scores: Scores, *sums: Tensor) -> Tensor:
+        of_pos = scores.mean_pos(softplus(-scores.pos / self.temperature))
+        return of_pos + (sums[0] / scores.count).squeeze(1) - 2 * math.log(2)

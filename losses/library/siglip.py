@@ -4,12 +4,13 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import softplus
 
-from contrastbench.losses.base import ScoreLoss, Scores
+from contrastbench.losses.base import Scores
+from contrastbench.losses.exponential import SummedLoss
 from contrastbench.losses.limits import Limit, reduces
 from contrastbench.losses.ranges import TEMPERATURE, Choice, Number, declare
 
 
-class SigLIP(ScoreLoss):
+class SigLIP(SummedLoss):
     r"""Sigmoid: tells positive from negative pairs one by one, with learned temperature and bias.
 
     .. math:: \frac1P \sum_p \log\left(1 + e^{-(t s^+_p + b)}\right)
@@ -50,10 +51,11 @@ class SigLIP(ScoreLoss):
         self.reduction = self.checked("reduction", reduction)
         self.log_scale = nn.Parameter(-torch.tensor(self.temperature).log())
 
-    def terms(self, scores: Scores) -> Tensor:
-        scale = self.log_scale.exp()
-        pos, neg = scale * scores.pos + self.bias, scale * scores.neg + self.bias
-        of_neg = scores.mean_neg(softplus(neg))
-        if self.reduction == "sum":
-            of_neg = scores.count * of_neg
+    def summands(self, s: Tensor) -> tuple[Tensor, ...]:
+        return (softplus(self.log_scale.exp() * s + self.bias),)
+
+    def row_terms(self, scores: Scores, *sums: Tensor) -> Tensor:
+        pos, (of_neg,) = self.log_scale.exp() * scores.pos + self.bias, sums
+        if self.reduction == "mean":
+            of_neg = of_neg / scores.count
         return scores.mean_pos(softplus(-pos)) + of_neg.squeeze(1)

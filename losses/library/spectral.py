@@ -2,11 +2,12 @@
 
 from torch import Tensor
 
-from contrastbench.losses.base import ScoreLoss, Scores
+from contrastbench.losses.base import Scores
+from contrastbench.losses.exponential import SummedLoss
 from contrastbench.losses.ranges import Number, declare
 
 
-class Spectral(ScoreLoss):
+class Spectral(SummedLoss):
     r"""Spectral contrastive loss: negatives are pushed towards a right angle by squared scores.
 
     .. math:: -2\, s^+ + \mu\, \frac1N \sum_j s_j^2
@@ -37,6 +38,8 @@ class Spectral(ScoreLoss):
         super().__init__()
         self.mu = self.checked("mu", mu)
 
-    def terms(self, scores: Scores) -> Tensor:
-        square = scores.neg.masked_fill(scores.hole, 0).square()
-        return self.mu * scores.mean_neg(square).squeeze(1) - 2 * scores.mean_pos(scores.pos)
+    def summands(self, s: Tensor) -> tuple[Tensor, ...]:
+        return (s.square(),)
+
+    def row_terms(self, scores: Scores, *sums: Tensor) -> Tensor:
+        return self.mu * (sums[0] / scores.count).squeeze(1) - 2 * scores.mean_pos(scores.pos)
