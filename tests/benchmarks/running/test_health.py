@@ -12,8 +12,6 @@ from contrastbench.benchmarks.cli.run import record_lines
 from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.benchmarks.running import health
 from contrastbench.benchmarks.running.opening import open_domain
-from contrastbench.benchmarks.running.options import Options
-from contrastbench.benchmarks.running.runner import run_cell
 from contrastbench.benchmarks.running.training import train
 from contrastbench.losses import both_views, get_loss, other_view, same_class
 from contrastbench.losses.contrast import unit
@@ -79,11 +77,11 @@ def test_any_pairing_and_any_numbers_are_looked_at() -> None:
 
 def test_a_training_notes_its_health_and_keeps_it_when_it_is_resumed(tmp_path: Path) -> None:
     work = Experiment("graph", "label-pairs", LossSpec("infonce"), RECIPE)
-    record, _ = run_cell(work, 0, Options(tmp_path / "results", device="cpu"))
-    whole = record["details"]["health"]
+    opened = open_domain(work, 0, None, torch.device("cpu"))
+    _, uninterrupted = train(opened, get_loss("infonce"))
+    whole = uninterrupted.details["health"]
     assert 1 < whole["rank"] <= whole["rank_of"] == 20
     assert min(whole["gradient_start"], whole["gradient_end"]) > 0
-    opened = open_domain(work, 0, None, torch.device("cpu"))
     batches, checkpoint = opened.batches, tmp_path / "checkpoint"
 
     def interrupted(epoch: int) -> Iterator[object]:
