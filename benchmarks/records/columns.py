@@ -24,6 +24,7 @@ WIDE_COLUMNS = {  # many columns each, one for each name
 }
 LAST_COLUMNS = {
     "folds": "score of each fold, where the score is a mean over folds",
+    "inner": "inner score of each fold, by which it chooses among settings",
     "seconds": "time of training and scoring",
     "peak_memory_mib": "largest memory, in MiB",
     "device": "device that trained",
@@ -44,6 +45,7 @@ def as_row(record: Record) -> dict[str, Any]:
     made = {
         "score": metrics.get(record.get("main", "")),
         "folds": details.get("folds"),
+        "inner": details.get("inner"),
         "device": environment.get("device"),
         "commit": environment.get("commit"),
         "version": environment.get("versions", {}).get("contrastbench"),

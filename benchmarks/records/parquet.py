@@ -17,6 +17,7 @@ from contrastbench.errors import UserError
 if TYPE_CHECKING:
     from pyarrow import Array, Table
 
+LIST_COLUMNS = ("folds", "inner")
 NUMERIC_COLUMNS = ("score", "seconds", "peak_memory_mib")
 DATA_CARD = "README.md"
 TAG = "contrastbench-records"  # the card has it, so that no other page is replaced
@@ -71,7 +72,7 @@ def arrow_table(arrow: ModuleType, results: Path) -> "Table":
 
 def arrow_array(arrow: ModuleType, name: str, values: Sequence[Any]) -> "Array":
     """Return the values of a column as an array of one type."""
-    if name == "folds":
+    if name in LIST_COLUMNS:
         return arrow.array(values, arrow.list_(arrow.float64()))
     if name in NUMERIC_COLUMNS or name.startswith("metrics."):
         return arrow.array(values, arrow.float64())

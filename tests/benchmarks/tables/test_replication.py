@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from contrastbench.benchmarks.tables.entries import Entry, Value
+from contrastbench.benchmarks.tables.entries import Entry, Value, entries
 from contrastbench.benchmarks.tables.formats import render_table
+from contrastbench.benchmarks.tables.load import load_table
 from contrastbench.benchmarks.tables.replication import NO_DEVIATION_NOTE, Back, Centre, trimmed
 from contrastbench.benchmarks.tables.resolved import resolve
 from contrastbench.benchmarks.tables.rows import Row
@@ -18,6 +19,7 @@ from contrastbench.benchmarks.tables.table import Table
 from counts import times
 from made_records import made
 
+ROOT = Path(__file__).parents[3]
 COLLAB = [70.55, 56.74, 70.82, 70.49, 70.51]  # one seed is an outlier; 72.26 ± 1.10 is printed
 
 
@@ -118,3 +120,17 @@ def test_a_table_says_the_rule_the_counts_and_where_both_rules_disagree(tmp_path
     lines = list(csv.DictReader(io.StringIO(render_table(resolve(TABLE, None, tmp_path), "csv"))))
     told = [(r["ours_trimmed"], r["came_back"], r["came_back_trimmed"]) for r in lines]
     assert told == [("", "", "")] * 2 + [("70.5167", "yes", "no"), ("70.5167", "yes", "yes")]
+
+
+@pytest.mark.parametrize("table", ["adnce-table10", "renyicl-table6"])
+def test_the_findings_count_what_came_back(table: str) -> None:
+    resolved = resolve(load_table(table), None, ROOT / "results")
+    found = [one.back for line in entries(resolved) for one in line if one.back]
+    finding = next(
+        line
+        for line in (ROOT / "results" / "README.md").read_text().splitlines()
+        if "values of ADNCE's table come back" in line
+    )
+    for row in ("GraphCL", "ADNCE", "RényiCL"):
+        if mine := [one.by_mean for one in found if one.row == row]:
+            assert f"{row} {sum(mine)} of {len(mine)}" in finding
