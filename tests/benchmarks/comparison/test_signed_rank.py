@@ -44,6 +44,14 @@ def loop(effects: list[float], weights: list[float]) -> tuple[float, float]:
     return two, sum(total >= own - 1e-9 for total in sums) / len(sums)
 
 
+def test_beyond_all_signs_many_are_drawn_and_no_change_is_one_of_them() -> None:
+    """So the least p of a sample is one of these choices."""
+    drawn = signed_rank.signs(signed_rank.MAX_EXACT_UNITS + 1)
+    assert drawn.shape == (signed_rank.SIGN_DRAWS, signed_rank.MAX_EXACT_UNITS + 1)
+    assert drawn[0].min() == 1
+    assert set(np.unique(drawn[1:])) == {-1, 1}
+
+
 def test_both_p_are_those_of_a_loop_over_all_signs() -> None:
     for seed in range(times(500)):
         effects, weights = sample(seed)
