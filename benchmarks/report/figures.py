@@ -79,7 +79,7 @@ class Panel:
 
 @dataclass(frozen=True)
 class Figure:
-    """Rows by panels."""
+    """Rows of a figure, with a panel for each thing that they show."""
 
     rows: Sequence[Row]
     panels: Sequence[Panel]
