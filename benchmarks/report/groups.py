@@ -196,22 +196,3 @@ def distinct_environments(groups: Iterable[Group]) -> list[Fields]:
         if record["environment"] not in found:
             found.append(record["environment"])
     return found
-
-
-def as_rows(groups: Iterable[Group]) -> list[dict[str, Any]]:
-    """Return the values of each record by name, for CSV."""
-    return [record_values(record, path) for group in groups for record, path in group.runs]
-
-
-def record_values(record: Record, path: str) -> dict[str, Any]:
-    """Return the values of one record; None where there is none."""
-    names = ("domain", "dataset", "loss", "seed", "status", "main", "data_hash", "key")
-    main = record.get("main")
-    return {
-        **{name: record.get(name) for name in names},
-        "params": ", ".join(f"{name}={value}" for name, value in record["params"].items()),
-        "value": record["metrics"][main] if main else None,
-        "seconds": record.get("seconds"),
-        "peak_memory_mib": record.get("peak_memory_mib"),
-        "path": path,
-    }

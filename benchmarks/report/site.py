@@ -19,7 +19,6 @@ from contrastbench.benchmarks.report.comparison import comparison_rows, needed_s
 from contrastbench.benchmarks.report.contents import Shown
 from contrastbench.benchmarks.report.groups import (
     Group,
-    as_rows,
     distinct_environments,
     failures,
     read_groups,
@@ -231,8 +230,8 @@ def address(here: str, single: bool, page: str, anchor: str = "", ending: str = 
 
 
 def linked_files(report: Report) -> SiteFiles:
-    """Return the files that pages link: figures, and tables, tests and records as CSV."""
-    found = {"records/records.csv": files.comma_separated(as_rows(report.chosen), "{:.6g}")}
+    """Return the files that pages link: figures, and tables and tests as CSV."""
+    found: SiteFiles = {}
     for one in report.shown:
         found[f"{one.page}.csv"] = formats.render_table(one.resolved, "csv")
         if one.figure:
