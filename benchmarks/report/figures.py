@@ -73,8 +73,8 @@ class Panel:
     def ticks(self) -> list[tuple[float, str]]:
         """Return the numbers below the title: both ends, and zero between them."""
         values = [self.low, 0.0, self.high] if self.low < 0 < self.high else [self.low, self.high]
-        show = (lambda v: signed(v, 0)) if self.signs else (lambda v: f"{v:.{self.decimals}f}")
-        return [(value, show(value).replace("-", "−")) for value in values]
+        texts = [signed(v, 0) if self.signs else f"{v:.{self.decimals}f}" for v in values]
+        return [(v, text.replace("-", "−")) for v, text in zip(values, texts, strict=True)]
 
 
 @dataclass(frozen=True)
