@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from contrastbench.benchmarks.records.store import Record
+from contrastbench.benchmarks.records.store import Fields, Record
 
 FIRST_COLUMNS = {
     "domain": "graph, image, sentence, tabular, or the name of a package's domain",
@@ -52,7 +52,7 @@ def as_row(record: Record) -> dict[str, Any]:
         "error": details.get("error"),
     }
     own = {name: record.get(name) for name in (*FIRST_COLUMNS, *LAST_COLUMNS)}
-    found = (details.get(name, {}) for name in ("learned", "health"))
+    found: list[Fields] = [details.get("learned", {}), details.get("health", {})]
     groups = (metrics, record["params"], *found, record["recipe"])
     parts = dict(zip(WIDE_COLUMNS, groups, strict=True))
     flat = {f"{part}.{name}": v for part, some in parts.items() for name, v in some.items()}

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
-from contrastbench.benchmarks.records.store import Record
+from contrastbench.benchmarks.records.store import Fields, Record
 from contrastbench.domains.declaration import TestPart
 from contrastbench.domains.registry import declaration
 
@@ -41,9 +41,10 @@ def scored_parts(record: Record) -> Scored:
 
 def folds_of(record: Record, metric: str) -> list[float]:
     """Return the metric of each fold, if the metric is a mean over folds."""
-    tasks = record["details"].get("tasks", {}).get(metric, [])
-    others: list[float] = record["details"].get("folds_of", {}).get(metric, [])
-    folds = [fold["accuracy"] for fold in tasks] or others or list(scored_parts(record).folds)
+    details: Fields = record["details"]
+    tasks = [fold["accuracy"] for fold in details.get("tasks", {}).get(metric, [])]
+    others: list[float] = details.get("folds_of", {}).get(metric, [])
+    folds = tasks or others or list(scored_parts(record).folds)
     is_mean = len(folds) > 1 and abs(fmean(folds) - record["metrics"][metric]) <= 1e-6
     return folds if is_mean else []
 

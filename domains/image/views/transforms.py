@@ -57,7 +57,8 @@ def random_crop(images: Tensor, policy: Policy, rng: torch.Generator, times: int
 def crop_again(x: Tensor, policy: Policy, rng: torch.Generator) -> Tensor:
     """Show a part of each crop alone, as RényiCL's noisy crops do."""
     share, kept = policy.again or 1.0, torch.zeros(len(x), dtype=torch.bool, device=x.device)
-    boxes = draw_crops(len(x), *x.shape[-2:], (share, share), policy.ratio, rng)
+    n, _, height, width = x.shape
+    boxes = draw_crops(n, height, width, (share, share), policy.ratio, rng)
     return crop(x, boxes, policy.size, kept)
 
 
