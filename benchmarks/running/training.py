@@ -338,10 +338,11 @@ class Run:
 
     def collect(self) -> None:
         """Move losses and norms from the device into the history as numbers."""
-        norms = {name: norm.item() for name, norm in self.norms.items()}
-        self.history.health |= {name: norm for name, norm in norms.items() if math.isfinite(norm)}
+        asked = [*self.norms.values(), *self.values]
+        read = torch.stack(asked).tolist() if asked else []  # waits once
+        norms, values = zip(self.norms, read, strict=False), read[len(self.norms) :]
+        self.history.health |= {name: norm for name, norm in norms if math.isfinite(norm)}
         self.norms = {}
-        values = torch.stack(self.values).tolist() if self.values else []
         self.history.losses += values
         self.values = []
         if self.log:

@@ -15,7 +15,7 @@ BLOCKS = [block.split("```")[0] for block in PAGE.split("```bash\n")[1:]]
 HERE = [block for block in BLOCKS if not block.startswith("# where there is a network")]
 LINES = [line for block in HERE for line in block.splitlines()]
 COMMANDS = [line for line in LINES if line.startswith("bench run")]
-ROWS = [(k, k % 7, "ab"[k % 2]) for k in range(200)]
+ROWS = [(3 * k, k % 7, "ab"[k % 2]) for k in range(200)]
 
 
 def table(header: str, rows: list[tuple[object, ...]], between: str = ",") -> str:
@@ -30,7 +30,7 @@ def tables(root: Path) -> None:
     (root / "test.csv").write_text(table("x,y,kind", ROWS[150:]))
     german = [(f"C{k}", f"{k % 28 + 1}.12.2020", f"word {k}", f"{x},5", y) for k, x, y in ROWS]
     (root / "german.csv").write_text(table("id,day,note,x,kind", german, ";"), "utf-8-sig")
-    parts = [(*row, "train" if row[0] < 150 else "test") for row in ROWS]
+    parts = [(*row, "train" if row[0] < 450 else "test") for row in ROWS]
     (root / "parts.tsv").write_text(table("x,y,kind,part", parts, "\t"))
     frame = pd.read_csv(root / "mine.csv")
     frame.to_parquet(root / "mine.parquet")

@@ -37,7 +37,7 @@ def table(path: Path) -> str:
     """Write a table of two classes and a constant column, whose names are hostile."""
     with path.open("w", newline="") as file:
         csv.writer(file).writerows(
-            [["x", f"c{NAME}", f"t{TURNED}"]] + [[k, 1, f"{k % 2}{NAME}"] for k in range(200)]
+            [["x", f"c{NAME}", f"t{TURNED}"]] + [[3 * k, 1, f"{k % 2}{NAME}"] for k in range(200)]
         )
     return f"csv:{path.name}"
 

@@ -272,7 +272,6 @@ def test_renyicl_and_moco_v3_are_run_with_the_printed_views() -> None:
     ("name", "reason", "wrong"),
     [
         ("dasl-table3", "MegaFace", "faces are no datasets here"),
-        ("dasl-table4", "records no Top-5", "no dataset"),
         ("renyicl-table8", "DINO", "are not printed"),
         ("renyicl-table9", r"0\.2 \(appendix B\.2\)", "not among the views"),
     ],

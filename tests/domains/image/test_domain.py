@@ -271,7 +271,7 @@ def test_test_images_may_be_larger_than_the_crops_of_the_training(
     assert seen == [(4, 32)] * 2
     seen.clear()
     metrics = d.evaluate(net).metrics
-    assert set(metrics) == {"accuracy", "lbfgs", "knn", "paper", BEST_ON_TEST} | BESIDE
+    assert set(metrics) == {"accuracy", "top_5", "lbfgs", "knn", "paper", BEST_ON_TEST} | BESIDE
     assert seen == [(12, 96), (8, 96), *[(6, 32), (6, 32), (8, 96)] * 2]
     wanted = normalise(d.splits["test"].pixels / 255, CIFAR_MEAN, CIFAR_STD)
     with torch.no_grad():
