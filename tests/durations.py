@@ -1,6 +1,6 @@
 """The slow tier follows from recorded durations; `python tests/durations.py` records them anew.
 
-Record them on an idle machine. The file names each test that took 0.7 seconds or more at scale 0.1.
+Record them on an idle machine. The file names each test that took 0.5 seconds or more at scale 0.1.
 """
 
 import json
@@ -14,11 +14,11 @@ import pytest
 from promises import PROMISES
 
 FILE = Path(__file__).with_suffix(".json")
-SLOW = 0.7  # seconds; shorter tests are not recorded
+SLOW = 0.5  # seconds; shorter tests are not recorded
 
 
 def slow() -> set[str]:
-    """Return the tests that took 0.7 seconds or more and hold no promise."""
+    """Return the tests that took 0.5 seconds or more and hold no promise."""
     held = set(PROMISES.values())
     return {test for test in json.loads(FILE.read_text()) if test.partition("[")[0] not in held}
 

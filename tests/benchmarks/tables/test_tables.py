@@ -485,8 +485,8 @@ def test_latex_compiles(tmp_path: Path) -> None:
         SMALL.model_copy(update={"name": "100% ü", "rows": [odd, *SMALL.rows]})
     ]
     text = "\n\\clearpage\n".join(
-        render_table(resolve(table, None, RESULTS), "latex", values)
-        for table in every
+        render_table(resolved, "latex", values)
+        for resolved in (resolve(table, None, RESULTS) for table in every)
         for values in VALUES
     )
     (tmp_path / "all.tex").write_text(DOCUMENT % text, encoding="utf-8")
