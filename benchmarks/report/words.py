@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from math import inf, isfinite
 from pathlib import Path
+from textwrap import shorten
 from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
@@ -96,12 +97,13 @@ def listed(found: Iterable[Any], text: Callable[[Any], str] = str) -> str:
 def short(title: str) -> str:
     """Return a title of at most 60 characters: what stands before a colon, comma or bracket.
 
-    >>> short("Graphs, unsupervised (%)"), short("a" * 59 + ", more than fits")[-3:]
-    ('Graphs, unsupervised (%)', 'aaa')
+    >>> short("Graphs, unsupervised (%)"), short("one word and " * 5)
+    ('Graphs, unsupervised (%)', 'One word and one word and one word and one word and one …')
     """
     ends = [match.start() for match in re.finditer(r"[:,(]| after ", title)]
     if len(title) > MAX_TITLE:
-        title = title[: max((e for e in ends if e <= MAX_TITLE), default=MAX_TITLE)].strip()
+        end = max((e for e in ends if e <= MAX_TITLE), default=None)
+        title = shorten(title[:end], MAX_TITLE, placeholder=" …")
     return title[:1].upper() + title[1:]
 
 

@@ -107,13 +107,13 @@ def back_line(found: Sequence[Back]) -> str:
 
     >>> near = Centre(70.5, 0.1)
     >>> back_line([Back("ADNCE", "COLLAB", near, near, 72.3, 0.5)])
-    'ADNCE 0 of 1 printed values came back within two standard errors.'
+    'ADNCE: 0 of 1 printed values came back within two standard errors.'
     """
     rows = list(dict.fromkeys(one.row for one in found)) if found else []
     some = rows if len(rows) <= MAX_ROWS else [""]
     mine = {name: [one.by_mean for one in found if name in ("", one.row)] for name in some}
-    counts = (f"{name} {sum(back)} of {len(back)}".strip() for name, back in mine.items())
-    return f"{', '.join(counts)} printed values came back within two standard errors." * bool(found)
+    counts = (f"{name}: {sum(back)} of {len(back)}".lstrip(": ") for name, back in mine.items())
+    return f"{'; '.join(counts)} printed values came back within two standard errors." * bool(found)
 
 
 def replication_counts(found: Sequence[Back]) -> Iterable[str]:

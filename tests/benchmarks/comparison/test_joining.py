@@ -232,7 +232,7 @@ def test_every_answer_says_that_it_is_quick(bench, filled: Path) -> None:
     assert "### mine-quick: Quick part of mine, 6 of 7" in bench("table", *words)[1]
     assert "mine-quick" in bench("table", *words, "--format", "csv")[1]
     assert bench("report", *words, "--single", "report.html")[0] == 0
-    page = Path("report.html").read_text()
+    page = " ".join(Path("report.html").read_text().split())
     assert "Quick: mine.py:Mine is better than infonce (temperature=0.2) over 6" in page
     assert "bench sweep" in page
     code, out, _ = bench("compare", *[word for word in words if word != "--quick"])

@@ -67,6 +67,7 @@ def line(row: str, column: str, scores: dict[int, float]) -> Line:
     about = {"samples": {"train": 4, "test": 2}, "test_part": "fixed"}
     records = {
         seed: {
+            "key": row,
             "main": "accuracy",
             "metrics": {"accuracy": score},
             "data_hash": "0",

@@ -122,7 +122,7 @@ def test_a_table_shows_ours_the_papers_and_what_went_wrong(filled: Path) -> None
 def test_the_first_page_lists_tables_by_paper_with_what_is_done(filled: Path) -> None:
     text = squeezed(pages(filled, "small")["index.html"])
     row = '<a href="tables/small.html">small</a> <small>Small &amp; safe</small></th>'
-    assert f'{row}<td class="num">1 of 1</td><td>base 0 of 1 printed values came back' in text
+    assert f'{row}<td class="num">1 of 1</td><td>base: 0 of 1 printed values came back' in text
 
 
 def test_notes_keep_their_paragraphs(filled: Path, monkeypatch: pytest.MonkeyPatch) -> None:
