@@ -33,7 +33,7 @@ def test_the_committed_results_are_what_the_committed_records_give(tmp_path: Pat
 def test_a_page_of_a_paper_says_what_came_back_then_who_is_better_then_shows_it() -> None:
     shown = with_verdicts(resolve(load_table("adnce-table10"), None, RESULTS))
     page = texts(shown)[".md"].split("\n\n")
-    assert page[1].startswith("**No pre-train 1 of 7, GraphCL 7 of 7, ADNCE 2 of 7 printed values")
+    assert page[1].startswith("**No pre-train: 1 of 7; GraphCL: 7 of 7; ADNCE: 2 of 7 printed")
     assert page[2].endswith("ADNCE against GraphCL: undecided on 7 of 7.")
     assert page[3].endswith("](adnce-table10.svg)")
     assert next(i for i, part in enumerate(page) if part.startswith("| Method")) == 5
