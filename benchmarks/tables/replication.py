@@ -9,13 +9,13 @@ precise. A paper that prints no deviation, or not over how many runs, has no err
 there ours alone counts.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import hypot, sqrt
 from statistics import fmean, stdev
 
 MAX_STANDARD_ERRORS = 2.0  # standard errors that a value may be away
-MAX_ROWS = 4  # rows that one line counts each of
+MAX_WORDS = 25  # of a line that counts each row
 TRIMMED_SHARE = 0.2  # share of the seeds that is cut on each side (Wilcox 2012): one of five
 
 
@@ -103,17 +103,26 @@ def back_text(found: Sequence[Back], decimals: int) -> str:
 
 
 def back_line(found: Sequence[Back]) -> str:
-    """Return in a line how many values came back by the mean: of each row where rows are few.
+    """Return in a line how many values came back by the mean: of each row where that is short.
 
     >>> near = Centre(70.5, 0.1)
     >>> back_line([Back("ADNCE", "COLLAB", near, near, 72.3, 0.5)])
     'ADNCE: 0 of 1 printed values came back within two standard errors.'
     """
-    rows = list(dict.fromkeys(one.row for one in found)) if found else []
-    some = rows if len(rows) <= MAX_ROWS else [""]
-    mine = {name: [one.by_mean for one in found if name in ("", one.row)] for name in some}
-    counts = (f"{name}: {sum(back)} of {len(back)}".lstrip(": ") for name, back in mine.items())
-    return f"{'; '.join(counts)} printed values came back within two standard errors." * bool(found)
+    if not found:
+        return ""
+    rows: dict[str, list[bool]] = {}
+    for one in found:
+        rows.setdefault(f"{one.row}: ", []).append(one.by_mean)
+    whole = {"": [one.by_mean for one in found]}
+    by_row, in_all = map(came_back, (rows, whole))
+    return by_row if len(by_row.split()) <= MAX_WORDS else in_all
+
+
+def came_back(found: Mapping[str, Sequence[bool]]) -> str:
+    """Return how many values came back, with what stands before each count."""
+    counts = (f"{name}{sum(back)} of {len(back)}" for name, back in found.items())
+    return f"{'; '.join(counts)} printed values came back within two standard errors."
 
 
 def replication_counts(found: Sequence[Back]) -> Iterable[str]:
