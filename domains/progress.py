@@ -49,11 +49,6 @@ class Progress:
         self.bar.update(size)
         self.line(note)
 
-    def show(self, note: str) -> None:
-        """Say what there is to say between two steps."""
-        self.bar.set_postfix_str(printable(note))
-        self.line(note)
-
     def write(self, text: str) -> None:
         """A line that stays: above the bar, or in the log."""
         with suppress(OSError):  # a log on a full disk costs no training

@@ -31,7 +31,7 @@ WORK = (  # modules that work, and bring torch, which takes seconds
         "running.domain_laws",
     ),
     *(f"analyses.{name.replace('-', '_')}" for name in ANALYSES if name != "heatmap"),
-    *("perf.check_device", "sweeps.sweep", "sweeps.check", "sweeps.slurm"),
+    *("perf.check_device", "sweeps.sweep", "sweeps.slurm"),
     "report.table_pages",
 )
 

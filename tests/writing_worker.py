@@ -40,7 +40,7 @@ def die(folder: Path) -> None:
 def main() -> None:
     """Run as a worker."""
     runner: Any = ModuleType("runner")
-    runner.run_cell = runner.rehearse = run
+    runner.run_cell = run
     opening: Any = ModuleType("opening")
     opening.NoData = opening.NoMemory = type("Never", (Exception,), {})
     sys.modules["contrastbench.benchmarks.running.runner"] = runner

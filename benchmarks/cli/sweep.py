@@ -16,13 +16,10 @@ from contrastbench.benchmarks.records.read_cache import one_moment
 from contrastbench.benchmarks.running.launch import launched
 from contrastbench.benchmarks.running.options import Options, check_data_root
 from contrastbench.domains.reading import needing
-from contrastbench.errors import UserError, tell, unknown
+from contrastbench.errors import UserError, tell
 
 if TYPE_CHECKING:
-    from contrastbench.benchmarks.sweeps.check import Checked
     from contrastbench.benchmarks.sweeps.plan import Plan
-
-CHECKS = ("before", "only", "never")
 
 
 def sweep(
@@ -53,20 +50,15 @@ def sweep(
         typer.Option(help="Setting KEY=VALUE: jobs=8, or submitit's, such as time=600."),
     ] = None,
     shard: opt.Shard = None,
-    check: Annotated[
-        str, typer.Option(help="First steps: tried before (default), only, or never.")
-    ] = "before",
 ) -> None:
     """Run every missing cell of a table or of a sweep file.
 
     You may interrupt and repeat the command. With --loss it runs only the cells of these losses,
     after a forecast of the time in each domain.
 
-    With --check only it finds in seconds what would fail hours later, and records nothing. It reads
-    each dataset, and each loss takes one step on the device with the recipe of its cells. It tests
-    that results can be written and that memory and disk suffice. Exit code 1: something fails.
+    A seed of each row and column runs first, so that what cannot run fails early.
 
-    With --slurm, Slurm jobs share the cells; each has --jobs processes and tries the first steps.
+    With --slurm, Slurm jobs share the cells; each has --jobs processes.
     A job near its time limit (time=600 is in minutes) writes checkpoints and is queued again.
     Exit code 1: some cells have no result.
 
@@ -79,21 +71,16 @@ def sweep(
     Example: bench sweep standard --loss mine.py:Mine
     Example: bench sweep adnce-table4 --jobs 2 --devices 4
     Example: bench sweep adnce-table5 --shard 0/3
-    Example: bench sweep my.yaml --check only
     """
-    from contrastbench.benchmarks.sweeps.check import check_plan as try_first
     from contrastbench.benchmarks.sweeps.costs import Costs
     from contrastbench.benchmarks.sweeps.plan import forecast_line, make_plan
     from contrastbench.benchmarks.sweeps.process import torchrun
     from contrastbench.benchmarks.sweeps.shard import parse_shard
     from contrastbench.benchmarks.sweeps.sweep import run_plan
 
-    if check not in CHECKS:
-        raise unknown("value of --check", check, CHECKS)
     check_data_root(data_root)
     if launched():
         check_alone(jobs, devices, slurm)
-        check = "never"  # its ranks would end with the check
         if os.environ["RANK"] != "0":
             return follow(device)
     workers, per_device = parse_jobs(jobs or "1")
@@ -113,9 +100,6 @@ def sweep(
         devices=1 if launched() else devices or 1,
     )
     check_runnable(plan, options)
-    if check == "only":
-        tell_of(try_first(plan, options, workers, per_device))
-        return
     if line := forecast_line(plan, Costs(results)):
         tell(f"forecast: {line}")
     if quick and joining:
@@ -123,12 +107,9 @@ def sweep(
         tell(
             f"a quick part sees {sight(what, results)}; all: {forecast_line(whole, Costs(results))}"
         )
-    refused = None
-    if check == "before":
-        refused = refused_at_first(plan, options, workers, per_device)
     failed = False
     with torchrun(options):
-        for line, bad in run_plan(plan, options, workers, per_device, refused):
+        for line, bad in run_plan(plan, options, workers, per_device):
             say(line)
             failed |= bad
     if failed:
@@ -177,30 +158,6 @@ def check_runnable(plan: "Plan", options: Options) -> None:
         if others := len(plan.all_tasks()):
             reasons = f"none of its {others} cells is in this part now"
         raise UserError(f"{plan.table.name} has nothing to run: {reasons}")
-
-
-def refused_at_first(
-    plan: "Plan", options: Options, workers: int, per_device: bool
-) -> dict[str, str] | None:
-    """Try the first steps, say what fails, and return the refusals by their scope."""
-    from contrastbench.benchmarks.sweeps.check import check_plan as try_first
-    from contrastbench.benchmarks.sweeps.plan import unfinished_tasks
-
-    # as few cells as there are workers are tried at once anyway
-    if len(unfinished_tasks(plan.tasks())) <= workers:
-        return None
-    checked = try_first(plan, options, workers, per_device)
-    for line in checked.lines():
-        tell(f"check: {line}")
-    return checked.refused
-
-
-def tell_of(checked: "Checked") -> None:
-    """Print what a check has found; exit with code 1 if something fails."""
-    for line in checked.lines():
-        say(line)
-    if checked.failures or checked.memory:
-        raise typer.Exit(1)
 
 
 def follow(device: str) -> None:

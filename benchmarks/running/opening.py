@@ -5,9 +5,8 @@ from pathlib import Path
 
 import torch
 from joblib import cpu_count
-from torch import nn
 
-from contrastbench.benchmarks.records import exports, files, store
+from contrastbench.benchmarks.records import exports, store
 from contrastbench.benchmarks.records.command import as_yaml
 from contrastbench.benchmarks.records.experiment import Cell, Experiment
 from contrastbench.benchmarks.records.store import Record
@@ -225,14 +224,3 @@ def finished_result(cell: Cell, domain: AnyDomain, options: Options) -> tuple[Re
         options = replace(options, export=None)  # it is exported there already
     check_options(options, cell.experiment.domain, domain, path, found is not None)
     return found
-
-
-def check_room(results: Path, model: nn.Module) -> None:
-    """Raise unless there is room for checkpoints: weights, two moments, the best weights; twice."""
-    state = sum(tensor.nbytes for tensor in model.state_dict().values())
-    needed, free = 8 * state / 2**20 + 1, files.free_mib(results)
-    if free < needed:
-        raise UserError(
-            f"{results} has {free:.0f} MiB free, a training here may take "
-            f"{needed:.0f} MiB: make room or name another folder with --results"
-        )

@@ -1,6 +1,5 @@
 """One cell: train a loss in a domain, score it, publish the record."""
 
-import math
 import threading
 import time
 import traceback
@@ -28,7 +27,6 @@ from contrastbench.benchmarks.running.environment import environment
 from contrastbench.benchmarks.running.interruption import termination_kept
 from contrastbench.benchmarks.running.learned import learned_details
 from contrastbench.benchmarks.running.opening import (
-    check_room,
     check_same_data,
     finished_result,
     make_cell_loss,
@@ -42,10 +40,9 @@ from contrastbench.benchmarks.running.training import (
     Diverged,
     History,
     Log,
-    step_loss,
     train,
 )
-from contrastbench.distributed import ProcessLost, sharing
+from contrastbench.distributed import ProcessLost
 from contrastbench.domains.base import (
     Exports,
     Validates,
@@ -96,7 +93,7 @@ def run_cell(
     seed: int,
     options: Options,
     cores: int | None = None,
-    turn: Callable[[], AbstractContextManager[None]] = nullcontext,
+    turn: Callable[[], AbstractContextManager[object]] = nullcontext,
     data_hash: str | None = None,
 ) -> tuple[Record, Path]:
     """Return the record of one seed and its path; train only if the cell is not finished.
@@ -124,7 +121,7 @@ def run_alone(
     seed: int,
     options: Options,
     cores: int | None,
-    turn: Callable[[], AbstractContextManager[None]],
+    turn: Callable[[], AbstractContextManager[object]],
     data_hash: str | None,
 ) -> tuple[Record, Path]:
     """Train and score like `run_cell`; the caller ensures that no other thread trains."""
@@ -162,19 +159,6 @@ def tell_report(training: "Training", cell: Cell, domain: AnyDomain) -> None:
 def takes_others_cores() -> bool:
     """Return whether a training here has more threads than this process has cores among others."""
     return torch.get_num_threads() > cpu_count()
-
-
-def rehearse(
-    experiment: Experiment, seed: int, options: Options, cores: int | None = None
-) -> Fields:
-    """Take the checks and the first step of `run_cell`, and record nothing.
-
-    Raises:
-        UserError: as `run_cell`, or there is no room for the training's files.
-    """
-    with one_training:
-        first, *others = prepare_cells(experiment, seed, options, cores)
-        return attempt_training(prepare_training(*first, options, others).rehearse)[0]
 
 
 def prepare_training(
@@ -293,23 +277,6 @@ class Training:
         digest = domain.data_hash(trained=False)
         scored = {} if digest == cell.data_hash else {"scored_data": digest}
         return scored if cell is self.cell else {**scored, "trained_as": self.cell.key}
-
-    def rehearse(self) -> list[Fields]:
-        """Take a first step, and return what it cost."""
-        start, peak = time.perf_counter(), PeakMemory(self.domain.device)
-        model = self.domain.model()
-        check_room(self.options.results, model)
-        if self.loss is not None:
-            model.train()
-            with sharing():
-                contrasts = self.domain.contrasts(model, next(iter(self.domain.batches(0))))
-                value = step_loss(self.loss, contrasts)
-                value.backward()
-            if not math.isfinite(value.item()):
-                raise Diverged(f"the loss is {value.item()} in the first step")
-        # what a device has too little of, the step itself has shown; this one is the machine's
-        mib = peak.mib if self.domain.device.type == "cpu" else None
-        return [{"seconds": time.perf_counter() - start, "peak_memory_mib": mib}]
 
     def measure(self) -> list[Fields]:
         """Train, score on each set and export if asked to; return the measurements of each set."""

@@ -1,6 +1,6 @@
 """Forecast the seconds of a cell from records of like cells, without torch."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -11,61 +11,35 @@ from contrastbench.losses.spec import NONE
 
 
 class Costs:
-    """Median seconds of an experiment's records, or else of like cells.
+    """Median seconds of like cells: those of any loss and learning rate, with all else the same.
 
-    Like cells may have another loss and another learning rate; all else is the same. Nine of ten
-    shipped records took between half and twice such a median. Where one more setting differs, only
-    half of them did, so such records are no forecast.
+    Nine of ten shipped records took between half and twice such a median. Where one more setting
+    differs, only half of them did, so such records are no forecast.
     """
 
     def __init__(self, results: Path) -> None:
         self.results = results
-        self.took: dict[str, list[float]] = {}  # by an experiment's key, and by what is shared
-        self.medians: dict[str, float] = {}
-        self.names: dict[str, str] = {}  # of what is shared, by an experiment's key
-        self.read = set[Path]()  # folders of datasets
+        self.took: dict[Path, dict[str, float]] = {}  # by dataset, then by what cells share
+        self.shared: dict[str, str] = {}  # by an experiment's key
 
     def of(self, experiment: Experiment) -> float | None:
         """Return the seconds of one seed, or None where no like cell has a record."""
-        key = experiment.key
-        if key not in self.took:
-            ok = [one for one in experiment.records(self.results) if one["status"] == "ok"]
-            self.add(key, [record["seconds"] for record in ok])
-        if self.took[key]:
-            return self.median(key)
-        if key not in self.names:
-            self.look(experiment)
-            self.names[key] = cost_key(experiment_fields(experiment))
-        return self.median(self.names[key])
-
-    def learn(self, experiment: Experiment, seconds: float) -> None:
-        """Learn the time that an experiment has just taken."""
-        if experiment.key in self.took:
-            self.add(experiment.key, [seconds])
-        if experiment.folder(self.results).parent in self.read:
-            self.add(cost_key(experiment_fields(experiment)), [seconds])
-
-    def look(self, experiment: Experiment) -> None:
-        """Read the seconds of all records of the experiment's dataset, once."""
         dataset = experiment.folder(self.results).parent
-        if dataset in self.read:
-            return
-        self.read.add(dataset)
-        for cell, seconds in reading.recorded_seconds(dataset) if dataset.is_dir() else ():
-            # a setting that a record lacks is younger than it: it had the default
-            recipe = {**default_recipe(experiment.domain), **cell["recipe"]}
-            self.add(cost_key({**cell, "recipe": recipe}), seconds)
+        if dataset not in self.took:
+            self.took[dataset] = medians(experiment.domain, dataset)
+        if experiment.key not in self.shared:
+            self.shared[experiment.key] = cost_key(experiment_fields(experiment))
+        return self.took[dataset].get(self.shared[experiment.key])
 
-    def add(self, name: str, seconds: Sequence[float]) -> None:
-        """Add the seconds of records."""
-        self.took.setdefault(name, []).extend(seconds)
-        self.medians.pop(name, None)
 
-    def median(self, name: str) -> float | None:
-        """Return the median of the seconds under a name, or None where there are none."""
-        if name not in self.medians and self.took.get(name):
-            self.medians[name] = median(self.took[name])
-        return self.medians.get(name)
+def medians(domain: str, dataset: Path) -> dict[str, float]:
+    """Return the median seconds of a dataset's cells by what they share."""
+    took: dict[str, list[float]] = {}
+    for cell, seconds in reading.recorded_seconds(dataset) if dataset.is_dir() else ():
+        # a setting that a record lacks is younger than it: it had the default
+        recipe = {**default_recipe(domain), **cell["recipe"]}
+        took.setdefault(cost_key({**cell, "recipe": recipe}), []).extend(seconds)
+    return {name: median(seconds) for name, seconds in took.items() if seconds}
 
 
 def experiment_fields(experiment: Experiment) -> dict[str, Any]:

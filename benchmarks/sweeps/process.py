@@ -39,10 +39,8 @@ def command(options: Options) -> list[str]:
 class Worker:
     """A process that gets one cell after another."""
 
-    rehearsal = False  # first steps are tried, and nothing is recorded
-
-    def __init__(self, options: Options, jobs: int, rehearsal: bool = False) -> None:
-        self.options, self.rehearsal = options, rehearsal
+    def __init__(self, options: Options, jobs: int) -> None:
+        self.options = options
         try:
             self.errors = tempfile.TemporaryFile()  # noqa: SIM115 - open as long as the process
         except OSError as error:
@@ -99,7 +97,6 @@ class Worker:
             "cores": cpu_count(),  # the same for any number of jobs: threads can change a number
             "claim": task.name,
             "wait": wait,
-            "rehearsal": self.rehearsal,
             "loss_code": task.experiment.loss.code,
         }
 

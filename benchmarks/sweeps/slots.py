@@ -2,9 +2,6 @@
 
 import subprocess
 import sys
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 
@@ -67,39 +64,3 @@ def cuda_devices() -> tuple[str, ...]:
         return ()
     said = subprocess.run(COUNT_COMMAND, capture_output=True, text=True).stdout.split()
     return tuple(f"cuda:{i}" for i in range(int(said[-1]) if said else 0))
-
-
-class SharedDevice:
-    """A device that the workers of several slots share, until one is to have it alone."""
-
-    def __init__(self, name: str, slots: int) -> None:
-        self.name, self.slots = name, slots
-        self.workers = 0
-        self.wanted = False  # by one worker alone
-        self.changed = threading.Condition()
-
-    def enter(self) -> None:
-        """Join the workers, as soon as no task needs the device alone."""
-        with self.changed:
-            self.changed.wait_for(lambda: not self.wanted)
-            self.workers += 1
-
-    def leave(self) -> None:
-        """Be none of them any more; its process has ended and holds no memory."""
-        with self.changed:
-            self.workers -= 1
-            self.changed.notify_all()
-
-    @contextmanager
-    def alone(self) -> Iterator[None]:
-        """Be the only one: the others finish their cells and end, new ones wait."""
-        with self.changed:
-            self.changed.wait_for(lambda: not self.wanted)
-            self.wanted = True
-            self.changed.wait_for(lambda: not self.workers)
-        try:
-            yield
-        finally:
-            with self.changed:
-                self.wanted = False
-                self.changed.notify_all()

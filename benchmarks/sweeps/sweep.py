@@ -3,21 +3,18 @@
 A worker imports torch once and runs many cells. What fails in a cell is caught there; a worker that
 dies takes one cell with it, and the next worker gets the others. Records are published by the
 workers alone, so this process may be killed at any moment: its workers notice, and the next sweep
-goes on. A cell that ran out of memory beside others is tried once more alone on its device.
+goes on. Cells that ran out of memory beside others are tried once more at the end, each alone on
+its device.
 """
 
-import json
-import re
 import subprocess
 import sys
 import threading
-import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from queue import Empty, SimpleQueue
-from statistics import fmean
 
 from tqdm import tqdm
 
@@ -28,11 +25,11 @@ from contrastbench.benchmarks.running.launch import launched
 from contrastbench.benchmarks.running.options import Options
 from contrastbench.benchmarks.sweeps import claims
 from contrastbench.benchmarks.sweeps.cell_states import Task
-from contrastbench.benchmarks.sweeps.costs import Costs, duration
+from contrastbench.benchmarks.sweeps.costs import duration
 from contrastbench.benchmarks.sweeps.plan import Plan, unfinished_tasks
 from contrastbench.benchmarks.sweeps.process import Reply, Worker, ran_out, torchrun_worker
 from contrastbench.benchmarks.sweeps.shard import WHOLE_SWEEP
-from contrastbench.benchmarks.sweeps.slots import SharedDevice, slots
+from contrastbench.benchmarks.sweeps.slots import slots
 from contrastbench.domains.progress import SECONDS_BETWEEN_LINES, Progress
 from contrastbench.errors import UserError, printable
 
@@ -52,15 +49,11 @@ class Failure:
 
 
 def run_plan(
-    plan: Plan,
-    options: Options,
-    jobs: int = 1,
-    per_device: bool = False,
-    refused: Mapping[str, str] | None = None,
+    plan: Plan, options: Options, jobs: int = 1, per_device: bool = False
 ) -> Iterator[tuple[str, bool]]:
     """Run the cells of a plan, and the cells that their records decide on.
 
-    Yield each line to print, and whether it is bad news. Refused cells are not tried again.
+    Yield each line to print, and whether it is bad news.
 
     Trials choose what is run after them, so there is another round until a round has nothing new.
     """
@@ -70,14 +63,14 @@ def run_plan(
     claims.remove_dead_claims(options.results / "claims")
     if plan.shard == WHOLE_SWEEP and (weak := claims.weakness(options.results / "claims")):
         log_line(weak)
-    costs, failures = Costs(options.results), list[Failure]()
+    failures = list[Failure]()
     tried, made = set[tuple[str, int]](), set[tuple[str, int]]()
     before, codes = done_keys(plan.tasks()), dict[str, str]()
     while tasks := [task for task in unedited(plan, codes) if task.key not in tried]:
         if not tried:
             check_writable(options.results)
         tried |= {task.key for task in tasks}
-        sweep = Sweep(tasks, options, jobs, costs, per_device, refused=refused)
+        sweep = Sweep(tasks, options, jobs, per_device)
         failures += sweep.run()
         made |= sweep.made
     work = plan.tasks()
@@ -155,43 +148,27 @@ class Sweep:
         tasks: what is run.
         options: how.
         jobs: worker processes, in all or on each device.
-        costs: what the rest will take, which it learns from.
         per_device: the jobs are on each device.
-        rehearsal: first steps are tried, and nothing is recorded.
-        refused: what is known to be impossible, by its scope.
     """
 
     def __init__(
-        self,
-        tasks: Iterable[Task],
-        options: Options,
-        jobs: int,
-        costs: Costs,
-        per_device: bool = False,
-        rehearsal: bool = False,
-        refused: Mapping[str, str] | None = None,
+        self, tasks: Iterable[Task], options: Options, jobs: int, per_device: bool = False
     ) -> None:
-        self.options, self.costs, self.rehearsal = options, costs, rehearsal
+        self.options = options
         self.slots = slots(options.device, jobs, per_device, options.devices)
-        self.devices = {name: SharedDevice(name, self.slots.count(name)) for name in self.slots}
         self.waiting = deque(
             (task, False) for task in tasks
         )  # and whether another sweep's claim is waited for
-        self.total = len(self.waiting)
         self.failures: list[Failure] = []
-        self.took, self.expected = 0.0, 0.0  # seconds of cells that were run here
+        self.short: list[Task] = []  # of memory, beside others
         self.made = set[tuple[str, int]]()  # the keys of tasks that were run here
         self.others = 0  # tasks that another sweep has finished meanwhile
-        self.refused = dict(refused or {})
-        self.peaks: list[float] = []  # MiB of a cell's memory
-        self.in_turn: set[str] = set()  # domains whose trainings take turns
+        self.refused = dict[str, str]()  # what is known to be impossible, by its scope
         self.workers: list[Worker] = []
         self.lock = threading.Lock()
         self.reports: SimpleQueue[tuple[Task, Reply] | BaseException | None] = SimpleQueue()
         self.stopped = False
         self.unwritten = ""  # why the disk did not take a record
-        self.seconds_left: float | None = None  # as of the last look at all waiting tasks
-        self.next_look = 0.0
 
     def run(self) -> list[Failure]:
         """Run everything; interrupted, the workers are asked to write their checkpoints and end.
@@ -199,14 +176,27 @@ class Sweep:
         Raises:
             UserError: the disk does not take a record. Cells in work were finished, no other begun.
         """
+        self.serve_all()
+        if self.short:
+            log_line(f"cells out of memory: {len(self.short)}, once more, each alone on its device")
+            self.slots = list(dict.fromkeys(self.slots))
+            self.waiting.extend((task, False) for task in self.short)
+            self.serve_all()
+        if self.unwritten:
+            raise UserError(f"stopped: {self.unwritten}")
+        return self.failures
+
+    def serve_all(self) -> None:
+        """Run what is waiting, with a worker in each slot."""
+        total = len(self.waiting)
         threads = [
-            threading.Thread(target=self.serve, args=(self.devices[name],), name=f"sweep-{i}")
-            for i, name in enumerate(self.slots[: self.total])
+            threading.Thread(target=self.serve, args=(name,), name=f"sweep-{i}")
+            for i, name in enumerate(self.slots[:total])
         ]
         for thread in threads:
             thread.start()
         try:
-            self.watch(len(threads))
+            self.watch(len(threads), total)
             join_threads(threads)
         except BaseException:
             self.stop(subprocess.Popen.terminate)
@@ -215,87 +205,53 @@ class Sweep:
             except BaseException:  # asked twice
                 self.stop(subprocess.Popen.kill)
             raise
-        if self.unwritten:
-            raise UserError(f"stopped: {self.unwritten}")
-        return self.failures
 
-    def watch(self, serving: int) -> None:
+    def watch(self, serving: int, total: int) -> None:
         """Take reports until the last thread has ended."""
-        with Progress(self.total, "check" if self.rehearsal else "sweep") as progress:
+        with Progress(total, "sweep") as progress:
             while serving:
                 try:
-                    report = self.reports.get(
-                        timeout=SECONDS_BETWEEN_LINES if progress.bar.disable else 1
-                    )
+                    report = self.reports.get(timeout=SECONDS_BETWEEN_LINES)
                 except Empty:
-                    progress.show(self.outlook())
+                    progress.line(self.outlook())
                     continue
                 if isinstance(report, BaseException):
                     raise report
                 if report is None:
                     serving -= 1
                 elif report[1]["status"] != "unwritten":
+                    progress.write(outcome_line(*report))
                     self.take(*report)
-                    progress.write("check: " * self.rehearsal + outcome_line(*report))
                     progress.step(self.outlook())
 
     def take(self, task: Task, reply: Reply) -> None:
         """Note what became of a task."""
-        if reply["status"] == "ok" and self.rehearsal:
-            self.peaks.append(reply["peak_memory_mib"] or 0.0)
-        elif reply["status"] == "ok":
-            if reply["made"]:
-                self.note_pace(task, reply["seconds"])
-            self.costs.learn(task.experiment, reply["seconds"])
+        if reply["status"] == "ok":
             self.made |= {task.key} if reply["made"] else set()
             self.others += not reply["made"] and task.state != "done"
-            if reply.get("in_turn"):
-                self.in_turn.add(task.experiment.domain)
+        elif ran_out(reply) and len(set(self.slots)) < len(self.slots):
+            self.short.append(task)
         else:
             self.failures.append(Failure(task, f"{reply['status']}: {reply['error']}"))
 
-    def note_pace(self, task: Task, seconds: float) -> None:
-        """Note what a cell took, where records tell what it takes elsewhere."""
-        if expected := self.costs.of(task.experiment):
-            self.took, self.expected = self.took + seconds, self.expected + expected
-
     def outlook(self) -> str:
-        """Say how long the rest will take, as far as records tell.
-
-        A look at many waiting tasks takes time, so looks take a twentieth of the time at most.
-        """
-        begun = time.monotonic()
-        if begun >= self.next_look:
-            self.seconds_left = self.forecast()
-            self.next_look = begun + 20 * (time.monotonic() - begun)
-        seconds = self.seconds_left
-        left = [] if seconds is None else [f"about {duration(seconds)} left"]
+        """Say what did not go as planned."""
         failed = [f"{len(self.failures)} failed"] if self.failures else []
         others = [f"{self.others} by other sweeps"] if self.others else []
-        return ", ".join(left + failed + others)
+        return ", ".join(failed + others)
 
-    def forecast(self) -> float | None:
-        """Return the seconds of all waiting tasks, or None where no record tells of any.
-
-        It goes at the pace of the cells so far. What records say nothing of counts as the mean.
-        Where trainings take turns, jobs spare no time.
-        """
-        pace = self.took / self.expected if self.expected else 1.0
-        waiting = [task.experiment for task, _ in list(self.waiting)]
-        known = [
-            seconds / (1 if one.domain in self.in_turn else len(self.slots))
-            for one in waiting
-            if (seconds := self.costs.of(one)) is not None
-        ]
-        return pace * fmean(known) * len(waiting) if known else None
-
-    def serve(self, device: SharedDevice) -> None:
-        """Feed a slot until nothing is left."""
-        slot = Slot(device, self.start)
+    def serve(self, device: str) -> None:
+        """Feed workers on a device, one after another, until nothing is left."""
+        worker: Worker | None = None
         try:
             while (item := self.next()) is not None:
                 task, wait = item
-                reply = self.known_refusal(task.experiment) or self.noted(task, slot.do(task, wait))
+                if worker and not worker.alive:
+                    worker.end()
+                    worker = None
+                if (reply := self.known_refusal(task.experiment)) is None:
+                    worker = worker or self.start(device)
+                    reply = self.noted(task, worker.do(task, wait))
                 if reply["status"] == "claimed":
                     # put back here, not by who reads the reports: this thread may end before that
                     self.waiting.append((task, True))
@@ -305,7 +261,8 @@ class Sweep:
         except BaseException as error:
             self.reports.put(error)
         finally:
-            slot.clear()
+            if worker:
+                worker.end()
 
     def next(self) -> tuple[Task, bool] | None:
         """Return the next task, unless there is none or the sweep ends early."""
@@ -341,7 +298,9 @@ class Sweep:
                 if self.stopped:
                     raise UserError("stopped")
                 options = replace(self.options, device=device)
-                worker = self.worker(options)
+                worker = (
+                    torchrun_worker(options) if launched() else Worker(options, len(self.slots))
+                )
                 self.workers.append(worker)
             if worker.is_ready():
                 return worker
@@ -350,12 +309,6 @@ class Sweep:
             if worker.process.returncode >= 0:  # it ended by itself, and so would the next one
                 break
         raise UserError(f"no worker process can be started: {said}")
-
-    def worker(self, options: Options) -> Worker:
-        """Start a worker, or return the one that torchrun's ranks have."""
-        if launched():
-            return torchrun_worker(options)
-        return Worker(options, len(self.slots), self.rehearsal)
 
     def stop(self, how: Callable[["subprocess.Popen[str]"], None]) -> None:
         """End all workers, one way or the other."""
@@ -374,7 +327,7 @@ def outcome_line(task: Task, reply: Reply) -> str:
 
 def made_by(task: Task, reply: Reply) -> str:
     """Return how long a cell took, or that another run has made its record."""
-    if reply.get("made", True):  # a check makes none
+    if reply["made"]:
         return f" in {duration(reply['seconds'])}"
     return ", done before" if task.state == "done" else ", by another sweep"
 
@@ -400,75 +353,13 @@ def scope(experiment: Experiment, no_data: bool) -> str:
     )
 
 
-RECIPE_SETTING = re.compile(r"--recipe '?(\w+)=(\[[^]]*\]|[^\s;,']+)")  # as an error names it
-
-
 def failure_lines(failures: Sequence[Failure]) -> Iterator[str]:
-    """A line for each experiment and reason, with its seeds; then settings that would help."""
+    """A line for each experiment and reason, with its seeds."""
     seeds: dict[tuple[str, str], list[int]] = {}
     for failure in failures:
         seeds.setdefault((failure.task.label, failure.reason), []).append(failure.task.seed)
     for (label, reason), some in seeds.items():
         yield f"{label}, seed{'s' * (len(some) > 1)} {', '.join(map(str, sorted(some)))}: {reason}"
-    yield from suggested_settings(failures)
-
-
-def suggested_settings(failures: Iterable[Failure]) -> Iterator[str]:
-    """Yield a line with the settings that errors name, as a sweep file has them."""
-    found: dict[str, dict[str, str]] = {}
-    for failure in failures:
-        for key, value in RECIPE_SETTING.findall(failure.reason):
-            found.setdefault(failure.task.experiment.dataset, {})[key] = value
-    if found:
-        names = {name: json.dumps(name) if ":" in name else name for name in found}
-        parts = [
-            f"{names[name]}: {{{', '.join(f'{k}: {v}' for k, v in values.items())}}}"
-            for name, values in found.items()
-        ]
-        yield f"in a sweep file: datasets: [{', '.join(parts)}]"
-
-
-class Slot:
-    """A place for one worker on a device: one process after another."""
-
-    def __init__(self, device: SharedDevice, start: Callable[[str], Worker]) -> None:
-        self.device, self.start = device, start
-        self.worker: Worker | None = None
-
-    def do(self, task: Task, wait: bool) -> Reply:
-        """Run a task; after running out of shared memory it is tried once more, alone."""
-        if self.device.wanted or not (self.worker and self.worker.alive):
-            self.clear()
-        reply = (self.worker or self.enter()).do(task, wait)
-        return self.alone(task, wait) if ran_out(reply) and self.device.slots > 1 else reply
-
-    def alone(self, task: Task, wait: bool) -> Reply:
-        """Run a task that has the device to itself."""
-        self.clear()
-        with self.device.alone():
-            worker = self.start(self.device.name)
-            log_line(f"{task_label(task)}: out of memory, once more, alone on {self.device.name}")
-            try:
-                return worker.do(task, wait)
-            finally:
-                worker.end()
-
-    def enter(self) -> Worker:
-        """A new worker, beside those that are there."""
-        self.device.enter()
-        try:
-            self.worker = self.start(self.device.name)
-        except BaseException:
-            self.device.leave()
-            raise
-        return self.worker
-
-    def clear(self) -> None:
-        """Let the worker end, if there is one."""
-        if self.worker:
-            self.worker.end()
-            self.worker = None
-            self.device.leave()
 
 
 def log_line(line: str) -> None:

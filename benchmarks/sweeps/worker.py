@@ -23,14 +23,14 @@ from filelock import Timeout
 from contrastbench.benchmarks.records import store
 from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.benchmarks.records.files import host
-from contrastbench.benchmarks.records.store import Fields, cell_of
+from contrastbench.benchmarks.records.store import cell_of
 from contrastbench.benchmarks.records.writable import NotWritten
 from contrastbench.benchmarks.running import launch, ranks
 from contrastbench.benchmarks.running.devices import choose_device
 from contrastbench.benchmarks.running.interruption import end_on_sigterm
 from contrastbench.benchmarks.running.opening import NoData, NoMemory
 from contrastbench.benchmarks.running.options import Options
-from contrastbench.benchmarks.running.runner import rehearse, run_cell
+from contrastbench.benchmarks.running.runner import run_cell
 from contrastbench.benchmarks.running.standard_output import private_channel
 from contrastbench.benchmarks.sweeps.claims import claim
 from contrastbench.distributed import ProcessLost
@@ -111,13 +111,11 @@ def attempt(message: Message) -> Message:
     """Run the cell and say what became of it."""
     experiment, options = to_experiment(message["experiment"]), to_options(message["options"])
     check_planned(experiment.loss, message["loss_code"])
-    if message["rehearsal"]:
-        return of_rehearsal(rehearse(experiment, message["seed"], options, message["cores"]))
-    claims, turns = options.results / "claims", list[Path]()
+    claims = options.results / "claims"
     with held(claims / f"{message['claim']}.lock", message["wait"]) as ours:
         if not ours:
             return {"status": "claimed"}
-        turn = partial(take_turn, claims / turn_name(), turns)
+        turn = partial(held, claims / turn_name(), wait=True)
         finished = experiment.finished(options.results, message["seed"])
         before = {cell_of(record) for record in finished}
         record, _ = run_cell(experiment, message["seed"], options, message["cores"], turn)
@@ -126,7 +124,6 @@ def attempt(message: Message) -> Message:
         "error": record["details"].get("error"),
         "seconds": record.get("seconds"),
         "made": cell_of(record) not in before,
-        "in_turn": bool(turns),
     }
 
 
@@ -172,14 +169,6 @@ def check_planned(loss: LossSpec, code: str) -> None:
         raise UserError(f"{loss.name} was edited after the sweep was planned: run the sweep again")
 
 
-@contextmanager
-def take_turn(path: Path, turns: list[Path]) -> Iterator[None]:
-    """Hold the lock of those that take turns, and note it."""
-    turns.append(path)
-    with held(path, wait=True):
-        yield
-
-
 def turn_name() -> str:
     """The lock of trainings that take more cores than their share: those of one sweep take turns.
 
@@ -187,11 +176,6 @@ def turn_name() -> str:
     other, and each for one that does not run.
     """
     return f"cores-{host()}-{os.getppid()}.lock"
-
-
-def of_rehearsal(outcome: Fields) -> Message:
-    """Return the result of first steps as a message."""
-    return {**outcome, "error": outcome.get("details", {}).get("error")}
 
 
 def to_experiment(values: Message) -> Experiment:

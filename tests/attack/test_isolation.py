@@ -112,7 +112,7 @@ def sweep_file() -> str:
 def test_one_bad_cell_stops_no_other(ram: Path, found: Callable[[str], None]) -> None:
     (ram / "bad.py").write_text(LOSSES)
     (ram / "bad.yaml").write_text(sweep_file())
-    words = ("sweep", "bad.yaml", "--device", "cpu", "--check", "never")
+    words = ("sweep", "bad.yaml", "--device", "cpu")
     command = [python(), *MAIN, *words]  # whose workers start warm too
     done = subprocess.run(command, cwd=ram, capture_output=True, text=True, timeout=500)
     assert done.returncode == 1, done.stderr[-2000:]

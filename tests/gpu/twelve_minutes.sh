@@ -38,7 +38,7 @@ bench() { # name, limit, words of bench
 }
 
 sed "${tiny:+s/CIFAR-10: .*/digits/}" "$here/tests/gpu/large.yaml" > "$out/large.yaml"
-train=("$out/large.yaml" --jobs "$jobs" --device "$device" --results "$out" --check never
+train=("$out/large.yaml" --jobs "$jobs" --device "$device" --results "$out"
     $tiny ${data[@]+"${data[@]}"})
 if [ -n "$tiny" ]; then image=digits graph=motifs; else image=CIFAR-10 graph=MUTAG; fi
 

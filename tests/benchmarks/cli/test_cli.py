@@ -90,7 +90,6 @@ MISTAKES = [
         "unknown loss in smoke 'adnc': did you mean 'adnce'",
     ),
     (["sweep", "smoke", "--jobs", "2/card"], "--jobs '2/card': give a number from 1 to 9999"),
-    (["sweep", "smoke", "--check", "olny"], "unknown value of --check 'olny': did you mean 'only'"),
     (["merge", "nowhere"], "nowhere holds no records"),
     (["report", "--single", "no/x.html"], "--single no/x.html: no folder no: make it first"),
     (["perf", "graph", "--sizes", "8"], "bench perf graph has no sizes: leave --sizes out"),

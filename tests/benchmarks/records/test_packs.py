@@ -461,14 +461,6 @@ def test_a_record_is_not_shown_in_the_row_that_a_wrong_index_says(results: Path)
                 work.records(results)
 
 
-def test_a_check_before_a_sweep_checks_packs(bench, results: Path) -> None:
-    indexed_wrongly(results, "UPDATE records SET seconds = 9.0")
-    Path("suite.yaml").write_text(SUITE)
-    code, _, err = bench("sweep", "suite.yaml", "--check", "only", "--results", str(results))
-    assert code == 2
-    assert "has seconds 2.0, the index of the pack says 9.0" in err
-
-
 def test_invalid_records_stay_where_they_are(results: Path) -> None:
     """Also those that an earlier release has packed."""
     with pytest.MonkeyPatch.context() as patch:

@@ -245,7 +245,7 @@ def test_data_that_do_not_fit_into_memory_are_one_line(
     message = {
         "experiment": asdict(Experiment("graph", "motifs", LossSpec("none"), TINY)),
         "options": {"results": str(tmp_path), "data_root": None},
-        **{"rehearsal": True, "seed": 0, "cores": 1, "loss_code": ""},
+        **{"claim": "cell", "wait": False, "seed": 0, "cores": 1, "loss_code": ""},
     }
     assert worker.answer_message(message)["status"] == "oom", "a sweep tries it once more, alone"
 

@@ -18,7 +18,6 @@ from contrastbench.benchmarks.running.launch import Ending
 from contrastbench.benchmarks.running.options import Options
 from contrastbench.benchmarks.sweeps import process, slots, sweep, team
 from contrastbench.benchmarks.sweeps.cell_states import Task
-from contrastbench.benchmarks.sweeps.costs import Costs
 from contrastbench.benchmarks.sweeps.process import Worker
 from contrastbench.benchmarks.sweeps.sweep import Failure, Sweep
 from contrastbench.domains.graph.domain import GraphDomain
@@ -55,7 +54,7 @@ def tasks(seeds: int = 1) -> list[Task]:
 
 def swept(results: Path, devices: int, jobs: int = 1, seeds: int = 1) -> list[Failure]:
     options = Options(results, device="cpu", devices=devices)
-    return Sweep(tasks(seeds), options, jobs, Costs(results)).run()
+    return Sweep(tasks(seeds), options, jobs).run()
 
 
 def record(results: Path, seed: int = 0) -> dict[str, Any]:
@@ -199,9 +198,9 @@ def test_ranks_of_torchrun_are_one_worker_for_all_rounds_and_are_not_replaced(
     process.torchrun_worker.cache_clear()
     options = Options(tmp_path, device="cpu")
     for seed in (0, 2):
-        assert Sweep([tasks(3)[seed]], options, 1, Costs(tmp_path)).run() == []
+        assert Sweep([tasks(3)[seed]], options, 1).run() == []
     with pytest.raises(UserError, match="the ranks have ended with the last cell: the same"):
-        Sweep(tasks(3)[1:], options, 1, Costs(tmp_path)).run()
+        Sweep(tasks(3)[1:], options, 1).run()
     Worker.end(process.torchrun_worker(options))
     assert "seed 1: failed: no" in capsys.readouterr().err
 

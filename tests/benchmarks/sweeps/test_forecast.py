@@ -85,7 +85,7 @@ def test_a_sweep_of_a_loss_that_joins_begins_with_it(
         yield "it ran", False
 
     monkeypatch.setattr("contrastbench.benchmarks.sweeps.sweep.run_plan", run)
-    words = ["sweep", name, "--loss", "npair", "--results", str(tmp_path), "--check", "never"]
+    words = ["sweep", name, "--loss", "npair", "--results", str(tmp_path)]
     code, out, err = bench(*words, "--only", "dataset=MUTAG", "--jobs", "2")
     assert (code, out) == (0, "it ran\n")
     assert err == "forecast: 96 cells, about 16 min 00 s\n"

@@ -42,7 +42,7 @@ def bench(*words: str) -> str:
 
 
 def sweep(results: str, *words: str) -> str:
-    return bench("sweep", "my.yaml", "--device=cpu", "--check=never", "--results", results, *words)
+    return bench("sweep", "my.yaml", "--device=cpu", "--results", results, *words)
 
 
 def records(results: str) -> dict[str, Any]:

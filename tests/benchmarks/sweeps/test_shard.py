@@ -126,7 +126,7 @@ def test_a_control_waits_for_its_baseline_on_all_seeds(trained) -> None:
 
 def test_a_shard_says_what_it_has_and_how_the_sweep_goes_on(bench, trained) -> None:
     Path("mine.yaml").write_text(GRID)
-    words = ["sweep", "mine.yaml", "--check", "never"]
+    words = ["sweep", "mine.yaml"]
     said = bench(*words, "--shard", "1/3")[1].splitlines()
     own = sum(trained.values())
     assert said == [
@@ -177,6 +177,6 @@ def test_shards_are_read() -> None:
 
 def test_a_shard_needs_no_locks(bench, trained, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(claims, "weakness", lambda _: "there are no locks")
-    words = ["sweep", "smoke", "--tiny", "--check", "never", "--only", "loss=infonce"]
+    words = ["sweep", "smoke", "--tiny", "--only", "loss=infonce"]
     assert "there are no locks" not in bench(*words, "--shard", "0/2")[2]
     assert "there are no locks" in bench(*words)[2]

@@ -9,8 +9,7 @@ import subprocess
 import sys
 import textwrap
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -28,7 +27,6 @@ from contrastbench.benchmarks.sweeps import process as process_module
 from contrastbench.benchmarks.sweeps import slots as slots_module
 from contrastbench.benchmarks.sweeps import sweep as sweep_module
 from contrastbench.benchmarks.sweeps.cell_states import Task
-from contrastbench.benchmarks.sweeps.costs import Costs
 from contrastbench.benchmarks.sweeps.plan import make_plan
 from contrastbench.benchmarks.sweeps.shard import WHOLE_SWEEP
 from contrastbench.benchmarks.sweeps.sweep import (
@@ -55,7 +53,7 @@ def tasks(*losses: str, dataset: str = "motifs", seeds: int = 2, **params: float
 
 
 def run(work: list[Task], results: Path, jobs: int = 1) -> list[Failure]:
-    return Sweep(work, Options(results), jobs, Costs(results)).run()
+    return Sweep(work, Options(results), jobs).run()
 
 
 @pytest.fixture
@@ -135,23 +133,6 @@ def test_a_dataset_that_is_not_there_is_found_once(stub, tmp_path: Path) -> None
     ]
 
 
-def test_a_refusals_setting_is_given_as_a_sweep_file_has_it() -> None:
-    reasons = {
-        "iris": "its batches are too large: give --recipe batch_size=45",
-        "csv:a.csv": "note: leave it out with --recipe 'drop=[id, note]'",
-        "MUTAG": "it diverged",
-    }
-    failures = [
-        Failure(Task(Experiment("tabular", name, LossSpec("none"), {}), seed, "missing"), reason)
-        for name, reason in reasons.items()
-        for seed in (0, 1)
-    ]
-    *_, last = failure_lines(failures)
-    assert last == (
-        'in a sweep file: datasets: [iris: {batch_size: 45}, "csv:a.csv": {drop: [id, note]}]'
-    )
-
-
 @pytest.fixture
 def cards(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
     """Make a number of CUDA devices appear visible."""
@@ -213,14 +194,9 @@ def test_each_worker_has_its_device_by_name(
 
 @pytest.mark.parametrize("how", ["oom", "killed"])
 @pytest.mark.parametrize("enough", [True, False])
-def test_a_cell_out_of_memory_is_tried_once_more_alone_on_its_device(
-    how: str, enough: bool, cards, stub, tmp_path: Path, monkeypatch, capfd
+def test_cells_out_of_memory_are_tried_once_more_at_the_end_alone_on_their_device(
+    how: str, enough: bool, cards, stub, tmp_path: Path, capfd
 ) -> None:
-    """The other worker of the device is in a cell then, has more to do, and must wait.
-
-    It ends that cell when the first one has asked for the device, and the first one ends its second
-    try when the other one has asked to come back, whether they had to wait or not.
-    """
     cards(1)
     notes = stub(
         f"""
@@ -233,53 +209,14 @@ def test_a_cell_out_of_memory_is_tried_once_more_alone_on_its_device(
             os.kill(os.getpid(), signal.SIGKILL)
         """
     )
-    both, asked, back = threading.Barrier(2), threading.Event(), threading.Event()
-    living: set[process_module.Worker] = set()
-    beside: list[int] = []
-    do, end = process_module.Worker.do, process_module.Worker.end
-    work = [*tasks("dar", seeds=1), *tasks("infonce", seeds=6)[1:]]
-    sweep = Sweep(work, Options(tmp_path), 2, Costs(tmp_path))
-    (device,) = sweep.devices.values()
-    alone, wait_for = device.alone, device.changed.wait_for
-
-    def watched_do(self: process_module.Worker, task: Task, wait: bool) -> process_module.Reply:
-        living.add(self)
-        if not asked.is_set():
-            both.wait()
-            if task.seed == 1:
-                asked.wait()
-        elif task.seed == 0:
-            back.wait()
-            beside.append(len(living) - 1)
-        else:
-            back.set()
-        return do(self, task, wait)
-
-    def watched_end(self: process_module.Worker) -> None:
-        end(self)
-        living.discard(self)
-
-    def watched_wait(predicate: Callable[[], bool]) -> bool:
-        if not predicate():
-            (back if asked.is_set() else asked).set()
-        return wait_for(predicate)
-
-    @contextmanager
-    def watched_alone() -> Iterator[None]:
-        with alone():
-            beside.append(len(living))
-            asked.set()
-            yield
-
-    monkeypatch.setattr(device.changed, "wait_for", watched_wait)
-    monkeypatch.setattr(device, "alone", watched_alone)
-    monkeypatch.setattr(process_module.Worker, "do", watched_do)
-    monkeypatch.setattr(process_module.Worker, "end", watched_end)
-    failures = sweep.run()
-    assert beside == [0, 0], "nobody else's process was there, before and in the second try"
-    assert len(notes.read_text().splitlines()) == 7, "each cell once, and one twice"
+    work = [*tasks("dar", seeds=1), *tasks("infonce", seeds=6)]
+    failures = run(work, tmp_path, jobs=2)
+    lines = notes.read_text().splitlines()
+    assert len(lines) == 8, "each cell once, and one twice"
+    assert lines[-1].endswith("dar 0")
     assert [failure.task.experiment.loss.name for failure in failures] == ["dar"] * (not enough)
-    assert "dar, seed 0: out of memory, once more, alone on cuda:0" in capfd.readouterr().err
+    said = capfd.readouterr().err
+    assert "cells out of memory: 1, once more, each alone on its device" in said
 
 
 def test_a_cell_out_of_memory_that_was_alone_is_a_failure(stub, tmp_path: Path) -> None:
@@ -326,7 +263,7 @@ def test_cells_in_work_are_finished_where_the_disk_is_full(stub, tmp_path: Path,
 
 def test_a_full_disk_is_exit_code_2(bench, stub) -> None:
     stub('say(status="unwritten", error="cannot write x.json")')
-    words = ["--only", "loss=infonce", "--only", "domain=graph", "--check", "never"]
+    words = ["--only", "loss=infonce", "--only", "domain=graph"]
     code, out, err = bench("sweep", "smoke", *words)
     assert (code, out, err) == (2, "", "bench: stopped: cannot write x.json\n")
 
@@ -408,7 +345,7 @@ def test_a_loss_that_was_edited_on_the_way_is_not_run_by_a_later_round(
         return begin(self)
 
     monkeypatch.setattr(Sweep, "run", edited)
-    code, out, _ = bench("sweep", "s.yaml", "--check", "never")
+    code, out, _ = bench("sweep", "s.yaml")
     assert code == 1
     assert "was edited after the sweep was planned: run the sweep again" in out
     assert ": ok" not in out
@@ -440,11 +377,11 @@ def test_the_last_cell_is_waited_for_however_late_its_claim_is_read(
     notes = stub('say(status="claimed") if not m["wait"] else say(**ok)')
     watch = Sweep.watch
 
-    def watch_late(self: Sweep, serving: int) -> None:
+    def watch_late(self: Sweep, serving: int, total: int) -> None:
         for thread in threading.enumerate():
             if thread.name.startswith("sweep-"):
                 thread.join()
-        watch(self, serving)
+        watch(self, serving, total)
 
     monkeypatch.setattr(Sweep, "watch", watch_late)
     assert run(tasks("infonce", seeds=2), tmp_path, jobs=2) == []
@@ -495,7 +432,7 @@ def test_the_number_of_jobs_changes_no_number(
     for jobs in (1, 3):
         results = tmp_path / str(jobs)
         options = Options(results, device="cpu")
-        assert Sweep(work, options, jobs, Costs(results)).run() == []
+        assert Sweep(work, options, jobs).run() == []
         records = [task.experiment.ok_by_seed(results)[task.seed] for task in work]
         found.append([(r["metrics"], r["details"]["loss_by_epoch"]) for r in records])
     assert found[0] == found[1]
@@ -516,7 +453,6 @@ def test_trainings_of_more_threads_than_their_share_of_cores_take_turns(
         "cores": 2,
         "claim": "cell",
         "wait": True,
-        "rehearsal": False,
         "loss_code": "",
     }
     taken, measure = [], runner.Training.measure
@@ -531,52 +467,7 @@ def test_trainings_of_more_threads_than_their_share_of_cores_take_turns(
 
     monkeypatch.setattr(runner.Training, "measure", measured)
     reply = worker.answer_message(message)
-    assert (reply["status"], reply["in_turn"], taken) == ("ok", bool(turns), [turns])
-
-
-@pytest.mark.parametrize(("in_turn", "left"), [(False, 50.0), (True, 100.0)])
-def test_more_jobs_spare_no_time_where_trainings_take_turns(
-    in_turn: bool, left: float, tmp_path: Path
-) -> None:
-    waiting = tasks("infonce", "rince")
-    found = Sweep(waiting, Options(tmp_path, device="cpu"), 2, Costs(tmp_path))
-    assert found.forecast() is None
-    reply = {"status": "ok", "seconds": 100 / len(waiting), "in_turn": in_turn, "made": True}
-    for task in waiting:
-        found.take(task, reply)
-    assert found.forecast() == pytest.approx(left)
-
-
-def test_what_is_left_goes_at_the_pace_so_far(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    waiting = tasks("infonce", "rince")
-    found = Sweep(waiting, Options(tmp_path, device="cpu"), 1, Costs(tmp_path))
-    monkeypatch.setattr(found.costs, "of", lambda _: 10.0)
-    assert found.forecast() == 10.0 * len(waiting)
-    for seconds in (25.0, 35.0):
-        found.take(waiting[0], {"status": "ok", "seconds": seconds, "made": True})
-    assert found.forecast() == pytest.approx(30.0 * len(waiting))
-
-
-def test_looks_at_all_waiting_tasks_take_a_twentieth_of_the_time(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    found = Sweep(tasks("infonce"), Options(tmp_path, device="cpu"), 1, Costs(tmp_path))
-    now, looks = [100.0], []
-
-    def forecast() -> float:
-        looks.append(now[0])
-        now[0] += 3  # seconds that the look takes
-        return 60.0 * len(looks)
-
-    monkeypatch.setattr(sweep_module.time, "monotonic", lambda: now[0])
-    monkeypatch.setattr(found, "forecast", forecast)
-    said = []
-    for now[0] in (100.0, 159.9, 160.0):
-        said.append(found.outlook())
-    assert looks == [100.0, 160.0]
-    assert said == ["about 1 min 00 s left", "about 1 min 00 s left", "about 2 min 00 s left"]
+    assert (reply["status"], taken) == ("ok", [turns])
 
 
 def test_what_is_done_on_a_user_s_own_file_is_looked_at_again() -> None:
@@ -794,7 +685,7 @@ def test_two_jobs_do_not_count_each_others_cells(
 
 
 def test_a_log_says_which_cells_another_job_has_made(tmp_path: Path) -> None:
-    found = Sweep(tasks("infonce", seeds=3), Options(tmp_path, device="cpu"), 1, Costs(tmp_path))
+    found = Sweep(tasks("infonce", seeds=3), Options(tmp_path, device="cpu"), 1)
     reply = {"status": "ok", "seconds": 7.0, "made": True, "error": None}
     mine, theirs, kept = (task for task, _ in found.waiting)
     kept = kept._replace(state="done")
@@ -802,11 +693,9 @@ def test_a_log_says_which_cells_another_job_has_made(tmp_path: Path) -> None:
         sweep_module.outcome_line(mine, reply),
         sweep_module.outcome_line(theirs, {**reply, "made": False}),
         sweep_module.outcome_line(kept, {**reply, "made": False}),
-        # a check makes no record
-        sweep_module.outcome_line(mine, {"status": "ok", "seconds": 7.0}),
     ]
     said = [line.partition(": ")[2] for line in lines]
-    assert said == ["ok in 7 s", "ok, by another sweep", "ok, done before", "ok in 7 s"]
+    assert said == ["ok in 7 s", "ok, by another sweep", "ok, done before"]
     for task, made in ((mine, True), (theirs, False)):
         found.take(task, {**reply, "made": made})
     assert found.outlook().endswith("1 by other sweeps"), "the count of a line has both"
