@@ -1,6 +1,6 @@
 """Commands `bench table`, `audit`, `compare` and `report`, from records.
 
-The report alone brings torch, for the weights of negatives.
+The report alone brings torch, for the formulas of losses.
 """
 
 from collections.abc import Iterator

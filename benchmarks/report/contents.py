@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain, compress
 from pathlib import Path
-from statistics import fmean
 from typing import Any, NamedTuple
 
 from contrastbench.benchmarks.comparison.effects import OverSets
@@ -18,13 +17,7 @@ from contrastbench.benchmarks.report import figures
 from contrastbench.benchmarks.report.groups import Group, settings_line
 from contrastbench.benchmarks.report.words import listed, said
 from contrastbench.benchmarks.tables import catalogue, choices
-from contrastbench.benchmarks.tables.entries import (
-    Entry,
-    Value,
-    best_by_column,
-    entries,
-    is_best,
-)
+from contrastbench.benchmarks.tables.entries import Entry, Value, entries
 from contrastbench.benchmarks.tables.load import load_table
 from contrastbench.benchmarks.tables.published_places import Coverage, coverage
 from contrastbench.benchmarks.tables.replication import Back, back_line, back_text
@@ -40,7 +33,6 @@ class Filled:
     entry: Entry
     groups: list[int]
     why: str = ""  # there is nothing
-    best: bool = False  # of ours in its column
 
     @property
     def sorted_by(self) -> Value | None:
@@ -75,15 +67,6 @@ class Composed(NamedTuple):
     seeds: Mapping[int, Sequence[Fold]]
 
 
-class Cost(NamedTuple):
-    """What a seed of a method costs, and its score: means over columns that all methods fill."""
-
-    row: str
-    seconds: float
-    score: float
-    memory: float | None  # MiB at the peak
-
-
 @dataclass(frozen=True)
 class Shown:
     """A table with its verdicts and what stands beside them."""
@@ -91,7 +74,6 @@ class Shown:
     resolved: Resolved
     lines: list[list[Filled]]
     verdicts: Verdicts | None = None  # None: nothing of it can be run here
-    costs: Sequence[Cost] = ()
     made: str = ""  # the command that makes its records, and what they took
     unseen: Sequence[str] = ()  # columns in which there is nothing yet, which are left out
     page: str = ""  # of the report
@@ -192,15 +174,11 @@ class Shown:
 
 def shown_table(name: str, resolved: Resolved, groups: Sequence[Group]) -> Shown:
     """A table, by its name or its file's, beside the records, with its comparisons."""
-    table, by_folder = resolved.table, defaultdict(list)
+    table, by_folder = resolved.table, defaultdict[Path, list[Group]](list)
     for group in groups:
         by_folder[group.folder].append(group)
     filled = list(entries(resolved))
-    best = best_by_column(filled, table.decimals)
-    lines = [
-        [filled_entry(resolved, *one, by_folder) for one in zip(line, best, strict=True)]
-        for line in filled
-    ]
+    lines = [[filled_entry(resolved, entry, by_folder) for entry in line] for line in filled]
     lines, unseen = without_empty_columns(lines)
     if not any(entry.run for line in filled for entry in line):
         return Shown(resolved, lines)
@@ -208,7 +186,6 @@ def shown_table(name: str, resolved: Resolved, groups: Sequence[Group]) -> Shown
         resolved,
         lines,
         compare(resolved),
-        costs=list(costs_of(lines, groups)),
         made=records_line(name + " --quick" * table.is_quick, resolved.selection, lines, groups),
         unseen=unseen,
     )
@@ -246,39 +223,11 @@ def records_line(
     )
 
 
-def costs_of(lines: Sequence[Sequence[Filled]], groups: Sequence[Group]) -> Iterator[Cost]:
-    """Yield what each method costs, over the columns that all with a number fill."""
-    lines = [[place for place in line if place.groups] for line in lines]
-    done = [{p.entry.column: p for p in line if p.entry.ours} for line in lines]
-    done = [places for places in done if places]
-    shared = set(done[0]).intersection(*done) if len(done) > 1 else set()
-    for places in done if shared else ():
-        some = [places[name] for name in sorted(shared)]
-        ok = [ok_records(place, groups) for place in some]
-        seconds = fmean(fmean(record["seconds"] for record in records) for records in ok)
-        peaks = [one.get("peak_memory_mib") for records in ok for one in records]
-        memory = [peak for peak in peaks if peak is not None]
-        known = fmean(memory) if memory == peaks else None
-        score = fmean(place.entry.ours.mean for place in some if place.entry.ours)
-        yield Cost(some[0].entry.line.name, seconds, score, known)
-
-
-def ok_records(place: Filled, groups: Sequence[Group]) -> list[Record]:
-    """Return the ok records of a place."""
-    records = (record for number in place.groups for record in groups[number].records)
-    return [record for record in records if record["status"] == "ok"]
-
-
-def filled_entry(
-    resolved: Resolved,
-    entry: Entry,
-    best: float | None,
-    by_folder: dict[Path, list[Group]],
-) -> Filled:
+def filled_entry(resolved: Resolved, entry: Entry, by_folder: dict[Path, list[Group]]) -> Filled:
     """Return an entry with its groups of records; an average has none."""
-    cell, decimals = entry.cell, resolved.table.decimals
+    cell = entry.cell
     if cell is None:
-        return Filled(entry, [], best=is_best(entry, best, decimals))
+        return Filled(entry, [])
     if cell.choice.why:
         return Filled(entry, [], why=cell.choice.why)
     # folds may choose settings at which a loss is another one, with a folder of its own
@@ -289,8 +238,7 @@ def filled_entry(
         if any(one.matches(group.first) for one in cell.experiments)
         and entry.data in ("", group.first["data_hash"])
     ]
-    numbers = [group.number for group in found]
-    return Filled(entry, numbers, best=is_best(entry, best, decimals))
+    return Filled(entry, [group.number for group in found])
 
 
 def named_tables(
@@ -328,7 +276,6 @@ def shown_tables(
         for resolved, first in variants(table, results)
     ]
     shown = [one for one, first in found if first or one.groups]
-    set_tuning(shown, groups)
     return list(with_pages(shown))
 
 
@@ -366,18 +313,6 @@ def folds_of(record: Record, numbers: Mapping[str, int], best: int) -> Iterator[
     inner = about.get("inner") or [None] * len(scores)
     for i, parts in enumerate(zip(inner, scores, strict=True)):
         yield Fold(listed(sorted(chosen[i * best : (i + 1) * best])), *parts)
-
-
-def set_tuning(shown: Iterable[Shown], groups: Sequence[Group]) -> None:
-    """Tell groups which of their seeds choose parameters: in their tables, or in those beside."""
-    own: dict[int, set[int]] = defaultdict(set)
-    beside: dict[Path, set[int]] = defaultdict(set)
-    for one in shown:
-        for number in one.groups:
-            own[number] |= set(one.table.tuning_seeds)
-            beside[groups[number].folder] |= own[number]
-    for group in groups:
-        group.tuning = own.get(group.number, group.tuning | beside[group.folder])
 
 
 def variants(table: Table, results: Path) -> Iterator[tuple[Resolved, bool]]:

@@ -1,24 +1,21 @@
-"""Figures as plain values, which templates draw as SVG: rows of dots in panels, and lines."""
+"""Figures as plain values, which templates draw as SVG: rows of dots in panels."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
-from math import isfinite, log10, sqrt
+from math import isfinite, sqrt
 from typing import NamedTuple
 
 from contrastbench.benchmarks.comparison.effects import Effect, OverSets
 from contrastbench.benchmarks.comparison.places import Comparison
 from contrastbench.benchmarks.comparison.verdicts import Verdicts
-from contrastbench.benchmarks.report.words import names, signed
+from contrastbench.benchmarks.report.words import signed
 from contrastbench.benchmarks.tables.entries import Entry
 from contrastbench.benchmarks.tables.replication import MAX_STANDARD_ERRORS
 
-Points = Sequence[tuple[float, float]]
 MIN_MARGINS, MAX_MARGINS = 2, 4  # margins that an axis of effects has room for on both sides
 MAX_PANELS = 8  # that stand side by side on a page
 ROOM = 1060  # pixels that all panels share
 EDGE = 7  # pixels beside an axis, so that whole marks are seen
-WIDE_RANGE = 20  # times from which on an axis is logarithmic
 
 
 class Dot(NamedTuple):
@@ -285,55 +282,3 @@ def effect_axis(ends: Sequence[float], margin: float) -> tuple[float, float]:
     """
     least, most = MIN_MARGINS * margin, MAX_MARGINS * margin
     return max(min([*ends, -least]), -most), min(max([*ends, least]), most)
-
-
-@dataclass(frozen=True)
-class Chart:
-    """Lines over one axis, each with a name."""
-
-    title: str
-    unit: str  # of the axis below
-    lines: Mapping[str, Points]
-    left: int = 56
-    right: int = 330
-    top: int = 10
-    foot: int = 152
-    width: int = 340
-    height: int = 180
-
-    @cached_property
-    def spans(self) -> tuple[tuple[float, float], tuple[float, float]]:
-        """Return the least and the largest value of both axes."""
-        points = [(x, y) for line in self.lines.values() for x, y in line if isfinite(y)]
-        across, up = zip(*points, strict=True) if points else ((0.0,), (0.0,))
-        return (min(across), max(across)), (min(up), max(up))
-
-    @cached_property
-    def logarithmic(self) -> bool:
-        """Return whether the axis below reaches over several orders of magnitude."""
-        low, high = self.spans[0]
-        return low > 0 and high / low > WIDE_RANGE
-
-    def x(self, value: float) -> float:
-        """Return the place of a value on the axis below."""
-        low, high = self.spans[0]
-        if self.logarithmic:
-            low, high, value = log10(low), log10(high), log10(value)
-        return self.left + (value - low) / ((high - low) or 1) * (self.right - self.left)
-
-    def y(self, value: float) -> float:
-        """Return the place of a value on the axis at the left."""
-        low, high = self.spans[1]
-        return self.foot - (value - low) / ((high - low) or 1) * (self.foot - self.top)
-
-    @property
-    def drawn(self) -> Iterator[tuple[str, list[tuple[float, float]]]]:
-        """Yield each line's name, and its places."""
-        for name, line in self.lines.items():
-            yield name, [(self.x(x), self.y(y)) for x, y in line if isfinite(y)]
-
-    @property
-    def words(self) -> str:
-        """Describe the chart for screen readers."""
-        ends = (f"{name} ends at {line[-1][1]:.4g}" for name, line in self.lines.items())
-        return f"{self.title} by {self.unit}: {names(ends)}"

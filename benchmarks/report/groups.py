@@ -1,7 +1,7 @@
 """Read the records of each experiment over its seeds, as the report shows them."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -9,10 +9,8 @@ from typing import Any
 from contrastbench.benchmarks.comparison.statistics import mean_std
 from contrastbench.benchmarks.records import reading
 from contrastbench.benchmarks.records.failures import STATUS_ORDER, counting_run
-from contrastbench.benchmarks.records.store import FINAL_STATUSES, Fields, Record
-from contrastbench.benchmarks.tables.schema import Tune
+from contrastbench.benchmarks.records.store import FINAL_STATUSES, Record
 from contrastbench.errors import UserError
-from contrastbench.losses.spec import LossSpec
 
 KEY_DIGITS = 16  # digits of a key that name a record's file
 
@@ -26,8 +24,6 @@ class Group:
     page: str  # of the report, which shows all groups of the data set
     records: list[Record] = field(default_factory=list)
     paths: list[str] = field(default_factory=list)
-    # seeds that choose parameters, so are no results; of a group in no table the usual ones
-    tuning: set[int] = field(default_factory=lambda: set(Tune().seeds))
 
     @property
     def first(self) -> Record:
@@ -63,12 +59,6 @@ class Group:
         return f"bench reproduce {Path(final[0]).stem}" if final else ""
 
     @property
-    def mean_std(self) -> tuple[float | None, float | None]:
-        """Return mean and deviation of the main metric, without seeds that choose parameters."""
-        scores = self.scores()
-        return mean_std(scores) if scores else (None, None)
-
-    @property
     def files(self) -> str:
         """Return the paths of the records in the folder of results, with a star for the seed."""
         return f"{self.paths[0].rpartition('-seed')[0]}-seed*.json"
@@ -96,13 +86,16 @@ class Group:
         found = Counter[str](record["status"] for record in self.outcomes())
         return {status: found[status] for status in STATUS_ORDER if found[status]}
 
-    def scores(self, tuning: bool = False) -> list[float]:
-        """The main metric of each ok record, of seeds that choose parameters or of the others."""
-        return [
-            record["metrics"][record["main"]]
-            for record in self.records
-            if record["status"] == "ok" and (record["seed"] in self.tuning) == tuning
-        ]
+    @property
+    def without_number(self) -> int:
+        """Return how many seeds were tried and have no number."""
+        return sum(one["status"] != "ok" for one in self.outcomes())
+
+    def mean_std(self, tuning: Container[int]) -> tuple[float | None, float | None]:
+        """Return mean and deviation of the main metric, without seeds that choose parameters."""
+        ok = (one for one in self.records if one["status"] == "ok" and one["seed"] not in tuning)
+        scores = [one["metrics"][one["main"]] for one in ok]
+        return mean_std(scores) if scores else (None, None)
 
 
 def titles(members: Sequence[Group]) -> list[tuple[str, Group]]:
@@ -161,38 +154,3 @@ def read_groups(results: Path) -> list[Group]:
             "brings those that come with contrastbench, --results names another folder"
         )
     return list(groups.values())
-
-
-@dataclass(frozen=True)
-class FailedSeeds:
-    """Seeds of an experiment that ended alike, without a number."""
-
-    group: Group
-    title: str
-    status: str
-    seeds: list[int]
-    error: str
-
-
-def failures(groups: Iterable[Group]) -> list[FailedSeeds]:
-    """Return the groups that were tried and have no number."""
-    found: dict[tuple[int, str, str], FailedSeeds] = {}
-    for group in groups:
-        for record in group.outcomes():
-            if record["status"] != "ok":
-                loss = LossSpec(record["loss"], record["params"]).label
-                title = f"{record['domain']} {record['dataset']} {loss}"
-                error = record["details"].get("error") or ""
-                new = FailedSeeds(group, title, record["status"], [], error)
-                same = found.setdefault((group.number, record["status"], error), new)
-                same.seeds.append(record["seed"])
-    return list(found.values())
-
-
-def distinct_environments(groups: Iterable[Group]) -> list[Fields]:
-    """Return each environment that records were made in once."""
-    found: list[Fields] = []
-    for record in (record for group in groups for record in group.records):
-        if record["environment"] not in found:
-            found.append(record["environment"])
-    return found

@@ -1,4 +1,4 @@
-"""Collect what the page of a loss says: formula, parameters, limits, weights, rows of tables."""
+"""Collect what the page of a loss says: formula, parameters, limits, rows of tables."""
 
 import inspect
 import re
@@ -11,10 +11,9 @@ from markupsafe import Markup
 from torch import Tensor
 
 from contrastbench.benchmarks.report.contents import Filled, Shown
-from contrastbench.benchmarks.report.figures import Chart
 from contrastbench.benchmarks.report.groups import Group
 from contrastbench.benchmarks.tables.catalogue import by_number
-from contrastbench.losses import ScoreLoss, get_loss
+from contrastbench.losses import ScoreLoss
 from contrastbench.losses.base import Scores
 from contrastbench.losses.expression import is_sum, split_sum
 from contrastbench.losses.ranges import Number
@@ -98,16 +97,6 @@ def gradient_weights(loss: ScoreLoss) -> tuple[Tensor, Tensor]:
     value = loss.combine(loss.terms(Scores(pos, neg, count, True, True)))
     (gradient,) = torch.autograd.grad(value, neg)
     return neg.detach()[0], (gradient / gradient.abs().mean())[0]
-
-
-def weight_chart(name: str) -> Chart | None:
-    """Return the chart of the weights of negatives; None for a loss that is not of scores."""
-    loss = get_loss(name) if name in OURS else None
-    if not isinstance(loss, ScoreLoss):
-        return None
-    scores, gradient = (values[::10].tolist() for values in gradient_weights(loss))
-    line = list(zip(scores, gradient, strict=True))
-    return Chart("Weight of a negative", "cosine with the anchor", {name: line})
 
 
 def in_tables(name: str, tables: Sequence[Shown]) -> Iterator[InTable]:

@@ -14,13 +14,11 @@ from markupsafe import Markup
 
 from contrastbench.benchmarks.records import files
 from contrastbench.benchmarks.records.store import file_name
-from contrastbench.benchmarks.report import contents, losses, sensitivity, words
+from contrastbench.benchmarks.report import contents, losses, words
 from contrastbench.benchmarks.report.comparison import comparison_rows, needed_seeds
 from contrastbench.benchmarks.report.contents import Shown
 from contrastbench.benchmarks.report.groups import (
     Group,
-    distinct_environments,
-    failures,
     read_groups,
     settings_line,
     short_commit,
@@ -30,6 +28,7 @@ from contrastbench.benchmarks.report.words import TEMPLATES, signed
 from contrastbench.benchmarks.running.provenance import provenance
 from contrastbench.benchmarks.tables import catalogue, formats
 from contrastbench.benchmarks.tables.load import NEWEST
+from contrastbench.benchmarks.tables.schema import Tune
 from contrastbench.domains.progress import Progress
 from contrastbench.losses.spec import LossSpec
 
@@ -67,6 +66,11 @@ class Report:
         for name in self.losses:
             found[losses.family(name) or "sums and others"].append(name)
         return found
+
+    @cached_property
+    def tuning(self) -> set[int]:
+        """Return the seeds that choose parameters, which are no results."""
+        return {*Tune().seeds, *(seed for one in self.shown for seed in one.table.tuning_seeds)}
 
     @property
     def statuses(self) -> Counter[str]:
@@ -111,9 +115,7 @@ def pages(report: Report) -> Iterator[Page]:
     sets: dict[str, list[Group]] = defaultdict(list)
     for group in report.chosen:
         sets[group.page].append(group)
-    listed = {"sets": sets, "failures": failures(report.chosen)}
-    made = distinct_environments(report.chosen)
-    yield Page(RECORDS, "Records", "records", {**listed, "made": made})
+    yield Page(RECORDS, "Records", "records", {"sets": sets})
     for name, members in sets.items():
         first = members[0].first
         title = f"Records of {first['dataset']} ({first['domain']})"
@@ -139,20 +141,12 @@ def leaderboard(shown: Sequence[Shown]) -> Shown | None:
 
 def loss_pages(report: Report, board: Shown | None) -> Iterator[Page]:
     """Yield a page for each loss."""
-    sensitivities = defaultdict(list)
-    for what in sensitivity.sensitivities(report.chosen):
-        sensitivities[what.loss].append(what)
     contestants = board.over.contestants if board else []
     effects = {row: one for one in contestants for row in (one.row, *one.also)}
     figure = board and board.effects
     for name in report.losses:
         values = {"board": board, "own": effects.get(name), "figure": figure and figure.only(name)}
-        yield Page(
-            loss_page(name),
-            name,
-            "loss",
-            {"loss": name, "sensitivities": sensitivities[name], **values},
-        )
+        yield Page(loss_page(name), name, "loss", {"loss": name, **values})
 
 
 def loss_page(name: str) -> str:

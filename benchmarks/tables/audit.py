@@ -3,14 +3,13 @@
 What is the same, what deviates, what the paper leaves open, and what nobody has compared yet: each
 recipe key, each parameter of the loss and each setting of the evaluation stands in exactly one of
 them for each place. What a paper says is what statements with a source say (see `protocol`), never
-what our own recipes do. Then what the records tell.
+what our own recipes do.
 """
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from contrastbench.benchmarks.tables import record_notes
 from contrastbench.benchmarks.tables.formats import escaped_cell, markdown_table
 from contrastbench.benchmarks.tables.protocol import OPEN, STATEMENT_KINDS, StatementKind
 from contrastbench.benchmarks.tables.published_places import (
@@ -19,7 +18,6 @@ from contrastbench.benchmarks.tables.published_places import (
     coverage,
     published_places,
 )
-from contrastbench.benchmarks.tables.record_notes import value_words
 from contrastbench.benchmarks.tables.resolved import Resolved
 from contrastbench.benchmarks.tables.table import Selection
 
@@ -68,7 +66,6 @@ def audit_markdown(resolved: Resolved) -> str:
     if every:
         for verdict in HEADS:
             parts += ["", f"#### {verdict}", "", *as_list(verdict, found, every)]
-        parts += ["", "#### Records", "", *of_records(every)]
     return "\n".join([*parts, "", f"Source: {table.source}.", ""])
 
 
@@ -141,20 +138,6 @@ def located(where: Iterable[tuple[str, str]], every: list[PublishedPlace]) -> st
     return "; ".join(f"{', '.join(names)} on {text}" for text, names in by_columns.items())
 
 
-def of_records(every: list[PublishedPlace]) -> Iterator[str]:
-    """Yield what the records of all places say."""
-    told: dict[tuple[str, ...], list[tuple[str, str]]] = {}
-    for place in every:
-        for what, wanted, found in record_notes.notes(place):
-            told.setdefault((what, value_words(wanted), value_words(found)), []).append(place.names)
-    if not told:
-        paper = every[0].resolved.table.protocol.seeds
-        yield "As many as the paper has, all of one kind." if paper else "All of one kind."
-        return
-    body = [[located(where, every), *cells] for cells, where in told.items()]
-    yield from markdown_table([["Where", "What", "Wanted", "Recorded"], *body])
-
-
 def audit_summary(resolved: Resolved, every: list[PublishedPlace]) -> Iterator[str]:
     """Say how many published values can be compared with ours."""
     table = resolved.table
@@ -175,3 +158,10 @@ def audit_summary(resolved: Resolved, every: list[PublishedPlace]) -> Iterator[s
         f"{values} published values: {values - len(every)} quoted only, {len(every)} can be run "
         f"here, of which {counts.count(0)} are missing and {few} have too few seeds."
     )
+
+
+def value_words(value: Any) -> str:
+    """A value for people."""
+    if isinstance(value, (list, tuple)):
+        return f"({', '.join(map(str, value))})"
+    return "none" if value is None else str(value)

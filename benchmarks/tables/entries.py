@@ -111,25 +111,6 @@ def entry(resolved: Resolved, line: Line, column: str) -> Entry:
     return Entry(line, column, paper, mine, *about, cell.failure if cell else "")
 
 
-def best_by_column(lines: Sequence[Sequence[Entry]], decimals: int) -> list[float | None]:
-    """The largest mean of ours in each column as it is shown; None where fewer than two have one.
-
-    Controls are no contestants. It is marked, which says nothing of whether others differ from it.
-    """
-    columns = [
-        [round(e.ours.mean, decimals) for e in some if e.ours and not e.line.control]
-        for some in zip(*lines, strict=True)
-    ]
-    return [max(means) if len(means) > 1 else None for means in columns]
-
-
-def is_best(entry: Entry, best: float | None, decimals: int) -> bool:
-    """Return whether ours is the best of its column."""
-    if entry.line.control:
-        return False
-    return entry.ours is not None and round(entry.ours.mean, decimals) == best
-
-
 def published_value(line: Line, column: str) -> Value | None:
     """Return the value that the paper prints for a row in a column."""
     row = line.row

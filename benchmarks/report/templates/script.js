@@ -1,7 +1,5 @@
 "use strict";
-// The pages say everything without this script. It sorts and filters tables, and opens what a link names.
-
-// Sorting
+// The pages say everything without this script. It sorts tables, and opens what a link names.
 
 function sortKey(row, column) {
   const cell = row.cells[column];
@@ -31,22 +29,6 @@ function sort(button) {
   }
 }
 
-// Filtering
-
-function filter(table) {
-  const search = document.querySelector(`[data-filter="${CSS.escape(table.id)}"]`);
-  const only = document.querySelector(`[data-only-run="${CSS.escape(table.id)}"]`);
-  const words = search.value.toLowerCase().split(/\s+/).filter(Boolean);
-  let shown = 0;
-  for (const row of table.tBodies[0].rows) {
-    const text = (only ? row.cells[0] : row).textContent.toLowerCase();
-    row.hidden = !words.every((word) => text.includes(word)) || Boolean(only?.checked && row.classList.contains("quoted"));
-    shown += !row.hidden;
-  }
-  const all = table.tBodies[0].rows.length;
-  document.getElementById(`${table.id}-count`).textContent = shown < all ? `${shown} of ${all} rows` : "";
-}
-
 function button(text, does) {
   const made = document.createElement("button");
   made.type = "button";
@@ -58,11 +40,6 @@ function button(text, does) {
 for (const header of document.querySelectorAll("th[data-sort]")) {
   const named = header.querySelector(".panel") ?? header;
   named.replaceChildren(button(named.textContent.trim(), sort));
-}
-for (const controls of document.querySelectorAll(".controls")) controls.hidden = false;
-for (const control of document.querySelectorAll("[data-filter], [data-only-run]")) {
-  const table = document.getElementById(control.dataset.filter ?? control.dataset.onlyRun);
-  control.addEventListener("input", () => filter(table));
 }
 // A table that fits needs no box of its own to scroll in: its header then sticks to the window
 const boxes = new ResizeObserver((entries) => {

@@ -19,12 +19,10 @@ from contrastbench.benchmarks import report
 from contrastbench.benchmarks.cli.main import app
 from contrastbench.benchmarks.records import store
 from contrastbench.benchmarks.records.experiment import Experiment
-from contrastbench.benchmarks.report import contents, sensitivity, site
+from contrastbench.benchmarks.report import contents, site
 from contrastbench.benchmarks.report.groups import read_groups, titles
-from contrastbench.benchmarks.report.site import with_minus
 from contrastbench.benchmarks.running import reproduction
 from contrastbench.benchmarks.tables import catalogue
-from contrastbench.benchmarks.tables.schema import Tune
 from contrastbench.benchmarks.tables.table import Table
 from contrastbench.losses import UserError
 from contrastbench.losses.spec import LossSpec
@@ -132,19 +130,6 @@ def test_notes_keep_their_paragraphs(filled: Path, monkeypatch: pytest.MonkeyPat
     assert "<p>First.</p>\n<p>Second.</p>\n" in text
 
 
-def test_the_best_of_a_column_is_marked(filled: Path) -> None:
-    text = pages(filled, "small")["tables/small.html"]
-    assert '<span class="ours best">83.0</span>' in text
-    assert text.count('class="ours best"') == 2, "one on each set"
-
-
-def test_costs_are_means_over_the_columns_that_all_fill(filled: Path) -> None:
-    (shown,) = contents.shown_tables({"small": TABLE}, filled, read_groups(filled))
-    assert shown.costs == [
-        *[("base", 2.0, 76.0, 100.0), ("warm", 2.0, 78.0, 100.0), ("new", 2.0, 76.0, 100.0)],
-    ]
-
-
 def test_sweep_files_of_the_results_and_of_here_need_no_names(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -162,43 +147,16 @@ def test_sweep_files_of_the_results_and_of_here_need_no_names(
     assert "</span> Another of mine</h1>" in text
 
 
-def test_failures_are_listed(filled: Path) -> None:
-    path = add(filled, 0, 0.0, loss="adnce", status="diverged", params={"mu": 0.1})
-    text = squeezed(pages(filled, "small")["records/index.html"])
-    row = "<td>3</td><td>diverged</td><td>the loss is nan</td>"
-    assert row in text
-    anchor = f"graph/MUTAG.html#{path.name[:16]}"
-    assert anchor in text.split('id="failures"')[1].split("<td>0</td><td>diverged</td>")[0]
-
-
 def test_seeds_that_choose_parameters_are_never_averaged_with_results(filled: Path) -> None:
-    for temperature, accuracy in ((0.5, 10.0), (0.4, 20.0), (0.3, 30.0)):
+    for temperature, accuracy in ((0.5, 10.0), (0.3, 30.0)):
         for seed in (1000, 1001):
             add(filled, seed, accuracy, params={"temperature": temperature})
-    groups = read_groups(filled)
-    by_t = {
-        g.first["params"]["temperature"]: g
-        for g in groups
-        if "DD" not in str(g.folder) and g.first["loss"] == "infonce"
-    }
-    assert (by_t[0.5].scores(), by_t[0.5].scores(tuning=True)) == ([80, 81, 82], [10, 10])
     text = squeezed(pages(filled, "small")["records/graph/MUTAG.html"])
     parts = text.split('id="infonce"')[1].partition("</details>")[0].split("<tbody ")[1:]
-    shown = {t: next(part for part in parts if f"temperature = {t}:" in part) for t in by_t}
-    assert "accuracy <strong>81.00</strong> ± 1.00, 5 ok, 1 diverged" in shown[0.5]
-    assert shown[0.5].count("for tuning: not in the mean") == 2
-    assert "<strong>" not in shown[0.3]
-    found = {what.tuning: what for what in sensitivity.sensitivities(by_t.values())}
-    assert found[False].lines[0].mean == [83.0, 81.0]
-    assert found[True].lines[0].mean == [30.0, 20.0, 10.0]
-    assert found[True].title.endswith(", tuning seeds")
-
-
-def test_tuning_seeds_are_those_of_the_tables(filled: Path) -> None:
-    table = TABLE.model_copy(update={"tune": Tune(seeds=[2])})
-    groups = read_groups(filled)
-    contents.shown_tables({"small": table}, filled, groups)
-    assert {tuple(sorted(group.tuning)) for group in groups} == {(2,)}
+    found, other = (next(p for p in parts if f"temperature = {t}:" in p) for t in (0.5, 0.3))
+    assert "accuracy <strong>81.00</strong> ± 1.00, 5 ok, 1 diverged" in found
+    assert found.count("for tuning: not in the mean") == 2
+    assert "<strong>" not in other
 
 
 def test_comparisons_are_on_the_page(filled: Path) -> None:
@@ -206,18 +164,6 @@ def test_comparisons_are_on_the_page(filled: Path) -> None:
     assert "Against base, seed by seed" in text
     assert "3 pairs cannot give less than 0.25" in text
     assert "Holm: p of the t test over the 4 comparisons" in text
-
-
-def test_a_row_has_a_cell_for_each_heading(filled: Path) -> None:
-    tables = re.findall(r"<table.*?</table>", page(filled, "small"), re.DOTALL)
-    assert len(tables) > 4
-    for table in tables:
-        head, *rows = [
-            len(re.findall(r"<t[hd][ >]", row))
-            for row in table.split("<tr")[1:]
-            if "colspan" not in row
-        ]
-        assert set(rows) <= {head}, table[:500]
 
 
 def test_every_record_is_behind_its_number(filled: Path) -> None:
@@ -327,51 +273,6 @@ def test_a_users_sweep_is_a_table_too(tmp_path: Path) -> None:
     outline = Outline(found["tables/mine___yours.html"])
     assert "mine & yours" in [text for _, text in outline.texts]
     assert "Against infonce, seed by seed" in [text for _, text in outline.texts]
-
-
-def test_sensitivity_holds_everything_else(tmp_path: Path) -> None:
-    for temperature, accuracy in ((0.1, 70.0), (0.2, 80.0), (0.4, 60.0)):
-        for seed in range(2):
-            add(tmp_path, seed, accuracy + seed, params={"temperature": temperature})
-    add(
-        tmp_path, 0, 99.0, params={"temperature": 0.8}, recipe={"epochs": 5}
-    )  # differs in two settings
-    add(tmp_path, 0, 50.0, params={"temperature": 0.1}, recipe={"epochs": 3})
-    found = {what.setting: what for what in sensitivity.sensitivities(read_groups(tmp_path))}
-    assert set(found) == {"temperature", "recipe.epochs"}
-    (line,) = found["temperature"].lines
-    assert (line.x, line.mean, line.n) == ([0.1, 0.2, 0.4], [70.5, 80.5, 60.5], [2, 2, 2])
-    assert line.std == pytest.approx([0.5**0.5] * 3)
-    (line,) = found["recipe.epochs"].lines
-    assert (line.x, line.mean, line.held["temperature"]) == ([3, 20], [50.0, 70.5], 0.1)
-
-
-def test_sensitivity_keeps_other_data_apart(tmp_path: Path) -> None:
-    add(tmp_path, 0, 70.0, params={"temperature": 0.1})
-    add(tmp_path, 0, 70.0, params={"temperature": 0.2}, data_hash="1" * 64)
-    assert list(sensitivity.sensitivities(read_groups(tmp_path))) == []
-
-
-def test_lines_are_told_apart_by_what_differs(tmp_path: Path) -> None:
-    for mu in (0.3, 0.7):
-        for temperature in (0.1, 0.2):
-            add(tmp_path, 0, 70.0, loss="adnce", params={"mu": mu, "temperature": temperature})
-    found = {what.setting: what for what in sensitivity.sensitivities(read_groups(tmp_path))}
-    assert [found["temperature"].label(line) for line in found["temperature"].lines] == [
-        "mu=0.3",
-        "mu=0.7",
-    ]
-    assert len(found["mu"].lines) == 2
-
-
-def test_signs() -> None:
-    assert [with_minus(x, 1) for x in (1.0, -1.0, 0.04, -0.04, 0.0)] == [
-        "+1.0",
-        "−1.0",
-        "0.0",
-        "0.0",
-        "0.0",
-    ]
 
 
 def edited(results: Path) -> None:
@@ -500,7 +401,7 @@ def test_a_place_has_the_records_of_all_losses_that_its_folds_chose(tmp_path: Pa
         one.folder(tmp_path): [SimpleNamespace(first=record_of(one, 0), number=i)]
         for i, one in enumerate(chosen)
     }
-    cell = SimpleNamespace(choice=SimpleNamespace(why=""), experiments=chosen, work=chosen[0])
-    entry: Any = SimpleNamespace(cell=cell, data="", line=SimpleNamespace(control=""), ours=None)
-    resolved: Any = SimpleNamespace(results=tmp_path, table=TABLE)
-    assert contents.filled_entry(resolved, entry, None, by_folder).groups == [0, 1]
+    cell = SimpleNamespace(choice=SimpleNamespace(why=""), experiments=chosen)
+    entry: Any = SimpleNamespace(cell=cell, data="")
+    resolved: Any = SimpleNamespace(results=tmp_path)
+    assert contents.filled_entry(resolved, entry, by_folder).groups == [0, 1]
