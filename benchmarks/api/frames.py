@@ -97,7 +97,7 @@ def compare(
         baseline: a row; the first with InfoNCE if it is left out.
         losses: as in `table`.
         test: wilcoxon (signed-rank), t or seeds, over data sets; by default the table's own, or
-            else wilcoxon. Single sets have t, unless wilcoxon is asked for.
+            else wilcoxon. Single sets have the corrected t-test.
         alpha: verdicts of better and worse have a Holm p up to this.
         selection: as in `table`.
         results: as in `table`.

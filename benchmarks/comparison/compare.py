@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from contrastbench.benchmarks.comparison.places import UNTESTED, Comparison, compare_cell
 from contrastbench.benchmarks.comparison.set_tests import SET_TESTS
-from contrastbench.benchmarks.comparison.statistics import ALPHA, SMALLEST_ALPHA, PValue, holm
+from contrastbench.benchmarks.comparison.statistics import ALPHA, SMALLEST_ALPHA, holm
 from contrastbench.benchmarks.tables.resolved import Line, Resolved
 from contrastbench.benchmarks.tables.table import Table
 from contrastbench.errors import UserError, unknown
@@ -49,11 +49,9 @@ def compare_rows(
     for one in comparisons:
         mine = any(row == one.row for row, _ in to_come)
         families[family_of(one)].append(replace(one, waiting=mine))
-    single, more = on_single_sets(resolved.table, test), {"listed": len(to_come)}
+    more = {"listed": len(to_come)}
     return [
-        one
-        for name, family in families.items()
-        for one in decide_family(family, single, alpha, more.get(name, 0))
+        one for name, family in families.items() for one in decide(family, alpha, more.get(name, 0))
     ]
 
 
@@ -80,11 +78,6 @@ def is_listed(table: Table, line: Line, base: Line) -> bool:
     return not (line is base or line.control or line.repeats or line.name in table.joined)
 
 
-def on_single_sets(table: Table, test: str | None) -> str:
-    """Return the test on a single set: the t-test, unless signed ranks are asked for."""
-    return "wilcoxon" if (test or table.test) == "wilcoxon" else "t"
-
-
 def family_of(one: Comparison) -> str:
     """Return the family of tests that a comparison is corrected in: a join changes no other."""
     if one.other_data:
@@ -92,20 +85,9 @@ def family_of(one: Comparison) -> str:
     return "controls" if one.control else "joined" if one.joined else "listed"
 
 
-def decide_family(
-    family: list[Comparison], test: str, alpha: float, to_come: int
-) -> list[Comparison]:
-    """Return the comparisons of one family with verdicts, corrected for those to come as well."""
-    there = {(one.row, one.column) for one in family}
-    family = [without_test(one) if (one.same_as, one.column) in there else one for one in family]
-    tests = max(1, sum(one.t.p is not None for one in family) + to_come)
-    family = [replace(one, family=tests, level=alpha / tests) for one in family]
-    return decide(family, test, alpha, to_come)
-
-
 def without_test(one: Comparison) -> Comparison:
     """Return the comparison of a row that is another one by algebra, which is tested once."""
-    return replace(one, wilcoxon=UNTESTED, t=UNTESTED, why=one.why or f"tested as {one.same_as}")
+    return replace(one, t=UNTESTED, why=one.why or f"tested as {one.same_as}")
 
 
 def baseline_row(resolved: Resolved, name: str | None = None) -> Line:
@@ -124,37 +106,33 @@ def baseline_row(resolved: Resolved, name: str | None = None) -> Line:
     return next((line for line in contestants if line.row.loss == "infonce"), contestants[0])
 
 
-def decide(
-    comparisons: list[Comparison], test: str, alpha: float, to_come: int
-) -> list[Comparison]:
-    """Decide all comparisons by Holm's corrected p-values; those to come have 1 so far."""
-    chosen = [getattr(comparison, test) for comparison in comparisons]
-    known = [value.p for value in chosen if value.p is not None]
+def decide(family: Sequence[Comparison], alpha: float, to_come: int = 0) -> list[Comparison]:
+    """Return the comparisons of a family with verdicts by Holm's correction.
+
+    Those to come are corrected for as well: they have a p of 1 so far.
+    """
+    there = {(one.row, one.column) for one in family}
+    family = [without_test(one) if (one.same_as, one.column) in there else one for one in family]
+    known = [one.t.p for one in family if one.t.p is not None]
+    tests = max(1, len(known) + to_come)
     adjusted = iter(holm([*known, *[1.0] * to_come]))
-    return [
-        with_verdict(comparison, value, None if value.p is None else next(adjusted), alpha)
-        for comparison, value in zip(comparisons, chosen, strict=True)
-    ]
+    family = [replace(one, family=tests, level=alpha / tests) for one in family]
+    return [with_verdict(one, None if one.t.p is None else next(adjusted), alpha) for one in family]
 
 
-def with_verdict(
-    comparison: Comparison, value: PValue, adjusted: float | None, alpha: float
-) -> Comparison:
+def with_verdict(one: Comparison, adjusted: float | None, alpha: float) -> Comparison:
     """Return the verdict better, worse or undecided; too few pairs stay untested.
 
     A row that diverged with some seeds is not better by those that are left, nor worse than a
     baseline that did.
     """
-    if adjusted is None or comparison.difference is None:
-        return replace(comparison, why=comparison.why or value.why)  # failed, or untested
-    if value.smallest > alpha:
-        why = f"n too small: {len(comparison.seeds)} pairs give p >= {value.smallest:.4g}"
-        return replace(comparison, holm=adjusted, why=why)
-    verdict = "better" if comparison.difference > 0 else "worse"
-    by_those_left = comparison.lost if verdict == "better" else comparison.base_lost
+    if adjusted is None or one.difference is None:
+        return replace(one, why=one.why or one.t.why)  # failed, or untested
+    verdict = "better" if one.difference > 0 else "worse"
+    by_those_left = one.lost if verdict == "better" else one.base_lost
     if adjusted > alpha or by_those_left:
-        return replace(comparison, holm=adjusted, verdict="undecided")
-    return replace(comparison, holm=adjusted, verdict=verdict)
+        verdict = "undecided"
+    return replace(one, holm=adjusted, verdict=verdict)
 
 
 def verdict_counts(comparisons: Sequence[Comparison]) -> dict[str, Counter[str]]:

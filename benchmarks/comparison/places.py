@@ -13,8 +13,6 @@ from contrastbench.benchmarks.comparison.statistics import (
     detectable_difference,
     half_width,
     mean_std,
-    seeds_needed,
-    wilcoxon,
 )
 from contrastbench.benchmarks.records.experiment import ByData
 from contrastbench.benchmarks.records.scored import folds_of, scored_data, scored_parts
@@ -53,7 +51,6 @@ class Comparison:
     half_width: float | None = None  # of the t-test's interval around the difference
     family: int = 1  # tests that Holm's correction counts
     level: float = ALPHA  # of the verdict at the first step of Holm's correction
-    wilcoxon: PValue = UNTESTED
     t: PValue = UNTESTED
     holm: float | None = None
     verdict: str = "untested"
@@ -97,23 +94,6 @@ class Comparison:
         if not self.spread or self.difference is None:
             return None
         return detectable_difference(self.spread, self.n, self.ratio, self.level)
-
-    @property
-    def seeds_needed(self) -> int | None:
-        """Return how many seeds find a difference of the size that is seen; None: no number."""
-        return None if self.difference is None else self.seeds_to_find(self.difference)
-
-    @property
-    def seeds_a_point(self) -> int | None:
-        """Return how many seeds find a difference of one percent point; None: no number."""
-        return self.seeds_to_find(1.0)
-
-    def seeds_to_find(self, difference: float) -> int | None:
-        """Return how many seeds find a true difference four times in five; None: no number."""
-        if not self.spread or self.difference is None:
-            return None
-        per_seed = self.n // len(self.seeds)
-        return seeds_needed(difference, self.spread, per_seed, self.ratio, self.level)
 
 
 def compare_cell(
@@ -240,7 +220,7 @@ def with_means(
 def with_tests(
     comparison: Comparison, pairs: list[tuple[Record, Record]], metric: str, alpha: float
 ) -> Comparison:
-    """Add the tests over seeds and over folds to a comparison.
+    """Add the test over seeds and folds to a comparison.
 
     Folds of one seed are the same samples for every loss, those of two seeds are not.
 
@@ -252,8 +232,8 @@ def with_tests(
     if len(pairs) > 1 and all(by_fold):
         splits, ratio = [d for folds in by_fold for d in folds], 1 / (len(by_fold[0]) - 1)
     _, spread = mean_std(splits)
-    comparison = replace(comparison, n=len(splits), ratio=ratio, spread=spread)
-    comparison = replace(comparison, wilcoxon=wilcoxon(by_seed), t=corrected_t(splits, ratio))
+    tested = corrected_t(splits, ratio)
+    comparison = replace(comparison, n=len(splits), ratio=ratio, spread=spread, t=tested)
     if not spread:
         return comparison
     return replace(comparison, half_width=half_width(spread, len(splits), ratio, alpha))

@@ -4,7 +4,6 @@ Of scipy `special` alone is imported at once: `stats` takes as long as reading t
 """
 
 import math
-from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -13,7 +12,7 @@ from statistics import fmean
 import numpy as np
 from scipy import special
 
-from contrastbench.benchmarks.comparison.signed_rank import DIGITS, MAX_EXACT_UNITS, POWER, p_value
+from contrastbench.benchmarks.comparison.signed_rank import DIGITS, POWER
 
 ALPHA = 0.05
 SMALLEST_ALPHA = 1e-4  # of a family of tests
@@ -22,10 +21,9 @@ MANY_SPLITS = 10**6  # splits: what these cannot resolve, no number does
 
 @dataclass(frozen=True)
 class PValue:
-    """A two-sided p, the smallest that so many pairs can give, and why there is none."""
+    """A two-sided p, and why there is none."""
 
     p: float | None
-    smallest: float = 0.0
     why: str = ""
 
 
@@ -36,29 +34,6 @@ def mean_std(values: Sequence[float]) -> tuple[float, float | None]:
     (2.0, 1.4142135623730951)
     """
     return fmean(values), float(np.std(values, ddof=1)) if len(values) > 1 else None
-
-
-def wilcoxon(differences: Sequence[float]) -> PValue:
-    """Signed-rank test of paired differences.
-
-    Zeros are split between both signs (Demšar 2006, section 3.1.3).
-
-    Exact over all signs up to 13 pairs. n pairs cannot give less than 2^(1-n): five give 0.0625 at
-    best.
-
-    >>> wilcoxon([1.0, 2.0, 3.0, 4.0, 5.0]).p
-    0.0625
-    """
-    d = np.round(differences, DIGITS)
-    if len(d) < 2:
-        return too_few(len(d), 1.0)
-    if len(d) <= MAX_EXACT_UNITS:
-        p = p_value(d.tolist(), [1.0] * len(d))  # ties and zeros included
-    else:
-        from scipy import stats
-
-        p = stats.wilcoxon(d, zero_method="zsplit").pvalue if d.any() else 1.0
-    return PValue(float(p), 2.0 ** (1 - len(d)))
 
 
 def corrected_t(differences: Sequence[float], ratio: float) -> PValue:
@@ -78,11 +53,11 @@ def corrected_t(differences: Sequence[float], ratio: float) -> PValue:
     """
     d = np.round(differences, DIGITS)
     if len(d) < 2:
-        return too_few(len(d), 0.0)
+        return PValue(None, f"n too small: {len(d)} pair{'' if len(d) == 1 else 's'}")
     if not d.any():
         return PValue(1.0)
     if np.ptp(d) == 0:
-        return PValue(None, why="all differences are equal: no spread to test against")
+        return PValue(None, "all differences are equal: no spread to test against")
     t = d.mean() / math.sqrt((1 / len(d) + ratio) * d.var(ddof=1))
     return PValue(float(2 * special.stdtr(len(d) - 1, -abs(t))))
 
@@ -149,42 +124,6 @@ def noncentrality(freedom: int, alpha: float) -> float:
         missed = special.ndtr(limits - middle).mean()
         low, high = (middle, high) if missed > 1 - POWER else (low, middle)
     return float(high)
-
-
-def seeds_needed(
-    difference: float, std: float, per_seed: int, ratio: float, alpha: float = ALPHA
-) -> int | None:
-    """The fewest seeds with which a difference of that size is found with a chance of 80 %.
-
-    Args:
-        difference: the true one.
-        std: of the differences over splits.
-        per_seed: splits of a seed: folds, or 1.
-        ratio: as in `corrected_t`; where it is not 0, more seeds help up to a point only.
-        alpha: the level of the test.
-
-    Returns:
-        None if no number of seeds is enough.
-
-    >>> seeds_needed(1.0, std=1.0, per_seed=1, ratio=0.0)
-    10
-    """
-
-    def enough(seeds: int) -> bool:
-        smallest = detectable_difference(std, seeds * per_seed, ratio, alpha)
-        return smallest is not None and smallest <= abs(difference)
-
-    low, high = 1, 2
-    while difference and not enough(high):
-        if high * per_seed > MANY_SPLITS:
-            return None
-        low, high = high, 2 * high
-    return bisect_left(range(high), True, low + 1, key=enough) if difference else None
-
-
-def too_few(n: int, smallest: float) -> PValue:
-    """Return a missing p-value because there are too few pairs."""
-    return PValue(None, smallest, f"n too small: {n} pair{'' if n == 1 else 's'}")
 
 
 def holm(ps: Sequence[float]) -> list[float]:

@@ -1,18 +1,15 @@
 """Compare a table with a baseline: all numbers and verdicts that words, tables and plots show."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from math import inf
-from statistics import median
 from typing import NamedTuple
 
 from contrastbench.benchmarks.comparison.compare import (
     baseline_row,
     compare_rows,
     family_of,
-    on_single_sets,
     verdict_counts,
 )
 from contrastbench.benchmarks.comparison.controls import Controls, controls_of, over_sets_of
@@ -93,14 +90,6 @@ class SingleSets:
         return list(dict.fromkeys(failed))
 
 
-class Sight(NamedTuple):
-    """The smallest difference that a column's runs can detect: the median over the losses."""
-
-    column: str
-    detectable: float  # the smallest true difference that the t-test finds four times in five
-    seeds_a_point: float  # to find a difference of one percent point; infinite: no number is enough
-
-
 @dataclass(frozen=True)
 class Verdicts:
     """A table's rows against a baseline: place by place, over data sets, and what bears on it."""
@@ -109,7 +98,6 @@ class Verdicts:
     base: str
     places: list[Comparison]
     over: OverSets
-    single: str  # the test on single data sets
     tuning: Tuning
     origin: str  # where the records are from
 
@@ -162,27 +150,6 @@ class Verdicts:
         fewest = min(pairs, default=ENOUGH_PAIRS)
         return (fewest, deviation_factor(fewest)) if fewest < ENOUGH_PAIRS else None
 
-    @property
-    def sights(self) -> list[Sight]:
-        """What the runs of each column could detect."""
-        return sights(self.places)
-
-
-def sights(comparisons: Iterable[Comparison]) -> list[Sight]:
-    """Return one for each column in which some loss was tested; controls do not count."""
-    by_column: dict[str, list[Comparison]] = {}
-    for one in comparisons:
-        if one.detectable is not None and not one.control:
-            by_column.setdefault(one.column, []).append(one)
-    return [
-        Sight(
-            column,
-            median(one.detectable or 0.0 for one in tested),
-            median(inf if one.seeds_a_point is None else one.seeds_a_point for one in tested),
-        )
-        for column, tested in by_column.items()
-    ]
-
 
 def compare(
     resolved: Resolved,
@@ -192,8 +159,8 @@ def compare(
 ) -> Verdicts:
     """Return all verdicts on a table's rows; without places where nothing can be compared.
 
-    Without a test named, the table's own or the signed-rank test judges over data sets. The t-test
-    judges on single ones, unless signed ranks are asked for.
+    Without a test named, the table's own or the signed-rank test judges over data sets. The
+    corrected t-test judges on single ones.
 
     Raises:
         UserError: no such row or test, alpha out of range, or nothing in the table can be run.
@@ -205,7 +172,6 @@ def compare(
         base,
         places,
         over_sets_of(resolved, base, places, alpha, test),
-        on_single_sets(resolved.table, test),
         tuning_of(resolved, base),
         origins.origin_line(resolved),
     )

@@ -1,7 +1,7 @@
 """Render a comparison: Markdown for people, LaTeX for papers, CSV for programs, and a terminal."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from math import isfinite
 from typing import Any
@@ -13,7 +13,7 @@ from contrastbench.benchmarks.comparison.statistics import ALPHA
 from contrastbench.benchmarks.comparison.verdicts import Verdicts, compare
 from contrastbench.benchmarks.records import files
 from contrastbench.benchmarks.report import screen
-from contrastbench.benchmarks.report.words import names, number, p_text, rendered, said, signed
+from contrastbench.benchmarks.report.words import ANSWER, number, p_text, rendered, said, signed
 from contrastbench.benchmarks.tables import latex, origins
 from contrastbench.benchmarks.tables.resolved import Resolved
 from contrastbench.errors import UserError, unknown
@@ -22,7 +22,7 @@ ALL_HINT = "bench compare with --all shows every test and its power."
 FORMATS = ("md", "csv", "latex")
 TESTS = (
     *("Method", "Column", "Pairs", "Baseline", "Ours", "Difference ± std", "Won", "Effect"),
-    *("Detectable", "Seeds needed", "Wilcoxon p", "t p", "over", "Holm p", ""),
+    *("Detectable", "p", "over", "Holm p", ""),
 )
 
 
@@ -90,24 +90,19 @@ def on_screen(found: Verdicts, width: int) -> str:
 
     Where there are verdicts over sets, the answer's last part, on single ones, gives way to rows.
     """
-    over, words, drops = found.over, said(found), list[list[str]]()
-    (heading,) = said(found, "heading")
-    parts, aside = (words[:-1], words[-1]) if over.decides and words[1:] else (words, "")
+    over, (heading,) = found.over, said(found, "heading")
+    words, rows, drops = said(found), effect_table(found), list[list[str]]()
     if over.decides:
-        rows, level = effect_table(found), f"{100 * (1 - over.alpha):g} %"
+        words = said(found, *ANSWER[:-1])
+        level = f"{100 * (1 - over.alpha):g} %"
         heading += f": effect in {over.unit}, uncorrected {level}"
         rows[0][1:3] = "Effect", level
         drops = [rows[0][-1:], rows[0][3:-2], rows[0][2:3]]
-    else:
-        below = [below_each_other(found)] * (len(found.places) <= screen.TABLE_ROWS)
-        brief = difference_cells(found, brief_difference)
-        shapes = (effect_table(found), *below, brief, by_method(found))
-        some = [name for name in VERDICTS if any(count[name] for count in found.counts.values())]
-        fitting = (table for table in shapes if screen.fits(table, width))
-        rows = next(fitting, count_table(found, some))
-        heading += " (* is decided)" * (rows is brief)
+    elif not screen.fits(rows, width):
+        counts = found.counts.values()
+        rows = count_table(found, [name for name in VERDICTS if any(n[name] for n in counts)])
     notes = ["", *said(found, "notes"), ALL_HINT]
-    return screen.page(parts, aside, heading, rows, drops, notes, width)
+    return screen.page(" ".join(words), heading, rows, drops, notes, width)
 
 
 def comparison_cells(one: Comparison, decimals: int) -> list[str]:
@@ -119,18 +114,10 @@ def comparison_cells(one: Comparison, decimals: int) -> list[str]:
         f"{len(one.seeds)}" + f" (+{one.unpaired} unpaired)" * bool(one.unpaired),
         *(number(one.baseline, decimals), number(one.ours, decimals)),
         *(signed(one.difference, decimals) + spread, str(one.won) if there else "-"),
-        *(signed(one.effect, 1), number(one.detectable, decimals), needed_seeds(one)),
-        *(p_text(one.wilcoxon.p), p_text(one.t.p)),
+        *(signed(one.effect, 1), number(one.detectable, decimals), p_text(one.t.p)),
         f"{one.n}, ratio {one.ratio:.2f}" if one.n else "-",
         *(p_text(one.holm), verdict_text(one)),
     ]
-
-
-def needed_seeds(comparison: Comparison) -> str:
-    """Return how many seeds would find the observed difference."""
-    if comparison.detectable is None:
-        return "-"
-    return str(comparison.seeds_needed or "no number")
 
 
 def verdict_text(one: Comparison) -> str:
@@ -143,7 +130,7 @@ def effect_table(found: Verdicts) -> list[list[str]]:
     """Return the cells of each row: its effect over data sets, or on each of few sets."""
     over = found.over
     if not over.decides:
-        return difference_cells(found, difference_text)
+        return difference_table(found)
     level = f"{100 * (1 - over.alpha):g} %, uncorrected"
     drawn = ["Over sets"] * over.on_these
     header = ["Method", f"Effect, {over.unit}", level, *drawn, *over.domains, "Verdict"]
@@ -190,39 +177,16 @@ def domain_text(one: Effect, name: str, over: OverSets) -> str:
     return mean + width + "*" * (name in one.decided) + " =" * (part.verdict == "equal")
 
 
-def below_each_other(found: Verdicts) -> list[list[str]]:
-    """Return the cells of a line for each difference, where they do not fit side by side."""
-    header = ["Method", "Column", "Difference"]
-    return [header, *([one.row, one.column, difference_text(one)] for one in found.places)]
-
-
-def by_method(found: Verdicts) -> list[list[str]]:
-    """Return the cells of a line for each method, with the columns where it is decided."""
-    columns: dict[tuple[str, str], list[str]] = {}
-    for one in found.places:
-        columns.setdefault((one.row, one.verdict), []).append(one.column)
-    others = [name for name in VERDICTS if name not in DECIDED_VERDICTS]
-    cells = (
-        [
-            row,
-            *(names(columns.get((row, verdict), [])) or "-" for verdict in DECIDED_VERDICTS),
-            set_verdicts(count, others),
-        ]
-        for row, count in found.counts.items()
-    )
-    return [["Method", "Better on", "Worse on", "Others"], *cells]
-
-
 def count_table(found: Verdicts, verdicts: Sequence[str]) -> list[list[str]]:
     """Return the cells of a line for each method, with the number of columns by verdict."""
     lines = ([row, *(str(n[name]) for name in verdicts)] for row, n in found.counts.items())
     return [["Method", *verdicts], *lines]
 
 
-def difference_cells(found: Verdicts, text: Callable[[Comparison], str]) -> list[list[str]]:
-    """Return a row's differences by data set in the words of a function of each."""
+def difference_table(found: Verdicts) -> list[list[str]]:
+    """Return the cells of each row: its difference on each data set."""
     columns = list(dict.fromkeys(one.column for one in found.places))
-    shown = {(one.row, one.column): text(one) for one in found.places}
+    shown = {(one.row, one.column): difference_text(one) for one in found.places}
     return [
         ["Method", *columns],
         *([row, *(shown.get((row, column), "-") for column in columns)] for row in found.counts),
@@ -238,17 +202,6 @@ def difference_text(one: Comparison) -> str:
     """
     verdict = verdict_text(one)
     return verdict if one.difference is None else f"{with_half_width(one, 2)}, {verdict}"
-
-
-def brief_difference(one: Comparison) -> str:
-    """Return a difference with half of its interval, and a star where it is decided.
-
-    >>> brief_difference(Comparison("new", "A", "graph", difference=2.5, verdict="better"))
-    '+2.50*'
-    """
-    if one.difference is None:
-        return one.verdict
-    return with_half_width(one, 2) + "*" * (one.verdict in DECIDED_VERDICTS)
 
 
 def with_half_width(one: Comparison, decimals: int, between: str = " ± ") -> str:
@@ -271,8 +224,7 @@ def comparison_latex(found: Verdicts) -> str:
     table, level = found.table, f"{100 * (1 - found.over.alpha):g} %"
     caption = (
         f"{table.title}. Differences from {found.base} in percent points ± half of the {level} "
-        f"interval of the corrected t-test; p of the {found.single} test after Holm's correction. "
-        + " ".join(said(found))
+        f"interval of the corrected t-test; its p after Holm's correction. " + " ".join(said(found))
     )
     header = ["Method", "Column", "Seeds", "Difference", "$p$", "Verdict"]
     body = [list(latex_cells(one, table.decimals)) for one in found.places]
@@ -312,8 +264,6 @@ def comparison_values(table: str, base: str, comparison: Comparison) -> dict[str
         "effect": comparison.effect,
         "difference_half_width": comparison.half_width,
         "detectable": comparison.detectable,
-        "seeds_needed": comparison.seeds_needed or None,
-        "p_wilcoxon": comparison.wilcoxon.p,
         "p_t": comparison.t.p,
         "t_n": comparison.n,
         "t_ratio": comparison.ratio,

@@ -10,10 +10,7 @@ from contrastbench.errors import printable
 
 TERMINAL_LINES = 25
 NARROWEST = 40
-LONG_NAME = 24
 COLUMN_GAP = "  "
-TABLE_ROWS = 12  # of a table that most answers leave room for
-ENOUGH_LINES = 6  # of a table, so that the words before it stand as they are
 MIN_TABLE_LINES = 3  # lines of a table: its header, a row, and the number of others
 Drops = Sequence[Sequence[str]]
 Cells = Sequence[Sequence[str]]  # the first line is the header
@@ -28,32 +25,21 @@ def width() -> int | None:
 
 
 def page(
-    said: Sequence[str],
-    aside: str,
-    heading: str,
-    rows: Cells,
-    drops: Drops,
-    notes: Sequence[str],
-    wide: int,
+    answer: str, heading: str, rows: Cells, drops: Drops, notes: Sequence[str], wide: int
 ) -> str:
-    """Return the lines of a comparison; where the table has too few, words give way to it.
+    """Return the lines of a comparison; rows that have no room are counted.
 
     Args:
-        said: the answer in parts, each of which begins a line where there is room.
-        aside: one more part, the first to be left out.
+        answer: what stands first.
         heading: of the table.
         rows: its cells, the header first; the last of them give way.
         drops: as in `fitted`.
         notes: lines behind the table.
         wide: columns of the terminal.
     """
+    before = [*wrapped(answer, wide), "", *wrapped(heading, wide)]
     after = [line for note in notes for line in wrapped(note, wide) or [""]]
-    for parts in ([*said, aside], said, [" ".join(said)]):
-        words = [line for part in parts for line in wrapped(part, wide)]
-        before = [*words, "", *wrapped(heading, wide)]
-        room = max(MIN_TABLE_LINES, TERMINAL_LINES - len(before) - len(after))
-        if room >= min(len(rows), ENOUGH_LINES):
-            break
+    room = max(MIN_TABLE_LINES, TERMINAL_LINES - len(before) - len(after))
     more = len(rows) - room + 1 if len(rows) > room else 0
     table = fitted(rows[: len(rows) - more], wide, drops)
     left_out = [f"and {more} more row{'s' * (more > 1)}"] * bool(more)
@@ -84,9 +70,8 @@ def fitted(rows: Cells, wide: int, drops: Drops) -> list[str]:
 
 
 def fits(rows: Cells, wide: int) -> bool:
-    """Return whether a table fits with all its columns; a long name may be cut."""
-    names = [[truncated(row[0], LONG_NAME), *row[1:]] for row in one_line_cells(rows)]
-    return table_width(names) <= wide
+    """Return whether a table fits with all its columns."""
+    return table_width(one_line_cells(rows)) <= wide
 
 
 def one_line_cells(rows: Cells) -> list[list[str]]:

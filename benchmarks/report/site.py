@@ -15,7 +15,7 @@ from markupsafe import Markup
 from contrastbench.benchmarks.records import files
 from contrastbench.benchmarks.records.store import file_name
 from contrastbench.benchmarks.report import contents, losses, words
-from contrastbench.benchmarks.report.comparison import comparison_rows, needed_seeds
+from contrastbench.benchmarks.report.comparison import comparison_rows
 from contrastbench.benchmarks.report.contents import Shown
 from contrastbench.benchmarks.report.groups import (
     Group,
@@ -251,7 +251,6 @@ def jinja_environment() -> Environment:
     }
     made.filters |= {
         "signed": with_minus,
-        "seeds_needed": needed_seeds,
         "commit": short_commit,
         "pairs": settings_line,
     }

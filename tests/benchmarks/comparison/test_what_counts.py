@@ -132,13 +132,6 @@ def test_controls_are_no_losses_whatever_the_baseline(tmp_path: Path) -> None:
     assert "better than untrained: infonce (3 of 3 data sets)" in answer
 
 
-def test_signed_ranks_do_not_speak_of_the_power_of_the_t_test(tmp_path: Path) -> None:
-    study = Study(tmp_path).fill(infonce=70.0, untrained=50.0, adnce=70.0, hcl=70.0)
-    said = "These runs would have shown a true difference of "
-    assert said in render_comparison(study.resolved, "md", every_test=True)
-    assert said not in render_comparison(study.resolved, "md", test="wilcoxon", every_test=True)
-
-
 def test_seeds_that_agree_in_one_domain_are_no_certainty_in_the_mean() -> None:
     agree = Measured(5.0, dict.fromkeys(range(3), 5.0))
     apart = Measured(0.0, {0: 0.1, 1: -0.1, 2: 0.0})

@@ -162,8 +162,7 @@ def test_seeds_that_choose_parameters_are_never_averaged_with_results(filled: Pa
 def test_comparisons_are_on_the_page(filled: Path) -> None:
     text = squeezed(page(filled, "small"))
     assert "Against base, seed by seed" in text
-    assert "3 pairs cannot give less than 0.25" in text
-    assert "Holm: p of the t test over the 4 comparisons" in text
+    assert "Holm: p over the 4 comparisons" in text
 
 
 def test_every_record_is_behind_its_number(filled: Path) -> None:
