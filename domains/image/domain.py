@@ -166,6 +166,8 @@ class ImageDomain(Domain[ImageRecipe, Model, Batch]):
         """Return what the host does in a step besides launching, or nothing."""
         if len(self.pool.splits) > 1 or not isinstance(self.pool.splits[0], Images):
             return "images are read from files, or are of several parts"
+        if any(policy.randaugment for policy in policies(self.recipe)):
+            return "RandAugment groups the images of a step by operation"
         return MOVING_TARGET if self.recipe.pairing == "query_key" else ""
 
     @property

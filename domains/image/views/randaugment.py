@@ -47,6 +47,8 @@ BLENDS = ("Brightness", "Color", "Contrast", "Sharpness")  # factors 0.1 to 1.9
 OPERATIONS = (*MOVES, *STATISTICS, *POINT_OPERATIONS, *BLENDS)
 OPERATION_NUMBERS = {name: number for number, name in enumerate(OPERATIONS)}
 NO_OPERATION = len(OPERATIONS)
+# the last of those that are done together: moves, tables, blends
+LAST_OF_KIND = tuple(OPERATION_NUMBERS[name] for name in ("Rotate", "SolarizeAdd", "Sharpness"))
 ALL_MOVES = (*(MOVES.get(name, (0.0,) * 5) for name in OPERATIONS), (0.0,) * 5)
 ALL_POINTS = (*(POINT_OPERATIONS.get(name, UNCHANGED) for name in OPERATIONS), UNCHANGED)
 TAPS = 1 << 25  # neighbours that are added up at once, 8 bytes each
@@ -69,7 +71,6 @@ def randaugment(
     magnitude: float,
     fill: tuple[float, float, float],
     rng: torch.Generator,
-    way: Callable[[Tensor, "Draws", tuple[float, float, float]], Tensor] | None = None,
 ) -> Tensor:
     """(N, 3, H, W) in [0, 1]: n operations in a row on each image, each applied half of the time.
 
@@ -79,10 +80,9 @@ def randaugment(
         magnitude: mean of the levels, of 10.
         fill: colour in [0, 1] of pixels from outside of the image.
         rng: of the draws.
-        way: how they are applied; None: `apply`.
     """
     draws = draw_operations(n, len(images), magnitude, rng)
-    return (way or apply)(images.mul(255).round_(), draws, fill).div_(255)
+    return apply(images.mul(255).round_(), draws, fill).div_(255)
 
 
 def draw_operations(layers: int, n: int, magnitude: float, rng: torch.Generator) -> Draws:
@@ -109,16 +109,9 @@ def apply(images: Tensor, draws: Draws, fill: tuple[float, float, float]) -> Ten
     """
     operation, share = draws.operation, draws.level / MAX_MAGNITUDE
     colour = constant(tuple(round(255 * part) for part in fill), images.device)
-    last = operation.new_tensor(
-        [
-            OPERATION_NUMBERS["Rotate"],
-            OPERATION_NUMBERS["SolarizeAdd"],
-            OPERATION_NUMBERS["Sharpness"],
-        ]
-    )
-    kind = 1 + torch.bucketize(operation, last)
+    kind = 1 + torch.bucketize(operation, constant(LAST_OF_KIND, images.device, torch.long))
     kind.masked_fill_((kind == 1) & draws.cubic, 0)  # bicubic moves; the bilinear ones are 1
-    counts = (kind[..., None] == torch.arange(5, device=kind.device)).sum(1).tolist()
+    counts = (kind[..., None] == torch.arange(5, device=kind.device)).sum(1).tolist()  # a host read
     matrix = matrices(operation, share * draws.sign, images)
     table, factor = point_tables(operation, share), 0.1 + 1.8 * share
     for layer, rows in enumerate(kind.argsort(dim=1)):
@@ -178,8 +171,8 @@ def resample(
     if n > 1 and 16 * n * height * width > TAPS:
         halves = zip(images.tensor_split(2), matrix.tensor_split(2), strict=True)
         return torch.cat([resample(*half, way, fill) for half in halves])
-    sides = fill.new_tensor([width, height]).view(2, 1, 1)
-    x, y = (torch.arange(side, device=fill.device) + (0.5 - side / 2) for side in (width, height))
+    sides = constant((width, height), fill.device).view(2, 1, 1)
+    x, y = (index_range(side, fill.device, 0.5 - side / 2) for side in (width, height))
     by_x, by_y, shift = matrix.view(n, 2, 3, 1, 1).unbind(2)
     source = by_x * x + (by_y * y[:, None] + (shift + sides / 2))
     inside = ((source >= 0) & (source < sides)).all(dim=1, keepdim=True)
@@ -195,7 +188,7 @@ def bilinear(images: Tensor, source: Tensor) -> Tensor:
         source: (n, 2, H, W) of each new pixel, x and y; the middle of the first pixel is at 0.
     """
     height, width = images.shape[-2:]
-    grid = (2 * source + 1) / source.new_tensor([width, height]).view(2, 1, 1) - 1
+    grid = (2 * source + 1) / constant((width, height), source.device).view(2, 1, 1) - 1
     return grid_sample(images, grid.permute(0, 2, 3, 1), padding_mode="border", align_corners=False)
 
 
@@ -211,7 +204,7 @@ def bicubic(images: Tensor, source: Tensor) -> Tensor:
     weights = weights[:, 1, :, None] * weights[:, 0, None]  # (n, 4, 4, H, W) of lines and columns
     border = 2
     lined, row = pad(images, [border] * 4, mode="replicate"), width + 2 * border
-    last = source.new_tensor([width - 1, height - 1]).view(2, 1, 1)
+    last = constant((width - 1, height - 1), source.device).view(2, 1, 1)
     corner = before.minimum(last).clamp_(min=-1).int() + 1
     start = torch.arange(n, device=corner.device, dtype=torch.int32) * lined[0, 0].numel()
     corner = start.view(-1, 1, 1) + corner[:, 1] * row + corner[:, 0]
@@ -259,12 +252,10 @@ def look_up(images: Tensor, operation: Tensor, table: Tensor) -> Tensor:
     n, colours = images.shape[:2]
     values = images.reshape(n, colours, -1)
     low, high, bins = values.amin(2, keepdim=True), values.amax(2, keepdim=True), values.long()
-    counts = values.new_zeros(n, colours, 256).scatter_add_(2, bins, torch.ones_like(values))
+    # sums of whole numbers repeat on a GPU, those of others need not
+    counts = bins.new_zeros(n, colours, 256).scatter_add_(2, bins, torch.ones_like(bins))
     chosen = broadcast_per_image(operation)[..., 0]
-    flat, wide = (
-        chosen == OPERATION_NUMBERS["Equalize"],
-        chosen == OPERATION_NUMBERS["AutoContrast"],
-    )
+    flat, wide = (chosen == OPERATION_NUMBERS[name] for name in ("Equalize", "AutoContrast"))
     tables = table[:, None].lerp(equalised(counts, high), flat.float())
     return tables.lerp_(stretched(low, high), wide.float()).gather(2, bins).view(images.shape)
 
@@ -284,9 +275,9 @@ def equalised(counts: Tensor, high: Tensor) -> Tensor:
     """
     v = index_range(256, counts.device)
     upto = counts.cumsum(-1)
-    step = ((upto[..., -1:] - counts.gather(-1, high.long())) / 255).floor_()
-    table = (upto - counts).add_((step / 2).floor_()).div_(step.clamp(min=1)).floor_()
-    return v.lerp(table.clamp_(max=255), (step > 0).float())
+    step = (upto[..., -1:] - counts.gather(-1, high.long())) // 255
+    table = (upto - counts + step // 2) // step.clamp(min=1)
+    return v.lerp(table.clamp_(max=255).float(), (step > 0).float())
 
 
 # Blends: towards another image or away from it

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import interpolate
 
-from contrastbench.domains.image.views import colour, masked
+from contrastbench.domains.image.views import colour
 from contrastbench.domains.image.views.colour import broadcast_per_image
 from contrastbench.domains.image.views.draws import (
     bernoulli,
@@ -98,8 +98,7 @@ def random_solarise(x: Tensor, policy: Policy, rng: torch.Generator) -> Tensor:
 
 def augment_more(x: Tensor, policy: Policy, rng: torch.Generator) -> Tensor:
     """Apply RandAugment to a batch."""
-    way = None if x.device.type == "cpu" else masked.apply
-    return randaugment(x, *(policy.randaugment or (0, 0.0)), policy.fill, rng, way)
+    return randaugment(x, *(policy.randaugment or (0, 0.0)), policy.fill, rng)
 
 
 OPERATIONS: dict[str, Callable[[Tensor, Policy, torch.Generator], Tensor]] = {

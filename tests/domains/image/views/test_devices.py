@@ -9,8 +9,7 @@ from torch import Tensor
 from contrastbench.domains.image.data.images import Images
 from contrastbench.domains.image.domain import ImageDomain
 from contrastbench.domains.image.preprocessing import Preprocessing
-from contrastbench.domains.image.views import colour, draws, masked, policies
-from contrastbench.domains.image.views import randaugment as r
+from contrastbench.domains.image.views import colour, draws, policies
 from contrastbench.domains.image.views import transforms as views
 from contrastbench.domains.random import generator
 from contrastbench.domains.registry import make_recipe
@@ -20,36 +19,6 @@ from shadow import Counts, counting, shadow
 shadow()  # before torch's first backward pass, which asks what devices there are
 
 FILL = (0.485, 0.456, 0.406)
-
-
-def nearly(one: Tensor, other: Tensor) -> None:
-    """Whole numbers that agree, but for sums that rounding cuts to a neighbour."""
-    difference = (one - other).abs()
-    assert difference.max() <= 1
-    assert (difference > 0).float().mean() < 1e-3
-
-
-@pytest.mark.parametrize("shape", [(32, 32), (40, 28)])
-@pytest.mark.parametrize("cubic", [False, True])
-@pytest.mark.parametrize("name", [*r.OPERATIONS, "nothing"])
-def test_an_operation_is_the_one_that_is_done_by_groups(
-    name: str, cubic: bool, shape: tuple[int, int]
-) -> None:
-    images, level = picture(*shape).float(), 10 * torch.rand(1, N, generator=rng(3))
-    number = torch.full((1, N), r.OPERATION_NUMBERS.get(name, r.NO_OPERATION))
-    sign = torch.where(torch.arange(N) % 2 == 0, 1.0, -1.0)[None]
-    draws = r.Draws(number, level, sign, torch.full((1, N), cubic))
-    found = masked.apply(images.clone(), draws, FILL)
-    nearly(found, r.apply(images.clone(), draws, FILL))
-    assert torch.equal(found, images) == (name == "nothing")
-
-
-def test_layers_one_after_the_other_and_images_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    images, draws = picture().float(), r.draw_operations(3, N, 5.0, rng(2))
-    whole = masked.apply(images.clone(), draws, FILL)
-    nearly(whole, r.apply(images.clone(), draws, FILL))
-    monkeypatch.setattr(masked, "TAPS", 16 * 3 * 32 * 32)
-    nearly(masked.apply(images.clone(), draws, FILL), whole)
 
 
 def test_jitter_in_six_passes_is_jitter_by_turns() -> None:
@@ -84,17 +53,14 @@ def test_views_are_the_cpus_without_a_wait(name: str, shape: tuple[int, int]) ->
     policy, images = POLICIES[name], picture(*shape)
     found, _ = view(policy, shadow(), images)
     again, counts = view(policy, shadow(), images)
-    assert (counts.host_reads, counts.copies) == (0, 0), (counts.read_at, counts.copied_at)
+    grouped = int(bool(policy.randaugment))  # RandAugment asks once how many images are in a group
+    assert (counts.host_reads, counts.copies) == (grouped, 0), (counts.read_at, counts.copied_at)
     assert torch.equal(found, again)
-    expected, _ = view(policy, torch.device("cpu"), images)
-    if name in ("none", "base", "warp"):
-        assert torch.equal(found, expected)
-    elif name != "hard":  # erased boxes have other noise: how many there are is not asked
-        different = ((found - expected).abs() > 1e-6).float().mean()
-        assert different < 1e-2
+    if not policy.erasing:  # erased boxes have other noise: how many there are is not asked
+        assert torch.equal(found, view(policy, torch.device("cpu"), images)[0])
 
 
-@pytest.mark.parametrize(("kind", "launches"), [("none", 48), ("base", 159), ("hard", 398)])
+@pytest.mark.parametrize(("kind", "launches"), [("none", 48), ("base", 159)])
 def test_equal_views_are_one_batch(kind: policies.PolicyKind, launches: int) -> None:
     """What two views of a step need, made together."""
     images, labels = picture().to(shadow()), torch.zeros(N, dtype=torch.long).to(shadow())
