@@ -1,7 +1,5 @@
 """Binary versions of sets of images, and STL-10, which is one."""
 
-from pathlib import Path
-
 import numpy as np
 import torch
 from torch import Tensor
@@ -9,7 +7,7 @@ from torch import Tensor
 from contrastbench.domains.declaration import Dataset
 from contrastbench.domains.image.data.archives import Members, archive_fix
 from contrastbench.domains.image.data.datasets import ImageDataset
-from contrastbench.domains.image.data.images import ImageSet, on_device
+from contrastbench.domains.image.data.images import LoadedImages, Request, on_device
 from contrastbench.domains.reading import reading
 from contrastbench.errors import UserError
 
@@ -26,9 +24,7 @@ def labels_below(about: Dataset, labels: Tensor, classes: int) -> Tensor:
     return labels
 
 
-def load_stl(
-    about: ImageDataset, size: int, data_root: Path | None, device: torch.device, whole: bool
-) -> tuple[ImageSet, str]:
+def load_stl(about: ImageDataset, asked: Request) -> LoadedImages:
     """STL-10 in the binary version, its unlabelled images included."""
     classes, train, test = about.sizes
     counts = {"train": train, "test": test, "unlabeled": about.unlabelled}
@@ -38,13 +34,13 @@ def load_stl(
         for kind in "Xy"
         if (part, kind) != ("unlabeled", "y")
     ]
-    raw = Members(about, "stl10_binary", data_root).read((*files, "class_names.txt"))
+    raw = Members(about, "stl10_binary", asked.data_root).read((*files, "class_names.txt"))
     parts = {}
     for part, count in counts.items():
         columns = shaped_bytes(about, raw.pop(f"{part}_X.bin"), (count, 3, 96, 96))
         labels = shaped_bytes(about, raw.get(f"{part}_y.bin", bytes(count)), (count,)).long() - 1
         parts[part] = columns.mT.contiguous(), labels_below(about, labels, classes)
-    return on_device(parts, class_names(about, raw["class_names.txt"]), device)
+    return on_device(parts, class_names(about, raw["class_names.txt"]), asked.device)
 
 
 def class_names(about: Dataset, raw: bytes) -> list[str]:

@@ -6,7 +6,7 @@ same content gives the same numbers.
 
 from collections.abc import Sequence
 from hashlib import sha256
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import NamedTuple
 
 import torch
@@ -17,12 +17,15 @@ from contrastbench.domains.image.data.archives import Members, archive_fix
 from contrastbench.domains.image.data.binaries import class_names, labels_below, shaped_bytes
 from contrastbench.domains.image.data.datasets import ImageDataset
 from contrastbench.domains.image.data.decode import ReadBytes
-from contrastbench.domains.image.data.images import ImageSet, content_of, on_device
-from contrastbench.domains.own import files_below
+from contrastbench.domains.image.data.images import (
+    LoadedImages,
+    Request,
+    Samples,
+    content_of,
+    on_device,
+)
 from contrastbench.domains.reading import reading
 from contrastbench.errors import UserError
-
-PartSamples = dict[str, tuple[Tensor, Tensor]]  # (N, 3, 32, 32) uint8 and classes of each part
 
 
 class Binary(NamedTuple):
@@ -42,41 +45,39 @@ BINARIES = {  # by their folders
 }
 
 
-def load_cifar(
-    about: ImageDataset, size: int, data_root: Path | None, device: torch.device, whole: bool
-) -> tuple[ImageSet, str]:
+def load_cifar(about: ImageDataset, asked: Request) -> LoadedImages:
     """Load all of CIFAR-10 or CIFAR-100.
 
     Raises:
         UserError: a file is damaged, or holds something else.
     """
-    images, digest = on_device(*ordered_parts(about, data_root), device)
+    images, digest = on_device(*ordered_parts(about, asked.data_root), asked.device)
     check_content(about, digest)
     return images, digest
 
 
-def load_first(
-    about: ImageDataset, size: int, data_root: Path | None, device: torch.device, whole: bool
-) -> tuple[ImageSet, str]:
+def load_first(about: ImageDataset, asked: Request) -> LoadedImages:
     """Load the first samples of each class, as many as the declared sizes say.
 
     Raises:
         UserError: a file is damaged, or holds something else.
     """
-    samples, classes = ordered_parts(about, data_root)
+    samples, classes = ordered_parts(about, asked.data_root)
     check_content(about, content_of(samples))
     number, *counts = about.sizes
     few = {
         part: first_of_each_class(*samples[part], count // number)
         for part, count in zip(samples, counts, strict=True)
     }
-    return on_device(few, classes, device)
+    return on_device(few, classes, asked.device)
 
 
-def ordered_parts(about: ImageDataset, data_root: Path | None) -> tuple[PartSamples, Sequence[str]]:
+def ordered_parts(about: ImageDataset, data_root: Path | None) -> tuple[Samples, Sequence[str]]:
     """Read the training and the test part in canonical order."""
-    kept = picture_files(about, data_root)
-    samples, classes = from_pictures(*kept) if kept else from_binary(about, data_root)
+    places = [data_root / name for name in about.places] if data_root else []
+    found = next((path for path in places if path.is_file() or (path / "train").is_dir()), None)
+    kept = decode.opened(found) if found else None
+    samples, classes = from_pictures(kept) if kept else from_binary(about, data_root)
     return {part: canonical_order(*samples[part]) for part in ("train", "test")}, classes
 
 
@@ -86,21 +87,16 @@ def check_content(about: ImageDataset, digest: str) -> None:
         raise UserError(f"the files kept as {about.name} have other content: {archive_fix(about)}")
 
 
-def load_few_shot(
-    about: ImageDataset, size: int, data_root: Path | None, device: torch.device, whole: bool
-) -> tuple[ImageSet, str]:
+def load_few_shot(about: ImageDataset, asked: Request) -> LoadedImages:
     """Load all samples anew: those of the declared classes are tested, the others train."""
-    samples, classes = from_binary(about, data_root)
+    samples, classes = from_binary(about, asked.data_root)
     pixels, labels = (torch.cat(parts) for parts in zip(*samples.values(), strict=True))
     with reading(about.name, archive_fix(about)):
         numbers = [classes.index(word) for word in about.classes]
     tested = torch.isin(labels, torch.tensor(numbers))
-    parts = {"train": ~tested, "test": tested}
-    return on_device(
-        {part: canonical_order(pixels[rows], labels[rows]) for part, rows in parts.items()},
-        classes,
-        device,
-    )
+    rows = {"train": ~tested, "test": tested}
+    parts = {part: canonical_order(pixels[some], labels[some]) for part, some in rows.items()}
+    return on_device(parts, classes, asked.device)
 
 
 def canonical_order(pixels: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
@@ -118,7 +114,7 @@ def first_of_each_class(pixels: Tensor, labels: Tensor, count: int) -> tuple[Ten
     return pixels[rows], labels[rows]
 
 
-def from_binary(about: ImageDataset, data_root: Path | None) -> tuple[PartSamples, Sequence[str]]:
+def from_binary(about: ImageDataset, data_root: Path | None) -> tuple[Samples, Sequence[str]]:
     """The binary version, found or downloaded: no pickles."""
     kept = BINARIES[about.layout]
     raw = Members(about, about.layout, data_root).read((*kept.train, kept.test, kept.words))
@@ -136,32 +132,15 @@ def binary_records(
     return table[:, labels:].reshape(-1, 3, 32, 32), classes
 
 
-def picture_files(
-    about: ImageDataset, data_root: Path | None
-) -> tuple[Sequence[str], ReadBytes] | None:
-    """Names and reader of CIFAR-10's pictures, as PART/CLASS/FILE in a zip or a folder."""
-    for path in (data_root / name for name in about.places if data_root):
-        if path.is_file():
-            return decode.zip_names(path, decode.REPLACE), decode.zip_reader(path, decode.REPLACE)
-        if (path / "train").is_dir():
-            return files_below(path), decode.folder_reader(path)
-    return None
-
-
-def from_pictures(names: Sequence[str], read: ReadBytes) -> tuple[PartSamples, Sequence[str]]:
-    """Read pictures whose folders name their part and class."""
-    paths = [PurePosixPath(name) for name in names]
-    found = [
-        path
-        for path in paths
-        if path.suffix.lower() in decode.IMAGE_SUFFIXES and len(path.parts) > 2
-    ]
+def from_pictures(kept: decode.Kept) -> tuple[Samples, Sequence[str]]:
+    """Read pictures whose folders name their part and class, PART/CLASS/FILE."""
+    found = [path for path in decode.picture_paths(kept.names) if len(path.parts) > 2]
     classes = sorted({path.parent.name for path in found})
     samples = {}
     for part in ("train", "test"):
         mine = [path for path in found if path.parts[-3] == part]
         labels = torch.tensor([classes.index(path.parent.name) for path in mine])
-        samples[part] = (picture_pixels([str(path) for path in mine], read), labels)
+        samples[part] = (picture_pixels([str(path) for path in mine], kept.read), labels)
     return samples, classes
 
 

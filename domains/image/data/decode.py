@@ -5,11 +5,12 @@ import zipfile
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from io import BytesIO
-from pathlib import Path
-from typing import Any, Generic, TypeVar
+from pathlib import Path, PurePosixPath
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 import torch
@@ -17,6 +18,7 @@ from joblib import cpu_count
 from PIL import ExifTags, Image, UnidentifiedImageError
 from torch import Tensor
 
+from contrastbench.domains.own import files_below
 from contrastbench.domains.progress import Progress
 from contrastbench.domains.reading import contents, member, member_names, reading
 from contrastbench.errors import UserError
@@ -33,7 +35,7 @@ MAX_PIXELS = 2**26  # pixels; each thread that decodes may hold as many
 PACKED = 2**28  # bytes of an image file in an archive
 REPLACE = "remove or replace it"
 MAX_NAMED_FILES = 10  # broken files that an error names
-IMAGES_PER_TASK = 32  # images that a thread takes at once, and blocks that wait at most
+IMAGES_IN_LINE = 1024  # images that wait at most, so that an error does not wait for all others
 IMAGES_PER_THREAD = 8  # images of a batch that a thread takes at once: all threads are to have some
 BATCHES_AHEAD = 2  # batches that are decoded while one is used
 FIRST_FRAME = "first of several frames taken"
@@ -41,6 +43,13 @@ TURNED = "EXIF orientation not applied"
 ORIENTATION = ExifTags.Base.Orientation
 ReadBytes = Callable[[str], bytes]  # an image's name -> its bytes
 T = TypeVar("T")
+
+
+class Kept(NamedTuple):
+    """Files of a set, in a folder or in a zip."""
+
+    names: Sequence[str]
+    read: ReadBytes
 
 
 @dataclass(frozen=True)
@@ -72,10 +81,23 @@ def zip_reader(path: Path, fix: str) -> ReadBytes:
     return read
 
 
-def zip_names(path: Path, fix: str) -> list[str]:
-    """Members of a zip."""
+def opened(path: Path, fix: str = REPLACE) -> Kept:
+    """The files of a folder or of a zip, without the name of the one folder that a zip has."""
+    if path.is_dir():
+        return Kept(files_below(path), folder_reader(path))
+    read = zip_reader(path, fix)
     with reading(path, fix), zipfile.ZipFile(path) as archive:
-        return member_names(archive)
+        names = [name for name in member_names(archive) if not name.endswith("/")]
+    names = [name for name in names if not name.startswith("__MACOSX/")]
+    tops = {name.partition("/")[0] for name in names}
+    top = f"{tops.pop()}/" if len(tops) == 1 else ""
+    return Kept([name.removeprefix(top) for name in names], lambda name: read(top + name))
+
+
+def picture_paths(names: Iterable[str]) -> list[PurePosixPath]:
+    """Return those that are image files by their names, in order."""
+    paths = sorted(map(PurePosixPath, names))
+    return [path for path in paths if path.suffix.lower() in IMAGE_SUFFIXES]
 
 
 @cache
@@ -138,19 +160,11 @@ class Ahead(Generic[T]):
 
 def in_threads(work: Callable[[str], Any], names: Sequence[str], task: str) -> Iterator[Any]:
     """The work on each name in order, with progress; the first error in order is raised."""
-    blocks = [
-        names[start : start + IMAGES_PER_TASK] for start in range(0, len(names), IMAGES_PER_TASK)
-    ]
     with Progress(len(names), task) as progress:
-        # so that an error does not wait for all others
-        for start in range(0, len(blocks), IMAGES_PER_TASK):
-            for results in pool().map(
-                lambda block: [work(name) for name in block],
-                blocks[start : start + IMAGES_PER_TASK],
-            ):
-                for result in results:
-                    progress.step()
-                    yield result
+        for start in range(0, len(names), IMAGES_IN_LINE):
+            for result in pool().map(work, names[start : start + IMAGES_IN_LINE]):
+                progress.step()
+                yield result
 
 
 def look_at(names: Sequence[str], read: ReadBytes) -> list[Header]:
@@ -162,11 +176,20 @@ def look_at(names: Sequence[str], read: ReadBytes) -> list[Header]:
     return list(in_threads(lambda name: image_header(name, read(name)), names, "checking images"))
 
 
-def check_all(names: Sequence[str], read: ReadBytes) -> None:
-    """Raise an error that names all broken files, once one of them was found to be broken."""
-    found = in_threads(lambda name: fault(name, read), names, "looking for broken images")
-    if faults := [text for text in found if text]:
-        raise UserError(one_line(faults))
+@contextmanager
+def all_named(names: Sequence[str], read: ReadBytes) -> Iterator[None]:
+    """Make the error of a broken file one that names all that are broken.
+
+    Raises:
+        UserError: in place of the first.
+    """
+    try:
+        yield
+    except UserError:
+        found = in_threads(lambda name: fault(name, read), names, "looking for broken images")
+        if faults := [text for text in found if text]:
+            raise UserError(one_line(faults)) from None
+        raise
 
 
 def fault(name: str, read: ReadBytes) -> str:
@@ -267,15 +290,11 @@ def crops(
     Raises:
         UserError: the file is damaged.
     """
-    image = open_rgb(name, data)
-    return [
-        to_tensor(
-            image.crop((left, top, left + width, top + height)).resize(
-                (size, size), Image.Resampling.BILINEAR
-            )
-        )
-        for (top, left, height, width), size in zip(boxes, sizes, strict=True)
-    ]
+    image, found = open_rgb(name, data), []
+    for (top, left, height, width), size in zip(boxes, sizes, strict=True):
+        part = image.crop((left, top, left + width, top + height))
+        found.append(to_tensor(part.resize((size, size), Image.Resampling.BILINEAR)))
+    return found
 
 
 def open_rgb(name: str, data: bytes) -> Image.Image:

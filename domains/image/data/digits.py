@@ -1,18 +1,19 @@
 """scikit-learn's handwritten digits, as they are and shifted: the sets that need no file."""
 
-from pathlib import Path
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import torch
 from sklearn.datasets import load_digits
+from torch import Tensor
 from torch.nn.functional import interpolate
 
 from contrastbench.domains.image.data.datasets import ImageDataset
 from contrastbench.domains.image.data.images import (
-    ImageFiles,
-    Images,
-    ImageSet,
+    LoadedImages,
+    Request,
+    content_of,
     on_device,
     split_held_out,
 )
@@ -23,18 +24,14 @@ SEED = 20262  # of the shifts
 MAX_SHIFT_PIXELS = 2  # pixels of the farthest shift
 
 
-def load_embedded(
-    about: ImageDataset, size: int, data_root: Path | None, device: torch.device, whole: bool
-) -> tuple[ImageSet, str]:
+def load_embedded(about: ImageDataset, asked: Request) -> LoadedImages:
     """Read scikit-learn's digits as they are."""
-    return enlarged(grey_digits(), size, device)
+    return enlarged(grey_digits(), asked)
 
 
-def load_shifted(
-    about: ImageDataset, size: int, data_root: Path | None, device: torch.device, whole: bool
-) -> tuple[ImageSet, str]:
+def load_shifted(about: ImageDataset, asked: Request) -> LoadedImages:
     """Read scikit-learn's digits, each moved by up to two pixels."""
-    return enlarged(shifted(grey_digits()), size, device)
+    return enlarged(shifted(grey_digits()), asked)
 
 
 def grey_digits() -> Array:
@@ -43,17 +40,14 @@ def grey_digits() -> Array:
     return grey
 
 
-def enlarged(grey: Array, size: int, device: torch.device) -> tuple[ImageSet, str]:
+def enlarged(grey: Array, asked: Request) -> LoadedImages:
     """Enlarge the digits to the size of views; the hash is of 8 x 8 pixels."""
     data = load_digits()
     labels = torch.from_numpy(data.target.astype(np.int64))
-    small, digest = on_device(
-        split_held_out(torch.from_numpy(grey)[:, None], labels),
-        map(str, data.target_names),
-        torch.device("cpu"),
-    )
-    train, test_images = (enlarge(part, size, device) for part in (small.train, small.test))
-    return ImageSet(train, test_images, None, small.classes, drawn=True), digest
+    small = split_held_out(torch.from_numpy(grey)[:, None], labels)
+    large = {part: (enlarge(x, asked.size), y) for part, (x, y) in small.items()}
+    images, _ = on_device(large, map(str, data.target_names), asked.device)
+    return replace(images, drawn=True), content_of(small)
 
 
 def shifted(images: Array) -> Array:
@@ -66,23 +60,14 @@ def shifted(images: Array) -> Array:
     [48, 42]
     """
     height, width = images.shape[1:]
-    wide = np.pad(
-        images, ((0, 0), (MAX_SHIFT_PIXELS, MAX_SHIFT_PIXELS), (MAX_SHIFT_PIXELS, MAX_SHIFT_PIXELS))
-    )
-    places = np.random.PCG64(SEED).random_raw(2 * len(images)).reshape(-1, 2) % (
-        2 * MAX_SHIFT_PIXELS + 1
-    )
-    cut = [
-        image[y : y + height, x : x + width]
-        for image, (y, x) in zip(wide, places.tolist(), strict=True)
-    ]
-    return np.stack(cut)
+    most = MAX_SHIFT_PIXELS
+    wide = np.pad(images, ((0, 0), (most, most), (most, most)))
+    drawn = np.random.PCG64(SEED).random_raw(2 * len(images)).reshape(-1, 2)
+    places = zip(wide, (drawn % (2 * most + 1)).tolist(), strict=True)
+    return np.stack([image[y : y + height, x : x + width] for image, (y, x) in places])
 
 
-def enlarge(images: Images | ImageFiles, size: int, device: torch.device) -> Images:
-    """Grey images in all three colours at another size."""
-    rows = torch.arange(len(images), device=images.labels.device)
-    large = interpolate(images.batch(rows).float(), (size, size), mode="bilinear", antialias=True)
-    return Images(
-        large.round().byte().expand(-1, 3, -1, -1).contiguous().to(device), images.labels.to(device)
-    )
+def enlarge(pixels: Tensor, size: int) -> Tensor:
+    """(N, 3, size, size) uint8 of (N, 1, height, width): grey in all three colours."""
+    large = interpolate(pixels.float(), (size, size), mode="bilinear", antialias=True)
+    return large.round().byte().expand(-1, 3, -1, -1).contiguous()

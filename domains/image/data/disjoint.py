@@ -3,67 +3,48 @@
 Classes stand in the order of their names or numbers; the first half trains, the second is tested.
 """
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from pathlib import Path, PurePosixPath
-
-import torch
+from collections.abc import Callable
+from dataclasses import replace
 
 from contrastbench.domains import download
 from contrastbench.domains.image.data import decode, matlab
 from contrastbench.domains.image.data.datasets import ImageDataset
-from contrastbench.domains.image.data.decode import ReadBytes
-from contrastbench.domains.image.data.files import Part, Parts, check_sizes, from_files
-from contrastbench.domains.image.data.images import IMAGENET_MEAN, IMAGENET_STD, ImageSet
-from contrastbench.domains.own import files_below
+from contrastbench.domains.image.data.decode import Kept
+from contrastbench.domains.image.data.files import Part, Parts, check_sizes, from_files, part_of
+from contrastbench.domains.image.data.images import (
+    IMAGENET_MEAN,
+    IMAGENET_STD,
+    LoadedImages,
+    Request,
+)
 from contrastbench.domains.reading import reading
 from contrastbench.errors import UserError
 
 FilesByClass = dict[str, list[str]]  # image files by class, in the order of classes
 
 
-@dataclass(frozen=True)
-class Kept:
-    """Files of a set, in a folder or in a zip."""
-
-    names: Sequence[str]
-    read: ReadBytes
-
-
-def load_disjoint(
-    about: ImageDataset, size: int, data_root: Path | None, device: torch.device, whole: bool
-) -> tuple[ImageSet, str]:
+def load_disjoint(about: ImageDataset, asked: Request) -> LoadedImages:
     """A declared set of class-disjoint parts, from the data root.
 
     Raises:
         UserError: it is not there, or is something else.
     """
-    path = download.local_file(about, data_root) or download.fetch_file(about)
-    kept, again = opened_files(path), f"get {about.url} again"
+    path = download.local_file(about, asked.data_root) or download.fetch_file(about)
+    kept, again = decode.opened(path), f"get {about.url} again"
     with reading(path, again):
         parts = LAYOUTS[about.layout](kept)
     check_sizes(path, about.name, parts, about.sizes, again)
-    images, digest = from_files(parts, kept.read, {}, size, device, whole)
+    images, digest = from_files(parts, kept.read, asked)
     if about.content and digest != about.content:
         raise UserError(f"the files kept as {about.name} in {path} have other content: {again}")
     return replace(images, mean=IMAGENET_MEAN, std=IMAGENET_STD), digest
 
 
-def opened_files(path: Path) -> Kept:
-    """The files of a folder, or those in the one folder that a zip has."""
-    if path.is_dir():
-        return Kept(files_below(path), decode.folder_reader(path))
-    read, names = decode.zip_reader(path, decode.REPLACE), decode.zip_names(path, decode.REPLACE)
-    top = names[0].partition("/")[0] + "/" if names else ""
-    below = [name.removeprefix(top) for name in names if not name.endswith("/")]
-    return Kept(below, lambda name: read(top + name))
-
-
 def by_folder(kept: Kept) -> Parts:
     """A folder for each class, as CUB has them in a folder `images`."""
     classes: FilesByClass = {}
-    for path in sorted(map(PurePosixPath, kept.names)):
-        if path.suffix.lower() in decode.IMAGE_SUFFIXES and len(path.parts) > 1:
+    for path in decode.picture_paths(kept.names):
+        if len(path.parts) > 1:
             classes.setdefault(path.parent.name, []).append(str(path))
     return class_halves(classes)
 
@@ -71,8 +52,8 @@ def by_folder(kept: Kept) -> Parts:
 def by_alphabets(kept: Kept) -> Parts:
     """Omniglot's: a folder of alphabets for each part, and in them one for each character."""
     found: dict[str, FilesByClass] = {"images_background": {}, "images_evaluation": {}}
-    for path in sorted(map(PurePosixPath, kept.names)):
-        if path.suffix.lower() in decode.IMAGE_SUFFIXES and path.parts[0] in found:
+    for path in decode.picture_paths(kept.names):
+        if path.parts[0] in found:
             label = "/".join(path.parts[1:-1])
             found[path.parts[0]].setdefault(label, []).append(str(path))
     return two_parts(found["images_background"], found["images_evaluation"])
@@ -114,8 +95,7 @@ def two_parts(train: FilesByClass, test: FilesByClass) -> Parts:
     number = {label: k for k, label in enumerate(classes)}
 
     def part(files: FilesByClass) -> Part:
-        pairs = [(name, number[label]) for label, names in files.items() for name in names]
-        return Part(tuple(name for name, _ in pairs), tuple(k for _, k in pairs))
+        return part_of([(name, number[k]) for k, names in files.items() for name in names])
 
     return Parts(part(train), part(test), classes)
 

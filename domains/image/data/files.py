@@ -1,7 +1,7 @@
 """A set of image files: stored in one size, in memory if they fit."""
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -9,7 +9,13 @@ import torch
 
 from contrastbench.domains.image.data import decode
 from contrastbench.domains.image.data.decode import Header, ReadBytes
-from contrastbench.domains.image.data.images import ImageFiles, Images, ImageSet
+from contrastbench.domains.image.data.images import (
+    ImageFiles,
+    Images,
+    ImageSet,
+    LoadedImages,
+    Request,
+)
 from contrastbench.domains.image.views.transforms import stored_size
 from contrastbench.domains.progress import Progress
 from contrastbench.errors import UserError
@@ -21,13 +27,24 @@ DECODED_AT_ONCE = 256  # images that are decoded and copied to the device at onc
 TESTED_TWICE = "test images that are training images too"  # by the bytes of their files
 MAX_KEPT_SIDE = 96  # images that all have one size of at most so many pixels a side keep it
 
+Label = int | tuple[int, ...]  # a class, or 1, 0 or -1 for each class
+
 
 @dataclass(frozen=True)
 class Part:
     """Names of a part's image files, with the class of each, or 1, 0 or -1 for each class."""
 
     names: tuple[str, ...]
-    labels: tuple[int | tuple[int, ...], ...]
+    labels: tuple[Label, ...]
+
+    def select(self, rows: Sequence[int]) -> "Part":
+        """Return the files of those numbers."""
+        return part_of([(self.names[row], self.labels[row]) for row in rows])
+
+
+def part_of(files: Sequence[tuple[str, Label]]) -> Part:
+    """Return the part that has these files, each with its class."""
+    return Part(tuple(name for name, _ in files), tuple(label for _, label in files))
 
 
 @dataclass(frozen=True)
@@ -58,62 +75,40 @@ def sizes_text(sizes: Sequence[int]) -> str:
 
 
 def from_files(
-    parts: Parts,
-    read: ReadBytes,
-    notes: dict[str, Any],
-    size: int,
-    device: torch.device,
-    whole: bool = False,
-) -> tuple[ImageSet, str]:
+    parts: Parts, read: ReadBytes, asked: Request, notes: Mapping[str, Any] | None = None
+) -> LoadedImages:
     """A set of image files; its hash is that of their names, classes and bytes, however decoded.
 
     Args:
         parts: names and classes of the files.
         read: a file's bytes by its name.
+        asked: how they are read; whole pictures of several or of large sizes stay files.
         notes: what is known of the files.
-        size: of the views in pixels.
-        device: where pixels and labels go.
-        whole: training images of several or of large sizes stay files, and crops of them are of
-            whole pictures, not of stored squares.
 
     Raises:
         UserError: files are broken; it names all of them.
     """
-    names = parts.train.names + parts.test.names
-    try:
-        return load_until_broken(parts, names, read, notes, size, device, whole)
-    except UserError:
-        decode.check_all(names, read)
-        raise
+    names, trained = parts.train.names + parts.test.names, len(parts.train.names)
+    with decode.all_named(names, read):
+        headers = decode.look_at(names, read)
+        side = common_side(headers, asked.size)
+        split = whole_files if asked.whole and side is not None else stored_pixels
+        train = split(parts.train, read, headers, side, asked.device)
+        test = stored_pixels(parts.test, read, headers, side, asked.device)
+    known = dict(notes or {}) | decode.oddities(headers) | resized(headers, side)
+    known |= tested_twice(headers[:trained], headers[trained:])
+    images = ImageSet(train, test, None, parts.classes, drawn=parts.drawn, notes=known)
+    return images, content_of_files(parts, names, headers)
 
 
-def load_until_broken(
-    parts: Parts,
-    names: tuple[str, ...],
-    read: ReadBytes,
-    notes: dict[str, Any],
-    size: int,
-    device: torch.device,
-    whole: bool,
-) -> tuple[ImageSet, str]:
-    """Load like `from_files`, up to the first broken file."""
-    headers = decode.look_at(names, read)
+def content_of_files(parts: Parts, names: Sequence[str], headers: Sequence[Header]) -> str:
+    """Return the sha256 of the files' names and bytes, and of the classes that a list gives."""
     digest = hashlib.sha256(repr((parts.classes, len(parts.train.names))).encode())
     for name, header in zip(names, headers, strict=True):
         digest.update(f"{name}\0{header.sha256}\n".encode())
     if parts.listed:
         digest.update(f"{parts.train.labels}{parts.test.labels}".encode())
-    side = common_side(headers, size)
-    notes = notes | decode.oddities(headers) | resized(headers, side)
-    notes |= tested_twice(headers[: len(parts.train.names)], headers[len(parts.train.names) :])
-    train = (
-        whole_files(parts.train, read, headers, side, device)
-        if whole and side is not None
-        else stored_pixels(parts.train, read, headers[0], side, device)
-    )
-    test = stored_pixels(parts.test, read, headers[0], side, device)
-    images = ImageSet(train, test, None, parts.classes, drawn=parts.drawn, notes=notes)
-    return images, digest.hexdigest()
+    return digest.hexdigest()
 
 
 def tested_twice(train: list[Header], test: list[Header]) -> dict[str, int]:
@@ -126,11 +121,8 @@ def tested_twice(train: list[Header], test: list[Header]) -> dict[str, int]:
 def common_side(headers: list[Header], size: int) -> int | None:
     """Pixels a side in which images are stored; None: all have one small size, and keep it."""
     sizes = {(header.width, header.height) for header in headers}
-    return (
-        None
-        if len(sizes) == 1 and max(*sizes.pop()) <= max(MAX_KEPT_SIDE, size)
-        else stored_size(size)
-    )
+    small = len(sizes) == 1 and max(*sizes.pop()) <= max(MAX_KEPT_SIDE, size)
+    return None if small else stored_size(size)
 
 
 def resized(headers: list[Header], side: int | None) -> dict[str, int]:
@@ -155,11 +147,11 @@ def whole_files(
 
 
 def stored_pixels(
-    part: Part, read: ReadBytes, header: Header, side: int | None, device: torch.device
+    part: Part, read: ReadBytes, headers: list[Header], side: int | None, device: torch.device
 ) -> Images | ImageFiles:
     """A part's pixels if they fit, else its files."""
     labels = torch.tensor(part.labels, device=device)
-    shape = (header.height, header.width) if side is None else (side, side)
+    shape = (headers[0].height, headers[0].width) if side is None else (side, side)
     files = ImageFiles(part.names, read, labels, side, shape)
     if len(files) * 3 * shape[0] * shape[1] > resident_bytes(device):
         return replace(files, later=part.names)

@@ -7,17 +7,17 @@ from typing import Any
 import torch
 
 from contrastbench.domains.image.data import decode
-from contrastbench.domains.image.data.files import Part, Parts, from_files
-from contrastbench.domains.image.data.images import ImageSet, held_out
+from contrastbench.domains.image.data.files import Part, Parts, from_files, part_of
+from contrastbench.domains.image.data.images import LoadedImages, Request, held_out
 from contrastbench.domains.own import files_below, part_name
 from contrastbench.domains.report import Counted
 from contrastbench.errors import UserError
 
 
-def load_folder(root: Path, size: int, device: torch.device, whole: bool) -> tuple[ImageSet, str]:
+def load_folder(root: Path, asked: Request) -> LoadedImages:
     """A user's folder, and the sha256 of its content."""
     parts, notes = folder_parts(root)
-    return from_files(parts, decode.folder_reader(root), notes, size, device, whole)
+    return from_files(parts, decode.folder_reader(root), asked, notes)
 
 
 def folder_parts(root: Path) -> tuple[Parts, dict[str, Any]]:
@@ -48,9 +48,8 @@ def folder_parts(root: Path) -> tuple[Parts, dict[str, Any]]:
         notes[f"files left out, in {name}"] = len(files_below(root / name))
     if len(test) < len(train):
         notes["classes without test images"] = len(train) - len(test)
-    return Parts(
-        class_files(train, classes), class_files(test, classes), checked_class_names(root, classes)
-    ), notes
+    check_classes(root, classes)
+    return Parts(class_files(train, classes), class_files(test, classes), classes), notes
 
 
 def part_folders(root: Path) -> dict[str, str]:
@@ -73,7 +72,8 @@ def part_folders(root: Path) -> dict[str, str]:
 def one_part(root: Path) -> tuple[Parts, dict[str, Any]]:
     """A folder of classes alone: a fifth of each is the test part."""
     files = classes_of(root, ".")
-    classes = checked_class_names(root, tuple(sorted(files)))
+    classes = tuple(sorted(files))
+    check_classes(root, classes)
     lonely = [name for name, names in files.items() if len(names) < 2]
     if lonely:
         raise UserError(
@@ -86,18 +86,12 @@ def one_part(root: Path) -> tuple[Parts, dict[str, Any]]:
 
 def split_fifth(whole: Part) -> tuple[Part, Part]:
     """All but a seeded fifth of each class, which is the test part."""
-    test = held_out(torch.tensor(whole.labels))
-    train, tested = (
-        Part(
-            tuple(name for name, chosen in zip(whole.names, rows, strict=True) if chosen),
-            tuple(label for label, chosen in zip(whole.labels, rows, strict=True) if chosen),
-        )
-        for rows in ((~test).tolist(), test.tolist())
-    )
-    return train, tested
+    tested = held_out(torch.tensor(whole.labels))
+    train, test = ((~tested).nonzero()[:, 0].tolist(), tested.nonzero()[:, 0].tolist())
+    return whole.select(train), whole.select(test)
 
 
-def checked_class_names(root: Path, classes: tuple[str, ...]) -> tuple[str, ...]:
+def check_classes(root: Path, classes: tuple[str, ...]) -> None:
     """Raise unless there are two classes to tell apart."""
     if len(classes) < 2:
         only = root / classes[0]
@@ -106,7 +100,6 @@ def checked_class_names(root: Path, classes: tuple[str, ...]) -> tuple[str, ...]
         inner = f", or give folder:{only} for the folders in it"
         fix = f"add a folder with another class{inner * has_folders(only)}"
         raise UserError(f"{root} has a single class, {classes[0]}: {fix}")
-    return classes
 
 
 def has_folders(path: Path) -> bool:
@@ -116,10 +109,7 @@ def has_folders(path: Path) -> bool:
 
 def class_files(files: dict[str, list[str]], classes: tuple[str, ...]) -> Part:
     """The files of classes, with their numbers."""
-    pairs = [
-        (name, number) for number, label in enumerate(classes) for name in files.get(label, [])
-    ]
-    return Part(tuple(name for name, _ in pairs), tuple(number for _, number in pairs))
+    return part_of([(name, k) for k, label in enumerate(classes) for name in files.get(label, [])])
 
 
 def classes_of(root: Path, name: str) -> dict[str, list[str]]:

@@ -4,45 +4,38 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-import torch
-
 from contrastbench.domains.image.data import decode
 from contrastbench.domains.image.data.archives import archive, archive_fix
 from contrastbench.domains.image.data.datasets import IMAGENET_100, ImageDataset
-from contrastbench.domains.image.data.decode import ReadBytes
 from contrastbench.domains.image.data.files import Part, Parts, check_sizes, from_files
 from contrastbench.domains.image.data.folders import class_files, images_of
-from contrastbench.domains.image.data.images import IMAGENET_MEAN, IMAGENET_STD, ImageSet
-from contrastbench.domains.own import files_below
+from contrastbench.domains.image.data.images import (
+    IMAGENET_MEAN,
+    IMAGENET_STD,
+    LoadedImages,
+    Request,
+)
 from contrastbench.domains.reading import reading
 from contrastbench.errors import UserError
 
 
-def load_tiny(
-    about: ImageDataset, size: int, data_root: Path | None, device: torch.device, whole: bool
-) -> tuple[ImageSet, str]:
+def load_tiny(about: ImageDataset, asked: Request) -> LoadedImages:
     """Tiny-ImageNet from its zip or its folder; the test part is the published validation part."""
-    folder = data_root / "tiny-imagenet-200" if data_root else None
-    if folder and folder.is_dir():
-        path, read, names = folder, decode.folder_reader(folder), files_below(folder)
-    else:
-        path = archive(about, data_root)
-        member_of = decode.zip_reader(path, archive_fix(about))
-        names = [
-            n.removeprefix("tiny-imagenet-200/") for n in decode.zip_names(path, archive_fix(about))
-        ]
-        read = lambda member: member_of(f"tiny-imagenet-200/{member}")  # noqa: E731
+    root = asked.data_root
+    folder = root / "tiny-imagenet-200" if root else None
+    path = folder if folder and folder.is_dir() else archive(about, root)
+    kept = decode.opened(path, archive_fix(about))
     with reading(about.name, archive_fix(about)):
-        parts = tiny_parts(read, names)
+        parts = tiny_parts(kept)
     check_sizes(path, about.name, parts, about.sizes, archive_fix(about))
-    return from_files(parts, read, {}, size, device, whole)
+    return from_files(parts, kept.read, asked)
 
 
-def tiny_parts(read: ReadBytes, names: Iterable[str]) -> Parts:
+def tiny_parts(kept: decode.Kept) -> Parts:
     """Tiny-ImageNet's files: training images in class folders, validation images in a list."""
-    images = sorted(n for n in names if n.startswith("train/") and n.endswith(".JPEG"))
-    classes = tuple(sorted(read("wnids.txt").decode().split()))
-    lines = read("val/val_annotations.txt").decode().splitlines()
+    images = sorted(n for n in kept.names if n.startswith("train/") and n.endswith(".JPEG"))
+    classes = tuple(sorted(kept.read("wnids.txt").decode().split()))
+    lines = kept.read("val/val_annotations.txt").decode().splitlines()
     files, labels = zip(*(line.split("\t")[:2] for line in lines), strict=True)
     train = Part(tuple(images), class_numbers(classes, [n.split("/")[1] for n in images]))
     test = Part(tuple(f"val/images/{file}" for file in files), class_numbers(classes, labels))
@@ -58,11 +51,9 @@ def class_numbers(classes: Sequence[str], labels: Iterable[str]) -> tuple[int, .
         raise ValueError(f"unknown class {error}") from None
 
 
-def load_imagenet(
-    about: ImageDataset, size: int, data_root: Path | None, device: torch.device, whole: bool
-) -> tuple[ImageSet, str]:
+def load_imagenet(about: ImageDataset, asked: Request) -> LoadedImages:
     """ImageNet, or those of its classes that are declared, from its train and val folders."""
-    root = imagenet_folder(about, data_root)
+    root = imagenet_folder(about, asked.data_root)
     classes = imagenet_classes(about, root)
     files = []
     for split in ("train", "val"):
@@ -77,7 +68,7 @@ def load_imagenet(
     parts = Parts(train, test, classes)
     if about.sizes:
         check_sizes(root, about.name, parts, about.sizes, "get the rest")
-    images, digest = from_files(parts, decode.folder_reader(root), {}, size, device, whole)
+    images, digest = from_files(parts, decode.folder_reader(root), asked)
     return replace(images, mean=IMAGENET_MEAN, std=IMAGENET_STD), digest
 
 
@@ -94,10 +85,7 @@ def imagenet_folder(about: ImageDataset, data_root: Path | None) -> Path:
     for folder in (*parts, "imagenet", "ImageNet", "ILSVRC2012", "."):
         if data_root and (data_root / folder / "train" / IMAGENET_100[0]).is_dir():
             return data_root / folder
-    where = (
-        f"{data_root} has no imagenet/train/{IMAGENET_100[0]}"
-        if data_root
-        else "no data root is given"
-    )
+    absent = f"{data_root} has no imagenet/train/{IMAGENET_100[0]}"
+    where = absent if data_root else "no data root is given"
     fix = f"get ImageNet from {about.url} and name the folder of its train and val: --data-root"
     raise UserError(f"{where}: {fix} (or CONTRASTBENCH_DATA)")

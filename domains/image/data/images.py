@@ -3,6 +3,7 @@
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,6 @@ from contrastbench.domains.image.views.policies import Policy, Runs
 from contrastbench.domains.image.views.spatial import to_float
 from contrastbench.domains.image.views.transforms import random_crop
 from contrastbench.domains.reading import reading
-from contrastbench.errors import UserError
 
 IMAGENET_MEAN, IMAGENET_STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 # ADNCE's code has them for all its sets
@@ -176,11 +176,8 @@ class ImageFiles:
 
     def wait(self, decoded: Callable[[], None]) -> None:
         """Wait for what is decoded; where a file is broken, name all that are."""
-        try:
+        with decode.all_named(self.later, self.read):
             decoded()
-        except UserError:
-            decode.check_all(self.later, self.read)
-            raise
 
     def buffer(self, n: int, height: int, width: int) -> Tensor:
         """(n, 3, height, width) uint8 on the host; CUDA copies a pinned one unwaited for."""
@@ -216,6 +213,16 @@ def on_host(parts: Sequence[Tensor]) -> list[list[int]]:
 
 
 @dataclass(frozen=True)
+class Request:
+    """How a set of images is to be read."""
+
+    size: int  # of the views in pixels
+    data_root: Path | None  # a folder that may hold the files
+    device: torch.device  # where pixels and labels go
+    whole: bool = False  # crops are of whole pictures, decoded at each step, not of stored squares
+
+
+@dataclass(frozen=True)
 class ImageSet:
     """A dataset of images in its published split."""
 
@@ -231,18 +238,18 @@ class ImageSet:
     notes: dict[str, Any] = field(default_factory=dict)
 
 
-def on_device(
-    parts: dict[str, tuple[Tensor, Tensor]], classes: Iterable[str], device: torch.device
-) -> tuple[ImageSet, str]:
+LoadedImages = tuple[ImageSet, str]  # and the sha256 of its content
+Samples = dict[str, tuple[Tensor, Tensor]]  # pixels and labels of each part
+
+
+def on_device(parts: Samples, classes: Iterable[str], device: torch.device) -> LoadedImages:
     """A set of (pixels, labels) of its parts, on the device, and their sha256."""
-    train, test, *rest = (
-        Images(pixels.to(device), labels.to(device)) for pixels, labels in parts.values()
-    )
+    train, test, *rest = (Images(x.to(device), y.to(device)) for x, y in parts.values())
     images = ImageSet(train, test, rest[0] if rest else None, tuple(classes))
     return images, content_of(parts)
 
 
-def content_of(parts: dict[str, tuple[Tensor, Tensor]]) -> str:
+def content_of(parts: Samples) -> str:
     """Return the sha256 of the shapes, pixels and labels of all parts."""
     digest = hashlib.sha256(
         repr([(name, tuple(pixels.shape)) for name, (pixels, _) in parts.items()]).encode()
@@ -263,7 +270,7 @@ def held_out(labels: Tensor) -> Tensor:
     return torch.from_numpy(chosen)
 
 
-def split_held_out(pixels: Tensor, labels: Tensor) -> dict[str, tuple[Tensor, Tensor]]:
+def split_held_out(pixels: Tensor, labels: Tensor) -> Samples:
     """Training and test part of images without one: `held_out` is tested."""
     test = held_out(labels)
     parts = {"train": ~test, "test": test}

@@ -1,7 +1,7 @@
 """Sets of images by name: declared ones, and anybody's own."""
 
 from collections.abc import Callable
-from functools import lru_cache, partial
+from functools import lru_cache
 from pathlib import Path
 
 import torch
@@ -10,10 +10,10 @@ from contrastbench.domains import own as owned
 from contrastbench.domains.declaration import reader_of
 from contrastbench.domains.image.data import own
 from contrastbench.domains.image.data.datasets import DATASETS, SOURCES, ImageDataset
-from contrastbench.domains.image.data.images import ImageSet
+from contrastbench.domains.image.data.images import LoadedImages, Request
 from contrastbench.domains.image.data.kept import kept
 
-ImageReader = Callable[[ImageDataset, int, Path | None, torch.device, bool], tuple[ImageSet, str]]
+ImageReader = Callable[[ImageDataset, Request], LoadedImages]
 
 
 def load_images(
@@ -22,7 +22,7 @@ def load_images(
     data_root: Path | None,
     device: torch.device,
     whole: bool = False,
-) -> tuple[ImageSet, str]:
+) -> LoadedImages:
     """A set of images by name and the sha256 of its content.
 
     Args:
@@ -39,19 +39,17 @@ def load_images(
     Raises:
         UserError: unknown name, no file and no network, or a file that is no image.
     """
+    asked = Request(size, data_root, device, whole)
     if parsed := owned.parse_source(dataset, SOURCES):
-        return own.load_own_images(*parsed, size, data_root, device, whole)
+        return own.load_own_images(*parsed, asked)
     if dataset not in DATASETS:
         raise owned.unknown_dataset("image", dataset, DATASETS, SOURCES, data_root)
-    return load_declared(dataset, size, data_root, device, whole)
+    return load_declared(dataset, asked)
 
 
 @lru_cache(maxsize=1)
-def load_declared(
-    dataset: str, size: int, data_root: Path | None, device: torch.device, whole: bool
-) -> tuple[ImageSet, str]:
+def load_declared(dataset: str, asked: Request) -> LoadedImages:
     """A declared set; the last one stays in memory for the next seed."""
     about = DATASETS[dataset]
     reader: ImageReader = reader_of(__package__, about)
-    read = partial(reader, about, size, data_root, device, whole)
-    return read() if whole else kept(about, size, data_root, device, read)
+    return reader(about, asked) if asked.whole else kept(about, asked, reader)

@@ -16,7 +16,13 @@ from contrastbench.domains import hub, own
 from contrastbench.domains.declaration import Source
 from contrastbench.domains.image.data.files import Part, Parts, from_files
 from contrastbench.domains.image.data.folders import load_folder, split_fifth
-from contrastbench.domains.image.data.images import ImageSet, on_device, split_held_out
+from contrastbench.domains.image.data.images import (
+    LoadedImages,
+    Request,
+    Samples,
+    on_device,
+    split_held_out,
+)
 from contrastbench.domains.reading import UNPACKED, contents, file_kind, member, member_names
 from contrastbench.errors import UserError
 
@@ -30,46 +36,31 @@ ARRAY_WORDS = {
 }
 READ_KEYS = ("images", "labels", "test_images", "test_labels")
 CHANNELS = (1, 3)  # channels: grey, or red, green and blue
-LoadedImages = tuple[ImageSet, str]  # and the sha256 of its content
-OwnReader = Callable[[str, int, Path | None, torch.device, bool], LoadedImages]
+OwnReader = Callable[[str, Request], LoadedImages]
 
 
-def load_own_images(
-    source: Source, what: str, size: int, data_root: Path | None, device: torch.device, whole: bool
-) -> LoadedImages:
+def load_own_images(source: Source, what: str, asked: Request) -> LoadedImages:
     """A user's images, and the sha256 of their content."""
-    state = own.source_state(what, data_root)
-    return load_unchanged(source, what, size, data_root, device, whole, state)
+    return load_unchanged(source, what, asked, own.source_state(what, asked.data_root))
 
 
 @lru_cache(maxsize=1)
-def load_unchanged(
-    source: Source,
-    what: str,
-    size: int,
-    data_root: Path | None,
-    device: torch.device,
-    whole: bool,
-    state: str,
-) -> LoadedImages:
+def load_unchanged(source: Source, what: str, asked: Request, state: str) -> LoadedImages:
     """Load like `load_own_images`, from memory if the source is unchanged since the last seed."""
     with own.reading_own(source, f"{source.kind}:{what}"):
-        return READERS[source.kind](what, size, data_root, device, whole)
+        return READERS[source.kind](what, asked)
 
 
-def read_folder(
-    what: str, size: int, data_root: Path | None, device: torch.device, whole: bool
-) -> LoadedImages:
+def read_folder(what: str, asked: Request) -> LoadedImages:
     """Files in folders, one for each class."""
-    return load_folder(own.find_path(what, data_root, Path.is_dir).resolve(), size, device, whole)
+    return load_folder(own.find_path(what, asked.data_root, Path.is_dir).resolve(), asked)
 
 
-def read_npz(
-    what: str, size: int, data_root: Path | None, device: torch.device, whole: bool
-) -> LoadedImages:
+def read_npz(what: str, asked: Request) -> LoadedImages:
     """Arrays `images` and `labels`, and perhaps `test_images` and `test_labels`, or the like."""
-    path = own.find_path(what, data_root)
-    check_kind_of_arrays(path)
+    path = own.find_path(what, asked.data_root)
+    if (kind := file_kind(path)) not in ("a zip archive", ""):
+        raise UserError(f"{path} is {kind}, not arrays by name: write it by numpy.savez")
     with zipfile.ZipFile(path) as archive:
         there = member_names(archive)
         keys = array_keys(path, [name.removesuffix(".npy") for name in there])
@@ -86,7 +77,7 @@ def read_npz(
     else:
         parts = split_held_out(*parts["train"])
     check_training_classes(path, parts, len(classes))
-    images, digest = on_device(parts, map(str, classes.tolist()), device)
+    images, digest = on_device(parts, map(str, classes.tolist()), asked.device)
     others = [name for key, name in keys.items() if key not in READ_KEYS]
     notes = {"arrays left out": others} if others else {}
     return replace(images, drawn=not tested, notes=notes), digest
@@ -118,33 +109,20 @@ def array_keys(path: Path, names: Sequence[str]) -> dict[str, str]:
     return found
 
 
-def check_kind_of_arrays(path: Path) -> None:
-    """Raise if a file holds something else than arrays by name."""
-    if (kind := file_kind(path)) not in ("a zip archive", ""):
-        raise UserError(f"{path} is {kind}, not arrays by name: write it by numpy.savez")
-
-
 def array(archive: zipfile.ZipFile, key: str) -> Array:
     """An array of a bounded size, of numbers or texts: nothing is unpickled.
 
     Raises:
         UserError: it holds Python objects, as texts of pandas do.
     """
-    data = member(archive, f"{key}.npy", UNPACKED)
-    if has_objects(data):
-        raise UserError(f"{archive.filename}: {key} holds Python objects: save it as .astype(str)")
-    return np.lib.format.read_array(BytesIO(data), allow_pickle=False)
-
-
-def has_objects(data: bytes) -> bool:
-    """Return whether the header of an array says that it holds Python objects."""
-    file = BytesIO(data)
-    version = np.lib.format.read_magic(file)
-    read = {
-        (1, 0): np.lib.format.read_array_header_1_0,
-        (2, 0): np.lib.format.read_array_header_2_0,
-    }
-    return version in read and bool(read[version](file)[2].hasobject)
+    data = BytesIO(member(archive, f"{key}.npy", UNPACKED))
+    try:
+        return np.lib.format.read_array(data, allow_pickle=False)
+    except ValueError as error:
+        if "Object arrays" not in str(error):
+            raise
+        fault = f"{archive.filename}: {key} holds Python objects: save it as .astype(str)"
+        raise UserError(fault) from None
 
 
 def array_pixels(path: Path, key: str, arrays: dict[str, Array]) -> torch.Tensor:
@@ -167,9 +145,7 @@ def array_pixels(path: Path, key: str, arrays: dict[str, Array]) -> torch.Tensor
     return torch.from_numpy(np.ascontiguousarray(np.repeat(images, 3 // images.shape[1], axis=1)))
 
 
-def check_training_classes(
-    path: Path, parts: dict[str, tuple[torch.Tensor, torch.Tensor]], classes: int
-) -> None:
+def check_training_classes(path: Path, parts: Samples, classes: int) -> None:
     """Raise unless there are classes to tell apart, each with training images."""
     (train, y), (test, _) = parts["train"], parts["test"]
     if classes < 2:
@@ -182,21 +158,16 @@ def check_training_classes(
         raise UserError(f"{path}: training and test images have different sizes: resize one part")
 
 
-def read_hub(
-    what: str, size: int, data_root: Path | None, device: torch.device, whole: bool
-) -> LoadedImages:
+def read_hub(what: str, asked: Request) -> LoadedImages:
     """Encoded images of a column of images, with a column of classes."""
     import datasets
 
-    splits = hub.hub_parts(what, data_root)
+    splits = hub.hub_parts(what, asked.data_root)
     first = next(iter(splits.values()))
-    image, label = (
-        only_column(what, first, datasets.Image),
-        only_column(what, first, datasets.ClassLabel),
-    )
-    raw = {
-        part: rows.cast_column(image, datasets.Image(decode=False)) for part, rows in splits.items()
-    }
+    image = only_column(what, first, datasets.Image)
+    label = only_column(what, first, datasets.ClassLabel)
+    encoded = datasets.Image(decode=False)
+    raw = {part: rows.cast_column(image, encoded) for part, rows in splits.items()}
     classes = first.features[label].names
 
     def read(name: str) -> bytes:
@@ -214,7 +185,7 @@ def read_hub(
     notes = {"images of the validation part left out": left_out} if left_out else {}
     parts = Parts(train, test, tuple(classes), drawn="test" not in named, listed=True)
     try:
-        return from_files(parts, read, notes, size, device, whole)
+        return from_files(parts, read, asked, notes)
     except UserError as error:  # it knows a row's number alone
         raise UserError(f"hf:{what}: {error}") from None
 

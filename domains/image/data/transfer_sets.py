@@ -11,17 +11,27 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import torch
 from torchvision import datasets
 
 from contrastbench.domains import download
 from contrastbench.domains.image.data import decode
 from contrastbench.domains.image.data.datasets import CALTECH_FITTED, ImageDataset
-from contrastbench.domains.image.data.files import Part, Parts, check_sizes, from_files
-from contrastbench.domains.image.data.images import IMAGENET_MEAN, IMAGENET_STD, ImageSet
+from contrastbench.domains.image.data.files import (
+    Label,
+    Part,
+    Parts,
+    check_sizes,
+    from_files,
+    part_of,
+)
+from contrastbench.domains.image.data.images import (
+    IMAGENET_MEAN,
+    IMAGENET_STD,
+    LoadedImages,
+    Request,
+)
 from contrastbench.domains.reading import reading
 
-Label = int | tuple[int, ...]  # a class, or 1, 0 or -1 for each class
 LabelledFiles = list[tuple[str, Label]]
 
 
@@ -114,15 +124,13 @@ def files_of(about: ImageDataset, root: Path) -> SetFiles:
     return torchvision_files(getattr(datasets, about.layout), root, about.validation_part)
 
 
-def load_transfer(
-    about: ImageDataset, size: int, data_root: Path | None, device: torch.device, whole: bool
-) -> tuple[ImageSet, str]:
+def load_transfer(about: ImageDataset, asked: Request) -> LoadedImages:
     """A declared set; the last of its training images are those that validate, if they are told.
 
     Raises:
         UserError: it is not there, or is something else.
     """
-    path = download.local_file(about, data_root) or download.fetch_file(about)
+    path = download.local_file(about, asked.data_root) or download.fetch_file(about)
     root, again = path.parent, f"get {about.url} again"
     with reading(path, again, "is not as torchvision's reader wants it"):
         found = files_of(about, root)
@@ -131,7 +139,7 @@ def load_transfer(
         )
     parts = Parts(train, test, tuple(found.classes))
     check_sizes(path, about.name, parts, about.sizes, again)
-    images, digest = from_files(parts, decode.folder_reader(root), {}, size, device, whole)
+    images, digest = from_files(parts, decode.folder_reader(root), asked)
     labelled = sha256(f"{digest}{train.labels}{test.labels}".encode()).hexdigest()
     own = replace(images, validation=len(found.validation), mean=IMAGENET_MEAN, std=IMAGENET_STD)
     return own, labelled
@@ -139,5 +147,5 @@ def load_transfer(
 
 def relative_part(files: LabelledFiles, root: Path) -> Part:
     """The files by their names from the root."""
-    names = tuple(Path(name).relative_to(root).as_posix() for name, _ in files)
-    return Part(names, tuple(y if isinstance(y, tuple) else int(y) for _, y in files))
+    below = [(Path(name).relative_to(root).as_posix(), y) for name, y in files]
+    return part_of([(name, y if isinstance(y, tuple) else int(y)) for name, y in below])

@@ -12,7 +12,7 @@ pytest.importorskip("PIL")
 from scipy.io import savemat
 
 from contrastbench.domains.base import PairsByClass
-from contrastbench.domains.image.data import disjoint
+from contrastbench.domains.image.data import decode
 from contrastbench.domains.image.data.datasets import DATASETS
 from contrastbench.domains.image.data.disjoint import LAYOUTS
 from contrastbench.domains.image.data.files import Parts
@@ -214,7 +214,7 @@ def test_images_of_other_classes_are_other_data(
     layout = DATASETS[name].layout
     whole = LAYOUTS[layout]
 
-    def exchanged(kept: disjoint.Kept) -> Parts:
+    def exchanged(kept: decode.Kept) -> Parts:
         parts = whole(kept)
         (first, *some), (*_, last) = parts.train.labels, parts.train.labels
         assert first != last

@@ -9,7 +9,7 @@ import torch
 from contrastbench.domains import download
 from contrastbench.domains.image.data import kept
 from contrastbench.domains.image.data.datasets import ImageDataset
-from contrastbench.domains.image.data.images import ImageSet
+from contrastbench.domains.image.data.images import ImageSet, Request
 from made_images import CPU, grey_levels
 
 pytestmark = pytest.mark.usefixtures("offline")
@@ -23,7 +23,7 @@ class Reader:
     def __init__(self) -> None:
         self.times = 0
 
-    def __call__(self) -> tuple[ImageSet, str]:
+    def __call__(self, *_: object) -> tuple[ImageSet, str]:
         self.times += 1
         return IMAGES, ABOUT.content
 
@@ -42,7 +42,7 @@ def kept_file() -> Path:
 def test_a_set_is_decoded_once(root: Path) -> None:
     read = Reader()
     for _ in range(3):
-        images, digest = kept.kept(ABOUT, 8, root, CPU, read)
+        images, digest = kept.kept(ABOUT, Request(8, root, CPU), read)
         assert digest == ABOUT.content
         assert torch.equal(images.train.pixels, IMAGES.train.pixels)
         assert torch.equal(images.test.labels, IMAGES.test.labels)
@@ -53,33 +53,33 @@ def test_a_set_is_decoded_once(root: Path) -> None:
 @pytest.mark.parametrize("place", [20, -1], ids=["in the header", "in the pixels"])
 def test_a_damaged_file_is_decoded_again(root: Path, place: int) -> None:
     read = Reader()
-    kept.kept(ABOUT, 8, root, CPU, read)
+    kept.kept(ABOUT, Request(8, root, CPU), read)
     data = bytearray(kept_file().read_bytes())
     data[place] ^= 1
     kept_file().write_bytes(data)
     for _ in range(2):
-        images, _ = kept.kept(ABOUT, 8, root, CPU, read)
+        images, _ = kept.kept(ABOUT, Request(8, root, CPU), read)
         assert torch.equal(images.train.pixels, IMAGES.train.pixels)
         assert read.times == 2
 
 
 def test_files_that_changed_are_read_again(root: Path) -> None:
     read = Reader()
-    kept.kept(ABOUT, 8, root, CPU, read)
+    kept.kept(ABOUT, Request(8, root, CPU), read)
     (root / "greys.zip").write_bytes(b"other images")
-    kept.kept(ABOUT, 8, root, CPU, read)
-    kept.kept(ABOUT, 16, root, CPU, read)
+    kept.kept(ABOUT, Request(8, root, CPU), read)
+    kept.kept(ABOUT, Request(16, root, CPU), read)
     assert read.times == 3
 
 
 def test_a_file_of_another_key_is_not_taken_for_it(root: Path) -> None:
     read = Reader()
-    kept.kept(ABOUT, 8, root, CPU, read)
+    kept.kept(ABOUT, Request(8, root, CPU), read)
     data = kept_file().read_bytes()
     kept_file().unlink()
-    kept.kept(ABOUT, 16, root, CPU, read)
+    kept.kept(ABOUT, Request(16, root, CPU), read)
     kept_file().write_bytes(data)
-    kept.kept(ABOUT, 16, root, CPU, read)
+    kept.kept(ABOUT, Request(16, root, CPU), read)
     assert read.times == 3
 
 
@@ -87,8 +87,8 @@ def test_sets_without_a_declared_content_and_full_disks_are_read(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     read = Reader()
-    kept.kept(replace(ABOUT, content=""), 8, root, CPU, read)
+    kept.kept(replace(ABOUT, content=""), Request(8, root, CPU), read)
     assert not download.cache_folder().exists()
     monkeypatch.setattr(download, "cache_folder", lambda: root / "greys.zip")
-    assert kept.kept(ABOUT, 8, root, CPU, read)[0] is IMAGES
+    assert kept.kept(ABOUT, Request(8, root, CPU), read)[0] is IMAGES
     assert read.times == 2
