@@ -2,7 +2,7 @@
 
 import ast
 
-from tools.mutation import mutants
+from mutation import mutants
 
 SOURCE = """
 def least(values: list[float], bound: float = 1.0) -> float:

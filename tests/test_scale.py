@@ -33,7 +33,7 @@ def test_the_page_has_the_cells_of_its_tables() -> None:
     for name, cells in shown.items():
         plan = make_plan(name, [], None, False, None, Path("nowhere"))
         own = {place.work.key: len(plan.seeds) for place in plan.places}
-        assert cells == sum(own.values()), f"python tests/scale.py: {name} has changed"
+        assert cells == sum(own.values()), f"python tests/tools/scale.py: {name} has changed"
 
 
 def test_tables_that_are_quoted_only_have_nothing_to_run() -> None:

@@ -33,12 +33,12 @@ def exact(name: str, seed: int) -> Loss:
 
 def test_every_loss_has_an_oracle() -> None:
     remedy = "write it as a loop over anchors, from its paper, under the name of the loss"
-    frozen.check_names("tests/oracles.py", ORACLES, LOSSES, remedy)
+    frozen.check_names("tests/tools/oracles.py", ORACLES, LOSSES, remedy)
 
 
 def test_every_loss_has_random_parameters() -> None:
     remedy = "enter what draws its parameters, without the temperature, in PARAMETERS"
-    frozen.check_names("tests/oracles.py", PARAMETERS, [*LOSSES, SUM], remedy)
+    frozen.check_names("tests/tools/oracles.py", PARAMETERS, [*LOSSES, SUM], remedy)
 
 
 @pytest.mark.parametrize("name", JUDGED)

@@ -13,7 +13,7 @@ from which_code import FILES, PAGE, Row, released, rows
 def test_a_row_says_what_the_command_says(row: Row) -> None:
     if not row.installed:
         pytest.skip(f"{row.package} {row.version} is not installed: pip install it")
-    assert row.text() in PAGE.read_text(encoding="utf-8"), "run python tests/which_code.py"
+    assert row.text() in PAGE.read_text(encoding="utf-8"), "run python tests/tools/which_code.py"
 
 
 def test_a_difference_has_its_reason() -> None:
@@ -23,7 +23,7 @@ def test_a_difference_has_its_reason() -> None:
 
 
 def test_the_table_of_released_codes_is_that_of_the_golden_values() -> None:
-    assert released() in PAGE.read_text(encoding="utf-8"), "run python tests/which_code.py"
+    assert released() in PAGE.read_text(encoding="utf-8"), "run python tests/tools/which_code.py"
 
 
 @pytest.mark.parametrize("file", sorted(FILES.glob("*.py")), ids=lambda file: file.name)

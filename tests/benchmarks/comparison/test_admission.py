@@ -8,7 +8,7 @@ from contrastbench.benchmarks.records.seeds import ADMISSION_SEEDS, parse_seeds
 from contrastbench.benchmarks.tables.load import load_table
 from contrastbench.benchmarks.tables.schema import Tune
 from made_records import made
-from tools.suites import RULE_ROWS, Candidate, admission_table, candidates, main
+from suites import RULE_ROWS, Candidate, admission_table, candidates, main
 
 RESULTS = Path(__file__).parents[3] / "results"
 CANDIDATES = sorted((RESULTS / "candidates").glob("*.yaml"))

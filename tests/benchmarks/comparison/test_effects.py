@@ -16,7 +16,7 @@ from contrastbench.benchmarks.comparison.over_sets import decided_effects, over_
 from contrastbench.benchmarks.comparison.places import Comparison
 from contrastbench.benchmarks.comparison.set_tests import SET_TESTS, Measured, SetTest, weights_of
 from counts import times
-from tools.told import controls_text, few_text, over_sets_text
+from told import controls_text, few_text, over_sets_text
 
 CONTROL = {"none": "worse"}
 BOTH = SET_TESTS["wilcoxon"], SET_TESTS["t"]

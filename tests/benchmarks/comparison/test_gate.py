@@ -15,7 +15,7 @@ from contrastbench.benchmarks.tables.load import load_table
 from contrastbench.benchmarks.tables.resolved import resolve
 from counts import times
 from made_records import made
-from tools.suites import REQUIRED_SHARE, Condition, conditions, gate_report, judged
+from suites import REQUIRED_SHARE, Condition, conditions, gate_report, judged
 
 RESULTS = Path(__file__).parents[3] / "results"
 SETS = [f"set {k}" for k in range(10)]

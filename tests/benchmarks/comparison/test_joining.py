@@ -19,7 +19,7 @@ from contrastbench.benchmarks.tables.table import Selection
 from contrastbench.losses import UserError
 from contrastbench.losses.spec import LossSpec
 from made_records import made
-from tools.told import of_row, over_sets_text
+from told import of_row, over_sets_text
 
 SETS = [*[("graph", f"G{k}") for k in range(6)], *[("image", f"I{k}") for k in range(2)]]
 RESULTS = Path(__file__).parents[3] / "results"

@@ -27,7 +27,7 @@ from contrastbench.benchmarks.tables.schema import SetTestName
 from contrastbench.benchmarks.tables.table import Table
 from counts import times
 from made_records import made
-from tools.told import controls_text, few_text, of_row, over_sets_text
+from told import controls_text, few_text, of_row, over_sets_text
 
 SEEDS = SET_TESTS["seeds"]
 PAGE = Path(__file__).parents[3] / "docs" / "comparing.md"

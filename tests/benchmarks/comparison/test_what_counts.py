@@ -15,7 +15,7 @@ from contrastbench.benchmarks.report.words import said
 from contrastbench.benchmarks.tables.load import load_table
 from contrastbench.benchmarks.tables.resolved import Resolved, resolve
 from made_records import made
-from tools.suites import conditions
+from suites import conditions
 
 SEEDS = SET_TESTS["seeds"]
 FILE = """\

@@ -20,7 +20,7 @@ from contrastbench.benchmarks.tables.table import Table
 from contrastbench.domains.registry import make_recipe
 from contrastbench.losses import registry
 from contrastbench.losses.spec import LossSpec
-from tools.suites import candidates
+from suites import candidates
 
 RESULTS = Path(__file__).parents[3] / "results"
 RELEASED = Path(__file__).parent / "released"  # a JSON file for each version, for ever

@@ -25,7 +25,7 @@ from contrastbench.losses.laws.random_contrasts import with_sample_numbers
 from counts import times
 from oracles import SUM
 
-DRAWN = [*NAMES, SUM]  # by tests/cases.py
+DRAWN = [*NAMES, SUM]  # by tests/tools/cases.py
 SEEDS = st.integers(0, 2**31)
 
 

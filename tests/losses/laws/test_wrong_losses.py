@@ -13,7 +13,9 @@ def test_a_mistake_has_one_diagnosis(name: str) -> None:
     found = diagnosis(name)
     assert found.name == LAWS[name]
     assert found.word == ("remark" if name in ("no_negatives", "times_temperature") else "")
-    assert row(name, found) in PAGE.read_text(encoding="utf-8"), "run python tests/wrong_losses.py"
+    assert row(name, found) in PAGE.read_text(encoding="utf-8"), (
+        "run python tests/tools/wrong_losses.py"
+    )
 
 
 @pytest.mark.parametrize("name", [name for name, law in LAWS.items() if law == "runs"])

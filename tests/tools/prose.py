@@ -1,7 +1,7 @@
 """Measure how plainly pages and docstrings are written.
 
-`python tests/prose.py` prints the figures of every page, the worst first, and the docstrings that
-are no sentence. `python tests/prose.py FILE...` prints those of the named pages, with their longest
+`prose.py` prints the figures of every page, the worst first, and the docstrings that
+are no sentence. `prose.py FILE...` prints those of the named pages, with their longest
 sentences. Code, tables, headings and the targets of links are not counted.
 """
 
@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 PAGES = ("*.md", "results/README.md", "docs/**/*.md")
 FOLDERS = ("losses", "domains", "benchmarks", "docs", "tests")
 LONG = 30  # words

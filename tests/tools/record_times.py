@@ -1,4 +1,4 @@
-"""Measure how long commands take over many records: `python tests/record_times.py 20000`.
+"""Measure how long commands take over many records: `python tests/tools/record_times.py 20000`.
 
 They are tables, plans, comparisons and merges, and the records are loose and packed.
 The records are made up, in a temporary folder: every loss on twenty datasets, five seeds each, at

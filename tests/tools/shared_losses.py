@@ -11,8 +11,8 @@ from contrastbench.distributed import average_gradients, gather, own_rows
 from contrastbench.losses import LOSSES, get_loss
 from contrastbench.losses.laws.random_contrasts import LAW_PAIRINGS, random_views
 
-PAGE = Path(__file__).parents[1] / "docs" / "own-loss.md"
-FILE = Path(__file__).parent / "losses" / "learned.py"
+PAGE = Path(__file__).parents[2] / "docs" / "own-loss.md"
+FILE = Path(__file__).parents[1] / "losses" / "learned.py"
 SAMPLES = 7  # neither two nor four processes divide them
 LEARNED = [f"{FILE}:{name}" for name in ("Temperature", "Scale", "Proxy")]
 PACKAGED = ["packaged_losses:Vicreg", "packaged_losses:distance", "packaged_losses:Learned"]

@@ -1,6 +1,6 @@
 """Count what a training asks of an accelerator, without one.
 
-`python tests/device_counts.py infonce adnce` prints the counts of these losses.
+`python tests/tools/device_counts.py infonce adnce` prints the counts of these losses.
 
 An accelerator is idle while it waits: for launches, for what the host reads back before it goes on,
 and for copies. They are counted on a device that is the CPU in disguise (`shadow`), for steps in

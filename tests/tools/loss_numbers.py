@@ -3,7 +3,7 @@
 - "pairings": on fixed embeddings, value and gradients, which tests/losses/test_values.py compares,
 - "domains": in the first step of a training, which tests/attack/test_numbers.py compares.
 
-`python tests/loss_numbers.py` adds new losses, new domains and domains whose protocol has a new
+`loss_numbers.py` adds new losses, new domains and domains whose protocol has a new
 version to losses/numbers.json, and leaves every other line. `--anew NAME` writes those of a loss's
 pairings, or of a domain, anew. The domains are measured in a process that is started with this
 module on instructions that every CPU has.
@@ -23,10 +23,10 @@ from contrastbench.domains.registry import DOMAINS
 from contrastbench.losses import LOSSES, get_loss
 from contrastbench.losses.registry import FAMILIES
 
-FILE = Path(__file__).parent / "losses" / "numbers.json"
-README = Path(__file__).parents[1] / "README.md"
+FILE = Path(__file__).parents[1] / "losses" / "numbers.json"
+README = Path(__file__).parents[2] / "README.md"
 HEAD = "| family | [losses](docs/reference/losses.md) |\n| --- | --- |\n"
-WRITE = "run python tests/loss_numbers.py"
+WRITE = "run python tests/tools/loss_numbers.py"
 PLAIN = {
     "ATEN_CPU_CAPABILITY": "default",
     "MKL_CBWR": "COMPATIBLE",

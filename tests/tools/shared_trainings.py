@@ -15,7 +15,7 @@ from contrastbench.domains.graph.encoder import InfoGraph
 from contrastbench.domains.registry import declaration, domain_class, make_recipe
 from resumed import SCHEDULED, few_sentences, made
 
-FILE = Path(__file__).parent / "losses" / "learned.py"
+FILE = Path(__file__).parents[1] / "losses" / "learned.py"
 GRAPHS = {"limit": 42, "batch_size": 20, "folds": 3, "optimizer": "sgd", "lr": 1e-3}
 SMALL = {"size": 8, "limit": 60, "batch_size": 14, "optimizer": "sgd", "lr": 0.05}
 MULTI_CROP = {"pairing": "query_key", "local_crops": 2, "local_size": 8, "projection_norm": True}

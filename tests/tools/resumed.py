@@ -23,7 +23,7 @@ from contrastbench.domains.sentence import graded
 from contrastbench.losses import get_loss
 from contrastbench.losses.base import Loss
 
-LEARNED = Path(__file__).parent / "losses" / "learned.py"
+LEARNED = Path(__file__).parents[1] / "losses" / "learned.py"
 DRAWS = LEARNED.with_name("drawing.py")
 SCHEDULED = "infonce + 0.5*hcl"  # with these parameters
 PARAMS = {"temperature": "learned(0.1, lr=0.05)", "hcl.beta": "cosine(0, 2)"}

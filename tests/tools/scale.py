@@ -1,6 +1,6 @@
 """Write `docs/scale.md`, which says what every table of the papers takes.
 
-`python tests/scale.py` counts operations and assumes their rate. It reads records only for the
+`scale.py` counts operations and assumes their rate. It reads records only for the
 size of one.
 """
 
@@ -17,7 +17,7 @@ from contrastbench.benchmarks.tables import catalogue
 from contrastbench.errors import UserError
 from operations import operations
 
-DOCS = Path(__file__).parents[1] / "docs"
+DOCS = Path(__file__).parents[2] / "docs"
 TFLOPS = 10.0
 CARDS = 8
 LAUNCHES_MS = 5.0  # a step's products take less: its few hundred kernels take longer to launch
@@ -26,7 +26,7 @@ HEAD = """\
 # What the papers' tables take
 
 ```bash
-python tests/scale.py                   # writes this page
+python tests/tools/scale.py                   # writes this page
 ```
 
 The table lists the cells (experiments times seeds) of `bench sweep TABLE` with the published

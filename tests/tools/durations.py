@@ -1,4 +1,4 @@
-"""The slow tier follows from recorded durations; `python tests/durations.py` records them anew.
+"""The slow tier follows from recorded durations; `durations.py` records them anew.
 
 Record them on an idle machine. The file names each test that took 0.5 seconds or more at scale 0.1.
 """
@@ -40,5 +40,5 @@ class Recorder:
 
 if __name__ == "__main__":
     os.environ["CONTRASTBENCH_TESTS"] = "0.1"
-    tests = str(FILE.parent)
+    tests = str(FILE.parents[1])
     sys.exit(pytest.main(["--numprocesses", "auto", *sys.argv[1:], tests], plugins=[Recorder()]))

@@ -2,7 +2,7 @@
 
 Nothing here is shared with the package or with `oracles.py`: cosines, pairings and losses are loops
 over rows of numpy, and the derivative by x is the imaginary part of f(x + ih) / h, which is exact
-to rounding for h = 1e-200. `python tests/golden.py` computes the cases under "oracle" in
+to rounding for h = 1e-200. `python tests/tools/golden.py` computes the cases under "oracle" in
 losses/golden.json anew; those under "released" stay as they are.
 """
 
@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-FILE = Path(__file__).with_name("losses") / "golden.json"
+FILE = Path(__file__).parents[1] / "losses" / "golden.json"
 STEP = 1e-200
 
 Row = tuple[list[complex], list[complex]]  # an anchor's cosines with positives and negatives

@@ -1,6 +1,6 @@
 """Compare losses of libraries with ours, and write the tables of `docs/which-code.md`.
 
-`python tests/which_code.py` writes anew the outcome of each row whose package is installed in the
+`which_code.py` writes anew the outcome of each row whose package is installed in the
 version that the row names; all other rows stay as they are.
 """
 
@@ -22,7 +22,7 @@ from contrastbench.benchmarks.against.compare import compare_on_batches
 from contrastbench.benchmarks.cli.arguments import parse_loss, parse_pairs
 from contrastbench.errors import UserError
 
-TESTS = Path(__file__).parent
+TESTS = Path(__file__).parents[1]
 FILES = TESTS / "peers"  # what a reader writes to run some rows
 PAGE = TESTS.parent / "docs" / "which-code.md"
 GOLDEN = TESTS / "losses" / "golden.json"

@@ -1,6 +1,6 @@
 """The command line without its work: words are read, checked and answered, nothing is trained.
 
-A module of its own, so that processes can be started with it: `python tests/words.py WORD ...` is
+A module of its own, so that processes can be started with it: `words.py WORD ...` is
 `bench WORD ...`, and without words it reads lists of words, a line of JSON each, and answers each
 with its exit code and what it said, and how long it took. Whoever asks for work that takes
 longer has asked well: exit code 0.
@@ -71,7 +71,7 @@ def without_work() -> Any:
 def few_records() -> Path:
     """Return a folder with one record in the place of the thousands that are shipped."""
     folder = Path(mkdtemp())
-    record = json.loads((Path(__file__).parent / "attack/releases/tabular.json").read_text())
+    record = json.loads((Path(__file__).parents[1] / "attack/releases/tabular.json").read_text())
     names = record["domain"], record["dataset"], record["loss"]
     path = folder.joinpath("runs", *names, f"{record['key'][:16]}-seed{record['seed']}.json")
     path.parent.mkdir(parents=True)

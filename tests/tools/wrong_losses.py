@@ -1,6 +1,6 @@
 """Losses with one mistake each, and the table of `docs/check-loss.md` that shows them.
 
-`python tests/wrong_losses.py` writes the table anew.
+`python tests/tools/wrong_losses.py` writes the table anew.
 """
 
 import ast
@@ -9,8 +9,8 @@ from pathlib import Path
 
 from contrastbench.losses.laws import CheckResult, check_loss
 
-FOLDER = Path(__file__).parent / "losses" / "laws" / "wrong"
-PAGE = Path(__file__).parents[1] / "docs" / "check-loss.md"
+FOLDER = Path(__file__).parents[1] / "losses" / "laws" / "wrong"
+PAGE = Path(__file__).parents[2] / "docs" / "check-loss.md"
 HEAD = "| mistake | line | `bench check-loss` says | try |\n| --- | --- | --- | --- |\n"
 LAWS = {  # file -> the one law that names its mistake
     "typing_error": "runs",
