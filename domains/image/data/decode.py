@@ -81,17 +81,24 @@ def zip_reader(path: Path, fix: str) -> ReadBytes:
     return read
 
 
-def opened(path: Path, fix: str = REPLACE) -> Kept:
-    """The files of a folder or of a zip, without the name of the one folder that a zip has."""
+def opened(path: Path, fix: str = REPLACE, top: str | None = None) -> Kept:
+    """The files of a folder, or those in one folder of a zip.
+
+    Args:
+        path: of the folder or the zip.
+        fix: what to do with a damaged one.
+        top: the zip's folder; None: the only one at its top, if there is only one.
+    """
     if path.is_dir():
         return Kept(files_below(path), folder_reader(path))
     read = zip_reader(path, fix)
     with reading(path, fix), zipfile.ZipFile(path) as archive:
         names = [name for name in member_names(archive) if not name.endswith("/")]
-    names = [name for name in names if not name.startswith("__MACOSX/")]
-    tops = {name.partition("/")[0] for name in names}
-    top = f"{tops.pop()}/" if len(tops) == 1 else ""
-    return Kept([name.removeprefix(top) for name in names], lambda name: read(top + name))
+    tops = {name.partition("/")[0] for name in names} - {"__MACOSX"}
+    if top is None:
+        top = f"{tops.pop()}/" if len(tops) == 1 else ""
+    inside = [name.removeprefix(top) for name in names if name.startswith(top)]
+    return Kept(inside, lambda name: read(top + name))
 
 
 def picture_paths(names: Iterable[str]) -> list[PurePosixPath]:

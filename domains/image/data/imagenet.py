@@ -24,7 +24,7 @@ def load_tiny(about: ImageDataset, asked: Request) -> LoadedImages:
     root = asked.data_root
     folder = root / "tiny-imagenet-200" if root else None
     path = folder if folder and folder.is_dir() else archive(about, root)
-    kept = decode.opened(path, archive_fix(about))
+    kept = decode.opened(path, archive_fix(about), "tiny-imagenet-200/")
     with reading(about.name, archive_fix(about)):
         parts = tiny_parts(kept)
     check_sizes(path, about.name, parts, about.sizes, archive_fix(about))
