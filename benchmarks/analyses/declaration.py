@@ -70,7 +70,6 @@ class Analysis:
         examples: commands.
         options: the shared options that it takes besides --loss, --set, --with and --output.
         parameters: those of --with, by key.
-        grid: whether --with takes parameters of the loss instead, each with several values.
         losses: default of --loss; empty: one must be given.
         one_loss: whether it takes a single loss.
         seeds: default of --seeds.
@@ -83,7 +82,6 @@ class Analysis:
     examples: tuple[str, ...]
     options: tuple[str, ...] = ()
     parameters: Mapping[str, Parameter] = field(default_factory=dict)
-    grid: bool = False
     losses: tuple[str, ...] = ()
     one_loss: bool = False
     seeds: str = "0"

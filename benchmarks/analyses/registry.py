@@ -2,9 +2,7 @@
 
 from contrastbench.benchmarks.analyses.declaration import Analysis, Parameter
 
-DOMAIN_OPTIONS = ("domain", "dataset", "recipe", "tiny")
-TRAINING = (*DOMAIN_OPTIONS, "seeds", "data_root", "device")
-GENERATED = ("tiny", "seeds", "device")  # options of those that draw their own data
+TRAINING = ("domain", "dataset", "recipe", "tiny", "seeds", "data_root", "device")
 
 ANALYSES = {
     "scores": Analysis(
@@ -39,18 +37,6 @@ ANALYSES = {
         TRAINING,
         {"points": Parameter(int, 2000, "Largest number of samples.", low=5)},
     ),
-    "heatmap": Analysis(
-        "Plot score by two parameters (AttentionNCE, Fig. 5).",
-        "The main metric is read from records. For missing ones the `bench sweep` line is shown.",
-        (
-            "bench analyse heatmap --domain image --loss attentionnce "
-            "--with d_pos=1,4,10 --with d_neg=1,4,10",
-        ),
-        (*DOMAIN_OPTIONS, "seeds", "results"),
-        grid=True,
-        one_loss=True,
-        one_seed=False,
-    ),
     "terms": Analysis(
         "Plot each term of a loss by step (DASL, Fig. 8).",
         "Every term is measured in the training of every loss.",
@@ -78,27 +64,6 @@ ANALYSES = {
             '--loss "infonce(temperature=0.2)" --loss "adnce(mu=0.7, sigma=0.5)"',
         ),
     ),
-    "consistency": Analysis(
-        "Embed and classify three Gaussians (DASL, Table 7).",
-        "The differences between their means are alike or not.",
-        ('bench analyse consistency --loss infonce --loss "infonce + 0.5*dar"',),
-        GENERATED,
-        {
-            "neighbours": Parameter(
-                int,
-                (1, 3, 5, 15),
-                "Numbers of neighbours of the classifiers; the paper names none.",
-                low=1,
-                high=1000,  # the points of a cluster
-            )
-        },
-        losses=(  # DASL's, with and without its regularisation
-            "npair(similarity=distance, temperature=0.2)",
-            "npair + 0.5*dar(npair.similarity=distance, npair.temperature=0.2)",
-        ),
-        seeds="0-4",
-        one_seed=False,
-    ),
     "mutual-information": Analysis(
         "Estimate information of Gaussians (RényiCL, Fig. 2).",
         "Losses that bound a divergence estimate it by a critic, where the truth is known.",
@@ -106,7 +71,7 @@ ANALYSES = {
             'bench analyse mutual-information --loss "mlcpc(alpha=0.01)" --loss dv '
             "--with critic=joint",
         ),
-        GENERATED,
+        ("tiny", "seeds", "device"),  # it draws its own data
         {
             "critic": Parameter(
                 str,

@@ -13,7 +13,6 @@ from contrastbench.benchmarks.analyses.registry import ANALYSES
 from contrastbench.benchmarks.cli import options as opt
 from contrastbench.benchmarks.cli.arguments import (
     experiment_of_options,
-    parse_grid,
     parse_list,
     parse_losses,
     parse_pairs,
@@ -86,8 +85,6 @@ def parameter_rows(about: Analysis) -> Iterator[tuple[str, str]]:
         default = parameter.default if parameter.several else (parameter.default,)
         text = ",".join(value if isinstance(value, str) else f"{value:g}" for value in default)
         yield f"{key}={text}", f"{parameter.help.rstrip('.')}: {parameter}."
-    if about.grid:
-        yield "KEY=V1,V2,...", "Values of a parameter of the loss; give two such parameters."
 
 
 def complete_with(ctx: typer.Context, incomplete: str) -> list[str]:
@@ -149,7 +146,7 @@ def analyse(
     options = Options(results, data_root, device)
     trained = read_experiment(name, about, losses[0], (domain, dataset, recipe, tiny), options)
     places = [trained.domain, trained.dataset] if trained else []
-    folder = prepare_folder(output, results, name, *places, *[losses[0].name] * about.grid)
+    folder = prepare_folder(output, results, name, *places)
     with loading():
         module = importlib.import_module(
             f"contrastbench.benchmarks.analyses.{name.replace('-', '_')}"
@@ -190,8 +187,6 @@ def read_values(name: str, about: Analysis, pairs: Sequence[str]) -> dict[str, A
     Raises:
         UserError: unknown key, wrong kind, or out of range.
     """
-    if about.grid:
-        return parse_grid("--with", pairs)
     values = {key: parameter.default for key, parameter in about.parameters.items()}
     for key, text in parse_pairs("--with", pairs, read=str).items():
         if key not in about.parameters:
@@ -241,8 +236,7 @@ def read_experiment(
     if domain is None:
         raise UserError(f"bench analyse {name} needs a domain: give --domain (bench list domains)")
     check_data_root(options.data_root)
-    spec = loss if about.grid else LossSpec("none")
-    experiment = experiment_of_options(domain, dataset, spec, recipe, tiny)
+    experiment = experiment_of_options(domain, dataset, LossSpec("none"), recipe, tiny)
     if "device" in about.options:  # it trains
         _ = experiment.full_recipe
         check_needs(domain)

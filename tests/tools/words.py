@@ -30,7 +30,7 @@ WORK = (  # modules that work, and bring torch, which takes seconds
         "running.ranks",
         "running.domain_laws",
     ),
-    *(f"analyses.{name.replace('-', '_')}" for name in ANALYSES if name != "heatmap"),
+    *(f"analyses.{name.replace('-', '_')}" for name in ANALYSES),
     *("perf.check_device", "sweeps.sweep", "sweeps.slurm"),
     "report.table_pages",
 )

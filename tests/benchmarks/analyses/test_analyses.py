@@ -27,10 +27,8 @@ from contrastbench.errors import UserError
 from contrastbench.losses import LOSSES, both_views, get_loss, other_view, query_key, whole_row
 from contrastbench.losses.base import ScoreLoss, block_scores
 from contrastbench.losses.spec import LossSpec
-from made_records import add
 
 GRAPH = ["--domain", "graph", "--tiny"]
-HEATMAP = ["analyse", "heatmap", "--domain", "graph", "--dataset", "MUTAG", "--loss", "adnce"]
 
 
 def read(path: Path) -> list[dict[str, str]]:
@@ -373,39 +371,6 @@ def test_chosen_samples_are_of_all_and_the_plane_depends_on_the_seed_alone() -> 
     assert torch.equal(tsne.plane(x, 0), tsne.plane(x, 0))
 
 
-def test_a_heatmap_is_of_the_records_alone_and_names_what_is_missing(bench, tmp_path: Path) -> None:
-    for mu, seed, accuracy in ((0.3, 0, 80.0), (0.3, 1, 82.0), (0.7, 0, 90.0)):
-        add(tmp_path / "results", seed, accuracy, "adnce", params={"mu": mu})
-    add(tmp_path / "results", 0, 10.0, "adnce", params={"mu": 0.3, "temperature": 0.9})
-    code, found, error = bench(
-        *HEATMAP, "--with", "mu=0.3,0.7", "--with", "sigma=1,2", "--seeds", "0,1"
-    )
-    assert (code, error) == (0, "")
-    table, _, missing = found.splitlines()
-    rows = read(Path(table))
-    assert [(row["mu"], row["sigma"], row["accuracy_mean"], row["n"]) for row in rows] == [
-        ("0.3", "1", "81.0", "2"),
-        ("0.3", "2", "", "0"),
-        ("0.7", "1", "90.0", "1"),
-        ("0.7", "2", "", "0"),
-    ]
-    sweep = "results/analyses/heatmap-graph-MUTAG-adnce/heatmap.yaml"
-    assert missing == f"3 of 4 squares lack seeds: bench sweep {sweep} runs what is missing"
-    code, plan, _ = bench("plan", sweep)
-    assert code == 0
-    assert "3 done, 5 missing" in plan.splitlines()[-1]
-
-
-def test_a_heatmap_is_of_one_data(bench, tmp_path: Path) -> None:
-    for mu, data in ((0.3, "1"), (0.7, "2"), (0.7, "1")):
-        about = {"params": {"mu": mu}, "data_hash": data * 64}
-        add(tmp_path / "results", 0, 10.0 * int(data), "adnce", **about)
-    code, found, error = bench(*HEATMAP, "--with", "mu=0.3,0.7", "--with", "sigma=1,2")
-    assert (code, error) == (0, "")
-    rows = read(Path(found.splitlines()[0]))
-    assert [row["accuracy_mean"] for row in rows] == ["10.0", "", "10.0", ""]
-
-
 MISTAKES = [
     (["scores", *GRAPH, "--loss", "none"], "--loss none trains nothing"),
     (["scores", *GRAPH, "--loss", "infonce", "--loss", "infonce"], "a loss is given twice"),
@@ -445,19 +410,6 @@ MISTAKES = [
     (
         ["tsne", *GRAPH, "--loss", "infonce", "--with", "points=3"],
         "--with points=3: give a whole number from 5",
-    ),
-    ([*HEATMAP[1:], "--with", "mu=1,2"], "a heatmap needs two options --with KEY=V1,V2,..., got 1"),
-    (
-        [*HEATMAP[1:], "--with", "mu=1,2", "--with", "mv=1"],
-        "unknown parameter of adnce 'mv': known: mu, sigma",
-    ),
-    (
-        [*HEATMAP[1:], "--with", "mu=1", "--with", "sigma=1", "--set", "mu=1"],
-        "mu is in --with and in --set",
-    ),
-    (
-        [*HEATMAP[1:], "--with", "mu=1,2", "--with", "sigma=1"],
-        "no records of graph MUTAG adnce on this grid",
     ),
 ]
 
