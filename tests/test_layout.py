@@ -197,7 +197,7 @@ def test_losses_need_torch_alone(path: Path) -> None:
 
 NAMES_DOMAINS = {  # modules that may: what a domain's declaration names, and an extra of pip
     *(f"benchmarks/perf/{name}.py" for name in DOMAINS),
-    *("benchmarks/perf/check_device.py", "benchmarks/cli/embed.py"),
+    "benchmarks/perf/check_device.py",
 }
 
 

@@ -38,7 +38,7 @@ class Encoder:
         return self.opened.embed(data).numpy()
 
     def read(self, dataset: str, data_root: Path | None = None) -> "Samples":
-        """Return the samples of a data set, as `bench embed` reads them."""
+        """Return the samples of a data set, such as `"csv:new.csv"`, which need no classes."""
         return self.opened.read(dataset, data_root)
 
 

@@ -39,7 +39,6 @@ GROUPS = {  # commands as the help shows them, with their modules
         "plan": "sweep",
         "reproduce": "reproduce",
         "score": "score",
-        "embed": "embed",
     },
     "Compare": {
         "table": "tables",
