@@ -1,7 +1,7 @@
 """Compare values and gradients of two losses, and say up to what they are equal."""
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -9,13 +9,12 @@ from scipy.optimize import minimize_scalar
 from torch import Tensor
 
 from contrastbench.benchmarks.against.batches import BATCH_SIZES, Batch, batches
-from contrastbench.benchmarks.against.calls import CalledLoss, ids
-from contrastbench.benchmarks.against.pairs import apart_by_kind
+from contrastbench.benchmarks.against.calls import CalledLoss
 
 EQUAL_TOLERANCE = {torch.float64: 1e-6, torch.float32: 1e-3}  # relative
 FIT_BATCH = 16  # batch size at which a temperature is fitted
-LARGE_FACTOR = 2.0  # a factor that is taken out before kinds of pairs are compared
 SCALE_RANGE = (1e-2, 1e2)  # of the temperatures and scales that are tried
+NAME_WIDTH, CELL_WIDTH = 20, 14  # characters of the table's first column and of the others
 
 ValueAndGradient = tuple[float, Tensor]  # value, and the gradient in all embeddings
 
@@ -45,7 +44,6 @@ class LossComparison:
     given: Mapping[torch.dtype, Mapping[int, Apart]]
     fitted: Mapping[torch.dtype, Mapping[int, Apart]]  # with the temperature that fits best
     temperature: str  # which, in words; "" where none helps
-    kinds: Mapping[int, Mapping[str, float]]  # by batch size: how far apart on each kind of pair
 
     @property
     def equal(self) -> bool:
@@ -58,19 +56,13 @@ class LossComparison:
         """Say in one line whether the losses are equal, up to what, or where they differ."""
         if not self.equal:
             return "different: " + self.difference()
-        up_to = [name for name in (self.named_factor(), self.named_constant()) if name]
-        words = "equal" + (" up to " + " and ".join(up_to) if up_to else "")
-        return words + (f" with {self.temperature}" if self.temperature else "")
-
-    def named_factor(self) -> str:
-        """Return the factor in words; "" where it is 1."""
-        return named_formula("a factor", {n: a.factor for n, a in self.exact.items()}, FACTORS, 1.0)
-
-    def named_constant(self) -> str:
-        """Return the constant in words; "" where it is 0."""
-        return named_formula(
-            "a constant", {n: a.constant for n, a in self.exact.items()}, CONSTANTS, 0.0
-        )
+        up_to = [
+            named_number("a factor", [apart.factor for apart in self.exact.values()], 1.0),
+            named_number("a constant", [apart.constant for apart in self.exact.values()], 0.0),
+        ]
+        words = " and ".join(filter(None, up_to))
+        with_it = f" with {self.temperature}" * bool(self.temperature)
+        return "equal" + f" up to {words}" * bool(words) + with_it
 
     @property
     def exact(self) -> Mapping[int, Apart]:
@@ -79,48 +71,51 @@ class LossComparison:
 
     def difference(self) -> str:
         """Say where the losses differ."""
-        exact = self.exact
-        if all_equal(exact):
-            if any(apart.factor < 0 for apart in exact.values()):
-                return f"the sign is flipped ({self.named_factor()})"
-            return f"in float32 alone, {self.size_in_float32()}"
-        if all(apart.gradient_left <= EQUAL_TOLERANCE[torch.float64] for apart in exact.values()):
+        exact = self.exact.values()
+        if all_equal(self.exact):
+            if any(apart.factor < 0 for apart in exact):
+                return "the sign is flipped"
+            sizes = self.fitted[torch.float32].items()
+            size, apart = next(one for one in sizes if not one[1].equal(torch.float32))
+            left = max(apart.gradient_left, apart.value_left)
+            return f"in float32 alone, {size_text(left, size)}"
+        if all(apart.gradient_left <= EQUAL_TOLERANCE[torch.float64] for apart in exact):
             return "the gradients are equal, the values are not"
-        size = max(exact, key=lambda size: exact[size].gradient_left)
-        apart, kinds = exact[size], self.kinds[size]
-        if not math.isfinite(apart.gradient):
-            return f"one of them is not finite at N = {size}"
-        most = max(kinds, key=lambda name: round(kinds[name], 3))  # of equals the first
-        return (
-            f"gradients by {percent(apart.gradient)} at N = {size}, "
-            f"most in {most} ({percent(kinds[most])})"
-        )
+        size = max(self.exact, key=lambda size: self.exact[size].gradient_left)
+        return f"gradients {size_text(self.exact[size].gradient, size)}"
 
-    def size_in_float32(self) -> str:
-        """Say at which batch size float32 is first apart."""
-        for size, apart in self.fitted[torch.float32].items():
-            if not apart.equal(torch.float32):
-                left = max(apart.gradient_left, apart.value_left)
-                return (
-                    f"by {percent(left)} at N = {size}"
-                    if math.isfinite(left)
-                    else (f"not finite at N = {size}")
-                )
-        return "nowhere"
+    def lines(self) -> Iterator[str]:
+        """Yield the table of the comparison, its verdict last."""
+        yield f"first    {self.first}"
+        yield f"other    {self.other}"
+        yield f"pairing  {self.first.pairing}; batches of N samples; relative differences"
+        yield ""
+        yield text_row("", [f"N = {size}" for size in BATCH_SIZES])
+        for dtype, by_size in self.given.items():
+            name, found = str(dtype).removeprefix("torch."), by_size.values()
+            yield text_row(f"value, {name}", [relative_text(one.value) for one in found])
+            yield text_row(f"gradient, {name}", [relative_text(one.gradient) for one in found])
+        if self.verdict != "equal":
+            if self.temperature:
+                yield f"with {self.temperature}:"
+            found = self.exact.values()
+            yield text_row("factor", [f"{one.factor:.6g}" for one in found])
+            yield text_row("constant", [f"{one.constant:.6g}" for one in found])
+            yield text_row("value, left", [relative_text(one.value_left) for one in found])
+            yield text_row("gradient, left", [relative_text(one.gradient_left) for one in found])
+        yield ""
+        yield self.verdict
 
 
 def compare_on_batches(first: CalledLoss, other: CalledLoss) -> LossComparison:
     """Compare two losses on the same batches in float64 and in float32."""
     given = {dtype: all_sizes(first, other, dtype) for dtype in EQUAL_TOLERANCE}
-    fitted, temperature, pair = given, "", (first, other)
     if not all_equal(given[torch.float64]):
-        for words, changed in fitted_temperatures(first, other):
-            if all_equal(all_sizes(*changed, torch.float64)):
-                temperature, pair = words, changed
+        for words, pair in fitted_temperatures(first, other):
+            if all_equal(all_sizes(*pair, torch.float64)):
                 fitted = {dtype: all_sizes(*pair, dtype) for dtype in EQUAL_TOLERANCE}
-                break
-    kinds = {size: by_kind(*pair, size, fitted[torch.float64][size].factor) for size in BATCH_SIZES}
-    return LossComparison(first, other, given, fitted, temperature, kinds)
+                return LossComparison(first, other, given, fitted, words)
+    return LossComparison(first, other, given, given, "")
 
 
 def all_equal(found: Mapping[int, Apart]) -> bool:
@@ -186,38 +181,18 @@ def norm_ratio(difference: Tensor, whole: Tensor) -> float:
     return found / scale if scale else (math.inf if found else 0.0)
 
 
-def by_kind(first: CalledLoss, other: CalledLoss, size: int, factor: float) -> dict[str, float]:
-    """Return by kind of pair how far the gradients of a batch are apart.
-
-    A factor near 1 is no factor: it only mixes the kinds that differ with those that do not.
-    """
-    factor = 1.0 if 1 / LARGE_FACTOR < factor < LARGE_FACTOR else factor
-    batch = batches(size)[0]
-    ((_, one),) = runs(first, [batch], torch.float64)
-    ((_, two),) = runs(other, [batch], torch.float64)
-    if not (one.isfinite().all() and two.isfinite().all()):
-        return {}
-    return apart_by_kind(one, factor * two, batch, ids(first.pairing, batch))
-
-
 def fitted_temperatures(
     first: CalledLoss, other: CalledLoss
-) -> "list[tuple[str, tuple[CalledLoss, CalledLoss]]]":
-    """Return the pairs in which one has another temperature, in words and as sides."""
-    found = []
-    for which, key in (("first", first.temperature), ("other", other.temperature)):
-        if key is None:
-            continue
-
-        def changed(x: float, which: str = which, key: str = key) -> tuple[CalledLoss, CalledLoss]:
-            if which == "first":
-                return first.with_params(**{key: x}), other
-            return first, other.with_params(**{key: x})
-
-        best = best_temperature(changed)
+) -> Iterator[tuple[str, tuple[CalledLoss, CalledLoss]]]:
+    """Yield the pairs in which one has another temperature, in words and as sides."""
+    if key := first.temperature:
+        best = best_temperature(lambda x: (first.with_params(**{key: x}), other))
         if best is not None:
-            found.append((f"{key}={best:g} of the {which}", changed(best)))
-    return found
+            yield f"{key}={best:g} of the first", (first.with_params(**{key: best}), other)
+    if theirs := other.temperature:
+        best = best_temperature(lambda x: (first, other.with_params(**{theirs: x})))
+        if best is not None:
+            yield f"{theirs}={best:g} of the other", (first, other.with_params(**{theirs: best}))
 
 
 def best_temperature(changed: Callable[[float], tuple[CalledLoss, CalledLoss]]) -> float | None:
@@ -241,49 +216,44 @@ def best_temperature(changed: Callable[[float], tuple[CalledLoss, CalledLoss]]) 
     return None
 
 
-Formulas = Mapping[str, Callable[[int], float]]
-COUNTS: Formulas = {
-    "N": lambda n: n,
-    "(N - 1)": lambda n: n - 1,
-    "2N": lambda n: 2 * n,
-    "(2N - 1)": lambda n: 2 * n - 1,
-    "(2N - 2)": lambda n: 2 * n - 2,
-}
-FACTORS: Formulas = {
-    **COUNTS,
-    **{f"1/{name}": lambda n, f=f: 1 / f(n) for name, f in COUNTS.items()},  # type: ignore[misc]
-}
-LOGARITHMS: Formulas = {
-    f"log {name}": lambda n, f=f: math.log(f(n))  # type: ignore[misc]
-    for name, f in COUNTS.items()
-}
-CONSTANTS: Formulas = {
-    **LOGARITHMS,
-    **{f"-{name}": lambda n, f=f: -f(n) for name, f in LOGARITHMS.items()},  # type: ignore[misc]
-}
+def named_number(what: str, values: Sequence[float], none: float) -> str:
+    """Return a factor or a constant in words, which may depend on the batch; "" for none.
 
-
-def named_formula(what: str, values: Mapping[int, float], formulas: Formulas, none: float) -> str:
-    """Return numbers by batch size as one number, as a formula of N, or written out."""
-
-    def all_near(f: Callable[[int], float]) -> bool:
-        return all(math.isclose(x, f(n), rel_tol=1e-5, abs_tol=1e-5) for n, x in values.items())
-
-    first = next(iter(values.values()))
-    if all_near(lambda _: none):
-        return ""
-    if all_near(lambda _: first):
-        return f"{what} {first:.6g}"
-    for name, formula in formulas.items():
-        if all_near(formula):
-            return f"{what} {name}"
-    return f"{what} of the batch (" + ", ".join(f"{x:.4g}" for x in values.values()) + ")"
-
-
-def percent(share: float) -> str:
-    """Write a share for people.
-
-    >>> percent(1.0), percent(0.0312)
-    ('100 %', '3.1 %')
+    >>> named_number("a factor", [0.5, 0.5], 1.0), named_number("a factor", [0.5, 0.25], 1.0)
+    ('a factor 0.5', 'a factor of the batch (0.5, 0.25)')
     """
-    return f"{100 * share:.0f} %" if share >= 0.1 else f"{100 * share:.2g} %"
+
+    def all_near(target: float) -> bool:
+        return all(math.isclose(x, target, rel_tol=1e-5, abs_tol=1e-5) for x in values)
+
+    if all_near(none):
+        return ""
+    if all_near(values[0]):
+        return f"{what} {values[0]:.6g}"
+    return f"{what} of the batch ({', '.join(f'{x:.5g}' for x in values)})"
+
+
+def text_row(name: str, cells: Sequence[str]) -> str:
+    """Return a row of the table."""
+    return f"{name:{NAME_WIDTH}}" + "".join(f"{cell:>{CELL_WIDTH}}" for cell in cells)
+
+
+def relative_text(x: float) -> str:
+    """Write a relative difference: a small one as a power of ten, others in percent.
+
+    >>> relative_text(3e-16), relative_text(0.125), relative_text(float("inf"))
+    ('3e-16', '12.5 %', 'not finite')
+    """
+    if not math.isfinite(x):
+        return "not finite"
+    return f"{x:.0e}" if x < 1e-3 else f"{100 * x:.3g} %"
+
+
+def size_text(share: float, size: int) -> str:
+    """Return how large a difference is at a batch size, in two digits or whole percent.
+
+    >>> size_text(1.0, 4), size_text(0.0312, 16)
+    ('by 100 % at N = 4', 'by 3.1 % at N = 16')
+    """
+    digits = f"{100 * share:.0f}" if share >= 0.1 else f"{100 * share:.2g}"
+    return (f"by {digits} %" if math.isfinite(share) else "not finite") + f" at N = {size}"

@@ -113,12 +113,11 @@ def compare_losses(first: LossSpec, other: LossSpec, pairing: str) -> None:
     with loading():
         from contrastbench.benchmarks.against.calls import CalledLoss
         from contrastbench.benchmarks.against.compare import compare_on_batches
-        from contrastbench.benchmarks.against.table import all_costs, comparison_lines
 
     found = compare_on_batches(
         *(CalledLoss(spec.name, spec.params, pairing) for spec in (first, other))
     )
-    for line in comparison_lines(found, all_costs(found)):
+    for line in found.lines():
         say(line)
     if not found.equal:
         raise typer.Exit(1)

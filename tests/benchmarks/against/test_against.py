@@ -11,7 +11,6 @@ from contrastbench.benchmarks.against import calls
 from contrastbench.benchmarks.against.batches import Batch, random_batch
 from contrastbench.benchmarks.against.calls import PAIRINGS, CalledLoss, convention
 from contrastbench.benchmarks.against.compare import LossComparison, compare_on_batches
-from contrastbench.benchmarks.against.pairs import pair_masks, pull
 from contrastbench.errors import UserError
 
 OWN = '''
@@ -120,10 +119,10 @@ def against(one: str, other: str, pairing: str = "both_views", **params: object)
         ("own.py:made", "equal"),
         ("own.py:Mine", "equal"),
         ("own.py:doubled", "equal up to a factor 0.5"),
-        ("own.py:summed", "equal up to a factor 1/2N"),
-        ("own.py:shifted", "equal up to a constant log (2N - 2)"),
+        ("own.py:summed", "equal up to a factor of the batch (0.125, 0.03125, 0.0078125)"),
+        ("own.py:shifted", "equal up to a constant of the batch (1.7918, 3.4012, 4.8363)"),
         ("own.py:scaled", "equal with temperature=0.05 of the first"),
-        ("own.py:flipped", "different: the sign is flipped (a factor -1)"),
+        ("own.py:flipped", "different: the sign is flipped"),
         ("own.py:surrogate", "different: the gradients are equal, the values are not"),
     ],
 )
@@ -134,28 +133,10 @@ def test_losses_are_equal_up_to_what_is_named(other: str, verdict: str) -> None:
     assert found.equal == verdict.startswith("equal")
 
 
-@pytest.mark.parametrize(
-    ("params", "kind"),
-    [
-        ({"hardest": 3.0}, "duplicates"),
-        ({"within": 0.0}, "negatives within a view"),
-        ({"first": 1.5}, "positives"),
-    ],
-)
 @pytest.mark.usefixtures("own")
-def test_a_difference_names_its_kind_of_pair(params: dict[str, float], kind: str) -> None:
-    found = against("infonce", "own.py:nt_xent", **params)
-    assert re.fullmatch(
-        rf"different: gradients by .+ % at N = \d+, most in {kind} \(.+ %\)", found.verdict
-    )
-
-
-@pytest.mark.usefixtures("own")
-def test_a_pull_on_lengths_is_seen() -> None:
-    found = against("infonce", "own.py:no_length")
-    assert not found.equal
-    assert found.kinds[16]["lengths"] == pytest.approx(1)
-    assert against("infonce", "own.py:doubled").kinds[16]["lengths"] == 0
+def test_a_pull_on_lengths_is_a_difference() -> None:
+    verdict = against("infonce", "own.py:no_length").verdict
+    assert re.fullmatch(r"different: gradients by .+ % at N = \d+", verdict)
 
 
 @pytest.mark.usefixtures("own")
@@ -182,36 +163,6 @@ def test_a_loss_is_equal_to_itself_in_each_pairing(pairing: str) -> None:
     found = against("adnce", "adnce", pairing)
     assert found.verdict == "equal"
     assert against("adnce", "infonce", pairing).equal is False
-
-
-def test_the_pull_of_each_pair_is_the_derivative_by_its_cosine() -> None:
-    batch = random_batch(4, 0).leaves(torch.float64)
-    views = batch.views
-    unit = nn.functional.normalize(views)
-    cosine = unit @ unit.T
-    value = cosine.sin().triu(1).sum()
-    (gradient,) = torch.autograd.grad(value, views)
-    found = pull(gradient, Batch(batch.z1.detach(), batch.z2.detach(), batch.labels))
-    off = ~torch.eye(8, dtype=torch.bool)
-    torch.testing.assert_close(found.pairs[off], cosine.cos()[off], rtol=1e-9, atol=1e-9)
-    assert found.lengths.abs().max() < 1e-12
-    assert found.rest.abs().max() < 1e-12
-
-
-@pytest.mark.parametrize("size", [4, 16])
-def test_each_pair_is_of_one_kind(size: int) -> None:
-    batch = random_batch(size, 0)
-    found = pair_masks(batch, torch.arange(size))
-    within = found.pop("negatives within a view")
-    assert torch.equal(
-        within | found.pop("negatives across views"),
-        found["duplicates"] | found["hard negatives"] | found["easy negatives"],
-    )
-    once = sum(mask.int() for mask in found.values()) + torch.eye(2 * size, dtype=torch.int)
-    assert bool((once == 1).all())
-    assert all(bool(mask.any()) for mask in [*found.values(), within])
-    assert found["positives"].sum() == 2 * size
-    assert found["duplicates"].sum() == 4  # the first and the last sample, in each view
 
 
 class Recorder(nn.Module):
@@ -317,15 +268,12 @@ def test_the_table_fits_a_screen(bench) -> None:
     assert out.endswith("\nequal\n")
     assert max(map(len, out.splitlines())) <= 100
     assert "factor" not in out
-    assert re.search(r"^time, first / other +[\d.]+x +[\d.]+x +[\d.]+x$", out, re.MULTILINE)
-    assert re.search(r"^kept for backward, first / other +[\d.]+x", out, re.MULTILINE)
 
 
 @pytest.mark.usefixtures("own")
-def test_a_different_loss_has_exit_code_1_and_rows_by_kind(bench) -> None:
+def test_a_different_loss_has_exit_code_1(bench) -> None:
     code, out, _ = bench("check-loss", "adnce", "--against", "own.py:nt_xent")
     assert code == 1
-    assert re.search(r"^  hard negatives +\S+ % +\S+ % +\S+ %$", out, re.MULTILINE)
     assert out.splitlines()[-1].startswith("different: gradients by ")
     assert max(map(len, out.splitlines())) <= 100
 
