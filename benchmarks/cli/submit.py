@@ -43,9 +43,6 @@ def verify(
         bool, typer.Option("--trust", help="Run the Python of the loss, which you have read.")
     ] = False,
     quick: opt.Quick = False,
-    cells: Annotated[
-        int | None, typer.Option(min=1, help="Look at so many cells alone, without a verdict.")
-    ] = None,
     keep: Annotated[
         Path | None, typer.Option(help="Folder for the records made here, to be merged.")
     ] = None,
@@ -81,7 +78,7 @@ def verify(
         show(comment.unread(given))
         raise UserError(f"{path} runs Python of its own: read it, then give --trust")
     places = list(dict.fromkeys([results, SHIPPED]))
-    asked = Asked(suite, places, data_root, device, quick, cells, keep)
+    asked = Asked(suite, places, data_root, device, quick, keep)
     with TemporaryDirectory(prefix="contrastbench-") as folder:
         case = verify_bundle(given, asked, Path(folder))
         show(comment.comment(case))

@@ -1,10 +1,10 @@
 """Read and write bundles: a loss with the records that its author claims, as one zip file.
 
-    bundle.json     the suite, the loss, its licence and paper, and the sha256 of each other file
+    bundle.json     the suite, the loss, its licence and paper
     loss/mine.py    the files of the loss, as its records have them
     runs/...        the records, each as the file that it was
 
-Nothing in a bundle is signed, and its checksums find damage alone. `verify` makes records anew.
+Nothing in a bundle is signed. `verify` makes its records anew.
 """
 
 import hashlib
@@ -15,10 +15,10 @@ import re
 import struct
 import zipfile
 import zlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from pydantic import Field, ValidationError
 
@@ -26,12 +26,15 @@ from contrastbench.domains.strict import Strict
 from contrastbench.errors import UserError
 from contrastbench.losses.expression import file_and_class, is_sum, split_sum
 
+T = TypeVar("T")
 BUNDLE_FILE = "bundle.json"
 LOSS_FOLDER, RUNS_FOLDER = "loss/", "runs/"
 MEMBER_NAME = re.compile(r"(loss|runs)(/[^/\\:\x00-\x1f]+)+")  # of a file within
 MAX_BUNDLE_BYTES = 2**28  # bytes of all files together
-LICENCE = r"^[A-Za-z0-9][A-Za-z0-9 .+()-]{1,99}$"  # an expression of SPDX names
-PAPER = r"^https://[^\s<>\"|]{4,300}$"
+DAMAGE = (  # that reading an archive raises
+    *(zipfile.BadZipFile, zlib.error, lzma.LZMAError, RuntimeError, ValueError),
+    *(EOFError, OSError, IndexError, struct.error),
+)
 PRINTABLE = Field(max_length=300, pattern=r"^[^\x00-\x1f\x7f]*$")
 
 
@@ -39,21 +42,25 @@ class Refused(UserError):
     """A bundle that is not as it must be."""
 
 
-class About(Strict):
+class LossDeclaration(Strict):
+    """What an author says of a loss, in a YAML file beside it."""
+
+    licence: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9 .+()-]{1,99}$")  # of SPDX names
+    paper: str = Field(pattern=r"^https://[^\s<>\"|]{4,300}$")
+
+
+class About(LossDeclaration):
     """The contents of `bundle.json`."""
 
-    format: Literal[2] = 2
+    format: Literal[3] = 3
     suite: str = PRINTABLE
     loss: str = PRINTABLE  # with paths within loss/
     params: dict[str, Any]
-    licence: str = Field(pattern=LICENCE)
-    paper: str = Field(pattern=PAPER)
-    files: dict[str, str]  # sha256 by name
 
 
 @dataclass(frozen=True)
 class Bundle:
-    """A bundle that was read whole; its files have the sha256 that it states."""
+    """A bundle that was read whole."""
 
     about: About
     files: Mapping[str, bytes]
@@ -75,37 +82,23 @@ def own_files(loss: str) -> list[Path]:
     return [found[0] for found in map(file_and_class, terms) if found]
 
 
-def bytes_sha256(data: bytes) -> str:
-    """Return the sha256 of bytes as text."""
-    return hashlib.sha256(data).hexdigest()
-
-
 def bundle_bytes(about: Mapping[str, Any], files: Mapping[str, bytes]) -> bytes:
-    """Return the bundle's bytes, which are the same for the same contents.
-
-    Args:
-        about: the values of `About`, without the checksums.
-        files: by name.
-    """
-    named = {name: bytes_sha256(data) for name, data in sorted(files.items())}
-    checked = About.model_validate({**about, "files": named})
-    text = json.dumps(checked.model_dump(mode="json"), indent=1, sort_keys=True)
+    """Return the bundle's bytes, which are the same for the same contents."""
+    text = json.dumps(About.model_validate(about).model_dump(), indent=1, sort_keys=True)
+    contents = {BUNDLE_FILE: text.encode() + b"\n", **dict(sorted(files.items()))}
     stream = io.BytesIO()
-    with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name, data in {
-            BUNDLE_FILE: text.encode() + b"\n",
-            **dict(sorted(files.items())),
-        }.items():
+    with zipfile.ZipFile(stream, "w") as archive:
+        for name, data in contents.items():  # of no date
             archive.writestr(zipfile.ZipInfo(name), data, zipfile.ZIP_DEFLATED)
     return stream.getvalue()
 
 
 def read_bundle(path: Path) -> Bundle:
-    """Read a bundle into memory and check its names and checksums.
+    """Read a bundle into memory and check its names.
 
     Raises:
         UserError: there is no such file.
-        Refused: it is no bundle, or a file in it is not the one that it states.
+        Refused: it is no bundle.
     """
     try:
         if path.stat() and not path.is_file():  # a link to a device has no end
@@ -113,36 +106,34 @@ def read_bundle(path: Path) -> Bundle:
         data = path.read_bytes()
     except OSError as error:
         raise UserError(f"cannot read {path} ({error.strerror}): name a bundle") from None
-    files = dict(members(data))
+    try:
+        files = members(data)
+    except Refused:
+        raise
+    except DAMAGE as error:
+        raise Refused(f"the bundle is no zip file that can be read ({error})") from None
     if BUNDLE_FILE not in files:
         raise Refused(f"the file has no {BUNDLE_FILE}: give one that bench submit wrote")
     about = about_of(files.pop(BUNDLE_FILE))
-    for name in sorted({*files, *about.files}):
-        check_file(name, files.get(name), about.files.get(name))
-    return Bundle(about, files, bytes_sha256(data))
+    for name in files:
+        if not MEMBER_NAME.fullmatch(name) or {".", ".."} & set(name.split("/")):
+            raise Refused(f"{name!r} is no name of a file in a bundle")
+    return Bundle(about, files, hashlib.sha256(data).hexdigest())
 
 
 def members(data: bytes) -> dict[str, bytes]:
     """Return the files of an archive by name.
 
     Raises:
-        Refused: it is no archive, is larger than a bundle may be, or has a name twice.
+        Refused: it is larger than a bundle may be, or has a name twice.
     """
-    try:
-        with zipfile.ZipFile(io.BytesIO(data)) as archive:
-            infos = archive.infolist()
-            if sum(one.file_size for one in infos) > MAX_BUNDLE_BYTES:
-                raise Refused(f"the bundle has more than {MAX_BUNDLE_BYTES // 2**20} MiB")
-            if len({one.filename for one in infos}) < len(infos):
-                raise Refused("the bundle has two files of one name")
-            return {one.filename: archive.read(one) for one in infos}
-    except (
-        *(zipfile.BadZipFile, zlib.error, lzma.LZMAError, RuntimeError, ValueError),
-        *(EOFError, OSError, IndexError, struct.error),
-    ) as error:
-        if isinstance(error, Refused):
-            raise
-        raise Refused(f"the bundle is no zip file that can be read ({error})") from None
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        infos = archive.infolist()
+        if sum(one.file_size for one in infos) > MAX_BUNDLE_BYTES:
+            raise Refused(f"the bundle has more than {MAX_BUNDLE_BYTES // 2**20} MiB")
+        if len({one.filename for one in infos}) < len(infos):
+            raise Refused("the bundle has two files of one name")
+        return {one.filename: archive.read(one) for one in infos}
 
 
 def about_of(data: bytes) -> About:
@@ -155,11 +146,9 @@ def about_of(data: bytes) -> About:
         raise Refused(f"{BUNDLE_FILE}: {where}: {first['msg']}") from None
 
 
-def check_file(name: str, data: bytes | None, stated: str | None) -> None:
-    """Raise unless a file has a name of bundles and the sha256 that the bundle states."""
-    if not MEMBER_NAME.fullmatch(name) or {".", ".."} & set(name.split("/")):
-        raise Refused(f"{name!r} is no name of a file in a bundle")
-    if data is None or stated is None:
-        raise Refused(f"{name} is {'stated but missing' if stated else 'there but not stated'}")
-    if bytes_sha256(data) != stated:
-        raise Refused(f"{name} is not the file that the bundle states (sha256 differs)")
+def as_refusal(work: Callable[..., T], *about: Any) -> T:
+    """Return what a function returns; a mistake in the bundle is a refusal."""
+    try:
+        return work(*about)
+    except (UserError, ValueError, SyntaxError, RecursionError, MemoryError) as error:
+        raise Refused(str(error) or type(error).__name__) from None

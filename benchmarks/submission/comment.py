@@ -1,71 +1,67 @@
 """Write what a verification found, as Markdown that fits into a comment on a pull request."""
 
-from collections.abc import Iterator
-from pathlib import Path
+import ast
+from collections.abc import Iterable, Iterator
+from typing import Any
 
+from contrastbench.benchmarks.report.words import rendered
 from contrastbench.benchmarks.running.reproduction import Outcome
-from contrastbench.benchmarks.submission import bundle
-from contrastbench.benchmarks.submission.bundle import Bundle
-from contrastbench.benchmarks.submission.verify import CHECKS, Verification, imported_modules
-from contrastbench.benchmarks.tables.formats import escaped_cell, markdown_table
+from contrastbench.benchmarks.submission.bundle import LOSS_FOLDER, Bundle, as_refusal
+from contrastbench.benchmarks.submission.verify import CHECKS, Verification
 
-PASSED, FAILED, NOT_REACHED = "passed", "**failed**", "not reached"
 MOST_ROWS = 20  # cells that are listed
-
-
-def title_of(given: Bundle, verdict: str) -> str:
-    """Return the heading, and what the bundle says of itself."""
-    about = given.about
-    return (
-        f"## {escaped_cell(about.loss)} on {escaped_cell(about.suite)}: {verdict}\n\n"
-        f"Licence {escaped_cell(about.licence)}. Paper: {escaped_cell(about.paper)}. "
-        f"The bundle's sha256 begins with {given.digest[:16]}."
-    )
 
 
 def unread(given: Bundle) -> str:
     """Return what is to be read before the loss may run."""
-    sources = given.under(bundle.LOSS_FOLDER)
-    imports = ", ".join(imported_modules(sources))
-    files = ", ".join(sources)
-    return f"{title_of(given, 'not judged')}\n\nRead {files}, which import: {imports}."
+    sources = given.under(LOSS_FOLDER)
+    imports = imported_modules(sources.values())
+    return page(given, "not judged", files=[*sources], imports=imports)
+
+
+def imported_modules(sources: Iterable[bytes]) -> list[str]:
+    """Return the modules that files import, for a reader who decides whether to trust them."""
+    found = set[str]()
+    for node in (node for data in sources for node in ast.walk(as_refusal(ast.parse, data))):
+        if isinstance(node, ast.ImportFrom):
+            found.add(node.module or ".")
+        elif isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+    return sorted(found)
 
 
 def comment(case: Verification) -> str:
     """Return the verdict, the checks, the claims that differ, and where the loss stands."""
-    parts = [
-        title_of(case.given, "NOT verified" if case.problem else "verified"),
-        "\n".join(markdown_table([["check", "result", "found"], *checks(case)])),
-    ]
-    if case.differing:
-        head = ["cell", "metric", "claimed", "made here", "limit"]
-        rows = [head, *map(claim_row, case.differing[:MOST_ROWS])]
-        parts += ["### Claimed otherwise", "\n".join(markdown_table(rows))]
-    if case.standing:
-        parts += ["### Standing, by the records made here", escaped_cell(case.standing)]
-    return without_folder("\n\n".join([*parts, ""]), case.folder)
-
-
-def without_folder(text: str, folder: Path) -> str:
-    """Return a text that names the bundle's files as the bundle does.
-
-    >>> without_folder("/tmp/x/loss/mine.py:Mine", Path("/tmp/x"))
-    'mine.py:Mine'
-    """
-    for own in ("loss/", "stand-in/", ""):
-        text = text.replace(f"{folder}/{own}", "")
+    checks = [["check", "result", "found"], *check_rows(case)]
+    differing = [claim_row(one) for one in case.differing[:MOST_ROWS]]
+    if differing:
+        differing.insert(0, ["cell", "metric", "claimed", "made here", "limit"])
+    verdict = "NOT verified" if case.problem else "verified"
+    about = {"checks": checks, "differing": differing, "standing": case.standing}
+    text = page(case.given, verdict, **about)
+    for own in ("loss/", "stand-in/", ""):  # files have the names that the bundle gives them
+        text = text.replace(f"{case.folder}/{own}", "")
     return text
 
 
-def checks(case: Verification) -> Iterator[list[str]]:
+def page(given: Bundle, verdict: str, **values: Any) -> str:
+    """Return the page of a bundle with a verdict."""
+    shown = {"files": [], "differing": [], "standing": "", **values}
+    about, template = given.about, "verification.md.j2"
+    return rendered(template, about=about, digest=given.digest, verdict=verdict, **shown)
+
+
+def check_rows(case: Verification) -> Iterator[list[str]]:
     """Yield a row for each check."""
     for name in CHECKS:
         if case.problem and case.problem[0] == name:
-            yield [name, FAILED, case.problem[1]]
-        elif name in case.passed:
-            yield [name, PASSED, case.passed[name]]
+            yield [name, "**failed**", case.problem[1]]
         else:
-            yield [name, NOT_REACHED, ""]
+            yield [
+                name,
+                "passed" if name in case.passed else "not reached",
+                case.passed.get(name, ""),
+            ]
 
 
 def claim_row(outcome: Outcome) -> list[str]:

@@ -2,27 +2,15 @@
 
 from pathlib import Path
 
-from pydantic import Field
-
 from contrastbench.benchmarks.records import files, reading, store
+from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.benchmarks.records.store import Record
-from contrastbench.benchmarks.submission import bundle, cells
+from contrastbench.benchmarks.submission import bundle
+from contrastbench.benchmarks.sweeps.plan import Plan, make_plan
 from contrastbench.domains import strict_yaml
-from contrastbench.domains.strict import Strict
 from contrastbench.errors import UserError
 from contrastbench.losses.code import portable
 from contrastbench.losses.spec import LossSpec
-
-DECLARATION_FIX = (
-    "write two lines, licence: MIT and paper: https://..., as your paper and its code have them"
-)
-
-
-class LossDeclaration(Strict):
-    """The YAML file beside a loss."""
-
-    licence: str = Field(pattern=bundle.LICENCE)
-    paper: str = Field(pattern=bundle.PAPER)
 
 
 def bundle_loss(suite: str, loss: LossSpec, results: Path) -> Path:
@@ -32,65 +20,60 @@ def bundle_loss(suite: str, loss: LossSpec, results: Path) -> Path:
         UserError: the loss has no file, no licence or no paper, a cell has no result (as where the
             file was edited since), or another file is there.
     """
-    file = own_file(loss)
-    plan = cells.suite_plan(suite, loss, results)
-    lacking, of = cells.missing_count(plan)
-    if lacking:
-        command = f"bench sweep {suite} --loss {loss.name}"
+    own = bundle.own_files(loss.name)
+    if not own:
+        raise UserError(f"{loss.name} has no file of its own: give --loss FILE.py:CLASS")
+    plan = suite_plan(suite, loss, results)
+    states, later = [task.state for task in plan.tasks()], plan.later()
+    if lacking := sum(one in ("missing", "failed") for one in states) + later:
         raise UserError(
-            f"{lacking} of {of} cells have no result yet with {file} as it is: run {command}"
+            f"{lacking} of {len(states) + later} cells have no result yet with {own[0]} as it is: "
+            f"run bench sweep {suite} --loss {loss.name}"
         )
-    declared = read_declaration(file.with_suffix(".yaml"))
-    records = [record for _, record in cells.finished_records(plan)]
+    declared = read_declaration(own[0].with_suffix(".yaml"))
     name, sources = portable(loss.name, loss.sources)
-    about = {
-        **declared.model_dump(),
-        "suite": plan.table.name,
-        "loss": name,
-        "params": loss.params,
-    }
+    records = filter(None, (seed_record(t.experiment, t.seed, results) for t in plan.tasks()))
     contents = {f"{bundle.LOSS_FOLDER}{one}": text.encode() for one, text in sources.items()}
-    contents |= {cells.record_name(one): bytes_of(one, results) for one in records}
-    path = Path(f"{file.stem}-{plan.table.name}.zip")
-    data = bundle.bundle_bytes(about, contents)
+    for record in records:
+        if record["loss_code"]:  # not the trials of a registered loss that it becomes
+            path = store.record_path(results, record)
+            contents[record_name(record)] = reading.record_bytes(path) or b""
+    about = {"suite": plan.table.name, "loss": name, "params": loss.params}
+    path = Path(f"{own[0].stem}-{plan.table.name}.zip")
+    data = bundle.bundle_bytes({**declared.model_dump(), **about}, contents)
     if path.exists() and path.read_bytes() != data:
         raise UserError(f"{path} is another file: move it away, then submit again")
     files.replace(path, data)
     return path
 
 
-def own_file(loss: LossSpec) -> Path:
-    """Return the first file of a user's own loss.
-
-    Raises:
-        UserError: the loss has none, as a registered one or one of a package.
-    """
-    own = bundle.own_files(loss.name)
-    if not own:
-        raise UserError(f"{loss.name} has no file of its own: give --loss FILE.py:CLASS")
-    return own[0]
+def suite_plan(suite: str, loss: LossSpec, results: Path, quick: bool = False) -> Plan:
+    """Return the cells that a suite, or its quick part, asks of a loss."""
+    return make_plan(suite, [], None, False, None, results, losses=[loss], quick=quick)
 
 
-def read_declaration(path: Path) -> LossDeclaration:
+def seed_record(experiment: Experiment, seed: int, results: Path) -> Record | None:
+    """Return the record of a seed: an ok one on the preferred data, else one that diverged."""
+    by_data = experiment.ok_by_data(results).values()
+    ok = next((records[seed] for records in by_data if seed in records), None)
+    diverged = (one for one in experiment.finished(results) if one["seed"] == seed)
+    return ok or next(diverged, None)
+
+
+def record_name(record: Record) -> str:
+    """Return the name of a record's file within a folder of results."""
+    return store.record_path(Path(), record).as_posix()
+
+
+def read_declaration(path: Path) -> bundle.LossDeclaration:
     """Return the licence and the paper that stand in a file.
 
     Raises:
         UserError: there is no such file, or one of the two is missing or wrong.
     """
     if not path.is_file():
-        raise UserError(f"{path} is missing: {DECLARATION_FIX}")
-    try:
-        return strict_yaml.read_yaml(path).as_model(LossDeclaration)
-    except UserError as error:
         raise UserError(
-            f"{error}; {path.name} beside the loss holds its licence and paper alone"
-        ) from None
-
-
-def bytes_of(record: Record, results: Path) -> bytes:
-    """Return the bytes of a record's file, which may be in a pack."""
-    path = store.record_path(results, record)
-    data = reading.record_bytes(path)
-    if data is None:
-        raise UserError(f"{path} was removed meanwhile: submit again")
-    return data
+            f"{path} is missing: write two lines, licence: MIT and paper: https://..., as your "
+            "paper and its code have them"
+        )
+    return strict_yaml.read_yaml(path).as_model(bundle.LossDeclaration)

@@ -6,13 +6,11 @@ what it declares (`stand_in`). Of a record that comes back, all that identifies 
 what this side asked for.
 """
 
-import ast
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 from pathlib import Path
 from statistics import NormalDist
-from typing import Any, TypeVar
 
 from contrastbench.benchmarks.records import merge, reading, store
 from contrastbench.benchmarks.records.store import Fields, Record
@@ -21,9 +19,10 @@ from contrastbench.benchmarks.report.words import said
 from contrastbench.benchmarks.running import reproduction
 from contrastbench.benchmarks.running.options import Options
 from contrastbench.benchmarks.running.reproduction import Outcome, Spread
-from contrastbench.benchmarks.submission import apart, bundle, cells
-from contrastbench.benchmarks.submission.bundle import Bundle, Refused
+from contrastbench.benchmarks.submission import apart, bundle
+from contrastbench.benchmarks.submission.bundle import Bundle, Refused, as_refusal
 from contrastbench.benchmarks.submission.stand_in import write_stand_ins
+from contrastbench.benchmarks.submission.submit import record_name, suite_plan
 from contrastbench.benchmarks.sweeps.cell_states import Task
 from contrastbench.benchmarks.tables.load import load_table
 from contrastbench.benchmarks.tables.resolved import resolve
@@ -31,7 +30,6 @@ from contrastbench.errors import UserError
 from contrastbench.losses.registry import is_registered, term_names
 from contrastbench.losses.spec import LossSpec
 
-T = TypeVar("T")
 LEVEL = 0.05  # an honest claim's risk, where machines differ as seeds do
 
 
@@ -44,7 +42,6 @@ class Asked:
     data_root: Path | None = None
     device: str = "cpu"
     quick: bool = False  # the suite's quick part alone
-    cells: int | None = None  # so many cells alone: a look, and no verdict
     keep: Path | None = None  # where the records go that are made
 
 
@@ -124,42 +121,27 @@ def check_loss(case: Verification) -> str:
     return f"{len(said['laws'])} laws" + f", declined: {', '.join(declined)}" * bool(declined)
 
 
-def imported_modules(sources: dict[str, bytes]) -> list[str]:
-    """Return the modules that files import, for a reader who decides whether to trust them."""
-    found = set[str]()
-    for data in sources.values():
-        for node in ast.walk(as_refusal(ast.parse, data)):
-            if isinstance(node, ast.ImportFrom):
-                found.add(node.module or ".")
-            elif isinstance(node, ast.Import):
-                found |= {alias.name for alias in node.names}
-    return sorted(found)
-
-
 def check_cells(case: Verification) -> str:
     """Make every cell that the suite asks for, stage by stage.
 
     Raises:
-        Refused: a cell has no result, or only a look was asked for.
+        Refused: a cell has no result.
     """
     sources = [one for one in case.asked.places if reading.dataset_folders(one)]
     columns = load_table(case.asked.suite).columns.values()
     names = {tuple(map(store.file_name, (one.domain, one.dataset))) for one in columns}
     merge.merge_records(sources, case.own, names)
     while tasks := missing(case):
-        for _, some in groupby(tasks[: case.asked.cells], key=lambda task: task.experiment.key):
+        for _, some in groupby(tasks, key=lambda task: task.experiment.key):
             for record in made_records(case, list(some)):
                 keep_record(case, record)
-        if case.asked.cells:
-            case.passed["claim"] = compare_claim(case)
-            raise Refused(f"a look at {len(case.made)} cells is no verification")
     return f"{len(case.made)} cells, all that {case.given.about.suite} asks of the loss"
 
 
 def missing(case: Verification) -> list[Task]:
     """Return the cells that are asked for next."""
     work = case.asked.suite, case.stand_in, case.own, case.asked.quick
-    return [one for one in as_refusal(cells.suite_plan, *work).tasks() if one.state == "missing"]
+    return [one for one in as_refusal(suite_plan, *work).tasks() if one.state == "missing"]
 
 
 def made_records(case: Verification, tasks: Sequence[Task]) -> Iterator[Record]:
@@ -225,36 +207,25 @@ def keep_record(case: Verification, record: Record) -> None:
 
 
 def compare_claim(case: Verification) -> str:
-    """Compare the bundle's records with those of this side, and say what is another."""
-    claimed = dict(case.given.under(bundle.RUNS_FOLDER))
-    ours = {cells.record_name(record): record for record in [*case.made, *limit_records(case)]}
-    spreads = {}
-    outcomes = []
-    for name, record in ours.items():
-        where = record["domain"], record["dataset"]
-        if where not in spreads:
-            spreads[where] = widened(reproduction.spread_of(record, [case.own]), len(ours))
-        data = claimed.pop(name.removeprefix(bundle.RUNS_FOLDER), b"")
-        outcomes.append(claim(name, data, record, spreads[where]))
-    found = [one for one in outcomes if one is not None]
-    case.differing = [one for one in found if not agrees(one)]
-    equal = sum(map(is_equal, found))
+    """Compare the bundle's records with those made here, and say what is another."""
+    claimed = case.given.under(bundle.RUNS_FOLDER)
+    ours = [record for record in case.made if record["loss_code"]]
+    spreads, found = dict[str, Spread](), []
+    for record in ours:
+        name, data = record_name(record).removeprefix(bundle.RUNS_FOLDER), record["dataset"]
+        if data not in spreads:
+            spreads[data] = widened(reproduction.spread_of(record, [case.own]), len(ours))
+        found.append(claim(name, claimed.pop(name, b""), record, spreads[data]))
+    case.differing = [one for one in found if one and not agrees(one)]
     wrong = {
         "claimed otherwise": len(case.differing),
-        "not claimed": outcomes.count(None),
-        "beyond what the suite asks for": 0 if case.asked.cells else len(claimed),
+        "not claimed": found.count(None),
+        "beyond what the suite asks for": len(claimed),
     }
-    said = ", ".join(f"{count} {what}" for what, count in wrong.items() if count)
-    if said and not case.asked.cells:
-        case.problem = "claim", said
-    return said or f"{equal} of {len(ours)} cells are equal to the bit"
-
-
-def limit_records(case: Verification) -> list[Record]:
-    """Return this side's records of registered losses that the loss becomes."""
-    work = case.asked.suite, case.stand_in, case.own, case.asked.quick
-    found = (record for _, record in cells.finished_records(cells.suite_plan(*work)))
-    return [record for record in found if not record["loss_code"]]
+    if any(wrong.values()):
+        case.problem = "claim", ", ".join(f"{n} {what}" for what, n in wrong.items() if n)
+    equal = sum(map(is_equal, filter(None, found)))
+    return f"{equal} of {len(ours)} cells are equal to the bit"
 
 
 def widened(spread: Spread, count: int) -> Spread:
@@ -288,14 +259,6 @@ def judge(case: Verification) -> str:
     table = load_table(asked.suite, losses=[case.stand_in], quick=asked.quick)
     case.standing = " ".join(said(compared(resolve(table, None, case.own))))
     return ""
-
-
-def as_refusal(work: Callable[..., T], *about: Any) -> T:
-    """Return what a function returns; a mistake in the bundle is a refusal."""
-    try:
-        return work(*about)
-    except (UserError, ValueError, SyntaxError, RecursionError, MemoryError) as error:
-        raise Refused(str(error) or type(error).__name__) from None
 
 
 CHECKS: dict[str, Callable[[Verification], str]] = {
