@@ -208,12 +208,8 @@ DATASETS = by_name(
     *tu_collection(),
 )
 
-PYG = "contrastbench.domains.graph.own:read_pyg"
 SOURCES = (
     Source("folder", "PATH", "TU text files, or GraphML and edge lists", "graph", folder=True),
-    Source(
-        "pyg", "CLASS(...)", "a set of torch_geometric.datasets", "graph", fetch=PYG, runs_code=True
-    ),
     Source(
         PYTHON,
         "FUNCTION",

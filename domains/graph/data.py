@@ -23,12 +23,6 @@ from contrastbench.errors import UserError
 
 Array = np.ndarray[Any, np.dtype[np.int64]]
 FloatArray = np.ndarray[Any, np.dtype[np.float64]]
-RAW_SUFFIXES = ("A", "graph_indicator", "graph_labels", "node_labels")
-FILES_BESIDE = {  # files that need not be there, and of which they have a line for each line
-    "edge_labels": "A",
-    "edge_attributes": "A",
-    "node_attributes": "graph_indicator",
-}
 # suffix such as "A" -> the raw file's bytes, None where there is none
 RawReader = Callable[[str], bytes | None]
 MAX_FEATURES = 2**31  # numbers in the node labels one-hot: 8 GiB
@@ -269,15 +263,12 @@ def zip_reader(path: Path, name: str) -> RawReader:
 
 def parse_tu(name: str, read: RawReader, declared: GraphDataset | None) -> Graphs:
     """Graphs of the TU text format; every inconsistency is an error that names the file."""
-    read = {suffix: read(suffix) for suffix in (*RAW_SUFFIXES, *FILES_BESIDE)}.get
     indicator = read_integers(name, "graph_indicator", read)
     classes, y = np.unique(read_integers(name, "graph_labels", read), return_inverse=True)
     edges = numbers(name, "A", read)
     labels = numbers(
         name, "node_labels", read, required=declared is not None and declared.node_labels
     )
-    check_endings(name, read)
-    check_beside(name, read)
     check_indicator(name, indicator, len(y))
     check_edge_symmetry(name, edges, indicator)
     if labels is not None and len(labels) != len(indicator):
@@ -374,28 +365,6 @@ def check_indicator(name: str, indicator: Array, graphs: int) -> None:
         )
     if (np.diff(indicator) < 0).any():
         raise raw_file_error(name, "graph_indicator", "nodes of one graph do not stand together")
-
-
-def check_endings(name: str, read: RawReader) -> None:
-    """The last lines are complete: a file ends as the others of its set do."""
-    texts = {suffix: read(suffix) for suffix in RAW_SUFFIXES}
-    ended = {suffix: text.endswith(b"\n") for suffix, text in texts.items() if text}
-    cut = [suffix for suffix, whole in ended.items() if not whole]
-    if any(ended.values()) and cut:
-        raise raw_file_error(
-            name, cut[0], "its last line is cut off, those of the other files are not"
-        )
-
-
-def check_beside(name: str, read: RawReader) -> None:
-    """Check that files on nodes and edges have a line for each."""
-    for suffix, of in FILES_BESIDE.items():
-        lines, wanted = (
-            sum(map(bool, map(bytes.strip, (read(file) or b"").splitlines())))
-            for file in (suffix, of)
-        )
-        if lines and lines != wanted:
-            raise raw_file_error(name, of, f"{wanted} lines, but {name}_{suffix}.txt has {lines}")
 
 
 def check_edge_symmetry(name: str, edges: Array, indicator: Array) -> None:

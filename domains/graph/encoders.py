@@ -64,11 +64,9 @@ class Encoder:
     def read(self, dataset: str, data_root: Path | None) -> Samples:
         """Return the graphs of a set in their order."""
         parsed = owned.parse_source(dataset, SOURCES)
-        if parsed and parsed[0].kind in own.ITEM_READERS:
-            source, what = parsed
-            with owned.reading_own(source, dataset):
-                return Samples(list(own.ITEM_READERS[source.kind](what, data_root)))
-        if parsed and parsed[0].kind == "folder":
+        if parsed and parsed[0].runs_code:
+            return Samples(own.function_data(parsed[1], data_root))
+        if parsed:
             with owned.reading_own(parsed[0], dataset):
                 graphs, names = own.folder_of_any(parsed[1], data_root)
             return Samples(self.relabelled(graphs, dataset), names)

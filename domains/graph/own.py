@@ -4,16 +4,14 @@ All become one union of graphs with a class each. An edge that is there in one d
 the other one too, and is counted.
 """
 
-import ast
 import csv
-import hashlib
 import inspect
 import re
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import lru_cache
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -22,7 +20,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import one_hot
 
-from contrastbench.domains import download, own
+from contrastbench.domains import own
 from contrastbench.domains.declaration import Source
 from contrastbench.domains.graph import DATASETS, SOURCES, data
 from contrastbench.domains.graph.data import MAX_FEATURES, Graphs, content_hash, pointers, union
@@ -42,10 +40,10 @@ END_NAMES = [
 ]
 NO_CLASS = ("", "nan", "none", "null", "n/a", "na", "?")
 FURTHER = "edge lists whose further columns are left out"
-DELIMITERS = {".csv": ",", ".tsv": "\t"}  # of edge lists; others have blanks
 TWO_GRAPHS_FIX = "give at least two, as negatives of each other"
 EDGE_DATA = ("edge_attr", "edge_weight")  # of torch-geometric's Data
 ReadGraphs = tuple[Graphs, dict[str, Any]]  # and notes
+Reader = Callable[[str, Path | None], ReadGraphs]
 LoadedGraphs = tuple[Graphs, str, dict[str, Any]]  # graphs, the sha256 of their content, notes
 
 
@@ -62,30 +60,31 @@ def load_own_graphs(name: str, data_root: Path | None) -> LoadedGraphs:
     if not (parsed := own.parse_source(name, SOURCES)):
         return *data.load_graphs(name, data_root), {}
     source, what = parsed
-    state = code_state if source.kind == own.PYTHON else own.source_state
-    return load_unchanged(source, what, data_root, state(what.partition(":")[0], data_root))
-
-
-def code_state(file: str, data_root: Path | None) -> str:
-    """Return a hash of the Python files in the folder of one: their times may stay as they were."""
-    digest = hashlib.sha256()
-    for path in sorted(own.find_path(file, data_root).parent.glob("*.py")):
-        with suppress(UserError):  # one that is needed is named where it is run
-            digest.update(path.name.encode() + b"\0" + contents(path) + b"\0")
-    return digest.hexdigest()
+    if source.runs_code:  # it may import what was edited, or draw at random
+        return read_own(what, READERS[source.kind], what, data_root)
+    return load_unchanged(name, *parsed, data_root, own.source_state(what, data_root))
 
 
 @lru_cache(maxsize=1)
-def load_unchanged(source: Source, what: str, data_root: Path | None, state: str) -> LoadedGraphs:
-    """Load like `load_own_graphs`, from memory if the source is unchanged since the last seed."""
-    with own.reading_own(source, what if source.kind == own.PYTHON else f"{source.kind}:{what}"):
-        read, notes = READERS[source.kind](what, data_root)
-        graphs, added = both_ways(read)
-        if not graphs.edge_index.numel():
-            raise UserError(
-                f"{source.kind}:{what} has no edge in any graph: give graphs with edges"
-            )
-        return graphs, content_hash(graphs), added | notes
+def load_unchanged(
+    name: str, source: Source, what: str, data_root: Path | None, state: str
+) -> LoadedGraphs:
+    """Read like `read_own`, from memory if the source has not changed since the last seed."""
+    with own.reading_own(source, name):
+        return read_own(name, READERS[source.kind], what, data_root)
+
+
+def read_own(name: str, read: Reader, what: str, data_root: Path | None) -> LoadedGraphs:
+    """Read a user's graphs; edges get both directions.
+
+    Raises:
+        UserError: there is no edge.
+    """
+    found, notes = read(what, data_root)
+    graphs, added = both_ways(found)
+    if not graphs.edge_index.numel():
+        raise UserError(f"{name} has no edge in any graph: give graphs with edges")
+    return graphs, content_hash(graphs), added | notes
 
 
 def both_ways(graphs: Graphs) -> tuple[Graphs, dict[str, Any]]:
@@ -95,17 +94,6 @@ def both_ways(graphs: Graphs) -> tuple[Graphs, dict[str, Any]]:
     whole = replace(whole, labels=graphs.labels, classes=graphs.classes)
     added = whole.edge_index.shape[1] - graphs.edge_index.shape[1]
     return whole, {"edges added in the other direction": added} if added else {}
-
-
-def unite_graphs(items: Sequence[Item]) -> Graphs:
-    """Unite many graphs with a class each into one object.
-
-    Raises:
-        UserError: fewer than two, or features that do not fit together.
-    """
-    if len(items) < 2:
-        raise UserError(f"{len(items)} graphs: {TWO_GRAPHS_FIX}")
-    return with_classes(items)
 
 
 def with_classes(items: Sequence[Item]) -> Graphs:
@@ -186,16 +174,23 @@ def classes_in(folder: Path) -> list[list[str]]:
 
 
 def united_files(folder: Path, names: Sequence[str], classes: Sequence[str]) -> ReadGraphs:
-    """Return the graphs of files with their classes."""
-    found = [read_networkx(listed_file(folder, name)) for name in names]
-    wide = [name for name, graph in zip(names, found, strict=True) if graph.graph.get(FURTHER)]
-    kinds = sorted({label for graph in found for _, label in graph.nodes(data="label")} - {None})
-    nodes = sum(map(len, found))
+    """Return the graphs of files with their classes, nodes' labels one-hot."""
+    found = {name: read_file(listed_file(folder, name)) for name in names}
+    kinds = sorted({label for graph in found.values() for label in graph.labels} - {""})
+    nodes = sum(len(found[name].labels) for name in names)
     if len(kinds) * nodes > MAX_FEATURES:
         raise UserError(f"{folder}: {nodes} nodes have {len(kinds)} labels, which are too many")
     number = {kind: k for k, kind in enumerate(kinds)}
-    named = zip(names, found, classes, strict=True)
-    items = [item(folder / name, graph, number, y) for name, graph, y in named]
+    items = []
+    for name, y in zip(names, classes, strict=True):
+        labels, edges, _ = found[name]
+        if kinds and "" in labels:
+            fault = f"node {labels.index('')} has no label, others have one"
+            raise UserError(f"{folder / name}: {fault}")
+        x = one_hot(torch.tensor([number[k] for k in labels]), len(kinds)) if kinds else None
+        x = torch.zeros(len(labels), 0) if x is None else x.float()
+        items.append(Item(torch.tensor(edges, dtype=torch.long).view(-1, 2).T, x, y))
+    wide = [name for name in names if found[name].further]
     graphs = replace(with_classes(items), labels=tuple(kinds))
     return graphs, {FURTHER: Counted(len(wide), wide[0])} if wide else {}
 
@@ -225,145 +220,78 @@ def folder_of_any(what: str, data_root: Path | None) -> tuple[Graphs, list[str] 
     return both_ways(united_files(folder, names, [""] * len(names))[0])[0], names
 
 
-def read_networkx(path: Path) -> Any:
-    """A networkx graph of a GraphML file, or of a list of edges; labels are texts."""
+class FileGraph(NamedTuple):
+    """A graph as a file has it."""
+
+    labels: list[str]  # of its nodes; empty where there is none
+    edges: list[tuple[int, int]]
+    further: bool = False  # whether an edge has more than its two nodes
+
+
+def read_file(path: Path) -> FileGraph:
+    """Read a GraphML file, or a list of edges."""
     import networkx as nx
 
     with reading(path, "repair or replace it", "cannot be read"):
-        if path.suffix.lower() != ".graphml":
-            check_kind(path, "a list of edges", "give two columns of nodes")
-            pairs, further = edges(contents(path).decode("utf-8-sig"), path.suffix.lower())
-            if not pairs:
-                fix = f"add one, or take it out of {LABELS_FILE}"
-                raise UserError(f"{path} has no edge, and so no node: {fix}")
-            return nx.Graph(pairs, **{FURTHER: further})
-        graph = nx.read_graphml(path)
-    for _, values in graph.nodes(data=True):
-        if "label" in values:
-            values["label"] = str(values["label"])
-    return graph
+        if path.suffix.lower() == ".graphml":
+            graph = nx.read_graphml(path)
+            found = [label for _, label in graph.nodes(data="label", default="")]
+            place = {node: k for k, node in enumerate(graph)}
+            edges = [(place[a], place[b]) for a, b in graph.edges()]
+            return FileGraph([str(label) for label in found], edges)
+        check_kind(path, "a list of edges", "give two columns of nodes")
+        pairs, further = node_pairs(contents(path).decode("utf-8-sig"))
+    if not pairs:
+        fix = f"add one, or take it out of {LABELS_FILE}"
+        raise UserError(f"{path} has no edge, and so no node: {fix}")
+    place = {node: k for k, node in enumerate(dict.fromkeys(chain.from_iterable(pairs)))}
+    return FileGraph([""] * len(place), [(place[a], place[b]) for a, b in pairs], further)
 
 
-def edges(text: str, suffix: str) -> tuple[list[tuple[str, str]], bool]:
-    r"""The nodes of each line of a list of edges, and whether it has further columns.
+def node_pairs(text: str) -> tuple[list[tuple[str, str]], bool]:
+    r"""Return the nodes of each line of a list of edges, and whether it has further columns.
 
-    Columns named source and target, or the like, hold the nodes, otherwise the first two do. What
-    follows # is left out.
+    Tabs, commas or blanks stand between columns. Those named source and target, or the like, hold
+    the nodes, otherwise the first two do. What follows # is left out.
 
     Raises:
         ValueError: a line does not name two nodes, or a first line of names does not tell them.
 
-    >>> edges("id, source, target\n7, 0, 1\n8, 1, 2", ".csv")
+    >>> node_pairs("id, source, target\n7, 0, 1\n8, 1, 2")
     ([('0', '1'), ('1', '2')], True)
     """
-    lines = [line.partition("#")[0].strip() for line in text.splitlines()]
-    rows = [[word.strip() for word in line.split(DELIMITERS.get(suffix))] for line in lines if line]
-    first, second = end_columns(rows)
-    named = rows[has_header(rows) :]
+    lines = [
+        line for line in (line.partition("#")[0].strip() for line in text.splitlines()) if line
+    ]
+    start = lines[0].partition("{")[0] if lines else ""  # networkx writes further data so
+    sign = next((sign for sign in "\t," if sign in start), None)
+    rows = [[word.strip() for word in line.split(sign)] for line in lines]
+    first, second, header = end_columns(rows)
+    named = rows[header:]
     for row in named:
         if len(row) <= max(first, second) or not (row[first] and row[second]):
             raise ValueError(f"{' '.join(row)!r} does not name two nodes")
     return [(row[first], row[second]) for row in named], any(len(row) > 2 for row in rows)
 
 
-def end_columns(rows: Sequence[Sequence[str]]) -> tuple[int, int]:
-    """Return the places of the two nodes of an edge in a line.
+def end_columns(rows: Sequence[Sequence[str]]) -> tuple[int, int, bool]:
+    """Return the places of the two nodes of an edge, and whether the first line names columns.
 
     Raises:
         ValueError: the first line names three columns or more, and none is source or target.
+
+    >>> end_columns([("source", "target"), ("a", "b")]), end_columns([("a", "b"), ("b", "c")])
+    ((0, 1, True), (0, 1, False))
     """
-    if not rows or not has_header(rows):
-        return 0, 1
-    places = [next((k for k, w in enumerate(rows[0]) if n.fullmatch(w)), None) for n in END_NAMES]
-    if None not in places:
-        return int(places[0] or 0), int(places[1] or 0)
-    if len(rows[0]) > 2:
-        raise ValueError(f"{', '.join(rows[0])!r} does not say which are source and target")
-    return 0, 1
-
-
-def has_header(rows: Sequence[Sequence[str]]) -> bool:
-    """Return whether the first line names columns: words above numbers, or usual ones.
-
-    >>> has_header([("source", "target"), ("a", "b")]), has_header([("a", "b"), ("b", "c")])
-    (True, False)
-    """
-    if not rows:
-        return False
-    first, rest = rows[0], rows[1:]
-    nodes = {node for row in rest for node in row}
-    usual = all(any(name.fullmatch(word) for word in first) for name in END_NAMES)
-    if usual and nodes.isdisjoint(first):
-        return True
-    numbers = all(word.isdecimal() for row in rest for word in row[:2])
-    return bool(rest) and numbers and not all(word.isdecimal() for word in first[:2])
-
-
-def item(path: Path, graph: Any, number: dict[str, int], y: str) -> Item:
-    """A file's networkx graph with its nodes' labels one-hot.
-
-    Raises:
-        UserError: some nodes have labels, and some have none.
-    """
-    place = {node: k for k, node in enumerate(graph)}
-    edges = torch.tensor([(place[a], place[b]) for a, b in graph.edges()], dtype=torch.long)
-    labels = [label for _, label in graph.nodes(data="label")]
-    if number and None in labels:
-        node = list(graph)[labels.index(None)]
-        raise UserError(f"{path}: node {node} has no label, others have one")
-    x = one_hot(torch.tensor([number[k] for k in labels]), len(number)) if number else None
-    return Item(edges.view(-1, 2).T, torch.zeros(len(place), 0) if x is None else x.float(), y)
-
-
-def read_pyg(what: str, data_root: Path | None) -> ReadGraphs:
-    """A set of torch-geometric with classes."""
-    return of_data(what, pyg_data(what, data_root))
-
-
-def pyg_data(what: str, data_root: Path | None) -> Iterable[Any]:
-    """A set of torch-geometric, which downloads it where it is not in its root."""
-    with without_the_compilers_line():
-        from torch_geometric import datasets
-        from torch_geometric.data import Dataset
-
-    name, arguments, keywords = class_and_arguments(what)
-    made = getattr(datasets, name, None) if name in datasets.__all__ else None
-    if not (isinstance(made, type) and issubclass(made, Dataset)):
-        raise unknown("set of torch_geometric.datasets", name, datasets.__all__)
-    if "root" in inspect.signature(made).parameters and not arguments:
-        root = (data_root or download.cache_folder()) / "pyg" / name
-        keywords = {"root": str(root), **keywords}
-    with warnings.catch_warnings():  # of what it is going to rename
-        warnings.simplefilter("ignore")
-        return list(made(*arguments, **keywords))
-
-
-@contextmanager
-def without_the_compilers_line() -> Iterator[None]:
-    """Leave out torch's line that its old compiler is deprecated, which torch-geometric calls."""
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "`torch.jit", FutureWarning)
-        yield
-
-
-def class_and_arguments(text: str) -> tuple[str, list[Any], dict[str, Any]]:
-    """A class with its arguments, which are literals: nothing is evaluated.
-
-    >>> class_and_arguments("TUDataset(name='MUTAG', use_node_attr=True)")
-    ('TUDataset', [], {'name': 'MUTAG', 'use_node_attr': True})
-    """
-    wrong = UserError(f"pyg:{text}: give CLASS(KEY=VALUE, ...) with numbers and quoted texts")
-    try:
-        node = ast.parse(text, mode="eval").body
-        if isinstance(node, ast.Name):
-            return node.id, [], {}
-        if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name):
-            raise wrong
-        arguments = [ast.literal_eval(value) for value in node.args]
-        keywords = {str(pair.arg): ast.literal_eval(pair.value) for pair in node.keywords}
-    except (SyntaxError, ValueError, MemoryError, RecursionError, TypeError):
-        raise wrong from None
-    return node.func.id, arguments, keywords
+    first, rest = rows[0] if rows else (), rows[1:]
+    found = [[k for k, word in enumerate(first) if name.fullmatch(word)] for name in END_NAMES]
+    if all(found) and not {*first} & {*chain.from_iterable(rest)}:
+        return found[0][0], found[1][0], True
+    header = bool(rest) and not all(word.isdecimal() for word in first[:2])
+    header &= all(word.isdecimal() for row in rest for word in row[:2])
+    if header and len(first) > 2:
+        raise ValueError(f"{', '.join(first)!r} does not say which are source and target")
+    return 0, 1, header
 
 
 def read_function(what: str, data_root: Path | None) -> ReadGraphs:
@@ -371,11 +299,13 @@ def read_function(what: str, data_root: Path | None) -> ReadGraphs:
     return of_data(what, function_data(what, data_root))
 
 
-def function_data(what: str, data_root: Path | None) -> Iterable[Any]:
+def function_data(what: str, data_root: Path | None) -> list[Any]:
     """Run a user's own function and return its graphs."""
     file, _, function = what.partition(":")
     path = own.find_path(file, data_root)
-    with without_the_compilers_line(), users_code(f"run {what}"):
+    with warnings.catch_warnings(), users_code(f"run {what}"):
+        # torch-geometric calls torch's old compiler
+        warnings.filterwarnings("ignore", "`torch.jit", FutureWarning)
         known = vars(Sources().run(path))
         if not callable(known.get(function)):
             made = [name for name, value in known.items() if inspect.isfunction(value)]
@@ -387,7 +317,7 @@ def of_data(what: str, graphs: Iterable[Any]) -> ReadGraphs:
     """Graphs of torch-geometric's `Data` with `edge_index`, `y` and perhaps `x`.
 
     Raises:
-        UserError: one is no such graph, or has no class.
+        UserError: there are fewer than two, or one is no such graph, or has no class.
     """
     items, wide = [], []
     for k, graph in enumerate(graphs):
@@ -398,8 +328,10 @@ def of_data(what: str, graphs: Iterable[Any]) -> ReadGraphs:
             raise UserError(f"{what}: graph {k} has y={y}: {fix}")
         items.append(item._replace(y=int(y)))
         wide += [f"graph {k}"] * any(getattr(graph, key, None) is not None for key in EDGE_DATA)
+    if len(items) < 2:
+        raise UserError(f"{what}: {len(items)} graphs: {TWO_GRAPHS_FIX}")
     note = "graphs whose edge attributes are left out"
-    return unite_graphs(items), {note: Counted(len(wide), wide[0])} if wide else {}
+    return with_classes(items), {note: Counted(len(wide), wide[0])} if wide else {}
 
 
 def without_classes(what: str, graphs: Sequence[Any]) -> Graphs:
@@ -415,44 +347,26 @@ def without_classes(what: str, graphs: Sequence[Any]) -> Graphs:
 
 
 def item_of(name: str, graph: Any) -> Item:
-    """The parts of a `Data` that are used, but its class."""
+    """The parts of a `Data` that are used, but its class.
+
+    Raises:
+        UserError: it is none, or its nodes are not numbered, or have no features that are numbers.
+    """
     edges, x = (getattr(graph, key, None) for key in ("edge_index", "x"))
     nodes = getattr(graph, "num_nodes", None)
     if edges is None or not nodes or edges.dim() != 2 or len(edges) != 2:
         raise UserError(f"{name} is no torch_geometric.data.Data with nodes and an edge_index")
-    check_node_numbers(name, edges, nodes)
-    x = torch.zeros(nodes, 0) if x is None else features_of(name, x, nodes)
-    return Item(edges.long(), x, None)
-
-
-def check_node_numbers(name: str, edges: Tensor, nodes: int) -> None:
-    """Raise unless edges are pairs of node numbers; half a node would be cut to a whole one."""
     if edges.is_floating_point() or edges.is_complex() or edges.dtype == torch.bool:
         raise UserError(f"{name} has an edge_index of {edges.dtype}: give whole numbers")
-    ends = (int(edges.min()), int(edges.max())) if edges.numel() else ()
-    wrong = [end for end in ends if not 0 <= end < nodes]
-    if wrong:
+    if wrong := edges[(edges < 0) | (edges >= nodes)].tolist():
         raise UserError(f"{name} has {nodes} nodes and an edge of node {wrong[0]}")
-
-
-def features_of(name: str, x: Any, nodes: int) -> Tensor:
-    """(nodes, features) of a `Data` whose `x` has a row for each node."""
-    x = torch.as_tensor(x).detach()
+    x = torch.zeros(nodes, 0) if x is None else torch.as_tensor(x).detach()
     if not x.dim() or len(x) != nodes or x.is_complex():
         found = f"{nodes} nodes and x of {x.dtype} and shape {tuple(x.shape)}"
         raise UserError(f"{name} has {found}: give each node a row of numbers")
-    x = x.reshape(nodes, -1).float()
     if not bool(x.isfinite().all()):
         raise UserError(f"{name} has node features that are not finite")
-    return x
+    return Item(edges.long(), x.reshape(nodes, -1).float(), None)
 
 
-ITEM_READERS: dict[str, Callable[[str, Path | None], Iterable[Any]]] = {
-    "pyg": pyg_data,
-    own.PYTHON: function_data,
-}
-READERS: dict[str, Callable[[str, Path | None], ReadGraphs]] = {
-    "folder": read_folder,
-    "pyg": read_pyg,
-    own.PYTHON: read_function,
-}
+READERS: dict[str, Reader] = {"folder": read_folder, own.PYTHON: read_function}

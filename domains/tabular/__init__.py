@@ -247,12 +247,10 @@ DATASETS = by_name(
 )
 
 FILES_HELP = "FILE[,TEST]"
-OPENML = "contrastbench.domains.tabular.own:fetch_openml"
 SOURCES = (
     Source("csv", FILES_HELP, "a table with a header, .tsv with tabs", "tabular", (".csv", ".tsv")),
     Source("parquet", FILES_HELP, "a table as pandas writes it", "tabular", (".parquet",)),
     hub.source("a table of the hub, or of the datasets library"),
-    Source("openml", "ID", "a table of openml.org by its number", "tabular", fetch=OPENML),
 )
 
 DECLARATION = Declaration(

@@ -1,22 +1,19 @@
-"""Tables that users bring: CSV and Parquet files, the hub's and OpenML's.
+"""Tables that users bring: CSV and Parquet files, and the hub's.
 
 One table is drawn into three parts by the seed, as the declared ones are. It may have its own test
 part: a second file, a column that says which row is whose, or the splits of the hub.
 """
 
-import re
-import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import lru_cache, partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
-from urllib.parse import urlparse
 
-from contrastbench.domains import download, hub, own
+from contrastbench.domains import hub, own
 from contrastbench.domains.declaration import Source
-from contrastbench.domains.reading import cause, check_doubles
+from contrastbench.domains.reading import check_doubles
 from contrastbench.domains.tabular.dates import DATES_NOTE, with_days
 from contrastbench.domains.tabular.separated import line_of, read_csv
 from contrastbench.domains.tabular.table import (
@@ -40,8 +37,6 @@ class Frames(NamedTuple):
     """The parts of a table that a reader finds."""
 
     parts: "dict[str, pandas.DataFrame]"  # by name, training first; "": to be drawn
-    target: str | None = None  # the column of classes, where the data say
-    source: str = ""  # for the record
     notes: Mapping[str, Any] = MappingProxyType({})  # on what was converted
     files: Mapping[str, Path] = MappingProxyType({})  # CSV files by part, whose lines are named
 
@@ -53,7 +48,7 @@ class Frames(NamedTuple):
 class Roles(NamedTuple):
     """The columns of a user's table that are no features."""
 
-    target: str | None = None  # the column of classes; None: the one that the data name
+    target: str | None = None  # the column of classes
     split: str | None = None  # the column that says which row is whose
     drop: tuple[str, ...] = ()  # columns that are left out
 
@@ -77,7 +72,6 @@ def load_unchanged(
     name = f"{source.kind}:{what}"
     with own.reading_own(source, name, NO_TABLE):
         frames = READERS[source.kind](what, data_root)
-        roles = roles._replace(target=roles.target or frames.target)
         parts = without_columns(name, with_names(name, frames.parts), roles)
         frame, starts = concatenate_parts(name, parts, roles.split)
         target = checked_target(name, frame, roles.target)
@@ -88,9 +82,7 @@ def load_unchanged(
             check_words(name, features, partial(frames.place, part))
         table = from_frame(name, frame, target, starts)
         check_categories(name, table)
-        notes |= {**frames.notes, **table.notes} | (
-            {"source": frames.source} if frames.source else {}
-        )
+        notes |= {**frames.notes, **table.notes}
         return with_hash(replace(table, notes=notes, doubts=suspicions(table)))
 
 
@@ -243,62 +235,8 @@ def read_hub(what: str, data_root: Path | None) -> Frames:
     return Frames({part: rows.to_pandas() for part, rows in parts.items()})
 
 
-def read_openml(what: str, data_root: Path | None) -> Frames:
-    """A data set of OpenML by its number, whose md5 scikit-learn compares with the server's."""
-    return fetch_openml(what, *([data_root] if data_root else []), download.cache_folder())
-
-
-def fetch_openml(what: str, *folders: Path) -> Frames:
-    """Read a data set of OpenML from the first folder that has it, or fetch it into the last.
-
-    Raises:
-        UserError: it is not there, and OpenML cannot be reached; or the md5 is another.
-    """
-    from sklearn import datasets
-
-    if not what.isdecimal():
-        raise UserError(f"openml:{what}: give the number in its address, such as openml:61")
-    description = f"https://www.openml.org/api/v1/json/data/{what}"
-    having = [folder for folder in folders if openml_cache_path(description, folder).is_file()]
-    try:
-        with warnings.catch_warnings(record=True) as told:  # they name what is downloaded
-            warnings.simplefilter("always")
-            found = datasets.fetch_openml(
-                data_id=int(what),
-                data_home=str([*having, folders[-1]][0]),
-                target_column=None,
-                as_frame=True,
-                parser="pandas",
-                n_retries=1,
-                delay=0.1,
-            )
-    except OSError as error:  # of which URLError is one
-        tried = re.findall(r"downloading (\S+)\. Retrying", " ".join(str(w.message) for w in told))
-        missing = [
-            openml_cache_path([description, *tried][-1], folder) for folder in having or folders
-        ]
-        raise UserError(
-            f"openml:{what} is not in {' or '.join(map(str, missing))}, "
-            f"and cannot be downloaded ({cause(error)}): "
-            f"where there is a network, bench data fetch openml:{what} --data-root DIR"
-        ) from None
-    about = found.details
-    source = f"OpenML's {about['name']}, version {about['version']}, md5 {about['md5_checksum']}"
-    return Frames({"": found.frame}, about.get("default_target_attribute"), source)
-
-
-def openml_cache_path(url: str, folder: Path) -> Path:
-    """Return where scikit-learn keeps an answer of OpenML.
-
-    >>> openml_cache_path("https://www.openml.org/api/v1/json/data/61", Path("DIR")).as_posix()
-    'DIR/openml/openml.org/api/v1/json/data/61.gz'
-    """
-    return folder / "openml" / "openml.org" / f"{urlparse(url).path.lstrip('/')}.gz"
-
-
 READERS: dict[str, Callable[[str, Path | None], Frames]] = {
     "csv": files_reader(read_csv, lines=True),
     "parquet": files_reader(read_parquet),
     "hf": read_hub,
-    "openml": read_openml,
 }

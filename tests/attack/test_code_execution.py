@@ -139,7 +139,6 @@ RECORDS: dict[str, dict[str, Any]] = {
     "an own loss without its hash": {"loss": "infonce", **OWN},
     "an own loss with a hash": {"loss": "mine", "loss_code": "1" * 64, **OWN},
     "data that code makes": {"loss": "infonce", "dataset": "site/canary.py:of_none"},
-    "data of torch-geometric": {"loss": "infonce", "dataset": "pyg:TUDataset(name='x', root='y')"},
     "a domain of a package": {"loss": "infonce", "domain": "canary"},
 }
 

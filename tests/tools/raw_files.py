@@ -5,11 +5,9 @@ Who adds a reader adds its set here; a test names the readers that have none.
 
 import faulthandler
 import gzip
-import hashlib
 import io
 import json
 import tarfile
-import urllib.error
 import zipfile
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
@@ -17,7 +15,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from multiprocessing import get_context
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 from unittest.mock import patch
 
@@ -218,9 +215,6 @@ CSV = ("a,colour,y\n" + ROWS).encode()
 PAIRS = [(f"sentence {k}", f"other {k // 2}", float(k % 5)) for k in range(20)]
 TEXT = "\n".join(senteval.sentence(k) for k in range(20)).encode()
 ROWS = "".join(f"one {k}\tanother {k}\n" for k in range(20)).encode()
-ARFF = "@relation t\n@attribute a numeric\n@attribute kind {no,yes}\n@data\n" + "".join(
-    f"{k},{('no', 'yes')[k % 2]}\n" for k in range(20)
-)
 
 
 def car(root: Path) -> None:
@@ -234,34 +228,6 @@ def car(root: Path) -> None:
 
 def arrays(root: Path) -> None:
     np.savez(root / "mine.npz", images=noise(8, 16, 16), labels=np.arange(8) % 2)
-
-
-def openml(root: Path) -> None:
-    """What scikit-learn keeps of a data set of OpenML."""
-    about = {"id": "7", "name": "t", "version": "1", "format": "ARFF", "status": "active"}
-    about |= {"file_id": "8", "url": "https://www.openml.org/data/v1/download/8/t.arff"}
-    about |= {"default_target_attribute": "kind", "visibility": "public", "description": ""}
-    about |= {"md5_checksum": hashlib.md5(ARFF.encode()).hexdigest()}
-    plain = {"is_ignore": "false", "is_row_identifier": "false", "number_of_missing_values": "0"}
-    features = [
-        {
-            "index": str(k),
-            "name": name,
-            "data_type": kind,
-            "is_target": str(k == 1).lower(),
-            **plain,
-        }
-        for k, (name, kind) in enumerate([("a", "numeric"), ("kind", "nominal")])
-    ]
-    answers: dict[str, Any] = {
-        "api/v1/json/data/7": {"data_set_description": about},
-        "api/v1/json/data/features/7": {"data_features": {"feature": features}},
-        "api/v1/json/data/qualities/7": {"data_qualities": {"quality": []}},
-    }
-    texts = {name: json.dumps(answer) for name, answer in answers.items()}
-    texts["data/v1/download/8/t.arff"] = ARFF
-    packed = {f"openml/openml.org/{k}.gz": gzip.compress(t.encode()) for k, t in texts.items()}
-    as_folder(root, packed)
 
 
 def senteval_sets(place: str) -> Callable[[Path], str]:
@@ -383,7 +349,6 @@ RAW: dict[str, Raw] = {
         table("hf:{}/mine", "y"),
         "mine",
     ),
-    "OpenML": Raw(own_tables.read_openml, openml, table("openml:7"), "openml:7"),
     "CoverType": Raw(
         tables.read_covertype,
         files({"covtype.data.gz": gzip.compress(COVERTYPE.encode())}),
@@ -401,7 +366,6 @@ RAW: dict[str, Raw] = {
 NO_FILES = {  # readers of something else
     **dict.fromkeys((digits.load_embedded, digits.load_shifted), "is embedded"),
     **dict.fromkeys((tables.scikit_learn_table, tables.hidden_cluster_table), "is embedded"),
-    own_graphs.read_pyg: "is torch-geometric's, which reads as it likes",
     own_graphs.read_function: "is the user's code",
 }
 
@@ -463,12 +427,7 @@ def small() -> Iterator[None]:
     }
     few_tables["Higgs-100K"] = replace(few_tables["Higgs-100K"], parts=(40, 10, 20))
 
-    def no_network(*_: object, **__: object) -> Any:
-        raise urllib.error.URLError("no route")
-
     with (
-        patch("sklearn.datasets._openml.urlopen", no_network),
-        patch("sklearn.datasets._openml.time", SimpleNamespace(sleep=lambda _: None)),  # retries
         patch.object(cifar, "binary_records", few_records),
         patch.object(binaries, "shaped_bytes", few),
         patch.object(matlab, "annotations", in_a_fork),

@@ -136,7 +136,7 @@ def test_a_corpus_is_not_scored(bench) -> None:
 SWEEP = """seeds: 0-1
 domains:
   graph: {datasets: [motifs, "folder:TOY"]}
-  tabular: {datasets: [CoverType, "openml:7"]}
+  tabular: {datasets: [CoverType, "hf:mine@abc"]}
 losses: [infonce, none]
 """
 
@@ -154,7 +154,7 @@ def test_all_of_a_sweep_is_fetched(
 
     monkeypatch.setattr("pooch.retrieve", retrieve)
     monkeypatch.setattr(
-        "contrastbench.domains.tabular.own.fetch_openml",
+        "contrastbench.domains.hub.fetch_hub",
         lambda what, folder: asked.append((what, folder)),
     )
     root = tmp_path / "root"
@@ -164,9 +164,9 @@ def test_all_of_a_sweep_is_fetched(
         "motifs: embedded",
         "folder:TOY: your own, take it along",
         f"CoverType: {root / 'covtype.data.gz'}",
-        f"openml:7: {root}",
+        f"hf:mine@abc: {root}",
     ]
-    assert asked == [("7", root)]
+    assert asked == [("mine@abc", root)]
     out = bench("data", "list", "--data-root", str(root))[1]
     assert any(
         "CoverType" in x and f"{root / 'covtype.data.gz'}, 0 KiB" in x for x in out.split("\n")
@@ -177,7 +177,7 @@ def test_all_of_a_sweep_is_fetched(
 def test_what_cannot_be_fetched_is_named_and_stops_no_other(
     bench, tmp_path: Path, offline: None
 ) -> None:
-    (tmp_path / "my.yaml").write_text(SWEEP.replace(', "openml:7"', ""))
+    (tmp_path / "my.yaml").write_text(SWEEP.replace(', "hf:mine@abc"', ""))
     code, out, _ = bench("data", "fetch", "my.yaml", "--data-root", "root")
     assert code == 1
     assert "motifs: embedded" in out

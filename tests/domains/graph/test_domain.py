@@ -14,7 +14,7 @@ from contrastbench.domains.graph import DATASETS, GraphRecipe
 from contrastbench.domains.graph import domain as graph
 from contrastbench.domains.graph.data import Graphs, load_graphs
 from contrastbench.domains.graph.domain import GraphDomain, chunks, permuted_graphs, with_features
-from contrastbench.domains.graph.own import Item, both_ways, unite_graphs
+from contrastbench.domains.graph.own import Item, both_ways, with_classes
 from contrastbench.domains.graph.twins import colours
 from contrastbench.domains.graph.views import add_loops
 from contrastbench.losses import UserError, get_loss
@@ -206,7 +206,7 @@ def test_graphs_that_the_encoder_cannot_tell_apart_are_counted() -> None:
         Item(torch.tensor(edges).T, torch.ones(6, 1), 0)
         for edges in (ring, rings, ring[:5], turned)
     ]
-    graphs = both_ways(unite_graphs(items))[0]
+    graphs = both_ways(with_classes(items))[0]
     found = colours(graphs, 3)
     assert found[0] == found[1] != found[2] == found[3]
     assert colours(add_loops(graphs), 3) == found, "loops are no edges"

@@ -97,31 +97,6 @@ def test_lists_of_edges_as_programs_write_them(text: bytes, tmp_path: Path) -> N
     assert graphs.y.tolist() == [0, 0], "a blank makes no class"
 
 
-def test_a_set_of_torch_geometric_is_the_collections(tmp_path: Path) -> None:
-    pytest.importorskip("torch_geometric")
-    tu(tmp_path / "pyg" / "TUDataset" / "TOY" / "raw")
-    expected = own.load_own_graphs(f"folder:{tmp_path / 'pyg/TUDataset/TOY/raw'}", None)
-    name = "pyg:TUDataset(name='TOY')"
-    assert own.load_own_graphs(name, tmp_path)[1] == expected[1]
-    with pytest.raises(UserError, match=r"unknown set of .*: did you mean 'TUDataset'"):
-        own.load_own_graphs("pyg:TUDataste(name='TOY')", tmp_path)
-    for text in (
-        "TUDataset(name=open('/tmp/x','w'))",
-        "a.b()",
-        "f()()",
-        "TUDataset(",
-        "1",
-        "f(*[])",
-    ):
-        with pytest.raises(UserError, match=r"give CLASS\(KEY=VALUE"):
-            own.load_own_graphs(f"pyg:{text}", tmp_path)
-    for text in ("download_url(url='x')", "__builtins__"):
-        with pytest.raises(UserError, match=r"unknown set of torch_geometric\.datasets"):
-            own.load_own_graphs(f"pyg:{text}", tmp_path)
-    with pytest.raises(UserError, match=r"cannot be read \(.*nam.*bench data fetch 'pyg:TUData"):
-        own.load_own_graphs("pyg:TUDataset(nam='TOY')", tmp_path)
-
-
 def test_a_function_of_ones_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("torch_geometric")
     monkeypatch.chdir(tmp_path)
@@ -137,7 +112,6 @@ def test_a_function_of_ones_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert graphs.y.tolist() == [0, 1, 0, 1]
     assert graphs.edge_index[:, :4].tolist() == [[0, 1, 1, 2], [1, 0, 2, 1]]
     assert notes == {"edges added in the other direction": 8}
-    own.load_unchanged.cache_clear()
     assert own.load_own_graphs(name, None)[1] == digest
     for body, message in {
         f"return [Data({parts.replace('[k % 2]', '[0.5]')}) for k in (0, 1)]": "one class",
@@ -163,70 +137,45 @@ def test_a_function_of_ones_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         own.load_own_graphs("mine.py:graph", None)
 
 
-@pytest.mark.parametrize("name", ["pyg:Toy", "toy.py:graphs"])
-def test_a_line_of_torch_on_its_compiler_is_left_out(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    package = tmp_path / "torch_geometric"
-    package.mkdir()
-    (package / "__init__.py").write_text(
-        "import warnings\n"
-        "warnings.warn('`torch.jit.script` is deprecated.', FutureWarning)\n"
-        "warnings.warn('the edges', FutureWarning)\n"
-    )
-    (package / "data.py").write_text("class Dataset: pass\n")
-    (package / "datasets.py").write_text(
-        "from types import SimpleNamespace\nimport torch\nfrom .data import Dataset\n"
-        "__all__ = ['Toy']\nedges = torch.tensor([[0, 1], [1, 0]])\n"
-        "class Toy(Dataset):\n"
-        "    def __iter__(self):\n"
-        "        return (SimpleNamespace(edge_index=edges, num_nodes=2, y=k) for k in (0, 1))\n"
-    )
+def test_a_line_of_torch_on_its_compiler_is_left_out(tmp_path: Path) -> None:
     (tmp_path / "toy.py").write_text(
-        "from torch_geometric.datasets import Toy\ndef graphs(): return list(Toy())\n"
+        "import warnings\n\ndef graphs():\n"
+        "    warnings.warn('`torch.jit.script` is deprecated.', FutureWarning)\n"
+        "    warnings.warn('the edges', FutureWarning)\n    return []\n"
     )
-    for module in [one for one in sys.modules if one.split(".")[0] == "torch_geometric"]:
-        monkeypatch.delitem(sys.modules, module)
-    monkeypatch.syspath_prepend(tmp_path)
     with warnings.catch_warnings(record=True) as shown:
         warnings.simplefilter("always")
-        assert len(own.load_own_graphs(name, tmp_path)[0]) == 2
+        assert own.function_data("toy.py:graphs", tmp_path) == []
     assert [str(one.message) for one in shown] == ["the edges"], "others are shown"
-    for module in [one for one in sys.modules if one.split(".")[0] == "torch_geometric"]:
-        del sys.modules[module]  # the toy
 
 
 def test_a_very_long_class_takes_its_own_room() -> None:
     x, edges = torch.ones(1, 1), torch.zeros(2, 0, dtype=torch.long)
     items = [own.Item(edges, x, "a" * 2**20 if k == 7 else "ab"[k % 2]) for k in range(400)]
     tracemalloc.start()
-    graphs = own.unite_graphs(items)
+    graphs = own.with_classes(items)
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert (peak < 2**25, graphs.y.tolist()[5:9]) == (True, [2, 0, 1, 0])
 
 
-@pytest.mark.parametrize("edited", ["mine", "helper"])
-def test_a_function_whose_code_was_edited_is_run_anew(
-    edited: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_a_function_is_run_anew_with_the_modules_that_it_imports(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its size and time may be as before, and bytecode of the old one may lie beside it."""
+    """Sizes and times of edited code may be as before, and old bytecode may lie beside it."""
     pytest.importorskip("torch_geometric")
     monkeypatch.chdir(tmp_path)
-    texts = {
-        "mine": "import torch\nfrom helper import COUNT\nfrom torch_geometric.data import Data\n"
+    Path("mine.py").write_text(
+        "import torch\nfrom helper import COUNT\nfrom torch_geometric.data import Data\n"
         "def graphs():\n    edges = torch.tensor([[0], [1]])\n"
-        "    return [Data(x=torch.eye(3), edge_index=edges, y=k % 2) for k in range(COUNT + 0)]\n",
-        "helper": "COUNT = 4 + 0\n",
-    }
-    for name, text in texts.items():
-        Path(f"{name}.py").write_text(text)
-        py_compile.compile(f"{name}.py", doraise=True)
-    assert len(own.load_own_graphs("mine.py:graphs", None)[0]) == 4
-    file, before = Path(f"{edited}.py"), Path(f"{edited}.py").stat()
-    file.write_text(texts[edited].replace("+ 0", "+ 2"))
-    os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns))
-    assert len(own.load_own_graphs("mine.py:graphs", None)[0]) == 6
+        "    return [Data(x=torch.eye(3), edge_index=edges, y=k % 2) for k in range(COUNT)]\n"
+    )
+    helper = Path("helper.py")
+    for count in (4, 6):
+        helper.write_text(f"COUNT = {count}\n")
+        os.utime(helper, ns=(10**18, 10**18))
+        assert len(own.load_own_graphs("mine.py:graphs", None)[0]) == count
+        py_compile.compile("helper.py", doraise=True)
     assert "helper" not in sys.modules
 
 
@@ -299,12 +248,22 @@ def test_a_name_is_still_a_dataset() -> None:
     assert "motifs" in DATASETS
 
 
-def test_the_columns_of_an_edge_list_are_no_nodes() -> None:
-    named = "source,target\nv0,v1\nv1,v2\n"
-    assert own.edges(named, ".csv") == ([("v0", "v1"), ("v1", "v2")], False)
-    assert own.edges("from to\n0 1\n", "")[0] == [("0", "1")]
-    assert own.edges("a,b\nv0,v1\n", ".csv")[0] == [("a", "b"), ("v0", "v1")], "an edge by itself"
-    assert own.edges("source,target\nsource,v1\n", ".csv")[0][0] == ("source", "target")
+@pytest.mark.parametrize(
+    ("text", "pairs", "further"),
+    [
+        ("source,target\nv0,v1\nv1,v2\n", ["v0 v1", "v1 v2"], False),
+        ("from to\n0 1\n", ["0 1"], False),
+        ("a,b\nv0,v1\n", ["a b", "v0 v1"], False),  # an edge by itself
+        ("source,target\nsource,v1\n", ["source target", "source v1"], False),
+        ("1\t2\n2\t3\n", ["1 2", "2 3"], False),
+        ("1, 2\n 2 ,3\n", ["1 2", "2 3"], False),
+        ("1 2 {'a': 1, 'b': 2}\n", ["1 2"], True),  # as networkx writes it
+    ],
+)
+def test_the_nodes_of_an_edge_are_told_from_all_else(
+    text: str, pairs: list[str], further: bool
+) -> None:
+    assert own.node_pairs(text) == ([tuple(pair.split()) for pair in pairs], further)
 
 
 @pytest.mark.parametrize(
@@ -312,7 +271,7 @@ def test_the_columns_of_an_edge_list_are_no_nodes() -> None:
     ["weight,Src_ID,w2,dst_id", "type,node_from,x,node_to", "k,head,l,tail", "w,Node1,z,Node2"],
 )
 def test_the_columns_of_nodes_are_found_by_name(header: str) -> None:
-    assert own.edges(f"{header}\n5,0,9,1\n6,1,9,2\n", ".csv") == ([("0", "1"), ("1", "2")], True)
+    assert own.node_pairs(f"{header}\n5,0,9,1\n6,1,9,2\n") == ([("0", "1"), ("1", "2")], True)
 
 
 def edge_lists(folder: Path, *texts: str, classes: str = "xy") -> str:

@@ -1,18 +1,12 @@
-"""Tables that users bring: files with a test part of their own, the hub's format, OpenML."""
+"""Tables that users bring: files with a test part of their own, the hub's format."""
 
-import gzip
-import hashlib
-import io
-import json
 import sys
-import urllib.error
 from decimal import Decimal
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from contrastbench.domains import download
 from contrastbench.domains.tabular import SOURCES, TabularRecipe, own
 from contrastbench.domains.tabular.data import load_rows
 from contrastbench.domains.tabular.preprocessing import split_rows
@@ -195,92 +189,6 @@ def test_what_the_hub_keeps_is_pinned(
         load_rows("hf:imdb@main", "y", tmp_path)
     with pytest.raises(UserError, match=r"no folder or file \./imdb, nor in"):
         load_rows("hf:./imdb", "y", tmp_path)
-
-
-ARFF = "@relation t\n@attribute a numeric\n@attribute kind {no,yes}\n@data\n" + "".join(
-    f"{k},{('no', 'yes')[k % 2]}\n" for k in range(20)
-)
-MD5 = hashlib.md5(ARFF.encode()).hexdigest()
-
-
-def openml(path: Path, arff: str = ARFF) -> Path:
-    """What scikit-learn keeps of a data set of OpenML."""
-    about = {"id": "7", "name": "t", "version": "1", "format": "ARFF", "status": "active"}
-    about |= {"file_id": "8", "url": "https://www.openml.org/data/v1/download/8/t.arff"}
-    about |= {"default_target_attribute": "kind", "visibility": "public", "description": ""}
-    about |= {"md5_checksum": MD5}
-    features = [
-        {"index": str(k), "name": name, "data_type": kind, "is_target": str(k == 1).lower()}
-        | {"is_ignore": "false", "is_row_identifier": "false", "number_of_missing_values": "0"}
-        for k, (name, kind) in enumerate([("a", "numeric"), ("kind", "nominal")])
-    ]
-    answers = {
-        "api/v1/json/data/7": {"data_set_description": about},
-        "api/v1/json/data/features/7": {"data_features": {"feature": features}},
-        "api/v1/json/data/qualities/7": {"data_qualities": {"quality": []}},
-    }
-    files = {name: json.dumps(answer) for name, answer in answers.items()}
-    for name, text in (files | {"data/v1/download/8/t.arff": arff}).items():
-        file = path / "openml" / "openml.org" / f"{name}.gz"
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_bytes(gzip.compress(text.encode()))
-    return path
-
-
-@pytest.fixture
-def no_openml(monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(*_: object, **__: object) -> io.BytesIO:
-        raise urllib.error.URLError("no route")
-
-    monkeypatch.setattr("sklearn.datasets._openml.urlopen", refuse)
-
-
-def test_openml_is_read_from_the_data_root(tmp_path: Path, offline: None, no_openml: None) -> None:
-    table, digest = load_rows("openml:7", None, openml(tmp_path))
-    assert (table.names, table.classes, len(table)) == (("a",), ("no", "yes"), 20)
-    assert table.notes == {"source": f"OpenML's t, version 1, md5 {MD5}"}
-    write(tmp_path / "t.csv", frame(20).rename(columns={"y": "kind"}))
-    assert load_rows("csv:t.csv", "kind", tmp_path)[1] == digest
-    with pytest.raises(UserError, match="give the number in its address"):
-        load_rows("openml:iris", None, tmp_path)
-
-
-DESCRIPTION = "openml/openml.org/api/v1/json/data/7.gz"
-ROWS = "openml/openml.org/data/v1/download/8/t.arff.gz"
-FIX = "cannot be downloaded (<urlopen error no route>): where there is a network, "
-FIX += "bench data fetch openml:7 --data-root DIR"
-
-
-def test_the_missing_file_of_openml_is_named(
-    tmp_path: Path, offline: None, no_openml: None
-) -> None:
-    cache = download.cache_folder()
-    with pytest.raises(UserError) as alone:
-        load_rows("openml:7", None, None)
-    assert str(alone.value) == f"openml:7 is not in {cache / DESCRIPTION}, and {FIX}"
-    (tmp_path / "openml").mkdir()  # of another number
-    with pytest.raises(UserError) as both:
-        load_rows("openml:7", None, tmp_path)
-    where = f"{tmp_path / DESCRIPTION} or {cache / DESCRIPTION}"
-    assert str(both.value) == f"openml:7 is not in {where}, and {FIX}"
-    (openml(tmp_path) / ROWS).unlink()  # after a copy that was cut off
-    with pytest.raises(UserError) as rows:
-        load_rows("openml:7", None, tmp_path)
-    assert str(rows.value) == f"openml:7 is not in {tmp_path / ROWS}, and {FIX}"
-
-
-def test_openml_is_found_in_the_cache_beside_another_number_in_the_data_root(
-    tmp_path: Path, offline: None, no_openml: None
-) -> None:
-    openml(download.cache_folder())
-    (tmp_path / "openml").mkdir()
-    assert len(load_rows("openml:7", None, tmp_path)[0]) == 20
-
-
-def test_openml_s_sum_is_checked(tmp_path: Path, offline: None, no_openml: None) -> None:
-    openml(tmp_path, ARFF.replace("3,yes", "4,yes"))
-    with pytest.raises(UserError, match=f"openml:7 is not in .*{ROWS}"):  # sklearn gets it anew
-        load_rows("openml:7", None, tmp_path)
 
 
 def test_a_library_that_is_missing_is_named(
