@@ -13,7 +13,7 @@ from contrastbench.domains.declaration import Dataset
 from contrastbench.domains.download import fetch_files, local_file
 from contrastbench.domains.scoring.classifiers import Labelled
 from contrastbench.domains.scoring.retrieval import recall_at_1, retrieval
-from contrastbench.domains.sentence.data import Corpus, corpus_rows, side_by_side
+from contrastbench.domains.sentence.data import Corpus, lines_of, rows_of, side_by_side
 from contrastbench.domains.sentence.encoding import Embeddings
 from contrastbench.errors import UserError
 
@@ -42,7 +42,7 @@ def load_captions(declared: Dataset, data_root: Path | None) -> Captions:
     """
     whole = local_file(declared, data_root)
     paths = [whole] if whole else fetch_files(declared, data_root)
-    every = corpus_rows(whole) if whole else side_by_side(paths)
+    every = rows_of(whole, lines_of(whole)) if whole else side_by_side(paths)
     if every.sha256 != declared.content:
         found = ", ".join(map(str, paths))
         raise UserError(f"not Multi30k's captions (their content is another): remove {found}")

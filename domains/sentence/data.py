@@ -285,52 +285,41 @@ def corpus_paths(name: str, data_root: Path | None) -> Iterator[Path]:
     yield from (path for root in roots for path in (root / file, root / folder / file))
 
 
-def corpus_sentences(path: Path) -> tuple[list[str], int, str]:
-    """The file's sentences, how many empty lines were left out, the sha256 of its lines.
+def read_corpus(name: str, data_root: Path | None) -> Corpus:
+    """Read a file to train on: `pairs:FILE`, or a name as `corpus_file` takes it.
 
     Raises:
-        UserError: unreadable, or fewer than two sentences.
+        UserError: it is not there, is unreadable, or has fewer than two sentences or rows.
     """
-    return sentences_of(path, TextFiles(path.parent).lines(path.name))
+    path = corpus_file(name.removeprefix("pairs:"), data_root)
+    return (rows_of if name.startswith("pairs:") else sentences_of)(path, lines_of(path))
 
 
-def sentences_of(name: object, lines: list[str]) -> tuple[list[str], int, str]:
-    """The lines but the empty ones, the number of these, and the sha256 of all."""
-    sentences = [line for line in lines if line.strip()]
-    if len(sentences) < 2:
-        raise UserError(f"{name} has {len(sentences)} sentences: give at least two")
-    digest = hashlib.sha256("\n".join(lines).encode()).hexdigest()
-    return sentences, len(lines) - len(sentences), digest
+def lines_of(path: Path) -> list[str]:
+    """Return the lines of a text, which may be packed."""
+    return TextFiles(path.parent).lines(path.name)
 
 
-def corpus_rows(path: Path) -> Corpus:
-    """Read rows of sentences that belong together, with tabs between them.
+def sentences_of(name: object, lines: list[str]) -> Corpus:
+    """Return single sentences, each a row; lines without one are left out.
+
+    Raises:
+        UserError: fewer than two sentences.
+    """
+    rows = [[line] for line in lines if line.strip()]
+    if len(rows) < 2:
+        raise UserError(f"{name} has {len(rows)} sentences: give at least two")
+    return corpus_of(rows, lines)
+
+
+def rows_of(name: object, lines: list[str]) -> Corpus:
+    """Return rows of sentences that belong together, with tabs between them.
 
     A sentence that a row has twice counts once.
 
     Raises:
-        UserError: unreadable, a row of one sentence, or fewer than two rows.
+        UserError: a row of one sentence, or fewer than two rows.
     """
-    return rows_of(path, TextFiles(path.parent).lines(path.name))
-
-
-def side_by_side(paths: Sequence[Path]) -> Corpus:
-    """Read rows of sentences whose columns are files.
-
-    Raises:
-        UserError: unreadable, or files of unlike lengths.
-    """
-    columns = [TextFiles(path.parent).lines(path.name) for path in paths]
-    if len(set(map(len, columns))) > 1:
-        counts = ", ".join(
-            f"{path} {len(lines)}" for path, lines in zip(paths, columns, strict=True)
-        )
-        raise UserError(f"files of one corpus have unlike numbers of lines: {counts}")
-    return rows_of(paths[0], ["\t".join(row) for row in zip(*columns, strict=True)])
-
-
-def rows_of(name: object, lines: list[str]) -> Corpus:
-    """Return the rows of lines with tabs between sentences."""
     rows = []
     for number, line in enumerate(lines, 1):
         row = list(dict.fromkeys(filter(None, map(str.strip, line.split("\t")))))
@@ -341,20 +330,27 @@ def rows_of(name: object, lines: list[str]) -> Corpus:
             rows.append(row)
     if len(rows) < 2:
         raise UserError(f"{name} has {len(rows)} rows: give at least two")
+    return corpus_of(rows, lines)
+
+
+def corpus_of(rows: list[list[str]], lines: list[str]) -> Corpus:
+    """Return the corpus that lines hold."""
     digest = hashlib.sha256("\n".join(lines).encode()).hexdigest()
     return Corpus(rows, len(lines) - len(rows), digest)
 
 
-def read_corpus(name: str, data_root: Path | None) -> Corpus:
-    """Read a file to train on: `pairs:FILE`, or a name as `corpus_file` takes it."""
-    if name.startswith("pairs:"):
-        return corpus_rows(corpus_file(name.removeprefix("pairs:"), data_root))
-    return single_sentences(*corpus_sentences(corpus_file(name, data_root)))
+def side_by_side(paths: Sequence[Path]) -> Corpus:
+    """Read rows of sentences whose columns are files.
 
-
-def single_sentences(sentences: list[str], empty_lines: int, digest: str) -> Corpus:
-    """Return a corpus of single sentences: each is a row."""
-    return Corpus([[sentence] for sentence in sentences], empty_lines, digest)
+    Raises:
+        UserError: unreadable, or files of unlike lengths.
+    """
+    columns = [lines_of(path) for path in paths]
+    if len(set(map(len, columns))) > 1:
+        each = zip(paths, columns, strict=True)
+        counts = ", ".join(f"{path} {len(lines)}" for path, lines in each)
+        raise UserError(f"files of one corpus have unlike numbers of lines: {counts}")
+    return rows_of(paths[0], ["\t".join(row) for row in zip(*columns, strict=True)])
 
 
 def check_text(sentences: Iterable[str]) -> None:

@@ -34,7 +34,7 @@ from contrastbench.domains.sentence.checkpoint import load_checkpoint
 from contrastbench.domains.sentence.data import (
     Corpus,
     read_corpus,
-    single_sentences,
+    sentences_of,
     without_sentences,
 )
 from contrastbench.domains.sentence.datasets import CORPORA, DATASETS, SOURCES
@@ -143,7 +143,8 @@ class SentenceDomain(Domain[SentenceRecipe, SentenceModel, Batch]):
             assert corpus, "it is declared as a corpus"
             return without_sentences(corpus(), [*self.scored.compared, *compared])
         if name.startswith("hf:"):
-            return single_sentences(*own.corpus(name.removeprefix("hf:"), self.data_root))
+            texts = own.hub_texts(name.removeprefix("hf:"), self.data_root)
+            return sentences_of(name, texts)
         return read_corpus(name, self.data_root)
 
     @property

@@ -9,16 +9,15 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from contrastbench.domains import hub, own
+from contrastbench.domains import own
 from contrastbench.domains.exported import EXPORT_FIX, Samples
 from contrastbench.domains.reading import contents, reading
 from contrastbench.domains.sentence.checkpoint import Checkpoint, load_checkpoint
-from contrastbench.domains.sentence.data import TextFiles
-from contrastbench.domains.sentence.datasets import SOURCES
+from contrastbench.domains.sentence.data import lines_of
 from contrastbench.domains.sentence.encoder import Head, SentenceModel
 from contrastbench.domains.sentence.encoding import encode
 from contrastbench.domains.sentence.export import MEAN, POOLING_CONFIG
-from contrastbench.domains.sentence.own import text_column
+from contrastbench.domains.sentence.own import hub_texts
 from contrastbench.errors import UserError
 
 BATCH_TOKENS = 2048
@@ -54,12 +53,9 @@ class Encoder:
         """Return the lines of a text file, or the texts of the hub's training part, in order."""
         kind, _, what = dataset.partition(":")
         if kind == "text" and what:
-            path = own.find_path(what, data_root)
-            lines = TextFiles(path.parent).lines(path.name)
+            lines = lines_of(own.find_path(what, data_root))
         elif kind == "hf" and what:
-            with own.reading_own(SOURCES[-1], dataset):
-                part = next(iter(hub.hub_parts(what, data_root).values()))
-                lines = [str(text or "") for text in part[text_column(what, part)]]
+            lines = hub_texts(what, data_root)
         else:
             raise UserError(
                 f"{dataset} holds no plain sentences: give --dataset text:FILE with one in a line"

@@ -14,21 +14,8 @@ from contrastbench.domains.sentence.data import Pairs
 SEED = 20232
 SENTENCES, GRADED_PAIRS = 4096, 600
 SYLLABLES = (
-    "ba",
-    "ce",
-    "di",
-    "fo",
-    "gu",
-    "ka",
-    "le",
-    "mi",
-    "no",
-    "pu",
-    "ra",
-    "se",
-    "ti",
-    "vo",
-    "zu",
+    *("ba", "ce", "di", "fo", "gu", "ka", "le", "mi"),
+    *("no", "pu", "ra", "se", "ti", "vo", "zu"),
 )
 # what a sentence says in 5 words out of 300, and words that say nothing
 SLOTS, WORDS_PER_SLOT, FILLERS = (5, 60, 3)

@@ -20,7 +20,7 @@ from contrastbench.domains import hub, own
 from contrastbench.domains.declaration import Source
 from contrastbench.domains.reading import check_kind, is_number
 from contrastbench.domains.sentence.captions import HELD_OUT_ROWS, CaptionRows, Captions
-from contrastbench.domains.sentence.data import Corpus, TextFiles, scored_pairs, sentences_of
+from contrastbench.domains.sentence.data import Corpus, lines_of, scored_pairs
 from contrastbench.domains.sentence.datasets import SOURCES
 from contrastbench.domains.sentence.scored import ScoredSets
 from contrastbench.errors import UserError
@@ -75,7 +75,7 @@ def load_own_pairs(source: Source, what: str, data_root: Path | None) -> ScoredS
 def rows_without_scores(path: Path) -> CaptionRows:
     """Return the rows of a file whose lines end in no number; none if some do."""
     check_kind(path, "a text of pairs", "write a line for each, with tabs between its columns")
-    found = TextFiles(path.parent).lines(path.name)
+    found = lines_of(path)
     rows = [[part for part in map(str.strip, line.split("\t")) if part] for line in found]
     rows = [row for row in rows if row]
     if not rows or min(map(len, rows)) < 2 or pair_columns(path, rows[0]):
@@ -150,7 +150,7 @@ def read_files(what: str, data_root: Path | None) -> list[PairRows]:
 def read_pairs(path: Path) -> PairRows:
     """The columns of sentences and scores."""
     check_kind(path, "a text of pairs", "write a line for each, with tabs between its columns")
-    lines = enumerate(TextFiles(path.parent).lines(path.name), 1)
+    lines = enumerate(lines_of(path), 1)
     numbered = [(k, line.split("\t")) for k, line in lines if line]
     rows = [row for _, row in numbered]
     header = rows[0] if rows else []
@@ -230,21 +230,15 @@ READERS: dict[str, Callable[[str, Path | None], list[PairRows]]] = {
 }
 
 
-def corpus(what: str, data_root: Path | None) -> tuple[list[str], int, str]:
-    """Lines of the hub's training part, as `corpus_sentences` gives those of a file."""
-    with own.reading_own(SOURCES[-1], f"hf:{what}"):
-        part = next(iter(hub.hub_parts(what, data_root).values()))
-        name = text_column(what, part)
-        return sentences_of(f"hf:{what}", [str(text or "") for text in part[name]])
-
-
-def text_column(what: str, part: "datasets.Dataset") -> str:
-    """Return the name of the column of sentences.
+def hub_texts(what: str, data_root: Path | None) -> list[str]:
+    """Return the sentences of the hub's training part.
 
     Raises:
-        UserError: there is none.
+        UserError: they cannot be read, or no column of them is there.
     """
-    name = next((name for name in TEXTS if name in part.column_names), None)
-    if name is None:
-        raise UserError(f"hf:{what} has no column text or sentence to train on")
-    return name
+    with own.reading_own(SOURCES[-1], f"hf:{what}"):
+        part = next(iter(hub.hub_parts(what, data_root).values()))
+        name = next((name for name in TEXTS if name in part.column_names), None)
+        if name is None:
+            raise UserError(f"hf:{what} has no column text or sentence to train on")
+        return [str(text or "") for text in part[name]]

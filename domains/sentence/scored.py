@@ -14,8 +14,8 @@ from contrastbench.domains.sentence.data import (
     Pairs,
     TextFiles,
     check_size,
+    sentences_of,
     senteval_path,
-    single_sentences,
     sts_sets,
     stsb_pairs,
 )
@@ -76,8 +76,7 @@ def read_graded(about: SentenceDataset, data_root: Path | None) -> ScoredSets:
 
 def graded_corpus() -> Corpus:
     """Make the sentences to train on, which take longer than the pairs."""
-    sentences = graded.training_sentences()
-    return single_sentences(sentences, 0, hashlib.sha256("\n".join(sentences).encode()).hexdigest())
+    return sentences_of("graded", graded.training_sentences())
 
 
 def read_sts(about: SentenceDataset, data_root: Path | None) -> ScoredSets:

@@ -77,7 +77,7 @@ def read_text(path: Path, words: Collection[str]) -> "pandas.DataFrame":
     found = {name: parse_numbers(frame[name], bool(decimal)) for name in frame if name not in kept}
     notes: dict[str, Any] = minus_note(frame, found)
     frame = frame.assign(**found)
-    notes |= zeros_note(path, frame)
+    notes |= zeros_note(frame, read(dtype=str, nrows=SNIFFED))
     frame.attrs["notes"] = notes
     return frame
 
@@ -93,16 +93,14 @@ def minus_note(frame: "pandas.DataFrame", found: "dict[str, pandas.Series]") -> 
     return {MINUS_NOTE: Counted(len(places), places[0])} if places else {}
 
 
-def zeros_note(path: Path, frame: "pandas.DataFrame") -> dict[str, list[str]]:
-    """Return the columns of numbers whose first fields have zeros before four digits or more."""
+def zeros_note(frame: "pandas.DataFrame", head: "pandas.DataFrame") -> dict[str, list[str]]:
+    """Return the columns of numbers whose first texts have zeros before four digits or more."""
     from pandas.api.types import is_numeric_dtype
 
-    sign, above = separator(path)
-    rows = [fields for _, fields in islice(records(path, sign), above + 1, above + 1 + SNIFFED)]
     begun = [
         str(name)
-        for name, column in zip(frame, zip(*rows, strict=False), strict=False)
-        if is_numeric_dtype(frame[name]) and any(re.fullmatch("0[0-9]{3,}", x) for x in column)
+        for name in frame
+        if is_numeric_dtype(frame[name]) and head[name].str.fullmatch("0[0-9]{3,}").any()
     ]
     return {ZEROS_NOTE: begun} if begun else {}
 

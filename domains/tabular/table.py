@@ -3,7 +3,7 @@
 import hashlib
 import re
 import shlex
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 from unicodedata import normalize
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 Array = np.ndarray[Any, np.dtype[Any]]
 MAX_FEW_CATEGORIES = 20  # different words, which may be categories of a small table
 PLACES = re.compile(r"(?i)(?:zip|postal|post|plz|postleitzahl)(?:[ _-]?(?:code|index))?")
-MAX_EXACT_INTEGER = 2**53  # beyond it a float stands for several whole numbers
 Starts = tuple[int | None, int]  # of the validation and the test rows; None: the seed draws them
 
 
@@ -64,19 +63,12 @@ def from_frame(
     """
     from pandas.api.types import is_numeric_dtype
 
-    check_exact(path, target, frame[target])
     labelled = frame[target].notna()
     features = frame.loc[labelled].drop(columns=target).apply(plain_floats)
     numbers = [column for column in features if is_numeric_dtype(features[column])]
     words = [column for column in features if column not in numbers]
     numeric = features[numbers].to_numpy(dtype=np.float64, na_value=np.nan)
-    categorical = (
-        features[words]
-        .astype(object)
-        .where(features[words].notna(), "")
-        .astype(str)
-        .to_numpy(dtype=object)
-    )
+    categorical = texts_of(features[words])
     classes, y = np.unique(frame.loc[labelled, target].astype(str), return_inverse=True)
     names = tuple(map(str, [*numbers, *words]))
     if starts:
@@ -91,17 +83,6 @@ def from_frame(
     table = TabularSet(numeric, categorical, names, y, tuple(map(str, classes)), starts, notes)
     check_table(path, table)
     return table
-
-
-def check_exact(path: object, target: Any, column: "pandas.Series") -> None:
-    """Raise if classes are floats so large that two whole numbers may have become one."""
-    from pandas.api.types import is_float_dtype
-
-    if is_float_dtype(column) and (column.abs() >= MAX_EXACT_INTEGER).any():
-        raise UserError(
-            f"{path}: column {target} has whole numbers beyond 2^53, of which two may be read as "
-            "one class: begin each with a letter, and fill or remove empty fields"
-        )
 
 
 def plain_floats(column: "pandas.Series") -> "pandas.Series":
@@ -119,8 +100,12 @@ def column_array(column: "pandas.Series") -> Array:
     column = plain_floats(column)
     if is_numeric_dtype(column) and not is_bool_dtype(column):
         return column.to_numpy(dtype=np.float64, na_value=np.nan)
-    words = column.astype(object).where(column.notna(), "").astype(str)
-    return words.to_numpy(dtype=object)
+    return texts_of(column)
+
+
+def texts_of(values: "pandas.DataFrame | pandas.Series") -> Array:
+    """Return words as an array of texts, empty where one is missing."""
+    return values.astype(object).where(values.notna(), "").astype(str).to_numpy(dtype=object)
 
 
 def check_table(path: object, table: TabularSet) -> None:
@@ -200,44 +185,41 @@ def drop_option(columns: list[str]) -> str:
 
 def suspicions(table: TabularSet) -> dict[str, list[str]]:
     """Columns and classes of a user's table that are probably not meant as they are."""
-    columns = [*table.numeric.T, *table.categorical.T]
-    odd: dict[str, Callable[[Array, TabularSet], bool]] = {
-        "columns that tell the class, one value for each": renames,
-        "columns of row numbers that tell the class, as rows were sorted by it": numbers_sorted,
-        "columns that number the rows": numbers_rows,
-        "columns of texts with line breaks, perhaps by a stray quote": has_line_breaks,
-    }
-    named = list(zip(table.names, columns, strict=True))
+    numbers = dict(zip(table.names, table.numeric.T, strict=False))
+    words = dict(zip(table.words, table.categorical.T, strict=True))
     found = {
-        note: [name for name, column in named if is_odd(column, table)]
-        for note, is_odd in odd.items()
-    }
-    found |= {
+        "columns that tell the class, one value for each": [
+            name for name, column in (numbers | words).items() if renames(column, table)
+        ],
+        "columns that number the rows, or sort them by class": [
+            name for name, column in numbers.items() if numbers_rows(column, table.y)
+        ],
+        "columns of texts with line breaks, perhaps by a stray quote": [
+            name for name, column in words.items() if any("\n" in text for text in column)
+        ],
         "columns of codes of places, read as numbers: a letter before each makes them categories": [
-            name for name in table.names[: table.numeric.shape[1]] if PLACES.fullmatch(name)
+            name for name in numbers if PLACES.fullmatch(name)
         ],
         "numbers that may stand for what is missing: leave it empty": [
             f"{name} {value:g} ({count} times)"
-            for name, column in zip(table.names, table.numeric.T, strict=False)
+            for name, column in numbers.items()
             for value, count in nines(column)
         ],
-    } | {"classes that differ in case alone": alike_but_case(table.classes)}
+        "classes that differ in case alone": alike_but_case(table.classes),
+    }
     return {note: names for note, names in found.items() if names}
 
 
-def numbers_sorted(column: Array, table: TabularSet) -> bool:
-    """Return whether a column numbers the rows, and the classes are ranges of these numbers."""
-    if column.dtype == object or not np.array_equal(column, np.round(column)):
+def numbers_rows(column: Array, y: Array) -> bool:
+    """Return whether whole numbers count the rows, or each class has a range of its own.
+
+    >>> numbers_rows(np.array([3.0, 1.0, 2.0]), np.array([1, 0, 1]))
+    True
+    """
+    if not np.array_equal(column, np.round(column)) or len(np.unique(column)) < len(column):
         return False
-    order = np.argsort(column)
-    changes = np.count_nonzero(np.diff(table.y[order]))
-    return changes == len(table.classes) - 1 and bool(np.diff(column[order]).all())
-
-
-def numbers_rows(column: Array, table: TabularSet) -> bool:
-    """Return whether a column counts the rows in their order, from whichever number."""
-    counts = column.dtype != object and len(column) > 1 and bool((np.diff(column) == 1).all())
-    return counts and not numbers_sorted(column, table)
+    changes = np.count_nonzero(np.diff(y[np.argsort(column)]))
+    return changes == y.max() or bool((np.diff(column) == 1).all())
 
 
 def nines(column: Array) -> list[tuple[float, int]]:
@@ -260,24 +242,15 @@ def nines(column: Array) -> list[tuple[float, int]]:
     ]
 
 
-def has_line_breaks(column: Array, table: TabularSet) -> bool:
-    """Return whether a text has several lines, since two stray quotes swallow the rows between."""
-    return column.dtype == object and any("\n" in text for text in column)
-
-
 def renames(column: Array, table: TabularSet) -> bool:
     """Return whether a column has one value for each class; holes may be a value or be left out."""
     import pandas as pd
 
-    codes, values = pd.factorize(column, use_na_sentinel=False)
-    number = len(table.classes)
-    if len(values) not in (number, number + 1):
-        return False
-    met = np.unique(np.stack([codes, table.y]), axis=1)
-    holes = pd.isna(values) | (values == "")
+    pairs = pd.DataFrame({"x": column, "y": table.y}).drop_duplicates()
+    filled = pairs[pairs.x.notna() & (pairs.x != "")]
     return any(
-        len(set(value)) == len(set(y)) == len(value) == number
-        for value, y in (met, met[:, ~holes[met[0]]])
+        len(some) == some.x.nunique(dropna=False) == some.y.nunique() == len(table.classes)
+        for some in (pairs, filled)
     )
 
 

@@ -23,25 +23,23 @@ from contrastbench.losses.laws import (
 )
 from contrastbench.losses.laws.assertions import Build, LossCheck, Remark, Wrong
 from contrastbench.losses.laws.causes import (
-    AS_SCORES,
-    KEEP_SCORES,
+    KEEP_GIVEN,
     LOGARITHM_REMEDY,
+    NEW_ALIKE,
     NO_NUMBERS,
     SHAPE_REMEDY,
     diagnosis,
-    over_anchors,
 )
+from contrastbench.losses.laws.places import raised_by_check
 from contrastbench.losses.laws.random_contrasts import with_sample_numbers
-from contrastbench.losses.laws.trace import raised_by_check
 from contrastbench.losses.source import Sources
 from contrastbench.losses.spec import LossSpec
 
 BATTERY_CLASSES = 64  # the largest batch of the battery has as many samples, and so no more classes
 BATTERY_DIM = 8  # of most of its batches
 
-# laws that a loss may break by its design, and those that a loss breaks that mixes anchors
+# laws that a loss may break by its design
 OF_DESIGN = ("randomness", "repeated positives", "repeated anchors", "closer positives")
-OF_BLOCKS = ("permutation", "holes", "repeated anchors", "tiles")
 BLOCK_REMEDY = (
     "terms sees a block of anchors with all keys, never the whole batch: what is over anchors "
     "belongs into combine"
@@ -66,7 +64,7 @@ class Law:
 # From causes to consequences, because the first that fails is the last that runs.
 LAWS = [
     Law(interface.check_runs, "the loss does not run", LOGARITHM_REMEDY),
-    Law(interface.check_in_place, "the loss changes its scores in place", KEEP_SCORES),
+    Law(interface.check_in_place, "the loss changes its scores or views in place", KEEP_GIVEN),
     Law(interface.check_terms, "terms does not return one term for each anchor", SHAPE_REMEDY),
     Law(
         interface.check_randomness,
@@ -74,7 +72,7 @@ LAWS = [
         "draw or change only where self.training is true: a training then draws by seed, "
         "epoch and step, and the other checks, which compare values, are run",
     ),
-    Law(interface.check_device, "a tensor stays on the CPU", AS_SCORES),
+    Law(interface.check_device, "a tensor stays on the CPU", NEW_ALIKE),
     Law(
         interface.check_scalar,
         "the loss is in another number format than its scores",
@@ -123,7 +121,7 @@ LAWS = [
     Law(
         invariances.check_repeated_anchors,
         "the loss grows with the number of anchors",
-        "take the mean over anchors: combine does so unless you write your own",
+        f"take the mean over anchors: combine does so unless you write your own; {BLOCK_REMEDY}",
     ),
     Law(
         invariances.check_tiles,
@@ -144,7 +142,7 @@ LAWS = [
     Law(
         derivatives.check_gradient,
         "the gradient is not the derivative of the value",
-        derivatives.CONSTANT_REMEDY,
+        "write detach() where a weight is a constant, not .item() or torch.no_grad()",
         of_classes=False,
     ),
     Law(
@@ -191,7 +189,7 @@ LAWS = [
     Law(
         learning.check_learning,
         "a parameter of the loss does not learn",
-        NO_NUMBERS,
+        f"let terms use it, or take it out; {NO_NUMBERS}",
     ),
     Law(
         learning.check_state,
@@ -318,8 +316,7 @@ def failed(law: Law, error: BaseException, build: Build) -> CheckResult:
         cause = error
     elif isinstance(error, AssertionError) and raised_by_check(error):
         measured = (str(error).splitlines() or [""])[0]
-        said = Wrong(f"{law.wrong} ({measured})" if measured else law.wrong, law.remedy)
-        cause = (over_anchors(build()) if law.name in OF_BLOCKS else None) or said
+        cause = Wrong(f"{law.wrong} ({measured})" if measured else law.wrong, law.remedy)
     else:
         cause = diagnosis(error, build())
     declines = f"; or decline it: declined_laws = {{{law.name!r}: WHY}}" * (law.name in OF_DESIGN)

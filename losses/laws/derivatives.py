@@ -10,11 +10,8 @@ from torch.overrides import TorchFunctionMode
 
 from contrastbench.losses.base import Loss
 from contrastbench.losses.contrast import Contrast
-from contrastbench.losses.laws.assertions import Build, Wrong, learned_parameters
+from contrastbench.losses.laws.assertions import Build, learned_parameters
 from contrastbench.losses.laws.random_contrasts import random_views, some_pairing
-from contrastbench.losses.laws.trace import Trace
-
-CONSTANT_REMEDY = "write detach() where a weight is a constant, not .item() or torch.no_grad()"
 
 
 def check_gradient(build: Build, seed: int) -> None:
@@ -24,10 +21,7 @@ def check_gradient(build: Build, seed: int) -> None:
     try:
         gradcheck(lambda *v: frozen.call(loss, pairing(v[:3])), leaves, atol=1e-6, rtol=1e-4)
     except GradcheckError as error:
-        with Trace(loss) as trace:
-            loss(pairing(views))
-        message = f"the gradient is not the derivative of the value ({first_line(error)})"
-        raise Wrong(message, CONSTANT_REMEDY, trace.cut(("detach",))) from None
+        raise AssertionError(first_line(error)) from None
 
 
 def check_second_gradient(build: Build, seed: int) -> None:

@@ -250,11 +250,11 @@ def senteval_tar(root: Path) -> None:
 
 
 def corpus(root: Path) -> str:
-    return sentences.corpus_sentences(sentences.corpus_file("corpus.txt", root))[2]
+    return sentences.read_corpus("corpus.txt", root).sha256
 
 
 def corpus_rows(root: Path) -> str:
-    return sentences.corpus_rows(root / "rows.tsv.gz").sha256
+    return sentences.read_corpus("pairs:rows.tsv.gz", root).sha256
 
 
 def parquet(root: Path) -> None:
@@ -321,9 +321,9 @@ RAW: dict[str, Raw] = {
     "SentEval": Raw(
         sentences.TextFiles, senteval_tar, senteval_sets("senteval.tar"), "senteval.tar"
     ),
-    "a corpus": Raw(sentences.corpus_sentences, files({"corpus.txt": TEXT}), corpus),
+    "a corpus": Raw(sentences.sentences_of, files({"corpus.txt": TEXT}), corpus),
     "a corpus of rows": Raw(
-        sentences.corpus_rows, files({"rows.tsv.gz": gzip.compress(ROWS)}), corpus_rows
+        sentences.rows_of, files({"rows.tsv.gz": gzip.compress(ROWS)}), corpus_rows
     ),
     "pairs": Raw(
         own_sentences.read_files,
@@ -386,8 +386,8 @@ def readers() -> set[object]:
     return known | {
         graphs.load_tu,
         sentences.TextFiles,
-        sentences.corpus_sentences,
-        sentences.corpus_rows,
+        sentences.sentences_of,
+        sentences.rows_of,
     }
 
 

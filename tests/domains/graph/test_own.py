@@ -3,15 +3,14 @@
 import os
 import py_compile
 import sys
-import tracemalloc
 import warnings
 from pathlib import Path
 
 import pytest
 import torch
 
-from contrastbench.domains.graph import DATASETS, SOURCES, GraphRecipe, own
-from contrastbench.domains.graph.data import content_hash, load_graphs
+from contrastbench.domains.graph import SOURCES, GraphRecipe, own
+from contrastbench.domains.graph.data import load_graphs
 from contrastbench.domains.graph.domain import GraphDomain
 from contrastbench.losses import UserError
 
@@ -63,19 +62,6 @@ def test_graphml_files_are_the_same_graphs(tmp_path: Path) -> None:
     _, digest, notes = own.load_own_graphs(f"folder:{folder}", None)
     assert digest == expected
     assert notes == {"edges added in the other direction": 5}, "files have each edge once"
-
-
-@pytest.mark.parametrize("suffix", [".edges", ".csv", ".tsv"])
-def test_lists_of_edges(suffix: str, tmp_path: Path) -> None:
-    pytest.importorskip("networkx")
-    blank = {".csv": ",", ".tsv": "\t"}.get(suffix, " ")
-    (tmp_path / f"a{suffix}").write_text(f"x{blank}y\ny{blank}z\n")
-    (tmp_path / f"b{suffix}").write_text(f"p{blank}q\n")
-    (tmp_path / "labels.csv").write_text(f"a{suffix},1\nb{suffix},0\n")
-    graphs, _, _ = own.load_own_graphs(f"folder:{tmp_path}", None)
-    assert graphs.edge_index.tolist() == [[0, 1, 1, 2, 3, 4], [1, 0, 2, 1, 4, 3]]
-    assert (graphs.node_ptr.tolist(), graphs.y.tolist()) == ([0, 3, 5], [1, 0])
-    assert graphs.x.shape == (5, 0)
 
 
 @pytest.mark.parametrize(
@@ -149,16 +135,6 @@ def test_a_line_of_torch_on_its_compiler_is_left_out(tmp_path: Path) -> None:
     assert [str(one.message) for one in shown] == ["the edges"], "others are shown"
 
 
-def test_a_very_long_class_takes_its_own_room() -> None:
-    x, edges = torch.ones(1, 1), torch.zeros(2, 0, dtype=torch.long)
-    items = [own.Item(edges, x, "a" * 2**20 if k == 7 else "ab"[k % 2]) for k in range(400)]
-    tracemalloc.start()
-    graphs = own.with_classes(items)
-    _, peak = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
-    assert (peak < 2**25, graphs.y.tolist()[5:9]) == (True, [2, 0, 1, 0])
-
-
 def test_a_function_is_run_anew_with_the_modules_that_it_imports(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -218,12 +194,6 @@ def test_a_file_whose_name_is_no_text_is_one_line(tmp_path: Path) -> None:
         own.load_own_graphs(f"folder:{folder}", None)
 
 
-def test_a_folder_may_lack_its_kind(tmp_path: Path) -> None:
-    (tmp_path / "mine").mkdir()
-    with pytest.raises(UserError, match=r"dataset 'mine': did you mean folder:mine\?"):
-        own.load_own_graphs("mine", tmp_path)
-
-
 def test_a_set_that_nobody_counted_says_its_counts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -238,14 +208,6 @@ def test_a_set_that_nobody_counted_says_its_counts(
         assert told == f"{name}: 2 graphs; 2 classes (-1 1, 1 1); nodes: 5, edges: 4"
         counts = {"graphs": 3, "nodes": 8, "edges": 10, "classes": 2}
         assert made.notes(trained=True) == {"data": counts}
-
-
-def test_a_name_is_still_a_dataset() -> None:
-    graphs, digest, notes = own.load_own_graphs("motifs", None)
-    assert (content_hash(graphs), notes) == (digest, {})
-    assert len(graphs) == 400
-    assert torch.equal(graphs.y.unique(), torch.arange(4))
-    assert "motifs" in DATASETS
 
 
 @pytest.mark.parametrize(
@@ -313,14 +275,6 @@ def test_graphs_without_any_edge_are_refused(tmp_path: Path) -> None:
         own.load_own_graphs(name, None)
 
 
-def test_a_class_that_is_no_number_is_refused() -> None:
-    Data = pytest.importorskip("torch_geometric.data").Data
-    loop = torch.tensor([[0], [1]])
-    graphs = [Data(edge_index=loop, y=y, num_nodes=2) for y in (1.0, float("nan"))]
-    with pytest.raises(UserError, match="graph 1 has y=nan: give each graph one class"):
-        own.of_data("mine.py:make", graphs)
-
-
 def test_edge_attributes_are_counted() -> None:
     Data = pytest.importorskip("torch_geometric.data").Data
     loop = torch.tensor([[0], [1]])
@@ -328,10 +282,3 @@ def test_edge_attributes_are_counted() -> None:
     graphs[1].edge_attr = torch.ones(1, 3)
     (note,) = own.of_data("mine.py:make", graphs)[1].values()
     assert (note, note.first) == (1, "graph 1")
-
-
-def test_a_graph_that_the_file_of_classes_names_is_there(tmp_path: Path) -> None:
-    (tmp_path / "labels.csv").write_text("a.csv,x\nb.csv,y\n")
-    (tmp_path / "a.csv").write_text("0,1\n")
-    with pytest.raises(UserError, match=r"labels\.csv names b\.csv, and .* has no such file"):
-        own.load_own_graphs(f"folder:{tmp_path}", None)

@@ -5,18 +5,15 @@ from pathlib import Path
 import pytest
 
 from contrastbench.domains.sentence.data import (
-    STS_YEARS,
     TextFiles,
     corpus_file,
-    corpus_sentences,
+    read_corpus,
     senteval_path,
     sick_pairs,
-    sts_sets,
     stsb_pairs,
     year_pairs,
 )
 from contrastbench.domains.sentence.datasets import DATASETS
-from contrastbench.domains.sentence.transfer import tasks
 from contrastbench.losses import UserError
 
 
@@ -66,43 +63,12 @@ def test_a_missing_folder_and_bad_text_are_one_line(tmp_path: Path, offline: Non
             senteval_path(DATASETS["sts"], root)
     write(tmp_path, "bad.txt", b"fine\n\xed\xa0\x80\n")
     with pytest.raises(UserError, match=r"bad\.txt line 2 is not UTF-8"):
-        corpus_sentences(tmp_path / "bad.txt")
+        read_corpus("bad.txt", tmp_path)
     write(tmp_path, "one.txt", "only\n\n")
     with pytest.raises(UserError, match="1 sentences: give at least two"):
-        corpus_sentences(tmp_path / "one.txt")
+        read_corpus("one.txt", tmp_path)
     for name in ("wiki1m", "no.txt"):
         with pytest.raises(UserError):
             corpus_file(name, tmp_path)
     write(tmp_path, "two.txt", "one\n \ntwo\r\n")
-    assert corpus_sentences(corpus_file("two.txt", tmp_path))[:2] == (["one", "two"], 1)
-
-
-def test_the_seven_sets_in_full(shared) -> None:
-    root = shared("data", "senteval", "downstream")
-    places = (root, root.parent, root.parents[1])
-    assert {senteval_path(DATASETS["sts"], path) for path in places} == {root}
-    sets = sts_sets(TextFiles(root))
-    sizes = {name: sum(map(len, parts)) for name, parts in sets.items()}
-    assert sizes == {
-        "STS12": 3108, "STS13": 1500, "STS14": 3750, "STS15": 3000, "STS16": 1186,
-        "STSB": 1379, "SICKR": 4927,
-    }  # fmt: skip
-    assert [*sets] == [*STS_YEARS, "STSB", "SICKR"]
-    assert sum(part.unscored for part in sets["STS15"]) > 0
-
-
-def test_the_seven_transfer_tasks_in_full(shared) -> None:
-    found = {task.name: task for task in tasks(TextFiles(shared("data", "senteval", "downstream")))}
-    assert [*found] == ["MR", "CR", "SUBJ", "MPQA", "SST2", "TREC", "MRPC"]
-    assert len(found["MR"].train.y) == 10662
-    assert [
-        len(split.y)
-        for split in (found["SST2"].train, found["SST2"].test, found["SST2"].dev)
-        if split
-    ] == [
-        67349,
-        1821,
-        872,
-    ]
-    assert len(set(found["TREC"].train.y)) == 6
-    assert len(found["MRPC"].test.second) == 1725
+    assert read_corpus("two.txt", tmp_path)[:2] == ([["one"], ["two"]], 1)

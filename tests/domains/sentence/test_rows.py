@@ -9,7 +9,8 @@ import torch
 
 from contrastbench.domains.download import whereabouts
 from contrastbench.domains.registry import make_recipe
-from contrastbench.domains.sentence import captions, data, graded
+from contrastbench.domains.sentence import captions, graded
+from contrastbench.domains.sentence.data import Corpus, read_corpus
 from contrastbench.domains.sentence.datasets import DATASETS
 from contrastbench.domains.sentence.domain import SentenceDomain
 from contrastbench.losses import UserError
@@ -29,6 +30,10 @@ def domain(root: Path, seed: int = 0, dataset: str = "pairs:scored.tsv", **recip
     (root / "rows.tsv").write_text(TEXT)
     values = {"corpus": "pairs:rows.tsv", "batch_size": 16, **recipe}
     return SentenceDomain(dataset, make_recipe("sentence", values), seed, root, CPU)
+
+
+def rows(path: Path) -> Corpus:
+    return read_corpus(f"pairs:{path}", None)
 
 
 def met(d: SentenceDomain, epoch: int) -> list[tuple[str, str]]:
@@ -87,30 +92,7 @@ def test_rows_that_cannot_be_paired_are_one_line(tmp_path: Path, text: str, mess
     path = tmp_path / "bad.tsv"
     path.write_text(text)
     with pytest.raises(UserError, match=message):
-        data.corpus_rows(path)
-
-
-def test_rows_may_be_packed_and_damage_is_one_line(tmp_path: Path) -> None:
-    packed = gzip.compress(TEXT.encode())
-    (tmp_path / "rows.tsv").write_text(TEXT)
-    (tmp_path / "rows.tsv.gz").write_bytes(packed)
-    assert data.corpus_rows(tmp_path / "rows.tsv") == data.corpus_rows(tmp_path / "rows.tsv.gz")
-    (tmp_path / "rows.tsv.gz").write_bytes(packed[:-20])
-    with pytest.raises(UserError, match=r"rows\.tsv\.gz is damaged"):
-        data.corpus_rows(tmp_path / "rows.tsv.gz")
-
-
-def test_a_record_holds_the_content_of_the_rows(tmp_path: Path, monkeypatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    Path("rows.tsv").write_text(TEXT)
-    recipe = make_recipe("sentence", {"corpus": "pairs:rows.tsv"})
-    first = recipe.contents(None, trained=True)
-    assert first["corpus"].startswith("pairs:sha256:")
-    Path("moved.tsv").write_text(TEXT)
-    moved = make_recipe("sentence", {"corpus": f"pairs:{tmp_path / 'moved.tsv'}"})
-    assert moved.contents(None, trained=True) == first
-    Path("rows.tsv").write_text(TEXT.replace("gugu", "gugo"))
-    assert recipe.contents(None, trained=True) != first
+        rows(path)
 
 
 @pytest.fixture
@@ -119,7 +101,7 @@ def few_captions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "text").mkdir()
     (tmp_path / "text" / CAPTIONS.file).write_bytes(gzip.compress(TEXT.encode()))
     monkeypatch.setattr(captions, "HELD_OUT_ROWS", 5)
-    found = data.corpus_rows(tmp_path / "text" / CAPTIONS.file).sha256
+    found = rows(tmp_path / "text" / CAPTIONS.file).sha256
     monkeypatch.setitem(DATASETS, CAPTIONS.name, replace(CAPTIONS, content=found))
     return tmp_path
 
@@ -165,7 +147,7 @@ def test_captions_in_several_files_are_those_of_one(few_captions: Path) -> None:
     pairs = [row[:2] for row in ROWS]
     whole = few_captions / "text" / CAPTIONS.file
     whole.write_bytes(gzip.compress("\n".join(map("\t".join, pairs)).encode()))
-    declared = replace(CAPTIONS, files=CAPTIONS.files[:2], content=data.corpus_rows(whole).sha256)
+    declared = replace(CAPTIONS, files=CAPTIONS.files[:2], content=rows(whole).sha256)
     of_one = captions.load_captions(declared, few_captions)
     whole.unlink()
     first, second = (few_captions / file.name for file in declared.files)
@@ -176,8 +158,3 @@ def test_captions_in_several_files_are_those_of_one(few_captions: Path) -> None:
     second.write_bytes(gzip.compress(b"one line"))
     with pytest.raises(UserError, match=rf"unlike numbers of lines: .* 40, .*{second.name} 1$"):
         captions.load_captions(declared, few_captions)
-
-
-def test_without_the_files_one_line_says_which_to_get(tmp_path: Path, offline: None) -> None:
-    with pytest.raises(UserError, match=r"put train.1.en.gz into a folder"):
-        domain(tmp_path, dataset="captions", corpus="wiki1m")

@@ -58,12 +58,6 @@ def test_parquet_is_the_same_table_as_csv(tmp_path: Path) -> None:
     assert load_rows(f"parquet:{tmp_path / 't.parquet'}", "y")[1] == load_rows(name, "y")[1]
 
 
-def test_rows_without_a_class_are_left_out_and_counted(tmp_path: Path) -> None:
-    table, _ = load_rows(write(tmp_path / "t.csv", MIXED + "90,red,\n91,red,\n"), "y")
-    assert len(table) == 12
-    assert table.notes == {"rows without a class": 2}
-
-
 def test_the_hash_is_that_of_the_content(tmp_path: Path) -> None:
     first = load_rows(write(tmp_path / "a.csv", MIXED), "y")[1]
     assert load_rows(write(tmp_path / "b.csv", MIXED), "y")[1] == first
@@ -118,16 +112,6 @@ BAD = {
     ),
     "no rows": ("a,y\n", "y", "t.csv has no rows"),
     "empty": ("", "y", "cannot be read as a table .No columns to parse"),
-    "classes beyond the precision of floats": (
-        MIXED.replace("no\n", f"{2**53}\n").replace("yes", f"{2**53 + 1}") + "12,red,\n",
-        "y",
-        "column y has whole numbers beyond 2\\^53, of which two may be read as one class",
-    ),
-    "classes beyond 64 bits": (
-        MIXED.replace("no\n", f"{2**70}\n").replace("yes", f"{2**70 + 1}"),
-        "y",
-        "column y has whole numbers beyond 2\\^53, of which two may be read as one class",
-    ),
     "classes that differ by blanks": (
         MIXED.replace("11,,yes", "11,,yes "),
         "y",
@@ -208,23 +192,6 @@ def test_higgs_keeps_a_seeded_draw_and_the_last_rows(tmp_path: Path) -> None:
     for sizes in ((201, 29), (199, 29), (200, 28)):
         with pytest.raises(UserError, match="is damaged"):
             read_higgs(path, replace(small, sizes=sizes))
-
-
-def test_higgs_is_not_downloaded_unhashed() -> None:
-    with pytest.raises(
-        UserError,
-        match=r"Higgs-100K has no known hash and is not downloaded: get https.*, "
-        r"put HIGGS.csv.gz into",
-    ):
-        load_rows("Higgs-100K")
-
-
-def test_without_a_network_the_file_to_fetch_is_named(offline: None) -> None:
-    with pytest.raises(
-        UserError,
-        match=r"cannot download https.* \(ConnectionError\): put covtype.data.gz into a folder",
-    ):
-        load_rows("CoverType")
 
 
 def test_a_table_of_the_penn_benchmarks_is_found_in_its_folder(

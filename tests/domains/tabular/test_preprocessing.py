@@ -1,6 +1,5 @@
 """Splits and scaling: the test rows are seen by nobody."""
 
-import tracemalloc
 from dataclasses import replace
 
 import numpy as np
@@ -111,28 +110,6 @@ def test_holes_constants_and_new_categories_are_counted() -> None:
     assert prepared.train.x[1, 0] == pytest.approx(0.0, abs=0.2), "the median of 0, 2, 3, 4, 5"
     assert prepared.train.x[:2, 1:].tolist() == [[1, 0], [0, 1]]
     assert prepared.test.x[:, 1:].tolist() == [[0, 0], [0, 0]]
-
-
-def test_many_categories_share_the_last_column() -> None:
-    words = np.array([[f"w{i % 150}"] for i in range(600)])
-    prepared = standardise_columns(
-        table(np.arange(600.0)[:, None], words), split_rows(table(np.zeros((600, 1)), words), 0)
-    )
-    assert prepared.train.x.shape[1] == 1 + 100
-    assert prepared.train.x[:, 1:].sum(dim=1).tolist() == [1.0] * 360
-
-
-def test_a_very_long_word_takes_no_room_in_other_rows() -> None:
-    words = np.array([[f"w{i % 3}"] for i in range(600)], dtype=object)
-    words[7] = "x" * 2**20
-    long = table(np.arange(600.0)[:, None], words)
-    parts = split_rows(long, 0)
-    tracemalloc.start()
-    prepared = standardise_columns(long, parts)
-    _, peak = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
-    assert peak < 2**25, "600 rows of a mebibyte were 600 MiB, 4 bytes a letter more"
-    assert prepared.notes == ({} if 7 in parts.train else {"unseen categories": {"c0": 1}})
 
 
 def test_a_table_of_words_alone() -> None:

@@ -1,0 +1,78 @@
+"""Find the line of a user's file that a diagnosis is about."""
+
+import linecache
+import os
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType, TracebackType
+
+from contrastbench.losses.base import Loss, definition, summands
+from contrastbench.losses.code import source_files
+
+LAWS_FOLDER = os.path.dirname(__file__)  # noqa: PTH120
+
+
+@dataclass(frozen=True)
+class SourceLine:
+    """A line of a file."""
+
+    file: str
+    line: int
+
+    def __str__(self) -> str:
+        path = Path(self.file)
+        short = os.path.relpath(path) if path.is_relative_to(Path.cwd()) else self.file
+        return f"{short}:{self.line}: {linecache.getline(self.file, self.line).strip()}"
+
+
+def code_folders(loss: Loss) -> set[str]:
+    """Return the folders of the user's own classes; ours where there are none."""
+    terms = [definition(term) for _, term in summands(loss)]
+    kinds = [kind for term in terms for kind in getattr(term, "__mro__", (term,))]
+    found = [k for k in kinds if not k.__module__.startswith(("torch.", "builtins"))]
+    own = [kind for kind in found if not kind.__module__.startswith("contrastbench.")]
+    files = {file for kind in own or found for file in source_files(kind)}
+    return {os.path.dirname(file) for file in files}  # noqa: PTH120 - many frames, so fast
+
+
+def calling_place(folders: set[str]) -> SourceLine | None:
+    """Return the innermost line of the running call that is the user's own."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame:
+        file = frame.f_code.co_filename
+        if os.path.dirname(file) in folders:  # noqa: PTH120
+            return SourceLine(file, frame.f_lineno)
+        frame = frame.f_back
+    return None
+
+
+def error_place(error: BaseException, loss: Loss) -> SourceLine | None:
+    """Return the innermost line of the user's own through which an error came."""
+    own, place = code_folders(loss), None
+    trace: TracebackType | None = error.__traceback__
+    while trace:
+        file = trace.tb_frame.f_code.co_filename
+        if os.path.dirname(file) in own:  # noqa: PTH120
+            place = SourceLine(file, trace.tb_lineno)
+        trace = trace.tb_next
+    return place or formula_place(loss)
+
+
+def raised_by_check(error: BaseException) -> bool:
+    """Return whether a check of this folder raised the error itself."""
+    trace = error.__traceback__
+    while trace and trace.tb_next:
+        trace = trace.tb_next
+    return bool(trace and os.path.dirname(trace.tb_frame.f_code.co_filename) == LAWS_FOLDER)  # noqa: PTH120
+
+
+def formula_place(loss: Loss) -> SourceLine | None:
+    """Return the line at which the user's own formula begins."""
+    own = code_folders(loss)
+    for _, term in summands(loss):
+        for name in ("terms", "combine", "of_views", "forward"):
+            code = getattr(getattr(definition(term), name, None), "__code__", None)
+            if code and os.path.dirname(code.co_filename) in own:  # noqa: PTH120
+                return SourceLine(code.co_filename, code.co_firstlineno)
+    return None
