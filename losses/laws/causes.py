@@ -84,9 +84,10 @@ class Watch(TorchFunctionMode):
 
     def __init__(self, loss: Loss, contrast: Contrast) -> None:
         super().__init__()
-        self.loss, self.folders = loss, code_folders(loss)
+        self.folders = code_folders(loss)
         self.hole = contrast.anchor_id.unsqueeze(1) == contrast.key_id
-        self.remedy, self.place = LOGARITHM_REMEDY, formula_place(loss)
+        self.remedy = LOGARITHM_REMEDY
+        self.place: SourceLine | None = formula_place(loss)
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         result = func(*args, **(kwargs or {}))
@@ -96,7 +97,7 @@ class Watch(TorchFunctionMode):
                 made_by = first_match(MADE_BY, getattr(func, "__name__", ""))
                 by_zero = any(type(x) in (int, float) and x == 0 for x in args)
                 self.remedy = HOLES if any(map(self.is_hole, inputs)) and not by_zero else made_by
-                self.place: SourceLine | None = calling_place(self.folders) or self.place
+                self.place = calling_place(self.folders) or self.place
         return result
 
     def is_wrong(self, x: Tensor) -> bool:

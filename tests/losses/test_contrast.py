@@ -70,12 +70,6 @@ def test_views_of_two_precisions_meet_in_the_wider_one(pairing, views: list[torc
         assert torch.equal(found.positives(), expected.positives())
 
 
-def test_crops_of_two_precisions_meet_in_the_wider_one(views: list[torch.Tensor]) -> None:
-    found = query_key([views[0].float(), views[1].bfloat16()], views[2])
-    assert found.anchor.dtype == torch.float64
-    assert torch.equal(found.anchor[:N], unit(views[0].float().double()))
-
-
 @pytest.mark.parametrize("pairing", PAIRINGS)
 def test_whole_numbers_are_no_embeddings(pairing) -> None:
     z = torch.ones(3, 2, dtype=torch.int64)

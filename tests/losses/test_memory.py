@@ -10,7 +10,6 @@ import pytest
 import torch
 from torch import Tensor
 
-from contrastbench.benchmarks.tables.hypercube import hypercube_settings
 from contrastbench.losses import (
     Contrast,
     Loss,
@@ -24,7 +23,6 @@ from contrastbench.losses import (
 )
 from contrastbench.losses.laws.random_contrasts import random_views
 from contrastbench.losses.library.sogclr import SogCLR
-from contrastbench.losses.memory import log_mean_by
 
 FOLDER = Path(__file__).parent
 LIBAUC = json.loads((FOLDER / "libauc.json").read_text())
@@ -62,15 +60,6 @@ def test_steps_of_libauc(case: dict[str, Any]) -> None:
         close(loss.log_u.exp(), step["u"])
         if "temperatures" in step:
             close(loss.temperatures, step["temperatures"])
-
-
-def test_the_steps_tell_memory_from_none() -> None:
-    """The cases have steps at which the batch's own mean would give another gradient."""
-    step = LIBAUC["cases"][0]["steps"][-1]
-    views = [view.clone().requires_grad_() for view in VIEWS[6:8, step["rows"]]]
-    loss = made("sogclr", **LIBAUC["cases"][0]["params"])
-    gradients = torch.autograd.grad(2 * loss(paired(views, step["rows"])), views)
-    assert abs(gradients[0].norm().item() / step["gradient_norms"][0] - 1) > 1e-3
 
 
 class Loop:
@@ -125,24 +114,6 @@ def test_steps_of_the_loop(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("options", [{"block_elements": 1}, {"block_elements": 37}, {"tile": 3}])
-def test_a_training_in_blocks_is_that_of_the_whole(name: str, options: dict[str, int]) -> None:
-    """Blocks are computed again in the backward pass, after the loss has moved what it keeps."""
-    losses = [made(name, gamma=0.3), made(name, gamma=0.3)]
-    for option, size in options.items():
-        setattr(losses[1], option, size)
-    for seed in range(3):
-        views = random_views(seed, 5, grad=True)[:2]
-        values = [loss(paired(views, [0, 2, 4, 6, 7])) for loss in losses]
-        close(*values)
-        one, two = (torch.autograd.grad(value, views) for value in values)
-        for a, b in zip(one, two, strict=True):
-            close(a, b)
-    for buffer, other in zip(losses[0].buffers(), losses[1].buffers(), strict=True):
-        close(buffer, other)
-
-
-@pytest.mark.parametrize("name", NAMES)
 def test_only_a_training_changes_what_is_kept(name: str) -> None:
     loss = made(name)
     loss(paired(random_views(0, 3)[:2], [0, 1, 2]))
@@ -165,11 +136,6 @@ def test_float32_keeps_what_its_exponential_could_not_hold(name: str) -> None:
         assert value.isfinite()
         assert all(g.isfinite().all() for g in torch.autograd.grad(value, views))
     assert loss.log_u[:4].min() > 100, "e^100 is beyond float32"
-
-
-def test_the_mean_of_a_sample_is_taken_in_logarithms() -> None:
-    found = log_mean_by(torch.tensor([1, 0, 1]), torch.tensor([1000.0, 5.0, 1000.0]), 3)
-    assert found.tolist() == [1000.0, 5.0, 1000.0]
 
 
 @pytest.mark.parametrize("name", [*NAMES, "infonce + 0.5*sogclr"])
@@ -210,32 +176,6 @@ def test_a_temperature_stays_that_of_what_is_kept(
 ) -> None:
     with pytest.raises(UserError, match=r"^temperature must be a number, got .*: what the loss"):
         make(LossSpec(name, {"temperature": course}))
-
-
-def test_bounds_of_temperatures_are_in_order() -> None:
-    assert made("isogclr", temperature_min=0.3, temperature_max=0.3).temperature_min == 0.3
-    with pytest.raises(UserError, match=r"^temperature_min must be <= temperature_max, got 0"):
-        get_loss("isogclr", temperature_min=0.5, temperature_max=0.1)
-    with pytest.raises(UserError, match=r"^temperature_min must be <= temperature_max"):
-        get_loss("isogclr", temperature_min="linear(0.05, 0.8)")
-
-
-def test_every_setting_of_the_search_has_bounds_in_order() -> None:
-    drawn = hypercube_settings(LossSpec("isogclr"), 50)
-    assert all(get_loss("isogclr", **params) for params in drawn)
-
-
-def test_a_start_beyond_the_bounds_lasts_until_the_first_step() -> None:
-    for eta, expected in ((0.01, 0.7), (0, 2.0)):
-        loss = made("isogclr", temperature=2.0, eta=eta)
-        assert loss.temperatures.tolist() == [2.0] * SAMPLES
-        loss(paired(random_views(0, 3)[:2], [0, 1, 2]))
-        close(loss.temperatures[:3], [expected] * 3)
-
-
-@pytest.mark.parametrize("name", ["sogclr", "isogclr"])
-def test_a_record_says_nothing_of_what_no_step_has_met(name: str) -> None:
-    assert made(name).remembered() == {}
 
 
 def test_a_record_sums_up_what_is_kept() -> None:

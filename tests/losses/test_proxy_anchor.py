@@ -58,21 +58,6 @@ def test_value_and_gradients_are_those_of_pytorch_metric_learning(seed: int) -> 
         torch.testing.assert_close(a, b, rtol=1e-6, atol=1e-6)
 
 
-@pytest.mark.parametrize("temperature", [0.2, 1.0])
-def test_npair_is_pytorch_metric_learnings_by_class(temperature: float) -> None:
-    """Theirs is of one positive and cosines: with a pair of each class it is ours of whole rows."""
-    losses = pytest.importorskip("pytorch_metric_learning.losses", reason='pip install "[perf]"')
-    distances = pytest.importorskip("pytorch_metric_learning.distances")
-    torch.manual_seed(0)
-    a, b = torch.randn(2, 4, DIM, dtype=torch.float64).requires_grad_().unbind()
-    theirs = losses.NTXentLoss(temperature, distance=distances.CosineSimilarity())
-    labels = torch.arange(4)
-    expected = theirs(torch.cat([a, b]), labels.repeat(2))
-    found = get_loss("npair", temperature=temperature)(same_class(a, b, labels))
-    for x, y in zip(gradients(found, a, b), gradients(expected, a, b), strict=True):
-        torch.testing.assert_close(x, y, rtol=1e-6, atol=1e-6)
-
-
 def test_absent_classes_have_no_anchor_and_large_scales_are_finite() -> None:
     loss, z, _ = case(0, alpha=1e4)
     value, *slopes = gradients(loss(same_class(z, None, torch.zeros(9).long())), z, loss.proxies)

@@ -214,26 +214,6 @@ def test_a_learned_temperature_stays_in_its_range_and_has_its_own_rate(tmp_path:
         assert loss.temperature.item() == pytest.approx(bound)
 
 
-@pytest.mark.parametrize(
-    ("name", "pair"),
-    [
-        *((name, "both_views") for name in ("decoupled", "dcl_w", "dv", "renyi")),
-        *((name, "other_view") for name in ("infonce", "adnce")),
-    ],
-)
-def test_a_learned_temperature_without_a_minimum_stops_at_the_floor(name: str, pair: str) -> None:
-    one, two = random_views(0, 16, dtype=torch.float32)[:2]
-    loss, contrast = get_loss(name, temperature="learned(0.05, lr=0.1)"), (one, one + 0.1 * two)
-    optimizer = torch.optim.Adam(loss.parameter_groups())
-    for _ in range(60):
-        optimizer.zero_grad()
-        loss(LAW_PAIRINGS[pair](contrast)).backward()
-        optimizer.step()
-    loss.keep_in_range()
-    assert loss.temperature.item() == pytest.approx(0.01)
-    assert loss(LAW_PAIRINGS[pair](contrast)).isfinite()
-
-
 OWN = """
 import torch
 from contrastbench.losses import ScoreLoss
@@ -257,18 +237,6 @@ class Inner(Plain):
         super().__init__(temperature)
         self.inner = Plain(temperature)
 """
-
-
-def test_a_number_of_ones_own_loss_follows_a_schedule(tmp_path: Path) -> None:
-    (tmp_path / "own.py").write_text(OWN)
-    loss = get_loss(f"{tmp_path}/own.py:Plain", temperature="linear(0.1, 0.7)")
-    loss.advance(1.0)
-    expected = value_and_slope(get_loss("infonce", temperature=0.7))
-    assert all(map(torch.equal, value_and_slope(loss), expected))
-    assert loss.params == {"temperature": "linear(0.1, 0.7)", "form": "linear(0, 1)"}
-    for name in ("Once", "Inner"):
-        with pytest.raises(UserError, match=r"cannot change temperature .* give a number"):
-            get_loss(f"{tmp_path}/own.py:{name}", temperature="linear(0.1, 0.7)")
 
 
 def test_the_page_shows_courses_that_losses_take() -> None:

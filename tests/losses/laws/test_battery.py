@@ -67,12 +67,6 @@ def test_every_law_finds_its_mistake(law: Law) -> None:
     assert not run_law(law, partial(get_loss, broken), range(7)).passed
 
 
-def test_a_parameter_whose_gradient_is_cut_is_said_to_be_so() -> None:
-    (law,) = (law for law in LAWS if law.name == "learning")
-    broken = f"{Path(__file__).with_name('broken.py')}:Learning"
-    assert "cut the gradient" in run_law(law, partial(get_loss, broken), [0]).remedy
-
-
 @pytest.mark.parametrize(
     ("name", "why"), [("Randomness", "draws random numbers"), ("Memory", "changes while it is")]
 )
