@@ -92,6 +92,7 @@ def main() -> None:
         "--gain", type=float, required=True, help="InfoNCE over the better of untrained rows"
     )
     parser.add_argument("--points", type=int, nargs="+", default=[6, 8, 10])
+    parser.add_argument("--seeds", type=int, help="only so many of the file's seeds")
     parser.add_argument("--row", help="only this row's trials, of a file that searches")
     parser.add_argument("--column")
     parser.add_argument("--results", type=Path, default=Path("results"))
@@ -102,7 +103,7 @@ def main() -> None:
         works = [place.experiment(one) for one in place.search.trials.settings]  # type: ignore[attr-defined]
     else:
         works = [place.work for place in table.places.values()]
-    validation, test = scores(works, list(table.seeds), asked.results)
+    validation, test = scores(works, list(table.seeds)[: asked.seeds], asked.results)
     print(f"{len(test)} settings, {test.shape[1]} seeds, gain {asked.gain}")
     for points in asked.points:
         if 2 * points <= len(test):
