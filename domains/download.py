@@ -204,6 +204,8 @@ def file_state(dataset: Dataset, data_root: Path | None = None) -> tuple[str, bo
         return next((state for state in states if state != (WHOLE, False)), (WHOLE, False))
     if path is None:
         return "not downloaded", False
+    if not (path.is_file() or path.is_dir()):  # a device has no end
+        return f"{path} is neither file nor folder: remove it", True
     if path.is_dir():
         return f"{path} is a folder: records hold the hash of what is read of it", False
     if not known and dataset.content:
@@ -217,6 +219,12 @@ def file_state(dataset: Dataset, data_root: Path | None = None) -> tuple[str, bo
 
 
 def file_sha256(path: Path) -> str:
-    """Return the sha256 of a file."""
+    """Return the sha256 of a file.
+
+    Raises:
+        UserError: it is a device or a pipe, which may have no end.
+    """
+    if not path.is_file():
+        raise UserError(f"{path} is no file: name another")
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

@@ -290,6 +290,13 @@ def test_what_has_no_end_is_no_record(ram: Path, kind: str) -> None:
         merge_records([ram], ram / "other")
 
 
+def test_what_has_no_end_is_no_file_of_data(tmp_path: Path) -> None:
+    """`bench data verify` reads links of a data root."""
+    (tmp_path / "MUTAG.zip").symlink_to("/dev/zero")
+    said, bad = download.file_state(DATASETS["MUTAG"], tmp_path)
+    assert (said, bad) == (f"{tmp_path}/MUTAG.zip is neither file nor folder: remove it", True)
+
+
 def test_what_has_no_end_is_no_bundle(tmp_path: Path) -> None:
     """A pull request may hold a link."""
     link = tmp_path / "bundle.zip"
