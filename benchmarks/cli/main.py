@@ -24,7 +24,6 @@ from contrastbench.benchmarks.cli.output import say, show
 from contrastbench.benchmarks.records.files import DISK_FULL
 from contrastbench.benchmarks.running import launch
 from contrastbench.benchmarks.running.interruption import TERMINATED, end_on_sigterm
-from contrastbench.benchmarks.running.provenance import provenance
 from contrastbench.domains.reading import cause
 from contrastbench.errors import UserError, is_out_of_memory, printable, tell
 
@@ -149,6 +148,8 @@ def start(
 ) -> None:
     """Show the version, or the help where no command is given."""
     if version:
+        from contrastbench.benchmarks.running.provenance import provenance
+
         say(f"contrastbench {provenance().version or 'of an unknown version'}")
         raise typer.Exit
     if context.invoked_subcommand is None:

@@ -6,10 +6,8 @@ import io
 import os
 import platform
 import re
-import secrets
 import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from itertools import islice
 from math import isnan
@@ -34,7 +32,7 @@ def host() -> str:
 
 def owner() -> str:
     """Return a part of a file's name: the host, the process, and a random number."""
-    return f"{host()}.{os.getpid()}.{secrets.token_hex(6)}"
+    return f"{host()}.{os.getpid()}.{os.urandom(6).hex()}"
 
 
 def temporary(folder: Path) -> Path:
@@ -108,6 +106,8 @@ def publish_all(wanted: Iterable[tuple[Path, bytes]]) -> Iterator[bool]:
     A disk takes as long for one as for many at once.
     """
     waiting = iter(wanted)
+    from concurrent.futures import ThreadPoolExecutor
+
     with ThreadPoolExecutor(AT_ONCE) as pool:
         while batch := list(islice(waiting, 32 * AT_ONCE)):
             yield from pool.map(lambda one: publish_file(*one), batch)
