@@ -29,7 +29,7 @@ from contrastbench.errors import UserError, tell, unknown
 from contrastbench.losses.spec import LossSpec
 
 WORDS_KEY = "contrastbench.analyse.words"
-ALL_TAKE = {"name", "loss", "set_", "with_", "output", "help"}
+ALL_TAKE = {"name", "loss", "with_", "output", "help"}
 
 
 class Command(OnceCommand):
@@ -107,7 +107,6 @@ def analyse(
     loss: Annotated[
         list[str] | None, typer.Option(help="Loss, or loss(KEY=VALUE, ...); may repeat.")
     ] = None,
-    set_: opt.Set = None,
     with_: Annotated[
         list[str] | None,
         typer.Option(
@@ -140,7 +139,7 @@ def analyse(
         raise unknown("analysis", name, ANALYSES)
     about = ANALYSES[name]
     refuse_others(context, name, about)
-    losses = read_losses(name, about, loss or [], set_)
+    losses = read_losses(name, about, loss or [])
     values = read_values(name, about, with_ or [])
     numbers = read_seeds(name, about, seeds)
     options = Options(results, data_root, device)
@@ -164,9 +163,7 @@ def refuse_others(context: typer.Context, name: str, about: Analysis) -> None:
             raise UserError(f"bench analyse {name} takes no {param.opts[0]}: leave it out")
 
 
-def read_losses(
-    name: str, about: Analysis, texts: Sequence[str], set_: Iterable[str] | None
-) -> list[LossSpec]:
+def read_losses(name: str, about: Analysis, texts: Sequence[str]) -> list[LossSpec]:
     """Return the losses with their parameters.
 
     Raises:
@@ -178,7 +175,7 @@ def read_losses(
         raise UserError("--loss none trains nothing: name another loss (bench list losses)")
     if about.one_loss and len(chosen) > 1:
         raise UserError(f"bench analyse {name} takes one loss, got {len(chosen)}: give one --loss")
-    return parse_losses(chosen, parse_pairs("--set", set_))
+    return parse_losses(chosen)
 
 
 def read_values(name: str, about: Analysis, pairs: Sequence[str]) -> dict[str, Any]:

@@ -1,14 +1,14 @@
 """Parse arguments: values by key, lists, and losses with their parameters."""
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from contrastbench.benchmarks.records import experiment
 from contrastbench.benchmarks.records.command import parse_value
 from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.benchmarks.tables.grid import has_duplicates
-from contrastbench.errors import UserError, unknown
+from contrastbench.errors import UserError
 from contrastbench.losses.spec import LossSpec
 
 
@@ -58,25 +58,15 @@ def parse_grid(option: str, pairs: Iterable[str]) -> dict[str, list[Any]]:
     return grid
 
 
-def parse_losses(texts: Sequence[str], shared: dict[str, Any]) -> list[LossSpec]:
-    """Read losses with their own parameters, and add the shared parameters they know.
+def parse_losses(texts: Iterable[str] | None) -> list[LossSpec]:
+    """Read losses with their parameters.
 
-    >>> [loss.label for loss in parse_losses(["infonce(temperature=0.2)", "adnce"], {"mu": 0.6})]
-    ['infonce(temperature=0.2)', 'adnce(mu=0.6)']
+    >>> [loss.label for loss in parse_losses(["infonce(temperature=0.2)", "adnce"])]
+    ['infonce(temperature=0.2)', 'adnce']
     """
-    losses: list[LossSpec] = []
-    used: set[str] = set()
-    for text in texts:
-        given = parse_loss(text)
-        known = given.complete.params
-        mine = {
-            k: v for k, v in shared.items() if any(k in (n, n.rpartition(".")[2]) for n in known)
-        }
-        used |= set(mine)
-        losses.append(LossSpec(given.name, {**mine, **given.params}))
-    for key in shared.keys() - used:
-        known_keys = [name for loss in losses for name in LossSpec(loss.name).complete.params]
-        raise unknown(f"parameter of {', '.join(texts)}", key, known_keys)
+    losses = [parse_loss(text) for text in texts or ()]
+    for loss in losses:
+        _ = loss.complete  # an unknown name is one here
     if any(loss in losses[:i] for i, loss in enumerate(losses)):
         raise UserError(
             "a loss is given twice: give each once, or with other parameters: "

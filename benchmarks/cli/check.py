@@ -7,14 +7,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from contrastbench.benchmarks.cli import options as opt
-from contrastbench.benchmarks.cli.arguments import parse_grid, parse_loss, parse_pairs
+from contrastbench.benchmarks.cli.arguments import parse_grid, parse_loss
 from contrastbench.benchmarks.cli.loading import loading
 from contrastbench.benchmarks.cli.output import say
 from contrastbench.benchmarks.cli.run import has_collapsed, rank_text, rate_text
 from contrastbench.benchmarks.running import passed_checks
-from contrastbench.benchmarks.running.options import check_data_root
-from contrastbench.domains.registry import make_recipe
+from contrastbench.domains.registry import declaration
 from contrastbench.errors import UserError, unknown
 from contrastbench.losses.registry import is_registered
 from contrastbench.losses.spec import LossSpec
@@ -135,9 +133,6 @@ def remember_passed(code: str, results: "Sequence[CheckResult]") -> None:
 
 def check_domain(
     name: Annotated[str, typer.Argument(help="Domain of ours, or of a package of yours.")],
-    dataset: opt.Dataset = None,
-    recipe: opt.Recipe = None,
-    data_root: opt.DataRoot = None,
 ) -> None:
     """Check a domain of your own as our domains are checked.
 
@@ -145,14 +140,11 @@ def check_domain(
 
     Example: bench check-domain graph
     """
-    make_recipe(
-        name, parse_pairs("--recipe", recipe)
-    )  # mistakes are named before torch is imported
+    declaration(name)  # a mistake is named before torch is imported
     with loading():
         from contrastbench.benchmarks.running.domain_laws import check_domain
 
-    check_data_root(data_root)
-    print_checks(check_domain(name, dataset, parse_pairs("--recipe", recipe), data_root))
+    print_checks(check_domain(name))
 
 
 def check_device(

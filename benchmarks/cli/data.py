@@ -23,7 +23,7 @@ LISTS = {  # module, its function, and what that takes; losses need the fewest i
     "domains": ("listing", "domain_lines", ""),
     "datasets": ("listing", "dataset_lines", "domain"),
     "recipes": ("listing", "recipes", "domain"),
-    "tables": ("listing", "tables", "results"),
+    "tables": ("listing", "tables", ""),
 }
 MOST_LINES = 1000  # of a report that is asked for
 
@@ -37,7 +37,6 @@ def list_(
     domain: Annotated[
         str | None, typer.Argument(help="Domain whose datasets or recipes are listed.")
     ] = None,
-    results: opt.Results = Path("results"),
 ) -> None:
     """List losses, families, domains, datasets, recipes or tables.
 
@@ -49,8 +48,7 @@ def list_(
     if domain and argument != "domain":
         raise UserError(f"bench list {what} takes no domain: leave {domain} out")
     lines = getattr(import_module(f"contrastbench.benchmarks.cli.{module}"), function)
-    values = {"domain": domain, "results": results}
-    for line in lines(values[argument]) if argument else lines():
+    for line in lines(domain) if argument else lines():
         show(line)
 
 
@@ -62,7 +60,6 @@ def data(
     ] = None,
     domain: Annotated[str | None, typer.Option(help="Domain of a data set to check.")] = None,
     target: opt.Target = None,
-    recipe: opt.Recipe = None,
     data_root: opt.DataRoot = None,
 ) -> None:
     """List datasets, download, verify, or check them.
@@ -76,12 +73,12 @@ def data(
     Example: bench data fetch my.yaml --data-root DIR
     Example: bench data check csv:mine.csv --target kind
     """
-    options = {"--domain": domain, "--target": target, "--recipe": recipe}
+    options = {"--domain": domain, "--target": target}
     for option in (option for option, value in options.items() if value and action != "check"):
         raise UserError(f"{option} is for check: leave it out")
     bad = False
     lines = (
-        checked(name, domain, target, recipe, data_root)
+        checked(name, domain, target, data_root)
         if action == "check"
         else of_declared(action, name, data_root)
     )
@@ -96,7 +93,6 @@ def checked(
     name: str | None,
     domain: str | None,
     target: str | None,
-    recipe: list[str] | None,
     data_root: Path | None,
 ) -> Iterator[tuple[str, bool]]:
     """Yield the lines of a report on data, each with whether something is probably wrong."""
@@ -106,7 +102,7 @@ def checked(
     from contrastbench.benchmarks.cli.arguments import experiment_of_options
 
     found = domain_of(name) if domain is None else domain
-    work = experiment_of_options(found, name, LossSpec(NONE), recipe, False, target)
+    work = experiment_of_options(found, name, LossSpec(NONE), None, False, target)
     with loading():
         from contrastbench.benchmarks.running.devices import open_device
         from contrastbench.benchmarks.running.opening import open_domain

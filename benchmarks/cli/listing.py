@@ -101,13 +101,13 @@ def own_kind_line(domain: str, source: Source) -> str:
     return f"{source.usage:20} {domain:9} your own: {source.summary}"
 
 
-def tables(results: Path) -> Iterator[str]:
+def tables() -> Iterator[str]:
     """Yield each table's name, published values, places that can be run and that have a record.
 
     Hours behind what is done are those of its records.
     """
     for name in catalogue.table_names():
-        resolved = resolve(load_table(name), None, results)
+        resolved = resolve(load_table(name), None, Path("results"))
         found = [place.cell.records.values() for place in published_places(resolved)]
         spent = {(r["key"], r["seed"]): r.get("seconds", 0) for some in found for r in some}
         took = f" in {sum(spent.values()) / 3600:.1f} h" if spent else ""

@@ -19,7 +19,6 @@ from contrastbench.errors import UserError, unknown
 def score(
     encoder: opt.Encoder,
     by: Annotated[str, typer.Option(help="Protocol of the domain, such as transfer for images.")],
-    domain: Annotated[str | None, typer.Option(help="Domain; default: the encoder's.")] = None,
     dataset: opt.OwnDataset = None,
     seed: Annotated[
         int | None,
@@ -45,7 +44,7 @@ def score(
     """
     check_data_root(data_root)
     folder = exports.folder_of(encoder)
-    domain = domain or exported.domain_of(folder)
+    domain = exported.domain_of(folder)
     dataset = dataset or exports.dataset_of(folder)
     check_score_options(domain, dataset or "", by, target)
     if dataset is None:

@@ -30,7 +30,7 @@ def submit(
     """
     from contrastbench.benchmarks.submission.submit import bundle_loss
 
-    (spec,) = parse_losses([loss], {})
+    (spec,) = parse_losses([loss])
     say(bundle_loss(what, spec, results))
 
 
@@ -48,7 +48,6 @@ def verify(
     ] = None,
     results: opt.Results = Path("results"),
     data_root: opt.DataRoot = None,
-    device: opt.Device = "cpu",
 ) -> None:
     """Run all cells of a bundle's loss anew, and judge by them.
 
@@ -78,7 +77,7 @@ def verify(
         show(comment.unread(given))
         raise UserError(f"{path} runs Python of its own: read it, then give --trust")
     places = list(dict.fromkeys([results, SHIPPED]))
-    asked = Asked(suite, places, data_root, device, quick, keep)
+    asked = Asked(suite, places, data_root, quick, keep)
     with TemporaryDirectory(prefix="contrastbench-") as folder:
         case = verify_bundle(given, asked, Path(folder))
         show(comment.comment(case))

@@ -84,7 +84,7 @@ def sweep(
         if os.environ["RANK"] != "0":
             return follow(device)
     workers, per_device = parse_jobs(jobs or "1")
-    joining = parse_losses(loss or [], {})
+    joining = parse_losses(loss)
     plan = make_plan(what, only or [], seeds, tiny, selection, results, True, joining, quick)
     plan = replace(plan, shard=parse_shard(shard))
     if slurm:
@@ -209,7 +209,7 @@ def plan(
     from contrastbench.benchmarks.sweeps.plan import make_plan, plan_lines
     from contrastbench.benchmarks.sweeps.shard import parse_shard
 
-    joining = parse_losses(loss or [], {})
+    joining = parse_losses(loss)
     made = make_plan(what, only or [], seeds, tiny, selection, results, True, joining, quick)
     made = replace(made, shard=parse_shard(shard))
     for line in plan_lines(made, Costs(results)):

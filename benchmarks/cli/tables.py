@@ -62,7 +62,7 @@ def table(
     elif name is None:
         raise UserError("name a table (bench list tables) or give --all")
     else:
-        joined = load_table(name, losses=parse_losses(loss or [], {}), quick=quick)
+        joined = load_table(name, losses=parse_losses(loss), quick=quick)
         resolved = resolve(joined, selection, results, metric)
         show(formats.render_table(resolved, format_, values))
         tell_of_smoke_tests(joined, results)
@@ -84,9 +84,7 @@ def smoke_tests(table: "Table", results: Path) -> int:
 
 
 @one_moment()
-def audit(
-    name: opt.Table, selection: opt.Selection = None, results: opt.Results = Path("results")
-) -> None:
+def audit(name: opt.Table, results: opt.Results = Path("results")) -> None:
     """Compare our protocol with the paper's, setting by setting.
 
     Each setting is the same, deviating, open in the paper, or not yet compared.
@@ -97,7 +95,7 @@ def audit(
     from contrastbench.benchmarks.tables.load import load_table
     from contrastbench.benchmarks.tables.resolved import resolve
 
-    show(audit_markdown(resolve(load_table(name), selection, results)))
+    show(audit_markdown(resolve(load_table(name), None, results)))
 
 
 @one_moment()
@@ -114,9 +112,6 @@ def compare(
             help="Test over data sets: wilcoxon, t or seeds; default: the file's, or wilcoxon."
         ),
     ] = None,
-    alpha: Annotated[
-        float, typer.Option(help="Largest corrected p-value of a win or a loss.")
-    ] = 0.05,
     metric: opt.Metric = None,
     selection: opt.Selection = None,
     format_: Annotated[str, typer.Option("--format", help="Format: md, csv or latex.")] = "md",
@@ -137,10 +132,10 @@ def compare(
     from contrastbench.benchmarks.tables.load import load_table
     from contrastbench.benchmarks.tables.resolved import resolve
 
-    joined = load_table(name, losses=parse_losses(loss or [], {}), quick=quick)
+    joined = load_table(name, losses=parse_losses(loss), quick=quick)
     tell_of_smoke_tests(joined, results)  # first, since without other records the rest is an error
     chosen = resolve(joined, selection, results, metric)
-    show(render_comparison(chosen, format_, baseline, test, alpha, all_, screen.width()))
+    show(render_comparison(chosen, format_, baseline, test, 0.05, all_, screen.width()))
     for line in remarks_on(joined):
         tell(line)
 
@@ -184,5 +179,5 @@ def report(
         )
     if single and not single.absolute().parent.is_dir():
         raise UserError(f"--single {single}: no folder {single.parent}: make it first")
-    target, joining = single or output or Path("report"), parse_losses(loss or [], {})
+    target, joining = single or output or Path("report"), parse_losses(loss)
     say(report.write_report(names or [], results, target, single is not None, joining, quick))

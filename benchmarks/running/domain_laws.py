@@ -33,7 +33,7 @@ from contrastbench.benchmarks.running.training import AnyDomain, History, Look, 
 from contrastbench.domains.base import Domain, Evaluation, NumbersSamples
 from contrastbench.domains.declaration import Declaration, TestPart
 from contrastbench.domains.registry import declaration, domain_class, domains, make_recipe
-from contrastbench.errors import UserError, is_termination, users_code
+from contrastbench.errors import is_termination, users_code
 from contrastbench.losses.contrast import Contrast
 from contrastbench.losses.laws import CheckResult
 from contrastbench.losses.laws.limits import pairing_of
@@ -55,7 +55,6 @@ class Subject:
     """The domain that is checked."""
 
     experiment: Experiment
-    data_root: Path | None
     device: torch.device = CPU
 
     @property
@@ -68,7 +67,7 @@ class Subject:
         experiment = replace(self.experiment, dataset=dataset or self.experiment.dataset)
         disturb_generators(0)
         with redirect_stderr(StringIO()):
-            return open_domain(experiment, seed, self.data_root, self.device)
+            return open_domain(experiment, seed, None, self.device)
 
     def train(
         self, checkpoint: Path | None = None, look: Look | None = None
@@ -87,29 +86,14 @@ class Subject:
 DomainCheck = Callable[[Subject], None]
 
 
-def check_domain(
-    name: str,
-    dataset: str | None = None,
-    recipe: Mapping[str, Any] | None = None,
-    data_root: Path | None = None,
-) -> list[CheckResult]:
-    """Run every check on a domain.
-
-    Args:
-        name: as `bench list domains` has it.
-        dataset: one of its datasets; None: its default.
-        recipe: values in place of those of its tiny recipe.
-        data_root: a folder that already holds the data files.
+def check_domain(name: str) -> list[CheckResult]:
+    """Run every check on a domain, on its default dataset by its tiny recipe.
 
     Raises:
-        UserError: unknown names, or a recipe that trains nothing.
+        UserError: an unknown name.
     """
     about = declaration(name)
-    values = {**about.tiny, **(recipe or {})}
-    experiment = Experiment(name, dataset or about.default, LossSpec("infonce"), values)
-    if not experiment.full_recipe.trainable or experiment.full_recipe.epochs == 0:
-        raise UserError("this recipe trains nothing: leave --recipe out to use the tiny one")
-    subject = Subject(experiment, data_root)
+    subject = Subject(Experiment(name, about.default, LossSpec("infonce"), about.tiny))
     with users_code(f"open domain {name}"):
         threads = subject.open().threads
     torch.set_num_threads(min(threads, cpu_count()))  # as a run does

@@ -69,7 +69,7 @@ def run(folder: Path, request: Request) -> dict[str, Any]:
     root = request["data_root"]
     loss = LossSpec(request["loss"], request["params"])
     work = Experiment(request["domain"], request["dataset"], loss, request["recipe"])
-    options = Options(folder / "results", root and Path(root), request["device"])
+    options = Options(folder / "results", root and Path(root), "cpu")
     for seed in request["seeds"]:
         run_cell(work, seed, options)
     return {}

@@ -40,7 +40,6 @@ class Asked:
     suite: str  # a table, or a sweep file
     places: Sequence[Path]  # folders of this side's records
     data_root: Path | None = None
-    device: str = "cpu"
     quick: bool = False  # the suite's quick part alone
     keep: Path | None = None  # where the records go that are made
 
@@ -156,7 +155,7 @@ def made_records(case: Verification, tasks: Sequence[Task]) -> Iterator[Record]:
     from contrastbench.benchmarks.running.opening import prepare_cell
 
     work, asked = tasks[0].experiment, case.asked
-    options = Options(case.own, asked.data_root, asked.device)
+    options = Options(case.own, asked.data_root, "cpu")
     cell, _ = prepare_cell(work, tasks[0].seed, options, None)
     registered = is_registered(work.loss.name)
     code = {"loss_code": "" if registered else case.code}
@@ -169,7 +168,7 @@ def made_records(case: Verification, tasks: Sequence[Task]) -> Iterator[Record]:
         root = asked.data_root and str(asked.data_root.absolute())
         where = {"domain": work.domain, "dataset": work.dataset, "data_root": root}
         limit = apart.SECONDS * len(seeds)
-        apart.ask(folder, limit, do="run", device=asked.device, **about, **where)
+        apart.ask(folder, limit, do="run", **about, **where)
     for seed, one in wanted.items():
         label = f"{tasks[0].label} seed {seed}"
         yield kept[seed] or returned_record(folder / "results", one, label)

@@ -94,7 +94,7 @@ def attempt(folder: Path, seconds: float, **parts: str) -> store.Record:
     code = hashlib.sha256("\0".join(["Mine", text]).encode()).hexdigest()
     (folder / "mine.py").write_text(text)
     where = {"domain": "graph", "dataset": WORK.dataset, "recipe": WORK.recipe, "data_root": None}
-    about = {"loss": f"{folder / 'mine.py'}:Mine", "params": {}, "seeds": [0], "device": "cpu"}
+    about = {"loss": f"{folder / 'mine.py'}:Mine", "params": {}, "seeds": [0]}
     apart.ask(folder / "child", seconds, do="run", **where, **about)
     wanted = {**known, "loss_code": code}
     return returned_record(folder / "child/results", wanted, "it")

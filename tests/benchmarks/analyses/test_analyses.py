@@ -18,7 +18,7 @@ from contrastbench.benchmarks.analyses import (
     tsne,
 )
 from contrastbench.benchmarks.analyses.trainer import Trainer, open_trainer
-from contrastbench.benchmarks.cli.arguments import parse_grid, parse_losses
+from contrastbench.benchmarks.cli.arguments import parse_grid
 from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.benchmarks.running.options import Options
 from contrastbench.benchmarks.running.training import train
@@ -447,17 +447,6 @@ def test_a_missing_matplotlib_is_named_before_the_training(
         "bench: the plot needs matplotlib, which is not installed: "
         'pip install "contrastbench[report]"\n'
     )
-
-
-def test_shared_parameters_go_to_the_losses_that_have_them() -> None:
-    losses = parse_losses(
-        ["infonce", "adnce(mu=0.1)", "infonce + dar"], {"mu": 0.9, "temperature": 0.2}
-    )
-    assert losses == [
-        LossSpec("infonce", {"temperature": 0.2}),
-        LossSpec("adnce", {"temperature": 0.2, "mu": 0.1}),
-        LossSpec("infonce + dar", {"temperature": 0.2}),
-    ]
 
 
 def test_a_grid_has_distinct_values() -> None:

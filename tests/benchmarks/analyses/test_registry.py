@@ -75,7 +75,7 @@ def test_the_help_of_an_analysis_has_its_parameters_and_its_options_alone(bench,
     assert all(f"  {key}=" in out for key in ANALYSES[name].parameters)
     shown = set(re.findall(r"^  --([a-z-]+)", out, re.MULTILINE))
     options = {option.replace("_", "-") for option in ANALYSES[name].options}
-    assert shown == {"loss", "set", "with", "output", *options}
+    assert shown == {"loss", "with", "output", *options}
 
 
 @pytest.mark.parametrize("name", ANALYSES)
@@ -85,7 +85,7 @@ def test_what_is_declared_is_there(name: str) -> None:
     assert [*inspect.signature(module.run).parameters] == ["work"]
     known = {param.name for param in get_command(app).commands["analyse"].params}
     assert set(about.options) <= known
-    parse_losses(about.losses, {})
+    parse_losses(about.losses)
     assert all(example.startswith(f"bench analyse {name} ") for example in about.examples)
 
 

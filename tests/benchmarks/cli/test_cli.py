@@ -578,7 +578,6 @@ def test_what_is_missing_is_named_with_its_choices(bench, words: list[str], mess
         ["run", "--domain", "graph", "--loss", "adnce", "--recipe", "epoch=1"],
         ["check-loss", "adnce", "--set", "taux=1"],
         ["check-loss", "adnce", "--set", "temperature=0.1,-1"],
-        ["check-domain", "graph", "--recipe", "epoch=1"],
         ["analyse", "tsne", "--domain", "graph", "--loss", "infonce", "--recipe", "epoch=1"],
     ],
     ids=" ".join,

@@ -111,7 +111,7 @@ def validated(found: Evaluation) -> Evaluation:
 
 def fill(loss: str, results: Path, stages: int = 1) -> None:
     """Run the cells that the suite asks of a loss: trials, and what they choose."""
-    (spec,) = parse_losses([loss], {})
+    (spec,) = parse_losses([loss])
     plan = submit.suite_plan("suite.yaml", spec, results)
     for _ in range(stages + 1):
         for task in plan.tasks():
