@@ -32,8 +32,7 @@ def records(
     Columns: domain, dataset, loss, seed, status, main and score (the metric that tables show, in
     percent), then metrics.*, params.*, learned.* (the last values of the loss's own parameters),
     health.* and recipe.*, then folds, inner, seconds, peak_memory_mib, device, commit, version,
-    protocol, loss_code, data_hash, key and error. `bench merge --parquet FILE` writes the same
-    columns.
+    protocol, loss_code, data_hash, key and error.
 
     Args:
         source: a folder of results, or what `run` has returned.

@@ -43,9 +43,8 @@ def score(
     Example: bench score --encoder torchvision:resnet50 --dataset CUB --by retrieval
     """
     check_data_root(data_root)
-    folder = exports.folder_of(encoder)
-    domain = exported.domain_of(folder)
-    dataset = dataset or exports.dataset_of(folder)
+    domain = exported.domain_of(encoder)
+    dataset = dataset or exports.dataset_of(encoder)
     check_score_options(domain, dataset or "", by, target)
     if dataset is None:
         raise UserError(f"{encoder} does not say what it was trained on: give --dataset")
@@ -54,9 +53,9 @@ def score(
         from contrastbench.benchmarks.running.devices import open_device
 
         scorer = getattr(importlib.import_module(module), function)
-    seed = exported.seed_of(folder) if seed is None else seed
+    seed = exported.seed_of(encoder) if seed is None else seed
     further = {} if target is None else {"target": target}
-    metrics = scorer(folder, dataset, by, seed, data_root, open_device(device), **further)
+    metrics = scorer(encoder, dataset, by, seed, data_root, open_device(device), **further)
     about_it = {"domain": domain, "encoder": encoder, "dataset": dataset, "by": by, "seed": seed}
     print_json({**about_it, "metrics": metrics})
 

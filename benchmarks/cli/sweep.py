@@ -223,37 +223,21 @@ def merge(
     shipped: Annotated[
         bool, typer.Option("--shipped", help="Add the records that come with contrastbench.")
     ] = False,
-    parquet: Annotated[
-        Path | None, typer.Option(help="File for all records, one row each, with a data card.")
-    ] = None,
     results: opt.Results = Path("results"),
 ) -> None:
     """Add the records of other folders to your own.
 
     Equal records are kept as they are. Unequal and invalid records are named and left out.
-    With --parquet all your records are also written as one table.
-
     Example: bench merge other/results third/results
 
     Example: bench merge --shipped
-
-    Example: bench merge --parquet data/records.parquet
     """
     from contrastbench.benchmarks.records.merge import SHIPPED, merge_records
 
     folders = [*(sources or []), *[SHIPPED] * shipped]
-    if not folders and parquet is None:
-        raise UserError("nothing to merge: name folders that hold runs/, --shipped or --parquet")
-    if parquet is not None and parquet.suffix != ".parquet":
-        raise UserError(f"{parquet} is to be a Parquet file: give a name that ends in .parquet")
+    if not folders:
+        raise UserError("nothing to merge: name folders that hold runs/, or --shipped")
     done = merge_records(folders, results)
-    if parquet is not None:
-        from contrastbench.benchmarks.records.parquet import write_all_records
-
-        for path in write_all_records(results, parquet):
-            say(path)
-        if not folders:
-            return
     for line in done.unequal:
         say(f"unequal: {line}")
     for line in done.invalid:

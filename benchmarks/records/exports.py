@@ -1,25 +1,17 @@
-"""Describe exported encoders, and find them by the record of their cell, which holds no weights."""
+"""Describe exported encoders: the cell that each comes from, and a model card."""
 
 import json
-import shlex
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
-from contrastbench.benchmarks.records import reading, store
+from contrastbench.benchmarks.records import store
 from contrastbench.benchmarks.records.store import Fields
 from contrastbench.domains.reading import contents
 from contrastbench.domains.reading import reading as one_line
-from contrastbench.domains.registry import declaration, make_recipe
-from contrastbench.errors import UserError
-from contrastbench.losses.registry import is_registered
-from contrastbench.losses.spec import LossSpec
+from contrastbench.domains.registry import declaration
 
 CELL_FILE = "cell.json"  # in an export: what it is of
 MODEL_CARD = "README.md"  # beside it: the model card
-DEPTH = 5  # folders of a record: of its loss, dataset and domain, runs/, and that of the results
-EXPORTS_FOLDER = "encoders"  # beside runs/: where the exports of records are looked for
-EXPORT_IDENTITY = ("domain", "dataset", "loss", "loss_code", "protocol", "data_hash", "seed")
 
 
 def note_cell(folder: Path, identity: Fields) -> None:
@@ -37,7 +29,6 @@ def write_model_card(folder: Path, record: Fields) -> None:
         **{key: record[key] for key in ("domain", "dataset", "loss", "seed")},
         metrics="\n".join(metrics),
         facts="\n".join(f"| {name} | {in_cell(value)} |" for name, value in facts(record)),
-        command=export_command(record, Path(folder.name)),
         use=about.opening.format(name=folder.name, samples=about.samples),
         library=about.library,
         key=record["key"][:16],
@@ -91,18 +82,9 @@ contrastbench trained this encoder with the loss `{loss}` on `{dataset}`, seed {
 {use}
 ```
 
-Its record is `{key}-seed{seed}`, and this command trains it again. `cell.json` has all
-settings and the hash of the data.
-
-```bash
-{command}
-```
+Its record is `{key}-seed{seed}`; where that is, `bench reproduce` trains it again.
+`cell.json` has all settings and the hash of the data.
 """
-
-
-def folder_of(encoder: str) -> str:
-    """Return the folder of an encoder, which a record may stand for."""
-    return str(of_record(Path(encoder))) if encoder.endswith(".json") else encoder
 
 
 def dataset_of(folder: str) -> str | None:
@@ -114,58 +96,11 @@ def dataset_of(folder: str) -> str | None:
         return str(json.loads(contents(cell))["dataset"])
 
 
-def of_record(path: Path) -> Path:
-    """Return the export of a record, which is in the folder `encoders` beside `runs`.
-
-    Raises:
-        UserError: there is no such record, or no export of its cell.
-    """
-    whole = path.absolute()
-    if len(whole.parents) < DEPTH or (record := reading.find_record(whole)) is None:
-        raise UserError(f"the record {path} does not exist: give a path that bench run has printed")
-    folder = whole.parents[DEPTH - 1] / EXPORTS_FOLDER
-    for cell in sorted(folder.glob(f"*/{CELL_FILE}")):
-        if holds(cell.parent, record):
-            return cell.parent
-    name = f"{record['key'][:16]}-seed{record['seed']}"
-    raise UserError(f"{path} holds no weights: {export_command(record, folder / name)}")
-
-
 def holds(folder: Path, record: Fields) -> bool:
     """Return whether the folder is an export of the record's cell."""
     cell = folder / CELL_FILE
     if not cell.is_file():
         return False
     with one_line(cell, "export it again"):
-        return same_cell(json.loads(contents(cell)), record)
-
-
-def same_cell(found: Fields, record: Fields) -> bool:
-    """Return whether both are of one cell; a key that only one has stands for its default."""
-    if any(found[key] != record[key] for key in EXPORT_IDENTITY):
-        return False
-    return all(
-        {**default, **found[key]} == {**default, **record[key]}
-        for key, default in defaults(record).items()
-    )
-
-
-def defaults(record: Fields) -> dict[str, dict[str, Any]]:
-    """Return the default parameters and recipe; a user's own loss has no known parameters."""
-    ours = not record["loss_code"] and is_registered(record["loss"])
-    params = LossSpec(record["loss"]).complete.params if ours else {}
-    return {"params": params, "recipe": make_recipe(record["domain"], {}).model_dump(mode="json")}
-
-
-def export_command(record: Fields, folder: Path) -> str:
-    """Return the command that makes the export in another folder of results."""
-    own = record.get("own_loss", {}).get("name") or f"FILE.py:{record['loss']}"
-    loss = own if record["loss_code"] else record["loss"]
-    words = ["bench", "run", "--domain", record["domain"], "--dataset", record["dataset"]]
-    words += ["--loss", loss, "--seeds", str(record["seed"])]
-    for (key, default), option in zip(defaults(record).items(), ("--set", "--recipe"), strict=True):
-        for name, value in record[key].items():
-            if name not in default or value != default[name]:
-                text = value if isinstance(value, str) else json.dumps(value)
-                words += [option, f"{name}={text}"]
-    return shlex.join([*words, "--results", "ELSEWHERE", "--export", str(folder)])
+        found = json.loads(contents(cell))
+        return all(found[name] == record[name] for name in (*store.IDENTITY, "seed"))

@@ -7,7 +7,7 @@ import os
 import platform
 import re
 import shutil
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from itertools import islice
 from math import isnan
@@ -100,17 +100,23 @@ def publish_file(path: Path, data: bytes) -> bool:
         return link(file, path)
 
 
-def publish_all(wanted: Iterable[tuple[Path, bytes]]) -> Iterator[bool]:
-    """Publish many files, a thousand at a time; yield for each whether it was added.
+def publish_all(wanted: Mapping[Path, Callable[[], bytes]]) -> dict[Path, bool]:
+    """Publish many files, each with what reads its bytes; return for each whether it was added.
 
     A disk takes as long for one as for many at once.
     """
-    waiting = iter(wanted)
     from concurrent.futures import ThreadPoolExecutor
 
+    added, waiting = list[bool](), iter(wanted.items())
+    folders = {path.parent for path in wanted}
+    for folder in folders:
+        folder.mkdir(parents=True, exist_ok=True)
     with ThreadPoolExecutor(AT_ONCE) as pool:
-        while batch := list(islice(waiting, 32 * AT_ONCE)):
-            yield from pool.map(lambda one: publish_file(*one), batch)
+        while batch := [(path, read()) for path, read in islice(waiting, 32 * AT_ONCE)]:
+            added += pool.map(lambda one: publish_file(*one), batch)
+    for folder in folders:
+        sync_folder(folder)
+    return dict(zip(wanted, added, strict=True))
 
 
 def link(file: Path, path: Path) -> bool:

@@ -1,19 +1,20 @@
 """Merge folders of records.
 
 What is published in one is published in the other, and nothing is replaced. A loose record becomes
-a loose file; of a pack, what is not there yet comes as a pack.
+a loose file, and a pack comes as it is. Where a pack has a record that may not come, the others
+become loose files.
 """
 
-import shutil
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from contrastbench.benchmarks.records import files, packing, packs, reading, store
-from contrastbench.benchmarks.records.packs import Pack
+from contrastbench.benchmarks.records import files, packing, reading, store
+from contrastbench.benchmarks.records.packs import Stored
 from contrastbench.benchmarks.records.schema import InvalidRecord
 from contrastbench.errors import UserError
 
+Records = Mapping[str, Stored]  # of a data set, by FOLDER/FILE
 SHIPPED = Path(__file__).parents[2] / "results"  # an installed package has its records, too
 
 
@@ -26,16 +27,16 @@ class Merged:
     unequal: list[str] = field(default_factory=list)
     invalid: list[str] = field(default_factory=list)
 
-    def compare(self, path: Path, theirs: bytes, ours: bytes, where: object) -> None:
+    def compare(self, path: Path, theirs: Stored, ours: bytes) -> None:
         """Count a record that is there already; of unequal ones the first stays.
 
         Args:
             path: of its file, as it is or as it would be.
-            theirs: the bytes that come, which were checked.
-            ours: those that are there.
-            where: the coming one's file or pack.
+            theirs: what comes, which was checked.
+            ours: the bytes that are there.
         """
-        if theirs == ours:
+        coming = theirs.read()
+        if coming == ours:
             self.equal += 1
             return
         try:
@@ -43,11 +44,11 @@ class Merged:
         except InvalidRecord as error:
             self.invalid.append(str(error))
             return
-        other = store.parsed(theirs, where)
+        other = store.parsed(coming, theirs.where)
         if reading.same_result(one, other):
             self.equal += 1
         else:
-            found = f"{reading.brief(one)}, but {reading.brief(other)} in {where}"
+            found = f"{reading.brief(one)}, but {reading.brief(other)} in {theirs.where}"
             self.unequal.append(f"{path}: {found}")
 
 
@@ -110,50 +111,40 @@ def check_source(dataset: Path) -> Iterator[tuple[Path, InvalidRecord]]:
 
 
 def merge_dataset(dataset: Path, target: Path, done: Merged, invalid: Container[Path]) -> None:
-    """Add the records of a data set; those in packs as packs, the others as files."""
+    """Add the records of a data set: a pack as it is, unless a part of it may not come."""
     there = reading.listing(dataset)
     for pack in there.packs:
-        merge_pack(pack, target, done, invalid)
-    paths = [path for path in there.files if path not in invalid]
-    ours = reading.listing(target).names
-    new = [path for path in paths if path.name not in ours.get(path.parent.name, ())]
-    for folder in {path.parent.name for path in new}:
-        (target / folder).mkdir(parents=True, exist_ok=True)
-    pairs = [(path, target / path.parent.name / path.name) for path in new]
-    added = files.publish_all((other, store.file_bytes(path)) for path, other in pairs)
-    same = set(paths) - {path for path, one in zip(new, added, strict=True) if one}
-    for path in sorted(same):
-        other = target / path.parent.name / path.name
-        done.compare(other, store.file_bytes(path), reading.record_bytes(other) or b"", path)
-    done.added += len(paths) - len(same)
-    for folder in {path.parent.name for path in new}:
-        files.sync_folder(target / folder)
-
-
-def merge_pack(pack: Pack, target: Path, done: Merged, invalid: Container[Path]) -> None:
-    """Add what a data set's folder has not of a pack: all of it as it is, or a part as a pack."""
-    there, new = reading.listing(target), set[Path]()
-    ours, loose = there.names, set(there.files)
-    packed = {one.place(*at)[0]: at[1].sha256 for one in there.packs for at in packing.placed(one)}
-    for folder, one in packing.placed(pack):
-        theirs, path = pack.place(folder, one)[0], target / folder / one.name
-        if theirs in invalid:
-            continue
-        if one.name not in ours.get(folder, ()):
-            new.add(theirs)
-        elif packed.get(path) == one.sha256 and path not in loose:
-            done.equal += 1
+        valid, unequal = without(invalid, dataset, pack.stored), len(done.unequal)
+        new = compare_known(valid, target, done)
+        if new and len(valid) == len(pack.stored) and len(done.unequal) == unequal:
+            target.mkdir(parents=True, exist_ok=True)
+            files.publish_file(target / pack.path.name, pack.path.read_bytes())
+            files.sync_folder(target)
+            done.added += len(new)
         else:
-            done.compare(path, pack.data(one), reading.record_bytes(path) or b"", pack.path)
-    if not new:
-        return
-    target.mkdir(parents=True, exist_ok=True)
-    if len(new) == sum(map(len, pack.entries.values())) and not (target / pack.path.name).exists():
-        with files.on_its_way(target) as path:
-            shutil.copyfile(pack.path, path)
-            files.sync(path)
-            files.link(path, target / packs.pack_name(path))
-        files.sync_folder(target)
-    else:
-        packing.write_pack(target, packing.in_pack(pack, new))
-    done.added += len(new)
+            publish(new, target, done)
+    loose = without(invalid, dataset, there.loose)
+    publish(compare_known(loose, target, done), target, done)
+
+
+def without(invalid: Container[Path], dataset: Path, found: Records) -> Records:
+    """Return the records that are not among the invalid ones."""
+    return {name: one for name, one in found.items() if dataset / name not in invalid}
+
+
+def compare_known(theirs: Records, target: Path, done: Merged) -> Records:
+    """Compare what is there already, and return what is new."""
+    ours = reading.listing(target).stored
+    for name in sorted(theirs.keys() & ours.keys()):
+        done.compare(target / name, theirs[name], ours[name].read())
+    return {name: one for name, one in theirs.items() if name not in ours}
+
+
+def publish(new: Records, target: Path, done: Merged) -> None:
+    """Publish records as loose files; another process may have been first."""
+    added = files.publish_all({target / name: one.read for name, one in new.items()})
+    for name, one in new.items():
+        if added[target / name]:
+            done.added += 1
+        else:
+            done.compare(target / name, one, store.file_bytes(target / name))

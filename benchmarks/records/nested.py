@@ -7,7 +7,6 @@ first. The number is the mean over them; of equal ones the earlier is chosen, an
 ranks last. Brings no torch.
 """
 
-import shlex
 from collections import Counter
 from collections.abc import Container, Iterator, Mapping, Sequence
 from math import inf
@@ -63,8 +62,6 @@ def chosen_by_data(
     for data_hash, seed in sorted(set(runs[0]).intersection(*runs)):
         found.setdefault(data_hash, {})[seed] = [run[data_hash, seed] for run in runs]
     choose = by_inner_scores if trials[0].full_recipe.nested else by_other_seeds
-    if choose is by_inner_scores:
-        check_inner_scores(found, results)
     chosen = {data: dict(choose(trials, seeds, best)) for data, seeds in found.items()}
     return ordered_by_data({data: seeds for data, seeds in chosen.items() if seeds})
 
@@ -74,49 +71,29 @@ def finished_of(trials: Sequence[Experiment], results: Path) -> list[Record]:
     return [one for one in records_of(trials, results) if one["status"] in store.FINAL_STATUSES]
 
 
-def check_inner_scores(found: Mapping[str, Mapping[int, Runs]], results: Path) -> None:
-    """Raise if records of early releases lack the scores by which their folds choose."""
-    everything = (one for seeds in found.values() for some in seeds.values() for one in some)
-    if old := [store.record_path(results, one) for one in everything if is_old(one)]:
-        raise UserError(advice(old))
-
-
-def outdated(trials: Sequence[Experiment], results: Path, seeds: Container[int]) -> list[Path]:
-    """Return the records of the trials that are older than inner scores."""
-    return [
-        store.record_path(results, record)
-        for record in finished_of(trials, results)
-        if record["seed"] in seeds and is_old(record)
-    ]
-
-
-def is_old(record: Record) -> bool:
-    """Return whether it does not say the inner scores by which a fold chooses."""
-    if record["status"] != "ok":
-        return False
-    about = scored_parts(record)
-    return len(about.inner) != len(about.folds) or not about.folds
-
-
-def advice(paths: Sequence[Path]) -> str:
-    """Return one line on what to do with records that lack inner scores."""
-    some = " ".join(shlex.quote(str(path)) for path in paths)
-    packed = "bench pack --undo, then " * (not all(path.exists() for path in paths))
-    return (
-        f"records without inner scores, which each fold chooses by ({len(paths)}, of an early "
-        f"release): remove them, and a sweep runs their cells anew: {packed}rm {some}"
-    )
-
-
 def by_inner_scores(
     trials: Sequence[Experiment], seeds: Mapping[int, Runs], best: int
 ) -> Iterator[tuple[int, Record]]:
     """Yield each seed with what its folds choose; not one with which every setting diverged."""
     for seed, records in seeds.items():
-        ok = [one["status"] == "ok" for one in records]
-        if any(ok):
-            inner = [scored_parts(records[k]).inner if ok[k] else () for k in range(len(ok))]
+        if any(one["status"] == "ok" for one in records):
+            inner = [inner_scores(one) if one["status"] == "ok" else () for one in records]
             yield seed, of_folds(trials, records, best_by_fold(inner, best))
+
+
+def inner_scores(record: Record) -> Sequence[float]:
+    """Return the inner scores by which the folds of an ok record choose.
+
+    Raises:
+        UserError: it is older than these.
+    """
+    about = scored_parts(record)
+    if not about.folds or len(about.inner) != len(about.folds):
+        raise UserError(
+            f"{record['key'][:16]}-seed{record['seed']} has no inner scores, by which each fold "
+            "chooses: remove this record, and a sweep runs its cell anew"
+        )
+    return about.inner
 
 
 def of_folds(

@@ -7,7 +7,7 @@ stands elsewhere first: a kill leaves a record where it was, or in both places, 
 import lzma
 import re
 import sqlite3
-from collections.abc import Callable, Container, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import NamedTuple
@@ -18,10 +18,8 @@ from pydantic_core import from_json
 from contrastbench.benchmarks.records import files, reading, schema, store
 from contrastbench.benchmarks.records.packs import (
     CELL_COLUMNS,
-    PACK_PATTERN,
     TABLES,
     VERSION,
-    Entry,
     Pack,
     open_pack,
     pack_name,
@@ -93,29 +91,17 @@ def each_dataset(results: Path, do: Callable[[Path], str]) -> Iterator[str]:
     found = reading.dataset_folders(results)
     if not found:
         raise UserError(f"{results} holds no records: name a folder that holds runs/")
-    with writable(results), only_one(results):
-        for dataset in found:
-            with writable(dataset):
-                line = do(dataset)
-            if line:
-                yield f"{dataset.relative_to(results / 'runs').as_posix()}: {line}"
-
-
-@contextmanager
-def only_one(results: Path) -> Iterator[None]:
-    """Hold the lock of a folder's packs.
-
-    Raises:
-        UserError: somebody else does.
-    """
     path = results / "runs" / LOCK
-    try:
-        lock = FileLock(path).acquire(timeout=0)
-    except Timeout:
-        raise UserError(f"somebody else packs {results}: wait until that has ended") from None
-    with lock:
-        yield
-        path.unlink()
+    with writable(results):
+        try:
+            lock = FileLock(path).acquire(timeout=0)
+        except Timeout:
+            raise UserError(f"somebody else packs {results}: wait until that has ended") from None
+        with lock:
+            for dataset in found:
+                if line := do(dataset):
+                    yield f"{dataset.relative_to(results / 'runs').as_posix()}: {line}"
+            path.unlink()
 
 
 def pack_dataset(dataset: Path) -> str:
@@ -159,16 +145,10 @@ def loose_record(path: Path) -> Whole | None:
         return None
 
 
-def placed(pack: Pack) -> Iterator[tuple[str, Entry]]:
-    """Yield the entries of a pack, each with the folder of its loss."""
+def in_pack(pack: Pack) -> Iterator[Whole]:
+    """Yield the records of a pack."""
     for folder, entries in pack.entries.items():
-        yield from ((folder, one) for one in entries.values())
-
-
-def in_pack(pack: Pack, wanted: Container[Path] | None = None) -> Iterator[Whole]:
-    """Yield the records of a pack, all or those at the wanted paths."""
-    for folder, one in placed(pack):
-        if wanted is None or pack.place(folder, one)[0] in wanted:
+        for one in entries.values():
             yield Whole(folder, pack.checked(folder, one), pack.data(one), pack.path)
 
 
@@ -256,27 +236,15 @@ def unpack_dataset(dataset: Path) -> str:
     Raises:
         UserError: a file is there and says something else.
     """
-    paths, count = sorted(dataset.glob(PACK_PATTERN)), 0
-    for one in map(open_pack, paths):
+    there = reading.listing(dataset)
+    if not there.packs:
+        return ""
+    for one in there.packs:
         one.check()
-        without_doubles(dataset, [*in_pack(one), *loose_doubles(dataset, one)])
-        count += sum(files.publish_all(loose_files(dataset, one)))
-        for folder in one.entries:
-            files.sync_folder(dataset / folder)
+    packed = [record for one in there.packs for record in in_pack(one)]
+    loose = [record for path in there.files if (record := loose_record(path))]
+    without_doubles(dataset, [*packed, *loose])
+    for one in there.packs:
+        files.publish_all({dataset / name: found.read for name, found in one.stored.items()})
         one.path.unlink()
-    return f"{count} records are files again" if paths else ""
-
-
-def loose_files(dataset: Path, pack: Pack) -> Iterator[tuple[Path, bytes]]:
-    """Yield the path and the bytes of each record of a pack."""
-    for folder, entries in pack.entries.items():
-        (dataset / folder).mkdir(exist_ok=True)
-        yield from ((dataset / folder / name, pack.data(one)) for name, one in entries.items())
-
-
-def loose_doubles(dataset: Path, pack: Pack) -> Iterator[Whole]:
-    """Yield the loose records that a pack has, too."""
-    for folder, entries in pack.entries.items():
-        paths = (dataset / folder / name for name in entries)
-        found = (loose_record(path) for path in paths if path.exists())
-        yield from (one for one in found if one is not None)
+    return f"{len({record.order for record in packed})} records are files again"

@@ -15,10 +15,9 @@ import lzma
 import sqlite3
 import weakref
 import zlib
-from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
@@ -33,7 +32,6 @@ from contrastbench.errors import UserError
 PACK_PATTERN = "packed-*.sqlite"
 MAX_RECORD_BYTES = 2**24  # bytes of one record's file, and of anything else in a pack
 BLOCKS_KEPT = 8  # of a pack, each some hundred kilobytes
-TRIES = 100  # listings, while `bench pack` puts one in the place of another
 CELL_COLUMNS = ("folder", "key", *store.IDENTITY)
 CELLS_AND_RECIPES = {
     "recipes": "CREATE TABLE recipes (id INTEGER PRIMARY KEY, recipe TEXT NOT NULL UNIQUE)",
@@ -85,11 +83,19 @@ class Entry(NamedTuple):
     size: int  # bytes
 
 
+class Stored(NamedTuple):
+    """Where a record is, and what reads its bytes."""
+
+    where: Path  # its file, or the pack
+    read: Callable[[], bytes]
+
+
 class Pack:
     """An open pack, whose bytes match the hash in its name."""
 
     def __init__(self, path: Path) -> None:
-        self.path, self.blocks = path, OrderedDict[int, bytes]()
+        self.path = path
+        self.block = lru_cache(BLOCKS_KEPT)(self.read_block)  # neighbours are read one by one
         with self.readable():
             address = f"{path.absolute().as_uri()}?mode=ro&immutable=1"
             self.base = sqlite3.connect(address, uri=True, check_same_thread=False)
@@ -157,14 +163,12 @@ class Pack:
         """Turn any damage of the file into an error of one line."""
         try:
             yield
-        except (UserError, FileNotFoundError):
+        except UserError:
             raise
         except (
             *(sqlite3.Error, lzma.LZMAError, zlib.error, ValueError, LookupError, TypeError),
             *(AttributeError, RecursionError, MemoryError),
         ) as error:
-            if not self.path.exists():  # `bench pack` has put another in its place
-                raise FileNotFoundError(self.path) from None
             why = " ".join(str(error).split()) or type(error).__name__
             raise UserError(
                 f"{self.path} is not a pack ({why}): restore it, or delete it and run its cells "
@@ -175,16 +179,20 @@ class Pack:
         """Return the bytes of a record's file."""
         return self.block(entry.block)[entry.start :][: entry.size]
 
-    def block(self, number: int) -> bytes:
-        """Return the bytes of a block; some are remembered, as neighbours are read one by one."""
-        if number not in self.blocks:
-            with self.readable():
-                ((data,),) = self.base.execute(BLOCK[self.version], (number,))
-                self.blocks[number] = self.decompressor(data)
-            if len(self.blocks) > BLOCKS_KEPT:
-                self.blocks.popitem(last=False)
-        self.blocks.move_to_end(number)
-        return self.blocks[number]
+    @property
+    def stored(self) -> dict[str, Stored]:
+        """Return its records by FOLDER/FILE."""
+        return {
+            f"{folder}/{name}": Stored(self.path, partial(self.data, entry))
+            for folder, entries in self.entries.items()
+            for name, entry in entries.items()
+        }
+
+    def read_block(self, number: int) -> bytes:
+        """Read the bytes of a block."""
+        with self.readable():
+            ((data,),) = self.base.execute(BLOCK[self.version], (number,))
+            return self.decompressor(data)
 
     @property
     def decompressor(self) -> Callable[[bytes], bytes]:
@@ -271,15 +279,12 @@ def open_pack(path: Path) -> Pack:
     """Open a pack, check its bytes once per process, and keep it open.
 
     Raises:
-        FileNotFoundError: it is not there, as when `bench pack` has put another in its place.
         UserError: it is torn, altered, or no pack.
     """
     state = store.state_of(path)
     known = _opened.get(path)
     if known is None or known[0] != state:
         if not path.is_file() or path.name.partition(".")[0] != pack_name(path).partition(".")[0]:
-            if not path.exists():
-                raise FileNotFoundError(path)
             raise UserError(
                 f"{path} is torn or was altered (its sha256 is not that of its name): restore it, "
                 "or delete it and run its cells again"
@@ -293,21 +298,14 @@ def pack_name(path: Path) -> str:
     try:
         with path.open("rb") as file:
             return f"packed-{hashlib.file_digest(file, 'sha256').hexdigest()[:16]}.sqlite"
-    except FileNotFoundError:
-        raise
     except OSError as error:
         raise UserError(f"cannot read {path} ({error.strerror}): restore it or delete it") from None
 
 
 def packs_of(dataset: Path) -> list[Pack]:
-    """Return the packs of a data set's folder by name, at one moment.
+    """Return the packs of a data set's folder by name.
 
     Raises:
         UserError: one is no pack.
     """
-    for _ in range(TRIES):
-        try:
-            return [open_pack(path) for path in sorted(dataset.glob(PACK_PATTERN))]
-        except FileNotFoundError as error:
-            gone = error
-    raise UserError(f"{gone} changes while it is read: wait until bench pack has ended")
+    return [open_pack(path) for path in sorted(dataset.glob(PACK_PATTERN))]

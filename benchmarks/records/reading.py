@@ -3,20 +3,20 @@
 Only what is asked for is read whole: of every other cell one loose record, or its line in a pack.
 
 A record may be in a pack and loose, or in two packs. That is harmless where they agree, and an
-error that names both where they do not. Loose files are read first: one that goes meanwhile is in a
-pack by then.
+error that names both where they do not.
 """
 
 import os
 from collections.abc import Iterable, Iterator
-from itertools import chain, groupby
+from functools import partial
+from itertools import groupby
 from pathlib import Path
 from typing import NamedTuple, cast
 
 from contrastbench.benchmarks.records import packs, schema, store
-from contrastbench.benchmarks.records.packs import Pack
+from contrastbench.benchmarks.records.packs import Pack, Stored
 from contrastbench.benchmarks.records.schema import InvalidRecord
-from contrastbench.benchmarks.records.store import Fields, Matches, MissingFile, Record
+from contrastbench.benchmarks.records.store import Fields, Matches, Record
 from contrastbench.errors import UserError
 
 INCIDENTAL = (  # of two runs of one cell
@@ -58,26 +58,22 @@ def all_records(results: Path) -> Iterator[tuple[Path, Record]]:
 def find_record(path: Path) -> Record | None:
     """Return the record of a file, which may be in a pack, or None."""
     if os.path.lexists(path):
-        try:
-            return store.read_matching(path, lambda *_: True)
-        except MissingFile:
-            check_gone(path)
-    for pack in packs.packs_of(path.parents[1]):
-        if entry := pack.entries.get(path.parent.name, {}).get(path.name):
-            return pack.record(path.parent.name, entry)
-    return None
+        return store.read_valid(path)
+    return next((pack.record(path.parent.name, entry) for pack, entry in in_packs(path)), None)
 
 
 def record_bytes(path: Path) -> bytes | None:
     """Return the bytes of a record's file, which may be in a pack; None: there is none."""
-    try:
+    if os.path.lexists(path):
         return store.file_bytes(path)
-    except MissingFile:
-        pass
+    return next((pack.data(entry) for pack, entry in in_packs(path)), None)
+
+
+def in_packs(path: Path) -> Iterator[tuple[Pack, packs.Entry]]:
+    """Yield the packs that have the record of a file, each with its entry."""
     for pack in packs.packs_of(path.parents[1]):
         if entry := pack.entries.get(path.parent.name, {}).get(path.name):
-            return pack.data(entry)
-    return None
+            yield pack, entry
 
 
 class Listing(NamedTuple):
@@ -87,14 +83,18 @@ class Listing(NamedTuple):
     packs: list[Pack]
 
     @property
-    def names(self) -> dict[str, set[str]]:
-        """Return the names of all records by the folder of their loss."""
-        found: dict[str, set[str]] = {}
-        for path in self.files:
-            found.setdefault(path.parent.name, set()).add(path.name)
-        for folder, entries in chain(*(pack.entries.items() for pack in self.packs)):
-            found.setdefault(folder, set()).update(entries)
-        return found
+    def stored(self) -> dict[str, Stored]:
+        """Return all records by FOLDER/FILE."""
+        packed = {name: one for pack in self.packs for name, one in pack.stored.items()}
+        return packed | self.loose
+
+    @property
+    def loose(self) -> dict[str, Stored]:
+        """Return those that have files by FOLDER/FILE."""
+        return {
+            f"{path.parent.name}/{path.name}": Stored(path, partial(store.file_bytes, path))
+            for path in self.files
+        }
 
 
 def listing(dataset: Path) -> Listing:
@@ -142,9 +142,7 @@ def identities_in(folder: Path) -> Iterator[tuple[str, Record]]:
     """Yield the names of a loss's valid records with identity, status and seconds."""
     for name in loose(folder):
         try:
-            yield name, store.identity(folder / name)
-        except MissingFile:
-            check_gone(folder / name)
+            yield name, store.read_valid(folder / name)
         except InvalidRecord as error:
             schema.warn(error)
     for pack in packs.packs_of(folder.parent):
@@ -173,31 +171,17 @@ def packed_records(folder: Path, matches: Matches, seed: int | None) -> Iterator
                     schema.warn(error)
 
 
-def check_gone(path: Path) -> None:
-    """Raise unless there is no such file any more: a link to none is damage.
-
-    Raises:
-        UserError: there is a link.
-    """
-    if path.is_symlink():
-        store.file_bytes(path)
-
-
 def file_records(folder: Path, names: list[str], matches: Matches) -> Iterator[StoredRecord]:
-    """Yield the records of the files of one cell, if the cell matches; not those that have gone."""
+    """Yield the records of the files of one cell, if the cell matches."""
     for name in names:
-        path = folder / name
         try:
-            record = store.read_matching(path, matches)
-        except MissingFile:
-            check_gone(path)
-            continue
+            record = store.read_valid(folder / name)
         except InvalidRecord as error:
             schema.warn(error)
             continue
-        if record is None:
+        if not matches(record["key"], lambda record=record: record):  # type: ignore[misc]
             return
-        yield StoredRecord(name, record, path)
+        yield StoredRecord(name, record, folder / name)
 
 
 def distinct_records(folder: Path, found: Iterable[StoredRecord]) -> list[StoredRecord]:

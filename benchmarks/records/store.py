@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 from pydantic_core import from_json
 
@@ -40,10 +40,6 @@ IDENTITY = (  # everything that can change a number, besides the seed
     "protocol",
     "data_hash",
 )
-
-
-class MissingFile(UserError):
-    """A file that does not exist, or a link to none."""
 
 
 def digest_as_published(text: str, checksum: str) -> str:
@@ -150,37 +146,21 @@ FileState = tuple[int, ...]
 Matches = Callable[[str, Callable[[], Record]], bool]  # a key, and what tells its identity
 
 
-class Known(NamedTuple):
-    """The facts remembered about a file that was read."""
-
-    state: FileState
-    identity: Record
-    record: Record | None  # None: nobody wanted it whole
-
-
-REMEMBERED = (*IDENTITY, "key", "status", "seconds")
-_known: dict[Path, Known] = {}
-_shared: dict[str, Any] = {}  # one object for all equal recipes
+_known: dict[Path, tuple[FileState, Record]] = {}
 
 
 def read_record(path: Path) -> Record:
-    """Read a record and check its checksum; an unchanged file is not read again.
+    """Read a record and check its checksum.
 
     Raises:
         UserError: cannot be read, not a whole record, edited by hand, or written by a newer
             version.
     """
-    state = state_of(path)
-    known = _known.get(path)
-    if known and known.state == state and known.record:
-        return known.record.copy()
-    record = verified(path)
-    remember_record(path, state, record, whole=True)
-    return record.copy()
+    return parsed(file_bytes(path), path)
 
 
-def read_matching(path: Path, matches: Matches) -> Record | None:
-    """Read the record if its cell matches; of others remember the identity only.
+def read_valid(path: Path) -> Record:
+    """Read a record and check its fields and its place; an unchanged file is not read again.
 
     Raises:
         UserError: as `read_record` does, or the file has another record's name.
@@ -188,23 +168,12 @@ def read_matching(path: Path, matches: Matches) -> Record | None:
     """
     state = state_of(path)
     known = _known.get(path)
-    if known and known.state == state:
-        return read_record(path) if matches(known.identity["key"], lambda: known.identity) else None
-    record = valid(verified(path), path, path)
-    matched = matches(record["key"], lambda: record)
-    remember_record(path, state, record, whole=matched)
-    return record.copy() if matched else None
-
-
-def identity(path: Path) -> Record:
-    """Return the identity of a file's record, with its key, status and seconds."""
-    state = state_of(path)
-    known = _known.get(path)
-    if known and known.state == state:
-        return known.identity
-    record = valid(verified(path), path, path)
-    remember_record(path, state, record, whole=False)
-    return record
+    if known and known[0] == state:
+        return known[1].copy()
+    record = valid(read_record(path), path, path)
+    if state and time.time_ns() - state[-1] > CLOCK_TICK_NS:  # else it may still change
+        _known[path] = state, record
+    return record.copy()
 
 
 def state_of(path: Path) -> FileState:
@@ -214,17 +183,6 @@ def state_of(path: Path) -> FileState:
     except OSError:
         return ()
     return about.st_dev, about.st_ino, about.st_size, about.st_mtime_ns, about.st_ctime_ns
-
-
-def remember_record(path: Path, state: FileState, record: Record, whole: bool) -> None:
-    """Keep what was read, unless the file may still change within a tick of its disk's clock."""
-    if not state or time.time_ns() - state[-1] <= CLOCK_TICK_NS:
-        return
-    identity = cast(Record, {name: record.get(name) for name in REMEMBERED})
-    if not whole:
-        recipe = identity["recipe"]
-        identity["recipe"] = _shared.setdefault(str(recipe), recipe)
-    _known[path] = Known(state, identity, record if whole else None)
 
 
 def check_location(record: Fields, parts: Sequence[str], where: object) -> None:
@@ -241,16 +199,10 @@ def check_location(record: Fields, parts: Sequence[str], where: object) -> None:
         raise UserError(f"{where} holds the record of {'/'.join(expected)}: move it back there")
 
 
-def verified(path: Path) -> Record:
-    """Read the file's record as `read_record` does."""
-    return parsed(file_bytes(path), path)
-
-
 def file_bytes(path: Path) -> bytes:
     """Read the bytes of a record's file.
 
     Raises:
-        MissingFile: there is none.
         UserError: it cannot be read, or is a device or a pipe, which may never end.
     """
     try:
@@ -259,8 +211,7 @@ def file_bytes(path: Path) -> bytes:
             raise UserError(f"cannot read {path} (it is no file): delete it")
         return path.read_bytes()
     except OSError as error:
-        kind = MissingFile if isinstance(error, FileNotFoundError) else UserError
-        raise kind(f"cannot read {path} ({error.strerror}): restore it or delete it") from None
+        raise UserError(f"cannot read {path} ({error.strerror}): restore it or delete it") from None
 
 
 def valid(record: Record, path: Path, where: object) -> Record:

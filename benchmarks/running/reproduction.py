@@ -175,8 +175,8 @@ def matching_files(name: str, results: Path) -> Iterator[Path]:
     key, _, seed = name.partition("-seed")
     pattern = re.compile(f"{re.escape(key[:16])}[0-9a-f]*-seed{re.escape(seed) or '[0-9]+'}\\.json")
     for dataset in reading.dataset_folders(results):
-        for folder, names in sorted(reading.listing(dataset).names.items()):
-            yield from (dataset / folder / one for one in names if pattern.fullmatch(one))
+        names = sorted(reading.listing(dataset).stored)
+        yield from (dataset / one for one in names if pattern.fullmatch(one.partition("/")[2]))
 
 
 def experiment_of(record: Record, folder: Path) -> Experiment:

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from contrastbench.benchmarks.records import nested
 from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.benchmarks.records.seeds import parse_seeds
 from contrastbench.benchmarks.sweeps.cell_states import Task, survey
@@ -140,15 +139,6 @@ class Plan:
         shown = [] if cell.choice.why else [(cell.work, self.seeds)]
         return [*((trial, cell.place.setup.trial_seeds) for trial in cell.trials), *shown]
 
-    def outdated(self) -> list[Path]:
-        """Records that stand for cells and that no fold can choose by."""
-        return [
-            path
-            for cell in self.cells()
-            if cell.choice.nested and cell.work.full_recipe.nested
-            for path in nested.outdated(cell.trials, self.results, self.seeds)
-        ]
-
     def undecided(self) -> Counted:
         """Return how many cells follow from choices, each with an experiment like them."""
         return [(cell.work, len(self.seeds)) for cell in self.cells() if cell.choice.is_open]
@@ -228,8 +218,6 @@ def plan_lines(plan: Plan, costs: Costs) -> Iterator[str]:
         yield f"{'':{width}}  in all {len(whole)} cells{forecast(whole, costs)}"
     if plan.table.asked and whole and not any(costs.of(task.experiment) for task in whole):
         yield WITHOUT_LIKE_CELLS
-    if old := plan.outdated():
-        yield nested.advice(old)
 
 
 def forecast_line(plan: Plan, costs: Costs) -> str:

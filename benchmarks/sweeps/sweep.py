@@ -18,7 +18,7 @@ from queue import Empty, SimpleQueue
 
 from tqdm import tqdm
 
-from contrastbench.benchmarks.records import nested, store
+from contrastbench.benchmarks.records import store
 from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.benchmarks.records.writable import check_writable
 from contrastbench.benchmarks.running.launch import launched
@@ -57,8 +57,6 @@ def run_plan(
 
     Trials choose what is run after them, so there is another round until a round has nothing new.
     """
-    if old := plan.outdated():
-        raise UserError(nested.advice(old))
     store.remove_leftovers(options.results)
     claims.remove_dead_claims(options.results / "claims")
     if plan.shard == WHOLE_SWEEP and (weak := claims.weakness(options.results / "claims")):

@@ -64,7 +64,7 @@ MISTAKES = [
     ([*RUN, "--device", "cuda:99"], "device 'cuda:99' is not available on this machine"),
     (["check-device", "meta"], "device 'meta' is not available on this machine"),
     (["perf", "losses", "infonse"], "did you mean 'infonce'"),
-    (["merge"], "nothing to merge: name folders that hold runs/, --shipped or --parquet"),
+    (["merge"], "nothing to merge: name folders that hold runs/, or --shipped"),
     (
         ["table", "adnce-table5", "--all"],
         "--all writes every table as it is: leave out adnce-table5 or --all",

@@ -1,7 +1,6 @@
 """Encoders that were written, and anybody's, scored by every protocol."""
 
 import json
-import shlex
 import subprocess
 import sys
 from functools import partial
@@ -14,8 +13,6 @@ import yaml
 pytest.importorskip("PIL")
 from PIL import Image
 
-from contrastbench.benchmarks.records import exports
-from contrastbench.benchmarks.records.experiment import Cell, Experiment
 from contrastbench.domains.base import Exports
 from contrastbench.domains.image import DECLARATION
 from contrastbench.domains.image.domain import ImageDomain
@@ -25,7 +22,6 @@ from contrastbench.domains.image.scoring import fine_tuning, protocols
 from contrastbench.domains.registry import declaration, domain_class, make_recipe
 from contrastbench.domains.scoring.few_shot import few_shot
 from contrastbench.losses import UserError
-from contrastbench.losses.spec import LossSpec
 from made_images import CPU
 
 METRIC = {"pairing": "balanced", "positives": 3, "projection": (6,), "probe": "retrieval"}
@@ -215,25 +211,6 @@ def test_fine_tuning_trains_encoder_and_head_at_their_rates(
     assert not torch.equal(scores, frozen), "the encoder learns too"
 
 
-def test_an_export_is_of_an_older_record_of_its_cell_too() -> None:
-    """Which has no key for what has come since, and whose loss may be a user's own."""
-    cell = Cell(Experiment("graph", "motifs", LossSpec("infonce"), {}), 0, "data", {}).identity
-    recipe = {key: value for key, value in cell["recipe"].items() if key != "encoder"}
-    older = {**cell, "recipe": recipe, "key": "other"}
-    assert exports.same_cell(cell, older)
-    for change in (
-        {"seed": 1},
-        {"data_hash": "x"},
-        {"recipe": {**cell["recipe"], "encoder": "raw"}},
-    ):
-        assert not exports.same_cell({**cell, **change}, older)
-    own = {**older, "loss": "Mine", "loss_code": "code", "params": {"margin": 0.1}}
-    said = exports.export_command(own, Path("there"))
-    assert (
-        "--loss FILE.py:Mine --seeds 0 --set margin=0.1 --results ELSEWHERE --export there" in said
-    )
-
-
 def test_the_fix_of_an_error_is_an_option_that_scoring_has(tmp_path: Path, bench) -> None:
     """Scoring has no recipe, so it may not name one."""
     made_images = pytest.importorskip("made_images")
@@ -270,11 +247,7 @@ def test_what_cannot_be_scored_is_one_line(tmp_path: Path, bench) -> None:
             ("--encoder", str(tmp_path / "other"), "--dataset", "graded"),
             "domain sentence cannot score other encoders: use bench run --loss none --recipe enc",
         ),
-        (("--encoder", "/x.json"), "the record /x.json does not exist"),
-        (
-            ("--encoder", str(tmp_path / "x.json")),
-            "x.json does not exist: give a path that bench run has printed",
-        ),
+        (("--encoder", "/x.json"), "/x.json holds no exported encoder: give a folder"),
         (("--encoder", str(folder), "--seed", str(2**32)), "--seed"),
     ):
         code, _, err = bench("score", *words, "--by", "linear")
@@ -289,42 +262,6 @@ def test_what_cannot_be_scored_is_one_line(tmp_path: Path, bench) -> None:
     raw = ImageDomain("digits", make_recipe("image", {"encoder": "raw"}), 0, None, CPU)
     with pytest.raises(UserError, match="encoder=raw has no weights to export"):
         raw.check_export()
-
-
-def test_a_record_stands_for_the_encoder_that_was_exported_of_its_cell(
-    tmp_path: Path, bench
-) -> None:
-    """Or for the command that makes it, which does."""
-    small = [w for k, v in DECLARATION.tiny.items() for w in ("--recipe", f"{k}={json.dumps(v)}")]
-    words = ("run", "--domain", "image", "--loss", "infonce", "--set", "temperature=0.2", *small)
-    code, out, err = bench(*words, "--results", "here")
-    assert code == 0, err
-    record = out.split(", ")[-1].rstrip(")\n")
-    assert record.startswith("here/runs/image/shifted-digits/infonce/")
-    score = ("score", "--by", "retrieval", "--encoder")
-    code, _, err = bench(*score, record)
-    assert (code, f"{record} holds no weights: bench run " in err) == (2, True), err
-    again = err.strip().partition("weights: bench ")[2]
-    code, _, err = bench(*shlex.split(again))
-    assert code == 0, err
-    (folder,) = (tmp_path / "here/encoders").iterdir()
-    code, by_record, err = bench(*score, record)
-    assert code == 0, err
-    code, by_folder, _ = bench(*score, str(folder))
-    assert json.loads(by_record)["metrics"] == json.loads(by_folder)["metrics"]
-    assert json.loads(by_record)["encoder"] == record
-    code, _, err = bench(*words, "--seeds", "1", "--results", "here")
-    other = record.replace("seed0", "seed1")
-    code, _, err = bench(*score, other)
-    assert (code, f"{other} holds no weights" in err) == (2, True), "another seed's is not taken"
-    (folder / "cell.json").write_text("{}")
-    code, _, err = bench(*score, record)
-    assert (code, "cell.json is damaged" in err) == (2, True), err
-    code, _, err = bench(*score, "no.json")
-    assert (code, err.strip()) == (
-        2,
-        "bench: the record no.json does not exist: give a path that bench run has printed",
-    )
 
 
 def test_a_mistake_is_named_before_torch_is_imported(tmp_path: Path) -> None:

@@ -28,14 +28,14 @@ SEEDS = range(5)
 @pytest.fixture
 def reads(monkeypatch: pytest.MonkeyPatch) -> Counter[Path]:
     """How often each file is read and checksummed, a minute from now."""
-    counts, read = Counter[Path](), store.verified
+    counts, read = Counter[Path](), store.read_record
 
     def counted(path: Path) -> store.Record:
         counts[path] += 1
         return read(path)
 
     later = time.time_ns() + 60 * 10**9
-    monkeypatch.setattr(store, "verified", counted)
+    monkeypatch.setattr(store, "read_record", counted)
     monkeypatch.setattr(time, "time_ns", lambda: later)
     return counts
 
@@ -180,7 +180,7 @@ def test_what_like_cells_share_is_worked_out_once(
 @pytest.mark.parametrize("keep_times", [False, True])
 def test_an_edited_file_is_named_though_it_was_read(tmp_path: Path, keep_times: bool) -> None:
     path = add(tmp_path, 0, 70.0)
-    store.read_record(path)
+    store.read_valid(path)
     about = path.stat()
     while path.stat().st_ctime_ns == about.st_ctime_ns:  # until the disk's clock has ticked
         path.write_text(path.read_text().replace("70.0", "80.0"))
@@ -188,26 +188,26 @@ def test_an_edited_file_is_named_though_it_was_read(tmp_path: Path, keep_times: 
             os.utime(path, ns=(about.st_atime_ns, about.st_mtime_ns))
     assert path.stat().st_size == about.st_size
     with pytest.raises(UserError, match="was changed after it was published"):
-        store.read_record(path)
+        store.read_valid(path)
 
 
 def test_a_young_file_is_read_again(tmp_path: Path) -> None:
     # an edit within one tick of the disk's clock leaves size and times as they were
     path = add(tmp_path, 0, 70.0)
-    store.read_record(path)
+    store.read_valid(path)
     path.write_text(path.read_text().replace("70.0", "80.0"))
     with pytest.raises(UserError, match="was changed after it was published"):
-        store.read_record(path)
+        store.read_valid(path)
 
 
 @pytest.mark.usefixtures("reads")
 def test_a_removed_file_is_gone_and_what_a_reader_changes_is_its_own(tmp_path: Path) -> None:
     path = add(tmp_path, 0, 70.0)
-    store.read_record(path)["status"] = "changed"
-    assert store.read_record(path)["status"] == "ok"
+    store.read_valid(path)["status"] = "changed"
+    assert store.read_valid(path)["status"] == "ok"
     path.unlink()
     with pytest.raises(UserError, match="No such file"):
-        store.read_record(path)
+        store.read_valid(path)
 
 
 def test_a_merge_checks_each_record_once_and_syncs_each_folder_once(

@@ -601,23 +601,6 @@ def test_two_do_not_pack_at_once(results: Path) -> None:
     assert packed(results) == []
 
 
-def test_who_reads_while_somebody_packs_sees_every_record(
-    results: Path, loose: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Between listing and reading all loose files go into a pack."""
-    listing = reading.loose
-
-    def listed_then_packed(path: Path) -> list[str]:
-        names = listing(path)
-        monkeypatch.setattr(reading, "loose", listing)
-        list(packing.pack(results))
-        return names
-
-    monkeypatch.setattr(reading, "loose", listed_then_packed)
-    found = reading.matching(results / "runs/graph/MUTAG/adnce", lambda *_: True)
-    assert found == [r for name, r in records(loose).items() if "/MUTAG/adnce/" in name]
-
-
 def test_a_record_without_a_cell_is_not_lost_in_silence(results: Path, tmp_path: Path) -> None:
     list(packing.pack(results))
     statement = "DELETE FROM cells WHERE id IN (SELECT id FROM cells LIMIT 1)"

@@ -655,7 +655,7 @@ def test_a_record_that_goes_meanwhile_makes_no_negative_count(tmp_path: Path) ->
     there = [Task(work, seed, "done") for seed in range(2)]
     gone = [Task(work, 0, "missing"), Task(work, 1, "done")]
     found = iter([there, there, gone])
-    plan: Any = SimpleNamespace(outdated=list, tasks=lambda: next(found), **WHOLE_PLAN)
+    plan: Any = SimpleNamespace(tasks=lambda: next(found), **WHOLE_PLAN)
     lines = list(run_plan(plan, Options(tmp_path)))
     assert lines == [("2 cells: 1 done before, 0 now, 1 without a result", True)]
 
@@ -668,7 +668,7 @@ def test_two_jobs_do_not_count_each_others_cells(
     missing = [Task(work, seed, "missing") for seed in range(24)]
     after = [Task(work, seed, "done" if seed < 22 else "missing") for seed in range(24)]
     found = iter([missing, missing, after, after])
-    plan: Any = SimpleNamespace(outdated=list, tasks=lambda: next(found), **WHOLE_PLAN)
+    plan: Any = SimpleNamespace(tasks=lambda: next(found), **WHOLE_PLAN)
 
     def serve(self: Sweep) -> list[Failure]:
         for task, _ in self.waiting:
