@@ -87,9 +87,6 @@ Selection = Annotated[
         help="Parameters: paper, as published; validation, chosen, which is the default with tune."
     ),
 ]
-Metric = Annotated[
-    str | None, typer.Option(help="Metric of the records to show; default: the table's own.")
-]
 Join = Annotated[
     list[str] | None,
     typer.Option("--loss", help="Loss such as mine.py:Mine that joins the rows; may repeat."),

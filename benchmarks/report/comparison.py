@@ -1,12 +1,12 @@
-"""Render a comparison: Markdown for people, LaTeX for papers, CSV for programs, and a terminal."""
+"""Render a comparison: Markdown for people, CSV for programs, and a terminal."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import partial
 from math import isfinite
 from typing import Any
 
-from contrastbench.benchmarks.comparison.compare import DECIDED_VERDICTS, VERDICTS
+from contrastbench.benchmarks.comparison.compare import VERDICTS
 from contrastbench.benchmarks.comparison.effects import Effect, OverSets
 from contrastbench.benchmarks.comparison.places import Comparison
 from contrastbench.benchmarks.comparison.statistics import ALPHA
@@ -14,12 +14,12 @@ from contrastbench.benchmarks.comparison.verdicts import Verdicts, compare
 from contrastbench.benchmarks.records import files
 from contrastbench.benchmarks.report import screen
 from contrastbench.benchmarks.report.words import ANSWER, number, p_text, rendered, said, signed
-from contrastbench.benchmarks.tables import latex, origins
+from contrastbench.benchmarks.tables import origins
 from contrastbench.benchmarks.tables.resolved import Resolved
 from contrastbench.errors import UserError, unknown
 
 ALL_HINT = "bench compare with --all shows every test and its power."
-FORMATS = ("md", "csv", "latex")
+FORMATS = ("md", "csv")
 TESTS = (
     *("Method", "Column", "Pairs", "Baseline", "Ours", "Difference ± std", "Won", "Effect"),
     *("Detectable", "p", "over", "Holm p", ""),
@@ -47,8 +47,6 @@ def render_comparison(
     found = compared(resolved, baseline, test, alpha)
     if format_ == "csv":
         return files.comma_separated(comparison_rows(found), "{:.6g}")
-    if format_ == "latex":
-        return comparison_latex(found)
     if width and not every_test:
         return on_screen(found, width)
     about = {"v": found, "effects": effect_table(found), "hint": ALL_HINT}
@@ -217,27 +215,6 @@ def set_verdicts(count: Counter[str], verdicts: Sequence[str] = VERDICTS) -> str
     '1 better, 3 undecided'
     """
     return ", ".join(f"{count[name]} {name}" for name in verdicts if count[name])
-
-
-def comparison_latex(found: Verdicts) -> str:
-    """Return a table for LaTeX: differences with their intervals, decided ones in bold."""
-    table, level = found.table, f"{100 * (1 - found.over.alpha):g} %"
-    caption = (
-        f"{table.title}. Differences from {found.base} in percent points ± half of the {level} "
-        f"interval of the corrected t-test; its p after Holm's correction. " + " ".join(said(found))
-    )
-    header = ["Method", "Column", "Seeds", "Difference", "$p$", "Verdict"]
-    body = [list(latex_cells(one, table.decimals)) for one in found.places]
-    return latex.tabular(f"{table.name}-comparison", latex.latex_text(caption), header, body)
-
-
-def latex_cells(one: Comparison, decimals: int) -> Iterator[str]:
-    """Yield the LaTeX cells of one comparison."""
-    decided = one.verdict in DECIDED_VERDICTS
-    yield from (latex.latex_text(one.row), latex.latex_text(one.column), str(len(one.seeds)))
-    yield latex.bold(with_half_width(one, decimals), decided)
-    yield latex.latex_text(p_text(one.holm))
-    yield latex.bold(" ".join(filter(None, (one.verdict, one.failure))), decided)
 
 
 def comparison_rows(found: Verdicts) -> list[dict[str, Any]]:

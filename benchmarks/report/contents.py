@@ -256,7 +256,7 @@ def named_tables(
         UserError: no such table, or a file that is no sweep.
     """
     ours = sorted(catalogue.table_names(), key=lambda name: not name.startswith("standard-"))
-    wanted = names or [*catalogue.own_sweep_files(results), *ours]
+    wanted = names or [*map(str, sorted(results.glob("*.yaml"))), *ours]
     return {name: load_table(name, losses=joining, quick=quick) for name in wanted}
 
 

@@ -12,7 +12,6 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from contrastbench.benchmarks.comparison.compare import DECIDED_VERDICTS, VERDICTS
 from contrastbench.benchmarks.comparison.verdicts import Verdicts
-from contrastbench.benchmarks.tables import latex
 from contrastbench.benchmarks.tables.choices import NOTHING_TO_CHOOSE
 from contrastbench.benchmarks.tables.formats import escaped_cell, markdown_table
 
@@ -63,10 +62,9 @@ def environment(
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    filters = (signed, number, names, listed, short, bold_latex)
+    filters = (signed, number, names, listed, short)
     made.filters |= {one.__name__: one for one in filters}
     made.filters |= {"p": p_text, "s": plural, "cell": escaped_cell, "table": table_text}
-    made.filters |= {"latex": latex.latex_text}
     made.globals |= {"VERDICTS": VERDICTS, "DECIDED": DECIDED_VERDICTS, "said": said}
     made.globals |= {"isfinite": isfinite, "INFINITE": inf, "NOTHING_TO_CHOOSE": NOTHING_TO_CHOOSE}
     return made
@@ -141,8 +139,3 @@ def p_text(p: float | None) -> str:
 def table_text(lines: Sequence[Sequence[str]]) -> str:
     """Return a table of Markdown; the first line is its header."""
     return "\n".join(markdown_table([list(line) for line in lines]))
-
-
-def bold_latex(plain: str, marked: bool) -> str:
-    """Return a text of LaTeX, in bold if it is marked."""
-    return latex.bold(plain, marked)

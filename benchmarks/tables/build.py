@@ -4,7 +4,7 @@ A table is built once and never changed: losses that join it, its quick part and
 a smoke test are arguments here.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +12,7 @@ from pydantic import BaseModel
 
 from contrastbench.benchmarks.tables.controls import asked_controls, supervised, with_controls
 from contrastbench.benchmarks.tables.rows import Row, baseline
-from contrastbench.benchmarks.tables.schema import Column, Tune
+from contrastbench.benchmarks.tables.schema import Column
 from contrastbench.benchmarks.tables.sweep_file import (
     SMOKE,
     Listed,
@@ -20,20 +20,14 @@ from contrastbench.benchmarks.tables.sweep_file import (
     check_distinct,
     check_parts,
     check_seeds,
-    check_settings,
+    check_tune,
     dataset_columns,
-    given_settings,
     listed_losses,
-    temperatures,
-    trial_seeds,
-    tuning_of_file,
 )
 from contrastbench.benchmarks.tables.table import QUICK, Quick, Table
 from contrastbench.domains.strict_yaml import Document
 from contrastbench.errors import UserError, unknown
 from contrastbench.losses.spec import NONE, LossSpec
-
-Grid = Mapping[str, list[Any]]
 
 
 @dataclass(frozen=True)
@@ -56,58 +50,53 @@ def build_sweep(
     document: Document,
     name: str,
     base: Table | None = None,
-    released: bool = False,
     asked: Asked = Asked(),
 ) -> Table:
-    """A row for each loss and setting of the grid, a column for each dataset.
+    """A row for each loss, a column for each dataset.
 
     Args:
         file: the keys of the file.
         document: the file, for errors.
         name: the table's.
         base: what it extends.
-        released: whether it ships with a package, so that it keeps the search of its release.
         asked: what a command asks for.
 
     Raises:
         UserError: whatever is wrong, with the file and the line in it.
     """
     check_parts(file, document)
-    tune = base.tune if base else tuning_of_file(file, released)
-    grid = base.grid if base else file.grid
-    listed = all_rows(file, document, base, grid, tune)
+    with document.at("seeds"):
+        seeds = check_seeds(file.seeds)
+    with document.at("tune"):
+        check_tune(file, seeds)
+    listed = all_rows(file, document, base)
     columns = all_columns(file, document, base)
     controls = all_controls(file, document, base)
-    facts = extended_facts(file, base, columns) if base else file_facts(file, document, columns)
-    joined = joining_rows(listed, asked, grid, tune)
+    joined = joining_rows(listed, asked)
     rows = with_controls([*listed, *joined], columns, controls) if controls else [*listed, *joined]
     rows += supervised(columns) if file is SMOKE else ()
-    named = [row.name for row in rows if is_asked(row, asked, grid)]
+    named = [row.name for row in rows if any(has_loss(row, loss) for loss in asked.losses)]
+    facts = extended_facts(file, base) if base else file_facts(file, document, columns, seeds)
     facts |= {"name": name, "columns": columns, "rows": rows, "controls": controls}
-    facts |= {"grid": grid, "tune": tune, "asked": named, "joined": [row.name for row in joined]}
+    facts |= {"asked": named, "joined": [row.name for row in joined]}
     facts |= quick_facts(facts, listed) if asked.quick else {}
     check_rows(facts["rows"])
     facts["title"] += ", extended" * bool(joined and not asked.quick)
     return Table(**facts, sweep=True, apart=file is SMOKE, tiny=asked.tiny)
 
 
-def extended_facts(file: SweepFile, base: Table, columns: Mapping[str, Column]) -> dict[str, Any]:
-    """Return what a table takes from the one that it extends, with what its file adds."""
-    added = {key: one for key, one in columns.items() if key not in base.columns}
+def extended_facts(file: SweepFile, base: Table) -> dict[str, Any]:
+    """Return what a table takes from the one that it extends."""
     own = ("sweep", "apart", "tiny")
-    return {name: value for name, value in fields(base).items() if name not in own} | {
-        "title": file.title or f"{base.title}, extended",
-        "trial_seeds": base.trial_seeds | trial_seeds(file, added),
-        "temperature": base.temperature | temperatures(file, added),
-    }
+    facts = {name: value for name, value in fields(base).items() if name not in own}
+    return facts | {"title": file.title or f"{base.title}, extended"}
 
 
 def file_facts(
-    file: SweepFile, document: Document, columns: Mapping[str, Column]
+    file: SweepFile, document: Document, columns: Mapping[str, Column], seeds: list[int]
 ) -> dict[str, Any]:
     """Return what the table of a file that extends no other has from it."""
-    with document.at("seeds"):
-        seeds = check_seeds(file.seeds)
+    tune = file.tune
     return {
         "title": file.title or "our own runs",
         "source": file.source,
@@ -115,8 +104,7 @@ def file_facts(
         "decimals": file.decimals,
         "domain": next(iter(file.domains)),
         "seeds": seeds,
-        "trial_seeds": trial_seeds(file, columns),
-        "temperature": temperatures(file, columns),
+        "tune": tune.but(search=tune.search or "staged") if tune else None,
         "draft": file.draft,
         "test": file.test,
         "quick": declared_quick(file, document, columns, seeds),
@@ -173,52 +161,32 @@ def quick_facts(whole: Mapping[str, Any], listed: Sequence[Row]) -> dict[str, An
     }
 
 
-def all_rows(
-    file: SweepFile, document: Document, base: Table | None, grid: Grid, tune: Tune | None
-) -> list[Row]:
+def all_rows(file: SweepFile, document: Document, base: Table | None) -> list[Row]:
     """Return the rows of losses, those of the table that is extended first."""
-    found = listed_losses(file, document)
-    rows = [row for method in found for row in loss_rows(method, grid, tune)]
+    rows = [row_of(one) for one in listed_losses(file, document)]
     rows = [*(base.rows if base else []), *rows]
-    check_settings(file, document, found)
     with document.at("losses"):
         check_rows(rows)
     return rows
 
 
-def loss_rows(method: Listed, grid: Grid, tune: Tune | None, beside: bool = False) -> Iterator[Row]:
-    """Yield the rows of a loss: one that chooses, or one for each setting of the grid."""
-    loss, params = method.loss.name, method.loss.params
-    if tune:
-        mine = {key: values for key, values in grid.items() if key in method.free}
-        yield Row(name=method.label, loss=loss, params=params, grid=mine, beside=beside)
-        return
-    for chosen in given_settings(method, grid):
-        own = {**params, **chosen}
-        yield Row(name=method.label_at(chosen), loss=loss, params=own, beside=beside)
+def row_of(one: Listed, beside: bool = False) -> Row:
+    """Return the row of a loss."""
+    return Row(name=one.label, loss=one.loss.name, params=one.loss.params, beside=beside)
 
 
-def joining_rows(listed: Sequence[Row], asked: Asked, grid: Grid, tune: Tune | None) -> list[Row]:
+def joining_rows(listed: Sequence[Row], asked: Asked) -> list[Row]:
     """Return rows of the losses that are asked for and not listed.
 
     In a quick part they are trained beside the baseline, at its setting.
     """
-    new = [loss for loss in asked.losses if not any(has_loss(row, loss, grid) for row in listed)]
-    methods = [Listed(loss.name, loss) for loss in new]
-    return [row for one in methods for row in loss_rows(one, grid, tune, beside=asked.quick)]
+    new = [loss for loss in asked.losses if not any(has_loss(row, loss) for row in listed)]
+    return [row_of(Listed(loss.name, loss), beside=asked.quick) for loss in new]
 
 
-def is_asked(row: Row, asked: Asked, grid: Grid) -> bool:
-    """Return whether the row has a loss that is asked for."""
-    return any(has_loss(row, loss, grid) for loss in asked.losses)
-
-
-def has_loss(row: Row, loss: LossSpec, grid: Grid) -> bool:
-    """Return whether the row has that loss, at any setting of the sweep's grid."""
-    params = {
-        key: value for key, value in row.params.items() if key in loss.params or key not in grid
-    }
-    return row.loss == loss.name and params == loss.params and not row.control
+def has_loss(row: Row, loss: LossSpec) -> bool:
+    """Return whether the row has that loss."""
+    return row.loss == loss.name and row.params == loss.params and not row.control
 
 
 def all_columns(file: SweepFile, document: Document, base: Table | None) -> dict[str, Column]:
@@ -242,10 +210,10 @@ def check_rows(rows: Sequence[Row]) -> None:
     An alias, or a default that is spelt out.
     """
     check_distinct([row.name for row in rows], "loss")
-    seen: list[tuple[tuple[LossSpec, str, Any], Row]] = []
+    seen: list[tuple[tuple[LossSpec, str], Row]] = []
     for row in (row for row in rows if not row.control):
         loss = LossSpec(row.loss or NONE, row.params)
-        cells = (loss.complete, loss.code, row.grid)
+        cells = loss.complete, loss.code
         for other_cells, other in seen:
             if cells == other_cells:
                 raise UserError(f"losses {other.name} and {row.name} are the same: remove one")

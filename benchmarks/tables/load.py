@@ -3,14 +3,14 @@
 A published one, a user's own, or a sweep file, which becomes a table without a paper.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from contrastbench.benchmarks.tables import catalogue
 from contrastbench.benchmarks.tables.build import Asked, build_sweep
 from contrastbench.benchmarks.tables.published import published_table
 from contrastbench.benchmarks.tables.schema import PublishedTable
-from contrastbench.benchmarks.tables.sweep_file import SMOKE, LossEntry, SweepFile, loss_values
+from contrastbench.benchmarks.tables.sweep_file import SMOKE, SweepFile
 from contrastbench.benchmarks.tables.table import Table
 from contrastbench.domains import strict_yaml
 from contrastbench.domains.strict_yaml import Document
@@ -59,14 +59,11 @@ def read_table(
         check_sweep_name(path)
         file = document.as_model(SweepFile)
         base = extended_sweep(file, document, inside | {path.resolve()})
-        ships = path in catalogue.table_files().values()
-        table = build_sweep(file, document, path.stem, base, ships, asked)
-        given = loss_values(file, document)
+        table = build_sweep(file, document, path.stem, base, asked)
     else:
         table = published_table(document, path.stem, asked)
-        given = given_by(table)
     if check_values and name.endswith(catalogue.ENDINGS):
-        refuse_values(given, document)
+        refuse_values(table, path)
     return table
 
 
@@ -120,37 +117,10 @@ def check_sweep_name(path: Path) -> None:
         )
 
 
-def given_by(table: Table) -> Iterator[LossEntry]:
-    """Yield the values that a table gives to losses."""
-    for i, row in enumerate(table.rows):
-        for column in table.columns:
-            if place := table.places.get((row.name, column)):
-                own = ["params_by_column", column] if column in row.params_by_column else ["params"]
-                yield place.work.loss, [], ["rows", i, *own]
-
-
-def refuse_values(given: Iterator[LossEntry], document: Document) -> None:
-    """Raise for values that their loss refuses.
-
-    Raises:
-        UserError: one is out of its range, with the line of the file.
-    """
-    for loss, grid, where in given:
-        error = refusal(loss)
-        if error is not None:
-            for key in grid:
-                rest = {name: value for name, value in loss.params.items() if name != key}
-                if refusal(LossSpec(loss.name, rest)) is None:
-                    where = ["grid", key]
-            raise document.wrong_at(where, error)
-
-
-def refusal(loss: LossSpec) -> UserError | None:
-    """Why a loss cannot be had with these parameters; defaults are within their ranges."""
-    if not loss.params:
-        return None
-    try:
-        loss.check()
-    except UserError as error:
-        return error
-    return None
+def refuse_values(table: Table, path: Path) -> None:
+    """Raise for values that a loss refuses, with the row of the file."""
+    for place in table.places.values():
+        try:
+            place.work.loss.check()
+        except UserError as error:
+            raise UserError(f"{path}: {place.row.name}: {error}") from None

@@ -10,7 +10,8 @@ def origin_line(resolved: Resolved) -> str:
     """Return how many records came with contrastbench; nothing where none or all are shipped."""
     if (resolved.results / "runs").resolve() == (SHIPPED / "runs").resolve():
         return ""
-    used = {work.key: work for cell in cells_of(resolved) for work in cell.experiments}.values()
+    by_key = {work.key: work for cell in cells_of(resolved) for work in cell.experiments}
+    used = list(by_key.values())
     here = records_of(used, resolved.results)
     shipped = {(one["key"], one["seed"]): one for one in records_of(used, SHIPPED)}
     theirs = sum(shipped.get((one["key"], one["seed"])) == one for one in here)

@@ -19,6 +19,7 @@ from contrastbench.benchmarks.tables.schema import Tune
 from contrastbench.benchmarks.tables.searches import (
     NO_GRID,
     Beside,
+    BestOf,
     Control,
     Fixed,
     Grid,
@@ -28,6 +29,7 @@ from contrastbench.benchmarks.tables.searches import (
     Search,
     Setup,
     Staged,
+    Trials,
 )
 from contrastbench.domains.recipe import Recipe
 from contrastbench.losses.reduction import reduced, simplest
@@ -99,25 +101,20 @@ def own_search(name: str, place: Place, budget: Tune, count: int) -> Search:
     """
     if place.row.control:
         return Fixed(place.setting)
-    found: Grid | Hypercube | Staged | None = None
+    folds_choose = bare(place).nested
     if grid := grid_in(place.row, place.setup):
-        found = Grid(name, place.setting, place.loss.params, grid, count)
+        trials: Trials = Grid(name, place.loss.params, grid, count)
     elif budget.search == "points" and place.row.loss != NONE:
         return Nested(points_of(place, budget), BEST)
-    elif budget.search and hypercube.searched_ranges(place.loss):
-        found = search_of_ranges(place, budget)
-    if found is None:
+    elif budget.search == "staged" and hypercube.searched_ranges(place.loss):
+        staged_search = Staged(place.setting, space_of(place, budget))
+        return Nested(staged_search) if folds_choose else staged_search
+    elif budget.search and budget.trials != 1 and hypercube.searched_ranges(place.loss):
+        trials = Hypercube(place.loss, budget.trials or TRIALS)
+    else:
         open_ = place.row.params_by_column.get(place.column)
         return Fixed(place.setting, NO_GRID) if open_ else Fixed(Setting(place.loss.params))
-    return Nested(found) if bare(place).nested else found
-
-
-def search_of_ranges(place: Place, budget: Tune) -> Hypercube | Staged | None:
-    """Return the search of a loss's declared ranges; None: one trial is no search."""
-    if budget.search == "staged":
-        return Staged(place.setting, space_of(place, budget))
-    count = TRIALS if budget.trials is None else budget.trials
-    return Hypercube(place.setting, place.loss, count) if count > 1 else None
+    return Nested(trials) if folds_choose else BestOf(place.setting, trials)
 
 
 def points_of(place: Place, budget: Tune, again: bool = False) -> Points:

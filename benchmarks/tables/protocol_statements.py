@@ -54,7 +54,7 @@ def read_shared(name: str, document: Document, i: int) -> list[Statement]:
     Raises:
         UserError: no such file, or whatever is wrong in it.
     """
-    parents = [*([document.path.parent] if document.path else []), *catalogue.table_folders()]
+    parents = [*([document.path.parent] if document.path else []), catalogue.FOLDER]
     paths = {path.stem: path for parent in reversed(parents) for path in shared_files(parent)}
     if name not in paths:
         raise document.wrong_at(["protocol", "use", i], unknown("protocol", name, paths))

@@ -1,8 +1,6 @@
 """A published table's file: read strictly, names in it checked."""
 
 from collections.abc import Iterator
-from contextlib import suppress
-from typing import Any
 
 from contrastbench.benchmarks.tables import protocol_statements
 from contrastbench.benchmarks.tables.build import Asked, fields
@@ -10,7 +8,7 @@ from contrastbench.benchmarks.tables.places import plain_place
 from contrastbench.benchmarks.tables.rows import Row
 from contrastbench.benchmarks.tables.schema import PublishedRow, PublishedTable
 from contrastbench.benchmarks.tables.table import Table
-from contrastbench.domains.registry import check_domain_name, check_listed_dataset, make_recipe
+from contrastbench.domains.registry import check_domain_name, check_listed_dataset
 from contrastbench.domains.strict_yaml import Document
 from contrastbench.errors import UserError, unknown
 
@@ -87,29 +85,8 @@ def check_row_params(table: Table, i: int, document: Document) -> None:
         setup = table.setup_of(column)
         if setup and row.runs_in(column):
             work = plain_place(row, setup).work
-            with document.at("rows", i, "loss"):
-                _ = work.loss.complete
-            try:
-                _ = work.full_recipe
-            except UserError as error:
-                raise document.wrong_at(wrong_recipe(table, i, column), error) from None
-
-
-def wrong_recipe(table: Table, i: int, column: str) -> list[int | str]:
-    """The recipe without which the others of a place would be right."""
-    parts: list[tuple[list[int | str], dict[str, Any]]] = [
-        (["recipe"], table.recipe),
-        (["columns", column, "recipe"], table.columns[column].recipe),
-        (["rows", i, "recipe"], table.rows[i].recipe),
-    ]
-    for where, left_out in parts:
-        rest = {
-            key: value for _, part in parts if part is not left_out for key, value in part.items()
-        }
-        with suppress(UserError):
-            make_recipe(table.domain_of(column), rest)
-            return where
-    return ["rows", i]
+            with document.at("rows", i):
+                _ = work.loss.complete, work.full_recipe
 
 
 def domain_places(table: PublishedTable) -> Iterator[tuple[list[int | str], str]]:

@@ -4,7 +4,7 @@ Everything that shows a table reads this alone, so all of it is of one moment. A
 choices, anew each time, since its cells make records. Brings no torch.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -24,7 +24,6 @@ from contrastbench.benchmarks.tables.searches import (
     chosen_records,
 )
 from contrastbench.benchmarks.tables.table import ON_TEST, Selection, Table
-from contrastbench.errors import tell, unknown
 
 HASH_SHOWN = 12  # digits of a data hash, for people
 
@@ -190,54 +189,22 @@ class Resolved:
         ]
 
 
-def resolve(
-    table: Table, selection: str | None, results: Path, metric: str | None = None
-) -> Resolved:
+def resolve(table: Table, selection: str | None, results: Path) -> Resolved:
     """Return the table as a selection and the records of a folder make it.
 
     Args:
         table: as its file has it.
         selection: paper or validation; None: the table's own.
         results: the folder that holds runs/.
-        metric: what is shown in place of the table's own.
 
     Raises:
-        UserError: the selection cannot be made, or no column has the metric.
+        UserError: the selection cannot be made.
     """
     chosen = selections.check_selection(table, selection)
     lines = [resolve_row(table, row, chosen, results) for row in table.rows]
-    if metric is not None:
-        return resolve(shown_by(table, metric, lines), selection, results)
     return Resolved(
         table, chosen, results, [one for line in lines for one in (line, *further_data_lines(line))]
     )
-
-
-def shown_by(table: Table, metric: str, lines: Iterable[Line]) -> Table:
-    """Return the table with another metric, without published values.
-
-    A column stays if all its records have the metric; those that go are said.
-
-    Raises:
-        UserError: none stays.
-    """
-    having: dict[str, list[set[str]]] = {}
-    for cell in (cell for line in lines for cell in line.cells.values()):
-        having.setdefault(cell.column, []).extend(
-            {*one["metrics"]} for one in cell.records.values()
-        )
-    shown = {column: set.intersection(*some) for column, some in having.items() if some}
-    kept = {
-        name: column.but(metric=metric)
-        for name, column in table.columns.items()
-        if metric in shown.get(name, ())
-    }
-    if not kept:
-        raise unknown("metric", metric, sorted(set[str]().union(*shown.values())))
-    if left_out := [name for name in shown if name not in kept]:
-        tell(f"left out, since not all records have {metric}: {', '.join(left_out)}")
-    title = f"{table.title}, by {metric}"
-    return table.but(title=title, columns=kept, rows=[row.but(paper={}) for row in table.rows])
 
 
 def resolve_row(table: Table, row: Row, selection: Selection, results: Path) -> Line:

@@ -26,6 +26,10 @@ class Column(Strict):
     metric: str | None = None  # instead of the table's
     recipe: dict[str, Any] = Field({})
     recipe_from: Marks = Field({})
+    trial_seeds: list[Seed] = Field([], description="seeds of trials, instead of those of `tune`")
+    temperature: tuple[Annotated[float, Field(gt=0)], float] | None = Field(
+        None, strict=False, description="range of all losses in a search at shared points"
+    )
 
 
 class PublishedRow(Strict):

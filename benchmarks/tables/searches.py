@@ -229,7 +229,6 @@ class Grid:
     """So many settings of a row's grid, drawn at random."""
 
     name: str  # of table and row, for people
-    given: Setting
     params: Mapping[str, Any]
     values: Mapping[str, list[Any]]
     count: int
@@ -247,16 +246,11 @@ class Grid:
         drawn = draw_settings(self.values, self.count)
         return [Setting({**self.params, **setting}) for setting in drawn]
 
-    def ask(self, scores: Scores) -> Choice:
-        """Return the best of the settings."""
-        return best_setting(self.given, self.settings, scores.of(self.settings))
-
 
 @dataclass(frozen=True)
 class Hypercube:
     """A loss's defaults and points of the ranges that it declares."""
 
-    given: Setting
     loss: LossSpec
     count: int
 
@@ -266,9 +260,18 @@ class Hypercube:
         points = hypercube.hypercube_settings(self.loss, self.count)
         return [Setting({**self.loss.params, **point}) for point in points]
 
+
+@dataclass(frozen=True)
+class BestOf:
+    """The best of settings that no score decides."""
+
+    given: Setting
+    trials: Trials
+
     def ask(self, scores: Scores) -> Choice:
         """Return the best of the settings."""
-        return best_setting(self.given, self.settings, scores.of(self.settings))
+        tried = self.trials.settings
+        return best_setting(self.given, tried, scores.of(tried))
 
 
 @dataclass(frozen=True)

@@ -7,11 +7,9 @@
       tabular: {}                      # the domain's embedded dataset, its default recipe
     losses: [all, none, {mine.py:Mine: {margin: 0.2}}]   # all: those that need no classes
                                        # {hcl: {}, name: HCL}: the row's name in tables
-    grid: {temperature: [0.1, 0.2]}    # for every loss that has the parameter
-    tune: {trials: 4}                  # choose among them by validation data; without a grid
-                                       # in stages, or `search: points`: each seed by the others
-                                       # at points that losses share; or `search: hypercube`:
-                                       # among its defaults and points of its declared ranges
+    tune: {trials: 12}                 # choose settings by validation data, in stages; or
+                                       # `search: points`: each seed by the others, at points that
+                                       # losses share; or `search: hypercube`
     controls: true                     # rows that must come out worse or better than InfoNCE;
                                        # or a list of their names
     test: seeds                        # of a comparison over data sets: wilcoxon, t or seeds
@@ -27,16 +25,14 @@ is checked here; `build` makes its table.
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import product
 from os.path import isfile
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import Field
 
 from contrastbench.benchmarks.records.seeds import parse_seeds
 from contrastbench.benchmarks.tables.controls import AGAIN
-from contrastbench.benchmarks.tables.grid import has_duplicates
 from contrastbench.benchmarks.tables.hypercube import Params
 from contrastbench.benchmarks.tables.schema import Column, Seed, SetTestName, Tune
 from contrastbench.domains.registry import (
@@ -48,23 +44,13 @@ from contrastbench.domains.registry import (
 )
 from contrastbench.domains.strict import Strict
 from contrastbench.domains.strict_yaml import Document
-from contrastbench.errors import UserError, unknown
+from contrastbench.errors import UserError
 from contrastbench.losses.registry import SUPERVISED, losses
 from contrastbench.losses.spec import LossSpec
 
 TITLE = "name"  # the key of an entry that names the row
 # keys that the sweep which a file extends sets
-EXTENDED = (
-    "seeds",
-    "tune",
-    "grid",
-    "decimals",
-    "test",
-    "quick",
-    "draft",
-)
-# a loss, its parameters of the grid, its line
-LossEntry = tuple[LossSpec, list[str], list[int | str]]
+EXTENDED = ("seeds", "tune", "decimals", "test", "quick", "draft")
 
 
 class DomainPart(Strict):
@@ -96,8 +82,14 @@ class DomainPart(Strict):
                     continue
                 if isinstance(own, str):
                     raise UserError(f"{dataset} is {own!r}: give recipe values, or {{}}")
-                recipe = self.recipe | own
-                yield title or dataset, Column(dataset=dataset, domain=domain, recipe=recipe)
+                column = Column(
+                    dataset=dataset,
+                    domain=domain,
+                    recipe=self.recipe | own,
+                    trial_seeds=self.trial_seeds,
+                    temperature=self.temperature,
+                )
+                yield title or dataset, column
 
 
 class QuickPart(Strict):
@@ -117,7 +109,6 @@ class SweepFile(Strict):
     seeds: str | int | list[int] = "0-4"
     domains: dict[str, DomainPart] = Field({})
     losses: list[str | dict[str, Params | str]] = Field([])
-    grid: dict[str, list[Any]] = Field({})
     tune: Tune | None = None
     decimals: int = Field(2, ge=0, le=10)
     controls: bool | list[str] = Field(
@@ -136,26 +127,13 @@ class Listed:
 
     name: str  # as it is written there, without the path where its file was looked up
     loss: LossSpec
-    title: str = ""  # of its rows, in place of the loss with what was given
-    where: tuple[int | str, ...] = ()  # in the file
+    title: str = ""  # of its row, in place of the loss with what was given
 
     @property
     def label(self) -> str:
         """Return the row's name."""
-        return self.label_at({})
-
-    def label_at(self, chosen: Params) -> str:
-        """Return the name of the row with these values of a grid."""
-        shown = chosen if self.title else {**self.loss.params, **chosen}
-        params = ", ".join(f"{key}={value}" for key, value in shown.items())
-        name = self.title or self.name
-        return f"{name} ({params})" if params else name
-
-    @property
-    def free(self) -> set[str]:
-        """Parameters that a grid may set."""
-        full = LossSpec(self.loss.name, self.loss.params).complete.params
-        return set(full) - set(self.loss.params)
+        params = ", ".join(f"{key}={value}" for key, value in self.loss.params.items())
+        return self.title or (f"{self.name} ({params})" if params else self.name)
 
 
 SMOKE = SweepFile(
@@ -181,29 +159,6 @@ def check_parts(file: SweepFile, document: Document) -> None:
             raise document.wrong_at(
                 ["extends"], "nothing is added: give domains, losses or controls: true"
             )
-
-
-def tuning_of_file(file: SweepFile, released: bool) -> Tune | None:
-    """Return what a selection may cost, with its search.
-
-    A file that names no search has a staged one; but a file of a package's has the hypercube, which
-    was the only search when such files were released without the key.
-    """
-    if not file.tune or file.tune.search or file.grid:
-        return file.tune
-    return file.tune.but(search="hypercube" if released else "staged")
-
-
-def trial_seeds(file: SweepFile, known: Mapping[str, Column]) -> dict[str, list[int]]:
-    """Return the seeds of trials of the columns whose domain has its own."""
-    own = {domain: part.trial_seeds for domain, part in file.domains.items() if part.trial_seeds}
-    return {name: own[one.domain] for name, one in known.items() if one.domain in own}
-
-
-def temperatures(file: SweepFile, known: Mapping[str, Column]) -> dict[str, tuple[float, float]]:
-    """Return the range of temperatures of the columns whose domain has one."""
-    own = {domain: part.temperature for domain, part in file.domains.items() if part.temperature}
-    return {name: own[one.domain] for name, one in known.items() if one.domain in own}
 
 
 def dataset_columns(
@@ -255,11 +210,11 @@ def of_entry(entry: str | dict[str, Params | str], document: Document, i: int) -
                         "all stands for every loss and takes no parameters: name one loss instead"
                     )
                 every = (name for name in losses() if name not in SUPERVISED)
-                yield from (Listed(one, LossSpec(one), where=(*where, one)) for one in every)
+                yield from (Listed(one, LossSpec(one)) for one in every)
                 continue
             loss = LossSpec(with_files_beside(name, document.path), params)
             _ = loss.complete  # an unknown name or parameter is an error of this line
-            yield Listed(name, loss, title, (*where, name))
+            yield Listed(name, loss, title)
 
 
 def title_of(entry: Mapping[str, Params | str], what: str) -> str:
@@ -289,34 +244,8 @@ def with_files_beside(loss: str, path: Path | None) -> str:
     return re.sub(r"[^\s*+]+\.py(?=:)", found, loss)
 
 
-def given_settings(method: Listed, grid: Mapping[str, list[Any]]) -> Iterator[Params]:
-    """Yield the values of a grid for parameters that a loss leaves open, in each combination."""
-    mine = {key: values for key, values in grid.items() if key in method.free}
-    return (dict(zip(mine, values, strict=True)) for values in product(*mine.values()))
-
-
-def check_settings(file: SweepFile, document: Document, listed: Sequence[Listed]) -> None:
-    """Raise unless grid and search fit the losses, and each other."""
-    for key in file.grid:
-        with document.at("grid", key):
-            check_grid(key, file.grid[key], listed)
-    with document.at("tune"):
-        check_tune(file)
-
-
-def check_grid(key: str, values: list[Any], losses: Sequence[Listed]) -> None:
-    """Raise unless there are values, each once, for a parameter that some loss leaves open."""
-    if not values:
-        raise UserError(f"the grid of {key} is empty: give it values or remove it")
-    if has_duplicates(values):
-        raise UserError(f"the grid of {key} has a value twice")
-    known = {name for one in losses for name in one.free}
-    if key not in known:
-        raise unknown("parameter in the grid", key, known)
-
-
-def check_tune(file: SweepFile) -> None:
-    """Raise if seeds choose and confirm, or if two searches are asked for."""
+def check_tune(file: SweepFile, seeds: Sequence[int]) -> None:
+    """Raise if seeds choose and confirm, or if nothing can be searched again."""
     again = not isinstance(file.controls, bool) and AGAIN in file.controls
     if again and not (file.tune and file.tune.search == "points"):
         raise UserError(
@@ -324,10 +253,8 @@ def check_tune(file: SweepFile) -> None:
         )
     if not file.tune:
         return
-    if file.grid and file.tune.search:
-        raise UserError(f"search: {file.tune.search} has no grid: remove the grid or the search")
     own = (seed for part in file.domains.values() for seed in part.trial_seeds)
-    shared = {*file.tune.seeds, *own} & set(check_seeds(file.seeds))
+    shared = {*file.tune.seeds, *own} & {*seeds}
     if shared:
         raise UserError(f"seeds {sorted(shared)} are in tune and in seeds: tune with other seeds")
 
@@ -337,14 +264,6 @@ def check_distinct(names: list[str], what: str) -> None:
     double = next((name for i, name in enumerate(names) if name in names[:i]), None)
     if double is not None:
         raise UserError(f"{what} {double} is listed twice: remove one")
-
-
-def loss_values(file: SweepFile, document: Document) -> Iterator[LossEntry]:
-    """Yield the values that a sweep file gives to losses."""
-    for one in listed_losses(file, document):
-        for chosen in given_settings(one, file.grid):
-            loss = LossSpec(one.loss.name, {**one.loss.params, **chosen})
-            yield loss, list(chosen), list(one.where)
 
 
 def check_seeds(seeds: str | int | list[int]) -> list[int]:

@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
-from typing import Any
 
 from pydantic import Field
 
@@ -43,16 +42,9 @@ class Table(PublishedTable):
     tiny: bool = False  # a smoke test
     sweep: bool = False  # made of losses and data, which others can join
     apart: bool = False  # rows that are one loss by algebra have cells of their own
-    grid: dict[str, list[Any]] = Field({}, description="of a sweep, for losses that join it too")
     asked: list[str] = Field([], description="names of rows that `--loss` names")
     joined: list[str] = Field([], description="those of them that the sweep does not list")
     controls: list[str] = Field([], description="names of the controls that a sweep asks for")
-    trial_seeds: dict[str, list[int]] = Field(
-        {}, description="by column seeds of trials, instead of those of `tune`"
-    )
-    temperature: dict[str, tuple[float, float]] = Field(
-        {}, description="by column the range that all losses search at shared points"
-    )
     draft: bool = False  # a suite that is not released
     test: SetTestName | None = None  # over data sets, unless another one is asked for
     quick: Quick | None = None  # the quick part of a suite
@@ -70,12 +62,12 @@ class Table(PublishedTable):
 
     def seeds_of_trials(self, column: str) -> list[int]:
         """Return the seeds that trials of a column have where no fold chooses."""
-        return self.trial_seeds.get(column) or self.budget.seeds
+        return self.columns[column].trial_seeds or self.budget.seeds
 
     @property
     def tuning_seeds(self) -> tuple[int, ...]:
         """Seeds that parameters are chosen with, here or in other sweeps: they are no results."""
-        own = (seed for seeds in self.trial_seeds.values() for seed in seeds)
+        own = (seed for one in self.columns.values() for seed in one.trial_seeds)
         return tuple(dict.fromkeys([*self.budget.seeds, *own]))
 
     @property
@@ -144,5 +136,5 @@ class Table(PublishedTable):
             return None
         small = tiny_recipe(domain) if self.tiny else {}
         recipe, seeds = {**self.recipe, **about.recipe}, self.seeds_of_trials(column)
-        shown, range_ = self.seeds if self.is_suite else (), self.temperature.get(column, ())
+        shown, range_ = self.seeds if self.is_suite else (), about.temperature or ()
         return Setup(column, domain, about.dataset, recipe, small, seeds, shown, range_)

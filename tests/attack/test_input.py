@@ -98,8 +98,7 @@ FILE = {
     "seeds": "0-2",
     "domains": {"graph": {"datasets": ["MUTAG"], "recipe": {"epochs": 2}}, "tabular": {}},
     "losses": ["none", {"adnce": {"mu": 0.5}}],
-    "grid": {"temperature": [0.1, 0.2]},
-    "tune": {"seeds": [1000, 1001], "trials": 2},
+    "tune": {"seeds": [1000, 1001], "trials": 2, "search": "hypercube"},
     "decimals": 2,
 }
 

@@ -112,7 +112,7 @@ PUBLISHED: dict[str, tuple[str, list[str], dict[str, Any]]] = {
 
 def stated(name: str) -> dict[str, Any]:
     """Return what a protocol states of all its data, but for what is another value for a reason."""
-    path = catalogue.table_folders()[0] / "protocols" / f"{name}.yaml"
+    path = catalogue.FOLDER / "protocols" / f"{name}.yaml"
     facts = SharedProtocol.model_validate(yaml.safe_load(path.read_text())).facts
     every = [fact for fact in facts if fact.source != OPEN and not fact.partial]
     recipes = [{k: v for k, v in fact.recipe.items() if k not in fact.why} for fact in every]

@@ -613,15 +613,3 @@ def test_the_embedded_sentences_of_early_records_are_scored_alike() -> None:
     assert scored_data(sentence | {"data_hash": trained}) == untrained
     assert scored_data(sentence | {"data_hash": untrained}) == untrained
     assert scored_data(sentence | {"data_hash": "2" * 64}) == "2" * 64
-
-
-def test_latex_has_differences_with_intervals(tmp_path: Path) -> None:
-    for seed in range(5):
-        add(tmp_path, "base", "A", seed, [50.0 + seed, 51.0])
-        add(tmp_path, "new", "A", seed, [60.0 + seed, 61.0 + 0.1 * seed])
-    text = render_comparison(resolve(SMALL, None, tmp_path), "latex")
-    (found,) = compare_rows(resolve(SMALL, None, tmp_path))
-    assert found.difference is not None
-    width = rf"\textbf{{+{found.difference:.1f} $\pm$ {found.half_width:.1f}}}"
-    assert rf"new & A & 5 & {width} & $<$ 0.0001 & \textbf{{better}} \\" in text
-    assert r"95 \% interval" in text

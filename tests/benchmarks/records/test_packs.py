@@ -652,8 +652,7 @@ def test_the_command_packs_and_unpacks(bench, results: Path) -> None:
 SUITE = """
 seeds: 0-3
 domains: {graph: {datasets: [MUTAG, DD, NCI1]}}
-losses: [infonce, adnce]
-grid: {temperature: [0.2, 0.3]}
+losses: [{infonce: {temperature: 0.2}}, {infonce: {temperature: 0.3}}, {adnce: {temperature: 0.2}}]
 """
 
 

@@ -130,21 +130,14 @@ def test_notes_keep_their_paragraphs(filled: Path, monkeypatch: pytest.MonkeyPat
     assert "<p>First.</p>\n<p>Second.</p>\n" in text
 
 
-def test_sweep_files_of_the_results_and_of_here_need_no_names(
+def test_sweep_files_of_the_results_need_no_names(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    here, results = tmp_path / "here", tmp_path / "results"
-    for folder, title in ((here, "one of mine"), (results, "another of mine")):
-        folder.mkdir()
-        text = f"title: {title}\ndomains: {{graph: {{datasets: [MUTAG]}}}}\nlosses: [infonce]\n"
-        (folder / f"{title[:3]}.yaml").write_text(text)
-    (here / "compose.yaml").write_text("services: {losses: 3}\n")
-    monkeypatch.chdir(here)
-    add(results, 0, 60.0)
+    text = "title: one of mine\ndomains: {graph: {datasets: [MUTAG]}}\nlosses: [infonce]\n"
+    (tmp_path / "one.yaml").write_text(text)
+    add(tmp_path, 0, 60.0)
     monkeypatch.setattr(catalogue, "table_names", list)
-    text = page(results)
-    assert "</span> One of mine</h1>" in text
-    assert "</span> Another of mine</h1>" in text
+    assert "</span> One of mine</h1>" in page(tmp_path)
 
 
 def test_seeds_that_choose_parameters_are_never_averaged_with_results(filled: Path) -> None:

@@ -33,8 +33,7 @@ class Mine(InfoNCE):
 SUITE = """seeds: 0-2
 domains: {tabular: {datasets: [wine], recipe: {epochs: 1}}}
 losses: [infonce, adnce]
-grid: {temperature: [0.1, 0.5]}
-tune: {seeds: [1000], trials: 2}
+tune: {seeds: [1000], trials: 2, search: hypercube}
 """
 YAML = "licence: MIT\npaper: https://example.org/mine\n"
 MADE = {"cpu": "another"}  # a machine on which equal bits are not promised
@@ -221,8 +220,8 @@ class Mine(InfoNCE):
 @pytest.fixture
 def limited(mine) -> Any:
     """`bench` where the suite's search of a loss begins with InfoNCE, which the loss becomes."""
-    suite = SUITE.replace("grid: {temperature: [0.1, 0.5]}\n", "")
-    Path("suite.yaml").write_text(suite.replace("trials: 2", "trials: 6, search: staged"))
+    suite = SUITE.replace("trials: 2, search: hypercube", "trials: 6, search: staged")
+    Path("suite.yaml").write_text(suite)
     Path("mine.py").write_text(LIMITED)
     for folder in ("results", "trusted"):
         shutil.rmtree(folder)

@@ -22,11 +22,8 @@ from counts import times
 from made_records import made
 
 TABLES = "domains: {tabular: {datasets: [digits-table]}}\n"
-GRID = (
-    f"seeds: 0-3\n{TABLES}losses: [infonce, hcl, none]\n"
-    "grid: {temperature: [0.1, 0.2, 0.5]}\ntune: {trials: 3}\n"
-)
-FEW = f"seeds: 0-1\n{TABLES}losses: [hcl]\ngrid: {{temperature: [0.1, 0.2]}}\ntune: {{trials: 2}}\n"
+CUBE = f"seeds: 0-3\n{TABLES}losses: [infonce, hcl, none]\ntune: {{trials: 3, search: hypercube}}\n"
+FEW = f"seeds: 0-1\n{TABLES}losses: [hcl]\ntune: {{trials: 2, search: hypercube}}\n"
 STAGED = f"seeds: 0-1\n{TABLES}losses: [hcl]\ntune: {{trials: 6}}\n"
 NESTED = (
     "seeds: 0-1\ndomains: {graph: {datasets: [motifs]}}\nlosses: [infonce]\n"
@@ -78,8 +75,8 @@ def swept(results: Path, shard: Shard = WHOLE_SWEEP) -> str:
 
 @pytest.mark.parametrize(
     ("file", "count", "rounds"),
-    [(GRID, 3, 2), (STAGED, 3, 4), (NESTED, 2, 2), (FEW, 8, 2)],
-    ids=["grid", "staged", "nested", "more shards than cells"],
+    [(CUBE, 3, 2), (STAGED, 3, 4), (NESTED, 2, 2), (FEW, 8, 2)],
+    ids=["hypercube", "staged", "nested", "more shards than cells"],
 )
 @pytest.mark.usefixtures("in_folder")
 def test_merged_shards_have_the_records_of_one_sweep(
@@ -125,7 +122,7 @@ def test_a_control_waits_for_its_baseline_on_all_seeds(trained) -> None:
 
 
 def test_a_shard_says_what_it_has_and_how_the_sweep_goes_on(bench, trained) -> None:
-    Path("mine.yaml").write_text(GRID)
+    Path("mine.yaml").write_text(CUBE)
     words = ["sweep", "mine.yaml"]
     said = bench(*words, "--shard", "1/3")[1].splitlines()
     own = sum(trained.values())
@@ -135,7 +132,7 @@ def test_a_shard_says_what_it_has_and_how_the_sweep_goes_on(bench, trained) -> N
         "shards' records with bench merge, give them to each shard and repeat its command",
     ]
     assert bench(*words)[1] == f"24 cells: {own} done before, {24 - own} now\n"
-    assert bench(*words, "--shard", "1/3")[1].splitlines()[1] == "shard 1/3: 11 of 24 cells"
+    assert bench(*words, "--shard", "1/3")[1].splitlines()[1] == "shard 1/3: 7 of 24 cells"
 
 
 @pytest.mark.parametrize("text", ["3/3", "0/0", "x", "-1/3", "1/", "/2", "1/2/3", "1.0/2", "²/3"])

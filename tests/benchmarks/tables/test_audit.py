@@ -339,7 +339,7 @@ def test_every_key_of_a_shipped_table_is_compared(name: str) -> None:
 
 
 def test_shared_protocols_are_used() -> None:
-    folder = catalogue.table_folders()[0] / "protocols"
+    folder = catalogue.FOLDER / "protocols"
     used = {name for table in table_names() for name in load_table(table).protocol.use}
     assert {path.stem for path in folder.glob("*.yaml")} == used
 

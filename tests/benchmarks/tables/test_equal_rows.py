@@ -76,7 +76,6 @@ def test_a_search_without_parameters_of_its_own_is_the_simpler_losss_search(load
 def test_released_searches_keep_their_rows_apart(load) -> None:
     assert marked(load_table("standard-1")) == {}
     assert marked(load(DOMAINS + LOSSES + "tune: {search: hypercube}\n")) == {}
-    assert marked(load(DOMAINS + LOSSES + "grid: {temperature: [0.1, 0.2]}\ntune: {}\n")) == {}
     assert marked(load_table("smoke")) == {}, "a smoke test runs every loss"
 
 

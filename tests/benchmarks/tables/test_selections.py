@@ -266,24 +266,10 @@ def test_grids_of_the_paper_hold_what_it_chose(name: str) -> None:
             assert all(wanted[name] in values for name, values in grid.items())
 
 
-def test_a_sweep_file_that_tunes(tmp_path: Path) -> None:
-
+def test_seeds_that_tune_a_sweep_are_not_shown(tmp_path: Path) -> None:
     path = tmp_path / "mine.yaml"
-    text = "domains: {tabular: {}}\nlosses: [none, infonce, adnce]\n"
-    text += "grid: {temperature: [0.1, 0.2], mu: [0.3]}\ntune: {}\n"
-    path.write_text(text)
-    table = load_table(str(path))
-    assert [(row.name, row.grid) for row in table.rows] == [
-        ("none", {}),
-        ("infonce", {"temperature": [0.1, 0.2]}),
-        ("adnce", {"temperature": [0.1, 0.2], "mu": [0.3]}),
-    ]
-    assert table.selection == Selection.VALIDATION
-    asked = plan.make_plan(str(path), [], None, False, None, tmp_path)
-    assert len(asked.tasks()) == 5 + 2 * 2 * 2
-    assert "| infonce | missing |" in render_table(resolve(table, None, tmp_path), "md")
-    path.write_text(text.replace("tune: {}", "tune: {seeds: [1]}"))
-    with pytest.raises(UserError, match=r"mine.yaml:4: seeds \[1\] are in tune and in seeds"):
+    path.write_text("domains: {tabular: {}}\nlosses: [infonce]\ntune: {seeds: [1]}\n")
+    with pytest.raises(UserError, match=r"mine.yaml:3: seeds \[1\] are in tune and in seeds"):
         load_table(str(path))
 
 

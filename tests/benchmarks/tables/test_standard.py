@@ -15,7 +15,7 @@ from contrastbench.benchmarks.tables.load import NEWEST, load_table
 from contrastbench.benchmarks.tables.places import space_of
 from contrastbench.benchmarks.tables.rows import Row, Setting
 from contrastbench.benchmarks.tables.schema import Column
-from contrastbench.benchmarks.tables.searches import Hypercube, Nested
+from contrastbench.benchmarks.tables.searches import BestOf, Hypercube, Nested
 from contrastbench.benchmarks.tables.table import Table
 from contrastbench.domains.registry import make_recipe
 from contrastbench.losses import registry
@@ -35,7 +35,7 @@ def cells(name: str) -> dict[str, Any]:
         "seeds": table.seeds,
         "test": table.test,
         "tune": table.tune.model_dump() if table.tune else None,
-        "trial_seeds": table.trial_seeds,
+        "trial_seeds": trial_seeds(table),
         "datasets": {
             column: [one.domain, one.full_recipe.protocol, one.full_recipe.model_dump(mode="json")]
             for column, one in work.items()
@@ -50,12 +50,17 @@ def cells(name: str) -> dict[str, Any]:
     }
 
 
+def trial_seeds(table: Table) -> dict[str, list[int]]:
+    """The seeds of trials of columns that have their own."""
+    return {name: one.trial_seeds for name, one in table.columns.items() if one.trial_seeds}
+
+
 def tried(table: Table, row: Row) -> list[dict[str, Any]]:
     """The settings of a row's hypercube, or the one that the file gives."""
     column = next(one for one in table.columns if (row.name, one) in table.places)
     search = table.places[row.name, column].search
-    search = search.trials if isinstance(search, Nested) else search
-    found = search.settings if isinstance(search, Hypercube) else [Setting(row.params)]
+    trials = search.trials if isinstance(search, Nested | BestOf) else None
+    found = trials.settings if isinstance(trials, Hypercube) else [Setting(row.params)]
     return [one.params for one in found]
 
 
@@ -158,4 +163,4 @@ def test_its_quick_part_has_every_set_with_three_seeds() -> None:
 def test_trials_on_tables_have_two_seeds_and_on_sentences_three() -> None:
     two, three = [1000, 1001], [1000, 1001, 1002]
     table = load_table("standard-2")
-    assert table.trial_seeds == {"letter": two, "nursery": two, "captions": three, "sts": three}
+    assert trial_seeds(table) == {"letter": two, "nursery": two, "captions": three, "sts": three}
