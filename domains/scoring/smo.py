@@ -2,8 +2,8 @@
 
 scikit-learn's `SVC` is libsvm: sequential minimal optimisation with second-order selection (Fan,
 Chen and Lin 2005) and shrinking. This module takes the same steps in the same arithmetic, so its
-coefficients are those of `SVC(kernel="precomputed")` to the last bit. It is faster for three
-reasons: all C share one table of the kernel, loops are vectorised, and no input is checked again.
+coefficients are those of `SVC(kernel="precomputed")` to the last bit. It is faster since all C
+share one table of the kernel, and no input is checked again.
 
 libsvm multiplies kernel and gradient by the signs of the classes. A product with a sign is exact,
 so this module leaves the signs out: `slope` is minus the gradient times the sign.
@@ -13,17 +13,13 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 import numpy as np
-from llvmlite import ir
 from numba import njit
-from numba.core.types import float64
-from numba.extending import intrinsic
 
 Array = np.ndarray[Any, np.dtype[Any]]
 Function = TypeVar("Function", bound=Callable[..., Any])
 TOLERANCE = 1e-3  # libsvm's: the largest violation at which it stops
 MIN_CURVATURE = 1e-12  # libsvm's curvature where a pair has none
 PERIOD = 1000  # libsvm shrinks after so many steps
-SCORE_BLOCK = 64  # places whose largest score is found at once
 
 
 def compiled(function: Function, keep: bool = False) -> Function:
@@ -40,25 +36,10 @@ def cached_njit(function: Function) -> Function:
         return compiled(function)
 
 
-def maximum(context: Any, x: Any, y: Any) -> Any:
-    """Return the larger number, in a way that LLVM turns into vectors."""
-
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        double = ir.DoubleType()
-        kind = ir.FunctionType(double, [double, double])
-        function = builder.module.declare_intrinsic("llvm.maxnum", [double], kind)
-        return builder.call(function, args, fastmath=["nnan", "nsz"])
-
-    return float64(float64, float64), generate
-
-
-larger: Any = intrinsic(maximum)
-
-
 # The state of a problem is two arrays with a column for each point, the active points first.
-# Rows of `state`: SQUARE is the kernel's diagonal, SCORE is room to compare places, and BOUNDED is
-# the part of minus the slope that comes from points whose alpha is C.
-SLOPE, ALPHA, SIGN, SQUARE, BOUNDED, SCORE = range(6)
+# Rows of `state`: SQUARE is the kernel's diagonal, and BOUNDED is the part of minus the slope that
+# comes from points whose alpha is C.
+SLOPE, ALPHA, SIGN, SQUARE, BOUNDED = range(5)
 UP, LOW, FULL = range(3)  # rows of `can`: alpha times sign can grow, it can fall, alpha is C
 
 
@@ -66,7 +47,7 @@ UP, LOW, FULL = range(3)  # rows of `can`: alpha times sign can grow, it can fal
 def initial_state(square: Array, sign: Array) -> tuple[Array, Array, Array]:
     """Return state, can and order where every alpha is 0."""
     n = len(sign)
-    state, can = np.zeros((6, n)), np.zeros((3, n), np.bool_)
+    state, can = np.zeros((5, n)), np.zeros((3, n), np.bool_)
     for t in range(n):
         state[SLOPE, t] = state[SIGN, t] = sign[t]
         state[SQUARE, t] = square[t]
@@ -90,41 +71,27 @@ def filled_kernel_row(
 
 
 @compiled
-def last_largest(state: Array, n: int) -> int:
-    """Return the last place of the largest score, as libsvm does; -1 where none is finite."""
-    best, block, size, end = -np.inf, 0, np.uint64(SCORE_BLOCK), np.uint64(n)
-    for first in range(np.uint64(0), end, size):  # unsigned: signed indices prevent vectors
-        found = -np.inf
-        for t in range(first, min(first + size, end)):
-            found = larger(found, state[SCORE, t])
-        if found >= best:
-            best, block = found, int(first)
-    if best > -np.inf:
-        for t in range(min(block + SCORE_BLOCK, n) - 1, -1, -1):
-            if state[SCORE, t] == best:
-                return t
-    return -1
-
-
-@compiled
 def steepest(state: Array, can: Array, n: int) -> int:
-    """Return the place of the largest slope that can be followed up; -1 where none can."""
+    """Return the last place of the largest slope that can be followed up; -1 where none can."""
+    best, place = -np.inf, -1
     for t in range(n):
-        state[SCORE, t] = state[SLOPE, t] if can[UP, t] else -np.inf
-    return last_largest(state, n)
+        if can[UP, t] and state[SLOPE, t] >= best:
+            best, place = state[SLOPE, t], t
+    return place
 
 
 @compiled
 def partner(state: Array, can: Array, table: Array, own: int, i: int, n: int) -> int:
     """Return the place with which place i decreases the objective most; -1 where none does."""
-    top, square = state[SLOPE, i], state[SQUARE, i]
+    top, square, best, place = state[SLOPE, i], state[SQUARE, i], -np.inf, -1
     for t in range(n):
         difference = top - state[SLOPE, t]
-        curvature = (square + state[SQUARE, t]) - 2.0 * table[own, t]
-        gain = difference * difference / (curvature if curvature > 0 else MIN_CURVATURE)
-        gain = gain if can[LOW, t] else -np.inf
-        state[SCORE, t] = gain if difference > 0 else -np.inf
-    return last_largest(state, n)
+        if can[LOW, t] and difference > 0:
+            curvature = (square + state[SQUARE, t]) - 2.0 * table[own, t]
+            gain = difference * difference / (curvature if curvature > 0 else MIN_CURVATURE)
+            if gain >= best:
+                best, place = gain, t
+    return place
 
 
 @compiled
@@ -135,15 +102,6 @@ def flattest(state: Array, can: Array, n: int) -> float:
         if can[LOW, t] and -state[SLOPE, t] > best:
             best = -state[SLOPE, t]
     return best
-
-
-@compiled
-def move(
-    state: Array, table: Array, one: int, two: int, by_one: float, by_two: float, n: int
-) -> None:
-    """Change the slopes by two steps."""
-    for t in range(n):
-        state[SLOPE, t] -= table[one, t] * by_one + table[two, t] * by_two
 
 
 @compiled
@@ -176,13 +134,6 @@ def is_idle(state: Array, can: Array, t: int, up: float, down: float) -> bool:
 
 
 @compiled
-def exchange(x: Array, i: int, j: int) -> None:
-    """Swap two columns of an array."""
-    for k in range(len(x)):
-        x[k, i], x[k, j] = x[k, j], x[k, i]
-
-
-@compiled
 def shrink(
     state: Array, can: Array, order: Array, up: float, down: float, active: int
 ) -> tuple[int, bool]:
@@ -194,8 +145,10 @@ def shrink(
             while active > t and is_idle(state, can, active, up, down):
                 active -= 1
             if active > t:
-                exchange(state, t, active)
-                exchange(can, t, active)
+                for k in range(len(state)):
+                    state[k, t], state[k, active] = state[k, active], state[k, t]
+                for k in range(len(can)):
+                    can[k, t], can[k, active] = can[k, active], can[k, t]
                 order[t], order[active] = order[active], order[t]
                 moved = True
         t += 1
@@ -274,15 +227,14 @@ def smo_steps(
         length = difference / (curvature if curvature > 0 else MIN_CURVATURE)
         a, b, plus, minus = state[ALPHA, i], state[ALPHA, j], state[SIGN, i], state[SIGN, j]
         to_a, to_b = clipped(a, b, a + plus * length, b - minus * length, plus == minus, c)
-        move(state, table, one, two, (to_a - a) * plus, (to_b - b) * minus, active)
-        change = set_alpha(state, can, i, to_a, c)
-        if change != 0:
-            filled_kernel_row(kernel, table, filled, order, i, len(order))
-            add_row(state, BOUNDED, table, one, change * plus, 0)
-        change = set_alpha(state, can, j, to_b, c)
-        if change != 0:
-            filled_kernel_row(kernel, table, filled, order, j, len(order))
-            add_row(state, BOUNDED, table, two, change * minus, 0)
+        by_one, by_two = (to_a - a) * plus, (to_b - b) * minus
+        for t in range(active):
+            state[SLOPE, t] -= table[one, t] * by_one + table[two, t] * by_two
+        for place, own, alpha, sign in ((i, one, to_a, plus), (j, two, to_b, minus)):
+            change = set_alpha(state, can, place, alpha, c)
+            if change != 0:
+                filled_kernel_row(kernel, table, filled, order, place, len(order))
+                add_row(state, BOUNDED, table, own, change * sign, 0)
     return most
 
 
@@ -333,52 +285,3 @@ def offset(state: Array, can: Array) -> float:
         else:
             below = max(below, -state[SLOPE, t])
     return total / free if free else (above + below) / 2
-
-
-@compiled
-def decision_values(coefficients: Array, offset: float, kernel: Array, points: Array) -> Array:
-    """Return the decision values of the columns of a kernel, summed point by point."""
-    values = np.zeros(kernel.shape[1])
-    for k in range(len(points)):
-        if coefficients[k] != 0:
-            for t in range(len(values)):
-                values[t] += coefficients[k] * kernel[points[k], t]
-    return values - offset
-
-
-@compiled
-def kernel_part(kernel: Array, points: Array) -> Array:
-    """Return the kernel of some of the points."""
-    found = np.empty((len(points), len(points)), kernel.dtype)
-    for i in range(len(points)):
-        for j in range(len(points)):
-            found[i, j] = kernel[points[i], points[j]]
-    return found
-
-
-@cached_njit
-def pair_values(kernel: Array, square: Array, test: Array, ends: Array, grid: Array) -> Array:
-    """(grid, pairs, tests) decision values of a machine for each two classes, for each C.
-
-    Args:
-        kernel: (n, n) float32 of the points that fit, class after class.
-        square: (n,) its diagonal in float64.
-        test: (n, tests) float64, the kernel between them and the points to classify.
-        ends: (classes + 1,) 0, and the place where each class ends.
-        grid: the values of C.
-    """
-    classes, pair = len(ends) - 1, 0
-    values = np.empty((len(grid), classes * (classes - 1) // 2, test.shape[1]))
-    for a in range(classes):
-        for b in range(a + 1, classes):
-            points = np.concatenate(
-                (np.arange(ends[a], ends[a + 1]), np.arange(ends[b], ends[b + 1]))
-            )
-            sign = np.where(points < ends[a + 1], 1.0, -1.0)
-            own = kernel if classes == 2 else kernel_part(kernel, points)
-            room, diagonal = np.empty_like(own), square[points]
-            for g in range(len(grid)):
-                coefficients, rho = solve(own, room, diagonal, sign, grid[g])
-                values[g, pair] = decision_values(coefficients, rho, test, points)
-            pair += 1
-    return values

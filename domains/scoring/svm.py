@@ -225,13 +225,21 @@ def pair_values(
     if solve is None:
         return by_libsvm(x, y, distance, train, test, grid)
     gamma = gamma_of(x[train])
-    _, own, counts = np.unique(y[train], return_inverse=True, return_counts=True)
-    fit = train[own.argsort(kind="stable")]
-    own_kernel = kernel(distance, gamma, fit, fit, np.float32)
-    square = np.exp(-gamma * distance[fit, fit])
-    test_kernel = kernel(distance, gamma, fit, test, np.float64)
-    ends = np.concatenate([[0], counts.cumsum()])
-    return solve(own_kernel, square, test_kernel, ends, np.array(grid, float))
+    fit_kernel = kernel(distance, gamma, train, train, np.float32)
+    square = np.exp(-gamma * distance[train, train])
+    test_kernel = kernel(distance, gamma, train, test, np.float64)
+    values = []
+    members = [np.flatnonzero(y[train] == label) for label in np.unique(y[train])]
+    for one, other in combinations(members, 2):
+        points = np.concatenate([one, other])
+        sign = np.repeat([1.0, -1.0], [len(one), len(other)])
+        own = fit_kernel[np.ix_(points, points)]
+        room = np.empty_like(own)
+        for c in grid:
+            coefficients, offset = solve(own, room, square[points], sign, c)
+            # summed point by point, as libsvm does
+            values.append((coefficients[:, None] * test_kernel[points]).sum(axis=0) - offset)
+    return np.array(values).reshape(-1, len(grid), len(test)).swapaxes(0, 1)
 
 
 def by_libsvm(
@@ -265,7 +273,7 @@ def kernel(distance: Array, gamma: float, rows: Array, columns: Array, kind: Any
 
 
 @cache
-def compiled_solver() -> Callable[..., Array] | None:
+def compiled_solver() -> Callable[..., tuple[Array, float]] | None:
     """Return the compiled solver where its steps are libsvm's.
 
     On other processors than x86-64, compilers join libsvm's products and sums, which rounds once.
@@ -273,7 +281,7 @@ def compiled_solver() -> Callable[..., Array] | None:
     if platform.machine() not in ("x86_64", "AMD64"):
         return None
     try:
-        from contrastbench.domains.scoring.smo import pair_values as solve
+        from contrastbench.domains.scoring.smo import solve
     except ImportError:  # numba is missing, or too old for this numpy
         return None
     return solve

@@ -41,14 +41,6 @@ def test_average_precision_is_that_of_eleven_recalls(seed: int) -> None:
     )
 
 
-def test_average_precision_by_hand() -> None:
-    """Recalls of 0 to 0.5 have precision 1, those above 2/3; what is hard to say is not there."""
-    y = torch.tensor([1, 0, -1, 1, -1])
-    scores = torch.tensor([5.0, 4.0, 3.0, 2.0, 1.0])
-    assert eleven_point_precision(scores, y) == pytest.approx(100 * (6 + 5 * 2 / 3) / 11)
-    assert eleven_point_precision(-scores, y) == pytest.approx(100 * (6 * 1 / 2 + 5 * 2 / 4) / 11)
-
-
 def several(count: int, seed: int) -> Labelled:
     """Rows that are of each of three classes by the sign of a column, with noise."""
     rng = torch.Generator().manual_seed(seed)

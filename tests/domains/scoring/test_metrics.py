@@ -5,7 +5,7 @@ import pytest
 from sklearn.svm import SVC
 
 from contrastbench.domains.scoring.metrics import class_metrics, largest_share
-from contrastbench.domains.scoring.svm import class_scores, svm_folds
+from contrastbench.domains.scoring.svm import class_scores
 
 Array = np.ndarray
 
@@ -55,13 +55,3 @@ def test_scores_of_pairs_are_scikit_learns_decision_function(classes: int) -> No
     values = model.decision_function(x).T
     model.decision_function_shape = "ovr"
     assert class_scores(values) == pytest.approx(model.decision_function(x))
-
-
-def test_folds_have_the_other_metrics() -> None:
-    y = np.repeat([4, 7], [30, 10])  # classes need not be 0, 1, ...
-    separate = svm_folds(y[:, None] + np.arange(40)[:, None] / 100, y, 5)
-    assert separate.others == {
-        name: [100.0] * 5 for name in ("balanced_accuracy", "macro_f1", "auroc")
-    }
-    constant = svm_folds(np.ones((40, 3)), y, 5).others
-    assert constant["balanced_accuracy"] == constant["auroc"] == [50.0] * 5

@@ -45,7 +45,7 @@ def drawn(seed: int, n: int) -> tuple[Array, Array]:
     return np.exp(-rng.choice([0.01, 0.3, 5]) * squared_distances(x)), y
 
 
-@pytest.mark.parametrize("seed", range(times(60, least=6)))
+@pytest.mark.parametrize("seed", range(times(60, least=4)))
 def test_coefficients_and_offsets_are_those_of_libsvm_to_the_last_bit(seed: int) -> None:
     kernel, y = drawn(seed, 40 + 7 * (seed % 30))
     for c in (*C_GRID, 1e5):
@@ -62,7 +62,7 @@ def test_a_problem_that_shrinks_many_times_is_solved_as_by_libsvm() -> None:
     assert offset == rho
 
 
-@pytest.mark.parametrize("classes", [2, 3, 7])
+@pytest.mark.parametrize("classes", [2, 7])
 def test_predictions_are_those_of_libsvm(classes: int, monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(classes)
     y = 3 * rng.integers(classes, size=120)  # classes need not be 0, 1, ...
@@ -100,14 +100,14 @@ def test_without_a_folder_to_keep_it_the_solver_is_compiled_for_the_process(
     assert smo.cached_njit(len) is len
 
 
-@pytest.mark.parametrize("name", ["ENZYMES", "DHFR", "MSRC_21", "Letter-high"])
-@pytest.mark.parametrize("encoder", ["gin", "raw"])
+@pytest.mark.parametrize(("name", "encoder"), [("ENZYMES", "gin"), ("DHFR", "raw")])
 def test_predictions_on_real_graphs_are_those_of_libsvm(
     name: str, encoder: str, shared: Callable[..., Path]
 ) -> None:
     root = shared("data", "tudataset", f"{name}.zip").parent
-    recipe = GraphRecipe(encoder=encoder, limit=600)
-    domain = GraphDomain(name, recipe, 0, root, torch.device("cpu"))
+    domain = GraphDomain(
+        name, GraphRecipe(encoder=encoder, limit=600), 0, root, torch.device("cpu")
+    )
     x, y = (part.numpy() for part in domain.embeddings(domain.model()))
     x = x.astype(np.float64)
     fit, test = np.arange(0, 480), np.arange(480, len(y))
