@@ -15,17 +15,21 @@ Epoch = Annotated[int, Field(ge=1)]
 Share = Annotated[float, Field(ge=0, le=1)]
 
 
+def added(default: Any, **facts: Any) -> Any:
+    """Declare a setting that is younger than records: no key has it where it is the default."""
+    return Field(default, exclude_if=lambda value: value == default, **facts)
+
+
 class Recipe(Strict):
     """The base of all recipes; unknown keys and wrong types are errors."""
 
     # --recipe preset=NAME: values in place of the defaults
     presets: ClassVar[Mapping[str, dict[str, Any]]] = {}
+    # keys that change nothing of an untrained encoder's score
     of_training: ClassVar[frozenset[str]] = frozenset(
-        (
-            *("epochs", "batch_size", "lr", "optimizer", "momentum", "weight_decay", "schedule"),
-            "permuted",
-        )
-    )  # keys that change nothing of an untrained encoder's score
+        {"epochs", "batch_size", "permuted", "schedule"}
+        | {"lr", "optimizer", "momentum", "weight_decay"}
+    )
 
     epochs: int = Field(20, ge=0)
     batch_size: int = Field(128, ge=2)
@@ -43,10 +47,9 @@ class Recipe(Strict):
     score_at: tuple[Epoch, ...] = Field(
         (), strict=False, description="epochs after which the model is scored, besides the last"
     )
-    score_on: tuple[str, ...] = Field(
+    score_on: tuple[str, ...] = added(
         (),
         strict=False,
-        exclude_if=lambda sets: not sets,  # records are older
         description="sets that score one training, of which the first trains: a record for each",
     )
 
@@ -196,20 +199,19 @@ class ClassedRecipe(Recipe):
     """The base of recipes that may use classes to make false negatives, or to take them out."""
 
     of_training: ClassVar[frozenset[str]] = Recipe.of_training | {
-        *("batch_classes", "false_negatives")
+        "batch_classes",
+        "false_negatives",
     }
 
     pairing: str
-    batch_classes: int | None = Field(
+    batch_classes: int | None = added(
         None,
         ge=2,
-        exclude_if=lambda classes: classes is None,  # records are older
         description="classes of a batch, as many samples of each: the fewer, the more negatives "
         "are false",
     )
-    false_negatives: bool = Field(
+    false_negatives: bool = added(
         True,
-        exclude_if=lambda there: there,  # records are older
         description="False, with both_views: samples of an anchor's class are no negatives of it",
     )
 

@@ -10,19 +10,13 @@ from pydantic import Field, model_validator
 from contrastbench.domains.image.data.datasets import DATASETS, SOURCES
 from contrastbench.domains.image.probes import PROBES, Name, Probe
 from contrastbench.domains.presets import Presets
-from contrastbench.domains.recipe import ClassedRecipe, Width
+from contrastbench.domains.recipe import ClassedRecipe, Width, added
 from contrastbench.errors import UserError
 from contrastbench.losses.pairing import BOTH_VIEWS, OWN_VIEW, QUERY_KEY, SAME_CLASS, Pairing
 
 # by which any encoder is scored
 PROTOCOL_NAMES = (
-    "linear",
-    "knn",
-    "transfer",
-    "few-shot",
-    "few-shot-all",
-    "retrieval",
-    "semi-supervised",
+    *("linear", "knn", "transfer", "few-shot", "few-shot-all", "retrieval", "semi-supervised"),
 )
 PRESETS_FILE = Path(__file__).with_name("presets.yaml")
 SMALL_SIDE = 96  # pixels a side up to which the published sets of photographs are kept as they are
@@ -47,19 +41,9 @@ class ImageRecipe(ClassedRecipe):
 
     presets: ClassVar[Mapping[str, dict[str, Any]]] = Presets(PRESETS_FILE)
     of_training: ClassVar[frozenset[str]] = ClassedRecipe.of_training | {
-        *(
-            "warmup",
-            "eval_every",
-            "views",
-            "min_scale",
-            "noisy_crop",
-            "flip",
-            "asymmetric",
-            "randaugment",
-        ),
-        *("jitter_strength", "warp", "rotation"),
-        *("local_crops", "local_size", "positives", "pairing", "ema", "predictor"),
-        "predictor_bias",
+        *("warmup", "eval_every", "views", "min_scale", "noisy_crop", "flip", "asymmetric"),
+        *("randaugment", "jitter_strength", "warp", "rotation", "local_crops", "local_size"),
+        *("positives", "pairing", "ema", "predictor", "predictor_bias"),
         *("projection", "projection_norm", "chunk"),
     }
 
@@ -90,33 +74,25 @@ class ImageRecipe(ClassedRecipe):
     min_scale: float = Field(
         0.4, gt=0, lt=1, description="smallest share of a picture that a view shows"
     )
-    warp: Literal["zeros", "border", "reflection"] | None = Field(
+    warp: Literal["zeros", "border", "reflection"] | None = added(
         None,
-        exclude_if=lambda edges: edges is None,  # records are older
         description="crops and flips by one sampling with such edges, colours by one matrix: fast",
     )
-    rotation: float = Field(
-        0.0,
-        ge=0,
-        exclude_if=lambda angle: angle == 0,  # records are older
-        description="largest angle of a warp, in radians",
-    )
-    noisy_crop: float | None = Field(
+    rotation: float = added(0.0, ge=0, description="largest angle of a warp, in radians")
+    noisy_crop: float | None = added(
         None,
         gt=0,
         le=1,
-        exclude_if=lambda share: share is None,  # records are older
         description="share of a view that a further random crop shows in its place",
     )
     flip: float = Field(0.0, ge=0, le=1, description="probability that a view is mirrored")
     blur: float | None = Field(
         None, ge=0, le=1, description="probability of Gaussian blur, in place of the views' own"
     )
-    jitter_strength: float = Field(
+    jitter_strength: float = added(
         0.5,
         gt=0,
         le=1,
-        exclude_if=lambda strength: strength == 0.5,  # records are older
         description="of colours: 1 is SimCLR's on ImageNet, 0.5 that of small images",
     )
     asymmetric: bool = Field(
@@ -182,9 +158,8 @@ class ImageRecipe(ClassedRecipe):
         description="retrieval, recall: none is fitted, test images find their class; quick: "
         "logistic regression alone",
     )
-    scored: Literal["features", "embedding"] | None = Field(
+    scored: Literal["features", "embedding"] | None = added(
         None,
-        exclude_if=lambda layer: layer is None,  # records are older
         description="before or behind the projection; behind it by default for balanced alone",
     )
     probe_lr: float | None = Field(
@@ -195,10 +170,9 @@ class ImageRecipe(ClassedRecipe):
         VOTE_TEMPERATURE, description="loss: that of the loss, 0.5 where it has none"
     )
 
-    score_on: tuple[str, ...] = Field(
+    score_on: tuple[str, ...] = added(
         (),
         strict=False,
-        exclude_if=lambda entries: not entries,  # records are older
         description="what scores one training: sets, of which the first trains and each has a "
         "record; or, in the same record, protocols of bench score, on this set or transfer:DTD",
     )
