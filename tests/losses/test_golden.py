@@ -1,4 +1,4 @@
-"""Our losses against golden.json: published codes, and loops of our own where there is none."""
+"""Our losses against golden.json, values and gradients that published codes gave."""
 
 import json
 import re
@@ -10,7 +10,6 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-import golden
 from contrastbench.losses import (
     Loss,
     both_views,
@@ -61,8 +60,8 @@ PAIRINGS: dict[str, Callable[[Loss, Views], Tensor]] = {
 }
 
 
-def cases(origin: str) -> Iterator[Any]:
-    for group in GOLDEN[origin]:
+def cases() -> Iterator[Any]:
+    for group in GOLDEN["released"]:
         for case in group["cases"]:
             name = f"{group['loss']} {group['pairing']} {group['views']} {case['params']}"
             yield pytest.param(group, case, id=name)
@@ -70,8 +69,7 @@ def cases(origin: str) -> Iterator[Any]:
 
 def make(group: Json, case: Json) -> Loss:
     """The loss in float64, what is learned as the case has it."""
-    name = group["loss"]
-    loss = get_loss(f"{FOLDER / name}" if ":" in name else name, **case["params"]).double()
+    loss = get_loss(group["loss"], **case["params"]).double()
     for learned, value in case.get("learned", {}).items():
         assert isinstance(getattr(loss, learned), nn.Parameter)
         setattr(loss, learned, nn.Parameter(torch.tensor(value, dtype=torch.float64)))
@@ -83,7 +81,7 @@ def agree(found: Any, expected: Any) -> None:
     torch.testing.assert_close(found, expected, rtol=TOLERANCE, atol=TOLERANCE)
 
 
-@pytest.mark.parametrize(("group", "case"), [*cases("released"), *cases("oracle")])
+@pytest.mark.parametrize(("group", "case"), [*cases()])
 def test_value_and_gradients(group: Json, case: Json) -> None:
     inputs = torch.tensor(GOLDEN["views"][: group["views"]], dtype=torch.float64)
     views = [view.requires_grad_() for view in inputs.clone().unbind()]
@@ -101,25 +99,8 @@ def test_value_and_gradients(group: Json, case: Json) -> None:
         agree(gradient, case["learned_gradients"][name])
 
 
-def test_released_cases_name_their_code_and_oracles_do_not() -> None:
-    released, own = GOLDEN["released"], GOLDEN["oracle"]
-    assert sum(len(group["cases"]) for group in released) == 94
-    assert all("oracle" in group and "repository" not in group for group in own)
-    assert all(group["formula"] for group in [*released, *own])
-
-
 @pytest.mark.parametrize("group", GOLDEN["released"], ids=lambda group: group["place"])
 def test_a_released_value_names_the_state_of_its_code(group: Json) -> None:
+    assert group["formula"]
     assert group["repository"].startswith("https://")
     assert group.get("release") or re.fullmatch("[0-9a-f]{40}", group.get("commit", ""))
-
-
-def test_values_are_those_of_the_oracles() -> None:
-    """`golden.py` gives the file's numbers again; gradients of the first case, which take long."""
-    for group in GOLDEN["oracle"]:
-        for case in group["cases"]:
-            f, leaves = golden.oracle(GOLDEN, group, case)
-            agree(f(**leaves).real, case["value"])
-    group = GOLDEN["oracle"][0]
-    again = golden.compute(GOLDEN, group, group["cases"][0])
-    agree(again["gradient_row"], group["cases"][0]["gradient_row"])
