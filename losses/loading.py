@@ -8,20 +8,17 @@ import ast
 import importlib
 import inspect
 import json
-import pkgutil
 import sys
 import textwrap
 from collections.abc import Mapping
 from os.path import isfile
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 from torch import nn
 
 from contrastbench.errors import UserError, unknown, users_code
 from contrastbench.losses.base import Loss, constructor
-from contrastbench.losses.code import distributions
 from contrastbench.losses.settings import keep_settings
 from contrastbench.losses.source import Sources
 from contrastbench.losses.views import AdaptedLoss, takes_two_views
@@ -114,31 +111,13 @@ def shown_loss(title: str, found: Any) -> Any:
 
 def missing_module(path: str, module: str, lacks: str) -> UserError:
     """Return the error for a module that is not there: the package's own, or one that it needs."""
-    root = module.partition(".")[0]
-    if lacks == root:
-        if Path(f"{module}.py").is_file():
-            return UserError(f"no package {root}: did you mean {path.replace(':', '.py:')}?")
-        near = close_package(root)
-        pip = PIP_NAMES.get(root, root.replace("_", "-"))
-        fix = f"did you mean {near}?" if near else f"pip install {pip}"
-        return UserError(f"{path} needs the package {root}, which is not installed: {fix}")
-    if not f"{module}.".startswith(f"{lacks}."):
-        return UserError(f"{path} needs {lacks}, which is not installed: pip install {lacks}")
-    parent, _, name = lacks.rpartition(".")
-    return unknown(f"module of {parent}", name, modules(importlib.import_module(parent)))
-
-
-def close_package(root: str) -> str | None:
-    """Return the installed package whose name is closest, if one is close."""
-    import difflib
-
-    found = difflib.get_close_matches(root, distributions(), n=1, cutoff=0.8)
-    return found[0] if found else None
-
-
-def modules(package: ModuleType) -> list[str]:
-    """Return the names of the modules within a package."""
-    return [found.name for found in pkgutil.iter_modules(getattr(package, "__path__", []))]
+    root, lacking = module.partition(".")[0], lacks.partition(".")[0]
+    if Path(f"{module}.py").is_file():
+        return UserError(f"no package {root}: did you mean {path.replace(':', '.py:')}?")
+    if lacks != lacking:
+        return UserError(f"{path}: the package {lacking} has no module {lacks}")
+    pip = PIP_NAMES.get(lacking, lacking.replace("_", "-"))
+    return UserError(f"{path} needs {lacking}, which is not installed: pip install {pip}")
 
 
 def make_loss_of(name: str, target: Any, adapted_name: str, params: Mapping[str, Any]) -> Loss:

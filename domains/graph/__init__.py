@@ -159,6 +159,14 @@ class GraphDataset(Dataset):
     """A set of graphs; its `sizes` are graphs, nodes and directed edges, as far as known."""
 
     node_labels: bool = False
+    equal_with_attributes: float | None = None  # as `equal`, where nodes begin with attributes
+
+    @property
+    def described(self) -> str:
+        """Return the summary, with what is known of equal graphs by what an encoder reads."""
+        if self.equal_with_attributes is None:
+            return super().described
+        return f"{super().described} ({self.equal_with_attributes:g} % with features=attributes)"
 
 
 CONVERTED = (
@@ -172,11 +180,13 @@ def tu_collection() -> Iterator[GraphDataset]:
 
     Its columns are the name, what `bench list datasets` says, the sha256 of the server's zip, the
     numbers of graphs, nodes and directed edges as far as they are known, and whether nodes have
-    labels; the percent of graphs that a GIN of three layers cannot tell from one of another fold;
-    and data hashes, of a conversion that goes round and of what that zip holds.
+    labels; the percent of graphs that a GIN of three layers cannot tell from one of another fold,
+    without and with node attributes; and data hashes, of a conversion that goes round and of what
+    that zip holds.
     """
     for row in declared_rows(Path(__file__).with_name("tu.csv")):
         name, sizes = row["name"], (row["graphs"], row["nodes"], row["edges"])
+        with_attributes = row["equal_with_attributes"]
         yield GraphDataset(
             *(name, row["summary"], TU_URL.format(name), row["sha256"]),
             citation=TU_CITATION,
@@ -187,6 +197,7 @@ def tu_collection() -> Iterator[GraphDataset]:
             copies={row["converted"]: CONVERTED} if row["converted"] else {},
             content=row["content"],
             equal=float(row["equal"] or 0),
+            equal_with_attributes=float(with_attributes) if with_attributes else None,
         )
 
 

@@ -9,7 +9,7 @@ from itertools import accumulate, islice
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from contrastbench.domains.reading import UNPACKED, check_doubles, check_kind
+from contrastbench.domains.reading import UNPACKED, check_doubles, check_kind, is_number
 from contrastbench.domains.report import Counted
 from contrastbench.errors import UserError
 
@@ -21,7 +21,8 @@ SEPARATORS = (",", ";", "\t", "|")
 SNIFFED = 50  # records at the top of a file that tell its separator
 MINUS = "[\u2212\u2013]"  # as word processors write it
 MINUS_NOTE = "numbers with a long minus sign, read as -"
-ZEROS_NOTE = "columns of numbers that begin with zeros, as codes do: a letter before keeps them"
+ZEROS_NOTE = "numbers that begin with zeros or +, as codes do: a letter before keeps them"
+CODE = r"0\d{3,}|\+\d{7,}"
 COMMA = r"[+-]?\d+(,\d+)?([eE][+-]?\d+)?"
 GROUPED = r"[+-]?[1-9]\d{{0,2}}({}\d{{3}})*"  # 1,234, which may be decimal or not
 
@@ -58,7 +59,7 @@ def read_text(path: Path, words: Collection[str]) -> "pandas.DataFrame":
     read = partial(pd.read_csv, path, sep=sign, skiprows=above, keep_default_na=False)
     read = partial(read, skipinitialspace=True)
     header = read(header=None, nrows=1, dtype=str).iloc[0]
-    check_doubles(path, filter(None, header))  # pandas would rename the second
+    check_header(path, [*filter(None, header)])
     kept = dict.fromkeys(words, str)
     read = partial(read, na_values=["", "NA", "?"], low_memory=False, dtype=kept)
     frame = read()
@@ -82,6 +83,13 @@ def read_text(path: Path, words: Collection[str]) -> "pandas.DataFrame":
     return frame
 
 
+def check_header(path: Path, names: list[str]) -> None:
+    """Raise if two names are equal, of which pandas would rename one, or names are numbers."""
+    if any(is_number(name) and re.search("[0-9]", name) and not name.isdecimal() for name in names):
+        raise UserError(f"{path}: line 1 has numbers in place of names: write a header above it")
+    check_doubles(path, names)
+
+
 def minus_note(frame: "pandas.DataFrame", found: "dict[str, pandas.Series]") -> dict[str, Counted]:
     """Return how many fields that became numbers had a long minus, and the first."""
     places = [
@@ -94,13 +102,13 @@ def minus_note(frame: "pandas.DataFrame", found: "dict[str, pandas.Series]") -> 
 
 
 def zeros_note(frame: "pandas.DataFrame", head: "pandas.DataFrame") -> dict[str, list[str]]:
-    """Return the columns of numbers whose first texts have zeros before four digits or more."""
+    """Return the columns of numbers whose first texts are codes, such as telephone numbers."""
     from pandas.api.types import is_numeric_dtype
 
     begun = [
         str(name)
         for name in frame
-        if is_numeric_dtype(frame[name]) and head[name].str.fullmatch("0[0-9]{3,}").any()
+        if is_numeric_dtype(frame[name]) and head[name].str.fullmatch(CODE).any()
     ]
     return {ZEROS_NOTE: begun} if begun else {}
 

@@ -33,7 +33,7 @@ ANY_FORM = re.compile("|".join(FORMS))
 RARE_FORMS = {  # which a few categories may have, such as ranges of age
     r"[0-9]+ ?/ ?[0-9]+": "that is a fraction: write 0.43, or two columns",
     rf"{NUMBER} ?(?:±|\+/-) ?{NUMBER}": "with its error: write the number, and the error apart",
-    rf"{NUMBER} ?[-\u2013] ?{NUMBER}": "that is a range: write its ends in two columns",
+    rf"{NUMBER} ?[-\u2013] ?{NUMBER}": "that is a range, or a code: leave it out, or add a letter",
     r"0[xX][0-9a-fA-F]+": "that is hexadecimal: write 12",
     r"-?[0-9]+(?:[.,][0-9]+)?°.*": "in degrees: write 48.5",
 }

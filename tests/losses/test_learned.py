@@ -1,7 +1,6 @@
 """Parameters of a loss's own: gradients, records, groups of an optimizer, classes."""
 
 import copy
-import math
 from pathlib import Path
 
 import pytest
@@ -43,20 +42,6 @@ def test_the_values_are_those_of_infonce(name: str, options: dict[str, int]) -> 
         torch.testing.assert_close(a, b, rtol=1e-5, atol=1e-6)
     assert learned[4].isfinite()
     assert learned[4] != 0
-
-
-def test_the_gradient_of_a_temperature_is_the_difference_quotient() -> None:
-    contrast = both_views(*random_views(0, 100)[:2])
-    for options in ({}, {"block_elements": 300}, {"tile": 64}):
-        loss = configured(get_loss(f"{FILE}:Scale").double(), options)
-        loss(contrast).backward()
-        values = [
-            get_loss("infonce", temperature=0.5 * math.exp(step))(contrast).item()
-            for step in (-1e-4, 1e-4)
-        ]
-        expected = (values[0] - values[1]) / 2e-4  # by the logarithm of the scale
-        # the quotient's error is its step squared; the scale begins as a float32 number
-        assert loss.log_scale.grad.item() == pytest.approx(expected, rel=1e-6)
 
 
 def test_a_record_holds_the_initial_value() -> None:

@@ -78,11 +78,3 @@ def test_the_overview_links_every_page_by_family() -> None:
     for family, members in FAMILIES.items():
         (line,) = [line for line in text.splitlines() if line.startswith(f"| {family} |")]
         assert [name for name in OURS if f"`{name} <losses/{name}>`" in line] == list(members)
-
-
-def test_formulas_of_the_site_read_a_fraction_of_two_digits() -> None:
-    nodes = pytest.importorskip("docutils.nodes", reason="the pages need the extra docs")
-    pytest.importorskip("sphinx")
-    site = runpy.run_path(str(ROOT / "docs" / "offline.py"))
-    made = site["mathml"](nodes.math_block(r"\frac12 x", r"\frac12 x"))
-    assert "<mfrac><mn>1</mn><mn>2</mn></mfrac><mi>x</mi>" in made

@@ -143,7 +143,7 @@ WRONG = [
     ("adnce variant=linear(0, 1)", "variant must be one of"),
     ("alpha_cl temperature=learned(0.1)", "alpha_cl has no gradient by temperature"),
     ("clip temperature=learned(0.1)", "clip has no gradient by temperature"),
-    ("clip temperature=linear(0.1, 1)", "its constructor computes log_scale from it"),
+    ("clip temperature=linear(0.1, 1)", "its constructor computes something from it"),
     ("infonce learn=temperature", r"learned by temperature=learned\(0.1\)"),
     ("infonce 1.0)=None", "within braces write a schedule in quotes"),  # YAML's split
 ]
@@ -215,28 +215,22 @@ def test_a_learned_temperature_stays_in_its_range_and_has_its_own_rate(tmp_path:
 
 
 OWN = """
-import torch
-from contrastbench.losses import ScoreLoss
+from contrastbench.losses.library.infonce import InfoNCE
 
-class Plain(ScoreLoss):
-    def __init__(self, temperature: float = 0.5, form: str = "linear(0, 1)") -> None:
-        super().__init__()
-        self.temperature, self.form = temperature, form
+class Once(InfoNCE):
+    def __init__(self, temperature: float = 0.5) -> None:
+        super().__init__(temperature)
+        self.scale = 1 / temperature
 
     def terms(self, scores):
-        pos, neg = scores.pos / self.temperature, scores.neg / self.temperature
-        return -scores.mean_pos(scores.log_share(pos, neg))
-
-class Once(Plain):
-    def __init__(self, temperature: float = 0.5) -> None:
-        super().__init__(temperature)
-        self._scale = 1 / temperature
-
-class Inner(Plain):
-    def __init__(self, temperature: float = 0.5) -> None:
-        super().__init__(temperature)
-        self.inner = Plain(temperature)
+        return -scores.mean_pos(scores.log_share(scores.pos * self.scale, scores.neg * self.scale))
 """
+
+
+def test_what_a_constructor_computes_follows_no_schedule(tmp_path: Path) -> None:
+    (tmp_path / "own.py").write_text(OWN)
+    with pytest.raises(UserError, match=r"Once cannot change temperature .* give a number"):
+        get_loss(f"{tmp_path}/own.py:Once", temperature="linear(0.1, 1)")
 
 
 def test_the_page_shows_courses_that_losses_take() -> None:

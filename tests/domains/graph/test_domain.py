@@ -29,16 +29,6 @@ def domain(
     return GraphDomain(dataset, GraphRecipe(**recipe), seed, data_root, CPU)
 
 
-def test_the_seed_alone_decides_order_weights_and_views() -> None:
-    for seed, same in ((0, True), (1, False)):
-        a, b = domain(0), domain(seed)
-        assert torch.equal(a.graphs.y, b.graphs.y) == same
-        weights = [d.model().encoder.mlps[0][0].weight for d in (a, b)]
-        assert torch.equal(*weights) == same
-        views = [next(iter(d.batches(3)))[1].edge_index for d in (a, b)]
-        assert torch.equal(*views) == same
-
-
 def test_every_epoch_draws_new_views_of_the_same_batches() -> None:
     d = domain(batch_size=150)
     first, second = (list(d.batches(epoch)) for epoch in (0, 1))

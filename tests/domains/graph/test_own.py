@@ -187,13 +187,6 @@ def test_a_folder_of_two_sets_is_none(tmp_path: Path) -> None:
         own.load_own_graphs(f"folder:{folder}", None)
 
 
-def test_a_file_whose_name_is_no_text_is_one_line(tmp_path: Path) -> None:
-    folder = tu(tmp_path / "TOY")
-    (Path(os.fsdecode(os.fsencode(folder) + b"/\xff.txt"))).touch()
-    with pytest.raises(UserError, match=r"is no UTF-8 \('\\udcff.txt'\): rename it"):
-        own.load_own_graphs(f"folder:{folder}", None)
-
-
 def test_a_set_that_nobody_counted_says_its_counts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

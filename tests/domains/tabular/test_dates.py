@@ -95,15 +95,6 @@ def test_dates_of_a_parquet_file_are_dates(kind: str, tmp_path: Path) -> None:
     assert read.numeric[:, 0].tolist() == NUMBERS
 
 
-def test_both_parts_are_read_in_one_form(tmp_path: Path) -> None:
-    """The training file alone does not tell the day from the month."""
-    frame = pd.DataFrame({"day": ["01/02/2020", "03/04/2020"] * 15, "y": ["no", "yes"] * 15})
-    frame.to_csv(tmp_path / "a.csv", index=False)
-    frame.assign(day="31/12/2020").to_csv(tmp_path / "b.csv", index=False)
-    read, _ = load_rows("csv:a.csv,b.csv", "y", tmp_path)
-    assert read.numeric[0, 0] == (date(2020, 2, 1) - date(1970, 1, 1)).days
-
-
 def test_a_word_among_dates_is_named(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"column day has dates, and 'soon', which is no date in"):
         load_rows(table([*map(str, DAYS[:29]), "soon"], tmp_path), "y")

@@ -27,16 +27,6 @@ def domain(
     return TabularDomain(dataset, TabularRecipe(**values), seed, data_root, CPU)
 
 
-def test_the_seed_alone_decides_split_weights_and_views() -> None:
-    for seed, same in ((0, True), (1, False)):
-        a, b = domain(0), domain(seed)
-        assert torch.equal(a.test.y, b.test.y) == same
-        weights = [d.model().encoder[0].weight for d in (a, b)]
-        assert torch.equal(*weights) == same
-        views = [d.views(next(iter(d.batches(3))))[1] for d in (a, b)]
-        assert torch.equal(*views) == same
-
-
 def test_every_epoch_shuffles_the_rows_anew_into_full_batches() -> None:
     d = domain(views="none")
     first, second = (list(d.batches(epoch)) for epoch in (0, 1))

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from contrastbench.domains.tabular import SOURCES, TabularRecipe, own
+from contrastbench.domains.tabular import SOURCES, own
 from contrastbench.domains.tabular.data import load_rows
 from contrastbench.domains.tabular.preprocessing import split_rows
 from contrastbench.domains.tabular.separated import ZEROS_NOTE
@@ -241,12 +241,13 @@ def test_numbers_that_are_no_amounts_are_named(tmp_path: Path) -> None:
     table = pd.DataFrame({"age": rng.integers(18, 90, 60), "weight": rng.normal(70, 9, 60), "y": y})
     table["points"] = rng.integers(90, 100, 60)  # 99 is among them
     table["Postal Code"] = [f"{k:05}" for k in rng.integers(1000, 99999, 60)]
+    table["phone"] = [f"+4930{k}" for k in rng.integers(10**6, 10**7, 60)]
     table.loc[:2, "age"], table.loc[5:9, "weight"] = 999, -99
     found, _ = load_rows(f"csv:{write(tmp_path / 't.csv', table)}", "y")
     (missing, codes) = sorted(found.doubts.values())[::-1]
     assert codes == ["Postal Code"]
     assert missing == ["age 999 (3 times)", "weight -99 (5 times)"]
-    assert found.notes[ZEROS_NOTE] == ["Postal Code"]
+    assert found.notes[ZEROS_NOTE] == ["Postal Code", "phone"]
 
 
 def test_blanks_without_a_break_are_no_part_of_numbers(tmp_path: Path) -> None:
@@ -329,16 +330,6 @@ def test_columns_are_left_out(tmp_path: Path) -> None:
         assert str(error.value) == message
     with pytest.raises(UserError, match="drop is for data of your own"):
         load_rows("wine", drop=("alcohol",))
-
-
-def test_the_recipe_names_only_columns_that_are_left_out() -> None:
-    """Records are older than the key, and their recipes are without it."""
-    assert "drop" not in TabularRecipe().model_dump(mode="json")
-    recipe = TabularRecipe.of("tabular", {"drop": ["a", "b"]})
-    assert recipe.model_dump(mode="json")["drop"] == ["a", "b"]
-    assert ("drop" in TabularRecipe().idle(True), "drop" in recipe.idle(True)) == (True, False)
-    with pytest.raises(UserError, match=r"recipe drop='a': give a list, such as \[a\]"):
-        TabularRecipe.of("tabular", {"drop": "a"})
 
 
 @pytest.mark.parametrize("gone", ["state.json", "data-00000-of-00001.arrow"])

@@ -42,7 +42,7 @@ def read(folder: Path, column: list[str]) -> TabularSet:
         (["1.234,5", "1'234.5", "1 234,5"] * 10, "column v has '1.234,5' with a unit or a sign"),
         ([f"{k}/{k % 3 + 7}" for k in range(40)], "column v has '0/7' that is a fraction"),
         ([f"{k}.5 ± 0.1" for k in range(40)], "column v has '0.5 ± 0.1' with its error"),
-        ([f"{k}-{k + 4}" for k in range(40)], "column v has '0-4' that is a range"),
+        ([f"{k}-{k + 4}" for k in range(40)], "column v has '0-4' that is a range, or a code"),
         ([f"0x{k:02X}" for k in range(40)], "column v has '0x00' that is hexadecimal"),
         ([f"{k}°30'" for k in range(40)], "in degrees: write 48.5"),
         ([f"'{k}" for k in range(40)], "as Excel keeps texts"),
