@@ -89,10 +89,4 @@ ANALYSES = {
         },
         losses=tuple(f"{name}(alpha=0.0078125)" for name in ("cpc", "mlcpc", "rmlcpc", "nwj")),
     ),
-    "information-of-views": Analysis(
-        "Estimate information between views (RényiCL, Fig. 1).",
-        "It is estimated at each epoch of a domain's training, beside the score at the end.",
-        ("bench analyse information-of-views --domain image --loss cpc --loss rmlcpc",),
-        TRAINING,
-    ),
 }

@@ -17,7 +17,6 @@ from contrastbench.benchmarks.cli.arguments import (
     parse_losses,
     parse_pairs,
 )
-from contrastbench.benchmarks.cli.loading import loading
 from contrastbench.benchmarks.cli.once import OnceCommand
 from contrastbench.benchmarks.cli.output import say
 from contrastbench.benchmarks.records.command import parse_value
@@ -146,10 +145,7 @@ def analyse(
     trained = read_experiment(name, about, losses[0], (domain, dataset, recipe, tiny), options)
     places = [trained.domain, trained.dataset] if trained else []
     folder = prepare_folder(output, results, name, *places)
-    with loading():
-        module = importlib.import_module(
-            f"contrastbench.benchmarks.analyses.{name.replace('-', '_')}"
-        )
+    module = importlib.import_module(f"contrastbench.benchmarks.analyses.{name.replace('-', '_')}")
     work = Work(losses, numbers, values, options, folder, trained, tiny)
     print_results(module.run(work), interruption_note(about, results))
 

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from contrastbench.benchmarks.cli.arguments import parse_grid, parse_loss
-from contrastbench.benchmarks.cli.loading import loading
 from contrastbench.benchmarks.cli.output import say
 from contrastbench.benchmarks.cli.run import has_collapsed, rank_text, rate_text
 from contrastbench.benchmarks.running import passed_checks
@@ -64,8 +63,7 @@ def check_loss(
     if is_registered(loss):
         for spec in specs:
             spec.check()  # a mistake is named before torch is imported
-    with loading():
-        from contrastbench.losses.laws import check_loss
+    from contrastbench.losses.laws import check_loss
 
     results, code = [], specs[0].code
     for spec in specs:
@@ -108,9 +106,8 @@ def compare_losses(first: LossSpec, other: LossSpec, pairing: str) -> None:
     for spec in (first, other):
         if is_registered(spec.name):
             spec.check()  # a mistake is named before torch is imported
-    with loading():
-        from contrastbench.benchmarks.against.calls import CalledLoss
-        from contrastbench.benchmarks.against.compare import compare_on_batches
+    from contrastbench.benchmarks.against.calls import CalledLoss
+    from contrastbench.benchmarks.against.compare import compare_on_batches
 
     found = compare_on_batches(
         *(CalledLoss(spec.name, spec.params, pairing) for spec in (first, other))
@@ -141,8 +138,7 @@ def check_domain(
     Example: bench check-domain graph
     """
     declaration(name)  # a mistake is named before torch is imported
-    with loading():
-        from contrastbench.benchmarks.running.domain_laws import check_domain
+    from contrastbench.benchmarks.running.domain_laws import check_domain
 
     print_checks(check_domain(name))
 

@@ -9,7 +9,6 @@ from typing import Annotated
 import typer
 
 from contrastbench.benchmarks.cli import options as opt
-from contrastbench.benchmarks.cli.loading import loading
 from contrastbench.benchmarks.cli.output import say, show
 from contrastbench.benchmarks.records.read_cache import one_moment
 from contrastbench.benchmarks.running.options import check_data_root
@@ -103,11 +102,10 @@ def checked(
 
     found = domain_of(name) if domain is None else domain
     work = experiment_of_options(found, name, LossSpec(NONE), None, False, target)
-    with loading():
-        from contrastbench.benchmarks.running.devices import open_device
-        from contrastbench.benchmarks.running.opening import open_domain
+    from contrastbench.benchmarks.running.devices import open_device
+    from contrastbench.benchmarks.running.opening import open_domain
 
-        opened = open_domain(work, 0, data_root, open_device("cpu"))
+    opened = open_domain(work, 0, data_root, open_device("cpu"))
     report = opened.report(trained="corpus" in work.recipe)
     yield from ((line, report.wrong) for line in report.lines(name, MOST_LINES, always=True))
 

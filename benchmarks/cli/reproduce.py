@@ -10,7 +10,6 @@ from typing import Annotated, Any
 import typer
 
 from contrastbench.benchmarks.cli import options as opt
-from contrastbench.benchmarks.cli.loading import loading
 from contrastbench.benchmarks.cli.output import say
 from contrastbench.benchmarks.records.merge import SHIPPED
 from contrastbench.benchmarks.running import reproduction
@@ -45,8 +44,8 @@ def reproduce(
         folder = Path(name)
         (folder / "loss").mkdir()
         work = reproduction.experiment_of(found, folder / "loss")
-        with loading():
-            import contrastbench.benchmarks.running.runner  # noqa: F401
+        import contrastbench.benchmarks.running.runner  # noqa: F401
+
         again = reproduction.run_again(found, work, folder, data_root, device)
     outcome = Outcome(found, again, reproduction.spread_of(found, places))
     for line in reproduction_lines(outcome):

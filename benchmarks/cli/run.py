@@ -10,7 +10,6 @@ import typer
 
 from contrastbench.benchmarks.cli import options as opt
 from contrastbench.benchmarks.cli.arguments import experiment_of_options, parse_pairs
-from contrastbench.benchmarks.cli.loading import loading
 from contrastbench.benchmarks.cli.output import print_json, say, show
 from contrastbench.benchmarks.records import store
 from contrastbench.benchmarks.records.seeds import parse_seeds
@@ -93,10 +92,9 @@ def run(
     if devices > 1 and not launch.launched():
         raise typer.Exit(run_on_devices(devices, output))
 
-    with loading():
-        from contrastbench.benchmarks.running import ranks
-        from contrastbench.benchmarks.running.devices import choose_device
-        from contrastbench.benchmarks.running.runner import run_seeds
+    from contrastbench.benchmarks.running import ranks
+    from contrastbench.benchmarks.running.devices import choose_device
+    from contrastbench.benchmarks.running.runner import run_seeds
 
     for line in passed_checks.remarks(loss, spec.code):
         tell(line)

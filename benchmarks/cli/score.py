@@ -6,7 +6,6 @@ from typing import Annotated
 import typer
 
 from contrastbench.benchmarks.cli import options as opt
-from contrastbench.benchmarks.cli.loading import loading
 from contrastbench.benchmarks.cli.output import print_json
 from contrastbench.benchmarks.records import exports
 from contrastbench.benchmarks.records.seeds import SEED_LIMIT
@@ -49,10 +48,9 @@ def score(
     if dataset is None:
         raise UserError(f"{encoder} does not say what it was trained on: give --dataset")
     module, _, function = declaration(domain).scorer.partition(":")
-    with loading():
-        from contrastbench.benchmarks.running.devices import open_device
+    from contrastbench.benchmarks.running.devices import open_device
 
-        scorer = getattr(importlib.import_module(module), function)
+    scorer = getattr(importlib.import_module(module), function)
     seed = exported.seed_of(encoder) if seed is None else seed
     further = {} if target is None else {"target": target}
     metrics = scorer(encoder, dataset, by, seed, data_root, open_device(device), **further)

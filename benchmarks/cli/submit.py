@@ -8,7 +8,6 @@ import typer
 
 from contrastbench.benchmarks.cli import options as opt
 from contrastbench.benchmarks.cli.arguments import parse_losses
-from contrastbench.benchmarks.cli.loading import loading
 from contrastbench.benchmarks.cli.output import say, show
 from contrastbench.benchmarks.records.merge import SHIPPED
 from contrastbench.benchmarks.running.options import check_data_root
@@ -69,9 +68,8 @@ def verify(
     suite = what or given.about.suite
     if what is None and suite not in catalogue.table_files():
         raise UserError(f"the bundle is for {suite!r}, which does not ship: add its sweep file")
-    with loading():
-        from contrastbench.benchmarks.submission import comment
-        from contrastbench.benchmarks.submission.verify import Asked, verify_bundle
+    from contrastbench.benchmarks.submission import comment
+    from contrastbench.benchmarks.submission.verify import Asked, verify_bundle
 
     if not trust:
         show(comment.unread(given))

@@ -406,7 +406,6 @@ MISTAKES = [
         ["false-negatives", "--domain", "sentence", "--tiny", "--loss", "infonce"],
         "this analysis needs classes, but this domain has none",
     ),
-    (["information-of-views", *GRAPH, "--loss", "dar"], "dar has no temperature"),
     (
         ["tsne", *GRAPH, "--loss", "infonce", "--with", "points=3"],
         "--with points=3: give a whole number from 5",

@@ -11,13 +11,13 @@ from torch import Tensor
 
 import frozen
 import oracles
-from contrastbench.benchmarks.analyses import estimates, information_of_views
+from contrastbench.benchmarks.analyses import estimates
 from contrastbench.benchmarks.analyses import mutual_information as mi
 from contrastbench.benchmarks.analyses.critics import CRITICS, as_scores
 from contrastbench.benchmarks.analyses.gaussians import Gaussians
 from contrastbench.benchmarks.analyses.score_losses import loss_of_scores, pulls
 from contrastbench.domains.progress import Progress
-from contrastbench.losses import both_views, get_loss, whole_row
+from contrastbench.losses import get_loss
 from contrastbench.losses.registry import LOSSES, loss_class
 from contrastbench.losses.spec import LossSpec
 
@@ -107,26 +107,6 @@ def test_an_estimate_by_anchor_is_algorithm_2_in_which_the_skew_cancels(alpha: f
         r_alpha = math.exp(pos) / z
         logs.append(math.log((1 - alpha) * r_alpha / (1 - alpha * r_alpha)))
     assert float(estimates.by_anchor(as_scores(f)).mean()) == pytest.approx(mean(logs), rel=1e-10)
-
-
-@pytest.mark.parametrize("pairing", [both_views, whole_row])
-def test_the_information_of_views_is_of_cosines_over_the_temperature(
-    pairing, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(information_of_views, "ANCHORS_AT_ONCE", 4)
-    one, two = torch.randn(2, 6, 3, generator=torch.Generator().manual_seed(0)).double()
-    rows = torch.nn.functional.normalize(torch.cat([one, two]), dim=1)
-    n, anchors, others = 6, range(12), range(12)
-    if pairing is whole_row:
-        anchors, others = range(6), range(6, 12)
-    found = []
-    for i in anchors:
-        partner = (i + n) % (2 * n)
-        negatives = [float(rows[i] @ rows[j]) / 0.3 for j in others if j % n != i % n]
-        positive = float(rows[i] @ rows[partner]) / 0.3
-        found.append(positive - math.log(mean([math.exp(s) for s in negatives])))
-    estimate = information_of_views.information(pairing(one, two), 0.3)
-    assert float(estimate) == pytest.approx(mean(found), rel=1e-10)
 
 
 def test_gaussians_have_the_information_that_they_are_asked_for() -> None:
@@ -312,18 +292,6 @@ def test_the_command_writes_curves_errors_and_a_plot(bench, tmp_path: Path) -> N
     assert [row["bounds"] for row in errors if row["loss"] == "renyi"][::3] == [
         str(level) for level in (2.0, 4.0, 6.0, 8.0, 10.0) * 2
     ], "the Rényi divergence of order 2 of Gaussians is their information"
-
-
-def test_the_command_asks_the_views_of_a_domain(bench) -> None:
-    words = ["--domain", "graph", "--tiny", "--recipe", "epochs=2"]
-    losses = ["--loss", "cpc", "--loss", "cpc(temperature=0.1)"]
-    code, found, error = bench("analyse", "information-of-views", *words, *losses)
-    assert (code, error) == (0, "")
-    rows = read(Path(found.split()[0]))
-    assert [(row["loss"], row["epoch"]) for row in rows] == [
-        (loss, epoch) for loss in ("cpc", "cpc(temperature=0.1)") for epoch in "12"
-    ]
-    assert [row["accuracy"] == "" for row in rows] == [True, False] * 2
 
 
 OWN = """

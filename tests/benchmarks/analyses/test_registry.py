@@ -18,7 +18,7 @@ PAGE = Path(__file__).parents[3] / "docs" / "analyses.md"
 NAMED = [(name, key) for name, about in ANALYSES.items() for key in about.parameters]
 MISTAKES = [
     (["tsn"], "unknown analysis 'tsn': did you mean 'tsne'?"),
-    (["nothing"], "unknown analysis 'nothing': known: false-negatives, information-of-views, "),
+    (["nothing"], "unknown analysis 'nothing': known: false-negatives, learning-curve, "),
     (["tsne"], "bench analyse tsne needs a loss: give --loss (bench list losses)"),
     (["tsne", "--loss", "infonce"], "bench analyse tsne needs a domain: give --domain"),
     (

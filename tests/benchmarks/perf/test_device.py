@@ -16,7 +16,6 @@ import device_counts
 import senteval
 from contrastbench.benchmarks.analyses import (
     false_negatives,
-    information_of_views,
     mutual_information,
     scores,
     tsne,
@@ -289,7 +288,6 @@ ANALYSES: dict[str, tuple[str, Callable[[Trainer, Path], Iterable[Path]]]] = {
         lambda there, to: false_negatives.analyse(there, LossSpec("adnce"), (0.5, 1), (0.5,), to),
     ),
     "t-SNE": ("tabular", lambda there, to: tsne.analyse(there, METHODS, 40, to)),
-    "views": ("tabular", lambda there, to: information_of_views.analyse(there, METHODS, to)),
 }
 METHODS = [LossSpec("infonce"), LossSpec("adnce")]
 FEW: dict[str, dict[str, Any]] = {
