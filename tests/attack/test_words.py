@@ -3,7 +3,6 @@
 import json
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -141,21 +140,3 @@ def test_in_one_process(tmp_path: Path, found: Callable[[str], None]) -> None:
         f"input: {sum(codes)} lists of words: exit codes 0, 1, 2 of {codes}, one line each, "
         f"{longest:.1f} s at most"
     )
-
-
-def test_in_processes(tmp_path: Path, found: Callable[[str], None]) -> None:
-    longest = 0.0
-
-    @often(times(80))
-    @given(lists())
-    def ask(asked: list[str]) -> None:
-        nonlocal longest
-        start = time.perf_counter()
-        done = subprocess.run(
-            [*ASK, *asked], cwd=tmp_path, capture_output=True, text=True, timeout=120
-        )
-        check(asked, (done.returncode, done.stdout, done.stderr, 0))
-        longest = max(longest, time.perf_counter() - start)
-
-    ask()
-    found(f"input: {times(80)} lists of words as processes, {longest:.1f} s at most")

@@ -1,9 +1,8 @@
 """The command line without its work: words are read, checked and answered, nothing is trained.
 
-A module of its own, so that processes can be started with it: `words.py WORD ...` is
-`bench WORD ...`, and without words it reads lists of words, a line of JSON each, and answers each
-with its exit code and what it said, and how long it took. Whoever asks for work that takes
-longer has asked well: exit code 0.
+A process of its own reads lists of words, a line of JSON each, and answers each with its exit code
+and what it said, and how long it took. Whoever asks for work that takes longer has asked well: exit
+code 0.
 """
 
 import contextlib
@@ -111,7 +110,4 @@ def answers(main: Any) -> None:
 
 
 if __name__ == "__main__":
-    main = without_work()
-    if sys.argv[1:]:
-        sys.exit(ask(main, sys.argv[1:]))
-    answers(main)
+    answers(without_work())

@@ -206,64 +206,6 @@ def test_data_are_checked_without_a_training(bench, tmp_path: Path) -> None:
     assert not list(tmp_path.glob("results/*"))
 
 
-TABLE_FILE = """title: t
-source: s
-decimals: 1
-domain: graph
-metric: accuracy
-columns:
-  A: {dataset: MUTAG}
-rows:
-- name: mine
-  loss: adnce
-  paper: {A: [80.0]}
-"""
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "message"),
-    [
-        (
-            "source: s",
-            "title: s",
-            "mine.yaml:2: the key 'title' was given in line 1 already: remove one",
-        ),
-        ("  loss: adnce", "  los: adnce", "mine.yaml:10: unknown key 'los': did you mean 'loss'?"),
-        ("loss: adnce", "loss: adnc", "mine.yaml:10: unknown loss 'adnc': did you mean 'adnce'?"),
-        (
-            "loss: adnce",
-            "loss: adnce\n  recipe: {epoch: 2}",
-            "mine.yaml:11: unknown recipe key",
-        ),
-    ],
-)
-def test_a_wrong_table_is_one_line(bench, tmp_path: Path, old: str, new: str, message: str) -> None:
-    assert old in TABLE_FILE
-    (tmp_path / "mine.yaml").write_text(TABLE_FILE.replace(old, new, 1))
-    code, out, err = bench("table", "mine.yaml")
-    assert (code, out) == (2, "")
-    assert err.startswith(f"bench: {message}")
-    assert err.count("\n") == 1
-
-
-def test_a_sweep_of_a_value_out_of_range_starts_no_worker(
-    bench, tmp_path: Path, monkeypatch
-) -> None:
-    monkeypatch.setattr(
-        "contrastbench.benchmarks.sweeps.sweep.Worker",
-        lambda *_: pytest.fail("a worker was started"),
-    )
-    (tmp_path / "my.yaml").write_text(
-        "domains: {graph: {}}\nlosses:\n- infonce: {temperature: -1}\n"
-    )
-    for command in ("sweep", "plan"):
-        assert bench(command, "my.yaml") == (
-            2,
-            "",
-            "bench: my.yaml:3: temperature must be a finite number > 0, got -1\n",
-        )
-
-
 def test_tables_go_to_the_results_folder(bench, tmp_path: Path) -> None:
     (tmp_path / "results").mkdir()
     code, out, _ = bench("table", "--all")
@@ -342,17 +284,6 @@ def test_what_are_no_seeds_is_one_line(text: str, message: str) -> None:
     assert len(str(error.value)) < 200
 
 
-def test_values_in_any_notation() -> None:
-    assert parse_pairs("--set", ["a=1e-3", "b=2", "c=true", "d=x=y", "e=null"]) == {
-        "a": 0.001,
-        "b": 2,
-        "c": True,
-        "d": "x=y",
-        "e": None,
-    }
-    assert parse_seeds("0-2,7") == [0, 1, 2, 7]
-
-
 WRONG = """
 from contrastbench.losses import ScoreLoss
 
@@ -411,22 +342,6 @@ def test_the_doctor_names_what_is_missing(bench, monkeypatch: pytest.MonkeyPatch
         doctor, "installed", lambda name: "0.0.1" if name == "torch" else real(name)
     )
     assert "torch 0.0.1, but >=2" in bench("doctor")[1]
-
-
-def test_the_doctor_marks_a_data_folder_that_is_none(bench, monkeypatch) -> None:
-    monkeypatch.setenv("CONTRASTBENCH_DATA", "nope")
-    assert (
-        "CONTRASTBENCH_DATA: nope, MISSING: name a folder that holds the data"
-        in (bench("doctor")[1])
-    )
-    monkeypatch.setenv("CONTRASTBENCH_DATA", ".")
-    assert "CONTRASTBENCH_DATA: .\n" in bench("doctor")[1]
-
-
-def test_one_data_set_is_listed(bench) -> None:
-    code, out, err = bench("data", "list", "MUTAG")
-    assert (code, err) == (0, "")
-    assert [line.split()[0] for line in out.splitlines()] == ["MUTAG"]
 
 
 def test_the_doctor_knows_cards(bench, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -552,24 +467,6 @@ def test_every_help_has_examples_on_lines_of_their_own(bench, name: str) -> None
     examples = lines[start + 1 :]
     assert (code, examples != []) == (0, True)
     assert all(line.startswith(f"    bench {name}") for line in examples)
-
-
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (
-            ["run", "--loss", "adnce"],
-            "Missing option '--domain': Domain: graph, image, sentence, tabular",
-        ),
-        (["run", "--domain", "graph"], "Missing option '--loss': Registered loss, file.py:Class"),
-        (["compare"], "Missing argument 'NAME': Table (bench list tables) or YAML file."),
-        (["list"], "Missing argument 'WHAT': List: losses, families, domains,"),
-    ],
-)
-def test_what_is_missing_is_named_with_its_choices(bench, words: list[str], message: str) -> None:
-    code, _, err = bench(*words)
-    assert code == 2
-    assert err.lower().startswith(f"bench: {message}".lower())  # NAME or name, by typer's version
 
 
 def test_a_library_that_is_missing_is_named_before_torch_is_imported(

@@ -136,15 +136,6 @@ def test_an_array_of_pbs_is_submitted_again(shell, ends: str, index: str, again:
     assert [words for words in calls if words[0] == "qsub"] == [["qsub", "pbs.sh"]] * again
 
 
-def test_directives_of_pbs_are_options_of_qsub() -> None:
-    text = lines("pbs.sh")
-    found = re.findall(r"^#PBS (-\w) (\S+)$", text, re.MULTILINE)
-    assert len(found) == text.count("#PBS") == 6
-    assert {name for name, _ in found} <= {"-N", "-J", "-l", "-r", "-j"}
-    limit, ours = re.findall(r"walltime=(\d+):00:00", text), re.findall(r"TERM (\d+)m", text)
-    assert 60 * int(limit[0]) - int(ours[0]) == 10, "minutes for checkpoints"
-
-
 def test_pods_of_kubernetes_have_each_shard_once(shell) -> None:
     job = yaml.safe_load(lines("kubernetes.yaml"))
     (container,) = job["spec"]["template"]["spec"]["containers"]

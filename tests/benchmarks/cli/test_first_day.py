@@ -4,9 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from typer.main import get_command
 
-from contrastbench.benchmarks.cli import main as cli
 from contrastbench.benchmarks.running import passed_checks
 from contrastbench.benchmarks.sweeps.plan import make_plan
 from contrastbench.losses.laws import battery
@@ -31,15 +29,6 @@ def test_seed_is_another_name_of_seeds(bench) -> None:
         code, _, err = bench(*command, "--seed", "4-0")
         assert (code, "--seeds '4-0': give distinct numbers" in err) == (2, True)
     assert bench("plan", "smoke", "--tiny", "--seed", "0", "--only", "domain=graph")[0] == 0
-
-
-def test_every_command_with_seeds_knows_seed() -> None:
-    root = get_command(cli.app)
-    commands = root.commands.items()  # type: ignore[attr-defined]
-    names = {name: {o for one in c.params for o in one.opts} for name, c in commands}
-    several = {name for name, options in names.items() if "--seeds" in options}
-    assert {"run", "sweep", "plan", "analyse"} <= several
-    assert [name for name in several if "--seed" not in names[name]] == []
 
 
 @pytest.mark.parametrize(
@@ -84,31 +73,6 @@ def test_a_table_says_that_smoke_tests_are_left_out(bench) -> None:
     assert err == note + none
     code, out, err = bench("compare", "my.yaml")
     assert (code, out, err.startswith(note), err.count("\n")) == (2, "", True, 2)
-
-
-@pytest.mark.parametrize("broken", [False, True])
-def test_a_check_of_a_registered_loss_leaves_room_for_others(
-    bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, broken: bool
-) -> None:
-    monkeypatch.setattr(passed_checks.platformdirs, "user_cache_dir", lambda _: tmp_path / "cache")
-    monkeypatch.setattr("contrastbench.losses.laws.check_loss", lambda *_, **__: [])
-    if broken:  # as an earlier version left it
-        (tmp_path / "cache").mkdir()
-        (tmp_path / "cache" / "checked").touch()
-    else:
-        assert bench("check-loss", "infonce")[0] == 0
-    assert passed_checks.noted_laws("ab") is None
-    passed_checks.note_passed("ab", {"sign": "why"})
-    assert passed_checks.noted_laws("ab") == {"sign": "why"}
-
-
-def test_a_note_of_an_earlier_version_is_read_and_a_damaged_one_is_none(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(passed_checks, "passed_note_path", lambda code: tmp_path / code)
-    for text, said in (("", {}), ("{", None), ("3", None)):
-        (tmp_path / "ab").write_text(text)
-        assert passed_checks.noted_laws("ab") == said
 
 
 CHECKED = """from contrastbench.losses.library.infonce import InfoNCE
@@ -174,12 +138,6 @@ def test_a_note_that_cannot_be_written_is_said(
     Path("mine.py").write_text(CHECKED)
     code, out, _ = bench("check-loss", "mine.py:Mine")
     assert (code, "bench run will still say 'never checked'" in out) == (0, True)
-
-
-def test_names_that_a_file_imports_are_not_offered_as_its_classes(bench) -> None:
-    Path("mine.py").write_text(CHECKED)
-    err = bench("check-loss", "mine.py:Other")[2]
-    assert err == "bench: unknown loss in mine.py 'Other': known: Mine\n"
 
 
 def test_the_page_shows_the_output_of_a_wrong_loss(bench) -> None:

@@ -16,16 +16,7 @@ from contrastbench.losses.library.infonce import InfoNCE
 class Mine(InfoNCE): ...
 """
 QUICK = ["run", "--domain", "graph", "--dataset", "motifs", "--loss", "none"]
-PERMUTED = ["--recipe", "pairing=supervised", "--recipe", "permuted=true"]
 SWEEP = "seeds: 0-1\ndomains: {graph: {datasets: [MUTAG]}}\nlosses: [infonce]\n"
-
-
-def test_a_mistyped_encoder_and_a_class_for_a_name_are_named(bench, tmp_path: Path) -> None:
-    code, _, err = bench("score", "--encoder", "typo", "--by", "svm")
-    assert code == 2
-    assert "typo holds no exported encoder: give a folder that bench run --export wrote" in err
-    with pytest.raises(UserError, match=r"got type: for a class of your own give 'mine.py:Mine'"):
-        cb.run("graph", int, results=tmp_path)
 
 
 @pytest.mark.parametrize("option", ["--export", "--tensorboard"])
@@ -64,25 +55,6 @@ def test_a_path_with_parentheses_joins_a_sweep(bench, tmp_path: Path) -> None:
     assert (code, "a (1)/mine.py:Mine" in out + err) == (0, True)
 
 
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        ([*QUICK[:4], "", *QUICK[5:]], "the value of --dataset is empty"),
-        (["plan", "seeds.yaml"], "the sweep has no domains"),
-        (
-            ["run", "--domain", "tabular", "--loss", "cross_entropy", "--tiny", *PERMUTED],
-            "cross_entropy reads classes and no positives: leave permuted=true out",
-        ),
-    ],
-)
-def test_empty_words_are_no_defaults(bench, tmp_path: Path, words: list[str], message: str) -> None:
-    (tmp_path / "s.yaml").write_text(SWEEP)
-    (tmp_path / "seeds.yaml").write_text("seeds: 0-1\n")
-    (tmp_path / "wrong.yaml").write_text(SWEEP.replace("0-1", "[0, -1]"))
-    code, _, err = bench(*words)
-    assert (code, message in err) == (2, True), err
-
-
 def test_a_stream_of_few_characters_shows_the_others_as_python_does(tmp_path: Path) -> None:
     (tmp_path / "s.yaml").write_text(SWEEP)
     for seed in range(2):
@@ -92,11 +64,6 @@ def test_a_stream_of_few_characters_shows_the_others_as_python_does(tmp_path: Pa
         command, cwd=tmp_path, env={"PYTHONIOENCODING": "ascii"}, capture_output=True, check=True
     )
     assert rb"80.50 \xb1 0.71 (2)" in done.stdout
-
-
-def test_a_folder_with_a_telling_name_is_no_failure(bench, tmp_path: Path) -> None:
-    (tmp_path / "data-MISSING").mkdir()
-    assert bench("data", "list", "MUTAG", "--data-root", "data-MISSING")[0] == 0
 
 
 def test_python_takes_the_data_of_the_environment_and_one_loss(

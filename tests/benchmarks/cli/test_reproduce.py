@@ -103,15 +103,6 @@ def test_machines_may_differ_as_seeds_do(bench, share: float, code: int) -> None
     assert "  cpu: another, now " in out
 
 
-@pytest.mark.usefixtures("stub")
-def test_without_seeds_no_limit_is_known(bench) -> None:
-    record = stub_domain.cell(Path("results"))
-    changed(record, metrics={"accuracy": 1.0}, environment=elsewhere(record))
-    code, out, _ = bench("reproduce", name_of(record))
-    assert code == 1
-    assert "no limit is known: no cell of motifs has 3 seeds" in out
-
-
 def test_the_limit_is_the_median_over_cells_that_were_trained(tmp_path: Path) -> None:
     for loss, step in (("infonce", 1.0), ("adnce", 2.0), ("hcl", 9.0)):
         for seed in range(3):
@@ -177,21 +168,6 @@ def test_a_long_list_of_numbers_takes_one_line(bench) -> None:
     (loss,) = record["details"]["loss_by_epoch"]
     assert rows[0].split() == ["details.folds.0", "4.0", "-"]
     assert rows[1].split() == ["details.loss_by_epoch.0", "1.0", str(loss), "and", "2", "more"]
-
-
-@pytest.mark.usefixtures("stub")
-def test_circumstances_that_an_old_record_lacks_take_one_line(bench) -> None:
-    record = stub_domain.cell(Path("results"))
-    about = {key: record["environment"][key] for key in ("device", "threads", "commit")}
-    changed(record, environment=about | {"commit": "another"})
-    _, out, _ = bench("reproduce", name_of(record))
-    lines = out.splitlines()
-    assert lines[1:3] == [
-        "made with:",
-        f"  commit: another, now {about['commit']}",
-    ]
-    assert len(lines) == 4
-    assert lines[3].startswith("  not in the record: cpu, versions.")
 
 
 LEARNED = """import torch
@@ -274,12 +250,3 @@ def test_a_cell_that_fails_now_is_not_reproduced(bench, monkeypatch: pytest.Monk
     assert code == 1
     assert "now failed: RuntimeError('no more')" in out
     assert "Traceback" not in out
-
-
-def test_a_paths_name_is_taken_from_the_command(tmp_path: Path) -> None:
-    words = "bench run --recipe corpus=my.txt --recipe epochs=1 --set mu=0.5"
-    assert reproduction.option_values(words.split(), "--recipe") == {
-        "corpus": "my.txt",
-        "epochs": 1,
-    }
-    assert reproduction.option_values(words.split(), "--set") == {"mu": 0.5}

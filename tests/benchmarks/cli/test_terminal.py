@@ -82,21 +82,6 @@ def test_names_that_no_record_can_hold_are_refused_before_a_training(
     assert not list(tmp_path.rglob("*.json"))
 
 
-def test_python_shows_names(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    data = table(tmp_path / f"{TURNED}.csv")
-    recipe = {"target": f"t{TURNED}", **QUICK}
-    run("tabular", "none", dataset=data, recipe=recipe, results=tmp_path)
-    head, *notes = capsys.readouterr().err.splitlines()
-    assert head.startswith(f"csv:{SHOWN_TURNED}.csv: ")
-    assert notes == [f"  constant columns: c{SHOWN}"]
-    with pytest.raises(UserError) as error:
-        run("tabular", NAME, dataset=data, recipe=recipe, results=tmp_path)
-    assert str(error.value).isprintable()
-
-
 def sweep_file(path: Path) -> str:
     """Write a sweep of a data set whose name is hostile, as the file's and the column's are."""
     recipe = {"epochs": 1, "target": f"t{TURNED}", **QUICK}
