@@ -82,7 +82,6 @@ def compare(
     baseline: str | None = None,
     losses: Sequence[str] | str = (),
     test: str | None = None,
-    alpha: float = 0.05,
     selection: str | None = None,
     results: str | Path = "results",
 ) -> "DataFrame":
@@ -97,7 +96,6 @@ def compare(
         losses: as in `table`.
         test: wilcoxon (signed-rank), t or seeds, over data sets; by default the table's own, or
             else wilcoxon. Single sets have the corrected t-test.
-        alpha: verdicts of better and worse have a Holm p up to this.
         selection: as in `table`.
         results: as in `table`.
 
@@ -106,7 +104,7 @@ def compare(
     """
     with one_moment():
         chosen = resolved_table(name, losses, selection, Path(results))
-        found = compared(chosen, baseline, test, alpha)
+        found = compared(chosen, baseline, test)
         frame = as_frame(comparison_rows(found))
         frame.attrs["answer"] = " ".join(said(found))
         return frame

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from contrastbench.benchmarks.comparison.places import UNTESTED, Comparison, compare_cell
 from contrastbench.benchmarks.comparison.set_tests import SET_TESTS
-from contrastbench.benchmarks.comparison.statistics import ALPHA, SMALLEST_ALPHA, holm
+from contrastbench.benchmarks.comparison.statistics import ALPHA, holm
 from contrastbench.benchmarks.tables.resolved import Line, Resolved
 from contrastbench.benchmarks.tables.table import Table
 from contrastbench.errors import UserError, unknown
@@ -17,10 +17,7 @@ VERDICTS = ("better", "undecided", "worse", "untested", "failed")
 
 
 def compare_rows(
-    resolved: Resolved,
-    baseline: str | None = None,
-    test: str | None = None,
-    alpha: float = ALPHA,
+    resolved: Resolved, baseline: str | None = None, test: str | None = None
 ) -> list[Comparison]:
     """Every runnable row but the baseline, in every column where both have a shared seed.
 
@@ -28,17 +25,13 @@ def compare_rows(
     that joined, the other losses, the controls and records of other data are families of tests.
 
     Raises:
-        UserError: no such row or test, alpha out of range, or nothing in the table can be run.
+        UserError: no such row or test, or nothing in the table can be run.
     """
     if test is not None and test not in SET_TESTS:
         raise unknown("test", test, SET_TESTS)
-    if not SMALLEST_ALPHA <= alpha < 1:
-        raise UserError(
-            f"alpha is {alpha:g}: give a number from {SMALLEST_ALPHA} to below 1, such as {ALPHA}"
-        )
     base, asked = baseline_row(resolved, baseline), resolved.table.asked
     comparisons = [
-        compare_cell(resolved, base, line, column, alpha)
+        compare_cell(resolved, base, line, column)
         for line in sorted(resolved.lines, key=lambda line: line.name not in asked)
         for column in base.cells
         if line is not base and column in line.cells
@@ -50,9 +43,7 @@ def compare_rows(
         mine = any(row == one.row for row, _ in to_come)
         families[family_of(one)].append(replace(one, waiting=mine))
     more = {"listed": len(to_come)}
-    return [
-        one for name, family in families.items() for one in decide(family, alpha, more.get(name, 0))
-    ]
+    return [one for name, family in families.items() for one in decide(family, more.get(name, 0))]
 
 
 def places_to_come(
@@ -106,7 +97,7 @@ def baseline_row(resolved: Resolved, name: str | None = None) -> Line:
     return next((line for line in contestants if line.row.loss == "infonce"), contestants[0])
 
 
-def decide(family: Sequence[Comparison], alpha: float, to_come: int = 0) -> list[Comparison]:
+def decide(family: Sequence[Comparison], to_come: int = 0) -> list[Comparison]:
     """Return the comparisons of a family with verdicts by Holm's correction.
 
     Those to come are corrected for as well: they have a p of 1 so far.
@@ -116,11 +107,11 @@ def decide(family: Sequence[Comparison], alpha: float, to_come: int = 0) -> list
     known = [one.t.p for one in family if one.t.p is not None]
     tests = max(1, len(known) + to_come)
     adjusted = iter(holm([*known, *[1.0] * to_come]))
-    family = [replace(one, family=tests, level=alpha / tests) for one in family]
-    return [with_verdict(one, None if one.t.p is None else next(adjusted), alpha) for one in family]
+    family = [replace(one, family=tests, level=ALPHA / tests) for one in family]
+    return [with_verdict(one, None if one.t.p is None else next(adjusted)) for one in family]
 
 
-def with_verdict(one: Comparison, adjusted: float | None, alpha: float) -> Comparison:
+def with_verdict(one: Comparison, adjusted: float | None) -> Comparison:
     """Return the verdict better, worse or undecided; too few pairs stay untested.
 
     A row that diverged with some seeds is not better by those that are left, nor worse than a
@@ -130,7 +121,7 @@ def with_verdict(one: Comparison, adjusted: float | None, alpha: float) -> Compa
         return replace(one, why=one.why or one.t.why)  # failed, or untested
     verdict = "better" if one.difference > 0 else "worse"
     by_those_left = one.lost if verdict == "better" else one.base_lost
-    if adjusted > alpha or by_those_left:
+    if adjusted > ALPHA or by_those_left:
         verdict = "undecided"
     return replace(one, holm=adjusted, verdict=verdict)
 

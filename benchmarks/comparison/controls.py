@@ -10,7 +10,6 @@ from contrastbench.benchmarks.comparison.over_sets import over_sets
 from contrastbench.benchmarks.comparison.places import Comparison
 from contrastbench.benchmarks.comparison.set_tests import SET_TESTS
 from contrastbench.benchmarks.comparison.signed_rank import DIGITS
-from contrastbench.benchmarks.comparison.statistics import ALPHA
 from contrastbench.benchmarks.tables.controls import CONTROLS, Must
 from contrastbench.benchmarks.tables.resolved import Line, Resolved, ResolvedCell
 
@@ -49,7 +48,6 @@ def over_sets_of(
     resolved: Resolved,
     baseline: str,
     comparisons: Sequence[Comparison],
-    alpha: float = ALPHA,
     test: str | None = None,
 ) -> OverSets:
     """Return the effects of a table's rows over data sets, controls apart.
@@ -75,7 +73,7 @@ def over_sets_of(
     ]
     judge = SET_TESTS[test or resolved.table.test or "wilcoxon"]
     own = [one for one in comparisons if not one.other_data]
-    found = over_sets(own, untrained, musts, alpha=alpha, test=judge, expected=expected)
+    found = over_sets(own, untrained, musts, judge, expected)
     return replace(
         found,
         without_results=without_results(resolved, {*musts}),

@@ -41,7 +41,7 @@ class Part:
     Args:
         sets: the effect on each.
         estimate: the effect over them.
-        interval: at level alpha, before the correction for many rows.
+        interval: at 95 %, before the correction for many rows.
         p: of no effect.
         p_equal: of an effect beyond the margin.
         barred: verdicts that are not given, as trainings have failed.
@@ -68,7 +68,7 @@ class Effect:
     by_set: Effects
     failed: int  # sets on which a training has failed
     estimate: float
-    interval: tuple[float, float]  # at level alpha, before the correction for many rows
+    interval: tuple[float, float]  # at 95 %, before the correction for many rows
     parts: Mapping[str, Part] = field(default_factory=dict)  # by domain
     over_sets: tuple[float, float] = (-inf, inf)  # the interval where sets are drawn, not seeds
     also: tuple[str, ...] = ()  # further rows that are the same runs
@@ -132,7 +132,6 @@ class OverSets:
     gains: Gains = field(default_factory=dict)  # of the sets that count; empty: effects are points
     left_out: list[str] = field(default_factory=list)  # sets or columns: training gains too little
     margin: float = POINTS_MARGIN
-    alpha: float = ALPHA
     test: SetTest = SIGNED_RANK
     to_come: int = 0  # losses that are listed and have no result; Holm's correction counts them
     without_results: list[str] = field(default_factory=list)  # rows that nothing is known of
@@ -177,7 +176,7 @@ class OverSets:
     @property
     def decides(self) -> bool:
         """Whether so many sets or seeds can give any verdict at all."""
-        able = any(self.test.smallest_p(one.by_set) <= self.alpha for one in self.effects)
+        able = any(self.test.smallest_p(one.by_set) <= ALPHA for one in self.effects)
         return able and not self.nothing_counts
 
     @property
@@ -200,7 +199,7 @@ class OverSets:
         """The level of the first verdict by Holm's correction."""
         losses = len(self.tested) + (self.to_come if self.listed else 0)
         parts = len({name for one in self.tested for name in one.parts})
-        return self.alpha / max(1, losses * parts)
+        return ALPHA / max(1, losses * parts)
 
     @property
     def fewer(self) -> list[Effect]:
@@ -225,7 +224,7 @@ class OverSets:
 
     def is_small(self, one: Effect) -> bool:
         """Return whether a row that is better or worse is shown to be so within the margin."""
-        return one.verdict in DIFFERENT and one.holm_equal <= self.alpha
+        return one.verdict in DIFFERENT and one.holm_equal <= ALPHA
 
     def untrained_in(self, one: Effect) -> list[str]:
         """Return the domains in which a row is worse, and loses more than all that training gains.

@@ -26,8 +26,6 @@ def over_sets(
     comparisons: Sequence[Comparison],
     untrained: Sequence[str],
     controls: Mapping[str, str] | None = None,
-    margin: float | None = None,
-    alpha: float = ALPHA,
     test: SetTest = SIGNED_RANK,
     expected: Iterable[str] = (),
 ) -> OverSets:
@@ -40,32 +38,29 @@ def over_sets(
         controls: all rows that are no contestants, each with how it has to come out: `worse`,
             `below` or `better`. They have effects but no part in corrections. Where training gains
             nothing on any set, only they have effects, in points.
-        margin: effects within it are equal; by default 10 % of the gain, or one point.
-        alpha: the level of verdicts, over all rows together.
         test: of one row's effects.
         expected: the losses that the table lists. Those without a result count in the correction
             too, so that no verdict is lost as results arrive.
     """
     controls = controls or {}
     gains, left_out = gains_of([one for one in comparisons if one.row in untrained])
-    if margin is None:
-        margin = MARGIN if gains else POINTS_MARGIN
+    margin = MARGIN if gains else POINTS_MARGIN
     rows: dict[str, list[Comparison]] = {}
     for one in comparisons:
         rows.setdefault(one.row, []).append(one)
-    found = [effect(row, mine, gains, margin, alpha, test) for row, mine in rows.items()]
+    found = [effect(row, mine, gains, margin, test) for row, mine in rows.items()]
     effects = {one.row: one for one in found if one is not None}
     tested = {*effects} - {*controls} if gains or not left_out else ()
     losses = {row: mine for row, mine in rows.items() if row in tested}
     same_so_far = {row for row, mine in losses.items() if all_same(mine) and is_waiting(mine)}
     to_come = sum(row not in effects or row in same_so_far for row in expected)
-    judged = contestants(effects, losses, same_so_far, to_come, alpha, test)
+    judged = contestants(effects, losses, same_so_far, to_come, test)
     judged += [
-        control_effect(one, rows[row], controls[row], alpha, test)
+        control_effect(one, rows[row], controls[row], test)
         for row, one in effects.items()
         if row in controls
     ]
-    return OverSets(judged, gains, left_out, margin, alpha, test, to_come)
+    return OverSets(judged, gains, left_out, margin, test, to_come)
 
 
 def contestants(
@@ -73,7 +68,6 @@ def contestants(
     losses: Mapping[str, Sequence[Comparison]],
     same_so_far: Container[str],
     to_come: int,
-    alpha: float,
     test: SetTest,
 ) -> list[Effect]:
     """Return losses with their verdicts: those that joined, those of the table, and copies.
@@ -86,8 +80,8 @@ def contestants(
     found = [replace(effects[rows[0]], also=tuple(rows[1:])) for rows in alike.values()]
     copies = [one for one in found if one.row in same_so_far or all_same(losses[one.row])]
     tested = [one for one in found if one not in copies]
-    joined = decided_effects([one for one in tested if one.joined], alpha, test)
-    listed = decided_effects([one for one in tested if not one.joined], alpha, test, to_come)
+    joined = decided_effects([one for one in tested if one.joined], test)
+    listed = decided_effects([one for one in tested if not one.joined], test, to_come)
     words = {True: SAME_SO_FAR, False: SAME_LOSS}
     same = [replace(one, verdict=words[one.row in same_so_far]) for one in copies]
     return [*joined, *listed, *sorted(same, key=lambda one: one.verdict, reverse=True)]
@@ -116,9 +110,7 @@ def all_same(mine: Iterable[Comparison]) -> bool:
     return all(one.same for one in mine)
 
 
-def control_effect(
-    one: Effect, mine: Sequence[Comparison], must: str, alpha: float, test: SetTest
-) -> Effect:
+def control_effect(one: Effect, mine: Sequence[Comparison], must: str, test: SetTest) -> Effect:
     """Return a control with its verdict over all sets, also those on which training gains nothing.
 
     Only these sets can show that the comparison sees nothing at all.
@@ -126,25 +118,20 @@ def control_effect(
     everywhere, _ = effects_by_set(mine, {})
     if not everywhere:
         return replace(one, verdict=too_few(test), must=must, everywhere=one.estimate)
-    points = test.estimate(everywhere)
+    points, p = test.estimate(everywhere), one.holm
     if must == "equal":
-        (judged,) = decided_effects([one], alpha, test)
-        return replace(judged, must=must, everywhere=points)
-    if must == "below":
+        (one,) = decided_effects([one], test)
+        verdict, p = one.verdict, one.holm
+    elif must == "below":
         verdict = "below" if points < 0 else "not below"
-        return replace(one, verdict=verdict, must=must, everywhere=points)
-    p = test.p_value(everywhere)
-    verdict = verdict_of(everywhere, p, 1.0, alpha, test)
+    else:
+        p = test.p_value(everywhere)
+        verdict = verdict_of(everywhere, p, 1.0, test)
     return replace(one, holm=p, verdict=verdict, must=must, everywhere=points)
 
 
 def effect(
-    row: str,
-    mine: Sequence[Comparison],
-    gains: Gains,
-    margin: float,
-    alpha: float,
-    test: SetTest,
+    row: str, mine: Sequence[Comparison], gains: Gains, margin: float, test: SetTest
 ) -> Effect | None:
     """Return one row's effect; None where it meets no set that counts."""
     by_set, failed = effects_by_set(mine, gains)
@@ -156,12 +143,12 @@ def effect(
         by_set,
         len(failed),
         test.estimate(by_set),
-        test.interval(by_set, alpha),
+        test.interval(by_set, ALPHA),
         {
-            name: part_of(sets, margin, alpha, test, bool(base_failed & sets.keys()))
+            name: part_of(sets, margin, test, bool(base_failed & sets.keys()))
             for name, sets in parts_of(by_set, test).items()
         },
-        SET_TESTS["t"].interval(by_set, alpha),
+        SET_TESTS["t"].interval(by_set, ALPHA),
         joined=any(one.joined for one in mine),
         without_effect=len(failed - by_set.keys()),
         base_failed=len(base_failed & by_set.keys()),
@@ -179,16 +166,14 @@ def parts_of(effects: Effects, test: SetTest) -> dict[str, Effects]:
     return {name: {key: one for key, one in effects.items() if key[0] == name} for name in domains}
 
 
-def part_of(sets: Effects, margin: float, alpha: float, test: SetTest, base_failed: bool) -> Part:
+def part_of(sets: Effects, margin: float, test: SetTest, base_failed: bool) -> Part:
     """Return the effect over some sets, not judged yet."""
     barred = frozenset({"worse", "equal"} if base_failed else ())
-    interval, p = test.interval(sets, alpha), test.p_value(sets)
+    interval, p = test.interval(sets, ALPHA), test.p_value(sets)
     return Part(sets, test.estimate(sets), interval, p, test.p_equal(sets, margin), barred)
 
 
-def decided_effects(
-    found: Sequence[Effect], alpha: float, test: SetTest, to_come: int = 0
-) -> list[Effect]:
+def decided_effects(found: Sequence[Effect], test: SetTest, to_come: int = 0) -> list[Effect]:
     """Return the rows with verdicts, corrected after Holm; best first.
 
     All parts of all rows are one family of tests, with those that have yet to run, so that no
@@ -200,10 +185,10 @@ def decided_effects(
     different = iter(corrected([part.p for part in parts], losses * len(names)))
     equal = iter(corrected([part.p_equal for part in parts], losses * len(names)))
     together = corrected([one.p_equal for one in found], losses)
-    level = alpha / max(1, losses * len(names))
+    level = ALPHA / max(1, losses * len(names))
     seen = [
         judged_effect(
-            one, [(next(different), next(equal)) for _ in one.parts], all_equal, alpha, level, test
+            one, [(next(different), next(equal)) for _ in one.parts], all_equal, level, test
         )
         for one, all_equal in zip(found, together, strict=True)
     ]
@@ -216,12 +201,7 @@ def corrected(ps: Sequence[float], tests: int) -> list[float]:
 
 
 def judged_effect(
-    one: Effect,
-    ps: Sequence[tuple[float, float]],
-    p_equal: float,
-    alpha: float,
-    level: float,
-    test: SetTest,
+    one: Effect, ps: Sequence[tuple[float, float]], p_equal: float, level: float, test: SetTest
 ) -> Effect:
     """Return the row with its verdict from p-values after Holm.
 
@@ -232,15 +212,14 @@ def judged_effect(
         one: the row.
         ps: of each part: of no effect, and of one beyond the margin.
         p_equal: of one beyond the margin in some part.
-        alpha: the level of verdicts.
-        level: that of the first one.
+        level: that of the first verdict.
         test: of a part.
     """
     judged = {
-        name: replace(part, verdict=part_verdict(part, p, q, alpha, test))
+        name: replace(part, verdict=part_verdict(part, p, q, test))
         for (name, part), (p, q) in zip(one.parts.items(), ps, strict=True)
     }
-    verdict = verdict_over([part.verdict for part in judged.values()], p_equal <= alpha)
+    verdict = verdict_over([part.verdict for part in judged.values()], p_equal <= ALPHA)
     barred = {"better", "equal"} if one.without_effect else set[str]()
     barred |= {"worse", "equal"} if one.base_failed else set()
     seen = [test.detectable(part.sets, level) for part in judged.values()]
@@ -254,9 +233,9 @@ def judged_effect(
     )
 
 
-def part_verdict(part: Part, p: float, p_equal: float, alpha: float, test: SetTest) -> str:
+def part_verdict(part: Part, p: float, p_equal: float, test: SetTest) -> str:
     """Return the verdict of one part, unless failures bar it."""
-    verdict = verdict_of(part.sets, p, p_equal, alpha, test)
+    verdict = verdict_of(part.sets, p, p_equal, test)
     return "undecided" if verdict in part.barred else verdict
 
 
@@ -276,10 +255,10 @@ def verdict_over(words: Sequence[str], equal: bool) -> str:
     return words[0] if len({*words}) == 1 and words[0] != "equal" else "undecided"
 
 
-def verdict_of(effects: Effects, p: float, p_equal: float, alpha: float, test: SetTest) -> str:
+def verdict_of(effects: Effects, p: float, p_equal: float, test: SetTest) -> str:
     """Return better, worse, equal within the margin, undecided, or too few sets or seeds."""
-    if test.smallest_p(effects) > alpha:
+    if test.smallest_p(effects) > ALPHA:
         return too_few(test)
-    if p <= alpha:
+    if p <= ALPHA:
         return "better" if test.estimate(effects) > 0 else "worse"
-    return "equal" if p_equal <= alpha else "undecided"
+    return "equal" if p_equal <= ALPHA else "undecided"

@@ -96,9 +96,7 @@ class Comparison:
         return detectable_difference(self.spread, self.n, self.ratio, self.level)
 
 
-def compare_cell(
-    resolved: Resolved, base: Line, line: Line, column: str, alpha: float = ALPHA
-) -> Comparison:
+def compare_cell(resolved: Resolved, base: Line, line: Line, column: str) -> Comparison:
     """One place of the table against the baseline's."""
     their, ours = base.cells[column], line.cells[column]
     theirs, mine = on_shared_data(their.ok, ours.ok)
@@ -119,7 +117,7 @@ def compare_cell(
     if any(scored_data(a) != scored_data(b) for a, b in pairs):
         return replace(comparison, why="other data or starting weights")
     metric = resolved.metric_of(column) or pairs[0][0]["main"]
-    return with_tests(comparison, pairs, metric, alpha)
+    return with_tests(comparison, pairs, metric)
 
 
 def without_scores(
@@ -218,7 +216,7 @@ def with_means(
 
 
 def with_tests(
-    comparison: Comparison, pairs: list[tuple[Record, Record]], metric: str, alpha: float
+    comparison: Comparison, pairs: list[tuple[Record, Record]], metric: str
 ) -> Comparison:
     """Add the test over seeds and folds to a comparison.
 
@@ -236,7 +234,7 @@ def with_tests(
     comparison = replace(comparison, n=len(splits), ratio=ratio, spread=spread, t=tested)
     if not spread:
         return comparison
-    return replace(comparison, half_width=half_width(spread, len(splits), ratio, alpha))
+    return replace(comparison, half_width=half_width(spread, len(splits), ratio))
 
 
 def differences_by_fold(a: Record, b: Record, metric: str) -> list[float]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from math import inf, sqrt
 from statistics import fmean, stdev
 from types import MappingProxyType
-from typing import Literal, NamedTuple, Protocol
+from typing import Literal, NamedTuple
 
 import numpy as np
 from scipy import special
@@ -49,38 +49,11 @@ class Spread(NamedTuple):
     freedom: float
 
 
-class SetTest(Protocol):
-    """A test of "the effect is zero", and what belongs to it."""
-
-    @property
-    def name(self) -> str:
-        """Return the name of the test in a sentence."""
-
-    @property
-    def units(self) -> Units:
-        """Return what the test takes as drawn; with seeds its verdicts hold on these sets alone."""
-
-    def estimate(self, effects: Effects) -> float:
-        """Return the effect over sets."""
-
-    def interval(self, effects: Effects, alpha: float) -> tuple[float, float]:
-        """Return the effects that the test does not reject."""
-
-    def p_value(self, effects: Effects) -> float:
-        """Return the two-sided p of "no effect"."""
-
-    def p_equal(self, effects: Effects, margin: float) -> float:
-        """Return the larger p of two one-sided tests: above -margin, and below +margin."""
-
-    def smallest_p(self, effects: Effects) -> float:
-        """Return the smallest p that so many sets or seeds can give."""
-
-    def detectable(self, effects: Effects, alpha: float) -> float | None:
-        """Return the effect that is shown with this spread four times in five; None: none."""
-
-
 class SignedRank:
-    """The weighted signed-rank test, where an outlier counts by its rank."""
+    """The weighted signed-rank test, where an outlier counts by its rank.
+
+    Its methods are those of each test of "the effect is zero".
+    """
 
     name = "signed-rank test"
     units: Units = "sets"
@@ -98,7 +71,7 @@ class SignedRank:
         return signed_rank.p_value(means(effects), weights_of(effects))
 
     def p_equal(self, effects: Effects, margin: float) -> float:
-        """Return the larger p of the two one-sided tests."""
+        """Return the larger p of two one-sided tests: above -margin, and below +margin."""
         return signed_rank.p_equal(means(effects), weights_of(effects), margin)
 
     def smallest_p(self, effects: Effects) -> float:
@@ -223,6 +196,7 @@ def among_seeds_of_domain(sets: Sequence[Measured]) -> Spread:
     return Spread(error, 0 if agree else len(seeds) - 1)
 
 
+SetTest = SignedRank | TTest
 SET_TESTS: Mapping[str, SetTest] = {
     "wilcoxon": SignedRank(),
     "t": TTest("t-test", "sets", between_sets),

@@ -97,19 +97,18 @@ def interval(
     >>> interval([1.0, 2.0, 3.0, 4.0, 5.0, 6.0], [1.0] * 6, 0.05)
     (1.0, 6.0)
     """
-    steps = shifts(effects)  # the odd places; between them the statistic is constant
-    places = np.empty(2 * len(steps) + 1)
-    places[1::2], places[2:-1:2] = steps, (steps[:-1] + steps[1:]) / 2
-    places[0], places[-1] = steps[0] - 1, steps[-1] + 1
+    if smallest_p(len(effects)) > alpha:
+        return -np.inf, np.inf
+    steps = shifts(effects)  # the even places; between them the statistic is constant
+    places = np.empty(2 * len(steps) - 1)
+    places[::2], places[1::2] = steps, (steps[:-1] + steps[1:]) / 2
     samples = np.asarray(effects) - places[:, None]
     first = first_kept(samples, weights, alpha)
     if first is None:
         middle = estimate(effects, weights)
         return middle, middle
     last = len(places) - 1 - (first_kept(samples[::-1], weights, alpha) or 0)
-    low = steps[(first - 1) // 2] if first else -np.inf
-    high = steps[last // 2] if last < len(places) - 1 else np.inf
-    return float(low), float(high)
+    return float(steps[first // 2]), float(steps[(last + 1) // 2])
 
 
 def first_kept(samples: Array, weights: Sequence[float], alpha: float) -> int | None:

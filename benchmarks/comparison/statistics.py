@@ -15,7 +15,6 @@ from scipy import special
 from contrastbench.benchmarks.comparison.signed_rank import DIGITS, POWER
 
 ALPHA = 0.05
-SMALLEST_ALPHA = 1e-4  # of a family of tests
 MANY_SPLITS = 10**6  # splits: what these cannot resolve, no number does
 
 
@@ -62,13 +61,13 @@ def corrected_t(differences: Sequence[float], ratio: float) -> PValue:
     return PValue(float(2 * special.stdtr(len(d) - 1, -abs(t))))
 
 
-def half_width(std: float, n: int, ratio: float, alpha: float = ALPHA) -> float:
+def half_width(std: float, n: int, ratio: float) -> float:
     """Half of the interval around a mean difference that `corrected_t` does not reject.
 
     >>> round(half_width(1.0, 5, 0.0), 2)
     1.24
     """
-    return critical(n - 1, alpha) * std * math.sqrt(1 / n + ratio)
+    return critical(n - 1, ALPHA) * std * math.sqrt(1 / n + ratio)
 
 
 def critical(freedom: float, alpha: float) -> float:
@@ -76,7 +75,7 @@ def critical(freedom: float, alpha: float) -> float:
     return -float(special.stdtrit(freedom, alpha / 2))
 
 
-def deviation_factor(n: int, alpha: float = ALPHA) -> float:
+def deviation_factor(n: int) -> float:
     """Return how many times the deviation of n values the true one may be, if they are normal.
 
     It is the upper end of the interval by the chi-squared distribution.
@@ -84,7 +83,7 @@ def deviation_factor(n: int, alpha: float = ALPHA) -> float:
     >>> round(deviation_factor(3), 1), round(deviation_factor(30), 1)
     (6.3, 1.3)
     """
-    return math.sqrt((n - 1) / float(special.chdtri(n - 1, 1 - alpha / 2)))
+    return math.sqrt((n - 1) / float(special.chdtri(n - 1, 1 - ALPHA / 2)))
 
 
 def detectable_difference(std: float, n: int, ratio: float, alpha: float = ALPHA) -> float | None:

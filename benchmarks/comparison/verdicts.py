@@ -15,7 +15,7 @@ from contrastbench.benchmarks.comparison.compare import (
 from contrastbench.benchmarks.comparison.controls import Controls, controls_of, over_sets_of
 from contrastbench.benchmarks.comparison.effects import Effect, OverSets
 from contrastbench.benchmarks.comparison.places import INCOMPLETE, NO_BASE, Comparison
-from contrastbench.benchmarks.comparison.statistics import ALPHA, deviation_factor
+from contrastbench.benchmarks.comparison.statistics import deviation_factor
 from contrastbench.benchmarks.comparison.tuning import Tuning, tuning_of
 from contrastbench.benchmarks.tables import origins
 from contrastbench.benchmarks.tables.resolved import Resolved
@@ -151,27 +151,22 @@ class Verdicts:
         return (fewest, deviation_factor(fewest)) if fewest < ENOUGH_PAIRS else None
 
 
-def compare(
-    resolved: Resolved,
-    baseline: str | None = None,
-    test: str | None = None,
-    alpha: float = ALPHA,
-) -> Verdicts:
+def compare(resolved: Resolved, baseline: str | None = None, test: str | None = None) -> Verdicts:
     """Return all verdicts on a table's rows; without places where nothing can be compared.
 
     Without a test named, the table's own or the signed-rank test judges over data sets. The
     corrected t-test judges on single ones.
 
     Raises:
-        UserError: no such row or test, alpha out of range, or nothing in the table can be run.
+        UserError: no such row or test, or nothing in the table can be run.
     """
-    places = compare_rows(resolved, baseline, test, alpha)
+    places = compare_rows(resolved, baseline, test)
     base = baseline_row(resolved, baseline).name
     return Verdicts(
         resolved.table,
         base,
         places,
-        over_sets_of(resolved, base, places, alpha, test),
+        over_sets_of(resolved, base, places, test),
         tuning_of(resolved, base),
         origins.origin_line(resolved),
     )

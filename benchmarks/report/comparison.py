@@ -9,7 +9,6 @@ from typing import Any
 from contrastbench.benchmarks.comparison.compare import VERDICTS
 from contrastbench.benchmarks.comparison.effects import Effect, OverSets
 from contrastbench.benchmarks.comparison.places import Comparison
-from contrastbench.benchmarks.comparison.statistics import ALPHA
 from contrastbench.benchmarks.comparison.verdicts import Verdicts, compare
 from contrastbench.benchmarks.records import files
 from contrastbench.benchmarks.report import screen
@@ -31,7 +30,6 @@ def render_comparison(
     format_: str,
     baseline: str | None = None,
     test: str | None = None,
-    alpha: float = ALPHA,
     every_test: bool = False,
     width: int | None = None,
 ) -> str:
@@ -44,7 +42,7 @@ def render_comparison(
     """
     if format_ not in FORMATS:
         raise unknown("format", format_, FORMATS)
-    found = compared(resolved, baseline, test, alpha)
+    found = compared(resolved, baseline, test)
     if format_ == "csv":
         return files.comma_separated(comparison_rows(found), "{:.6g}")
     if width and not every_test:
@@ -60,14 +58,13 @@ def compared(
     resolved: Resolved,
     baseline: str | None = None,
     test: str | None = None,
-    alpha: float = ALPHA,
 ) -> Verdicts:
     """Return the verdicts on a table of which there is one at least.
 
     Raises:
         UserError: no two rows share a seed, or as `compare` does.
     """
-    found = compare(resolved, baseline, test, alpha)
+    found = compare(resolved, baseline, test)
     if found.places:
         return found
     if not any(line.cells for line in resolved.lines if line.name != found.base):
@@ -92,9 +89,8 @@ def on_screen(found: Verdicts, width: int) -> str:
     words, rows, drops = said(found), effect_table(found), list[list[str]]()
     if over.decides:
         words = said(found, *ANSWER[:-1])
-        level = f"{100 * (1 - over.alpha):g} %"
-        heading += f": effect in {over.unit}, uncorrected {level}"
-        rows[0][1:3] = "Effect", level
+        heading += f": effect in {over.unit}, uncorrected 95 %"
+        rows[0][1:3] = "Effect", "95 %"
         drops = [rows[0][-1:], rows[0][3:-2], rows[0][2:3]]
     elif not screen.fits(rows, width):
         counts = found.counts.values()
@@ -129,9 +125,15 @@ def effect_table(found: Verdicts) -> list[list[str]]:
     over = found.over
     if not over.decides:
         return difference_table(found)
-    level = f"{100 * (1 - over.alpha):g} %, uncorrected"
     drawn = ["Over sets"] * over.on_these
-    header = ["Method", f"Effect, {over.unit}", level, *drawn, *over.domains, "Verdict"]
+    header = [
+        "Method",
+        f"Effect, {over.unit}",
+        "95 %, uncorrected",
+        *drawn,
+        *over.domains,
+        "Verdict",
+    ]
     header, counts = [*header, "On single sets"], found.counts
     return [header, *(effect_cells(one, over, counts[one.row]) for one in over.effects)]
 

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from contrastbench.benchmarks.comparison.effects import Effect, OverSets
 from contrastbench.benchmarks.comparison.places import Comparison
+from contrastbench.benchmarks.comparison.statistics import ALPHA
 from contrastbench.benchmarks.comparison.verdicts import Verdicts
 from contrastbench.benchmarks.report.words import signed
 from contrastbench.benchmarks.tables.entries import Entry
@@ -160,7 +161,7 @@ def effects_in(over: OverSets, shown: Sequence[Effect], domain: str) -> Iterator
         if part := one.parts.get(domain):
             dot = effect_dot(one, over, part.estimate, part.interval, part.verdict)
         elif sets:
-            ends = over.test.interval(sets, over.alpha)
+            ends = over.test.interval(sets, ALPHA)
             dot = effect_dot(one, over, one.by_domain[domain], ends, "undecided")
         else:
             dot = Dot(text="–")
@@ -262,11 +263,10 @@ def caption(found: Verdicts | None, printed: bool) -> str:
     """Say how to read the picture of a table."""
     if printed or not found:
         return "Lines are two standard errors of ours over seeds; numbers are ours minus printed."
-    level = f"{100 * (1 - found.over.alpha):g} %"
     if found.over.decides and found.over.tested:
-        words = f"{level} intervals, uncorrected; the band holds what is equal in practice"
+        words = "95 % intervals, uncorrected; the band holds what is equal in practice"
         return f"Differences from {found.base} in {found.over.unit}: {words}."
-    return f"Differences from {found.base} in points, with {level} intervals, uncorrected."
+    return f"Differences from {found.base} in points, with 95 % intervals, uncorrected."
 
 
 def ends_of(dot: Dot) -> tuple[float, ...]:

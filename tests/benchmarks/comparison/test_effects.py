@@ -12,9 +12,9 @@ from contrastbench.benchmarks.comparison.effects import (
     effects_by_set,
     gains_of,
 )
-from contrastbench.benchmarks.comparison.over_sets import decided_effects, over_sets
+from contrastbench.benchmarks.comparison.over_sets import over_sets
 from contrastbench.benchmarks.comparison.places import Comparison
-from contrastbench.benchmarks.comparison.set_tests import SET_TESTS, Measured, SetTest, weights_of
+from contrastbench.benchmarks.comparison.set_tests import SET_TESTS, Measured, SetTest
 from counts import times
 from told import controls_text, few_text, over_sets_text
 
@@ -112,11 +112,6 @@ def test_a_seed_that_failed_loses_the_gain_with_it_and_without_a_gain_there_is_n
     assert effects_by_set([some], {}) == ({}, {SETS[0]})
 
 
-def test_domains_count_alike() -> None:
-    weights = dict(zip(SETS, weights_of(dict.fromkeys(SETS, Measured(0.0))), strict=True))
-    assert sum(w for (domain, _), w in weights.items() if domain == "image") == pytest.approx(0.5)
-
-
 @pytest.mark.parametrize(
     ("differences", "verdict"),
     [
@@ -139,11 +134,6 @@ def test_controls_have_no_part_in_corrections() -> None:
     assert beside.holm == pytest.approx(2 * alone.p)
 
 
-def test_five_sets_decide_nothing_and_say_so() -> None:
-    found = over_sets([*untrained()[:5], *lines("new", [3.0] * 10)[:5]], ["none"], CONTROL)
-    assert (of(found, "new").verdict, of(found, "new").detectable) == ("too few sets", None)
-
-
 def simulated(
     rng: np.random.Generator, shift: float, test: SetTest = BOTH[0], rows: int = 8
 ) -> OverSets:
@@ -160,16 +150,6 @@ def test_without_an_effect_one_family_in_twenty_has_a_verdict_at_most(test: SetT
     rng, families = np.random.default_rng(0), times(400)
     wrong = [
         any(one.verdict in ("better", "worse") for one in simulated(rng, 0, test).effects[:-1])
-        for _ in range(families)
-    ]
-    assert np.mean(wrong) <= 0.05 + 3 * (0.05 / families) ** 0.5
-
-
-@pytest.mark.parametrize("test", BOTH, ids=lambda test: test.name)
-def test_an_effect_beyond_the_margin_is_seldom_called_equal(test: SetTest) -> None:
-    rng, families = np.random.default_rng(1), times(400)
-    wrong = [
-        any(one.verdict == "equal" for one in simulated(rng, 1.0, test).effects[:-1])
         for _ in range(families)
     ]
     assert np.mean(wrong) <= 0.05 + 3 * (0.05 / families) ** 0.5
@@ -323,13 +303,8 @@ def test_domains_that_a_loss_has_yet_to_run_in_count_as_tests() -> None:
         found = over_sets([*untrained(), *new, *those], ["none"], CONTROL, test=seeds)
         assert of(found, "new").decided == {"graph": "better", "image": "worse"}
         assert of(found, "new").verdict == "mixed"
-        rows = [of(found, "new"), of(found, "part")]
-        p = rows[0].p
-        shown = [
-            any(one.decided for one in decided_effects(rows, factor * p, seeds))
-            for factor in (3.5, 4.5)
-        ]
-        assert shown == [False, True], "two losses on two domains are four tests"
+        four = pytest.approx(4 * of(found, "new").p)
+        assert of(found, "new").holm == four, "two losses on two domains are four tests"
 
 
 def test_equal_is_equal_in_each_domain() -> None:

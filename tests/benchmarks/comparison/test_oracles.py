@@ -121,6 +121,6 @@ def test_paired_tests_and_holms_p_are_scipys_and_statsmodels() -> None:
             expected.append(found.t.p)
         if expected:
             tested += 1
-            adjusted = [one.holm for one in decide(made, 0.05) if one.holm is not None]
+            adjusted = [one.holm for one in decide(made) if one.holm is not None]
             assert adjusted == pytest.approx(multipletests(expected, method="holm")[1])
     assert tested >= times(300)

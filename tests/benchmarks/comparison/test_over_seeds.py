@@ -10,7 +10,6 @@ from typing import get_args
 
 import numpy as np
 import pytest
-import statsmodels.api as sm
 from scipy import stats
 from scipy.linalg import helmert
 from statsmodels.stats.weightstats import ttost_paired
@@ -33,7 +32,6 @@ SEEDS = SET_TESTS["seeds"]
 PAGE = Path(__file__).parents[3] / "docs" / "comparing.md"
 TEN = [(domain, f"{domain} {k}") for domain in ("graph", "tabular") for k in range(3)]
 TEN += [(domain, f"{domain} {k}") for domain in ("image", "sentence") for k in range(2)]
-WEIGHTS = np.array([1 / 12] * 6 + [1 / 8] * 4)  # of the ten sets, so that domains count alike
 LOSSES = 33
 FIVE = [("tabular", "letter"), ("tabular", "nursery"), ("graph", "Letter-high")]
 FIVE += [("sentence", "captions"), ("sentence", "sts")]
@@ -117,34 +115,6 @@ def test_on_one_set_it_is_the_paired_t_test() -> None:
         assert SEEDS.p_value(effects) == pytest.approx(stats.ttest_rel(row, base).pvalue, abs=1e-9)
         expected = ttost_paired(row, base, -0.8, 0.8)[0]
         assert SEEDS.p_equal(effects, 0.8) == pytest.approx(expected, abs=1e-9)
-
-
-def test_with_equal_spreads_and_seeds_it_is_the_contrast_of_domain_means() -> None:
-    for seed in range(times(200)):
-        rng = np.random.default_rng(seed)
-        n, size = 2 + seed % 7, 1 + seed % 5
-        noise = rng.normal(size=(2, n))
-        noise -= noise.mean(axis=1, keepdims=True)
-        noise /= noise.std(axis=1, ddof=1, keepdims=True)
-        domains = noise + rng.normal(size=(2, 1))
-        fit = sm.OLS(domains.ravel(), np.kron(np.eye(2), np.ones((n, 1)))).fit()
-        found = fit.t_test(np.full(2, 1 / 2))
-        apart = rng.normal(size=(2, size, n))  # sets differ from the mean of their domain
-        values = domains[:, None] + apart - apart.mean(axis=1, keepdims=True)
-        sets = [(domain, f"{k}") for domain in ("graph", "image") for k in range(size)]
-        effects = effects_of(dict(zip(sets, values.reshape(-1, n).tolist(), strict=True)))
-        assert SEEDS.p_value(effects) == pytest.approx(found.pvalue.item(), abs=1e-9)
-        assert SEEDS.interval(effects, 0.05) == pytest.approx(found.conf_int(0.05)[0], abs=1e-8)
-
-
-def test_two_sets_that_score_one_training_are_no_more_sure_than_one() -> None:
-    values = [1.0, 2.0, 4.0, 3.0]
-    one = effects_of({("sentence", "captions"): values})
-    two = effects_of({("sentence", "captions"): values, ("sentence", "sts"): values})
-    assert SEEDS.interval(two, 0.05) == pytest.approx(SEEDS.interval(one, 0.05))
-    other = effects_of({("sentence", "captions"): values, ("sentence", "sts"): values[::-1]})
-    narrow, wide = ((high - low) for low, high in (SEEDS.interval(x, 0.05) for x in (other, two)))
-    assert narrow < wide
 
 
 def families(
@@ -249,14 +219,6 @@ def test_a_far_level_is_exceeded_by_few_seeds_of_very_unequal_spreads(
     assert most * level / 2 - noise <= wrong <= most * level + noise
 
 
-def test_the_error_of_a_gain_moves_effects_by_a_known_share() -> None:
-    """A gain of k standard errors: up by 1 / (2 k^2) of it, since baseline and gain share runs."""
-    rng, count = np.random.default_rng(0), times(2000)
-    found = families(rng, count, 8, ADMITTED, unequal=True)
-    expected = 1 / (2 * ADMITTED**2)
-    assert found.mean() == pytest.approx(expected, abs=expected / 8 + 3 * 0.04 / sqrt(count))
-
-
 @pytest.mark.parametrize("unequal", [False, True])
 def test_the_stated_effect_is_found_four_times_in_five(unequal: bool) -> None:
     rng, count, seeds = np.random.default_rng(0), times(10_000), 8
@@ -266,27 +228,6 @@ def test_the_stated_effect_is_found_four_times_in_five(unequal: bool) -> None:
     true = SEEDS.detectable(as_effects(exactly(spread, seeds)), level) or inf
     found = [SEEDS.p_value(as_effects(one + true)) <= level for one in noise]
     assert np.mean(found) == pytest.approx(0.8, abs=0.03 + 3 * 0.4 / count**0.5)
-
-
-def test_an_effect_at_the_margin_is_called_equal_one_time_in_twenty() -> None:
-    rng, count, seeds = np.random.default_rng(0), times(10_000), 8
-    noise = rng.normal(size=(count, 10, seeds))
-    wrong = [SEEDS.p_equal(as_effects(one + 1.0), 1.0) <= 0.05 for one in noise]
-    assert np.mean(wrong) == pytest.approx(0.05, abs=3 * (0.05 / count) ** 0.5)
-
-
-def test_another_set_may_differ_and_the_test_does_not_see_it() -> None:
-    """Where effects vary over sets, sets that are drawn give more verdicts than the level."""
-    rng, count, seeds = np.random.default_rng(0), times(2000, least=200), 8
-    true = rng.normal(0, 1, (count, 10, 1))
-    draws = true + rng.normal(size=(count, 10, seeds))
-    rows = [as_effects(one) for one in draws]
-    assert np.mean([SEEDS.p_value(one) <= 0.05 for one in rows]) > 0.3
-    assert np.mean([SET_TESTS["t"].p_value(one) <= 0.05 for one in rows]) < 0.12
-    near = np.abs([SEEDS.estimate(one) for one in rows] - true[..., 0] @ WEIGHTS)
-    ends = [SEEDS.interval(one, 0.05) for one in rows]
-    inside = near <= np.array([(high - low) / 2 for low, high in ends])
-    assert inside.mean() == pytest.approx(0.95, abs=0.06), "the effect on these sets"
 
 
 def test_without_seeds_or_a_spread_it_says_what_is_sure() -> None:
@@ -433,14 +374,6 @@ def test_a_file_names_its_test_over_sets_and_single_sets_keep_theirs(bench, tmp_
     assert HERE.replace("3", "2", 1) in bench(*words, "--quick")[1]
 
 
-def test_the_option_is_over_the_test_of_a_file(bench, tmp_path: Path) -> None:
-    words = ["compare", filled(tmp_path), "--results", str(tmp_path)]
-    out = bench(*words, "--test", "t")[1]
-    assert "Over 3 data sets (t-test, Holm)" in out
-    assert "these 3 data sets" not in out
-    assert "Another set" not in out
-
-
 def test_an_unknown_test_is_one_line(bench, tmp_path: Path) -> None:
     name = filled(tmp_path, seeds=1)
     code, _, err = bench("compare", name, "--test", "seed", "--results", str(tmp_path))
@@ -453,15 +386,6 @@ def test_an_unknown_test_is_one_line(bench, tmp_path: Path) -> None:
 
 def test_files_can_name_every_test() -> None:
     assert [*SET_TESTS] == [*get_args(SetTestName)]
-
-
-@pytest.mark.slow
-def test_the_report_says_the_test_of_the_file(bench, tmp_path: Path) -> None:
-    words = [filled(tmp_path), "--single", "report.html", "--results", str(tmp_path)]
-    assert bench("report", *words)[0] == 0
-    page = Path("report.html").read_text()
-    assert "On these 3 data sets (t-test over seeds, Holm)" in page
-    assert "A t-test over seeds on these sets, Holm over the methods" in page
 
 
 def test_the_pages_table_says_how_many_seeds_see_a_tenth_of_the_gain() -> None:

@@ -91,11 +91,6 @@ def test_columns_go_in_groups_and_the_verdict_stays(width: int, lines: list[str]
     assert lines[1] in (0, found[1])
 
 
-def test_a_long_name_is_cut() -> None:
-    rows = [["Method", "Verdict"], ["a" * 50, "undecided"]]
-    assert screen.fitted(rows, 30, DROPS)[1] == f"{'a' * 18}…  undecided"
-
-
 @pytest.mark.parametrize(
     ("terminal", "columns", "width"),
     [(False, None, None), (True, "70", 70), (False, "60", 60), (False, "x", None), (True, "5", 40)],

@@ -8,12 +8,10 @@ from scipy import stats
 
 from contrastbench.benchmarks.comparison.statistics import (
     ALPHA,
-    SMALLEST_ALPHA,
     corrected_t,
     critical,
     detectable_difference,
     half_width,
-    holm,
     mean_std,
     noncentrality,
 )
@@ -53,33 +51,8 @@ def test_corrected_t_without_a_ratio_is_the_paired_t_test() -> None:
     assert corrected_t(d.tolist(), 0.0).p == pytest.approx(stats.ttest_1samp(d, 0).pvalue)
 
 
-def test_corrected_t_keeps_its_level_where_the_plain_one_does_not() -> None:
-    """Splits that share most of their training rows.
-
-    Correlation ratio / (1 + ratio), the paper's assumption.
-    """
-    rng, ratio = np.random.default_rng(0), 1 / 9
-    rho = ratio / (1 + ratio)
-    common = rng.normal(size=(2000, 1)) * math.sqrt(rho)
-    draws = common + rng.normal(size=(2000, 10)) * math.sqrt(1 - rho)
-    corrected, plain = (
-        np.mean([p < 0.05 for row in draws if (p := corrected_t(row.tolist(), r).p) is not None])
-        for r in (ratio, 0.0)
-    )
-    assert corrected == pytest.approx(0.05, abs=0.015)
-    assert plain > 0.12
-
-
-@pytest.mark.parametrize("n", [2, 3, 5, 30])
-def test_four_of_five_detectable_differences_are_found(n: int) -> None:
-    rng = np.random.default_rng(n)
-    drawn = rng.normal(detectable_difference(2.0, n, 0.0), 2.0, size=(40_000, n))
-    found = np.mean(stats.ttest_1samp(drawn, 0, axis=1).pvalue < ALPHA)
-    assert found == pytest.approx(0.8, abs=4 * math.sqrt(0.8 * 0.2 / 40_000))
-
-
 @pytest.mark.parametrize("n", [2, 3, 30, 10**6])
-@pytest.mark.parametrize("alpha", [SMALLEST_ALPHA, 0.9999])
+@pytest.mark.parametrize("alpha", [1e-4, 0.9999])
 def test_no_level_is_too_strict_or_too_lax_for_what_can_be_detected(n: int, alpha: float) -> None:
     one_sided = critical(n - 1, alpha)  # scipy.stats integrates where special inverts
     chance = stats.nct.sf(one_sided, n - 1, noncentrality(n - 1, alpha))
@@ -90,27 +63,6 @@ def test_overlap_raises_what_can_be_detected() -> None:
     plain, overlapping = (detectable_difference(1.0, 50, ratio) for ratio in (0.0, 1 / 9))
     assert overlapping / plain == pytest.approx(math.sqrt((1 / 50 + 1 / 9) * 50))
     assert detectable_difference(1.0, 1, 0.0) is None
-
-
-def test_holm_by_hand() -> None:
-    assert holm([0.607, 0.019, 0.016]) == pytest.approx(
-        [0.607, 0.048, 0.048]
-    )  # Demšar's three p, section 3.2.2
-    assert holm([0.01, 0.02, 0.03, 0.005]) == pytest.approx([0.03, 0.04, 0.04, 0.02])
-    assert holm([0.9, 0.8]) == [1.0, 1.0]
-    assert holm([]) == []
-
-
-def test_holm_rejects_what_the_step_down_rejects() -> None:
-    rng = np.random.default_rng(0)
-    for _ in range(200):
-        ps = (rng.random(6) ** 3).tolist()
-        rejected = set()
-        for step, i in enumerate(np.argsort(ps)):
-            if ps[i] > 0.05 / (6 - step):
-                break
-            rejected.add(int(i))
-        assert {i for i, p in enumerate(holm(ps)) if p <= 0.05} == rejected
 
 
 def test_a_single_value_has_no_deviation() -> None:
