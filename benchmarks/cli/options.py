@@ -81,6 +81,9 @@ Shard = Annotated[
     str | None,
     typer.Option(help="Part i/n of the cells, such as 0/3: for machines without a shared disk."),
 ]
+Metric = Annotated[
+    str | None, typer.Option(help="Metric of the records to show; default: the table's own.")
+]
 Selection = Annotated[
     str | None,
     typer.Option(

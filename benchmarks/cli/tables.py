@@ -39,6 +39,7 @@ def table(
     ] = False,
     loss: opt.Join = None,
     quick: opt.Quick = False,
+    metric: opt.Metric = None,
     selection: opt.Selection = None,
     results: opt.Results = Path("results"),
 ) -> None:
@@ -50,8 +51,8 @@ def table(
     from contrastbench.benchmarks.tables.load import load_table
     from contrastbench.benchmarks.tables.resolved import resolve
 
-    if all_ and (name or loss or quick or selection or format_ != "md"):
-        given = name or "--selection, --format, --quick and --loss"
+    if all_ and (name or loss or quick or metric or selection or format_ != "md"):
+        given = name or "--selection, --metric, --format, --quick and --loss"
         raise UserError(f"--all writes every table as it is: leave out {given} or --all")
     if all_:
         from contrastbench.benchmarks.report.table_pages import write_tables  # brings numpy
@@ -62,7 +63,7 @@ def table(
         raise UserError("name a table (bench list tables) or give --all")
     else:
         joined = load_table(name, losses=parse_losses(loss), quick=quick)
-        resolved = resolve(joined, selection, results)
+        resolved = resolve(joined, selection, results, metric)
         show(formats.render_table(resolved, format_, values))
         tell_of_smoke_tests(joined, results)
         if line := origins.where_from(name, resolved):
@@ -111,6 +112,7 @@ def compare(
             help="Test over data sets: wilcoxon, t or seeds; default: the file's, or wilcoxon."
         ),
     ] = None,
+    metric: opt.Metric = None,
     selection: opt.Selection = None,
     format_: Annotated[str, typer.Option("--format", help="Format: md or csv.")] = "md",
     all_: Annotated[
@@ -132,7 +134,7 @@ def compare(
 
     joined = load_table(name, losses=parse_losses(loss), quick=quick)
     tell_of_smoke_tests(joined, results)  # first, since without other records the rest is an error
-    chosen = resolve(joined, selection, results)
+    chosen = resolve(joined, selection, results, metric)
     show(render_comparison(chosen, format_, baseline, test, every_test=all_, width=screen.width()))
     for line in remarks_on(joined):
         tell(line)

@@ -4,7 +4,7 @@ Everything that shows a table reads this alone, so all of it is of one moment. A
 choices, anew each time, since its cells make records. Brings no torch.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -24,6 +24,7 @@ from contrastbench.benchmarks.tables.searches import (
     chosen_records,
 )
 from contrastbench.benchmarks.tables.table import ON_TEST, Selection, Table
+from contrastbench.errors import tell, unknown
 
 HASH_SHOWN = 12  # digits of a data hash, for people
 
@@ -189,21 +190,48 @@ class Resolved:
         ]
 
 
-def resolve(table: Table, selection: str | None, results: Path) -> Resolved:
+def resolve(
+    table: Table, selection: str | None, results: Path, metric: str | None = None
+) -> Resolved:
     """Return the table as a selection and the records of a folder make it.
 
     Args:
         table: as its file has it.
         selection: paper or validation; None: the table's own.
         results: the folder that holds runs/.
+        metric: what is shown in place of the table's own, without published values.
 
     Raises:
-        UserError: the selection cannot be made.
+        UserError: the selection cannot be made, or no column has the metric.
     """
     chosen = selections.check_selection(table, selection)
     lines = [resolve_row(table, row, chosen, results) for row in table.rows]
+    if metric is not None:
+        return resolve(shown_by(table, metric, lines), selection, results)
     return Resolved(
         table, chosen, results, [one for line in lines for one in (line, *further_data_lines(line))]
+    )
+
+
+def shown_by(table: Table, metric: str, lines: Iterable[Line]) -> Table:
+    """Return the table by another metric, of the columns whose records all have it.
+
+    Raises:
+        UserError: none has it.
+    """
+    found: dict[str, list[set[str]]] = {}
+    for cell in (cell for line in lines for cell in line.cells.values()):
+        found.setdefault(cell.column, []).extend({*r["metrics"]} for r in cell.records.values())
+    shared = {column: set.intersection(*some) for column, some in found.items() if some}
+    kept = [column for column, some in shared.items() if metric in some]
+    if not kept:
+        raise unknown("metric", metric, sorted(set[str]().union(*shared.values())))
+    if left_out := [column for column in shared if column not in kept]:
+        tell(f"left out, since not all records have {metric}: {', '.join(left_out)}")
+    return table.but(
+        title=f"{table.title}, by {metric}",
+        columns={name: table.columns[name].but(metric=metric) for name in kept},
+        rows=[row.but(paper={}) for row in table.rows],
     )
 
 

@@ -373,6 +373,21 @@ def test_only_records_of_exactly_this_cell_count(tmp_path: Path, change: dict) -
     ]
 
 
+def test_another_metric_is_shown_where_all_records_have_it_beside_no_published_value(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    add(tmp_path, "A", 0, 86.0, metrics={"accuracy": 86.0, "auroc": 91.0})
+    add(tmp_path, "A", 1, 86.0, metrics={"accuracy": 86.0, "auroc": 93.0})
+    add(tmp_path, "B", 0, 76.0)
+    shown = resolve(SMALL, None, tmp_path, "auroc")
+    assert shown.table.title == "t, by auroc"
+    assert "| ours | 92.0 ± 1.4 (2) |" in render_table(shown, "md")
+    assert "85.0" not in render_table(shown, "md")
+    assert "left out, since not all records have auroc: B\n" in capsys.readouterr().err
+    with pytest.raises(UserError, match="unknown metric 'auc': did you mean 'auroc'"):
+        resolve(SMALL, None, tmp_path, "auc")
+
+
 def test_columns_of_several_epochs_are_one_training() -> None:
     """ADNCE's main.py trains once and saves its model every 100 epochs."""
     for name, trainings in (("adnce-table3", 4 * 3), ("attentionnce-table4", 2 * 3)):
