@@ -10,7 +10,6 @@ import typer
 from contrastbench.benchmarks.cli.arguments import parse_grid, parse_loss
 from contrastbench.benchmarks.cli.output import say
 from contrastbench.benchmarks.cli.run import has_collapsed, rank_text, rate_text
-from contrastbench.benchmarks.running import passed_checks
 from contrastbench.domains.registry import declaration
 from contrastbench.errors import UserError, unknown
 from contrastbench.losses.registry import is_registered
@@ -65,14 +64,12 @@ def check_loss(
             spec.check()  # a mistake is named before torch is imported
     from contrastbench.losses.laws import check_loss
 
-    results, code = [], specs[0].code
+    results = []
     for spec in specs:
         if len(specs) > 1:
             say(f"{spec.label}:")
         results += print_diagnoses(check_loss(loss, **spec.params))
-    edited = LossSpec(loss, specs[0].params).code != code
-    if all(result.passed for result in results) and not edited:
-        remember_passed(code, results)
+    if all(result.passed for result in results):
         for spec in specs:
             try_views(spec)
     conclude_checks(results, "; the checks after a failed one were not run")
@@ -116,16 +113,6 @@ def compare_losses(first: LossSpec, other: LossSpec, pairing: str) -> None:
         say(line)
     if not found.equal:
         raise typer.Exit(1)
-
-
-def remember_passed(code: str, results: "Sequence[CheckResult]") -> None:
-    """Note that the loss has passed, so that `bench run` does not ask for the check again."""
-    declined = {result.name: result.detail for result in results if result.word == "declined"}
-    try:
-        passed_checks.note_passed(code, declined)
-    except OSError as error:
-        path = passed_checks.passed_note_path(code)
-        say(f"bench run will still say 'never checked': {path} is refused ({error})")
 
 
 def check_domain(

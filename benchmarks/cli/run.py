@@ -14,7 +14,7 @@ from contrastbench.benchmarks.cli.output import print_json, say, show
 from contrastbench.benchmarks.records import store
 from contrastbench.benchmarks.records.seeds import parse_seeds
 from contrastbench.benchmarks.records.store import cell_of
-from contrastbench.benchmarks.running import launch, passed_checks, standard_output
+from contrastbench.benchmarks.running import launch, standard_output
 from contrastbench.benchmarks.running.options import Options, check_data_root
 from contrastbench.domains.registry import check_needs
 from contrastbench.errors import UserError, tell
@@ -96,8 +96,6 @@ def run(
     from contrastbench.benchmarks.running.devices import choose_device
     from contrastbench.benchmarks.running.runner import run_seeds
 
-    for line in passed_checks.remarks(loss, spec.code):
-        tell(line)
     store.remove_leftovers(results)
     kept = {cell_of(record) for one in experiment.scored for record in one.finished(results)}
     done = []

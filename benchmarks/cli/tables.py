@@ -3,7 +3,6 @@
 The report alone brings torch, for the formulas of losses.
 """
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,9 +12,7 @@ from contrastbench.benchmarks.cli import options as opt
 from contrastbench.benchmarks.cli.arguments import parse_losses
 from contrastbench.benchmarks.cli.output import say, show
 from contrastbench.benchmarks.records.read_cache import one_moment
-from contrastbench.benchmarks.running import passed_checks
 from contrastbench.errors import UserError, tell
-from contrastbench.losses.spec import LossSpec
 
 if TYPE_CHECKING:
     from contrastbench.benchmarks.tables.table import Table
@@ -136,15 +133,6 @@ def compare(
     tell_of_smoke_tests(joined, results)  # first, since without other records the rest is an error
     chosen = resolve(joined, selection, results, metric)
     show(render_comparison(chosen, format_, baseline, test, every_test=all_, width=screen.width()))
-    for line in remarks_on(joined):
-        tell(line)
-
-
-def remarks_on(table: "Table") -> Iterator[str]:
-    """Yield which of a table's own losses were never checked, or decline laws."""
-    specs = {row.loss: LossSpec(row.loss, row.params) for row in table.rows if row.loss}
-    for name, spec in specs.items():
-        yield from passed_checks.remarks(name, spec.code)
 
 
 @one_moment()

@@ -168,7 +168,7 @@ def first_difference(one: SmallCell, other: SmallCell) -> str:
 def resumed(work: DeviceWork) -> str:
     """A training that was interrupted ends in the bits of one that was not."""
     for name in work.installed:
-        check_resume(Subject(tiny(name), None, work.device))
+        check_resume(Subject(tiny(name), work.device))
     return checked_domains(work)
 
 

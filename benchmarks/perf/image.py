@@ -1,11 +1,10 @@
 """Measure image training for `bench perf image`.
 
-Views against torchvision's and timm's on one Pillow image after the other, a training step, and how
-much of the decoding of files (`bench perf image folder:PATH`) is done while a step computes.
+Views against torchvision's and timm's on one Pillow image after the other, and a training step.
 """
 
 import importlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from statistics import median
@@ -18,11 +17,10 @@ from torchvision import transforms
 
 from contrastbench.benchmarks.perf.timing import CPU, run_seconds
 from contrastbench.domains.image import ImageRecipe
-from contrastbench.domains.image.data.images import CIFAR_MEAN, CIFAR_STD, ImageFiles
+from contrastbench.domains.image.data.images import CIFAR_MEAN, CIFAR_STD
 from contrastbench.domains.image.data.load import load_images
 from contrastbench.domains.image.networks.model import ImageModel
 from contrastbench.domains.image.views.policies import Policy, PolicyKind, policy
-from contrastbench.domains.image.views.spatial import to_float
 from contrastbench.domains.image.views.transforms import augment, erase_some, normalise
 from contrastbench.domains.random import generator
 from contrastbench.domains.registry import make_recipe
@@ -32,13 +30,12 @@ DEFAULT = ("digits",)
 VIEW_KINDS: tuple[PolicyKind, ...] = ("none", "base", "hard")
 WIDTHS = (0.25, 1.0)
 BATCH, SIZE, ROUNDS, STEPS = 256, 32, 15, 3
-DECODED, BATCHES = 64, 8  # images of a batch that is decoded, and such batches
 
 
 def report(
     datasets: list[str], data_root: Path | None, device: torch.device = CPU
 ) -> Iterator[str]:
-    """Markdown tables of views, of steps and, of image files, of decoding, a line at a time.
+    """Markdown tables of views and of steps, a line at a time.
 
     Milliseconds, medians of alternating rounds, one thread; one image after the other on the CPU.
     """
@@ -67,58 +64,6 @@ def report(
             times = f"{plain:.0f} ms | {last:.0f} ms | {half:.0f} ms"
             times += f" | {plain / half:.1f} | {views / (views + half):.1%}"
             yield f"| {name} | ResNet-18 x {width:g} | {times} |"
-    for name in datasets:
-        pictures = load_images(name, SIZE, data_root, device, whole=True)[0].train
-        if isinstance(pictures, ImageFiles):
-            yield from decoding_table(name, pictures)
-
-
-def decoding_table(name: str, pictures: ImageFiles) -> Iterator[str]:
-    """Lines on a set whose files are decoded at each step, with a step of the narrowest network."""
-    yield ""
-    yield f"| set | batches of {DECODED} | decoding | steps | in turns | ahead | ratio |"
-    yield "| --- | --- |" + " ---: |" * 5
-    parts = pictures.everything[: DECODED * BATCHES].split(DECODED)
-    times = decoding_times(pictures, parts)
-    told = " | ".join(f"{1e3 * time:.0f} ms" for time in times)
-    _, _, in_turns, ahead = times
-    yield f"| {name} | {len(parts)} | {told} | {in_turns / ahead:.2f} |"
-
-
-def decoding_times(
-    pictures: ImageFiles, parts: Sequence[Tensor]
-) -> tuple[float, float, float, float]:
-    """Seconds of decoding all parts, of their steps, of one after the other, of both at once."""
-    loss, device = get_loss("infonce"), pictures.labels.device
-    recipe = make_recipe("image", {"width": WIDTHS[0]})
-    net, fixed = ImageModel(cast(ImageRecipe, recipe), 1).to(device), pictures.batch(parts[0])
-
-    def step(images: Tensor) -> None:
-        x = normalise(to_float(images), CIFAR_MEAN, CIFAR_STD)
-        loss(both_views(net(x), net(x.flip(3)))).backward()
-
-    def ahead() -> None:
-        batch = pictures.ahead(parts)
-        for number in range(len(parts)):
-            step(batch(number).pixels)
-
-    def in_turns() -> None:
-        for part in parts:
-            step(pictures.batch(part))
-
-    def alone() -> None:
-        for _ in parts:
-            step(fixed)
-
-    works: list[Callable[[], Any]] = [
-        lambda: [pictures.batch(part) for part in parts],
-        alone,
-        in_turns,
-        ahead,
-    ]
-    rounds = [[run_seconds(work, device) for work in works] for _ in range(STEPS + 1)][1:]
-    decoding, steps, both, overlapped = (median(column) for column in zip(*rounds, strict=True))
-    return decoding, steps, both, overlapped
 
 
 def view_times(images: Tensor, policy: Policy) -> tuple[float, float]:

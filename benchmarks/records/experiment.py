@@ -3,7 +3,7 @@
 Brings no torch.
 """
 
-from collections.abc import Callable, Container, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from pathlib import Path
@@ -176,7 +176,7 @@ def registered_params(loss: str) -> dict[str, Any]:
 
 
 def records_of(
-    trials: Sequence[Experiment], results: Path, seed: int | None = None
+    trials: Iterable[Experiment], results: Path, seed: int | None = None
 ) -> list[Record]:
     """Return the records of experiments on one dataset, by folder of the loss and by name.
 

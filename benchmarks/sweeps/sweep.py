@@ -28,7 +28,6 @@ from contrastbench.benchmarks.sweeps.cell_states import Task
 from contrastbench.benchmarks.sweeps.costs import duration
 from contrastbench.benchmarks.sweeps.plan import Plan, unfinished_tasks
 from contrastbench.benchmarks.sweeps.process import Reply, Worker, ran_out, torchrun_worker
-from contrastbench.benchmarks.sweeps.shard import WHOLE_SWEEP
 from contrastbench.benchmarks.sweeps.slots import slots
 from contrastbench.domains.progress import SECONDS_BETWEEN_LINES, Progress
 from contrastbench.errors import UserError, printable
@@ -59,43 +58,23 @@ def run_plan(
     """
     store.remove_leftovers(options.results)
     claims.remove_dead_claims(options.results / "claims")
-    if plan.shard == WHOLE_SWEEP and (weak := claims.weakness(options.results / "claims")):
-        log_line(weak)
-    failures = list[Failure]()
-    tried, made = set[tuple[str, int]](), set[tuple[str, int]]()
-    before, codes = done_keys(plan.tasks()), dict[str, str]()
-    while tasks := [task for task in unedited(plan, codes) if task.key not in tried]:
+    failures, tried = list[Failure](), set[tuple[str, int]]()
+    before = done_keys(plan.tasks())
+    while tasks := [task for task in to_run(plan.tasks()) if task.key not in tried]:
         if not tried:
             check_writable(options.results)
         tried |= {task.key for task in tasks}
-        sweep = Sweep(tasks, options, jobs, per_device)
-        failures += sweep.run()
-        made |= sweep.made
+        failures += Sweep(tasks, options, jobs, per_device).run()
     work = plan.tasks()
     failures += diverged(work, {failure.task.key for failure in failures})
     yield from ((line, True) for line in failure_lines(failures))
     after = done_keys(work)
     missing = len(work) - len(after)
     without = f", {missing} without a result" if missing else ""
-    new, others = (after - before) & made, after - before - made
-    counts = f"{len(after & before)} done before, {len(new)} now"
-    counts += f", {len(others)} by other sweeps" * bool(others)
+    counts = f"{len(after & before)} done before, {len(after - before)} now"
     yield f"{len(work)} cells: {counts}{without}", missing > 0
     if plan.part:
         yield of_part(plan, len(work)), False
-
-
-def unedited(plan: Plan, codes: dict[str, str]) -> Iterator[Task]:
-    """Yield the tasks to run whose loss has the code that it had in the first round.
-
-    Args:
-        plan: of the sweep.
-        codes: the code of each loss that was met; gets those that are met now.
-    """
-    for task in to_run(plan.tasks()):
-        loss = task.experiment.loss
-        if codes.setdefault(loss.name, loss.code) == loss.code:
-            yield task
 
 
 def of_part(plan: Plan, cells: int) -> str:
@@ -159,8 +138,6 @@ class Sweep:
         )  # and whether another sweep's claim is waited for
         self.failures: list[Failure] = []
         self.short: list[Task] = []  # of memory, beside others
-        self.made = set[tuple[str, int]]()  # the keys of tasks that were run here
-        self.others = 0  # tasks that another sweep has finished meanwhile
         self.refused = dict[str, str]()  # what is known to be impossible, by its scope
         self.workers: list[Worker] = []
         self.lock = threading.Lock()
@@ -225,18 +202,15 @@ class Sweep:
     def take(self, task: Task, reply: Reply) -> None:
         """Note what became of a task."""
         if reply["status"] == "ok":
-            self.made |= {task.key} if reply["made"] else set()
-            self.others += not reply["made"] and task.state != "done"
-        elif ran_out(reply) and len(set(self.slots)) < len(self.slots):
+            return
+        if ran_out(reply) and len(set(self.slots)) < len(self.slots):
             self.short.append(task)
         else:
             self.failures.append(Failure(task, f"{reply['status']}: {reply['error']}"))
 
     def outlook(self) -> str:
         """Say what did not go as planned."""
-        failed = [f"{len(self.failures)} failed"] if self.failures else []
-        others = [f"{self.others} by other sweeps"] if self.others else []
-        return ", ".join(failed + others)
+        return f"{len(self.failures)} failed" if self.failures else ""
 
     def serve(self, device: str) -> None:
         """Feed workers on a device, one after another, until nothing is left."""
@@ -318,16 +292,9 @@ class Sweep:
 
 def outcome_line(task: Task, reply: Reply) -> str:
     """A line of the log."""
-    took = made_by(task, reply) if reply["status"] == "ok" else ""
+    took = f" in {duration(reply['seconds'])}" if reply["status"] == "ok" else ""
     why = f": {reply['error']}" if reply.get("error") else ""
     return f"{task_label(task)}: {reply['status']}{took}{why}"
-
-
-def made_by(task: Task, reply: Reply) -> str:
-    """Return how long a cell took, or that another run has made its record."""
-    if reply["made"]:
-        return f" in {duration(reply['seconds'])}"
-    return ", done before" if task.state == "done" else ", by another sweep"
 
 
 def task_label(task: Task) -> str:

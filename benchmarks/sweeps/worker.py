@@ -23,7 +23,6 @@ from filelock import Timeout
 from contrastbench.benchmarks.records import store
 from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.benchmarks.records.files import host
-from contrastbench.benchmarks.records.store import cell_of
 from contrastbench.benchmarks.records.writable import NotWritten
 from contrastbench.benchmarks.running import launch, ranks
 from contrastbench.benchmarks.running.devices import choose_device
@@ -116,14 +115,11 @@ def attempt(message: Message) -> Message:
         if not ours:
             return {"status": "claimed"}
         turn = partial(held, claims / turn_name(), wait=True)
-        finished = experiment.finished(options.results, message["seed"])
-        before = {cell_of(record) for record in finished}
         record, _ = run_cell(experiment, message["seed"], options, message["cores"], turn)
     return {
         "status": record["status"],
         "error": record["details"].get("error"),
         "seconds": record.get("seconds"),
-        "made": cell_of(record) not in before,
     }
 
 

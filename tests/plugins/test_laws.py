@@ -15,22 +15,6 @@ FAULTS = {  # of a broken domain: the check that fails, and what it says
     "downloaded": ("declaration", "the default 'tones' is downloaded: embed a small dataset"),
     "heavy": ("face", "broken_domains.domain imports torch, which is slow: import it in the adapt"),
     "seedless": ("model", "all seeds give one model: initialise under torch.random.fork_rng"),
-    "reseeding_model": (
-        "model",
-        "model() reseeds the global generator of torch: initialise under torch.random.fork_rng",
-    ),
-    "reseeding_batches": (
-        "batches",
-        "batches() reseeds the global generator of numpy: draw from generator(device, seed, epoch)",
-    ),
-    "reseeding_contrasts": (
-        "contrasts",
-        "contrasts() reseeds the global generator of torch: draw from a generator or seed that the",
-    ),
-    "reseeding_evaluation": (
-        "evaluation",
-        "evaluate() reseeds the global generator of random: key all draws of the scoring",
-    ),
     "one_step_of_global_draws": (
         "batches",
         "epoch 1 is not the same when asked for in another order: draw from generator(device, seed",

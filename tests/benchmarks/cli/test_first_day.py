@@ -5,10 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from contrastbench.benchmarks.running import passed_checks
 from contrastbench.benchmarks.sweeps.plan import make_plan
-from contrastbench.losses.laws import battery
-from contrastbench.losses.spec import LossSpec
 from made_records import made
 from wrong_losses import FOLDER, PAGE
 
@@ -81,63 +78,6 @@ CHECKED = """from contrastbench.losses.library.infonce import InfoNCE
 class Mine(InfoNCE):
     declined_laws = {"rotation": "coordinates have a meaning"}
 """
-
-
-def test_a_registered_loss_then_an_own_one_is_checked_and_run(
-    bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The notes of an earlier version are repaired, and a declined law stays in sight."""
-    monkeypatch.setattr(passed_checks.platformdirs, "user_cache_dir", lambda _: tmp_path / "cache")
-    (tmp_path / "cache").mkdir()
-    (tmp_path / "cache" / "checked").touch()
-    laws = [law for law in battery.LAWS if law.name in ("runs", "rotation")]
-    monkeypatch.setattr(battery, "LAWS", laws)
-    Path("mine.py").write_text(CHECKED)
-    words = ["run", "--domain", "graph", "--loss", "mine.py:Mine", "--tiny"]
-    assert "never checked" in bench(*words)[2]
-    assert bench("check-loss", "infonce")[1].endswith("2 of 2 checks passed\n")
-    code, out, _ = bench("check-loss", "mine.py:Mine")
-    assert code == 0
-    assert "declined  rotation            coordinates have a meaning\n" in out
-    assert out.endswith("1 of 2 checks passed, 1 declined\n")
-    said = "checked, but mine.py:Mine declines the law 'rotation': coordinates have a meaning\n"
-    assert bench(*words)[2].startswith(said)
-
-
-@pytest.mark.parametrize(
-    ("note", "said"),
-    [
-        (None, "never checked: bench check-loss {} takes seconds\n"),
-        ({}, ""),
-        ({"sign": "why"}, "checked, but {} declines the law 'sign': why\n"),
-    ],
-)
-def test_a_comparison_says_what_was_not_checked(
-    bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, note: dict | None, said: str
-) -> None:
-    monkeypatch.setattr(passed_checks, "passed_note_path", lambda code: tmp_path / "notes" / code)
-    Path("mine.py").write_text(CHECKED)
-    Path("my.yaml").write_text(SWEEP.replace("none", "mine.py:Mine"))
-    for task in make_plan("my.yaml", [], None, False, None, Path("results")).tasks():
-        code = task.experiment.loss.code
-        made(Path("results"), task.experiment, task.seed, loss_code=code)
-    if note is not None:
-        passed_checks.note_passed(LossSpec("mine.py:Mine").code, note)
-    code, _, err = bench("compare", "my.yaml")
-    assert (code, err) == (0, said.format("mine.py:Mine"))
-
-
-def test_a_note_that_cannot_be_written_is_said(
-    bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "file").touch()
-    monkeypatch.setattr(
-        passed_checks, "passed_note_path", lambda code: tmp_path / "file" / "checked" / code
-    )
-    monkeypatch.setattr("contrastbench.losses.laws.check_loss", lambda *_, **__: [])
-    Path("mine.py").write_text(CHECKED)
-    code, out, _ = bench("check-loss", "mine.py:Mine")
-    assert (code, "bench run will still say 'never checked'" in out) == (0, True)
 
 
 def test_the_page_shows_the_output_of_a_wrong_loss(bench) -> None:

@@ -2,12 +2,10 @@
 
 import re
 
-import numpy as np
 import pytest
 from typer.testing import CliRunner
 
 from contrastbench.benchmarks.cli import main
-from contrastbench.benchmarks.perf import graph as perf_graph
 from contrastbench.benchmarks.perf import image as perf_image
 from contrastbench.benchmarks.perf import losses as perf_losses
 from contrastbench.benchmarks.perf import sentence as perf_sentence
@@ -52,29 +50,6 @@ def test_image_prints_one_line_for_each_kind_of_view_and_each_width(
     ]
     for table in (views, steps):
         assert {line.count("|") for line in table} == {table[0].count("|")}
-
-
-def test_graph_compares_each_prediction_of_the_two_solvers(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(perf_graph, "C_GRID", (0.1, 1.0))
-    y = np.repeat([0, 1], 20)
-    x = np.random.default_rng(0).normal(size=(40, 2)) + y[:, None]
-    *_, equal, total = perf_graph.solver_times(x, y, 3)
-    # each point is tested by one outer fold, and held out within the two others, for each C
-    assert equal == total == 40 * 3 * len(perf_graph.C_GRID)
-    wrong = lambda *arguments: -perf_graph.by_libsvm(*arguments)  # noqa: E731
-    monkeypatch.setattr(perf_graph, "pair_values", wrong)
-    assert perf_graph.solver_times(x, y, 3)[2:] == (0, total)
-
-
-def test_graph_prints_a_line_for_each_kind_of_features(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(perf_graph, "train_seconds", lambda domain, model: 1.0)
-    monkeypatch.setattr(perf_graph, "solver_times", lambda x, y, folds: (3.0, 1.0, len(y), len(y)))
-    lines = list(perf_graph.solvers(["label-pairs"], None, perf_graph.CPU))
-    ends = [line.split(" | ")[5:7] for line in lines[2:]]
-    assert ends == [["3.00", "3.00"], ["3.00", "3.00"], ["3.00", "2.00"]]
-    assert {line.count("|") for line in lines} == {lines[0].count("|")}
 
 
 def test_sentence_prints_a_line_for_each_way(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -190,7 +190,7 @@ for line in sys.stdin:
 def test_ranks_of_torchrun_are_one_worker_for_all_rounds_and_are_not_replaced(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    done = {"status": "ok", "error": None, "seconds": 1.0, "made": True, "last": False}
+    done = {"status": "ok", "error": None, "seconds": 1.0, "last": False}
     code = STUB.replace("DONE", repr(done))
     monkeypatch.setattr(process, "COMMAND", [sys.executable, "-c", code])
     for module in (process, slots, sweep):

@@ -11,7 +11,6 @@ import pytest
 from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.benchmarks.records.merge import merge_records
 from contrastbench.benchmarks.running.options import Options
-from contrastbench.benchmarks.sweeps import claims
 from contrastbench.benchmarks.sweeps.cell_states import Task
 from contrastbench.benchmarks.sweeps.plan import make_plan
 from contrastbench.benchmarks.sweeps.shard import WHOLE_SWEEP, Shard, parse_shard
@@ -170,10 +169,3 @@ def test_shards_are_read() -> None:
     assert parse_shard("2/3") == Shard(2, 3)
     with pytest.raises(UserError, match="--shard 10/3"):
         parse_shard("10/3")
-
-
-def test_a_shard_needs_no_locks(bench, trained, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(claims, "weakness", lambda _: "there are no locks")
-    words = ["sweep", "smoke", "--tiny", "--only", "loss=infonce"]
-    assert "there are no locks" not in bench(*words, "--shard", "0/2")[2]
-    assert "there are no locks" in bench(*words)[2]

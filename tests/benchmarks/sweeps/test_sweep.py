@@ -17,7 +17,6 @@ from typing import Any
 import pytest
 from filelock import Timeout
 
-import stub_domain
 from contrastbench.benchmarks.records import files
 from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.benchmarks.running import runner
@@ -72,7 +71,7 @@ def stub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Pat
                 r, loss = m["experiment"], m["experiment"]["loss"]["name"]
                 with open({str(notes)!r}, "a") as file:
                     file.write(f"{{os.getpid()}} {{r['dataset']}} {{loss}} {{m['seed']}}\\n")
-                ok = dict(status="ok", error=None, seconds=1.0, made=True)
+                ok = dict(status="ok", error=None, seconds=1.0)
         """
         code = textwrap.dedent(script) + textwrap.indent(textwrap.dedent(body), "    ")
         monkeypatch.setattr(process_module, "COMMAND", [sys.executable, "-c", code])
@@ -328,28 +327,6 @@ def test_a_loss_that_was_edited_after_the_plan_is_refused_in_one_line(tmp_path: 
     )
     assert len(list(tmp_path.glob("runs/*/*/infonce/*.json"))) == 2
     assert not list(tmp_path.glob("runs/*/*/mine/*.json"))
-
-
-def test_a_loss_that_was_edited_on_the_way_is_not_run_by_a_later_round(
-    bench, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    Path("mine.py").write_text(OWN)
-    Path("s.yaml").write_text(
-        "seeds: 0-1\nlosses: [mine.py:Mine]\n"
-        "domains: {graph: {datasets: [motifs], recipe: {limit: 90, folds: 3, epochs: 1}}}\n"
-    )
-    begin = Sweep.run
-
-    def edited(self: Sweep) -> list[Failure]:
-        Path("mine.py").write_text(OWN.replace("= 1", "= 2"))
-        return begin(self)
-
-    monkeypatch.setattr(Sweep, "run", edited)
-    code, out, _ = bench("sweep", "s.yaml")
-    assert code == 1
-    assert "was edited after the sweep was planned: run the sweep again" in out
-    assert ": ok" not in out
-    assert not list(Path().glob("results/runs/*/*/mine/*.json"))
 
 
 def test_a_cell_that_another_sweep_has_comes_last_and_is_waited_for(stub, tmp_path: Path) -> None:
@@ -658,54 +635,3 @@ def test_a_record_that_goes_meanwhile_makes_no_negative_count(tmp_path: Path) ->
     plan: Any = SimpleNamespace(tasks=lambda: next(found), **WHOLE_PLAN)
     lines = list(run_plan(plan, Options(tmp_path)))
     assert lines == [("2 cells: 1 done before, 0 now, 1 without a result", True)]
-
-
-def test_two_jobs_do_not_count_each_others_cells(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """One ends six of 24 cells itself, and finds 16 that another job has ended meanwhile."""
-    work = Experiment("graph", "motifs", LossSpec("infonce"), {})
-    missing = [Task(work, seed, "missing") for seed in range(24)]
-    after = [Task(work, seed, "done" if seed < 22 else "missing") for seed in range(24)]
-    found = iter([missing, missing, after, after])
-    plan: Any = SimpleNamespace(tasks=lambda: next(found), **WHOLE_PLAN)
-
-    def serve(self: Sweep) -> list[Failure]:
-        for task, _ in self.waiting:
-            made = task.seed < 6
-            reply = {"status": "ok", "seconds": 1.0, "made": made, "error": None}
-            if task.seed < 22:
-                self.take(task, reply)
-        return []
-
-    monkeypatch.setattr(Sweep, "run", serve)
-    lines = [line for line, _ in run_plan(plan, Options(tmp_path))]
-    counts = "0 done before, 6 now, 16 by other sweeps, 2 without a result"
-    assert lines[-1] == f"24 cells: {counts}"
-
-
-def test_a_log_says_which_cells_another_job_has_made(tmp_path: Path) -> None:
-    found = Sweep(tasks("infonce", seeds=3), Options(tmp_path, device="cpu"), 1)
-    reply = {"status": "ok", "seconds": 7.0, "made": True, "error": None}
-    mine, theirs, kept = (task for task, _ in found.waiting)
-    kept = kept._replace(state="done")
-    lines = [
-        sweep_module.outcome_line(mine, reply),
-        sweep_module.outcome_line(theirs, {**reply, "made": False}),
-        sweep_module.outcome_line(kept, {**reply, "made": False}),
-    ]
-    said = [line.partition(": ")[2] for line in lines]
-    assert said == ["ok in 7 s", "ok, by another sweep", "ok, done before"]
-    for task, made in ((mine, True), (theirs, False)):
-        found.take(task, {**reply, "made": made})
-    assert found.outlook().endswith("1 by other sweeps"), "the count of a line has both"
-
-
-def test_a_worker_says_whether_it_made_the_record(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    stub_domain.install(monkeypatch)
-    (task,) = tasks("infonce", seeds=1)
-    message = worker_of(Options(tmp_path, device="cpu")).message(task, wait=False)
-    made = [worker.answer_message({**message, "cores": 1})["made"] for _ in range(2)]
-    assert made == [True, False]

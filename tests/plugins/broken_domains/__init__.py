@@ -14,10 +14,6 @@ def face(adapter: str) -> Declaration:
 
 
 seedless = face("Seedless")
-reseeding_model = face("ReseedingModel")
-reseeding_batches = face("ReseedingBatches")
-reseeding_contrasts = face("ReseedingContrasts")
-reseeding_evaluation = face("ReseedingEvaluation")
 global_draws = face("GlobalDraws")
 one_step_of_global_draws = replace(
     global_draws, tiny={**DECLARATION.tiny, "batch_size": DECLARATION.tiny["limit"]}

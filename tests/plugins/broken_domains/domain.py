@@ -1,11 +1,9 @@
 """The audio domain with one fault in each class."""
 
 import hashlib
-import random
 from collections.abc import Iterator
 from dataclasses import replace
 
-import numpy as np
 import torch
 from contrastbench_audio import DECLARATION
 from contrastbench_audio.domain import AudioDomain, AudioModel, Batch
@@ -26,38 +24,6 @@ class Seedless(AudioDomain):
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(0)
             return AudioModel(self.recipe.width)
-
-
-class ReseedingModel(AudioDomain):
-    """The model is initialised by the seed, and so is all that the process draws afterwards."""
-
-    def model(self) -> AudioModel:
-        torch.manual_seed(self.seed)
-        return AudioModel(self.recipe.width)
-
-
-class ReseedingBatches(AudioDomain):
-    """An epoch reseeds the process's generators, of which it needs none."""
-
-    def batches(self, epoch: int) -> Iterator[Batch]:
-        np.random.seed(epoch)
-        return super().batches(epoch)
-
-
-class ReseedingContrasts(AudioDomain):
-    """A step reseeds the process's generators."""
-
-    def contrasts(self, model: AudioModel, batch: Batch) -> list[Contrast]:
-        torch.manual_seed(self.seed)
-        return super().contrasts(model, batch)
-
-
-class ReseedingEvaluation(AudioDomain):
-    """The score reseeds the process's generators."""
-
-    def evaluate(self, model: AudioModel) -> Evaluation:
-        random.seed(self.seed)
-        return super().evaluate(model)
 
 
 class GlobalDraws(AudioDomain):
