@@ -11,7 +11,6 @@ from contrastbench.domains.graph.domain import GraphDomain
 from contrastbench.domains.image import ImageRecipe
 from contrastbench.domains.image.probes import PROBES
 from contrastbench.domains.scoring import linear, svm
-from contrastbench.domains.sentence import SentenceRecipe
 from contrastbench.domains.tabular import TabularRecipe
 
 
@@ -37,11 +36,6 @@ def test_idle_keys_of_graphs_change_no_view(augmentation: str) -> None:
         assert all(torch.equal(a, b) for a, b in pairs) == (key in idle), key
 
 
-def test_a_rate_of_the_recipes_own_is_said() -> None:
-    recipe = ImageRecipe(probe="paper", probe_lr=0.02)
-    assert recipe.evaluation["probe lr"] == recipe.probe_on_views.lr == 0.02
-
-
 def test_only_probes_that_are_trained_on_views_have_settings_here() -> None:
     shown = {
         name
@@ -63,8 +57,3 @@ def test_the_linear_classifier_is_the_one_that_tables_of_numbers_say() -> None:
     drops = ", ".join(map(str, linear.PLAIN_DROPS[:-1])) + f" and {linear.PLAIN_DROPS[-1]}"
     assert plain["probe schedule"] == f"a fifth after epochs {drops}"
     assert "probe lr" not in TabularRecipe(probe="pseudo_inverse").evaluation
-
-
-def test_whitening_is_said_where_it_is_done() -> None:
-    assert "whitening fitted on" in SentenceRecipe(whiten=True).evaluation
-    assert "whitening fitted on" not in SentenceRecipe().evaluation

@@ -1,6 +1,5 @@
 """Domains by name: ours, and those that packages announce."""
 
-import json
 import sys
 from importlib.metadata import EntryPoint
 from pathlib import Path
@@ -8,15 +7,8 @@ from pathlib import Path
 import pytest
 
 from contrastbench.benchmarks.cli import doctor, listing
-from contrastbench.benchmarks.records.experiment import Experiment
-from contrastbench.benchmarks.records.store import read_record
-from contrastbench.benchmarks.running.options import Options
-from contrastbench.benchmarks.running.runner import run_cell
-from contrastbench.benchmarks.sweeps.plan import make_plan
 from contrastbench.domains import registry
-from contrastbench.domains.registry import declaration, make_recipe
 from contrastbench.losses import UserError
-from contrastbench.losses.spec import LossSpec
 
 FACE = """
 from contrastbench.domains.declaration import Dataset, Declaration, by_name
@@ -48,34 +40,6 @@ NO_LIBRARY = declared(adapter="pointset_library:PointDomain")
 NO_LIBRARY_OF_AN_EXTRA = declared(adapter="pointset_library:PointDomain", extra="pointset[all]")
 NO_IMPORT = declared(adapter="pointset_wrong:PointDomain")
 """
-ADAPTER = """
-import torch
-from contrastbench.domains.base import Domain, Evaluation
-from contrastbench.domains.random import generator
-from contrastbench.losses import both_views
-
-
-class PointDomain(Domain):
-    def data_hash(self, trained):
-        return "f" * 64
-
-    def model(self):
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(self.seed)
-            return torch.nn.Linear(2, 4)
-
-    def steps(self):
-        return 1
-
-    def batches(self, epoch):
-        yield torch.randn(8, 2, generator=generator(torch.device("cpu"), self.seed, epoch))
-
-    def contrasts(self, model, batch):
-        return [both_views(model(batch), model(batch + self.recipe.noise))]
-
-    def evaluate(self, model):
-        return Evaluation({"accuracy": 50.0}, "accuracy", validation=40.0)
-"""
 
 
 @pytest.fixture
@@ -83,7 +47,7 @@ def points(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """An installed package with a domain."""
     modules = {
         "pointset": FACE,
-        "pointset_domain": ADAPTER,
+        "pointset_domain": "",
         "pointset_library": "import no_such_library",
         "pointset_wrong": "1 / 0",
     }
@@ -106,31 +70,6 @@ def test_a_packages_domain_is_listed_without_its_adapter(points: None) -> None:
     )
     assert "plane" in registry.known_data()
     assert "pointset_domain" not in sys.modules
-
-
-def test_a_packages_domain_trains_like_ours(points: None, tmp_path: Path) -> None:
-    assert declaration("points").default == "plane"
-    assert make_recipe("points", declaration("points").tiny).epochs == 1
-    with pytest.raises(
-        UserError, match="unknown recipe key of domain points 'nois': did you mean 'noise'"
-    ):
-        make_recipe("points", {"nois": 1})
-    experiment = Experiment("points", "plane", LossSpec("adnce"), {"epochs": 2})
-    record, path = run_cell(experiment, 0, Options(tmp_path, device="cpu"))
-    found = (record["status"], record["protocol"], record["recipe"]["noise"])
-    assert found == ("ok", "points/1", 0.1)
-    assert record["details"]["validation"] == 40.0
-    assert json.dumps(read_record(path)) == json.dumps(record)
-
-
-def test_a_packages_domain_is_swept(points: None, tmp_path: Path) -> None:
-    path = tmp_path / "mine.yaml"
-    path.write_text(
-        "domains: {points: {recipe: {noise: 0.2}}, graph: {}}\nlosses: [infonce]\nseeds: [0]\n"
-    )
-    tasks = make_plan(str(path), [], None, False, None, tmp_path, check_values=True).tasks()
-    assert [task.experiment.dataset for task in tasks] == ["plane", "label-pairs"]
-    assert tasks[0].experiment.full_recipe.model_dump()["noise"] == 0.2
 
 
 BROKEN = {  # what a package announces, and what is said of it

@@ -52,13 +52,6 @@ def test_the_seed_alone_decides_split_weights_and_views() -> None:
         assert torch.equal(*views) == same
 
 
-def test_making_a_model_leaves_the_global_random_state_alone() -> None:
-    before = torch.get_rng_state()
-    d = domain()
-    d.model()
-    assert torch.equal(torch.get_rng_state(), before)
-
-
 def test_every_epoch_shuffles_the_images_anew_into_full_batches() -> None:
     d = domain()
     first, second = ([batch.rows.tolist() for batch in d.batches(epoch)] for epoch in (0, 1))
@@ -178,17 +171,11 @@ def test_unlabelled_images_are_trained_on_beside_the_training_part() -> None:
 BESIDE = {"balanced_accuracy", "macro_f1", "auroc"}
 
 
-@pytest.mark.parametrize("pairing", ["both_views", "query_key", "supervised"])
+@pytest.mark.parametrize("pairing", ["query_key", "supervised"])
 def test_training_lowers_the_loss(pairing: str) -> None:
     d = domain(pairing=pairing, epochs=8, limit=128, lr=3e-3)
     _, history = train(d, get_loss("infonce", temperature=0.2))
     assert np.mean(history.loss_by_epoch[-2:]) < history.loss_by_epoch[0] - 0.2
-
-
-def test_a_model_has_its_statistics_and_those_of_its_target() -> None:
-    """What a checkpoint holds of a model; no step of the training would miss them."""
-    names = domain(pairing="query_key").model().state_dict().keys()
-    assert {"encoder.1.running_mean", "target.0.1.running_var"} <= names
 
 
 def test_evaluation_says_what_it_measured() -> None:
@@ -205,17 +192,18 @@ def test_evaluation_says_what_it_measured() -> None:
     assert 10 <= details["largest_class"] < 20
 
 
-def test_a_trained_probe_stands_beside_the_others() -> None:
+def test_a_trained_probe_stands_beside_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
     """The last epoch is the score; AttentionNCE's and RényiCL's code report the best on the test
     set (`max(acc)` in linear.py, `best_acc1` in main_lincls.py), which stands apart.
     """
+    monkeypatch.setitem(PROBES, "strict", replace(PROBES["strict"], epochs=9))
     d = domain(probe="strict")
     evaluation = d.evaluate(d.model())
     assert set(evaluation.metrics) == {"accuracy", "lbfgs", "knn", "strict", BEST_ON_TEST} | BESIDE
     assert set(evaluation.details["validation_accuracy"]) == {"lbfgs", "knn", "strict"}
     assert evaluation.metrics["accuracy"] == evaluation.metrics["strict"]
     curves = evaluation.details["probe_accuracy_by_epoch"]
-    assert {name: len(curve) for name, curve in curves.items()} == {"validation": 100, "test": 100}
+    assert {name: len(curve) for name, curve in curves.items()} == {"validation": 9, "test": 9}
     assert curves["test"][-1] == evaluation.metrics["strict"]
     assert max(curves["test"]) == evaluation.metrics[BEST_ON_TEST]
     assert curves["validation"][-1] == evaluation.validation
@@ -342,12 +330,11 @@ def test_a_mistake_is_one_line(recipe: dict, message: str) -> None:
     assert "\n" not in str(error.value)
 
 
-@pytest.mark.parametrize("name", ["renyicl-imagenet", "simclr-imagenet", "paper"])
-def test_the_probe_of_imagenet_is_scored_by_the_first_five_classes_too(
-    name: str, monkeypatch: pytest.MonkeyPatch
+def test_the_first_five_classes_are_scored_too_where_a_paper_does(
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setitem(PROBES, name, replace(PROBES[name], epochs=2))
-    d = domain(probe=name, epochs=0)
+    monkeypatch.setitem(PROBES, "paper", replace(PROBES["paper"], epochs=2))
+    d = domain(probe="paper", epochs=0)
     found = d.evaluate(d.model())
     assert found.metrics["accuracy"] < found.metrics["top_5"] <= 100
     by_epoch = found.details["probe_accuracy_by_epoch"]

@@ -1,7 +1,6 @@
 """Files that are decoded ahead of the step: what is begun, and that no number knows of it."""
 
 import threading
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -81,22 +80,6 @@ def test_a_training_that_ends_in_an_epoch_leaves_what_no_thread_has_begun(
     assert left == [True], "an epoch that ends has nothing left"
 
 
-def test_the_next_ones_are_begun_when_one_is_asked_for() -> None:
-    begun: list[int] = []
-
-    def begin(k: int) -> Callable[[], int]:
-        begun.append(k)
-        return lambda: k
-
-    batch = decode.Ahead(begin, 6)
-    assert begun == []
-    assert (batch(2), begun) == (2, [2, 3, 4]), "what a resumed epoch has behind it is not read"
-    assert (batch(3), begun) == (3, [2, 3, 4, 5])
-    assert [batch(4), batch(5)] == [4, 5]
-    assert begun == [2, 3, 4, 5]
-    assert (batch(5), begun[-1]) == (5, 5), "a batch that is asked for again is made again"
-
-
 def test_threads_decode_while_a_batch_is_used(tmp_path: Path, unread: None) -> None:
     """The second batch is whole before anybody asks for it."""
     train_files = read(large(tmp_path)).train
@@ -118,8 +101,7 @@ def test_threads_decode_while_a_batch_is_used(tmp_path: Path, unread: None) -> N
     assert not any(main for _, main in seen)
 
 
-@pytest.mark.parametrize("whole", [False, True])
-@pytest.mark.parametrize("probe", ["lbfgs", "paper"])
+@pytest.mark.parametrize(("whole", "probe"), [(False, "paper"), (True, "lbfgs")])
 def test_numbers_are_those_of_decoding_within_the_step(
     whole: bool, probe: str, tmp_path: Path, unread: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -167,10 +149,3 @@ def test_a_file_that_has_another_size_by_now_is_one_line(tmp_path: Path, unread:
     split = read(folder(tmp_path, side=16)).train
     save(tmp_path / split.names[1], noise(20, 30, 3))
     refused(lambda: split.batch(torch.arange(3)), rf"{split.names[1]} is damaged \(.*\): remove")
-
-
-def test_what_a_card_keeps_is_a_share_of_what_is_free(monkeypatch: pytest.MonkeyPatch) -> None:
-    free = 60 << 30
-    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda device: (free, 80 << 30))
-    assert files.resident_bytes(torch.device("cuda")) == 20 << 30
-    assert files.resident_bytes(CPU) == 4 << 30

@@ -226,18 +226,6 @@ def test_all_broken_images_are_named_at_once(tmp_path: Path) -> None:
     )
 
 
-def test_at_most_ten_broken_images_are_named(tmp_path: Path) -> None:
-    root = folder(tmp_path, count=12)
-    for k in range(12):
-        (root / f"train/cat/{k}.png").write_bytes(b"")
-    with pytest.raises(UserError) as error:
-        read(root)
-    said = str(error.value)
-    assert said.startswith("12 images cannot be taken: train/cat/0.png is no image")
-    assert said.endswith("; and 2 more: remove or replace them")
-    assert said.count(".png") == 10
-
-
 def test_broken_pictures_that_stay_files_are_named_at_once(tmp_path: Path) -> None:
     """Pictures of which crops are cut are decoded in the first epoch."""
     root = folder(tmp_path, count=6, side=120)

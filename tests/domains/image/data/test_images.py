@@ -15,16 +15,7 @@ from contrastbench.domains.image.data.load import load_images
 from contrastbench.domains.image.data.own import load_unchanged
 from contrastbench.domains.image.views.draws import draw_crops
 from contrastbench.domains.image.views.policies import Policy
-from made_images import CPU, folder, noise, read, refused, rng, save
-
-
-def test_a_part_is_picked_by_row_numbers() -> None:
-    train = load_images("digits", 8, None, CPU)[0].train
-    assert isinstance(train, Images)
-    rows = torch.tensor([5, 1, 5])
-    assert torch.equal(train.batch(rows), train.pixels[[5, 1, 5]])
-    chosen = train.select(rows)
-    assert (len(chosen), chosen.labels.tolist()) == (3, train.labels[[5, 1, 5]].tolist())
+from made_images import CPU, folder, noise, read, rng, save
 
 
 @pytest.mark.parametrize("one_size", [True, False])
@@ -45,16 +36,6 @@ def test_files_that_do_not_fit_are_decoded_batch_by_batch(
         unread.train.select(rows).batch(torch.tensor([1, 0])), resident.train.batch(rows[[1, 0]])
     )
     assert torch.equal(unread.train.select(rows).labels, resident.train.labels[rows])
-
-
-def test_a_file_damaged_later_is_named_by_its_batch(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(files, "RESIDENT_BYTES", 100)
-    load_unchanged.cache_clear()
-    unread = read(folder(tmp_path)).train
-    (tmp_path / "train/cat/1.png").unlink()
-    refused(lambda: unread.batch(torch.arange(6)), r"cannot read .*1\.png \(No such file")
 
 
 def pictures(root: Path) -> tuple[Path, list[Image.Image]]:

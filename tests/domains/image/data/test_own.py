@@ -14,7 +14,6 @@ from contrastbench.domains.image.data.images import ImageSet
 from contrastbench.domains.image.data.load import load_images
 from contrastbench.domains.image.domain import ImageDomain
 from contrastbench.losses import UserError
-from damaged import attack
 
 COLOUR = made_images.noise(20, 16, 16, 3)
 LABELS = np.arange(20) % 2 + 5
@@ -88,17 +87,6 @@ def test_bad_arrays_are_one_line(case: str, tmp_path: Path) -> None:
     with pytest.raises(UserError, match=message) as error:
         read(name)
     assert "\n" not in str(error.value)
-
-
-def test_damaged_arrays(tmp_path: Path) -> None:
-    path = tmp_path / "a.npz"
-    name = npz(path, images=COLOUR, labels=LABELS)
-
-    def again() -> str:
-        own.load_unchanged.cache_clear()
-        return read(name)[1]
-
-    assert attack(path, again, flips=60, checked=True) > 30
 
 
 def test_too_many_bytes_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

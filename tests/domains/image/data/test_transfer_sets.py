@@ -218,14 +218,6 @@ def test_what_is_not_there_is_one_line_with_file_address_and_place(name: str, tm
     refused(lambda: load_images(name, 16, tmp_path, CPU), f"{about.file} .*get {about.url} again")
 
 
-def test_half_a_set_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    food(tmp_path)
-    food_101 = replace(DATASETS["Food-101"], sizes=(101, 75750, 25250))
-    monkeypatch.setitem(DATASETS, "Food-101", food_101)
-    message = "food-101 has 2 classes, 6 training and 6 test images, Food-101 101 classes, 75750"
-    refused(lambda: load_images("Food-101", 16, tmp_path, CPU), message)
-
-
 def encoder(folder: Path) -> str:
     recipe = make_recipe("image", SMALL)
     model = ImageDomain("digits", recipe, 0, None, CPU).model()
@@ -318,7 +310,3 @@ def test_further_sets_are_fetched_or_named(tmp_path: Path) -> None:
         "CIFAR-10": str(tmp_path / "cifar-10-binary.tar.gz"),
         "folder:mine": "your own, take it along",
     }
-
-
-def test_a_recipe_without_further_scores_is_as_it_was() -> None:
-    assert "score_on" not in make_recipe("image", {}).model_dump(mode="json")

@@ -21,19 +21,6 @@ def model(steps: int = 10, **recipe: object) -> ImageModel:
     return ImageModel(make_recipe("image", {**SMALL, **recipe}), steps)
 
 
-@pytest.mark.parametrize("name", ["resnet18", "resnet34", "resnet50"])
-def test_the_network_is_torchvisions_without_its_classifier(name: str) -> None:
-    models = pytest.importorskip("torchvision.models")
-    theirs, ours = getattr(models, name)(), ResNet(name)
-    theirs.fc = nn.Identity()
-    pairs = list(zip(theirs.state_dict().values(), ours.state_dict().values(), strict=True))
-    assert all(a.shape == b.shape for a, b in pairs)
-    ours.load_state_dict(dict(zip(ours.state_dict(), theirs.state_dict().values(), strict=True)))
-    x = torch.randn(2, 3, 64, 64)
-    with torch.no_grad():
-        assert torch.allclose(ours.eval()(x), theirs.eval()(x), atol=1e-5)
-
-
 @pytest.mark.parametrize("name", ["resnet18", "resnet50"])
 def test_no_narrow_1x1_convolution_has_a_stride(name: str) -> None:
     """oneDNN writes beyond its memory in the backward pass of one with less than 16 channels."""
@@ -143,8 +130,8 @@ def test_residual_blocks_may_start_as_their_shortcuts(name: str) -> None:
 
 def test_a_width_scales_every_layer() -> None:
     with torch.device("meta"):
-        wide, narrow = ResNet("resnet50"), ResNet("resnet50", 0.25)
-        assert narrow(torch.empty(1, 3, 64, 64)).shape == (1, 512)
+        wide, narrow = ResNet("resnet18"), ResNet("resnet18", 0.25)
+        assert narrow(torch.empty(1, 3, 64, 64)).shape == (1, 128)
     for a, b in zip(wide.parameters(), narrow.parameters(), strict=True):
         assert a.shape[0] == 4 * b.shape[0]
 
@@ -209,12 +196,6 @@ def test_bf16_embeds_about_the_same_and_keeps_weights_in_float32() -> None:
     assert 0 < (a - b.float()).norm() / a.norm() < 0.05
     assert {p.dtype for p in half.parameters()} == {torch.float32}
     assert half.features(x).dtype == torch.float32
-
-
-def test_channels_are_last_in_memory() -> None:
-    weight = model().encoder[3].conv1.weight
-    assert weight.is_contiguous(memory_format=torch.channels_last)
-    assert not weight.is_contiguous()
 
 
 def test_the_target_follows_all_weights_and_keeps_its_own_statistics() -> None:

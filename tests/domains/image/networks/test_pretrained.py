@@ -17,7 +17,7 @@ from contrastbench.domains.registry import make_recipe
 from contrastbench.losses import UserError
 
 
-@pytest.mark.parametrize("name", ["resnet18", "resnet50"])
+@pytest.mark.parametrize("name", ["resnet18", "resnet34", "resnet50"])
 def test_features_are_torchvisions(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     torch.manual_seed(0)
     theirs, ours, x = get_model(name).eval(), ResNet(name).eval(), torch.randn(1, 3, 72, 72)

@@ -82,15 +82,6 @@ def test_the_classifier_of_each_epoch_is_that_of_a_probe_with_so_many_epochs(nam
     assert [accuracies(epochs)[-1] for epochs in range(1, 7)] == curve
 
 
-@pytest.mark.parametrize("name", PROBES)
-def test_the_optimizer_is_the_declared_one(name: str) -> None:
-    probe = PROBES[name]
-    made = optimizer_of(probe, [nn.Parameter(torch.zeros(1))])
-    assert type(made) is {"adam": torch.optim.Adam, "sgd": torch.optim.SGD}[probe.optimizer]
-    keys = ("lr", "weight_decay", *(("momentum", "nesterov") * (probe.optimizer == "sgd")))
-    assert {key: made.defaults[key] for key in keys} == {key: getattr(probe, key) for key in keys}
-
-
 @pytest.mark.parametrize("cosine", [True, False])
 def test_the_rate_follows_the_declared_schedule(
     cosine: bool, monkeypatch: pytest.MonkeyPatch

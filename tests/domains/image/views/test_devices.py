@@ -85,10 +85,3 @@ def test_the_fast_presets_run_on_a_device() -> None:
         assert contrast.anchor.device.type == "shadow"
         scores = [domain.evaluate(domain.model()).metrics for domain in (here, there)]
         assert scores[0] == pytest.approx(scores[1])
-
-
-def test_a_run_is_of_neighbours_that_are_equal() -> None:
-    one, other = policies.policy("none", 32), policies.policy("none", 16)
-    in_turn = [one, one, other, one]
-    assert policies.grouped_policies(in_turn, shadow()) == [(one, 2), (other, 1), (one, 1)]
-    assert policies.grouped_policies(in_turn, torch.device("cpu")) == [(one, 1) for one in in_turn]

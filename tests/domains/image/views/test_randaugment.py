@@ -81,10 +81,6 @@ def test_the_same_level_gives_timms_image(
     assert (changed[5:] > 0).float().mean() > 0.5, "the operation does something"
 
 
-def test_posterize_without_a_bit_is_black() -> None:
-    assert not r.apply(picture().float(), draws("Posterize", torch.full((N,), 2.4)), FILL).any()
-
-
 def test_the_operations_and_their_rate_are_timms() -> None:
     transform = rand_augment_transform("rand-n2-m10-mstd0.5", {"img_mean": (124, 116, 104)})
     assert Counter(op.name for op in transform.ops) == Counter(r.OPERATIONS)
@@ -106,10 +102,9 @@ def seeded() -> Iterator[None]:
     np.random.set_state(before[1])
 
 
-@pytest.mark.parametrize("m", [5, 10])
-def test_draws_are_distributed_as_timms(m: int) -> None:
+def test_draws_are_distributed_as_timms() -> None:
     """Which operation, how often one is applied, and the magnitudes after they are cut to 10."""
-    n, seen = 6000, []
+    n, m, seen = 3000, 10, []
     transform = rand_augment_transform(f"rand-n3-m{m}-mstd0.5", {"img_mean": (128, 128, 128)})
     for op in transform.ops:
         op.level_fn = lambda magnitude, hparams, name=op.name: (name, magnitude)
@@ -146,13 +141,6 @@ def test_each_image_has_its_own_operations_layer_by_layer() -> None:
     assert (r.apply(images.clone(), drawn, FILL) - torch.stack(expected)).abs().max() <= 1
 
 
-def test_images_are_the_drawn_operations_of_their_bytes() -> None:
-    images = torch.rand(N, 3, 16, 16, generator=rng(4))
-    drawn = r.draw_operations(2, N, 10.0, rng(5))
-    expected = r.apply((images * 255).round(), drawn, FILL) / 255
-    assert torch.equal(r.randaugment(images, 2, 10.0, FILL, rng(5)), expected)
-
-
 def test_many_images_are_resampled_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     images, drawn = picture().float(), r.draw_operations(1, N, 10.0, rng(6))
     whole = r.apply(images.clone(), drawn, FILL)
@@ -177,7 +165,7 @@ def erased_by_timm(n: int) -> tuple[Tensor, Tensor]:
 
 
 def test_erased_boxes_and_their_noise_are_timms() -> None:
-    boxes, values = erased_by_timm(2000)
+    boxes, values = erased_by_timm(1000)
     ours = draw_erased(10_000, 32, 1.0, rng())
     same_distribution(ours[ours[:, 2] > 0], boxes)
     policy = policies.Policy(32, erasing=1.0)

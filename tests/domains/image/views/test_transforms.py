@@ -78,11 +78,6 @@ def test_jitter_is_torchvisions_in_every_order() -> None:
     close(colour.jitter(images.clone(), factors, orders), expected, 2e-5)
 
 
-def test_jitter_leaves_images_that_are_not_chosen_as_they_are() -> None:
-    factors, order = draws.draw_jitter(N, 0.0, (0.4, 0.4, 0.4, 0.1), rng())
-    assert torch.equal(colour.jitter(floats(), factors, order), floats())
-
-
 @pytest.mark.parametrize(
     ("shape", "size"), [((32, 32), 32), ((40, 56), 24), ((48, 30), 40), ((96, 96), 32)]
 )
@@ -140,12 +135,11 @@ def test_normalise_is_torchvisions() -> None:
 # What is drawn
 
 
-@pytest.mark.parametrize("scale", [(0.08, 1.0), (0.05, 0.2)])
-@pytest.mark.parametrize("shape", [(32, 32), (40, 120)])
+@pytest.mark.parametrize(("shape", "scale"), [((32, 32), (0.08, 1.0)), ((40, 120), (0.05, 0.2))])
 def test_crops_are_drawn_as_torchvisions_are(
     shape: tuple[int, int], scale: tuple[float, float]
 ) -> None:
-    n, image = 4000, torch.empty(3, *shape)
+    n, image = 2000, torch.empty(3, *shape)
     with torch.random.fork_rng():
         torch.manual_seed(0)
         theirs = torch.tensor(
@@ -189,18 +183,6 @@ def test_jitter_is_drawn_uniformly_and_in_any_order() -> None:
     counts = (order * torch.tensor([64, 16, 4, 1])).sum(dim=1).bincount()
     assert (counts > 0).sum() == 24
     assert bool(((counts[counts > 0] - n / 24).abs() < 4.5 * math.sqrt(n / 24)).all())
-
-
-def test_flips_greys_and_blurs_happen_at_their_rates() -> None:
-    n = 20_000
-    for probability in (0.0, 0.2, 0.5, 1.0):
-        share = draws.bernoulli(n, probability, rng(7)).float().mean().item()
-        assert share == pytest.approx(
-            probability, abs=4.5 * math.sqrt(probability * (1 - probability) / n)
-        )
-    same_distribution(
-        draws.uniform(n, 0.1, 2.0, rng(8))[:, None], torch.linspace(0.1, 2.0, 10_001)[:, None]
-    )
 
 
 # Whole views
@@ -294,13 +276,3 @@ def test_published_views() -> None:
     default = inspect.signature(T.RandomResizedCrop).parameters
     assert small.scale == default["scale"].default
     assert small.ratio == pytest.approx(default["ratio"].default)
-
-
-def test_local_crops_are_of_small_parts() -> None:
-    ramp = torch.arange(256, dtype=torch.uint8).expand(N, 3, 256, 256)
-    local = replace(policies.policy("none", 24), scale=(0.05, 0.2), flip=0.0)
-    crops = torch.cat([views.augment(ramp, local, rng(seed)) for seed in range(6)])
-    assert tuple(crops.shape) == (6 * N, 3, 24, 24)
-    widths = (crops[:, 0, 0, -1] - crops[:, 0, 0, 0]) * 255 * 24 / 23
-    assert (widths.min() / 256) ** 2 > 0.05 * 3 / 4 * 0.97
-    assert (widths.max() / 256) ** 2 < 0.2 * 4 / 3 * 1.03

@@ -39,16 +39,6 @@ def test_a_warp_moves_pixels(map_: tuple[float, ...], expected) -> None:
     torch.testing.assert_close(inner, expected(floats())[..., 1:-2, 1:-2], rtol=0, atol=2e-5)
 
 
-def test_edges_are_black_repeated_or_mirrored() -> None:
-    images, left = torch.full((N, 3, 8, 8), 255, dtype=torch.uint8), maps(1, 0, -2, 0, 1, 0)
-    means = {
-        edges: spatial.warp(images, left, 8, edges).mean().item()
-        for edges in ("zeros", "border", "reflection")
-    }
-    assert means["zeros"] < 0.1
-    assert (means["border"], means["reflection"]) == pytest.approx((1, 1))
-
-
 def test_crops_of_warps_have_the_areas_and_ratios_that_are_asked_for() -> None:
     n, ratio = 20_000, (3 / 4, 4 / 3)
     found = draws.draw_warps(n, (0.2, 1.0), ratio, 0.5, 0.3, rng())
