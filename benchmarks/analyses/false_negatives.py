@@ -19,7 +19,7 @@ which for InfoNCE is the softmax of s / tau over the negatives. It is averaged o
 last epoch.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
@@ -32,7 +32,6 @@ from torch import Tensor
 from contrastbench.benchmarks.analyses import output, score_losses
 from contrastbench.benchmarks.analyses.declaration import Work
 from contrastbench.benchmarks.analyses.plots import figure, shared_legend
-from contrastbench.benchmarks.analyses.style import COLORS, MARKERS
 from contrastbench.benchmarks.analyses.trainer import Trainer, trainer_of, training_loss
 from contrastbench.benchmarks.running.training import Diverged
 from contrastbench.domains.progress import Progress
@@ -215,35 +214,19 @@ def relative_score(points: Sequence[TemperaturePoint], point: TemperaturePoint) 
     return point.score / best if point.score and best else None
 
 
-def known_values(values: Iterable[float | None]) -> list[float]:
-    """Return the values that are not None."""
-    return [value for value in values if value is not None]
-
-
 def plot(points: Sequence[TemperaturePoint], metric: str, title: str) -> Figure:
     """Relative scores, and shares weighted by the loss, against the temperature.
 
     A line for each share that is kept.
     """
     drawing, (left, right) = figure(title, 2)
-    for k, kept in enumerate(dict.fromkeys(point.kept for point in points)):
+    for kept in dict.fromkeys(point.kept for point in points):
         line = [point for point in points if point.kept == kept and point.score is not None]
-        style: dict[str, Any] = {
-            "color": COLORS[k % len(COLORS)],
-            "marker": MARKERS[k % len(MARKERS)],
-            "markersize": 4,
-        }
         x = [point.temperature for point in line]
-        left.plot(
-            x,
-            known_values(relative_score(points, point) for point in line),
-            label=f"r = {kept:g}",
-            **style,
-        )
-        right.plot(x, known_values(point.weighted for point in line), **style)
-        right.plot(
-            x, known_values(point.uniform for point in line), color=style["color"], linestyle=":"
-        )
+        relative = [relative_score(points, point) for point in line]
+        left.plot(x, relative, marker="o", label=f"r = {kept:g}")
+        (drawn,) = right.plot(x, [point.weighted for point in line], marker="o")
+        right.plot(x, [point.uniform for point in line], color=drawn.get_color(), linestyle=":")
     left.set_ylabel(f"{metric} / best of the same r", parse_math=False)
     right.set_ylabel("share of the negatives that is false")
     for axes in (left, right):

@@ -13,7 +13,6 @@ from matplotlib.figure import Figure
 from contrastbench.benchmarks.analyses import output
 from contrastbench.benchmarks.analyses.declaration import Work
 from contrastbench.benchmarks.analyses.plots import figure, shared_legend
-from contrastbench.benchmarks.analyses.style import COLORS, MARKERS
 from contrastbench.benchmarks.comparison.statistics import mean_std
 from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.benchmarks.running.options import Options
@@ -101,14 +100,12 @@ def seed_metrics(
 def plot(curves: Sequence[ScoreCurve], metric: str, title: str) -> Figure:
     """A line for each loss, a band of one standard deviation where there are seeds."""
     drawing, (axes,) = figure(title, 1)
-    for k, curve in enumerate(curves):
-        color, marker = COLORS[k % len(COLORS)], MARKERS[k % len(MARKERS)]
+    for curve in curves:
         x = [point.epoch for point in curve.points]
-        means, deviations = zip(*(mean_std(point.scores) for point in curve.points), strict=True)
-        axes.plot(x, means, color=color, marker=marker, ms=3, lw=1.2, label=curve.label)
-        low = [mean - (std or 0.0) for mean, std in zip(means, deviations, strict=True)]
-        high = [mean + (std or 0.0) for mean, std in zip(means, deviations, strict=True)]
-        axes.fill_between(x, low, high, color=color, alpha=0.15, lw=0)
+        means, stds = zip(*(mean_std(point.scores) for point in curve.points), strict=True)
+        (line,) = axes.plot(x, means, marker="o", label=curve.label)
+        ends = [[m - (s or 0), m + (s or 0)] for m, s in zip(means, stds, strict=True)]
+        axes.fill_between(x, *zip(*ends, strict=True), color=line.get_color(), alpha=0.15, lw=0)
     axes.set_xlabel("epoch")
     axes.set_ylabel(f"{metric} in percent", parse_math=False)
     shared_legend(drawing, axes, columns=2)

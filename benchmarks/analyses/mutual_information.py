@@ -26,7 +26,6 @@ from contrastbench.benchmarks.analyses.declaration import Work
 from contrastbench.benchmarks.analyses.estimates import by_anchor, corrected
 from contrastbench.benchmarks.analyses.gaussians import Gaussians
 from contrastbench.benchmarks.analyses.plots import figure, shared_legend
-from contrastbench.benchmarks.analyses.style import COLORS
 from contrastbench.benchmarks.analyses.trainer import training_loss
 from contrastbench.benchmarks.running.devices import open_device
 from contrastbench.benchmarks.running.options import Options
@@ -247,7 +246,7 @@ def plot(courses: Sequence[CriticCourse], study: Study) -> Figure:
         curves = list(smooth(course.values, study.steps))
         x = [end for end, _ in curves]
         for k, name in enumerate(ESTIMATORS):
-            axes.plot(x, [means[k] for _, means in curves], color=COLORS[k], lw=1, label=name)
+            axes.plot(x, [means[k] for _, means in curves], linestyle="-", label=name)
         axes.stairs(study.levels, edges, baseline=None, color="black", lw=1, label="true")
         axes.set_ylim(-1, 1.5 * max(study.levels) + 1)
         axes.set_title(f"{course.estimator.label}, {course.critic}", fontsize=8, parse_math=False)

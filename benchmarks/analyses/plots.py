@@ -4,11 +4,27 @@ from collections.abc import Sequence
 from typing import Any
 
 import matplotlib
+from cycler import cycler
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from contrastbench.benchmarks.analyses.style import RC
-
+# readable on white and on black; neighbours differ in both, as many curves fall together
+COLORS = ("#2f7fd1", "#d9822b", "#3a9a6b", "#a45cc0", "#cf4b5a", "#7a7f87")
+STYLES = cycler(color=COLORS * 2) + cycler(linestyle=("-", "--", "-.", ":") * 3)
+RC: dict[Any, Any] = {
+    "svg.fonttype": "path",  # files stand alone: letters look the same everywhere
+    "svg.hashsalt": "contrastbench",
+    "font.family": "sans-serif",
+    "font.size": 9,
+    "axes.prop_cycle": STYLES,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.linewidth": 0.6,
+    "lines.linewidth": 1.2,
+    "lines.markersize": 4,
+    "xtick.major.width": 0.6,
+    "ytick.major.width": 0.6,
+}
 matplotlib.rcParams.update(RC)
 PANELS_PER_ROW = 4  # panels beside each other
 

@@ -12,7 +12,6 @@ from torch import Tensor
 from contrastbench.benchmarks.analyses import output
 from contrastbench.benchmarks.analyses.declaration import Work
 from contrastbench.benchmarks.analyses.plots import figure, shared_legend
-from contrastbench.benchmarks.analyses.style import COLORS, LINE_STYLES
 from contrastbench.benchmarks.analyses.trainer import Trainer, trainer_of, training_loss
 from contrastbench.benchmarks.running.training import Diverged
 from contrastbench.errors import tell
@@ -111,13 +110,9 @@ def plot(curves: Sequence[MomentCurve], title: str) -> Figure:
     """Three panels against the step, a line for each loss."""
     drawing, panels = figure(title, 3)
     for i, (axes, name) in enumerate(zip(panels, NAMES, strict=True)):
-        for k, curve in enumerate(curves):
+        for curve in curves:
             steps = range(1, len(curve.values) + 1)
-            style: dict[str, Any] = {
-                "color": COLORS[k % len(COLORS)],
-                "linestyle": LINE_STYLES[k // len(COLORS) % len(LINE_STYLES)],
-            }
-            axes.plot(steps, curve.values[:, i].tolist(), linewidth=1.2, label=curve.label, **style)
+            axes.plot(steps, curve.values[:, i].tolist(), label=curve.label)
         axes.set_xlabel("training step")
         axes.set_ylabel(name)
     shared_legend(drawing, panels[0])

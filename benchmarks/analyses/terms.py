@@ -16,7 +16,6 @@ from torch import Tensor
 from contrastbench.benchmarks.analyses import output
 from contrastbench.benchmarks.analyses.declaration import Work
 from contrastbench.benchmarks.analyses.plots import figure, shared_legend
-from contrastbench.benchmarks.analyses.style import COLORS, LINE_STYLES
 from contrastbench.benchmarks.analyses.trainer import Trainer, trainer_of, training_loss
 from contrastbench.benchmarks.running.training import Diverged
 from contrastbench.errors import tell
@@ -103,10 +102,8 @@ def plot(curves: Sequence[Curves], terms: Sequence[str], title: str) -> Figure:
     """A panel for each term, a line for each training."""
     drawing, panels = figure(title, len(terms))
     for i, (axes, term) in enumerate(zip(panels, terms, strict=True)):
-        for k, (label, _, values) in enumerate(curves):
-            color, line = COLORS[k % len(COLORS)], LINE_STYLES[k // len(COLORS) % len(LINE_STYLES)]
-            x = range(1, len(values) + 1)
-            axes.plot(x, values[:, i].tolist(), color=color, ls=line, lw=1.2, label=label)
+        for label, _, values in curves:
+            axes.plot(range(1, len(values) + 1), values[:, i].tolist(), label=label)
         axes.set_title(term, fontsize=8, parse_math=False)
         axes.set_xlabel("training step")
     shared_legend(drawing, panels[0], columns=2)

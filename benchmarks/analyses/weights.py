@@ -24,7 +24,6 @@ from torch import Tensor
 from contrastbench.benchmarks.analyses import output, score_losses
 from contrastbench.benchmarks.analyses.declaration import Work
 from contrastbench.benchmarks.analyses.plots import figure, shared_legend
-from contrastbench.benchmarks.analyses.style import COLORS, LINE_STYLES
 from contrastbench.benchmarks.analyses.trainer import training_loss
 from contrastbench.losses.base import Loss, Scores
 from contrastbench.losses.spec import LossSpec
@@ -86,11 +85,8 @@ def plot(curves: Sequence[WeightCurve]) -> Figure:
     drawing, panels = figure("Weights by the loss's gradient, 1 on average", 2)
     names = ("negative", "positive")
     for axes, name in zip(panels, names, strict=True):
-        for k, curve in enumerate(curves):
-            # many fall together
-            color, line = COLORS[k % len(COLORS)], LINE_STYLES[k % len(LINE_STYLES)]
-            weight = getattr(curve, name).tolist()
-            axes.plot(COSINE_GRID.tolist(), weight, color=color, ls=line, lw=1.2, label=curve.label)
+        for curve in curves:
+            axes.plot(COSINE_GRID.tolist(), getattr(curve, name).tolist(), label=curve.label)
         axes.set_xlabel(f"cosine of the {name}")
         axes.set_ylabel(f"weight of the {name}")
     shared_legend(drawing, panels[0], columns=2)
