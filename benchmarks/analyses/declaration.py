@@ -74,7 +74,6 @@ class Analysis:
         one_loss: whether it takes a single loss.
         seeds: default of --seeds.
         one_seed: whether it takes a single seed.
-        recorded: whether its trainings are recorded, so that an interruption loses none.
     """
 
     summary: str
@@ -86,7 +85,6 @@ class Analysis:
     one_loss: bool = False
     seeds: str = "0"
     one_seed: bool = True
-    recorded: bool = False
 
 
 @dataclass(frozen=True)

@@ -25,6 +25,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
+import numpy as np
 import torch
 from matplotlib.figure import Figure
 from torch import Tensor
@@ -223,10 +224,11 @@ def plot(points: Sequence[TemperaturePoint], metric: str, title: str) -> Figure:
     for kept in dict.fromkeys(point.kept for point in points):
         line = [point for point in points if point.kept == kept and point.score is not None]
         x = [point.temperature for point in line]
-        relative = [relative_score(points, point) for point in line]
+        numbers = [(relative_score(points, one), one.weighted, one.uniform) for one in line]
+        relative, weighted, uniform = np.array(numbers, dtype=float).reshape(-1, 3).T
         left.plot(x, relative, marker="o", label=f"r = {kept:g}")
-        (drawn,) = right.plot(x, [point.weighted for point in line], marker="o")
-        right.plot(x, [point.uniform for point in line], color=drawn.get_color(), linestyle=":")
+        (drawn,) = right.plot(x, weighted, marker="o")
+        right.plot(x, uniform, color=drawn.get_color(), linestyle=":")
     left.set_ylabel(f"{metric} / best of the same r", parse_math=False)
     right.set_ylabel("share of the negatives that is false")
     for axes in (left, right):

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
 from matplotlib.figure import Figure
 
 from contrastbench.benchmarks.analyses import output
@@ -104,8 +105,8 @@ def plot(curves: Sequence[ScoreCurve], metric: str, title: str) -> Figure:
         x = [point.epoch for point in curve.points]
         means, stds = zip(*(mean_std(point.scores) for point in curve.points), strict=True)
         (line,) = axes.plot(x, means, marker="o", label=curve.label)
-        ends = [[m - (s or 0), m + (s or 0)] for m, s in zip(means, stds, strict=True)]
-        axes.fill_between(x, *zip(*ends, strict=True), color=line.get_color(), alpha=0.15, lw=0)
+        mean, std = np.array(means), np.array([value or 0.0 for value in stds])
+        axes.fill_between(x, mean - std, mean + std, color=line.get_color(), alpha=0.15, lw=0)
     axes.set_xlabel("epoch")
     axes.set_ylabel(f"{metric} in percent", parse_math=False)
     shared_legend(drawing, axes, columns=2)

@@ -54,7 +54,6 @@ ANALYSES = {
         (*TRAINING, "results"),
         {"every": Parameter(int, 1, "Number of epochs between two scores.", low=1)},
         one_seed=False,
-        recorded=True,
     ),
     "weights": Analysis(
         "Plot gradient weights by score (ADNCE, Fig. 3).",

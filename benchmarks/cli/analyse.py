@@ -1,7 +1,7 @@
 """The command `bench analyse`; torch is imported only after its options are checked."""
 
 import importlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -24,7 +24,7 @@ from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.benchmarks.records.seeds import parse_seeds
 from contrastbench.benchmarks.running.options import Options, check_data_root
 from contrastbench.domains.registry import check_needs
-from contrastbench.errors import UserError, tell, unknown
+from contrastbench.errors import UserError, unknown
 from contrastbench.losses.spec import LossSpec
 
 WORDS_KEY = "contrastbench.analyse.words"
@@ -147,7 +147,8 @@ def analyse(
     folder = prepare_folder(output, results, name, *places)
     module = importlib.import_module(f"contrastbench.benchmarks.analyses.{name.replace('-', '_')}")
     work = Work(losses, numbers, values, options, folder, trained, tiny)
-    print_results(module.run(work), interruption_note(about, results))
+    for line in module.run(work):
+        say(line)
 
 
 def refuse_others(context: typer.Context, name: str, about: Analysis) -> None:
@@ -183,7 +184,7 @@ def read_values(name: str, about: Analysis, pairs: Sequence[str]) -> dict[str, A
     values = {key: parameter.default for key, parameter in about.parameters.items()}
     for key, text in parse_pairs("--with", pairs, read=str).items():
         if key not in about.parameters:
-            raise unknown_parameter(name, key, about)
+            raise unknown(f"parameter of bench analyse {name}", key, about.parameters)
         parameter = about.parameters[key]
         if parameter.several:
             parts = parse_list(f"--with {key}", text)
@@ -191,12 +192,6 @@ def read_values(name: str, about: Analysis, pairs: Sequence[str]) -> dict[str, A
         else:
             values[key] = parameter.check(key, parse_value(text))
     return values
-
-
-def unknown_parameter(name: str, key: str, about: Analysis) -> UserError:
-    """Return the error for an unknown key of --with: the closest, and all there are."""
-    text = str(unknown(f"parameter of bench analyse {name}", key, about.parameters))
-    return UserError(text if "known: " in text else f"{text} known: {', '.join(about.parameters)}")
 
 
 def read_seeds(name: str, about: Analysis, text: str | None) -> list[int]:
@@ -234,20 +229,3 @@ def read_experiment(
         _ = experiment.full_recipe
         check_needs(domain)
     return experiment
-
-
-def interruption_note(about: Analysis, results: Path) -> str:
-    """Return what an interruption leaves."""
-    if not about.recorded:
-        return "nothing was written"
-    return f"trainings that came to their end are kept under {results}, the rest comes next time"
-
-
-def print_results(found: Iterable[Path | str], kept: str) -> None:
-    """Print a line for each result; on Ctrl-C say what is kept."""
-    try:
-        for line in found:
-            say(line)
-    except KeyboardInterrupt:
-        tell(f"interrupted: {kept}")
-        raise SystemExit(130) from None  # main has more to say of typer's own exit

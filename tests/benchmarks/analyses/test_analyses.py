@@ -424,18 +424,6 @@ def test_a_mistake_is_one_line(bench, words: list[str], message: str) -> None:
     assert len(error.splitlines()) == 1
 
 
-def test_an_interruption_says_that_nothing_was_written(
-    bench, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def stop(*_: object) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(scores, "moments", stop)
-    code, found, error = bench("analyse", "scores", *GRAPH, "--loss", "infonce")
-    assert (code, found, error) == (130, "", "interrupted: nothing was written\n")
-    assert list(Path("results/analyses/scores-graph-label-pairs").iterdir()) == []
-
-
 def test_a_missing_matplotlib_is_named_before_the_training(
     bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -23,8 +23,7 @@ MISTAKES = [
     (["tsne", "--loss", "infonce"], "bench analyse tsne needs a domain: give --domain"),
     (
         ["false-negatives", "--loss", "infonce", "--with", "kep=1"],
-        "unknown parameter of bench analyse false-negatives 'kep': did you mean 'kept'? "
-        "known: kept, temperatures",
+        "unknown parameter of bench analyse false-negatives 'kep': did you mean 'kept'?",
     ),
     (
         ["weights", "--loss", "infonce", "--with", "points=1"],

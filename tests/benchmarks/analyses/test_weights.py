@@ -5,15 +5,12 @@ import json
 import math
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
 
-from contrastbench.benchmarks.analyses import learning_curve
 from contrastbench.benchmarks.analyses.weights import COSINE_COUNT, COSINE_GRID, weights
 from contrastbench.benchmarks.records.experiment import Experiment
-from contrastbench.benchmarks.running.runner import run_cell
 from contrastbench.domains.registry import declaration
 from contrastbench.losses import get_loss
 from contrastbench.losses.registry import LOSSES
@@ -185,22 +182,6 @@ def test_a_learning_curve_is_of_one_data(bench) -> None:
     first, last = read(Path("out/learning-curve.csv"))
     assert float(first["accuracy_mean"]) > 10
     assert float(last["accuracy_mean"]) > 10
-
-
-def test_an_interrupted_learning_curve_says_that_its_trainings_are_kept(
-    bench, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def run_the_untrained(work: Experiment, *rest: Any) -> Any:
-        if work.loss.name == "infonce":
-            raise KeyboardInterrupt
-        return run_cell(work, *rest)
-
-    monkeypatch.setattr(learning_curve, "run_cell", run_the_untrained)
-    words = ["--domain", "tabular", "--tiny", "--loss", "infonce"]
-    code, _, error = bench("analyse", "learning-curve", *words)
-    assert code == 130
-    assert "trainings that came to their end are kept under results" in error.splitlines()[-1]
-    assert len(list(Path("results/runs").rglob("*.json"))) == 1
 
 
 def test_a_learning_curve_needs_a_training(bench) -> None:
