@@ -40,6 +40,8 @@ class Dataset:
     files: "tuple[Dataset, ...]" = ()  # what is downloaded where no one has it as one file
     places: tuple[str, ...] = ()  # where else a data root may hold its content
     reader: str = ""  # "module:function" in the domain's folder; empty: the format of its domain
+    # recipe values that score it where the defaults cannot
+    scored_by: Mapping[str, Any] = field(default_factory=dict)
     equal: float = 0.0  # percent of test samples that equal a training one, mean over seeds 0-9
 
     @property

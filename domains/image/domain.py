@@ -159,7 +159,7 @@ class ImageDomain(Domain[ImageRecipe, Model, Batch]):
         """Return the sizes, equal images, and what was converted, resized or left out."""
         smaller = small_batch(self.batch_size, self.recipe) if trained else {}
         own = self.dataset not in DATASETS
-        return image_report(self.splits, self.class_names, self.image_notes | smaller, own)
+        return image_report(self.splits, self.class_names, self.image_notes, own, smaller)
 
     @property
     def host_work(self) -> str:

@@ -11,10 +11,8 @@ from contrastbench.domains.image.recipe import ImageRecipe
 from contrastbench.domains.image.views.policies import (
     Policy,
     grouped_policies,
-    jittered,
     policy,
     policy_pair,
-    with_blur,
 )
 from contrastbench.domains.image.views.transforms import (
     erase_some,
@@ -72,11 +70,8 @@ class Preprocessing:
             UserError: they are not finite.
         """
         model.eval()
-        parts, rows = (
-            [],
-            torch.arange(len(images), device=images.labels.device).split(IMAGES_AT_ONCE),
-        )
-        batch = images.ahead(rows)
+        rows = torch.arange(len(images), device=images.labels.device).split(IMAGES_AT_ONCE)
+        batch, parts = images.ahead(rows), []
         with Progress(len(rows), task) as progress:
             for number in range(len(rows)):
                 pixels = batch(number).pixels
@@ -110,10 +105,14 @@ def policies(recipe: ImageRecipe) -> list[Policy]:
 
 def published_policy(recipe: ImageRecipe) -> Policy:
     """The published views with the recipe's own values in place of theirs."""
-    kind = with_blur(policy(recipe.views, recipe.size), recipe.blur)
-    kind = jittered(kind, recipe.jitter_strength)
-    kind = replace(kind, flip=recipe.flip, scale=(recipe.min_scale, 1.0), again=recipe.noisy_crop)
-    kind = replace(kind, warp=recipe.warp, rotation=recipe.rotation)
-    if recipe.randaugment is None:
-        return kind
-    return replace(kind, randaugment=recipe.randaugment if recipe.randaugment[0] else None)
+    kind, jitter = policy(recipe.views, recipe.size), recipe.jitter_strength
+    changes = {
+        "blur": kind.blur if recipe.blur is None else recipe.blur,
+        "strength": (0.8 * jitter, 0.8 * jitter, 0.8 * jitter, 0.2 * jitter),  # Chen et al., A
+        "scale": (recipe.min_scale, 1.0),
+        "again": recipe.noisy_crop,
+        **{name: getattr(recipe, name) for name in ("flip", "warp", "rotation")},
+    }
+    if recipe.randaugment is not None:
+        changes["randaugment"] = recipe.randaugment if recipe.randaugment[0] else None
+    return replace(kind, **changes)

@@ -49,6 +49,7 @@ def class_disjoint() -> Iterator[ImageDataset]:
             places=places,
             reader="disjoint:load_disjoint",
             layout=row["layout"],
+            scored_by={"probe": "retrieval"},
         )
 
 

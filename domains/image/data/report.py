@@ -20,15 +20,20 @@ from contrastbench.domains.report import (
 
 
 def image_report(
-    splits: Mapping[str, Split], classes: Sequence[str], notes: Mapping[str, Any], own: bool
+    splits: Mapping[str, Split],
+    classes: Sequence[str],
+    notes: Mapping[str, Any],
+    own: bool,
+    more: Mapping[str, Any],
 ) -> DataReport:
     """Return sizes, equal images, and those that are empty.
 
     Args:
         splits: its parts, training first, test last.
         classes: their names.
-        notes: on reading.
+        notes: on reading; grey or large images of a declared set are what is known of it.
         own: whether nobody has checked the sizes.
+        more: notes on the training.
     """
     labels = torch.cat([part.labels for part in splits.values()]).tolist()
     sizes = {name: len(part) for name, part in splits.items()}
@@ -43,10 +48,15 @@ def image_report(
         class_counts(classes, labels),
         pixels(splits),
         twins,
-        {note: value for note, value in notes.items() if not twins or note != TESTED_TWICE},
+        {note: value for note, value in notes.items() if said(note, own, twins)} | dict(more),
         {doubt: value for doubt, value in doubts.items() if value},
         own,
     )
+
+
+def said(note: str, own: bool, twins: Twins | None) -> bool:
+    """Return whether people are told of a note; equal images are counted by pixels if they can."""
+    return twins is None if note == TESTED_TWICE else own
 
 
 def pixels(splits: Mapping[str, Split]) -> dict[str, int]:

@@ -12,7 +12,7 @@ from torchvision.models.resnet import BasicBlock, Bottleneck
 from contrastbench.domains import own
 from contrastbench.domains.exported import CONFIG, EXPORT_FIX, Samples, read_export, write_export
 from contrastbench.domains.image.data.datasets import SOURCES
-from contrastbench.domains.image.data.images import IMAGENET_MEAN, IMAGENET_STD, ImageSet, Split
+from contrastbench.domains.image.data.images import IMAGENET_MEAN, IMAGENET_STD, ImageSet
 from contrastbench.domains.image.data.load import load_images
 from contrastbench.domains.image.networks.model import ImageModel
 from contrastbench.domains.image.networks.resnet import ResNet
@@ -46,13 +46,10 @@ class Encoder:
             UserError: there is no picture, or one cannot be read.
         """
         if isinstance(data, ImageSet):
-            parts = [
-                self.preprocessing.features(self.model, part).x for part in pictured_parts(data)
-            ]
-            return torch.cat(parts).cpu()
-        return torch.cat(
-            [self.features(part) for part in picture_batches(data, self.preprocessing.size)]
-        )
+            parts = [part for part in (data.train, data.unlabelled, data.test) if part is not None]
+            return torch.cat([self.preprocessing.features(self.model, p).x for p in parts]).cpu()
+        batches = picture_batches(data, self.preprocessing.size)
+        return torch.cat([self.features(batch) for batch in batches])
 
     @torch.no_grad()
     def features(self, pixels: Tensor) -> Tensor:
@@ -70,11 +67,6 @@ class Encoder:
             root = own.find_path(parsed[1], data_root, Path.is_dir)
             return Samples(root, image_files(root))
         return Samples(load_images(dataset, self.preprocessing.size, data_root, self.device)[0])
-
-
-def pictured_parts(images: ImageSet) -> list[Split]:
-    """Return the parts of a set that have pictures."""
-    return [part for part in (images.train, images.unlabelled, images.test) if part is not None]
 
 
 def export(

@@ -4,8 +4,8 @@ Weights are `model.safetensors` of the model's repository on the Hugging Face hu
 files are pickles, which are never loaded.
 """
 
+from importlib import import_module
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import torch
@@ -47,78 +47,54 @@ def open_timm(name: str, data_root: Path | None) -> tuple[Backbone, Preprocessin
     Raises:
         UserError: timm is not installed, has no such model, or its weights cannot be had.
     """
-    timm = with_timm()
+    try:
+        timm: Any = import_module("timm")
+        import_module("timm.data")
+    except ModuleNotFoundError:
+        raise UserError("timm is not installed: pip install timm") from None
     own = name.removeprefix(RANDOM_PREFIX).removeprefix(PREFIX)
-    check_timm_name(timm, own)
+    model, _, tag = own.partition(".")
+    if not timm.is_model(model):
+        raise unknown("model of timm", model, timm.list_models())
+    if tag and not timm.is_model_pretrained(own):
+        raise unknown("model of timm", own, timm.list_pretrained(f"{model}.*"))
     if name.startswith(RANDOM_PREFIX):
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(0)
             network = timm.create_model(own, num_classes=0)
     else:
-        network = with_weights(timm, own, data_root)
+        path = weights_file(own, timm.get_pretrained_cfg(own), data_root)
+        overlay = {"file": str(path), "custom_load": False}  # what is read, and nothing else
+        with reading(path, "delete it and get it again"):
+            network = timm.create_model(
+                own, pretrained=True, pretrained_cfg_overlay=overlay, num_classes=0
+            )
     about = timm.data.resolve_model_data_config(network)
     size = about["input_size"][-1]
     return Backbone(network), Preprocessing(tuple(about["mean"]), tuple(about["std"]), size)
 
 
-def with_timm() -> ModuleType:
-    """Import and return timm.
+def weights_file(name: str, about: Any, data_root: Path | None) -> Path:
+    """Return the file of a model's weights: of the data root, the hub's cache or the hub.
 
     Raises:
-        UserError: it is not installed.
+        UserError: there is none, or it cannot be had.
     """
-    try:
-        import timm
-        import timm.data
-    except ModuleNotFoundError:
-        raise UserError("timm is not installed: pip install timm") from None
-    return timm
+    from huggingface_hub import hf_hub_download
 
-
-def check_timm_name(timm: ModuleType, name: str) -> None:
-    """Raise unless timm has a model of that name, and weights of its tag."""
-    model, _, tag = name.partition(".")
-    if not timm.is_model(model):
-        raise unknown("model of timm", model, timm.list_models())
-    if tag and not timm.is_model_pretrained(name):
-        raise unknown("model of timm", name, timm.list_pretrained(f"{model}.*"))
-
-
-def with_weights(timm: ModuleType, name: str, data_root: Path | None) -> Any:
-    """Return a model with its published weights, read from safetensors alone."""
-    about = timm.get_pretrained_cfg(name)
     if not (about and about.hf_hub_id):
         raise UserError(f"timm has no weights for {name}: give {RANDOM_PREFIX}{name} for new ones")
     repository = about.hf_hub_id
     if repository.endswith("/"):
         repository += f"{about.architecture}.{about.tag}" if about.tag else about.architecture
-    path = weights_file(repository, data_root)
-    overlay = {"file": str(path), "custom_load": False}
-    with reading(path, "delete it and get it again"):
-        return timm.create_model(
-            name, pretrained=True, pretrained_cfg_overlay=overlay, num_classes=0
-        )
-
-
-def weights_file(repository: str, data_root: Path | None) -> Path:
-    """Return the file of a repository's weights: of the data root, the hub's cache or the hub.
-
-    Raises:
-        UserError: it cannot be had.
-    """
-    from huggingface_hub import hf_hub_download
-    from huggingface_hub.errors import LocalEntryNotFoundError
-
     if data_root and (here := data_root / repository / WEIGHTS_FILE).is_file():
         return here
-    try:
-        return Path(hf_hub_download(repository, WEIGHTS_FILE, local_files_only=True))
-    except LocalEntryNotFoundError:
-        pass
-    try:
-        return Path(hf_hub_download(repository, WEIGHTS_FILE, etag_timeout=20))
-    except Exception as error:  # a network library's, whichever the hub's version uses
-        raise UserError(
-            f"https://huggingface.co/{repository} cannot be read ({cause(error).split('. ')[0]}): "
-            f"put its {WEIGHTS_FILE} into {repository} of a folder, and name that with --data-root"
-        ) from None
+    for in_cache in (True, False):
+        try:
+            return Path(hf_hub_download(repository, WEIGHTS_FILE, local_files_only=in_cache))
+        except Exception as error:  # a network library's, whichever the hub's version uses
+            reason = cause(error).split(". ")[0]
+    raise UserError(
+        f"https://huggingface.co/{repository} cannot be read ({reason}): "
+        f"put its {WEIGHTS_FILE} into {repository} of a folder, and name that with --data-root"
+    )

@@ -2,6 +2,7 @@
 
 import copy
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 
 import torch
 from torch import nn
@@ -11,7 +12,7 @@ from contrastbench.domains.image.data.images import Split
 from contrastbench.domains.image.preprocessing import Model, Preprocessing
 from contrastbench.domains.image.probes import Probe
 from contrastbench.domains.image.recipe import ImageRecipe
-from contrastbench.domains.image.views.policies import Policy, policy, with_blur
+from contrastbench.domains.image.views.policies import Policy, policy
 from contrastbench.domains.progress import Progress
 from contrastbench.domains.random import generator
 from contrastbench.domains.scoring.classifiers import Classifier
@@ -39,7 +40,9 @@ def first_weights(probe: Probe, columns: int, classes: int) -> nn.Linear:
 def policy_of(probe: Probe, recipe: ImageRecipe) -> Policy:
     """Return the policy of the probe's views: crops and flips, or SimCLR's."""
     kind = policy(probe.views, recipe.size)
-    return kind if probe.views == "none" else with_blur(kind, recipe.blur)
+    if probe.views == "none" or recipe.blur is None:
+        return kind
+    return replace(kind, blur=recipe.blur)
 
 
 def train_probe(

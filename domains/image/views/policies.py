@@ -73,17 +73,6 @@ def grouped_policies(policies: Sequence[Policy], device: torch.device) -> Runs:
     return [(policy, len(list(run))) for policy, run in groupby(policies)]
 
 
-def with_blur(policy: Policy, probability: float | None) -> Policy:
-    """The policy with that probability of Gaussian blur; None: its own."""
-    return policy if probability is None else replace(policy, blur=probability)
-
-
-def jittered(policy: Policy, strength: float) -> Policy:
-    """The policy with a jitter of colours of that strength (Chen et al. 2020, appendix A)."""
-    largest = (0.8 * strength, 0.8 * strength, 0.8 * strength, 0.2 * strength)
-    return replace(policy, strength=largest)
-
-
 def policy_pair(policy: Policy) -> tuple[Policy, Policy]:
     """BYOL's and MoCo v3's two views: all blurred; a tenth blurred and a fifth solarised.
 

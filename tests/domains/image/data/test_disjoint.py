@@ -175,6 +175,14 @@ def test_contrasts_are_of_one_view_and_the_scored_is_the_embedding(tmp_path: Pat
     assert model.projector[-1].weight.grad.any()
 
 
+def test_nothing_is_said_of_what_is_known_of_a_declared_set(tmp_path: Path) -> None:
+    cub(tmp_path)
+    opened = domain(tmp_path, **DATASETS["CUB"].scored_by, size=8)
+    opened.image_notes = {"grey, in all three colours": 22}
+    assert opened.report(trained=False).lines("CUB") == []
+    assert opened.report(trained=False).lines("CUB", always=True)[0].startswith("CUB: 22 images")
+
+
 def test_a_validation_part_of_the_training_classes_may_choose(tmp_path: Path) -> None:
     cub(tmp_path)
     evaluation = (d := domain(tmp_path, validation=0.3)).evaluate(d.model())
