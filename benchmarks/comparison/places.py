@@ -5,7 +5,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 from statistics import fmean
 
-from contrastbench.benchmarks.comparison.signed_rank import DIGITS
 from contrastbench.benchmarks.comparison.statistics import (
     ALPHA,
     PValue,
@@ -22,7 +21,6 @@ from contrastbench.benchmarks.tables.resolved import Line, Resolved, ResolvedCel
 from contrastbench.benchmarks.tables.table import Table
 
 UNTESTED = PValue(None)
-TIE_POINTS = 10.0**-DIGITS  # points: what quotients of equal counts may differ by
 SAME_RUNS = "the same runs"
 NO_BASE = "the baseline"  # before how that failed
 INCOMPLETE = "incomplete"  # before how many seeds have run
@@ -43,8 +41,6 @@ class Comparison:
     difference: float | None = None
     differences: tuple[float, ...] = ()  # with each seed
     std: float | None = None  # of the difference over seeds, ddof 1
-    won: int = 0  # shared seeds in which the row is above the baseline
-    effect: float | None = None  # difference / std (Cohen's d of pairs); None without a spread
     n: int = 0  # differences of the t-test: folds of all seeds, or seeds
     ratio: float = 0.0
     spread: float | None = None  # standard deviation of these differences, ddof 1
@@ -210,8 +206,6 @@ def with_means(
         difference=difference,
         differences=tuple(differences),
         std=std,
-        won=sum(d > TIE_POINTS for d in differences),
-        effect=difference / std if std and std > TIE_POINTS else None,
     )
 
 

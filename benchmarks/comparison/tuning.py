@@ -18,7 +18,6 @@ class Tuning:
     # losses that chose the baseline's loss on most sets: on how many, and on how many they have run
     alike: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     hardly: Sequence[str] = ()  # most of whose trials score alike
-    temperatures: Mapping[str, str] = field(default_factory=dict)  # untuned ones; empty: all equal
 
     @property
     def always_alike(self) -> bool:
@@ -29,15 +28,11 @@ class Tuning:
 def tuning_of(resolved: Resolved, base: str) -> Tuning:
     """Return what is to be said of the settings of a table's rows."""
     lines, table = resolved.lines, resolved.table
-    found = row_temperatures(resolved) if table.sweep and not table.tune else {}
-    own = found.get(base)
-    differing = {row: at for row, at in found.items() if own and (row == base or at != own)}
     return Tuning(
         [line.name for line in lines if line.row.beside and not line.repeats],
         [one.name for one in lines if one.name in table.asked and as_given(resolved, one)],
         chose_baseline(resolved, base) if resolved.selection == Selection.VALIDATION else {},
         [line.name for line in lines if is_hardly_tuned(line)],
-        differing if len(differing) > 1 else {},
     )
 
 
@@ -64,18 +59,3 @@ def chose_loss_of(theirs: Line, line: Line) -> tuple[int, int]:
     pairs = [(theirs.cells[one.column], one) for one in alike if one.column in theirs.cells]
     others = any(runs_behind(a.records) != runs_behind(b.records) for a, b in pairs)
     return (len(alike), len(own)) if others else (0, len(own))
-
-
-def row_temperatures(resolved: Resolved) -> dict[str, str]:
-    """The temperature of each row that has one, the same in all columns or not."""
-    found: dict[str, str] = {}
-    for line in (line for line in resolved.lines if not line.control):
-        values = {
-            str(value)
-            for cell in line.cells.values()
-            for key, value in cell.work.loss.complete.params.items()
-            if key.rpartition(".")[2] == "temperature"
-        }
-        if values:
-            found[line.name] = ", ".join(sorted(values))
-    return found

@@ -20,7 +20,7 @@ from contrastbench.errors import UserError, unknown
 ALL_HINT = "bench compare with --all shows every test and its power."
 FORMATS = ("md", "csv")
 TESTS = (
-    *("Method", "Column", "Pairs", "Baseline", "Ours", "Difference ± std", "Won", "Effect"),
+    *("Method", "Column", "Pairs", "Baseline", "Ours", "Difference ± std"),
     *("Detectable", "p", "over", "Holm p", ""),
 )
 
@@ -102,13 +102,12 @@ def on_screen(found: Verdicts, width: int) -> str:
 def comparison_cells(one: Comparison, decimals: int) -> list[str]:
     """Return all that is known of a place, as `TESTS` names it."""
     spread = "" if one.std is None else f" ± {one.std:.{decimals}f}"
-    there = one.difference is not None
     return [
         *(one.row, one.column),
         f"{len(one.seeds)}" + f" (+{one.unpaired} unpaired)" * bool(one.unpaired),
         *(number(one.baseline, decimals), number(one.ours, decimals)),
-        *(signed(one.difference, decimals) + spread, str(one.won) if there else "-"),
-        *(signed(one.effect, 1), number(one.detectable, decimals), p_text(one.t.p)),
+        signed(one.difference, decimals) + spread,
+        *(number(one.detectable, decimals), p_text(one.t.p)),
         f"{one.n}, ratio {one.ratio:.2f}" if one.n else "-",
         *(p_text(one.holm), verdict_text(one)),
     ]
@@ -239,8 +238,6 @@ def comparison_values(table: str, base: str, comparison: Comparison) -> dict[str
         "method_mean": comparison.ours,
         "difference": comparison.difference,
         "difference_std": comparison.std,
-        "won": None if comparison.difference is None else comparison.won,
-        "effect": comparison.effect,
         "difference_half_width": comparison.half_width,
         "detectable": comparison.detectable,
         "p_t": comparison.t.p,

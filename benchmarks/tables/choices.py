@@ -54,10 +54,9 @@ def of_cell(line: Line, cell: ResolvedCell) -> str:
         return by_fold(cell)
     if choice.why or not choice.best_of:
         return choice.why
-    scores = f"have {choice.distinct} different scores" if choice.distinct > 1 else "score alike"
-    alike = f", which {scores}" * choice.scores_alike
     chosen = setting_text(line.row.loss, choice.settings[0])
-    return f"{chosen}, the best of {choice.best_of}{alike}"
+    scores = f"have {choice.distinct} different scores" if choice.distinct > 1 else "score alike"
+    return f"{chosen}, the best of {choice.best_of}" + f", which {scores}" * choice.scores_alike
 
 
 def setting_text(loss: str | None, chosen: Setting) -> str:

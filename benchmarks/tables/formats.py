@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from contrastbench.benchmarks.records import files
 from contrastbench.benchmarks.tables import choices, latex, origins
@@ -151,65 +151,47 @@ def place_values(resolved: Resolved, entry: Entry) -> dict[str, Any]:
 def table_latex(resolved: Resolved, lines: list[list[Entry]], values: str = BOTH) -> str:
     """A table for LaTeX: the best of all rows bold, the second underlined, as papers have them."""
     table = resolved.table
+    rows = [row for line in lines for row in latex_rows(table, line, values)]
+    columns = zip(*(row.means for row in rows), strict=True)
+    marks = [latex.first_two(one for one in means if one is not None) for means in columns]
+    body = [[row.name, *map(latex.marked, row.texts, row.means, marks)] for row in rows]
     header = [latex.latex_text(name) for name in ["Method", *(entry.column for entry in lines[0])]]
-    marks = [
-        latex.first_two(column_means(places, values), table.decimals)
-        for places in zip(*lines, strict=True)
-    ]
-    body = [cells for line in lines for cells in latex_rows(table, line, marks, values)]
     ours = "" if values == THEIRS else "Ours: mean ± standard deviation (seeds). "
     caption = f"{table.title}. {ours}Bold: the best of a column; underlined: the second."
     notes = [f"Source: {table.source}.", f"Selection: {resolved.label}.", *resolved.copies]
     return latex.tabular(table.name, latex.latex_text(caption), header, body, notes)
 
 
-def shown_values(entry: Entry, values: str) -> list[Value]:
-    """Return the values of a place that are shown: what was not run is quoted beside ours."""
-    quoted = values != OURS or not entry.run
-    own = entry.ours if values != THEIRS else None
-    return [one for one in (entry.paper if quoted else None, own) if one]
+class LatexRow(NamedTuple):
+    """A row of LaTeX: the text of each place, and its mean as it is shown if it is a contestant."""
+
+    name: str
+    texts: Sequence[str]
+    means: Sequence[float | None]
 
 
-def column_means(places: Sequence[Entry], values: str) -> list[float]:
-    """Return the means of a column that are shown; controls are no contestants."""
-    return [one.mean for e in places if not e.line.control for one in shown_values(e, values)]
-
-
-def latex_rows(
-    table: Table, line: list[Entry], marks: Sequence[latex.Marks], values: str
-) -> Iterator[list[str]]:
+def latex_rows(table: Table, line: list[Entry], values: str) -> Iterator[LatexRow]:
     """The rows of a method: printed values, and below them ours with the differences."""
     parts = [entry.parts(table.decimals) for entry in line]
     name, printed = latex.latex_text(line[0].line.name), any(entry.paper for entry in line)
-    if not table.quotes:
-        yield marked_row(table, name, line, [one[0] for one in parts], marks)
+    theirs = [shown_mean(entry, entry.paper, table.decimals) for entry in line]
+    own = [shown_mean(e, e.ours if e.run else e.paper, table.decimals) for e in line]
+    if printed and values != OURS:
+        yield LatexRow(name, [one[0] for one in parts], theirs)
+    elif not printed and values == THEIRS and table.quotes:
         return
-    own = [one[1] if entry.run else one[0] for entry, one in zip(line, parts, strict=True)]
-    if values == OURS or (not printed and values == BOTH):
-        yield marked_row(table, name, line, own, marks)
-    elif printed:
-        yield marked_row(table, name, line, [one[0] for one in parts], marks, printed=True)
+    else:
+        texts = [one[1] or one[0] for one in parts]
+        yield LatexRow(name, texts, own)
     if values == BOTH and printed and any(entry.run for entry in line):
-        yield marked_row(table, r"\quad ours", line, [one[1] for one in parts], marks)
+        yield LatexRow(r"\quad ours", [one[1] for one in parts], own)
         if any(one[2] for one in parts):
-            yield [r"\quad difference", *(latex.latex_text(one[2]) for one in parts)]
+            yield LatexRow(r"\quad difference", [one[2] for one in parts], [None] * len(parts))
 
 
-def marked_row(
-    table: Table,
-    name: str,
-    line: list[Entry],
-    texts: Sequence[str],
-    marks: Sequence[latex.Marks],
-    printed: bool = False,
-) -> list[str]:
-    """Return the cells of a row of LaTeX, its best values marked, printed ones or ours."""
-    values = [e.paper if printed or not e.run else e.ours for e in line]
-    means = [
-        v.mean if v and not e.line.control else None for e, v in zip(line, values, strict=True)
-    ]
-    cells = zip(texts, means, marks, strict=True)
-    return [name, *(latex.marked(*cell, table.decimals) for cell in cells)]
+def shown_mean(entry: Entry, value: Value | None, decimals: int) -> float | None:
+    """Return a mean as it is shown; controls are no contestants."""
+    return round(value.mean, decimals) if value and not entry.line.control else None
 
 
 def write_file(path: Path, text: str) -> None:

@@ -53,27 +53,22 @@ def latex_text(plain: str) -> str:
     return re.sub(r"(?<![\w.])-(?=\d)", "$-$", text)
 
 
-def first_two(means: Iterable[float], decimals: int) -> Marks:
-    """Return the best and the second of several means as they are shown.
+def first_two(means: Iterable[float]) -> Marks:
+    """Return the best and the second of several means.
 
-    >>> first_two([80.04, 79.0, 80.0], 1), first_two([79.0], 1)
+    >>> first_two([80.0, 79.0, 80.0]), first_two([79.0])
     (Marks(best=80.0, second=79.0), Marks(best=None, second=None))
     """
-    distinct = sorted({round(mean, decimals) for mean in means}, reverse=True)
+    distinct = sorted({*means}, reverse=True)
     return Marks(*distinct[:2]) if len(distinct) > 1 else Marks()
 
 
-def marked(plain: str, mean: float | None, marks: Marks, decimals: int) -> str:
+def marked(plain: str, mean: float | None, marks: Marks) -> str:
     """A text in bold if its mean is the best of its column, underlined if it is the second."""
-    shown = None if mean is None else round(mean, decimals)
-    if shown is not None and shown == marks.second:
-        return rf"\underline{{{latex_text(plain)}}}"
-    return bold(plain, shown is not None and shown == marks.best)
-
-
-def bold(plain: str, wanted: bool = True) -> str:
-    """A text in bold, if it is wanted so."""
-    return rf"\textbf{{{latex_text(plain)}}}" if wanted and plain else latex_text(plain)
+    text = latex_text(plain)
+    if mean is None or not plain or mean not in marks:
+        return text
+    return rf"\textbf{{{text}}}" if mean == marks.best else rf"\underline{{{text}}}"
 
 
 def latex_label(name: str) -> str:

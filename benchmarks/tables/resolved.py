@@ -4,7 +4,7 @@ Everything that shows a table reads this alone, so all of it is of one moment. A
 choices, anew each time, since its cells make records. Brings no torch.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -155,12 +155,8 @@ class Resolved:
         if self.selection == Selection.NONE:
             shown = "every setting is shown", "parameters as the file gives them"
             return f"none: {shown[not self.table.sweep]}"
-        found = {
-            (line.name, cell.column): cell.choice
-            for line in self.lines
-            for cell in line.cells.values()
-        }
-        return f"validation: {'; '.join(selections.selection_rule(self.table, found))}"
+        choices = (cell.choice for line in self.lines for cell in line.cells.values())
+        return f"validation: {selections.selection_rule(self.table, choices)}"
 
     @property
     def label(self) -> str:
@@ -265,29 +261,20 @@ def with_records(table: Table, cell: ResolvedCell, results: Path) -> ResolvedCel
     failed = failures.failed_by_data(work, results, but)
     if cell.choice.nested:
         found = chosen_records(cell.place, work, cell.choice.nested, results, but)
-        ok = of_status(found, "ok")
-        for data, lost in of_status(found, "diverged").items():
+        ok = those(found, lambda _, record: record["status"] == "ok")
+        for data, lost in those(found, lambda _, record: record["status"] == "diverged").items():
             failed[data] = {**failed.get(data, {}), **lost}
     else:
         ok = work[0].ok_by_data(results, but)
     if table.is_suite:  # no loss is judged by more seeds than others
-        ok, failed = of_seeds(ok, table.seeds), of_seeds(failed, table.seeds)
+        ok, failed = (those(some, lambda seed, _: seed in table.seeds) for some in (ok, failed))
     return replace(cell, ok=ok, failed=failed)
 
 
-def of_status(found: ByData, status: str) -> ByData:
-    """Return the records that ended so."""
+def those(found: ByData, wanted: Callable[[int, Record], bool]) -> ByData:
+    """Return the records that are wanted, and the data that have such."""
     kept = {
-        data: {seed: record for seed, record in records.items() if record["status"] == status}
-        for data, records in found.items()
-    }
-    return {data: records for data, records in kept.items() if records}
-
-
-def of_seeds(found: ByData, seeds: Sequence[int]) -> ByData:
-    """Return the records of some seeds alone."""
-    kept = {
-        data: {seed: record for seed, record in records.items() if seed in seeds}
+        data: {seed: record for seed, record in records.items() if wanted(seed, record)}
         for data, records in found.items()
     }
     return {data: records for data, records in kept.items() if records}

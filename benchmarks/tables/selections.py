@@ -5,14 +5,19 @@ reported. `validation` asks the search of each place, see `searches`: the same n
 every row, with seeds of their own, and the best is run with other seeds. Brings no torch.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
-from contrastbench.benchmarks.tables import points, staged
+from contrastbench.benchmarks.tables import points
 from contrastbench.benchmarks.tables.searches import Choice
 from contrastbench.benchmarks.tables.table import Selection, Table
 from contrastbench.errors import UserError, unknown
 
 SELECTIONS = (Selection.PAPER.value, Selection.VALIDATION.value)
+RULE_OF_FOLDS = (
+    "each outer fold of each seed has the best of its method's trials by the inner accuracy of its "
+    "own training part, which has not seen what the fold is scored on"
+)
+BEST_TRIAL = "for each method and column the best of its trials by validation score"
 
 
 def check_selection(table: Table, selection: str | None, seeds: Sequence[int] = ()) -> Selection:
@@ -45,36 +50,14 @@ def check_selection(table: Table, selection: str | None, seeds: Sequence[int] = 
     return Selection.VALIDATION
 
 
-def selection_rule(table: Table, found: Mapping[tuple[str, str], Choice]) -> Iterator[str]:
-    """Say how the parameters of rows and columns are chosen, some of them by seeds for trials."""
-    staged_search = table.is_staged
+def selection_rule(table: Table, choices: Iterable[Choice]) -> str:
+    """Say how the parameters of rows and columns are chosen."""
     if table.has_points:
-        yield f"{points.RULE}; {table.budget.trials or points.BUDGET} candidates for each method"
-        return
-    if any(one.nested for one in found.values()):
-        yield (
-            "each outer fold of each seed has the best of its method's trials by the inner "
-            "accuracy of its own training part, which has not seen what the fold is scored on"
-            + f" ({staged.RULE_OF_FOLDS})"
-            * staged_search
-        )
-    if columns := [column for (_, column), one in found.items() if one.best_of]:
-        yield (
-            "for each method and column the best of its trials by validation score over seeds "
-            f"{trial_seeds_text(table, columns)}, which no shown number is of"
-            + f" ({staged.SEARCH_RULE})"
-            * staged_search
-        )
-    if staged_search:
-        yield f"at most {table.budget.trials or staged.BUDGET} trials for each method"
-    else:
-        yield "the same budget for each method"
-
-
-def trial_seeds_text(table: Table, columns: Iterable[str]) -> str:
-    """Return the seeds of the trials of some columns; by domain, where these differ."""
-    by_domain = {table.domain_of(one): table.seeds_of_trials(one) for one in columns}
-    texts = {name: ", ".join(map(str, seeds)) for name, seeds in by_domain.items()}
-    if len({*texts.values()}) == 1:
-        return next(iter(texts.values()))
-    return "; ".join(f"{seeds} ({name})" for name, seeds in texts.items())
+        return f"{points.RULE}; {table.budget.trials or points.BUDGET} candidates for each method"
+    found = list(choices)
+    rules = [RULE_OF_FOLDS] * any(one.nested for one in found)
+    if any(one.best_of for one in found):
+        seeds = ", ".join(map(str, table.tuning_seeds))
+        rules.append(f"{BEST_TRIAL} over seeds {seeds}, which no shown number is of")
+    search, count = table.budget.search or "grid", table.budget.trials or "as many"
+    return "; ".join([*rules, f"{search} search with {count} trials for each method"])

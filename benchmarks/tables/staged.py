@@ -20,14 +20,6 @@ from contrastbench.losses.spec import LossSpec
 BUDGET = 12  # trials of each row, where a file names no number
 RATE_FACTORS = (0.5, 2.0)  # times the learning rate, in the third stage
 MIN_RATE_TRIALS = 6  # trials from which on there is a third stage
-SEARCH_RULE = (
-    "the temperature first, of the simplest loss that a method becomes, then the method's own "
-    "parameters, then half and twice the learning rate; of equal trials the earlier"
-)
-RULE_OF_FOLDS = (
-    "the same temperatures of the simplest loss that a method becomes, and points of the ranges "
-    "of its own parameters"
-)
 
 
 @dataclass(frozen=True)
