@@ -128,7 +128,7 @@ class DataReport:
 
     def lines(self, name: str, most: int = MAX_LINES, always: bool = False) -> list[str]:
         """Return lines for people, none where there is nothing to tell unless `always`."""
-        twins = self.twins.text(self.samples, bool(self.classes)) if self.twins else ""
+        twins = self.twins.text(self.samples, self.samples != "pairs") if self.twins else ""
         found = [f"probably wrong: {noted(*pair)}" for pair in self.doubts.items()]
         found += [twins] * bool(twins) + [noted(*pair) for pair in self.notes.items()]
         if not (found or self.own or always):

@@ -38,12 +38,17 @@ class Graphs:
     edge_index: Tensor  # (2, edges), sorted by first and then second node
     node_ptr: Tensor  # (graphs + 1,) where each graph's nodes begin
     edge_ptr: Tensor  # (graphs + 1,) where each graph's edges begin
-    y: Tensor  # (graphs,) classes 0, 1, ...
+    y: Tensor  # (graphs,) classes 0, 1, ...; or (graphs, tasks) answers 0, 1 or nan
     labels: tuple[str, ...] = ()  # what the columns of x stand for, where a reader names them
     classes: tuple[str, ...] = ()  # the classes' names, where a reader has them
 
     def __len__(self) -> int:
         return len(self.y)
+
+    @property
+    def tasks(self) -> int:
+        """Return how many answers a graph has; 0 where it has a class."""
+        return self.y.shape[1] if self.y.ndim > 1 else 0
 
     def __getitem__(self, part: slice) -> "Graphs":
         """The graphs of a slice; all of them are the object itself."""
@@ -200,12 +205,9 @@ def no_attributes(name: str) -> UserError:
 
 def graph_counts(graphs: Graphs) -> dict[str, int]:
     """Return counts that tell a set from a part of it; an edge counts in both directions."""
-    return {
-        "graphs": len(graphs),
-        "nodes": len(graphs.x),
-        "edges": graphs.edge_index.shape[1],
-        "classes": len(graphs.y.unique()),
-    }
+    sizes = {"graphs": len(graphs), "nodes": len(graphs.x), "edges": graphs.edge_index.shape[1]}
+    labels = {"tasks": graphs.tasks} if graphs.tasks else {"classes": len(graphs.y.unique())}
+    return sizes | labels
 
 
 def content_hash(graphs: Graphs) -> str:

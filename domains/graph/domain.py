@@ -7,6 +7,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import one_hot
@@ -31,6 +32,7 @@ from contrastbench.domains.graph.encoder import (
     Sizes,
 )
 from contrastbench.domains.graph.own import load_own_graphs, tu_files
+from contrastbench.domains.graph.tasks import task_evaluation, task_folds
 from contrastbench.domains.graph.twins import colours
 from contrastbench.domains.graph.views import add_loops, augment
 from contrastbench.domains.model import embed_together
@@ -85,8 +87,11 @@ class GraphDomain(Domain[GraphRecipe, Model, Batch]):
             graphs, self.sha256 = attributed(graphs, self.sha256, dataset, data_root)
         self.counts = graph_counts(graphs)
         graphs = with_features(permuted_graphs(graphs, seed, recipe.limit), recipe.features)
+        if graphs.tasks and recipe.pairs_by_class:
+            raise UserError(f"{dataset} has tasks and no classes: leave out --recipe pairing")
         with samples_drawn(recipe):
-            check_folds(graphs.y.numpy(), recipe.folds)
+            if not graphs.tasks:
+                check_folds(graphs.y.numpy(), recipe.folds)
         nodes = graphs.node_ptr.diff()
         if recipe.pairing == "part_of" and not bool(nodes.all()):
             raise UserError(f"{dataset} has graphs without nodes: leave out --recipe pairing")
@@ -109,14 +114,21 @@ class GraphDomain(Domain[GraphRecipe, Model, Batch]):
     def report(self, trained: bool) -> DataReport:
         """Return the sizes, which graphs the encoder cannot tell apart, and what is left out."""
         graphs, recipe, y = self.graphs, self.recipe, self.graphs.y.cpu().numpy()
-        classes = self.class_names or tuple(map(str, range(self.class_count)))
         own, (source, target) = not is_known(self.dataset), graphs.edge_index
+        sizes = {"nodes": len(graphs.x), "edges": int((source != target).sum())}
+        classes: tuple[str, ...] = ()
+        if graphs.tasks:
+            draws = task_folds(len(y), recipe.folds, self.seed)
+            sizes |= {"tasks": graphs.tasks, "unknown answers": int(np.isnan(y).sum())}
+        else:
+            draws = fold_draws(y, recipe.folds, self.seed)
+            classes = self.class_names or tuple(map(str, range(self.class_count)))
         return DataReport(
             "graphs",
             {"all": len(graphs)},
-            class_counts(classes, y),
-            {"nodes": len(graphs.x), "edges": int((source != target).sum())},
-            count_twins(colours(graphs, recipe.layers), y, fold_draws(y, recipe.folds, self.seed)),
+            class_counts(classes, y) if classes else {},
+            sizes,
+            count_twins(colours(graphs, recipe.layers), y if classes else np.zeros(len(y)), draws),
             self.data_notes | (self.unused() if own else {}) | without_edges(graphs),
             doubts(graphs, classes),
             own=own,
@@ -191,6 +203,8 @@ class GraphDomain(Domain[GraphRecipe, Model, Batch]):
     @cached_property
     def class_count(self) -> int:
         """Classes are numbered 0, 1, ..."""
+        if self.graphs.tasks:
+            raise UserError(f"{self.dataset} has tasks and no classes: take a loss without classes")
         return int(self.graphs.y.max()) + 1
 
     @property
@@ -236,8 +250,10 @@ def embed_graphs(encoder: nn.Module, graphs: Graphs, batch_size: int) -> Tensor:
 
 
 def svm_evaluation(embeddings: Labelled, svm: str, folds: int, seed: int) -> Evaluation:
-    """Stratified k-fold accuracy of an SVM on embeddings."""
+    """Stratified k-fold accuracy of an SVM on embeddings; or the AUROC over tasks."""
     x, y = embeddings
+    if y.ndim > 1:
+        return task_evaluation(x.cpu().numpy(), y.cpu().numpy(), folds, seed)
     score = svm_folds if svm == "rbf" else linear_folds
     scores = score(x.cpu().numpy(), y.cpu().numpy(), folds, seed)
     return Evaluation(

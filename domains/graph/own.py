@@ -24,6 +24,7 @@ from contrastbench.domains import own
 from contrastbench.domains.declaration import Source
 from contrastbench.domains.graph import DATASETS, SOURCES, data
 from contrastbench.domains.graph.data import MAX_FEATURES, Graphs, content_hash, pointers, union
+from contrastbench.domains.graph.tasks import UNKNOWN, answers
 from contrastbench.domains.reading import check_kind, contents, reading
 from contrastbench.domains.report import Counted
 from contrastbench.errors import UserError, unknown, users_code
@@ -38,7 +39,6 @@ ENDS = (  # names of an edge's two columns
 END_NAMES = [
     re.compile(rf"(?i)(?:node[_ ]?)?(?:{end})(?:[_ ]?(?:id|node|idx|index))?") for end in ENDS
 ]
-NO_CLASS = ("", "nan", "none", "null", "n/a", "na", "?")
 FURTHER = "edge lists whose further columns are left out"
 TWO_GRAPHS_FIX = "give at least two, as negatives of each other"
 EDGE_DATA = ("edge_attr", "edge_weight")  # of torch-geometric's Data
@@ -52,7 +52,7 @@ class Item(NamedTuple):
 
     edges: Tensor  # (2, edges) numbers of its nodes
     x: Tensor  # (nodes, features)
-    y: Any  # its class
+    y: Any  # its class, or a tuple of answers to tasks
 
 
 def load_own_graphs(name: str, data_root: Path | None) -> LoadedGraphs:
@@ -97,7 +97,12 @@ def both_ways(graphs: Graphs) -> tuple[Graphs, dict[str, Any]]:
 
 
 def with_classes(items: Sequence[Item]) -> Graphs:
-    """Return many graphs, whose classes are numbered in their order."""
+    """Return many graphs, whose classes are numbered in their order; or with answers to tasks."""
+    if isinstance(items[0].y, tuple):
+        widths = {len(item.y) for item in items}
+        if len(widths) > 1:
+            raise UserError(f"graphs have {min(widths)} and {max(widths)} labels: give as many")
+        return stack_graphs(items, torch.tensor([item.y for item in items]))
     classes = np.array([item.y for item in items], dtype=object)  # a long text takes its own room
     names, y = np.unique(classes, return_inverse=True)
     return replace(stack_graphs(items, torch.from_numpy(y)), classes=tuple(map(str, names)))
@@ -157,23 +162,26 @@ def files_of(folder: Path) -> tuple[str, data.RawReader] | None:
     return (name, data.folder_reader(folder, name)) if tu else None
 
 
-def classes_in(folder: Path) -> list[list[str]]:
-    """The lines of the file of classes: a file and its class each."""
+def classes_in(folder: Path) -> list[tuple[str, Any]]:
+    """The lines of the file of classes: a file and its class each, or its answers to tasks."""
     lines = contents(folder / LABELS_FILE).decode("utf-8-sig").splitlines()
     rows = [[field.strip() for field in row] for row in csv.reader(lines) if row]
     if rows and not Path(rows[0][0]).suffix and not (folder / rows[0][0]).is_file():
         del rows[0]  # its header
-    wrong = next((row for row in rows if len(row) != 2), None)
+    wide = max(2, *map(len, rows)) if rows else 2
+    wrong = next((row for row in rows if len(row) != wide), None)
     if wrong:
         raise UserError(f"{folder / LABELS_FILE}: {','.join(wrong)!r} is not FILE,CLASS")
-    if without := next((file for file, y in rows if y.lower() in NO_CLASS), ""):
-        raise UserError(f"{folder / LABELS_FILE}: {without} has no class: give one, or remove it")
     if len(rows) < 2:
         raise UserError(f"{folder / LABELS_FILE} names {len(rows)} graphs: {TWO_GRAPHS_FIX}")
-    return rows
+    if wide > 2:
+        return [(row[0], answers(f"{folder / LABELS_FILE}: {row[0]}", row[1:])) for row in rows]
+    if without := next((file for file, y in rows if y.lower() in UNKNOWN), ""):
+        raise UserError(f"{folder / LABELS_FILE}: {without} has no class: give one, or remove it")
+    return [(file, y) for file, y in rows]
 
 
-def united_files(folder: Path, names: Sequence[str], classes: Sequence[str]) -> ReadGraphs:
+def united_files(folder: Path, names: Sequence[str], classes: Sequence[Any]) -> ReadGraphs:
     """Return the graphs of files with their classes, nodes' labels one-hot."""
     found = {name: read_file(listed_file(folder, name)) for name in names}
     kinds = sorted({label for graph in found.values() for label in graph.labels} - {""})
@@ -323,10 +331,15 @@ def of_data(what: str, graphs: Iterable[Any]) -> ReadGraphs:
     for k, graph in enumerate(graphs):
         y = getattr(graph, "y", None)
         item = item_of(f"{what}: graph {k}", graph)
-        if y is None or torch.as_tensor(y).numel() != 1 or not float(y).is_integer():
+        given = [] if y is None else torch.as_tensor(y).flatten().tolist()
+        if len(given) > 1:
+            y = answers(f"{what}: graph {k}", given)
+        elif given and float(given[0]).is_integer():
+            y = int(given[0])
+        else:
             fix = "give each graph one class, a whole number"
             raise UserError(f"{what}: graph {k} has y={y}: {fix}")
-        items.append(item._replace(y=int(y)))
+        items.append(item._replace(y=y))
         wide += [f"graph {k}"] * any(getattr(graph, key, None) is not None for key in EDGE_DATA)
     if len(items) < 2:
         raise UserError(f"{what}: {len(items)} graphs: {TWO_GRAPHS_FIX}")
