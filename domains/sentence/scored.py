@@ -6,7 +6,6 @@ from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
 
-from contrastbench.domains.declaration import reader_of
 from contrastbench.domains.sentence import captions, graded, transfer
 from contrastbench.domains.sentence.captions import Captions
 from contrastbench.domains.sentence.data import (
@@ -53,18 +52,6 @@ class ScoredSets:
             tasks=[task.few(limit) for task in self.tasks],
             captions=self.captions and self.captions.few(limit),
         )
-
-
-def read_scored(about: SentenceDataset, data_root: Path | None) -> ScoredSets:
-    """Read a declared set.
-
-    Raises:
-        UserError: its files are not there, or are damaged.
-    """
-    reader: Callable[[SentenceDataset, Path | None], ScoredSets] = reader_of(
-        str(__package__), about
-    )
-    return reader(about, data_root)
 
 
 def read_graded(about: SentenceDataset, data_root: Path | None) -> ScoredSets:

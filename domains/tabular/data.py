@@ -28,6 +28,7 @@ def load_rows(
     data_root: Path | None = None,
     split: str | None = None,
     drop: tuple[str, ...] = (),
+    lenient: bool = False,
 ) -> tuple[TabularSet, str]:
     """A table by name and the sha256 of its content.
 
@@ -38,12 +39,13 @@ def load_rows(
         data_root: a folder that already holds the files.
         split: the column of one's own that says train, validation or test.
         drop: the columns of one's own that are left out.
+        lenient: whether a column that is split by or left out may not be there.
 
     Raises:
         UserError: unknown name or column, no file, or a file that is no table with classes.
     """
     if parsed := owned.parse_source(name, SOURCES):
-        return own.load_own_rows(*parsed, own.Roles(target, split, drop), data_root)
+        return own.load_own_rows(*parsed, own.Roles(target, split, drop, lenient), data_root)
     if name not in DATASETS:
         raise owned.unknown_dataset("tabular", name, DATASETS, SOURCES, data_root)
     for option, value in (("--target", target), ("split", split), ("drop", drop or None)):

@@ -171,24 +171,22 @@ class TabularDomain(Domain[TabularRecipe, Model, Batch]):
 
         A row without a class, of the validation part, is paired with its other view alone.
         """
-        one, two = self.views(batch)
+        views = self.views(batch)
+        if self.recipe.pairing == "query_key":
+            assert isinstance(model, TabularModel), "features as they are have no weights to train"
+            model.update_target()
+            key_one, key_two = (embed_together(model.targets, view) for view in views)
+            query_one, query_two = (embed_together(model, view) for view in views)
+            return [query_key(query_one, key_two), query_key(query_two, key_one)]
+        z1, z2 = (embed_together(model, view) for view in views)
         if self.recipe.pairing == "both_views":
-            views = embed_together(model, one), embed_together(model, two)
             labels = None if self.recipe.false_negatives else self.labels(self.classes(batch))
-            return [both_views(*views, labels=labels)]
+            return [both_views(z1, z2, labels=labels)]
         if self.recipe.pairing == "own_view":
-            z1, z2 = embed_together(model, one), embed_together(model, two)
             return [own_view(z1, z2), own_view(z2, z1)]
         if self.recipe.pairs_by_class:
-            views = embed_together(model, one), embed_together(model, two)
-            return [same_class(*views, self.labels(self.classes(batch)))]
-        if self.recipe.pairing == "one_way":
-            return [query_key(embed_together(model, one), embed_together(model, two))]
-        assert isinstance(model, TabularModel), "features as they are have no weights to train"
-        model.update_target()
-        key_one, key_two = embed_together(model.targets, one), embed_together(model.targets, two)
-        query_one, query_two = embed_together(model, one), embed_together(model, two)
-        return [query_key(query_one, key_two), query_key(query_two, key_one)]
+            return [same_class(z1, z2, self.labels(self.classes(batch)))]
+        return [query_key(z1, z2)]
 
     def labels(self, y: Tensor) -> Tensor:
         """Return classes; a row without one has its own."""

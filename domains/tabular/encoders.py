@@ -173,7 +173,8 @@ def score(
     """
     opened = open_encoder(encoder, data_root, device)
     target = target or (None if dataset in DATASETS else opened.recipe.target)
-    table, _ = load_rows(dataset, target, data_root, *roles(opened.recipe, dataset, data_root))
+    split, drop = (None, ()) if dataset in DATASETS else (opened.recipe.split, opened.recipe.drop)
+    table, _ = load_rows(dataset, target, data_root, split, drop, lenient=True)
     rows = split_rows(table, seed)
     x = opened.inputs(columns_by_name(table), dataset)
     parts = {
@@ -182,21 +183,3 @@ def score(
     }
     test_part: TestPart = "redrawn" if table.starts is None else "fixed"
     return probe_evaluation(opened.network, parts, by, seed, test_part).metrics
-
-
-def roles(
-    recipe: TabularRecipe, dataset: str, data_root: Path | None
-) -> tuple[str | None, tuple[str, ...]]:
-    """Return the training's column of parts and its dropped columns, where this table has them.
-
-    A table that has parts of its own needs no column of them.
-    """
-    parsed = owned.parse_source(dataset, SOURCES) if recipe.split or recipe.drop else None
-    if parsed is None:
-        return None, ()
-    source, what = parsed
-    with owned.reading_own(source, dataset, own.NO_TABLE):
-        parts = own.READERS[source.kind](what, data_root).parts
-    columns = {str(column) for frame in parts.values() for column in frame}
-    split = recipe.split if "" in parts and recipe.split in columns else None
-    return split, tuple(column for column in recipe.drop if column in columns)

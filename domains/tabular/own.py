@@ -51,6 +51,7 @@ class Roles(NamedTuple):
     target: str | None = None  # the column of classes
     split: str | None = None  # the column that says which row is whose
     drop: tuple[str, ...] = ()  # columns that are left out
+    lenient: bool = False  # whether a column that is split by or left out may not be there
 
 
 def load_own_rows(
@@ -72,7 +73,13 @@ def load_unchanged(
     name = f"{source.kind}:{what}"
     with own.reading_own(source, name, NO_TABLE):
         frames = READERS[source.kind](what, data_root)
-        parts = without_columns(name, with_names(name, frames.parts), roles)
+        named = with_names(name, frames.parts)
+        if roles.lenient:
+            there = {column for frame in named.values() for column in frame}
+            split = roles.split if "" in named and roles.split in there else None
+            drop = tuple(column for column in roles.drop if column in there)
+            roles = roles._replace(split=split, drop=drop)
+        parts = without_columns(name, named, roles)
         frame, starts = concatenate_parts(name, parts, roles.split)
         target = checked_target(name, frame, roles.target)
         frame, notes = with_days(name, frame, target)
