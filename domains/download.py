@@ -69,10 +69,8 @@ def fetch_file(dataset: Dataset, folder: Path | None = None) -> Path:
 
     logging.getLogger("urllib3").setLevel(logging.ERROR)  # its warnings bring tracebacks
     name = cached_file(dataset).name
-    fix = (
-        f"put {name} into a folder and name it with --data-root (or CONTRASTBENCH_DATA); no data "
-        "root has it yet"
-    )
+    where = f"put {name} into a folder and name it with --data-root (or CONTRASTBENCH_DATA)"
+    fix = f"{where}; no data root has it yet"
     known = known_sha256(dataset) or (hub_sha256(dataset, fix) if dataset.revision else "")
     if not known:
         raise UserError(
@@ -80,20 +78,13 @@ def fetch_file(dataset: Dataset, folder: Path | None = None) -> Path:
         )
     download = partial(bounded, pooch.HTTPDownloader(progressbar=True, chunk_size=CHUNK))
     try:
-        path = pooch.retrieve(
-            *(dataset.url, f"sha256:{known}", name, folder or cache_folder()), downloader=download
-        )
-    except (
-        OSError,
-        ValueError,
-    ) as error:  # requests' errors are OSErrors, a wrong hash is a ValueError
-        reason = (
-            type(error).__name__
-            if isinstance(error, OSError)
-            else "its sha256 is not the declared one"
-        )
-        raise UserError(f"cannot download {dataset.url} ({reason}): {fix}") from None
-    return Path(path)
+        place = (name, folder or cache_folder())
+        return Path(pooch.retrieve(dataset.url, f"sha256:{known}", *place, downloader=download))
+    except OSError as error:  # requests' errors too
+        raise UserError(f"cannot download {dataset.url} ({type(error).__name__}): {fix}") from None
+    except ValueError:
+        fault = "its sha256 is not the declared one"
+        raise UserError(f"cannot download {dataset.url} ({fault}): {fix}") from None
 
 
 class TooLarge(OSError):

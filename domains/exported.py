@@ -69,9 +69,7 @@ def read_export(folder: Path, domain: str) -> "tuple[dict[str, Tensor], dict[str
     from safetensors.torch import load_file
 
     if not (folder / CONFIG).is_file():
-        raise UserError(
-            f"{folder} holds no exported encoder: give a folder that bench run --export wrote"
-        )
+        raise no_export(folder)
     with reading(folder, EXPORT_FIX):
         config = json.loads(contents(folder / CONFIG))
         other = domain_in(config)
@@ -80,6 +78,12 @@ def read_export(folder: Path, domain: str) -> "tuple[dict[str, Tensor], dict[str
                 f"{folder} is an encoder of domain {other}, not {domain}: give --domain {other}"
             )
         return load_file(folder / EXPORTED_WEIGHTS), config
+
+
+def no_export(name: object, others: str = "") -> UserError:
+    """Return the error for what is no exported encoder."""
+    fix = f"give a folder that bench run --export wrote{others}"
+    return UserError(f"{name} holds no exported encoder: {fix}")
 
 
 def domain_of(name: str) -> str:
@@ -91,10 +95,7 @@ def domain_of(name: str) -> str:
     path = Path(name) / CONFIG
     if not path.is_file():
         if ":" not in name:
-            raise UserError(
-                f"{name} holds no exported encoder: give a folder that bench run --export wrote, "
-                "torchvision:resnet50 or timm:resnet50"
-            )
+            raise no_export(name, ", torchvision:resnet50 or timm:resnet50")
         return next(domain for domain, about in loaded_declarations().items() if about.names)
     with reading(path.parent, EXPORT_FIX):
         return domain_in(json.loads(contents(path)))

@@ -136,11 +136,8 @@ def comma_files(what: str, data_root: Path | None, most: int = 2) -> list[Path]:
 
 def source_state(what: str, data_root: Path | None) -> str:
     """Equal as long as the files or the folder that are named do not change; "" of others."""
-    names = (
-        [what]
-        if any(path.exists() for path in candidate_paths(what, data_root))
-        else what.split(",")
-    )
+    whole = any(path.exists() for path in candidate_paths(what, data_root))
+    names = [what] if whole else what.split(",")
     paths = [path for name in names for path in candidate_paths(name, data_root) if path.exists()]
     return "".join(map(fingerprint, paths))
 

@@ -10,9 +10,8 @@ import numpy as np
 from contrastbench.domains.recipe import Recipe
 
 Array = np.ndarray[Any, np.dtype[Any]]
-Draws = Iterable[
-    tuple[Sequence[int] | Array, Sequence[int] | Array]
-]  # of training and test samples
+Numbers = Sequence[int] | Array
+Draws = Iterable[tuple[Numbers, Numbers]]  # of training and test samples
 TOLD_SHARE = 1.0  # percent of test samples, or of all, from which equal ones are told of
 WRONG_SHARE = 10.0  # percent of them from which data are probably not as they are meant
 FEW = 3  # names that a line has
@@ -64,14 +63,11 @@ class Twins:
         if max(self.share, repeated) < TOLD_SHARE:
             return ""
         known, label = ("a training one", "class") if classes else ("one to choose by", "score")
+        tested = f"{self.share:.1f} % of test {samples} equal {known}"
         other = f", {conflicts:.1f} % one of another {label}" * bool(self.conflicts)
-        best = f" (at best {self.ceiling:.1f} % right)" * (
-            bool(other and classes) and self.ceiling < 99.95
-        )
-        return (
-            f"{self.share:.1f} % of test {samples} equal {known}; {repeated:.1f} % of all "
-            f"equal another{other}{best}"
-        )
+        bounded = classes and self.conflicts and self.ceiling < 99.95
+        best = f" (at best {self.ceiling:.1f} % right)" * bool(bounded)
+        return f"{tested}; {repeated:.1f} % of all equal another{other}{best}"
 
 
 def count_twins(keys: Iterable[Hashable], labels: Sequence[float] | Array, draws: Draws) -> Twins:
@@ -152,11 +148,8 @@ class DataReport:
         found = asdict(self)
         counts = [*self.classes.values()]
         if len(counts) > MAX_CLASSES:
-            found["classes"] = {
-                "number": len(counts),
-                "smallest": min(counts),
-                "largest": max(counts),
-            }
+            ends = {"smallest": min(counts), "largest": max(counts)}
+            found["classes"] = {"number": len(counts), **ends}
         return {key: found[key] for key in ("parts", "classes", "features", "twins") if found[key]}
 
 

@@ -113,9 +113,8 @@ def read_yaml(path: Path) -> Document:
         raise UserError(f"{path}: not UTF-8 text: save it as UTF-8") from None
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
-        raise UserError(
-            f"{path}:{mark.line + 1 if mark else 1}: {error.problem or error.context}"
-        ) from None
+        line = mark.line + 1 if mark else 1
+        raise UserError(f"{path}:{line}: {error.problem or error.context}") from None
     except yaml.YAMLError as error:  # a character that YAML does not allow
         raise UserError(f"{path}: {' '.join(str(error).split())}") from None
 
@@ -171,17 +170,11 @@ def children(path: Path, node: yaml.Node) -> list[yaml.Node]:
     lines: dict[str, int] = {}
     for key, _ in node.value:
         if key.tag != MERGE and key.tag != "tag:yaml.org,2002:str":
-            raise yaml_error(
-                path,
-                key,
-                f"the key {key.value if isinstance(key.value, str) else '?'} is no text: quote it",
-            )
-        if key.value in lines:
-            raise yaml_error(
-                path,
-                key,
-                f"the key {key.value!r} was given in line {lines[key.value]} already: remove one",
-            )
+            shown = key.value if isinstance(key.value, str) else "?"
+            raise yaml_error(path, key, f"the key {shown} is no text: quote it")
+        if first := lines.get(key.value):
+            fault = f"the key {key.value!r} was given in line {first} already: remove one"
+            raise yaml_error(path, key, fault)
         lines[key.value] = key.start_mark.line + 1
     return [value for _, value in node.value]
 
@@ -194,19 +187,15 @@ def check_notation(path: Path, node: yaml.ScalarNode) -> None:
     if any(category(letter) == "Cc" and letter not in "\n\t" for letter in node.value):
         raise yaml_error(path, node, f"{node.value!r} has a control character: remove it")
     if node.tag.endswith((":int", ":float")) and re.search(r"[:_]|^[-+]?0\d", node.value):
-        raise yaml_error(
-            path,
-            node,
-            f"{node.value} is an ambiguous number in YAML: quote it, or write the number plainly",
-        )
+        fix = "quote it, or write the number plainly"
+        raise yaml_error(path, node, f"{node.value} is an ambiguous number in YAML: {fix}")
     kind = node.tag.rpartition(":")[2]
     if kind in ("int", "float", "bool"):
         try:
             SafeLoader("").construct_object(node)
         except (ValueError, KeyError):
-            raise yaml_error(
-                path, node, f"{node.value!r} is no {kind}: leave the tag out"
-            ) from None
+            fault = f"{node.value!r} is no {kind}: leave the tag out"
+            raise yaml_error(path, node, fault) from None
 
 
 def yaml_error(path: Path, node: yaml.Node, what: str) -> UserError:

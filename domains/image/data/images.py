@@ -121,72 +121,67 @@ class ImageFiles:
         return decode.Ahead(lambda k: self.select(parts[k]).cut(policies, rngs[k]), len(parts))
 
     def begin(self, rows: Tensor, numbers: Sequence[int]) -> Callable[[], Images]:
-        """Start decoding the images.
+        """Start decoding the images; return what waits for them.
 
         Args:
             rows: their numbers on the device.
             numbers: the same for the host.
-
-        Returns:
-            What waits for them.
         """
-        pixels = self.buffer(len(numbers), *self.shape)
-        array = pixels.numpy()  # copies of tensors would start threads of their own
-
-        def work(k: int) -> None:
-            name = self.names[numbers[k]]
-            with reading(name, decode.REPLACE):  # its size may be another by now
-                array[k] = decode.decode(name, self.read(name), self.stored).numpy()
-
-        wait = decode.begin_decoding(work, len(numbers))
-
-        def images() -> Images:
-            self.wait(wait)
-            return Images(self.on_device(pixels), self.labels[rows])
-
-        return images
+        ready = self.decoded(
+            [self.names[number] for number in numbers],
+            [self.shape],
+            lambda name, _: [decode.decode(name, self.read(name), self.stored)],
+        )
+        return lambda: Images(ready()[0], self.labels[rows])
 
     def cut(self, policies: Sequence[Policy], rng: torch.Generator) -> Callable[[], Crops]:
-        """Have a crop of each whole picture cut for each policy.
-
-        Returns:
-            What waits for them.
-        """
+        """Have a crop of each whole picture cut for each policy; return what waits for them."""
         assert self.sides is not None, "pictures of one small size are stored whole"
-        n, (height, width) = len(self), self.sides.unbind(1)
-        boxes = [draw_crops(n, height, width, p.scale, p.ratio, rng) for p in policies]
+        height, width = self.sides.unbind(1)
+        boxes = [draw_crops(len(self), height, width, p.scale, p.ratio, rng) for p in policies]
         sizes = [policy.size for policy in policies]
         places = torch.stack(boxes, dim=1).int().tolist()
-        parts = [self.buffer(n, size, size) for size in sizes]
-        arrays = [part.numpy() for part in parts]
+        ready = self.decoded(
+            self.names,
+            [(size, size) for size in sizes],
+            lambda name, k: decode.crops(name, self.read(name), places[k], sizes),
+        )
+        return lambda: Crops(ready(), self.labels)
 
-        def work(k: int) -> None:
-            name = self.names[k]
-            cuts = decode.crops(name, self.read(name), places[k], sizes)
-            for array, cut in zip(arrays, cuts, strict=True):
-                array[k] = cut.numpy()
+    def decoded(
+        self,
+        names: Sequence[str],
+        shapes: Sequence[tuple[int, int]],
+        work: Callable[[str, int], Sequence[Tensor]],
+    ) -> Callable[[], list[Tensor]]:
+        """Have threads decode files, each into a picture of each shape; return what waits for them.
 
-        wait = decode.begin_decoding(work, n)
+        Args:
+            names: of the files.
+            shapes: height and width of the pictures that are made of each.
+            work: the pictures of a file by its name and place.
+        """
+        device = self.labels.device
+        pinned = device.type == "cuda"  # which is copied from unwaited for
+        buffers = [
+            torch.empty(len(names), 3, *shape, dtype=torch.uint8, pin_memory=pinned)
+            for shape in shapes
+        ]
+        arrays = [buffer.numpy() for buffer in buffers]  # copies of tensors would start threads
 
-        def crops() -> Crops:
-            self.wait(wait)
-            return Crops([self.on_device(part) for part in parts], self.labels)
+        def fill(k: int) -> None:
+            with reading(names[k], decode.REPLACE):  # its size may be another by now
+                for array, picture in zip(arrays, work(names[k], k), strict=True):
+                    array[k] = picture.numpy()
 
-        return crops
+        wait = decode.begin_decoding(fill, len(names))
 
-    def wait(self, decoded: Callable[[], None]) -> None:
-        """Wait for what is decoded; where a file is broken, name all that are."""
-        with decode.all_named(self.later, self.read):
-            decoded()
+        def ready() -> list[Tensor]:
+            with decode.all_named(self.later, self.read):
+                wait()
+            return [buffer.to(device, non_blocking=True) for buffer in buffers]
 
-    def buffer(self, n: int, height: int, width: int) -> Tensor:
-        """(n, 3, height, width) uint8 on the host; CUDA copies a pinned one unwaited for."""
-        pinned = self.labels.device.type == "cuda"
-        return torch.empty(n, 3, height, width, dtype=torch.uint8, pin_memory=pinned)
-
-    def on_device(self, pixels: Tensor) -> Tensor:
-        """A buffer's images on the device."""
-        return pixels.to(self.labels.device, non_blocking=True)
+        return ready
 
     def crops(self, runs: Runs, rng: torch.Generator) -> Iterator[Tensor]:
         """(count N, 3, size, size) in [0, 1] for each run: crops of all images."""

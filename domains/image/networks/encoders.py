@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torchvision.models.resnet import BasicBlock, Bottleneck
 
 from contrastbench.domains import own
-from contrastbench.domains.exported import CONFIG, EXPORT_FIX, Samples, read_export, write_export
+from contrastbench.domains.exported import EXPORT_FIX, Samples, read_export, write_export
 from contrastbench.domains.image.data.datasets import SOURCES
 from contrastbench.domains.image.data.images import IMAGENET_MEAN, IMAGENET_STD, ImageSet
 from contrastbench.domains.image.data.load import load_images
@@ -129,11 +129,6 @@ def open_encoder(name: str, data_root: Path | None, device: torch.device) -> Enc
     if is_timm(name):
         network, preprocessing = open_timm(name, data_root)
         return Encoder(network.to(device), preprocessing, device)
-    if not (Path(name) / CONFIG).is_file():
-        raise UserError(
-            f"{name} holds no exported encoder: give a folder that bench run --export wrote, "
-            "torchvision:resnet50 or timm:resnet50"
-        )
     return exported(Path(name), device)
 
 

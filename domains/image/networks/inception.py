@@ -58,12 +58,8 @@ class Inception(nn.Sequential):
         blocks: list[InceptionBlock] = []
         for published in INCEPTION_BLOCKS:
             widths = Widths(*(scaled_width(count, width) for count in published))
-            around = (
-                nn.MaxPool2d(3, 1, 1)
-                if published is INCEPTION_BLOCKS[-1]
-                else nn.AvgPool2d(3, 1, 1)
-            )
-            blocks.append(InceptionBlock(last, widths, around))
+            pool = nn.MaxPool2d if published is INCEPTION_BLOCKS[-1] else nn.AvgPool2d
+            blocks.append(InceptionBlock(last, widths, pool(3, 1, 1)))
             last = blocks[-1].outputs
         super().__init__(*first, *blocks, nn.AdaptiveAvgPool2d(1), nn.Flatten())
         self.features = last

@@ -34,11 +34,8 @@ class ResNet(nn.Sequential):
         layers, channels = stem(base, small), base
         for stage, count in enumerate(counts):
             for number in range(count):
-                layers.append(
-                    residual(
-                        block, channels, base * 2**stage, 2 if stage > 0 and number == 0 else 1
-                    )
-                )
+                stride = 2 if stage > 0 and number == 0 else 1
+                layers.append(residual(block, channels, base * 2**stage, stride))
                 channels = base * 2**stage * block.expansion
         super().__init__(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten())
         self.features = channels
@@ -50,11 +47,8 @@ class ResNet(nn.Sequential):
 
 def stem(channels: int, small: bool) -> list[nn.Module]:
     """Make the first layers of a ResNet."""
-    first = (
-        nn.Conv2d(3, channels, 3, 1, 1, bias=False)
-        if small
-        else nn.Conv2d(3, channels, 7, 2, 3, bias=False)
-    )
+    kernel, stride = (3, 1) if small else (7, 2)
+    first = nn.Conv2d(3, channels, kernel, stride, kernel // 2, bias=False)
     pool = [] if small else [nn.MaxPool2d(3, 2, 1)]
     return [first, BatchNorm2d(channels), nn.ReLU(inplace=True), *pool]
 

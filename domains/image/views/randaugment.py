@@ -296,17 +296,13 @@ def blend(images: Tensor, operation: Tensor, factor: Tensor) -> Tensor:
     """
     gray = luma(images)
     mean = gray.mean((2, 3), keepdim=True).add_(0.5).floor_()
-    is_ = {
-        name: broadcast_per_image((operation == OPERATION_NUMBERS[name]).float()) for name in BLENDS
-    }
-    other = (gray * is_["Color"]).addcmul_(mean, is_["Contrast"])
-    other = other.addcmul(smoothed(images), is_["Sharpness"])
-    return (
-        other.addcmul_(images - other, broadcast_per_image(factor))
-        .add_(SLACK)
-        .floor_()
-        .clamp_(0, 255)
+    grey, flat, smooth = (
+        broadcast_per_image((operation == OPERATION_NUMBERS[name]).float())
+        for name in ("Color", "Contrast", "Sharpness")
     )
+    other = (gray * grey).addcmul_(mean, flat).addcmul(smoothed(images), smooth)
+    other.addcmul_(images - other, broadcast_per_image(factor))
+    return other.add_(SLACK).floor_().clamp_(0, 255)
 
 
 def luma(images: Tensor) -> Tensor:
