@@ -7,8 +7,7 @@ import gzip
 import io
 import struct
 import zlib
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 from zlib import crc32
@@ -17,19 +16,17 @@ import numpy as np
 import pytest
 
 import hostile
+import raw_files
 import senteval
 
 pytest.importorskip("PIL")
 import made_images
 from contrastbench.domains import reading
-from contrastbench.domains.graph import data as graphs
 from contrastbench.domains.graph import own as own_graphs
-from contrastbench.domains.image.data import archives, cifar, decode
+from contrastbench.domains.image.data import archives, decode
 from contrastbench.domains.image.data import load as images
 from contrastbench.domains.image.data import own as own_images
-from contrastbench.domains.image.data.datasets import DATASETS
 from contrastbench.domains.sentence import data as sentences
-from contrastbench.domains.sentence.transfer import tasks
 from contrastbench.losses import UserError
 
 MOST = 1 << 20  # bytes that the readers take here
@@ -44,37 +41,6 @@ class Reader(NamedTuple):
     named: str  # what a refusal has
 
 
-def tu_files() -> hostile.Files:
-    """Return the files of three graphs."""
-    texts = {
-        "A": "1, 2\n2, 1\n2, 3\n3, 2\n6, 7\n7, 6\n7, 8\n8, 7\n6, 8\n8, 6\n",
-        "graph_indicator": "1\n1\n1\n2\n2\n3\n3\n3\n",
-        "graph_labels": "1\n-1\n1\n",
-        "node_labels": "0\n2\n0\n0\n0\n2\n2\n2\n",
-    }
-    return {f"TOY/TOY_{suffix}.txt": text.encode() for suffix, text in texts.items()}
-
-
-def read_graphs(root: Path) -> str:
-    graphs.load_tu.cache_clear()
-    return graphs.load_graphs("TOY", root)[1]
-
-
-def tiny_files() -> hostile.Files:
-    files = {"wnids.txt": b"n1\nn2\n", "val/val_annotations.txt": b"v0\tn1\t0\nv1\tn2\t0\n"}
-    files |= {f"train/{c}/images/{c}.JPEG": made_images.jpeg(k) for k, c in enumerate(("n1", "n2"))}
-    files |= {f"val/images/v{k}": made_images.jpeg(9 + k) for k in range(2)}
-    return {f"tiny-imagenet-200/{name}": content for name, content in files.items()}
-
-
-def read_images(name: str) -> Callable[[Path], str]:
-    def read(root: Path) -> str:
-        images.load_declared.cache_clear()
-        return images.load_images(name, 64, root, made_images.CPU)[1]
-
-    return read
-
-
 def array_files() -> hostile.Files:
     arrays = {"images": made_images.noise(8, 16, 16), "labels": np.arange(8) % 2}
     files = {}
@@ -85,11 +51,6 @@ def array_files() -> hostile.Files:
     return files
 
 
-def read_arrays(root: Path) -> str:
-    own_images.load_unchanged.cache_clear()
-    return images.load_images(f"npz:{root / 'mine.npz'}", 16, None, made_images.CPU)[1]
-
-
 def senteval_files(folder: Path) -> hostile.Files:
     senteval.make(folder, [])
     root = folder / "senteval/downstream"
@@ -98,53 +59,31 @@ def senteval_files(folder: Path) -> hostile.Files:
     return {f"downstream/{name}": (root / name).read_bytes() for name in names}
 
 
-def read_sentences(root: Path) -> str:
-    read = sentences.TextFiles(root / "senteval.tar")
-    sentences.stsb_pairs(read, "dev")
-    sentences.sts_sets(read)
-    tasks(read)
-    return read.sha256.hexdigest()
-
-
-def cifar_files() -> hostile.Files:
-    rows = np.concatenate([np.arange(10)[:, None], made_images.noise(10, 3072)], axis=1)
-    batch = rows.astype(np.uint8).tobytes()
-    files = {f"data_batch_{k}.bin": batch for k in range(1, 6)}
-    files |= {"test_batch.bin": batch, "batches.meta.txt": b"plane\ncar\n"}
-    return {f"cifar-10-batches-bin/{name}": content for name, content in files.items()}
-
-
 @pytest.fixture
-def readers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, offline: None) -> dict[str, Reader]:
+def readers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, offline: None
+) -> Iterator[dict[str, Reader]]:
     """Return the readers of small data sets, which take at most a megabyte."""
     for module in (reading, archives, sentences, own_images):
         monkeypatch.setattr(module, "UNPACKED", MOST)
     monkeypatch.setattr(reading.member, "__defaults__", (MOST,))
     monkeypatch.setattr(decode, "PACKED", MOST)
-    monkeypatch.setattr(sentences, "DECLARED_ROWS", {})
-    monkeypatch.setitem(
-        DATASETS, "Tiny-ImageNet", replace(DATASETS["Tiny-ImageNet"], sizes=(2, 2, 2))
-    )
-    whole = cifar.binary_records
-    monkeypatch.setattr(
-        cifar,
-        "binary_records",
-        lambda name, raw, count, labels: whole(name, raw, count // 1000, labels),
-    )
-    monkeypatch.setitem(DATASETS, "CIFAR-10", replace(DATASETS["CIFAR-10"], content=""))
-    return {
-        "graphs": Reader("TOY.zip", tu_files(), read_graphs, "TOY"),
-        "images": Reader(
-            "tiny-imagenet-200.zip", tiny_files(), read_images("Tiny-ImageNet"), "iny-"
+    tiny = {f"tiny-imagenet-200/{name}": content for name, content in raw_files.TINY.items()}
+    made = {
+        "graphs": ("TOY.zip", raw_files.TOY, raw_files.graph("TOY"), "TOY"),
+        "images": ("tiny-imagenet-200.zip", tiny, raw_files.image("Tiny-ImageNet"), "iny-"),
+        "arrays": ("mine.npz", array_files(), raw_files.image("npz:{}/mine.npz"), "mine.npz"),
+        "sentences": (
+            *("senteval.tar", senteval_files(tmp_path / "made")),
+            *(raw_files.senteval_sets("senteval.tar"), "senteval.tar"),
         ),
-        "arrays": Reader("mine.npz", array_files(), read_arrays, "mine.npz"),
-        "sentences": Reader(
-            "senteval.tar", senteval_files(tmp_path / "made"), read_sentences, "senteval.tar"
-        ),
-        "pictures": Reader(
-            "cifar-10-binary.tar.gz", cifar_files(), read_images("CIFAR-10"), "cifar-10"
+        "pictures": (
+            *("cifar-10-binary.tar.gz", raw_files.CIFAR_10),
+            *(raw_files.image("CIFAR-10"), "cifar-10"),
         ),
     }
+    with raw_files.small():
+        yield {name: Reader(*about) for name, about in made.items()}
 
 
 def verdict(read: Callable[[], str], whole: str, named: str) -> str:
@@ -297,5 +236,5 @@ def test_objects_in_arrays(readers: dict[str, Reader], tmp_path: Path) -> None:
         packed = hostile.zipped({**readers["arrays"].files, key: object_array(canary)})
         (tmp_path / "mine.npz").write_bytes(packed)
         with hostile.watched(canary) as touched, pytest.raises(UserError, match=r"mine\.npz"):
-            read_arrays(tmp_path)
+            readers["arrays"].read(tmp_path)
         assert (touched, list(canary.iterdir())) == ([], [])
