@@ -5,7 +5,6 @@ Each library has a calling convention of its own:
 - ours: `loss(contrast)`, in the pairing of choice,
 - pytorch-metric-learning: `loss(embeddings, labels)`, or `ref_emb` for the second view,
 - sentence-transformers: `loss(columns, labels)`, with a model that returns what it is given,
-- PyGCL: `loss(anchor, sample, pos_mask, neg_mask)`,
 - lightly and any other callable: `loss(z1, z2)`; by class also with labels where it takes them.
 """
 
@@ -150,8 +149,6 @@ def convention(loss: Any) -> Callable[[Any, str, Batch], Any]:
         return call_metric_learning
     if is_from(type(loss), "sentence_transformers"):
         return call_sentence_transformers
-    if is_from(type(loss), "GCL"):
-        return call_pygcl
     return call_views
 
 
@@ -201,16 +198,6 @@ def call_sentence_transformers(loss: Any, pairing: str, batch: Batch) -> Any:
 def as_features(*embeddings: Tensor) -> list[dict[str, Tensor]]:
     """Return embeddings as the features that the model `GivenEmbeddings` returns."""
     return [{"sentence_embedding": z} for z in embeddings]
-
-
-def call_pygcl(loss: Any, pairing: str, batch: Batch) -> Any:
-    """Call a loss on anchors and samples with masks of the pairs that are positive and negative."""
-    labels, crossed = ids(pairing, batch), pairing in ("other_view", "whole_row")
-    anchor, sample = (batch.z1, batch.z2) if crossed else (batch.views, batch.views)
-    both = labels if crossed else labels.repeat(2)
-    same = (both.unsqueeze(1) == both).to(anchor.dtype)
-    own = 0 if crossed else torch.eye(len(both), dtype=anchor.dtype)
-    return loss(anchor, sample, same - own, 1 - same)
 
 
 def call_views(loss: Any, pairing: str, batch: Batch) -> Any:

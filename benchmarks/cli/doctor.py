@@ -31,7 +31,6 @@ def doctor_lines() -> Iterator[str]:
         fix = f'missing {names}: pip install "contrastbench[{extra}]"' if missing else "complete"
         yield f"extra [{extra}]: {fix}"
     yield from devices()
-    yield processes()
     yield f"downloads: {cache_folder()}"
     yield f"CONTRASTBENCH_DATA: {data_folder(os.environ.get('CONTRASTBENCH_DATA', ''))}"
     yield from broken_domains()
@@ -93,15 +92,3 @@ def cuda_fix(built: str | None) -> str:
     if built or not driver():
         return ""
     return ", but there is a driver: pip install torch as pytorch.org/get-started/locally says"
-
-
-def processes() -> str:
-    """Return the libraries through which several devices communicate."""
-    if not torch.distributed.is_available():
-        return "several devices: this torch has no torch.distributed"
-    ways = {
-        "NCCL": torch.distributed.is_nccl_available,
-        "gloo": torch.distributed.is_gloo_available,
-    }
-    there = ", ".join(f"{name} {'yes' if way() else 'no'}" for name, way in ways.items())
-    return f"several devices: {there}, started by torchrun"

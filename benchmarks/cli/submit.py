@@ -69,15 +69,15 @@ def verify(
     if what is None and suite not in catalogue.table_files():
         raise UserError(f"the bundle is for {suite!r}, which does not ship: add its sweep file")
     from contrastbench.benchmarks.submission import comment
-    from contrastbench.benchmarks.submission.verify import Asked, verify_bundle
+    from contrastbench.benchmarks.submission.verify import Verification, run_checks
 
     if not trust:
         show(comment.unread(given))
         raise UserError(f"{path} runs Python of its own: read it, then give --trust")
     places = list(dict.fromkeys([results, SHIPPED]))
-    asked = Asked(suite, places, data_root, quick, keep)
     with TemporaryDirectory(prefix="contrastbench-") as folder:
-        case = verify_bundle(given, asked, Path(folder))
+        case = Verification(given, Path(folder), suite, places, data_root, quick, keep)
+        run_checks(case)
         show(comment.comment(case))
     if case.problem:
         raise typer.Exit(1)

@@ -33,24 +33,17 @@ from contrastbench.losses.spec import LossSpec
 LEVEL = 0.05  # an honest claim's risk, where machines differ as seeds do
 
 
-@dataclass(frozen=True)
-class Asked:
-    """What a verification uses of this side."""
-
-    suite: str  # a table, or a sweep file
-    places: Sequence[Path]  # folders of this side's records
-    data_root: Path | None = None
-    quick: bool = False  # the suite's quick part alone
-    keep: Path | None = None  # where the records go that are made
-
-
 @dataclass
 class Verification:
     """A bundle under verification, and what is known of it so far."""
 
     given: Bundle
-    asked: Asked
     folder: Path  # an empty one
+    suite: str  # a table, or a sweep file
+    places: Sequence[Path]  # folders of this side's records
+    data_root: Path | None = None
+    quick: bool = False  # the suite's quick part alone
+    keep: Path | None = None  # where the records go that are made
     passed: dict[str, str] = field(default_factory=dict)  # by check, with what it found
     problem: tuple[str, str] | None = None  # the check that failed, and why
     code: str = ""  # sha256 that the loss's records name
@@ -74,13 +67,12 @@ class Verification:
         return LossSpec(reproduction.placed_loss(about.loss, self.folder / folder), about.params)
 
 
-def verify_bundle(given: Bundle, asked: Asked, folder: Path) -> Verification:
-    """Return what the checks of a bundle found; the first that fails is the last.
+def run_checks(case: Verification) -> Verification:
+    """Run the checks of a bundle; the first that fails is the last.
 
     Raises:
         UserError: this side lacks something, such as data.
     """
-    case = Verification(given, asked, folder)
     for name, check in CHECKS.items():
         try:
             case.passed[name] = check(case)
@@ -96,7 +88,7 @@ def check_loss(case: Verification) -> str:
     Raises:
         Refused: it does not, or is for another suite.
     """
-    suite, about = load_table(case.asked.suite), case.given.about
+    suite, about = load_table(case.suite), case.given.about
     if suite.name != about.suite:
         raise Refused(f"it is for {about.suite}, not for {suite.name}")
     sources = case.given.under(bundle.LOSS_FOLDER)
@@ -126,8 +118,8 @@ def check_cells(case: Verification) -> str:
     Raises:
         Refused: a cell has no result.
     """
-    sources = [one for one in case.asked.places if reading.dataset_folders(one)]
-    columns = load_table(case.asked.suite).columns.values()
+    sources = [one for one in case.places if reading.dataset_folders(one)]
+    columns = load_table(case.suite).columns.values()
     names = {tuple(map(store.file_name, (one.domain, one.dataset))) for one in columns}
     merge.merge_records(sources, case.own, names)
     while tasks := missing(case):
@@ -139,7 +131,7 @@ def check_cells(case: Verification) -> str:
 
 def missing(case: Verification) -> list[Task]:
     """Return the cells that are asked for next."""
-    work = case.asked.suite, case.stand_in, case.own, case.asked.quick
+    work = case.suite, case.stand_in, case.own, case.quick
     return [one for one in as_refusal(suite_plan, *work).tasks() if one.state == "missing"]
 
 
@@ -154,18 +146,18 @@ def made_records(case: Verification, tasks: Sequence[Task]) -> Iterator[Record]:
     """
     from contrastbench.benchmarks.running.opening import prepare_cell
 
-    work, asked = tasks[0].experiment, case.asked
-    options = Options(case.own, asked.data_root, "cpu")
+    work = tasks[0].experiment
+    options = Options(case.own, case.data_root, "cpu")
     cell, _ = prepare_cell(work, tasks[0].seed, options, None)
     registered = is_registered(work.loss.name)
     code = {"loss_code": "" if registered else case.code}
     wanted = {task.seed: {**replace(cell, seed=task.seed).identity, **code} for task in tasks}
-    kept = {seed: kept_record(asked.keep, one) for seed, one in wanted.items()}
+    kept = {seed: kept_record(case.keep, one) for seed, one in wanted.items()}
     folder = case.folder / "cells" / f"{work.key[:16]}-{tasks[0].seed}"
     if seeds := [seed for seed, record in kept.items() if record is None]:
         loss = work.loss.name if registered else case.placed("loss").name
         about = {"loss": loss, "params": work.loss.params, "recipe": work.recipe, "seeds": seeds}
-        root = asked.data_root and str(asked.data_root.absolute())
+        root = case.data_root and str(case.data_root.absolute())
         where = {"domain": work.domain, "dataset": work.dataset, "data_root": root}
         limit = apart.SECONDS * len(seeds)
         apart.ask(folder, limit, do="run", **about, **where)
@@ -198,8 +190,8 @@ def returned_record(results: Path, wanted: Fields, label: str) -> Record:
 def keep_record(case: Verification, record: Record) -> None:
     """Keep a record that was made, and give the judging process one of the stand-in."""
     case.made.append(record)
-    if case.asked.keep:
-        store.publish_record(record, store.record_path(case.asked.keep, record))
+    if case.keep:
+        store.publish_record(record, store.record_path(case.keep, record))
     known = record | {"loss_code": case.stand_in.code if record["loss_code"] else ""}
     known |= {"key": store.key(known)}
     store.publish_record(known, store.record_path(case.own, known))
@@ -254,8 +246,7 @@ def agrees(one: Outcome) -> bool:
 
 def judge(case: Verification) -> str:
     """Find where the loss stands, by the records of this side."""
-    asked = case.asked
-    table = load_table(asked.suite, losses=[case.stand_in], quick=asked.quick)
+    table = load_table(case.suite, losses=[case.stand_in], quick=case.quick)
     case.standing = " ".join(said(compared(resolve(table, None, case.own))))
     return ""
 

@@ -8,8 +8,6 @@ import json
 import os
 import re
 import shlex
-import sys
-import types
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -84,7 +82,7 @@ def outcome(words: str) -> str:
             (other.name, other.params),
         )
     ]
-    with here(FILES), stubs(words), warnings.catch_warnings(action="ignore"):
+    with here(FILES), warnings.catch_warnings(action="ignore"):
         try:
             return compare_on_batches(*sides).verdict
         except UserError as error:
@@ -100,28 +98,6 @@ def here(folder: Path) -> Iterator[None]:
         yield
     finally:
         os.chdir(before)
-
-
-class Stub(types.ModuleType):
-    """An empty module that has any name, but none of Python's own."""
-
-    def __getattr__(self, name: str) -> type:
-        if name.startswith("__"):
-            raise AttributeError(name)
-        return object
-
-
-@contextmanager
-def stubs(words: str) -> Iterator[None]:
-    """Stand empty modules in for packages that PyGCL imports and its losses do not use."""
-    needed = ("dgl", "torch_scatter", "torch_sparse") if "GCL." in words else ()
-    names = [name for name in needed if name not in sys.modules]
-    sys.modules.update({name: Stub(name) for name in names})
-    try:
-        yield
-    finally:
-        for name in names:
-            del sys.modules[name]
 
 
 def released() -> str:

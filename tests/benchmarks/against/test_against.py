@@ -212,17 +212,6 @@ def test_sentence_transformers_gets_columns() -> None:
     assert loss.args[1].tolist() == torch.eye(4).flatten().tolist()
 
 
-def test_pygcl_gets_masks() -> None:
-    loss, batch = called("GCL", "Loss", "other_view")
-    assert all(map(torch.equal, loss.args[:2], (batch.z1, batch.z2)))
-    assert torch.equal(loss.args[2], torch.eye(4, dtype=torch.float64))
-    assert torch.equal(loss.args[2] + loss.args[3], torch.ones(4, 4, dtype=torch.float64))
-    loss, batch = called("GCL", "Loss", "both_views")
-    assert torch.equal(loss.args[1], batch.views)
-    assert loss.args[2].sum(dim=1).tolist() == [1] * 8
-    assert loss.args[3].sum(dim=1).tolist() == [6] * 8
-
-
 def test_lightly_gets_two_views() -> None:
     loss, batch = called("lightly", "Loss", "both_views")
     assert all(map(torch.equal, loss.args, (batch.z1, batch.z2)))

@@ -20,7 +20,7 @@ from contrastbench.benchmarks.records.store import Record
 from contrastbench.benchmarks.running import runner
 from contrastbench.benchmarks.running.options import Options
 from contrastbench.benchmarks.submission import apart, bundle, child, comment, stand_in, submit
-from contrastbench.benchmarks.submission.verify import Asked, verify_bundle
+from contrastbench.benchmarks.submission.verify import Verification, run_checks
 from contrastbench.domains.base import Evaluation
 from contrastbench.losses import laws
 from contrastbench.losses.registry import describe
@@ -61,10 +61,11 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def honest(prepared: Path, tmp_path_factory: pytest.TempPathFactory) -> str:
     """Where the loss stands; its cells are kept in that folder, and not made twice."""
     given = bundle.read_bundle(prepared / "mine-suite.zip")
-    asked = Asked(str(prepared / "suite.yaml"), [prepared / "trusted"], keep=prepared / "kept")
+    places = str(prepared / "suite.yaml"), [prepared / "trusted"]
+    case = Verification(given, tmp_path_factory.mktemp("honest"), *places, keep=prepared / "kept")
     with pytest.MonkeyPatch.context() as patch:
         patch_verification(patch)
-        case = verify_bundle(given, asked, tmp_path_factory.mktemp("honest"))
+        run_checks(case)
     assert case.problem is None
     return standing(comment.comment(case))
 
