@@ -90,19 +90,8 @@ def value_of_call(side: CalledLoss, call: Callable[[Batch], Any], batch: Batch) 
     with users_code(f"call {side} on two views of {len(batch.z1)} samples, {side.pairing}"):
         value = call(batch)
     if not (isinstance(value, Tensor) and value.numel() == 1 and value.requires_grad):
-        raise UserError(f"{side} returns {returned_kind(value)}: return a number with a gradient")
+        raise UserError(f"{side} returns no number with a gradient: return a scalar tensor")
     return value.reshape(())
-
-
-def returned_kind(value: Any) -> str:
-    """Return what a loss has returned in place of a number."""
-    if not isinstance(value, Tensor):
-        return f"a {type(value).__name__}"
-    return (
-        "a tensor of shape "
-        + str(tuple(value.shape))
-        + " without a gradient" * (not value.requires_grad)
-    )
 
 
 def foreign_loss(name: str) -> Any:

@@ -14,7 +14,6 @@ from contrastbench.benchmarks.running.options import Options
 from contrastbench.benchmarks.running.training import AnyDomain, Look, train
 from contrastbench.domains.base import HasClasses
 from contrastbench.domains.recipe import Recipe
-from contrastbench.domains.registry import loaded_declarations
 from contrastbench.errors import UserError
 from contrastbench.losses.base import Loss
 from contrastbench.losses.spec import LossSpec
@@ -64,10 +63,7 @@ class Trainer:
             UserError: it has none.
         """
         if not isinstance(self.domain, HasClasses):
-            raise UserError(
-                "this analysis needs classes, but this domain has none: "
-                f"use {' or '.join(domains_with_classes())}"
-            )
+            raise UserError("this analysis needs classes, but this domain has none: use another")
         return self.domain
 
 
@@ -97,11 +93,6 @@ def open_trainer(experiment: Experiment, seed: int, options: Options) -> Trainer
         )
     torch.set_num_threads(options.threads or min(domain.threads, cpu_count()))
     return Trainer(domain, seed, f"{experiment.domain} {experiment.dataset}, seed {seed}")
-
-
-def domains_with_classes() -> list[str]:
-    """Return the domains that can pair samples of one class."""
-    return [name for name, about in loaded_declarations().items() if about.recipe().by_class]
 
 
 def training_loss(loss: LossSpec) -> Loss:

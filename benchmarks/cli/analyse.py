@@ -86,12 +86,6 @@ def parameter_rows(about: Analysis) -> Iterator[tuple[str, str]]:
         yield f"{key}={text}", f"{parameter.help.rstrip('.')}: {parameter}."
 
 
-def complete_with(ctx: typer.Context, incomplete: str) -> list[str]:
-    """Return the parameters of the analysis that begin so, for the shell."""
-    about = ANALYSES.get(ctx.params.get("name", ""))
-    return [f"{k}=" for k in (about.parameters if about else ()) if k.startswith(incomplete)]
-
-
 def analyse(
     context: typer.Context,
     name: Annotated[
@@ -111,7 +105,6 @@ def analyse(
         typer.Option(
             "--with",
             help="Parameter of the analysis as KEY=VALUE; may repeat.",
-            autocompletion=complete_with,
         ),
     ] = None,
     recipe: opt.Recipe = None,

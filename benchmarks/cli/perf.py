@@ -11,15 +11,15 @@ from contrastbench.benchmarks.cli.output import say, show
 from contrastbench.domains.registry import loaded_declarations
 from contrastbench.errors import UserError, unknown
 
-PERF_PARTS = {"losses": "contrastbench.benchmarks.perf.losses"}
+PERF_PARTS = {part: f"contrastbench.benchmarks.perf.{part}" for part in ("losses", "commands")}
 
 
 def perf(
     part: Annotated[
-        str, typer.Argument(help="Benchmark: losses, or a domain (bench list domains).")
+        str, typer.Argument(help="Benchmark: losses, commands, or a domain (bench list domains).")
     ],
     names: Annotated[
-        list[str] | None, typer.Argument(help="Losses, data sets or encoders.")
+        list[str] | None, typer.Argument(help="Losses, commands, data sets or encoders.")
     ] = None,
     data_root: opt.DataRoot = None,
     device: opt.Device = "cpu",

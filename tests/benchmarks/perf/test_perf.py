@@ -77,3 +77,11 @@ def test_a_loss_is_measured_on_the_device() -> None:
         perf_losses.products(16, SHADOW)()
     assert counts.launches > 10
     assert counts.copies == 2, "the embeddings alone"
+
+
+def test_commands_take_more_than_python_alone(bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("contrastbench.benchmarks.perf.commands.RUNS", 1)
+    code, out, err = bench("perf", "commands", "--", "--version")
+    assert code == 0, err
+    seconds = dict(line.rsplit(None, 1) for line in out.splitlines()[3:])
+    assert list(seconds) == ["python -c pass", "import typer", "bench --version"]
