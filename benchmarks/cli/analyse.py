@@ -12,7 +12,6 @@ from contrastbench.benchmarks.analyses.output import prepare_folder
 from contrastbench.benchmarks.analyses.registry import ANALYSES
 from contrastbench.benchmarks.cli import options as opt
 from contrastbench.benchmarks.cli.arguments import (
-    experiment_of_options,
     parse_list,
     parse_losses,
     parse_pairs,
@@ -20,7 +19,7 @@ from contrastbench.benchmarks.cli.arguments import (
 from contrastbench.benchmarks.cli.once import OnceCommand
 from contrastbench.benchmarks.cli.output import say
 from contrastbench.benchmarks.records.command import parse_value
-from contrastbench.benchmarks.records.experiment import Experiment
+from contrastbench.benchmarks.records.experiment import Experiment, make_experiment
 from contrastbench.benchmarks.records.seeds import parse_seeds
 from contrastbench.benchmarks.running.options import Options, check_data_root
 from contrastbench.domains.registry import check_needs
@@ -217,7 +216,8 @@ def read_experiment(
     if domain is None:
         raise UserError(f"bench analyse {name} needs a domain: give --domain (bench list domains)")
     check_data_root(options.data_root)
-    experiment = experiment_of_options(domain, dataset, LossSpec("none"), recipe, tiny)
+    values = parse_pairs("--recipe", recipe)
+    experiment = make_experiment(domain, dataset, LossSpec("none"), values, tiny)
     if "device" in about.options:  # it trains
         _ = experiment.full_recipe
         check_needs(domain)

@@ -4,9 +4,7 @@ import re
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from contrastbench.benchmarks.records import experiment
 from contrastbench.benchmarks.records.command import parse_value
-from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.benchmarks.tables.grid import has_duplicates
 from contrastbench.errors import UserError
 from contrastbench.losses.spec import LossSpec
@@ -97,20 +95,3 @@ def between_commas(text: str) -> list[str]:
     ['temperature=cosine(0.1, 1)', 'mu=2']
     """
     return [part.strip() for part in re.split(r",(?![^()]*\))", text)]
-
-
-def experiment_of_options(
-    domain: str,
-    dataset: str | None,
-    loss: LossSpec,
-    recipe: Iterable[str] | None,
-    tiny: bool,
-    target: str | None = None,
-) -> Experiment:
-    """Make the experiment that the options of `bench run` and `bench analyse` describe.
-
-    Raises:
-        UserError: no such domain, or it has no target.
-    """
-    values = parse_pairs("--recipe", recipe)
-    return experiment.make_experiment(domain, dataset, loss, values, tiny, target)

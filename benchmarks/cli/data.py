@@ -98,13 +98,13 @@ def checked(
     if name is None:
         raise UserError("name a data set to check, such as csv:mine.csv")
     check_data_root(data_root)
-    from contrastbench.benchmarks.cli.arguments import experiment_of_options
+    from contrastbench.benchmarks.records.experiment import make_experiment
     from contrastbench.domains.registry import loaded_declarations
 
     found = domain_of(name) if domain is None else domain
     declared = loaded_declarations()[found].datasets.get(name)
-    values = [f"{key}={value}" for key, value in declared.scored_by.items()] if declared else None
-    work = experiment_of_options(found, name, LossSpec(NONE), values, False, target)
+    values = dict(declared.scored_by) if declared else {}
+    work = make_experiment(found, name, LossSpec(NONE), values, False, target)
     from contrastbench.benchmarks.running.devices import open_device
     from contrastbench.benchmarks.running.opening import open_domain
 

@@ -9,9 +9,10 @@ from typing import IO, TYPE_CHECKING, Annotated, Any
 import typer
 
 from contrastbench.benchmarks.cli import options as opt
-from contrastbench.benchmarks.cli.arguments import experiment_of_options, parse_pairs
+from contrastbench.benchmarks.cli.arguments import parse_pairs
 from contrastbench.benchmarks.cli.output import print_json, say, show
 from contrastbench.benchmarks.records import store
+from contrastbench.benchmarks.records.experiment import make_experiment
 from contrastbench.benchmarks.records.seeds import parse_seeds
 from contrastbench.benchmarks.records.store import cell_of
 from contrastbench.benchmarks.running import launch, standard_output
@@ -81,7 +82,8 @@ def run(
     numbers, spec = parse_seeds(seeds), LossSpec(loss, parse_pairs("--set", set_))
     if export is not None and len(numbers) > 1:
         raise UserError(f"--export needs exactly one seed, got --seeds {seeds}")
-    experiment = experiment_of_options(domain, dataset, spec, recipe, tiny, target)
+    values = parse_pairs("--recipe", recipe)
+    experiment = make_experiment(domain, dataset, spec, values, tiny, target)
     experiment.check()  # mistakes are named before torch is imported
     check_needs(domain)
     if spec.name == NONE or is_registered(spec.name):

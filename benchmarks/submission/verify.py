@@ -152,7 +152,10 @@ def made_records(case: Verification, tasks: Sequence[Task]) -> Iterator[Record]:
     registered = is_registered(work.loss.name)
     code = {"loss_code": "" if registered else case.code}
     wanted = {task.seed: {**replace(cell, seed=task.seed).identity, **code} for task in tasks}
-    kept = {seed: kept_record(case.keep, one) for seed, one in wanted.items()}
+    kept = {
+        seed: case.keep and reading.find_record(store.record_path(case.keep, one))
+        for seed, one in wanted.items()
+    }
     folder = case.folder / "cells" / f"{work.key[:16]}-{tasks[0].seed}"
     if seeds := [seed for seed, record in kept.items() if record is None]:
         loss = work.loss.name if registered else case.placed("loss").name
@@ -164,11 +167,6 @@ def made_records(case: Verification, tasks: Sequence[Task]) -> Iterator[Record]:
     for seed, one in wanted.items():
         label = f"{tasks[0].label} seed {seed}"
         yield kept[seed] or returned_record(folder / "results", one, label)
-
-
-def kept_record(keep: Path | None, wanted: Fields) -> Record | None:
-    """Return the record of a cell that an earlier verification has kept, or None."""
-    return None if keep is None else reading.find_record(store.record_path(keep, wanted))
 
 
 def returned_record(results: Path, wanted: Fields, label: str) -> Record:

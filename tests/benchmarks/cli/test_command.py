@@ -13,9 +13,9 @@ from typer.main import get_command
 import contrastbench as cb
 import stub_domain
 from contrastbench.benchmarks.cli import main as cli
-from contrastbench.benchmarks.cli.arguments import experiment_of_options, parse_pairs
+from contrastbench.benchmarks.cli.arguments import parse_pairs
 from contrastbench.benchmarks.records.command import as_yaml, parse_value, run_command
-from contrastbench.benchmarks.records.experiment import Experiment
+from contrastbench.benchmarks.records.experiment import Experiment, make_experiment
 from contrastbench.benchmarks.running import publishing, runner
 from contrastbench.domains.recipe import Recipe
 from contrastbench.domains.registry import DOMAINS, declaration
@@ -176,8 +176,9 @@ def parsed(line: str) -> dict[str, Any]:
     assert words[:2] == ["bench", "run"]
     given = RUN.make_context("run", words[2:]).params
     loss = LossSpec(given["loss"], parse_pairs("--set", given["set_"]))
-    values = [given[name] for name in ("recipe", "tiny", "target")]
-    made = experiment_of_options(given["domain"], given["dataset"], loss, *values)
+    recipe = parse_pairs("--recipe", given["recipe"])
+    about = given["domain"], given["dataset"], loss, recipe, given["tiny"], given["target"]
+    made = make_experiment(*about)
     return {**given, "experiment": made}
 
 
@@ -192,7 +193,7 @@ def drawn(draw: random.Random) -> Experiment:
         dataset = draw.choice([about.default, *about.datasets, *sources])
         work = Experiment(domain, dataset, loss(draw), recipe)
         try:
-            experiment_of_options(domain, dataset, work.loss, None, False)
+            make_experiment(domain, dataset, work.loss, {})
             work.check()
         except UserError:
             continue
