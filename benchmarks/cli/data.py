@@ -99,10 +99,10 @@ def checked(
         raise UserError("name a data set to check, such as csv:mine.csv")
     check_data_root(data_root)
     from contrastbench.benchmarks.records.experiment import make_experiment
-    from contrastbench.domains.registry import loaded_declarations
+    from contrastbench.domains.registry import declaration
 
     found = domain_of(name) if domain is None else domain
-    declared = loaded_declarations()[found].datasets.get(name)
+    declared = declaration(found).datasets.get(name)
     values = dict(declared.scored_by) if declared else {}
     work = make_experiment(found, name, LossSpec(NONE), values, False, target)
     from contrastbench.benchmarks.running.devices import open_device
