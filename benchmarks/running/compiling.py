@@ -7,6 +7,7 @@ step: the numbers are those of ordinary steps. The optimizer follows outside, a 
 launches, since its learning rate is a number of the host.
 """
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import fields, replace
 from functools import partial
@@ -67,7 +68,7 @@ class CapturedSteps:
 
     def __init__(self, gradients: Gradients, parameters: Sequence[nn.Parameter]) -> None:
         self.gradients, self.parameters = gradients, parameters
-        self.done = 0
+        self.done: float = 0  # steps
 
     def __call__(self, batch: Any) -> Tensor:
         """Return the loss of a batch, and leave its gradients in the parameters."""
@@ -77,7 +78,12 @@ class CapturedSteps:
         if self.done == WARM_UP + 1:
             self.batch = copied(batch)
             work = partial(self.gradients, self.batch)
-            self.replay, self.value = capture(work, [*generators(self.batch)])
+            try:
+                self.replay, self.value = capture(work, [*generators(self.batch)])
+            except RuntimeError as error:
+                tell(f"--compile: steps are no CUDA graphs here ({error}): they go on one by one")
+                self.done = -math.inf
+                return beside(partial(self.gradients, batch))
             self.captured = [parameter.grad for parameter in self.parameters]
         refill(self.batch, batch)
         self.replay()

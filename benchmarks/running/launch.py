@@ -7,11 +7,14 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, NamedTuple
 
+from contrastbench.errors import UserError
+
+TOLD = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE")  # by who starts several processes
 MEETING = "CONTRASTBENCH_MEETING"  # where the processes find each other
 EXIT_OF_LOST = 75  # exit code of one that misses another
 GRACE = 20  # seconds to end by themselves for those that miss another
@@ -21,9 +24,17 @@ Process = subprocess.Popen[bytes]
 
 
 def launched() -> bool:
-    """Return whether this process is one of several, started by `launch` or by torchrun."""
-    told = {"RANK", "LOCAL_RANK", "LOCAL_WORLD_SIZE"} <= os.environ.keys()
-    return told and int(os.environ.get("WORLD_SIZE", 1)) > 1
+    """Return whether this process is one of several, started by `launch` or by torchrun.
+
+    Raises:
+        UserError: it is told so by something that is no number.
+    """
+    told = {name: os.environ.get(name, "") for name in TOLD}
+    if not all(told.values()):
+        return False
+    if wrong := [f"{name}={text}" for name, text in told.items() if not text.isdecimal()]:
+        raise UserError(f"{wrong[0]} is no number: unset it, or let torchrun set it")
+    return int(told["WORLD_SIZE"]) > 1
 
 
 def started() -> bool:
@@ -38,7 +49,10 @@ def ended_at_once() -> Iterator[None]:
     Its threads may still wait for a process that is gone; to take them down aborts the process now
     and then ("terminate called without an active exception", PyTorch's issue 190489).
     """
-    if not launched():
+    several = False
+    with suppress(UserError):  # the command says it in one line
+        several = launched()
+    if not several:
         yield
         return
     code: object = 0

@@ -56,6 +56,7 @@ class Tune(Strict):
     trials: int | None = Field(
         None,
         ge=1,
+        le=1000,  # more are a slip of the hand
         description="settings for each method; default: those of the smallest grid, 4 of a "
         "hypercube, 12 of a staged search, 8 points",
     )

@@ -250,3 +250,26 @@ def test_a_cell_that_fails_now_is_not_reproduced(bench, monkeypatch: pytest.Monk
     assert code == 1
     assert "now failed: RuntimeError('no more')" in out
     assert "Traceback" not in out
+
+
+@pytest.mark.parametrize(
+    ("recorded", "asked", "used"),
+    [
+        ("x86_64 CPU", None, "cpu"),
+        (None, None, "cpu"),
+        ("NVIDIA H100", None, "auto"),
+        ("NVIDIA H100", "cpu", "cpu"),
+    ],
+)
+def test_a_record_is_run_again_on_a_device_of_its_kind(
+    recorded: str | None, asked: str | None, used: str, tmp_path: Path, monkeypatch
+) -> None:
+    from contrastbench.benchmarks.running import runner
+
+    record = store.read_record(add(tmp_path, 0, 70.0, environment={"device": recorded}))
+    seen = []
+    monkeypatch.setattr(
+        runner, "run_cell", lambda work, seed, options, **_: (seen.append(options),)
+    )
+    reproduction.run_again(record, None, tmp_path, None, asked)
+    assert [options.device for options in seen] == [used]

@@ -129,7 +129,7 @@ def test_a_cell_ends_in_the_bits_of_the_cpu(name: str) -> None:
 
 @pytest.mark.parametrize("loss", [*LOSSES, f"{LEARNED}:Temperature", f"{LEARNED}:Scale"])
 def test_every_loss_trains_to_the_bits_of_the_cpu(loss: str) -> None:
-    recipe = {"pairing": "both_views", "views": "masking", "maxout": 1}
+    recipe = {"pairing": "both_views", "views": "masking", "maxout": 1, "limit": 80}
     ours, theirs = (
         trained("tabular", loss, recipe, device, evaluate=False) for device in (SHADOW, CPU)
     )
@@ -138,7 +138,6 @@ def test_every_loss_trains_to_the_bits_of_the_cpu(loss: str) -> None:
 
 OTHERWISE: dict[str, tuple[str, str, dict[str, Any], float]] = {
     # views of a step are drawn as one batch there: other images of the same kind
-    "image": ("image", "adnce", {"score_at": (1,), "epochs": 2}, 0.1),
     "image, MoCo": (
         "image",
         "infonce",
@@ -157,7 +156,6 @@ OTHERWISE: dict[str, tuple[str, str, dict[str, Any], float]] = {
         {"pairing": "supervised", "projection": (16, 8)},
         0.1,
     ),
-    "image, by class": ("image", "infonce", {"pairing": "supervised"}, 0.1),
     "image, hard": ("image", "infonce", {"views": "hard"}, 0.1),
     # dropout is one operation, which rounds once
     "sentence, bf16": ("sentence", "infonce", {"pooler": "cls", "precision": "bf16"}, 1e-3),
@@ -173,13 +171,9 @@ def test_what_an_accelerator_computes_otherwise_is_near_the_cpu(name: str) -> No
     assert ours.weights.keys() == theirs.weights.keys()
 
 
-RESUMED = [
-    *((name, CPU, SHADOW) for name in ("graph", "sentence", "tabular")),
-    *((name, SHADOW, CPU) for name in ("graph", "tabular")),
-]
-
-
-@pytest.mark.parametrize(("name", "first", "then"), RESUMED)
+@pytest.mark.parametrize(
+    ("name", "first", "then"), [("graph", CPU, SHADOW), ("tabular", SHADOW, CPU)]
+)
 def test_a_checkpoint_of_one_device_goes_on_on_the_other(
     name: str, first: torch.device, then: torch.device, tmp_path: Path
 ) -> None:
@@ -247,10 +241,9 @@ def test_transfer_tasks_score_as_on_the_cpu(
     assert ours == theirs
 
 
-@pytest.mark.parametrize("pooler", ["avg", "cls"])
-def test_an_exported_encoder_has_the_bytes_of_the_cpus(pooler: str, tmp_path: Path) -> None:
+def test_an_exported_encoder_has_the_bytes_of_the_cpus(tmp_path: Path) -> None:
     for device in (SHADOW, CPU):
-        ready, _ = opened("sentence", "infonce", {"pooler": pooler}, device)
+        ready, _ = opened("sentence", "infonce", {"pooler": "cls"}, device)
         ready.export(ready.model(), tmp_path / device.type)
     ours, theirs = (contents(tmp_path / device.type) for device in (SHADOW, CPU))
     assert len(theirs) > 5
@@ -281,7 +274,6 @@ def contents(folder: Path) -> dict[Path, bytes]:
 
 
 ANALYSES: dict[str, tuple[str, Callable[[Trainer, Path], Iterable[Path]]]] = {
-    "scores": ("graph", lambda there, to: scores.analyse(there, METHODS, to)),
     "scores of sentences": ("sentence", lambda there, to: scores.analyse(there, METHODS, to)),
     "false negatives": (
         "graph",
@@ -331,16 +323,12 @@ def test_information_of_gaussians_is_the_cpus(
 
 
 STEPS = [
-    pytest.param("graph", {}, 0, 0, id="graph"),
     pytest.param("graph", {"augmentation": "random4", "subgraph": "fixed"}, 0, 0, id="walks"),
     pytest.param("graph", {"pairing": "supervised"}, 0, 0, id="graph, by class"),
-    pytest.param("image", {"views": "none"}, 0, 0, id="image, crops"),
-    pytest.param("image", {}, 0, 0, id="image"),
     pytest.param("image", {"views": "hard"}, 0, 0, id="image, hard"),
     pytest.param("image", {"pairing": "query_key"}, 0, 0, id="image, MoCo"),
     pytest.param("image", {"pairing": "supervised"}, 0, 0, id="image, by class"),
     pytest.param("sentence", {}, 1, 2 * 32 * 6 * 8, id="sentence"),
-    pytest.param("tabular", {"batch_size": 16}, 0, 0, id="tabular"),
     pytest.param(
         "tabular", {"batch_size": 16, "pairing": "supervised"}, 0, 0, id="tabular, by class"
     ),

@@ -334,30 +334,22 @@ OLD_BOMB = zlib.compress(LARGE, wbits=-15)
     [
         ("UPDATE blocks SET xz = zeroblob(17000000)", "too big"),
         ("UPDATE blocks SET xz = (SELECT x FROM bomb.b)", "cut off or too long"),
-        ("UPDATE blocks SET xz = 'text'", "not a pack"),
         ("DELETE FROM blocks", "not a pack"),
         ("UPDATE records SET block = 'text'", "of another type"),
-        ("UPDATE records SET block = 99", "not a pack"),
         ("UPDATE records SET start = start + 1", "is not a record"),
-        ("UPDATE records SET start = -start", "is not a record"),
-        ("UPDATE records SET size = 9e9", "is not a record"),
         ("UPDATE records SET seed = seed + 10", "holds the record of graph/MUTAG"),
         ("UPDATE cells SET key = 'x' || key", "holds the record of graph/MUTAG"),
-        ("UPDATE cells SET recipe = 99", "not a pack"),
         ("UPDATE cells SET params = '[[[['", "not a pack"),
-        ("UPDATE recipes SET recipe = '{}}'", "not a pack"),
         ("UPDATE cells SET folder = '/tmp/graph/MUTAG/' || folder", "not that of its loss"),
         ("UPDATE cells SET dataset = 'DD'", "belongs to graph/DD: move it back there"),
+        ("DELETE FROM cells WHERE id = 1", "a record lacks its cell"),
         ("DROP TABLE records", "its tables are others"),
-        ("CREATE TABLE more (x)", "its tables are others"),
-        ("CREATE VIEW more AS SELECT 1", "its tables are others"),
         ("CREATE TRIGGER more AFTER INSERT ON cells BEGIN SELECT 1; END", "its tables are others"),
         (
             "PRAGMA user_version = 3",
             "has pack version 3, but this contrastbench reads up to 2: upgrade",
         ),
         ("PRAGMA user_version = 1", "its tables are others"),
-        ("PRAGMA user_version = 0", "its tables are others"),
     ],
 )
 def test_a_hostile_pack_is_one_line_in_bounded_memory(
@@ -389,17 +381,6 @@ def forged(path: Path, statement: str, bomb: bytes) -> Path:
     return named
 
 
-def indexed_wrongly(results: Path, statement: str) -> Path:
-    """Pack the results, and change the index of a pack."""
-    list(packing.pack(results))
-    path = packed(results)[1]
-    with closing(sqlite3.connect(path, isolation_level=None)) as base:
-        base.execute(statement)
-    named = named_pack(path)
-    path.unlink()
-    return named
-
-
 @pytest.mark.parametrize(
     ("statement", "message"),
     [
@@ -407,8 +388,6 @@ def indexed_wrongly(results: Path, statement: str) -> Path:
             "UPDATE cells SET params = replace(params, '0.2', '0.4') WHERE folder = 'infonce'",
             "has params {'temperature': 0.2}, the index of the pack says {'temperature': 0.4}",
         ),
-        ("UPDATE recipes SET recipe = replace(recipe, '\"epochs\":20', '\"epochs\":2')", "recipe"),
-        ("UPDATE cells SET data_hash = 'x'", "the index of the pack says 'x'"),
         ("UPDATE records SET status = 'diverged'", "the index of the pack says 'diverged'"),
         ("UPDATE records SET seconds = 9.0", "has seconds 2.0, the index of the pack says 9.0"),
         ("UPDATE records SET sha256 = 'x'", "the index of the pack says 'x'"),
@@ -418,7 +397,8 @@ def test_an_index_that_contradicts_its_records_is_refused(
     results: Path, tmp_path: Path, statement: str, message: str
 ) -> None:
     """Tables go by the index: a record would stand in the wrong row."""
-    named = indexed_wrongly(results, statement)
+    list(packing.pack(results))
+    named = forged(packed(results)[1], statement, BOMB)
     loose = add(results, 8, 70.0)
     before = contents(results)
     for do in (
@@ -447,18 +427,6 @@ def test_a_record_whose_key_is_another_cells_is_refused(results: Path) -> None:
         list(packing.pack(results))
     with pytest.raises(UserError, match=r"packed-.*: infonce/0{16}-seed7.json holds the rec"):
         list(packing.unpack(results))
-
-
-def test_a_record_is_not_shown_in_the_row_that_a_wrong_index_says(results: Path) -> None:
-    statement = "UPDATE cells SET params = replace(params, '0.2', '0.4') WHERE folder = 'infonce'"
-    indexed_wrongly(results, statement)
-    for temperature, shown in ((0.3, 3), (0.4, 0)):
-        work = Experiment("graph", "MUTAG", LossSpec("infonce", {"temperature": temperature}), {})
-        if shown:
-            assert len(work.records(results)) == shown
-        else:
-            with pytest.raises(UserError, match="the index of the pack says"):
-                work.records(results)
 
 
 def test_invalid_records_stay_where_they_are(results: Path) -> None:
@@ -525,9 +493,6 @@ def test_a_pack_of_version_1_stays_readable(old: Path, tmp_path: Path) -> None:
         ("UPDATE dictionary SET deflated = (SELECT x FROM bomb.b)", "cut off or too long"),
         ("DELETE FROM dictionary", "not a pack"),
         ("UPDATE records SET file = zeroblob(17000000)", "too big"),
-        ("UPDATE records SET file = (SELECT x FROM bomb.b)", "cut off or too long"),
-        ("UPDATE records SET file = 'text'", "not a pack"),
-        ("PRAGMA user_version = 2", "its tables are others"),
     ],
 )
 def test_a_hostile_pack_of_version_1_is_one_line(
@@ -574,8 +539,7 @@ for line in getattr(packing, sys.argv[3])(Path(sys.argv[1])):
 """
 
 
-@pytest.mark.parametrize("moment", [3, 20, 22, 40])
-@pytest.mark.parametrize("what", ["pack", "unpack"])
+@pytest.mark.parametrize(("what", "moment"), [("pack", 3), ("pack", 22), ("unpack", 20)])
 def test_a_kill_loses_nothing_and_doubles_nothing(
     results: Path, loose: Path, moment: int, what: str
 ) -> None:
@@ -599,15 +563,6 @@ def test_two_do_not_pack_at_once(results: Path) -> None:
         list(packing.pack(results))
     assert str(error.value) == f"somebody else packs {results}: wait until that has ended"
     assert packed(results) == []
-
-
-def test_a_record_without_a_cell_is_not_lost_in_silence(results: Path, tmp_path: Path) -> None:
-    list(packing.pack(results))
-    statement = "DELETE FROM cells WHERE id IN (SELECT id FROM cells LIMIT 1)"
-    named = forged(packed(results)[1], statement, BOMB)
-    with pytest.raises(UserError, match=r"is not a pack \(a record lacks its cell") as error:
-        merge_records([results], tmp_path / "other")
-    assert str(named) in str(error.value)
 
 
 def test_a_merge_names_what_is_wrong_in_a_pack(results: Path, tmp_path: Path) -> None:
@@ -660,9 +615,7 @@ losses: [{infonce: {temperature: 0.2}}, {infonce: {temperature: 0.3}}, {adnce: {
     "words",
     [
         ("table", "suite.yaml"),
-        ("compare", "suite.yaml"),
         ("plan", "suite.yaml"),
-        ("audit", "adnce-table5"),
         ("report", "suite.yaml", "--single", "results/page.html"),
     ],
     ids=lambda words: " ".join(words[:2]),

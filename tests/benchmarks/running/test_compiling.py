@@ -3,6 +3,7 @@
 import os
 import signal
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import partialmethod
 from pathlib import Path
 from typing import Any
@@ -31,10 +32,15 @@ def graphs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compiling, "GRAPHS_ON", ("shadow",))
 
 
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize(("case", "fails"), [*((case, False) for case in CASES), ("tables", True)])
 def test_captured_steps_have_the_numbers_of_ordinary_ones(
-    case: str, monkeypatch: pytest.MonkeyPatch
+    case: str, fails: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    def refuse(*_: object) -> None:
+        raise RuntimeError("operation not permitted")
+
+    if fails:
+        monkeypatch.setattr(compiling, "capture", refuse)
     monkeypatch.setattr(torch.nn.Module, "compile", lambda self: None)
     work = experiment(*CASES[case])
     plain, course = trained(work, SHADOW)
@@ -43,6 +49,22 @@ def test_captured_steps_have_the_numbers_of_ordinary_ones(
     assert course == quick
     assert plain.keys() == captured.keys()
     assert all(torch.equal(x, captured[name]) for name, x in plain.items())
+    said = capsys.readouterr().err
+    assert said.count("no CUDA graphs here (operation not permitted): they go on one by") == fails
+
+
+def test_a_batch_of_another_form_is_refused() -> None:
+    @dataclass
+    class Batch:
+        rows: Any
+        kind: str = "one"
+
+    held = Batch(torch.zeros(2, 2))
+    compiling.refill(held, Batch(torch.ones(2, 2)))
+    assert held.rows.sum() == 4
+    for batch, name in ((Batch(torch.ones(3, 2)), "rows"), (Batch(torch.ones(2, 2), "2"), "kind")):
+        with pytest.raises(ValueError, match=f"{name} of a batch has another form"):
+            compiling.refill(held, batch)
 
 
 def test_captured_steps_resume_with_the_numbers_of_ordinary_ones(

@@ -92,6 +92,13 @@ def test_a_worker_runs_many_cells_and_failures_stop_nobody(stub, tmp_path: Path)
     assert len({line[0] for line in lines}) == 1
 
 
+@pytest.fixture
+def warm_workers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Start workers from a Python that has imported torch."""
+    monkeypatch.setattr(process_module, "COMMAND", [python(), *process_module.COMMAND[1:]])
+
+
+@pytest.mark.usefixtures("warm_workers")
 def test_what_one_seed_draws_refuses_no_other_seed(bench) -> None:
     Path("r.yaml").write_text(
         "seeds: 0-2\nlosses: [none]\n"
@@ -260,13 +267,6 @@ def test_cells_in_work_are_finished_where_the_disk_is_full(stub, tmp_path: Path,
     assert printed == {f'{{"seed":{seed}}}' for seed in begun}
 
 
-def test_a_full_disk_is_exit_code_2(bench, stub) -> None:
-    stub('say(status="unwritten", error="cannot write x.json")')
-    words = ["--only", "loss=infonce", "--only", "domain=graph"]
-    code, out, err = bench("sweep", "smoke", *words)
-    assert (code, out, err) == (2, "", "bench: stopped: cannot write x.json\n")
-
-
 def test_no_cell_is_trained_where_its_record_has_no_room(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -315,6 +315,7 @@ class Mine(InfoNCE):
 """
 
 
+@pytest.mark.usefixtures("warm_workers")
 def test_a_loss_that_was_edited_after_the_plan_is_refused_in_one_line(tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text(OWN)
     work = tasks(f"{tmp_path}/mine.py:Mine", "infonce")
@@ -401,10 +402,8 @@ def test_threads_of_a_training_do_not_depend_on_the_number_of_jobs(
         )
 
 
-def test_the_number_of_jobs_changes_no_number(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(process_module, "COMMAND", [python(), *process_module.COMMAND[1:]])
+@pytest.mark.usefixtures("warm_workers")
+def test_the_number_of_jobs_changes_no_number(tmp_path: Path) -> None:
     work, found = tasks("infonce", "adnce"), []
     for jobs in (1, 3):
         results = tmp_path / str(jobs)
