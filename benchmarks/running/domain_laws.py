@@ -10,8 +10,6 @@ import json
 import math
 import random
 import signal
-import subprocess
-import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import redirect_stderr, suppress
 from dataclasses import dataclass, fields, replace
@@ -32,7 +30,7 @@ from contrastbench.benchmarks.running.publishing import as_details
 from contrastbench.benchmarks.running.training import AnyDomain, History, Look, train
 from contrastbench.domains.base import Domain, Evaluation, NumbersSamples
 from contrastbench.domains.declaration import Declaration, TestPart
-from contrastbench.domains.registry import declaration, domain_class, domains, make_recipe
+from contrastbench.domains.registry import declaration, domain_class, make_recipe
 from contrastbench.errors import is_termination, users_code
 from contrastbench.losses.contrast import Contrast
 from contrastbench.losses.laws import CheckResult
@@ -44,10 +42,6 @@ Batches = Callable[[int], Iterable[Any]]  # of an epoch
 
 UNIT = 1e-3  # how far a row's length may be from 1: bfloat16 rounds by 4e-3 of a coordinate
 CPU = torch.device("cpu")
-IMPORTED = (  # prints whether a module, found where this process finds it, brings torch
-    "import importlib, json, sys; sys.path[:] = json.loads(sys.argv[1]); "
-    "importlib.import_module(sys.argv[2]); print('torch' in sys.modules)"
-)
 
 
 @dataclass(frozen=True)
@@ -129,16 +123,6 @@ def check_declaration(subject: Subject) -> None:
     assert issubclass(kind, Domain), f"{kind.__name__} is no Domain: derive it from domains.base"
 
 
-def check_face(subject: Subject) -> None:
-    """Importing the declaration does not import torch."""
-    module = domains()[subject.experiment.domain].value.partition(":")[0]
-    command = [sys.executable, "-c", IMPORTED, json.dumps(sys.path), module]
-    outcome = subprocess.run(command, capture_output=True, text=True)
-    assert outcome.returncode == 0, f"{module} cannot be imported alone: {outcome.stderr[-200:]!r}"
-    fix = "import it in the adapter's module alone"
-    assert outcome.stdout.strip() == "False", f"{module} imports torch, which is slow: {fix}"
-
-
 def check_model(subject: Subject) -> None:
     """The seed alone decides a model's weights."""
     weights = []
@@ -209,15 +193,6 @@ def check_resume(subject: Subject) -> None:
     assert later == history, f"the losses differ after an interruption at step {stop}: {fix}"
 
 
-def check_device(subject: Subject) -> None:
-    """Model and contrasts are on the domain's device, as far as a CPU can show it."""
-    model, contrasts = first_contrasts(subject, 0)
-    for name, tensor in model.state_dict().items():
-        assert tensor.device == CPU, f"{name} is on {tensor.device}: model() must use self.device"
-    for tensor in contrast_tensors(contrasts):
-        assert tensor.device == CPU, f"a contrast is on {tensor.device}: use self.device"
-
-
 def check_data_hash(subject: Subject) -> None:
     """The data hash is a sha256 of the data alone, and differs between embedded datasets."""
     domain, another = subject.open(0), subject.open(1)
@@ -251,13 +226,11 @@ def check_evaluation(subject: Subject) -> None:
 
 CHECKS: list[DomainCheck] = [
     check_declaration,
-    check_face,
     check_model,
     check_batches,
     check_steps,
     check_contrasts,
     check_resume,
-    check_device,
     check_data_hash,
     check_evaluation,
 ]
