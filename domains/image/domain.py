@@ -97,10 +97,8 @@ class ImageDomain(Domain[ImageRecipe, Model, Batch]):
         data, self.sha256 = load_images(dataset, recipe.size, data_root, device, whole)
         side = data.train.batch(torch.zeros(1, dtype=torch.long, device=device)).shape[-1]
         if recipe.size <= min(TINY_SIZE, side // 2):
-            tell(
-                f"{dataset}: images of {side} pixels, views of {recipe.size}: "
-                "try --recipe preset=cpu"
-            )
+            seen = f"images of {side} pixels, views of {recipe.size}"
+            tell(f"{dataset}: {seen}: try --recipe preset=cpu")
         tiny = recipe.size <= TINY_SIZE or recipe.encoder == CONVNET
         self.threads = 1 if tiny else os.cpu_count() or 1
         self.preprocessing = Preprocessing(data.mean, data.std, recipe.test_size or recipe.size)
@@ -207,9 +205,8 @@ class ImageDomain(Domain[ImageRecipe, Model, Batch]):
         if classes or self.recipe.pairing == "balanced":
             labels = self.splits["train"].labels
             per_class = size // classes if classes else self.recipe.samples_per_class
-            return torch.stack(
-                [balanced(labels, size // per_class, per_class, rng) for _ in range(steps)]
-            )
+            kinds = size // per_class
+            return torch.stack([balanced(labels, kinds, per_class, rng) for _ in range(steps)])
         order = torch.randperm(len(self.pool), generator=rng, device=self.device)
         return order[: steps * size].view(-1, size)
 
@@ -263,9 +260,11 @@ class ImageDomain(Domain[ImageRecipe, Model, Batch]):
     def validate(self, model: Model) -> float:
         """Accuracy in percent of nearest neighbours on the validation images."""
         train, validation = (self.features(model, name) for name in ("train", "validation"))
-        return accuracy(
-            neighbours(train, self.recipe.knn_k, self.recipe.neighbours_temperature), validation
-        )
+        return accuracy(self.nearest(train), validation)
+
+    def nearest(self, train: Labelled) -> Classifier:
+        """Return the recipe's neighbours among training images."""
+        return neighbours(train, self.recipe.knn_k, self.recipe.neighbours_temperature)
 
     def features(self, model: Model, part: str) -> Labelled:
         """Return the features that classifiers see, of a part of the images."""
@@ -291,7 +290,7 @@ class ImageDomain(Domain[ImageRecipe, Model, Batch]):
             return self.quick_probe(rows)
         fitted = {
             "lbfgs": regularised(rows["train"], rows.get("validation")),
-            "knn": neighbours(rows["train"], self.recipe.knn_k, self.recipe.neighbours_temperature),
+            "knn": self.nearest(rows["train"]),
         }
         scores = {
             part: {key: scored(classifier, some) for key, classifier in fitted.items()}
@@ -329,15 +328,13 @@ class ImageDomain(Domain[ImageRecipe, Model, Batch]):
         score = retrieval if self.recipe.probe == "retrieval" else recall
         parts = [name for name in self.splits if name != "train"]
         scores = {name: score(self.features(model, name)) for name in parts}
+        chosen_by = scores.get("validation")
         return Evaluation(
             scores["test"],
             "recall_at_1",
-            validation=scores["validation"]["recall_at_1"] if "validation" in scores else None,
+            validation=chosen_by["recall_at_1"] if chosen_by else None,
             samples=self.samples,
-            details={
-                "training_images": len(self.pool),
-                "validation_scores": scores.get("validation"),
-            },
+            details={"training_images": len(self.pool), "validation_scores": chosen_by},
         )
 
     @property
@@ -400,13 +397,9 @@ class ImageDomain(Domain[ImageRecipe, Model, Batch]):
         test, validation = scores["test"][self.recipe.probe], right.get("validation")
         best = {BEST_ON_TEST: max(by_epoch["test"])} if by_epoch else {}
         best |= {TOP_5: by_epoch[TOP_5][-1]} if TOP_5 in by_epoch else {}
+        accuracies = {"accuracy": right["test"][self.recipe.probe], **right["test"], **best}
         return Evaluation(
-            {
-                "accuracy": right["test"][self.recipe.probe],
-                **right["test"],
-                **best,
-                **beside_accuracy(*test),
-            },
+            accuracies | beside_accuracy(*test),
             "accuracy",
             validation=validation[self.recipe.probe] if validation else None,
             samples=self.samples,

@@ -96,9 +96,8 @@ def overall(found: Tensor, truth: Tensor) -> float:
 def per_class(found: Tensor, truth: Tensor) -> float:
     """Percent of each class's rows that are found, in the mean over classes."""
     right = (found == truth).double()
-    return (
-        100 * torch.stack([right[truth == label].mean() for label in truth.unique()]).mean().item()
-    )
+    shares = [right[truth == label].mean() for label in truth.unique()]
+    return 100 * torch.stack(shares).mean().item()
 
 
 ACCURACIES = {"accuracy": overall, "per_class_accuracy": per_class}

@@ -3,7 +3,6 @@
 import gzip
 import tarfile
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from contrastbench.domains.declaration import Dataset
@@ -21,48 +20,43 @@ def archive_fix(about: Dataset) -> str:
     return ARCHIVE_FIX.format(about.url)
 
 
-@dataclass(frozen=True)
-class Members:
-    """Files of a declared set: unpacked or an archive in the data root, or downloaded."""
+def read_members(
+    about: Dataset, folder: str, data_root: Path | None, names: Sequence[str]
+) -> dict[str, bytes]:
+    """Return the bytes of the named files of a folder, unpacked or in the set's archive.
 
-    about: Dataset
-    folder: str
-    data_root: Path | None
+    Raises:
+        UserError: one is missing, or the archive is damaged.
+    """
+    root = data_root / folder if data_root else None
+    if root and root.is_dir():
+        return {name: decode.folder_reader(root)(name) for name in names}
+    path = archive(about, data_root)
+    with reading(path, archive_fix(about)):
+        found = list(members(path, folder, set(names)))
+        if double := first_double(name for name, _ in found):
+            raise ValueError(f"two members are named {double}")
+    contents = dict(found)
+    missing = [name for name in names if name not in contents]
+    if missing:
+        raise UserError(f"{path} has no {folder}/{missing[0]}: {archive_fix(about)}")
+    return contents
 
-    def read(self, names: Sequence[str]) -> dict[str, bytes]:
-        """Return the bytes of the named files.
 
-        Raises:
-            UserError: one is missing, or the archive is damaged.
-        """
-        root = self.data_root / self.folder if self.data_root else None
-        if root and root.is_dir():
-            return {name: decode.folder_reader(root)(name) for name in names}
-        path = archive(self.about, self.data_root)
-        with reading(path, archive_fix(self.about)):
-            found = list(self.members(path, set(names)))
-            if double := first_double(name for name, _ in found):
-                raise ValueError(f"two members are named {double}")
-            contents = dict(found)
-        missing = [name for name in names if name not in contents]
-        if missing:
-            raise UserError(f"{path} has no {self.folder}/{missing[0]}: {archive_fix(self.about)}")
-        return contents
-
-    def members(self, path: Path, names: set[str]) -> Iterator[tuple[str, bytes]]:
-        """Yield the named files of the archive; its checksum is verified at the end."""
-        with BoundedArchive(path) as unpacked:
-            with tarfile.open(fileobj=unpacked, mode="r|") as tar:
-                for member in tar:
-                    if member.size > UNPACKED:  # passing over what is not there takes for ever
-                        raise ValueError(f"{member.name} is too large")
-                    name = Path(member.name).name
-                    if name in names and Path(member.name).parent.name == self.folder:
-                        file = tar.extractfile(member)
-                        if file is not None:
-                            yield name, file.read()
-            while unpacked.read(2**20):
-                pass
+def members(path: Path, folder: str, names: set[str]) -> Iterator[tuple[str, bytes]]:
+    """Yield the named files of an archive's folder; its checksum is verified at the end."""
+    with BoundedArchive(path) as unpacked:
+        with tarfile.open(fileobj=unpacked, mode="r|") as tar:
+            for member in tar:
+                if member.size > UNPACKED:  # passing over what is not there takes for ever
+                    raise ValueError(f"{member.name} is too large")
+                place = Path(member.name)
+                if place.name in names and place.parent.name == folder:
+                    file = tar.extractfile(member)
+                    if file is not None:
+                        yield place.name, file.read()
+        while unpacked.read(2**20):
+            pass
 
 
 class BoundedArchive(gzip.GzipFile):

@@ -5,7 +5,7 @@ import torch
 from torch import Tensor
 
 from contrastbench.domains.declaration import Dataset
-from contrastbench.domains.image.data.archives import Members, archive_fix
+from contrastbench.domains.image.data.archives import archive_fix, read_members
 from contrastbench.domains.image.data.datasets import ImageDataset
 from contrastbench.domains.image.data.images import LoadedImages, Request, on_device
 from contrastbench.domains.reading import reading
@@ -28,13 +28,9 @@ def load_stl(about: ImageDataset, asked: Request) -> LoadedImages:
     """STL-10 in the binary version, its unlabelled images included."""
     classes, train, test = about.sizes
     counts = {"train": train, "test": test, "unlabeled": about.unlabelled}
-    files = [
-        f"{part}_{kind}.bin"
-        for part in counts
-        for kind in "Xy"
-        if (part, kind) != ("unlabeled", "y")
-    ]
-    raw = Members(about, "stl10_binary", asked.data_root).read((*files, "class_names.txt"))
+    files = [f"{part}_{kind}.bin" for part in counts for kind in "Xy"]
+    files.remove("unlabeled_y.bin")
+    raw = read_members(about, "stl10_binary", asked.data_root, (*files, "class_names.txt"))
     parts = {}
     for part, count in counts.items():
         columns = shaped_bytes(about, raw.pop(f"{part}_X.bin"), (count, 3, 96, 96))
@@ -53,8 +49,6 @@ def shaped_bytes(about: Dataset, raw: bytes, shape: tuple[int, ...]) -> Tensor:
     """Bytes as an array of that shape."""
     expected = int(np.prod(shape))
     if len(raw) != expected:
-        raise UserError(
-            f"{about.name} is damaged: {len(raw)} bytes instead of {expected}; "
-            + archive_fix(about)
-        )
+        fault = f"{len(raw)} bytes instead of {expected}"
+        raise UserError(f"{about.name} is damaged: {fault}; {archive_fix(about)}")
     return torch.frombuffer(bytearray(raw), dtype=torch.uint8).view(shape)

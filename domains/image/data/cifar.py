@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from contrastbench.domains.image.data import decode
-from contrastbench.domains.image.data.archives import Members, archive_fix
+from contrastbench.domains.image.data.archives import archive_fix, read_members
 from contrastbench.domains.image.data.binaries import class_names, labels_below, shaped_bytes
 from contrastbench.domains.image.data.datasets import ImageDataset
 from contrastbench.domains.image.data.decode import ReadBytes
@@ -117,7 +117,8 @@ def first_of_each_class(pixels: Tensor, labels: Tensor, count: int) -> tuple[Ten
 def from_binary(about: ImageDataset, data_root: Path | None) -> tuple[Samples, Sequence[str]]:
     """The binary version, found or downloaded: no pickles."""
     kept = BINARIES[about.layout]
-    raw = Members(about, about.layout, data_root).read((*kept.train, kept.test, kept.words))
+    names = (*kept.train, kept.test, kept.words)
+    raw = read_members(about, about.layout, data_root, names)
     train = binary_records(about, b"".join(raw[file] for file in kept.train), 50_000, kept.labels)
     samples = {"train": train, "test": binary_records(about, raw[kept.test], 10_000, kept.labels)}
     return samples, class_names(about, raw[kept.words])
