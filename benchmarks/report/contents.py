@@ -2,9 +2,9 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
-from itertools import chain, compress
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -22,7 +22,7 @@ from contrastbench.benchmarks.tables.load import load_table
 from contrastbench.benchmarks.tables.published_places import Coverage, coverage
 from contrastbench.benchmarks.tables.replication import Back, back_line, back_text
 from contrastbench.benchmarks.tables.resolved import Resolved, resolve
-from contrastbench.benchmarks.tables.table import Selection, Table
+from contrastbench.benchmarks.tables.table import Table
 from contrastbench.losses.spec import LossSpec
 
 
@@ -68,14 +68,12 @@ class Composed(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Shown:
+class TableView:
     """A table with its verdicts and what stands beside them."""
 
     resolved: Resolved
     lines: list[list[Filled]]
     verdicts: Verdicts | None = None  # None: nothing of it can be run here
-    made: str = ""  # the command that makes its records, and what they took
-    unseen: Sequence[str] = ()  # columns in which there is nothing yet, which are left out
     page: str = ""  # of the report
 
     @property
@@ -156,71 +154,34 @@ class Shown:
         return back_text(self.backs, self.table.decimals)
 
     @property
-    def name(self) -> str:
-        """The table's, which may be there again with parameters that validation data chose."""
-        return self.table.name + ", validation selection" * self.is_variant
-
-    @property
-    def is_variant(self) -> bool:
-        """Return whether the parameters are chosen by another rule than the table's own."""
-        return self.resolved.selection != self.table.selection
-
-    @property
     def groups(self) -> list[int]:
         """Return the numbers of the groups behind the table's values."""
         found = (number for line in self.lines for place in line for number in place.groups)
         return list(dict.fromkeys(found))
 
 
-def shown_table(name: str, resolved: Resolved, groups: Sequence[Group]) -> Shown:
-    """A table, by its name or its file's, beside the records, with its comparisons."""
-    table, by_folder = resolved.table, defaultdict[Path, list[Group]](list)
+def table_views(
+    tables: Iterable[Table], results: Path, groups: Sequence[Group]
+) -> Iterator[TableView]:
+    """Yield the tables as a report shows them; two tables of one name have two pages.
+
+    Args:
+        tables: as their files have them.
+        results: the folder that holds runs/.
+        groups: all records.
+    """
+    by_folder = defaultdict[Path, list[Group]](list)
     for group in groups:
         by_folder[group.folder].append(group)
-    filled = list(entries(resolved))
-    lines = [[filled_entry(resolved, entry, by_folder) for entry in line] for line in filled]
-    lines, unseen = without_empty_columns(lines)
-    if not any(entry.run for line in filled for entry in line):
-        return Shown(resolved, lines)
-    return Shown(
-        resolved,
-        lines,
-        compare(resolved),
-        made=records_line(name + " --quick" * table.is_quick, resolved.selection, lines, groups),
-        unseen=unseen,
-    )
-
-
-def without_empty_columns(lines: list[list[Filled]]) -> tuple[list[list[Filled]], list[str]]:
-    """The lines without columns that say nothing, and these; all of them where none says more."""
-    columns = list(zip(*lines, strict=True))
-    told = [
-        any(place.groups or place.sorted_by or place.entry.failure for place in column)
-        for column in columns
-    ]
-    if not any(told):
-        return lines, []
-    unseen = [column[0].entry.column for column, one in zip(columns, told, strict=True) if not one]
-    return [list(compress(line, told)) for line in lines], unseen
-
-
-def records_line(
-    name: str, selection: Selection, lines: Sequence[Sequence[Filled]], groups: Sequence[Group]
-) -> str:
-    """The command that makes the records of a table, how many there are, and what they took."""
-    numbers = {number for line in lines for place in line for number in place.groups}
-    records = [record for number in sorted(numbers) for record in groups[number].records]
-    if not records:
-        return ""
-    option = " --selection validation" * (selection == Selection.VALIDATION)
-    hours = sum(record.get("seconds") or 0.0 for record in records) / 3600
-    named = (record["environment"].get("device") or "an unknown device" for record in records)
-    devices = sorted(set(named))
-    also = ", and those of the trials that chose them" * bool(option)
-    return (
-        f"Behind these numbers are {len(records)} records, which took {hours:.1f} hours, as "
-        f"recorded, on {'; '.join(devices)}; bench sweep {name}{option} makes them{also}."
-    )
+    seen = Counter[str]()
+    for table in tables:
+        resolved, name = resolve(table, None, results), file_name(table.name)
+        lines = [[filled_entry(resolved, e, by_folder) for e in line] for line in entries(resolved)]
+        some = any(place.entry.run for line in lines for place in line)
+        seen[name] += 1
+        again = f"-{seen[name]}" * (seen[name] > 1)
+        found = compare(resolved) if some else None
+        yield TableView(resolved, lines, found, f"tables/{name}{again}")
 
 
 def filled_entry(resolved: Resolved, entry: Entry, by_folder: dict[Path, list[Group]]) -> Filled:
@@ -243,8 +204,8 @@ def filled_entry(resolved: Resolved, entry: Entry, by_folder: dict[Path, list[Gr
 
 def named_tables(
     names: Sequence[str], results: Path, joining: Sequence[LossSpec] = (), quick: bool = False
-) -> dict[str, Table]:
-    """Return the named tables by name; or own sweeps, the standing comparison, published tables.
+) -> list[Table]:
+    """Return the named tables; or own sweeps, the standing comparison, published tables.
 
     Args:
         names: tables and sweep files; none: all.
@@ -257,36 +218,7 @@ def named_tables(
     """
     ours = sorted(catalogue.table_names(), key=lambda name: not name.startswith("standard-"))
     wanted = names or [*map(str, sorted(results.glob("*.yaml"))), *ours]
-    return {name: load_table(name, losses=joining, quick=quick) for name in wanted}
-
-
-def shown_tables(
-    tables: Mapping[str, Table], results: Path, groups: Sequence[Group]
-) -> list[Shown]:
-    """Return the tables by name as a report shows them; by both selections where both have records.
-
-    Args:
-        tables: by name.
-        results: the folder that holds runs/.
-        groups: all records.
-    """
-    found = [
-        (shown_table(name, resolved, groups), first)
-        for name, table in tables.items()
-        for resolved, first in variants(table, results)
-    ]
-    shown = [one for one, first in found if first or one.groups]
-    return list(with_pages(shown))
-
-
-def with_pages(shown: Iterable[Shown]) -> Iterator[Shown]:
-    """Yield the tables with the names of their pages; two tables of one name have two."""
-    seen = Counter[str]()
-    for one in shown:
-        name = file_name(one.table.name) + "-validation" * one.is_variant
-        seen[name] += 1
-        again = f"-{seen[name]}" * (seen[name] > 1)
-        yield replace(one, page=f"tables/{name}{again}")
+    return [load_table(name, losses=joining, quick=quick) for name in wanted]
 
 
 def composed(place: Filled, groups: Sequence[Group]) -> Composed:
@@ -315,15 +247,7 @@ def folds_of(record: Record, numbers: Mapping[str, int], best: int) -> Iterator[
         yield Fold(listed(sorted(chosen[i * best : (i + 1) * best])), *parts)
 
 
-def variants(table: Table, results: Path) -> Iterator[tuple[Resolved, bool]]:
-    """The table by its own selection, and by validation data where rows have grids."""
-    yield resolve(table, None, results), True
-    has_grid = any(row.grid or row.grid_by_column for row in table.rows)
-    if table.selection != Selection.VALIDATION and has_grid:
-        yield resolve(table, Selection.VALIDATION, results), False
-
-
-def related(shown: Iterable[Shown], groups: Sequence[Group]) -> set[int]:
+def related(shown: Iterable[TableView], groups: Sequence[Group]) -> set[int]:
     """Groups of the tables, and those of the same losses on the same data with other parameters."""
     used = {number for one in shown for number in one.groups}
     folders = {groups[number].folder for number in used}

@@ -10,7 +10,7 @@ from latex2mathml.converter import convert
 from markupsafe import Markup
 from torch import Tensor
 
-from contrastbench.benchmarks.report.contents import Filled, Shown
+from contrastbench.benchmarks.report.contents import Filled, TableView
 from contrastbench.benchmarks.report.groups import Group
 from contrastbench.benchmarks.tables.catalogue import by_number
 from contrastbench.losses import ScoreLoss
@@ -35,12 +35,12 @@ class Block(NamedTuple):
 class InTable(NamedTuple):
     """The rows of a loss in one table."""
 
-    shown: Shown
+    shown: TableView
     page: str
     lines: Sequence[Sequence[Filled]]
 
 
-def page_losses(shown: Sequence[Shown], groups: Sequence[Group], all_: bool) -> list[str]:
+def page_losses(shown: Sequence[TableView], groups: Sequence[Group], all_: bool) -> list[str]:
     """Return the losses that have a page: those of records and tables, or all of ours as well."""
     listed = {line.row.loss for one in shown for line in one.resolved.lines if line.row.loss}
     # records of FILE.py:CLASS say the class alone
@@ -99,7 +99,7 @@ def gradient_weights(loss: ScoreLoss) -> tuple[Tensor, Tensor]:
     return neg.detach()[0], (gradient / gradient.abs().mean())[0]
 
 
-def in_tables(name: str, tables: Sequence[Shown]) -> Iterator[InTable]:
+def in_tables(name: str, tables: Sequence[TableView]) -> Iterator[InTable]:
     """Yield the rows of a loss, alone or as a term of a sum, of each table that has ours of it."""
     for one in tables:
         lines = [line for line in one.lines if line and has_loss(name, line[0].entry.line.row.loss)]

@@ -16,7 +16,7 @@ from contrastbench.benchmarks.records import files
 from contrastbench.benchmarks.records.store import file_name
 from contrastbench.benchmarks.report import contents, losses, words
 from contrastbench.benchmarks.report.comparison import comparison_rows
-from contrastbench.benchmarks.report.contents import Shown
+from contrastbench.benchmarks.report.contents import TableView
 from contrastbench.benchmarks.report.groups import (
     Group,
     read_groups,
@@ -49,7 +49,7 @@ class Page(NamedTuple):
 class Report:
     """The tables and records that a report is of."""
 
-    shown: Sequence[Shown]
+    shown: Sequence[TableView]
     groups: Sequence[Group]  # all, by number
     chosen: Sequence[Group]  # those that the report shows
     named: bool  # whether tables were asked for by name
@@ -94,7 +94,7 @@ def read_report(
     """Return what the report shows of a folder of results."""
     tables = contents.named_tables(names, results, joining, quick)  # a wrong name ends it at once
     groups = read_groups(results)
-    shown = contents.shown_tables(tables, results, groups)
+    shown = list(contents.table_views(tables, results, groups))
     numbers = contents.related(shown, groups) if names else {group.number for group in groups}
     chosen = [group for group in groups if group.number in numbers]
     return Report(shown, groups, chosen, bool(names))
@@ -106,10 +106,10 @@ def pages(report: Report) -> Iterator[Page]:
     about = {"board": board, "papers": by_paper(report.shown)}
     yield Page(INDEX, "Contrastive losses, compared", "index", about)
     for one in report.shown:
-        yield Page(one.page, one.name, "table", {"one": one})
+        yield Page(one.page, one.table.name, "table", {"one": one})
         if places := one.composed:
             found = [contents.composed(place, report.groups) for place in places]
-            title = f"{one.name}: which fold chose which setting"
+            title = f"{one.table.name}: which fold chose which setting"
             yield Page(f"{one.page}-folds", title, "composed", {"one": one, "found": found})
     yield from loss_pages(report, board)
     sets: dict[str, list[Group]] = defaultdict(list)
@@ -133,13 +133,13 @@ def by_loss(members: Sequence[Group]) -> dict[str, Any]:
     return {"losses_here": {name: titles(some) for name, some in found.items()}, "shared": shared}
 
 
-def leaderboard(shown: Sequence[Shown]) -> Shown | None:
+def leaderboard(shown: Sequence[TableView]) -> TableView | None:
     """Return the standing comparison, or else the first table that decides over data sets."""
     found = [one for one in shown if one.over.effects and one.over.decides]
     return min(found, key=lambda one: one.table.name != NEWEST["standard"], default=None)
 
 
-def loss_pages(report: Report, board: Shown | None) -> Iterator[Page]:
+def loss_pages(report: Report, board: TableView | None) -> Iterator[Page]:
     """Yield a page for each loss."""
     contestants = board.over.contestants if board else []
     effects = {row: one for one in contestants for row in (one.row, *one.also)}
@@ -154,9 +154,9 @@ def loss_page(name: str) -> str:
     return f"losses/{file_name(name)}"
 
 
-def by_paper(tables: Sequence[Shown]) -> dict[str, list[Shown]]:
+def by_paper(tables: Sequence[TableView]) -> dict[str, list[TableView]]:
     """Return the published tables by their paper; sweeps and files of the user are studies."""
-    found: dict[str, list[Shown]] = defaultdict(list)
+    found: dict[str, list[TableView]] = defaultdict(list)
     names = catalogue.table_names()
     for one in tables:
         published = one.table.quotes and one.table.name in names
@@ -165,7 +165,7 @@ def by_paper(tables: Sequence[Shown]) -> dict[str, list[Shown]]:
     return {**({"Studies": studies} if studies else {}), **found}
 
 
-def paper_of(one: Shown) -> str:
+def paper_of(one: TableView) -> str:
     """Return the paper that a table is from, without the number of the table."""
     return one.table.source.rpartition(", ")[0] or one.table.source
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from contrastbench.benchmarks.comparison.verdicts import compare
 from contrastbench.benchmarks.records import files
 from contrastbench.benchmarks.report.comparison import effect_table
-from contrastbench.benchmarks.report.contents import Filled, Shown
+from contrastbench.benchmarks.report.contents import Filled, TableView
 from contrastbench.benchmarks.report.words import rendered, said
 from contrastbench.benchmarks.tables import catalogue, formats
 from contrastbench.benchmarks.tables.entries import entries
@@ -33,14 +33,14 @@ def write_tables(results: Path) -> Iterator[Path]:
             yield path
 
 
-def with_verdicts(resolved: Resolved) -> Shown:
+def with_verdicts(resolved: Resolved) -> TableView:
     """Return a table with its verdicts, if anything of it was run."""
     lines = [[Filled(entry, []) for entry in line] for line in entries(resolved)]
     some = any(place.entry.ours for line in lines for place in line)
-    return Shown(resolved, lines, compare(resolved) if some else None)
+    return TableView(resolved, lines, compare(resolved) if some else None)
 
 
-def texts(shown: Shown) -> dict[str, str]:
+def texts(shown: TableView) -> dict[str, str]:
     """Return the files of a table by their endings."""
     figure = shown.figure
     pages = formats.table_markdown(
@@ -70,7 +70,7 @@ def cell_keys(resolved: Resolved) -> Iterator[dict[str, str | int]]:
                 yield {**named, "best": cell.choice.nested, "shift": shift, "key": record["key"]}
 
 
-def opening(shown: Shown) -> Iterator[str]:
+def opening(shown: TableView) -> Iterator[str]:
     """Yield the answer, who is better, and the figure with how to read it."""
     if shown.coverage.done:
         yield f"**{escaped_cell(shown.answer)}**"
@@ -80,7 +80,7 @@ def opening(shown: Shown) -> Iterator[str]:
         yield escaped_cell(shown.caption)
 
 
-def closing(shown: Shown) -> Iterator[str]:
+def closing(shown: TableView) -> Iterator[str]:
     """Yield the effects over data sets, and then the whole answer with the controls."""
     found = shown.verdicts
     if found and found.places and shown.table.controls:

@@ -110,9 +110,17 @@ def check_statement_places(
     known = {"rows": [row.name for row in table.rows], "columns": list(table.columns)}
     for key, names in known.items():
         for j, name in enumerate(getattr(statement, key)):
-            if name not in names:
-                where: list[int | str] = ["protocol", "facts", i, key, j]
-                raise document.wrong_at(where, unknown(key.removesuffix("s"), name, names))
+            check_known(
+                key.removesuffix("s"), name, names, document, ["protocol", "facts", i, key, j]
+            )
+
+
+def check_known(
+    what: str, name: str, known: Iterable[str], document: Document, where: list[int | str]
+) -> None:
+    """Raise for a name that is none of the known ones."""
+    if name not in (known := list(known)):
+        raise document.wrong_at(where, unknown(what, name, known))
 
 
 def check_marks(table: PublishedTable, document: Document) -> None:
@@ -125,11 +133,8 @@ def check_marks(table: PublishedTable, document: Document) -> None:
         params = {*row.params, *(key for own in row.params_by_column.values() for key in own)}
         marked.append((["rows", i, "params_from"], row.params_from, params))
     for where, sources, known in marked:
-        for source, keys in sources.items():
-            for key in keys:
-                if key not in known:
-                    error = unknown("key to mark", key, known)
-                    raise document.wrong_at([*where, source], error)
+        for source, key in ((source, key) for source, keys in sources.items() for key in keys):
+            check_known("key to mark", key, known, document, [*where, source])
 
 
 def statement_domains(table: PublishedTable, statement: Statement) -> Iterator[str]:
@@ -144,8 +149,6 @@ def check_keys(
     of: Sequence[str], statement: Statement, document: Document, where: list[int | str]
 ) -> None:
     """Raise for a recipe key that no domain of the statement has."""
-    known = {key: None for name in of for key in declaration(name).recipe.model_fields}
+    known = {key for name in of for key in declaration(name).recipe.model_fields}
     for key in statement.recipe:
-        if key not in known:
-            error = unknown("recipe key of its places", key, known)
-            raise document.wrong_at([*where, "recipe", key], error)
+        check_known("recipe key of its places", key, known, document, [*where, "recipe", key])
