@@ -15,11 +15,17 @@ from contrastbench.benchmarks.comparison.compare import (
     compare_rows,
     verdict_counts,
 )
-from contrastbench.benchmarks.comparison.places import differences_by_fold, redrawn
+from contrastbench.benchmarks.comparison.places import (
+    Comparison,
+    compare_cell,
+    differences_by_fold,
+    redrawn,
+)
 from contrastbench.benchmarks.comparison.statistics import (
     corrected_t,
     holm,
 )
+from contrastbench.benchmarks.comparison.verdicts import compare
 from contrastbench.benchmarks.report.comparison import compared, render_comparison
 from contrastbench.benchmarks.report.words import said
 from contrastbench.benchmarks.tables.load import load_table
@@ -89,6 +95,37 @@ def test_pairs_are_the_seeds_that_both_have(filled: Path) -> None:
     assert "3 (+2 unpaired)" in render_comparison(
         resolve(SMALL, None, filled), "md", every_test=True
     )
+
+
+def test_a_place_says_which_seeds_are_shared_alone_and_lost(filled: Path) -> None:
+    for row, other, seed, status in (
+        ("base", "new", 4, "diverged"),
+        ("new", "base", 5, "diverged"),
+    ):
+        lost(filled, row, "A", seed, status)
+        add(filled, other, "A", seed, [80.0, 81.0])
+    lost(filled, "base", "A", 6, "oom")
+    add(filled, "new", "A", 6, [80.0, 81.0])
+    resolved = resolve(SMALL, None, filled)
+    _, new, base, _ = resolved.lines
+    found = compare_cell(resolved, base, new, "A")
+    assert (found.seeds, found.unpaired, found.family) == ((0, 1, 2), 5, 1)
+    assert (found.lost, found.base_lost) == ((5,), (4,)), "too little memory says nothing"
+    assert (found.control, found.same_as, found.joined, found.other_data) == ("", "", False, False)
+    assert (found.domain, found.dataset, len(found.runs)) == ("graph", "MUTAG", 6)
+
+
+@pytest.mark.parametrize(
+    ("about", "final"),
+    [
+        ({}, False),
+        ({"why": "the same runs"}, True),
+        ({"failure": "oom (1 of 1)"}, True),
+        ({"why": "incomplete: 1 of 3 seeds"}, False),
+    ],
+)
+def test_a_place_that_is_to_run_is_not_final(about: dict[str, str], final: bool) -> None:
+    assert Comparison("new", "A", "graph", **about).is_final == final
 
 
 def test_folds_of_one_seed_are_compared_and_corrected(filled: Path) -> None:
@@ -261,6 +298,7 @@ def test_few_seeds_are_cautioned_in_one_line(
     for seed in range(seeds):
         add(tmp_path, "base", "A", seed, [80.0, 81.0])
         add(tmp_path, "new", "A", seed, [84.0 + seed / 100, 85.0])
+    assert (compare(resolve(SMALL, None, tmp_path)).few_seeds is None) == (factor is None)
     for every_test in (False, True):
         lines = render_comparison(
             resolve(SMALL, None, tmp_path), "md", every_test=every_test

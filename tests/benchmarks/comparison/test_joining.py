@@ -286,6 +286,17 @@ def test_no_loss_of_a_suite_is_judged_by_more_seeds_than_others(tmp_path: Path) 
     assert {one.seeds for one in found} == {(0, 1, 2, 3, 4)}
 
 
+def test_data_that_only_other_seeds_saw_are_no_data_of_a_suite(tmp_path: Path) -> None:
+    name = sweep(tmp_path)
+    record(tmp_path, name, 5, 70.0)
+    table = load_table(name)
+    work = table.experiment(table.rows[0], "MUTAG")
+    made(tmp_path, work, 7, metrics={"accuracy": 10.0}, data_hash="1" * 64)
+    lines = resolve(table, None, tmp_path).lines
+    assert len(lines) == len(table.rows)
+    assert {*lines[0].cells["MUTAG"].ok} == {"0" * 64}
+
+
 def test_a_set_of_a_suite_counts_once_all_seeds_of_a_loss_and_of_the_baseline_are_there(
     tmp_path: Path,
 ) -> None:

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from contrastbench.benchmarks.comparison.compare import compare_rows
+from contrastbench.benchmarks.comparison.controls import over_sets_of
 from contrastbench.benchmarks.comparison.set_tests import SET_TESTS, Measured
 from contrastbench.benchmarks.comparison.signed_rank import detectable_effect, p_values
 from contrastbench.benchmarks.report.comparison import compared, render_comparison
@@ -123,6 +124,13 @@ def test_effects_that_cancel_over_domains_are_shown_in_each(tmp_path: Path) -> N
     (line,) = (one for one in shown.splitlines() if one.startswith("| hcl |"))
     assert "*" not in line
     assert "A star: that domain shows a difference; =: equal there." in shown
+
+
+def test_losses_that_have_yet_to_run_are_counted(tmp_path: Path) -> None:
+    study = Study(tmp_path).fill(infonce=70.0, untrained=50.0, adnce=70.0)
+    over = over_sets_of(study.resolved, "infonce", compare_rows(study.resolved), "t")
+    assert (over.to_come, over.without_results, over.test.name) == (1, ["hcl"], "t-test")
+    assert [one.must for one in over.effects if one.control] == ["worse"]
 
 
 def test_controls_are_no_losses_whatever_the_baseline(tmp_path: Path) -> None:

@@ -297,4 +297,6 @@ def test_where_folds_turn_each_chooses_for_itself(tmp_path: Path) -> None:
     assert "| base | 80.0 / 85.2 ± 0.4 (2) / +5.2 |" in text
     assert "- base on A: of 4 folds 2 chose temperature=0.2, 2 chose temperature=0.1\n" in text
     assert "Selection: validation: each outer fold of each seed has the best of its method" in text
+    cells = [line.cells["A"] for line in resolve(TURNING, "validation", tmp_path).lines]
+    assert [cell.choice.best_of for cell in cells] == [0, 0], "no trial is the best of all"
     assert {task.state for task in asked.tasks()} == {"done", "missing"}
