@@ -80,33 +80,18 @@ def test_every_preset_and_tiny_is_a_valid_recipe_that_a_record_can_hold(domain: 
 PUBLISHED: dict[str, tuple[str, list[str], dict[str, Any]]] = {
     "adnce": ("image", ["simclr", "adnce-images"], {}),
     "attentionnce": ("image", ["simclr", "attentionnce"], {"positives": 4}),
-    "renyicl-cifar": (
-        "image",
-        ["renyicl-cifar"],
-        {"views": "hard", "stem_init": "kaiming", "randaugment": None, "validation": 0.0},
-    ),
+    "renyicl-cifar": ("image", ["renyicl-cifar"], {"views": "hard", "stem_init": "kaiming"}),
     "renyicl-imagenet": (
         "image",
         ["renyicl-imagenet"],
-        {
-            "epochs": 100,
-            "lr": 0.15 * 512**0.5,
-            "randaugment": [2, 10.0],
-            "local_crops": 6,
-            "local_size": 96,
-            "validation": 0.0,
-        },
+        {"epochs": 100, "lr": 0.15 * 512**0.5, "randaugment": [2, 10.0], "local_crops": 6},
     ),
     "simclr-imagenet": (
         "image",
         ["simclr-imagenet"],
         {"epochs": 1000, "whole_pictures": True, "validation": 0.0},
     ),
-    "renyicl": (
-        "tabular",
-        ["renyicl-tabular"],
-        {"batch_size": 512, "lr": 0.3, "probe": "plain", "pretraining": "train+validation"},
-    ),
+    "renyicl": ("tabular", ["renyicl-tabular"], {"batch_size": 512, "lr": 0.3, "probe": "plain"}),
 }
 
 

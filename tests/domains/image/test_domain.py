@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -18,12 +17,10 @@ from contrastbench.domains.image import preprocessing
 from contrastbench.domains.image.data.images import CIFAR_MEAN, CIFAR_STD, Images, on_device
 from contrastbench.domains.image.domain import BEST_ON_TEST, ImageDomain
 from contrastbench.domains.image.preprocessing import policies
-from contrastbench.domains.image.probes import PROBES, Probe
+from contrastbench.domains.image.probes import PROBES
 from contrastbench.domains.image.sampling import ImagePool
-from contrastbench.domains.image.views.policies import Policy
 from contrastbench.domains.image.views.transforms import normalise
 from contrastbench.domains.registry import declaration, make_recipe
-from contrastbench.domains.scoring.classifiers import Classifier
 from contrastbench.losses import UserError, get_loss
 from contrastbench.losses.spec import LossSpec
 
@@ -210,27 +207,6 @@ def test_a_trained_probe_stands_beside_the_others(monkeypatch: pytest.MonkeyPatc
     assert ON_TEST in BEST_ON_TEST, "tables know it by that"
 
 
-def test_a_trained_probe_gets_the_blur_of_the_training(monkeypatch: pytest.MonkeyPatch) -> None:
-    d, seen = domain(probe="paper", blur=0.3), []
-
-    def record(
-        probe: Probe,
-        model: Any,
-        images: Any,
-        columns: int,
-        reader: Any,
-        kind: Policy,
-        seed: int,
-        score: Any,
-    ) -> None:
-        seen.append(kind.blur)
-        score(model, Classifier(lambda x: torch.zeros(len(x), 10)))
-
-    monkeypatch.setattr(image, "train_probe", record)
-    d.evaluate(d.model())
-    assert seen == [0.3]
-
-
 def test_test_images_may_be_larger_than_the_crops_of_the_training(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -244,14 +220,8 @@ def test_test_images_may_be_larger_than_the_crops_of_the_training(
     )
     monkeypatch.setattr(image, "load_images", lambda *_: (stl, "made"))
     monkeypatch.setitem(PROBES, "paper", replace(PROBES["paper"], epochs=2, batch=6))
-    values = {
-        "preset": "adnce",
-        "test_size": 96,
-        "batch_size": 4,
-        "encoder": "resnet18",
-        "width": 0.0625,
-    }
-    d, seen = domain(dataset="STL-10", **values), []
+    values = {"preset": "adnce", "test_size": 96, "batch_size": 4, "encoder": "resnet18"}
+    d, seen = domain(dataset="STL-10", **values, width=0.0625), []
     assert "preset=cpu" not in capsys.readouterr().err, "these crops are what the recipe wants"
     net = d.model()
     net.encoder.register_forward_pre_hook(lambda _, x: seen.append((x[0].shape[0], x[0].shape[-1])))
@@ -301,20 +271,11 @@ def test_the_best_step_is_chosen_by_validation_images() -> None:
         ({"batch_size": 1}, "batch_size=1"),
         ({"chunk": 5}, "batch_size=32 is no multiple of chunk=5"),
         ({"local_crops": 2}, "local_crops are used only by pairing=query_key"),
-        (
-            {"local_crops": 2, "pairing": "query_key"},
-            "local_size=96 is larger than the views' 8",
-        ),
-        (
-            {"positives": 2, "pairing": "query_key"},
-            "positives need pairing=both_views or pairing=balanced",
-        ),
+        ({"local_crops": 2, "pairing": "query_key"}, "local_size=96 is larger than the views' 8"),
+        ({"positives": 2, "pairing": "query_key"}, "positives need pairing=both_views or pairing"),
         ({"eval_every": 2, "validation": 0.0}, "give validation=0.1"),
         ({"asymmetric": True, "blur": 0.5}, "asymmetric views are two with a blur of their own"),
-        (
-            {"asymmetric": True, "jitter_strength": 1.0},
-            "leave out positives, blur, jitter_strength",
-        ),
+        ({"asymmetric": True, "jitter_strength": 1.0}, "leave out positives, blur, jitter_streng"),
         ({"validation": 1.0}, "validation=1.0"),
         ({"validation": 0.001}, "leaves classes empty"),
         ({"views": "easy"}, "views='easy'"),
@@ -364,17 +325,10 @@ def test_the_named_layer_is_scored() -> None:
 
 
 def test_recall_alone_pairs_by_class_in_balanced_batches() -> None:
-    values = {
-        "preset": "drawings",
-        "epochs": 2,
-        "batch_size": 16,
-        "limit": 200,
-        "size": 8,
-        "validation": 0.0,
-    }
-    plain, balanced = (
-        domain(**{**values, **more}) for more in ({}, make_recipe("image", values).by_class)
-    )
+    values = {"preset": "drawings", "epochs": 2, "batch_size": 16, "limit": 200, "size": 8}
+    values["validation"] = 0.0
+    by_class = make_recipe("image", values).by_class
+    plain, balanced = domain(**values), domain(**{**values, **by_class})
     assert balanced.recipe.epochs * balanced.steps() == 2 * plain.steps()
     found = balanced.evaluate(balanced.model())
     assert (found.main, found.metrics.keys()) == ("recall_at_1", {"recall_at_1"})

@@ -1,7 +1,6 @@
 """Image files: what they hold besides RGB, and what is refused."""
 
 import io
-import struct
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,7 @@ from PIL import Image
 from contrastbench.domains.image.data import decode
 from contrastbench.domains.image.data.decode import ORIENTATION
 from contrastbench.losses import UserError
-from made_images import folder, jpeg, noise, read, refused, save
+from made_images import folder, noise, read, refused, save
 
 
 def harmless(
@@ -30,29 +29,25 @@ def harmless(
     return images.train.batch(torch.tensor([0]))[0].numpy().transpose(1, 2, 0), images.notes
 
 
-def test_grey_is_taken_in_all_colours(tmp_path: Path) -> None:
-    grey = noise(16, 16)
-    pixels, notes = harmless(Image.fromarray(grey), tmp_path)
-    assert np.array_equal(pixels, np.stack([grey] * 3, axis=2))
-    assert notes == {"grey, in all three colours": 1}
+RGBA, PALETTE = noise(16, 16, 4), Image.fromarray(noise(16, 16, 3)).quantize(16)
+GREY = noise(16, 16)
+MODES = {  # an image, how it is saved, its pixels
+    "grey, in all three colours": (Image.fromarray(GREY), {}, np.stack([GREY] * 3, axis=2)),
+    "RGBA, converted to RGB": (Image.fromarray(RGBA), {}, RGBA[:, :, :3]),
+    "P, converted to RGB": (
+        PALETTE,
+        {"transparency": bytes(range(16))},
+        np.asarray(PALETTE.convert("RGB")),
+    ),
+}
 
 
-def test_transparency_is_left_out(tmp_path: Path) -> None:
-    rgba = noise(16, 16, 4)
-    pixels, notes = harmless(Image.fromarray(rgba), tmp_path)
-    assert np.array_equal(pixels, rgba[:, :, :3])
-    assert notes == {"RGBA, converted to RGB": 1}
-
-
-@pytest.mark.parametrize("transparent", [False, True])
-def test_a_palette_is_looked_up(transparent: bool, tmp_path: Path) -> None:
-    image = Image.fromarray(noise(16, 16, 3)).quantize(16)
-    expected = np.asarray(image.convert("RGB"))
-    pixels, notes = harmless(
-        image, tmp_path, **({"transparency": bytes(range(16))} if transparent else {})
-    )
+@pytest.mark.parametrize("note", MODES)
+def test_other_modes_become_three_colours_without_transparency(note: str, tmp_path: Path) -> None:
+    image, options, expected = MODES[note]
+    pixels, notes = harmless(image, tmp_path, **options)
     assert np.array_equal(pixels, expected)
-    assert notes == {"P, converted to RGB": 1}
+    assert notes == {note: 1}
 
 
 def test_16_bit_grey_that_its_higher_byte_does_not_hold_is_refused(tmp_path: Path) -> None:
@@ -109,19 +104,6 @@ def write(content: bytes, name: str = "train/cat/1.png") -> Callable[[Path], Any
     return lambda root: (root / name).write_bytes(content)
 
 
-def two_frames(kind: str) -> bytes:
-    file = io.BytesIO()
-    first, second = (Image.fromarray(noise(16, 16, 3, seed=seed)) for seed in range(2))
-    first.save(file, kind, save_all=True, append_images=[second])
-    return file.getvalue()
-
-
-def second_page_without_height() -> bytes:
-    start, tag, end = two_frames("TIFF").rpartition(struct.pack("<HH", 257, 4))
-    assert tag
-    return start + struct.pack("<HH", 65000, 4) + end
-
-
 BAD: dict[str, tuple[Callable[[Path], Any], str]] = {
     "one pixel": (
         lambda r: save(r / "test/dog/1.png", noise(1, 1, 3)),
@@ -132,22 +114,6 @@ BAD: dict[str, tuple[Callable[[Path], Any], str]] = {
         r"train/cat/1\.png is no image \(it holds something else\): remove or replace it",
     ),
     "empty file": (write(b""), r"train/cat/1\.png is no image \(it is empty\)"),
-    "truncated jpeg": (
-        write(jpeg(0, 16)[:-100], "train/cat/1.jpg"),
-        r"train/cat/1\.jpg is damaged \(image file is truncated",
-    ),
-    "truncated png": (
-        lambda r: shrink(r / "train/dog/2.png"),
-        r"train/dog/2\.png is (damaged|no image)",
-    ),
-    "truncated gif": (
-        write(two_frames("GIF")[:-400], "train/cat/1.gif"),
-        r"train/cat/1\.gif is damaged \(",
-    ),
-    "damaged second page": (
-        write(second_page_without_height(), "train/cat/1.tiff"),
-        r"train/cat/1\.tiff is damaged \(",
-    ),
     "float": (
         lambda r: save(r / "train/cat/1.tiff", noise(16, 16).astype(np.float32)),
         r"1\.tiff has pixels of mode F",
@@ -157,10 +123,6 @@ BAD: dict[str, tuple[Callable[[Path], Any], str]] = {
         r"1\.tiff is damaged \(values of more than 16 bits\)",
     ),
 }
-
-
-def shrink(path: Path) -> None:
-    path.write_bytes(path.read_bytes()[:200])
 
 
 @pytest.mark.parametrize("case", BAD)

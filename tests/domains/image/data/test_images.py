@@ -9,33 +9,12 @@ pytest.importorskip("PIL")
 from PIL import Image
 from torchvision.transforms import functional as F
 
-from contrastbench.domains.image.data import decode, files
+from contrastbench.domains.image.data import decode
 from contrastbench.domains.image.data.images import ImageFiles, Images
 from contrastbench.domains.image.data.load import load_images
-from contrastbench.domains.image.data.own import load_unchanged
 from contrastbench.domains.image.views.draws import draw_crops
 from contrastbench.domains.image.views.policies import Policy
 from made_images import CPU, folder, noise, read, rng, save
-
-
-@pytest.mark.parametrize("one_size", [True, False])
-def test_files_that_do_not_fit_are_decoded_batch_by_batch(
-    one_size: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    root = folder(tmp_path)
-    if not one_size:
-        save(root / "train/cat/0.png", noise(40, 60, 3))
-    resident = read(root)
-    monkeypatch.setattr(files, "RESIDENT_BYTES", 100)
-    load_unchanged.cache_clear()
-    unread = read(root)
-    assert isinstance(unread.train, ImageFiles)
-    rows = torch.tensor([4, 0, 4, 1])
-    assert torch.equal(unread.train.batch(rows), resident.train.batch(rows))
-    assert torch.equal(
-        unread.train.select(rows).batch(torch.tensor([1, 0])), resident.train.batch(rows[[1, 0]])
-    )
-    assert torch.equal(unread.train.select(rows).labels, resident.train.labels[rows])
 
 
 def pictures(root: Path) -> tuple[Path, list[Image.Image]]:
