@@ -74,11 +74,6 @@ ALIASES: Mapping[str, tuple[str, str]] = {  # name -> its name in OURS, a note o
     "gcl": ("sogclr", "the global contrastive loss 'gcl' is 'sogclr'"),
     "rgcl": ("isogclr", "the robust global contrastive loss 'rgcl' is 'isogclr'"),
 }
-NO_LOSSES: Mapping[str, str] = dict.fromkeys(  # name of a method -> why no loss has it
-    ("byol", "simsiam"),
-    "it needs a predictor and a stopped gradient; on images and tables run align_uniform with "
-    "weight=0 and --recipe pairing=query_key, which has both",
-)
 ENTRY_POINTS = "contrastbench.losses"  # each names a class of losses
 LIBRARY = "contrastbench.losses.library"
 
@@ -303,8 +298,6 @@ def import_path(name: str) -> str:
     """Return the import path of a package's loss, which may be given by its entry point."""
     if package_and_name(name):
         return name
-    if name in NO_LOSSES:
-        raise UserError(f"{name} is more than a loss: {NO_LOSSES[name]}")
     known = losses()
     if name not in known:
         raise unknown_loss(name, [*known, *ALIASES])

@@ -1,7 +1,6 @@
 """Losses that keep numbers of each training sample: LibAUC's steps, loops, blocks and mistakes."""
 
 import json
-import math
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -60,57 +59,6 @@ def test_steps_of_libauc(case: dict[str, Any]) -> None:
         close(loss.log_u.exp(), step["u"])
         if "temperatures" in step:
             close(loss.temperatures, step["temperatures"])
-
-
-class Loop:
-    """SogCLR and iSogCLR as their papers' algorithms have them, sample by sample, in floats."""
-
-    def __init__(self, tau: float, gamma: float, rho: float = 0, eta: float = 0, beta: float = 1):
-        self.gamma, self.rho, self.eta, self.beta = gamma, rho, eta, beta
-        self.u: dict[int, float] = {}
-        self.v = dict.fromkeys(range(SAMPLES), 0.0)
-        self.tau = dict.fromkeys(range(SAMPLES), tau)
-
-    def step(self, views: Sequence[Tensor], rows: Sequence[int]) -> Tensor:
-        """Return what has the gradient, and the objective as value; keep what the step teaches."""
-        z = [view / view.norm(dim=1, keepdim=True) for view in views]
-        terms, u, slopes = [], {row: [] for row in rows}, {row: [] for row in rows}
-        for one, two in ((0, 1), (1, 0)):
-            for i, row in enumerate(rows):
-                tau, others = self.tau[row], [j for j in range(len(rows)) if j != i]
-                scores = torch.stack([z[view][j] @ z[one][i] for view in (0, 1) for j in others])
-                mean = torch.exp(scores / tau).mean()
-                now = mean.item()
-                if row in self.u:
-                    now = (1 - self.gamma) * self.u[row] + self.gamma * now
-                log_u = math.log(now) + (mean - mean.item()) / now
-                terms.append(tau * (log_u + self.rho) - z[one][i] @ z[two][i])
-                weighted = (torch.exp(scores / tau) * scores / tau).mean().item()
-                u[row].append(now)
-                slopes[row].append(math.log(now) + self.rho - weighted / now)
-        for row in {*rows}:
-            self.u[row] = sum(u[row]) / len(u[row])
-            slope = sum(slopes[row]) / len(slopes[row])
-            self.v[row] = (1 - self.beta) * self.v[row] + self.beta * slope
-            self.tau[row] = min(max(self.tau[row] - self.eta * self.v[row], 0.05), 0.7)
-        return torch.stack(terms).mean()
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_steps_of_the_loop(name: str) -> None:
-    """Batches of new and known samples, and of one that is twice in a batch."""
-    own = {"rho": 0.4, "eta": 0.2, "beta": 0.6} if name == "isogclr" else {}
-    loss, loop = made(name, temperature=0.3, gamma=0.35, **own), Loop(0.3, 0.35, **own)
-    for seed, rows in enumerate([[3, 1, 4], [1, 5, 3, 2], [6, 5], [2, 2, 7, 1], [1, 2, 3, 4]]):
-        views = random_views(seed, len(rows), grad=True)[:2]
-        value, expected = loss(paired(views, rows)), loop.step(views, rows)
-        close(value, expected)
-        for a, b in zip(*(torch.autograd.grad(x, views) for x in (value, expected)), strict=True):
-            close(a, b)
-        close(loss.log_u[[*loop.u]].exp(), [*loop.u.values()])
-    assert loss.log_u[0] == -math.inf, "a sample that was never met"
-    if name == "isogclr":
-        close(loss.temperatures, [*loop.tau.values()])
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -2,7 +2,6 @@
 
 import subprocess
 import sys
-from collections.abc import Callable
 from importlib.metadata import EntryPoint
 from pathlib import Path
 
@@ -123,16 +122,6 @@ def test_alias_says_once_what_it_is() -> None:
     give_note.cache_clear()
     with pytest.warns(UserWarning, match="lightly's DCL is 'decoupled'"):
         assert get_loss("dcl + 0.5*dar").name == "debiased + 0.5*dar"
-
-
-@pytest.mark.parametrize("name", ["byol", "simsiam"])
-@pytest.mark.parametrize("ask", [get_loss, describe, lambda name: LossSpec(name).check()])
-def test_a_method_that_is_more_than_a_loss_says_what_it_needs(
-    ask: Callable[[str], object], name: str
-) -> None:
-    with pytest.raises(UserError, match=f"^{name} is more than a loss: it needs a predictor") as e:
-        ask(name)
-    assert "align_uniform with weight=0" in str(e.value)
 
 
 def test_a_users_file_in_a_folder_that_looks_like_a_sum(
