@@ -319,24 +319,14 @@ def test_positions_of_roberta_s_kind_begin_behind_the_padding(
 
 
 def test_equal_checkpoints_are_equal_wherever_they_lie(folder: Path, tmp_path: Path) -> None:
-    found = load_checkpoint(str(folder), None)
-    assert found.sha256 == load_checkpoint(folder.name, folder.parent).sha256
+    sha256 = load_checkpoint(folder.name, folder.parent).sha256
     copy = shutil.copytree(folder, tmp_path / "another name")
-    assert load_checkpoint(str(copy), None).sha256 == found.sha256
     (copy / "README.md").write_text("not what numbers come from")
-    assert load_checkpoint(str(copy), None).sha256 == found.sha256
+    assert load_checkpoint(str(copy), None).sha256 == sha256
     config = copy / "config.json"
     config.write_text(config.read_text().replace('"hidden_act": "gelu"', '"hidden_act": "relu"'))
-    assert load_checkpoint(str(copy), None).sha256 != found.sha256
-    assert (
-        load_checkpoint(f"random:{copy}", None).sha256
-        != load_checkpoint(f"random:{folder}", None).sha256
-    )
-    d = domain(encoder=str(folder), pooler="avg")
-    tiny = domain()
-    sentences = d.scored.dev.first[:5]
-    assert torch.equal(*(x.encode(x.model(), sentences).z for x in (d, tiny)))
-    assert d.data_hash(trained=True) != tiny.data_hash(trained=True)
+    assert load_checkpoint(str(copy), None).sha256 != sha256
+    assert load_checkpoint(f"random:{folder}", None).sha256 != sha256
 
 
 def test_a_checkpoint_of_a_package_is_where_pip_installed_it(

@@ -61,23 +61,6 @@ def test_transfer_tasks_are_scored(
 
 
 @pytest.mark.parametrize("dataset", ["sts", "transfer"])
-def test_data_that_are_not_there_are_named(
-    dataset: str, tmp_path: Path, offline: None, small_sets: None
-) -> None:
-    with pytest.raises(
-        UserError,
-        match=r"cannot download https://.*/senteval\.tar .*: put senteval\.tar into a folder",
-    ):
-        score(tmp_path, dataset)
-    senteval.make(tmp_path, [])
-    with pytest.raises(
-        UserError, match=r"cannot download https://.*/wiki1m_for_simcse\.txt .*--data-root"
-    ):
-        score(tmp_path, dataset, "infonce")
-    assert not (tmp_path / "results").exists()
-
-
-@pytest.mark.parametrize("dataset", ["sts", "transfer"])
 def test_a_truncated_set_is_no_smaller_set(dataset: str, tmp_path: Path) -> None:
     senteval.make(tmp_path, [])
     with pytest.raises(UserError, match=r"downstream: STSB dev has 12 rows, not 1500: get https"):

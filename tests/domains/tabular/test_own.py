@@ -330,21 +330,3 @@ def test_columns_are_left_out(tmp_path: Path) -> None:
         assert str(error.value) == message
     with pytest.raises(UserError, match="drop is for data of your own"):
         load_rows("wine", drop=("alcohol",))
-
-
-@pytest.mark.parametrize("gone", ["state.json", "data-00000-of-00001.arrow"])
-def test_a_missing_file_of_a_hub_set_is_named(gone: str, tmp_path: Path) -> None:
-    """A copy that was cut off lacks files, and the error names the first one and its remedy."""
-    datasets = pytest.importorskip("datasets")
-    parts = {"train": frame(20), "test": frame(6, 20)}
-    splits = {name: datasets.Dataset.from_pandas(part) for name, part in parts.items()}
-    name = f"mine@{'a' * 40}"
-    datasets.DatasetDict(splits).save_to_disk(tmp_path / "hf" / name)
-    path = tmp_path / "hf" / name / "test" / gone
-    path.unlink()
-    with pytest.raises(UserError) as error:
-        load_rows(f"hf:{name}", "y", tmp_path)
-    assert str(error.value) == (
-        f"hf:{name} cannot be read as a table ({path} is missing): repair or replace it; "
-        f"where there is a network: bench data fetch hf:{name} --data-root DIR"
-    )

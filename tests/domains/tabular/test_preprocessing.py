@@ -1,7 +1,5 @@
 """Splits and scaling: the test rows are seen by nobody."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from sklearn.datasets import load_wine
@@ -71,23 +69,6 @@ def test_statistics_of_the_paper_are_those_of_all_rows() -> None:
     assert standardise_columns(wine, parts, "paper").test.x.numpy() == pytest.approx(
         x[parts.test], abs=1e-5
     )
-
-
-@pytest.mark.parametrize(("statistics", "same"), [("train", True), ("paper", False)])
-def test_test_rows_change_no_training_number(statistics: str, same: bool) -> None:
-    draw = np.random.default_rng(0)
-    words = draw.choice(["u", "v"], (60, 1))
-    before = table(draw.normal(size=(60, 3)), words)
-    parts = split_rows(before, 5)
-    numeric, categorical = before.numeric.copy(), before.categorical.copy()
-    numeric[parts.test] = 1e4
-    numeric[parts.test[0]] = np.nan
-    categorical[parts.test] = "new"
-    after = replace(before, numeric=numeric, categorical=categorical)
-    a, b = (standardise_columns(t, split_rows(t, 5), statistics) for t in (before, after))
-    shapes = a.train.x.shape == b.train.x.shape
-    assert (shapes and np.array_equal(a.train.x, b.train.x)) == same
-    assert (shapes and np.array_equal(a.validation.x, b.validation.x)) == same
 
 
 def test_holes_constants_and_new_categories_are_counted() -> None:
