@@ -24,7 +24,6 @@ from contrastbench.domains.reading import cause, member, member_names, reading
 from contrastbench.errors import UserError
 
 Array = np.ndarray[Any, np.dtype[np.int64]]
-FloatArray = np.ndarray[Any, np.dtype[np.float64]]
 # suffix such as "A" -> the raw file's bytes, None where there is none
 RawReader = Callable[[str], bytes | None]
 MAX_FEATURES = 2**31  # numbers in the node labels one-hot: 8 GiB
