@@ -67,9 +67,6 @@ def run(
     tensorboard: Annotated[
         Path | None, typer.Option(help="Folder for scalars that TensorBoard reads.")
     ] = None,
-    logger: Annotated[
-        str | None, typer.Option(help="Logger of a package, which gets the same scalars.")
-    ] = None,
 ) -> None:
     """Train a loss in a domain, score it, and record each seed.
 
@@ -88,9 +85,8 @@ def run(
     check_needs(domain)
     if spec.name == NONE or is_registered(spec.name):
         spec.check()
-    boards = tensorboard, logger
     switches = deterministic, tf32, compile_
-    options = Options(results, data_root, device, threads, *switches, export, *boards)
+    options = Options(results, data_root, device, threads, *switches, export, tensorboard)
     if devices > 1 and not launch.launched():
         raise typer.Exit(run_on_devices(devices, output))
 

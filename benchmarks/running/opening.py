@@ -13,7 +13,7 @@ from contrastbench.benchmarks.records.store import Record
 from contrastbench.benchmarks.records.writable import (
     prepare_output,
 )
-from contrastbench.benchmarks.running import loggers, ranks
+from contrastbench.benchmarks.running import ranks, scalars
 from contrastbench.benchmarks.running.devices import open_device
 from contrastbench.benchmarks.running.interruption import termination_kept
 from contrastbench.benchmarks.running.options import Options
@@ -192,9 +192,10 @@ def check_options(
     """Raise for what would fail after the training, or be missing."""
     if options.export:
         check_export(name, domain, options.export, path, finished)
-    loggers.check_loggers(options.tensorboard, options.logger)
-    if finished and (options.tensorboard or options.logger):
-        tell(f"{path} is finished: its training is over, so no scalars are logged")
+    if options.tensorboard:
+        scalars.check_tensorboard(options.tensorboard)
+        if finished:
+            tell(f"{path} is finished: its training is over, so no scalars are logged")
 
 
 def check_export(name: str, domain: AnyDomain, folder: Path, record: Path, finished: bool) -> None:

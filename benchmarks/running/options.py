@@ -19,7 +19,6 @@ class Options:
     compile: bool = False  # the encoder by torch.compile, and steps as CUDA graphs
     export: Path | None = None  # a folder for the trained model, of domains that can
     tensorboard: Path | None = None  # a folder with a subfolder for each training
-    logger: str | None = None  # of a package, which gets the same scalars
     devices: int = 1  # of each training of a sweep
 
 

@@ -20,7 +20,7 @@ from contrastbench.benchmarks.records.store import Fields, Record
 from contrastbench.benchmarks.records.writable import (
     check_writable,
 )
-from contrastbench.benchmarks.running import loggers, ranks
+from contrastbench.benchmarks.running import ranks, scalars
 from contrastbench.benchmarks.running.compiling import compiled_parts
 from contrastbench.benchmarks.running.devices import PeakMemory
 from contrastbench.benchmarks.running.environment import environment
@@ -85,7 +85,7 @@ def run_seeds(
             yield record, path
             if record["status"] not in store.FINAL_STATUSES:
                 break  # it is that of all
-            made = replace(options, export=None, tensorboard=None, logger=None)  # the first has it
+            made = replace(options, export=None, tensorboard=None)  # the first has it
 
 
 def run_cell(
@@ -264,13 +264,12 @@ class Training:
         return compiled_parts(self.domain, self.loss) if self.options.compile else []
 
     def scalars(self) -> AbstractContextManager[Log | None]:
-        """Return what takes the training's scalars: TensorBoard, a logger, both or none."""
-        board, logger = self.options.tensorboard, self.options.logger
-        results = self.options.results
+        """Return what takes the training's scalars, if anything does."""
+        board, results = self.options.tensorboard, self.options.results
+        if board is None or not ranks.is_first():
+            return nullcontext()
         name = self.cell.path(results).relative_to(results / "runs").with_suffix("")
-        if not ranks.is_first():
-            board, logger = None, None
-        return loggers.scalars(board and board / name, logger, name.as_posix(), self.cell.identity)
+        return scalars.scalars(board / name)
 
     def scored_data(self, cell: Cell, domain: AnyDomain) -> dict[str, str]:
         """Return the hash of the data that score, where others train, and the training's key."""

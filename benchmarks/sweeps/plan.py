@@ -22,9 +22,6 @@ from contrastbench.losses.spec import LossSpec
 
 Work = list[tuple[Experiment, Sequence[int]]]
 Counted = list[tuple[Experiment, int]]
-WITHOUT_LIKE_CELLS = (
-    "no forecast, as no like cell has a record: bench merge --shipped brings records"
-)
 KEYS = ("row", "column", "domain", "dataset", "loss")
 
 
@@ -206,18 +203,10 @@ def plan_lines(plan: Plan, costs: Costs) -> Iterator[str]:
     for some in by_experiment.values():
         yield f"{some[0].label:{width}}  {state_counts(some)}{forecast(some, costs)}"
     yield f"{'all':{width}}  {state_counts(work)}{forecast(work, costs)}"
-    later, last = to_come(plan.later_trials()), to_come(plan.undecided())
-    if later:
-        text = f"and then up to {len(later)} cells of later stages{forecast(later, costs)}"
+    follow = [*to_come(plan.later_trials()), *to_come(plan.undecided())]
+    if follow:
+        text = f"and then up to {len(follow)} cells that these decide on{forecast(follow, costs)}"
         yield f"{'':{width}}  {text}"
-    if last:
-        text = f"and then {len(last)} cells with what these choose{forecast(last, costs)}"
-        yield f"{'':{width}}  {text}"
-    whole = cells_ahead(plan)
-    if later or last:
-        yield f"{'':{width}}  in all {len(whole)} cells{forecast(whole, costs)}"
-    if plan.table.asked and whole and not any(costs.of(task.experiment) for task in whole):
-        yield WITHOUT_LIKE_CELLS
 
 
 def forecast_line(plan: Plan, costs: Costs) -> str:

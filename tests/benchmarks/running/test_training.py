@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 import torch
 
+import stub_domain
 from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.benchmarks.running import checkpoints, interruption, opening, runner, training
 from contrastbench.benchmarks.running.options import Options
@@ -247,6 +248,24 @@ def test_scalars_for_tensorboard_are_those_of_the_record(tmp_path: Path) -> None
     assert curve == [
         (step, pytest.approx(score, rel=1e-6)) for step, score in record["details"]["dev_curve"]
     ]
+
+
+@pytest.mark.parametrize("where", ["__init__", "add_scalar", "close"])
+def test_a_disk_that_takes_no_tensorboard_file_costs_no_training(
+    where: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys
+) -> None:
+    board = pytest.importorskip("torch.utils.tensorboard")
+
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    stub_domain.install(monkeypatch)
+    monkeypatch.setattr(board.SummaryWriter, where, full)
+    work = Experiment("graph", "motifs", LossSpec("infonce"), {"epochs": 1})
+    options = Options(tmp_path, device="cpu", tensorboard=tmp_path / "board")
+    assert run_cell(work, 0, options)[0]["status"] == "ok"
+    said = "failed (OSError: [Errno 28] No space left on device): the training goes on without it\n"
+    assert capsys.readouterr().err.count(said) == 1
 
 
 def test_without_tensorboard_the_fix_is_named(

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from contrastbench.benchmarks.sweeps.costs import Costs
-from contrastbench.benchmarks.sweeps.plan import forecast_line, make_plan, plan_lines
+from contrastbench.benchmarks.sweeps.plan import forecast_line, make_plan
 from contrastbench.benchmarks.tables.load import load_table
 from contrastbench.losses.spec import LossSpec
 from made_records import made
@@ -54,26 +54,6 @@ def test_trials_have_the_seeds_of_their_domain(tmp_path: Path) -> None:
     plan = make_plan(suite(tmp_path), ["dataset=MUTAG"], None, False, None, tmp_path)
     assert {task.seed for task in plan.tasks()} == set(range(8))
     assert plan.table.tuning_seeds == (1000, 1001)
-
-
-def test_a_plan_without_like_cells_says_what_brings_them(tmp_path: Path) -> None:
-    name = suite(tmp_path)
-    hint = "no forecast, as no like cell has a record: bench merge --shipped brings records"
-    for folder, hinted in ((tmp_path / "none", True), (tmp_path, False)):
-        about = (["dataset=MUTAG"], None, False, None, folder, False, [LossSpec("hcl")], False)
-        assert (hint in plan_lines(make_plan(name, *about), Costs(folder))) is hinted
-
-
-def test_a_plan_without_anything_ahead_needs_no_hint(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    made_plan = make_plan(
-        *(suite(tmp_path), ["dataset=MUTAG"], None, False, None, tmp_path / "none", False),
-        *([LossSpec("hcl")], False),
-    )
-    monkeypatch.setattr("contrastbench.benchmarks.sweeps.plan.cells_ahead", lambda _: [])
-    lines = plan_lines(made_plan, Costs(tmp_path / "none"))
-    assert not [line for line in lines if "bench merge --shipped" in line]
 
 
 def test_a_sweep_of_a_loss_that_joins_begins_with_it(
