@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from contrastbench.benchmarks.comparison.places import runs_behind
-from contrastbench.benchmarks.tables.choices import as_given, chosen_losses, is_hardly_tuned
+from contrastbench.benchmarks.tables.choices import chosen_losses, has_no_choice, is_hardly_tuned
 from contrastbench.benchmarks.tables.resolved import Line, Resolved
 from contrastbench.benchmarks.tables.table import Selection
 
@@ -14,7 +14,7 @@ class Tuning:
     """Rows that were not tuned as others were, by name."""
 
     beside: Sequence[str] = ()  # they have the settings that the baseline chose
-    as_given: Sequence[str] = ()  # asked for, and they declare nothing to choose
+    given: Sequence[str] = ()  # asked for, and they declare nothing to choose
     # losses that chose the baseline's loss on most sets: on how many, and on how many they have run
     alike: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     hardly: Sequence[str] = ()  # most of whose trials score alike
@@ -30,7 +30,7 @@ def tuning_of(resolved: Resolved, base: str) -> Tuning:
     lines, table = resolved.lines, resolved.table
     return Tuning(
         [line.name for line in lines if line.row.beside and not line.repeats],
-        [one.name for one in lines if one.name in table.asked and as_given(resolved, one)],
+        [one.name for one in lines if one.name in table.asked and has_no_choice(resolved, one)],
         chose_baseline(resolved, base) if resolved.selection == Selection.VALIDATION else {},
         [line.name for line in lines if is_hardly_tuned(line)],
     )

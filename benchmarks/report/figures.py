@@ -241,8 +241,8 @@ def printed_panel(places: Sequence[Entry], decimals: int, width: int) -> Panel:
     """Return one column of printed and own values."""
     dots = [printed_dot(one, decimals) for one in places]
     values = [end for dot in dots for end in (*ends_of(dot), dot.printed) if end is not None]
-    told = [one.back.by_mean for one in places if one.back]
-    note = f"{sum(told)} of {len(told)} came back" if told else ""
+    known = [one.back.by_mean for one in places if one.back]
+    note = f"{sum(known)} of {len(known)} came back" if known else ""
     low, high = min(values), max(values)
     return Panel(places[0].column, dots, low, high, int(high - low < 5), 0.0, note, width)
 

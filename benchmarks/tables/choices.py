@@ -33,7 +33,7 @@ def of_line(resolved: Resolved, line: Line) -> dict[str, list[str]]:
     for column, cell in sorted(line.cells.items(), key=lambda item: kind_of(item[1])):
         if text := of_cell(line, cell):
             columns.setdefault(text, []).append(column)
-    if as_given(resolved, line) and not any(cell.same_as for cell in line.cells.values()):
+    if has_no_choice(resolved, line) and not any(cell.same_as for cell in line.cells.values()):
         columns[NOTHING_TO_CHOOSE] = list(line.cells)
     return columns
 
@@ -88,7 +88,7 @@ def is_hardly_tuned(line: Line) -> bool:
     return 2 * sum(one.scores_alike for one in searched) > len(searched)
 
 
-def as_given(resolved: Resolved, line: Line) -> bool:
+def has_no_choice(resolved: Resolved, line: Line) -> bool:
     """Return whether a method of a sweep has nothing to choose, unlike others."""
     table, row = resolved.table, line.row
     choices = [cell.choice for cell in line.cells.values()]

@@ -70,8 +70,8 @@ class Entry:
         if not (self.paper and self.ours and self.ours.n and self.ours.trimmed):
             return None
         mean = Centre(self.ours.mean, (self.ours.std or 0.0) / sqrt(self.ours.n))
-        told = self.paper.std is not None and self.seeds
-        error = (self.paper.std or 0.0) / sqrt(self.seeds or 1) if told else None
+        known = self.paper.std is not None and self.seeds
+        error = (self.paper.std or 0.0) / sqrt(self.seeds or 1) if known else None
         name = self.line.name
         return Back(name, self.column, mean, self.ours.trimmed, self.paper.mean, error)
 

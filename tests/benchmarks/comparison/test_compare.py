@@ -1,7 +1,5 @@
 """Rows against a baseline: which runs make a pair, what is tested, and what it is called."""
 
-import subprocess
-import sys
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -448,32 +446,6 @@ def test_wrong_questions_are_one_line(filled: Path, change: dict[str, Any], mess
 def test_a_table_of_quotes_cannot_be_compared(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="only quoted rows"):
         compare_rows(resolve(SMALL.model_copy(update={"rows": SMALL.rows[:1]}), None, tmp_path))
-
-
-def test_the_command_prints_it_without_torch(filled: Path) -> None:
-    code = (
-        "import sys\nfrom contrastbench.benchmarks.cli import main as cli\nsys.argv = ['bench', "
-        "*sys.argv[1:]]\n"
-        "try:\n    cli.main()\nexcept SystemExit as end:\n    print(end.code, 'torch' in "
-        "sys.modules)\n"
-    )
-    words = [
-        sys.executable,
-        "-c",
-        code,
-        "compare",
-        "adnce-table10",
-        "--baseline",
-        "ADNCE",
-        "--results",
-        str(filled),
-    ]
-    done = subprocess.run(words, capture_output=True, text=True, check=True)
-    assert done.stdout == "2 False\n"
-    assert done.stderr == (
-        f"bench: adnce-table10: no row has a seed in common with ADNCE under {filled}: run more, "
-        "bench merge --shipped (records that come with contrastbench), or --baseline\n"
-    )
 
 
 def failing(results: Path) -> Path:

@@ -202,16 +202,6 @@ def test_a_set_of_a_quick_part_counts_once_its_seeds_have_run(filled: Path) -> N
     assert [why for why in found.values() if why.startswith("incomplete")] == [found[column]]
 
 
-def test_what_ran_only_quickly_is_said_not_to_count(bench, tmp_path: Path) -> None:
-    name = sweep(tmp_path)
-    record(tmp_path, name, 5, 70.0)
-    (tmp_path / "mine.py").write_text(INFONCE)
-    words = ["compare", "mine.yaml", "--loss", "mine.py:Mine", "--results", str(tmp_path)]
-    quick = "; runs of --quick do not count here."
-    assert quick in bench(*words)[1]
-    assert quick not in bench(*words, "--quick")[1]
-
-
 def test_every_answer_says_that_it_is_quick(bench, filled: Path) -> None:
     words = ["mine.yaml", "--loss", "mine.py:Mine", "--quick", "--results", str(filled)]
     (filled / "mine.py").write_text(INFONCE)
@@ -339,10 +329,3 @@ def test_a_draft_says_so_in_every_answer_and_in_errors(bench, tmp_path: Path) ->
     assert Path("report.html").read_text().count(said) == 5, (
         "leaderboard and page twice, and the list"
     )
-
-
-def test_the_quick_part_of_standard_1_says_that_it_cannot_be_read(bench) -> None:
-    code, out, _ = bench("compare", "standard-1", "--quick", "--results", str(RESULTS))
-    assert code == 0
-    assert "Quick part of standard-1, 6 of 23 data sets with 3 of 5 seeds." in out
-    assert "This comparison cannot be read: 'permuted positives' is not shown to be worse" in out

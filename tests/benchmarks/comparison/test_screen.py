@@ -105,11 +105,10 @@ def test_only_a_terminal_or_columns_ask_for_a_width(
     assert screen.width() == width
 
 
-@pytest.mark.parametrize("width", [60, 100])
-def test_the_standing_comparison_fits(bench, monkeypatch: pytest.MonkeyPatch, width: int) -> None:
+def test_the_standing_comparison_fits(bench, monkeypatch: pytest.MonkeyPatch) -> None:
     shipped = Path(__file__).parents[3] / "results"
-    monkeypatch.setenv("COLUMNS", str(width))
+    monkeypatch.setenv("COLUMNS", "60")
     code, out, _ = bench("compare", "standard", "--results", str(shipped))
     lines = out.splitlines()
-    assert (code, len(lines) <= 25, max(map(len, lines)) <= width) == (0, True, True)
+    assert (code, len(lines) <= 25, max(map(len, lines)) <= 60) == (0, True, True)
     assert "On these 5 data sets" in " ".join(lines)

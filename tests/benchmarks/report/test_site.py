@@ -174,21 +174,3 @@ def test_the_shipped_records_make_pages_in_order(published: Path) -> None:
     assert len(files) <= 300
     assert sum(map(len, files.values())) <= 10e6
     assert len([name for name in files if name.startswith("losses/")]) >= len(OURS)
-
-
-def test_the_workflow_builds_the_site_from_the_records_on_each_push_to_main() -> None:
-    workflow = yaml.safe_load((ROOT / ".github/workflows/pages.yml").read_text())
-    assert workflow[True] == {"push": {"branches": ["main"]}, "workflow_dispatch": None}
-    build, deploy = workflow["jobs"]["build"]["steps"], workflow["jobs"]["deploy"]["steps"]
-    runs = [step["run"] for step in build if "run" in step]
-    assert runs == ["pip install tox-uv && tox -e site -- _site"]
-    upload = next(step for step in build if "upload-pages-artifact" in step.get("uses", ""))
-    assert upload["with"] == {"path": "_site"}
-    address = next(step for step in build if "run" in step)["env"]
-    assert address == {"SITE_ADDRESS": "${{ steps.pages.outputs.base_url }}"}
-    ci = (ROOT / ".github/workflows/ci.yml").read_text()
-    for step in (step for step in [*build, *deploy] if "uses" in step):
-        name, version = step["uses"].split("@")
-        assert re.fullmatch(r"v\d+", version)
-        assert step["uses"] in ci or name not in ci, "two versions of one action"
-    assert "http" not in (ROOT / ".github/workflows/pages.yml").read_text()

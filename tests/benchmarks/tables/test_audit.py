@@ -344,14 +344,6 @@ def test_shared_protocols_are_used() -> None:
     assert {path.stem for path in folder.glob("*.yaml")} == used
 
 
-def test_a_selection_is_told(tmp_path: Path) -> None:
-    assert "Ours: parameters as printed in the paper, for all seeds." in audit_markdown(
-        resolve(load_table("adnce-table10"), None, tmp_path)
-    )
-    text = audit_markdown(resolve(load_table("adnce-table10"), "validation", tmp_path))
-    assert "Ours: parameters validation: each outer fold of each seed has the best of its" in text
-
-
 @pytest.mark.parametrize("name", declarations())
 def test_settings_of_the_evaluation_have_names_of_their_own(name: str) -> None:
     about = declarations()[name]

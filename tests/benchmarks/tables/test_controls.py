@@ -73,18 +73,6 @@ def test_each_domain_has_those_that_its_recipe_allows(
             assert not key or getattr(recipe, key) == value, name
 
 
-def test_sentences_have_word_vectors_as_raw_input_but_not_those_of_standard_1(
-    tmp_path: Path,
-) -> None:
-    own = "sentence: {recipe: {encoder: random:2x128:bert, pooler: avg}}"
-    table = sweep(tmp_path, SWEEP.replace("sentence: {}", own))
-    raw = table.experiment(row_of(table, "raw input"), column_in(table, "sentence"))
-    assert raw.full_recipe.pooler == "static"
-    assert not raw.full_recipe.trainable
-    table = load_table("standard-1")
-    assert (row_of(table, "raw input").name, "graded") not in table.places
-
-
 def test_a_listed_none_is_the_untrained_control(tmp_path: Path) -> None:
     table = sweep(tmp_path, SWEEP.replace("[adnce", "[none, adnce"))
     assert row_of(table, "none").control == "untrained"
@@ -96,11 +84,6 @@ def test_a_control_is_no_baseline_of_a_comparison(tmp_path: Path) -> None:
     table = sweep(tmp_path, text)
     assert baseline_row(resolve(table, None, tmp_path)).name == "adnce"
     assert row_of(table, "half the epochs").loss == "adnce"
-
-
-def test_a_sweep_without_the_key_has_none(tmp_path: Path) -> None:
-    table = sweep(tmp_path, SWEEP.replace("controls: true\n", ""))
-    assert not any(row.control for row in table.rows)
 
 
 def test_a_file_that_extends_adds_controls_for_all_columns(tmp_path: Path) -> None:

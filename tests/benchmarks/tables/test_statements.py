@@ -81,35 +81,6 @@ def test_a_statement_is_that_of_its_source(stated: Stated) -> None:
     assert stated.says in words(found[0])
 
 
-MARKED = """title: t
-source: s
-decimals: 1
-domain: graph
-metric: accuracy
-columns: {A: {dataset: MUTAG}}
-protocol:
-  facts:
-    - {from: open, params: {temperature: not said}}
-rows:
-  - name: mine
-    loss: adnce
-    params: {temperature: 0.05}
-    params_from: {paper (Table 9): [temperature]}
-    paper: {A: [80.0]}
-"""
-
-
-def test_what_a_row_marks_is_not_open_for_a_general_statement(tmp_path: Path) -> None:
-    path = tmp_path / "mine.yaml"
-    path.write_text(MARKED)
-    resolved = resolve(loading.load_table(str(path)), None, tmp_path)
-    (line,) = resolved.lines
-    found = findings(PublishedPlace(resolved, line, line.cells["A"]))
-    (temperature,) = (one for one in found if one.what == "temperature")
-    assert temperature.verdict == SAME
-    assert "paper (Table 9)" in words(temperature)
-
-
 @pytest.mark.parametrize("name", table_names())
 def test_top_5_is_asked_of_classifiers_that_have_it(name: str) -> None:
     table = load(name)
@@ -117,21 +88,6 @@ def test_top_5_is_asked_of_classifiers_that_have_it(name: str) -> None:
         for column in filter(lambda column: (row.name, column) in table.places, table.columns):
             if table.metric_of(column) == "top_5":
                 assert table.experiment(row, column).full_recipe.probe_on_views.top_5
-
-
-def test_dasl_is_run_on_imagenet() -> None:
-    table = load("dasl-table4")
-    own = [row for row in table.rows if row.loss]
-    columns = [column for column in table.columns if column.startswith("IN-1K")]
-    assert len(own) == 3
-    assert len(columns) == 6
-    for row in own:
-        for column in columns:
-            work = table.experiment(row, column)
-            recipe = work.full_recipe
-            assert work.dataset == "ImageNet"
-            assert recipe.epochs == int(column.split()[1])
-            assert (recipe.batch_size, recipe.lr, recipe.knn_k) == (1024, 1.2, 8)
 
 
 @pytest.mark.parametrize("name", [*table_names(), *OWN])

@@ -76,11 +76,13 @@ def test_every_table_can_be_run_and_rendered(name: str, tmp_path: Path) -> None:
         work, row = place.work, place.row
         assert work.dataset in declaration(work.domain).datasets
         assert work.full_recipe.protocol
-        full = work.loss.complete.params
-        assert row.loss == "none" or get_loss(work.loss.name, **work.loss.params).params == full
         for key, values in {**row.grid, **row.grid_by_column.get(place.column, {})}.items():
             for value in values:
                 LossSpec(row.loss or "none", {**row.params, key: value}).check()
+    losses = {place.work.loss.label: place.work.loss for place in table.places.values()}
+    for loss in losses.values():
+        full = loss.complete.params
+        assert loss.name == "none" or get_loss(loss.name, **loss.params).params == full
     resolved = resolve(table, None, tmp_path)
     text = render_table(resolved, "md")
     assert ("missing" in text) == bool(table.places)
@@ -141,24 +143,6 @@ def test_the_best_epoch_on_the_test_set_is_no_result_of_a_validation_selection()
     chosen = Resolved(best, Selection.VALIDATION, Path(), [])
     assert chosen.metric_of("A") == "accuracy"
     assert chosen.label == chosen.rule
-
-
-@pytest.mark.parametrize("name", ["adnce-table3", "attentionnce-table1"])
-def test_alpha_cl_has_the_weights_of_the_code_that_its_values_are_from(name: str) -> None:
-    """ADNCE's image/model.py, estimator a_cl; p = 4 and tau = 0.5 by its appendix B.1."""
-    row = next(row for row in load_table(name).rows if row.name == "alpha-CL-direct")
-    assert row.params == {"temperature": 0.5, "p": 4.0, "variant": "adnce_code"}
-
-
-def test_a_table_without_published_values_names_no_paper(tmp_path: Path) -> None:
-    file = tmp_path / "mine.yaml"
-    file.write_text(
-        "title: t\nsource: s\ndecimals: 1\ndomain: graph\ncolumns: {A: {dataset: MUTAG}}\n"
-        "rows: [{name: ours, loss: infonce}]\n"
-    )
-    assert "Selection: none: parameters as the file gives them." in render_table(
-        resolve(load_table(str(file)), None, tmp_path), "md"
-    )
 
 
 def test_published_values_average_to_the_published_average() -> None:
@@ -237,50 +221,6 @@ def test_printed_differences_follow() -> None:
             value - nine[name][column] for column, value in nine[f"{name} + noisy crop"].items()
         ]
         assert found == pytest.approx(printed)
-
-
-def test_tables_of_one_paper_quote_the_same_runs() -> None:
-    five, ten = means("adnce-table5")["ADNCE"], means("adnce-table10")["ADNCE"]
-    assert {column: round(ten[column], 1) for column in five} == five
-    one, two = means("adnce-table1"), means("adnce-table2")
-    assert all(two[name] == one[name] for name in ("SimCLR (tau0)", "SimCLR (tau*)"))
-    one, three = means("attentionnce-table1"), means("attentionnce-table3")
-    for ours, theirs in (("SimCLR", "SimCLR"), ("AttentionNCE", "AttentionNCE (M = 4)")):
-        assert three[theirs] == {
-            column: one[ours][f"{column} 400"] for column in ("CIFAR10", "STL10")
-        }
-
-
-def test_tables_of_renyicl_quote_the_same_runs() -> None:
-    five, nine, fourteen, fifteen = (means(f"renyicl-table{n}") for n in (5, 9, 14, 15))
-    same = {"CovType Base": "CovType No Aug.", "CovType Hard": "CovType FC"}
-    same |= {"Higgs-100K Base": "Higgs No Aug.", "Higgs-100K Hard": "Higgs RM"}
-    for method, paper in five.items():
-        assert nine[method] == {
-            name: paper[f"{name} Base"] for name in ("CIFAR-10", "CIFAR-100", "ImageNet-100")
-        }
-        for column, other in same.items():
-            gamma = {"C": "1.1", "H": "1.2"}[column[0]]
-            name = f"RMLCPC (gamma = {gamma})" if method == "RMLCPC" else method
-            assert paper[column] == fourteen[name][other]
-        for column in ("CIFAR-10 Base", "CIFAR-10 Hard", "CIFAR-100 Base", "CIFAR-100 Hard"):
-            name = "RMLCPC (gamma = 2.0)" if method == "RMLCPC" else method
-            assert paper[column] == fifteen[name][column.replace(" ", " tau 0.5 ")]
-
-
-def test_a_value_that_two_tables_quote_is_one_run() -> None:
-    five, nine = (
-        {
-            (place.row.name, place.column): place.work.key
-            for place in plan.runnable_places(load_table(f"renyicl-table{n}"), [])
-        }
-        for n in (5, 9)
-    )
-    shared = {
-        (row, column): key for (row, column), key in nine.items() if (row, f"{column} Base") in five
-    }
-    assert len(shared) == 9
-    assert shared == {(row, column): five[row, f"{column} Base"] for row, column in shared}
 
 
 def test_a_column_without_a_dataset_is_quoted(tmp_path: Path) -> None:
@@ -557,18 +497,6 @@ def test_names_and_formats_answer_with_the_closest(tmp_path: Path) -> None:
         load_table("adnce-tabel5")
     with pytest.raises(UserError, match="unknown format 'mdd': did you mean 'md'"):
         render_table(resolve(SMALL, None, tmp_path), "mdd")
-
-
-def test_a_users_own_file_is_a_table(tmp_path: Path) -> None:
-    (tmp_path / "mine.yaml").write_text(
-        "title: t\nsource: s\ndecimals: 1\ndomain: graph\nmetric: accuracy\n"
-        "columns: {A: {dataset: MUTAG}}\nrows: "
-        "[{name: ours, loss: infonce, params: {temperature: 0.2}}]\n"
-    )
-    table = load_table(str(tmp_path / "mine.yaml"))
-    assert table.name == "mine"
-    add(tmp_path, "A", 0, 86.0)
-    assert "| ours | 86.0 (1) |" in render_table(resolve(table, None, tmp_path), "md")
 
 
 OWN = "title: x\nsource: s\ndecimals: 0\ndomain: graph\ncolumns: {A: {}}\n"
