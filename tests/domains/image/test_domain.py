@@ -277,6 +277,8 @@ def test_the_best_step_is_chosen_by_validation_images() -> None:
         ({"asymmetric": True, "blur": 0.5}, "asymmetric views are two with a blur of their own"),
         ({"asymmetric": True, "jitter_strength": 1.0}, "leave out positives, blur, jitter_streng"),
         ({"validation": 1.0}, "validation=1.0"),
+        ({"encoder": "torchvision:resnet50", "size": 224}, r"needs width=1\.0 and a size of more"),
+        ({"encoder": "bn_inception", "size": 72}, r"bn_inception needs images of 32, 64, \.\.\."),
         ({"validation": 0.001}, "leaves classes empty"),
         ({"views": "easy"}, "views='easy'"),
         (

@@ -172,25 +172,6 @@ def test_a_plain_classifier_that_diverges_says_so() -> None:
         plain_linear(rows, rows)
 
 
-@pytest.mark.parametrize(("right", "best"), [([0], 0), ([1], 1), ([2], 2), ([1, 2], 1), ([], 0)])
-def test_the_best_rate_is_taken_whichever_it_is(
-    right: list[int], best: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Heads that always say class 1 are right, those that always say class 0 wrong."""
-    heads = [torch.nn.Linear(2, 2) for _ in probe.RATES]
-    for k, head in enumerate(heads):
-        torch.nn.init.zeros_(head.weight)
-        head.bias.data = torch.tensor([0.0, 1.0]) if k in right else torch.tensor([1.0, 0.0])
-    monkeypatch.setattr(probe, "train_heads", lambda *_: heads)
-    rows = Labelled(torch.randn(6, 2), torch.ones(6, dtype=torch.long))
-    ours = linear(rows, rows)
-    assert ours.details == {
-        "lr": (1.0, 3.0, 5.0)[best],
-        "validation_by_lr": [100.0 * (k in right) for k in range(3)],
-    }
-    assert ours.predict(rows.x).tolist() == [int(best in right)] * 6
-
-
 @pytest.mark.parametrize("name", CLASSIFIERS)
 def test_the_same_seed_gives_the_same_classes_and_all_beat_chance(name: str) -> None:
     train, held = parts(load_wine)

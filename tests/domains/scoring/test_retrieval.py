@@ -1,4 +1,4 @@
-"""Retrieval against a loop, and against pytorch-metric-learning's figures."""
+"""Retrieval against a loop."""
 
 import pytest
 import torch
@@ -8,7 +8,6 @@ from contrastbench.domains.scoring import retrieval as scoring
 from contrastbench.domains.scoring.classifiers import Labelled
 from contrastbench.domains.scoring.retrieval import RECALLS, mutual_information, retrieval
 from contrastbench.losses import UserError
-from contrastbench.losses.contrast import unit
 
 
 def rows(seed: int = 0, n: int = 150, classes: int = 7) -> Labelled:
@@ -45,41 +44,6 @@ def test_recalls_and_map_are_those_of_the_loop(block: int, monkeypatch: pytest.M
         found = retrieval(rows(seed))
         for name, value in by_loop(rows(seed)).items():
             assert found[name] == pytest.approx(value, rel=1e-12), name
-
-
-def test_the_figures_are_those_of_pytorch_metric_learning() -> None:
-    pytest.importorskip("pytorch_metric_learning", reason='pip install "[perf]"')
-    from pytorch_metric_learning.distances import CosineSimilarity
-    from pytorch_metric_learning.utils.accuracy_calculator import AccuracyCalculator
-    from pytorch_metric_learning.utils.inference import CustomKNN
-    from sklearn.cluster import KMeans
-
-    class Recalls(AccuracyCalculator):
-        """Recall at 8 beside its own figures."""
-
-        def calculate_recall_at_8(self, knn_labels, query_labels, not_lone_query_mask, **_):
-            right = knn_labels[:, :8] == query_labels[:, None]
-            return right.any(dim=1)[not_lone_query_mask].double().mean().item()
-
-        def requires_knn(self):
-            return [*super().requires_knn(), "recall_at_8"]
-
-    def clusters(x, count):
-        return torch.from_numpy(KMeans(count, random_state=0).fit_predict(x.numpy()))
-
-    data = rows(3)
-    calculator = Recalls(
-        include=("precision_at_1", "mean_average_precision_at_r", "NMI", "recall_at_8"),
-        knn_func=CustomKNN(CosineSimilarity()),
-        kmeans_func=clusters,
-        device=torch.device("cpu"),
-    )
-    theirs = calculator.get_accuracy(unit(data.x), data.y)
-    ours = retrieval(data)
-    assert ours["recall_at_1"] == pytest.approx(100 * theirs["precision_at_1"], rel=1e-12)
-    assert ours["recall_at_8"] == pytest.approx(100 * theirs["recall_at_8"], rel=1e-12)
-    assert ours["map_at_r"] == pytest.approx(100 * theirs["mean_average_precision_at_r"], rel=1e-12)
-    assert ours["nmi"] == pytest.approx(100 * theirs["NMI"], rel=1e-12)
 
 
 def test_clusters_that_are_the_classes_share_all_information() -> None:

@@ -197,7 +197,6 @@ def test_what_does_not_fit_is_one_line(tmp_path: Path) -> None:
         ({"batch_size": 4}, "4 images, 4 of each class, are of 1 classes"),
         ({"batch_size": 10}, "batch_size=10 is no multiple of the 4 images of a class"),
         ({"positives": 0}, "pairing=balanced needs other images of each class: positives=3"),
-        ({"pairing": "query_key"}, "positives need pairing=both_views or pairing=balanced"),
         ({"probe": "lbfgs"}, "CUB tests other classes than it trains, .* preset=metric"),
     ):
         with pytest.raises(UserError, match=message):

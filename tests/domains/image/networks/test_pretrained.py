@@ -13,7 +13,6 @@ from contrastbench.domains.download import file_sha256
 from contrastbench.domains.image.networks import pretrained
 from contrastbench.domains.image.networks.inception import Inception
 from contrastbench.domains.image.networks.resnet import ResNet
-from contrastbench.domains.registry import make_recipe
 from contrastbench.losses import UserError
 
 
@@ -86,18 +85,3 @@ def test_a_download_is_kept_and_checked(tmp_path: Path, monkeypatch: pytest.Monk
         )
         assert found["w"].tolist() == [1, 1]
     assert asked == [digits]
-
-
-def test_they_are_of_the_published_width_and_stem() -> None:
-    recipe = {"encoder": "torchvision:resnet50", "size": 224}
-    assert make_recipe("image", {**recipe, "width": 1.0}).pretrained == "resnet50"
-    for change in ({}, {"width": 1.0, "size": 64}):
-        with pytest.raises(UserError, match=r"needs width=1\.0 and a size of more than 64 pixels"):
-            make_recipe("image", {**recipe, **change})
-
-
-@pytest.mark.parametrize("sizes", [{"size": 72}, {"size": 64, "test_size": 72}])
-def test_bn_inception_halves_five_times(sizes: dict[str, int]) -> None:
-    assert make_recipe("image", {"encoder": "bn_inception", "size": 64}).encoder == "bn_inception"
-    with pytest.raises(UserError, match=r"bn_inception needs images of 32, 64, \.\.\. 224 pixels"):
-        make_recipe("image", {"encoder": "bn_inception", **sizes})

@@ -17,9 +17,8 @@ from contrastbench.domains.image.scoring.linear_probe import (
     policy_of,
     train_probe,
 )
-from contrastbench.domains.image.views.policies import Policy, policy
+from contrastbench.domains.image.views.policies import Policy
 from contrastbench.domains.registry import make_recipe
-from contrastbench.domains.scoring.classifiers import Classifier, accuracy
 from made_images import grey_levels as images
 from made_images import small_model as model
 
@@ -56,30 +55,6 @@ def test_a_recipe_may_give_the_probe_another_learning_rate() -> None:
         probe = make_recipe("image", {"probe": "paper", **values}).probe_on_views
         assert optimizer_of(probe, [nn.Parameter(torch.zeros(1))]).defaults["lr"] == lr
         assert replace(probe, lr=1e-3) == PROBES["paper"]
-
-
-@pytest.mark.parametrize("name", ["paper", "strict"])
-def test_the_classifier_of_each_epoch_is_that_of_a_probe_with_so_many_epochs(name: str) -> None:
-    net, whole, views = model(), images(24), policy("base", 8)
-    columns, probe = PREPROCESSING.features(net, whole).x.shape[1], replace(PROBES[name], batch=10)
-
-    def accuracies(epochs: int) -> list[float]:
-        found: list[float] = []
-
-        def score(moved: Any, classifier: Classifier) -> None:
-            found.append(accuracy(classifier, PREPROCESSING.features(moved, whole)))
-
-        some = replace(probe, epochs=epochs, lr=0.1)
-        moved, last = train_probe(some, net, whole, columns, PREPROCESSING, views, 0, score)
-        assert accuracy(last, PREPROCESSING.features(moved, whole)) == found[-1]
-        plain, _ = train_probe(some, net, whole, columns, PREPROCESSING, views, 0)
-        for key, tensor in plain.state_dict().items():
-            assert torch.equal(tensor, moved.state_dict()[key]), "scoring moves no statistics"
-        return found
-
-    curve = accuracies(6)
-    assert len(set(curve)) > 1, "a curve that could show a wrong epoch"
-    assert [accuracies(epochs)[-1] for epochs in range(1, 7)] == curve
 
 
 @pytest.mark.parametrize("cosine", [True, False])
