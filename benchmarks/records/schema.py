@@ -41,8 +41,6 @@ BROKEN = re.compile(CONTROL + r"|[\ud800-\udfff]")  # halves of letters, which n
 PrintableText = Annotated[str, StringConstraints(pattern=f"^{CONTROL.replace('[', '[^')}*$")]
 Hash = Annotated[str, StringConstraints(min_length=64, max_length=64, pattern=r"^[0-9a-f]*$")]
 
-_usable: dict[str, dict[str, Any]] = {}  # params and recipe without fault, by the records' key
-
 
 class InvalidRecord(UserError):
     """A whole record with a value that no run writes."""
@@ -152,7 +150,8 @@ def check_settings(settings: dict[str, Any]) -> None:
 
 def wrong_together(record: Record) -> str:
     """Return what is wrong with fields that depend on others; empty if nothing is."""
-    if wrong := wrong_settings(record) or wrong_details(record["details"]):
+    settings = {"params": record["params"], "recipe": record["recipe"]}
+    if wrong := first_unusable(settings) or wrong_details(record["details"]):
         return wrong
     score_at = record["recipe"].get("score_at", [])
     if not isinstance(score_at, list) or not all(isinstance(one, int) for one in score_at):
@@ -164,17 +163,6 @@ def wrong_together(record: Record) -> str:
     if record["main"] not in record["metrics"]:
         return f"main is {shown(record['main'])} (one of the metrics)"
     return wrong_metric(record["metrics"]) if record["domain"] in DOMAINS else ""
-
-
-def wrong_settings(record: Record) -> str:
-    """Return what is wrong with params or recipe; those of one key are searched once."""
-    settings = {"params": record["params"], "recipe": record["recipe"]}
-    if _usable.get(record["key"]) == settings:
-        return ""
-    wrong = first_unusable(settings)
-    if not wrong:
-        _usable[record["key"]] = settings
-    return wrong
 
 
 def wrong_details(details: Mapping[str, Any]) -> str:

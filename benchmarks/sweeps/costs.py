@@ -11,11 +11,7 @@ from contrastbench.losses.spec import NONE
 
 
 class Costs:
-    """Median seconds of like cells: those of any loss and learning rate, with all else the same.
-
-    Nine of ten shipped records took between half and twice such a median. Where one more setting
-    differs, only half of them did, so such records are no forecast.
-    """
+    """Median seconds of like cells: those of any loss and learning rate, with all else the same."""
 
     def __init__(self, results: Path) -> None:
         self.results = results

@@ -50,11 +50,6 @@ def test_by_default_every_loss_is_measured() -> None:
 
 
 @pytest.mark.parametrize("name", OURS)
-def test_every_loss_has_a_step(name: str) -> None:
-    perf_losses.train_step(name, 16)()
-
-
-@pytest.mark.parametrize("name", OURS)
 def test_no_loss_holds_all_scores(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Memory is linear: no tensor that a step makes has as many numbers as all scores."""
     monkeypatch.setattr(blocks, "CPU_BLOCK", 2**14)

@@ -58,10 +58,3 @@ def test_a_process_of_somebody_else_is_alive(monkeypatch: pytest.MonkeyPatch) ->
 
     monkeypatch.setattr(os, "kill", refuse)
     assert files.process_exists(1)
-
-
-def test_two_writers_of_one_process_have_two_names(tmp_path: Path) -> None:
-    with files.temporary_file(tmp_path, b"a") as one, files.temporary_file(tmp_path, b"b") as two:
-        assert (one.read_text(), two.read_text()) == ("a", "b")
-        names = one.name.split("."), two.name.split(".")
-    assert names[0][1:3] == names[1][1:3] == [files.host(), str(os.getpid())]

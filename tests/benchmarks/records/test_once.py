@@ -1,10 +1,8 @@
 """Records are read once in a process, and compared once for each key; what changes is read anew."""
 
-import gc
 import os
 import time
 from collections import Counter
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +12,6 @@ from contrastbench.benchmarks.records import files, packing, store
 from contrastbench.benchmarks.records.experiment import Cell, Experiment
 from contrastbench.benchmarks.records.merge import merge_records
 from contrastbench.benchmarks.records.read_cache import one_moment
-from contrastbench.benchmarks.sweeps import costs
 from contrastbench.benchmarks.sweeps.cell_states import survey
 from contrastbench.benchmarks.sweeps.costs import Costs
 from contrastbench.benchmarks.tables.load import load_table
@@ -107,20 +104,6 @@ def test_what_is_shown_is_of_one_moment(tmp_path: Path) -> None:
     assert list(work.ok_by_seed(tmp_path)) == [0, 1]
 
 
-@pytest.mark.parametrize("collecting", [True, False])
-def test_garbage_is_collected_after_a_moment_if_it_was_before(collecting: bool) -> None:
-    was, inside = gc.isenabled(), list[bool]()
-    (gc.enable if collecting else gc.disable)()
-    with suppress(UserError), one_moment():
-        with one_moment():
-            pass
-        inside.append(gc.isenabled())
-        raise UserError("as where a record is torn")
-    after = gc.isenabled()
-    (gc.enable if was else gc.disable)()
-    assert (inside, after) == ([False], collecting)
-
-
 def test_a_plan_reads_no_dataset_but_its_own(tmp_path: Path, reads: Counter[Path]) -> None:
     add(tmp_path, 0, 70.0)
     other = add(tmp_path, 0, 70.0, dataset="DD")
@@ -145,35 +128,6 @@ def test_records_of_one_key_are_compared_once(
     assert [record["metrics"] for record in work.finished(tmp_path)] == [{"accuracy": 70.0}] * 5
     assert list(work.ok_by_seed(tmp_path)) == list(SEEDS)
     assert len(compared) == len(set(compared)) == 2
-
-
-def test_a_plan_looks_at_each_record_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    looks = Counter[str]()
-
-    class Counted(dict[str, Any]):
-        def __getitem__(self, name: str) -> Any:
-            looks[name] += 1
-            return super().__getitem__(name)
-
-    records = [Counted(seed=seed, status="ok") for seed in SEEDS]
-    monkeypatch.setattr(Experiment, "records", lambda *_: records)
-    work = Experiment("graph", "MUTAG", LossSpec("infonce"), {})
-    states = [task.state for task in survey([(work, range(7))], Path())]
-    assert states == ["done"] * 5 + ["missing"] * 2
-    assert looks == {"seed": 5, "status": 5}
-
-
-def test_what_like_cells_share_is_worked_out_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    add(tmp_path, 0, 70.0)
-    asked, described = list[Experiment](), costs.experiment_fields
-    monkeypatch.setattr(
-        costs, "experiment_fields", lambda one: (asked.append(one), described(one))[1]
-    )
-    work, found = Experiment("graph", "MUTAG", LossSpec("hcl"), {}), Costs(tmp_path)
-    assert [found.of(work) for _ in range(3)] == [2.0] * 3
-    assert asked == [work]
 
 
 @pytest.mark.usefixtures("reads")

@@ -222,11 +222,8 @@ def contradicting(results: Path, tmp_path: Path) -> Path:
 def test_what_contradicts_is_named_and_nobody_wins(results: Path, tmp_path: Path) -> None:
     path = contradicting(results, tmp_path)
     pack = packed(results)[1]
-    work = Experiment("graph", "MUTAG", LossSpec("adnce", {"temperature": 0.2}), {})
-    other = Experiment("graph", "MUTAG", LossSpec("adnce", {"temperature": 0.3}), {})
-    (wrong,) = [one for one in (work, other) if one.key and raises(one, results)]
     with pytest.raises(UserError) as error:
-        wrong.records(results)
+        records(results)
     assert str(error.value).startswith(f"{path}: accuracy 6")
     assert str(error.value).endswith(
         f"in {pack}, but accuracy 1.0000 (00000000) in {path}: remove one of them"
@@ -236,14 +233,6 @@ def test_what_contradicts_is_named_and_nobody_wins(results: Path, tmp_path: Path
             list(do(results))
         assert path.exists()
         assert pack.exists()
-
-
-def raises(work: Experiment, results: Path) -> bool:
-    try:
-        work.records(results)
-    except UserError:
-        return True
-    return False
 
 
 def test_a_merge_of_packs_names_what_is_unequal_and_adds_the_rest(
@@ -574,16 +563,6 @@ def test_a_merge_names_what_is_wrong_in_a_pack(results: Path, tmp_path: Path) ->
     assert (done.added, len(done.invalid)) == (37, 1)
     assert f"{wrong.parent.name}/{wrong.name} is an invalid record" in done.invalid[0]
     assert len(records(tmp_path / "other")) == 37
-
-
-def test_only_what_ended_well_is_a_time_to_forecast_by(tmp_path: Path) -> None:
-    add(tmp_path, 0, 50.0, seconds=3.0)
-    add(tmp_path, 1, 50.0, status="diverged", seconds=70.0)
-    add(tmp_path, 2, 50.0, status="failed", seconds=900.0)
-    for _ in ("loose", "packed"):
-        found = reading.recorded_seconds(tmp_path / "runs/graph/MUTAG")
-        assert [took for _, took in found] == [[3.0]]
-        list(packing.pack(tmp_path))
 
 
 def test_the_command_packs_and_unpacks(bench, results: Path) -> None:

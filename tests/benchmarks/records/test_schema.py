@@ -63,24 +63,6 @@ def test_what_is_wrong_is_named(change: dict[str, Any], wrong: str) -> None:
     assert str(error.value).endswith("; delete it and run its cell again")
 
 
-def test_settings_of_one_key_are_searched_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    searched, unusable = list[Any](), schema.unstorable
-    monkeypatch.setattr(schema, "_usable", {})
-    monkeypatch.setattr(schema, "unstorable", lambda one: (searched.append(one), unusable(one))[1])
-    for seed in range(3):
-        schema.check_fields(record_of(WORK, seed), "FILE")
-    dictionaries = [one for one in searched if isinstance(one, dict)]
-    assert dictionaries == [RECORD["params"], RECORD["recipe"]]
-
-
-@pytest.mark.parametrize("name", ["params", "recipe"])
-def test_other_settings_under_a_known_key_are_searched_too(name: str) -> None:
-    schema.check_fields(RECORD, "FILE")
-    for _ in range(2):
-        with pytest.raises(schema.InvalidRecord, match=f"{name} has inf"):
-            schema.check_fields(RECORD | {name: {**RECORD[name], "lr": float("inf")}}, "FILE")
-
-
 @pytest.mark.parametrize("name", ["metrics", "main", "seconds", "details", "environment", "key"])
 def test_what_lacks_is_named(name: str) -> None:
     with pytest.raises(schema.InvalidRecord, match=f"FILE is an invalid record: it has no {name};"):

@@ -1,8 +1,6 @@
 """Records: whole or not there, never overwritten, never edited unseen."""
 
 import json
-import signal
-import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -143,27 +141,3 @@ def test_what_is_no_readable_file_is_named(tmp_path: Path) -> None:
         assert (
             str(error.value) == f"cannot read {tmp_path / name} ({reason}): restore it or delete it"
         )
-
-
-def test_a_kill_leaves_whole_records_only(tmp_path: Path) -> None:
-    code = (
-        "import sys\nfrom pathlib import Path\nfrom contrastbench.benchmarks.records.store "
-        "import SCHEMA, publish_record\n"
-        "for i in range(10**6):\n"
-        "    publish_record({'schema': SCHEMA, 'i': i, 'status': 'ok', 'pad': 'x' * 20000}, "
-        "Path(sys.argv[1]) / f'{i}.json')\n"
-        "    print(i, flush=True)\n"
-    )
-    for attempt in range(5):
-        folder = tmp_path / str(attempt)
-        with subprocess.Popen(
-            [sys.executable, "-c", code, str(folder)], stdout=subprocess.PIPE, text=True
-        ) as process:
-            assert process.stdout is not None
-            said = [int(process.stdout.readline()) for _ in range(3 + attempt)]
-            process.send_signal(signal.SIGKILL)
-            said += [int(line) for line in process.stdout.read().split()]
-        for i in said:
-            assert read_record(folder / f"{i}.json")["i"] == i
-        for path in folder.glob("*.json"):
-            read_record(path)

@@ -96,13 +96,6 @@ def test_the_record_names_card_and_libraries(card: SimpleNamespace, as_before: N
     assert versions == {"cuda": "13.2", "cudnn": "92600", "driver": "580.65.06"}
 
 
-def test_a_cpus_record_says_nothing_of_cards() -> None:
-    found = environment(torch.device("cpu"))
-    expected = {"python", "platform", "commit", "versions", "device", "threads", "cpu"}
-    assert set(found) == expected
-    assert not {"cuda", "cudnn", "driver"} & set(found["versions"])
-
-
 @pytest.mark.parametrize(
     ("text", "name"),
     [

@@ -133,8 +133,8 @@ def test_proxies_are_drawn_by_the_seed_for_each_class(file: Path, tmp_path: Path
     assert first["details"]["loss_by_epoch"] == second["details"]["loss_by_epoch"]
 
 
-@pytest.mark.parametrize("loss", ["{file}:Proxies", "proxy_anchor", "npair + 0.1*proxy_anchor"])
-@pytest.mark.parametrize(("domain", "dataset"), [("graph", "motifs"), ("image", "digits")])
+@pytest.mark.parametrize("loss", ["{file}:Proxies", "npair + 0.1*proxy_anchor"])
+@pytest.mark.parametrize(("domain", "dataset"), [("graph", "motifs")])
 def test_a_self_supervised_training_has_no_classes_for_it(
     domain: str, dataset: str, loss: str, file: Path, tmp_path: Path
 ) -> None:

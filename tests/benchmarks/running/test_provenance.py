@@ -3,15 +3,12 @@
 import json
 import re
 import subprocess
-from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-import torch
 
 from contrastbench.benchmarks.running import provenance
-from contrastbench.benchmarks.running.environment import environment
 from contrastbench.benchmarks.running.provenance import Provenance
 
 COMMIT = "90f897c0d8b6a1f9a1a2b3c4d5e6f708192a3b4c"
@@ -57,14 +54,6 @@ def test_an_installed_package_says_its_commit(
     assert provenance.of_installation() == Provenance(version, commit)
 
 
-def test_what_is_not_installed_says_none(monkeypatch: pytest.MonkeyPatch) -> None:
-    def missing(name: str) -> None:
-        raise PackageNotFoundError(name)
-
-    monkeypatch.setattr(provenance, "distribution", missing)
-    assert provenance.of_installation() == Provenance(None, None)
-
-
 @pytest.mark.parametrize("tag", ["", "v0.2.0"])
 @pytest.mark.parametrize("ahead", [False, True])
 @pytest.mark.parametrize("changed", [False, True])
@@ -95,19 +84,6 @@ def test_the_version_of_a_checkout_names_its_commit(
 def test_a_checkout_that_git_cannot_read_names_neither(checkout: Path) -> None:
     (checkout / ".git" / "HEAD").unlink()
     assert provenance.of_folder(checkout) == Provenance(None, None)
-
-
-def test_a_record_of_a_stale_editable_install_has_one_truth(
-    checkout: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(provenance, "ROOT", checkout)
-    provenance.provenance.cache_clear()
-    try:
-        found = environment(torch.device("cpu"))
-    finally:
-        provenance.provenance.cache_clear()
-    assert found["commit"] == git(checkout, "rev-parse", "HEAD")
-    assert found["versions"]["contrastbench"] == f"0+g{found['commit'][:9]}"
 
 
 def test_the_commit_is_that_of_the_code_that_was_loaded(

@@ -1,16 +1,12 @@
 """What is done, what is missing, what it will cost: from records alone."""
 
-from collections import defaultdict
-from collections.abc import Collection
 from pathlib import Path
-from statistics import fmean, median
 
 import pytest
 
-from contrastbench.benchmarks.records import reading
 from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.benchmarks.sweeps import plan
-from contrastbench.benchmarks.sweeps.costs import Costs, cost_key
+from contrastbench.benchmarks.sweeps.costs import Costs
 from contrastbench.benchmarks.tables.table import Table
 from contrastbench.domains.registry import make_recipe
 from contrastbench.losses import UserError
@@ -102,28 +98,6 @@ def test_like_cells_differ_in_loss_and_learning_rate_alone(tmp_path: Path) -> No
     assert costs.of(of("hcl", epochs=3)) is None, "no record has its number of epochs"
     assert costs.of(of("hcl", "NCI1")) is None
     assert costs.of(Experiment("tabular", "wine", LossSpec("hcl"), {})) is None
-
-
-def test_like_cells_forecast_the_shipped_records() -> None:
-    """Compare records with the median of the others that are like them, in every third dataset."""
-    shares = [
-        seconds / median(others)
-        for dataset in reading.dataset_folders(RESULTS)[::3]
-        for cells in by_what_they_share(dataset)
-        for number, cell in enumerate(cells)
-        if (others := [one for some in cells[:number] + cells[number + 1 :] for one in some])
-        for seconds in cell
-    ]
-    assert len(shares) > 1000
-    assert fmean(0.5 <= share <= 2 for share in shares) > 0.85
-
-
-def by_what_they_share(dataset: Path) -> Collection[list[list[float]]]:
-    """Return the seconds of the records of each cell, like cells together."""
-    like: defaultdict[str, list[list[float]]] = defaultdict(list)
-    for cell, seconds in reading.recorded_seconds(dataset):
-        like[cost_key(cell)].append(seconds)
-    return like.values()
 
 
 def test_untrained_cells_do_not_tell_what_a_training_costs(tmp_path: Path) -> None:
@@ -231,3 +205,10 @@ def test_experiments_of_one_label_are_told_apart_by_their_recipes(tmp_path: Path
         "graph MUTAG infonce",
         "all",
     ]
+
+
+def test_only_what_ended_well_is_a_time_to_forecast_by(tmp_path: Path) -> None:
+    work = Experiment("graph", "MUTAG", LossSpec("infonce"), {})
+    for seed, status, seconds in ((0, "ok", 3.0), (1, "diverged", 70.0), (2, "failed", 900.0)):
+        add(tmp_path, work, seed, status, seconds)
+    assert Costs(tmp_path).of(work) == 3.0

@@ -11,7 +11,6 @@ import textwrap
 import threading
 from collections.abc import Callable
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -180,24 +179,6 @@ def test_devices_are_counted_by_torch_elsewhere_where_there_is_a_driver(
     assert slots_module.cuda_devices.__wrapped__() == devices
 
 
-def test_each_worker_has_its_device_by_name(
-    cards, stub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    cards(2)
-    stub('say(status="failed", error=str(os.getpid()) + " " + m["options"]["device"])')
-    together, do = threading.Barrier(4), process_module.Worker.do
-
-    def do_together(self: process_module.Worker, task: Task, wait: bool) -> process_module.Reply:
-        together.wait()
-        return do(self, task, wait)
-
-    monkeypatch.setattr(process_module.Worker, "do", do_together)
-    replies = {failure.reason for failure in run(tasks("infonce", seeds=4), tmp_path, jobs=4)}
-    assert len(replies) == 4, "four processes"
-    used = sorted(reply.split()[-1] for reply in replies)
-    assert used == ["cuda:0", "cuda:0", "cuda:1", "cuda:1"]
-
-
 @pytest.mark.parametrize("how", ["oom", "killed"])
 @pytest.mark.parametrize("enough", [True, False])
 def test_cells_out_of_memory_are_tried_once_more_at_the_end_alone_on_their_device(
@@ -252,19 +233,6 @@ def test_a_sweep_stops_at_the_first_record_that_no_disk_takes(stub, tmp_path: Pa
     assert not [line for line in said if "unwritten" in line], "the last line says it once"
     notes = stub("say(**ok)")
     assert run(tasks("infonce", seeds=4), tmp_path) == [], "repeated, it goes on"
-
-
-def test_cells_in_work_are_finished_where_the_disk_is_full(stub, tmp_path: Path, capsys) -> None:
-    """A job's cell may be hours old; its record may still fit, or is printed too."""
-    notes = stub("""
-        say(status="unwritten", error="full", record=dict(seed=m["seed"]))
-    """)
-    with pytest.raises(UserError, match="stopped: full"):
-        run(tasks("infonce", seeds=6), tmp_path, jobs=2)
-    begun = {line.split()[3] for line in notes.read_text().splitlines()}
-    printed = {line for line in capsys.readouterr().err.splitlines() if line.startswith("{")}
-    assert 1 <= len(begun) <= 2
-    assert printed == {f'{{"seed":{seed}}}' for seed in begun}
 
 
 def test_no_cell_is_trained_where_its_record_has_no_room(
@@ -624,13 +592,3 @@ def test_a_message_holds_what_a_cell_needs(tmp_path: Path) -> None:
     assert to_experiment(message["experiment"]) == task.experiment
     assert to_options(message["options"]) == options
     assert message["cores"] == process_module.cpu_count()
-
-
-def test_a_record_that_goes_meanwhile_makes_no_negative_count(tmp_path: Path) -> None:
-    work = Experiment("graph", "motifs", LossSpec("infonce"), {})
-    there = [Task(work, seed, "done") for seed in range(2)]
-    gone = [Task(work, 0, "missing"), Task(work, 1, "done")]
-    found = iter([there, there, gone])
-    plan: Any = SimpleNamespace(tasks=lambda: next(found), **WHOLE_PLAN)
-    lines = list(run_plan(plan, Options(tmp_path)))
-    assert lines == [("2 cells: 1 done before, 0 now, 1 without a result", True)]
