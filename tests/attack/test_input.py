@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 import yaml
-from hypothesis import HealthCheck, given, seed, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from contrastbench.benchmarks.records.experiment import Experiment
@@ -20,7 +20,7 @@ from contrastbench.domains.registry import DOMAINS, declaration
 from contrastbench.losses import UserError
 from contrastbench.losses.registry import losses
 from contrastbench.losses.spec import LossSpec
-from counts import SEED, times
+from counts import often, times
 
 PLAIN = st.one_of(
     st.none(),
@@ -33,21 +33,6 @@ PLAIN = st.one_of(
 VALUES = st.one_of(
     PLAIN, st.lists(PLAIN, max_size=3), st.dictionaries(st.text(), PLAIN, max_size=2)
 )
-
-
-def often(examples: int) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """So many draws of the run's seed."""
-
-    def decorate(test: Callable[..., None]) -> Callable[..., None]:
-        quiet = settings(
-            max_examples=times(examples),
-            deadline=None,
-            database=None,
-            suppress_health_check=list(HealthCheck),
-        )
-        return seed(SEED)(quiet(test))
-
-    return decorate
 
 
 def one_line(ask: Callable[[], Any]) -> None:

@@ -176,18 +176,6 @@ def test_numbers_of_numpy_are_recorded_as_plain_numbers(
     assert plain == [2, 0.5, [1]]
 
 
-def test_names_are_names_whatever_they_look_like(tmp_path: Path) -> None:
-    rows = "".join(f"  - {{name: {name!r}, loss: infonce}}\n" for name in ("None", "NA", "007"))
-    text = "title: t\nsource: s\ndecimals: 1\ndomain: graph\ncolumns: {'0100': {dataset: MUTAG}}\n"
-    (tmp_path / "odd.yaml").write_text(f"{text}rows:\n{rows}")
-    add(tmp_path, 0, 80.0)
-    frame = cb.table(tmp_path / "odd.yaml", results=tmp_path)  # type: ignore[arg-type]
-    assert list(frame.method) == ["None", "NA", "007"]
-    assert list(frame.column) == ["0100"] * 3
-    assert list(frame.ours_mean) == [80.0] * 3
-    assert frame.paper_mean.isna().all()
-
-
 def test_a_frame_has_names_and_numbers_as_they_are(tmp_path: Path) -> None:
     """A CSV rounds numbers and escapes formulas for spreadsheets; a frame needs neither."""
     name = str(tmp_path / "my.yaml")
