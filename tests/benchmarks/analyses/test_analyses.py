@@ -137,7 +137,7 @@ def test_an_analysis_of_scores_takes_a_loss_as_it_trains_or_not_at_all(name: str
         assert found.item() == pytest.approx(trained(contrast).item(), abs=1e-9)
 
 
-def test_a_training_with_a_share_of_false_negatives_starts_with_a_new_loss() -> None:
+def test_a_training_with_a_share_of_false_negatives_starts_with_a_new_loss(tmp_path: Path) -> None:
     there, loss = trainer_of("graph"), LossSpec("siglip")
 
     def measured(*kept: float) -> list[tuple[object, ...]]:
@@ -147,7 +147,7 @@ def test_a_training_with_a_share_of_false_negatives_starts_with_a_new_loss() -> 
             patch.setattr(
                 false_negatives, "train_point", lambda *of: points.append(train(*of)) or points[-1]
             )
-            list(false_negatives.analyse(there, loss, kept, [0.5], Path()))
+            list(false_negatives.analyse(there, loss, kept, [0.5], tmp_path))
         return points
 
     assert measured(0, 1)[1] == measured(1)[0]
