@@ -22,7 +22,6 @@ TIE = 1e-6  # of the largest sum: sums that differ by less are equal
 SIMULATIONS = 1000  # simulated samples behind the power
 SIMULATED = 2**12  # choices of signs for each of them, unless the level is so low that few reach it
 LEAST_BEYOND = 20  # of these choices, at the level
-SAMPLES_PER_BLOCK = 16  # samples whose sums stay in a processor's cache
 POWER = 0.8  # chance to notice an effect that is there
 
 
@@ -102,25 +101,11 @@ def interval(
     steps = shifts(effects)  # the even places; between them the statistic is constant
     places = np.empty(2 * len(steps) - 1)
     places[::2], places[1::2] = steps, (steps[:-1] + steps[1:]) / 2
-    samples = np.asarray(effects) - places[:, None]
-    first = first_kept(samples, weights, alpha)
-    if first is None:
+    kept = np.flatnonzero(p_values(np.asarray(effects) - places[:, None], weights) > alpha)
+    if not len(kept):
         middle = estimate(effects, weights)
         return middle, middle
-    last = len(places) - 1 - (first_kept(samples[::-1], weights, alpha) or 0)
-    return float(steps[first // 2]), float(steps[(last + 1) // 2])
-
-
-def first_kept(samples: Array, weights: Sequence[float], alpha: float) -> int | None:
-    """Return the place of the first sample that the test does not reject, if there is one.
-
-    Blocks are tested one after the other: most samples lie behind it.
-    """
-    for start in range(0, len(samples), SAMPLES_PER_BLOCK):
-        kept = np.flatnonzero(p_values(samples[start : start + SAMPLES_PER_BLOCK], weights) > alpha)
-        if len(kept):
-            return start + int(kept[0])
-    return None
+    return float(steps[kept[0] // 2]), float(steps[(kept[-1] + 1) // 2])
 
 
 def smallest_p(n: int) -> float:

@@ -13,13 +13,11 @@ from typing import Any
 from contrastbench.benchmarks.tables.formats import escaped_cell, markdown_table
 from contrastbench.benchmarks.tables.protocol import OPEN, STATEMENT_KINDS, StatementKind
 from contrastbench.benchmarks.tables.published_places import (
-    AS_PUBLISHED,
     PublishedPlace,
     coverage,
     published_places,
 )
 from contrastbench.benchmarks.tables.resolved import Resolved
-from contrastbench.benchmarks.tables.table import Selection
 
 SAME, DEVIATES = "Same as the paper", "Deviates"
 LEFT_OPEN, UNCOMPARED = "Open in the paper", "Not yet compared"
@@ -101,8 +99,6 @@ def finding(place: PublishedPlace, kind: StatementKind, key: str, ours: Any) -> 
     if says == ours:
         return Finding(SAME, key, value_words(ours), source=source)
     why = statement.why.get(key, "")
-    if place.chosen_by != AS_PUBLISHED and (kind == "params" or key == "parameters"):
-        why = place.cell.choice.why or "--selection validation"
     return Finding(DEVIATES, key, value_words(ours), value_words(says), source, why)
 
 
@@ -149,9 +145,7 @@ def audit_summary(resolved: Resolved, every: list[PublishedPlace]) -> Iterator[s
             f"{values} published values, {runs}; none of them can be run here: nothing to audit."
         )
         return
-    chosen = resolved.selection == Selection.VALIDATION
-    parameters = resolved.rule if chosen else "as printed in the paper, for all seeds"
-    yield f"Published: {runs}. Ours: parameters {parameters}."
+    yield f"Published: {runs}. Ours: parameters as printed in the paper, for all seeds."
     counts = [len(place.cell.records) for place in every]
     few = sum(0 < n < (wanted or 1) for n in counts)
     yield (

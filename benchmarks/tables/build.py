@@ -11,8 +11,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from contrastbench.benchmarks.tables.controls import asked_controls, supervised, with_controls
-from contrastbench.benchmarks.tables.rows import Row, baseline
-from contrastbench.benchmarks.tables.schema import Column
+from contrastbench.benchmarks.tables.schema import Column, Row, baseline
 from contrastbench.benchmarks.tables.sweep_file import (
     SMOKE,
     Listed,

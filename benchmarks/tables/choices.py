@@ -5,7 +5,7 @@ from typing import Any
 
 from contrastbench.benchmarks.records import nested
 from contrastbench.benchmarks.tables.resolved import Line, Resolved, ResolvedCell
-from contrastbench.benchmarks.tables.rows import Setting
+from contrastbench.benchmarks.tables.schema import Setting
 from contrastbench.benchmarks.tables.table import Selection
 from contrastbench.losses.spec import NONE, LossSpec
 

@@ -10,8 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from contrastbench.benchmarks.tables.rows import Row, baseline
-from contrastbench.benchmarks.tables.schema import Column
+from contrastbench.benchmarks.tables.schema import Column, Row, baseline
 from contrastbench.domains.recipe import Recipe
 from contrastbench.domains.registry import make_recipe
 from contrastbench.errors import UserError, unknown

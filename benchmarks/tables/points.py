@@ -13,7 +13,7 @@ from functools import cached_property
 from math import e
 
 from contrastbench.benchmarks.tables import hypercube, staged
-from contrastbench.benchmarks.tables.rows import Setting
+from contrastbench.benchmarks.tables.schema import Setting
 from contrastbench.losses.ranges import Number
 from contrastbench.losses.spec import LossSpec
 

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from contrastbench.benchmarks.tables import protocol_statements
 from contrastbench.benchmarks.tables.build import Asked, fields
 from contrastbench.benchmarks.tables.places import plain_place
-from contrastbench.benchmarks.tables.rows import Row
-from contrastbench.benchmarks.tables.schema import PublishedRow, PublishedTable
+from contrastbench.benchmarks.tables.schema import PublishedRow, PublishedTable, Row
+from contrastbench.benchmarks.tables.sweep_file import check_distinct
 from contrastbench.benchmarks.tables.table import Table
 from contrastbench.domains.registry import check_domain_name, check_listed_dataset
 from contrastbench.domains.strict_yaml import Document
@@ -58,13 +58,9 @@ def check_names(file: PublishedTable, document: Document) -> None:
         if column.dataset is not None:
             with document.at("columns", name, "dataset"):
                 check_listed_dataset(file.domain_of(name), column.dataset)
-    seen: set[str] = set()
     for i, row in enumerate(file.rows):
-        if row.name in seen:
-            raise document.wrong_at(
-                ["rows", i, "name"], f"two rows are named {row.name!r}: rename one"
-            )
-        seen.add(row.name)
+        with document.at("rows", i, "name"):
+            check_distinct([one.name for one in file.rows[: i + 1]], "row")
         for key, known in (
             ("paper", [*file.columns, file.average]),
             ("params_by_column", [*file.columns]),

@@ -8,11 +8,9 @@ from typing import Any, NamedTuple
 from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.benchmarks.tables.protocol import Statement, StatementKind
 from contrastbench.benchmarks.tables.resolved import Line, Resolved, ResolvedCell
-from contrastbench.benchmarks.tables.table import ON_TEST, Selection
+from contrastbench.benchmarks.tables.table import ON_TEST
 from contrastbench.domains.registry import make_recipe
 from contrastbench.losses.expression import is_sum, split_sum
-
-AS_PUBLISHED = "as published"
 
 
 @dataclass(frozen=True)
@@ -50,12 +48,7 @@ class PublishedPlace:
         """The loss's, defaults included, and the weights of the later terms of a sum."""
         loss = self.work.loss.complete
         terms = split_sum(loss.name)[1:] if is_sum(loss.name) else []
-        params = {**loss.params, **{f"weight of {term}": weight for weight, term in terms}}
-        if self.cell.choice.why:
-            return dict.fromkeys(params, "to be chosen")
-        values = [setting.params for setting in self.cell.choice.settings]
-        varied = {key for some in values for key in some if some[key] != values[0].get(key)}
-        return params | dict.fromkeys(sorted(varied), "chosen by each fold")
+        return {**loss.params, **{f"weight of {term}": weight for weight, term in terms}}
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -64,7 +57,7 @@ class PublishedPlace:
         if ON_TEST in self.metric:
             settings["probe epoch scored"] = "the best on the test images"
         if self.work.trained:
-            settings |= {"model": self.model, "parameters": self.chosen_by}
+            settings |= {"model": self.model, "parameters": "as published"}
         return settings
 
     @property
@@ -79,12 +72,6 @@ class PublishedPlace:
             return f"that after {epoch} epochs"
         steps = self.work.full_recipe.validate_every
         return f"the best on validation data, every {steps} steps" if steps else "the last"
-
-    @property
-    def chosen_by(self) -> str:
-        """Return the source of the loss's parameters."""
-        chosen = self.resolved.selection == Selection.VALIDATION
-        return "chosen on validation data" if chosen else AS_PUBLISHED
 
     def statement(self, kind: StatementKind, key: str) -> Statement | None:
         """The last one on the key."""

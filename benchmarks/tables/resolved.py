@@ -14,7 +14,7 @@ from contrastbench.benchmarks.records.experiment import ByData, Experiment
 from contrastbench.benchmarks.records.scored import copy_of
 from contrastbench.benchmarks.records.store import Record
 from contrastbench.benchmarks.tables import selections
-from contrastbench.benchmarks.tables.rows import Row
+from contrastbench.benchmarks.tables.schema import Row
 from contrastbench.benchmarks.tables.searches import (
     EVERY_TRIAL,
     Choice,

@@ -7,7 +7,7 @@ from statistics import fmean
 from contrastbench.benchmarks.records import nested
 from contrastbench.benchmarks.records.experiment import ByData, Experiment, ordered_by_data
 from contrastbench.benchmarks.records.store import Record
-from contrastbench.benchmarks.tables.rows import Setting
+from contrastbench.benchmarks.tables.schema import Setting
 
 
 def scores_of(

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from contrastbench.benchmarks.tables import hypercube
-from contrastbench.benchmarks.tables.rows import Setting
+from contrastbench.benchmarks.tables.schema import Setting
 from contrastbench.losses.ranges import Number, Range
 from contrastbench.losses.spec import LossSpec
 

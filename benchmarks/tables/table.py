@@ -9,8 +9,7 @@ from pydantic import Field
 from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.benchmarks.records.seeds import ADMISSION_SEEDS, parse_seeds
 from contrastbench.benchmarks.tables import places
-from contrastbench.benchmarks.tables.rows import Row
-from contrastbench.benchmarks.tables.schema import PublishedTable, SetTestName, Tune
+from contrastbench.benchmarks.tables.schema import PublishedTable, Row, SetTestName, Tune
 from contrastbench.benchmarks.tables.searches import Place, Setup, tiny_recipe
 
 # ends the name of a metric for which something was chosen on the test set

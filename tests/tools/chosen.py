@@ -4,7 +4,7 @@ from pathlib import Path
 
 from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.benchmarks.tables.resolved import decide
-from contrastbench.benchmarks.tables.rows import Row
+from contrastbench.benchmarks.tables.schema import Row
 from contrastbench.benchmarks.tables.table import Selection, Table
 
 NOWHERE = Path("no records")

@@ -22,7 +22,7 @@ from contrastbench.benchmarks.tables.entries import shown_value
 from contrastbench.benchmarks.tables.formats import markdown_table
 from contrastbench.benchmarks.tables.load import load_table
 from contrastbench.benchmarks.tables.resolved import Resolved, resolve
-from contrastbench.benchmarks.tables.rows import Row, baseline
+from contrastbench.benchmarks.tables.schema import Row, baseline
 from contrastbench.benchmarks.tables.table import Table
 
 RESULTS = Path(__file__).parents[2] / "results"

@@ -13,7 +13,7 @@ from contrastbench.benchmarks.sweeps.plan import make_plan
 from contrastbench.benchmarks.tables import searches
 from contrastbench.benchmarks.tables.load import load_table
 from contrastbench.benchmarks.tables.resolved import decide, resolve
-from contrastbench.benchmarks.tables.rows import Setting
+from contrastbench.benchmarks.tables.schema import Setting
 from contrastbench.benchmarks.tables.searches import Choice
 from contrastbench.benchmarks.tables.table import Selection
 from contrastbench.losses import UserError

@@ -1,7 +1,6 @@
 """The audit: each key in exactly one of four lists, by what sources say and nothing else."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +22,6 @@ from contrastbench.benchmarks.tables.catalogue import table_names
 from contrastbench.benchmarks.tables.load import load_table
 from contrastbench.benchmarks.tables.published_places import published_places
 from contrastbench.benchmarks.tables.resolved import Resolved, resolve
-from contrastbench.benchmarks.tables.rows import Setting
 from contrastbench.benchmarks.tables.table import Table
 from contrastbench.domains.recipe import Recipe
 from contrastbench.domains.registry import declarations, domain_class, make_recipe
@@ -166,38 +164,6 @@ def test_values_that_are_marked_as_printed_are_the_papers(tmp_path: Path) -> Non
     assert found["A"]["lr"].source == "code (go.sh)"
     assert found["B"]["augmentation"].source == "code (README)"
     assert "augmentation" not in found["A"]
-
-
-@pytest.mark.parametrize(
-    ("state", "ours", "why"),
-    [
-        ({}, "chosen by each fold", "--selection validation"),
-        ({"nested": 0, "why": "1 of 2 done"}, "to be chosen", "1 of 2 done"),
-        (
-            {"nested": 0, "settings": [Setting({"temperature": 0.1})]},
-            "0.1",
-            "--selection validation",
-        ),
-    ],
-)
-def test_chosen_parameters_are_compared_with_the_published_ones(
-    tmp_path: Path, state: dict[str, Any], ours: str, why: str
-) -> None:
-    row = {
-        **TABLE["rows"][1],
-        "params": {"temperature": 0.5},
-        "grid": {"temperature": [0.1, 0.5]},
-        "params_from": {"paper (Table 9)": ["temperature"]},
-    }
-    published = table(tmp_path, rows=[row], protocol={})
-    validated = resolve(published, "validation", tmp_path)
-    (line,) = validated.lines
-    choice = replace(line.cells["A"].choice, **state)
-    work = [line.cells["A"].place.experiment(setting) for setting in choice.settings]
-    cell = replace(line.cells["A"], choice=choice, experiments=work)
-    changed = replace(validated, lines=[replace(line, cells={"A": cell})])
-    found = lists(changed)[DEVIATES]["A"]["temperature"]
-    assert (found.paper, found.ours, found.why) == ("0.5", ours, why)
 
 
 def test_a_row_of_further_data_has_the_statements_of_its_method(tmp_path: Path) -> None:

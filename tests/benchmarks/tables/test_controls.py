@@ -11,7 +11,7 @@ from contrastbench.benchmarks.tables import searches
 from contrastbench.benchmarks.tables.controls import CONTROLS
 from contrastbench.benchmarks.tables.load import load_table
 from contrastbench.benchmarks.tables.resolved import decide, resolve
-from contrastbench.benchmarks.tables.rows import Row, Setting
+from contrastbench.benchmarks.tables.schema import Row, Setting
 from contrastbench.benchmarks.tables.searches import Choice
 from contrastbench.benchmarks.tables.table import Selection, Table
 from contrastbench.losses import UserError

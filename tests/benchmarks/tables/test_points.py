@@ -8,7 +8,7 @@ from contrastbench.benchmarks.sweeps.plan import make_plan
 from contrastbench.benchmarks.tables.load import load_table
 from contrastbench.benchmarks.tables.places import AGAIN_SEEDS
 from contrastbench.benchmarks.tables.resolved import resolve
-from contrastbench.benchmarks.tables.rows import Setting
+from contrastbench.benchmarks.tables.schema import Setting
 from contrastbench.benchmarks.tables.table import Table
 from contrastbench.losses import UserError
 from made_records import made

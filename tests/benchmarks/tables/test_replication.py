@@ -14,7 +14,7 @@ from contrastbench.benchmarks.tables.formats import render_table
 from contrastbench.benchmarks.tables.load import load_table
 from contrastbench.benchmarks.tables.replication import NO_DEVIATION_NOTE, Back, Centre, trimmed
 from contrastbench.benchmarks.tables.resolved import resolve
-from contrastbench.benchmarks.tables.rows import Row
+from contrastbench.benchmarks.tables.schema import Row
 from contrastbench.benchmarks.tables.table import Table
 from counts import times
 from made_records import made

@@ -17,8 +17,7 @@ from contrastbench.benchmarks.tables.formats import render_table
 from contrastbench.benchmarks.tables.grid import draw_settings
 from contrastbench.benchmarks.tables.load import load_table
 from contrastbench.benchmarks.tables.resolved import decide, resolve
-from contrastbench.benchmarks.tables.rows import Row
-from contrastbench.benchmarks.tables.schema import Column, Tune
+from contrastbench.benchmarks.tables.schema import Column, Row, Tune
 from contrastbench.benchmarks.tables.table import Selection, Table
 from contrastbench.losses import UserError
 from made_records import made

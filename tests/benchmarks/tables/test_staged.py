@@ -16,8 +16,7 @@ from contrastbench.benchmarks.tables import staged
 from contrastbench.benchmarks.tables.choices import choice_lines
 from contrastbench.benchmarks.tables.formats import render_table
 from contrastbench.benchmarks.tables.resolved import resolve
-from contrastbench.benchmarks.tables.rows import Row, Setting
-from contrastbench.benchmarks.tables.schema import Tune
+from contrastbench.benchmarks.tables.schema import Row, Setting, Tune
 from contrastbench.benchmarks.tables.searches import Staged
 from contrastbench.benchmarks.tables.staged import Space, of_folds
 from contrastbench.benchmarks.tables.table import Table

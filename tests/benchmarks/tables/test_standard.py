@@ -13,8 +13,7 @@ from contrastbench.benchmarks.records.seeds import ADMISSION_SEEDS, parse_seeds
 from contrastbench.benchmarks.tables import staged
 from contrastbench.benchmarks.tables.load import NEWEST, load_table
 from contrastbench.benchmarks.tables.places import space_of
-from contrastbench.benchmarks.tables.rows import Row, Setting
-from contrastbench.benchmarks.tables.schema import Column
+from contrastbench.benchmarks.tables.schema import Column, Row, Setting
 from contrastbench.benchmarks.tables.searches import BestOf, Hypercube, Nested
 from contrastbench.benchmarks.tables.table import Table
 from contrastbench.domains.registry import make_recipe

@@ -16,8 +16,7 @@ from contrastbench.benchmarks.tables.entries import entries
 from contrastbench.benchmarks.tables.formats import VALUES, render_table
 from contrastbench.benchmarks.tables.load import load_table
 from contrastbench.benchmarks.tables.resolved import Resolved, resolve
-from contrastbench.benchmarks.tables.rows import Row
-from contrastbench.benchmarks.tables.schema import Column, PublishedRow, PublishedTable
+from contrastbench.benchmarks.tables.schema import Column, PublishedRow, PublishedTable, Row
 from contrastbench.benchmarks.tables.table import Selection, Table
 from contrastbench.domains.registry import declaration, make_recipe
 from contrastbench.losses import UserError, get_loss
