@@ -119,24 +119,19 @@ def check_arrow_batches(folder: Path) -> None:
 
 def locate_data(what: str, data_root: Path | None) -> Path:
     """The folder or file, fetched from the hub into the cache if need be."""
-    for path in (
-        *own.candidate_paths(what, data_root),
-        *own.candidate_paths(str(local_copy(what)), data_root),
-    ):
-        if path.exists():
-            return path
+    kept, cache = local_copy(what), download.cache_folder()
+    paths = [*own.candidate_paths(what, data_root), *own.candidate_paths(str(kept), data_root)]
+    if found := next((path for path in paths if path.exists()), None):
+        return found
     if what.startswith((".", "/", "~")):
         raise UserError(f"no folder or file {what}" + (f", nor in {data_root}" * bool(data_root)))
-    here = download.cache_folder() / local_copy(what)
-    if here.exists():
-        return here
+    if (cache / kept).exists():
+        return cache / kept
     try:
-        return fetch_hub(what, download.cache_folder())
+        return fetch_hub(what, cache)
     except Unreachable as error:
-        looked = [
-            str(root / local_copy(what)) for root in (data_root, download.cache_folder()) if root
-        ]
-        raise UserError(f"hf:{what} is not in {' or '.join(looked)}, and {error}") from None
+        looked = " or ".join(str(root / kept) for root in (data_root, cache) if root)
+        raise UserError(f"hf:{what} is not in {looked}, and {error}") from None
 
 
 def local_copy(what: str) -> Path:

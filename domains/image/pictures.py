@@ -32,12 +32,11 @@ def picture_batches(data: Any, size: int) -> Iterator[Tensor]:
         UserError: there is no picture, or one cannot be read.
     """
     if isinstance(data, str | Path):
-        return of_files([str(Path(data) / name) for name in image_files(Path(data))], size)
-    if isinstance(data, Sequence) and data and isinstance(data[0], Image.Image):
-        return of_images(data, size)
-    if isinstance(data, Sequence) and data and isinstance(data[0], str | Path):
+        data = [Path(data) / name for name in image_files(Path(data))]
+    first = data[0] if isinstance(data, Sequence) and data else None
+    if isinstance(first, str | Path):
         return of_files([str(path) for path in data], size)
-    return of_array(data, size)
+    return of_images(data, size) if isinstance(first, Image.Image) else of_array(data, size)
 
 
 def of_files(names: Sequence[str], size: int) -> Iterator[Tensor]:
@@ -64,9 +63,8 @@ def image_files(root: Path) -> list[str]:
     """
     if not root.is_dir():
         raise UserError(f"no folder {root}: give that of image files, or a list of the files")
-    names = [
-        name for name in files_below(root) if Path(name).suffix.lower() in decode.IMAGE_SUFFIXES
-    ]
+    found = files_below(root)
+    names = [name for name in found if Path(name).suffix.lower() in decode.IMAGE_SUFFIXES]
     if not names:
         raise UserError(f"{root} has no image files: give a folder with some")
     return names
@@ -91,9 +89,8 @@ def of_array(data: Any, size: int) -> Iterator[Tensor]:
     pixels = as_pixels(data)
     for part in pixels.split(IMAGES_AT_ONCE):
         if max(part.shape[2:]) > max(MAX_KEPT_SIDE, size):
-            yield from of_images(
-                [Image.fromarray(x) for x in part.permute(0, 2, 3, 1).numpy()], size
-            )
+            large = [Image.fromarray(x) for x in part.permute(0, 2, 3, 1).numpy()]
+            yield from of_images(large, size)
         else:
             yield evaluation_view(part, size)
 
@@ -111,9 +108,8 @@ def as_pixels(data: Any) -> Tensor:
     """
     x = data.detach().cpu() if isinstance(data, Tensor) else of_numpy(np.array(data))
     if x.ndim != 4 or not len(x) or not {x.shape[1], x.shape[3]} & {*CHANNELS}:
-        raise UserError(
-            f"an array of shape {tuple(x.shape)} holds no pictures: give {ARRAY_SHAPES}"
-        )
+        shape = tuple(x.shape)
+        raise UserError(f"an array of shape {shape} holds no pictures: give {ARRAY_SHAPES}")
     if x.is_floating_point():
         low, high = (float(extreme) for extreme in x.aminmax())
         if not 0 <= low <= high <= 1:

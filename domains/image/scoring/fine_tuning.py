@@ -66,33 +66,24 @@ def linear_head(opened: Encoder, images: Split, classes: int, seed: int) -> nn.L
         return nn.Linear(columns, classes)
 
 
-def sgd(encoder: nn.Module, head: nn.Module, rates: Rates) -> torch.optim.SGD:
-    """A rate each, scaled to the batch."""
-    groups = [
-        {"params": encoder.parameters(), "lr": rates.encoder * BATCH / 256},
-        {"params": head.parameters(), "lr": rates.head * BATCH / 256},
-    ]
-    return torch.optim.SGD(groups, momentum=0.9)
-
-
-def epoch_batches(images: int, rng: torch.Generator) -> tuple[Tensor, ...]:
-    """Rows of an epoch's batches, of 512 or a little fewer images each."""
-    return torch.randperm(images, generator=rng, device=rng.device).chunk(-(-images // BATCH))
-
-
 def tuned(
     opened: Encoder, train: Split, test: Split, classes: int, rates: Rates, seed: int
 ) -> tuple[Tensor, Tensor]:
     """(n, classes) scores of the test images after the training, and their classes."""
     model, seen = copy.deepcopy(opened.model), opened.preprocessing
     head = linear_head(opened, train, classes, seed).to(train.labels.device)
-    optimizer = sgd(model, head, rates)
+    groups = [  # base rates are scaled to the batch
+        {"params": model.parameters(), "lr": rates.encoder * BATCH / 256},
+        {"params": head.parameters(), "lr": rates.head * BATCH / 256},
+    ]
+    optimizer = torch.optim.SGD(groups, momentum=0.9)
     schedule = torch.optim.lr_scheduler.MultiStepLR(optimizer, DROPS, gamma=DROP)
     with Progress(EPOCHS, f"fine-tuning by {rates.share:.0%}") as progress:
         for epoch in range(EPOCHS):
             model.train()
             rng = generator(train.labels.device, seed, epoch)
-            rows = epoch_batches(len(train), rng)
+            order = torch.randperm(len(train), generator=rng, device=rng.device)
+            rows = order.chunk(-(-len(train) // BATCH))  # of 512 or a little fewer images each
             for view, y in seen.viewed(train, rows, policy("none", seen.size), rng):
                 optimizer.zero_grad()
                 cross_entropy(head(model.features(view)), y).backward()
