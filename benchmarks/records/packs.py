@@ -31,7 +31,7 @@ from contrastbench.errors import UserError
 
 PACK_PATTERN = "packed-*.sqlite"
 MAX_RECORD_BYTES = 2**24  # bytes of one record's file, and of anything else in a pack
-BLOCKS_KEPT = 8  # of a pack, each some hundred kilobytes
+BLOCKS_KEPT = 16  # of a pack, each some hundred kilobytes
 CELL_COLUMNS = ("folder", "key", *store.IDENTITY)
 CELLS_AND_RECIPES = {
     "recipes": "CREATE TABLE recipes (id INTEGER PRIMARY KEY, recipe TEXT NOT NULL UNIQUE)",

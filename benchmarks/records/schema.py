@@ -33,6 +33,7 @@ CORRELATION = re.compile(r"spearman|avg|STS.*|SICKR")  # may be negative
 PERCENT_ROUNDING = 1e-3  # of percents: a mean of float32 may be above 100
 MAX_ABS_VALUE = 1e100  # its square is a number, too
 LARGEST_INTEGER = 2**63 - 1
+CONTAINERS = (dict, list)
 FiniteNumber = Annotated[float, Field(ge=-MAX_ABS_VALUE, le=MAX_ABS_VALUE)]
 Amount = Annotated[float, Field(ge=0, le=1e10)]  # seconds of three centuries
 Count = Annotated[int, Field(ge=0, le=10**12)]
@@ -140,12 +141,8 @@ def check_fields(record: Record, where: object) -> None:
 
 def check_settings(settings: dict[str, Any]) -> None:
     """Raise UserError if a record could not be read again, because of what a user has set."""
-    for name, value in settings.items():
-        if (wrong := unstorable(value)) is not None:
-            raise UserError(
-                f"{name} has {shown(wrong)}, but a record holds {storable(wrong)}: "
-                "rename or change it"
-            )
+    if wrong := first_unusable(settings):
+        raise UserError(f"{wrong}: rename or change it")
 
 
 def wrong_together(record: Record) -> str:
@@ -183,26 +180,16 @@ def first_unusable(values: Mapping[str, Any]) -> str:
 
 def unstorable(value: Any) -> str | float | None:
     """Return the first text or number within a value that cannot be shown or computed with."""
-    if isinstance(value, dict | list):
-        inner = chain(value, value.values()) if isinstance(value, dict) else value
-        return next((one for one in map(unstorable, inner) if one is not None), None)
     if isinstance(value, str):
         return value if not value.isprintable() and BROKEN.search(value) else None
+    if isinstance(value, CONTAINERS):
+        for inner in chain(value, value.values()) if isinstance(value, dict) else value:
+            if (wrong := unstorable(inner)) is not None:
+                return wrong
+        return None
     if isinstance(value, float):
         return None if abs(value) <= MAX_ABS_VALUE else value
     return value if isinstance(value, int) and abs(value) > LARGEST_INTEGER else None
-
-
-def storable(value: str | float) -> str:
-    """Return what a record can hold in place of such a value.
-
-    >>> storable(1e308), storable(chr(10))
-    ('numbers from -1e+100 to 1e+100', 'texts of one line')
-    """
-    if isinstance(value, str):
-        return "texts of one line"
-    largest = MAX_ABS_VALUE if isinstance(value, float) else LARGEST_INTEGER
-    return f"{'' if isinstance(value, float) else 'whole '}numbers from -{largest} to {largest}"
 
 
 def wrong_metric(metrics: dict[str, float]) -> str:

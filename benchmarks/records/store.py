@@ -42,6 +42,19 @@ IDENTITY = (  # everything that can change a number, besides the seed
 )
 
 
+def digest_as_published(text: str, checksum: str) -> str:
+    """Return the record's digest from the text of its file, if `serialise_record` wrote the text.
+
+    Canonical JSON is that text without its layout and without the checksum. No string has a line's
+    end in it, nor, unless it escapes a quote, what stands between a key and its value.
+    """
+    if '\\"' in text:
+        return ""
+    lines = "".join(map(str.strip, text.split("\n"))).replace('": ', '":')
+    bare = lines.replace(f'"sha256":"{checksum}",', "", 1)
+    return hashlib.sha256(bare.encode()).hexdigest()
+
+
 def key(record: Fields) -> str:
     """Return the sha256 of the record's identity, which is the same for all seeds of a cell."""
     return json_digest({name: record[name] for name in IDENTITY})
@@ -240,9 +253,13 @@ def parsed(data: bytes, path: object) -> Record:
         path: what errors call them.
     """
     try:
-        record = from_json(data)  # half the time of json.loads, the same values
+        text, record = (
+            data.decode(),
+            from_json(data),
+        )  # half the time of json.loads, the same values
         version, checksum = record["schema"], record.pop("sha256")
-        whole = json_digest(record) == checksum  # a ValueError where there is NaN, which is no JSON
+        # the second is slower, and a ValueError where there is NaN, which is no JSON
+        whole = digest_as_published(text, checksum) == checksum or json_digest(record) == checksum
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         version = None
     if not isinstance(version, int):

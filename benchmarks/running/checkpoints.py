@@ -31,7 +31,7 @@ def write_checkpoint(path: Path, tensors: Tensors, state: dict[str, Any]) -> Non
     text = json.dumps(state)
     temporary = files.temporary(path.parent)
     try:
-        about = {"of": path.stem, "state": text, "checksum": tensor_digest(whole, path.stem + text)}
+        about = {"state": text, "checksum": tensor_digest(whole, path.stem + text)}
         save_file(whole, temporary, about)
         with temporary.open("rb") as file:
             os.fsync(file.fileno())
@@ -44,11 +44,7 @@ def write_checkpoint(path: Path, tensors: Tensors, state: dict[str, Any]) -> Non
 
 
 def read_checkpoint(path: Path) -> tuple[Tensors, dict[str, Any]] | None:
-    """Return the checkpoint's tensors and state, or None.
-
-    None if there is none, it is damaged, or it was written by another name, that is of another
-    training; both are said.
-    """
+    """Return the checkpoint's tensors and state; None if there is none, or it cannot be used."""
     if not path.exists():
         return None
     try:
@@ -57,21 +53,16 @@ def read_checkpoint(path: Path) -> tuple[Tensors, dict[str, Any]] | None:
             about = file.metadata() or {}
     except (SafetensorError, OSError):
         tensors, about = {}, {}
-    of, state = about.get("of", ""), about.get("state", "")
-    if tensor_digest(tensors, of + state) != about.get("checksum"):
-        tell(f"{path} is damaged or of another release: the training starts anew")
-        return None
-    if of != path.stem:
-        set_aside(path)
+    state = about.get("state", "")
+    if tensor_digest(tensors, path.stem + state) != about.get("checksum"):
+        tell_unusable(path)
         return None
     return tensors, json.loads(state)
 
 
-def set_aside(path: Path) -> None:
-    """Give way to the training that the name belongs to, and say so."""
-    other = path.with_suffix(".foreign")
-    path.replace(other)
-    tell(f"{path} is of another training: it is {other.name} now, and this one starts anew")
+def tell_unusable(path: Path) -> None:
+    """Say that the training does not go on from a file."""
+    tell(f"{path} is damaged, or of another training or release: the training starts anew")
 
 
 def tensor_digest(tensors: Tensors, text: str) -> str:

@@ -411,10 +411,10 @@ class Run:
             )
 
     def find(self, checkpoint: Path) -> tuple[checkpoints.Tensors, dict[str, Any]] | None:
-        """The checkpoint, unless it is of another training: then it gives way."""
+        """The checkpoint, unless it is of another training."""
         found = checkpoints.read_checkpoint(checkpoint)
         if found and not self.fits(*found):
-            checkpoints.set_aside(checkpoint)
+            checkpoints.tell_unusable(checkpoint)
             return None
         return found
 

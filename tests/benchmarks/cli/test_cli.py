@@ -67,7 +67,10 @@ MISTAKES = [
     ),
     (["run", "--domain", "graph"], "Missing option '--loss'"),
     ([*RUN, "--sed", "1"], "--seeds"),
-    ([*RUN, "--set", "mu=1e308"], "params has 1e+308, but a record holds numbers from -1e+100 to"),
+    (
+        [*RUN, "--set", "mu=1e308"],
+        "params has 1e+308 (a number in bounds, or a text of one line): re",
+    ),
     ([*RUN, "--results", ""], "the value of --results is empty: give one, or leave it out"),
     (["table", ""], "an argument is empty: give one, or leave it out"),
     ([*RUN, "--loss", "none"], "--loss takes one value and is given twice: give it once"),

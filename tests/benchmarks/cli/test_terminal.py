@@ -76,8 +76,8 @@ def test_names_that_no_record_can_hold_are_refused_before_a_training(
     for mine in (["--dataset", table(path)], ["--dataset", "csv:a.csv", "--target", name]):
         code, out, err = harmless(bench, *words, *mine)
         assert (code, out) == (2, "")
-        assert "but a record holds texts of one line" in err
-    with pytest.raises(UserError, match="texts of one line"):
+        assert "(a number in bounds, or a text of one line): rename or change it" in err
+    with pytest.raises(UserError, match="or a text of one line"):
         run("tabular", "none", dataset=f"csv:{name}.csv", results=tmp_path)
     assert not list(tmp_path.rglob("*.json"))
 
