@@ -2,6 +2,7 @@
 
 import difflib
 import re
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -91,14 +92,19 @@ class Watch(TorchFunctionMode):
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         result = func(*args, **(kwargs or {}))
-        if isinstance(result, Tensor) and self.is_wrong(result):
+        with torch.no_grad():  # a block that is computed again has to save as many tensors
             inputs = [x for x in (*args, *(kwargs or {}).values()) if isinstance(x, Tensor)]
-            if not any(map(self.is_wrong, inputs)):
-                made_by = first_match(MADE_BY, getattr(func, "__name__", ""))
-                by_zero = any(type(x) in (int, float) and x == 0 for x in args)
-                self.remedy = HOLES if any(map(self.is_hole, inputs)) and not by_zero else made_by
-                self.place = calling_place(self.folders) or self.place
+            if isinstance(result, Tensor) and self.is_wrong(result):
+                self.note(getattr(func, "__name__", ""), args, inputs)
         return result
+
+    def note(self, name: str, args: Sequence[Any], inputs: Sequence[Tensor]) -> None:
+        """Note a call whose result is not finite, if it was not given such."""
+        if not any(map(self.is_wrong, inputs)):
+            by_zero = any(type(x) in (int, float) and x == 0 for x in args)
+            holes = any(map(self.is_hole, inputs)) and not by_zero
+            self.remedy = HOLES if holes else first_match(MADE_BY, name)
+            self.place = calling_place(self.folders) or self.place
 
     def is_wrong(self, x: Tensor) -> bool:
         """Return whether a tensor is not finite, besides in the holes."""
