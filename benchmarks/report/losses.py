@@ -10,7 +10,7 @@ from latex2mathml.converter import convert
 from markupsafe import Markup
 from torch import Tensor
 
-from contrastbench.benchmarks.report.contents import Filled, TableView
+from contrastbench.benchmarks.report.contents import TableView
 from contrastbench.benchmarks.report.groups import Group
 from contrastbench.benchmarks.tables.catalogue import by_number
 from contrastbench.losses import ScoreLoss
@@ -30,14 +30,6 @@ class Block(NamedTuple):
 
     text: str = ""
     formula: Markup = Markup()
-
-
-class InTable(NamedTuple):
-    """The rows of a loss in one table."""
-
-    shown: TableView
-    page: str
-    lines: Sequence[Sequence[Filled]]
 
 
 def page_losses(shown: Sequence[TableView], groups: Sequence[Group], all_: bool) -> list[str]:
@@ -99,12 +91,12 @@ def gradient_weights(loss: ScoreLoss) -> tuple[Tensor, Tensor]:
     return neg.detach()[0], (gradient / gradient.abs().mean())[0]
 
 
-def in_tables(name: str, tables: Sequence[TableView]) -> Iterator[InTable]:
-    """Yield the rows of a loss, alone or as a term of a sum, of each table that has ours of it."""
+def in_tables(name: str, tables: Sequence[TableView]) -> Iterator[TableView]:
+    """Yield the tables that have ours of a loss, alone or as a term of a sum."""
     for one in tables:
-        lines = [line for line in one.lines if line and has_loss(name, line[0].entry.line.row.loss)]
-        if any(place.entry.ours for line in lines for place in line):
-            yield InTable(one, one.page, lines)
+        lines = [line for line in one.entries if line and has_loss(name, line[0].line.row.loss)]
+        if any(entry.ours for line in lines for entry in line):
+            yield one
 
 
 def has_loss(name: str, loss: str | None) -> bool:
