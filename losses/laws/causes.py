@@ -108,7 +108,6 @@ class Watch(TorchFunctionMode):
 
     def is_wrong(self, x: Tensor) -> bool:
         """Return whether a tensor is not finite, besides in the holes."""
-        x = x.detach()  # to ask keeps nothing for the backward pass, which a block would notice
         return x.is_floating_point() and not (bool(x.isfinite().all()) or self.is_hole(x))
 
     def is_hole(self, x: Tensor) -> bool:
