@@ -151,22 +151,3 @@ def test_what_only_the_device_knows_makes_the_loss_nan(
         loss(
             numbered_samples(pairing(*[view.cpu() for view in views], labels=torch.tensor(labels)))
         )
-
-
-@pytest.mark.parametrize("name", [name for name in LOSSES if name != "dar"])
-def test_a_sample_alone_in_its_class_makes_the_loss_nan(name: str) -> None:
-    view, labels = on_device(10)[0], torch.tensor([0, 0, 1, 1, 2])
-    loss = made(name).to(shadow())
-    with counting() as counts:
-        value = loss(numbered_samples(same_class(view, None, labels.to(shadow()))))
-    assert (counts.host_reads, counts.copies) == (0, 1)
-    assert value.cpu().isnan()
-
-
-@pytest.mark.parametrize(
-    ("name", "params"),
-    [("npair", {"similarity": "distance"}), ("triplet", {"mining": "hard"}), ("lifted", {})],
-)
-def test_a_distance_keeps_the_nan_that_stands_for_an_error(name: str, params: dict) -> None:
-    views, labels = on_device(6)[:2], torch.zeros(3, dtype=torch.long)
-    assert get_loss(name, **params)(same_class(*views, labels.to(shadow()))).cpu().isnan()

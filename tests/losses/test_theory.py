@@ -155,11 +155,3 @@ def test_weight_curves(mu: float, sigma: float) -> None:
     assert s[0, curve.argmax()].item() == pytest.approx(mu, abs=0.01)
     bell = -0.5 * ((s - mu) / sigma).square()
     torch.testing.assert_close(curve - curve.max(), bell - bell.max())
-
-
-def test_adnce_moves_weight_away_from_the_hardest_negatives() -> None:
-    s = torch.linspace(-1, 1, 201, dtype=torch.float64).unsqueeze(0)
-    hardest = [weights(name, s, temperature=0.3)[0, -1].item() for name in ("adnce", "infonce")]
-    flatter = weights("adnce", s, temperature=0.3, mu=0.1, sigma=0.5)[0]
-    assert hardest[0] < hardest[1]
-    assert s[0, flatter.argmax()].item() < 1
