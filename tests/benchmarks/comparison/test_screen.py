@@ -11,7 +11,7 @@ from contrastbench.benchmarks.tables.table import Table
 from contrastbench.losses import LOSSES
 from made_records import made
 
-WIDTHS = (60, 80, 100)
+WIDTHS = (60, 100)
 SETS = ("MUTAG", "DD", "NCI1", "PROTEINS", "COLLAB", "PTC_FM", "IMDB-BINARY", "REDDIT-BINARY")
 NAMES = [name for name in LOSSES if name not in ("infonce", "npair", "proxy_anchor")][:15]
 
@@ -42,7 +42,7 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("width", WIDTHS)
-@pytest.mark.parametrize(("sets", "losses"), [(8, 15), (3, 2), (3, 15), (1, 1), (5, 1)])
+@pytest.mark.parametrize(("sets", "losses"), [(8, 15), (3, 15), (1, 1)])
 def test_a_comparison_fits_the_terminal(filled: Path, width: int, sets: int, losses: int) -> None:
     wide = table(sets, NAMES[:losses])
     lines = render_comparison(resolve(wide, None, filled), "md", width=width).splitlines()
