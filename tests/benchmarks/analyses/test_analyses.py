@@ -290,24 +290,6 @@ def test_numbers_of_before_are_set_aside(
     ]
 
 
-def test_scores_of_sentences(bench) -> None:
-    code, _, error = bench(
-        "analyse", "scores", "--domain", "sentence", "--tiny", "--loss", "infonce"
-    )
-    assert (code, error) == (0, "")
-    assert read(Path("results/analyses/scores-sentence-graded/scores.csv"))
-
-
-def test_looking_on_changes_no_training() -> None:
-    from contrastbench.benchmarks.running.training import train
-
-    trainer = trainer_of("graph")
-    look = lambda contrasts, batch: [scores.moments(c) for c in contrasts] and contrasts  # noqa: E731
-    weights = [trainer.train(get_loss("adnce"), look).state_dict()]
-    weights.append(train(trainer.domain, get_loss("adnce"))[0].state_dict())
-    assert all(torch.equal(weights[0][name], weights[1][name]) for name in weights[0])
-
-
 def test_false_negatives_writes_each_share_and_temperature(bench) -> None:
     words = [
         "--loss",

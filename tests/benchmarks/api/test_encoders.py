@@ -249,25 +249,6 @@ def test_a_batch_of_graphs_and_a_graph_alone_are_taken() -> None:
     assert encoder.embed(graphs()[1])[0] == pytest.approx(expected[1], rel=1e-4)
 
 
-@pytest.mark.usefixtures("here")
-def test_another_scale_is_another_embedding(capsys: pytest.CaptureFixture[str]) -> None:
-    encoder, months = cb.encoder("table-encoder"), people().assign(age=people().age * 12)
-    years, found = encoder.embed(people()), encoder.embed(months)
-    known = people().age.notna().to_numpy()
-    assert np.abs(found - years)[known].max() > 0.1
-    assert np.array_equal(found[~known], years[~known]), "what is missing has no unit"
-    assert capsys.readouterr().err == ""
-
-
-@pytest.mark.usefixtures("here")
-def test_an_unknown_category_is_named_and_has_zeros(capsys: pytest.CaptureFixture[str]) -> None:
-    encoder = cb.encoder("table-encoder")
-    two = encoder.embed(pd.DataFrame({"age": [31, 31], "city": ["Rome", "Oslo"]}))
-    said = capsys.readouterr().err
-    assert said == "the table: column city has unknown categories in 2 rows: 'Rome', 'Oslo'\n"
-    assert np.array_equal(two[0], two[1])
-
-
 FAULTS = [
     ("table-encoder", {"age": [1]}, "it lacks the column city of the training"),
     ("table-encoder", {"x": [1]}, r"it lacks 2 columns \(age, city\) of the training"),

@@ -12,7 +12,6 @@ from contrastbench.benchmarks.analyses.registry import ANALYSES
 from contrastbench.benchmarks.cli.analyse import read_values, refuse_others
 from contrastbench.benchmarks.cli.main import app
 from contrastbench.benchmarks.tables.load import load_table
-from contrastbench.domains.registry import DOMAINS, declaration
 from contrastbench.losses.laws import check_loss
 from loss_numbers import WRITE, family_table
 
@@ -139,13 +138,6 @@ def test_a_shown_table_has_the_columns_of_its_sweep_file(page: str, tmp_path: Pa
     (tmp_path / "my.yaml").write_text(files()[f"{Path(page).name} my.yaml"])
     shown = re.findall(r"^\| Method \| (.*) \|$", (ROOT / page).read_text(), re.MULTILINE)
     assert shown == [" | ".join(load_table(str(tmp_path / "my.yaml")).columns)]
-
-
-def test_every_domain_is_shown() -> None:
-    shown = {" ".join(words) for words in commands()}
-    for domain in DOMAINS:
-        assert any(line.startswith(f"bench run --domain {domain}") for line in shown)
-        assert declaration(domain).default
 
 
 def test_every_command_has_a_line_in_the_list() -> None:
