@@ -65,7 +65,7 @@ def test_contrasts_are_as_recipes_say(domain: str, recipe: dict) -> None:
     """The default pairings are held to that by the laws of domains."""
     about = declaration(domain)
     work = Experiment(domain, about.default, LossSpec("infonce"), {**about.tiny, **recipe})
-    for contrast in first_contrasts(Subject(work, None), 0)[1]:
+    for contrast in first_contrasts(Subject(work), 0)[1]:
         check_facts(contrast, work.full_recipe.pairing_facts)
 
 
@@ -96,7 +96,7 @@ def test_a_loss_of_views_is_refused_before_the_training(
 def test_every_domain_pairs_two_views_by_default(domain: str) -> None:
     about = declaration(domain)
     work = Experiment(domain, about.default, VICREG, about.tiny)
-    model, contrasts = first_contrasts(Subject(work, None), 0)
+    model, contrasts = first_contrasts(Subject(work), 0)
     loss = VICREG.make()
     assert loss is not None
     sum(loss(contrast) for contrast in contrasts).backward()
