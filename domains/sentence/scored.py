@@ -3,6 +3,7 @@
 import hashlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import chain
 from pathlib import Path
 
@@ -58,12 +59,12 @@ def read_graded(about: SentenceDataset, data_root: Path | None) -> ScoredSets:
     """Make the embedded pairs, and sentences of the same kind to train on."""
     dev, sets = graded.graded_pairs("dev"), {about.name: [graded.graded_pairs("test")]}
     digest = hashlib.sha256(repr((dev, sets)).encode()).hexdigest()
-    return ScoredSets(digest, dev, sets, corpus=graded_corpus)
+    return ScoredSets(digest, dev, sets, corpus=partial(graded_corpus, about.name))
 
 
-def graded_corpus() -> Corpus:
+def graded_corpus(name: str) -> Corpus:
     """Make the sentences to train on, which take longer than the pairs."""
-    return sentences_of("graded", graded.training_sentences())
+    return sentences_of(name, graded.training_sentences())
 
 
 def read_sts(about: SentenceDataset, data_root: Path | None) -> ScoredSets:
