@@ -1,6 +1,6 @@
 """The slow tier follows from recorded durations; `durations.py` records them anew.
 
-Record them on an idle machine. The file names each test that took 0.5 seconds or more at scale 0.1.
+Record them on an idle machine. The file names each test of 0.25 seconds or more at scale 0.1.
 """
 
 import json
@@ -14,11 +14,11 @@ import pytest
 from promises import PROMISES
 
 FILE = Path(__file__).with_suffix(".json")
-SLOW = 0.5  # seconds; shorter tests are not recorded
+SLOW = 0.25  # seconds; shorter tests are not recorded
 
 
 def slow() -> set[str]:
-    """Return the tests that took 0.5 seconds or more and hold no promise."""
+    """Return the tests that took 0.25 seconds or more and hold no promise."""
     held = set(PROMISES.values())
     return {test for test in json.loads(FILE.read_text()) if test.partition("[")[0] not in held}
 
@@ -33,8 +33,8 @@ class Recorder:
         self.seconds[report.nodeid] += report.duration
 
     def pytest_sessionfinish(self, exitstatus: int) -> None:
-        if exitstatus == pytest.ExitCode.OK:
-            found = {k: round(v, 1) for k, v in sorted(self.seconds.items()) if v >= SLOW}
+        if exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED):
+            found = {k: round(v, 2) for k, v in sorted(self.seconds.items()) if v >= SLOW}
             FILE.write_text(json.dumps(found, indent=0) + "\n")
 
 
