@@ -42,14 +42,17 @@ def test_files_are_named_and_embedded_as_in_python(
         assert np.array_equal(encoder.embed(samples.data), encoder.embed(data))
 
 
-def test_the_model_card_of_ones_own_loss_names_its_class(tmp_path: Path, bench) -> None:
+def test_the_model_card_names_its_loss_and_its_record(tmp_path: Path, bench) -> None:
     (tmp_path / "mine.py").write_text(
         "from contrastbench.losses.library.infonce import InfoNCE\n\nclass Mine(InfoNCE): ...\n"
     )
     words = ("run", "--domain", "tabular", "--loss", "mine.py:Mine + 0.5*infonce", "--tiny")
     code, _, err = bench(*words, "--recipe", "epochs=1", "--export", "e")
     assert code == 0, err
-    assert "--loss 'mine.py:Mine + 0.5*infonce'" in Path("e/README.md").read_text()
+    (record,) = Path("results").rglob("*.json")
+    card = Path("e/README.md").read_text()
+    assert "mine + 0.5*infonce" in card
+    assert record.stem in card
     modes = {(Path("e") / name).stat().st_mode for name in ("model.safetensors", "config.json")}
     assert len(modes) == 1, "whoever reads one reads the other"
     Path("e/README.md").write_text("mine")
