@@ -112,7 +112,7 @@ def shown_loss(title: str, found: Any) -> Any:
 def missing_module(path: str, module: str, lacks: str) -> UserError:
     """Return the error for a module that is not there: the package's own, or one that it needs."""
     root, lacking = module.partition(".")[0], lacks.partition(".")[0]
-    if Path(f"{module}.py").is_file():
+    if lacks == root and Path(f"{module}.py").is_file():
         return UserError(f"no package {root}: did you mean {path.replace(':', '.py:')}?")
     if lacks != lacking:
         return UserError(f"{path}: the package {lacking} has no module {lacks}")
