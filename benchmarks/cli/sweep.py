@@ -148,11 +148,11 @@ def parse_jobs(text: str) -> tuple[int, bool]:
 
 
 def check_runnable(plan: "Plan", options: Options) -> None:
-    """Raise unless there are the devices and something to run; say which devices stay idle."""
+    """Raise unless there are the devices and something to run."""
     from contrastbench.benchmarks.sweeps.slots import check_devices
 
-    if not launched() and (idle := check_devices(options.device, options.devices)):
-        tell(idle)
+    if not launched():
+        check_devices(options.device, options.devices)
     if not plan.tasks():
         reasons = "; ".join(plan.reasons())
         if others := len(plan.all_tasks()):

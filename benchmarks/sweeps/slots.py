@@ -31,12 +31,8 @@ def slots(device: str, jobs: int, per_device: bool = False, devices: int = 1) ->
     return [names[i % len(names)] for i in range(jobs * (len(names) if per_device else 1))]
 
 
-def check_devices(device: str, devices: int) -> str:
-    """Return a line on devices that stay idle where each worker has so many, or nothing.
-
-    Raises:
-        UserError: there are fewer.
-    """
+def check_devices(device: str, devices: int) -> None:
+    """Raise UserError if there are fewer devices than each worker is to have."""
     if devices > 1 and device not in ("auto", "cpu", "cuda"):
         raise UserError(
             f"--devices {devices} and --device {device}: give cpu or cuda, each has one"
@@ -47,9 +43,6 @@ def check_devices(device: str, devices: int) -> str:
             f"--devices {devices} and {cards} CUDA devices: each needs one, "
             "give fewer --devices or --device cpu"
         )
-    return f"--devices {devices}: {cards % devices} of {cards} CUDA devices stay idle" * bool(
-        cards % devices
-    )
 
 
 @cache

@@ -34,16 +34,6 @@ def test_a_library_that_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> 
     assert perf_losses.measured_entry("dcl_w of lightly", 16) == "not installed"
 
 
-@pytest.mark.parametrize(("device", "left_out"), [("cpu", True), ("cuda", False)])
-def test_a_size_is_left_out_with_its_reason(
-    device: str, left_out: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(perf_losses, "measured_entry", lambda *_: "")
-    lines = list(perf_losses.report(["jsd"], device=torch.device(device)))
-    assert ("2N = 32768" in lines[0]) != left_out
-    assert any("left out, because" in line for line in lines) == left_out
-
-
 def test_by_default_every_loss_is_measured() -> None:
     assert list(perf_losses.DEFAULT) == list(OURS)
     assert {row.partition(" of ")[0] for row in PEERS} <= {*OURS}

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from contrastbench.benchmarks.records.store import read_record
 from contrastbench.benchmarks.sweeps import slurm
 
 WORDS = ["sweep", "smoke", "--tiny", "--only", "loss=infonce"]
@@ -177,17 +176,3 @@ def test_nodes_share_each_cell_by_torchrun(monkeypatch: pytest.MonkeyPatch) -> N
     assert words[:3] == [sys.executable, "-m", "torch.distributed.run"]
     assert {"--nnodes=2", "--nproc-per-node=4", "--max-restarts=3"} <= set(words)
     assert words[-len(WORDS) - 2 :] == ["-m", "contrastbench", *WORDS]
-
-
-@pytest.mark.slow
-def test_the_ranks_of_a_node_run_the_sweep(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, value in {**JOB, "SLURM_JOB_NUM_NODES": "2"}.items():
-        monkeypatch.setenv(name, value)
-    sweep = ["sweep", "smoke", "--tiny", "--device=cpu", "--only", "domain=graph"]
-    words = slurm.command([*sweep, "--only", "loss=infonce", "--seeds", "0"], 2)
-    words = [word.replace("--nnodes=2", "--nnodes=1") for word in words]
-    done = subprocess.run(words, capture_output=True, text=True, cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
-    records = list(map(read_record, tmp_path.glob("results/runs/*/*/*/*.json")))
-    assert records
-    assert all(len(record["environment"]["devices"]) == 2 for record in records)
