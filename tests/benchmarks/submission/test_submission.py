@@ -135,7 +135,7 @@ def verified(bench: Callable[..., Any], *words: str) -> tuple[int, str]:
 
 
 def forged(change: Callable[[dict[str, Any], Files], None]) -> None:
-    """Change a bundle."""
+    """Write the bundle again, as `change` leaves it."""
     given = bundle.read_bundle(Path("mine-suite.zip"))
     about = given.about.model_dump()
     files = dict(given.files)
