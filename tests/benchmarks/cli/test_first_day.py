@@ -72,14 +72,6 @@ def test_a_table_says_that_smoke_tests_are_left_out(bench) -> None:
     assert (code, out, err.startswith(note), err.count("\n")) == (2, "", True, 2)
 
 
-CHECKED = """from contrastbench.losses.library.infonce import InfoNCE
-
-
-class Mine(InfoNCE):
-    declined_laws = {"rotation": "coordinates have a meaning"}
-"""
-
-
 def test_the_page_shows_the_output_of_a_wrong_loss(bench) -> None:
     text = (FOLDER / "holes_in_mean.py").read_text()
     Path("mine.py").write_text(text.replace("  # wrong", ""))

@@ -1,7 +1,6 @@
 """What a comparison must not count: other data, survivors, certainty of one domain, controls."""
 
 import re
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -26,7 +25,6 @@ test: seeds
 domains: {graph: {datasets: [MUTAG, DD]}, tabular: {datasets: [wine]}}
 losses: [infonce, adnce, hcl]
 """
-Fill = Callable[..., None]
 
 
 class Study:

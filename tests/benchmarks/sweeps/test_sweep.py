@@ -26,7 +26,6 @@ from contrastbench.benchmarks.sweeps import slots as slots_module
 from contrastbench.benchmarks.sweeps import sweep as sweep_module
 from contrastbench.benchmarks.sweeps.cell_states import Task
 from contrastbench.benchmarks.sweeps.plan import make_plan
-from contrastbench.benchmarks.sweeps.shard import WHOLE_SWEEP
 from contrastbench.benchmarks.sweeps.sweep import (
     Failure,
     Sweep,
@@ -41,7 +40,6 @@ from contrastbench.losses.spec import LossSpec
 from warm import python
 
 MAIN = [sys.executable, "-P", "-c", "from contrastbench.benchmarks.cli.main import main; main()"]
-WHOLE_PLAN = {"shard": WHOLE_SWEEP, "part": ""}
 TINY = {"epochs": 2, "limit": 60, "folds": 3}
 
 
