@@ -23,7 +23,7 @@ def submit(
     """Write a loss with all its records of a suite as one file.
 
     Beside mine.py stands mine.yaml with two lines, licence: MIT and paper: https://...
-    The bundle has these, the files of the loss, and every record with its checksum.
+    The bundle has these, the files of the loss, and its records.
 
     Example: bench submit standard --loss mine.py:Mine
     """
