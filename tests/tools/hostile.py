@@ -245,11 +245,6 @@ def resigned(header: bytes, fields: dict[int, bytes]) -> bytes:
     return bytes(block) + header[512:]
 
 
-def in_front(files: Files, *infos: Any) -> bytes:
-    """The members, and headers without content before them."""
-    return tarred([*((info, b"") for info in infos), *files.items()])
-
-
 def instead(files: Files, first: str, info: Any) -> bytes:
     """A header without content in the first member's place."""
     return tarred([(info, b""), *rest(files, first)])
