@@ -21,5 +21,9 @@ def spearman(x: Array, y: Array) -> float:
     """
     if not (np.isfinite(x).all() and np.isfinite(y).all()):
         raise UserError("similarities are not finite: the encoder diverged")
-    constant = min(np.ptp(row) / max(1.0, np.abs(row).max()) for row in (x, y)) <= ROUNDING
-    return 0.0 if constant else float(spearmanr(x, y).statistic)
+    return 0.0 if constant(x) or constant(y) else float(spearmanr(x, y).statistic)
+
+
+def constant(row: Array) -> bool:
+    """Return whether all numbers are equal but for rounding."""
+    return bool(np.ptp(row) <= ROUNDING * max(1.0, np.abs(row).max()))

@@ -8,10 +8,10 @@ import torch
 from torch import Tensor
 
 from contrastbench.domains.base import Evaluation
-from contrastbench.domains.scoring.spearman import spearman
+from contrastbench.domains.scoring.spearman import constant, spearman
 from contrastbench.domains.sentence.data import Pairs
 from contrastbench.domains.sentence.encoding import Embeddings
-from contrastbench.errors import UserError
+from contrastbench.errors import UserError, tell
 from contrastbench.losses.contrast import unit
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -29,6 +29,8 @@ def evaluate_correlations(
     metrics, details = {}, {}
     for name, parts in sets.items():
         cosine, gold = cosines(embeddings, parts, whiten), golds(parts)
+        if constant(cosine):
+            tell(f"{name}: all cosines are equal but for rounding, so the correlation is 0")
         metrics[name] = 100 * spearman(cosine, gold)
         details[name] = subsets(cosine, gold, parts)
     if len(metrics) == 1:

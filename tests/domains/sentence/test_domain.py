@@ -397,6 +397,16 @@ def test_whitening_gives_identity_covariance() -> None:
         whitened(x[:2], x[2:4])
 
 
+def test_equal_cosines_are_said_and_rank_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    found = evaluate_correlations(
+        Embeddings({"a": 0, "b": 1}, torch.ones(2, 4), {}),
+        {"X": [Pairs("all", ["a", "b", "a"], ["b", "a", "a"], [1.0, 2.0, 3.0])]},
+        whiten=False,
+    )
+    assert found.metrics == {"spearman": 0}
+    assert "X: all cosines are equal" in capsys.readouterr().err
+
+
 def test_a_set_s_number_is_that_of_all_its_pairs_together() -> None:
     rng = np.random.default_rng(0)
     z = torch.tensor(rng.normal(size=(120, 4)), dtype=torch.float32)
