@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import torch
 
 import durations
 from counts import SCALE, SEED
@@ -18,6 +19,12 @@ SHARED = Path(os.environ.get("CONTRASTBENCH_SHARED", Path(__file__).parents[2] /
 
 # what a shell starts in its background ignores Ctrl-C, and so would all processes of the tests
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.fixture(autouse=True)
+def seeded() -> None:
+    """The same random numbers in whatever order tests run."""
+    torch.manual_seed(0)
 
 
 @pytest.fixture
