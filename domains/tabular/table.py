@@ -219,7 +219,7 @@ def numbers_rows(column: Array, y: Array) -> bool:
     if not np.array_equal(column, np.round(column)) or len(np.unique(column)) < len(column):
         return False
     changes = np.count_nonzero(np.diff(y[np.argsort(column)]))
-    return changes == y.max() or bool((np.diff(column) == 1).all())
+    return bool(changes == y.max() or (np.diff(column) == 1).all())
 
 
 def nines(column: Array) -> list[tuple[float, int]]:
