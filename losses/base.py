@@ -20,9 +20,8 @@ from contrastbench.losses import blocks
 from contrastbench.losses.contrast import Contrast, unless
 from contrastbench.losses.expression import Title, flat_params, prefixes, weighted
 from contrastbench.losses.limits import reduces
-from contrastbench.losses.ranges import Number, Range, declare
+from contrastbench.losses.ranges import declare
 from contrastbench.losses.ranges import in_range as in_range  # for the losses of users
-from contrastbench.losses.schedules import LEAST_LEARNED, Course, Learned, Schedule
 
 T = TypeVar("T")
 Pool = Callable[[Tensor], Tensor]
@@ -162,8 +161,8 @@ class Loss(nn.Module):
     - move it: `loss.to(device)`,
     - give the optimizer `loss.parameter_groups()` beside the encoder's parameters: a group has
       the key "lr" where the loss wants its own rate, and the encoder's rate otherwise,
-    - call `loss.advance(share)` before each step if parameters follow a schedule, with the share
-      of the steps that are done: 0 before the first, 1 before the last,
+    - call `loss.advance(share)` before each step, with the share of the steps that are done:
+      0 before the first, 1 before the last,
     - switch `loss.train()` and `loss.eval()` as the encoder,
     - save `loss.state_dict()` in checkpoints, and load it after `prepare` and `prepare_samples`.
 
@@ -187,9 +186,6 @@ class Loss(nn.Module):
     # negative pairs, whatever the scores, with the loss's skew `alpha` and order `gamma`
     divergence: str | None = None
     _arguments: dict[str, Any]  # what the constructor got
-    # of the parameters that change over the training, by name
-    courses: Mapping[str, Course] = MappingProxyType({})
-    _bounds: Mapping[str, tuple[float, float]] = MappingProxyType({})  # of logs that are learned
     _target: Any = None  # the plain module or function that it calls
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Self:
@@ -231,52 +227,17 @@ class Loss(nn.Module):
         """Return single numbers, by name, that sum up for a record what it keeps of the samples."""
         return {}
 
-    def follow(self, courses: Mapping[str, Course], ranges: Mapping[str, Range]) -> None:
-        """Let parameters change over the training, which `get_loss` asks for.
-
-        A schedule sets the attribute of that name. What is learned is the exponential of a
-        parameter of its own, so it stays positive: `log_temperature` for `temperature`.
-
-        Args:
-            courses: by the parameter's name; the attribute is a number.
-            ranges: in which what is learned is kept.
-        """
-        self.courses = courses
-        self._bounds = {
-            name: log_bounds(ranges[name]) for name, c in courses.items() if isinstance(c, Learned)
-        }
-        for name in self._bounds:
-            delattr(self, name)  # so that `__getattr__` is asked
-            log = torch.tensor(courses[name].start).log()
-            self.register_parameter(f"log_{name}", nn.Parameter(log))
-
-    def __getattr__(self, name: str) -> Any:
-        """Return the value of a parameter that is learned, with its gradient."""
-        if name in self._bounds:
-            return self.get_parameter(f"log_{name}").exp()
-        return super().__getattr__(name)
-
     def advance(self, share: float) -> None:
-        """Set the parameters that follow a schedule to their values after a share of the steps."""
-        for name, course in self.courses.items():
-            if isinstance(course, Schedule):
-                setattr(self, name, course.at(share))
+        """Set what follows a schedule to its value after a share of the steps."""
 
     def keep_in_range(self) -> None:
         """Take what is learned back into its range, if a step has led out of it."""
-        for name, bounds in self._bounds.items():
-            self.get_parameter(f"log_{name}").data.clamp_(*bounds)
 
     def parameter_groups(self) -> list[dict[str, Any]]:
         """The loss's own parameters as groups of an optimizer; none if nothing is learned."""
-        groups: dict[float | None, list[nn.Parameter]] = {}
-        for name, parameter in self.named_parameters():
-            if parameter.requires_grad:
-                groups.setdefault(own_rate(self, name), []).append(parameter)
-        return [
-            {"params": own, **({} if rate is None else {"lr": rate})}
-            for rate, own in groups.items()
-        ]
+        own = [parameter for parameter in self.parameters() if parameter.requires_grad]
+        rate = {} if self.lr is None else {"lr": self.lr}
+        return [{"params": own, **rate}] if own else []
 
     def checked(self, name: str, value: T) -> T:
         """The value of an argument, if it is in the range that the class declares for it."""
@@ -295,16 +256,12 @@ class Loss(nn.Module):
 
     @property
     def params(self) -> dict[str, Any]:
-        """The constructor's arguments by name; of what changes the text that says how.
-
-        A parameter that the loss itself learns has its initial value.
-        """
+        """The constructor's arguments by name; what the loss learns has its initial value."""
         values = {name: getattr(self, name) for name in constructor(type(self))}
-        fixed = {
+        return {
             name: self._arguments[name] if isinstance(value, Tensor) else value
             for name, value in values.items()
         }
-        return fixed | {name: str(course) for name, course in self.courses.items()}
 
     def extra_repr(self) -> str:
         """Return the arguments that repr() shows inside its brackets."""
@@ -315,25 +272,6 @@ class Loss(nn.Module):
 
     def __rmul__(self, weight: float) -> "Loss":
         return Sum((weight, self))
-
-
-def own_rate(loss: Loss, name: str) -> float | None:
-    """Return the learning rate of a parameter of the loss; None: the encoder's."""
-    course = loss.courses.get(name.removeprefix("log_"))
-    rate = course.lr if isinstance(course, Learned) else None
-    return loss.lr if rate is None else rate
-
-
-def log_bounds(range_: Range) -> tuple[float, float]:
-    """Return the logarithms between which a learned number of that range is kept.
-
-    Many losses have no finite minimum in the temperature, which would run to 0; so it has a floor.
-
-    >>> log_bounds(Number(low=0.5, high=1))
-    (-0.6931471805599453, 0.0)
-    """
-    numbers = range_ if isinstance(range_, Number) else Number(low=0)  # not of one case alone
-    return math.log(max(numbers.low, LEAST_LEARNED)), math.log(numbers.high)
 
 
 def one_number(name: str, value: Any) -> Tensor:
@@ -397,7 +335,6 @@ class Sum(Loss):
         self.needs_samples = any(loss.needs_samples for _, loss in flat_terms)
         self.needs_views = any(loss.needs_views for _, loss in flat_terms)
         self.own_view = any(loss.own_view for _, loss in flat_terms)
-        self.courses = flat_params({prefix: loss.courses for prefix, loss in self.prefixed.items()})
 
     def forward(self, contrast: Contrast) -> Tensor:
         values = [w * loss(contrast) for w, loss in zip(self.weights, self.losses, strict=True)]

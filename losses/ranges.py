@@ -7,13 +7,12 @@ does the same.
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from numbers import Real
 from types import MappingProxyType
 from typing import Any
 
 from contrastbench.errors import UserError
-from contrastbench.losses.schedules import Schedule, check_kind, course
 
 
 @dataclass(frozen=True)
@@ -26,7 +25,6 @@ class Number:
         tune: the interval within the bounds that is worth searching; None if there is none.
         log: whether to search it evenly on a logarithmic scale.
         excluded: a number within the bounds that is none of these, and the reason.
-        fixed: the reason why it follows no schedule and is not learned; "" if it may.
 
     Raises:
         UserError: the bounds are no interval, or the search would leave them.
@@ -41,7 +39,6 @@ class Number:
     tune: tuple[float, float] | None = None
     log: bool = False
     excluded: tuple[float, str] | None = None
-    fixed: str = ""
 
     def __post_init__(self) -> None:
         if self.closed not in (True, False, "low", "high"):
@@ -141,9 +138,6 @@ def declare(**ranges: Range) -> Mapping[str, Range]:
 
 # Papers choose temperatures between 0.05 (sentences) and 1; float32 holds exp(1 / 0.05).
 TEMPERATURE = Number(low=0, tune=(0.05, 1), log=True)
-KEPT_TEMPERATURE = replace(
-    TEMPERATURE, fixed="what the loss keeps of each training sample depends on it"
-)
 VARIANT = Choice("official_code", "paper")
 # of CPC and its kin; RényiCL chooses among powers of two, 1 / 65536 for large batches
 SKEW = Number(low=0, high=1, closed=True, tune=(2**-16, 0.5), log=True)
@@ -160,8 +154,6 @@ SHAPE = Number(low=0, tune=(0.5, 4))  # of the densities of ADNCE's Table 11
 def check_ranges(ranges: Mapping[str, Range], params: Mapping[str, Any]) -> dict[str, Any]:
     """Return the parameters as a loss keeps them; one that has no range is not looked at.
 
-    Of a schedule both ends must be in the range, and it must not pass through an excluded number.
-
     Raises:
         UserError: a parameter is out of its range.
 
@@ -171,26 +163,7 @@ def check_ranges(ranges: Mapping[str, Range], params: Mapping[str, Any]) -> dict
     """
     names = [name for name in params if name in ranges]
     names.sort(key=lambda name: isinstance(ranges[name], Given))
-    return {**params, **{name: check_one(ranges[name], name, params) for name in names}}
-
-
-def check_one(range_: Range, name: str, params: Mapping[str, Any]) -> Any:
-    """Return a parameter that is in its range, at both ends if it is a schedule."""
-    value = params[name]
-    found = None if isinstance(range_, Choice) else course(name, value)
-    if found is None:
-        return range_.check(name, value, params)
-    check_kind(name, found)
-    if isinstance(range_, Number) and range_.fixed:
-        raise UserError(f"{name} must be a number, got {found}: {range_.fixed}")
-    for end in found.ends:
-        range_.check(name, end, params)
-    numbers = range_.ranges[params[range_.other]] if isinstance(range_, Given) else range_
-    if isinstance(found, Schedule) and isinstance(numbers, Number) and numbers.excluded:
-        number, reason = numbers.excluded
-        if min(found.ends) < number < max(found.ends):
-            raise UserError(f"{name} must not pass {number:g}, got {found}: {reason}")
-    return value
+    return {**params, **{name: ranges[name].check(name, params[name], params) for name in names}}
 
 
 def in_range(

@@ -27,8 +27,7 @@ from contrastbench.losses.expression import (
     split_sum,
 )
 from contrastbench.losses.limits import Limits
-from contrastbench.losses.ranges import Choice, Number, Range
-from contrastbench.losses.schedules import Course, course
+from contrastbench.losses.ranges import Range
 from contrastbench.losses.source import Sources
 
 if TYPE_CHECKING:
@@ -158,44 +157,11 @@ class Term:
         check_plain(self.name, full)
         return full
 
-    def numbers(self) -> dict[str, Range]:
-        """The ranges of the parameters that are numbers; any number where none is declared."""
-        about = self.describe()
-        found = dict[str, Range](about.ranges)
-        for key, default in about.params.items():
-            if key not in about.ranges and type(default) in (int, float):
-                found[key] = Number()
-        return {key: one for key, one in found.items() if not isinstance(one, Choice)}
-
-    def read_courses(self, params: Mapping[str, Any]) -> dict[str, Course]:
-        """The schedules among the parameters, and what is to be learned.
-
-        Raises:
-            UserError: one of them cannot be read.
-        """
-        texts = {key: value for key, value in params.items() if isinstance(value, str)}
-        if not texts:
-            return {}
-        defaults = self.describe().params
-        numbers = self.numbers()
-        found = {k: course(k, v, defaults.get(k)) for k, v in texts.items() if k in numbers}
-        return {key: one for key, one in found.items() if one is not None}
-
     def make(self, params: Mapping[str, Any]) -> "Loss":
         """Make the loss of this term."""
         from contrastbench.losses.loading import make_loss_of
 
-        def make(values: Mapping[str, Any]) -> "Loss":
-            return make_loss_of(self.name, self.target, self.title.name, values)
-
-        courses = self.read_courses(params)
-        if not courses:
-            return make(params)
-        from contrastbench.losses.changing import make_changing
-
-        numbers = self.numbers()
-        ranges.check_ranges(numbers, {**self.describe().params, **params})
-        return make_changing(self.name, make, params, courses, numbers)
+        return make_loss_of(self.name, self.target, self.title.name, params)
 
 
 def list_losses() -> list[str]:

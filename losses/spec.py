@@ -24,10 +24,6 @@ if TYPE_CHECKING:
     from contrastbench.losses.base import Loss
 
 NONE = "none"  # no loss: the untrained encoder
-HINTS = (  # for parts of a schedule that YAML has split, and for another form of `learned`
-    "within braces write a schedule in quotes, such as {temperature: 'cosine(0.1, 1.0)'}",
-    "a temperature is learned by temperature=learned(0.1)",
-)
 
 
 @dataclass(frozen=True)
@@ -66,23 +62,19 @@ class LossSpec:
 
     @cached_property
     def given(self) -> dict[str, dict[str, Any]]:
-        """The parameters that each term is given, by its prefix; schedules in the form of records.
+        """The parameters that each term is given, by its prefix.
 
         Raises:
-            UserError: a parameter that no term has, or a schedule that cannot be read.
+            UserError: a parameter that no term has.
         """
         name, params, terms = self.name, self.params, self.terms
         known = {prefix: term.describe().arguments for prefix, term in terms.items()}
-        every = {key for names in known.values() for key in names}
+        if "" not in terms:
+            return assign(name, params, known)
         for key in params:
-            if key not in every and (key == "learn" or ")" in key):
-                raise UserError(f"unknown parameter of {name} {key!r}: {HINTS[key == 'learn']}")
-            if "" in terms and key not in every:
+            if key not in known[""]:
                 raise unknown(f"parameter of {name}", key, known[""])
-        own = {"": dict(params)} if "" in terms else assign(name, params, known)
-        for prefix, term in terms.items():
-            own[prefix] |= {key: str(one) for key, one in term.read_courses(own[prefix]).items()}
-        return own
+        return {"": dict(params)}
 
     @cached_property
     def complete(self) -> "LossSpec":
@@ -138,7 +130,7 @@ class LossSpec:
     def check(self) -> None:
         """Raise unless the loss can be had; one of somebody's own is not made.
 
-        Registered losses need no torch for that, unless a parameter changes over the training.
+        Registered losses need no torch for that.
 
         Raises:
             UserError: no such loss or parameter, or a value out of its range, which is named.
@@ -156,8 +148,6 @@ class LossSpec:
             ranges.check_ranges(about.ranges, term.full(own))
             if lacking := [key for key in about.required if key not in own]:
                 raise UserError(f"{term.name} needs {lacking[0]}: give --set {lacking[0]}=VALUE")
-            if term.registered and term.read_courses(own):
-                term.make(own)
 
     def make(self) -> "Loss | None":
         """The loss; None for "none".

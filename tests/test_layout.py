@@ -85,8 +85,8 @@ def test_imports_point_one_way(path: Path) -> None:
 FLOORS = {  # rooms and modules of a folder, the lowest first: each imports from those below it
     "losses": (
         *("pairing", "blocks", "tiles", "expectation", "settings"),
-        *("source", "contrast", "schedules", "ranges", "limits", "expression", "code", "base"),
-        *("memory", "exponential", "library", "views", "loading", "changing", "registry", "spec"),
+        *("source", "contrast", "ranges", "limits", "expression", "code", "base"),
+        *("memory", "exponential", "library", "views", "loading", "registry", "spec"),
         *("__init__", "reduction", "laws"),
     ),
     "domains": (
@@ -226,7 +226,7 @@ def test_nothing_prints_a_name_raw() -> None:
 
 
 BUDGET = {  # lines of Python by room, rounded up to 500: who needs more deletes first
-    "losses": 8000,
+    "losses": 7620,
     "domains": 17100,
     "benchmarks/against": 550,
     "benchmarks/analyses": 1750,

@@ -20,7 +20,6 @@ from contrastbench.benchmarks.running import ranks
 from contrastbench.domains.base import Domain
 from contrastbench.errors import tell
 from contrastbench.losses.base import Loss, definition, summands
-from contrastbench.losses.schedules import Schedule
 
 ENCODER, STEP = "encoder", "step"  # what a record says to be compiled
 WARM_UP = 3  # ordinary steps before one is captured: kernels are compiled, chosen and loaded
@@ -53,8 +52,6 @@ def why_not_captured(domain: Domain[Any, Any, Any], loss: Loss) -> str:
     for _, one in summands(loss):
         if not definition(one).__module__.startswith(OURS):
             return f"{one.name} is no loss of ours, and may compute on the host"
-        if moving := [name for name, course in one.courses.items() if isinstance(course, Schedule)]:
-            return f"{moving[0]} of {one.name} changes in the training"
     return "positives are permuted by the host" if domain.recipe.permuted else domain.uncaptured
 
 

@@ -6,7 +6,6 @@ from torch import Tensor
 
 from contrastbench.benchmarks.records import schema
 from contrastbench.losses.base import Loss, Sum
-from contrastbench.losses.schedules import Learned
 
 MAX_VECTOR = 16  # numbers of a vector that is kept whole
 
@@ -14,8 +13,7 @@ MAX_VECTOR = 16  # numbers of a vector that is kept whole
 def learned_details(loss: Loss | None) -> dict[str, Any]:
     """Return the record's detail on the parameters that a loss has learned; {} without any.
 
-    Those of a sum have the prefix of their term, as in its `params`. A temperature that was asked
-    to be learned is here by its own name, not as the logarithm. What is kept of each training
+    Those of a sum have the prefix of their term, as in its `params`. What is kept of each training
     sample is summed up in single numbers.
     """
     if loss is None:
@@ -31,14 +29,8 @@ def learned_details(loss: Loss | None) -> dict[str, Any]:
 
 
 def learned_tensors(loss: Loss) -> dict[str, Tensor]:
-    """Return what a loss learns by name, each `learned` argument as itself."""
-    found: dict[str, Tensor] = {}
-    for name, parameter in loss.named_parameters():
-        argument = name.removeprefix("log_")
-        if isinstance(loss.courses.get(argument), Learned):
-            found[argument] = getattr(loss, argument)
-        elif parameter.requires_grad:
-            found[name] = parameter
+    """Return what a loss learns, and sums of what it keeps, by name."""
+    found: dict[str, Tensor] = {k: p for k, p in loss.named_parameters() if p.requires_grad}
     return found | loss.remembered()
 
 

@@ -205,15 +205,13 @@ class ImageRecipe(ClassedRecipe):
         A sum has its terms'.
 
         Raises:
-            UserError: these have several, or one that changes in the training.
+            UserError: these have several.
         """
         if self.knn_temperature != "loss":
             return self
         named = (value for key, value in loss.items() if key.rpartition(".")[2] == "temperature")
         found = set(named) or {VOTE_TEMPERATURE}
         fix = f"name that of the neighbours, such as --recipe knn_temperature={VOTE_TEMPERATURE}"
-        if changing := [value for value in found if isinstance(value, str)]:
-            raise UserError(f"the loss's temperature changes in training, {changing[0]}: {fix}")
         if len(found) > 1:
             several = ", ".join(map(str, sorted(found)))
             raise UserError(f"the loss has temperatures {several}: {fix}")

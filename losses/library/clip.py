@@ -53,7 +53,6 @@ class CLIP(ExponentialLoss):
         self.log_scale = nn.Parameter(-torch.tensor(self.temperature).log())
 
     def keep_in_range(self) -> None:
-        super().keep_in_range()
         self.log_scale.data.clamp_(max=MAX_LOG_SCALE)
 
     def forward(self, contrast: Contrast) -> Tensor:

@@ -13,7 +13,7 @@ from contrastbench.losses.contrast import Contrast
 from contrastbench.losses.library.sogclr import smoothed_log
 from contrastbench.losses.limits import Limit, reduces
 from contrastbench.losses.memory import index_of, log_mean_by, mean_by, moving_average
-from contrastbench.losses.ranges import KEPT_TEMPERATURE, Number, declare
+from contrastbench.losses.ranges import TEMPERATURE, Number, declare
 
 
 class ISogCLR(ScoreLoss):
@@ -59,7 +59,7 @@ class ISogCLR(ScoreLoss):
 
     needs_samples = True
     ranges = declare(
-        temperature=KEPT_TEMPERATURE,
+        temperature=TEMPERATURE,
         gamma=Number(low=0, high=1, closed="high", tune=(0.1, 1)),
         rho=Number(low=0, closed="low", tune=(0.1, 0.5)),
         eta=Number(low=0, closed="low", tune=(0.001, 0.1), log=True),

@@ -10,7 +10,7 @@ from contrastbench.losses.contrast import Contrast
 from contrastbench.losses.exponential import ExponentialLoss
 from contrastbench.losses.limits import Limit, reduces
 from contrastbench.losses.memory import index_of, log_mean_by, moving_average
-from contrastbench.losses.ranges import KEPT_TEMPERATURE, Number, declare
+from contrastbench.losses.ranges import TEMPERATURE, Number, declare
 
 
 class SogCLR(ExponentialLoss):
@@ -51,7 +51,7 @@ class SogCLR(ExponentialLoss):
 
     needs_samples = True
     ranges = declare(
-        temperature=KEPT_TEMPERATURE, gamma=Number(low=0, high=1, closed="high", tune=(0.1, 1))
+        temperature=TEMPERATURE, gamma=Number(low=0, high=1, closed="high", tune=(0.1, 1))
     )
     limits = reduces(Limit("decoupled", {"gamma": 1}, factor="temperature", constant=True))
     log_u: Tensor

@@ -36,6 +36,18 @@ class Counting(Temperature):
         return super().terms(scores) * (1 + 0.1 * self.steps)
 
 
+class Warmed(Temperature):
+    """InfoNCE whose learned temperature weighs less with the share of the steps that are done."""
+
+    share = 0.0
+
+    def advance(self, share: float) -> None:
+        self.share = share
+
+    def terms(self, scores: Scores) -> Tensor:
+        return super().terms(scores) * (1 - 0.5 * self.share)
+
+
 class Scale(ExponentialLoss):
     """InfoNCE that learns the logarithm of its inverse temperature, by tiles; CLIP's choice."""
 

@@ -1,7 +1,7 @@
 """Losses that keep numbers of each training sample: LibAUC's steps, loops, blocks and mistakes."""
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,6 @@ from torch import Tensor
 from contrastbench.losses import (
     Contrast,
     Loss,
-    LossSpec,
     UserError,
     both_views,
     get_loss,
@@ -106,24 +105,6 @@ def test_an_index_has_one_number_for_each_sample() -> None:
     for wrong in (rows[:3], rows[:0], rows[:, None], torch.arange(16)):
         with pytest.raises(UserError, match="give one number for each sample of the batch"):
             indexed(both_views(one, two), wrong)
-
-
-def test_gamma_may_follow_a_schedule() -> None:
-    loss = made("sogclr", gamma="cosine(1.0, 0.5)")
-    loss.advance(1)
-    assert loss.gamma == 0.5
-    with pytest.raises(UserError, match="only a temperature is learned"):
-        get_loss("sogclr", gamma="learned")
-
-
-@pytest.mark.parametrize("make", [LossSpec.check, LossSpec.make])
-@pytest.mark.parametrize("course", ["learned", "learned(0.1)", "linear(0.1, 0.3)"])
-@pytest.mark.parametrize("name", NAMES)
-def test_a_temperature_stays_that_of_what_is_kept(
-    make: Callable[[LossSpec], object], name: str, course: str
-) -> None:
-    with pytest.raises(UserError, match=r"^temperature must be a number, got .*: what the loss"):
-        make(LossSpec(name, {"temperature": course}))
 
 
 def test_a_record_sums_up_what_is_kept() -> None:

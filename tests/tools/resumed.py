@@ -25,8 +25,7 @@ from contrastbench.losses.base import Loss
 
 LEARNED = Path(__file__).parents[1] / "losses" / "learned.py"
 DRAWS = LEARNED.with_name("drawing.py")
-SCHEDULED = "infonce + 0.5*hcl"  # with these parameters
-PARAMS = {"temperature": "learned(0.1, lr=0.05)", "hcl.beta": "cosine(0, 2)"}
+SCHEDULED = f"infonce + 0.5*{LEARNED}:Warmed"
 SMALL = {"limit": 36, "batch_size": 12}
 SAMPLES = 64  # no case trains on more
 IMAGES = {"width": 0.0625, "projection": (16, 8), "limit": 48}
@@ -71,7 +70,7 @@ def few_sentences() -> Iterator[None]:
 def made(loss: str) -> Loss:
     """The loss as it is before the first step."""
     torch.manual_seed(0)
-    found = get_loss(loss, **(PARAMS if loss == SCHEDULED else {}))
+    found = get_loss(loss)
     found.prepare_samples(SAMPLES)
     return found
 

@@ -17,8 +17,7 @@ SAMPLES = 7  # neither two nor four processes divide them
 LEARNED = [f"{FILE}:{name}" for name in ("Temperature", "Scale", "Proxy")]
 PACKAGED = ["packaged_losses:Vicreg", "packaged_losses:distance", "packaged_losses:Learned"]
 LIGHTLY = ["lightly.loss:VICRegLoss", "lightly.loss:BarlowTwinsLoss"]
-TEMPERATURES = "infonce + hcl + weince"  # which are learned
-NAMES = [*LOSSES, "infonce + 0.5*dar", *LEARNED, TEMPERATURES]
+NAMES = [*LOSSES, "infonce + 0.5*dar", *LEARNED]
 BLOCK = 30  # scores at once: every loss computes several blocks of rows
 Gradients = dict[tuple[str, str], list[Tensor]]
 
@@ -30,7 +29,7 @@ def gradients(names: Sequence[str] = (*NAMES, *PACKAGED)) -> Gradients:
     model = nn.Linear(8, 8, dtype=torch.float64)
     for name in names:
         torch.manual_seed(1)
-        loss = get_loss(name, **({"temperature": "learned"} if name == TEMPERATURES else {}))
+        loss = get_loss(name)
         loss.prepare(SAMPLES, 8)
         loss.prepare_samples(SAMPLES)
         for part in loss.double().modules():
