@@ -232,7 +232,8 @@ def merge(
 
     Example: bench merge --shipped
     """
-    from contrastbench.benchmarks.records.merge import SHIPPED, merge_records
+    from contrastbench.benchmarks.records.merge import merge_records
+    from contrastbench.benchmarks.records.reading import SHIPPED
 
     folders = [*(sources or []), *[SHIPPED] * shipped]
     if not folders:

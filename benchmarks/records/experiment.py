@@ -178,7 +178,7 @@ def registered_params(loss: str) -> dict[str, Any]:
 def records_of(
     trials: Iterable[Experiment], results: Path, seed: int | None = None
 ) -> list[Record]:
-    """Return the records of experiments on one dataset, by folder of the loss and by name.
+    """Return the records of experiments, by folder of dataset and loss, and by name.
 
     Those of failed tries too; not to be changed.
 
@@ -195,12 +195,26 @@ def records_of(
 
 def records_in(folder: Path, trials: Sequence[Experiment], seed: int | None) -> list[Record]:
     """Return the records of experiments with one loss, by name."""
+    known: dict[str, bool] = {}  # by key, which the seeds of a cell share
 
     def matches(key: str, identity: Callable[[], Record]) -> bool:
-        return any(one.matches_key(key, identity) for one in trials)
+        if key not in known:
+            known[key] = any(one.matches_key(key, identity) for one in trials)
+        return known[key]
 
     what = (folder, seed, *(trial.key for trial in trials))
     return remembered(what, lambda: reading.matching(folder, matches, seed))
+
+
+def by_trial(trials: Iterable[Experiment], records: Iterable[Record]) -> list[list[Record]]:
+    """Return the records of each experiment, in their order."""
+    cells: dict[str, list[Record]] = {}
+    for record in records:
+        cells.setdefault(record["key"], []).append(record)
+    return [
+        [record for some in cells.values() if trial.matches(some[0]) for record in some]
+        for trial in trials
+    ]
 
 
 def make_experiment(

@@ -7,6 +7,7 @@ from pathlib import Path
 from contrastbench.benchmarks.records.experiment import (
     ByData,
     Experiment,
+    by_trial,
     ordered_by_data,
     records_of,
 )
@@ -30,7 +31,7 @@ def failed_by_data(trials: Sequence[Experiment], results: Path, but: Container[i
         but: seeds that are left out.
     """
     records = records_of(trials, results)
-    tried = [by_place(filter(trial.matches, records)) for trial in trials]
+    tried = [by_place(some) for some in by_trial(trials, records)]
     failed: ByData = {}
     for data_hash, seed in sorted(set(tried[0]).intersection(*tried)):
         record = counting_run([one for places in tried for one in places[data_hash, seed]])

@@ -15,7 +15,6 @@ from contrastbench.benchmarks.records.schema import InvalidRecord
 from contrastbench.errors import UserError
 
 Records = Mapping[str, Stored]  # of a data set, by FOLDER/FILE
-SHIPPED = Path(__file__).parents[2] / "results"  # an installed package has its records, too
 
 
 @dataclass

@@ -18,6 +18,7 @@ from contrastbench.benchmarks.records import store
 from contrastbench.benchmarks.records.experiment import (
     ByData,
     Experiment,
+    by_trial,
     ordered_by_data,
     records_of,
 )
@@ -56,7 +57,7 @@ def chosen_by_data(
         if record["seed"] not in but and (only is None or record["seed"] in only)
     ]
     runs = [
-        {store.cell_of(record): record for record in finished if t.matches(record)} for t in trials
+        {store.cell_of(record): record for record in some} for some in by_trial(trials, finished)
     ]
     found: dict[str, dict[int, Runs]] = {}
     for data_hash, seed in sorted(set(runs[0]).intersection(*runs)):

@@ -32,8 +32,9 @@ def hypercube_settings(loss: LossSpec, count: int) -> list[Params]:
         return []
     fixed = {**describe(loss.name).params, **loss.params}
     best: list[Params] = []
-    for places in latin_hypercubes(tuple(free), count - 1):
-        found = distinct_points([{}, *hypercube_points(free, fixed, places)], fixed)
+    for places in latin_hypercubes(len(free), count - 1):
+        named = dict(zip(free, places, strict=True))
+        found = distinct_points([{}, *hypercube_points(free, fixed, named)], fixed)
         best = max(best, found, key=len)
         if len(best) == count:
             break
@@ -62,23 +63,23 @@ def searched_ranges(loss: LossSpec) -> dict[str, Range]:
 
 
 @cache
-def latin_hypercubes(names: tuple[str, ...], count: int) -> list[Places]:
+def latin_hypercubes(dimensions: int, count: int) -> list[list[list[int]]]:
     """Latin hypercubes: each parameter's interval has so many parts, each of them met once.
 
     Those whose parameters depend least on each other come first.
     """
     rng = random.Random(0)
-    draws = [{name: rng.sample(range(count), count) for name in names} for _ in range(DRAWS)]
+    draws = [[rng.sample(range(count), count) for _ in range(dimensions)] for _ in range(DRAWS)]
     return sorted(draws, key=dependence)
 
 
-def dependence(places: Places) -> float:
+def dependence(places: list[list[int]]) -> float:
     """Return how dependent parameters are: the sum of the absolute covariances of their places.
 
-    >>> dependence({"a": [0, 1, 2], "b": [0, 1, 2]}), dependence({"a": [0, 1, 2], "b": [1, 2, 0]})
+    >>> dependence([[0, 1, 2], [0, 1, 2]]), dependence([[0, 1, 2], [1, 2, 0]])
     (2.0, 1.0)
     """
-    pairs = combinations(places.values(), 2)
+    pairs = combinations(places, 2)
     return sum(
         abs(sum(x * y for x, y in zip(a, b, strict=True)) - sum(a) * sum(b) / len(a))
         for a, b in pairs

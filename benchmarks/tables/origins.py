@@ -2,7 +2,7 @@
 
 from contrastbench.benchmarks.records import reading
 from contrastbench.benchmarks.records.experiment import records_of
-from contrastbench.benchmarks.records.merge import SHIPPED
+from contrastbench.benchmarks.records.reading import SHIPPED
 from contrastbench.benchmarks.tables.resolved import Line, Resolved, ResolvedCell
 
 

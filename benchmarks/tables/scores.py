@@ -5,7 +5,12 @@ from pathlib import Path
 from statistics import fmean
 
 from contrastbench.benchmarks.records import nested
-from contrastbench.benchmarks.records.experiment import ByData, Experiment, ordered_by_data
+from contrastbench.benchmarks.records.experiment import (
+    ByData,
+    Experiment,
+    by_trial,
+    ordered_by_data,
+)
 from contrastbench.benchmarks.records.store import Record
 from contrastbench.benchmarks.tables.schema import Setting
 
@@ -19,9 +24,9 @@ def scores_of(
     for record in finished:
         if record["seed"] in seeds:
             data.setdefault(record["data_hash"], {})[record["seed"]] = record
-    runs = [(trial, [one for one in finished if trial.matches(one)]) for trial in tried]
+    runs = by_trial(tried, finished)
     found = [
-        [tuning_score(trial, records, seeds, data_hash) for trial, records in runs]
+        [tuning_score(*one, seeds, data_hash) for one in zip(tried, runs, strict=True)]
         for data_hash in ordered_by_data(data)
     ]
     return min(found, key=lambda scores: scores.count(None), default=[None] * len(tried))

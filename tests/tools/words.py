@@ -58,11 +58,11 @@ def without_work() -> Any:
         sys.modules[name] = Stub(name)
     from contrastbench.benchmarks import report
     from contrastbench.benchmarks.cli import main
-    from contrastbench.benchmarks.records import merge
+    from contrastbench.benchmarks.records import reading
     from contrastbench.benchmarks.running import launch
     from contrastbench.domains import registry
 
-    merge.SHIPPED = few_records()
+    reading.SHIPPED = few_records()
     launch.launch = registry.fetch = report.write_report = work
     return main.main
 

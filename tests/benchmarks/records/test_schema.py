@@ -7,7 +7,7 @@ import pytest
 
 from contrastbench.benchmarks.records import reading, schema, store
 from contrastbench.benchmarks.records.experiment import Experiment
-from contrastbench.benchmarks.records.merge import SHIPPED
+from contrastbench.benchmarks.records.reading import SHIPPED
 from contrastbench.losses import UserError
 from contrastbench.losses.spec import LossSpec
 from made_records import add, made, record_of
