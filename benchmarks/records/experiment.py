@@ -195,26 +195,19 @@ def records_of(
 
 def records_in(folder: Path, trials: Sequence[Experiment], seed: int | None) -> list[Record]:
     """Return the records of experiments with one loss, by name."""
-    known: dict[str, bool] = {}  # by key, which the seeds of a cell share
 
     def matches(key: str, identity: Callable[[], Record]) -> bool:
-        if key not in known:
-            known[key] = any(one.matches_key(key, identity) for one in trials)
-        return known[key]
+        return any(one.matches_key(key, identity) for one in trials)
 
     what = (folder, seed, *(trial.key for trial in trials))
     return remembered(what, lambda: reading.matching(folder, matches, seed))
 
 
-def by_trial(trials: Iterable[Experiment], records: Iterable[Record]) -> list[list[Record]]:
-    """Return the records of each experiment, in their order."""
-    cells: dict[str, list[Record]] = {}
-    for record in records:
-        cells.setdefault(record["key"], []).append(record)
-    return [
-        [record for some in cells.values() if trial.matches(some[0]) for record in some]
-        for trial in trials
-    ]
+def by_trial(trials: Iterable[Experiment], records: Sequence[Record]) -> list[list[Record]]:
+    """Return the records of each experiment."""
+    cells = {record["key"]: record for record in records}
+    keys = [{key for key, one in cells.items() if trial.matches(one)} for trial in trials]
+    return [[record for record in records if record["key"] in some] for some in keys]
 
 
 def make_experiment(

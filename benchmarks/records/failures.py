@@ -14,12 +14,10 @@ from contrastbench.benchmarks.records.experiment import (
 from contrastbench.benchmarks.records.schema import STATUSES
 from contrastbench.benchmarks.records.store import Record
 
-STATUS_ORDER = STATUSES  # what a seed came to: the best of its tries
-
 
 def counting_run(records: Sequence[Record]) -> Record:
-    """Return the run that counts: a later success replaces a failure."""
-    return min(records, key=lambda record: STATUS_ORDER.index(record["status"]))
+    """Return the run that counts, the best of a seed's tries: a later success replaces a failure."""
+    return min(records, key=lambda record: STATUSES.index(record["status"]))
 
 
 def failed_by_data(trials: Sequence[Experiment], results: Path, but: Container[int] = ()) -> ByData:
@@ -55,5 +53,5 @@ def failures_text(failed: Sequence[Record], ok: int) -> str:
     'diverged (2 of 5)'
     """
     counts = Counter[str](record["status"] for record in failed)
-    shown = [name for name in STATUS_ORDER if counts[name]]
+    shown = [name for name in STATUSES if counts[name]]
     return ", ".join(f"{name} ({counts[name]} of {len(failed) + ok})" for name in shown)
