@@ -16,7 +16,7 @@ from contrastbench.benchmarks.records.store import Record
 
 
 def counting_run(records: Sequence[Record]) -> Record:
-    """Return the run that counts, the best of a seed's tries: a later success replaces a failure."""
+    """Return a seed's run that counts: a later success replaces a failure."""
     return min(records, key=lambda record: STATUSES.index(record["status"]))
 
 

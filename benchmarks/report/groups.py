@@ -8,7 +8,8 @@ from typing import Any
 
 from contrastbench.benchmarks.comparison.statistics import mean_std
 from contrastbench.benchmarks.records import reading
-from contrastbench.benchmarks.records.failures import STATUS_ORDER, counting_run
+from contrastbench.benchmarks.records.failures import counting_run
+from contrastbench.benchmarks.records.schema import STATUSES
 from contrastbench.benchmarks.records.store import FINAL_STATUSES, Record
 from contrastbench.errors import UserError
 
@@ -84,7 +85,7 @@ class Group:
     def statuses(self) -> dict[str, int]:
         """Count the seeds by status, the best status first."""
         found = Counter[str](record["status"] for record in self.outcomes())
-        return {status: found[status] for status in STATUS_ORDER if found[status]}
+        return {status: found[status] for status in STATUSES if found[status]}
 
     @property
     def without_number(self) -> int:
