@@ -3,7 +3,7 @@
 Brings no torch.
 """
 
-from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from pathlib import Path
@@ -96,12 +96,9 @@ class Experiment:
         what was done before. One that was scored after more epochs on the way is of the same
         training.
         """
-        return self.matches_key(record["key"], lambda: record)
-
-    def matches_key(self, key: str, identity: Callable[[], Record]) -> bool:
-        """Return whether a record with that key matches; its identity is read once per key."""
+        key = record["key"]
         if key not in self.compared:
-            self.compared[key] = self.compare(identity())
+            self.compared[key] = self.compare(record)
         return self.compared[key]
 
     def compare(self, record: Record) -> bool:
@@ -196,8 +193,8 @@ def records_of(
 def records_in(folder: Path, trials: Sequence[Experiment], seed: int | None) -> list[Record]:
     """Return the records of experiments with one loss, by name."""
 
-    def matches(key: str, identity: Callable[[], Record]) -> bool:
-        return any(one.matches_key(key, identity) for one in trials)
+    def matches(record: Record) -> bool:
+        return any(one.matches(record) for one in trials)
 
     what = (folder, seed, *(trial.key for trial in trials))
     return remembered(what, lambda: reading.matching(folder, matches, seed))

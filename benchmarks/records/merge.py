@@ -5,16 +5,14 @@ a loose file, and a pack comes as it is. Where a pack has a record that may not 
 become loose files.
 """
 
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from contrastbench.benchmarks.records import files, packing, reading, store
-from contrastbench.benchmarks.records.packs import Stored
+from contrastbench.benchmarks.records import files, packing, packs, reading
+from contrastbench.benchmarks.records.reading import Stored
 from contrastbench.benchmarks.records.schema import InvalidRecord
 from contrastbench.errors import UserError
-
-Records = Mapping[str, Stored]  # of a data set, by FOLDER/FILE
 
 
 @dataclass
@@ -26,29 +24,22 @@ class Merged:
     unequal: list[str] = field(default_factory=list)
     invalid: list[str] = field(default_factory=list)
 
-    def compare(self, path: Path, theirs: Stored, ours: bytes) -> None:
-        """Count a record that is there already; of unequal ones the first stays.
-
-        Args:
-            path: of its file, as it is or as it would be.
-            theirs: what comes, which was checked.
-            ours: the bytes that are there.
-        """
-        coming = theirs.read()
-        if coming == ours:
+    def compare(self, ours: Stored, theirs: Stored) -> None:
+        """Count a record that is there already; of unequal ones the first stays."""
+        if theirs.data() == ours.data():
             self.equal += 1
             return
         try:
-            one = store.valid(store.parsed(ours, path), path, path)
+            one = ours.record()
         except InvalidRecord as error:
             self.invalid.append(str(error))
             return
-        other = store.parsed(coming, theirs.where)
+        other = theirs.record()
         if reading.same_result(one, other):
             self.equal += 1
         else:
             found = f"{reading.brief(one)}, but {reading.brief(other)} in {theirs.where}"
-            self.unequal.append(f"{path}: {found}")
+            self.unequal.append(f"{ours.path}: {found}")
 
 
 def merge_records(
@@ -73,7 +64,7 @@ def merge_records(
         for dataset in folders_of(source)
         if datasets is None or dataset.parts[-2:] in datasets
     ]
-    invalid = {path: error for dataset, _ in wanted for path, error in check_source(dataset)}
+    invalid = {one: error for dataset, _ in wanted for one, error in check_source(dataset)}
     done = Merged(invalid=[str(error) for error in invalid.values()])
     for dataset, target in wanted:
         with packing.writable(target):
@@ -88,62 +79,59 @@ def folders_of(source: Path) -> list[Path]:
         UserError: it has no records.
     """
     found = reading.dataset_folders(source)
-    if not any(any(reading.listing(dataset)) for dataset in found):
+    if not any(reading.stored_of(dataset) for dataset in found):
         raise UserError(f"{source} holds no records: name a folder that holds runs/")
     return found
 
 
-def check_source(dataset: Path) -> Iterator[tuple[Path, InvalidRecord]]:
+def check_source(dataset: Path) -> Iterator[tuple[Stored, InvalidRecord]]:
     """Check that each record is whole and stands where it belongs, and yield what is invalid.
 
     Raises:
         UserError: one is not as it was published.
     """
-    there = reading.listing(dataset)
-    for path in there.files:
+    for one in reading.stored_of(dataset):
         try:
-            store.checked_record(store.file_bytes(path), path, path)
+            one.checked()
         except InvalidRecord as error:
-            yield path, error
-    for pack in there.packs:
-        yield from pack.check().items()
+            yield one, error
 
 
-def merge_dataset(dataset: Path, target: Path, done: Merged, invalid: Container[Path]) -> None:
+def merge_dataset(dataset: Path, target: Path, done: Merged, invalid: Container[Stored]) -> None:
     """Add the records of a data set: a pack as it is, unless a part of it may not come."""
-    there = reading.listing(dataset)
-    for pack in there.packs:
-        valid, unequal = without(invalid, dataset, pack.stored), len(done.unequal)
+    for pack in packs.packs_of(dataset):
+        stored = list(packing.in_pack(pack))
+        valid, unequal = [one for one in stored if one not in invalid], len(done.unequal)
         new = compare_known(valid, target, done)
-        if new and len(valid) == len(pack.stored) and len(done.unequal) == unequal:
+        if new and valid == stored and len(done.unequal) == unequal:
             target.mkdir(parents=True, exist_ok=True)
             files.publish_file(target / pack.path.name, pack.path.read_bytes())
             files.sync_folder(target)
             done.added += len(new)
         else:
             publish(new, target, done)
-    loose = without(invalid, dataset, there.loose)
+    loose = [one for one in reading.stored_of(dataset) if not one.pack and one not in invalid]
     publish(compare_known(loose, target, done), target, done)
 
 
-def without(invalid: Container[Path], dataset: Path, found: Records) -> Records:
-    """Return the records that are not among the invalid ones."""
-    return {name: one for name, one in found.items() if dataset / name not in invalid}
-
-
-def compare_known(theirs: Records, target: Path, done: Merged) -> Records:
+def compare_known(theirs: Iterable[Stored], target: Path, done: Merged) -> list[Stored]:
     """Compare what is there already, and return what is new."""
-    ours = reading.listing(target).stored
-    for name in sorted(theirs.keys() & ours.keys()):
-        done.compare(target / name, theirs[name], ours[name].read())
-    return {name: one for name, one in theirs.items() if name not in ours}
+    ours = {one.place: one for one in reading.stored_of(target)}
+    new = []
+    for one in theirs:
+        if one.place in ours:
+            done.compare(ours[one.place], one)
+        else:
+            new.append(one)
+    return new
 
 
-def publish(new: Records, target: Path, done: Merged) -> None:
+def publish(new: Iterable[Stored], target: Path, done: Merged) -> None:
     """Publish records as loose files; another process may have been first."""
-    added = files.publish_all({target / name: one.read for name, one in new.items()})
-    for name, one in new.items():
-        if added[target / name]:
+    wanted = {target / one.place: one for one in new}
+    added = files.publish_all({path: one.data for path, one in wanted.items()})
+    for path, one in wanted.items():
+        if added[path]:
             done.added += 1
         else:
-            done.compare(target / name, one, store.file_bytes(target / name))
+            done.compare(Stored(path.parent, path.name), one)

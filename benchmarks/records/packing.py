@@ -5,25 +5,24 @@ stands elsewhere first: a kill leaves a record where it was, or in both places, 
 """
 
 import lzma
-import re
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import NamedTuple
 
 from filelock import FileLock, Timeout
-from pydantic_core import from_json
 
-from contrastbench.benchmarks.records import files, reading, schema, store
+from contrastbench.benchmarks.records import files, reading, schema
 from contrastbench.benchmarks.records.packs import (
-    CELL_COLUMNS,
+    RECORD_FILE_NAME,
     TABLES,
     VERSION,
     Pack,
     open_pack,
     pack_name,
+    packs_of,
 )
+from contrastbench.benchmarks.records.reading import Stored
 from contrastbench.benchmarks.records.schema import InvalidRecord
 from contrastbench.benchmarks.records.store import Record
 from contrastbench.errors import UserError
@@ -31,27 +30,6 @@ from contrastbench.errors import UserError
 BLOCK_BYTES = 2**18  # bytes of a block: a larger one saves little, and takes longer to read
 XZ_PRESET = 6
 LOCK = "packing.lock"
-# of a finished record's file
-RECORD_FILE_NAME = re.compile(r"([0-9a-f]{16})-seed([0-9]{1,10})\.json")
-
-
-class Whole(NamedTuple):
-    """A record on its way into a pack."""
-
-    folder: str  # of its loss
-    record: Record
-    data: bytes
-    where: Path  # its file or its pack
-
-    @property
-    def name(self) -> str:
-        """Return the name of its file."""
-        return f"{self.record['key'][:16]}-seed{self.record['seed']}.json"
-
-    @property
-    def order(self) -> tuple[str, str, int]:
-        """Return its sort key within its data set."""
-        return self.folder, self.record["key"], self.record["seed"]
 
 
 @contextmanager
@@ -107,68 +85,58 @@ def each_dataset(results: Path, do: Callable[[Path], str]) -> Iterator[str]:
 def pack_dataset(dataset: Path) -> str:
     """Pack one data set, and return a message if there was something to do.
 
-    Invalid records are named, and stay where they are.
+    Invalid records are named, and stay where they are, with the rest of a pack that has one.
     """
-    there = reading.listing(dataset)
-    loose = {path: one for path in there.files if (one := loose_record(path))}
-    old = [one for one in there.packs if not reading.said_invalid(one)]
-    if not loose and len(old) < 2:
+    valid, invalid = sorted_out(dataset)
+    kept = {one.pack for one in invalid}
+    taken = {one: record for one, record in valid.items() if not one.pack or one.pack not in kept}
+    gone = {one.where for one in taken}
+    if all(one.pack for one in taken) and len(gone) < 2:
         return ""
-    records = without_doubles(
-        dataset, [*(one for some in old for one in in_pack(some)), *loose.values()]
-    )
-    gone = [*loose, *(one.path for one in old)]
+    once = without_doubles(taken)
     before = sum(path.stat().st_size for path in gone)
-    new = write_pack(dataset, records)
-    for path in gone:
-        if path != new:
-            path.unlink()
+    new = write_pack(dataset, ((one.folder.name, one.name, one.data()) for one in once))
+    for path in gone - {new}:
+        path.unlink()
     for folder in {path.parent for path in gone}:
         files.sync_folder(folder)
     sizes = f"{before / 1e6:.2f} MB before, {new.stat().st_size / 1e6:.2f} MB now"
-    return f"{len(records)} records in {new.name}, {sizes}"
+    return f"{len(once)} records in {new.name}, {sizes}"
 
 
-def loose_record(path: Path) -> Whole | None:
-    """Return the finished record of a file; None: it is of a failed run, or invalid, which is said.
+def sorted_out(dataset: Path) -> tuple[dict[Stored, Record], list[Stored]]:
+    """Return the valid records of finished runs, and the invalid ones, which are named.
 
     Raises:
-        UserError: it is no record.
+        UserError: one is no record, or not as it was published.
     """
-    if not RECORD_FILE_NAME.fullmatch(path.name):
-        return None
-    data = store.file_bytes(path)
-    try:
-        return Whole(path.parent.name, store.checked_record(data, path, path), data, path)
-    except InvalidRecord as error:
-        schema.warn(error)
-        return None
+    valid, invalid = dict[Stored, Record](), list[Stored]()
+    for one in reading.stored_of(dataset):
+        if RECORD_FILE_NAME.fullmatch(one.name):
+            try:
+                valid[one] = one.checked()
+            except InvalidRecord as error:
+                schema.warn(error)
+                invalid.append(one)
+    return valid, invalid
 
 
-def in_pack(pack: Pack) -> Iterator[Whole]:
-    """Yield the records of a pack."""
-    for folder, entries in pack.entries.items():
-        for one in entries.values():
-            yield Whole(folder, pack.checked(folder, one), pack.data(one), pack.path)
-
-
-def without_doubles(dataset: Path, records: Iterable[Whole]) -> list[Whole]:
+def without_doubles(records: dict[Stored, Record]) -> list[Stored]:
     """Return each record once, in order; of equal ones the first.
 
     Raises:
         UserError: two contradict each other.
     """
-    kept: dict[tuple[str, str, int], Whole] = {}
-    for one in records:
-        other = kept.setdefault(one.order, one)
-        if other.data != one.data:
-            path = dataset / one.folder / one.name
-            reading.check_agree(path, other.record, other.where, one.record, one.where)
-    return [kept[order] for order in sorted(kept)]
+    kept: dict[str, Stored] = {}
+    for one, record in records.items():
+        other = kept.setdefault(one.place, one)
+        if other is not one:
+            reading.check_agree(one.path, records[other], other.where, record, one.where)
+    return list(kept.values())
 
 
-def write_pack(dataset: Path, records: Iterable[Whole]) -> Path:
-    """Write the pack of records, which come in order, read it back, and return its path."""
+def write_pack(dataset: Path, records: Iterable[tuple[str, str, bytes]]) -> Path:
+    """Write the pack of files, each with its folder and name, read it back, and return its path."""
     with files.on_its_way(dataset) as path:
         with closing(sqlite3.connect(path, isolation_level=None)) as base:
             base.execute("PRAGMA page_size = 4096")
@@ -184,13 +152,13 @@ def write_pack(dataset: Path, records: Iterable[Whole]) -> Path:
         named = path.with_name(pack_name(path))
         files.link(path, named)
     files.sync_folder(dataset)
-    open_pack(named).check()
+    for one in in_pack(open_pack(named)):
+        one.checked()
     return named
 
 
-def insert(base: sqlite3.Connection, records: Iterable[Whole]) -> None:
-    """Insert records with their cells and recipes, and blocks of about `BLOCK_BYTES`."""
-    cells, recipes = dict[tuple[str, str], int](), dict[str, int]()
+def insert(base: sqlite3.Connection, records: Iterable[tuple[str, str, bytes]]) -> None:
+    """Insert files, and blocks of about `BLOCK_BYTES`."""
     block, number = bytearray(), 1
 
     def flush() -> None:
@@ -198,36 +166,14 @@ def insert(base: sqlite3.Connection, records: Iterable[Whole]) -> None:
         data = lzma.compress(bytes(block), check=lzma.CHECK_NONE, preset=XZ_PRESET)
         base.execute("INSERT INTO blocks VALUES (?, ?)", (number, data))
 
-    for folder, record, data, _ in records:
-        cell = folder, record["key"]
-        if cell not in cells:
-            cells[cell] = len(cells) + 1
-            insert_cell(base, cells[cell], folder, record, recipes)
+    for folder, name, data in records:
         if block and len(block) + len(data) > BLOCK_BYTES:
             flush()
             block, number = bytearray(), number + 1
-        seconds = record.get("seconds")
-        about = record["seed"], record["status"], None if seconds is None else float(seconds)
-        place = from_json(data)["sha256"], number, len(block), len(data)
-        row = cells[cell], *about, *place
-        base.execute("INSERT INTO records VALUES (?, ?, ?, ?, ?, ?, ?, ?)", row)
+        row = folder, name, number, len(block), len(data)
+        base.execute("INSERT INTO files VALUES (?, ?, ?, ?, ?)", row)
         block += data
     flush()
-
-
-def insert_cell(
-    base: sqlite3.Connection, cell: int, folder: str, record: Record, recipes: dict[str, int]
-) -> None:
-    """Insert a cell, and its recipe if that is a new one."""
-    recipe = store.canonical(record["recipe"])
-    if recipe not in recipes:
-        recipes[recipe] = len(recipes) + 1
-        base.execute("INSERT INTO recipes VALUES (?, ?)", (recipes[recipe], recipe))
-    params = store.canonical(record["params"])
-    values = {**record, "folder": folder, "params": params, "recipe": recipes[recipe]}
-    columns, marks = ", ".join(CELL_COLUMNS), ", ?" * len(CELL_COLUMNS)
-    row = cell, *(values[name] for name in CELL_COLUMNS)
-    base.execute(f"INSERT INTO cells (id, {columns}) VALUES (?{marks})", row)
 
 
 def unpack_dataset(dataset: Path) -> str:
@@ -236,15 +182,16 @@ def unpack_dataset(dataset: Path) -> str:
     Raises:
         UserError: a file is there and says something else.
     """
-    there = reading.listing(dataset)
-    if not there.packs:
-        return ""
-    for one in there.packs:
-        one.check()
-    packed = [record for one in there.packs for record in in_pack(one)]
-    loose = [record for path in there.files if (record := loose_record(path))]
-    without_doubles(dataset, [*packed, *loose])
-    for one in there.packs:
-        files.publish_all({dataset / name: found.read for name, found in one.stored.items()})
-        one.path.unlink()
-    return f"{len({record.order for record in packed})} records are files again"
+    packs = packs_of(dataset)
+    without_doubles(sorted_out(dataset)[0])
+    there = {one.path: one.data for pack in packs for one in in_pack(pack)}
+    files.publish_all(there)
+    for pack in packs:
+        pack.path.unlink()
+    return f"{len(there)} records are files again" if packs else ""
+
+
+def in_pack(pack: Pack) -> Iterator[Stored]:
+    """Yield the files of a pack."""
+    for folder, names in pack.folders.items():
+        yield from (Stored(pack.path.parent / folder, name, pack) for name in names)

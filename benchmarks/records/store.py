@@ -42,12 +42,13 @@ IDENTITY = (  # everything that can change a number, besides the seed
 )
 
 
-def digest_as_published(text: str, checksum: str) -> str:
+def digest_as_published(data: bytes, checksum: str) -> str:
     """Return the record's digest from the text of its file, if `serialise_record` wrote the text.
 
     Canonical JSON is that text without its layout and without the checksum. No string has a line's
     end in it, nor, unless it escapes a quote, what stands between a key and its value.
     """
+    text = data.decode()
     if '\\"' in text:
         return ""
     lines = "".join(map(str.strip, text.split("\n"))).replace('": ', '":')
@@ -87,6 +88,8 @@ def file_name(text: str) -> str:
     'csv_my.csv'
     """
     name = "".join(c if c.isalnum() or c in "-_.+" else "_" for c in text)
+    if not name.strip("."):  # the folder itself, or the one above it
+        name = "_" * len(name)
     whole = name.encode()
     if len(whole) <= MAX_NAME_BYTES:
         return name
@@ -143,7 +146,7 @@ def remove_leftovers(results: Path) -> None:
 
 
 FileState = tuple[int, ...]
-Matches = Callable[[str, Callable[[], Record]], bool]  # a key, and what tells its identity
+Matches = Callable[[Record], bool]
 
 
 _known: dict[Path, tuple[FileState, Record]] = {}
@@ -245,21 +248,19 @@ def check_key(identity: Record, where: object) -> None:
         raise UserError(f"{where} holds the record of {found[:16]}: rename it back")
 
 
-def parsed(data: bytes, path: object) -> Record:
+def parsed(data: bytes, path: object, checksum: bool = True) -> Record:
     """Parse the record in a file's bytes as `read_record` does.
 
     Args:
         data: the bytes.
         path: what errors call them.
+        checksum: whether the record's own is computed; else another one was.
     """
     try:
-        text, record = (
-            data.decode(),
-            from_json(data),
-        )  # half the time of json.loads, the same values
-        version, checksum = record["schema"], record.pop("sha256")
-        # the second is slower, and a ValueError where there is NaN, which is no JSON
-        whole = digest_as_published(text, checksum) == checksum or json_digest(record) == checksum
+        record = from_json(data)  # half the time of json.loads, the same values
+        version, own = record["schema"], record.pop("sha256")
+        # the last is slower, and a ValueError where there is NaN, which is no JSON
+        whole = not checksum or digest_as_published(data, own) == own or json_digest(record) == own
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         version = None
     if not isinstance(version, int):

@@ -175,8 +175,8 @@ def matching_files(name: str, results: Path) -> Iterator[Path]:
     key, _, seed = name.partition("-seed")
     pattern = re.compile(f"{re.escape(key[:16])}[0-9a-f]*-seed{re.escape(seed) or '[0-9]+'}\\.json")
     for dataset in reading.dataset_folders(results):
-        names = sorted(reading.listing(dataset).stored)
-        yield from (dataset / one for one in names if pattern.fullmatch(one.partition("/")[2]))
+        found = {one.path: one.name for one in reading.stored_of(dataset)}
+        yield from (path for path, name in found.items() if pattern.fullmatch(name))
 
 
 def experiment_of(record: Record, folder: Path) -> Experiment:
@@ -348,6 +348,5 @@ def spread_of(record: Record, places: Sequence[Path]) -> Spread:
 def of_dataset(record: Record, results: Path) -> Iterator[Record]:
     """Yield the records of a record's dataset."""
     dataset = store.loss_folder(results, record["domain"], record["dataset"], record["loss"]).parent
-    if dataset.is_dir():
-        for loss in reading.loss_folders(dataset):
-            yield from reading.matching(loss, lambda *_: True)
+    for loss in reading.loss_folders(dataset):
+        yield from reading.matching(loss, lambda _: True)

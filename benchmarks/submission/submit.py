@@ -36,8 +36,8 @@ def bundle_loss(suite: str, loss: LossSpec, results: Path) -> Path:
     contents = {f"{bundle.LOSS_FOLDER}{one}": text.encode() for one, text in sources.items()}
     for record in records:
         if record["loss_code"]:  # not the trials of a registered loss that it becomes
-            path = store.record_path(results, record)
-            contents[record_name(record)] = reading.record_bytes(path) or b""
+            found = reading.find(store.record_path(results, record))
+            contents[record_name(record)] = found.data() if found else b""
     about = {"suite": plan.table.name, "loss": name, "params": loss.params}
     path = Path(f"{own[0].stem}-{plan.table.name}.zip")
     data = bundle.bundle_bytes({**declared.model_dump(), **about}, contents)

@@ -31,11 +31,16 @@ class Costs:
 def medians(domain: str, dataset: Path) -> dict[str, float]:
     """Return the median seconds of a dataset's cells by what they share."""
     took: dict[str, list[float]] = {}
-    for cell, seconds in reading.recorded_seconds(dataset) if dataset.is_dir() else ():
-        # a setting that a record lacks is younger than it: it had the default
-        recipe = {**default_recipe(domain), **cell["recipe"]}
-        took.setdefault(cost_key({**cell, "recipe": recipe}), []).extend(seconds)
-    return {name: median(seconds) for name, seconds in took.items() if seconds}
+    keys: dict[str, str] = {}  # of what a cell shares
+    for folder in reading.loss_folders(dataset):
+        for _, record in reading.list_records(folder):
+            if record["status"] == "ok":
+                if record["key"] not in keys:
+                    # a setting that a record lacks is younger than it: it had the default
+                    recipe = {**default_recipe(domain), **record["recipe"]}
+                    keys[record["key"]] = cost_key({**record, "recipe": recipe})
+                took.setdefault(keys[record["key"]], []).append(record["seconds"])
+    return {name: median(seconds) for name, seconds in took.items()}
 
 
 def experiment_fields(experiment: Experiment) -> dict[str, Any]:

@@ -275,7 +275,7 @@ def test_what_has_no_end_is_no_record(ram: Path, kind: str) -> None:
     path = add(ram, 3, 70.0)
     odd = path.with_name(path.name.replace("seed3", "seed4"))
     os.mkfifo(odd) if kind == "a pipe" else odd.symlink_to("/dev/zero")
-    for read in (reading.find_record, reading.record_bytes, store.read_record, store.read_valid):
+    for read in (reading.find_record, store.file_bytes, store.read_record, store.read_valid):
         with pytest.raises(UserError, match=f"cannot read {odd}.*it is no file"):
             read(odd)
     with pytest.raises(UserError, match="it is no file"):

@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 from contrastbench.benchmarks.records import store
 from contrastbench.benchmarks.records.experiment import Experiment
-from contrastbench.benchmarks.records.packing import Whole, write_pack
+from contrastbench.benchmarks.records.packing import write_pack
 from contrastbench.benchmarks.records.packs import open_pack
 from contrastbench.benchmarks.records.store import Record
 from contrastbench.benchmarks.tables.load import load_table
@@ -188,11 +188,9 @@ def write_loose(made: Iterable[Made], dataset: Path) -> int:
 def write_packed(made: Iterable[Made], dataset: Path) -> int:
     """Write one pack, and return its number of records."""
     dataset.mkdir(parents=True)
-    records = (
-        Whole(store.file_name(one.record["loss"]), one.record, one.data, dataset) for one in made
-    )
-    path = write_pack(dataset, records)
-    return sum(map(len, open_pack(path).entries.values()))
+    paths = ((store.record_path(dataset, one.record), one.data) for one in made)
+    path = write_pack(dataset, ((path.parent.name, path.name, data) for path, data in paths))
+    return sum(map(len, open_pack(path).folders.values()))
 
 
 def run(words: list[str | Path]) -> tuple[float, float, str]:

@@ -70,12 +70,12 @@ def test_of_other_seeds_no_record_is_read(
     list(packing.pack(tmp_path)) if packed else []
     add(tmp_path, 1, 70.0, status="failed")
     read, parsed = list[int](), store.parsed
-    monkeypatch.setattr(store, "parsed", lambda *of: (read.append(1), parsed(*of))[1])
+    monkeypatch.setattr(store, "parsed", lambda *of, **how: (read.append(1), parsed(*of, **how))[1])
     work = Experiment("graph", "MUTAG", LossSpec("infonce"), {})
     found = [(one["seed"], one["status"]) for one in work.records(tmp_path, 1)]
     assert sorted(found) == [(1, "failed"), (1, "ok")]
     assert [one["status"] for one in work.finished(tmp_path, 1)] == ["ok"]
-    assert len(read) == 4
+    assert len(read) == (3 if packed else 4), "a pack never changes"
     with one_moment():
         assert [[len(work.records(tmp_path, seed)) for seed in (2, None, 1)]] == [[1, 4, 2]]
 
