@@ -1,4 +1,4 @@
-"""Parts of models that domains share: encoder, heads, and the momentum copy for targets."""
+"""Parts that domains share: heads, the momentum copy for targets, and copies to a device."""
 
 import copy
 import math
@@ -37,6 +37,12 @@ def embed_together(network: Callable[..., Tensor], view: Any, **options: Any) ->
     """
     rows = len(view)
     return gather(network(view[own_rows(rows)], **options), rows)
+
+
+def unwaited(tensor: Tensor, device: torch.device) -> Tensor:
+    """Copy the tensor to the device without waiting for the copy."""
+    pinned = tensor.pin_memory() if device.type == "cuda" else tensor
+    return pinned.to(device, non_blocking=True)
 
 
 class ContrastiveModel(nn.Module):

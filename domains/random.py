@@ -19,6 +19,18 @@ def generator(device: torch.device, *key: int) -> torch.Generator:
     return kind(device).manual_seed(int(state >> np.uint64(1)))
 
 
+def on_host(rng: torch.Generator) -> torch.Generator:
+    """Return a generator of the host that a device's determines; the next one is another.
+
+    The state of a device's generator is kept by the host, which waits for nothing.
+    """
+    if rng.device.type == "cpu":
+        return rng
+    state = rng.get_state().tolist()
+    torch.rand(1, generator=rng, device=rng.device)
+    return generator(torch.device("cpu"), *state)
+
+
 def balanced(labels: Tensor, classes: int, per_class: int, rng: torch.Generator) -> Tensor:
     """(per_class * classes,) numbers of samples: so many of each of some classes, which take turns.
 

@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from contrastbench.domains.model import unwaited
 from contrastbench.domains.progress import Progress
 from contrastbench.domains.sentence.checkpoint import Checkpoint
 from contrastbench.domains.sentence.data import check_text
@@ -147,9 +148,3 @@ def counted_ids(checkpoint: Checkpoint, sentences: list[str]) -> tuple[list[Ids]
         "empty": empty,
         "with_nul": nul,
     }
-
-
-def unwaited(tensor: Tensor, device: torch.device) -> Tensor:
-    """Copy the tensor to the device without waiting for the copy."""
-    pinned = tensor.pin_memory() if device.type == "cuda" else tensor
-    return pinned.to(device, non_blocking=True)

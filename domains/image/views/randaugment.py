@@ -22,6 +22,8 @@ from torch import Tensor
 from torch.nn.functional import embedding_bag, grid_sample, pad
 
 from contrastbench.domains.image.views.colour import broadcast_per_image, constant, index_range
+from contrastbench.domains.model import unwaited
+from contrastbench.domains.random import on_host
 
 MAX_MAGNITUDE = 10.0  # magnitude
 DEVIATION = 0.5  # of magnitudes
@@ -81,7 +83,7 @@ def randaugment(
         fill: colour in [0, 1] of pixels from outside of the image.
         rng: of the draws.
     """
-    draws = draw_operations(n, len(images), magnitude, rng)
+    draws = draw_operations(n, len(images), magnitude, on_host(rng))
     return apply(images.mul(255).round_(), draws, fill).div_(255)
 
 
@@ -104,17 +106,19 @@ def apply(images: Tensor, draws: Draws, fill: tuple[float, float, float]) -> Ten
 
     Args:
         images: (N, 3, H, W) whole numbers up to 255, overwritten.
-        draws: for each layer and image.
+        draws: for each layer and image, on the host, which groups the images by them.
         fill: colour in [0, 1] of pixels from outside of the image.
     """
-    operation, share = draws.operation, draws.level / MAX_MAGNITUDE
     colour = constant(tuple(round(255 * part) for part in fill), images.device)
-    kind = 1 + torch.bucketize(operation, constant(LAST_OF_KIND, images.device, torch.long))
+    kind = 1 + torch.bucketize(draws.operation, torch.tensor(LAST_OF_KIND))
     kind.masked_fill_((kind == 1) & draws.cubic, 0)  # bicubic moves; the bilinear ones are 1
-    counts = (kind[..., None] == torch.arange(5, device=kind.device)).sum(1).tolist()  # a host read
-    matrix = matrices(operation, share * draws.sign, images)
+    counts = (kind[..., None] == torch.arange(5)).sum(1).tolist()
+    numbers = torch.stack([draws.operation, kind.argsort(dim=1)])
+    levels = torch.stack([draws.level / MAX_MAGNITUDE, draws.sign])
+    (operation, order), (share, sign) = (unwaited(x, images.device) for x in (numbers, levels))
+    matrix = matrices(operation, share * sign, images)
     table, factor = point_tables(operation, share), 0.1 + 1.8 * share
-    for layer, rows in enumerate(kind.argsort(dim=1)):
+    for layer, rows in enumerate(order):
         cubic, linear, mapped, blended, _ = rows.split(counts[layer])
         for moved, way in ((cubic, bicubic), (linear, bilinear)):
             if len(moved):

@@ -9,9 +9,9 @@ from torch import Tensor
 from contrastbench.domains.image.data.images import Images
 from contrastbench.domains.image.domain import ImageDomain
 from contrastbench.domains.image.preprocessing import Preprocessing
-from contrastbench.domains.image.views import colour, draws, policies
+from contrastbench.domains.image.views import colour, draws, policies, randaugment
 from contrastbench.domains.image.views import transforms as views
-from contrastbench.domains.random import generator
+from contrastbench.domains.random import generator, on_host
 from contrastbench.domains.registry import make_recipe
 from made_images import CPU, N, picture, rng
 from shadow import Counts, counting, shadow
@@ -53,11 +53,20 @@ def test_views_are_the_cpus_without_a_wait(name: str, shape: tuple[int, int]) ->
     policy, images = POLICIES[name], picture(*shape)
     found, _ = view(policy, shadow(), images)
     again, counts = view(policy, shadow(), images)
-    grouped = int(bool(policy.randaugment))  # RandAugment asks once how many images are in a group
-    assert (counts.host_reads, counts.copies) == (grouped, 0), (counts.read_at, counts.copied_at)
+    copies = 2 * bool(policy.randaugment)  # the host groups images by their operations
+    assert (counts.host_reads, counts.copies) == (0, copies), (counts.read_at, counts.copied_at)
     assert torch.equal(found, again)
-    if not policy.erasing:  # erased boxes have other noise: how many there are is not asked
+    # erased boxes have other noise: how many there are is not asked
+    if not (policy.erasing or policy.randaugment):
         assert torch.equal(found, view(policy, torch.device("cpu"), images)[0])
+
+
+def test_operations_are_the_cpus_and_each_view_has_its_own() -> None:
+    images, device = picture().float(), generator(shadow(), 0)
+    draws = [randaugment.draw_operations(3, N, 5.0, on_host(device)) for _ in range(2)]
+    assert not torch.equal(draws[0].operation, draws[1].operation)
+    there = randaugment.apply(images.to(shadow()), draws[0], FILL)
+    assert torch.equal(there.cpu(), randaugment.apply(images, draws[0], FILL))
 
 
 @pytest.mark.parametrize(("kind", "launches"), [("none", 48), ("base", 159)])
