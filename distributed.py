@@ -10,7 +10,6 @@ the processes, which `average_gradients` takes, is the gradient of the whole bat
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from itertools import pairwise
 from typing import Any, cast
 
 import torch
@@ -58,18 +57,6 @@ def own_rows(total: int) -> slice:
     slice(0, 5, 1)
     """
     return slice(dist.get_rank() if sharing_now else 0, total, world())
-
-
-def own_sizes(total: int, run: int) -> list[int]:
-    """Return how many of this process's rows are among the first so many, the next so many, ...
-
-    >>> own_sizes(5, 2)
-    [2, 2, 1]
-    """
-    ends = [min(end, total) for end in range(0, total + run, run)]
-    return [
-        len(range(total)[own_rows(b)]) - len(range(total)[own_rows(a)]) for a, b in pairwise(ends)
-    ]
 
 
 def gather(z: Tensor, total: int) -> Tensor:

@@ -148,10 +148,8 @@ class ImageRecipe(ClassedRecipe):
     precision: Literal["float32", "bf16"] = Field(
         "float32", description="of the networks' products; scores are float32"
     )
-    chunk: int | None = Field(
-        None, ge=2, description="images embedded at once; the batch is contrasted whole"
-    )
-    # an option since then: a record's key has what was once a setting
+    # what was once a setting stands in records
+    chunk: None = Field(None, description="a batch is embedded at once")
     compile: Literal[False] = Field(False, description="give --compile, which no key has")
     probe: Name = Field(
         "lbfgs",
@@ -281,8 +279,9 @@ class ImageRecipe(ClassedRecipe):
 
     def idle(self, trained: bool) -> set[str]:
         """Return the settings that have no effect here, or that `evaluation` shows."""
-        idle = {*super().idle(trained), "compile", "probe_lr", "score_on"}
-        idle |= {key for key in ("chunk", "eval_every") if not getattr(self, key)}
+        idle = {*super().idle(trained), "chunk", "compile", "probe_lr", "score_on"}
+        if not self.eval_every:
+            idle.add("eval_every")
         if self.pairing != "query_key":
             idle |= {"ema", "predictor", "local_crops"}
         if self.pairing != "query_key" or not self.predictor:
@@ -379,8 +378,6 @@ class ImageRecipe(ClassedRecipe):
 
 def misfits(r: ImageRecipe) -> Iterator[str]:
     """Yield what does not fit together in a recipe, and what to do."""
-    if r.chunk and r.batch_size % r.chunk:
-        yield f"batch_size={r.batch_size} is no multiple of chunk={r.chunk}"
     if r.local_crops and r.pairing != "query_key":
         yield "local_crops are used only by pairing=query_key: set it or remove local_crops"
     if r.local_crops and r.local_size > r.size:

@@ -33,7 +33,7 @@ IMAGES = {"width": 0.0625, "projection": (16, 8), "limit": 48}
 CASES: dict[str, tuple[str, str, dict[str, Any]]] = {
     "graph": ("graph", "adnce", {"hidden": 8, "layers": 2, "folds": 2, "score_at": [1]}),
     "image": ("image", "adnce", IMAGES),
-    "image, bf16 in chunks": ("image", "adnce", {**IMAGES, "precision": "bf16", "chunk": 6}),
+    "image, bf16": ("image", "adnce", {**IMAGES, "precision": "bf16"}),
     "image, MoCo": (
         "image",
         "adnce",

@@ -33,10 +33,10 @@ CASES: dict[str, tuple[str, str, dict[str, Any]]] = {
     "a table, memory": ("tabular", "isogclr + sogclr", {**TABLE, "pairing": "own_view"}),
     "images, chosen": ("image", "infonce", {**SMALL, "eval_every": 3, "validation": 0.2}),
     "images, multi-crop": ("image", "mlcpc", {**SMALL, **MULTI_CROP}),
-    "images, positives in chunks": (
+    "images, positives": (
         "image",
         "attentionnce",
-        {**SMALL, "positives": 2, "batch_size": 15, "chunk": 5},
+        {**SMALL, "positives": 2, "batch_size": 15},
     ),
     "images, by class": (
         "image",

@@ -1,16 +1,10 @@
 """An encoder with its heads, in the recipe's precision."""
 
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
-from functools import partial
 from pathlib import Path
 
 import torch
 from torch import Tensor, nn
-from torch.nn.modules.batchnorm import _BatchNorm
-from torch.utils.checkpoint import checkpoint
 
-from contrastbench.distributed import own_sizes, world
 from contrastbench.domains.batch_norm import BatchNorm1d
 from contrastbench.domains.image.networks.convnet import ConvNet
 from contrastbench.domains.image.networks.inception import Inception
@@ -47,10 +41,6 @@ def network(recipe: ImageRecipe) -> ResNet | Inception | ConvNet:
 class ImageModel(ContrastiveModel):
     """A network with its heads, in the recipe's precision; channels are last in memory.
 
-    With a `chunk`, images are embedded so many at a time and the activations are recomputed in the
-    backward pass, so that memory is that of a chunk while the loss sees the whole batch. Batch norm
-    then takes each chunk's statistics.
-
     Args:
         recipe: names the network, heads, pairing and precision.
         steps: training steps until the target network's momentum is 1.
@@ -76,7 +66,6 @@ class ImageModel(ContrastiveModel):
         super().__init__(encoder, projector, predictor, recipe.ema if moco else None, steps)
         self.embeds = recipe.embeds
         self.bf16 = recipe.precision == "bf16"
-        self.chunk, self.batch_size = recipe.chunk, recipe.batch_size
         self.to(memory_format=torch.channels_last)
 
     def autocast(self, x: Tensor) -> torch.autocast:
@@ -85,49 +74,15 @@ class ImageModel(ContrastiveModel):
 
     def forward(self, x: Tensor) -> Tensor:
         """(n, d) embeddings of images, as anchors."""
-        return self.in_chunks(super().forward, x)
+        with self.autocast(x):
+            return super().forward(x)
 
     def targets(self, x: Tensor) -> Tensor:
         """(n, d) embeddings of images as keys, without gradient."""
-        with torch.no_grad():
-            return self.in_chunks(self.target, x)
+        with self.autocast(x):
+            return super().targets(x)
 
     def features(self, x: Tensor) -> Tensor:
         """(n, features) what is scored."""
         with self.autocast(x):
             return (self.online if self.embeds else self.encoder)(x).float()
-
-    def in_chunks(self, network: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
-        """Apply the network to images, as many at a time as the recipe says."""
-
-        def embed(chunk: Tensor) -> Tensor:
-            with self.autocast(chunk):
-                return network(chunk)
-
-        def contexts() -> tuple[AbstractContextManager[None], AbstractContextManager[None]]:
-            return nullcontext(), statistics_kept(self)
-
-        images = self.batch_size if world() > 1 else len(x)
-        if self.chunk is None or images <= self.chunk:
-            return embed(x)
-        parts = x.split(own_sizes(images, self.chunk))
-        if not torch.is_grad_enabled():
-            return torch.cat([embed(part) for part in parts])
-        again = partial(
-            checkpoint, embed, use_reentrant=False, preserve_rng_state=False, context_fn=contexts
-        )
-        return torch.cat([again(part) for part in parts])
-
-
-@contextmanager
-def statistics_kept(model: nn.Module) -> Iterator[None]:
-    """Batch norm's running statistics stay as they are: what is recomputed has been counted."""
-    norms = [module for module in model.modules() if isinstance(module, _BatchNorm)]
-    before = [norm.momentum for norm in norms]
-    for norm in norms:
-        norm.momentum = 0.0
-    try:
-        yield
-    finally:
-        for norm, momentum in zip(norms, before, strict=True):
-            norm.momentum = momentum

@@ -147,7 +147,7 @@ OTHERWISE: dict[str, tuple[str, str, dict[str, Any], float]] = {
     "image, bf16": (
         "image",
         "attentionnce",
-        {"positives": 1, "precision": "bf16", "chunk": 16, "blur": 0.5},
+        {"positives": 1, "precision": "bf16", "blur": 0.5},
         0.1,
     ),
     "image, learned proxies": (

@@ -269,7 +269,6 @@ def test_the_best_step_is_chosen_by_validation_images() -> None:
     ("recipe", "message"),
     [
         ({"batch_size": 1}, "batch_size=1"),
-        ({"chunk": 5}, "batch_size=32 is no multiple of chunk=5"),
         ({"local_crops": 2}, "local_crops are used only by pairing=query_key"),
         ({"local_crops": 2, "pairing": "query_key"}, "local_size=96 is larger than the views' 8"),
         ({"positives": 2, "pairing": "query_key"}, "positives need pairing=both_views or pairing"),

@@ -4,14 +4,14 @@ import math
 
 import pytest
 import torch
-from torch import Tensor, nn
+from torch import nn
 from torchvision.models.resnet import BasicBlock, Bottleneck
 
 from contrastbench.domains.image import ImageRecipe
-from contrastbench.domains.image.networks.model import ImageModel, statistics_kept
+from contrastbench.domains.image.networks.model import ImageModel
 from contrastbench.domains.image.networks.resnet import ResNet, Shortcut
 from contrastbench.domains.registry import make_recipe
-from contrastbench.losses import both_views, get_loss
+from contrastbench.losses import both_views
 
 SMALL = {"width": 0.0625, "projection": (8, 6), "precision": "float32", "size": 8}
 
@@ -134,57 +134,6 @@ def test_a_width_scales_every_layer() -> None:
         assert narrow(torch.empty(1, 3, 64, 64)).shape == (1, 128)
     for a, b in zip(wide.parameters(), narrow.parameters(), strict=True):
         assert a.shape[0] == 4 * b.shape[0]
-
-
-def gradients(net: ImageModel, views: list[Tensor]) -> list[Tensor]:
-    """Return the gradients of InfoNCE over the whole batch."""
-    net.zero_grad()
-    get_loss("infonce", temperature=0.2)(both_views(*[net(view) for view in views])).backward()
-    return [p.grad for p in net.parameters() if p.grad is not None]
-
-
-def test_chunks_leave_the_gradient_of_the_whole_batch_as_it_is() -> None:
-    """Batch norm uses running statistics here: in training it would take each chunk's own."""
-    views = [torch.randn(12, 3, 8, 8, dtype=torch.float64) for _ in range(2)]
-    whole, parts = (model(batch_size=12, chunk=chunk).double().eval() for chunk in (None, 4))
-    expected, found = gradients(whole, views), gradients(parts, views)
-    assert len(expected) == len(list(whole.parameters()))
-    for a, b in zip(expected, found, strict=True):
-        assert torch.allclose(a, b, rtol=1e-6, atol=1e-12)
-    in_halves = [
-        gradients(whole, [view[rows] for view in views]) for rows in (slice(0, 6), slice(6, 12))
-    ]
-    plain = [(a + b) / 2 for a, b in zip(*in_halves, strict=True)]
-    assert not all(torch.allclose(a, b, rtol=1e-3) for a, b in zip(expected, plain, strict=True)), (
-        "the check can fail"
-    )
-
-
-def test_a_chunk_is_all_that_is_held_for_the_backward_pass() -> None:
-    def held(chunk: int | None) -> int:
-        seen = []
-        net = model(batch_size=16, chunk=chunk)
-        with torch.autograd.graph.saved_tensors_hooks(
-            lambda x: seen.append(x.numel()) or x, lambda x: x
-        ):
-            net(torch.randn(16, 3, 8, 8))
-        return sum(seen)
-
-    assert held(4) < held(None) / 10
-
-
-def test_recomputing_counts_no_statistics_twice() -> None:
-    x = torch.randn(8, 3, 8, 8)
-    once, again = model(batch_size=8, chunk=4), model(batch_size=8, chunk=4)
-    with torch.no_grad():
-        once(x)
-    again(x).sum().backward()
-    for name, buffer in once.named_buffers():
-        if "running" in name:
-            assert torch.equal(buffer, dict(again.named_buffers())[name]), name
-    with statistics_kept(again):
-        pass
-    assert {m.momentum for m in again.modules() if isinstance(m, nn.BatchNorm2d)} == {0.1}
 
 
 def test_bf16_embeds_about_the_same_and_keeps_weights_in_float32() -> None:
