@@ -30,13 +30,6 @@ ANALYSES = {
         },
         one_loss=True,
     ),
-    "tsne": Analysis(
-        "Plot embeddings by class (AttentionNCE, Fig. 4).",
-        "These are the embeddings of the scored samples, before and after the training.",
-        ("bench analyse tsne --domain image --loss infonce --loss adnce",),
-        TRAINING,
-        {"points": Parameter(int, 2000, "Largest number of samples.", low=5)},
-    ),
     "terms": Analysis(
         "Plot each term of a loss by step (DASL, Fig. 8).",
         "Every term is measured in the training of every loss.",

@@ -3,18 +3,14 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
 
 import torch
-from matplotlib.figure import Figure
 from torch import Tensor
 
 from contrastbench.benchmarks.analyses import output
 from contrastbench.benchmarks.analyses.declaration import Work
-from contrastbench.benchmarks.analyses.plots import figure, shared_legend
+from contrastbench.benchmarks.analyses.plots import step_panels
 from contrastbench.benchmarks.analyses.trainer import Trainer, trainer_of, training_loss
-from contrastbench.benchmarks.running.training import Diverged
-from contrastbench.errors import tell
 from contrastbench.losses.base import Scores, block_scores
 from contrastbench.losses.contrast import Contrast
 from contrastbench.losses.spec import LossSpec
@@ -28,13 +24,6 @@ NAMES = (
 ANCHORS_AT_ONCE = 1024  # anchors at once
 
 
-class MomentCurve(NamedTuple):
-    """The moments of the scores in one training."""
-
-    label: str
-    values: Tensor  # (steps, 3)
-
-
 def run(work: Work) -> Iterator[Path]:
     """Do what `bench analyse scores` asks for."""
     return analyse(trainer_of(work), work.losses, work.folder)
@@ -42,30 +31,20 @@ def run(work: Work) -> Iterator[Path]:
 
 def analyse(trainer: Trainer, methods: Sequence[LossSpec], folder: Path) -> Iterator[Path]:
     """Train every loss, write the curves and draw them together."""
-    losses = [training_loss(method) for method in methods]
-    curves = []
-    for method, loss in zip(methods, losses, strict=True):
-        seen: list[Tensor] = []
 
-        def look(
-            contrasts: Sequence[Contrast], batch: Any, seen: list[Tensor] = seen
-        ) -> Sequence[Contrast]:
-            seen.append(torch.stack([moments(contrast) for contrast in contrasts]).mean(dim=0))
-            return contrasts
+    def measured(contrasts: Sequence[Contrast]) -> Tensor:
+        return torch.stack([moments(contrast) for contrast in contrasts]).mean(dim=0)
 
-        name = method.label
-        try:
-            trainer.train(loss, look)
-        except Diverged as error:
-            tell(f"{name}: {error}; the curve ends there")
-        curves.append(MomentCurve(name, torch.stack(seen).cpu()))
-    rows = [
-        (c.label, step + 1, *values)
-        for c in curves
-        for step, values in enumerate(c.values.tolist())
-    ]
+    losses = {method.label: training_loss(method) for method in methods}
+    curves = {name: trainer.followed(loss, measured, name) for name, loss in losses.items()}
+    rows = (
+        (name, step, *values)
+        for name, found in curves.items()
+        for step, values in enumerate(found.tolist(), 1)
+    )
+    columns = ("loss", "step", *MOMENTS)
     yield from output.write_results(
-        folder, "scores", ("loss", "step", *MOMENTS), rows, plot(curves, trainer.title)
+        folder, "scores", columns, rows, step_panels(trainer.title, NAMES, curves)
     )
 
 
@@ -104,16 +83,3 @@ def negatives(contrast: Contrast, rows: slice) -> Scores:
         return scores
     neg = scores.neg.scatter(1, contrast.positive_key[rows], -torch.inf)
     return replace(scores, neg=neg, count=(~neg.isneginf()).sum(dim=1, keepdim=True).to(neg.dtype))
-
-
-def plot(curves: Sequence[MomentCurve], title: str) -> Figure:
-    """Three panels against the step, a line for each loss."""
-    drawing, panels = figure(title, 3)
-    for i, (axes, name) in enumerate(zip(panels, NAMES, strict=True)):
-        for curve in curves:
-            steps = range(1, len(curve.values) + 1)
-            axes.plot(steps, curve.values[:, i].tolist(), label=curve.label)
-        axes.set_xlabel("training step")
-        axes.set_ylabel(name)
-    shared_legend(drawing, panels[0])
-    return drawing

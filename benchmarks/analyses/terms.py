@@ -7,18 +7,15 @@ variation of `dar` in a training by `infonce` stands beside that in one by `info
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
-from matplotlib.figure import Figure
 from torch import Tensor
 
 from contrastbench.benchmarks.analyses import output
 from contrastbench.benchmarks.analyses.declaration import Work
-from contrastbench.benchmarks.analyses.plots import figure, shared_legend
+from contrastbench.benchmarks.analyses.plots import step_panels
 from contrastbench.benchmarks.analyses.trainer import Trainer, trainer_of, training_loss
-from contrastbench.benchmarks.running.training import Diverged
-from contrastbench.errors import tell
 from contrastbench.losses.base import Loss, summands
 from contrastbench.losses.contrast import Contrast
 from contrastbench.losses.spec import LossSpec
@@ -56,9 +53,8 @@ def analyse(trainer: Trainer, methods: Sequence[LossSpec], folder: Path) -> Iter
         for name, value in zip(terms, row, strict=True)
     )
     columns = ("loss", "step", "term", "weight", "value")
-    yield from output.write_results(
-        folder, "terms", columns, rows, plot(curves, terms, trainer.title)
-    )
+    drawn = step_panels(trainer.title, terms, {label: values for label, _, values in curves})
+    yield from output.write_results(folder, "terms", columns, rows, drawn)
 
 
 def terms_of(trainer: Trainer, methods: Sequence[LossSpec]) -> dict[str, Loss]:
@@ -69,19 +65,13 @@ def terms_of(trainer: Trainer, methods: Sequence[LossSpec]) -> dict[str, Loss]:
 
 def step_terms(trainer: Trainer, method: LossSpec, loss: Loss, terms: Terms) -> Tensor:
     """Return the terms of each step's batch without their weights, (steps, terms)."""
-    steps: list[Tensor] = []
 
-    def look(contrasts: Sequence[Contrast], batch: Any) -> Sequence[Contrast]:
+    def measured(contrasts: Sequence[Contrast]) -> Tensor:
         with torch.no_grad(), evaluated(terms.values()):
             values = [sum(term(contrast) for contrast in contrasts) for term in terms.values()]
-        steps.append(torch.stack([torch.as_tensor(value) for value in values]))
-        return contrasts
+        return torch.stack([torch.as_tensor(value) for value in values])
 
-    try:
-        trainer.train(loss, look)
-    except Diverged as error:
-        tell(f"{method.label}: {error}; the curve ends there")
-    return torch.stack(steps).cpu()
+    return trainer.followed(loss, measured, method.label)
 
 
 @contextmanager
@@ -96,15 +86,3 @@ def evaluated(terms: Iterable[Loss]) -> Iterator[None]:
     finally:
         for term, training in modes:
             term.train(training)
-
-
-def plot(curves: Sequence[Curves], terms: Sequence[str], title: str) -> Figure:
-    """A panel for each term, a line for each training."""
-    drawing, panels = figure(title, len(terms))
-    for i, (axes, term) in enumerate(zip(panels, terms, strict=True)):
-        for label, _, values in curves:
-            axes.plot(range(1, len(values) + 1), values[:, i].tolist(), label=label)
-        axes.set_title(term, fontsize=8, parse_math=False)
-        axes.set_xlabel("training step")
-    shared_legend(drawing, panels[0], columns=2)
-    return drawing

@@ -1,21 +1,24 @@
 """Train losses as `bench run` does, in an opened domain, with a function that observes."""
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from joblib import cpu_count
-from torch import nn
+from torch import Tensor, nn
 
 from contrastbench.benchmarks.analyses.declaration import Work
 from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.benchmarks.running.devices import open_device
 from contrastbench.benchmarks.running.opening import loss_on_device, open_domain
 from contrastbench.benchmarks.running.options import Options
-from contrastbench.benchmarks.running.training import AnyDomain, Look, train
+from contrastbench.benchmarks.running.training import AnyDomain, Diverged, Look, train
 from contrastbench.domains.base import HasClasses
 from contrastbench.domains.recipe import Recipe
-from contrastbench.errors import UserError
+from contrastbench.errors import UserError, tell
 from contrastbench.losses.base import Loss
+from contrastbench.losses.contrast import Contrast
 from contrastbench.losses.spec import LossSpec
 
 
@@ -44,6 +47,28 @@ class Trainer:
         """
         ready = None if loss is None else self.prepared(loss)
         return train(self.domain, ready, look=look)[0]
+
+    def followed(
+        self, loss: Loss, measure: Callable[[Sequence[Contrast]], Tensor], label: str
+    ) -> Tensor:
+        """Return what is measured in each step of a training, (steps, ...); fewer if it diverges.
+
+        Args:
+            loss: what trains.
+            measure: reads a step's contrasts.
+            label: what a line on a training that diverges calls it.
+        """
+        steps: list[Tensor] = []
+
+        def look(contrasts: Sequence[Contrast], batch: Any) -> Sequence[Contrast]:
+            steps.append(measure(contrasts))
+            return contrasts
+
+        try:
+            self.train(loss, look)
+        except Diverged as error:
+            tell(f"{label}: {error}; the curve ends there")
+        return torch.stack(steps).cpu()
 
     def prepared(self, loss: Loss) -> Loss:
         """The loss ready for the domain's contrasts, drawn by the seed.

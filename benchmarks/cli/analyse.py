@@ -123,8 +123,8 @@ def analyse(
 
     An analysis has parameters of its own, which its help lists: bench analyse NAME --help.
 
-    Example: bench analyse tsne --help
-    Example: bench analyse tsne --domain image --loss infonce --loss adnce --with points=500
+    Example: bench analyse scores --help
+    Example: bench analyse terms --domain image --loss infonce --loss "infonce + 0.5*dar"
     """
     if name not in ANALYSES:
         raise unknown("analysis", name, ANALYSES)

@@ -15,7 +15,6 @@ from contrastbench.benchmarks.analyses import (
     score_losses,
     scores,
     terms,
-    tsne,
 )
 from contrastbench.benchmarks.analyses.trainer import Trainer, open_trainer
 from contrastbench.benchmarks.cli.arguments import parse_grid
@@ -320,39 +319,6 @@ def test_false_negatives_writes_each_share_and_temperature(bench) -> None:
         ]
 
 
-def test_tsne_has_a_panel_for_the_untrained_encoder_and_each_loss(bench) -> None:
-    code, found, error = bench(
-        "analyse",
-        "tsne",
-        "--domain",
-        "image",
-        "--tiny",
-        "--loss",
-        "infonce",
-        "--with",
-        "points=30",
-        "--output",
-        "out",
-    )
-    assert (code, error) == (0, "")
-    rows = read(Path(found.split()[0]))
-    assert [row["encoder"] for row in rows] == ["untrained"] * 30 + ["infonce"] * 30
-    assert [(row["row"], row["class"]) for row in rows[:30]] == [
-        (row["row"], row["class"]) for row in rows[30:]
-    ]
-    assert len({row["row"] for row in rows[:30]}) == 30
-    assert rows[0]["x"] != rows[30]["x"]
-
-
-def test_chosen_samples_are_of_all_and_the_plane_depends_on_the_seed_alone() -> None:
-    rows = tsne.plotted_rows(1000, 100, 0)
-    assert len(set(rows.tolist())) == 100
-    assert rows.max() > 900
-    assert torch.equal(tsne.plotted_rows(5, 100, 0), torch.arange(5))
-    x = torch.randn(20, 3, generator=torch.Generator().manual_seed(0))
-    assert torch.equal(tsne.plane(x, 0), tsne.plane(x, 0))
-
-
 MISTAKES = [
     (["scores", *GRAPH, "--loss", "none"], "--loss none trains nothing"),
     (["scores", *GRAPH, "--loss", "infonce", "--loss", "infonce"], "a loss is given twice"),
@@ -387,10 +353,6 @@ MISTAKES = [
     (
         ["false-negatives", "--domain", "sentence", "--tiny", "--loss", "infonce"],
         "this analysis needs classes, but this domain has none",
-    ),
-    (
-        ["tsne", *GRAPH, "--loss", "infonce", "--with", "points=3"],
-        "--with points=3: give a whole number from 5",
     ),
 ]
 

@@ -17,10 +17,10 @@ from contrastbench.errors import UserError
 PAGE = Path(__file__).parents[3] / "docs" / "analyses.md"
 NAMED = [(name, key) for name, about in ANALYSES.items() for key in about.parameters]
 MISTAKES = [
-    (["tsn"], "unknown analysis 'tsn': did you mean 'tsne'?"),
+    (["score"], "unknown analysis 'score': did you mean 'scores'?"),
     (["nothing"], "unknown analysis 'nothing': known: false-negatives, learning-curve, "),
-    (["tsne"], "bench analyse tsne needs a loss: give --loss (bench list losses)"),
-    (["tsne", "--loss", "infonce"], "bench analyse tsne needs a domain: give --domain"),
+    (["scores"], "bench analyse scores needs a loss: give --loss (bench list losses)"),
+    (["scores", "--loss", "infonce"], "bench analyse scores needs a domain: give --domain"),
     (
         ["false-negatives", "--loss", "infonce", "--with", "kep=1"],
         "unknown parameter of bench analyse false-negatives 'kep': did you mean 'kept'?",
@@ -29,8 +29,11 @@ MISTAKES = [
         ["weights", "--loss", "infonce", "--with", "points=1"],
         "unknown parameter of bench analyse weights 'points': known: none",
     ),
-    (["tsne", "--loss", "infonce", "--with", "points"], "--with 'points': give KEY=VALUE"),
-    (["tsne", "--loss", "infonce", "--with", "points=many"], "--with points=many: give a whole"),
+    (["learning-curve", "--loss", "infonce", "--with", "every"], "--with 'every': give KEY=VALUE"),
+    (
+        ["learning-curve", "--loss", "infonce", "--with", "every=many"],
+        "--with every=many: give a whole",
+    ),
     (["weights", "--loss", "infonce", "--seeds", "1"], "bench analyse weights takes no --seeds"),
     (
         ["scores", "--domain", "graph", "--loss", "infonce", "--seeds", "0,1"],

@@ -238,7 +238,7 @@ MISTAKEN = [  # before torch is imported
     *("run --domain graph --loss adnce --set taux=1", "check-loss adnce --set temperature=0.1,-1"),
     *("run --domain graph --loss adnce --set mu=nan", "check-loss adnce --set taux=1"),
     "run --domain graph --loss adnce --recipe epoch=1",
-    "analyse tsne --domain graph --loss infonce --recipe epoch=1",
+    "analyse scores --domain graph --loss infonce --recipe epoch=1",
     "score --encoder torchvision:resnet18 --dataset digits --by knm",
 ]
 WITHOUT_TORCH = """

@@ -18,7 +18,6 @@ from contrastbench.benchmarks.analyses import (
     false_negatives,
     mutual_information,
     scores,
-    tsne,
 )
 from contrastbench.benchmarks.analyses.trainer import Trainer
 from contrastbench.benchmarks.records.experiment import Cell, Experiment
@@ -279,13 +278,11 @@ ANALYSES: dict[str, tuple[str, Callable[[Trainer, Path], Iterable[Path]]]] = {
         "graph",
         lambda there, to: false_negatives.analyse(there, LossSpec("adnce"), (0.5, 1), (0.5,), to),
     ),
-    "t-SNE": ("tabular", lambda there, to: tsne.analyse(there, METHODS, 40, to)),
 }
 METHODS = [LossSpec("infonce"), LossSpec("adnce")]
 FEW: dict[str, dict[str, Any]] = {
     "graph": {"limit": 60, "batch_size": 20, "folds": 2, "epochs": 1},
     "sentence": {"limit": 32, "epochs": 1},
-    "tabular": {"limit": 60},
 }
 
 
