@@ -9,8 +9,8 @@ from contrastbench.benchmarks.records import columns, reading
 from contrastbench.benchmarks.records.read_cache import one_moment
 from contrastbench.benchmarks.records.store import Record
 from contrastbench.benchmarks.report.comparison import compared, comparison_rows
+from contrastbench.benchmarks.report.tables import table_rows
 from contrastbench.benchmarks.report.words import said
-from contrastbench.benchmarks.tables import formats as tables
 from contrastbench.benchmarks.tables.entries import entries
 from contrastbench.benchmarks.tables.load import load_table
 from contrastbench.benchmarks.tables.resolved import Resolved, resolve
@@ -73,7 +73,7 @@ def table(
     """
     with one_moment():
         chosen = resolved_table(name, losses, selection, Path(results))
-        return as_frame(tables.table_rows(chosen, entries(chosen)))
+        return as_frame(table_rows(chosen, entries(chosen)))
 
 
 def compare(

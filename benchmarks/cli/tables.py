@@ -44,7 +44,8 @@ def table(
 
     Example: bench table adnce-table5 --format latex
     """
-    from contrastbench.benchmarks.tables import formats, origins
+    from contrastbench.benchmarks.report.tables import render_table
+    from contrastbench.benchmarks.tables import origins
     from contrastbench.benchmarks.tables.load import load_table
     from contrastbench.benchmarks.tables.resolved import resolve
 
@@ -61,7 +62,7 @@ def table(
     else:
         joined = load_table(name, losses=parse_losses(loss), quick=quick)
         resolved = resolve(joined, selection, results, metric)
-        show(formats.render_table(resolved, format_, values))
+        show(render_table(resolved, format_, values))
         tell_of_smoke_tests(joined, results)
         if line := origins.where_from(name, resolved):
             tell(line)
@@ -88,7 +89,7 @@ def audit(name: opt.Table, results: opt.Results = Path("results")) -> None:
 
     Example: bench audit adnce-table5
     """
-    from contrastbench.benchmarks.tables.audit import audit_markdown
+    from contrastbench.benchmarks.report.tables import audit_markdown
     from contrastbench.benchmarks.tables.load import load_table
     from contrastbench.benchmarks.tables.resolved import resolve
 

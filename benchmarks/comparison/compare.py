@@ -12,8 +12,6 @@ from contrastbench.benchmarks.tables.table import Table
 from contrastbench.errors import UserError, unknown
 
 FAMILIES = ("joined", "listed", "controls", "other data")  # each is corrected by itself
-DECIDED_VERDICTS = ("better", "worse")
-VERDICTS = ("better", "undecided", "worse", "untested", "failed")
 
 
 def compare_rows(

@@ -11,7 +11,7 @@ from contrastbench.benchmarks.comparison.places import Comparison
 from contrastbench.benchmarks.comparison.set_tests import SET_TESTS
 from contrastbench.benchmarks.comparison.signed_rank import DIGITS
 from contrastbench.benchmarks.tables.controls import CONTROLS, Must
-from contrastbench.benchmarks.tables.resolved import Line, Resolved, ResolvedCell
+from contrastbench.benchmarks.tables.resolved import Line, Resolved
 
 FEW_SETS = 5  # data sets, up to which the controls are looked at set by set
 
@@ -87,7 +87,7 @@ def not_compared(resolved: Resolved, compared: Container[str]) -> list[str]:
         name
         for name in resolved.table.columns
         if name not in compared
-        and any(has_run(line.cells[name]) for line in resolved.lines if name in line.cells)
+        and any(line.cells[name].has_run for line in resolved.lines if name in line.cells)
     ]
 
 
@@ -96,13 +96,10 @@ def without_results(resolved: Resolved, controls: Container[str]) -> list[str]:
     return [
         line.name
         for line in resolved.lines
-        if line.cells and line.name not in controls and not any(map(has_run, line.cells.values()))
+        if line.cells
+        and line.name not in controls
+        and not any(cell.has_run for cell in line.cells.values())
     ]
-
-
-def has_run(cell: ResolvedCell) -> bool:
-    """Return whether a place has a result, or a failed run."""
-    return bool(cell.ok or cell.failed)
 
 
 def expected_outcome(line: Line) -> Must:

@@ -4,8 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from contrastbench.benchmarks.comparison.places import runs_behind
-from contrastbench.benchmarks.tables.choices import chosen_losses, has_no_choice, is_hardly_tuned
-from contrastbench.benchmarks.tables.resolved import Line, Resolved
+from contrastbench.benchmarks.tables.resolved import Line, Resolved, ResolvedCell
 from contrastbench.benchmarks.tables.table import Selection
 
 
@@ -30,7 +29,7 @@ def tuning_of(resolved: Resolved, base: str) -> Tuning:
     lines, table = resolved.lines, resolved.table
     return Tuning(
         [line.name for line in lines if line.row.beside and not line.repeats],
-        [one.name for one in lines if one.name in table.asked and has_no_choice(resolved, one)],
+        [one.name for one in lines if one.name in table.asked and resolved.has_no_choice(one)],
         chose_baseline(resolved, base) if resolved.selection == Selection.VALIDATION else {},
         [line.name for line in lines if is_hardly_tuned(line)],
     )
@@ -59,3 +58,19 @@ def chose_loss_of(theirs: Line, line: Line) -> tuple[int, int]:
     pairs = [(theirs.cells[one.column], one) for one in alike if one.column in theirs.cells]
     others = any(runs_behind(a.records) != runs_behind(b.records) for a, b in pairs)
     return (len(alike), len(own)) if others else (0, len(own))
+
+
+def chosen_losses(cell: ResolvedCell) -> set[str]:
+    """Return the losses that a place has chosen: its row's own, or one that this is at a limit."""
+    chosen = (
+        [params.get("loss") for params, _ in cell.choices]
+        if cell.choice.nested
+        else [one.loss for one in cell.choice.settings]
+    )
+    return {str(one or cell.row.loss) for one in chosen}
+
+
+def is_hardly_tuned(line: Line) -> bool:
+    """Return whether on most sets most trials score alike, so that a search had nothing to find."""
+    searched = [cell.choice for cell in line.cells.values() if cell.choice.distinct]
+    return 2 * sum(one.scores_alike for one in searched) > len(searched)

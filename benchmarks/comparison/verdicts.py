@@ -99,7 +99,7 @@ class Verdicts:
     places: list[Comparison]
     over: OverSets
     tuning: Tuning
-    origin: str  # where the records are from
+    shipped: tuple[int, int]  # records that came with contrastbench, and all
 
     @property
     def speaks(self) -> bool:
@@ -168,5 +168,5 @@ def compare(resolved: Resolved, baseline: str | None = None, test: str | None = 
         places,
         over_sets_of(resolved, base, places, test),
         tuning_of(resolved, base),
-        origins.origin_line(resolved),
+        origins.shipped(resolved),
     )

@@ -6,13 +6,22 @@ from functools import partial
 from math import isfinite
 from typing import Any
 
-from contrastbench.benchmarks.comparison.compare import VERDICTS
+from contrastbench.benchmarks.comparison import VERDICTS
 from contrastbench.benchmarks.comparison.effects import Effect, OverSets
 from contrastbench.benchmarks.comparison.places import Comparison
 from contrastbench.benchmarks.comparison.verdicts import Verdicts, compare
 from contrastbench.benchmarks.records import files
 from contrastbench.benchmarks.report import screen
-from contrastbench.benchmarks.report.words import ANSWER, number, p_text, rendered, said, signed
+from contrastbench.benchmarks.report.words import (
+    ANSWER,
+    flat,
+    number,
+    p_text,
+    rendered,
+    said,
+    sentences,
+    signed,
+)
 from contrastbench.benchmarks.tables import origins
 from contrastbench.benchmarks.tables.resolved import Resolved
 from contrastbench.errors import UserError, unknown
@@ -71,12 +80,14 @@ def compared(
         raise UserError(
             f"{found.table.name} has no row beside {found.base}: nothing can be compared"
         )
+    edited = origins.edited(resolved)
+    say = sentences("tables.j2", edited_rows=edited)
     raise UserError(
         " ".join([*found.table.remarks, found.table.name])
         + f": no row has a seed in common with {found.base} under "
         f"{resolved.results}: run more, "
         "bench merge --shipped (records that come with contrastbench), or --baseline"
-        + "".join(f". {line}" for line in [origins.edited_line(resolved)] if line)
+        + (f". {flat(str(say.edited()))}" if edited else "")
     )
 
 

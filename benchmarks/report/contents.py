@@ -15,12 +15,13 @@ from contrastbench.benchmarks.records import nested
 from contrastbench.benchmarks.records.store import Record, canonical, file_name
 from contrastbench.benchmarks.report import figures
 from contrastbench.benchmarks.report.groups import Group, settings_line
-from contrastbench.benchmarks.report.words import listed, said
-from contrastbench.benchmarks.tables import catalogue, choices
+from contrastbench.benchmarks.report.tables import choice_lines
+from contrastbench.benchmarks.report.words import flat, listed, said, sentences
+from contrastbench.benchmarks.tables import catalogue
 from contrastbench.benchmarks.tables.entries import Entry, Value, entries
 from contrastbench.benchmarks.tables.load import load_table
 from contrastbench.benchmarks.tables.published_places import Coverage, coverage
-from contrastbench.benchmarks.tables.replication import Back, back_line, back_text
+from contrastbench.benchmarks.tables.replication import Back
 from contrastbench.benchmarks.tables.resolved import Resolved, resolve
 from contrastbench.benchmarks.tables.table import Table
 from contrastbench.losses.spec import LossSpec
@@ -84,7 +85,7 @@ class TableView:
     @property
     def choices(self) -> list[str]:
         """Return the parameters that validation data have chosen."""
-        return list(choices.choice_lines(self.resolved))
+        return choice_lines(self.resolved)
 
     @property
     def compared(self) -> Sequence[Comparison]:
@@ -114,7 +115,7 @@ class TableView:
     @property
     def answer(self) -> str:
         """Return what came back, or else the verdicts, in one sentence."""
-        found = back_line(self.backs) or self.standing or "Nothing was run here yet."
+        found = self.said("back_line") or self.standing or "Nothing was run here yet."
         return " ".join([*self.table.remarks, found])
 
     @cached_property
@@ -151,7 +152,17 @@ class TableView:
     @property
     def back(self) -> str:
         """Which published values came back, by both rules."""
-        return back_text(self.backs, self.table.decimals)
+        return self.said("back")
+
+    @property
+    def label(self) -> str:
+        """Return how parameters are chosen."""
+        return self.said("label")
+
+    def said(self, part: str) -> str:
+        """Return what the words of tables say in one of their parts."""
+        about = {"r": self.resolved, "backs": self.backs, "decimals": self.table.decimals}
+        return flat(str(getattr(sentences("tables.j2", **about), part)()))
 
     @property
     def groups(self) -> list[int]:

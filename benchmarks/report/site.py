@@ -24,9 +24,10 @@ from contrastbench.benchmarks.report.groups import (
     short_commit,
     titles,
 )
+from contrastbench.benchmarks.report.tables import render_table
 from contrastbench.benchmarks.report.words import TEMPLATES, signed
 from contrastbench.benchmarks.running.provenance import provenance
-from contrastbench.benchmarks.tables import catalogue, formats
+from contrastbench.benchmarks.tables import catalogue
 from contrastbench.benchmarks.tables.load import NEWEST
 from contrastbench.benchmarks.tables.schema import Tune
 from contrastbench.domains.progress import Progress
@@ -227,7 +228,7 @@ def linked_files(report: Report) -> SiteFiles:
     """Return the files that pages link: figures, and tables and tests as CSV."""
     found: SiteFiles = {}
     for one in report.shown:
-        found[f"{one.page}.csv"] = formats.render_table(one.resolved, "csv")
+        found[f"{one.page}.csv"] = render_table(one.resolved, "csv")
         if one.figure:
             found[f"{one.page}.svg"] = words.rendered("figure.svg.j2", figure=one.figure)
         if one.verdicts and one.verdicts.places:

@@ -7,12 +7,13 @@ from contrastbench.benchmarks.comparison.verdicts import compare
 from contrastbench.benchmarks.records import files
 from contrastbench.benchmarks.report.comparison import effect_table
 from contrastbench.benchmarks.report.contents import Filled, TableView
-from contrastbench.benchmarks.report.words import rendered, said
-from contrastbench.benchmarks.tables import catalogue, formats
+from contrastbench.benchmarks.report.tables import table_csv, table_markdown
+from contrastbench.benchmarks.report.words import escaped_cell, markdown_table, rendered, said
+from contrastbench.benchmarks.tables import catalogue
 from contrastbench.benchmarks.tables.entries import entries
-from contrastbench.benchmarks.tables.formats import escaped_cell, markdown_table
 from contrastbench.benchmarks.tables.load import load_table
 from contrastbench.benchmarks.tables.resolved import Resolved, resolve
+from contrastbench.errors import UserError
 
 
 def write_tables(results: Path) -> Iterator[Path]:
@@ -29,8 +30,18 @@ def write_tables(results: Path) -> Iterator[Path]:
             continue
         for ending, text in texts(with_verdicts(resolved)).items():
             path = results / f"{resolved.table.name}{ending}"
-            formats.write_file(path, text)
+            write_file(path, text)
             yield path
+
+
+def write_file(path: Path, text: str) -> None:
+    """Write the file, whole or not at all: where the disk is full, the old one stays."""
+    try:
+        files.replace(path, text)
+    except OSError as error:
+        raise UserError(
+            f"cannot write {path} ({error.strerror}): make room or name another --results"
+        ) from None
 
 
 def with_verdicts(resolved: Resolved) -> TableView:
@@ -43,10 +54,10 @@ def with_verdicts(resolved: Resolved) -> TableView:
 def texts(shown: TableView) -> dict[str, str]:
     """Return the files of a table by their endings."""
     figure = shown.figure
-    pages = formats.table_markdown(
+    pages = table_markdown(
         shown.resolved, shown.entries, list(opening(shown)), list(closing(shown))
     )
-    found = {".md": pages, ".csv": formats.table_csv(shown.resolved, shown.entries)}
+    found = {".md": pages, ".csv": table_csv(shown.resolved, shown.entries)}
     if figure:
         found[".svg"] = rendered("figure.svg.j2", figure=figure)
     if shown.table.is_suite and shown.table.test == "seeds":
@@ -84,7 +95,7 @@ def closing(shown: TableView) -> Iterator[str]:
     """Yield the effects over data sets, and then the whole answer with the controls."""
     found = shown.verdicts
     if found and found.places and shown.table.controls:
-        yield "\n".join(markdown_table(effect_table(found)))
+        yield markdown_table(effect_table(found))
         yield "\n".join(f"- {escaped_cell(line)}" for line in said(found))
         yield from map(escaped_cell, said(found, "caution"))
     elif found and found.controls.wrong:

@@ -6,14 +6,17 @@ from functools import cache
 from math import inf, isfinite
 from pathlib import Path
 from textwrap import shorten
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from contrastbench.benchmarks.comparison.compare import DECIDED_VERDICTS, VERDICTS
-from contrastbench.benchmarks.comparison.verdicts import Verdicts
-from contrastbench.benchmarks.tables.choices import NOTHING_TO_CHOOSE
-from contrastbench.benchmarks.tables.formats import escaped_cell, markdown_table
+from contrastbench.benchmarks.comparison import DECIDED, VERDICTS
+from contrastbench.benchmarks.report.latex import latex_text
+from contrastbench.benchmarks.tables.schema import Setting
+from contrastbench.losses.spec import LossSpec
+
+if TYPE_CHECKING:
+    from contrastbench.benchmarks.comparison.verdicts import Verdicts  # brings numpy
 
 TEMPLATES = Path(__file__).with_name("templates")
 MAX_NAMES = 4  # names in one list of the answer
@@ -24,13 +27,17 @@ OVER_SETS = ("losses", "missing", "seen", "left_out")
 ANSWER = (*OPENING, "tuning", "controls", *OVER_SETS, "too_few", "single_sets")
 
 
-def said(verdicts: Verdicts, *parts: str, **values: Any) -> list[str]:
+def said(verdicts: "Verdicts", *parts: str, **values: Any) -> list[str]:
     """Return what parts of a comparison say, a line each; by default the whole answer."""
-    words = sentences().get_template("words.j2")
-    macros = words.make_module({"v": verdicts, **values})
+    macros = sentences("words.j2", v=verdicts, **values)
     texts = (str(getattr(macros, part)()) for part in parts or ANSWER)
     found = (paragraph for text in texts for paragraph in re.split(r"\n\s*\n", text))
-    return [line for text in found if (line := " ".join(text.split()))]
+    return [line for text in found if (line := flat(text))]
+
+
+def sentences(template: str, **values: Any) -> Any:
+    """Return the macros of a template of sentences."""
+    return prose().get_template(template).make_module(values)
 
 
 def rendered(template: str, **values: Any) -> str:
@@ -45,7 +52,7 @@ def texts() -> Environment:
 
 
 @cache
-def sentences() -> Environment:
+def prose() -> Environment:
     """Return the templates of sentences, in which no name begins a paragraph."""
     return environment(finalize=one_line)
 
@@ -62,11 +69,12 @@ def environment(
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    filters = (signed, number, names, listed, short)
+    filters = (signed, number, names, listed, short, flat, setting, chosen, bullet)
     made.filters |= {one.__name__: one for one in filters}
-    made.filters |= {"p": p_text, "s": plural, "cell": escaped_cell, "table": table_text}
-    made.globals |= {"VERDICTS": VERDICTS, "DECIDED": DECIDED_VERDICTS, "said": said}
-    made.globals |= {"isfinite": isfinite, "INFINITE": inf, "NOTHING_TO_CHOOSE": NOTHING_TO_CHOOSE}
+    made.filters |= {"p": p_text, "s": plural, "cell": escaped_cell, "table": markdown_table}
+    made.filters |= {"tex": latex_text}
+    made.globals |= {"VERDICTS": VERDICTS, "DECIDED": DECIDED, "said": said}
+    made.globals |= {"isfinite": isfinite, "INFINITE": inf}
     return made
 
 
@@ -136,6 +144,55 @@ def p_text(p: float | None) -> str:
     return "< 0.0001" if p < 0.0001 else "> 0.99" if p > 0.99 else f"{p:.4f}"
 
 
-def table_text(lines: Sequence[Sequence[str]]) -> str:
+def flat(text: str) -> str:
+    """Return a text with one blank for each white space."""
+    return " ".join(text.split())
+
+
+def bullet(text: str) -> str:
+    """Return a text as an item of a list."""
+    return f"- {text}"
+
+
+def markdown_table(lines: Sequence[Sequence[str]]) -> str:
     """Return a table of Markdown; the first line is its header."""
-    return "\n".join(markdown_table([list(line) for line in lines]))
+    shown = (lines[0], ["---"] * len(lines[0]), *lines[1:])
+    return "\n".join(f"| {' | '.join(map(escaped_cell, line))} |" for line in shown)
+
+
+def escaped_cell(text: str) -> str:
+    """A text that ends neither the cell nor the row, and is no HTML, link or picture.
+
+    >>> escaped_cell("a|b"), escaped_cell("<b>[x](y)"), escaped_cell("p < 0.1")
+    ('a&#124;b', '&lt;b>[x]&#40;y)', 'p < 0.1')
+    """
+    line = " ".join(text.splitlines()).replace("|", "&#124;").replace("](", "]&#40;")
+    return re.sub("<(?=[a-zA-Z/!?])", "&lt;", line)
+
+
+def setting(one: Setting, loss: str | None) -> str:
+    """Return a chosen setting of a row with that loss, which may be another one at a limit."""
+    if one.loss in (None, loss):
+        return parameters({**one.params, **one.recipe})
+    limit = f"chose its limit: {LossSpec(one.loss or '', one.params).complete.label}"
+    return ", ".join([limit, *([parameters(one.recipe)] if one.recipe else [])])
+
+
+def chosen(params: dict[str, Any]) -> str:
+    """Return what a fold or a seed chose, which may name its loss.
+
+    >>> chosen({"loss": "infonce", "temperature": 0.2}), chosen({"temperature": 0.2})
+    ('infonce(temperature=0.2)', 'temperature=0.2')
+    """
+    if "loss" not in params:
+        return parameters(params)
+    return LossSpec(params["loss"], {k: v for k, v in params.items() if k != "loss"}).label
+
+
+def parameters(params: dict[str, Any]) -> str:
+    """Format parameters for people.
+
+    >>> parameters({"mu": 0.7, "sigma": 1.0}), parameters({})
+    ('mu=0.7, sigma=1.0', 'the defaults')
+    """
+    return ", ".join(f"{key}={value}" for key, value in params.items()) or "the defaults"

@@ -10,14 +10,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from contrastbench.benchmarks.tables.formats import escaped_cell, markdown_table
 from contrastbench.benchmarks.tables.protocol import OPEN, STATEMENT_KINDS, StatementKind
-from contrastbench.benchmarks.tables.published_places import (
-    PublishedPlace,
-    coverage,
-    published_places,
-)
-from contrastbench.benchmarks.tables.resolved import Resolved
+from contrastbench.benchmarks.tables.published_places import PublishedPlace
 
 SAME, DEVIATES = "Same as the paper", "Deviates"
 LEFT_OPEN, UNCOMPARED = "Open in the paper", "Not yet compared"
@@ -55,18 +49,6 @@ class Finding:
 PlacesByFinding = dict[Finding, list[tuple[str, str]]]  # and the rows and columns where it holds
 
 
-def audit_markdown(resolved: Resolved) -> str:
-    """The audit as Markdown."""
-    table, every = resolved.table, list(published_places(resolved))
-    found = compared(every)
-    parts = [f"### {escaped_cell(table.name)}: our protocol beside the paper's", ""]
-    parts += [f"- {line}" for line in audit_summary(resolved, every)]
-    if every:
-        for verdict in HEADS:
-            parts += ["", f"#### {verdict}", "", *as_list(verdict, found, every)]
-    return "\n".join([*parts, "", f"Source: {table.source}.", ""])
-
-
 def compared(every: Iterable[PublishedPlace]) -> PlacesByFinding:
     """Each finding, and where it holds."""
     found: PlacesByFinding = {}
@@ -102,20 +84,24 @@ def finding(place: PublishedPlace, kind: StatementKind, key: str, ours: Any) -> 
     return Finding(DEVIATES, key, value_words(ours), value_words(says), source, why)
 
 
-def as_list(verdict: str, found: PlacesByFinding, every: list[PublishedPlace]) -> Iterator[str]:
-    """Yield the lines of one list; keys that agree in all else share a line."""
+def audit_lists(every: list[PublishedPlace]) -> dict[str, list[list[str]]]:
+    """Return the lines of each verdict, its header first; keys that agree in all else share one."""
+    found = compared(every)
+    return {verdict: [HEADS[verdict], *shared_lines(verdict, found, every)] for verdict in HEADS}
+
+
+def shared_lines(
+    verdict: str, found: PlacesByFinding, every: list[PublishedPlace]
+) -> Iterator[list[str]]:
+    """Yield the lines of one verdict: where it holds, of which keys, and what is said of them."""
     lines: dict[tuple[str, ...], list[str]] = {}
     for finding, where in sorted(found.items(), key=lambda item: -len(item[1])):
         if finding.verdict == verdict:
             first, *rest = finding.cells
             alone = [first] if verdict == DEVIATES else []
             lines.setdefault((located(where, every), *rest, *alone), []).append(first)
-    if not lines:
-        yield "Nothing."
-        return
-    width = len(HEADS[verdict])
-    body = [[key[0], "; ".join(firsts), *key[1 : width - 1]] for key, firsts in lines.items()]
-    yield from markdown_table([HEADS[verdict], *body])
+    for (here, *rest), firsts in lines.items():
+        yield [here, "; ".join(firsts), *rest[: len(HEADS[verdict]) - 2]]
 
 
 def located(where: Iterable[tuple[str, str]], every: list[PublishedPlace]) -> str:
@@ -132,26 +118,6 @@ def located(where: Iterable[tuple[str, str]], every: list[PublishedPlace]) -> st
     for row in rows:
         by_columns.setdefault(", ".join(c for r, c in here if r == row), []).append(row)
     return "; ".join(f"{', '.join(names)} on {text}" for text, names in by_columns.items())
-
-
-def audit_summary(resolved: Resolved, every: list[PublishedPlace]) -> Iterator[str]:
-    """Say how many published values can be compared with ours."""
-    table = resolved.table
-    wanted = table.protocol.seeds
-    values = coverage(resolved).values
-    runs = f"mean over {wanted} runs" if wanted else "number of runs not said"
-    if not every:
-        yield (
-            f"{values} published values, {runs}; none of them can be run here: nothing to audit."
-        )
-        return
-    yield f"Published: {runs}. Ours: parameters as printed in the paper, for all seeds."
-    counts = [len(place.cell.records) for place in every]
-    few = sum(0 < n < (wanted or 1) for n in counts)
-    yield (
-        f"{values} published values: {values - len(every)} quoted only, {len(every)} can be run "
-        f"here, of which {counts.count(0)} are missing and {few} have too few seeds."
-    )
 
 
 def value_words(value: Any) -> str:

@@ -60,6 +60,11 @@ class Entry:
         return self.ours.mean - self.paper.mean if self.ours and self.paper else None
 
     @property
+    def is_quoted(self) -> bool:
+        """Return whether the place has the paper's value alone, and nothing is run here."""
+        return not self.run and self.paper is not None
+
+    @property
     def failed(self) -> bool:
         """Return whether it was run, and no seed has a number."""
         return self.ours is None and bool(self.failure)
@@ -78,9 +83,10 @@ class Entry:
     def text(self, decimals: int) -> str:
         """Return the text of the place.
 
-        Paper / ours / difference, or the paper's value alone where it is quoted.
+        Paper / ours / difference, or the paper's value alone, in italics, where it is quoted.
         """
-        return " / ".join(filter(None, self.parts(decimals)))
+        text = " / ".join(filter(None, self.parts(decimals)))
+        return f"*{text}*" if self.is_quoted else text
 
     def parts(self, decimals: int) -> tuple[str, str, str]:
         """The paper's value, ours and the difference, empty where there is none to give."""

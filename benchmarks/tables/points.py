@@ -20,13 +20,6 @@ from contrastbench.losses.spec import LossSpec
 BUDGET = 8  # points, where a file names no number
 BEST = 3  # settings whose mean is a seed's number
 STEPS = (5**0.5 - 1) / 2, e - 2  # a and b: of the steps tried, few cover so well
-RULE = (
-    f"each seed has the mean of the {BEST} settings that the other seeds' validation scores rank "
-    "first, and where folds turn each fold those that its own training part does (points of "
-    "temperature and learning rate that all methods share, on which a method's own parameters "
-    "ride; a method that becomes a simpler one has that at every second point; of equal settings "
-    "the earlier)"
-)
 DECADE = Number(low=0, tune=(10**-0.5, 10**0.5), log=True)  # times the recipe's learning rate
 
 

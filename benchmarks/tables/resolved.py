@@ -8,8 +8,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
-from contrastbench.benchmarks.records import failures
+from contrastbench.benchmarks.records import failures, nested
 from contrastbench.benchmarks.records.experiment import ByData, Experiment
 from contrastbench.benchmarks.records.scored import copy_of
 from contrastbench.benchmarks.records.store import Record
@@ -25,6 +26,7 @@ from contrastbench.benchmarks.tables.searches import (
 )
 from contrastbench.benchmarks.tables.table import ON_TEST, Selection, Table
 from contrastbench.errors import tell, unknown
+from contrastbench.losses.spec import NONE
 
 HASH_SHOWN = 12  # digits of a data hash, for people
 
@@ -78,6 +80,16 @@ class ResolvedCell:
     def failed_runs(self) -> dict[int, Record]:
         """Return the failed run of each seed on the place's data."""
         return self.failed.get(next(iter(self.ok or self.failed), ""), {})
+
+    @property
+    def has_run(self) -> bool:
+        """Return whether there is a result, or a failed run."""
+        return bool(self.ok or self.failed)
+
+    @property
+    def choices(self) -> list[tuple[dict[str, Any], int]]:
+        """Return what seeds or folds chose, and how many of them, the most frequent first."""
+        return nested.frequencies(list(self.records.values()))
 
     @property
     def seeds_run(self) -> set[int]:
@@ -147,34 +159,37 @@ class Resolved:
         honest = self.selection == Selection.VALIDATION
         return metric.replace(ON_TEST, "") if metric and honest else metric
 
+    @property
+    def own_lines(self) -> list[Line]:
+        """Return a line for each row, without records of further data."""
+        return [line for line in self.lines if not line.repeats]
+
     @cached_property
-    def rule(self) -> str:
-        """Say how the parameters are chosen."""
-        if self.selection == Selection.PAPER:
-            return "paper: parameters as published"
-        if self.selection == Selection.NONE:
-            shown = "every setting is shown", "parameters as the file gives them"
-            return f"none: {shown[not self.table.sweep]}"
-        choices = (cell.choice for line in self.lines for cell in line.cells.values())
-        return f"validation: {selections.selection_rule(self.table, choices)}"
+    def cells(self) -> list[ResolvedCell]:
+        """Return the places that can be run here."""
+        return [cell for line in self.lines for cell in line.cells.values()]
 
     @property
-    def label(self) -> str:
-        """The rule, with the columns that show the best epoch of a classifier on the test set.
+    def on_test(self) -> list[str]:
+        """Return the columns that show the best epoch of a classifier on the test set.
 
         Released codes report that; it is no honest number.
         """
-        metrics = {column: self.metric_of(column) or "" for column in self.table.columns}
-        some = [column for column, metric in metrics.items() if ON_TEST in metric]
-        where = "" if len(some) == len(self.table.columns) else f" in {', '.join(some)}"
-        text = f"the classifier's epoch{where} is chosen on the test set, as the released code does"
-        return f"{self.rule}; {text}" if some else self.rule
+        return [name for name in self.table.columns if ON_TEST in (self.metric_of(name) or "")]
+
+    def has_no_choice(self, line: Line) -> bool:
+        """Return whether a method of a sweep has nothing to choose, unlike others."""
+        table, row = self.table, line.row
+        choices = [cell.choice for cell in line.cells.values()]
+        chosen = any(one.nested or one.why or one.best_of for one in choices)
+        searched = row.loss != NONE and not row.control and not row.beside
+        return bool(table.sweep and table.tune and searched and not chosen)
 
     @cached_property
     def copies(self) -> list[str]:
         """Return notes on the known copies of datasets that the records used."""
         columns: dict[tuple[str, str], list[str]] = {}
-        for cell in (cell for line in self.lines for cell in line.cells.values()):
+        for cell in self.cells:
             for record in cell.records.values():
                 if about := copy_of(record):
                     names = columns.setdefault((record["data_hash"], about), [])

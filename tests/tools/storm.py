@@ -17,9 +17,11 @@ from contrastbench.benchmarks.cli.main import app
 from contrastbench.benchmarks.records import reading, store
 from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.benchmarks.report import comparison as comparisons  # noqa: F401
-from contrastbench.benchmarks.report import site  # noqa: F401
+from contrastbench.benchmarks.report import (
+    site,  # noqa: F401
+    tables,  # noqa: F401
+)
 from contrastbench.benchmarks.sweeps import plan as plans  # noqa: F401
-from contrastbench.benchmarks.tables import formats  # noqa: F401
 from contrastbench.losses.spec import LossSpec
 from made_records import record_of
 

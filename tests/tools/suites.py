@@ -16,10 +16,9 @@ from contrastbench.benchmarks.comparison.compare import baseline_row, compare_ro
 from contrastbench.benchmarks.comparison.places import Comparison
 from contrastbench.benchmarks.comparison.statistics import ALPHA
 from contrastbench.benchmarks.records.seeds import ADMISSION_SEEDS, parse_seeds
-from contrastbench.benchmarks.report.words import signed
+from contrastbench.benchmarks.report.words import markdown_table, signed
 from contrastbench.benchmarks.tables.controls import CONTROLS
 from contrastbench.benchmarks.tables.entries import shown_value
-from contrastbench.benchmarks.tables.formats import markdown_table
 from contrastbench.benchmarks.tables.load import load_table
 from contrastbench.benchmarks.tables.resolved import Resolved, resolve
 from contrastbench.benchmarks.tables.schema import Row, baseline
@@ -156,7 +155,7 @@ def trained_row(table: Table) -> Row:
 
 def admission_table(found: Iterable[Candidate]) -> str:
     """Return the candidates with their verdicts."""
-    return "\n".join([*markdown_table([[*HEADER], *(one.cells for one in found)]), "", RULE, ""])
+    return "\n".join([markdown_table([[*HEADER], *(one.cells for one in found)]), "", RULE, ""])
 
 
 @dataclass(frozen=True)
@@ -240,7 +239,7 @@ def gate_report(found: Sequence[Condition]) -> str:
     ]
     head = ["control", "must be", "on at least", "is so on", "passes"]
     tables = [head, *asked], [["set", *(one.control for one in found)], *sets]
-    return "\n\n".join("\n".join(markdown_table(lines)) for lines in tables) + "\n"
+    return "\n\n".join(map(markdown_table, tables)) + "\n"
 
 
 def main(what: str, name: str) -> int:

@@ -17,8 +17,8 @@ import stub_domain
 from contrastbench.benchmarks import report
 from contrastbench.benchmarks.records import store
 from contrastbench.benchmarks.report import comparison as comparisons
+from contrastbench.benchmarks.report.tables import render_table
 from contrastbench.benchmarks.report.words import said
-from contrastbench.benchmarks.tables import formats as tables
 from contrastbench.benchmarks.tables.load import load_table
 from contrastbench.benchmarks.tables.resolved import resolve
 from contrastbench.losses import UserError, get_loss
@@ -99,7 +99,7 @@ def test_tables_and_comparisons_are_what_the_command_line_says(tmp_path: Path) -
     for seed in range(3):
         add(tmp_path, seed, 80.0 + seed)
         add(tmp_path, seed, 82.0 - seed, loss="adnce")
-    shown = rows(tables.render_table(resolve(load_table(name), None, tmp_path), "csv"))
+    shown = rows(render_table(resolve(load_table(name), None, tmp_path), "csv"))
     assert list(cb.table(name, results=tmp_path).ours_mean) == [
         float(r["ours_mean"]) for r in shown
     ]
@@ -187,7 +187,7 @@ def test_a_frame_has_names_and_numbers_as_they_are(tmp_path: Path) -> None:
     frame = cb.table(name, results=tmp_path)
     assert list(frame.method) == ["=1+1", "third"]
     assert list(frame.ours_mean) == [241 / 3] * 2
-    text = tables.render_table(resolve(load_table(name), None, tmp_path), "csv")
+    text = render_table(resolve(load_table(name), None, tmp_path), "csv")
     assert [row["method"] for row in rows(text)] == ["'=1+1", "third"]
     assert [row["ours_mean"] for row in rows(text)] == ["80.3333"] * 2
     compared = cb.compare(name, results=tmp_path)

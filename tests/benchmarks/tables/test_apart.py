@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from contrastbench.benchmarks.comparison.compare import compare_rows
-from contrastbench.benchmarks.tables.formats import render_table
+from contrastbench.benchmarks.report.tables import render_table
 from contrastbench.benchmarks.tables.resolved import resolve
 from contrastbench.benchmarks.tables.table import Table
 from contrastbench.domains.graph import DATASETS

@@ -9,11 +9,10 @@ import pytest
 from contrastbench.benchmarks.comparison.compare import compare_rows
 from contrastbench.benchmarks.comparison.verdicts import compare
 from contrastbench.benchmarks.report import comparison as comparisons
+from contrastbench.benchmarks.report.tables import choice_lines, render_table
 from contrastbench.benchmarks.report.words import said
 from contrastbench.benchmarks.sweeps import plan
 from contrastbench.benchmarks.tables import staged
-from contrastbench.benchmarks.tables.choices import choice_lines
-from contrastbench.benchmarks.tables.formats import render_table
 from contrastbench.benchmarks.tables.load import load_table
 from contrastbench.benchmarks.tables.resolved import resolve
 from contrastbench.benchmarks.tables.table import Table

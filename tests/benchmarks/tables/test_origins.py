@@ -7,7 +7,8 @@ import pytest
 
 from contrastbench.benchmarks.records.merge import merge_records
 from contrastbench.benchmarks.report import comparison, site
-from contrastbench.benchmarks.tables import formats, origins
+from contrastbench.benchmarks.report.tables import render_table
+from contrastbench.benchmarks.tables import origins
 from contrastbench.benchmarks.tables.load import load_table
 from contrastbench.benchmarks.tables.resolved import Resolved, resolve
 from made_records import add
@@ -46,7 +47,7 @@ def test_own_records_are_told_from_shipped_ones(own: Path) -> None:
             add(own, seed, 82.0, "hcl", dataset=dataset)
     line = "7 of 20 records came with contrastbench, all others were run or merged by you."
     found = resolved(own)
-    assert line in formats.render_table(found, "md")
+    assert line in render_table(found, "md")
     for width in (None, 70):
         shown = comparison.render_comparison(found, "md", width=width)
         assert line in " ".join(shown.split())
@@ -67,10 +68,11 @@ def test_an_empty_folder_is_told_where_records_come_from(own: Path, bench) -> No
 
 def test_one_part_alone_has_no_sentence(own: Path) -> None:
     add(own, 0, 80.0, dataset="MUTAG", seconds=7.0)  # the user's own run of a shipped cell
-    assert origins.origin_line(resolved(own)) == ""
+    assert origins.shipped(resolved(own)) == (0, 1)
     merge_records([own.parent / "shipped"], own.parent / "copy")
-    assert origins.origin_line(resolved(own, own.parent / "copy")) == ""
-    assert origins.origin_line(resolved(own, own.parent / "shipped")) == "", "they are the shipped"
+    assert origins.shipped(resolved(own, own.parent / "copy")) == (7, 7)
+    assert origins.shipped(resolved(own, own.parent / "shipped")) == (0, 0), "they are the shipped"
+    assert "came with" not in render_table(resolved(own, own.parent / "copy"), "md")
 
 
 def test_a_loss_that_was_edited_since_it_ran_is_named(
@@ -80,14 +82,14 @@ def test_a_loss_that_was_edited_since_it_ran_is_named(
     text = "from contrastbench.losses.library.infonce import InfoNCE\n\nclass Mine(InfoNCE): pass\n"
     Path("mine.py").write_text(text)
     Path("my.yaml").write_text(SWEEP.replace("hcl", "mine.py:Mine"))
-    assert origins.edited_line(resolved(own)) == "", "it has not run"
+    assert not origins.edited(resolved(own)), "it has not run"
     path = add(own, 0, 80.0, "mine.py:Mine")
-    assert origins.edited_line(resolved(own)) == ""
+    assert not origins.edited(resolved(own))
     with Path("mine.py").open("a") as file:
         file.write("# edited\n")
     said = "mine.py:Mine: edited after the records were made, which do not count."
-    assert origins.edited_line(resolved(own)).startswith(said)
+    assert origins.edited(resolved(own)) == ["mine.py:Mine"]
     assert said in bench("table", "my.yaml", "--results", str(own))[1]
     assert said in bench("compare", "my.yaml", "--results", str(own))[2]
     path.unlink()
-    assert origins.edited_line(resolved(own)) == ""
+    assert not origins.edited(resolved(own))

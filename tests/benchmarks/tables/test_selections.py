@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from chosen import chosen, trials
+from contrastbench.benchmarks.comparison.tuning import is_hardly_tuned
 from contrastbench.benchmarks.records.experiment import Experiment
+from contrastbench.benchmarks.report.tables import choice_lines, render_table
 from contrastbench.benchmarks.sweeps import plan
 from contrastbench.benchmarks.tables import selections
-from contrastbench.benchmarks.tables.choices import choice_lines, is_hardly_tuned
-from contrastbench.benchmarks.tables.formats import render_table
 from contrastbench.benchmarks.tables.grid import draw_settings
 from contrastbench.benchmarks.tables.load import load_table
 from contrastbench.benchmarks.tables.resolved import decide, resolve

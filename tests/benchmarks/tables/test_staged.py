@@ -9,12 +9,11 @@ import pytest
 
 from contrastbench.benchmarks.comparison.verdicts import compare
 from contrastbench.benchmarks.records.experiment import Experiment
+from contrastbench.benchmarks.report.tables import choice_lines, render_table
 from contrastbench.benchmarks.report.words import said
 from contrastbench.benchmarks.sweeps import plan
 from contrastbench.benchmarks.sweeps.costs import Costs
 from contrastbench.benchmarks.tables import staged
-from contrastbench.benchmarks.tables.choices import choice_lines
-from contrastbench.benchmarks.tables.formats import render_table
 from contrastbench.benchmarks.tables.resolved import resolve
 from contrastbench.benchmarks.tables.schema import Row, Setting, Tune
 from contrastbench.benchmarks.tables.searches import Staged

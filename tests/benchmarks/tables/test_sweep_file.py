@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from contrastbench.benchmarks.report.tables import choice_lines
 from contrastbench.benchmarks.sweeps import plan
-from contrastbench.benchmarks.tables.choices import choice_lines
 from contrastbench.benchmarks.tables.load import load_table
 from contrastbench.benchmarks.tables.resolved import resolve
 from contrastbench.domains.registry import DOMAINS, make_recipe

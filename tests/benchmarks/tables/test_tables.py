@@ -9,11 +9,12 @@ from pathlib import Path
 import pytest
 
 from contrastbench.benchmarks.records.experiment import Cell, Experiment
+from contrastbench.benchmarks.report.latex import VALUES
+from contrastbench.benchmarks.report.table_pages import write_file
+from contrastbench.benchmarks.report.tables import render_table
 from contrastbench.benchmarks.sweeps import plan
-from contrastbench.benchmarks.tables import formats
 from contrastbench.benchmarks.tables.catalogue import table_names
 from contrastbench.benchmarks.tables.entries import entries
-from contrastbench.benchmarks.tables.formats import VALUES, render_table
 from contrastbench.benchmarks.tables.load import load_table
 from contrastbench.benchmarks.tables.resolved import Resolved, resolve
 from contrastbench.benchmarks.tables.schema import Column, PublishedRow, PublishedTable, Row
@@ -397,11 +398,11 @@ def test_a_full_disk_leaves_the_old_table(tmp_path: Path, monkeypatch: pytest.Mo
     with pytest.raises(
         UserError, match=r"cannot write .*a.md \(No space left on device\): make room"
     ):
-        formats.write_file(tmp_path / "a.md", "new")
+        write_file(tmp_path / "a.md", "new")
     assert [path.name for path in tmp_path.iterdir()] == ["a.md"]
     assert (tmp_path / "a.md").read_text() == "old"
     with pytest.raises(UserError, match=r"cannot write .* \(No such file or directory\)"):
-        formats.write_file(tmp_path / "nowhere" / "a.md", "new")
+        write_file(tmp_path / "nowhere" / "a.md", "new")
 
 
 DOCUMENT = r"""\documentclass{article}

@@ -1,0 +1,146 @@
+"""Render a table: Markdown for people, CSV for programs, LaTeX for papers. Brings no numpy."""
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from contrastbench.benchmarks.records import files
+from contrastbench.benchmarks.report import latex
+from contrastbench.benchmarks.report.words import one_line, rendered, sentences
+from contrastbench.benchmarks.tables import origins
+from contrastbench.benchmarks.tables.audit import audit_lists
+from contrastbench.benchmarks.tables.entries import Entry, entries
+from contrastbench.benchmarks.tables.published_places import coverage, published_places
+from contrastbench.benchmarks.tables.resolved import HASH_SHOWN, Resolved, ResolvedCell
+from contrastbench.benchmarks.tables.table import Selection
+from contrastbench.errors import UserError, unknown
+
+
+def render_table(resolved: Resolved, format_: str, values: str | None = None) -> str:
+    """The table as text.
+
+    Args:
+        resolved: the table with its records.
+        format_: md, csv or latex.
+        values: theirs, ours or both in LaTeX; None: both.
+
+    Raises:
+        UserError: unknown format or values, or values of another format.
+    """
+    formats = {"md": table_markdown, "csv": table_csv, "latex": table_latex}
+    if format_ not in formats:
+        raise unknown("format", format_, formats)
+    if values is None:
+        return formats[format_](resolved, list(entries(resolved)))
+    if values not in latex.VALUES:
+        raise unknown("value of --values", values, latex.VALUES)
+    if format_ != "latex":
+        raise UserError(f"--values {values} is of LaTeX: add --format latex")
+    return table_latex(resolved, list(entries(resolved)), values)
+
+
+def table_markdown(
+    resolved: Resolved,
+    lines: list[list[Entry]],
+    opening: Sequence[str] = (),
+    closing: Sequence[str] = (),
+) -> str:
+    """A table for people; what opens it stands below its heading, what closes it below values."""
+    decimals = resolved.table.decimals
+    header = ["Method", *(entry.column for entry in lines[0])]
+    body = [[line[0].line.name, *(entry.text(decimals) for entry in line)] for line in lines]
+    return rendered(
+        "table.md.j2",
+        r=resolved,
+        cells=[header, *body],
+        opening=list(opening),
+        closing=list(closing),
+        backs=[entry.back for line in lines for entry in line if entry.back],
+        decimals=decimals,
+        choices=choice_lines(resolved),
+        shipped=origins.shipped(resolved),
+        edited_rows=origins.edited(resolved),
+    )
+
+
+def choice_lines(resolved: Resolved) -> list[str]:
+    """Return the chosen parameters of each method; equal ones are put together.
+
+    Frequencies where folds choose.
+    """
+    if resolved.selection != Selection.VALIDATION:
+        return []
+    say = sentences("tables.j2", r=resolved)
+    alike: dict[tuple[str, str], list[str]] = {}
+    for line in resolved.own_lines:
+        columns: dict[str, list[str]] = {}
+        for column, cell in sorted(line.cells.items(), key=lambda item: kind_of(item[1])):
+            if text := one_line(str(say.choice(line.row, cell))):
+                columns.setdefault(text, []).append(column)
+        if resolved.has_no_choice(line) and not any(one.same_as for one in line.cells.values()):
+            columns[one_line(str(say.nothing_to_choose()))] = list(line.cells)
+        for text, where in columns.items():
+            alike.setdefault((", ".join(where), text), []).append(line.name)
+    return [f"{', '.join(rows)} on {where}: {text}" for (where, text), rows in alike.items()]
+
+
+def kind_of(cell: ResolvedCell) -> int:
+    """Return the sort key of a cell: equal rows, folds, open places and choices, in this order."""
+    if cell.same_as:
+        return 0
+    return 1 if cell.choice.nested else 2 if cell.choice.why else 3
+
+
+def table_csv(resolved: Resolved, lines: list[list[Entry]]) -> str:
+    """A table for programs: one line for each place."""
+    return files.comma_separated(table_rows(resolved, lines), "{:.4f}")
+
+
+def table_rows(resolved: Resolved, lines: Iterable[Iterable[Entry]]) -> list[dict[str, Any]]:
+    """Return the values of each place by name, for CSV and data frames."""
+    return [place_values(resolved, entry) for line in lines for entry in line]
+
+
+def place_values(resolved: Resolved, entry: Entry) -> dict[str, Any]:
+    """Return the values of one place; None where there is none."""
+    paper, mine, back = entry.paper, entry.ours, entry.back
+    words = {True: "yes", False: "no"}
+    return {
+        "table": resolved.table.name,
+        "selection": resolved.selection.value,
+        "method": entry.line.name,
+        "column": entry.column,
+        "loss": entry.line.row.loss or "",
+        "quoted": words[entry.is_quoted],
+        "paper_mean": paper and paper.mean,
+        "paper_std": paper and paper.std,
+        "paper_seeds": paper and entry.seeds,
+        "ours_mean": mine and mine.mean,
+        "ours_std": mine and mine.std,
+        "ours_seeds": mine and mine.n,
+        "difference": entry.difference,
+        "data": entry.data[:HASH_SHOWN],
+        "failure": entry.failure,
+        "ours_trimmed": mine.trimmed.value if mine and mine.trimmed else None,
+        "came_back": words[back.by_mean] if back else "",
+        "came_back_trimmed": words[back.by_trimmed] if back else "",
+    }
+
+
+def table_latex(resolved: Resolved, lines: list[list[Entry]], values: str = latex.BOTH) -> str:
+    """A table for LaTeX: the best of all rows bold, the second underlined, as papers have them."""
+    return rendered(
+        "table.tex.j2",
+        r=resolved,
+        label=re.sub(r"[^\w.:-]", "-", resolved.table.name, flags=re.ASCII),  # it ends no line
+        columns=[entry.column for entry in lines[0]],
+        rows=latex.latex_cells(lines, resolved.table.decimals, values),
+        ours=values != latex.THEIRS,
+    )
+
+
+def audit_markdown(resolved: Resolved) -> str:
+    """Return our protocol beside the paper's as Markdown."""
+    every = list(published_places(resolved))
+    values, lists = coverage(resolved).values, audit_lists(every)
+    return rendered("audit.md.j2", r=resolved, every=every, values=values, lists=lists)
