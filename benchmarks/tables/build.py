@@ -4,29 +4,53 @@ A table is built once and never changed: losses that join it, its quick part and
 a smoke test are arguments here.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from os.path import isfile
+from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel
 
-from contrastbench.benchmarks.tables.controls import asked_controls, supervised, with_controls
-from contrastbench.benchmarks.tables.schema import Column, Row, baseline
-from contrastbench.benchmarks.tables.sweep_file import (
-    SMOKE,
-    Listed,
+from contrastbench.benchmarks.records.seeds import parse_seeds
+from contrastbench.benchmarks.tables.controls import (
+    AGAIN,
+    asked_controls,
+    supervised,
+    with_controls,
+)
+from contrastbench.benchmarks.tables.schema import (
+    Column,
+    DomainPart,
+    Params,
+    Row,
     SweepFile,
-    check_distinct,
-    check_parts,
-    check_seeds,
-    check_tune,
-    dataset_columns,
-    listed_losses,
+    baseline,
 )
 from contrastbench.benchmarks.tables.table import QUICK, Quick, Table
+from contrastbench.domains.registry import (
+    DOMAINS,
+    check_domain_name,
+    check_listed_dataset,
+    declaration,
+    make_recipe,
+)
 from contrastbench.domains.strict_yaml import Document
 from contrastbench.errors import UserError, unknown
+from contrastbench.losses.registry import SUPERVISED, losses
 from contrastbench.losses.spec import NONE, LossSpec
+
+Entry = str | dict[str, Params | str]  # of a list of losses or data sets
+TITLE = "name"  # the key of an entry that names its row or column
+# keys that the sweep which a file extends sets
+EXTENDED = ("seeds", "tune", "decimals", "test", "quick", "draft")
+SMOKE = SweepFile(
+    title="every loss in every domain",
+    seeds="0",
+    domains={name: DomainPart() for name in DOMAINS},
+    losses=["all", "none"],
+)
 
 
 @dataclass(frozen=True)
@@ -64,24 +88,47 @@ def build_sweep(
         UserError: whatever is wrong, with the file and the line in it.
     """
     check_parts(file, document)
-    with document.at("seeds"):
-        seeds = check_seeds(file.seeds)
-    with document.at("tune"):
-        check_tune(file, seeds)
-    listed = all_rows(file, document, base)
-    columns = all_columns(file, document, base)
-    controls = all_controls(file, document, base)
-    joined = joining_rows(listed, asked)
+    columns = listed_columns(file, document, base.columns if base else {})
+    listed = [*(base.rows if base else ()), *listed_rows(file, document)]
+    with document.at("losses"):
+        check_rows(listed)
+    facts = extended_facts(file, base) if base else file_facts(file, document, columns)
+    with document.at("controls"):
+        named = [*(base.controls if base else ()), *asked_controls(file.controls)]
+        controls = asked_controls(named)
+        if AGAIN in controls and not (facts["tune"] and facts["tune"].search == "points"):
+            fix = "give tune: {search: points}"
+            raise UserError(f"{AGAIN} is another search at shared points: {fix}")
+    joined = [
+        row_of(loss, loss.name, beside=asked.quick)
+        for loss in asked.losses
+        if not any(has_loss(row, loss) for row in listed)
+    ]
     rows = with_controls([*listed, *joined], columns, controls) if controls else [*listed, *joined]
     rows += supervised(columns) if file is SMOKE else ()
-    named = [row.name for row in rows if any(has_loss(row, loss) for loss in asked.losses)]
-    facts = extended_facts(file, base) if base else file_facts(file, document, columns, seeds)
     facts |= {"name": name, "columns": columns, "rows": rows, "controls": controls}
-    facts |= {"asked": named, "joined": [row.name for row in joined]}
+    facts["asked"] = [r.name for r in rows if any(has_loss(r, loss) for loss in asked.losses)]
+    facts["joined"] = [row.name for row in joined]
     facts |= quick_facts(facts, listed) if asked.quick else {}
     check_rows(facts["rows"])
     facts["title"] += ", extended" * bool(joined and not asked.quick)
     return Table(**facts, sweep=True, apart=file is SMOKE, tiny=asked.tiny)
+
+
+def check_parts(file: SweepFile, document: Document) -> None:
+    """Raise unless losses meet data, or extend those that do, and nothing else of them."""
+    for key in ("domains", "losses"):
+        if not file.extends and not getattr(file, key):
+            raise document.wrong_at([key], f"the sweep has no {key}: give at least one")
+    if not file.extends:
+        return
+    for key in EXTENDED:
+        if key in file.model_fields_set:
+            fault = f"{file.extends}, which this sweep extends, sets it: remove it"
+            raise document.wrong_at([key], fault)
+    if not (file.domains or file.losses or file.controls):
+        fault = "nothing is added: give domains, losses or controls: true"
+        raise document.wrong_at(["extends"], fault)
 
 
 def extended_facts(file: SweepFile, base: Table) -> dict[str, Any]:
@@ -92,10 +139,17 @@ def extended_facts(file: SweepFile, base: Table) -> dict[str, Any]:
 
 
 def file_facts(
-    file: SweepFile, document: Document, columns: Mapping[str, Column], seeds: list[int]
+    file: SweepFile, document: Document, columns: Mapping[str, Column]
 ) -> dict[str, Any]:
     """Return what the table of a file that extends no other has from it."""
     tune = file.tune
+    with document.at("seeds"):
+        seeds = seed_numbers(file.seeds)
+    own = {seed for part in file.domains.values() for seed in part.trial_seeds}
+    with document.at("tune"):
+        if shared := {*tune.seeds, *own} & {*seeds} if tune else None:
+            fix = "tune with other seeds"
+            raise UserError(f"seeds {sorted(shared)} are in tune and in seeds: {fix}")
     return {
         "title": file.title or "our own runs",
         "source": file.source,
@@ -115,6 +169,12 @@ def fields(model: BaseModel) -> dict[str, Any]:
     return {name: getattr(model, name) for name in type(model).model_fields}
 
 
+def seed_numbers(seeds: str | int | list[int]) -> list[int]:
+    """Return the seeds as a list."""
+    text = ",".join(map(str, seeds)) if isinstance(seeds, list) else str(seeds)
+    return parse_seeds(text, "seeds")
+
+
 def declared_quick(
     file: SweepFile, document: Document, known: Mapping[str, Column], seeds: Sequence[int]
 ) -> Quick | None:
@@ -127,7 +187,7 @@ def declared_quick(
                 raise unknown("data set of the sweep", name, known)
         check_distinct(file.quick.datasets, "dataset")
     with document.at("quick", "seeds"):
-        own = check_seeds(file.quick.seeds)
+        own = seed_numbers(file.quick.seeds)
         if others := sorted(set(own) - set(seeds)):
             raise UserError(f"seeds {others} are none of the sweep's: give some of its seeds")
     return Quick(file.quick.datasets, own)
@@ -160,27 +220,108 @@ def quick_facts(whole: Mapping[str, Any], listed: Sequence[Row]) -> dict[str, An
     }
 
 
-def all_rows(file: SweepFile, document: Document, base: Table | None) -> list[Row]:
-    """Return the rows of losses, those of the table that is extended first."""
-    rows = [row_of(one) for one in listed_losses(file, document)]
-    rows = [*(base.rows if base else []), *rows]
-    with document.at("losses"):
-        check_rows(rows)
+def listed_columns(
+    file: SweepFile, document: Document, taken: Mapping[str, Column]
+) -> dict[str, Column]:
+    """Return the data sets by name, those of the table that is extended first."""
+    columns = dict(taken)
+    for domain, part in file.domains.items():
+        where = ("domains", domain)
+        with document.at(*where):
+            check_domain_name(domain)
+        with document.at(*where, "recipe"):
+            make_recipe(domain, part.recipe)
+        listed = [declaration(domain).default] if part.datasets is None else part.datasets
+        for i, entry in enumerate(listed):
+            with document.at(*where, "datasets", i):
+                title, values = titled(entry, "dataset", "recipe values, or {}")
+                for dataset, own in values.items():
+                    check_listed_dataset(domain, dataset)
+                    check_distinct([*columns, title or dataset], "dataset")
+                    make_recipe(domain, part.recipe | own)
+                    columns[title or dataset] = Column(
+                        dataset=dataset,
+                        domain=domain,
+                        recipe=part.recipe | own,
+                        trial_seeds=part.trial_seeds,
+                        temperature=part.temperature,
+                    )
+    if not columns:
+        raise document.wrong_at(["domains"], "the sweep has no data sets: name at least one")
+    return columns
+
+
+def titled(entry: Entry, what: str, values: str) -> tuple[str, dict[str, Params]]:
+    """Return the name that an entry gives to its row or column, or "", and what it lists.
+
+    Args:
+        entry: a name, or names with values.
+        what: the thing that it lists, for people.
+        values: those that each takes, for people.
+    """
+    listed: dict[str, Any] = {entry: {}} if isinstance(entry, str) else dict(entry)
+    if not listed:
+        raise UserError(f"the entry is empty: name a {what}, or remove it")
+    title = listed.pop(TITLE, "")
+    if not isinstance(title, str):
+        raise UserError(f"{TITLE} is {title}: give a text")
+    if title and len(listed) != 1:
+        write = f"write {{{what.upper()}: {{}}, {TITLE}: {title}}}"
+        fix = "give each its own entry" if listed else write
+        raise UserError(f"{TITLE} {title} is for one {what}, not for {len(listed)}: {fix}")
+    for name, own in listed.items():
+        if isinstance(own, str):
+            raise UserError(f"{name} is {own!r}: give {values}")
+    return title, listed
+
+
+def listed_rows(file: SweepFile, document: Document) -> list[Row]:
+    """Return the rows of the losses that a file lists."""
+    rows: list[Row] = []
+    for i, entry in enumerate(file.losses):
+        with document.at("losses", i):
+            title, listed = titled(entry, "loss", "its parameters, such as {temperature: 0.5}")
+        for name, params in listed.items():
+            with document.at("losses", i, name):
+                if name == "all":
+                    rows += every_row(title, params)
+                    continue
+                loss = LossSpec(with_files_beside(name, document.path), params)
+                _ = loss.complete  # an unknown name or parameter is an error of this line
+                rows.append(row_of(loss, name, title))
     return rows
 
 
-def row_of(one: Listed, beside: bool = False) -> Row:
-    """Return the row of a loss."""
-    return Row(name=one.label, loss=one.loss.name, params=one.loss.params, beside=beside)
+def every_row(title: str, params: Params) -> list[Row]:
+    """Return the rows of `all`: every loss that needs no classes."""
+    if title or params:
+        what = "name" if title else "parameters"
+        raise UserError(f"all stands for every loss and takes no {what}: name one loss instead")
+    return [row_of(LossSpec(name), name) for name in losses() if name not in SUPERVISED]
 
 
-def joining_rows(listed: Sequence[Row], asked: Asked) -> list[Row]:
-    """Return rows of the losses that are asked for and not listed.
+def row_of(loss: LossSpec, name: str, title: str = "", beside: bool = False) -> Row:
+    """Return the row of a loss.
 
-    In a quick part they are trained beside the baseline, at its setting.
+    Args:
+        loss: with the path where its file was looked up.
+        name: as it is written.
+        title: the row's, in place of the loss with its parameters.
+        beside: whether it is trained at the baseline's setting.
     """
-    new = [loss for loss in asked.losses if not any(has_loss(row, loss) for row in listed)]
-    return [row_of(Listed(loss.name, loss), beside=asked.quick) for loss in new]
+    params = ", ".join(f"{key}={value}" for key, value in loss.params.items())
+    label = title or (f"{name} ({params})" if params else name)
+    return Row(name=label, loss=loss.name, params=loss.params, beside=beside)
+
+
+def with_files_beside(loss: str, path: Path | None) -> str:
+    """The loss with its own files beside the sweep file, or else from the current folder."""
+
+    def beside(match: re.Match[str]) -> str:
+        here = path.parent / match[0] if path else Path(match[0])
+        return str(here) if isfile(here) else match[0]  # noqa: PTH113 - too long a name is none
+
+    return re.sub(r"[^\s*+]+\.py(?=:)", beside, loss)
 
 
 def has_loss(row: Row, loss: LossSpec) -> bool:
@@ -188,19 +329,11 @@ def has_loss(row: Row, loss: LossSpec) -> bool:
     return row.loss == loss.name and row.params == loss.params and not row.control
 
 
-def all_columns(file: SweepFile, document: Document, base: Table | None) -> dict[str, Column]:
-    """Return the data sets, those of the table that is extended first."""
-    taken = base.columns if base else {}
-    columns = {**taken, **dict(dataset_columns(file, document, taken))}
-    if not columns:
-        raise document.wrong_at(["domains"], "the sweep has no data sets: name at least one")
-    return columns
-
-
-def all_controls(file: SweepFile, document: Document, base: Table | None) -> list[str]:
-    """Return the controls, those of the table that is extended first."""
-    with document.at("controls"):
-        return asked_controls([*(base.controls if base else []), *asked_controls(file.controls)])
+def check_distinct(names: Sequence[str], what: str) -> None:
+    """Raise if a name is there twice."""
+    double = next((name for i, name in enumerate(names) if name in names[:i]), None)
+    if double is not None:
+        raise UserError(f"{what} {double} is listed twice: remove one")
 
 
 def check_rows(rows: Sequence[Row]) -> None:
@@ -209,11 +342,11 @@ def check_rows(rows: Sequence[Row]) -> None:
     An alias, or a default that is spelt out.
     """
     check_distinct([row.name for row in rows], "loss")
-    seen: list[tuple[tuple[LossSpec, str], Row]] = []
-    for row in (row for row in rows if not row.control):
+    seen: list[tuple[LossSpec, str]] = []
+    losses = [row for row in rows if not row.control]
+    for row in losses:
         loss = LossSpec(row.loss or NONE, row.params)
-        cells = loss.complete, loss.code
-        for other_cells, other in seen:
-            if cells == other_cells:
-                raise UserError(f"losses {other.name} and {row.name} are the same: remove one")
-        seen.append((cells, row))
+        if (cells := (loss.complete, loss.code)) in seen:
+            other = losses[seen.index(cells)].name
+            raise UserError(f"losses {other} and {row.name} are the same: remove one")
+        seen.append(cells)

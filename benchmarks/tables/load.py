@@ -7,10 +7,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from contrastbench.benchmarks.tables import catalogue
-from contrastbench.benchmarks.tables.build import Asked, build_sweep
+from contrastbench.benchmarks.tables.build import SMOKE, Asked, build_sweep
 from contrastbench.benchmarks.tables.published import published_table
-from contrastbench.benchmarks.tables.schema import PublishedTable
-from contrastbench.benchmarks.tables.sweep_file import SMOKE, SweepFile
+from contrastbench.benchmarks.tables.schema import PublishedTable, SweepFile
 from contrastbench.benchmarks.tables.table import Table
 from contrastbench.domains import strict_yaml
 from contrastbench.domains.strict_yaml import Document

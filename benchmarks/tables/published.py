@@ -3,10 +3,9 @@
 from collections.abc import Iterator
 
 from contrastbench.benchmarks.tables import protocol_statements
-from contrastbench.benchmarks.tables.build import Asked, fields
+from contrastbench.benchmarks.tables.build import Asked, check_distinct, fields
 from contrastbench.benchmarks.tables.places import plain_place
 from contrastbench.benchmarks.tables.schema import PublishedRow, PublishedTable, Row
-from contrastbench.benchmarks.tables.sweep_file import check_distinct
 from contrastbench.benchmarks.tables.table import Table
 from contrastbench.domains.registry import check_domain_name, check_listed_dataset
 from contrastbench.domains.strict_yaml import Document

@@ -1,4 +1,4 @@
-"""The keys of a published table's YAML file, and the rows that a program makes of them.
+"""The keys of YAML files, of published tables and of sweeps, and the rows that a program makes.
 
 A program adds to these what no file says, see `tables.table`.
 """
@@ -14,6 +14,7 @@ from contrastbench.benchmarks.tables.protocol import Printed, Protocol
 from contrastbench.domains.strict import Strict
 from contrastbench.losses.spec import NONE
 
+Params = dict[str, Any]
 # by source: the keys beside it whose values are printed there
 Marks = dict[Printed, list[str]]
 Seed = Annotated[int, Field(ge=0, lt=SEED_LIMIT)]
@@ -136,3 +137,68 @@ class PublishedTable(Strict):
     def metric_of(self, column: str) -> str | None:
         """The metric that the file gives a column; None: the domain's main one."""
         return self.columns[column].metric or self.metric
+
+
+class DomainPart(Strict):
+    """The datasets and the recipe of one domain in a sweep."""
+
+    datasets: list[str | dict[str, Params | str]] | None = Field(
+        None,
+        description="default: the domain's embedded one; {SET: {..}} adds to its recipe, and "
+        "{SET: {}, name: Mine} names its column",
+    )
+    recipe: Params = Field({})
+    trial_seeds: list[Seed] = Field([], description="seeds of trials, instead of those of tune")
+    temperature: tuple[Annotated[float, Field(gt=0)], float] | None = Field(
+        None, strict=False, description="range of all losses in a search at shared points"
+    )
+
+
+class QuickPart(Strict):
+    """The data sets and seeds of the quick part of a sweep."""
+
+    datasets: list[str]
+    seeds: str | int | list[int] = "0-2"
+
+
+class SweepFile(Strict):
+    """The keys of a sweep file, a short YAML file that says which losses meet which data.
+
+    seeds: 0-4                         # or [0, 1, 2]; this is the default
+    domains:
+      graph: {datasets: [MUTAG, NCI1: {limit: 1000}], recipe: {augmentation: random4}}
+                                       # {csv:x.csv: {}, name: X}: the column's name in tables
+      tabular: {}                      # the domain's embedded dataset, its default recipe
+    losses: [all, none, {mine.py:Mine: {margin: 0.2}}]   # all: those that need no classes
+                                       # {hcl: {}, name: HCL}: the row's name in tables
+    tune: {trials: 12}                 # choose settings by validation data, in stages; or
+                                       # `search: points`: each seed by the others, at points that
+                                       # losses share; or `search: hypercube`
+    controls: true                     # rows that must come out worse or better than InfoNCE;
+                                       # or a list of their names
+    test: seeds                        # of a comparison over data sets: wilcoxon, t or seeds
+    quick: {datasets: [MUTAG], seeds: 0-2}    # the part that `--quick` asks for
+    draft: true                        # not released: every answer says so
+    extends: other.yaml                # all of another sweep, and what this file adds to it
+
+    A domain may have `trial_seeds`, which its trials take instead of those of `tune`, and the
+    range of `temperature` that a search at shared points has for all losses.
+    """
+
+    title: str = ""
+    source: str = "records"
+    notes: str = ""
+    extends: str | None = None
+    seeds: str | int | list[int] = "0-4"
+    domains: dict[str, DomainPart] = Field({})
+    losses: list[str | dict[str, Params | str]] = Field([])
+    tune: Tune | None = None
+    decimals: int = Field(2, ge=0, le=10)
+    controls: bool | list[str] = Field(
+        False, description="rows that must come out worse or better, see `tables.controls`"
+    )
+    test: SetTestName | None = Field(
+        None, description="of a comparison over data sets, where none is asked for"
+    )
+    quick: QuickPart | None = None
+    draft: bool = Field(False, description="a suite that is not released")

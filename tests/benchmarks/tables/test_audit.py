@@ -8,6 +8,7 @@ import pytest
 import torch
 import yaml
 
+from contrastbench.benchmarks.report.tables import audit_markdown
 from contrastbench.benchmarks.tables import catalogue
 from contrastbench.benchmarks.tables.audit import (
     DEVIATES,
@@ -15,7 +16,6 @@ from contrastbench.benchmarks.tables.audit import (
     LEFT_OPEN,
     SAME,
     UNCOMPARED,
-    audit_markdown,
     findings,
 )
 from contrastbench.benchmarks.tables.catalogue import table_names
