@@ -104,7 +104,9 @@ def build_sweep(
         for loss in asked.losses
         if not any(has_loss(row, loss) for row in listed)
     ]
-    rows = with_controls([*listed, *joined], columns, controls) if controls else [*listed, *joined]
+    rows: list[Row] = [*listed, *joined]
+    if controls:
+        rows = with_controls(rows, columns, controls)
     rows += supervised(columns) if file is SMOKE else ()
     facts |= {"name": name, "columns": columns, "rows": rows, "controls": controls}
     facts["asked"] = [r.name for r in rows if any(has_loss(r, loss) for loss in asked.losses)]
