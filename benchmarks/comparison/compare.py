@@ -11,7 +11,7 @@ from contrastbench.benchmarks.tables.resolved import Line, Resolved
 from contrastbench.benchmarks.tables.table import Table
 from contrastbench.errors import UserError, unknown
 
-FAMILIES = ("joined", "listed", "controls", "other data")  # each is corrected by itself
+FAMILIES = ("joined", "listed", "controls")  # each is corrected by itself
 
 
 def compare_rows(
@@ -20,7 +20,7 @@ def compare_rows(
     """Every runnable row but the baseline, in every column where both have a shared seed.
 
     Also where a row has failed, or the baseline has. Rows that `--loss` names come first. Losses
-    that joined, the other losses, the controls and records of other data are families of tests.
+    that joined, the other losses, and the controls are families of tests.
 
     Raises:
         UserError: no such row or test, or nothing in the table can be run.
@@ -64,13 +64,11 @@ def places_to_come(
 
 def is_listed(table: Table, line: Line, base: Line) -> bool:
     """Return whether a row is one of the losses that a table compares with the baseline."""
-    return not (line is base or line.control or line.repeats or line.name in table.joined)
+    return not (line is base or line.control or line.name in table.joined)
 
 
 def family_of(one: Comparison) -> str:
     """Return the family of tests that a comparison is corrected in: a join changes no other."""
-    if one.other_data:
-        return "other data"
     return "controls" if one.control else "joined" if one.joined else "listed"
 
 

@@ -54,10 +54,9 @@ def over_sets_of(
 
     Without a test named it is the table's own, or the signed-rank test. Against a baseline that is
     itself untrained, or a control, nothing is known of how rows must come out, and no training
-    gains anything: effects are points, and each row is a contestant. Records of other data have
-    no part in it.
+    gains anything: effects are points, and each row is a contestant.
     """
-    lines = [line for line in resolved.lines if not line.repeats]
+    lines = resolved.lines
     base = baseline_row(resolved, baseline)
     usual = not (base.control or is_untrained(base))
     untrained = [line.name for line in lines if usual and is_untrained(line)]
@@ -72,8 +71,7 @@ def over_sets_of(
         if line.name not in musts and is_listed(resolved.table, line, base) and is_distinct(line)
     ]
     judge = SET_TESTS[test or resolved.table.test or "wilcoxon"]
-    own = [one for one in comparisons if not one.other_data]
-    found = over_sets(own, untrained, musts, judge, expected)
+    found = over_sets(comparisons, untrained, musts, judge, expected)
     return replace(
         found,
         without_results=without_results(resolved, {*musts}),

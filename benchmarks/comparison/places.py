@@ -57,7 +57,6 @@ class Comparison:
     control: str = ""  # the name of the control that the row is
     same_as: str = ""  # the row whose loss this is by algebra, so that both have the same cells
     joined: bool = False  # the row joined by `--loss`: the sweep does not list it
-    other_data: bool = False  # the row has the records of other data than the table's own
     runs: frozenset[tuple[int, str]] = frozenset()  # the records behind each seed
     waiting: bool = False  # the row lacks results in a column where it is a loss of its own
 
@@ -138,7 +137,6 @@ def without_scores(
         control=line.control,
         same_as=base.name if same_loss else ours.same_as,
         joined=line.name in resolved.table.joined,
-        other_data=line.repeats,
         runs=runs_behind(mine),
     )
 

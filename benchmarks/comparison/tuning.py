@@ -28,7 +28,7 @@ def tuning_of(resolved: Resolved, base: str) -> Tuning:
     """Return what is to be said of the settings of a table's rows."""
     lines, table = resolved.lines, resolved.table
     return Tuning(
-        [line.name for line in lines if line.row.beside and not line.repeats],
+        [line.name for line in lines if line.row.beside],
         [one.name for one in lines if one.name in table.asked and resolved.has_no_choice(one)],
         chose_baseline(resolved, base) if resolved.selection == Selection.VALIDATION else {},
         [line.name for line in lines if is_hardly_tuned(line)],

@@ -131,7 +131,7 @@ class Verdicts:
     def single_sets(self) -> SingleSets:
         """What single data sets show of the losses."""
         controls = {one.row for one in self.over.effects if one.control}
-        losses = (one for one in self.places if not (one.control or one.other_data))
+        losses = (one for one in self.places if not one.control)
         own = [one for one in losses if one.row not in controls] or self.places
         shown = [one for one in own if not one.joined] or own
         families = {family_of(one) for one in shown}

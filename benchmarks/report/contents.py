@@ -16,7 +16,7 @@ from contrastbench.benchmarks.records.store import Record, canonical, file_name
 from contrastbench.benchmarks.report import figures
 from contrastbench.benchmarks.report.groups import Group, settings_line
 from contrastbench.benchmarks.report.tables import choice_lines
-from contrastbench.benchmarks.report.words import flat, listed, said, sentences
+from contrastbench.benchmarks.report.words import listed, paragraphs, said, sentences
 from contrastbench.benchmarks.tables import catalogue
 from contrastbench.benchmarks.tables.entries import Entry, Value, entries
 from contrastbench.benchmarks.tables.load import load_table
@@ -115,7 +115,7 @@ class TableView:
     @property
     def answer(self) -> str:
         """Return what came back, or else the verdicts, in one sentence."""
-        found = self.said("back_line") or self.standing or "Nothing was run here yet."
+        found = " ".join(self.said("back_line")) or self.standing or "Nothing was run here yet."
         return " ".join([*self.table.remarks, found])
 
     @cached_property
@@ -152,17 +152,22 @@ class TableView:
     @property
     def back(self) -> str:
         """Which published values came back, by both rules."""
-        return self.said("back")
+        return " ".join(self.said("back"))
 
     @property
     def label(self) -> str:
         """Return how parameters are chosen."""
-        return self.said("label")
+        return " ".join(self.said("label"))
 
-    def said(self, part: str) -> str:
-        """Return what the words of tables say in one of their parts."""
+    @property
+    def data(self) -> list[str]:
+        """Return which data numbers are of, where that asks for a word."""
+        return self.said("data")
+
+    def said(self, part: str) -> list[str]:
+        """Return what the words of tables say in one of their parts, a line each."""
         about = {"r": self.resolved, "backs": self.backs, "decimals": self.table.decimals}
-        return flat(str(getattr(sentences("tables.j2", **about), part)()))
+        return paragraphs(str(getattr(sentences("tables.j2", **about), part)()))
 
     @property
     def groups(self) -> list[int]:

@@ -70,7 +70,7 @@ def cell_keys(resolved: Resolved) -> Iterator[dict[str, str | int]]:
 
     With them `examples/recompute_standard.py` computes the suite anew without this package.
     """
-    for line in (line for line in resolved.lines if not line.repeats):
+    for line in resolved.lines:
         for column, cell in line.cells.items():
             keys = [cell.place.experiment(one) for one in cell.choice.settings]
             for work in keys if cell.ok else ():

@@ -6,12 +6,12 @@ from typing import Any
 
 from contrastbench.benchmarks.records import files
 from contrastbench.benchmarks.report import latex
-from contrastbench.benchmarks.report.words import one_line, rendered, sentences
+from contrastbench.benchmarks.report.words import HASH_SHOWN, one_line, rendered, sentences
 from contrastbench.benchmarks.tables import origins
 from contrastbench.benchmarks.tables.audit import audit_lists
 from contrastbench.benchmarks.tables.entries import Entry, entries
 from contrastbench.benchmarks.tables.published_places import coverage, published_places
-from contrastbench.benchmarks.tables.resolved import HASH_SHOWN, Resolved, ResolvedCell
+from contrastbench.benchmarks.tables.resolved import Resolved, ResolvedCell
 from contrastbench.benchmarks.tables.table import Selection
 from contrastbench.errors import UserError, unknown
 
@@ -49,17 +49,20 @@ def table_markdown(
     decimals = resolved.table.decimals
     header = ["Method", *(entry.column for entry in lines[0])]
     body = [[line[0].line.name, *(entry.text(decimals) for entry in line)] for line in lines]
-    return rendered(
-        "table.md.j2",
-        r=resolved,
-        cells=[header, *body],
-        opening=list(opening),
-        closing=list(closing),
-        backs=[entry.back for line in lines for entry in line if entry.back],
-        decimals=decimals,
-        choices=choice_lines(resolved),
-        shipped=origins.shipped(resolved),
-        edited_rows=origins.edited(resolved),
+    return (
+        rendered(
+            "table.md.j2",
+            r=resolved,
+            cells=[header, *body],
+            opening=list(opening),
+            closing=list(closing),
+            backs=[entry.back for line in lines for entry in line if entry.back],
+            decimals=decimals,
+            choices=choice_lines(resolved),
+            shipped=origins.shipped(resolved),
+            edited_rows=origins.edited(resolved),
+        )
+        + "\n"
     )
 
 
@@ -72,7 +75,7 @@ def choice_lines(resolved: Resolved) -> list[str]:
         return []
     say = sentences("tables.j2", r=resolved)
     alike: dict[tuple[str, str], list[str]] = {}
-    for line in resolved.own_lines:
+    for line in resolved.lines:
         columns: dict[str, list[str]] = {}
         for column, cell in sorted(line.cells.items(), key=lambda item: kind_of(item[1])):
             if text := one_line(str(say.choice(line.row, cell))):
@@ -129,13 +132,16 @@ def place_values(resolved: Resolved, entry: Entry) -> dict[str, Any]:
 
 def table_latex(resolved: Resolved, lines: list[list[Entry]], values: str = latex.BOTH) -> str:
     """A table for LaTeX: the best of all rows bold, the second underlined, as papers have them."""
-    return rendered(
-        "table.tex.j2",
-        r=resolved,
-        label=re.sub(r"[^\w.:-]", "-", resolved.table.name, flags=re.ASCII),  # it ends no line
-        columns=[entry.column for entry in lines[0]],
-        rows=latex.latex_cells(lines, resolved.table.decimals, values),
-        ours=values != latex.THEIRS,
+    return (
+        rendered(
+            "table.tex.j2",
+            r=resolved,
+            label=re.sub(r"[^\w.:-]", "-", resolved.table.name, flags=re.ASCII),  # it ends no line
+            columns=[entry.column for entry in lines[0]],
+            rows=latex.latex_cells(lines, resolved.table.decimals, values),
+            ours=values != latex.THEIRS,
+        )
+        + "\n"
     )
 
 
@@ -143,4 +149,4 @@ def audit_markdown(resolved: Resolved) -> str:
     """Return our protocol beside the paper's as Markdown."""
     every = list(published_places(resolved))
     values, lists = coverage(resolved).values, audit_lists(every)
-    return rendered("audit.md.j2", r=resolved, every=every, values=values, lists=lists)
+    return rendered("audit.md.j2", r=resolved, every=every, values=values, lists=lists) + "\n"

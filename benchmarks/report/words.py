@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 TEMPLATES = Path(__file__).with_name("templates")
 MAX_NAMES = 4  # names in one list of the answer
+HASH_SHOWN = 12  # digits of a data hash
 MAX_TITLE = 60  # characters of a page's title
 # parts of the answer, in their order
 OPENING = ("asked", "remarks")
@@ -31,8 +32,12 @@ def said(verdicts: "Verdicts", *parts: str, **values: Any) -> list[str]:
     """Return what parts of a comparison say, a line each; by default the whole answer."""
     macros = sentences("words.j2", v=verdicts, **values)
     texts = (str(getattr(macros, part)()) for part in parts or ANSWER)
-    found = (paragraph for text in texts for paragraph in re.split(r"\n\s*\n", text))
-    return [line for text in found if (line := flat(text))]
+    return [line for text in texts for line in paragraphs(text)]
+
+
+def paragraphs(text: str) -> list[str]:
+    """Return the paragraphs of a text, each on one line."""
+    return [line for part in re.split(r"\n\s*\n", text) if (line := flat(part))]
 
 
 def sentences(template: str, **values: Any) -> Any:
@@ -69,12 +74,12 @@ def environment(
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    filters = (signed, number, names, listed, short, flat, setting, chosen, bullet)
+    filters = (signed, number, names, listed, short, flat, paragraphs, setting, chosen, bullet)
     made.filters |= {one.__name__: one for one in filters}
     made.filters |= {"p": p_text, "s": plural, "cell": escaped_cell, "table": markdown_table}
     made.filters |= {"tex": latex_text}
     made.globals |= {"VERDICTS": VERDICTS, "DECIDED": DECIDED, "said": said}
-    made.globals |= {"isfinite": isfinite, "INFINITE": inf}
+    made.globals |= {"isfinite": isfinite, "INFINITE": inf, "HASH_SHOWN": HASH_SHOWN}
     return made
 
 

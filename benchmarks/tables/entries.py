@@ -111,7 +111,7 @@ def entries(resolved: Resolved) -> Iterator[list[Entry]]:
 def entry(resolved: Resolved, line: Line, column: str) -> Entry:
     """Return one place of a table with both values."""
     table, cell = resolved.table, line.cells.get(column)
-    paper = published_value(line, column) if cell or not line.repeats else None
+    paper = published_value(line, column)
     mine = our_value(resolved, column, list(cell.records.values())) if cell else None
     about = cell is not None, table.protocol.seeds, cell, table.quotes
     return Entry(line, column, paper, mine, *about, cell.failure if cell else "")
@@ -140,7 +140,7 @@ def average_entry(resolved: Resolved, line: Line, found: list[Entry]) -> Entry:
         if len(values) == len(found)
         else None
     )
-    paper = None if line.repeats else published_value(line, table.average)
+    paper = published_value(line, table.average)
     failed = ", ".join(entry.column for entry in found if entry.failed)
     return Entry(
         line,

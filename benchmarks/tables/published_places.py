@@ -95,9 +95,7 @@ class Coverage(NamedTuple):
 
 def coverage(resolved: Resolved) -> Coverage:
     """Count the printed values of a table; of one without any its places."""
-    own = [line for line in resolved.lines if not line.repeats]
-    cells = [cell for _, _, cell in printed_values(resolved)]
-    cells = cells or [cell for line in own for cell in line.cells.values()]
+    cells = [cell for _, _, cell in printed_values(resolved)] or [*resolved.cells]
     there = [cell for cell in cells if cell]
     return Coverage(len(cells), len(there), sum(bool(cell.ok) for cell in there))
 
@@ -105,10 +103,10 @@ def coverage(resolved: Resolved) -> Coverage:
 def printed_values(resolved: Resolved) -> Iterator[tuple[Line, str, ResolvedCell | None]]:
     """Yield the row and column of each printed value, with its place if it can be run here.
 
-    Records of further data are no values of the paper's, and an average follows from others.
+    An average is none, as it follows from others.
     """
     for line in resolved.lines:
-        for column in () if line.repeats else line.row.paper:
+        for column in line.row.paper:
             if column in resolved.table.columns:
                 yield line, column, line.cells.get(column)
 

@@ -4,7 +4,7 @@ Everything that shows a table reads this alone, so all of it is of one moment. A
 choices, anew each time, since its cells make records. Brings no torch.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -27,8 +27,6 @@ from contrastbench.benchmarks.tables.searches import (
 from contrastbench.benchmarks.tables.table import ON_TEST, Selection, Table
 from contrastbench.errors import tell, unknown
 from contrastbench.losses.spec import NONE
-
-HASH_SHOWN = 12  # digits of a data hash, for people
 
 
 @dataclass(frozen=True)
@@ -121,19 +119,15 @@ class ResolvedCell:
 
 @dataclass(frozen=True)
 class Line:
-    """A row of a resolved table.
-
-    Args:
-        row: as the file has it.
-        cells: by column, those that can be run here.
-        name: the row's, with the data where the line has the row's records of other data.
-        repeats: whether it has records of other data than the row's own line.
-    """
+    """A row of a resolved table, with its cells by column: those that can be run here."""
 
     row: Row
     cells: dict[str, ResolvedCell]
-    name: str
-    repeats: bool = False
+
+    @property
+    def name(self) -> str:
+        """Return the name of the row."""
+        return self.row.name
 
     @property
     def control(self) -> str:
@@ -159,11 +153,6 @@ class Resolved:
         honest = self.selection == Selection.VALIDATION
         return metric.replace(ON_TEST, "") if metric and honest else metric
 
-    @property
-    def own_lines(self) -> list[Line]:
-        """Return a line for each row, without records of further data."""
-        return [line for line in self.lines if not line.repeats]
-
     @cached_property
     def cells(self) -> list[ResolvedCell]:
         """Return the places that can be run here."""
@@ -185,20 +174,24 @@ class Resolved:
         searched = row.loss != NONE and not row.control and not row.beside
         return bool(table.sweep and table.tune and searched and not chosen)
 
-    @cached_property
-    def copies(self) -> list[str]:
-        """Return notes on the known copies of datasets that the records used."""
-        columns: dict[tuple[str, str], list[str]] = {}
+    @property
+    def copies(self) -> dict[tuple[str, str], list[str]]:
+        """Return known copies of published data: what each is, its hash, and its columns."""
+        found: dict[tuple[str, str], list[str]] = {}
         for cell in self.cells:
-            for record in cell.records.values():
-                if about := copy_of(record):
-                    names = columns.setdefault((record["data_hash"], about), [])
-                    names += [cell.column] if cell.column not in names else []
-        return [
-            f"{', '.join(names)}, data {data_hash[:HASH_SHOWN]}: not the published set's own file, "
-            f"{about}."
-            for (data_hash, about), names in columns.items()
-        ]
+            for about in {copy_of(record) for record in cell.records.values()} - {None}:
+                columns = found.setdefault((str(about), next(iter(cell.ok))), [])
+                columns += [cell.column] if cell.column not in columns else []
+        return found
+
+    @property
+    def other_data(self) -> dict[str, list[str]]:
+        """Return the rows with records of further data, which no number is of, by column."""
+        found: dict[str, list[str]] = {}
+        for cell in self.cells:
+            if len(cell.ok) > 1:
+                found.setdefault(cell.column, []).append(cell.row.name)
+        return found
 
 
 def resolve(
@@ -219,9 +212,7 @@ def resolve(
     lines = [resolve_row(table, row, chosen, results) for row in table.rows]
     if metric is not None:
         return resolve(shown_by(table, metric, lines), selection, results)
-    return Resolved(
-        table, chosen, results, [one for line in lines for one in (line, *further_data_lines(line))]
-    )
+    return Resolved(table, chosen, results, lines)
 
 
 def shown_by(table: Table, metric: str, lines: Iterable[Line]) -> Table:
@@ -247,10 +238,10 @@ def shown_by(table: Table, metric: str, lines: Iterable[Line]) -> Table:
 
 
 def resolve_row(table: Table, row: Row, selection: Selection, results: Path) -> Line:
-    """Return the line of a row, with records of all data."""
+    """Return the line of a row, with its records."""
     places = (table.places.get((row.name, column)) for column in table.columns)
     decided = (decide(place, selection, results) for place in places if place)
-    return Line(row, {one.column: with_records(table, one, results) for one in decided}, row.name)
+    return Line(row, {one.column: with_records(table, one, results) for one in decided})
 
 
 def decide(place: Place, selection: Selection, results: Path) -> ResolvedCell:
@@ -293,16 +284,3 @@ def those(found: ByData, wanted: Callable[[int, Record], bool]) -> ByData:
         for data, records in found.items()
     }
     return {data: records for data, records in kept.items() if records}
-
-
-def further_data_lines(line: Line) -> Iterator[Line]:
-    """Yield a further line for each further data that a line has records of: none are mixed."""
-    further: dict[str, dict[str, ResolvedCell]] = {}
-    for column, cell in line.cells.items():
-        for data_hash, records in list(cell.ok.items())[1:]:
-            failed = {data_hash: cell.failed.get(data_hash, {})}
-            own = replace(cell, ok={data_hash: records}, failed=failed)
-            further.setdefault(data_hash, {})[column] = own
-    for data_hash, cells in further.items():
-        name = f"{line.name}, data {data_hash[:HASH_SHOWN]}"
-        yield replace(line, cells=cells, name=name, repeats=True)

@@ -127,7 +127,7 @@ def candidates(table: Table, seeds: Sequence[int], results: Path) -> Iterator[Ca
     bad = {
         one.column: control_verdict(one)
         for one in compare_rows(resolved)
-        if one.control == BAD and not one.other_data and {*seeds} <= {*one.seeds}
+        if one.control == BAD and {*seeds} <= {*one.seeds}
     }
     lines = {line.name: line for line in resolved.lines}
     for column in table.columns:
@@ -179,7 +179,7 @@ class Condition:
 def conditions(resolved: Resolved) -> list[Condition]:
     """Return the conditions of the gate with what the records of a comparison say."""
     table = resolved.table
-    controls = {line.control: line for line in resolved.lines if line.control and not line.repeats}
+    controls = {line.control: line for line in resolved.lines if line.control}
     assert baseline_row(resolved).row.loss == "infonce", f"{table.name} has no gate"
     sets = {name: list(line.cells) for name, line in controls.items()}
     return judged(compare_rows(resolved), sets, table.seeds)
@@ -189,9 +189,7 @@ def judged(
     comparisons: Iterable[Comparison], sets: Mapping[str, Sequence[str]], seeds: Sequence[int]
 ) -> list[Condition]:
     """Return the conditions on comparisons with InfoNCE; a set counts once it has all seeds."""
-    found = {
-        (one.control, one.column): one for one in comparisons if one.control and not one.other_data
-    }
+    found = {(one.control, one.column): one for one in comparisons if one.control}
     return [
         Condition(
             name,

@@ -109,7 +109,7 @@ def test_a_place_says_which_seeds_are_shared_alone_and_lost(filled: Path) -> Non
     found = compare_cell(resolved, base, new, "A")
     assert (found.seeds, found.unpaired, found.family) == ((0, 1, 2), 5, 1)
     assert (found.lost, found.base_lost) == ((5,), (4,)), "too little memory says nothing"
-    assert (found.control, found.same_as, found.joined, found.other_data) == ("", "", False, False)
+    assert (found.control, found.same_as, found.joined) == ("", "", False)
     assert (found.domain, found.dataset, len(found.runs)) == ("graph", "MUTAG", 6)
 
 

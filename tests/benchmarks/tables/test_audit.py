@@ -166,17 +166,6 @@ def test_values_that_are_marked_as_printed_are_the_papers(tmp_path: Path) -> Non
     assert "augmentation" not in found["A"]
 
 
-def test_a_row_of_further_data_has_the_statements_of_its_method(tmp_path: Path) -> None:
-    small = table(tmp_path, {"from": "paper (3)", "recipe": {"lr": 0.01}, "rows": ["ours"]})
-    for data in ("0" * 64, "1" * 64):
-        add(tmp_path, small, "A", 0, data_hash=data)
-    split = resolve(small, None, tmp_path)
-    assert [line.name for line in split.lines if line.repeats] == [f"ours, data {'1' * 12}"]
-    values = [line for line in audit_markdown(split).splitlines() if "published values" in line]
-    assert len(values) == 1, "further data are no further values of the paper"
-    assert {place.line.name for place in published_places(split)} == {"ours"}
-
-
 def test_what_changes_nothing_is_not_compared(tmp_path: Path) -> None:
     untrained = {**TABLE["rows"][1], "loss": "none"}
     for rows, idle, active in (

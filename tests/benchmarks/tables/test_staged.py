@@ -207,4 +207,3 @@ def test_where_folds_turn_each_chooses_among_the_same_trials(tmp_path: Path) -> 
         choice_lines(resolved)
     )
     assert "infonce on A: of 2 folds 2 chose the defaults" in list(choice_lines(resolved))
-    assert resolved.rule.endswith("; staged search with as many trials for each method")

@@ -142,7 +142,7 @@ def test_the_best_epoch_on_the_test_set_is_no_result_of_a_validation_selection()
     assert best.metric_of("A") == "accuracy_best_epoch_on_test"
     chosen = Resolved(best, Selection.VALIDATION, Path(), [])
     assert chosen.metric_of("A") == "accuracy"
-    assert chosen.label == chosen.rule
+    assert not chosen.on_test
 
 
 def test_published_values_average_to_the_published_average() -> None:
