@@ -232,14 +232,14 @@ BUDGET = {  # lines of Python by room, rounded up to 500: who needs more deletes
     "benchmarks/analyses": 1620,
     "benchmarks/api": 400,
     "benchmarks/cli": 2350,
-    "benchmarks/comparison": 1895,
+    "benchmarks/comparison": 1900,
     "benchmarks/perf": 1000,
     "benchmarks/records": 2490,
-    "benchmarks/report": 1770,
+    "benchmarks/report": 2115,
     "benchmarks/running": 3400,
     "benchmarks/submission": 830,
     "benchmarks/sweeps": 1450,
-    "benchmarks/tables": 3930,
+    "benchmarks/tables": 3215,
     "": 47000,  # the three together
     "tests": 43000,
 }
