@@ -41,21 +41,6 @@ def parse_list(option: str, text: str) -> list[Any]:
     return values
 
 
-def parse_grid(option: str, pairs: Iterable[str]) -> dict[str, list[Any]]:
-    """Return the values of each KEY=VALUE,VALUE pair by key.
-
-    >>> parse_grid("--set", ["d_pos=1,2", "d_neg=1"])
-    {'d_pos': [1, 2], 'd_neg': [1]}
-    """
-    grid: dict[str, list[Any]] = {}
-    for pair in pairs:
-        key, equals, text = pair.partition("=")
-        if not equals or not key.strip() or key.strip() in grid:
-            raise UserError(f"{option} {pair!r}: give KEY=V1,V2,... with another key each time")
-        grid[key.strip()] = parse_list(f"{option} {key.strip()}", text)
-    return grid
-
-
 def parse_losses(texts: Iterable[str] | None) -> list[LossSpec]:
     """Read losses with their parameters.
 

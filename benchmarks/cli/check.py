@@ -2,12 +2,11 @@
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from itertools import product
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from contrastbench.benchmarks.cli.arguments import parse_grid, parse_loss
+from contrastbench.benchmarks.cli.arguments import parse_loss
 from contrastbench.benchmarks.cli.output import say
 from contrastbench.benchmarks.cli.run import has_collapsed, rank_text, rate_text
 from contrastbench.domains.registry import declaration
@@ -23,14 +22,13 @@ PAIRING_NAMES = ("both_views", "other_view", "whole_row", "same_class")  # of ch
 
 
 def check_loss(
-    loss: Annotated[
-        str,
-        typer.Argument(help="Loss: my_loss.py:MyLoss, package.module:Name, a name, or a sum."),
+    losses: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="LOSS...",
+            help="Loss: mine.py:Mine, package.module:Name, a name, a sum, or X(KEY=VALUE).",
+        ),
     ],
-    set_: Annotated[
-        list[str] | None,
-        typer.Option("--set", help="Parameter as KEY=VALUE, or KEY=V1,V2,... to check each value."),
-    ] = None,
     against: Annotated[
         str | None,
         typer.Option(help="Compare with this loss, such as lightly.loss:NTXentLoss, or X(tau=1)."),
@@ -46,29 +44,27 @@ def check_loss(
     views is also tried for 20 steps in each domain, by its default recipe.
     With --against the loss is compared with another one. Exit code 1: they differ.
 
-    Example: bench check-loss mine.py:Mine --set margin=0.2 --set temperature=0.05,0.5
+    Example: bench check-loss "mine.py:Mine(margin=0.2)" "mine.py:Mine(margin=0.5)"
     Example: bench check-loss mine.py:Mine --against lightly.loss:NTXentLoss
     """
     if pairing and against is None:
         raise UserError("--pairing has no loss to compare with: add --against LOSS")
-    values = parse_grid("--set", set_ or [])
-    settings = [dict(zip(values, some, strict=True)) for some in product(*values.values())]
-    specs = [LossSpec(loss, setting) for setting in settings]
+    specs = [parse_loss(text, "check-loss") for text in losses]
+    for spec in specs:
+        if is_registered(spec.name):
+            spec.check()  # a mistake is named before torch is imported
     if against is not None:
         if len(specs) > 1:
-            raise UserError("--against compares one setting: give one value by --set KEY=VALUE")
+            raise UserError("--against compares one loss: name one before it")
         compare_losses(specs[0], parse_loss(against, "--against"), pairing or PAIRING_NAMES[0])
         return
-    if is_registered(loss):
-        for spec in specs:
-            spec.check()  # a mistake is named before torch is imported
     from contrastbench.losses.laws import check_loss
 
     results = []
     for spec in specs:
         if len(specs) > 1:
             say(f"{spec.label}:")
-        results += print_diagnoses(check_loss(loss, **spec.params))
+        results += print_diagnoses(check_loss(spec.name, **spec.params))
     if all(result.passed for result in results):
         for spec in specs:
             try_views(spec)
@@ -100,9 +96,8 @@ def compare_losses(first: LossSpec, other: LossSpec, pairing: str) -> None:
     """Print the table of two losses on the same batches; exit with code 1 if they differ."""
     if pairing not in PAIRING_NAMES:
         raise unknown("pairing", pairing, PAIRING_NAMES)
-    for spec in (first, other):
-        if is_registered(spec.name):
-            spec.check()  # a mistake is named before torch is imported
+    if is_registered(other.name):
+        other.check()
     from contrastbench.benchmarks.against.calls import CalledLoss
     from contrastbench.benchmarks.against.compare import compare_on_batches
 

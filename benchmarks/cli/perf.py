@@ -19,18 +19,15 @@ def perf(
         str, typer.Argument(help="Benchmark: losses, commands, or a domain (bench list domains).")
     ],
     names: Annotated[
-        list[str] | None, typer.Argument(help="Losses, commands, data sets or encoders.")
+        list[str] | None,
+        typer.Argument(help="Losses, commands, data sets or encoders; of losses also sizes 2N."),
     ] = None,
     data_root: opt.DataRoot = None,
     device: opt.Device = "cpu",
-    sizes: Annotated[
-        str | None,
-        typer.Option(help="Numbers of embeddings of losses between commas, such as 512,8192."),
-    ] = None,
 ) -> None:
     """Measure times and ratios side by side in one run.
 
-    Example: bench perf losses infonce adnce
+    Example: bench perf losses infonce adnce 512 8192
     """
     parts = PERF_PARTS | {
         name: about.perf for name, about in loaded_declarations().items() if about.perf
@@ -42,28 +39,26 @@ def perf(
 
     module = importlib.import_module(parts[part])
     opened = open_device(device)
-    options = {} if sizes is None else {"sizes": asked_sizes(part, sizes)}
-    lines = module.report(names or list(module.DEFAULT), data_root, opened, **options)
+    sizes = [name for name in names or () if part == "losses" and name.isdecimal()]
+    asked = [name for name in names or () if name not in sizes]
+    options = {"sizes": asked_sizes(sizes)} if sizes else {}
+    lines = module.report(asked or list(module.DEFAULT), data_root, opened, **options)
     first = next(lines)  # wrong names are noticed before anything is printed
     show(f"{measured_on(opened)}\n\n{first}")
     for line in lines:
         say(line)
 
 
-def asked_sizes(part: str, sizes: str) -> tuple[int, ...]:
+def asked_sizes(sizes: list[str]) -> tuple[int, ...]:
     """Return the sizes that were asked for.
 
     Raises:
-        UserError: the benchmark has none, or they are no numbers of two views of two samples.
+        UserError: one is no number of two views of two samples.
 
-    >>> asked_sizes("losses", "512,8192")
+    >>> asked_sizes(["512", "8192"])
     (512, 8192)
     """
-    if part != "losses":
-        raise UserError(f"bench perf {part} has no sizes: leave --sizes out")
-    found = sizes.split(",")
-    if not all(
-        re.fullmatch("[0-9]{1,7}", size) and int(size) in range(4, 10**7, 2) for size in found
-    ):
-        raise UserError(f"--sizes {sizes!r}: give even numbers from 4 on, such as 512,8192")
-    return tuple(map(int, found))
+    for size in sizes:
+        if not (re.fullmatch("[0-9]{1,7}", size) and int(size) in range(4, 10**7, 2)):
+            raise UserError(f"{size} is no size: give an even number from 4 on, such as 512")
+    return tuple(map(int, sizes))

@@ -236,7 +236,7 @@ def test_lightly_gets_two_views() -> None:
         (["infonce", "--against", "own.py:made(t=1)"], "own.py:made is an obj"),
         (["infonce", "--against", "adnce", "--pairing", "both_view"], "did you mean 'both_views'"),
         (["infonce", "--against", "adnce(mu=nan)"], "mu must be"),
-        (["adnce", "--against", "infonce", "--set", "mu=1,2"], "--against compares one setting"),
+        (["adnce", "hcl", "--against", "infonce"], "--against compares one loss"),
         (["infonce", "--against", "adnce(mu"], "give a loss or loss(KEY=VALUE, ...)"),
         (["infonce", "--pairing", "both_views"], "--pairing has no loss to compare with"),
     ],
@@ -253,7 +253,7 @@ def test_a_mistake_is_one_line(bench, words: list[str], message: str) -> None:
 @pytest.mark.usefixtures("own")
 def test_the_table_fits_a_screen(bench) -> None:
     code, out, _ = bench(
-        *("check-loss", "infonce", "--set", "temperature=0.2"),
+        *("check-loss", "infonce(temperature=0.2)"),
         *("--against", "own.py:nt_xent(temperature=0.2)"),
     )
     assert code == 0

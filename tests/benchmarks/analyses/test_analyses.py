@@ -17,7 +17,6 @@ from contrastbench.benchmarks.analyses import (
     terms,
 )
 from contrastbench.benchmarks.analyses.trainer import Trainer, open_trainer
-from contrastbench.benchmarks.cli.arguments import parse_grid
 from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.benchmarks.running.options import Options
 from contrastbench.benchmarks.running.training import train
@@ -378,13 +377,3 @@ def test_a_missing_matplotlib_is_named_before_the_training(
         "bench: the plot needs matplotlib, which is not installed: "
         'pip install "contrastbench[report]"\n'
     )
-
-
-def test_a_grid_has_distinct_values() -> None:
-    assert parse_grid("--with", ["form=chain,star", "mu=1e-1"]) == {
-        "form": ["chain", "star"],
-        "mu": [0.1],
-    }
-    for words in (["mu"], ["mu="], ["=1"], ["mu=1", "mu=2"], ["mu=1,1"]):
-        with pytest.raises(UserError, match="--with"):
-            parse_grid("--with", words)

@@ -91,8 +91,7 @@ MISTAKES = [
     (["sweep", "smoke", "--jobs", "2/card"], "--jobs '2/card': give a number from 1 to 9999"),
     (["merge", "nowhere"], "nowhere holds no records"),
     (["report", "--single", "no/x.html"], "--single no/x.html: no folder no: make it first"),
-    (["perf", "graph", "--sizes", "8"], "bench perf graph has no sizes: leave --sizes out"),
-    (["perf", "losses", "--sizes", "8,7"], "--sizes '8,7': give even numbers from 4 on, such as"),
+    (["perf", "losses", "8", "7"], "7 is no size: give an even number from 4 on, such as 512"),
     (["check-loss", "adnc"], "unknown loss 'adnc': did you mean 'adnce'?"),
     (["data", "ftech"], "did you mean 'fetch'?"),
     (["data", "fetch", "MUTGA"], "unknown dataset 'MUTGA': did you mean 'MUTAG'?"),
@@ -235,8 +234,8 @@ def test_losses_are_listed_by_family(bench) -> None:
 INSTANT = ["list losses", "list families", "list datasets", "list tables", "table adnce-table5"]
 INSTANT += ["plan smoke", "--help"]
 MISTAKEN = [  # before torch is imported
-    *("run --domain graph --loss adnce --set taux=1", "check-loss adnce --set temperature=0.1,-1"),
-    *("run --domain graph --loss adnce --set mu=nan", "check-loss adnce --set taux=1"),
+    *("run --domain graph --loss adnce --set taux=1", "check-loss adnce(temperature=-1)"),
+    *("run --domain graph --loss adnce --set mu=nan", "check-loss adnce(taux=1)"),
     "run --domain graph --loss adnce --recipe epoch=1",
     "analyse scores --domain graph --loss infonce --recipe epoch=1",
     "score --encoder torchvision:resnet18 --dataset digits --by knm",
@@ -517,7 +516,7 @@ def test_too_little_memory_is_one_line(make, bench, monkeypatch: pytest.MonkeyPa
     assert err.startswith("bench: there is too little memory (")
 
 
-def test_a_failed_check_says_what_helps_at_every_value_of_a_grid(
+def test_a_failed_check_says_what_helps_at_every_setting(
     bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tried = []
@@ -527,9 +526,8 @@ def test_a_failed_check_says_what_helps_at_every_value_of_a_grid(
         return [CheckResult("tiles", len(tried) == 1, "why", "" if len(tried) == 1 else "a remedy")]
 
     monkeypatch.setattr("contrastbench.losses.laws.check_loss", check_loss)
-    words = ["check-loss", "adnce", "--set", "mu=0.5", "--set", "temperature=0.1,0.2"]
-    code, out, _ = bench(*words)
-    assert tried == [{"mu": 0.5, "temperature": 0.1}, {"mu": 0.5, "temperature": 0.2}]
+    code, out, _ = bench("check-loss", "adnce(temperature=0.1)", "adnce(temperature=0.2)")
+    assert tried == [{"temperature": 0.1}, {"temperature": 0.2}]
     assert (code, out.count("try: a remedy")) == (1, 1)
-    assert "adnce(mu=0.5, temperature=0.2):\n" in out
+    assert "adnce(temperature=0.2):\n" in out
     assert "1 of 2 checks passed; the checks after a failed one" in out
