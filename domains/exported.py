@@ -95,7 +95,7 @@ def domain_of(name: str) -> str:
     path = Path(name) / CONFIG
     if not path.is_file():
         if ":" not in name:
-            raise no_export(name, ", torchvision:resnet50 or timm:resnet50")
+            raise no_export(name, ", or torchvision:resnet50")
         return next(domain for domain, about in loaded_declarations().items() if about.names)
     with reading(path.parent, EXPORT_FIX):
         return domain_in(json.loads(contents(path)))

@@ -48,7 +48,7 @@ def encoder(
     """Open an encoder that `bench run --export` wrote.
 
     Args:
-        folder: that was exported, or a name such as `torchvision:resnet50` or `timm:resnet18`.
+        folder: that was exported, or a name such as `torchvision:resnet50`.
         device: cpu, cuda, cuda:1, ... or auto: CUDA where there is one.
         data_root: a folder that may hold the weights of a name; by default CONTRASTBENCH_DATA's.
 

@@ -19,7 +19,7 @@ DOMAIN_HELP = f"Domain: {', '.join(OURS)} or a plugin's."
 Domain = Annotated[str, typer.Option(help=DOMAIN_HELP)]
 Encoder = Annotated[
     str,
-    typer.Option(help="Folder that --export wrote, or a name such as timm:resnet18."),
+    typer.Option(help="Folder that --export wrote, or a name such as torchvision:resnet50."),
 ]
 OwnDataset = Annotated[
     str | None, typer.Option("--dataset", help="Data set; default: the one of its training.")

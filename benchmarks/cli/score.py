@@ -33,9 +33,9 @@ def score(
 ) -> None:
     """Score an encoder on a data set, and print the result as JSON.
 
-    The encoder is yours, torchvision:NAME, timm:NAME, or pretrainedmodels:bn_inception. A name
-    random:timm:NAME has new weights. The default seed is the seed of its training, whose test part
-    it has not seen. Every protocol needs classes; rows without a class are left out.
+    The encoder is yours, torchvision:NAME, or pretrainedmodels:bn_inception. The default seed is
+    the seed of its training, whose test part it has not seen. Every protocol needs classes; rows
+    without a class are left out.
 
     The protocols of a domain: bench list domains.
 

@@ -16,7 +16,6 @@ from contrastbench.domains.image.data.images import IMAGENET_MEAN, IMAGENET_STD,
 from contrastbench.domains.image.data.load import load_images
 from contrastbench.domains.image.networks.model import ImageModel
 from contrastbench.domains.image.networks.resnet import ResNet
-from contrastbench.domains.image.networks.timm_models import is_timm, open_timm
 from contrastbench.domains.image.pictures import image_files, picture_batches
 from contrastbench.domains.image.preprocessing import Model, Preprocessing
 from contrastbench.domains.image.recipe import WEIGHT_PACKAGES, ImageRecipe
@@ -117,7 +116,7 @@ def renamed(key: str, names: Mapping[str, str]) -> str:
 
 
 def open_encoder(name: str, data_root: Path | None, device: torch.device) -> Encoder:
-    """A folder that `export` wrote, `torchvision:NAME`, `timm:NAME` or BN-Inception.
+    """A folder that `export` wrote, `torchvision:NAME` or BN-Inception.
 
     Raises:
         UserError: there is none, or it is damaged.
@@ -126,9 +125,6 @@ def open_encoder(name: str, data_root: Path | None, device: torch.device) -> Enc
         recipe = ImageRecipe.of("image", {"encoder": name, "width": 1.0, "size": IMAGENET_SIZE})
         preprocessing = Preprocessing(IMAGENET_MEAN, IMAGENET_STD, IMAGENET_SIZE)
         return Encoder(ImageModel(recipe, 0, data_root).to(device), preprocessing, device)
-    if is_timm(name):
-        network, preprocessing = open_timm(name, data_root)
-        return Encoder(network.to(device), preprocessing, device)
     return exported(Path(name), device)
 
 

@@ -89,7 +89,7 @@ def score(
     """The metrics of an encoder on a set, in percent.
 
     Args:
-        encoder: a folder that `--export` wrote, `torchvision:NAME` or `timm:NAME`.
+        encoder: a folder that `--export` wrote, or `torchvision:NAME`.
         dataset: as `bench run` takes it.
         by: one of `PROTOCOLS`, or `FINE_TUNED`.
         seed: of the validation part, and of episodes.
