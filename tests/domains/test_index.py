@@ -7,8 +7,7 @@ import pytest
 import torch
 
 from contrastbench.benchmarks.running.domain_laws import check_index
-from contrastbench.domains.base import NumbersSamples
-from contrastbench.domains.registry import DOMAINS, declaration, domain_class, make_recipe
+from contrastbench.domains.registry import declaration, domain_class, make_recipe
 
 LIMIT = {"limit": 40, "batch_size": 8}
 
@@ -18,27 +17,6 @@ def opened(name: str, **recipe: Any) -> Any:
     dataset = "motifs" if name == "graph" else about.default
     values = make_recipe(name, {**about.tiny, **LIMIT, **recipe})
     return domain_class(name)(dataset, values, 0, None, torch.device("cpu"))
-
-
-def told(domain: Any, epoch: int) -> list[list[int]]:
-    """The samples of each batch, as its first contrast has them."""
-    model = domain.model()
-    found = []
-    for batch in domain.batches(epoch):
-        contrasts = domain.contrasts(model, batch)
-        for contrast in contrasts:
-            check_index(contrast, domain)
-        found.append(contrasts[0].index.tolist())
-    return found
-
-
-@pytest.mark.parametrize("name", DOMAINS)
-def test_an_epoch_meets_each_sample_once(name: str) -> None:
-    domain = opened(name)
-    assert isinstance(domain, NumbersSamples)
-    met = [row for batch in told(domain, 0) for row in dict.fromkeys(batch)]
-    assert len(met) == len(set(met)) > domain.sample_count - 8
-    assert 0 <= min(met) <= max(met) < domain.sample_count
 
 
 def test_the_index_of_a_row_finds_it() -> None:

@@ -1,7 +1,6 @@
 """Losses of installed packages, and own losses of two whole views."""
 
 from pathlib import Path
-from types import MappingProxyType
 
 import pytest
 import torch
@@ -11,7 +10,6 @@ from contrastbench.losses import (
     Contrast,
     LossSpec,
     UserError,
-    ViewLoss,
     both_views,
     get_loss,
     other_view,
@@ -171,37 +169,6 @@ def test_the_shown_lejepa_is_that_of_two_global_views(tmp_path: Path) -> None:
     torch.testing.assert_close(value, 0.1 * regulariser + 0.9 * distance)
     results = check_loss(name, seeds=range(1))
     assert [one.name for one in results if not one.passed] == []
-
-
-class Noisy(ViewLoss):
-    declined_laws = MappingProxyType(
-        {"randomness": "it hides each coordinate with probability 0.1"}
-    )
-
-    def of_views(self, z1: torch.Tensor, z2: torch.Tensor) -> torch.Tensor:
-        noise = torch.rand(z1.shape[1], dtype=torch.float64, device=z1.device)  # in every format
-        return (z1 - z2).masked_fill(noise < 0.1, 0).square().sum(dim=1).mean()
-
-
-def test_a_declined_randomness_leaves_the_other_laws(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(packaged_losses, "Noisy", Noisy, raising=False)
-    before = torch.get_rng_state()
-    results = check_loss("packaged_losses:Noisy", seeds=range(1))
-    assert len(results) == len(LAWS)
-    assert [one.name for one in results if not one.passed] == []
-    assert [one.name for one in results if one.word == "declined"] == ["randomness"]
-    assert torch.equal(torch.get_rng_state(), before)
-
-
-class Mine(ViewLoss):
-    def of_views(self, z1: torch.Tensor, z2: torch.Tensor) -> torch.Tensor:
-        return (z1 - z2).square().sum(dim=1).mean()
-
-
-def test_an_own_loss_of_views() -> None:
-    expected = (Z1 - Z2).square().sum(dim=1).mean()
-    assert torch.equal(Mine()(other_view(Z1, Z2)), expected)
-    assert torch.equal((2 * Mine())(other_view(Z1, Z2)), 2 * expected)
 
 
 @pytest.mark.filterwarnings("ignore")  # lightly's own

@@ -142,16 +142,3 @@ def test_rmlcpc_has_the_gradient_of_its_importance_weights(alpha: float, gamma: 
         importance_weighted(pos / 0.2, neg / 0.2, alpha, gamma), (pos, neg)
     )
     torch.testing.assert_close(torch.autograd.grad(loss, (pos, neg)), expected)
-
-
-@pytest.mark.parametrize(("mu", "sigma"), [(0.7, 1.0), (0.4, 1.0), (0.1, 0.5)])
-def test_weight_curves(mu: float, sigma: float) -> None:
-    """Figure 3: ADNCE puts InfoNCE's weight times a bell around mu of width sigma on a negative."""
-    s = torch.linspace(-1, 1, 201, dtype=torch.float64).unsqueeze(0)
-    curve = (
-        weights("adnce", s, temperature=0.3, mu=mu, sigma=sigma)
-        / weights("infonce", s, temperature=0.3)
-    ).log()
-    assert s[0, curve.argmax()].item() == pytest.approx(mu, abs=0.01)
-    bell = -0.5 * ((s - mu) / sigma).square()
-    torch.testing.assert_close(curve - curve.max(), bell - bell.max())

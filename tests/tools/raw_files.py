@@ -126,15 +126,13 @@ def tarred(name: str, made: Files, mode: Any = "w:gz") -> Callable[[Path], Any]:
     return make
 
 
-def saved(columns: dict[str, list[Any]], **kinds: Any) -> Callable[[Path], Any]:
+def saved(columns: dict[str, list[Any]]) -> Callable[[Path], Any]:
     """A folder of the `datasets` library."""
 
     def make(root: Path) -> None:
         import datasets
 
-        features = datasets.Features({name: kind(datasets) for name, kind in kinds.items()})
-        made = datasets.Dataset.from_dict(columns, features=features if kinds else None)
-        made.save_to_disk(root / "mine")
+        datasets.Dataset.from_dict(columns).save_to_disk(root / "mine")
 
     return make
 
@@ -268,11 +266,6 @@ def columns(rows: list[tuple[Any, ...]], *names: str) -> dict[str, list[Any]]:
 COVERTYPE = "".join(",".join(["1"] * 54) + f",{k % 7}\n" for k in range(15_200))
 HIGGS = "".join(f"{k % 2}," + ",".join(["0.5"] * 28) + "\n" for k in range(200))
 PMLB = "a\tb\ttarget\n" + "".join(f"{k}\t{k % 5}\t{k % 2}\n" for k in range(12))
-HF_IMAGES = {"picture": [{"bytes": jpeg(k, 16), "path": None} for k in range(6)]}
-HF_KINDS = {
-    "picture": lambda datasets: datasets.Image(),
-    "kind": lambda datasets: datasets.ClassLabel(names=list(KINDS)),
-}
 RAW: dict[str, Raw] = {
     "TU files": Raw(graphs.load_tu, files(TOY), graph("TOY"), "TOY", whole=False),
     "a zip of TU files": Raw(graphs.load_tu, zipped("TOY.zip", TOY), graph("TOY"), "TOY"),
@@ -312,12 +305,6 @@ RAW: dict[str, Raw] = {
         "/p",
     ),
     "arrays": Raw(own_images.read_npz, arrays, image("npz:{}/mine.npz")),
-    "pictures of the hub": Raw(
-        own_images.read_hub,
-        saved({**HF_IMAGES, "kind": [0, 1] * 3}, **HF_KINDS),
-        image("hf:{}/mine"),
-        "mine",
-    ),
     "SentEval": Raw(
         sentences.TextFiles, senteval_tar, senteval_sets("senteval.tar"), "senteval.tar"
     ),

@@ -6,7 +6,6 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from contrastbench.domains import hub
 from contrastbench.domains.declaration import Dataset, Source, by_name, declared_rows
 
 CALTECH_FITTED = 30  # images of each class of Caltech-101 that are not tested
@@ -194,7 +193,6 @@ DATASETS = by_name(
 SOURCES = (
     Source("folder", "PATH", "train/CLASS/FILE, test/CLASS/FILE", "image", folder=True),
     Source("npz", "FILE", "arrays images, labels, test_images, test_labels", "image", (".npz",)),
-    hub.source("images of the hub, or of the datasets library"),
 )
 
 

@@ -28,7 +28,7 @@ def load_images(
     Args:
         dataset: a declared set, or one's own: `folder:PATH` (absolute, from here, or from the data
             root) with train/CLASS/FILE and test/CLASS/FILE (or val), or with CLASS/FILE and a
-            seeded fifth of each class as test; `npz:FILE`; `hf:NAME@REVISION`.
+            seeded fifth of each class as test; `npz:FILE`.
         size: of the views in pixels. Images that all have one size of at most 96 pixels keep it;
             the embedded digits are enlarged to `size`; others are stored with `stored_size(size)`
             pixels a side.

@@ -1,4 +1,4 @@
-"""Images that users bring: folders, arrays of NumPy, and the format of the `datasets` library."""
+"""Images that users bring: folders, and arrays of NumPy."""
 
 import re
 import zipfile
@@ -7,15 +7,14 @@ from dataclasses import replace
 from functools import lru_cache
 from io import BytesIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
 
-from contrastbench.domains import hub, own
+from contrastbench.domains import own
 from contrastbench.domains.declaration import Source
-from contrastbench.domains.image.data.files import Part, Parts, from_files
-from contrastbench.domains.image.data.folders import load_folder, split_fifth
+from contrastbench.domains.image.data.folders import load_folder
 from contrastbench.domains.image.data.images import (
     LoadedImages,
     Request,
@@ -23,11 +22,8 @@ from contrastbench.domains.image.data.images import (
     on_device,
     split_held_out,
 )
-from contrastbench.domains.reading import UNPACKED, contents, file_kind, member, member_names
+from contrastbench.domains.reading import UNPACKED, file_kind, member, member_names
 from contrastbench.errors import UserError
-
-if TYPE_CHECKING:
-    import datasets
 
 Array = np.ndarray[Any, np.dtype[Any]]
 ARRAY_WORDS = {
@@ -158,56 +154,4 @@ def check_training_classes(path: Path, parts: Samples, classes: int) -> None:
         raise UserError(f"{path}: training and test images have different sizes: resize one part")
 
 
-def read_hub(what: str, asked: Request) -> LoadedImages:
-    """Encoded images of a column of images, with a column of classes."""
-    import datasets
-
-    splits = hub.hub_parts(what, asked.data_root)
-    first = next(iter(splits.values()))
-    image = only_column(what, first, datasets.Image)
-    label = only_column(what, first, datasets.ClassLabel)
-    encoded = datasets.Image(decode=False)
-    raw = {part: rows.cast_column(image, encoded) for part, rows in splits.items()}
-    classes = first.features[label].names
-
-    def read(name: str) -> bytes:
-        part, _, row = name.rpartition("/")
-        cell = raw[part][int(row)][image]
-        return cell["bytes"] or contents(Path(cell["path"]))
-
-    named = {
-        part: Part(tuple(f"{part}/{k}" for k in range(len(rows))), tuple(rows[label]))
-        for part, rows in splits.items()
-    }
-    train, test = (named["train"], named["test"]) if "test" in named else split_fifth(named[""])
-    check_labels(what, train, test, classes)
-    left_out = len(named["validation"].names) if "validation" in named else 0
-    notes = {"images of the validation part left out": left_out} if left_out else {}
-    parts = Parts(train, test, tuple(classes), drawn="test" not in named, listed=True)
-    try:
-        return from_files(parts, read, asked, notes)
-    except UserError as error:  # it knows a row's number alone
-        raise UserError(f"hf:{what}: {error}") from None
-
-
-def only_column(what: str, rows: "datasets.Dataset", kind: type) -> str:
-    """The only column of images, or of classes."""
-    found = [name for name, feature in rows.features.items() if isinstance(feature, kind)]
-    if len(found) != 1:
-        columns = ", ".join(f"{name}: {type(f).__name__}" for name, f in rows.features.items())
-        raise UserError(f"hf:{what} needs one column of {kind.__name__}, and has {columns}")
-    return found[0]
-
-
-def check_labels(what: str, train: Part, test: Part, classes: list[str]) -> None:
-    """Raise unless every class has training images, and every image a class."""
-    for name, row in zip(train.names + test.names, train.labels + test.labels, strict=True):
-        if not isinstance(row, int) or not 0 <= row < len(classes):
-            raise UserError(f"hf:{what}: {name} has no class: leave it out")
-    lonely = sorted({*range(len(classes))} - {*train.labels})
-    if lonely or len(classes) < 2:
-        fault = f"class {classes[lonely[0]]} has no training images" if lonely else "one class"
-        raise UserError(f"hf:{what}: {fault}: remove it or add images")
-
-
-READERS: dict[str, OwnReader] = {"folder": read_folder, "npz": read_npz, "hf": read_hub}
+READERS: dict[str, OwnReader] = {"folder": read_folder, "npz": read_npz}

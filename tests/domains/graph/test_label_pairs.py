@@ -62,19 +62,12 @@ def test_a_class_is_which_labels_meet(graphs: Graphs) -> None:
     assert torch.equal(partner.gather(1, partner), torch.arange(LABELS).expand_as(partner))
 
 
-def test_the_second_label_says_nothing(graphs: Graphs) -> None:
-    second = graphs.x[:, LABELS:].argmax(dim=1).view(len(graphs), -1)
-    assert torch.equal(second.sort(dim=1).values, torch.arange(36).expand(len(graphs), -1))
-
-
 def test_a_count_is_at_chance() -> None:
     assert untrained(0, encoder="raw") < 100 / 6 + 1
     assert untrained(0, encoder="sizes") < 100 / 6 + 1
 
 
-@pytest.mark.parametrize("seed", range(2))
-@pytest.mark.parametrize("loss", ["infonce", "adnce"])
-def test_a_trained_encoder_is_better_than_an_untrained_one(loss: str, seed: int) -> None:
-    opened = domain(seed)
-    model, _ = train(opened, get_loss(loss))
-    assert opened.evaluate(model).metrics["accuracy"] > untrained(seed) + MARGIN
+def test_a_trained_encoder_is_better_than_an_untrained_one() -> None:
+    opened = domain(0)
+    model, _ = train(opened, get_loss("adnce"))
+    assert opened.evaluate(model).metrics["accuracy"] > untrained(0) + MARGIN

@@ -85,21 +85,6 @@ def test_without_numba_libsvm_solves(monkeypatch: pytest.MonkeyPatch) -> None:
     assert svm.compiled_solver.__wrapped__() is None
 
 
-def test_without_a_folder_to_keep_it_the_solver_is_compiled_for_the_process(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    def njit(cache: bool, **options: object) -> Callable:
-        def decorate(function: Callable) -> Callable:
-            if cache:
-                raise RuntimeError("cannot cache function: no locator available")
-            return function
-
-        return decorate
-
-    monkeypatch.setattr(smo, "njit", njit)
-    assert smo.cached_njit(len) is len
-
-
 @pytest.mark.parametrize(("name", "encoder"), [("ENZYMES", "gin"), ("DHFR", "raw")])
 def test_predictions_on_real_graphs_are_those_of_libsvm(
     name: str, encoder: str, shared: Callable[..., Path]

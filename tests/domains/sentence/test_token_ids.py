@@ -59,13 +59,6 @@ def test_a_checkpoint_without_files_keeps_nothing(checkpoint: Checkpoint) -> Non
     assert made.tokenizer.count == 2 * len(set(SENTENCES))
 
 
-def test_no_more_are_kept_than_fit(checkpoint: Checkpoint, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(token_ids, "MOST_SENTENCES", 2)
-    one = token_ids.token_ids(checkpoint, ["one", "two"], 8)
-    assert token_ids.token_ids(checkpoint, ["one", "two", "three"], 8)[:2] == one
-    assert sum(map(len, token_ids._kept.values())) == 2
-
-
 def test_a_padded_batch_is_that_of_torch() -> None:
     rows = [[2, 5, 3], [2], [2, 7, 7, 9, 3]]
     tokens = pad(iter(rows), 1, torch.device("cpu"))

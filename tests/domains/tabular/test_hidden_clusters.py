@@ -2,7 +2,6 @@
 
 from functools import cache
 
-import pytest
 import torch
 
 from contrastbench.benchmarks.running.training import train
@@ -31,14 +30,11 @@ def test_its_numbers_are_the_same_on_every_machine() -> None:
     assert load_rows("hidden-clusters")[1].startswith("680b569228efc985")
 
 
-@pytest.mark.parametrize("seed", range(2))
-def test_an_untrained_encoder_is_better_than_the_columns(seed: int) -> None:
-    assert untrained(seed) > untrained(seed, "raw") + 5
+def test_an_untrained_encoder_is_better_than_the_columns() -> None:
+    assert untrained(0) > untrained(0, "raw") + 5
 
 
-@pytest.mark.parametrize("seed", range(2))
-@pytest.mark.parametrize("loss", ["infonce", "adnce"])
-def test_a_trained_encoder_is_better_than_an_untrained_one(loss: str, seed: int) -> None:
-    opened = domain(seed)
-    model, _ = train(opened, get_loss(loss))
-    assert opened.evaluate(model).metrics["accuracy"] > untrained(seed) + MARGIN
+def test_a_trained_encoder_is_better_than_an_untrained_one() -> None:
+    opened = domain(0)
+    model, _ = train(opened, get_loss("adnce"))
+    assert opened.evaluate(model).metrics["accuracy"] > untrained(0) + MARGIN

@@ -96,53 +96,6 @@ def test_too_many_bytes_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         read(name)
 
 
-def test_encoded_images_of_the_datasets_library(tmp_path: Path) -> None:
-    datasets = pytest.importorskip("datasets")
-    features = datasets.Features(
-        {"picture": datasets.Image(), "kind": datasets.ClassLabel(names=["cat", "dog"])}
-    )
-
-    def part(start: int, stop: int, kinds: list[int] | None = None) -> "datasets.Dataset":
-        cells = [{"bytes": made_images.jpeg(k), "path": None} for k in range(start, stop)]
-        kinds = kinds or [k % 2 for k in range(stop - start)]
-        return datasets.Dataset.from_dict({"picture": cells, "kind": kinds}, features=features)
-
-    def saved(**parts: "datasets.Dataset") -> str:
-        folder = tmp_path / "-".join(parts)
-        datasets.DatasetDict(parts).save_to_disk(folder)
-        return f"hf:{folder}"
-
-    images, _ = read(saved(train=part(0, 10), validation=part(0, 3), test=part(10, 14)))
-    assert (len(images.train), len(images.test), images.classes) == (10, 4, ("cat", "dog"))
-    assert images.notes["images of the validation part left out"] == 3
-    made_images.as_folder(
-        tmp_path,
-        {
-            f"files/{'train' if k < 10 else 'test'}/{('cat', 'dog')[k % 2]}/{k:02}.jpg": (
-                made_images.jpeg(k)
-            )
-            for k in range(14)
-        },
-    )
-    same, _ = read(f"folder:{tmp_path / 'files'}")
-    order = same.train.labels.argsort(stable=True)
-    mine = images.train.labels.argsort(stable=True)
-    assert (same.train.pixels[order] == images.train.pixels[mine]).all()
-    others = [k % 2 for k in range(10)][::-1]
-    digests = {
-        read(saved(train=part(0, 10, kinds), test=part(10, 14)))[1] for kinds in (None, others)
-    }
-    assert len(digests) == 2, "the same images of other classes are other data"
-    alone, _ = read(saved(train=part(0, 10)))
-    assert (len(alone.train), len(alone.test)) == (8, 2)
-    with pytest.raises(UserError, match="class dog has no training images"):
-        read(saved(train=part(0, 4, [0] * 4), test=part(4, 6)))
-    plain = datasets.Dataset.from_dict({"a": [1, 2]})
-    plain.save_to_disk(tmp_path / "plain")
-    with pytest.raises(UserError, match="needs one column of Image, and has a: Value"):
-        read(f"hf:{tmp_path / 'plain'}")
-
-
 def test_a_file_may_lack_its_kind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     Path("mine.npz").write_bytes(io.BytesIO().getvalue())
