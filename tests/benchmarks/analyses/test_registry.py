@@ -54,14 +54,6 @@ def test_a_mistake_is_one_line(bench, words: list[str], message: str) -> None:
     assert not Path("results").exists(), "nothing was begun"
 
 
-def test_a_data_root_of_the_environment_is_no_mistake(
-    bench, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("CONTRASTBENCH_DATA", str(Path.cwd()))
-    code, _, err = bench("analyse", "weights", "--loss", "infonce", "--with", "x=1")
-    assert (code, "unknown parameter" in err) == (2, True)
-
-
 def test_the_help_lists_all_analyses_on_a_line_each(bench) -> None:
     code, out, _ = bench("analyse", "--help")
     assert code == 0

@@ -41,12 +41,6 @@ def test_renyi_weighs_hard_negatives_and_easy_positives(gamma: float) -> None:
     close(positive, [math.exp((gamma - 1) * s / 0.4) for s in S])
 
 
-def test_mlcpc_weighs_hard_negatives_and_all_positives_alike() -> None:
-    negative, positive = weights(get_loss("mlcpc", temperature=0.4, alpha=0.0))
-    close(negative, [math.exp(s / 0.4) for s in S])
-    close(positive, [1.0] * COSINE_COUNT)
-
-
 def test_infonce_weighs_hard_negatives_and_hard_positives() -> None:
     negative, positive = weights(get_loss("infonce", temperature=0.4))
     close(negative, [math.exp(s / 0.4) for s in S])

@@ -24,9 +24,7 @@ from contrastbench.benchmarks.cli.arguments import parse_pairs
 from contrastbench.benchmarks.records.seeds import parse_seeds
 from contrastbench.benchmarks.records.store import read_record
 from contrastbench.benchmarks.running.provenance import provenance
-from contrastbench.domains.progress import SECONDS_BETWEEN_LINES, Progress
 from contrastbench.domains.registry import DOMAINS, make_recipe
-from contrastbench.errors import tell
 from contrastbench.losses import UserError
 from contrastbench.losses.laws import CheckResult
 from contrastbench.losses.registry import ALIASES, FAMILIES, OURS
@@ -154,16 +152,6 @@ def test_what_a_users_loss_prints_stays_out_of_the_records(tmp_path: Path) -> No
     assert all(text in done.stderr for text in ("imported", "called", "from a process"))
 
 
-def test_tiny_gives_way_to_the_recipe(bench) -> None:
-    _, out, _ = bench(*RUN, "--tiny", "--recipe", "epochs=1", "--json", "--set", "mu=0.1")
-    record = json.loads(out)
-    assert (record["recipe"]["epochs"], record["recipe"]["folds"], record["params"]["mu"]) == (
-        1,
-        3,
-        0.1,
-    )
-
-
 def test_a_seed_that_fails_shows_in_the_exit_code(bench) -> None:
     code, out, _ = bench(*RUN, "--tiny", "--recipe", "lr=1e30", "--seeds", "0-1")
     assert code == 1
@@ -259,11 +247,6 @@ def test_what_must_be_instant_and_mistakes_need_no_torch(tmp_path: Path) -> None
     codes = re.findall("^exit code ([0-9])$", done.stdout, re.MULTILINE)
     assert codes == ["0"] * len(INSTANT) + ["2"] * len(MISTAKEN), done.stderr
     assert re.findall("^bench: ", done.stderr, re.MULTILINE) == ["bench: "] * len(MISTAKEN)
-
-
-def test_seeds_of_numbers_and_ranges() -> None:
-    assert parse_seeds(" 3, 0-1 ,4294967295") == [3, 0, 1, 2**32 - 1]
-    assert len(parse_seeds("0-9999")) == 10_000
 
 
 @pytest.mark.parametrize(
@@ -479,26 +462,11 @@ def test_a_library_that_is_missing_is_named_before_torch_is_imported(
     assert (code, err) == (2, line + '"contrastbench[image]"\n')
 
 
-def test_a_kept_cell_is_said_to_be_kept(bench) -> None:
-    words = ["run", "--domain", "graph", "--loss", "infonce", "--tiny"]
-    assert "kept" not in bench(*words)[1]
-    assert "(kept, " in bench(*words)[1]
-
-
 class Full(io.StringIO):
     """A file on a full disk."""
 
     def write(self, text: str) -> int:
         raise OSError(28, "No space left on device")
-
-
-def test_a_log_on_a_full_disk_costs_no_training(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys, "stderr", Full())
-    progress = Progress(1, "training")
-    progress.write("a line")
-    progress.last_line = -SECONDS_BETWEEN_LINES
-    progress.step("a note")
-    tell("a warning")
 
 
 def test_an_output_on_a_full_disk_is_one_line(bench, monkeypatch: pytest.MonkeyPatch) -> None:

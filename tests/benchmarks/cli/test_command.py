@@ -11,12 +11,10 @@ import torch
 from typer.main import get_command
 
 import contrastbench as cb
-import stub_domain
 from contrastbench.benchmarks.cli import main as cli
 from contrastbench.benchmarks.cli.arguments import parse_pairs
 from contrastbench.benchmarks.records.command import as_yaml, parse_value, run_command
 from contrastbench.benchmarks.records.experiment import Experiment, make_experiment
-from contrastbench.benchmarks.running import publishing, runner
 from contrastbench.domains.recipe import Recipe
 from contrastbench.domains.registry import DOMAINS, declaration
 from contrastbench.losses import LOSSES, LossSpec, UserError
@@ -103,23 +101,6 @@ def test_the_command_of_own_loss_data_and_settings(bench, tmp_path: Path) -> Non
     }
 
 
-def test_the_command_of_an_own_loss_runs_in_another_folder(
-    bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(publishing, "device_words", lambda *_: ["--device", "cpu"])
-    stub_domain.install(monkeypatch)
-    (tmp_path / "mine.py").write_text(MINE)
-    (tmp_path / "helper.py").write_text(HELPER)
-    for name in ("mine.py:Mine", "infonce + 0.5*mine.py:Mine"):
-        record = stub_domain.cell(tmp_path / "first", name)
-        (tmp_path / "elsewhere").mkdir(exist_ok=True)
-        monkeypatch.chdir(tmp_path / "elsewhere")
-        code, out, err = bench(*shlex.split(record["command"])[1:], "--json")
-        assert code == 0, err
-        assert json.loads(out)["key"] == record["key"]
-        monkeypatch.chdir(tmp_path)
-
-
 def test_a_sum_in_a_folder_of_an_odd_name_keeps_its_relative_path(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -135,17 +116,6 @@ def test_a_sum_in_a_folder_of_an_odd_name_keeps_its_relative_path(
     ):
         found = parsed(run_command(Experiment("graph", "motifs", LossSpec(name), {}), 0))
         assert found["loss"] == shown
-
-
-def test_the_command_is_no_part_of_the_key(bench) -> None:
-    words = ["run", "--domain", "graph", "--loss", "none", "--recipe", "limit=60", "--json"]
-    words += ["--recipe", "folds=2"]
-    words += ["--threads", "1"]
-    one = json.loads(bench(*words)[1])
-    other = json.loads(bench(*words, "--no-deterministic", "--results", "other")[1])
-    assert one["command"] != other["command"]
-    assert one["key"] == other["key"]
-    assert bench("merge", "other")[1] == "0 added, 1 equal, 0 unequal\n"
 
 
 @pytest.mark.parametrize("value", [*ODD, ODD, 1, 1.0, True, None, 1e-5, 5e-324, -3, [], [[1.0]]])
@@ -250,12 +220,3 @@ def test_a_gpus_settings_are_in_the_command() -> None:
     ]
     plain = ["--device", "cpu", "--threads", str(torch.get_num_threads())]
     assert device_words(Options(), torch.device("cpu")) == plain
-
-
-def test_several_devices_are_in_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
-    from contrastbench.benchmarks.running.options import Options
-
-    monkeypatch.setattr(runner.ranks, "world_size", lambda: 4)
-    words = publishing.device_words(Options(), torch.device("cuda", 0))
-    threads = str(torch.get_num_threads())
-    assert words == ["--device", "cuda", "--threads", threads, "--devices", "4"]

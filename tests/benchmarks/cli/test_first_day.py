@@ -1,6 +1,5 @@
 """Stops of a first day: each has a way on."""
 
-import json
 from pathlib import Path
 
 import pytest
@@ -16,16 +15,6 @@ domains:
   sentence: {datasets: [graded]}
 losses: [infonce, none]
 """
-
-
-def test_seed_is_another_name_of_seeds(bench) -> None:
-    words = ["--domain", "graph", "--loss", "none", "--tiny", "--json"]
-    out = bench("run", *words, "--seed", "3")[1]
-    assert json.loads(out)["seed"] == 3
-    for command in (["run", "--domain", "graph", "--loss", "none"], ["sweep", "smoke"]):
-        code, _, err = bench(*command, "--seed", "4-0")
-        assert (code, "--seeds '4-0': give distinct numbers" in err) == (2, True)
-    assert bench("plan", "smoke", "--tiny", "--seed", "0", "--only", "domain=graph")[0] == 0
 
 
 @pytest.mark.parametrize(

@@ -157,19 +157,6 @@ def test_a_packaged_loss_needs_its_release(bench, monkeypatch: pytest.MonkeyPatc
     assert stub_domain.cell(Path("results"), name)["key"] != record["key"]
 
 
-@pytest.mark.usefixtures("stub")
-def test_a_long_list_of_numbers_takes_one_line(bench) -> None:
-    """A training has hundreds of epochs; the first that differs tells."""
-    record = stub_domain.cell(Path("results"))
-    changed(record, details={"loss_by_epoch": [1.0, 2.0, 3.0], "folds": [4.0]})
-    code, out, _ = bench("reproduce", name_of(record))
-    rows = [line for line in out.splitlines() if line.startswith("  details.")]
-    assert (code, len(rows)) == (1, 2)
-    (loss,) = record["details"]["loss_by_epoch"]
-    assert rows[0].split() == ["details.folds.0", "4.0", "-"]
-    assert rows[1].split() == ["details.loss_by_epoch.0", "1.0", str(loss), "and", "2", "more"]
-
-
 LEARNED = """import torch
 from contrastbench.losses.library.infonce import InfoNCE
 class Mine(InfoNCE):

@@ -99,16 +99,6 @@ def test_an_encoder_scores_again_as_its_record_says(
         assert (code, json.loads(out)["seed"]) == (0, 0), err
 
 
-@pytest.mark.parametrize("seed", ["-5", "1e40", "null", '"x"', "[]", "4294967296"])
-def test_a_seed_that_no_training_had_is_one_line(seed: str, tmp_path: Path, bench) -> None:
-    (tmp_path / "config.json").write_text(f'{{"domain": "graph", "seed": {seed}}}')
-    words = ("--encoder", str(tmp_path), "--dataset", "motifs", "--by", "svm")
-    code, out, err = bench("score", *words)
-    assert (code, out, err.count("\n")) == (2, "", 1), err
-    assert err.startswith(f"bench: {tmp_path} is damaged (")
-    assert err.endswith("): export it again\n")
-
-
 def test_an_encoder_of_ones_own_table_scores_it_under_another_name(tmp_path: Path, bench) -> None:
     pytest.importorskip("pandas")
     rows = [f"{k % 7},{k % 5},{'xy'[k % 2]}" for k in range(60)]
@@ -137,28 +127,6 @@ def test_an_encoder_of_ones_own_table_scores_it_under_another_name(tmp_path: Pat
     code, months, err = bench(*again, f"csv:{tmp_path}/own.csv")
     assert code == 0, err
     assert json.loads(months)["metrics"] != json.loads(one)["metrics"], "another unit"
-
-
-def test_other_tables_need_no_column_of_parts(tmp_path: Path, bench) -> None:
-    pytest.importorskip("pandas")
-    names = [*["train"] * 40, *["test"] * 20]
-    rows = [f"{k % 7},{k % 5},{'xy'[k % 2]}" for k in range(60)]
-    parts = [f"{row},{part}" for row, part in zip(rows, names, strict=True)]
-    (tmp_path / "own.csv").write_text("\n".join(["a,b,kind,part", *parts]))
-    (tmp_path / "train.csv").write_text("\n".join(["a,b,kind", *rows[:40]]))
-    (tmp_path / "test.csv").write_text("\n".join(["a,b,kind", *rows[40:]]))
-    words = ("run", "--domain", "tabular", "--dataset", "csv:own.csv", "--target", "kind", "--tiny")
-    words += ("--loss", "none", "--recipe", "batch_size=16", "--recipe", "split=part")
-    code, _, err = bench(*words, "--export", "e")
-    assert code == 0, err
-    again = ("score", "--encoder", "e", "--by", "pseudo_inverse")
-    code, own, err = bench(*again)
-    assert code == 0, err
-    code, two, err = bench(*again, "--dataset", "csv:train.csv,test.csv")
-    assert code == 0, err
-    assert json.loads(two)["metrics"] == json.loads(own)["metrics"], "the same rows and parts"
-    code, _, err = bench(*again, "--dataset", "csv:train.csv")
-    assert code == 0, err
 
 
 def test_fine_tuning_trains_encoder_and_head_at_their_rates(

@@ -5,7 +5,6 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
-from unittest.mock import patch
 
 import pytest
 import torch
@@ -31,7 +30,7 @@ from contrastbench.domains.base import Evaluation
 from contrastbench.domains.image.probes import PROBES
 from contrastbench.domains.registry import declaration
 from contrastbench.domains.scoring import linear
-from contrastbench.domains.sentence import encoding, graded, transfer
+from contrastbench.domains.sentence import encoding, transfer
 from contrastbench.losses import LOSSES, LossSpec
 from contrastbench.losses.base import Loss
 from resumed import few_sentences
@@ -206,14 +205,6 @@ def test_classifiers_of_images_score_as_on_the_cpu(
     monkeypatch.setitem(PROBES, probe, short)
     recipe = {"probe": probe, "validation": 0.2, "test_size": 12}
     ours, theirs = (scored("image", recipe, device) for device in (SHADOW, CPU))
-    assert ours == theirs
-
-
-@pytest.mark.parametrize("pooler", ["avg_top2", "static"])
-def test_poolers_score_as_on_the_cpu(pooler: str) -> None:
-    recipe = {"pooler": pooler, "whiten": True}
-    with patch.object(graded, "GRADED_PAIRS", 40):  # more sentences than dimensions, to be whitened
-        ours, theirs = (scored("sentence", recipe, device) for device in (SHADOW, CPU))
     assert ours == theirs
 
 

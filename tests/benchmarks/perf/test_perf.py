@@ -7,7 +7,6 @@ from typer.testing import CliRunner
 
 from contrastbench.benchmarks.cli import main
 from contrastbench.benchmarks.perf import image as perf_image
-from contrastbench.benchmarks.perf import losses as perf_losses
 from contrastbench.benchmarks.perf import sentence as perf_sentence
 from contrastbench.benchmarks.perf import tabular as perf_tabular
 from shadow import counting, shadow
@@ -69,14 +68,6 @@ def test_times_are_of_the_device(monkeypatch: pytest.MonkeyPatch) -> None:
         lines = list(perf_tabular.report(["breast_cancer"], None, SHADOW))
     assert len(lines) == 5
     assert counts.launches > 300
-
-
-def test_a_loss_is_measured_on_the_device() -> None:
-    with counting() as counts:
-        perf_losses.train_step("infonce", 16, SHADOW)()
-        perf_losses.products(16, SHADOW)()
-    assert counts.launches > 10
-    assert counts.copies == 2, "the embeddings alone"
 
 
 def test_commands_take_more_than_python_alone(bench, monkeypatch: pytest.MonkeyPatch) -> None:

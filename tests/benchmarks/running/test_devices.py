@@ -50,12 +50,6 @@ def card(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
     return properties
 
 
-def test_a_cpu_is_left_alone(as_before: None) -> None:
-    assert devices.open_device("cpu") == torch.device("cpu")
-    assert torch.get_deterministic_debug_mode() == 0
-    assert not set(devices.REPEATABLE) & set(os.environ)
-
-
 @pytest.mark.parametrize("deterministic", [True, False])
 def test_an_accelerator_is_set_up(
     deterministic: bool, as_before: None, monkeypatch: pytest.MonkeyPatch
@@ -144,17 +138,6 @@ def test_a_training_that_goes_on_otherwise_promises_nothing(
     same = what == "how many"  # others compute there
     assert history.go_on(circumstances(CUDA)) is same
     assert ("equal_to_uninterrupted" in history.details) is not same
-
-
-def test_without_deterministic_no_resumed_training_is_promised_equal(
-    card: SimpleNamespace, as_before: None
-) -> None:
-    devices.set_up(deterministic=False, tf32=False)
-    history = History()
-    assert history.go_on(circumstances(CUDA))
-    assert "equal_to_uninterrupted" not in history.details
-    assert not history.go_on(circumstances(CUDA))
-    assert history.details["equal_to_uninterrupted"] == "not promised"
 
 
 def test_an_operation_that_cannot_repeat_its_numbers_names_the_option(

@@ -13,7 +13,7 @@ from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.benchmarks.running import health
 from contrastbench.benchmarks.running.opening import open_domain
 from contrastbench.benchmarks.running.training import train
-from contrastbench.losses import both_views, get_loss, other_view, same_class
+from contrastbench.losses import both_views, get_loss, other_view
 from contrastbench.losses.contrast import unit
 from contrastbench.losses.spec import LossSpec
 
@@ -65,14 +65,6 @@ def test_a_collapse_and_a_divergence_are_said_with_a_remedy(tmp_path: Path) -> N
     assert line == "  its learning rate was 0.03: try --recipe lr=0.003"
     trained = {**details, "health": health.embedding_health(other_view(rows(0), rows(1)))}
     assert len([*record_lines({**well, "details": trained}, tmp_path)]) == 1
-
-
-def test_any_pairing_and_any_numbers_are_looked_at() -> None:
-    labels = torch.arange(20) % 3
-    several = health.embedding_health(same_class(rows(0), rows(1), labels))
-    assert several["alignment"] > 0
-    assert "uniformity" not in health.embedding_health(same_class(rows(0), None, labels * 0))
-    assert health.embedding_health(other_view(rows(0) * math.nan, rows(1))) == {}
 
 
 def test_a_training_notes_its_health_and_keeps_it_when_it_is_resumed(tmp_path: Path) -> None:

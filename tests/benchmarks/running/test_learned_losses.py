@@ -114,15 +114,6 @@ def test_a_record_has_the_values_that_were_learned(
     assert kept["details"]["learned"] == learned, "it can be read again"
 
 
-def test_learned_values_of_a_sum_are_named_by_its_terms(
-    file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    stub_domain.install(monkeypatch)
-    record = stub_domain.cell(tmp_path, f"infonce + 0.5*{file}:Learned")
-    assert list(record["details"]["learned"]) == ["learned.temperature"]
-    assert "learned" not in stub_domain.cell(tmp_path)["details"], "infonce learns nothing"
-
-
 def test_proxies_are_drawn_by_the_seed_for_each_class(file: Path, tmp_path: Path) -> None:
     recipe = {**declaration("image").tiny, "pairing": "supervised"}
     experiment = Experiment("image", "digits", LossSpec(f"{file}:Proxies"), recipe)

@@ -71,13 +71,6 @@ def test_lars_is_the_loop_of_its_paper() -> None:
             assert weight.flatten().tolist() == pytest.approx(expected, rel=1e-12)
 
 
-def test_the_recipe_gives_lars_its_values() -> None:
-    recipe = ImageRecipe(optimizer="lars", lr=3.0, momentum=0.8, weight_decay=1e-6)
-    optimizer = make_optimizer(recipe, [nn.Parameter(torch.ones(2, 2))])
-    assert isinstance(optimizer, LARS)
-    assert optimizer.defaults == {"lr": 3.0, "momentum": 0.8, "weight_decay": 1e-6, "trust": 1e-3}
-
-
 @pytest.mark.parametrize("done", [0, 1, 3])
 def test_the_learning_rate_rises_before_it_falls(done: int) -> None:
     recipe = ImageRecipe(lr=2.0, schedule="cosine", epochs=4, warmup=2)

@@ -1,7 +1,6 @@
 """Several processes train as one does, end as one does, and go on in any number."""
 
 import os
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -13,7 +12,7 @@ import torch
 import ending
 from contrastbench.benchmarks.cli.arguments import parse_pairs
 from contrastbench.benchmarks.records.experiment import Experiment
-from contrastbench.benchmarks.running import checkpoints, launch, ranks
+from contrastbench.benchmarks.running import checkpoints, ranks
 from contrastbench.benchmarks.running.options import Options
 from contrastbench.benchmarks.running.runner import run_cell
 from contrastbench.losses import LossSpec, UserError
@@ -157,11 +156,3 @@ def test_a_device_for_each_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None
     with pytest.raises(UserError, match=r"4 processes and 2 CUDA devices: each needs one"):
         ranks.check_rank_devices("cuda")
     ranks.check_rank_devices("cpu")
-
-
-def test_a_launch_leaves_no_pipe_open(monkeypatch: pytest.MonkeyPatch) -> None:
-    started, start = [], launch.start_rank
-    monkeypatch.setattr(launch, "start_rank", lambda *of: started.append(start(*of)) or started[-1])
-    monkeypatch.setattr(sys, "executable", shutil.which("true"))
-    assert launch.launch(launch.Job(["any"], sys.stdout), 2) == (0, "")
-    assert [process.stdin.closed for process in started] == [True, True]

@@ -6,19 +6,16 @@ import os
 from collections.abc import Callable
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
-from contrastbench.benchmarks.records import store
 from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.benchmarks.records.store import read_record
 from contrastbench.benchmarks.running import opening, runner
 from contrastbench.benchmarks.running.options import Options
 from contrastbench.benchmarks.running.runner import run_cell
-from contrastbench.benchmarks.running.training import History, train
 from contrastbench.benchmarks.sweeps import worker
 from contrastbench.domains.base import Evaluation
 from contrastbench.domains.graph.domain import GraphDomain
@@ -35,19 +32,6 @@ def cell(
     """The record of a small training on graphs, and where it stands."""
     experiment = Experiment("graph", "motifs", LossSpec(loss, params), {**TINY, **(recipe or {})})
     return run_cell(experiment, seed, Options(results, device="cpu"))
-
-
-def test_the_time_of_a_cell_counts_the_processes_that_were_interrupted(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def resumed(*given: Any) -> tuple[torch.nn.Module, History]:
-        model, history = train(*given)
-        return model, replace(history, seconds=1000.0)
-
-    monkeypatch.setattr(runner, "train", resumed)
-    record, _ = cell(tmp_path)
-    took = record["details"]["seconds_training"], record["details"]["seconds_evaluation"]
-    assert 1000 < took[0] < record["seconds"] == sum(took)
 
 
 def test_a_record_says_all_that_design_promises(tmp_path: Path) -> None:
@@ -141,19 +125,6 @@ def test_one_training_is_scored_on_several_sets(
         run_cell(unlike, 0, options)
 
 
-def test_a_record_older_than_a_key_of_the_recipe_is_not_run_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    record, path = cell(tmp_path)
-    old = {**record, "recipe": {k: v for k, v in record["recipe"].items() if k != "pairing"}}
-    older = store.record_path(tmp_path, old)
-    assert older != path
-    store.publish_record({**old, "key": store.key(old)}, older)
-    path.unlink()
-    monkeypatch.setattr(runner, "prepare_training", lambda *_: pytest.fail("it is trained again"))
-    assert cell(tmp_path) == (read_record(older), older)
-
-
 def test_a_failure_is_recorded_and_tried_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -178,14 +149,6 @@ def test_a_score_that_no_record_can_hold_is_a_failure(
     assert path.is_file()
 
 
-def test_a_users_loss_may_ask_for_a_parameter(tmp_path: Path) -> None:
-    (tmp_path / "mine.py").write_text(OWN.replace("scale: float = 1.0", "scale: float"))
-    for scale in (0.2, 0.3):
-        for seed in (0, 1):
-            record, _ = cell(tmp_path, f"{tmp_path}/mine.py:Mine", seed=seed, scale=scale)
-            assert (record["status"], record["params"]) == ("ok", {"scale": scale})
-
-
 def test_an_exit_within_a_loss_is_a_failure_and_sigterm_is_not(tmp_path: Path) -> None:
     for code in (0, 143):
         file = tmp_path / f"exit{code}.py"
@@ -194,14 +157,6 @@ def test_an_exit_within_a_loss_is_a_failure_and_sigterm_is_not(tmp_path: Path) -
     assert (record["status"], record["details"]["error"]) == ("failed", "SystemExit(0)")
     with pytest.raises(SystemExit):
         cell(tmp_path, f"{tmp_path}/exit143.py:Mine")
-
-
-def test_a_loss_that_is_false_is_trained(tmp_path: Path) -> None:
-    file = tmp_path / "mine.py"
-    file.write_text(OWN + "\n    def __len__(self):\n        return 0\n")
-    record, _ = cell(tmp_path, f"{file}:Mine")
-    assert (record["status"], record["loss"], len(record["loss_code"])) == ("ok", "mine", 64)
-    assert len(record["details"]["loss_by_epoch"]) == 2
 
 
 TOO_MUCH: dict[str, Callable[[], object]] = {

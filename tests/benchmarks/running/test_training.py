@@ -139,36 +139,6 @@ def graphs() -> AnyDomain:
     return domain_class("graph")(dataset, recipe, 0, None, torch.device("cpu"))
 
 
-CIRCUMSTANCES = {"commit": "a", "versions": {"torch": "2"}, "device": "a CPU", "threads": 1}
-
-
-@pytest.mark.parametrize("key", ["commit", "threads"])
-def test_a_training_that_went_on_elsewhere_says_so(
-    key: str, tmp_path: Path, interrupt, monkeypatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    path, other = tmp_path / "it.safetensors", {**CIRCUMSTANCES, key: "another"}
-    for step, now in ((2, CIRCUMSTANCES), (3, CIRCUMSTANCES), (4, other)):
-        monkeypatch.setattr(training, "circumstances", lambda *_, now=now: now)
-        interrupt(graphs(), get_loss("adnce"), path, step)
-    assert "goes on from step 3 with another" in capsys.readouterr().err
-    _, history = train(graphs(), get_loss("adnce"), path)
-    assert history.details["stretches"] == [
-        {"from": 0, "to": 3, **CIRCUMSTANCES},
-        {"from": 3, "to": 6, **other},
-    ]
-    assert history.details["equal_to_uninterrupted"] == "not promised"
-
-
-def test_a_training_that_went_on_alike_has_the_record_of_one_that_was_not_interrupted(
-    tmp_path: Path, interrupt, capsys: pytest.CaptureFixture[str]
-) -> None:
-    interrupt(graphs(), get_loss("adnce"), tmp_path / "it.safetensors", 3)
-    _, resumed = train(graphs(), get_loss("adnce"), tmp_path / "it.safetensors")
-    _, whole = train(graphs(), get_loss("adnce"), tmp_path / "whole.safetensors")
-    assert resumed.details == whole.details
-    assert "goes on" not in capsys.readouterr().err
-
-
 def test_a_training_that_went_on_knows_the_time_of_earlier_processes(
     tmp_path: Path, interrupt
 ) -> None:
@@ -286,9 +256,3 @@ def test_a_disk_that_takes_no_checkpoint_costs_no_training(
     lines = [line for line in capsys.readouterr().err.splitlines() if "No space" in line]
     assert len(lines) == history.step
     assert all(line.endswith("the training has no newer checkpoint, make room") for line in lines)
-
-
-def test_of_equally_good_steps_the_first_is_the_best() -> None:
-    history = training.History(dev_curve=[(2, 50.0), (4, 70.0), (6, 70.0), (8, 60.0)])
-    assert history.best == (4, 70.0)
-    assert (history.details["best_step"], history.details["validation"]) == (4, 70.0)

@@ -248,10 +248,3 @@ def test_workers_of_ranks_have_the_cards_from_their_first_one_on() -> None:
 def test_too_few_cards_are_one_line(bench, words: list[str], complaint: str) -> None:
     code, said, found = bench("sweep", "smoke", "--tiny", "--devices", "6", *words)
     assert (code, said, found) == (2, "", f"bench: {complaint}\n")
-
-
-def test_no_cuda_device_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(slots, "cuda_devices", tuple)
-    with pytest.raises(UserError, match="--devices 2 and 0 CUDA devices: each needs one"):
-        slots.check_devices("cuda", 2)
-    slots.check_devices("auto", 2)

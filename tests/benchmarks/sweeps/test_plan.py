@@ -13,7 +13,6 @@ from contrastbench.losses import UserError
 from contrastbench.losses.spec import LossSpec
 from made_records import made
 
-RESULTS = Path(__file__).parents[3] / "results"
 TABLE = Table(
     name="small",
     title="t",
@@ -47,14 +46,6 @@ def add(
 
 def planned(results: Path, seeds: int) -> plan.Plan:
     return plan.Plan(TABLE, plan.runnable_places(TABLE), range(seeds), "paper", results)
-
-
-def test_every_experiment_is_there_once(tmp_path: Path) -> None:
-    found = plan.runnable_places(TABLE)
-    assert [(place.row.name, place.column) for place in found] == [
-        (row, c) for row in ("base", "star") for c in "ABT"
-    ]
-    assert len(planned(tmp_path, 2).tasks()) == 10, "base and star are one experiment in A"
 
 
 def test_states_and_cost_of_the_rest(tmp_path: Path) -> None:
@@ -100,19 +91,6 @@ def test_like_cells_differ_in_loss_and_learning_rate_alone(tmp_path: Path) -> No
     assert costs.of(Experiment("tabular", "wine", LossSpec("hcl"), {})) is None
 
 
-def test_untrained_cells_do_not_tell_what_a_training_costs(tmp_path: Path) -> None:
-    def of(loss: str) -> Experiment:
-        return Experiment("graph", "MUTAG", LossSpec(loss), {})
-
-    add(tmp_path, of("none"), 0, seconds=2.0)
-    costs = Costs(tmp_path)
-    assert costs.of(of("infonce")) is None
-    add(tmp_path, of("adnce"), 0, seconds=90.0)
-    costs = Costs(tmp_path)
-    assert costs.of(of("infonce")) == 90.0
-    assert costs.of(of("none")) == 2.0
-
-
 @pytest.mark.parametrize(
     ("only", "wanted"),
     [
@@ -141,13 +119,6 @@ def test_only_selects(only: list[str], wanted: list[str]) -> None:
 def test_what_selects_nothing_is_named(only: str, message: str) -> None:
     with pytest.raises(UserError, match=message):
         plan.runnable_places(TABLE, [only])
-
-
-def test_what_selects_nothing_together_is_named() -> None:
-    with pytest.raises(
-        UserError, match="--only domain=tabular --only column=A together select nothing"
-    ):
-        plan.runnable_places(TABLE, ["domain=tabular", "column=A"])
 
 
 def test_a_table_of_quotes_says_so() -> None:
@@ -205,10 +176,3 @@ def test_experiments_of_one_label_are_told_apart_by_their_recipes(tmp_path: Path
         "graph MUTAG infonce",
         "all",
     ]
-
-
-def test_only_what_ended_well_is_a_time_to_forecast_by(tmp_path: Path) -> None:
-    work = Experiment("graph", "MUTAG", LossSpec("infonce"), {})
-    for seed, status, seconds in ((0, "ok", 3.0), (1, "diverged", 70.0), (2, "failed", 900.0)):
-        add(tmp_path, work, seed, status, seconds)
-    assert Costs(tmp_path).of(work) == 3.0

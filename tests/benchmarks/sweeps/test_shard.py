@@ -13,9 +13,8 @@ from contrastbench.benchmarks.records.merge import merge_records
 from contrastbench.benchmarks.running.options import Options
 from contrastbench.benchmarks.sweeps.cell_states import Task
 from contrastbench.benchmarks.sweeps.plan import make_plan
-from contrastbench.benchmarks.sweeps.shard import WHOLE_SWEEP, Shard, parse_shard
+from contrastbench.benchmarks.sweeps.shard import WHOLE_SWEEP, Shard
 from contrastbench.benchmarks.sweeps.sweep import Failure, Sweep, run_plan
-from contrastbench.errors import UserError
 from contrastbench.losses.spec import LossSpec
 from counts import times
 from made_records import made
@@ -163,9 +162,3 @@ def test_a_cell_has_its_shard_on_every_machine() -> None:
 
 
 OWNERS = [0, 2, 2, 1]
-
-
-def test_shards_are_read() -> None:
-    assert parse_shard("2/3") == Shard(2, 3)
-    with pytest.raises(UserError, match="--shard 10/3"):
-        parse_shard("10/3")

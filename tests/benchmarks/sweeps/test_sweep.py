@@ -16,7 +16,6 @@ from typing import Any
 import pytest
 from filelock import Timeout
 
-from contrastbench.benchmarks.records import files
 from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.benchmarks.running import runner
 from contrastbench.benchmarks.running.options import Options
@@ -204,13 +203,6 @@ def test_cells_out_of_memory_are_tried_once_more_at_the_end_alone_on_their_devic
     assert "cells out of memory: 1, once more, each alone on its device" in said
 
 
-def test_a_cell_out_of_memory_that_was_alone_is_a_failure(stub, tmp_path: Path) -> None:
-    notes = stub('say(status="oom", error="no memory")')
-    (failure,) = run(tasks("infonce", seeds=1), tmp_path)
-    assert failure.reason == "oom: no memory"
-    assert len(notes.read_text().splitlines()) == 1
-
-
 UNWRITTEN = """
     if m["seed"] == 1:
         error = "cannot write x.json: r has 0 MiB free"
@@ -231,24 +223,6 @@ def test_a_sweep_stops_at_the_first_record_that_no_disk_takes(stub, tmp_path: Pa
     assert not [line for line in said if "unwritten" in line], "the last line says it once"
     notes = stub("say(**ok)")
     assert run(tasks("infonce", seeds=4), tmp_path) == [], "repeated, it goes on"
-
-
-def test_no_cell_is_trained_where_its_record_has_no_room(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def full(*_: object, **__: object) -> None:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(files.os, "fsync", full)
-    monkeypatch.setattr(runner, "train", lambda *_: pytest.fail("trained"))
-    (task,) = tasks("infonce", seeds=1)
-    message = worker_of(Options(tmp_path, device="cpu")).message(task, wait=False)
-    reply = worker.answer_message(json.loads(json.dumps(message)))
-    assert reply["status"] == "unwritten"
-    assert "record" not in reply
-    folder = tmp_path / "runs/graph/motifs/infonce"
-    assert f"cannot write to {folder} (No space left on device): " in reply["error"]
-    assert re.search(r"[0-9]+ MiB are free, make room", reply["error"])
 
 
 def test_a_worker_hands_over_a_record_that_it_cannot_write(
@@ -579,14 +553,3 @@ def worker_of(options: Options) -> process_module.Worker:
     worker = process_module.Worker.__new__(process_module.Worker)
     worker.options = options
     return worker
-
-
-def test_a_message_holds_what_a_cell_needs(tmp_path: Path) -> None:
-    from contrastbench.benchmarks.sweeps.worker import to_experiment, to_options
-
-    (task,) = tasks("adnce", seeds=1, mu=0.3)
-    options = Options(tmp_path, tmp_path / "data", "cpu", threads=3, deterministic=False, tf32=True)
-    message = json.loads(json.dumps(worker_of(options).message(task, wait=False)))
-    assert to_experiment(message["experiment"]) == task.experiment
-    assert to_options(message["options"]) == options
-    assert message["cores"] == process_module.cpu_count()
