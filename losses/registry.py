@@ -51,27 +51,19 @@ FAMILIES: Mapping[str, tuple[str, ...]] = {  # family -> names, each a module in
 SUPERVISED = FAMILIES["classes"]
 OURS: Mapping[str, str] = {name: family for family, names in FAMILIES.items() for name in names}
 LOSSES: Mapping[str, str] = {name: at for name, at in OURS.items() if name not in SUPERVISED}
-ALIASES: Mapping[str, tuple[str, str]] = {  # name -> its name in OURS, a note on it
-    "dcl": (
-        "debiased",
-        "the loss 'dcl' is 'debiased' contrastive learning; lightly's DCL is 'decoupled'",
-    ),
-    "dclw": ("dcl_w", "the loss 'dclw' is 'dcl_w', weighted decoupled contrastive learning"),
-    "lifted_structure": ("lifted", "the loss 'lifted_structure' is 'lifted', its generalised form"),
-    "ms": ("multi_similarity", "the loss 'ms' is 'multi_similarity'"),
-    "spectral_contrastive": ("spectral", "the loss 'spectral_contrastive' is 'spectral'"),
-    "nt_xent": ("infonce", "the loss 'nt_xent' is 'infonce'"),
-    "simclr": ("infonce", "SimCLR's loss is 'infonce', and its pairing the recipe's both_views"),
-    "simcse": ("infonce", "SimCSE's loss is 'infonce', and its pairing that of sentences"),
-    "mnrl": (
-        "infonce",
-        "the multiple negatives ranking loss is 'infonce', and its scale 1 / temperature",
-    ),
-    "sincere": ("infonce", "SINCERE is 'infonce' with several positives, those of one class"),
-    "llave": ("hardness", "LLaVE's loss is 'hardness'"),
-    "sigmoid": ("siglip", "the sigmoid loss is 'siglip'"),
-    "gcl": ("sogclr", "the global contrastive loss 'gcl' is 'sogclr'"),
-    "rgcl": ("isogclr", "the robust global contrastive loss 'rgcl' is 'isogclr'"),
+ALIASES: Mapping[str, str] = {  # other names, and those in OURS
+    **{"dcl": "debiased", "dclw": "dcl_w", "lifted_structure": "lifted", "ms": "multi_similarity"},
+    **{"spectral_contrastive": "spectral", "llave": "hardness", "sigmoid": "siglip"},
+    **{"gcl": "sogclr", "rgcl": "isogclr"},
+    **dict.fromkeys(("nt_xent", "simclr", "simcse", "mnrl", "sincere"), "infonce"),
+}
+NOTES: Mapping[str, str] = {  # on aliases that say more than a loss
+    "dcl": "lightly's DCL is 'decoupled'",
+    "lifted_structure": "its generalised form",
+    "simclr": "SimCLR's pairing is the recipe's both_views",
+    "simcse": "SimCSE's pairing is that of sentences",
+    "mnrl": "its scale is 1 / temperature",
+    "sincere": "with several positives, those of one class",
 }
 ENTRY_POINTS = "contrastbench.losses"  # each names a class of losses
 LIBRARY = "contrastbench.losses.library"
@@ -176,8 +168,8 @@ def list_losses() -> list[str]:
 @cache  # so that it is given once
 def give_note(alias: str) -> None:
     """Warn that a name is an alias."""
-    _, note = ALIASES[alias]
-    warnings.warn(note, stacklevel=4)
+    more = f"; {NOTES[alias]}" if alias in NOTES else ""
+    warnings.warn(f"the loss {alias!r} is {ALIASES[alias]!r}{more}", stacklevel=4)
 
 
 def canonical_name(name: str) -> str:
@@ -186,7 +178,7 @@ def canonical_name(name: str) -> str:
     >>> canonical_name("llave"), canonical_name("infonce")
     ('hardness', 'infonce')
     """
-    return ALIASES.get(name, (name,))[0]
+    return ALIASES.get(name, name)
 
 
 def term_names(name: str) -> list[str]:
@@ -242,7 +234,7 @@ def aliases(name: str) -> list[str]:
     >>> aliases("hardness")
     ['llave']
     """
-    return [alias for alias, (target, _) in ALIASES.items() if target == name]
+    return [alias for alias, target in ALIASES.items() if target == name]
 
 
 def loss_class(name: str, sources: Sources | None = None) -> Any:

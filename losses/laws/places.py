@@ -2,10 +2,11 @@
 
 import linecache
 import os
-import sys
+from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from types import FrameType, TracebackType
+from traceback import walk_stack, walk_tb
+from types import FrameType
 
 from contrastbench.losses.base import Loss, definition, summands
 from contrastbench.losses.code import source_files
@@ -36,35 +37,30 @@ def code_folders(loss: Loss) -> set[str]:
     return {os.path.dirname(file) for file in files}  # noqa: PTH120 - many frames, so fast
 
 
-def calling_place(folders: set[str]) -> SourceLine | None:
-    """Return the innermost line of the running call that is the user's own."""
-    frame: FrameType | None = sys._getframe(1)
-    while frame:
+def lines_within(
+    frames: Iterable[tuple[FrameType, int]], folders: Container[str]
+) -> Iterator[SourceLine]:
+    """Yield the lines of running code that are of files in these folders."""
+    for frame, line in frames:
         file = frame.f_code.co_filename
         if os.path.dirname(file) in folders:  # noqa: PTH120
-            return SourceLine(file, frame.f_lineno)
-        frame = frame.f_back
-    return None
+            yield SourceLine(file, line)
+
+
+def calling_place(folders: set[str]) -> SourceLine | None:
+    """Return the innermost line of the running call that is the user's own."""
+    return next(lines_within(walk_stack(None), folders), None)
 
 
 def error_place(error: BaseException, loss: Loss) -> SourceLine | None:
     """Return the innermost line of the user's own through which an error came."""
-    own, place = code_folders(loss), None
-    trace: TracebackType | None = error.__traceback__
-    while trace:
-        file = trace.tb_frame.f_code.co_filename
-        if os.path.dirname(file) in own:  # noqa: PTH120
-            place = SourceLine(file, trace.tb_lineno)
-        trace = trace.tb_next
-    return place or formula_place(loss)
+    places = [*lines_within(walk_tb(error.__traceback__), code_folders(loss))]
+    return places[-1] if places else formula_place(loss)
 
 
 def raised_by_check(error: BaseException) -> bool:
     """Return whether a check of this folder raised the error itself."""
-    trace = error.__traceback__
-    while trace and trace.tb_next:
-        trace = trace.tb_next
-    return bool(trace and os.path.dirname(trace.tb_frame.f_code.co_filename) == LAWS_FOLDER)  # noqa: PTH120
+    return bool([*lines_within([*walk_tb(error.__traceback__)][-1:], {LAWS_FOLDER})])
 
 
 def formula_place(loss: Loss) -> SourceLine | None:
