@@ -233,13 +233,6 @@ def test_an_embedded_set_is_the_same_everywhere(name: str) -> None:
     assert load_graphs(name)[1] == EMBEDDED_CONTENT[name]
 
 
-def test_edge_counts_of_motifs_do_not_tell_the_class() -> None:
-    graphs, _ = load_graphs("motifs")
-    assert graphs.y.bincount().tolist() == [100] * 4
-    sizes = graphs.node_ptr.diff()
-    assert (graphs.edge_ptr.diff() == 2 * (sizes + 3)).all()
-
-
 @pytest.mark.parametrize("name", ["MUTAG", "PROTEINS", "IMDB-BINARY"])
 def test_equal_to_torch_geometrics_reading(
     name: str, shared: Callable[..., Path], tmp_path: Path

@@ -204,14 +204,6 @@ def test_the_regularisation_is_the_one_that_validation_rows_like_best(load) -> N
     assert max(scores) > min(scores), "the choice matters"
 
 
-def test_without_validation_rows_nothing_is_chosen() -> None:
-    train, held = parts(load_wine)
-    ours = regularised(train, None)
-    assert torch.equal(ours.predict(held.x), logistic(train).predict(held.x))
-    assert ours.details["C"] == 1.0
-    assert "validation_by_C" not in ours.details
-
-
 @pytest.mark.parametrize(
     ("k", "temperature"), [(1, 0.5), (20, 0.1), (50, 0.5), (10_000, 0.07), (50, 0.005)]
 )

@@ -1,16 +1,11 @@
 """The compiled solver against libsvm, bit by bit."""
 
 import sys
-from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
 from sklearn.svm import SVC
 
-from contrastbench.domains.graph import GraphRecipe
-from contrastbench.domains.graph.domain import GraphDomain
 from contrastbench.domains.scoring import smo, svm
 from contrastbench.domains.scoring.svm import C_GRID, squared_distances
 from counts import times
@@ -83,19 +78,3 @@ def test_without_numba_libsvm_solves(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.undo()
     monkeypatch.setattr(svm.platform, "machine", lambda: "arm64")
     assert svm.compiled_solver.__wrapped__() is None
-
-
-@pytest.mark.parametrize(("name", "encoder"), [("ENZYMES", "gin"), ("DHFR", "raw")])
-def test_predictions_on_real_graphs_are_those_of_libsvm(
-    name: str, encoder: str, shared: Callable[..., Path]
-) -> None:
-    root = shared("data", "tudataset", f"{name}.zip").parent
-    domain = GraphDomain(
-        name, GraphRecipe(encoder=encoder, limit=600), 0, root, torch.device("cpu")
-    )
-    x, y = (part.numpy() for part in domain.embeddings(domain.model()))
-    x = x.astype(np.float64)
-    fit, test = np.arange(0, 480), np.arange(480, len(y))
-    distance = squared_distances(x)
-    found = svm.pair_values(x, y, distance, fit, test, C_GRID)
-    assert np.array_equal(found, svm.by_libsvm(x, y, distance, fit, test, C_GRID))

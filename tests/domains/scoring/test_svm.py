@@ -2,11 +2,9 @@
 
 import warnings
 from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
 from sklearn.datasets import load_iris, load_wine
 from sklearn.model_selection import GridSearchCV, PredefinedSplit, StratifiedKFold
 from sklearn.pipeline import make_pipeline
@@ -14,7 +12,6 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, LinearSVC
 
 from contrastbench.domains.graph import GraphRecipe
-from contrastbench.domains.graph.domain import GraphDomain
 from contrastbench.domains.scoring import svm
 from contrastbench.domains.scoring.svm import C_GRID, check_folds, linear_folds, svm_folds
 from contrastbench.losses import UserError
@@ -46,21 +43,6 @@ def test_identical_to_grid_search(
     assert scores.inner == pytest.approx(inner, abs=1e-12)
     assert scores.mean == pytest.approx(np.mean(accuracy))
     assert scores.std == pytest.approx(np.std(accuracy))
-
-
-@pytest.mark.parametrize(("name", "every"), [("MUTAG", 1), ("PROTEINS", 2)])
-def test_identical_to_grid_search_on_real_graphs(
-    name: str, every: int, shared: Callable[..., Path]
-) -> None:
-    root = shared("data", "tudataset", f"{name}.zip").parent
-    domain = GraphDomain(name, GraphRecipe(), 0, root, torch.device("cpu"))
-    with torch.no_grad():
-        x = domain.model().encoder.eval()(domain.graphs).numpy()[::every]
-    y = domain.graphs.y.numpy()[::every]
-    scores = svm_folds(x, y)
-    accuracy, c, _ = by_scikit_learn(x.astype(np.float64), y, 10, 0)
-    assert scores.accuracy == pytest.approx(accuracy, abs=1e-12)
-    assert scores.c == c
 
 
 def test_linear_folds_are_a_search_whose_validation_is_the_next_fold() -> None:

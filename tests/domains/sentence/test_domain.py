@@ -58,15 +58,6 @@ def test_both_views_are_dropout_passes_of_the_same_sentences() -> None:
     assert torch.allclose(same.anchor, same.keys, atol=1e-6)
 
 
-def test_without_its_positive_among_the_negatives_infonce_is_the_same_and_others_are_not() -> None:
-    rows, apart = domain(), domain(pairing="query_key")
-    batch, model = next(iter(rows.batches(0))), rows.model().train()
-    (row,), (other,) = rows.contrasts(model, batch), apart.contrasts(model, batch)
-    infonce, hardest = get_loss("infonce"), get_loss("triplet", mining="hard")
-    torch.testing.assert_close(infonce(row), infonce(other))
-    assert hardest(row) > hardest(other), "the positive is the nearest negative of a row"
-
-
 def test_the_last_partial_batch_is_kept_but_not_a_lone_sentence() -> None:
     for limit, sizes in ((130, [64, 64, 2]), (129, [64, 64])):
         d = domain(limit=limit)

@@ -8,7 +8,6 @@ import torch
 import yaml
 from transformers import AutoModel, AutoTokenizer
 
-import contrastbench as cb
 from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.benchmarks.running.options import Options
 from contrastbench.benchmarks.running.runner import run_cell
@@ -66,14 +65,6 @@ def test_sentence_transformers_gives_the_same_embeddings(
         SENTENCES, convert_to_tensor=True
     )
     assert torch.allclose(found, expected, atol=1e-5)
-
-
-def test_what_was_exported_is_an_encoder_here(exported: tuple[Path, str, torch.Tensor]) -> None:
-    folder, pooler, expected = exported
-    head = {"head": "checkpoint"} if pooler == "cls" else {}
-    d = domain(encoder=str(folder), pooler=pooler, **head)
-    assert torch.equal(d.encode(d.model(), SENTENCES).of(SENTENCES), expected)
-    assert torch.equal(torch.from_numpy(cb.encoder(folder).embed(SENTENCES)), expected)
 
 
 def test_a_run_exports_the_encoder_that_it_scored(tmp_path: Path) -> None:

@@ -10,7 +10,6 @@ from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.benchmarks.running.options import Options
 from contrastbench.benchmarks.running.runner import run_cell
 from contrastbench.benchmarks.running.training import train
-from contrastbench.domains.registry import make_recipe
 from contrastbench.domains.tabular import TabularRecipe
 from contrastbench.domains.tabular.domain import TabularDomain
 from contrastbench.losses import UserError, get_loss
@@ -85,14 +84,6 @@ def test_rows_of_one_class_are_positives_and_a_row_without_a_class_stands_alone(
     alone = torch.arange(len(classes)).repeat(2)
     assert torch.equal(same, both | (alone[:, None] == alone))
     assert (classes < 0).any()
-
-
-@pytest.mark.parametrize("pairing", ["query_key", "both_views", "one_way", "supervised"])
-def test_training_lowers_the_loss(pairing: str) -> None:
-    d = domain(pairing=pairing, epochs=15, rate=0.4)
-    _, history = train(d, get_loss("infonce", temperature=0.2))
-    curve = history.loss_by_epoch
-    assert np.mean(curve[-3:]) < curve[0] - 0.3
 
 
 def test_the_target_is_trained_by_nobody_but_its_average() -> None:
@@ -242,12 +233,3 @@ def test_requests_that_cannot_be_met() -> None:
         UserError, match=r"rate=0.2 of 4 features changes none: give --recipe choice=each"
     ):
         domain(dataset="iris", choice="exact")
-
-
-def test_scarfs_preset_trains() -> None:
-    recipe = make_recipe("tabular", {"preset": "scarf", "epochs": 2, "batch_size": 64})
-    d = TabularDomain("wine", recipe, 0, None, CPU)
-    model, history = train(d, get_loss("infonce", temperature=1.0))
-    curve = history.loss_by_epoch
-    assert curve[1] < curve[0]
-    assert d.evaluate(model).metrics["accuracy"] > 60

@@ -75,16 +75,6 @@ def test_the_target_starts_as_a_copy_and_follows_by_its_momentum() -> None:
     assert net.momentum_now() == 1.0, "past the end it stands still"
 
 
-def test_the_target_has_no_gradient_and_no_share_in_the_online_weights() -> None:
-    net = model()
-    assert not any(p.requires_grad for p in net.target.parameters())
-    online = {id(p) for p in net.online.parameters()}
-    assert not online & {id(p) for p in net.target.parameters()}
-    key = net.targets(torch.randn(4, 7))
-    assert not key.requires_grad
-    assert net(torch.randn(4, 7)).requires_grad
-
-
 def test_the_state_holds_all_that_goes_on() -> None:
     net, other = model(), model()
     net.update_target()

@@ -72,17 +72,6 @@ def test_files_that_changed_are_read_again(root: Path) -> None:
     assert read.times == 3
 
 
-def test_a_file_of_another_key_is_not_taken_for_it(root: Path) -> None:
-    read = Reader()
-    kept.kept(ABOUT, Request(8, root, CPU), read)
-    data = kept_file().read_bytes()
-    kept_file().unlink()
-    kept.kept(ABOUT, Request(16, root, CPU), read)
-    kept_file().write_bytes(data)
-    kept.kept(ABOUT, Request(16, root, CPU), read)
-    assert read.times == 3
-
-
 def test_sets_without_a_declared_content_and_full_disks_are_read(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,7 +1,5 @@
 """ResNets against torchvision's, heads as published, chunks with the same gradient."""
 
-import math
-
 import pytest
 import torch
 from torch import nn
@@ -145,22 +143,3 @@ def test_bf16_embeds_about_the_same_and_keeps_weights_in_float32() -> None:
     assert 0 < (a - b.float()).norm() / a.norm() < 0.05
     assert {p.dtype for p in half.parameters()} == {torch.float32}
     assert half.features(x).dtype == torch.float32
-
-
-def test_the_target_follows_all_weights_and_keeps_its_own_statistics() -> None:
-    net = model(steps=2, pairing="query_key", ema=0.9)
-    before = [p.clone() for p in net.target.parameters()]
-    with torch.no_grad():
-        for p in net.online.parameters():
-            p.add_(torch.randn_like(p))
-    net.update_target()
-    m = 1 - 0.1 * (math.cos(0) + 1) / 2
-    for old, online, target in zip(
-        before, net.online.parameters(), net.target.parameters(), strict=True
-    ):
-        assert torch.allclose(target, m * old + (1 - m) * online, atol=1e-6)
-    x = torch.randn(8, 3, 8, 8)
-    key = net.targets(x)
-    assert not key.requires_grad
-    assert net.target[0][1].num_batches_tracked == 1
-    assert net.encoder[1].num_batches_tracked == 0
