@@ -118,7 +118,7 @@ def sweep(
 
 def sight(what: str, results: Path) -> str:
     """Return which effects the quick part of a suite shows, by the losses that have records."""
-    from contrastbench.benchmarks.comparison.verdicts import compare
+    from contrastbench.benchmarks.comparison.compare import compare
     from contrastbench.benchmarks.tables.load import load_table
     from contrastbench.benchmarks.tables.resolved import resolve
 

@@ -1,33 +1,70 @@
-"""Compare the rows of a table with a baseline row by column, and correct the tests by families."""
+"""Compare the rows of a table with a baseline: by column, over data sets, and how they were tuned.
 
-from collections import Counter
-from collections.abc import Sequence
+Tests on single data sets are corrected by families, so that a loss that joins changes no other.
+"""
+
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from contrastbench.benchmarks.comparison.places import UNTESTED, Comparison, compare_cell
+from contrastbench.benchmarks.comparison.effects import OverSets
+from contrastbench.benchmarks.comparison.over_sets import over_sets
+from contrastbench.benchmarks.comparison.places import (
+    UNTESTED,
+    Comparison,
+    compare_cell,
+    runs_behind,
+)
 from contrastbench.benchmarks.comparison.set_tests import SET_TESTS
 from contrastbench.benchmarks.comparison.statistics import ALPHA, holm
-from contrastbench.benchmarks.tables.resolved import Line, Resolved
-from contrastbench.benchmarks.tables.table import Table
+from contrastbench.benchmarks.comparison.verdicts import Tuning, Verdicts
+from contrastbench.benchmarks.tables import origins
+from contrastbench.benchmarks.tables.controls import CONTROLS
+from contrastbench.benchmarks.tables.resolved import Line, Resolved, ResolvedCell
+from contrastbench.benchmarks.tables.table import Selection, Table
 from contrastbench.errors import UserError, unknown
 
-FAMILIES = ("joined", "listed", "controls")  # each is corrected by itself
 
+def compare(resolved: Resolved, baseline: str | None = None, test: str | None = None) -> Verdicts:
+    """Return all verdicts on a table's rows; without places where nothing can be compared.
 
-def compare_rows(
-    resolved: Resolved, baseline: str | None = None, test: str | None = None
-) -> list[Comparison]:
-    """Every runnable row but the baseline, in every column where both have a shared seed.
-
-    Also where a row has failed, or the baseline has. Rows that `--loss` names come first. Losses
-    that joined, the other losses, and the controls are families of tests.
+    Without a test named, the table's own or the signed-rank test judges over data sets. The
+    corrected t-test judges on single ones.
 
     Raises:
         UserError: no such row or test, or nothing in the table can be run.
     """
     if test is not None and test not in SET_TESTS:
         raise unknown("test", test, SET_TESTS)
-    base, asked = baseline_row(resolved, baseline), resolved.table.asked
+    base = baseline_row(resolved, baseline)
+    places = compare_rows(resolved, base)
+    over = over_sets_of(resolved, base, places, test or resolved.table.test or "wilcoxon")
+    tuning, shipped = tuning_of(resolved, base), origins.shipped(resolved)
+    return Verdicts(resolved.table, base.name, places, over, tuning, shipped)
+
+
+def baseline_row(resolved: Resolved, name: str | None = None) -> Line:
+    """The row of that name.
+
+    By default the first with InfoNCE, or else the first that is no control.
+    """
+    lines = {line.name: line for line in resolved.lines if line.cells}
+    if not lines:
+        raise UserError(f"table {resolved.table.name} has only quoted rows: choose another table")
+    if name is not None and name not in lines:
+        raise unknown(f"row of {resolved.table.name} that can be run", name, lines)
+    if name is not None:
+        return lines[name]
+    contestants = [line for line in lines.values() if not line.control] or list(lines.values())
+    return next((line for line in contestants if line.row.loss == "infonce"), contestants[0])
+
+
+def compare_rows(resolved: Resolved, base: Line) -> list[Comparison]:
+    """Every runnable row but the baseline, in every column where both have a shared seed.
+
+    Also where a row has failed, or the baseline has. Rows that `--loss` names come first. Losses
+    that joined, the other losses, and the controls are families of tests.
+    """
+    asked = resolved.table.asked
     comparisons = [
         compare_cell(resolved, base, line, column)
         for line in sorted(resolved.lines, key=lambda line: line.name not in asked)
@@ -36,10 +73,10 @@ def compare_rows(
     ]
     comparisons = [one for one in comparisons if one.seeds or one.failure or one.why]
     to_come = places_to_come(resolved, base, comparisons)
-    families: dict[str, list[Comparison]] = {name: [] for name in FAMILIES}
+    waiting = {row for row, _ in to_come}
+    families: dict[str, list[Comparison]] = {"joined": [], "listed": [], "controls": []}
     for one in comparisons:
-        mine = any(row == one.row for row, _ in to_come)
-        families[family_of(one)].append(replace(one, waiting=mine))
+        families[one.family_name].append(replace(one, waiting=one.row in waiting))
     more = {"listed": len(to_come)}
     return [one for name, family in families.items() for one in decide(family, more.get(name, 0))]
 
@@ -67,39 +104,19 @@ def is_listed(table: Table, line: Line, base: Line) -> bool:
     return not (line is base or line.control or line.name in table.joined)
 
 
-def family_of(one: Comparison) -> str:
-    """Return the family of tests that a comparison is corrected in: a join changes no other."""
-    return "controls" if one.control else "joined" if one.joined else "listed"
-
-
-def without_test(one: Comparison) -> Comparison:
-    """Return the comparison of a row that is another one by algebra, which is tested once."""
-    return replace(one, t=UNTESTED, why=one.why or f"tested as {one.same_as}")
-
-
-def baseline_row(resolved: Resolved, name: str | None = None) -> Line:
-    """The row of that name.
-
-    By default the first with InfoNCE, or else the first that is no control.
-    """
-    lines = {line.name: line for line in resolved.lines if line.cells}
-    if not lines:
-        raise UserError(f"table {resolved.table.name} has only quoted rows: choose another table")
-    if name is not None and name not in lines:
-        raise unknown(f"row of {resolved.table.name} that can be run", name, lines)
-    if name is not None:
-        return lines[name]
-    contestants = [line for line in lines.values() if not line.control] or list(lines.values())
-    return next((line for line in contestants if line.row.loss == "infonce"), contestants[0])
-
-
 def decide(family: Sequence[Comparison], to_come: int = 0) -> list[Comparison]:
     """Return the comparisons of a family with verdicts by Holm's correction.
 
-    Those to come are corrected for as well: they have a p of 1 so far.
+    Those to come are corrected for as well: they have a p of 1 so far. A row that is another one by
+    algebra is tested once.
     """
     there = {(one.row, one.column) for one in family}
-    family = [without_test(one) if (one.same_as, one.column) in there else one for one in family]
+    family = [
+        replace(one, t=UNTESTED, why=one.why or f"tested as {one.same_as}")
+        if (one.same_as, one.column) in there
+        else one
+        for one in family
+    ]
     known = [one.t.p for one in family if one.t.p is not None]
     tests = max(1, len(known) + to_come)
     adjusted = iter(holm([*known, *[1.0] * to_come]))
@@ -122,9 +139,95 @@ def with_verdict(one: Comparison, adjusted: float | None) -> Comparison:
     return replace(one, holm=adjusted, verdict=verdict)
 
 
-def verdict_counts(comparisons: Sequence[Comparison]) -> dict[str, Counter[str]]:
-    """Verdicts of each row."""
-    rows: dict[str, Counter[str]] = {}
-    for comparison in comparisons:
-        rows.setdefault(comparison.row, Counter())[comparison.verdict] += 1
-    return rows
+def over_sets_of(
+    resolved: Resolved, base: Line, comparisons: Sequence[Comparison], test: str
+) -> OverSets:
+    """Return the effects of a table's rows over data sets, controls apart.
+
+    Against a baseline that is itself untrained, or a control, nothing is known of how rows must
+    come out, and no training gains anything: effects are points, and each row is a contestant.
+    """
+    usual = not (base.control or is_untrained(base))
+    untrained = [line.name for line in resolved.lines if usual and is_untrained(line)]
+    musts = {
+        line.name: CONTROLS[line.control or "untrained"].must
+        for line in resolved.lines
+        if usual and (line.control or line.name in untrained)
+    }
+    expected = [
+        line.name
+        for line in resolved.lines
+        if line.name not in musts
+        and is_listed(resolved.table, line, base)
+        and any(not cell.same_as for cell in line.cells.values())
+    ]
+    has_run = {(one.row.name, one.column) for one in resolved.cells if one.ok or one.failed}
+    rows, columns = ({*names} for names in zip(*has_run, strict=True)) if has_run else ((), ())
+    return replace(
+        over_sets(comparisons, untrained, musts, SET_TESTS[test], expected),
+        without_results=[
+            line.name
+            for line in resolved.lines
+            if line.cells and line.name not in musts and line.name not in rows
+        ],
+        not_compared=[
+            name
+            for name in resolved.table.columns
+            if name in columns and not any(one.column == name for one in comparisons)
+        ],
+    )
+
+
+def is_untrained(line: Line) -> bool:
+    """Return whether the row has no training: the untrained encoder or the raw input."""
+    return any(not cell.work.trained for cell in line.cells.values())
+
+
+def tuning_of(resolved: Resolved, base: Line) -> Tuning:
+    """Return what is to be said of the settings of a table's rows."""
+    lines, table = resolved.lines, resolved.table
+    chosen = resolved.selection == Selection.VALIDATION
+    return Tuning(
+        [line.name for line in lines if line.row.beside],
+        [one.name for one in lines if one.name in table.asked and resolved.has_no_choice(one)],
+        chose_baseline(lines, base) if chosen and not base.control else {},
+        [line.name for line in lines if is_hardly_tuned(line)],
+    )
+
+
+def chose_baseline(lines: Sequence[Line], base: Line) -> Mapping[str, tuple[int, int]]:
+    """Return the losses that chose to be the baseline's loss on most sets, and on how many.
+
+    A control changes more than the loss, so beside it there are none.
+    """
+    others = (line for line in lines if line.row.loss != base.row.loss and not line.control)
+    counts = {line.name: chose_loss_of(base, line) for line in others}
+    return {row: (n, of) for row, (n, of) in counts.items() if 2 * n > of}
+
+
+def chose_loss_of(base: Line, line: Line) -> tuple[int, int]:
+    """Return on how many sets a row chose the loss of another one, and on how many it has run.
+
+    The first is 0 where it always chose the very runs of the other one, which nothing is said of.
+    """
+    own = [one for one in line.cells.values() if one.ok and not one.same_as]
+    alike = [one for one in own if chosen_losses(one) == {base.row.loss}]
+    pairs = [(base.cells[one.column], one) for one in alike if one.column in base.cells]
+    others = any(runs_behind(a.records) != runs_behind(b.records) for a, b in pairs)
+    return (len(alike), len(own)) if others else (0, len(own))
+
+
+def chosen_losses(cell: ResolvedCell) -> set[str]:
+    """Return the losses that a place has chosen: its row's own, or one that this is at a limit."""
+    chosen = (
+        [params.get("loss") for params, _ in cell.choices]
+        if cell.choice.nested
+        else [one.loss for one in cell.choice.settings]
+    )
+    return {str(one or cell.row.loss) for one in chosen}
+
+
+def is_hardly_tuned(line: Line) -> bool:
+    """Return whether on most sets most trials score alike, so that a search had nothing to find."""
+    searched = [cell.choice for cell in line.cells.values() if cell.choice.distinct]
+    return 2 * sum(one.scores_alike for one in searched) > len(searched)

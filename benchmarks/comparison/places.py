@@ -66,6 +66,11 @@ class Comparison:
         return self.domain, self.dataset
 
     @property
+    def family_name(self) -> str:
+        """Return the family of tests that it is corrected in: a join changes no other one."""
+        return "controls" if self.control else "joined" if self.joined else "listed"
+
+    @property
     def same(self) -> bool:
         """Return whether the row is the baseline itself here."""
         return self.why.startswith("the same ")

@@ -1,26 +1,18 @@
-"""Compare a table with a baseline: all numbers and verdicts that words, tables and plots show."""
+"""What a comparison finds: all numbers and verdicts that words, tables and plots show."""
 
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
 
-from contrastbench.benchmarks.comparison.compare import (
-    baseline_row,
-    compare_rows,
-    family_of,
-    verdict_counts,
-)
-from contrastbench.benchmarks.comparison.controls import Controls, controls_of, over_sets_of
-from contrastbench.benchmarks.comparison.effects import Effect, OverSets
+from contrastbench.benchmarks.comparison.effects import Effect, OverSets, too_few
 from contrastbench.benchmarks.comparison.places import INCOMPLETE, NO_BASE, Comparison
+from contrastbench.benchmarks.comparison.signed_rank import DIGITS
 from contrastbench.benchmarks.comparison.statistics import deviation_factor
-from contrastbench.benchmarks.comparison.tuning import Tuning, tuning_of
-from contrastbench.benchmarks.tables import origins
-from contrastbench.benchmarks.tables.resolved import Resolved
 from contrastbench.benchmarks.tables.table import Table
 
+FEW_SETS = 5  # data sets, up to which the controls are looked at set by set
 ENOUGH_PAIRS = 5  # pairs, from which on a deviation is known to a factor of three
 
 
@@ -91,6 +83,50 @@ class SingleSets:
 
 
 @dataclass(frozen=True)
+class Tuning:
+    """Rows that were not tuned as others were, by name."""
+
+    beside: Sequence[str] = ()  # they have the settings that the baseline chose
+    given: Sequence[str] = ()  # asked for, and they declare nothing to choose
+    # losses that chose the baseline's loss on most sets: on how many, and on how many they have run
+    alike: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    hardly: Sequence[str] = ()  # most of whose trials score alike
+
+    @property
+    def always_alike(self) -> bool:
+        """Whether these losses chose the baseline's on all sets."""
+        return all(n == of for n, of in self.alike.values())
+
+
+@dataclass(frozen=True)
+class Controls:
+    """Whether the controls came out as they must, over data sets and, of few, set by set."""
+
+    wrong: Mapping[str, Sequence[Effect]]  # that did not, by how they must come out
+    counts: Counter[str]  # those that have a verdict, by how they must come out
+    blind: Mapping[str, Sequence[str]]  # columns on which rows are no worse than the baseline
+    below: Sequence[str]  # rows below it on each set, where nothing is judged over sets
+
+
+def controls_of(over: OverSets, comparisons: Sequence[Comparison]) -> Controls:
+    """Return how the controls of a comparison came out."""
+    controls = [one for one in over.effects if one.control]
+    judged = [one for one in controls if one.verdict != too_few(over.test)]
+    wrong: dict[str, list[Effect]] = {}
+    for one in judged:
+        if not one.came_out:
+            wrong.setdefault(one.must, []).append(one)
+    worse = [one.row for one in controls if one.must == "worse"]
+    seen = [one for one in comparisons if one.row in worse and one.difference is not None]
+    blind: dict[str, list[str]] = {}
+    for place in seen if not judged or over.sets <= FEW_SETS else ():
+        if round(place.difference or 0.0, DIGITS) >= 0:
+            blind.setdefault(place.column, []).append(place.row)
+    below = worse if seen and not (judged or blind) else []
+    return Controls(wrong, Counter(one.must for one in judged), blind, below)
+
+
+@dataclass(frozen=True)
 class Verdicts:
     """A table's rows against a baseline: place by place, over data sets, and what bears on it."""
 
@@ -134,9 +170,9 @@ class Verdicts:
         losses = (one for one in self.places if not one.control)
         own = [one for one in losses if one.row not in controls] or self.places
         shown = [one for one in own if not one.joined] or own
-        families = {family_of(one) for one in shown}
+        families = {one.family_name for one in shown}
         tested = (one for one in self.places if one.holm is not None)
-        return SingleSets(shown, sum(family_of(one) in families for one in tested))
+        return SingleSets(shown, sum(one.family_name in families for one in tested))
 
     @property
     def counts(self) -> dict[str, Counter[str]]:
@@ -151,22 +187,9 @@ class Verdicts:
         return (fewest, deviation_factor(fewest)) if fewest < ENOUGH_PAIRS else None
 
 
-def compare(resolved: Resolved, baseline: str | None = None, test: str | None = None) -> Verdicts:
-    """Return all verdicts on a table's rows; without places where nothing can be compared.
-
-    Without a test named, the table's own or the signed-rank test judges over data sets. The
-    corrected t-test judges on single ones.
-
-    Raises:
-        UserError: no such row or test, or nothing in the table can be run.
-    """
-    places = compare_rows(resolved, baseline, test)
-    base = baseline_row(resolved, baseline).name
-    return Verdicts(
-        resolved.table,
-        base,
-        places,
-        over_sets_of(resolved, base, places, test),
-        tuning_of(resolved, base),
-        origins.shipped(resolved),
-    )
+def verdict_counts(comparisons: Sequence[Comparison]) -> dict[str, Counter[str]]:
+    """Verdicts of each row."""
+    rows: dict[str, Counter[str]] = {}
+    for comparison in comparisons:
+        rows.setdefault(comparison.row, Counter())[comparison.verdict] += 1
+    return rows

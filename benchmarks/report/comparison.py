@@ -7,9 +7,10 @@ from math import isfinite
 from typing import Any
 
 from contrastbench.benchmarks.comparison import VERDICTS
+from contrastbench.benchmarks.comparison.compare import compare
 from contrastbench.benchmarks.comparison.effects import Effect, OverSets
 from contrastbench.benchmarks.comparison.places import Comparison
-from contrastbench.benchmarks.comparison.verdicts import Verdicts, compare
+from contrastbench.benchmarks.comparison.verdicts import Verdicts
 from contrastbench.benchmarks.records import files
 from contrastbench.benchmarks.report import screen
 from contrastbench.benchmarks.report.words import (

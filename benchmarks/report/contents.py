@@ -8,9 +8,10 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from contrastbench.benchmarks.comparison.compare import compare
 from contrastbench.benchmarks.comparison.effects import OverSets
 from contrastbench.benchmarks.comparison.places import Comparison
-from contrastbench.benchmarks.comparison.verdicts import Verdicts, compare
+from contrastbench.benchmarks.comparison.verdicts import Verdicts
 from contrastbench.benchmarks.records import nested
 from contrastbench.benchmarks.records.store import Record, canonical, file_name
 from contrastbench.benchmarks.report import figures

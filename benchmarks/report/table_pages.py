@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-from contrastbench.benchmarks.comparison.verdicts import compare
+from contrastbench.benchmarks.comparison.compare import compare
 from contrastbench.benchmarks.records import files
 from contrastbench.benchmarks.report.comparison import effect_table
 from contrastbench.benchmarks.report.contents import Filled, TableView

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean, stdev
 
-from contrastbench.benchmarks.comparison.compare import baseline_row, compare_rows
+from contrastbench.benchmarks.comparison.compare import baseline_row, compare
 from contrastbench.benchmarks.comparison.places import Comparison
 from contrastbench.benchmarks.comparison.statistics import ALPHA
 from contrastbench.benchmarks.records.seeds import ADMISSION_SEEDS, parse_seeds
@@ -126,7 +126,7 @@ def candidates(table: Table, seeds: Sequence[int], results: Path) -> Iterator[Ca
     resolved = resolve(table.but(seeds=[*seeds]), None, results)
     bad = {
         one.column: control_verdict(one)
-        for one in compare_rows(resolved)
+        for one in compare(resolved).places
         if one.control == BAD and {*seeds} <= {*one.seeds}
     }
     lines = {line.name: line for line in resolved.lines}
@@ -182,7 +182,7 @@ def conditions(resolved: Resolved) -> list[Condition]:
     controls = {line.control: line for line in resolved.lines if line.control}
     assert baseline_row(resolved).row.loss == "infonce", f"{table.name} has no gate"
     sets = {name: list(line.cells) for name, line in controls.items()}
-    return judged(compare_rows(resolved), sets, table.seeds)
+    return judged(compare(resolved).places, sets, table.seeds)
 
 
 def judged(

@@ -6,8 +6,7 @@ from typing import Any
 
 from contrastbench.benchmarks.comparison.effects import OverSets
 from contrastbench.benchmarks.comparison.places import Comparison
-from contrastbench.benchmarks.comparison.tuning import Tuning
-from contrastbench.benchmarks.comparison.verdicts import Verdicts
+from contrastbench.benchmarks.comparison.verdicts import Tuning, Verdicts
 from contrastbench.benchmarks.report.words import OVER_SETS, said
 
 

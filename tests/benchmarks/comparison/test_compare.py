@@ -8,22 +8,15 @@ import pytest
 import torch
 
 from contrastbench.benchmarks.comparison import statistics
-from contrastbench.benchmarks.comparison.compare import (
-    baseline_row,
-    compare_rows,
-    verdict_counts,
-)
+from contrastbench.benchmarks.comparison.compare import baseline_row, compare
 from contrastbench.benchmarks.comparison.places import (
     Comparison,
     compare_cell,
     differences_by_fold,
     redrawn,
 )
-from contrastbench.benchmarks.comparison.statistics import (
-    corrected_t,
-    holm,
-)
-from contrastbench.benchmarks.comparison.verdicts import compare
+from contrastbench.benchmarks.comparison.statistics import corrected_t, holm
+from contrastbench.benchmarks.comparison.verdicts import verdict_counts
 from contrastbench.benchmarks.report.comparison import compared, render_comparison
 from contrastbench.benchmarks.report.words import said
 from contrastbench.benchmarks.tables.load import load_table
@@ -84,7 +77,7 @@ def filled(tmp_path: Path) -> Path:
 
 
 def test_pairs_are_the_seeds_that_both_have(filled: Path) -> None:
-    (found,) = compare_rows(resolve(SMALL, None, filled))
+    (found,) = compare(resolve(SMALL, None, filled)).places
     assert (found.row, found.column, found.seeds, found.unpaired) == ("new", "A", (0, 1, 2), 2)
     shared = [(sum(FOLDS["base"][s]) / 2, sum(FOLDS["new"][s]) / 2) for s in (0, 1, 2)]
     assert found.baseline == pytest.approx(sum(a for a, _ in shared) / 3)
@@ -127,7 +120,7 @@ def test_a_place_that_is_to_run_is_not_final(about: dict[str, str], final: bool)
 
 
 def test_folds_of_one_seed_are_compared_and_corrected(filled: Path) -> None:
-    (found,) = compare_rows(resolve(SMALL, None, filled))
+    (found,) = compare(resolve(SMALL, None, filled)).places
     folds = [1.0, 3.0, 3.0, 2.0, 1.5, 4.0]
     assert (found.n, found.ratio) == (6, 1.0)  # two folds: as much tested as trained on
     assert found.t.p == pytest.approx(corrected_t(folds, 1.0).p)
@@ -207,7 +200,7 @@ def test_records_that_do_not_say_how_they_were_split_are_understood() -> None:
 def test_one_seed_is_no_test_however_many_folds(tmp_path: Path) -> None:
     add(tmp_path, "base", "A", 0, [80.0, 90.0])
     add(tmp_path, "new", "A", 0, [85.0, 99.0])
-    (found,) = compare_rows(resolve(SMALL, None, tmp_path))
+    (found,) = compare(resolve(SMALL, None, tmp_path)).places
     assert found.difference == pytest.approx(7.0)
     assert (found.t.p, found.holm) == (None, None)
     assert (found.verdict, found.why) == ("untested", "n too small: 1 pair")
@@ -220,7 +213,7 @@ def test_verdicts_are_those_of_holms_p(tmp_path: Path) -> None:
         add(tmp_path, "new", "A", seed, [88.0 + seed, 88.0 + 0.5 * seed])
         add(tmp_path, "new", "B", seed, [69.0, 71.5])
         add(tmp_path, "also", "A", seed, [77.0 + seed, 77.0 + 0.5 * seed])
-    found = compare_rows(resolve(SMALL, None, tmp_path), "base")
+    found = compare(resolve(SMALL, None, tmp_path), "base").places
     assert {(c.row, c.column): c.verdict for c in found} == {
         ("new", "A"): "better",
         ("new", "B"): "undecided",
@@ -230,7 +223,7 @@ def test_verdicts_are_those_of_holms_p(tmp_path: Path) -> None:
     assert [c.holm for c in found] == holm([*ps, 1.0])[:3], "also is to run on B"
     for seed in range(4):
         add(tmp_path, "also", "B", seed, [70.0, 70.0])
-    late = compare_rows(resolve(SMALL, None, tmp_path), "base")
+    late = compare(resolve(SMALL, None, tmp_path), "base").places
     assert [c.verdict for c in late] == [*(c.verdict for c in found), "undecided"]
     assert verdict_counts(found) == {"new": {"better": 1, "undecided": 1}, "also": {"worse": 1}}
 
@@ -312,7 +305,7 @@ def test_a_row_that_is_the_baseline_under_another_name_is_not_tested(filled: Pat
     rows = [*SMALL.rows, SMALL.rows[2].model_copy(update={"name": "again"})]
     found = {
         c.row: c
-        for c in compare_rows(resolve(SMALL.model_copy(update={"rows": rows}), None, filled))
+        for c in compare(resolve(SMALL.model_copy(update={"rows": rows}), None, filled)).places
     }
     assert (found["again"].verdict, found["again"].why, found["again"].holm) == (
         "untested",
@@ -325,14 +318,14 @@ def test_runs_on_other_data_are_not_tested(tmp_path: Path) -> None:
     for seed in range(3):
         add(tmp_path, "base", "A", seed, [80.0, 90.0])
         add(tmp_path, "new", "A", seed, [85.0, 99.0 + seed], data_hash="1" * 64)
-    (found,) = compare_rows(resolve(SMALL, None, tmp_path))
+    (found,) = compare(resolve(SMALL, None, tmp_path)).places
     assert (found.t.p, found.why) == (None, "other data or starting weights")
 
 
 def test_the_baseline_is_infonce_unless_named(filled: Path) -> None:
     assert baseline_row(resolve(SMALL, None, Path())).name == "base"
     assert baseline_row(resolve(SMALL, None, Path()), "new").name == "new"
-    (found,) = compare_rows(resolve(SMALL, None, filled), "new")
+    (found,) = compare(resolve(SMALL, None, filled), "new").places
     assert (found.row, found.difference) == ("base", pytest.approx(-14.5 / 6))
 
 
@@ -344,12 +337,12 @@ def test_what_joins_comes_first(tmp_path: Path) -> None:
         add(tmp_path, "new", "B", seed, [50.5 + seed, 50.5])
         add(tmp_path, "also", "A", seed, [60.0 + seed, 61.0 + 0.1 * seed])
     joined = SMALL.model_copy(update={"asked": ["also"], "joined": ["also"]})
-    assert [one.row for one in compare_rows(resolve(SMALL, None, tmp_path))] == [
+    assert [one.row for one in compare(resolve(SMALL, None, tmp_path)).places] == [
         "new",
         "new",
         "also",
     ]
-    assert [one.row for one in compare_rows(resolve(joined, None, tmp_path))] == [
+    assert [one.row for one in compare(resolve(joined, None, tmp_path)).places] == [
         "also",
         "new",
         "new",
@@ -445,7 +438,7 @@ def test_wrong_questions_are_one_line(filled: Path, change: dict[str, Any], mess
 
 def test_a_table_of_quotes_cannot_be_compared(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="only quoted rows"):
-        compare_rows(resolve(SMALL.model_copy(update={"rows": SMALL.rows[:1]}), None, tmp_path))
+        compare(resolve(SMALL.model_copy(update={"rows": SMALL.rows[:1]}), None, tmp_path))
 
 
 def failing(results: Path) -> Path:
@@ -460,7 +453,7 @@ def failing(results: Path) -> Path:
 
 
 def test_a_row_that_diverges_has_a_line_and_a_column(tmp_path: Path) -> None:
-    found = {(c.row, c.column): c for c in compare_rows(resolve(SMALL, None, failing(tmp_path)))}
+    found = {(c.row, c.column): c for c in compare(resolve(SMALL, None, failing(tmp_path))).places}
     lost = found["new", "B"]
     assert (lost.verdict, lost.failure, lost.seeds) == ("failed", "diverged (2 of 2)", ())
     assert verdict_counts(list(found.values()))["new"]["failed"] == 1
@@ -486,7 +479,7 @@ def test_a_row_that_diverges_with_some_seeds_is_not_better_by_the_others(tmp_pat
             else:
                 add(tmp_path, row, column, seed, [70.0 + above, 70.0 + (1 + 0.01 * seed) * above])
     resolved = resolve(SMALL, None, tmp_path)
-    found = next(one for one in compare_rows(resolved, "base") if one.row == "new")
+    found = next(one for one in compare(resolved, "base").places if one.row == "new")
     assert (found.verdict, found.lost, found.holm < 0.05) == ("undecided", (4, 5), True)
     text = render_comparison(resolved, "md", "base")
     assert "Diverged with some seeds: new." in text
@@ -508,7 +501,7 @@ def test_lines_without_training_as_a_baseline_have_no_controls_and_no_gain(tmp_p
 
 def test_a_baseline_that_diverges_does_not_drop_the_others(tmp_path: Path) -> None:
     found = {
-        (c.row, c.column): c for c in compare_rows(resolve(SMALL, None, failing(tmp_path)), "new")
+        (c.row, c.column): c for c in compare(resolve(SMALL, None, failing(tmp_path)), "new").places
     }
     lost = found["base", "B"]
     assert (lost.verdict, lost.why) == ("untested", "the baseline diverged (2 of 2)")
@@ -520,7 +513,7 @@ def test_a_baseline_that_diverges_does_not_drop_the_others(tmp_path: Path) -> No
 
 def test_seeds_that_failed_are_said_beside_those_that_did_not(filled: Path) -> None:
     lost(filled, "new", "A", 3, "oom")
-    (found,) = compare_rows(resolve(SMALL, None, filled))
+    (found,) = compare(resolve(SMALL, None, filled)).places
     assert (found.seeds, found.failure) == ((0, 1, 2), "oom (1 of 5)")
     assert "| undecided (oom (1 of 5)) |" in render_comparison(
         resolve(SMALL, None, filled), "md", every_test=True
@@ -529,7 +522,7 @@ def test_seeds_that_failed_are_said_beside_those_that_did_not(filled: Path) -> N
 
 def test_a_later_try_that_went_well_is_no_failure(filled: Path) -> None:
     lost(filled, "new", "A", 0, "failed")
-    assert compare_rows(resolve(SMALL, None, filled))[0].failure == ""
+    assert compare(resolve(SMALL, None, filled)).places[0].failure == ""
 
 
 def test_a_corpus_that_trains_is_no_other_data_to_score_on(tmp_path: Path) -> None:
@@ -537,7 +530,7 @@ def test_a_corpus_that_trains_is_no_other_data_to_score_on(tmp_path: Path) -> No
         add(tmp_path, "base", "A", seed, [80.0, 90.0])
         corpus = {"data_hash": "1" * 64, "details": {"folds": [], "scored_data": "0" * 64}}
         add(tmp_path, "new", "A", seed, [85.0, 99.0 + seed], **corpus)
-    (found,) = compare_rows(resolve(SMALL, None, tmp_path))
+    (found,) = compare(resolve(SMALL, None, tmp_path)).places
     assert (found.seeds, found.why) == ((0, 1, 2), "")
     assert found.t.p is not None
 
@@ -550,7 +543,7 @@ def test_rows_of_two_corpora_meet_on_the_same_one(tmp_path: Path) -> None:
             add(tmp_path, "new", "A", seed, [level + 1, level + 1.5 * seed], **about)
         if level == 50.0:
             add(tmp_path, "base", "A", 3, [level], **about)
-    found, *_ = compare_rows(resolve(SMALL, None, tmp_path))
+    found, *_ = compare(resolve(SMALL, None, tmp_path)).places
     assert found.difference is not None
     assert abs(found.difference) < 2, "not of one corpus against the other"
 
@@ -558,4 +551,4 @@ def test_rows_of_two_corpora_meet_on_the_same_one(tmp_path: Path) -> None:
 def test_a_metric_that_no_record_has_is_one_line(filled: Path) -> None:
     odd = SMALL.model_copy(update={"metric": "acuracy"})
     with pytest.raises(UserError, match="unknown metric of column 'A' 'acuracy': did you mean"):
-        compare_rows(resolve(odd, None, filled))
+        compare(resolve(odd, None, filled))

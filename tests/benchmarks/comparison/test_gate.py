@@ -6,9 +6,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from contrastbench.benchmarks.comparison.compare import compare
 from contrastbench.benchmarks.comparison.places import Comparison
 from contrastbench.benchmarks.comparison.statistics import corrected_t
-from contrastbench.benchmarks.comparison.verdicts import compare
 from contrastbench.benchmarks.tables import catalogue
 from contrastbench.benchmarks.tables.load import load_table
 from contrastbench.benchmarks.tables.resolved import resolve

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from contrastbench.benchmarks.comparison.compare import compare_rows
+from contrastbench.benchmarks.comparison.compare import compare
 from contrastbench.benchmarks.comparison.effects import Effect, OverSets
 from contrastbench.benchmarks.comparison.over_sets import over_sets
 from contrastbench.benchmarks.comparison.places import Comparison
@@ -178,15 +178,15 @@ def test_a_quick_part_is_a_table_of_its_own_with_the_baseline_controls_and_what_
 
 def test_quick_results_do_not_count_in_the_whole_suite(filled: Path) -> None:
     whole = resolve(load_table(str(filled / "mine.yaml"), losses=[MINE]), None, filled)
-    mine = [one for one in compare_rows(whole) if one.joined]
+    mine = [one for one in compare(whole).places if one.joined]
     assert {one.why for one in mine} == {"incomplete: 3 of 5 seeds"}
     assert {one.difference for one in mine} == {None}
     record(filled, str(filled / "mine.yaml"), 5, 73.0, MINE)
     whole = resolve(whole.table, None, filled)
-    assert all(one.difference for one in compare_rows(whole) if one.joined)
+    assert all(one.difference for one in compare(whole).places if one.joined)
     quick = resolve(load_table(str(filled / "mine.yaml"), losses=[MINE], quick=True), None, filled)
-    assert {one.seeds for one in compare_rows(quick)} == {(0, 1, 2)}
-    assert {one.seeds for one in compare_rows(whole)} == {(0, 1, 2, 3, 4)}
+    assert {one.seeds for one in compare(quick).places} == {(0, 1, 2)}
+    assert {one.seeds for one in compare(whole).places} == {(0, 1, 2, 3, 4)}
 
 
 def test_a_set_of_a_quick_part_counts_once_its_seeds_have_run(filled: Path) -> None:
@@ -196,7 +196,7 @@ def test_a_set_of_a_quick_part_counts_once_its_seeds_have_run(filled: Path) -> N
     work = table.experiment(row, column)
     (last,) = work.folder(filled).glob("*-seed2.json")
     last.unlink()
-    compared = compare_rows(resolve(table, None, filled))
+    compared = compare(resolve(table, None, filled)).places
     found = {one.column: one.why for one in compared if one.joined}
     assert found[column] == "incomplete: 2 of 3 seeds"
     assert [why for why in found.values() if why.startswith("incomplete")] == [found[column]]
@@ -272,7 +272,7 @@ def test_a_suite_has_no_other_seeds(tmp_path: Path) -> None:
 def test_no_loss_of_a_suite_is_judged_by_more_seeds_than_others(tmp_path: Path) -> None:
     name = sweep(tmp_path)
     record(tmp_path, name, 7, 70.0)
-    found = compare_rows(resolve(load_table(name), None, tmp_path))
+    found = compare(resolve(load_table(name), None, tmp_path)).places
     assert {one.seeds for one in found} == {(0, 1, 2, 3, 4)}
 
 
@@ -300,7 +300,7 @@ def test_a_set_of_a_suite_counts_once_all_seeds_of_a_loss_and_of_the_baseline_ar
     ]:
         for seed in range(seeds):
             made(tmp_path, table.experiment(lines[loss], column), seed, metrics={"accuracy": 70.0})
-    found = {one.column: one.why for one in compare_rows(resolve(table, None, tmp_path))}
+    found = {one.column: one.why for one in compare(resolve(table, None, tmp_path)).places}
     assert found == {
         "MUTAG": "incomplete: 4 of 5 seeds",
         "DD": "incomplete: the baseline has 3 of 5 seeds",

@@ -14,7 +14,7 @@ from scipy import stats
 from scipy.linalg import helmert
 from statsmodels.stats.weightstats import ttost_paired
 
-from contrastbench.benchmarks.comparison.compare import compare_rows
+from contrastbench.benchmarks.comparison.compare import compare
 from contrastbench.benchmarks.comparison.effects import effects_by_set
 from contrastbench.benchmarks.comparison.over_sets import over_sets
 from contrastbench.benchmarks.comparison.places import Comparison
@@ -248,7 +248,7 @@ def test_folds_count_by_the_mean_of_their_seed(tmp_path: Path) -> None:
             work = table.experiment(next(one for one in table.rows if one.name == row), "A")
             mean = {"accuracy": sum(values) / 2}
             made(tmp_path, work, seed, metrics=mean, details={"folds": values})
-    found, _ = effects_by_set(compare_rows(resolve(table, None, tmp_path)), {})
+    found, _ = effects_by_set(compare(resolve(table, None, tmp_path)).places, {})
     assert found == {("graph", "MUTAG"): Measured(4.0, {0: 2.0, 1: 6.0})}
 
 

@@ -6,8 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from contrastbench.benchmarks.comparison.compare import compare_rows
-from contrastbench.benchmarks.comparison.controls import over_sets_of
+from contrastbench.benchmarks.comparison.compare import compare
 from contrastbench.benchmarks.comparison.set_tests import SET_TESTS, Measured
 from contrastbench.benchmarks.comparison.signed_rank import detectable_effect, p_values
 from contrastbench.benchmarks.report.comparison import compared, render_comparison
@@ -71,7 +70,7 @@ def test_records_of_other_data_change_neither_gate_nor_gain_nor_the_verdicts_of_
         study.add(row, "MUTAG", mean, range(3), data_hash="1" * 64)
     assert conditions(study.resolved) == gate
     assert study.answer == before
-    listed = {one.row: one.family for one in compare_rows(study.resolved) if not one.control}
+    listed = {one.row: one.family for one in compare(study.resolved).places if not one.control}
     assert listed == {"adnce": 6, "hcl": 6}
 
 
@@ -96,7 +95,7 @@ def test_a_loss_is_not_worse_than_what_is_left_of_a_baseline_that_diverges(tmp_p
         study.add("infonce", column, 70.0)
     study.add("infonce", "wine", 70.0, range(4), status="diverged")
     study.add("infonce", "wine", 70.0, range(4, 8))
-    found = {(one.row, one.column): one.verdict for one in compare_rows(study.resolved)}
+    found = {(one.row, one.column): one.verdict for one in compare(study.resolved).places}
     assert found["adnce", "MUTAG"] == "worse"
     assert found["adnce", "wine"] == "undecided"
     assert "undecided: hcl, adnce" in study.answer
@@ -125,7 +124,7 @@ def test_effects_that_cancel_over_domains_are_shown_in_each(tmp_path: Path) -> N
 
 def test_losses_that_have_yet_to_run_are_counted(tmp_path: Path) -> None:
     study = Study(tmp_path).fill(infonce=70.0, untrained=50.0, adnce=70.0)
-    over = over_sets_of(study.resolved, "infonce", compare_rows(study.resolved), "t")
+    over = compare(study.resolved, "infonce", "t").over
     assert (over.to_come, over.without_results, over.test.name) == (1, ["hcl"], "t-test")
     assert [one.must for one in over.effects if one.control] == ["worse"]
 

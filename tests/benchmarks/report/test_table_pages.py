@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from contrastbench.benchmarks.comparison.verdicts import compare
+from contrastbench.benchmarks.comparison.compare import compare
 from contrastbench.benchmarks.report.table_pages import texts, with_verdicts, write_tables
 from contrastbench.benchmarks.report.words import said
 from contrastbench.benchmarks.tables.load import load_table

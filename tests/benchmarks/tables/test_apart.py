@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from contrastbench.benchmarks.comparison.compare import compare_rows
+from contrastbench.benchmarks.comparison.compare import compare
 from contrastbench.benchmarks.report.tables import render_table
 from contrastbench.benchmarks.tables.resolved import resolve
 from contrastbench.benchmarks.tables.table import Table
@@ -57,6 +57,6 @@ def test_a_number_is_of_one_data_and_others_are_named(results: Path) -> None:
 
 
 def test_data_that_both_rows_have_are_compared(results: Path) -> None:
-    compared = {(one.row, one.column): one for one in compare_rows(resolve(TABLE, None, results))}
+    compared = {(one.row, one.column): one for one in compare(resolve(TABLE, None, results)).places}
     assert compared["new", "DD"].seeds == (0, 1, 2, 3, 4)
     assert compared["new", "DD"].difference == pytest.approx(1.0)

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from contrastbench.benchmarks.comparison.compare import compare_rows
-from contrastbench.benchmarks.comparison.verdicts import compare
+from contrastbench.benchmarks.comparison.compare import compare
 from contrastbench.benchmarks.report import comparison as comparisons
 from contrastbench.benchmarks.report.tables import choice_lines, render_table
 from contrastbench.benchmarks.report.words import said
@@ -99,10 +98,10 @@ def test_it_is_shown_and_counted_once(load, tmp_path: Path) -> None:
                     metrics={"accuracy": accuracy},
                     details=details,
                 )
-    assert compare_rows(resolve(table, None, tmp_path / "empty")) == []
+    assert compare(resolve(table, None, tmp_path / "empty")).places == []
     text = render_table(resolve(table, None, tmp_path), "md")
     assert "| debiased (tau_plus=0) | 80.70 ± 0.70 (3), the same as infonce |" in text
-    found = {one.row: one for one in compare_rows(resolve(table, None, tmp_path))}
+    found = {one.row: one for one in compare(resolve(table, None, tmp_path)).places}
     copy = found["debiased (tau_plus=0)"]
     assert (copy.why, copy.verdict, copy.holm) == (
         "the same as infonce by algebra",
@@ -115,11 +114,11 @@ def test_it_is_shown_and_counted_once(load, tmp_path: Path) -> None:
     assert found["adnce"].holm is not None
     assert (
         found["adnce"].holm
-        == {one.row: one for one in compare_rows(resolve(without, None, tmp_path))}["adnce"].holm
+        == {one.row: one for one in compare(resolve(without, None, tmp_path)).places}["adnce"].holm
     )
     against = {
         one.row: one.why
-        for one in compare_rows(resolve(table, None, tmp_path), "debiased (tau_plus=0)")
+        for one in compare(resolve(table, None, tmp_path), "debiased (tau_plus=0)").places
     }
     assert against["infonce"] == "the same as debiased (tau_plus=0) by algebra"
     assert same_in_csv(table, tmp_path, "infonce") == {"debiased (tau_plus=0)": "infonce"}
@@ -154,7 +153,7 @@ def test_a_search_that_ends_at_the_baseline_differs_by_nothing(load, tmp_path: P
             details = {"validation": value}
             made(tmp_path, task.experiment, seed, metrics={"accuracy": value}, details=details)
     resolved = resolve(table, None, tmp_path)
-    found = {one.row: one for one in compare_rows(resolved)}
+    found = {one.row: one for one in compare(resolved).places}
     assert (found["debiased"].difference, found["debiased"].why) == (0.0, "the same runs")
     assert found["debiased"].holm is None
     assert found["npair"].why == "the same as infonce by algebra"

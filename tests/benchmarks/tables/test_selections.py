@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from chosen import chosen, trials
-from contrastbench.benchmarks.comparison.tuning import is_hardly_tuned
+from contrastbench.benchmarks.comparison.compare import is_hardly_tuned
 from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.benchmarks.report.tables import choice_lines, render_table
 from contrastbench.benchmarks.sweeps import plan

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from contrastbench.benchmarks.comparison.verdicts import compare
+from contrastbench.benchmarks.comparison.compare import compare
 from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.benchmarks.report.tables import choice_lines, render_table
 from contrastbench.benchmarks.report.words import said
