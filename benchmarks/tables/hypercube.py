@@ -32,7 +32,8 @@ def hypercube_settings(loss: LossSpec, count: int) -> list[Params]:
         return []
     fixed = {**describe(loss.name).params, **loss.params}
     best: list[Params] = []
-    for places in latin_hypercubes(len(free), count - 1):
+    draws = latin_hypercubes(len(free), count - 1)
+    for places in draws if len(free) > 1 else draws[:1]:  # of one parameter all are alike
         named = dict(zip(free, places, strict=True))
         found = distinct_points([{}, *hypercube_points(free, fixed, named)], fixed)
         best = max(best, found, key=len)
