@@ -29,7 +29,7 @@ from made_records import made
 from told import controls_text, few_text, of_row, over_sets_text
 
 SEEDS = SET_TESTS["seeds"]
-PAGE = Path(__file__).parents[3] / "docs" / "comparing.md"
+PAGE = Path(__file__).parents[3] / "docs" / "verdicts.md"
 TEN = [(domain, f"{domain} {k}") for domain in ("graph", "tabular") for k in range(3)]
 TEN += [(domain, f"{domain} {k}") for domain in ("image", "sentence") for k in range(2)]
 LOSSES = 33
