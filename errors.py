@@ -97,7 +97,9 @@ def users_code(action: str, file: str = "") -> Iterator[None]:
     except (Exception, SystemExit) as error:
         if is_termination(error):
             raise
-        text = (str(error).splitlines() or [""])[0]
+        text = ""
+        with suppress(Exception):  # of its own class
+            text = str(error).splitlines()[0]
         cause = f"{type(error).__name__}: {text}" if text else type(error).__name__
         lines = [at for at in traceback.extract_tb(error.__traceback__) if at.filename == file]
         where = f", line {lines[-1].lineno}" if lines else ""

@@ -15,7 +15,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from contrastbench.errors import UserError, unknown
+from contrastbench.errors import UserError, unknown, users_code
 from contrastbench.losses import limits, ranges
 from contrastbench.losses.expression import (
     Title,
@@ -129,7 +129,10 @@ class Term:
 
     def describe(self) -> Description:
         """Summary, defaults and ranges; read from the source of a registered one."""
-        return describe_source(self.name) if self.registered else describe_class(self.target)
+        if self.registered:
+            return describe_source(self.name)
+        with users_code(f"read what {self.name} declares"):
+            return describe_class(self.target)
 
     def full(self, params: Mapping[str, Any]) -> dict[str, Any]:
         """Return parameters after defaults, as a record has them; nothing is made.
@@ -244,12 +247,13 @@ def loss_class(name: str, sources: Sources | None = None) -> Any:
     path = "" if name.endswith(".py") or file_and_class(name) else import_path(name)
     from contrastbench.losses import loading
 
-    if path:
-        return loading.shown_loss(path, loading.from_package(path))
-    if own := file_and_class(name):
-        found = loading.from_file(*own, sources or Sources())
-        return loading.shown_loss(f"{own[1]} in {own[0]}", found)
-    raise loading.lacks_class(Path(name))
+    with users_code(f"read {name}"):  # what is a class by its looks may answer by an exception
+        if path:
+            return loading.shown_loss(path, loading.from_package(path))
+        if own := file_and_class(name):
+            found = loading.from_file(*own, sources or Sources())
+            return loading.shown_loss(f"{own[1]} in {own[0]}", found)
+        raise loading.lacks_class(Path(name))
 
 
 def import_path(name: str) -> str:

@@ -22,13 +22,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from contrastbench.benchmarks.records import store
-from contrastbench.benchmarks.records.store import Record
+from contrastbench.benchmarks.records.store import MAX_RECORD_BYTES, Record
 from contrastbench.errors import UserError
 
 PACK_PATTERN = "packed-*.sqlite"
 # of a finished record's file
 RECORD_FILE_NAME = re.compile(r"([0-9a-f]{16})-seed([0-9]{1,10})\.json")
-MAX_RECORD_BYTES = 2**24  # bytes of one record's file, and of anything else in a pack
 BLOCKS_KEPT = 64  # of a pack, each some hundred kilobytes
 EARLY_CELLS = {
     "recipes": "CREATE TABLE recipes (id INTEGER PRIMARY KEY, recipe TEXT NOT NULL UNIQUE)",

@@ -61,6 +61,12 @@ class Environment(TypedDict, total=False):
     devices: list[PrintableText]  # of several ranks
 
 
+class TaskFold(TypedDict):
+    """One fold of a task that an encoder is scored on."""
+
+    accuracy: FiniteNumber
+
+
 class Details(TypedDict, total=False):
     """The parts of an evaluation and of a training that tables and reports show."""
 
@@ -71,7 +77,8 @@ class Details(TypedDict, total=False):
     samples: dict[PrintableText, Count]
     rows: dict[PrintableText, Count]
     images: dict[PrintableText, Count]
-    tasks: dict[PrintableText, list[dict[PrintableText, FiniteNumber]]]
+    tasks: dict[PrintableText, list[TaskFold]]
+    folds_of: dict[PrintableText, list[FiniteNumber]]  # by metric
     data: dict[str, Any] | None
     scored_data: PrintableText | None
     loss_by_epoch: list[FiniteNumber]

@@ -23,6 +23,7 @@ FINAL_STATUSES = (
     "diverged",
 )  # a second run would end the same way; oom and failed are worth another try
 
+MAX_RECORD_BYTES = 2**24  # bytes of one record's file, and of anything else in a pack
 MAX_NAME_BYTES = 240  # bytes of a folder's name, of the 255 that file systems take
 CLOCK_TICK_NS = 2 * 10**9  # ns; a younger file may change once more within a tick of its clock
 
@@ -206,12 +207,15 @@ def file_bytes(path: Path) -> bytes:
     """Read the bytes of a record's file.
 
     Raises:
-        UserError: it cannot be read, or is a device or a pipe, which may never end.
+        UserError: it cannot be read, is larger than records are, or is a device or a pipe,
+            which may never end.
     """
     try:
-        mode = path.stat().st_mode
-        if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
+        about = path.stat()
+        if not (stat.S_ISREG(about.st_mode) or stat.S_ISDIR(about.st_mode)):
             raise UserError(f"cannot read {path} (it is no file): delete it")
+        if about.st_size > MAX_RECORD_BYTES:
+            raise UserError(f"cannot read {path} (it is too large for a record): delete it")
         return path.read_bytes()
     except OSError as error:
         raise UserError(f"cannot read {path} ({error.strerror}): restore it or delete it") from None

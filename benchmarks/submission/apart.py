@@ -14,7 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from contrastbench.benchmarks.records.packs import MAX_RECORD_BYTES
+from contrastbench.benchmarks.records.store import MAX_RECORD_BYTES
 from contrastbench.benchmarks.submission import child
 from contrastbench.benchmarks.submission.bundle import Refused
 from contrastbench.domains.download import cache_folder

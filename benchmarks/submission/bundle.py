@@ -101,8 +101,10 @@ def read_bundle(path: Path) -> Bundle:
         Refused: it is no bundle.
     """
     try:
-        if path.stat() and not path.is_file():  # a link to a device has no end
+        size = path.stat().st_size
+        if not path.is_file():  # a link to a device has no end
             raise UserError(f"{path} is no file: name a bundle")
+        check_size(size)
         data = path.read_bytes()
     except OSError as error:
         raise UserError(f"cannot read {path} ({error.strerror}): name a bundle") from None
@@ -129,11 +131,16 @@ def members(data: bytes) -> dict[str, bytes]:
     """
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         infos = archive.infolist()
-        if sum(one.file_size for one in infos) > MAX_BUNDLE_BYTES:
-            raise Refused(f"the bundle has more than {MAX_BUNDLE_BYTES // 2**20} MiB")
+        check_size(sum(one.file_size for one in infos))
         if len({one.filename for one in infos}) < len(infos):
             raise Refused("the bundle has two files of one name")
         return {one.filename: archive.read(one) for one in infos}
+
+
+def check_size(size: int) -> None:
+    """Raise unless so many bytes may be in a bundle."""
+    if size > MAX_BUNDLE_BYTES:
+        raise Refused(f"the bundle has more than {MAX_BUNDLE_BYTES // 2**20} MiB")
 
 
 def about_of(data: bytes) -> About:

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 import stub_domain
-from contrastbench.losses import LossSpec
+from contrastbench.losses import LossSpec, UserError
 from counts import dice, times
 
 LOSS = """
@@ -34,6 +34,34 @@ class Mine(ScoreLoss):
         return scores.mean_pos(scores.pos) * VALUE
 """
 HELPED = LOSS.replace("VALUE = {value:06d}", "from helper import VALUE")
+
+
+ODD = {
+    "a module that answers by an exception": "def __getattr__(name): raise RuntimeError('a\\nb')",
+    "an exception that answers by another": """
+class Odd(Exception):
+    def __str__(self): raise ValueError
+raise Odd
+""",
+    "a class that answers by an exception": """
+import torch
+class Odd(type(torch.nn.Module)):
+    def __getattribute__(self, name): raise ValueError
+class Mine(torch.nn.Module, metaclass=Odd): pass
+""",
+    "ranges that are none": """
+from contrastbench.losses.library.infonce import InfoNCE
+class Mine(InfoNCE): ranges = 7
+""",
+}
+
+
+@pytest.mark.parametrize("what", ODD)
+def test_what_only_looks_like_a_loss_is_one_line(what: str, tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(ODD[what])
+    with pytest.raises(UserError, match=r"cannot (import|read).*mine\.py") as error:
+        LossSpec(f"{tmp_path}/mine.py:Mine").check()
+    assert len(str(error.value).splitlines()) == 1
 
 
 def hashed(*texts: str) -> str:

@@ -269,16 +269,24 @@ def test_a_power_cut_within_a_checkpoint(
     found(f"store: {len(steps)} power cuts within a checkpoint: the old or the new one")
 
 
-@pytest.mark.parametrize("kind", ["a pipe", "a device"])
-def test_what_has_no_end_is_no_record(ram: Path, kind: str) -> None:
+@pytest.mark.parametrize(
+    ("make", "why"),
+    [
+        (os.mkfifo, "it is no file"),
+        (lambda path: path.symlink_to("/dev/zero"), "it is no file"),
+        (lambda path: path.touch() or os.truncate(path, 2**40), "it is too large for a record"),
+    ],
+    ids=["a pipe", "a device", "a terabyte"],
+)
+def test_what_has_no_end_is_no_record(ram: Path, make: Callable[[Path], object], why: str) -> None:
     """In a folder that was handed in a record may be a link to anything."""
     path = add(ram, 3, 70.0)
     odd = path.with_name(path.name.replace("seed3", "seed4"))
-    os.mkfifo(odd) if kind == "a pipe" else odd.symlink_to("/dev/zero")
+    make(odd)
     for read in (reading.find_record, store.file_bytes, store.read_record, store.read_valid):
-        with pytest.raises(UserError, match=f"cannot read {odd}.*it is no file"):
+        with pytest.raises(UserError, match=f"cannot read {odd}.*{why}"):
             read(odd)
-    with pytest.raises(UserError, match="it is no file"):
+    with pytest.raises(UserError, match=why):
         merge_records([ram], ram / "other")
 
 
@@ -295,3 +303,8 @@ def test_what_has_no_end_is_no_bundle(tmp_path: Path) -> None:
     link.symlink_to("/dev/zero")
     with pytest.raises(UserError, match="is no file: name a bundle"):
         bundle.read_bundle(link)
+    large = tmp_path / "large.zip"
+    large.touch()
+    os.truncate(large, 2**40)
+    with pytest.raises(bundle.Refused, match="more than 256 MiB"):
+        bundle.read_bundle(large)

@@ -28,7 +28,8 @@ pytest.importorskip("matplotlib")
 SUITE = "seeds: 0-2\ndomains: {graph: {datasets: [MUTAG]}}\nlosses: [infonce, adnce]\n"
 DETAILS = {
     **{"folds": [50.0, 50.0], "inner": [60.0, 61.0], "loss_by_epoch": [3.0, 2.0, 1.0]},
-    **{"samples": {"total": 188}, "test_part": "folds", "validation": 55.0, "tasks": {}},
+    **{"samples": {"total": 188}, "test_part": "folds", "validation": 55.0},
+    **{"tasks": {"SST2": [{"accuracy": 50.0}]}, "folds_of": {"accuracy": [50.0, 50.0]}},
     **{"data": {"copy": "a copy"}, "dev_curve": [[1, 2.0]], "error": "none"},
 }
 ODD = [

@@ -291,7 +291,7 @@ def records_or_error(results: Path) -> dict[str, store.Record] | str:
         return str(error)
 
 
-LARGE = b" " * (packs.MAX_RECORD_BYTES + 1)
+LARGE = b" " * (store.MAX_RECORD_BYTES + 1)
 BOMB = lzma.compress(LARGE, check=lzma.CHECK_NONE)
 OLD_BOMB = zlib.compress(LARGE, wbits=-15)
 

@@ -166,14 +166,23 @@ def test_nodes_of_torchrun_share_a_cell_and_start_again(
     assert "1 cells: 1 done before, 0 now" in "".join(said)
 
 
-def test_torchrun_says_how_many_ranks_there_are(bench, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("count", "message"),
+    [
+        ("2", "torchrun's processes share one cell at a time: leave out --jobs"),
+        ("x", "WORLD_SIZE=x is no number: unset it, or let torchrun set it"),
+    ],
+)
+def test_torchrun_says_how_many_ranks_there_are(
+    bench, monkeypatch: pytest.MonkeyPatch, count: str, message: str
+) -> None:
     for name in ("RANK", "LOCAL_RANK", "LOCAL_WORLD_SIZE"):
         monkeypatch.setenv(name, "1")
-    monkeypatch.setenv("WORLD_SIZE", "2")
+    monkeypatch.setenv("WORLD_SIZE", count)
     monkeypatch.setattr(launch, "ended_at_once", nullcontext)  # that is for a whole process
     code, said, complaint = bench("sweep", "smoke", "--tiny", "--jobs", "2")
     assert (code, said, complaint.count("\n")) == (2, "", 1)
-    assert "torchrun's processes share one cell at a time: leave out --jobs" in complaint
+    assert message in complaint
 
 
 STUB = """

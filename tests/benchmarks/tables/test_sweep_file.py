@@ -322,9 +322,19 @@ def test_a_file_that_is_no_mapping_is_one_line(load, text: str) -> None:
         load(text)
 
 
-def test_seeds_of_trials_are_seeds(load) -> None:
-    with pytest.raises(UserError, match=r"my\.yaml:3: tune\.seeds\.0=-1: input should be greater"):
-        load("domains: {graph: {}}\nlosses: [infonce]\ntune: {seeds: [-1]}\n")
+@pytest.mark.parametrize(
+    ("tune", "message"),
+    [
+        ("seeds: [-1]", r"my\.yaml:3: tune\.seeds\.0=-1: input should be greater"),
+        (
+            "trials: 1001",
+            r"tune\.trials=1001: input should be less than or equal to 1000",
+        ),
+    ],
+)
+def test_seeds_of_trials_are_seeds_and_trials_are_at_most_1000(load, tune: str, message) -> None:
+    with pytest.raises(UserError, match=message):
+        load(f"domains: {{graph: {{}}}}\nlosses: [infonce]\ntune: {{{tune}}}\n")
 
 
 def test_seeds_that_choose_confirm_nothing_whatever_is_selected() -> None:
