@@ -6,6 +6,7 @@ does the same.
 """
 
 import math
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from numbers import Real
@@ -57,8 +58,8 @@ class Number:
         """The value as a float; an error that names the range if it is outside."""
         if self.excluded and value == self.excluded[0]:
             raise UserError(f"{name} must not be {self.excluded[0]:g}: {self.excluded[1]}")
-        number = not isinstance(value, bool) and isinstance(value, Real) and math.isfinite(value)
-        if number and value in self:
+        number = not isinstance(value, bool) and isinstance(value, Real)
+        if number and abs(value) <= sys.float_info.max and value in self:
             return float(value)
         raise UserError(f"{name} must be {f'a finite number {self}'.strip()}, got {value!r}")
 

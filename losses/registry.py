@@ -358,10 +358,13 @@ def describe_class(target: Any) -> Description:
     ours = isinstance(target, type) and issubclass(target, Loss)
     arguments = constructor(target) if ours else own_parameters(target)
     empty = inspect.Parameter.empty
+    found = dict(getattr(target, "ranges", {})) if ours else {}
+    if wrong := [name for name, one in found.items() if not isinstance(one, Range)]:
+        raise UserError(f"the range of {wrong[0]} is {found[wrong[0]]!r}: write it by declare()")
     return Description(
         (inspect.getdoc(target) or "").split("\n")[0],
         {name: one.default for name, one in arguments.items() if one.default is not empty},
-        dict(getattr(target, "ranges", {})) if ours else {},
+        found,
         tuple(getattr(target, "limits", ())) if ours else (),
         tuple(name for name, one in arguments.items() if one.default is empty),
     )

@@ -15,13 +15,14 @@ import re
 import struct
 import zipfile
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 from pydantic import Field, ValidationError
 
+from contrastbench.benchmarks.records import store
 from contrastbench.domains.strict import Strict
 from contrastbench.errors import UserError
 from contrastbench.losses.expression import file_and_class, is_sum, split_sum
@@ -30,6 +31,7 @@ T = TypeVar("T")
 BUNDLE_FILE = "bundle.json"
 LOSS_FOLDER, RUNS_FOLDER = "loss/", "runs/"
 MEMBER_NAME = re.compile(r"(loss|runs)(/[^/\\:\x00-\x1f]+)+")  # of a file within
+MAX_PARTS = 20  # of a name: folders and the file
 MAX_BUNDLE_BYTES = 2**28  # bytes of all files together
 DAMAGE = (  # that reading an archive raises
     *(zipfile.BadZipFile, zlib.error, lzma.LZMAError, RuntimeError, ValueError),
@@ -117,10 +119,28 @@ def read_bundle(path: Path) -> Bundle:
     if BUNDLE_FILE not in files:
         raise Refused(f"the file has no {BUNDLE_FILE}: give one that bench submit wrote")
     about = about_of(files.pop(BUNDLE_FILE))
-    for name in files:
-        if not MEMBER_NAME.fullmatch(name) or {".", ".."} & set(name.split("/")):
-            raise Refused(f"{name!r} is no name of a file in a bundle")
+    check_names(files)
     return Bundle(about, files, hashlib.sha256(data).hexdigest())
+
+
+def check_names(names: Collection[str]) -> None:
+    """Raise unless files of these names can stand beside each other, and some are a loss."""
+    folders = set[str]()
+    for name in names:
+        *above, _ = parts = name.split("/")
+        lengths = [len(one.encode(errors="replace")) for one in parts]
+        if (
+            not MEMBER_NAME.fullmatch(name)
+            or {".", ".."} & set(parts)
+            or len(parts) > MAX_PARTS
+            or max(lengths) > store.MAX_NAME_BYTES
+        ):
+            raise Refused(f"{name[:80]!r} is no name of a file in a bundle")
+        folders |= {"/".join(above[:end]) for end in range(1, len(parts))}
+    if both := sorted(folders & set(names)):
+        raise Refused(f"{both[0]!r} is a file and a folder in the bundle")
+    if LOSS_FOLDER.rstrip("/") not in folders:
+        raise Refused("the bundle has no file of a loss: give one that bench submit wrote")
 
 
 def members(data: bytes) -> dict[str, bytes]:

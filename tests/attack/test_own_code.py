@@ -53,13 +53,17 @@ class Mine(torch.nn.Module, metaclass=Odd): pass
 from contrastbench.losses.library.infonce import InfoNCE
 class Mine(InfoNCE): ranges = 7
 """,
+    "a range that is none": """
+from contrastbench.losses.library.infonce import InfoNCE
+class Mine(InfoNCE): ranges = {"temperature": 3}
+""",
 }
 
 
 @pytest.mark.parametrize("what", ODD)
 def test_what_only_looks_like_a_loss_is_one_line(what: str, tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text(ODD[what])
-    with pytest.raises(UserError, match=r"cannot (import|read).*mine\.py") as error:
+    with pytest.raises(UserError, match=r"cannot (import|read).*mine\.py|by declare\(\)") as error:
         LossSpec(f"{tmp_path}/mine.py:Mine").check()
     assert len(str(error.value).splitlines()) == 1
 

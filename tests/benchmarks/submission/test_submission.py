@@ -334,10 +334,6 @@ def of_other_data(_: dict[str, Any], files: Files) -> None:
         put(files, {**record, "data_hash": "1" * 64})
 
 
-def outside(_: dict[str, Any], files: Files) -> None:
-    files["loss/../../outside.py"] = b""
-
-
 def for_each(**change: Any) -> Callable[[dict[str, Any], Files], None]:
     """Return a forger who changes fields of every record; those of `details` within them."""
 
@@ -436,7 +432,30 @@ def test_a_stand_in_declares_what_the_loss_does(limited) -> None:
     )
 
 
+ABOUT = {
+    "suite": "s",
+    "loss": "mine.py:Mine",
+    "params": {},
+    "licence": "MIT",
+    "paper": "https://e.org",
+}
+NAMES = (
+    "loss/../../x.py",
+    "loss/./x.py",
+    f"loss/{'x' * 300}.py",
+    f"loss/{'d/' * 30}x.py",
+    "other.py",
+)
 BROKEN = [
+    *(
+        ({"bundle.json": json.dumps(ABOUT), name: b""}, "is no name of a file in a bundle")
+        for name in NAMES
+    ),
+    (
+        {"bundle.json": json.dumps(ABOUT), "loss/mine.py/x.py": b"", "loss/mine.py": b""},
+        "'loss/mine.py' is a file and a folder in the bundle",
+    ),
+    ({"bundle.json": json.dumps(ABOUT), "runs/x": b""}, "the bundle has no file of a loss"),
     (b"no zip", "no zip file that can be read"),
     ({"bundle.json": b"{}"}, "bundle.json: licence: Field required"),
     ({"bundle.json": b"{"}, "bundle.json: the file: Invalid JSON"),
@@ -478,11 +497,6 @@ def test_a_sum_with_an_own_term_is_a_loss_too(mine) -> None:
     code, out = verified(mine)
     assert code == 0, out
     assert out.startswith(f"## {name} on suite: verified\n")
-
-
-def test_a_file_outside_is_no_part_of_a_bundle(mine) -> None:
-    forged(outside)
-    assert "is no name of a file in a bundle" in verified(mine)[1]
 
 
 def test_the_sweep_file_is_never_the_bundles(mine) -> None:
