@@ -129,10 +129,8 @@ class Term:
 
     def describe(self) -> Description:
         """Summary, defaults and ranges; read from the source of a registered one."""
-        if self.registered:
-            return describe_source(self.name)
         with users_code(f"read what {self.name} declares"):
-            return describe_class(self.target)
+            return describe_source(self.name) if self.registered else describe_class(self.target)
 
     def full(self, params: Mapping[str, Any]) -> dict[str, Any]:
         """Return parameters after defaults, as a record has them; nothing is made.
@@ -250,10 +248,10 @@ def loss_class(name: str, sources: Sources | None = None) -> Any:
     with users_code(f"read {name}"):  # what is a class by its looks may answer by an exception
         if path:
             return loading.shown_loss(path, loading.from_package(path))
-        if own := file_and_class(name):
-            found = loading.from_file(*own, sources or Sources())
-            return loading.shown_loss(f"{own[1]} in {own[0]}", found)
-        raise loading.lacks_class(Path(name))
+        if not (own := file_and_class(name)):
+            raise loading.lacks_class(Path(name))
+        found = loading.from_file(*own, sources or Sources())
+        return loading.shown_loss(f"{own[1]} in {own[0]}", found)
 
 
 def import_path(name: str) -> str:

@@ -27,14 +27,17 @@ def launched() -> bool:
     """Return whether this process is one of several, started by `launch` or by torchrun.
 
     Raises:
-        UserError: it is told so by something that is no number.
+        UserError: it is told so by something that is no number, or by a rank beyond the last.
     """
     told = {name: os.environ.get(name, "") for name in TOLD}
     if not all(told.values()):
         return False
     if wrong := [f"{name}={text}" for name, text in told.items() if not text.isdecimal()]:
         raise UserError(f"{wrong[0]} is no number: unset it, or let torchrun set it")
-    return int(told["WORLD_SIZE"]) > 1
+    rank, count = int(told["RANK"]), int(told["WORLD_SIZE"])
+    if rank >= count > 1:
+        raise UserError(f"RANK={rank} is none of WORLD_SIZE={count}: let torchrun set both")
+    return count > 1
 
 
 def started() -> bool:

@@ -174,10 +174,14 @@ def store() -> TCPStore:
 
     Raises:
         DistNetworkError: the first rank does not come.
+        UserError: nothing says where they meet.
     """
     global agents
     rank, world = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
-    agents, *_ = next(rendezvous("env://", rank, world, timeout=MEETING_TIMEOUT))
+    try:
+        agents, *_ = next(rendezvous("env://", rank, world, timeout=MEETING_TIMEOUT))
+    except ValueError as error:
+        raise UserError(f"{error}: let torchrun start the ranks, or unset WORLD_SIZE") from None
     host, ends = os.environ["MASTER_ADDR"], time.monotonic() + MEETING_TIMEOUT.total_seconds()
     if rank == 0:
         own = TCPStore(host, 0, None, True, timeout=MEETING_TIMEOUT, wait_for_workers=False)

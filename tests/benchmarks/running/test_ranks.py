@@ -156,3 +156,14 @@ def test_a_device_for_each_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None
     with pytest.raises(UserError, match=r"4 processes and 2 CUDA devices: each needs one"):
         ranks.check_rank_devices("cuda")
     ranks.check_rank_devices("cpu")
+
+
+@pytest.mark.parametrize("port", [None, "x", "99999"])
+def test_ranks_without_a_place_to_meet_are_one_line(
+    monkeypatch: pytest.MonkeyPatch, port: str | None
+) -> None:
+    about = {"RANK": "0", "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
+    for name, value in about.items():
+        monkeypatch.setenv(name, value) if value else monkeypatch.delenv(name, raising=False)
+    with pytest.raises(UserError, match="let torchrun start the ranks, or unset WORLD_SIZE"):
+        ranks.store()

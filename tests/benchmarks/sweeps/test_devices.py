@@ -167,17 +167,18 @@ def test_nodes_of_torchrun_share_a_cell_and_start_again(
 
 
 @pytest.mark.parametrize(
-    ("count", "message"),
+    ("rank", "count", "message"),
     [
-        ("2", "torchrun's processes share one cell at a time: leave out --jobs"),
-        ("x", "WORLD_SIZE=x is no number: unset it, or let torchrun set it"),
+        ("1", "2", "torchrun's processes share one cell at a time: leave out --jobs"),
+        ("1", "x", "WORLD_SIZE=x is no number: unset it, or let torchrun set it"),
+        ("2", "2", "RANK=2 is none of WORLD_SIZE=2: let torchrun set both"),
     ],
 )
 def test_torchrun_says_how_many_ranks_there_are(
-    bench, monkeypatch: pytest.MonkeyPatch, count: str, message: str
+    bench, monkeypatch: pytest.MonkeyPatch, rank: str, count: str, message: str
 ) -> None:
     for name in ("RANK", "LOCAL_RANK", "LOCAL_WORLD_SIZE"):
-        monkeypatch.setenv(name, "1")
+        monkeypatch.setenv(name, rank)
     monkeypatch.setenv("WORLD_SIZE", count)
     monkeypatch.setattr(launch, "ended_at_once", nullcontext)  # that is for a whole process
     code, said, complaint = bench("sweep", "smoke", "--tiny", "--jobs", "2")
