@@ -22,7 +22,7 @@ BLOCK = 30  # scores at once: every loss computes several blocks of rows
 Gradients = dict[tuple[str, str], list[Tensor]]
 
 
-def gradients(names: Sequence[str] = (*NAMES, *PACKAGED)) -> Gradients:
+def gradients(names: Sequence[str]) -> Gradients:
     """The loss and the parameters' gradients, the loss's own too, for every loss and pairing."""
     found: Gradients = {}
     torch.manual_seed(0)

@@ -70,10 +70,7 @@ def test_a_zip_is_read_in_place(tmp_path: Path, inside: str) -> None:
     ("changes", "message"),
     [
         ({"A": None}, "TOY_A.txt .* no such file"),
-        ({"graph_indicator": None}, "TOY_graph_indicator.txt .* no such file"),
-        ({"graph_labels": None}, "TOY_graph_labels.txt .* no such file"),
         ({"A": ""}, "TOY_A.txt .* it is empty"),
-        ({"graph_labels": "\n"}, "TOY_graph_labels.txt .* it is empty"),
         ({"A": RAW["A"][:-3]}, "TOY_A.txt .* '', no whole number, at line 10, column 2"),
         ({"A": RAW["A"][:-5]}, "TOY_A.txt .* edge 6, 8 is there in one direction only"),
         (
@@ -82,9 +79,6 @@ def test_a_zip_is_read_in_place(tmp_path: Path, inside: str) -> None:
         ),
         ({"A": RAW["A"] + "3, 4\n4, 3\n"}, "TOY_A.txt .* line 11 joins two graphs"),
         ({"A": RAW["A"] + "8, 9\n9, 8\n"}, "TOY_A.txt .* node numbers 1..9, but there are 8 nodes"),
-        ({"A": RAW["A"] + "0, 1\n1, 0\n"}, "TOY_A.txt .* node numbers 0..8"),
-        ({"A": RAW["A"].replace(",", "")}, "TOY_A.txt .* '1 2', no whole number, at line 1"),
-        ({"graph_indicator": RAW["graph_indicator"][:-2]}, "TOY_A.txt .* but there are 7 nodes"),
         (
             {"graph_indicator": "1\n1\n2\n1\n2\n3\n3\n3\n"},
             "TOY_graph_indicator.txt .* do not stand together",
@@ -94,18 +88,11 @@ def test_a_zip_is_read_in_place(tmp_path: Path, inside: str) -> None:
             "TOY_graph_indicator.txt .* 1..3, but graph_labels has 2 lines",
         ),
         (
-            {"graph_labels": RAW["graph_labels"] + "1\n"},
-            "TOY_graph_indicator.txt .* 1..3, but graph_labels has 4 lines",
-        ),
-        (
             {"node_labels": RAW["node_labels"].replace("2", "9" * 18)},
             r"TOY_node_labels.txt .* labels 0..9+ are too many",
         ),
         ({"node_labels": RAW["node_labels"][:-2]}, "TOY_node_labels.txt .* 7 lines for 8 nodes"),
-        (
-            {"graph_indicator": "1.5\n" * 8},
-            "TOY_graph_indicator.txt .* string '1.5', no whole number, at line 1",
-        ),
+        ({"graph_indicator": "1.5\n" * 8}, "TOY_graph_indicator.txt .* string '1.5', no whole"),
     ],
 )
 def test_what_is_wrong_is_named(
