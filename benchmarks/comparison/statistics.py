@@ -130,8 +130,8 @@ def holm(ps: Sequence[float]) -> list[float]:
 
     The i-th smallest of m times m - i + 1, at least its predecessor's, at most 1.
 
-    >>> holm([0.01, 0.04, 0.03])
-    [0.03, 0.06, 0.06]
+    >>> holm([0.01, 0.04, 0.03]), holm([0.6, 0.7])
+    ([0.03, 0.06, 0.06], [1.0, 1.0])
     """
     adjusted, highest = [0.0] * len(ps), 0.0
     for i, place in enumerate(sorted(range(len(ps)), key=lambda j: ps[j])):

@@ -9,7 +9,14 @@ import statsmodels.api as sm
 from scipy import stats
 from statsmodels.stats.weightstats import ttost_paired
 
-from contrastbench.benchmarks.comparison.set_tests import SET_TESTS, Effects, Measured, grouped
+from contrastbench.benchmarks.comparison.set_tests import (
+    SET_TESTS,
+    Effects,
+    Measured,
+    among_seeds,
+    clipped_spread,
+    grouped,
+)
 from counts import times
 
 T, SIGNED_RANK = SET_TESTS["t"], SET_TESTS["wilcoxon"]
@@ -109,3 +116,17 @@ def test_one_outlier_hides_an_effect_from_the_t_test_alone() -> None:
     assert T.p_value(usual) < 0.001
     assert T.p_value(outlier) > 0.2
     assert SIGNED_RANK.p_value(outlier) == SIGNED_RANK.p_value(usual) < 0.01
+
+
+def test_where_one_domain_has_seeds_that_agree_nothing_is_certain() -> None:
+    """Nothing is random in the other, and no seed has shown how much this one varies."""
+    seeds = {0: 0.0, 1: 0.0}
+    effects = {("graph", "A"): Measured(1.0), ("image", "B"): Measured(0.0, seeds)}
+    assert among_seeds(effects) == (0.0, 0)
+    assert among_seeds({("graph", "A"): Measured(1.0)}) == (0.0, inf)
+
+
+def test_far_outliers_are_drawn_in_unless_most_values_are_equal() -> None:
+    drawn_in = np.std([1.0, 2.0, 3.0, 4.0, 10.0], ddof=1)
+    assert clipped_spread([1.0, 2.0, 3.0, 4.0, 100.0]) == pytest.approx(drawn_in)
+    assert clipped_spread([0.0] * 4 + [10.0]) == pytest.approx(np.std([0.0] * 4 + [10.0], ddof=1))

@@ -181,3 +181,15 @@ def test_a_merge_checks_each_record_once_and_syncs_each_folder_once(
     assert checked == dict.fromkeys(paths, 1)
     assert merge_records([tmp_path / "a"], tmp_path / "b").equal == len(paths)
     assert checked == dict.fromkeys(paths, 2), "what is there need not be read as a record"
+
+
+def test_of_two_data_that_with_more_seeds_come_first(tmp_path: Path) -> None:
+    for data, seeds in (("1", 1), ("2", 3), ("3", 2)):
+        for seed in range(seeds):
+            add(tmp_path, seed, 70.0, data_hash=data * 64)
+    found = Experiment("graph", "MUTAG", LossSpec("infonce"), {}).ok_by_data(tmp_path)
+    assert [(data[0], len(by_seed)) for data, by_seed in found.items()] == [
+        ("2", 3),
+        ("3", 2),
+        ("1", 1),
+    ]
