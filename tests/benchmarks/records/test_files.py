@@ -58,9 +58,3 @@ def test_a_process_of_somebody_else_is_alive(monkeypatch: pytest.MonkeyPatch) ->
 
     monkeypatch.setattr(os, "kill", refuse)
     assert files.process_exists(1)
-
-
-def test_a_file_is_published_once(tmp_path: Path) -> None:
-    assert files.publish_file(tmp_path / "it", b"first")
-    assert not files.publish_file(tmp_path / "it", b"second")
-    assert [path.read_bytes() for path in tmp_path.iterdir()] == [b"first"]
