@@ -48,6 +48,8 @@ KINDS = {  # how files begin, and what they are
     b"<!doctype html": "a web page",
     b"<html": "a web page",
     b"<?xml": "XML",
+    b"%%MatrixMarket": "a matrix of Matrix Market",
+    b"version https://git-lfs": "a pointer of Git LFS, without the file itself",
 }
 
 

@@ -1,9 +1,11 @@
 """What a data set holds as it was read: sizes, equal samples, and what is probably wrong."""
 
+import re
 from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Self
+from unicodedata import normalize
 
 import numpy as np
 
@@ -17,6 +19,7 @@ WRONG_SHARE = 10.0  # percent of them from which data are probably not as they a
 FEW = 3  # names that a line has
 MAX_LINES = 5
 MAX_CLASSES = 100  # whose counts a record has
+NO_CLASS = re.compile("(?i)nan|null|n[./]?a[.]?|<na>|nat|missing|unknown|unlabell?ed|[?]|")
 
 
 class Counted(int):
@@ -206,12 +209,28 @@ def small_batch(size: int, recipe: Recipe) -> dict[str, int]:
     return {note: size} if size < recipe.batch_size else {}
 
 
-def alike_but_case(classes: Iterable[str]) -> list[str]:
-    """Return the classes of which another one differs in case alone.
+def class_doubts(classes: Sequence[str]) -> dict[str, list[str]]:
+    """Return which names of classes are probably not as they are meant.
 
-    >>> alike_but_case(["no", "Yes", "yes"])
-    ['Yes', 'yes']
+    >>> class_doubts(["no", "NaN", "yes"])
+    {'classes that may stand for what is missing': ['NaN']}
     """
-    names = list(classes)
-    counts = Counter(name.casefold() for name in names)
-    return [name for name in names if counts[name.casefold()] > 1]
+    found = {
+        "classes that look alike": look_alikes(classes),
+        "classes that may stand for what is missing": [*filter(NO_CLASS.fullmatch, classes)],
+    }
+    return {doubt: names for doubt, names in found.items() if names}
+
+
+def look_alikes(words: Iterable[str]) -> list[str]:
+    """Return the words of which another differs in case, blanks, .0 or how accents are encoded.
+
+    >>> look_alikes(["no", "Yes", "yes ", "1", "1.0"])
+    ["'Yes'", "'yes '", "'1'", "'1.0'"]
+    """
+    looks = {
+        word: " ".join(normalize("NFC", word).casefold().split()).removesuffix(".0")
+        for word in words
+    }
+    counts = Counter(looks.values())
+    return [ascii(word) for word, look in looks.items() if counts[look] > 1]

@@ -190,6 +190,7 @@ def with_attributes(graphs: Graphs, digest: str, name: str, read: RawReader) -> 
         values = numbers(name, "node_attributes", read, required=False, dtype=np.float64)
     if values is None:
         raise no_attributes(name)
+    check_lines(name, "node_attributes", values, len(graphs.x))
     if not np.isfinite(values).all():
         raise raw_file_error(name, "node_attributes", "not all numbers are finite")
     constant = values.max(axis=0) == values.min(axis=0)
@@ -274,8 +275,8 @@ def parse_tu(name: str, read: RawReader, declared: GraphDataset | None) -> Graph
     )
     check_indicator(name, indicator, len(y))
     check_edge_symmetry(name, edges, indicator)
-    if labels is not None and len(labels) != len(indicator):
-        raise raw_file_error(name, "node_labels", f"{len(labels)} lines for {len(indicator)} nodes")
+    if labels is not None:
+        check_lines(name, "node_labels", labels, len(indicator))
     node_ptr = np.searchsorted(indicator, np.arange(1, len(y) + 2))
     graphs = union(
         node_features(name, labels, len(indicator)),
@@ -336,6 +337,12 @@ def integers(name: str, suffix: str, read: RawReader) -> Array:
     if values.shape[1] != 1:
         raise raw_file_error(name, suffix, f"{values.shape[1]} columns instead of one")
     return values[:, 0]
+
+
+def check_lines(name: str, suffix: str, values: Array, nodes: int) -> None:
+    """Raise unless a raw file has a line for each node."""
+    if len(values) != nodes:
+        raise raw_file_error(name, suffix, f"{len(values)} lines for {nodes} nodes")
 
 
 def check_indicator(name: str, indicator: Array, graphs: int) -> None:

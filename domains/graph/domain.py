@@ -37,7 +37,7 @@ from contrastbench.domains.graph.twins import colours
 from contrastbench.domains.graph.views import add_loops, augment
 from contrastbench.domains.model import embed_together
 from contrastbench.domains.random import generator
-from contrastbench.domains.report import DataReport, alike_but_case, class_counts, count_twins
+from contrastbench.domains.report import DataReport, class_counts, class_doubts, count_twins
 from contrastbench.domains.scoring.classifiers import Labelled
 from contrastbench.domains.scoring.metrics import largest_share
 from contrastbench.domains.scoring.svm import check_folds, fold_draws, linear_folds, svm_folds
@@ -54,6 +54,10 @@ from contrastbench.losses.contrast import (
 Model = GraphModel | InfoGraph | Counts
 # views are made for so many edges at once: small sets in one pass, large ones in bounded memory
 CHUNK_EDGES = 2**22
+UNREAD = {  # files of the TU collection's format, and what becomes of them
+    "node_attributes": "left out: --recipe features=attributes reads them",
+    **dict.fromkeys(("edge_labels", "edge_attributes", "graph_attributes"), "left out"),
+}
 
 
 class Batch(NamedTuple):
@@ -135,13 +139,16 @@ class GraphDomain(Domain[GraphRecipe, Model, Batch]):
         )
 
     def unused(self) -> dict[str, str]:
-        """Return a note on node attributes that this recipe leaves out."""
-        if self.recipe.features == "attributes":
-            return {}
+        """Return notes on what a set in the TU collection's format has, and nothing here reads."""
         files = tu_files(self.dataset, self.data_root)
-        there = files is not None and files[1]("node_attributes") is not None
-        fix = "left out: --recipe features=attributes reads them"
-        return {"node attributes": fix} if there else {}
+        parts = dict(UNREAD)
+        if self.recipe.features == "attributes":
+            del parts["node_attributes"]
+        return {
+            part.replace("_", " "): fate
+            for part, fate in parts.items()
+            if files and files[1](part) is not None
+        }
 
     def model(self) -> Model:
         """GIN and its projection by the seed, or what counts in its place."""
@@ -303,11 +310,8 @@ def without_edges(graphs: Graphs) -> dict[str, int]:
 
 def doubts(graphs: Graphs, classes: Sequence[str]) -> dict[str, Any]:
     """Return what is probably wrong with graphs: empty ones, and classes that look the same."""
-    found = {
-        "graphs without nodes": int((graphs.node_ptr.diff() == 0).sum()),
-        "classes that differ in case alone": alike_but_case(classes),
-    }
-    return {what: value for what, value in found.items() if value}
+    empty = int((graphs.node_ptr.diff() == 0).sum())
+    return ({"graphs without nodes": empty} if empty else {}) | class_doubts(classes)
 
 
 def attributed(

@@ -25,7 +25,7 @@ from contrastbench.domains.declaration import Source
 from contrastbench.domains.graph import DATASETS, SOURCES, data
 from contrastbench.domains.graph.data import MAX_FEATURES, Graphs, content_hash, pointers, union
 from contrastbench.domains.graph.tasks import UNKNOWN, answers
-from contrastbench.domains.reading import check_kind, contents, reading
+from contrastbench.domains.reading import check_kind, contents, first_double, reading
 from contrastbench.domains.report import Counted
 from contrastbench.errors import UserError, unknown, users_code
 from contrastbench.losses.source import Sources
@@ -39,7 +39,8 @@ ENDS = (  # names of an edge's two columns
 END_NAMES = [
     re.compile(rf"(?i)(?:node[_ ]?)?(?:{end})(?:[_ ]?(?:id|node|idx|index))?") for end in ENDS
 ]
-FURTHER = "edge lists whose further columns are left out"
+MOST_COLUMNS = 4  # of an edge list without names: both nodes, a weight and a time
+FURTHER = "files whose further columns or attributes are left out"
 TWO_GRAPHS_FIX = "give at least two, as negatives of each other"
 EDGE_DATA = ("edge_attr", "edge_weight")  # of torch-geometric's Data
 ReadGraphs = tuple[Graphs, dict[str, Any]]  # and notes
@@ -128,12 +129,29 @@ def read_folder(what: str, data_root: Path | None) -> ReadGraphs:
     """A folder of TU text files, or of GraphML files or edge lists with their classes."""
     folder = own.find_path(what, data_root, Path.is_dir)
     if files := files_of(folder):
-        return data.parse_tu(*files, None), {}
+        graphs = data.parse_tu(*files, None)
+        return graphs, removed(graphs, (files[1]("A") or b"").count(b","))
     if not (folder / LABELS_FILE).is_file():
         fix = f"neither NAME_graph_indicator.txt nor {LABELS_FILE} with FILE,CLASS in each line"
         raise UserError(f"{folder} has {fix}")
     rows = classes_in(folder)
-    return united_files(folder, [file for file, _ in rows], [y for _, y in rows])
+    names = [file for file, _ in rows]
+    graphs, notes = united_files(folder, names, [y for _, y in rows])
+    others = sorted({*graph_files(folder)} - {*names, LABELS_FILE})
+    if others:
+        notes[f"graph files that {LABELS_FILE} does not name"] = Counted(len(others), others[0])
+    return graphs, notes
+
+
+def graph_files(folder: Path) -> list[str]:
+    """Return the names of the files in a folder that are graphs by their endings."""
+    return [name for name in own.files_below(folder) if Path(name).suffix in GRAPH_FILES]
+
+
+def removed(graphs: Graphs, edges: int) -> dict[str, int]:
+    """Return a note on loops and repeated edges, which graphs of so many do not have."""
+    left_out = edges - graphs.edge_index.shape[1]
+    return {"loops and repeated edges, left out": left_out} if left_out > 0 else {}
 
 
 def tu_files(dataset: str, data_root: Path | None) -> tuple[str, data.RawReader] | None:
@@ -174,6 +192,8 @@ def classes_in(folder: Path) -> list[tuple[str, Any]]:
         raise UserError(f"{folder / LABELS_FILE}: {','.join(wrong)!r} is not FILE,CLASS")
     if len(rows) < 2:
         raise UserError(f"{folder / LABELS_FILE} names {len(rows)} graphs: {TWO_GRAPHS_FIX}")
+    if double := first_double(row[0] for row in rows):
+        raise UserError(f"{folder / LABELS_FILE} names {double} twice: give it one class")
     if wide > 2:
         return [(row[0], answers(f"{folder / LABELS_FILE}: {row[0]}", row[1:])) for row in rows]
     if without := next((file for file, y in rows if y.lower() in UNKNOWN), ""):
@@ -203,7 +223,8 @@ def united_files(folder: Path, names: Sequence[str], classes: Sequence[Any]) -> 
         items.append(Item(torch.tensor(edges, dtype=torch.long).view(-1, 2).T, x, y))
     wide = [name for name in names if found[name].further]
     graphs = replace(with_classes(items), labels=tuple(kinds))
-    return graphs, {FURTHER: Counted(len(wide), wide[0])} if wide else {}
+    notes = removed(graphs, sum(item.edges.shape[1] for item in items))
+    return graphs, notes | ({FURTHER: Counted(len(wide), wide[0])} if wide else {})
 
 
 def folder_of_any(what: str, data_root: Path | None) -> tuple[Graphs, list[str] | None]:
@@ -214,7 +235,7 @@ def folder_of_any(what: str, data_root: Path | None) -> tuple[Graphs, list[str] 
     if (folder / LABELS_FILE).is_file():
         names = [file for file, _ in classes_in(folder)]
     else:
-        names = [name for name in own.files_below(folder) if Path(name).suffix in GRAPH_FILES]
+        names = graph_files(folder)
     if not names:
         raise UserError(f"{folder} has no {', '.join(GRAPH_FILES)} files: give a folder with some")
     return both_ways(united_files(folder, names, [""] * len(names))[0])[0], names
@@ -225,7 +246,7 @@ class FileGraph(NamedTuple):
 
     labels: list[str]  # of its nodes; empty where there is none
     edges: list[tuple[int, int]]
-    further: bool = False  # whether an edge has more than its two nodes
+    further: bool = False  # whether edges have more than their nodes, or nodes than a label
 
 
 def read_file(path: Path) -> FileGraph:
@@ -238,7 +259,9 @@ def read_file(path: Path) -> FileGraph:
             found = [label for _, label in graph.nodes(data="label", default="")]
             place = {node: k for k, node in enumerate(graph)}
             edges = [(place[a], place[b]) for a, b in graph.edges()]
-            return FileGraph([str(label) for label in found], edges)
+            further = any(keys.keys() - {"label"} for _, keys in graph.nodes(data=True))
+            further |= any(keys for *_, keys in graph.edges(data=True))
+            return FileGraph([str(label) for label in found], edges, further)
         check_kind(path, "a list of edges", "give two columns of nodes")
         pairs, further = node_pairs(contents(path).decode("utf-8-sig"))
     if not pairs:
@@ -251,8 +274,8 @@ def read_file(path: Path) -> FileGraph:
 def node_pairs(text: str) -> tuple[list[tuple[str, str]], bool]:
     r"""Return the nodes of each line of a list of edges, and whether it has further columns.
 
-    Tabs, commas or blanks stand between columns. Those named source and target, or the like, hold
-    the nodes, otherwise the first two do. What follows # is left out.
+    Tabs, commas, semicolons or blanks stand between columns. Those named source and target, or the
+    like, hold the nodes, otherwise the first two do. What follows # or % is left out.
 
     Raises:
         ValueError: a line does not name two nodes, or a first line of names does not tell them.
@@ -260,18 +283,23 @@ def node_pairs(text: str) -> tuple[list[tuple[str, str]], bool]:
     >>> node_pairs("id, source, target\n7, 0, 1\n8, 1, 2")
     ([('0', '1'), ('1', '2')], True)
     """
-    lines = [
-        line for line in (line.partition("#")[0].strip() for line in text.splitlines()) if line
-    ]
-    start = lines[0].partition("{")[0] if lines else ""  # networkx writes further data so
-    sign = next((sign for sign in "\t," if sign in start), None)
-    rows = [[word.strip() for word in line.split(sign)] for line in lines]
+    lines = [*filter(None, (re.split("[#%{]", line)[0].strip() for line in text.splitlines()))]
+    sign = next((sign for sign in "\t,;" if lines and sign in lines[0]), None)
+    rows = [[word.strip(" \"'") for word in line.split(sign)] for line in lines]
     first, second, header = end_columns(rows)
-    named = rows[header:]
-    for row in named:
-        if len(row) <= max(first, second) or not (row[first] and row[second]):
+    pairs = []
+    for row in rows[header:]:
+        ends = [row[k] for k in (first, second) if k < len(row) and re.search(r"\w", row[k])]
+        if len(ends) < 2:
             raise ValueError(f"{' '.join(row)!r} does not name two nodes")
-    return [(row[first], row[second]) for row in named], any(len(row) > 2 for row in rows)
+        pairs.append((ends[0], ends[1]))
+    low, high = (pick(map(len, rows), default=2) for pick in (min, max))
+    if low < high or (high > MOST_COLUMNS and not header):
+        raise ValueError(f"lines have {low} to {high} columns: give two, or name source and target")
+    known = {*chain.from_iterable(pairs[1:])}
+    if known and not header and rows[0][-1] == str(len(rows) - 1) and rows[0][0] not in known:
+        raise ValueError(f"{' '.join(rows[0])!r} counts nodes and edges: remove it")
+    return pairs, high > 2 or "{" in text
 
 
 def end_columns(rows: Sequence[Sequence[str]]) -> tuple[int, int, bool]:
@@ -335,8 +363,9 @@ def of_data(what: str, graphs: Iterable[Any]) -> ReadGraphs:
         wide += [f"graph {k}"] * any(getattr(graph, key, None) is not None for key in EDGE_DATA)
     if len(items) < 2:
         raise UserError(f"{what}: {len(items)} graphs: {TWO_GRAPHS_FIX}")
-    note = "graphs whose edge attributes are left out"
-    return with_classes(items), {note: Counted(len(wide), wide[0])} if wide else {}
+    note, graphs = "graphs whose edge attributes are left out", with_classes(items)
+    notes = removed(graphs, sum(item.edges.shape[1] for item in items))
+    return graphs, notes | ({note: Counted(len(wide), wide[0])} if wide else {})
 
 
 def without_classes(what: str, graphs: Sequence[Any]) -> Graphs:

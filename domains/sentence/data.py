@@ -13,7 +13,13 @@ from typing import NamedTuple
 
 from contrastbench.domains.declaration import Dataset
 from contrastbench.domains.download import cached_file, fetch_file, file_sha256
-from contrastbench.domains.reading import UNPACKED, contents, first_double, reading
+from contrastbench.domains.reading import (
+    UNPACKED,
+    check_kind,
+    contents,
+    first_double,
+    reading,
+)
 from contrastbench.domains.sentence.datasets import CORPORA, DATASETS, SENTEVAL_URL
 from contrastbench.errors import UserError
 
@@ -296,7 +302,13 @@ def read_corpus(name: str, data_root: Path | None) -> Corpus:
 
 
 def lines_of(path: Path) -> list[str]:
-    """Return the lines of a text, which may be packed."""
+    """Return the lines of a text, which may be packed.
+
+    Raises:
+        UserError: it is something else than a text.
+    """
+    if path.suffix != ".gz":
+        check_kind(path, "a text", "write a line for each, with tabs between columns if it has any")
     return TextFiles(path.parent).lines(path.name)
 
 

@@ -18,7 +18,7 @@ from scipy.sparse.csgraph import connected_components
 
 from contrastbench.domains import hub, own
 from contrastbench.domains.declaration import Source
-from contrastbench.domains.reading import check_kind, is_number
+from contrastbench.domains.reading import is_number
 from contrastbench.domains.sentence.captions import HELD_OUT_ROWS, CaptionRows, Captions
 from contrastbench.domains.sentence.data import Corpus, lines_of, scored_pairs
 from contrastbench.domains.sentence.datasets import SOURCES
@@ -74,13 +74,13 @@ def load_own_pairs(source: Source, what: str, data_root: Path | None) -> ScoredS
 
 def rows_without_scores(path: Path) -> CaptionRows:
     """Return the rows of a file whose lines end in no number; none if some do."""
-    check_kind(path, "a text of pairs", "write a line for each, with tabs between its columns")
     found = lines_of(path)
     rows = [[part for part in map(str.strip, line.split("\t")) if part] for line in found]
     rows = [row for row in rows if row]
     if not rows or min(map(len, rows)) < 2 or pair_columns(path, rows[0]):
         return []
-    if any(is_number(row[-1]) for row in rows):
+    lettered = [any(map(str.isalpha, "".join(column))) for column in zip(*rows, strict=False)]
+    if any(is_number(row[-1]) for row in rows) or not all(lettered):
         return []
     named = zip(rows[0], COLUMN_NAMES, strict=False)
     return rows[1:] if all(pattern.fullmatch(name) for name, pattern in named) else rows
@@ -149,7 +149,6 @@ def read_files(what: str, data_root: Path | None) -> list[PairRows]:
 
 def read_pairs(path: Path) -> PairRows:
     """The columns of sentences and scores."""
-    check_kind(path, "a text of pairs", "write a line for each, with tabs between its columns")
     lines = enumerate(lines_of(path), 1)
     numbered = [(k, line.split("\t")) for k, line in lines if line]
     rows = [row for _, row in numbered]

@@ -35,7 +35,7 @@ def sentence_report(
     tested = [part for parts in scored.sets.values() for part in parts]
     chosen = [scored.dev] if scored.dev and tested else []
     pairs = [*chosen, *tested]
-    keys = [key for part in pairs for key in zip(part.first, part.second, strict=True)]
+    keys = [(min(pair), max(pair)) for p in pairs for pair in zip(p.first, p.second, strict=True)]
     sizes = {"to choose by": sum(map(len, chosen)), "test": sum(map(len, tested))}
     lines = list(chain.from_iterable(corpus.rows)) if corpus else []
     odd: dict[str, tuple[list[str], Sequence[object]]] = {
@@ -45,6 +45,7 @@ def sentence_report(
             keys,
         ),
         "training sentences that repeat another": (repeated(lines), lines),
+        "training sentences with tabs, perhaps columns": ([s for s in lines if "\t" in s], lines),
         TRAINED_ON: common({*lines}, scored_texts(scored, pairs)),
     }
     shares = {what: 100 * len(found) / max(1, len(of)) for what, (found, of) in odd.items()}

@@ -60,14 +60,14 @@ def read_text(path: Path, words: Collection[str]) -> "pandas.DataFrame":
     read = partial(read, skipinitialspace=True)
     header = read(header=None, nrows=1, dtype=str).iloc[0]
     check_header(path, [*filter(None, header)])
-    kept = dict.fromkeys(words, str)
-    read = partial(read, na_values=["", "NA", "?"], low_memory=False, dtype=kept)
-    frame = read()
-    if not isinstance(frame.index, pd.RangeIndex):
+    if max(field_counts(path, sign)[above:], default=0) > len(header):
         raise UserError(
             f"{path}: rows have more fields than the header has names: name them all, "
             "or remove the lines above the header"
         )
+    kept = dict.fromkeys(words, str)
+    read = partial(read, na_values=["", "NA", "?"], low_memory=False, dtype=kept)
+    frame = read()
     if frame.iloc[:, -1].isna().any():
         check_fields(path, len(frame.columns))
     if sign == ";":

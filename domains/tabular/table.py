@@ -3,15 +3,13 @@
 import hashlib
 import re
 import shlex
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
-from unicodedata import normalize
 
 import numpy as np
 import yaml
 
-from contrastbench.domains.report import FEW, Counted, alike_but_case
+from contrastbench.domains.report import FEW, Counted, class_doubts, look_alikes
 from contrastbench.errors import UserError
 
 if TYPE_CHECKING:
@@ -124,19 +122,7 @@ def check_table(path: object, table: TabularSet) -> None:
     if len(table.classes) < 2:
         rows = f"all {len(table)} rows are of one class"
         raise UserError(f"{path}: {rows}: there is nothing to classify")
-    check_alike(path, table.classes)
     check_classes(path, table)
-
-
-def check_alike(path: object, classes: Iterable[str]) -> None:
-    """Raise if two classes look the same: they differ by blanks, or by how accents are encoded."""
-    known: dict[str, str] = {}
-    for name in classes:
-        other = known.setdefault(" ".join(normalize("NFC", name).split()), name)
-        if other != name:
-            raise UserError(
-                f"{path}: the classes {other!a} and {name!a} look the same: write them alike"
-            )
 
 
 def check_classes(path: object, table: TabularSet) -> None:
@@ -169,7 +155,7 @@ def check_categories(path: object, table: TabularSet) -> None:
     if distinct:
         raise UserError(
             f"{path}: most words stand in one row only in {', '.join(distinct)}: "
-            f"leave out what no rows share with {drop_option(distinct)}"
+            f"leave out what no rows share with {drop_option(distinct)}, and write numbers as 12.5"
         )
 
 
@@ -205,9 +191,26 @@ def suspicions(table: TabularSet) -> dict[str, list[str]]:
             for name, column in numbers.items()
             for value, count in nines(column)
         ],
-        "classes that differ in case alone": alike_but_case(table.classes),
+        "dates without signs between, read as numbers: write 2020-12-31": [
+            name for name, column in numbers.items() if plain_dates(column)
+        ],
+        "columns whose words look alike": [
+            name for name, column in words.items() if look_alikes({*column})
+        ],
     }
-    return {note: names for note, names in found.items() if names}
+    return {note: names for note, names in found.items() if names} | class_doubts(table.classes)
+
+
+def plain_dates(column: Array) -> bool:
+    """Return whether all numbers are dates such as 20201231.
+
+    >>> plain_dates(np.array([20201231.0, np.nan])), plain_dates(np.array([20201331.0]))
+    (True, False)
+    """
+    x = column[np.isfinite(column)]
+    months, days, whole = x // 100 % 100, x % 100, x == x.round()
+    dates = (x >= 19e6) & (x < 21e6) & (months >= 1) & (months <= 12) & (days >= 1) & (days <= 31)
+    return bool(len(x) and (dates & whole).all())
 
 
 def numbers_rows(column: Array, y: Array) -> bool:
@@ -219,27 +222,31 @@ def numbers_rows(column: Array, y: Array) -> bool:
     if not np.array_equal(column, np.round(column)) or len(np.unique(column)) < len(column):
         return False
     changes = np.count_nonzero(np.diff(y[np.argsort(column)]))
-    return bool(changes == y.max() or (np.diff(column) == 1).all())
+    return bool(changes == y.max() or np.ptp(column) == len(column) - 1)
 
 
 def nines(column: Array) -> list[tuple[float, int]]:
-    """Return the values of nines, or minus them, that stand far from all others, and how often.
+    """Return values of nines, or minus them, that stand apart from all others, and how often.
 
-    Three times or more, beyond a column that varies by more than its range again.
+    They are there three times or more, and farther from the others than those vary, or far more
+    often. So is -1 to -9 where it alone is negative.
 
-    >>> nines(np.array([*range(18, 90), 999, 999, 999]))
-    [(999.0, 3)]
+    >>> nines(np.array([*range(18, 90), 999, 999, 999])), nines(np.array([*range(50), -1, -1, -1]))
+    ([(999.0, 3)], [(-1.0, 3)])
     """
     values, counts = np.unique(column[np.isfinite(column)], return_counts=True)
     if len(values) <= MAX_FEW_CATEGORIES // 2:
         return []
-    ends = {0: (values[1], values[-1]), len(values) - 1: (values[0], values[-2])}
-    return [
-        (float(values[k]), int(counts[k]))
-        for k, (low, high) in ends.items()
-        if counts[k] >= FEW and re.fullmatch("-?99+", f"{values[k]:.15g}")
-        if min(abs(values[k] - low), abs(values[k] - high)) > high - low
-    ]
+    found = []
+    for k in (0, len(values) - 1):
+        others, value, text = np.delete(values, k), values[k], f"{values[k]:.15g}"
+        apart = np.abs(others - value).min() > np.ptp(others)
+        often = counts[k] > FEW * np.delete(counts, k).max()
+        coded = bool(re.fullmatch("-?99+", text)) and (apart or often)
+        coded |= bool(re.fullmatch("-[1-9]", text)) and others.min() >= 0
+        if counts[k] >= FEW and coded:
+            found.append((float(value), int(counts[k])))
+    return found
 
 
 def renames(column: Array, table: TabularSet) -> bool:

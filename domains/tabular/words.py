@@ -30,16 +30,12 @@ FORMS = {  # of numbers that are not read, and how to write them
     r"[+-]?\d+(?:[.,٫]\d+)?": "in digits other than 0 to 9: write 12.5",
 }
 ANY_FORM = re.compile("|".join(FORMS))
-RARE_FORMS = {  # which a few categories may have, such as ranges of age
-    r"[0-9]+ ?/ ?[0-9]+": "that is a fraction: write 0.43, or two columns",
-    rf"{NUMBER} ?(?:±|\+/-) ?{NUMBER}": "with its error: write the number, and the error apart",
-    rf"{NUMBER} ?[-\u2013] ?{NUMBER}": "that is a range, or a code: leave it out, or add a letter",
-    r"0[xX][0-9a-fA-F]+": "that is hexadecimal: write 12",
-    r"-?[0-9]+(?:[.,][0-9]+)?°.*": "in degrees: write 48.5",
-}
+SHAPED = r"0[xX][0-9a-fA-F]+|[0-9]+(?:[.,][0-9]+)*"  # what differs in texts of one shape
+NO_CODE = r"[\W\d_].*\d|\d"  # begins with no letter, as codes such as A12 do
+SHAPES_FIX = "write 12.5, a column for each, dates as 2020-12-31, and a letter before codes"
 UNIT = r" ?[^\W\d_]{1,6}[²³]?"  # letters behind a number
 UNITS = re.compile(rf"{NUMBER}(?:{UNIT}(?: ?\d+{UNIT}){{0,2}})?")
-MAX_UNITS = 3  # of one column; more are letters of codes
+MAX_UNITS = 3  # of one column, or shapes of its texts; more are letters of codes
 MANY_NUMBERS = 10  # different ones; fewer may be names of categories
 SURE_NUMBERS = 20  # different ones, among which few different words are no categories
 STRAY_SHARE = 0.1  # of a column's values; fewer words than that stand among numbers
@@ -68,14 +64,14 @@ def unread_number(distinct: "pandas.Series") -> tuple[int, str] | None:
         odd = distinct[as_numbers(distinct).isna()]
         forms = [FORMS[form] for text in odd[:1] for form in FORMS if re.fullmatch(form, text)]
         return (odd.index[0], forms[0]) if forms else None  # none: words by their type
-    if len(distinct) >= SURE_NUMBERS:
-        for form, fault in RARE_FORMS.items():
-            if distinct.str.fullmatch(form).all():
-                return distinct.index[0], fault
     if all(map(UNITS.fullmatch, distinct)) and len(distinct) >= MANY_NUMBERS:
         units = distinct.str.replace(NUMBER, " ", regex=True).str.strip()
         if len({*" ".join(units).lower().split()}) <= MAX_UNITS:
             return units.index[units != ""][0], "with a unit: write the number alone"
+    odd = distinct[~distinct.str.fullmatch(NUMBER)]
+    if len(odd) >= max(SURE_NUMBERS, len(distinct) / 2) and distinct.str.match(NO_CODE).all():
+        if distinct.str.replace(SHAPED, "", regex=True).nunique() <= MAX_UNITS:
+            return odd.index[0], "of several numbers, or a code: " + SHAPES_FIX
     return None
 
 

@@ -74,6 +74,10 @@ def one_part(root: Path) -> tuple[Parts, dict[str, Any]]:
     files = classes_of(root, ".")
     classes = tuple(sorted(files))
     check_classes(root, classes)
+    for folder in map(root.joinpath, classes):
+        if parts := sorted(x.name for x in folder.iterdir() if x.is_dir() and part_name(x.name)):
+            fix = "put the folders of parts above those of classes"
+            raise UserError(f"{folder} has {', '.join(parts)} in a class: {fix}")
     lonely = [name for name, names in files.items() if len(names) < 2]
     if lonely:
         raise UserError(

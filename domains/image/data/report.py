@@ -12,11 +12,13 @@ from contrastbench.domains.report import (
     Counted,
     DataReport,
     Twins,
-    alike_but_case,
     class_counts,
+    class_doubts,
     count_twins,
     test_of,
 )
+
+FLAT = 4  # levels of 256; fewer are no picture
 
 
 def image_report(
@@ -38,10 +40,8 @@ def image_report(
     labels = torch.cat([part.labels for part in splits.values()]).tolist()
     sizes = {name: len(part) for name, part in splits.items()}
     twins = pixel_twins([*splits.values()], sizes, labels)
-    doubts = {
-        "images of one colour alone": one_colour(splits),
-        "classes that differ in case alone": alike_but_case(classes),
-    }
+    flat = one_colour(splits)
+    doubts = {"images of hardly more than one colour": flat} if flat else {}
     return DataReport(
         "images",
         sizes,
@@ -49,7 +49,7 @@ def image_report(
         pixels(splits),
         twins,
         {note: value for note, value in notes.items() if said(note, own, twins)} | dict(more),
-        {doubt: value for doubt, value in doubts.items() if value},
+        doubts | class_doubts(classes),
         own,
     )
 
@@ -82,7 +82,7 @@ def keys(images: Images) -> Iterator[bytes]:
 
 
 def one_colour(splits: Mapping[str, Split]) -> Counted | None:
-    """Count images whose pixels are all equal; None: there is none."""
+    """Count images whose pixels are nearly equal; None: there is none."""
     flat = [
         f"image {row} of {name}"
         for name, part in splits.items()
@@ -93,6 +93,6 @@ def one_colour(splits: Mapping[str, Split]) -> Counted | None:
 
 
 def is_flat(images: Images) -> torch.Tensor:
-    """(N,) whether all pixels of an image are of one colour."""
+    """(N,) whether all pixels of an image are nearly of one colour, as masks of 0 and 1 are."""
     colours = images.pixels.flatten(2)
-    return (colours.amax(2) == colours.amin(2)).all(dim=1)
+    return (colours.amax(2) - colours.amin(2) < FLAT).all(dim=1)

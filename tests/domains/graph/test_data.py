@@ -145,6 +145,7 @@ def test_the_hash_of_attributes_is_of_what_the_file_says(tmp_path: Path) -> None
             ATTRIBUTES.replace("4.5, ", ""),
             "TOY_node_attributes.txt .* from 3 to 2 at row 5",
         ),
+        (ATTRIBUTES.partition("\n")[2], r"TOY_node_attributes.txt .*: \d lines for \d nodes"),
     ],
 )
 def test_attributes_that_are_missing_or_wrong_are_named(

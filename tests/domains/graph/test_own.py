@@ -137,7 +137,8 @@ def test_folders_that_hold_no_graphs_are_one_line(tmp_path: Path) -> None:
         "a.edges,1\na.edges\n": "'a.edges' is not FILE,CLASS",
         "a.edges,1\n": "1 graphs: give at least two",
         "a.edges,1\nc.graphml,0\n": r"cannot be read \(no element found",
-        "gone.edges,1\na.edges,0\na.edges,1\n": "labels.csv names gone.edges",
+        "gone.edges,1\na.edges,0\nc.graphml,1\n": "labels.csv names gone.edges",
+        "b.edges,0\na.edges,0\na.edges,1\n": "names a.edges twice: give it one class",
         "a.edges,1\nd.edges,0\n": r"d.edges cannot be read \('1' does not name two nodes\)",
     }.items():
         (tmp_path / "a.edges").write_text("1 2\n")
@@ -187,6 +188,8 @@ def test_a_set_that_nobody_counted_says_its_counts(
         ("1\t2\n2\t3\n", ["1 2", "2 3"], False),
         ("1, 2\r\n 2 ,3\r\n", ["1 2", "2 3"], False),
         ("1 2 {'a': 1, 'b': 2}\n", ["1 2"], True),  # as networkx writes it
+        ('"source";"target"\n"0";"1"\n', ["0 1"], False),
+        ("% sym unweighted\n1 2 0.5 1300000000\n", ["1 2"], True),  # as KONECT writes it
     ],
 )
 def test_the_nodes_of_an_edge_are_told_from_all_else(
@@ -220,6 +223,10 @@ def edge_lists(folder: Path, *texts: str, classes: str = "xy") -> str:
         ("source,target\n", "xy", r"1\.csv has no edge, and so no node"),
         ("0,0\n", "xy", None),
         ('{"nodes": [0, 1]}', "xy", r"1\.csv is JSON, not a list of edges"),
+        ("0 -> 1\n1 -> 2\n", "xy", "'0 -> 1' does not name two nodes"),
+        ("0 1 2\n1 2\n", "xy", "lines have 2 to 3 columns: give two, or name source"),
+        ("0 1 1 0 1\n", "xy", "lines have 5 to 5 columns"),  # a row of a matrix
+        ("4 3\n0 1\n1 2\n2 3\n", "xy", "'4 3' counts nodes and edges: remove it"),
         ("0,1\n", ["x", ""], r"labels\.csv: 1\.csv has no class"),
     ],
 )
@@ -228,7 +235,10 @@ def test_edge_lists_without_edges_or_classes(
 ) -> None:
     name = edge_lists(tmp_path / "g", "0,1\n", second, classes=classes)
     if message is None:
-        assert len(own.load_own_graphs(name, None)[0]) == 2
+        (tmp_path / "g" / "2.csv").write_text("0,1\n")
+        graphs, _, notes = own.load_own_graphs(name, None)
+        assert (len(graphs), notes["loops and repeated edges, left out"]) == (2, 1)
+        assert notes["graph files that labels.csv does not name"].first == "2.csv"
         return
     with pytest.raises(UserError, match=message):
         own.load_own_graphs(name, None)

@@ -67,6 +67,8 @@ def test_bad_pairs_are_one_line(tmp_path: Path) -> None:
         ("sent_a\tsent_b\tgold\tsim", "a\tb\t1\t2"): "columns have the name gold or sim",
         ("a\tb\t2", "c\td\t2"): "all scores of a part are 2: give different ones",
         ("a\tb\t1",): "1 pairs with a score",
+        ("a\tb\t1,5", "c\td\t2,5"): "has a damaged pair, .*'1,5'",
+        ("1\ta\tb", "2\tc\td"): "has a damaged pair, .*'1', 'a', 'b'",
     }.items():
         write(tmp_path / "a.tsv", list(rows))
         write(tmp_path / "b.tsv", ROWS)
@@ -141,7 +143,7 @@ def test_columns_may_have_the_names_that_others_give(header: str, tmp_path: Path
 
 
 def test_equal_pairs_and_repeated_lines_are_counted(tmp_path: Path) -> None:
-    rows = [f"a {k // 2}\tb {k // 2}\t{k}" for k in range(40)]
+    rows = [f"{'ab'[k % 2]} {k // 2}\t{'ba'[k % 2]} {k // 2}\t{k}" for k in range(40)]
     write(tmp_path / "a.tsv", rows)
     corpus = Corpus([["a line"], ["a 1"], ["a line"], ["more"]], 2, "")
     report = sentence_report(read("pairs:a.tsv", tmp_path), corpus, {}, own=True)

@@ -165,6 +165,13 @@ BAD: dict[str, tuple[Callable[[Path], Any], str]] = {
         ],
         "holds one folder with parts: give folder:.*all",
     ),
+    "parts below classes": (
+        lambda r: [
+            *(shutil.copytree(r / "train" / c, r / c / "Test") for c in ("cat", "dog")),
+            *(shutil.rmtree(r / p) for p in ("train", "test")),
+        ],
+        "has Test in a class: put the folders of parts above",
+    ),
     "nothing": (
         lambda r: [shutil.rmtree(r / p) for p in ("train", "test")],
         "has no class folders: put the images of each",
