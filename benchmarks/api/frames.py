@@ -2,7 +2,6 @@
 
 from collections.abc import Container, Iterable, Mapping, Sequence
 from pathlib import Path
-from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from contrastbench.benchmarks.records import columns, reading
@@ -15,6 +14,7 @@ from contrastbench.benchmarks.tables.entries import entries
 from contrastbench.benchmarks.tables.load import load_table
 from contrastbench.benchmarks.tables.resolved import Resolved, resolve
 from contrastbench.benchmarks.tables.schema import Tune
+from contrastbench.domains.reading import needing
 from contrastbench.errors import UserError
 from contrastbench.losses.spec import LossSpec
 
@@ -41,7 +41,8 @@ def records(
     Raises:
         UserError: a record was edited, or pandas is not installed.
     """
-    pandas = with_pandas()
+    with needing("tabular", "a frame"):
+        import pandas
     if isinstance(source, str | Path):
         if not Path(source).is_dir():
             raise UserError(f"{source} is no folder of results: bench run makes one")
@@ -121,21 +122,8 @@ def resolved_table(
 
 def as_frame(rows: Sequence[Mapping[str, Any]]) -> "DataFrame":
     """Return rows as a frame; a number that is not there is NaN."""
-    pandas = with_pandas()
+    with needing("tabular", "a frame"):
+        import pandas
     frame = pandas.DataFrame(rows)
     texts = {name for row in rows for name, value in row.items() if isinstance(value, str)}
     return frame.apply(lambda column: column if column.name in texts else pandas.to_numeric(column))
-
-
-def with_pandas() -> ModuleType:
-    """Import and return pandas.
-
-    Raises:
-        UserError: it is not installed.
-    """
-    try:
-        import pandas
-    except ModuleNotFoundError:
-        fix = 'pip install "contrastbench[tabular]"'
-        raise UserError(f"a frame needs pandas, which is not installed: {fix}") from None
-    return pandas

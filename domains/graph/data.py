@@ -172,7 +172,9 @@ def load_tu(name: str, data_root: Path | None) -> tuple[Graphs, str]:
     return graphs, digest
 
 
-def with_attributes(graphs: Graphs, digest: str, name: str, read: RawReader) -> tuple[Graphs, str]:
+def with_attributes(
+    graphs: Graphs, digest: str, dataset: str, files: tuple[str, RawReader] | None
+) -> tuple[Graphs, str]:
     """The graphs of a TU set with their nodes' attributes behind the labels, and their sha256.
 
     Each column is standardised over all nodes of the set; a constant one is zero.
@@ -180,17 +182,18 @@ def with_attributes(graphs: Graphs, digest: str, name: str, read: RawReader) -> 
     Args:
         graphs: the set without them.
         digest: its sha256.
-        name: the set's.
-        read: reads its files.
+        dataset: its name.
+        files: the name that its files begin with, and what reads them; None: it has no such files.
 
     Raises:
         UserError: the set has no attributes, or a damaged file of them.
     """
+    name, read = files or (dataset, lambda _: None)
     with reading(f"graph dataset {name}", "get its files again"):
-        values = numbers(name, "node_attributes", read, required=False, dtype=np.float64)
+        values = numbers(name, "node_attributes", read, len(graphs.x), False, np.float64)
     if values is None:
-        raise no_attributes(name)
-    check_lines(name, "node_attributes", values, len(graphs.x))
+        fix = "leave out --recipe features=attributes; x of a Data is taken as it is"
+        raise UserError(f"{dataset} has no file of node attributes: {fix}")
     if not np.isfinite(values).all():
         raise raw_file_error(name, "node_attributes", "not all numbers are finite")
     constant = values.max(axis=0) == values.min(axis=0)
@@ -198,11 +201,6 @@ def with_attributes(graphs: Graphs, digest: str, name: str, read: RawReader) -> 
     x = torch.cat([graphs.x, torch.from_numpy(scaled).to(graphs.x)], dim=1)
     both = hashlib.sha256(digest.encode() + np.ascontiguousarray(values).tobytes()).hexdigest()
     return replace(graphs, x=x), both
-
-
-def no_attributes(name: str) -> UserError:
-    """The error for a set whose nodes have no attributes."""
-    return UserError(f"{name} has no node attributes: leave out --recipe features=attributes")
 
 
 def graph_counts(graphs: Graphs) -> dict[str, int]:
@@ -270,13 +268,10 @@ def parse_tu(name: str, read: RawReader, declared: GraphDataset | None) -> Graph
     indicator = integers(name, "graph_indicator", read)
     classes, y = np.unique(integers(name, "graph_labels", read), return_inverse=True)
     edges = numbers(name, "A", read)
-    labels = numbers(
-        name, "node_labels", read, required=declared is not None and declared.node_labels
-    )
+    required = declared is not None and declared.node_labels
+    labels = numbers(name, "node_labels", read, len(indicator), required)
     check_indicator(name, indicator, len(y))
     check_edge_symmetry(name, edges, indicator)
-    if labels is not None:
-        check_lines(name, "node_labels", labels, len(indicator))
     node_ptr = np.searchsorted(indicator, np.arange(1, len(y) + 2))
     graphs = union(
         node_features(name, labels, len(indicator)),
@@ -315,20 +310,31 @@ def raw_file_error(name: str, suffix: str, fault: str) -> UserError:
 
 
 def numbers(
-    name: str, suffix: str, read: RawReader, required: bool = True, dtype: Any = np.int64
+    name: str,
+    suffix: str,
+    read: RawReader,
+    nodes: int | None = None,
+    required: bool = True,
+    dtype: Any = np.int64,
 ) -> Any:
-    """A raw file's numbers, (lines, columns); None for a file that need not be there."""
+    """A raw file's numbers, (lines, columns); None for a file that need not be there.
+
+    With a number of nodes it has a line for each.
+    """
     text = read(suffix)
     if text is None and not required:
         return None
     if not text or not text.strip():
         raise raw_file_error(name, suffix, "no such file" if text is None else "it is empty")
     try:
-        return np.loadtxt(io.BytesIO(text), dtype, delimiter=",", ndmin=2, comments=None)
+        values = np.loadtxt(io.BytesIO(text), dtype, delimiter=",", ndmin=2, comments=None)
     except ValueError as error:
         wrong = cause(error).partition(";")[0].replace(" to int64", ", no whole number,")
         counted = re.sub(r"row (\d+), c", lambda row: f"line {int(row[1]) + 1}, c", wrong)
         raise raw_file_error(name, suffix, counted) from None
+    if nodes not in (None, len(values)):
+        raise raw_file_error(name, suffix, f"{len(values)} lines for {nodes} nodes")
+    return values
 
 
 def integers(name: str, suffix: str, read: RawReader) -> Array:
@@ -337,12 +343,6 @@ def integers(name: str, suffix: str, read: RawReader) -> Array:
     if values.shape[1] != 1:
         raise raw_file_error(name, suffix, f"{values.shape[1]} columns instead of one")
     return values[:, 0]
-
-
-def check_lines(name: str, suffix: str, values: Array, nodes: int) -> None:
-    """Raise unless a raw file has a line for each node."""
-    if len(values) != nodes:
-        raise raw_file_error(name, suffix, f"{len(values)} lines for {nodes} nodes")
 
 
 def check_indicator(name: str, indicator: Array, graphs: int) -> None:

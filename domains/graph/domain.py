@@ -20,7 +20,6 @@ from contrastbench.domains.graph.data import (
     MAX_DEGREE,
     Graphs,
     graph_counts,
-    no_attributes,
     occurrences,
     with_attributes,
 )
@@ -88,7 +87,8 @@ class GraphDomain(Domain[GraphRecipe, Model, Batch]):
         graphs, self.sha256, self.data_notes = load_own_graphs(dataset, data_root)
         self.labels, self.class_names = graphs.labels, graphs.classes
         if recipe.features == "attributes":
-            graphs, self.sha256 = attributed(graphs, self.sha256, dataset, data_root)
+            files = tu_files(dataset, data_root)
+            graphs, self.sha256 = with_attributes(graphs, self.sha256, dataset, files)
         self.counts = graph_counts(graphs)
         graphs = with_features(permuted_graphs(graphs, seed, recipe.limit), recipe.features)
         if graphs.tasks and recipe.pairs_by_class:
@@ -121,6 +121,7 @@ class GraphDomain(Domain[GraphRecipe, Model, Batch]):
         own, (source, target) = not is_known(self.dataset), graphs.edge_index
         sizes = {"nodes": len(graphs.x), "edges": int((source != target).sum())}
         classes: tuple[str, ...] = ()
+        empty = int((graphs.node_ptr.diff() == 0).sum())
         if graphs.tasks:
             draws = task_folds(len(y), recipe.folds, self.seed)
             sizes |= {"tasks": graphs.tasks, "unknown answers": int(np.isnan(y).sum())}
@@ -134,7 +135,7 @@ class GraphDomain(Domain[GraphRecipe, Model, Batch]):
             sizes,
             count_twins(colours(graphs, recipe.layers), y if classes else np.zeros(len(y)), draws),
             self.data_notes | (self.unused() if own else {}) | without_edges(graphs),
-            doubts(graphs, classes),
+            class_doubts(classes) | ({"graphs without nodes": empty} if empty else {}),
             own=own,
         )
 
@@ -306,27 +307,6 @@ def without_edges(graphs: Graphs) -> dict[str, int]:
     edges = occurrences(graphs.graph_of_node[source[source != target]], len(graphs))
     lonely = int(((graphs.node_ptr.diff() > 1) & (edges == 0)).sum())
     return {"graphs without edges": lonely} if lonely else {}
-
-
-def doubts(graphs: Graphs, classes: Sequence[str]) -> dict[str, Any]:
-    """Return what is probably wrong with graphs: empty ones, and classes that look the same."""
-    empty = int((graphs.node_ptr.diff() == 0).sum())
-    return ({"graphs without nodes": empty} if empty else {}) | class_doubts(classes)
-
-
-def attributed(
-    graphs: Graphs, digest: str, dataset: str, data_root: Path | None
-) -> tuple[Graphs, str]:
-    """The graphs with node attributes, and the sha256 of both; a user's `Data` has them in x."""
-    files = tu_files(dataset, data_root)
-    if files is None and is_known(dataset):
-        raise no_attributes(dataset)
-    if files is None:
-        raise UserError(
-            f"features=attributes is for sets in the TU collection's format, not for {dataset}: "
-            "leave it out, x of a Data is taken as it is"
-        )
-    return with_attributes(graphs, digest, *files)
 
 
 def with_features(graphs: Graphs, features: str) -> Graphs:

@@ -97,16 +97,19 @@ def both_ways(graphs: Graphs) -> tuple[Graphs, dict[str, Any]]:
     return whole, {"edges added in the other direction": added} if added else {}
 
 
-def with_classes(items: Sequence[Item]) -> Graphs:
+def with_classes(items: Sequence[Item]) -> ReadGraphs:
     """Return many graphs, whose classes are numbered in their order; or with answers to tasks."""
+    edges = sum(item.edges.shape[1] for item in items)
     if isinstance(items[0].y, tuple):
         widths = {len(item.y) for item in items}
         if len(widths) > 1:
             raise UserError(f"graphs have {min(widths)} and {max(widths)} labels: give as many")
-        return stack_graphs(items, torch.tensor([item.y for item in items]))
+        graphs = stack_graphs(items, torch.tensor([item.y for item in items]))
+        return graphs, removed(graphs, edges)
     classes = np.array([item.y for item in items], dtype=object)  # a long text takes its own room
     names, y = np.unique(classes, return_inverse=True)
-    return replace(stack_graphs(items, torch.from_numpy(y)), classes=tuple(map(str, names)))
+    graphs = replace(stack_graphs(items, torch.from_numpy(y)), classes=tuple(map(str, names)))
+    return graphs, removed(graphs, edges)
 
 
 def stack_graphs(items: Sequence[Item], y: Tensor) -> Graphs:
@@ -222,8 +225,8 @@ def united_files(folder: Path, names: Sequence[str], classes: Sequence[Any]) -> 
         x = torch.zeros(len(labels), 0) if x is None else x.float()
         items.append(Item(torch.tensor(edges, dtype=torch.long).view(-1, 2).T, x, y))
     wide = [name for name in names if found[name].further]
-    graphs = replace(with_classes(items), labels=tuple(kinds))
-    notes = removed(graphs, sum(item.edges.shape[1] for item in items))
+    graphs, notes = with_classes(items)
+    graphs = replace(graphs, labels=tuple(kinds))
     return graphs, notes | ({FURTHER: Counted(len(wide), wide[0])} if wide else {})
 
 
@@ -363,8 +366,7 @@ def of_data(what: str, graphs: Iterable[Any]) -> ReadGraphs:
         wide += [f"graph {k}"] * any(getattr(graph, key, None) is not None for key in EDGE_DATA)
     if len(items) < 2:
         raise UserError(f"{what}: {len(items)} graphs: {TWO_GRAPHS_FIX}")
-    note, graphs = "graphs whose edge attributes are left out", with_classes(items)
-    notes = removed(graphs, sum(item.edges.shape[1] for item in items))
+    note, (graphs, notes) = "graphs whose edge attributes are left out", with_classes(items)
     return graphs, notes | ({note: Counted(len(wide), wide[0])} if wide else {})
 
 

@@ -143,12 +143,12 @@ def split_pairs(rows: PairRows) -> list[PairRows]:
 
 
 def read_files(what: str, data_root: Path | None) -> list[PairRows]:
-    """One or two files of tab-separated pairs, the first line perhaps with the columns' names."""
+    """One or two files of tab-separated pairs."""
     return [read_pairs(path) for path in own.comma_files(what, data_root)]
 
 
 def read_pairs(path: Path) -> PairRows:
-    """The columns of sentences and scores."""
+    """The columns of sentences and scores, in the order of the first line where it names them."""
     lines = enumerate(lines_of(path), 1)
     numbered = [(k, line.split("\t")) for k, line in lines if line]
     rows = [row for _, row in numbered]

@@ -1,7 +1,7 @@
 """What sets of sentences hold as they were read."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from itertools import chain
 from typing import Any
 
@@ -13,8 +13,7 @@ from contrastbench.domains.report import (
     count_twins,
     test_of,
 )
-from contrastbench.domains.sentence.captions import caption_sentences
-from contrastbench.domains.sentence.data import Corpus, Pairs
+from contrastbench.domains.sentence.data import Corpus
 from contrastbench.domains.sentence.scored import ScoredSets
 from contrastbench.domains.sentence.scoring import golds
 
@@ -38,15 +37,17 @@ def sentence_report(
     keys = [(min(pair), max(pair)) for p in pairs for pair in zip(p.first, p.second, strict=True)]
     sizes = {"to choose by": sum(map(len, chosen)), "test": sum(map(len, tested))}
     lines = list(chain.from_iterable(corpus.rows)) if corpus else []
+    known, texts = {*lines}, dict.fromkeys(scored.compared)
+    more = Counter(lines) - Counter(known)  # of each line, those after its first
     odd: dict[str, tuple[list[str], Sequence[object]]] = {
         "pairs of twice the same sentence": ([one for one, two in keys if one == two], keys),
         "pairs with an empty sentence": (
             [one or two for one, two in keys if not (one and two)],
             keys,
         ),
-        "training sentences that repeat another": (repeated(lines), lines),
+        "training sentences that repeat another": ([*more.elements()], lines),
         "training sentences with tabs, perhaps columns": ([s for s in lines if "\t" in s], lines),
-        TRAINED_ON: common({*lines}, scored_texts(scored, pairs)),
+        TRAINED_ON: ([text for text in texts if text in known], [*texts]),
     }
     shares = {what: 100 * len(found) / max(1, len(of)) for what, (found, of) in odd.items()}
     counts = {what: Counted(len(found), found[0]) for what, (found, _) in odd.items() if found}
@@ -64,21 +65,3 @@ def sentence_report(
         doubts={k: counts[k] for k in wrong},
         own=own,
     )
-
-
-def scored_texts(scored: ScoredSets, pairs: Sequence[Pairs]) -> list[str]:
-    """Return the different sentences that are reported or choose the model."""
-    texts = [text for part in pairs for text in (*part.first, *part.second)]
-    captions = caption_sentences(scored.captions.test) if scored.captions else []
-    return list(dict.fromkeys([*texts, *captions]))
-
-
-def repeated(lines: Iterable[str]) -> list[str]:
-    """Return the lines that were there before, in their order."""
-    counts = Counter(lines)
-    return [line for line, count in counts.items() for _ in range(count - 1)]
-
-
-def common(lines: set[str], texts: list[str]) -> tuple[list[str], list[str]]:
-    """Return the texts that are among the lines, and all."""
-    return [text for text in texts if text in lines], texts

@@ -1,6 +1,6 @@
 """Tables: scikit-learn's, declared ones and anybody's own, read strictly."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
 
@@ -84,7 +84,8 @@ def load_declared(name: str, data_root: Path | None) -> tuple[TabularSet, str]:
     if not dataset.url:
         return with_hash(read(dataset))
     path = next(in_data_root(dataset, data_root), None) or fetch_file(dataset)
-    return with_hash(read_strictly(lambda file: read(file, dataset), path))
+    with reading(path, "repair or replace it", NO_TABLE), needing("tabular", path.name):
+        return with_hash(read(path, dataset))
 
 
 def in_data_root(dataset: TabularDataset, data_root: Path | None) -> Iterator[Path]:
@@ -94,12 +95,6 @@ def in_data_root(dataset: TabularDataset, data_root: Path | None) -> Iterator[Pa
         for path in (folder / name.removesuffix(".gz"), folder / name):
             if path.is_file():
                 yield path
-
-
-def read_strictly(read: Callable[[Path], TabularSet], path: Path) -> TabularSet:
-    """Read a file and turn any error into one line."""
-    with reading(path, "repair or replace it", NO_TABLE), needing("tabular", path.name):
-        return read(path)
 
 
 def read_covertype(path: Path, dataset: TabularDataset) -> TabularSet:

@@ -23,7 +23,7 @@ MINUS = "[\u2212\u2013]"  # as word processors write it
 MINUS_NOTE = "numbers with a long minus sign, read as -"
 ZEROS_NOTE = "numbers that begin with zeros or +, as codes do: a letter before keeps them"
 CODE = r"0\d{3,}|\+\d{7,}"
-COMMA = r"[+-]?\d+(,\d+)?([eE][+-]?\d+)?"
+SIGNED = r"[+-]?\d+([{}]\d+)?([eE][+-]?\d+)?"  # with a decimal sign, perhaps
 GROUPED = r"[+-]?[1-9]\d{{0,2}}({}\d{{3}})*"  # 1,234, which may be decimal or not
 
 
@@ -71,10 +71,13 @@ def read_text(path: Path, words: Collection[str]) -> "pandas.DataFrame":
     if frame.iloc[:, -1].isna().any():
         check_fields(path, len(frame.columns))
     if sign == ";":
-        check_thousands(path, read(dtype=str))
-    if decimal := decimal_commas(path, frame.drop(columns=[*kept], errors="ignore")):
+        fix = "write commas between columns if it is decimal, or no sign"
+        check_clear(path, decimals(read(dtype=str), "."), ".", fix)
+    decimal = decimals(frame.drop(columns=[*kept], errors="ignore"), ",")
+    check_clear(path, decimal, ",", "write a point, or no sign")
+    if decimal:
         frame = read(decimal=",")
-        check_points(path, frame, decimal[0])
+        check_points(path, frame, next(iter(decimal)))
     found = {name: parse_numbers(frame[name], bool(decimal)) for name in frame if name not in kept}
     notes: dict[str, Any] = minus_note(frame, found)
     frame = frame.assign(**found)
@@ -202,30 +205,13 @@ def as_numbers(filled: "pandas.Series", commas: bool = False) -> "pandas.Series"
     return pd.to_numeric(filled, errors="coerce")
 
 
-def decimal_commas(path: Path, frame: "pandas.DataFrame") -> list[str]:
-    """Return the columns of numbers whose commas are decimal signs, or at least may be.
-
-    Raises:
-        UserError: all of them may as well stand between thousands.
-    """
-    columns = {
+def decimals(frame: "pandas.DataFrame", sign: str) -> "dict[str, pandas.Series]":
+    """Return the columns of numbers with a sign that is decimal, or at least may be."""
+    return {
         name: column
         for name, column in texts(frame)
-        if all_match(COMMA, column) and column.str.contains(",").any()
+        if all_match(SIGNED.format(sign), column) and column.str.contains(sign, regex=False).any()
     }
-    check_clear(path, columns, ",", "write a point, or no sign")
-    return list(columns)
-
-
-def check_thousands(path: Path, frame: "pandas.DataFrame") -> None:
-    """Raise if all points of numbers may stand between thousands, as where semicolons separate."""
-    columns = {
-        name: column
-        for name, column in texts(frame)
-        if all_match(COMMA.replace(",", "[.]"), column)
-        and column.str.contains(".", regex=False).any()
-    }
-    check_clear(path, columns, ".", "write commas between columns if it is decimal, or no sign")
 
 
 def check_clear(path: Path, columns: "dict[str, pandas.Series]", sign: str, fix: str) -> None:

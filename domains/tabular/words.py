@@ -69,9 +69,10 @@ def unread_number(distinct: "pandas.Series") -> tuple[int, str] | None:
         if len({*" ".join(units).lower().split()}) <= MAX_UNITS:
             return units.index[units != ""][0], "with a unit: write the number alone"
     odd = distinct[~distinct.str.fullmatch(NUMBER)]
-    if len(odd) >= max(SURE_NUMBERS, len(distinct) / 2) and distinct.str.match(NO_CODE).all():
-        if distinct.str.replace(SHAPED, "", regex=True).nunique() <= MAX_UNITS:
-            return odd.index[0], "of several numbers, or a code: " + SHAPES_FIX
+    shapes = distinct.str.replace(SHAPED, "", regex=True).nunique()
+    many = len(odd) >= max(SURE_NUMBERS, len(distinct) / 2)
+    if many and shapes <= MAX_UNITS and distinct.str.match(NO_CODE).all():
+        return odd.index[0], "of several numbers, or a code: " + SHAPES_FIX
     return None
 
 

@@ -102,13 +102,9 @@ def check_classes(root: Path, classes: tuple[str, ...]) -> None:
         if only.is_dir() and "train" in part_folders(only):
             raise UserError(f"{root} holds one folder with parts: give folder:{only}")
         inner = f", or give folder:{only} for the folders in it"
-        fix = f"add a folder with another class{inner * has_folders(only)}"
+        deeper = only.is_dir() and any(map(Path.is_dir, only.iterdir()))
+        fix = f"add a folder with another class{inner * deeper}"
         raise UserError(f"{root} has a single class, {classes[0]}: {fix}")
-
-
-def has_folders(path: Path) -> bool:
-    """Return whether a folder has folders in it."""
-    return path.is_dir() and any(inner.is_dir() for inner in path.iterdir())
 
 
 def class_files(files: dict[str, list[str]], classes: tuple[str, ...]) -> Part:

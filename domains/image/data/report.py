@@ -1,6 +1,6 @@
 """What a set of images holds as it was read."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from hashlib import blake2b
 from typing import Any
 
@@ -40,7 +40,8 @@ def image_report(
     labels = torch.cat([part.labels for part in splits.values()]).tolist()
     sizes = {name: len(part) for name, part in splits.items()}
     twins = pixel_twins([*splits.values()], sizes, labels)
-    flat = one_colour(splits)
+    flat, told = one_colour(splits), {*notes} - {TESTED_TWICE} if own else set()
+    told |= set() if twins else {TESTED_TWICE}  # equal files, where pixels cannot be compared
     doubts = {"images of hardly more than one colour": flat} if flat else {}
     return DataReport(
         "images",
@@ -48,15 +49,10 @@ def image_report(
         class_counts(classes, labels),
         pixels(splits),
         twins,
-        {note: value for note, value in notes.items() if said(note, own, twins)} | dict(more),
+        {note: value for note, value in notes.items() if note in told} | dict(more),
         doubts | class_doubts(classes),
         own,
     )
-
-
-def said(note: str, own: bool, twins: Twins | None) -> bool:
-    """Return whether people are told of a note; equal images are counted by pixels if they can."""
-    return twins is None if note == TESTED_TWICE else own
 
 
 def pixels(splits: Mapping[str, Split]) -> dict[str, int]:
@@ -72,27 +68,18 @@ def pixel_twins(
     held = [part for part in splits if isinstance(part, Images)]
     if len(held) < len(splits):
         return None
-    return count_twins((key for part in held for key in keys(part)), labels, [test_of(sizes)])
-
-
-def keys(images: Images) -> Iterator[bytes]:
-    """Yield a digest of each image."""
-    for pixels in images.pixels.split(1024):
-        yield from (blake2b(image).digest() for image in pixels.contiguous().cpu().numpy())
+    blocks = (pixels.cpu() for part in held for pixels in part.pixels.split(1024))
+    keys = (blake2b(image).digest() for pixels in blocks for image in pixels.contiguous().numpy())
+    return count_twins(keys, labels, [test_of(sizes)])
 
 
 def one_colour(splits: Mapping[str, Split]) -> Counted | None:
-    """Count images whose pixels are nearly equal; None: there is none."""
+    """Count images whose pixels are nearly equal, as in masks of 0 and 1; None: there is none."""
     flat = [
-        f"image {row} of {name}"
+        f"image {row[0]} of {name}"
         for name, part in splits.items()
         if isinstance(part, Images)
-        for row in torch.nonzero(is_flat(part)).flatten().tolist()
+        for colours in [part.pixels.flatten(2)]
+        for row in torch.nonzero((colours.amax(2) - colours.amin(2) < FLAT).all(dim=1)).tolist()
     ]
     return Counted(len(flat), flat[0]) if flat else None
-
-
-def is_flat(images: Images) -> torch.Tensor:
-    """(N,) whether all pixels of an image are nearly of one colour, as masks of 0 and 1 are."""
-    colours = images.pixels.flatten(2)
-    return (colours.amax(2) - colours.amin(2) < FLAT).all(dim=1)

@@ -110,7 +110,8 @@ ATTRIBUTES = "".join(f"{k}.5, {k % 3}, 7\n" for k in range(8))
 def attributed(folder: Path, text: str | None) -> tuple[Graphs, str]:
     write(folder, node_attributes=text)
     data.load_tu.cache_clear()
-    return with_attributes(*load_graphs("TOY", folder), "TOY", data.open_raw("TOY", folder))
+    files = "TOY", data.open_raw("TOY", folder)
+    return with_attributes(*load_graphs("TOY", folder), "TOY", files)
 
 
 def test_attributes_stand_behind_the_labels_standardised(tmp_path: Path) -> None:
@@ -135,7 +136,7 @@ def test_the_hash_of_attributes_is_of_what_the_file_says(tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (None, "TOY has no node attributes: leave out --recipe features=attributes"),
+        (None, "TOY has no file of node attributes: leave out --recipe features=attributes"),
         (ATTRIBUTES.replace("4.5", "nan"), "TOY_node_attributes.txt .* not all numbers are finite"),
         (
             ATTRIBUTES.replace("4.5", "four"),

@@ -160,7 +160,7 @@ def test_nodes_begin_with_the_attributes_of_their_graph(tmp_path: Path) -> None:
 
 
 def test_an_embedded_set_has_no_attributes() -> None:
-    with pytest.raises(UserError, match="motifs has no node attributes"):
+    with pytest.raises(UserError, match="motifs has no file of node attributes"):
         domain(dataset="motifs", features="attributes")
 
 
@@ -173,7 +173,7 @@ def test_graphs_that_the_encoder_cannot_tell_apart_are_counted() -> None:
         Item(torch.tensor(edges).T, torch.ones(6, 1), 0)
         for edges in (ring, rings, ring[:5], turned)
     ]
-    graphs = both_ways(with_classes(items))[0]
+    graphs = both_ways(with_classes(items)[0])[0]
     found = colours(graphs, 3)
     assert found[0] == found[1] != found[2] == found[3]
     assert colours(add_loops(graphs), 3) == found, "loops are no edges"

@@ -80,7 +80,7 @@ def read_without(folder: Path) -> TabularSet:
         [f"{5 * k}-{5 * k + 4}" for k in range(18)] * 2,
         ["1/2", "1/3", "3/4"] * 12,
         [f"A{k % 9}" for k in range(40)],
-        [f"Room {k % 25}.{k % 2}" for k in range(60)],
+        [f"Room {k % 25}.1" for k in range(60)],
         ["red", "blue", "7"] * 13 + ["red"],
         [*NUMBERS[:39], "N/A"],
         [f"2020-01-{k % 28 + 1:02}" for k in range(40)],
