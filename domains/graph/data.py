@@ -268,10 +268,10 @@ def parse_tu(name: str, read: RawReader, declared: GraphDataset | None) -> Graph
     indicator = integers(name, "graph_indicator", read)
     classes, y = np.unique(integers(name, "graph_labels", read), return_inverse=True)
     edges = numbers(name, "A", read)
-    required = declared is not None and declared.node_labels
-    labels = numbers(name, "node_labels", read, len(indicator), required)
     check_indicator(name, indicator, len(y))
     check_edge_symmetry(name, edges, indicator)
+    required = declared is not None and declared.node_labels
+    labels = numbers(name, "node_labels", read, len(indicator), required)
     node_ptr = np.searchsorted(indicator, np.arange(1, len(y) + 2))
     graphs = union(
         node_features(name, labels, len(indicator)),
@@ -317,10 +317,7 @@ def numbers(
     required: bool = True,
     dtype: Any = np.int64,
 ) -> Any:
-    """A raw file's numbers, (lines, columns); None for a file that need not be there.
-
-    With a number of nodes it has a line for each.
-    """
+    """A raw file's numbers, a line for each node if they are given; None: it need not be there."""
     text = read(suffix)
     if text is None and not required:
         return None

@@ -366,8 +366,8 @@ def of_data(what: str, graphs: Iterable[Any]) -> ReadGraphs:
         wide += [f"graph {k}"] * any(getattr(graph, key, None) is not None for key in EDGE_DATA)
     if len(items) < 2:
         raise UserError(f"{what}: {len(items)} graphs: {TWO_GRAPHS_FIX}")
-    note, (graphs, notes) = "graphs whose edge attributes are left out", with_classes(items)
-    return graphs, notes | ({note: Counted(len(wide), wide[0])} if wide else {})
+    note, (made, notes) = "graphs whose edge attributes are left out", with_classes(items)
+    return made, notes | ({note: Counted(len(wide), wide[0])} if wide else {})
 
 
 def without_classes(what: str, graphs: Sequence[Any]) -> Graphs:
