@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self, get_args
 
 from pydantic import Field, ValidationError, field_validator, model_validator
 
@@ -21,7 +21,11 @@ def added(default: Any, **facts: Any) -> Any:
 
 
 class Recipe(Strict):
-    """The base of all recipes; unknown keys and wrong types are errors."""
+    """The base of all recipes; unknown keys and wrong types are errors.
+
+    Some keys mean the same in every domain that has them: `encoder="raw"` scores the input,
+    `pairing="supervised"` pairs samples of one class, and `eval_every` steps a model is validated.
+    """
 
     # --recipe preset=NAME: values in place of the defaults
     presets: ClassVar[Mapping[str, dict[str, Any]]] = {}
@@ -99,17 +103,22 @@ class Recipe(Strict):
     @property
     def validate_every(self) -> int | None:
         """Steps between choices of the best model by `validate`; None: the last one is taken."""
-        return None
+        return getattr(self, "eval_every", None)
+
+    @classmethod
+    def may_be(cls, key: str, value: str) -> bool:
+        """Return whether a setting is a choice that has the value."""
+        return key in cls.model_fields and value in get_args(cls.model_fields[key].annotation)
 
     @property
     def trainable(self) -> bool:
         """Return whether there are weights that a loss can train."""
-        return True
+        return getattr(self, "encoder", "") != "raw"
 
     @property
     def raw(self) -> dict[str, Any] | None:
         """Return values that score the raw input in the encoder's place; None: there is none."""
-        return None
+        return {"encoder": "raw"} if self.may_be("encoder", "raw") else None
 
     @property
     def nested(self) -> bool:
@@ -119,12 +128,12 @@ class Recipe(Strict):
     @property
     def by_class(self) -> dict[str, Any] | None:
         """Return values that pair samples of one class; None: the domain has no such pairing."""
-        return None
+        return {"pairing": "supervised"} if self.may_be("pairing", "supervised") else None
 
     @property
     def pairs_by_class(self) -> bool:
         """Return whether positives are samples of one class, so that no negative is a false one."""
-        return False
+        return getattr(self, "pairing", "") == "supervised"
 
     @property
     def pairing_facts(self) -> Pairing | None:

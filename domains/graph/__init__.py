@@ -89,11 +89,6 @@ class GraphRecipe(Recipe):
         return self
 
     @property
-    def raw(self) -> dict[str, Any]:
-        """Return the values that score the raw input."""
-        return {"encoder": "raw"}
-
-    @property
     def protocol(self) -> str:
         """GraphCL's unsupervised_TU; other node features make it another protocol."""
         other = f"+{self.features}" if self.features != "labels" else ""
@@ -103,16 +98,6 @@ class GraphRecipe(Recipe):
     def trainable(self) -> bool:
         """Return whether the encoder has weights; counts have none."""
         return self.encoder == "gin"
-
-    @property
-    def by_class(self) -> dict[str, Any]:
-        """Return the values that pair graphs of one class."""
-        return {"pairing": "supervised"}
-
-    @property
-    def pairs_by_class(self) -> bool:
-        """Return whether graphs of one class are each other's positives."""
-        return self.pairing == "supervised"
 
     @property
     def nested(self) -> bool:

@@ -222,11 +222,6 @@ class ImageRecipe(ClassedRecipe):
         return VOTE_TEMPERATURE if isinstance(own, str) else own
 
     @property
-    def raw(self) -> dict[str, Any]:
-        """Return the values that score the raw input."""
-        return {"encoder": "raw"}
-
-    @property
     def protocol(self) -> str:
         """Training and scoring as described in the image domain.
 
@@ -324,11 +319,6 @@ class ImageRecipe(ClassedRecipe):
         return self.warmup
 
     @property
-    def validate_every(self) -> int | None:
-        """Steps between two scores of the validation images."""
-        return self.eval_every
-
-    @property
     def by_class(self) -> dict[str, Any]:
         """Return the values that pair images of one class.
 
@@ -369,11 +359,6 @@ class ImageRecipe(ClassedRecipe):
     def ranks(self) -> bool:
         """Return whether test images are ranked among each other, and no classifier is fitted."""
         return self.probe in ("retrieval", "recall")
-
-    @property
-    def trainable(self) -> bool:
-        """Pixels have no weights."""
-        return self.encoder != "raw"
 
 
 def misfits(r: ImageRecipe) -> Iterator[str]:

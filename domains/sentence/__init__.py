@@ -139,11 +139,6 @@ class SentenceRecipe(Recipe):
         return 1.0
 
     @property
-    def validate_every(self) -> int | None:
-        """Steps between two evaluations on the development pairs."""
-        return self.eval_every
-
-    @property
     def evaluation(self) -> dict[str, Any]:
         """How pairs of sentences are scored."""
         settings = {

@@ -144,11 +144,6 @@ class TabularRecipe(ClassedRecipe):
         return sets
 
     @property
-    def raw(self) -> dict[str, Any]:
-        """Return the values that score the raw input."""
-        return {"encoder": "raw"}
-
-    @property
     def protocol(self) -> str:
         """RényiCL's protocol, the linear classifier's rate chosen on validation rows."""
         return "renyicl-tabular/1"
@@ -176,21 +171,6 @@ class TabularRecipe(ClassedRecipe):
         if self.pairing != "query_key":
             idle |= {"ema", "predictor"}
         return idle | {"rate", "choice"} if self.views == "none" else idle
-
-    @property
-    def by_class(self) -> dict[str, Any]:
-        """Return the values that pair rows of one class."""
-        return {"pairing": "supervised"}
-
-    @property
-    def pairs_by_class(self) -> bool:
-        """Return whether rows of one class are each other's positives."""
-        return self.pairing == "supervised"
-
-    @property
-    def trainable(self) -> bool:
-        """The features as they are have no weights."""
-        return self.encoder != "raw"
 
 
 def embedded_table(name: str, summary: str, loader: str = "") -> TabularDataset:
