@@ -11,6 +11,7 @@ from typing import Any
 
 from contrastbench.benchmarks.records import reading, schema, store
 from contrastbench.benchmarks.records.read_cache import remembered
+from contrastbench.benchmarks.records.reading import list_records
 from contrastbench.benchmarks.records.scored import copy_of
 from contrastbench.benchmarks.records.store import Fields, Record
 from contrastbench.domains.recipe import Recipe
@@ -197,7 +198,7 @@ def records_in(folder: Path, trials: Sequence[Experiment], seed: int | None) -> 
         return any(one.matches(record) for one in trials)
 
     what = (folder, seed, *(trial.key for trial in trials))
-    return remembered(what, lambda: reading.matching(folder, matches, seed))
+    return remembered(what, lambda: [one for _, one in list_records(folder, matches, seed)])
 
 
 def by_trial(trials: Iterable[Experiment], records: Sequence[Record]) -> list[list[Record]]:

@@ -130,8 +130,7 @@ def without_doubles(records: dict[Stored, Record]) -> list[Stored]:
     kept: dict[str, Stored] = {}
     for one, record in records.items():
         other = kept.setdefault(one.place, one)
-        if other is not one:
-            reading.check_agree(one.path, records[other], other.where, record, one.where)
+        reading.check_agree(other, records[other], one, record)
     return list(kept.values())
 
 

@@ -71,20 +71,6 @@ class Stored(NamedTuple):
         return store.checked_record(self.data(), self.path, where)
 
 
-def matching(folder: Path, matches: Matches, seed: int | None = None) -> list[Record]:
-    """Return the records of a loss whose cell matches, by file name, including failed runs.
-
-    Args:
-        folder: see `store.loss_folder`.
-        matches: says it by the record, of which it needs the identity alone.
-        seed: that of the records; None: any.
-
-    Raises:
-        UserError: one of them is no whole record, or two of one name contradict each other.
-    """
-    return [record for _, record in list_records(folder, matches, seed)]
-
-
 def all_records(results: Path) -> Iterator[tuple[Path, Record]]:
     """Yield all records with the paths of their files, also for packed ones."""
     for dataset in dataset_folders(results):
@@ -128,22 +114,18 @@ def stored_of(dataset: Path) -> list[Stored]:
     return [one for folder in loss_folders(dataset) for one in stored_in(folder)]
 
 
-def finished_cells(folder: Path) -> list[tuple[Record, int]]:
-    """Return the cells of a loss, each by one record, with the number of finished records."""
-    cells: dict[str, tuple[Record, set[str]]] = {}
-    for one, record in list_records(folder):
-        if record["status"] in store.FINAL_STATUSES:
-            cells.setdefault(record["key"], (record, set()))[1].add(one.name)
-    return [(record, len(names)) for record, names in cells.values()]
-
-
 def list_records(
     folder: Path, matches: Matches = lambda _: True, seed: int | None = None
 ) -> list[tuple[Stored, Record]]:
-    """Return the valid records of a loss that match, of all seeds or of one, each once.
+    """Return the valid records of a loss that match, by file name, including failed runs.
+
+    Args:
+        folder: see `store.loss_folder`.
+        matches: says it by the record, of which it needs the identity alone.
+        seed: that of the records; None: any.
 
     Raises:
-        UserError: two of one name contradict each other.
+        UserError: one of them is no whole record, or two of one name contradict each other.
     """
     wanted = [one for one in stored_in(folder) if seed is None or f"-seed{seed}." in one.name]
     found: dict[str, tuple[Stored, Record]] = {}
@@ -156,17 +138,15 @@ def list_records(
                 continue
             if not matches(record):
                 break
-            other, kept = found.setdefault(one.name, (one, record))
-            if other is not one:
-                check_agree(one.path, kept, other.where, record, one.where)
+            check_agree(*found.setdefault(one.name, (one, record)), one, record)
     return list(found.values())
 
 
-def check_agree(path: Path, one: Record, where: object, other: Record, elsewhere: object) -> None:
+def check_agree(one: Stored, record: Record, other: Stored, its: Record) -> None:
     """Raise if two runs of the cell of a file found different things."""
-    if not same_result(one, other):
+    if record is not its and not same_result(record, its):
         raise UserError(
-            f"{path}: {brief(one)} in {where}, but {brief(other)} in {elsewhere}: "
+            f"{one.path}: {brief(record)} in {one.where}, but {brief(its)} in {other.where}: "
             "remove one of them"
         )
 

@@ -349,4 +349,4 @@ def of_dataset(record: Record, results: Path) -> Iterator[Record]:
     """Yield the records of a record's dataset."""
     dataset = store.loss_folder(results, record["domain"], record["dataset"], record["loss"]).parent
     for loss in reading.loss_folders(dataset):
-        yield from reading.matching(loss, lambda _: True)
+        yield from (record for _, record in reading.list_records(loss))

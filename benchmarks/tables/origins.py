@@ -3,6 +3,7 @@
 from contrastbench.benchmarks.records import reading
 from contrastbench.benchmarks.records.experiment import records_of
 from contrastbench.benchmarks.records.reading import SHIPPED
+from contrastbench.benchmarks.records.store import FINAL_STATUSES
 from contrastbench.benchmarks.tables.resolved import Line, Resolved
 
 
@@ -30,9 +31,9 @@ def was_edited(resolved: Resolved, line: Line) -> bool:
         return False
     own = [one for cell in line.cells.values() if (one := cell.place.work).loss.code]
     return any(
-        record["loss_code"] != one.loss.code
+        record["loss_code"] != one.loss.code and record["status"] in FINAL_STATUSES
         for one in own
-        for record, _ in reading.finished_cells(one.folder(resolved.results))
+        for _, record in reading.list_records(one.folder(resolved.results))
     )
 
 
