@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from contrastbench.benchmarks.records.command import parse_value
-from contrastbench.benchmarks.tables.grid import has_duplicates
 from contrastbench.errors import UserError
 from contrastbench.losses.spec import LossSpec
 
@@ -80,3 +79,14 @@ def between_commas(text: str) -> list[str]:
     ['temperature=cosine(0.1, 1)', 'mu=2']
     """
     return [part.strip() for part in re.split(r",(?![^()]*\))", text)]
+
+
+def has_duplicates(values: list[Any]) -> bool:
+    """Return whether one is there twice, perhaps in another notation.
+
+    >>> has_duplicates([1, 2, 1.0]), has_duplicates([1, "1"]), has_duplicates([1, 2])
+    (True, True, False)
+    """
+    return any(value in values[:i] for i, value in enumerate(values)) or len(
+        set(map(str, values))
+    ) < len(values)

@@ -15,7 +15,6 @@ from contrastbench.benchmarks.sweeps.shard import WHOLE_SWEEP, Shard
 from contrastbench.benchmarks.tables.load import load_table
 from contrastbench.benchmarks.tables.resolved import ResolvedCell, decide
 from contrastbench.benchmarks.tables.searches import Control, Place
-from contrastbench.benchmarks.tables.selections import check_selection
 from contrastbench.benchmarks.tables.table import Selection, Table
 from contrastbench.errors import UserError, unknown
 from contrastbench.losses.spec import LossSpec
@@ -183,7 +182,7 @@ def make_plan(
     numbers = table.seeds if seeds is None else parse_seeds(seeds)
     if table.is_suite and (others := sorted(set(numbers) - set(table.seeds))):
         raise UserError(f"seeds {others} are not in {table.name}: give some of {table.seeds}")
-    chosen = check_selection(table, selection, numbers)
+    chosen = table.checked_selection(selection, numbers)
     found = runnable_places(table, only)
     if losses:
         found = [place for place in found if place.row.name in table.asked]

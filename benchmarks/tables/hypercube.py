@@ -1,13 +1,14 @@
-"""Choose a loss's trials where no grid is given: its defaults and a Latin hypercube.
+"""Draw the settings that are tried: of a grid, or of the ranges that a loss declares.
 
-Brings no torch. The same loss always gets the same settings.
+Both are Latin hypercubes, which spread each parameter's values over the trials. Brings no torch.
+The same loss always gets the same settings.
 """
 
 import math
 import random
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
-from itertools import combinations
+from itertools import combinations, product
 from typing import Any
 
 from contrastbench.losses.ranges import Choice, Given, Number, Range
@@ -129,3 +130,40 @@ def distinct_points(drawn: list[Params], fixed: Params) -> list[Params]:
         if all({**fixed, **point} != {**fixed, **other} for other in found):
             found.append(point)
     return found
+
+
+def size_of(grid: Mapping[str, Sequence[Any]]) -> int:
+    """Return how many settings a grid has; none where it names no parameter.
+
+    >>> size_of({"mu": [0.5, 1.0], "sigma": [1.0]}), size_of({})
+    (2, 0)
+    """
+    return math.prod(map(len, grid.values())) if grid else 0
+
+
+def draw_settings(grid: Mapping[str, Sequence[Any]], count: int) -> list[dict[str, Any]]:
+    """Draw different settings, with each parameter's values about equally often.
+
+    A Latin hypercube on the grid: a plain draw of 5 from 80 leaves most values of most parameters
+    untried.
+    """
+    everything = list(product(*grid.values()))
+    rng, drawn = random.Random(0), everything
+    if count < len(everything):
+        tries = (
+            list(zip(*(balanced_draw(values, count, rng) for values in grid.values()), strict=True))
+            for _ in range(100)
+        )
+        drawn = next(
+            (some for some in tries if len(set(map(str, some))) == count),
+            rng.sample(everything, count),
+        )
+    return [dict(zip(grid, values, strict=True)) for values in drawn]
+
+
+def balanced_draw(values: Sequence[Any], count: int, rng: random.Random) -> list[Any]:
+    """So many of the values in random order, none more often than one other by more than one."""
+    whole, rest = divmod(count, len(values))
+    some = [*values] * whole + rng.sample(list(values), rest)
+    rng.shuffle(some)
+    return some

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from contrastbench.benchmarks.tables import hypercube, points, staged
 from contrastbench.benchmarks.tables.controls import AGAIN, CONTROLS
-from contrastbench.benchmarks.tables.grid import size_of
+from contrastbench.benchmarks.tables.hypercube import size_of
 from contrastbench.benchmarks.tables.points import BEST, Points
 from contrastbench.benchmarks.tables.schema import Row, Setting, Tune, baseline
 from contrastbench.benchmarks.tables.searches import (

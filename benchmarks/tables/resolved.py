@@ -14,7 +14,6 @@ from contrastbench.benchmarks.records import failures, nested
 from contrastbench.benchmarks.records.experiment import ByData, Experiment
 from contrastbench.benchmarks.records.scored import copy_of
 from contrastbench.benchmarks.records.store import Record
-from contrastbench.benchmarks.tables import selections
 from contrastbench.benchmarks.tables.schema import Row
 from contrastbench.benchmarks.tables.searches import (
     EVERY_TRIAL,
@@ -208,7 +207,7 @@ def resolve(
     Raises:
         UserError: the selection cannot be made, or no column has the metric.
     """
-    chosen = selections.check_selection(table, selection)
+    chosen = table.checked_selection(selection)
     lines = [resolve_row(table, row, chosen, results) for row in table.rows]
     if metric is not None:
         return resolve(shown_by(table, metric, lines), selection, results)

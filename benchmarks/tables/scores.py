@@ -18,35 +18,28 @@ from contrastbench.benchmarks.tables.schema import Setting
 def scores_of(
     tried: Sequence[Experiment], seeds: Sequence[int], results: Path
 ) -> list[float | None]:
-    """The trials' scores on the first data that have most of them: data are never mixed."""
-    finished = nested.finished_of(tried, results)
-    data: ByData = {}
-    for record in finished:
-        if record["seed"] in seeds:
-            data.setdefault(record["data_hash"], {})[record["seed"]] = record
-    runs = by_trial(tried, finished)
-    found = [
-        [tuning_score(*one, seeds, data_hash) for one in zip(tried, runs, strict=True)]
-        for data_hash in ordered_by_data(data)
-    ]
-    return min(found, key=lambda scores: scores.count(None), default=[None] * len(tried))
+    """Return each trial's mean validation score over the seeds.
 
-
-def tuning_score(
-    trial: Experiment, records: Sequence[Record], seeds: Sequence[int], data_hash: str
-) -> float | None:
-    """Mean validation score over the seeds on those data.
-
-    None while one is missing, -inf if one diverged.
+    None while one is missing, -inf if one diverged. All are of the first data that have most of
+    them: data are never mixed.
     """
-    by_seed = {
-        record["seed"]: record
-        for record in records
-        if record["data_hash"] == data_hash and record["seed"] in seeds
-    }
-    if set(by_seed) != set(seeds):
-        return None
-    return fmean(nested.validation_score(trial, record) for record in by_seed.values())
+    found = [one for one in nested.finished_of(tried, results) if one["seed"] in seeds]
+    data: ByData = {}
+    for record in found:
+        data.setdefault(record["data_hash"], {})[record["seed"]] = record
+    scores = []
+    for data_hash in ordered_by_data(data):
+        runs = by_trial(tried, [one for one in found if one["data_hash"] == data_hash])
+        by_seed = [{record["seed"]: record for record in some} for some in runs]
+        scores.append(
+            [
+                fmean(nested.validation_score(trial, one) for one in some.values())
+                if {*some} == {*seeds}
+                else None
+                for trial, some in zip(tried, by_seed, strict=True)
+            ]
+        )
+    return min(scores, key=lambda some: some.count(None), default=[None] * len(tried))
 
 
 def most_chosen(

@@ -17,7 +17,7 @@ from contrastbench.benchmarks.records.experiment import ByData, Experiment
 from contrastbench.benchmarks.records.nested import chosen_by_data
 from contrastbench.benchmarks.records.read_cache import remembered
 from contrastbench.benchmarks.tables import hypercube, staged
-from contrastbench.benchmarks.tables.grid import draw_settings, size_of
+from contrastbench.benchmarks.tables.hypercube import draw_settings, size_of
 from contrastbench.benchmarks.tables.schema import Row, Setting
 from contrastbench.benchmarks.tables.scores import most_chosen, scores_of
 from contrastbench.domains.registry import declaration

@@ -1,5 +1,6 @@
 """Tables: columns, rows, and the places where they meet."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
@@ -11,6 +12,7 @@ from contrastbench.benchmarks.records.seeds import ADMISSION_SEEDS, parse_seeds
 from contrastbench.benchmarks.tables import places
 from contrastbench.benchmarks.tables.schema import PublishedTable, Row, SetTestName, Tune
 from contrastbench.benchmarks.tables.searches import Place, Setup, tiny_recipe
+from contrastbench.errors import UserError, unknown
 
 # ends the name of a metric for which something was chosen on the test set
 ON_TEST = "_best_epoch_on_test"
@@ -31,6 +33,9 @@ class Selection(StrEnum):
     PAPER = "paper"
     VALIDATION = "validation"
     NONE = "none"  # a file gives them, and no paper does
+
+
+SELECTIONS = (Selection.PAPER.value, Selection.VALIDATION.value)  # that can be asked for
 
 
 class Table(PublishedTable):
@@ -107,6 +112,40 @@ class Table(PublishedTable):
         if self.sweep and self.tune:
             return Selection.VALIDATION
         return Selection.NONE if self.sweep or not self.quotes else Selection.PAPER
+
+    def checked_selection(self, asked: str | None, seeds: Sequence[int] = ()) -> Selection:
+        """Return the selection that is asked for, or the table's own.
+
+        `paper` takes the parameters that the paper names; most were chosen by the very score that
+        is reported. `validation` asks the search of each place.
+
+        Args:
+            asked: its name; None: the table's own.
+            seeds: those that confirm, which must not choose.
+
+        Raises:
+            UserError: it cannot be made.
+        """
+        if asked not in (None, *SELECTIONS):
+            raise unknown("selection", asked or "", SELECTIONS)
+        if shared := sorted(set(seeds) & set(self.tuning_seeds)):
+            raise UserError(
+                f"seeds {shared} choose the parameters, so they cannot confirm them: give others "
+                "with --seeds"
+            )
+        if Selection.VALIDATION not in (asked, self.selection):
+            return self.selection
+        if asked == Selection.PAPER:
+            raise UserError(
+                f"{self.name} has no published parameters, it chooses them on validation data: "
+                "leave --selection out"
+            )
+        if not (self.budget.search or any(row.grid or row.grid_by_column for row in self.rows)):
+            raise UserError(
+                f"{self.name} declares no grid to choose from: give its rows a grid, or "
+                "--selection paper"
+            )
+        return Selection.VALIDATION
 
     @cached_property
     def places(self) -> dict[tuple[str, str], Place]:

@@ -13,8 +13,7 @@ from contrastbench.benchmarks.comparison.compare import is_hardly_tuned
 from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.benchmarks.report.tables import choice_lines, render_table
 from contrastbench.benchmarks.sweeps import plan
-from contrastbench.benchmarks.tables import selections
-from contrastbench.benchmarks.tables.grid import draw_settings
+from contrastbench.benchmarks.tables.hypercube import draw_settings
 from contrastbench.benchmarks.tables.load import load_table
 from contrastbench.benchmarks.tables.resolved import decide, resolve
 from contrastbench.benchmarks.tables.schema import Column, Row, Tune
@@ -251,7 +250,7 @@ def test_a_record_without_a_validation_score_is_named(tmp_path: Path) -> None:
 def test_what_cannot_be_selected_is_named(change: dict, selection: str, message: str) -> None:
     table = TABLE.model_copy(update=change)
     with pytest.raises(UserError, match=message):
-        selections.check_selection(table, selection, table.seeds)
+        table.checked_selection(selection, table.seeds)
 
 
 @pytest.mark.parametrize("name", ["adnce-table5", "adnce-table10"])
