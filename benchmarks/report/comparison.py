@@ -16,12 +16,11 @@ from contrastbench.benchmarks.report import screen
 from contrastbench.benchmarks.report.words import (
     ANSWER,
     flat,
-    number,
-    p_text,
     rendered,
     said,
     sentences,
     signed,
+    verdict_text,
 )
 from contrastbench.benchmarks.tables import origins
 from contrastbench.benchmarks.tables.resolved import Resolved
@@ -29,10 +28,6 @@ from contrastbench.errors import UserError, unknown
 
 ALL_HINT = "bench compare with --all shows every test and its power."
 FORMATS = ("md", "csv")
-TESTS = (
-    *("Method", "Column", "Pairs", "Baseline", "Ours", "Difference ± std"),
-    *("Detectable", "p", "over", "Holm p", ""),
-)
 
 
 def render_comparison(
@@ -57,11 +52,8 @@ def render_comparison(
         return files.comma_separated(comparison_rows(found), "{:.6g}")
     if width and not every_test:
         return on_screen(found, width)
-    about = {"v": found, "effects": effect_table(found), "hint": ALL_HINT}
-    if every_test:
-        cells = [comparison_cells(one, found.table.decimals) for one in found.places]
-        about |= {"tests": [TESTS, *cells], "counts": count_table(found, VERDICTS)}
-    return rendered("comparison.md.j2", **{"tests": None, **about})
+    about = {"v": found, "effects": effect_table(found), "every_test": every_test}
+    return rendered("comparison.md.j2", **about, counts=count_table(found, VERDICTS), hint=ALL_HINT)
 
 
 def compared(
@@ -109,26 +101,6 @@ def on_screen(found: Verdicts, width: int) -> str:
         rows = count_table(found, [name for name in VERDICTS if any(n[name] for n in counts)])
     notes = ["", *said(found, "notes"), ALL_HINT]
     return screen.page(" ".join(words), heading, rows, drops, notes, width)
-
-
-def comparison_cells(one: Comparison, decimals: int) -> list[str]:
-    """Return all that is known of a place, as `TESTS` names it."""
-    spread = "" if one.std is None else f" ± {one.std:.{decimals}f}"
-    return [
-        *(one.row, one.column),
-        f"{len(one.seeds)}" + f" (+{one.unpaired} unpaired)" * bool(one.unpaired),
-        *(number(one.baseline, decimals), number(one.ours, decimals)),
-        signed(one.difference, decimals) + spread,
-        *(number(one.detectable, decimals), p_text(one.t.p)),
-        f"{one.n}, ratio {one.ratio:.2f}" if one.n else "-",
-        *(p_text(one.holm), verdict_text(one)),
-    ]
-
-
-def verdict_text(one: Comparison) -> str:
-    """Return the verdict on a place, with why there is none."""
-    notes = "; ".join(filter(None, (one.why, one.failure)))
-    return one.verdict + (f" ({notes})" if notes else "")
 
 
 def effect_table(found: Verdicts) -> list[list[str]]:

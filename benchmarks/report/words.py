@@ -76,7 +76,13 @@ def environment(
     )
     filters = (signed, number, names, listed, short, flat, paragraphs, setting, chosen, bullet)
     made.filters |= {one.__name__: one for one in filters}
-    made.filters |= {"p": p_text, "s": plural, "cell": escaped_cell, "table": markdown_table}
+    made.filters |= {
+        "p": p_text,
+        "s": plural,
+        "verdict": verdict_text,
+        "cell": escaped_cell,
+        "table": markdown_table,
+    }
     made.filters |= {"tex": latex_text}
     made.globals |= {"VERDICTS": VERDICTS, "DECIDED": DECIDED, "said": said}
     made.globals |= {"isfinite": isfinite, "INFINITE": inf, "HASH_SHOWN": HASH_SHOWN}
@@ -173,6 +179,12 @@ def escaped_cell(text: str) -> str:
     """
     line = " ".join(text.splitlines()).replace("|", "&#124;").replace("](", "]&#40;")
     return re.sub("<(?=[a-zA-Z/!?])", "&lt;", line)
+
+
+def verdict_text(one: Any) -> str:
+    """Return the verdict on a place, with why there is none."""
+    notes = "; ".join(filter(None, (one.why, one.failure)))
+    return one.verdict + (f" ({notes})" if notes else "")
 
 
 def setting(one: Setting, loss: str | None) -> str:
