@@ -2,7 +2,7 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
@@ -19,38 +19,13 @@ from contrastbench.benchmarks.report.groups import Group, settings_line
 from contrastbench.benchmarks.report.tables import choice_lines
 from contrastbench.benchmarks.report.words import listed, paragraphs, said, sentences
 from contrastbench.benchmarks.tables import catalogue
-from contrastbench.benchmarks.tables.entries import Entry, Value, entries
+from contrastbench.benchmarks.tables.entries import Entry, entries
 from contrastbench.benchmarks.tables.load import load_table
 from contrastbench.benchmarks.tables.published_places import Coverage, coverage
 from contrastbench.benchmarks.tables.replication import Back
-from contrastbench.benchmarks.tables.resolved import Resolved, resolve
+from contrastbench.benchmarks.tables.resolved import Resolved, ResolvedCell, resolve
 from contrastbench.benchmarks.tables.table import Table
 from contrastbench.losses.spec import LossSpec
-
-
-@dataclass(frozen=True)
-class Filled:
-    """One place of a table, with the groups of its records."""
-
-    entry: Entry
-    groups: list[int]
-    why: str = ""  # there is nothing
-
-    @property
-    def sorted_by(self) -> Value | None:
-        """Ours, or the paper's where there is none of ours."""
-        return self.entry.ours or self.entry.paper
-
-    @property
-    def is_composed(self) -> bool:
-        """Return whether folds or seeds chose among settings, so that no record has the number."""
-        cell = self.entry.cell
-        return bool(cell and cell.choice.nested and cell.records)
-
-    @property
-    def anchor(self) -> str:
-        """Return the name of the place on the page of such numbers."""
-        return file_name(f"{self.entry.line.name}-{self.entry.column}")
 
 
 class Fold(NamedTuple):
@@ -64,7 +39,8 @@ class Fold(NamedTuple):
 class Composed(NamedTuple):
     """A number whose folds or seeds chose among settings."""
 
-    place: Filled
+    entry: Entry
+    anchor: str
     settings: Sequence[tuple[str, Group]]  # by number, from 1 on
     seeds: Mapping[int, Sequence[Fold]]
 
@@ -74,9 +50,10 @@ class TableView:
     """A table with its verdicts and what stands beside them."""
 
     resolved: Resolved
-    lines: list[list[Filled]]
+    entries: list[list[Entry]]
     verdicts: Verdicts | None = None  # None: nothing of it can be run here
     page: str = ""  # of the report
+    behind: Mapping[tuple[str, str], list[int]] = field(default_factory=dict)  # groups of records
 
     @property
     def table(self) -> Table:
@@ -103,10 +80,9 @@ class TableView:
         """Return how many values there are, can be run and are done."""
         return coverage(self.resolved)
 
-    @property
-    def entries(self) -> list[list[Entry]]:
-        """Return the places without their records."""
-        return [[place.entry for place in line] for line in self.lines]
+    def groups_of(self, entry: Entry) -> list[int]:
+        """Return the numbers of the groups of records behind a place; an average has none."""
+        return self.behind.get((entry.line.name, entry.column), [])
 
     @property
     def backs(self) -> list[Back]:
@@ -146,9 +122,9 @@ class TableView:
         return figures.caption(self.verdicts, bool(self.backs))
 
     @property
-    def composed(self) -> list[Filled]:
+    def composed(self) -> list[Entry]:
         """Return the places whose folds chose among settings."""
-        return [place for line in self.lines for place in line if place.is_composed]
+        return [entry for line in self.entries for entry in line if entry.is_composed]
 
     @property
     def back(self) -> str:
@@ -173,8 +149,7 @@ class TableView:
     @property
     def groups(self) -> list[int]:
         """Return the numbers of the groups behind the table's values."""
-        found = (number for line in self.lines for place in line for number in place.groups)
-        return list(dict.fromkeys(found))
+        return list(dict.fromkeys(number for some in self.behind.values() for number in some))
 
 
 def table_views(
@@ -193,30 +168,36 @@ def table_views(
     seen = Counter[str]()
     for table in tables:
         resolved, name = resolve(table, None, results), file_name(table.name)
-        lines = [[filled_entry(resolved, e, by_folder) for e in line] for line in entries(resolved)]
-        some = any(place.entry.run for line in lines for place in line)
         seen[name] += 1
         again = f"-{seen[name]}" * (seen[name] > 1)
-        found = compare(resolved) if some else None
-        yield TableView(resolved, lines, found, f"tables/{name}{again}")
+        found = compare(resolved) if resolved.cells else None
+        behind = {
+            (one.row.name, one.column): groups_behind(one, results, by_folder)
+            for one in resolved.cells
+        }
+        shown = list(entries(resolved))
+        yield TableView(resolved, shown, found, f"tables/{name}{again}", behind)
 
 
-def filled_entry(resolved: Resolved, entry: Entry, by_folder: dict[Path, list[Group]]) -> Filled:
-    """Return an entry with its groups of records; an average has none."""
-    cell = entry.cell
-    if cell is None:
-        return Filled(entry, [])
+def groups_behind(
+    cell: ResolvedCell, results: Path, by_folder: Mapping[Path, list[Group]]
+) -> list[int]:
+    """Return the numbers of the groups of records of a place."""
     if cell.choice.why:
-        return Filled(entry, [], why=cell.choice.why)
+        return []
     # folds may choose settings at which a loss is another one, with a folder of its own
-    folders = dict.fromkeys(one.folder(resolved.results) for one in cell.experiments)
-    found = [
-        group
+    folders = dict.fromkeys(one.folder(results) for one in cell.experiments)
+    return [
+        group.number
         for group in chain.from_iterable(by_folder.get(folder, []) for folder in folders)
         if any(one.matches(group.first) for one in cell.experiments)
-        and entry.data in ("", group.first["data_hash"])
+        and next(iter(cell.ok), "") in ("", group.first["data_hash"])
     ]
-    return Filled(entry, [group.number for group in found])
+
+
+def anchor(entry: Entry) -> str:
+    """Return the name of a place on the page of numbers that folds choose."""
+    return file_name(f"{entry.line.name}-{entry.column}")
 
 
 def named_tables(
@@ -238,17 +219,18 @@ def named_tables(
     return [load_table(name, losses=joining, quick=quick) for name in wanted]
 
 
-def composed(place: Filled, groups: Sequence[Group]) -> Composed:
+def composed(shown: TableView, entry: Entry, groups: Sequence[Group]) -> Composed:
     """Return which fold of a number chose which setting."""
-    cell = place.entry.cell
+    cell = entry.cell
     assert cell is not None, "only such places are asked"
-    trials, mine = cell.experiments, [groups[number] for number in place.groups]
+    trials, mine = cell.experiments, [groups[number] for number in shown.groups_of(entry)]
     numbers = {canonical(nested.trial_params(trials, k)): k + 1 for k in range(len(trials))}
     found = (next((g for g in mine if one.matches(g.first)), mine[0]) for one in trials)
     best, seeds = cell.choice.nested, cell.records.items()
     titles = [settings_line(nested.trial_params(trials, k)) for k in range(len(trials))]
     return Composed(
-        place,
+        entry,
+        anchor(entry),
         [(title or "no parameters", g) for title, g in zip(titles, found, strict=True)],
         {seed: list(folds_of(one, numbers, best)) for seed, one in seeds},
     )

@@ -109,7 +109,7 @@ def pages(report: Report) -> Iterator[Page]:
     for one in report.shown:
         yield Page(one.page, one.table.name, "table", {"one": one})
         if places := one.composed:
-            found = [contents.composed(place, report.groups) for place in places]
+            found = [contents.composed(one, entry, report.groups) for entry in places]
             title = f"{one.table.name}: which fold chose which setting"
             yield Page(f"{one.page}-folds", title, "composed", {"one": one, "found": found})
     yield from loss_pages(report, board)
@@ -247,6 +247,7 @@ def jinja_environment() -> Environment:
     made = words.environment(autoescape=True)
     made.globals |= {
         **{"losses": losses, "loss_page": loss_page, "RECORDS": RECORDS, "INDEX": INDEX},
+        "anchor": contents.anchor,
         "version": provenance().version or "",
         "ours": lambda name: Markup(text_of(name)),
     }

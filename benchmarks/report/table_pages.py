@@ -6,7 +6,7 @@ from pathlib import Path
 from contrastbench.benchmarks.comparison.compare import compare
 from contrastbench.benchmarks.records import files
 from contrastbench.benchmarks.report.comparison import effect_table
-from contrastbench.benchmarks.report.contents import Filled, TableView
+from contrastbench.benchmarks.report.contents import TableView
 from contrastbench.benchmarks.report.tables import table_csv, table_markdown
 from contrastbench.benchmarks.report.words import escaped_cell, markdown_table, rendered, said
 from contrastbench.benchmarks.tables import catalogue
@@ -46,8 +46,8 @@ def write_file(path: Path, text: str) -> None:
 
 def with_verdicts(resolved: Resolved) -> TableView:
     """Return a table with its verdicts, if anything of it was run."""
-    lines = [[Filled(entry, []) for entry in line] for line in entries(resolved)]
-    some = any(place.entry.ours for line in lines for place in line)
+    lines = list(entries(resolved))
+    some = any(entry.ours for line in lines for entry in line)
     return TableView(resolved, lines, compare(resolved) if some else None)
 
 

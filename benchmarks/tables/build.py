@@ -24,11 +24,12 @@ from contrastbench.benchmarks.tables.schema import (
     Column,
     DomainPart,
     Params,
+    QuickPart,
     Row,
     SweepFile,
     baseline,
 )
-from contrastbench.benchmarks.tables.table import QUICK, Quick, Table
+from contrastbench.benchmarks.tables.table import QUICK, Table
 from contrastbench.domains.registry import (
     DOMAINS,
     check_domain_name,
@@ -179,7 +180,7 @@ def seed_numbers(seeds: str | int | list[int]) -> list[int]:
 
 def declared_quick(
     file: SweepFile, document: Document, known: Mapping[str, Column], seeds: Sequence[int]
-) -> Quick | None:
+) -> QuickPart | None:
     """Return the quick part that a file declares, of its own data sets and seeds."""
     if not file.quick:
         return None
@@ -192,7 +193,7 @@ def declared_quick(
         own = seed_numbers(file.quick.seeds)
         if others := sorted(set(own) - set(seeds)):
             raise UserError(f"seeds {others} are none of the sweep's: give some of its seeds")
-    return Quick(file.quick.datasets, own)
+    return file.quick.but(seeds=own)
 
 
 def quick_facts(whole: Mapping[str, Any], listed: Sequence[Row]) -> dict[str, Any]:

@@ -1,7 +1,6 @@
 """Tables: columns, rows, and the places where they meet."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
 
@@ -10,21 +9,13 @@ from pydantic import Field
 from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.benchmarks.records.seeds import ADMISSION_SEEDS, parse_seeds
 from contrastbench.benchmarks.tables import places
-from contrastbench.benchmarks.tables.schema import PublishedTable, Row, SetTestName, Tune
+from contrastbench.benchmarks.tables.schema import PublishedTable, QuickPart, Row, SetTestName, Tune
 from contrastbench.benchmarks.tables.searches import Place, Setup, tiny_recipe
 from contrastbench.errors import UserError, unknown
 
 # ends the name of a metric for which something was chosen on the test set
 ON_TEST = "_best_epoch_on_test"
 QUICK = "-quick"  # ends the name of a suite's quick part
-
-
-@dataclass(frozen=True)
-class Quick:
-    """The data sets and seeds of a suite's quick part, which answers in minutes."""
-
-    datasets: list[str]
-    seeds: list[int]
 
 
 class Selection(StrEnum):
@@ -51,7 +42,7 @@ class Table(PublishedTable):
     controls: list[str] = Field([], description="names of the controls that a sweep asks for")
     draft: bool = False  # a suite that is not released
     test: SetTestName | None = None  # over data sets, unless another one is asked for
-    quick: Quick | None = None  # the quick part of a suite
+    quick: QuickPart | None = None  # the quick part of a suite
     is_quick: bool = False  # the table is that part
 
     @property

@@ -377,7 +377,5 @@ def test_a_place_has_the_records_of_all_losses_that_its_folds_chose(tmp_path: Pa
         one.folder(tmp_path): [SimpleNamespace(first=record_of(one, 0), number=i)]
         for i, one in enumerate(chosen)
     }
-    cell = SimpleNamespace(choice=SimpleNamespace(why=""), experiments=chosen)
-    entry: Any = SimpleNamespace(cell=cell, data="")
-    resolved: Any = SimpleNamespace(results=tmp_path)
-    assert contents.filled_entry(resolved, entry, by_folder).groups == [0, 1]
+    cell: Any = SimpleNamespace(choice=SimpleNamespace(why=""), experiments=chosen, ok={})
+    assert contents.groups_behind(cell, tmp_path, by_folder) == [0, 1]
