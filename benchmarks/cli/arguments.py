@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterable
+from itertools import combinations
 from typing import Any
 
 from contrastbench.benchmarks.records.command import parse_value
@@ -35,7 +36,8 @@ def parse_list(option: str, text: str) -> list[Any]:
     [1, 'linear(1, 2.5)']
     """
     values = [parse_value(part) for part in between_commas(text)]
-    if "" in values or None in values or has_duplicates(values):
+    twice = any(a == b or str(a) == str(b) for a, b in combinations(values, 2))
+    if twice or "" in values or None in values:
         raise UserError(f"{option} {text!r}: give distinct values between commas, such as 0.1,0.2")
     return values
 
@@ -79,14 +81,3 @@ def between_commas(text: str) -> list[str]:
     ['temperature=cosine(0.1, 1)', 'mu=2']
     """
     return [part.strip() for part in re.split(r",(?![^()]*\))", text)]
-
-
-def has_duplicates(values: list[Any]) -> bool:
-    """Return whether one is there twice, perhaps in another notation.
-
-    >>> has_duplicates([1, 2, 1.0]), has_duplicates([1, "1"]), has_duplicates([1, 2])
-    (True, True, False)
-    """
-    return any(value in values[:i] for i, value in enumerate(values)) or len(
-        set(map(str, values))
-    ) < len(values)
