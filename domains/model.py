@@ -2,7 +2,7 @@
 
 import copy
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from contrastbench.distributed import gather, own_rows
 from contrastbench.domains.batch_norm import BatchNorm1d
+from contrastbench.losses.contrast import Contrast, query_key
 
 MOVING_TARGET = "the momentum of the target network changes with each step"  # on the host
 
@@ -114,6 +115,16 @@ class ContrastiveModel(nn.Module):
     def set_extra_state(self, state: Tensor) -> None:
         """Restore the extra state from the state dict."""
         self.updates = int(state)
+
+
+def moco(model: ContrastiveModel, views: Sequence[Tensor]) -> list[Contrast]:
+    """Make MoCo v3's contrasts: for each whole view, the other views' queries meet its keys."""
+    model.update_target()
+    keys = [embed_together(model.targets, view) for view in views[:2]]
+    queries = [embed_together(model, view) for view in views]
+    return [
+        query_key([q for j, q in enumerate(queries) if j != i], key) for i, key in enumerate(keys)
+    ]
 
 
 class Raw(nn.Module):

@@ -33,7 +33,7 @@ from contrastbench.domains.image.sampling import (
 from contrastbench.domains.image.scoring.linear_probe import policy_of, train_probe
 from contrastbench.domains.image.scoring.protocols import check_fits_classifiers, score_opened
 from contrastbench.domains.image.scoring.protocols import check_scored_classes as check_protocol
-from contrastbench.domains.model import MOVING_TARGET, Raw, embed_together
+from contrastbench.domains.model import MOVING_TARGET, Raw, embed_together, moco
 from contrastbench.domains.random import balanced, check_class_count, generator
 from contrastbench.domains.report import DataReport, small_batch
 from contrastbench.domains.scoring.classifiers import (
@@ -53,7 +53,6 @@ from contrastbench.losses.contrast import (
     both_views,
     indexed,
     own_view,
-    query_key,
     same_class,
 )
 
@@ -421,13 +420,3 @@ def scored(classifier: Classifier, rows: Labelled) -> Labelled:
 def recall(rows: Labelled) -> dict[str, float]:
     """Recall at 1 alone, which needs no clusters."""
     return {"recall_at_1": recall_at_1(rows)}
-
-
-def moco(model: ImageModel, views: list[Tensor]) -> list[Contrast]:
-    """Make MoCo v3's contrasts: for each whole view, the other views' queries meet its keys."""
-    model.update_target()
-    keys = [embed_together(model.targets, view) for view in views[:2]]
-    queries = [embed_together(model, view) for view in views]
-    return [
-        query_key([q for j, q in enumerate(queries) if j != i], key) for i, key in enumerate(keys)
-    ]

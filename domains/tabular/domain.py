@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from contrastbench.domains import exported
 from contrastbench.domains.base import Domain, Evaluation
 from contrastbench.domains.declaration import TestPart
-from contrastbench.domains.model import MOVING_TARGET, Raw, embed_together
+from contrastbench.domains.model import MOVING_TARGET, Raw, embed_together, moco
 from contrastbench.domains.random import balanced, check_class_count, generator
 from contrastbench.domains.report import (
     DataReport,
@@ -174,10 +174,7 @@ class TabularDomain(Domain[TabularRecipe, Model, Batch]):
         views = self.views(batch)
         if self.recipe.pairing == "query_key":
             assert isinstance(model, TabularModel), "features as they are have no weights to train"
-            model.update_target()
-            key_one, key_two = (embed_together(model.targets, view) for view in views)
-            query_one, query_two = (embed_together(model, view) for view in views)
-            return [query_key(query_one, key_two), query_key(query_two, key_one)]
+            return moco(model, views)[::-1]
         z1, z2 = (embed_together(model, view) for view in views)
         if self.recipe.pairing == "both_views":
             labels = None if self.recipe.false_negatives else self.labels(self.classes(batch))
