@@ -4,13 +4,14 @@ import math
 import signal
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
 
 from contrastbench.benchmarks.cli.run import record_lines
 from contrastbench.benchmarks.records.experiment import Experiment
-from contrastbench.benchmarks.running import health
+from contrastbench.benchmarks.running import health, training
 from contrastbench.benchmarks.running.opening import open_domain
 from contrastbench.benchmarks.running.training import train
 from contrastbench.losses import both_views, get_loss, other_view
@@ -89,3 +90,11 @@ def test_a_training_notes_its_health_and_keeps_it_when_it_is_resumed(tmp_path: P
     vars(opened)["batches"] = batches
     _, history = train(opened, get_loss("infonce"), checkpoint)
     assert history.health == whole
+
+
+def test_a_norm_without_a_number_is_left_out_of_the_record() -> None:
+    """JSON has no infinity: the record of a diverging training could not be written."""
+    history = SimpleNamespace(health={}, losses=[], loss_by_epoch=[])
+    norms = {"first": torch.tensor(float("inf")), "last": torch.tensor(2.0)}
+    training.Run.collect(SimpleNamespace(norms=norms, values=[], history=history, log=None))
+    assert history.health == {"last": 2.0}
