@@ -26,8 +26,8 @@ def doctor_lines() -> Iterator[str]:
     yield f"contrastbench {provenance().version or 'of an unknown version'}"
     yield from map(package_line, requirements(extra=""))
     for extra in importlib.metadata.metadata("contrastbench").get_all("Provides-Extra") or []:
-        missing = [r for r in requirements(extra) if installed(r.name) is None]
-        names = ", ".join(r.name for r in missing)
+        missing = [r for r in requirements(extra) if not fits(r, installed(r.name))]
+        names = ", ".join(f"{r.name}{r.specifier if installed(r.name) else ''}" for r in missing)
         fix = f'missing {names}: pip install "contrastbench[{extra}]"' if missing else "complete"
         yield f"extra [{extra}]: {fix}"
     yield from devices()
@@ -64,9 +64,14 @@ def package_line(requirement: Requirement) -> str:
     """Return a line on one package."""
     version = installed(requirement.name)
     state = version or "MISSING"
-    if version and not requirement.specifier.contains(version, prereleases=True):
+    if version and not fits(requirement, version):
         state += f", but {requirement.specifier} is needed: pip install -U {requirement.name}"
     return f"  {requirement.name} {state}"
+
+
+def fits(requirement: Requirement, version: str | None) -> bool:
+    """Return whether an installed version is one that is asked for."""
+    return version is not None and requirement.specifier.contains(version, prereleases=True)
 
 
 def devices() -> Iterator[str]:

@@ -324,9 +324,11 @@ def test_the_doctor_names_what_is_missing(bench, monkeypatch: pytest.MonkeyPatch
     )
     assert 'missing torch-geometric: pip install "contrastbench[graph]"' in bench("doctor")[1]
     monkeypatch.setattr(
-        doctor, "installed", lambda name: "0.0.1" if name == "torch" else real(name)
+        doctor, "installed", lambda name: "0.0.1" if name in ("torch", "pillow") else real(name)
     )
-    assert "torch 0.0.1, but >=2" in bench("doctor")[1]
+    out = bench("doctor")[1]
+    assert "torch 0.0.1, but >=2" in out
+    assert "extra [image]: missing pillow>=" in out
 
 
 def test_the_doctor_knows_cards(bench, monkeypatch: pytest.MonkeyPatch) -> None:
