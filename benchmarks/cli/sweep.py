@@ -4,7 +4,9 @@ import os
 import re
 import sys
 from dataclasses import replace
+from math import inf
 from pathlib import Path
+from statistics import median
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -17,9 +19,12 @@ from contrastbench.benchmarks.running.launch import launched
 from contrastbench.benchmarks.running.options import Options, check_data_root
 from contrastbench.domains.reading import needing
 from contrastbench.errors import UserError, tell
+from contrastbench.losses.spec import LossSpec
 
 if TYPE_CHECKING:
     from contrastbench.benchmarks.sweeps.plan import Plan
+
+GROUPS = 5  # of losses of a suite, by which it is said what a quick part sees
 
 
 def sweep(
@@ -80,9 +85,13 @@ def sweep(
 
     check_data_root(data_root)
     if launched():
-        check_alone(jobs, devices, slurm)
+        if jobs or devices or slurm:
+            line = "torchrun's processes share one cell at a time: leave out --jobs, --devices and "
+            raise UserError(f"{line}--slurm")
         if os.environ["RANK"] != "0":
-            return follow(device)
+            from contrastbench.benchmarks.sweeps import worker
+
+            return worker.join(device, sys.stdout)
     workers, per_device = parse_jobs(jobs or "1")
     joining = parse_losses(loss)
     plan = make_plan(what, only or [], seeds, tiny, selection, results, True, joining, quick)
@@ -104,9 +113,8 @@ def sweep(
         tell(f"forecast: {line}")
     if quick and joining:
         whole = make_plan(what, only or [], None, tiny, selection, results, True, joining)
-        tell(
-            f"a quick part sees {sight(what, results)}; all: {forecast_line(whole, Costs(results))}"
-        )
+        seen = sight(what, results, len(joining))
+        tell(f"a quick part sees {seen}; all: {forecast_line(whole, Costs(results))}")
     failed = False
     with torchrun(options):
         for line, bad in run_plan(plan, options, workers, per_device):
@@ -116,23 +124,22 @@ def sweep(
         raise typer.Exit(1)
 
 
-def sight(what: str, results: Path) -> str:
-    """Return which effects the quick part of a suite shows, by the losses that have records."""
+@one_moment()
+def sight(what: str, results: Path, joining: int) -> str:
+    """Return which effects a quick part shows where so many losses join, by some of the suite's."""
     from contrastbench.benchmarks.comparison.compare import compare
     from contrastbench.benchmarks.tables.load import load_table
     from contrastbench.benchmarks.tables.resolved import resolve
 
-    over = compare(resolve(load_table(what, quick=True), None, results)).over
-    seen = over.least_seen if over.tested else None
-    return f"effects from {seen:.0f} % of what training gains" if seen else "large effects alone"
-
-
-def check_alone(jobs: str | None, devices: int | None, slurm: list[str] | None) -> None:
-    """Raise where a launch by torchrun is also asked to start processes."""
-    if jobs or devices or slurm:
-        raise UserError(
-            "torchrun's processes share one cell at a time: leave out --jobs, --devices and --slurm"
-        )
+    base, *others = (row for row in load_table(what).rows if row.loss and not row.control)
+    specs = [LossSpec(row.loss or "") for row in others if row.loss != base.loss]
+    found = []
+    for k in range(0, min(len(specs), GROUPS * joining), joining):
+        joined = load_table(what, losses=specs[k : k + joining], quick=True)
+        over = compare(resolve(joined, None, results)).over
+        found.append((over.least_seen if over.tested else None) or inf)
+    seen = median(found or [inf])
+    return f"effects from {seen:.0f} % of what training gains" if seen < inf else "large ones alone"
 
 
 def parse_jobs(text: str) -> tuple[int, bool]:
@@ -158,13 +165,6 @@ def check_runnable(plan: "Plan", options: Options) -> None:
         if others := len(plan.all_tasks()):
             reasons = f"none of its {others} cells is in this part now"
         raise UserError(f"{plan.table.name} has nothing to run: {reasons}")
-
-
-def follow(device: str) -> None:
-    """Run the cells that rank 0 says, in another process that torchrun has started."""
-    from contrastbench.benchmarks.sweeps import worker
-
-    worker.join(device, sys.stdout)
 
 
 def on_slurm(plan: "Plan", jobs: str | None, devices: int | None, settings: dict[str, Any]) -> None:
