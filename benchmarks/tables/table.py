@@ -83,19 +83,9 @@ class Table(PublishedTable):
         return self.quick is not None
 
     @property
-    def is_staged(self) -> bool:
-        """Return whether parameters are searched in stages."""
-        return self.budget.search == "staged"
-
-    @property
-    def has_points(self) -> bool:
-        """Return whether rows are searched at shared points, each seed by the others."""
-        return self.budget.search == "points"
-
-    @property
     def follows_limits(self) -> bool:
         """Return whether a row may choose the simpler loss that it becomes."""
-        return self.is_staged or self.has_points
+        return self.budget.search in ("staged", "points")
 
     @property
     def selection(self) -> Selection:

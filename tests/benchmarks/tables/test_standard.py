@@ -39,7 +39,7 @@ def cells(name: str) -> dict[str, Any]:
             column: [one.domain, one.full_recipe.protocol, one.full_recipe.model_dump(mode="json")]
             for column, one in work.items()
         },
-        "trials": trials(table) if table.is_staged else None,
+        "trials": trials(table) if table.budget.search == "staged" else None,
         "losses": {
             row.name: [
                 LossSpec(row.loss or "none", one).complete.params for one in tried(table, row)
@@ -115,7 +115,7 @@ def test_the_newest_is_known_by_the_short_name() -> None:
 
 def test_it_has_eight_seeds_and_twelve_trials_from_staged_search() -> None:
     table = load_table("standard")
-    assert (table.seeds, table.is_staged, table.budget.trials) == ([*range(8)], True, 12)
+    assert (table.seeds, table.budget.search, table.budget.trials) == ([*range(8)], "staged", 12)
     assert table.test == "seeds"
     assert not table.draft
 
