@@ -8,7 +8,7 @@ from contrastbench.benchmarks.records import files
 from contrastbench.benchmarks.report.comparison import effect_table
 from contrastbench.benchmarks.report.contents import TableView
 from contrastbench.benchmarks.report.tables import table_csv, table_markdown
-from contrastbench.benchmarks.report.words import escaped_cell, markdown_table, rendered, said
+from contrastbench.benchmarks.report.words import rendered
 from contrastbench.benchmarks.tables import catalogue
 from contrastbench.benchmarks.tables.entries import entries
 from contrastbench.benchmarks.tables.load import load_table
@@ -54,9 +54,8 @@ def with_verdicts(resolved: Resolved) -> TableView:
 def texts(shown: TableView) -> dict[str, str]:
     """Return the files of a table by their endings."""
     figure = shown.figure
-    pages = table_markdown(
-        shown.resolved, shown.entries, list(opening(shown)), list(closing(shown))
-    )
+    effects = effect_table(shown.verdicts) if shown.verdicts else []
+    pages = table_markdown(shown.resolved, shown.entries, page=shown, effects=effects)
     found = {".md": pages, ".csv": table_csv(shown.resolved, shown.entries)}
     if figure:
         found[".svg"] = rendered("figure.svg.j2", figure=figure)
@@ -79,24 +78,3 @@ def cell_keys(resolved: Resolved) -> Iterator[dict[str, str | int]]:
                 named = {"method": line.name, "control": line.control, "column": column}
                 shift = cell.place.shift
                 yield {**named, "best": cell.choice.nested, "shift": shift, "key": record["key"]}
-
-
-def opening(shown: TableView) -> Iterator[str]:
-    """Yield the answer, who is better, and the figure with how to read it."""
-    if shown.coverage.done:
-        yield f"**{escaped_cell(shown.answer)}**"
-        yield escaped_cell(shown.standing) if shown.standing not in shown.answer else ""
-    if shown.figure:
-        yield f"![{escaped_cell(shown.table.title)}]({shown.table.name}.svg)"
-        yield escaped_cell(shown.caption)
-
-
-def closing(shown: TableView) -> Iterator[str]:
-    """Yield the effects over data sets, and then the whole answer with the controls."""
-    found = shown.verdicts
-    if found and found.places and shown.table.controls:
-        yield markdown_table(effect_table(found))
-        yield "\n".join(f"- {escaped_cell(line)}" for line in said(found))
-        yield from map(escaped_cell, said(found, "caution"))
-    elif found and found.controls.wrong:
-        yield from map(escaped_cell, said(found, "controls"))

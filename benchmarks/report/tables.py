@@ -1,7 +1,7 @@
 """Render a table: Markdown for people, CSV for programs, LaTeX for papers. Brings no numpy."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any
 
 from contrastbench.benchmarks.records import files
@@ -39,31 +39,21 @@ def render_table(resolved: Resolved, format_: str, values: str | None = None) ->
     return table_latex(resolved, list(entries(resolved)), values)
 
 
-def table_markdown(
-    resolved: Resolved,
-    lines: list[list[Entry]],
-    opening: Sequence[str] = (),
-    closing: Sequence[str] = (),
-) -> str:
-    """A table for people; what opens it stands below its heading, what closes it below values."""
+def table_markdown(resolved: Resolved, lines: list[list[Entry]], **about: Any) -> str:
+    """A table for people; `about` is what its page says besides, see the template."""
     decimals = resolved.table.decimals
     header = ["Method", *(entry.column for entry in lines[0])]
     body = [[line[0].line.name, *(entry.text(decimals) for entry in line)] for line in lines]
-    return (
-        rendered(
-            "table.md.j2",
-            r=resolved,
-            cells=[header, *body],
-            opening=list(opening),
-            closing=list(closing),
-            backs=[entry.back for line in lines for entry in line if entry.back],
-            decimals=decimals,
-            choices=choice_lines(resolved),
-            shipped=origins.shipped(resolved),
-            edited_rows=origins.edited(resolved),
-        )
-        + "\n"
-    )
+    values = {
+        "r": resolved,
+        "cells": [header, *body],
+        "backs": [entry.back for line in lines for entry in line if entry.back],
+        "decimals": decimals,
+        "choices": choice_lines(resolved),
+        "shipped": origins.shipped(resolved),
+        "edited_rows": origins.edited(resolved),
+    }
+    return rendered("table.md.j2", **{"page": None, **values, **about}) + "\n"
 
 
 def choice_lines(resolved: Resolved) -> list[str]:
