@@ -71,7 +71,7 @@ def table(
 def tell_of_smoke_tests(table: "Table", results: Path) -> None:
     """Say how many results of a table's smoke test are left out."""
     if smoke := smoke_tests(table, results):
-        tell(f"{smoke} records of --tiny are left out: a smoke test fills no table")
+        tell(f"records of --tiny left out, as a smoke test fills no table: {smoke}")
 
 
 def smoke_tests(table: "Table", results: Path) -> int:

@@ -12,6 +12,7 @@ from itertools import groupby
 from pathlib import Path
 from statistics import NormalDist
 
+from contrastbench.benchmarks.comparison.compare import baseline_row
 from contrastbench.benchmarks.records import merge, reading, store
 from contrastbench.benchmarks.records.store import Fields, Record
 from contrastbench.benchmarks.report.comparison import compared
@@ -122,6 +123,13 @@ def check_cells(case: Verification) -> str:
     columns = load_table(case.suite).columns.values()
     names = {tuple(map(store.file_name, (one.domain, one.dataset))) for one in columns}
     merge.merge_records(sources, case.own, names)
+    base = baseline_row(resolve(load_table(case.suite, quick=case.quick), None, case.own))
+    if not any(cell.records for cell in base.cells.values()):
+        places = " and ".join(map(str, case.places))
+        raise UserError(
+            f"no records of {base.name} in {places}: bench sweep {case.suite} "
+            f"--only 'row={base.name}' makes them, and --results names them"
+        )
     while tasks := missing(case):
         for _, some in groupby(tasks, key=lambda task: task.experiment.key):
             for record in made_records(case, list(some)):

@@ -40,14 +40,17 @@ STEPS: dict[str, dict[str, Any]] = {
 def report(losses: Sequence[str]) -> Iterator[str]:
     """Yield two Markdown tables, a line at a time: steps of trainings, and losses alone."""
     shadow()
-    yield "| domain | loss | launches | host reads | copies | bytes | host reads between epochs |"
-    yield "| --- | --- |" + " ---: |" * 5
+    yield (
+        "| domain | loss | launches | host reads | copies | bytes | host reads between epochs "
+        "| sizes new after an epoch's first step |"
+    )
+    yield "| --- | --- |" + " ---: |" * 6
     for domain in DOMAINS:
         for name in losses:
-            step, between = training(domain, name)
+            step, between, new = training(domain, name)
             numbers = step.launches, step.host_reads, step.copies, step.copied_bytes
             counted = " | ".join(f"{number:,}" for number in numbers)
-            yield f"| {domain} | {name} | {counted} | {between.host_reads} |"
+            yield f"| {domain} | {name} | {counted} | {between.host_reads} | {new} |"
     yield ""
     yield f"| loss alone, 2N = {SIZE}: launches | " + " | ".join(LAW_PAIRINGS) + " |"
     yield "| --- |" + " ---: |" * len(LAW_PAIRINGS)
@@ -55,15 +58,19 @@ def report(losses: Sequence[str]) -> Iterator[str]:
         yield f"| {name} | " + " | ".join(alone(name, pairing) for pairing in LAW_PAIRINGS) + " |"
 
 
-def training(domain: str, loss: str) -> tuple[Counts, Counts]:
-    """Return the counts of one step, and of the work between two epochs."""
+def training(domain: str, loss: str) -> tuple[Counts, Counts, int]:
+    """Return the counts of a step, of the work between epochs, and of new sizes in an epoch.
+
+    Memory of a size that was there before comes from torch's cache, without asking the device.
+    """
     about = declaration(domain)
     experiment = Experiment(domain, about.default, LossSpec(loss), {**about.tiny, **STEPS[domain]})
     opened = open_domain(experiment, 0, None, shadow())
     made = make_cell_loss(Cell(experiment, 0, "", {}), opened)
     assert made is not None
     steps, last = steps_asked(opened, made), opened.steps() - 1
-    return steps[1], steps[last] - steps[1]
+    new = {size for step in steps[1:last] for size in step.sizes} - steps[0].sizes.keys()
+    return steps[1], steps[last] - steps[1], len(new)
 
 
 def steps_asked(

@@ -83,6 +83,7 @@ class Counts:
     read_at: Counter[str] = field(default_factory=Counter)  # lines of the package, reads of each
     copied_at: Counter[str] = field(default_factory=Counter)
     launched: Counter[str] = field(default_factory=Counter)  # by operation
+    sizes: Counter[int] = field(default_factory=Counter)  # bytes of new memory, how often
 
     def __sub__(self, earlier: "Counts") -> "Counts":
         """Return the counts since an earlier moment."""
@@ -264,6 +265,9 @@ def run(func: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
         result = recordings[-1].run(func, unwrap(args), held)
     else:
         result = func(*unwrap(args), **held)
+    made = tensors([result]) if active and not is_view(func) else []
+    for counts in active:
+        counts.sizes.update(x.numel() * x.itemsize for x in made if x.layout == torch.strided)
     stays = onto_host or (name == "copy_" and not isinstance(args[0], ShadowTensor))
     return result if stays else wrap(result, shadows)
 

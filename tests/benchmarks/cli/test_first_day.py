@@ -55,7 +55,7 @@ def test_a_table_says_that_smoke_tests_are_left_out(bench) -> None:
         made(Path("results"), task.experiment, task.seed)
     code, out, err = bench("table", "my.yaml")
     assert (code, "50.0" in out) == (0, False)
-    note = "4 records of --tiny are left out: a smoke test fills no table\n"
+    note = "records of --tiny left out, as a smoke test fills no table: 4\n"
     assert err == note + none
     code, out, err = bench("compare", "my.yaml")
     assert (code, out, err.startswith(note), err.count("\n")) == (2, "", True, 2)

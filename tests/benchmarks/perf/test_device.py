@@ -332,6 +332,8 @@ def test_no_step_waits_for_the_device(domain: str, recipe: dict[str, Any], copie
     within = [step for number, step in enumerate(steps) if number % (last + 1) != last]
     for step in within:
         assert (step.host_reads, step.copies) == (0, copies), (step.read_at, step.copied_at)
+        # graphs differ, and so does what is copied; all else takes memory of the first step's sizes
+        assert domain == "graph" or copies or step.sizes.keys() <= within[0].sizes.keys()
 
 
 def test_an_epoch_asks_the_device_once_for_each_chunk_of_graphs() -> None:
@@ -349,6 +351,6 @@ def test_the_script_counts_each_domain_and_each_pairing(monkeypatch: pytest.Monk
     monkeypatch.setattr(device_counts, "SIZE", 32)
     lines = list(device_counts.report(["infonce"]))
     step = [cell.strip() for cell in lines[2].split("|")[1:-1]]
-    assert (step[:2], step[3:]) == (["tabular", "infonce"], ["0", "0", "0", "1"])
+    assert (step[:2], step[3:]) == (["tabular", "infonce"], ["0", "0", "0", "1", "0"])
     assert int(step[2]) > 100
     assert len(lines[-1].split("|")) == len(lines[-3].split("|"))

@@ -504,6 +504,10 @@ def test_the_sweep_file_is_never_the_bundles(mine) -> None:
     code, out, err = mine("verify", "mine-suite.zip", "--trust")
     assert (code, out) == (2, "")
     assert "the bundle is for 'suite', which does not ship: add its sweep file" in err
+    shutil.rmtree("trusted")
+    code, out, err = mine("verify", "mine-suite.zip", "suite.yaml", "--trust")
+    assert (code, out) == (2, "")
+    assert "no records of infonce in results and" in err
     Path("other.yaml").write_text(SUITE)
     code, out, _ = mine("verify", "mine-suite.zip", "other.yaml", "--trust")
     assert code == 1
