@@ -27,7 +27,8 @@ HERE = Path(__file__).parents[2]
 ROOMS = ("losses", *(f"benchmarks/{one}" for one in ("comparison", "records", "tables", "running")))
 LIBRARY = ("values", "oracles", "limits")  # tests of every loss
 FILES = 3  # of tests for each module
-SECONDS = 60  # of a processor: a change that takes more is noticed, as an endless loop
+# of a processor, in each tier of tests: a change that takes more is noticed, as an endless loop
+SECONDS = {"not slow": 60, "slow": 300}
 PASSED, NO_END = "passed", "no end"
 PAIRS = [
     *((ast.Lt, ast.LtE), (ast.Gt, ast.GtE), (ast.Eq, ast.NotEq), (ast.In, ast.NotIn)),
@@ -125,12 +126,18 @@ def nearest(module: Path) -> list[str]:
 
 
 def failed_test(tree: Path, tests: list[str]) -> str | None:
-    """Return the first test of a tree that fails, run in a process of its own; None: none does."""
+    """Return the first test of a tree that fails, of all tiers; None: none does."""
+    found = (failed_of_tier(tree, tests, tier) for tier in SECONDS)
+    return next(filter(None, found), None)
+
+
+def failed_of_tier(tree: Path, tests: list[str], tier: str) -> str | None:
+    """Return the first test of a tier that fails, run in a process of its own; None: none does."""
     read, write = os.pipe()
     pid = os.fork()
     if not pid:
         os.setpgid(0, 0)
-        run_tests(tree, tests, write)
+        run_tests(tree, tests, tier, write)
     os.close(write)
     with os.fdopen(read) as said:
         found = said.read() or NO_END
@@ -140,9 +147,9 @@ def failed_test(tree: Path, tests: list[str]) -> str | None:
     return None if found == PASSED else found
 
 
-def run_tests(tree: Path, tests: list[str], said: int) -> None:
+def run_tests(tree: Path, tests: list[str], tier: str, said: int) -> None:
     """Run tests in this process, say which one fails first, and end."""
-    resource.setrlimit(resource.RLIMIT_CPU, (SECONDS, SECONDS))
+    resource.setrlimit(resource.RLIMIT_CPU, (SECONDS[tier],) * 2)
     os.chdir(tree)
     os.environ.update(PYTHONPATH=str(tree.parent), PYTHONDONTWRITEBYTECODE="1")
     sys.dont_write_bytecode = True
@@ -151,9 +158,9 @@ def run_tests(tree: Path, tests: list[str], said: int) -> None:
         del sys.modules[name]
     for number in (1, 2):
         os.dup2(os.open(os.devnull, os.O_WRONLY), number)
-    words = ["-x", "-q", "-m", "not slow", "-p", "no:cacheprovider", *tests]
+    words = ["-x", "-q", "-m", tier, "-p", "no:cacheprovider", *tests]
     failed = FirstFailure()
-    if pytest.main(words, plugins=[failed]) not in (0, 1):
+    if pytest.main(words, plugins=[failed]) not in (0, 1, pytest.ExitCode.NO_TESTS_COLLECTED):
         failed.test = failed.test or "no test"
     os.write(said, (failed.test or PASSED).encode())
     os._exit(0)
