@@ -21,6 +21,7 @@ from contrastbench.benchmarks.tables.staged import Space, of_folds
 from contrastbench.benchmarks.tables.table import Table
 from contrastbench.losses import LOSSES
 from contrastbench.losses.pairing import BOTH_VIEWS, OTHER_VIEW, SAME_CLASS, WHOLE_ROW
+from contrastbench.losses.ranges import TEMPERATURE
 from contrastbench.losses.reduction import simplest
 from contrastbench.losses.spec import LossSpec
 from made_records import made
@@ -57,6 +58,14 @@ def test_every_loss_has_the_same_budget(pairing, trials: int) -> None:
         assert len({str(one) for one in tried}) == len(tried), "no trial is there twice"
         if name not in settings:
             assert len(of_folds(where)) == trials, name
+
+
+def test_temperatures_between_reach_from_end_to_end_of_the_range() -> None:
+    where = space("infonce")
+    tried, found = staged.first_stage(where), staged.temperatures_between(where)
+    assert len(tried) + len(found) == 12
+    temperatures = [one.params["temperature"] for one in found]
+    assert (min(temperatures), max(temperatures)) == pytest.approx(TEMPERATURE.tune)
 
 
 def test_the_first_trials_of_a_family_are_the_baselines_own() -> None:
