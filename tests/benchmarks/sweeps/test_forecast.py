@@ -1,10 +1,12 @@
 """The forecast before a sweep, from like cells."""
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from contrastbench.benchmarks.cli.sweep import sight
 from contrastbench.benchmarks.sweeps.costs import Costs
 from contrastbench.benchmarks.sweeps.plan import forecast_line, make_plan
 from contrastbench.benchmarks.tables.load import load_table
@@ -94,3 +96,13 @@ def test_a_sweep_of_unknown_cells_says_nothing_and_a_join_says_so(tmp_path: Path
     plan = make_plan(str(path), [], None, False, None, tmp_path)
     assert forecast_line(plan, Costs(tmp_path)) == ""
     assert said(tmp_path, str(path)) == "1 cell, no forecast"
+
+
+def test_a_quick_join_sees_what_losses_that_ran_would_have_seen_alone(tmp_path: Path) -> None:
+    results = Path(__file__).parents[3] / "results"
+    one, two = (
+        int(re.findall(r"from (\d+) % of what", sight("standard", results, joining))[0])
+        for joining in (1, 2)
+    )
+    assert 20 < one < two < 100
+    assert sight("standard", tmp_path, 1) == "large ones alone"
