@@ -172,7 +172,7 @@ class Pack:
         """
         where = f"{self.path}: {folder}/{name}"
         record = store.parsed(self.data(folder, name), where, checksum=False)
-        return store.valid(record, self.path.parent / folder / name, where)
+        return store.valid(record, (*self.path.parts[-3:-1], folder, name), where)
 
 
 def whole(how: Any, data: bytes) -> bytes:

@@ -160,7 +160,7 @@ def read_valid(path: Path) -> Record:
     known = _known.get(path)
     if known and known[0] == state:
         return known[1].copy()
-    record = valid(read_record(path), path, path)
+    record = valid(read_record(path), path.parts, path)
     if state and time.time_ns() - state[-1] > CLOCK_TICK_NS:  # else it may still change
         _known[path] = state, record
     return record.copy()
@@ -207,12 +207,12 @@ def file_bytes(path: Path) -> bytes:
         raise UserError(f"cannot read {path} ({error.strerror}): restore it or delete it") from None
 
 
-def valid(record: Record, path: Path, where: object) -> Record:
+def valid(record: Record, parts: Sequence[str], where: object) -> Record:
     """Return the record after checking its fields and its name.
 
     Args:
         record: what was read.
-        path: of its file, as it is or as it would be outside of a pack.
+        parts: of the path of its file, as it is or as it would be outside of a pack.
         where: what errors call it.
 
     Raises:
@@ -220,13 +220,13 @@ def valid(record: Record, path: Path, where: object) -> Record:
         InvalidRecord: a field has another type, or is out of bounds.
     """
     schema.check_fields(record, where)
-    check_location(record, path.parts, where)
+    check_location(record, parts, where)
     return record
 
 
 def checked_record(data: bytes, path: Path, where: object) -> Record:
     """Return the record in a file's bytes, after checking its key; see `valid`."""
-    record = valid(parsed(data, where), path, where)
+    record = valid(parsed(data, where), path.parts, where)
     check_key(record, where)
     return record
 
