@@ -126,4 +126,5 @@ class Declaration:
     opening: str = (
         'import contrastbench as cb\n\nembeddings = cb.encoder("{name}").embed({samples})'
     )
+    checked: Mapping[str, Any] = field(default_factory=dict)  # recipe values to check data by
     perf: str = ""  # the module whose report `bench perf` prints

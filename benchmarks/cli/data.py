@@ -102,8 +102,8 @@ def checked(
     from contrastbench.domains.registry import declaration
 
     found = domain_of(name) if domain is None else domain
-    declared = declaration(found).datasets.get(name)
-    values = dict(declared.scored_by) if declared else {}
+    about = declaration(found)
+    values = {**about.checked, **(about.datasets[name].scored_by if name in about.datasets else {})}
     work = make_experiment(found, name, LossSpec(NONE), values, False, target)
     from contrastbench.benchmarks.running.devices import open_device
     from contrastbench.benchmarks.running.opening import open_domain

@@ -17,6 +17,7 @@ DECLARATION = Declaration(
     datasets=DATASETS,
     default="shifted-digits",
     tiny={"epochs": 1, "limit": 200, "batch_size": 32, "width": 0.125, "projection": (32, 16)},
+    checked={"size": 32},  # larger pictures are decoded to it
     extra="contrastbench[image]",
     needs=("PIL", "torchvision"),
     sources=SOURCES,

@@ -47,7 +47,7 @@ def image_report(
         "images",
         sizes,
         class_counts(classes, labels),
-        pixels(splits),
+        pixels(splits) if own else {},  # declared ones are resized
         twins,
         {note: value for note, value in notes.items() if note in told} | dict(more),
         doubts | class_doubts(classes),
