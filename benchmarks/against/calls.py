@@ -19,14 +19,7 @@ from torch import Tensor, nn
 
 from contrastbench.benchmarks.against.batches import Batch
 from contrastbench.errors import UserError, users_code
-from contrastbench.losses import (
-    Loss,
-    both_views,
-    get_loss,
-    other_view,
-    same_class,
-    whole_row,
-)
+from contrastbench.losses import Loss, both_views, get_loss, other_view, same_class, whole_row
 from contrastbench.losses.expression import file_and_class, package_and_name
 from contrastbench.losses.loading import from_file, from_package
 from contrastbench.losses.source import Sources

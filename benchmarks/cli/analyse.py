@@ -11,11 +11,7 @@ from contrastbench.benchmarks.analyses.declaration import Analysis, Work
 from contrastbench.benchmarks.analyses.output import prepare_folder
 from contrastbench.benchmarks.analyses.registry import ANALYSES
 from contrastbench.benchmarks.cli import options as opt
-from contrastbench.benchmarks.cli.arguments import (
-    parse_list,
-    parse_losses,
-    parse_pairs,
-)
+from contrastbench.benchmarks.cli.arguments import parse_list, parse_losses, parse_pairs
 from contrastbench.benchmarks.cli.once import OnceCommand
 from contrastbench.benchmarks.cli.output import say
 from contrastbench.benchmarks.records.command import parse_value

@@ -18,11 +18,7 @@ from contrastbench.benchmarks.perf.timing import CPU, run_seconds
 from contrastbench.domains.graph import GraphRecipe
 from contrastbench.domains.graph.domain import GraphDomain
 from contrastbench.domains.progress import Progress
-from contrastbench.domains.scoring.svm import (
-    C_GRID,
-    INNER_FOLDS,
-    svm_folds,
-)
+from contrastbench.domains.scoring.svm import C_GRID, INNER_FOLDS, svm_folds
 from contrastbench.losses import get_loss
 
 DEFAULT = ("MUTAG", "PROTEINS", "NCI1")

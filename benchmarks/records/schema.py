@@ -12,14 +12,7 @@ from collections.abc import Mapping
 from itertools import chain
 from typing import Annotated, Any, Literal, NotRequired, get_args
 
-from pydantic import (
-    ConfigDict,
-    Field,
-    StringConstraints,
-    TypeAdapter,
-    ValidationError,
-    with_config,
-)
+from pydantic import ConfigDict, Field, StringConstraints, TypeAdapter, ValidationError, with_config
 from typing_extensions import TypedDict  # pydantic reads typing's from Python 3.12 on
 
 from contrastbench.benchmarks.records.seeds import SEED_LIMIT

@@ -79,7 +79,8 @@ def compared(
         " ".join([*found.table.remarks, found.table.name])
         + f": no row has a seed in common with {found.base} under "
         f"{resolved.results}: run more, "
-        "bench merge --shipped (records that come with contrastbench), or --baseline"
+        + "bench merge --shipped (records that come with contrastbench), " * origins.ships(resolved)
+        + "or --baseline"
         + (f". {flat(str(say.edited()))}" if edited else "")
     )
 

@@ -10,30 +10,17 @@ from contrastbench.benchmarks.records import exports, store
 from contrastbench.benchmarks.records.command import as_yaml
 from contrastbench.benchmarks.records.experiment import Cell, Experiment
 from contrastbench.benchmarks.records.store import Record
-from contrastbench.benchmarks.records.writable import (
-    prepare_output,
-)
+from contrastbench.benchmarks.records.writable import prepare_output
 from contrastbench.benchmarks.running import ranks, scalars
 from contrastbench.benchmarks.running.devices import open_device
 from contrastbench.benchmarks.running.interruption import termination_kept
 from contrastbench.benchmarks.running.options import Options
-from contrastbench.benchmarks.running.training import (
-    AnyDomain,
-)
-from contrastbench.domains.base import (
-    Exports,
-    NumbersSamples,
-    PairsByClass,
-)
+from contrastbench.benchmarks.running.training import AnyDomain
+from contrastbench.domains.base import Exports, NumbersSamples, PairsByClass
 from contrastbench.domains.reading import cause
 from contrastbench.domains.recipe import Recipe
 from contrastbench.domains.registry import domain_class
-from contrastbench.errors import (
-    UnusableSamples,
-    UserError,
-    is_out_of_memory,
-    tell,
-)
+from contrastbench.errors import UnusableSamples, UserError, is_out_of_memory, tell
 from contrastbench.losses.base import Loss
 from contrastbench.losses.views import NEEDS_VIEWS
 

@@ -13,19 +13,12 @@ from contrastbench.benchmarks.records import files, reading, store
 from contrastbench.benchmarks.records.command import run_command
 from contrastbench.benchmarks.records.experiment import Cell
 from contrastbench.benchmarks.records.store import Fields, Record
-from contrastbench.benchmarks.records.writable import (
-    NotWritten,
-)
+from contrastbench.benchmarks.records.writable import NotWritten
 from contrastbench.benchmarks.running import ranks
 from contrastbench.benchmarks.running.environment import environment
 from contrastbench.benchmarks.running.options import Options
-from contrastbench.domains.base import (
-    Evaluation,
-)
-from contrastbench.errors import (
-    printable,
-    tell,
-)
+from contrastbench.domains.base import Evaluation
+from contrastbench.errors import printable, tell
 
 
 def publish_result(

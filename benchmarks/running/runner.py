@@ -17,9 +17,7 @@ from torch import nn
 from contrastbench.benchmarks.records import exports, store
 from contrastbench.benchmarks.records.experiment import Cell, Experiment
 from contrastbench.benchmarks.records.store import Fields, Record
-from contrastbench.benchmarks.records.writable import (
-    check_writable,
-)
+from contrastbench.benchmarks.records.writable import check_writable
 from contrastbench.benchmarks.running import ranks, scalars
 from contrastbench.benchmarks.running.compiling import compiled_parts
 from contrastbench.benchmarks.running.devices import PeakMemory
@@ -35,27 +33,12 @@ from contrastbench.benchmarks.running.opening import (
 from contrastbench.benchmarks.running.options import Options
 from contrastbench.benchmarks.running.provenance import provenance
 from contrastbench.benchmarks.running.publishing import as_details, in_lines, publish_result
-from contrastbench.benchmarks.running.training import (
-    AnyDomain,
-    Diverged,
-    History,
-    Log,
-    train,
-)
+from contrastbench.benchmarks.running.training import AnyDomain, Diverged, History, Log, train
 from contrastbench.distributed import ProcessLost
-from contrastbench.domains.base import (
-    Exports,
-    Validates,
-)
+from contrastbench.domains.base import Exports, Validates
 from contrastbench.domains.reading import cause
 from contrastbench.domains.report import DataReport
-from contrastbench.errors import (
-    UnusableSamples,
-    UserError,
-    is_out_of_memory,
-    is_termination,
-    tell,
-)
+from contrastbench.errors import UnusableSamples, UserError, is_out_of_memory, is_termination, tell
 from contrastbench.losses.base import Loss
 
 # The generator that is seeded, the threads of torch and what can be imported are the process's.

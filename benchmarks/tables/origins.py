@@ -41,8 +41,12 @@ def where_from(name: str, resolved: Resolved) -> str:
     """Return a line on how to get records where a table has none; else nothing."""
     if not resolved.cells or any(cell.has_run for cell in resolved.cells):
         return ""
-    ships = any(records_of(cell.experiments, SHIPPED) for cell in resolved.cells)
     return (
         f"no records of {name} in {resolved.results}: bench sweep {name} makes them"
-        + ", bench merge --shipped adds those that come with contrastbench" * ships
+        + ", bench merge --shipped adds those that come with contrastbench" * ships(resolved)
     )
+
+
+def ships(resolved: Resolved) -> bool:
+    """Return whether records of the table come with contrastbench."""
+    return any(records_of(cell.experiments, SHIPPED) for cell in resolved.cells)

@@ -23,13 +23,7 @@ from contrastbench.domains.graph.data import (
     occurrences,
     with_attributes,
 )
-from contrastbench.domains.graph.encoder import (
-    Counts,
-    GraphModel,
-    Histograms,
-    InfoGraph,
-    Sizes,
-)
+from contrastbench.domains.graph.encoder import Counts, GraphModel, Histograms, InfoGraph, Sizes
 from contrastbench.domains.graph.own import load_own_graphs, tu_files
 from contrastbench.domains.graph.tasks import task_evaluation, task_folds
 from contrastbench.domains.graph.twins import colours

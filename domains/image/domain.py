@@ -48,13 +48,7 @@ from contrastbench.domains.scoring.logistic import regularised
 from contrastbench.domains.scoring.neighbours import neighbours
 from contrastbench.domains.scoring.retrieval import recall_at_1, retrieval
 from contrastbench.errors import UserError, tell
-from contrastbench.losses.contrast import (
-    Contrast,
-    both_views,
-    indexed,
-    own_view,
-    same_class,
-)
+from contrastbench.losses.contrast import Contrast, both_views, indexed, own_view, same_class
 
 TINY_SIZE = 16  # pixels a side up to which one thread is the fastest
 BEST_ON_TEST = "accuracy_best_epoch_on_test"  # the metric that AttentionNCE's code reports

@@ -8,12 +8,7 @@ from torch import Tensor
 
 from contrastbench.domains.image.data.images import Croppable, Split
 from contrastbench.domains.image.recipe import ImageRecipe
-from contrastbench.domains.image.views.policies import (
-    Policy,
-    grouped_policies,
-    policy,
-    policy_pair,
-)
+from contrastbench.domains.image.views.policies import Policy, grouped_policies, policy, policy_pair
 from contrastbench.domains.image.views.transforms import (
     erase_some,
     evaluation_view,

@@ -13,13 +13,7 @@ from typing import NamedTuple
 
 from contrastbench.domains.declaration import Dataset
 from contrastbench.domains.download import cached_file, fetch_file, file_sha256
-from contrastbench.domains.reading import (
-    UNPACKED,
-    check_kind,
-    contents,
-    first_double,
-    reading,
-)
+from contrastbench.domains.reading import UNPACKED, check_kind, contents, first_double, reading
 from contrastbench.domains.sentence.datasets import CORPORA, DATASETS, SENTEVAL_URL
 from contrastbench.errors import UserError
 

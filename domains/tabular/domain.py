@@ -15,13 +15,7 @@ from contrastbench.domains.base import Domain, Evaluation
 from contrastbench.domains.declaration import TestPart
 from contrastbench.domains.model import MOVING_TARGET, Raw, embed_together, moco
 from contrastbench.domains.random import balanced, check_class_count, generator
-from contrastbench.domains.report import (
-    DataReport,
-    class_counts,
-    count_twins,
-    small_batch,
-    test_of,
-)
+from contrastbench.domains.report import DataReport, class_counts, count_twins, small_batch, test_of
 from contrastbench.domains.scoring.boosting import boosting
 from contrastbench.domains.scoring.classifiers import (
     Classifier,

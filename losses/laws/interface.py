@@ -18,12 +18,7 @@ from contrastbench.losses.laws.assertions import (
     check_close,
     raises_value_error,
 )
-from contrastbench.losses.laws.causes import (
-    NEW_ALIKE,
-    ROOT_REMEDY,
-    SHAPE_REMEDY,
-    Watch,
-)
+from contrastbench.losses.laws.causes import NEW_ALIKE, ROOT_REMEDY, SHAPE_REMEDY, Watch
 from contrastbench.losses.laws.places import error_place, formula_place
 from contrastbench.losses.laws.random_contrasts import LAW_PAIRINGS, random_views, some_pairing
 from contrastbench.losses.views import ViewLoss

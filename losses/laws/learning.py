@@ -10,11 +10,7 @@ from contrastbench.losses.laws.assertions import (
     learned_parameters,
     value_and_gradient,
 )
-from contrastbench.losses.laws.random_contrasts import (
-    LAW_PAIRINGS,
-    random_views,
-    some_pairing,
-)
+from contrastbench.losses.laws.random_contrasts import LAW_PAIRINGS, random_views, some_pairing
 
 # the whole, single rows, tiles with a rest
 BLOCK_OPTIONS: tuple[dict[str, int], ...] = ({}, {"block_elements": 1}, {"tile": 5})

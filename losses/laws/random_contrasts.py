@@ -7,14 +7,7 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from contrastbench.losses import (
-    both_views,
-    other_view,
-    own_view,
-    query_key,
-    same_class,
-    whole_row,
-)
+from contrastbench.losses import both_views, other_view, own_view, query_key, same_class, whole_row
 from contrastbench.losses.base import Loss
 from contrastbench.losses.contrast import Contrast
 

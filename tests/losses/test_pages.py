@@ -12,14 +12,7 @@ import torch
 
 from contrastbench.benchmarks.report import losses
 from contrastbench.losses import get_loss
-from contrastbench.losses.registry import (
-    ALIASES,
-    FAMILIES,
-    LIBRARY,
-    OURS,
-    describe,
-    loss_class,
-)
+from contrastbench.losses.registry import ALIASES, FAMILIES, LIBRARY, OURS, describe, loss_class
 
 pytest.importorskip("matplotlib")
 ROOT = Path(__file__).parents[2]

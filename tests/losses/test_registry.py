@@ -8,13 +8,7 @@ from pathlib import Path
 import pytest
 
 from contrastbench.benchmarks.cli.loss_list import families, loss_lines
-from contrastbench.losses import (
-    LOSSES,
-    LossSpec,
-    UserError,
-    get_loss,
-    registry,
-)
+from contrastbench.losses import LOSSES, LossSpec, UserError, get_loss, registry
 from contrastbench.losses.registry import describe, give_note
 
 USERS_LOSS = """

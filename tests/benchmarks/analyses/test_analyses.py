@@ -9,13 +9,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from contrastbench.benchmarks.analyses import (
-    false_negatives,
-    output,
-    score_losses,
-    scores,
-    terms,
-)
+from contrastbench.benchmarks.analyses import false_negatives, output, score_losses, scores, terms
 from contrastbench.benchmarks.analyses.trainer import Trainer, open_trainer
 from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.benchmarks.running.options import Options

@@ -6,12 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from contrastbench.benchmarks.comparison.effects import (
-    Effect,
-    OverSets,
-    effects_by_set,
-    gains_of,
-)
+from contrastbench.benchmarks.comparison.effects import Effect, OverSets, effects_by_set, gains_of
 from contrastbench.benchmarks.comparison.over_sets import over_sets
 from contrastbench.benchmarks.comparison.places import Comparison
 from contrastbench.benchmarks.comparison.set_tests import SET_TESTS, Measured, SetTest

@@ -13,11 +13,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 
 import device_counts
 import senteval
-from contrastbench.benchmarks.analyses import (
-    false_negatives,
-    mutual_information,
-    scores,
-)
+from contrastbench.benchmarks.analyses import false_negatives, mutual_information, scores
 from contrastbench.benchmarks.analyses.trainer import Trainer
 from contrastbench.benchmarks.records.experiment import Cell, Experiment
 from contrastbench.benchmarks.running import devices

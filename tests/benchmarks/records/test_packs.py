@@ -17,13 +17,7 @@ from filelock import FileLock
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from contrastbench.benchmarks.records import (
-    packing,
-    packs,
-    reading,
-    schema,
-    store,
-)
+from contrastbench.benchmarks.records import packing, packs, reading, schema, store
 from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.benchmarks.records.merge import merge_records
 from contrastbench.losses import UserError

@@ -12,13 +12,7 @@ from torch import Tensor
 import wrong_losses
 from cases import NAMES, random_params
 from contrastbench.losses import LOSSES, Contrast, Loss, UserError, get_loss
-from contrastbench.losses.laws import (
-    LAWS,
-    check_loss,
-    interface,
-    invariances,
-    precision,
-)
+from contrastbench.losses.laws import LAWS, check_loss, interface, invariances, precision
 from contrastbench.losses.laws.battery import Law, run_law
 from contrastbench.losses.laws.random_contrasts import with_sample_numbers
 from counts import times
