@@ -198,6 +198,7 @@ def test_losses_need_torch_alone(path: Path) -> None:
 NAMES_DOMAINS = {  # modules that may: what a domain's declaration names, and an extra of pip
     *(f"benchmarks/perf/{name}.py" for name in DOMAINS),
     "benchmarks/perf/check_device.py",
+    "benchmarks/api/frames.py",  # the extra that brings pandas
 }
 
 
@@ -241,7 +242,7 @@ BUDGET = {  # lines of Python by room, as they were reached: who needs more dele
     "benchmarks/sweeps": 1440,
     "benchmarks/tables": 3180,
     "": 45280,  # the three together
-    "tests": 41520,
+    "tests": 41525,
 }
 
 

@@ -20,6 +20,8 @@ import raw_files
 import senteval
 
 pytest.importorskip("PIL")
+from PIL import Image
+
 import made_images
 from contrastbench.domains import reading
 from contrastbench.domains.graph import own as own_graphs
@@ -189,6 +191,7 @@ def test_images(tmp_path: Path, found: Callable[[str], None]) -> None:
     root, canary = made_images.folder(tmp_path / "images"), tmp_path / "canary"
     canary.mkdir()
     (canary / "secret").write_bytes(b"secret")
+    Image.init()  # imports its readers, which is no touch of an image
     for name, make in IMAGES.items():
         (root / "train/cat/odd.png").write_bytes(make(canary))
         own_images.load_unchanged.cache_clear()
