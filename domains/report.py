@@ -192,10 +192,10 @@ def class_counts(names: Sequence[str], labels: Iterable[int]) -> dict[str, int]:
     return dict(zip(names, counts.tolist(), strict=True))
 
 
-def test_of(parts: Mapping[str, int]) -> tuple[Array, Array]:
+def of_test(parts: Mapping[str, int]) -> tuple[Array, Array]:
     """Return the numbers of the samples of the first and of the last part.
 
-    >>> [numbers.tolist() for numbers in test_of({"train": 2, "validation": 1, "test": 2})]
+    >>> [numbers.tolist() for numbers in of_test({"train": 2, "validation": 1, "test": 2})]
     [[0, 1], [3, 4]]
     """
     sizes = [*parts.values()]

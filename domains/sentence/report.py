@@ -11,7 +11,7 @@ from contrastbench.domains.report import (
     Counted,
     DataReport,
     count_twins,
-    test_of,
+    of_test,
 )
 from contrastbench.domains.sentence.data import Corpus
 from contrastbench.domains.sentence.scored import ScoredSets
@@ -59,7 +59,7 @@ def sentence_report(
         "pairs" if pairs else "sentences" if scored.tasks else "rows of sentences",
         {part: size for part, size in (sizes if pairs else others).items() if size},
         features={"training sentences": len(lines)},
-        twins=count_twins(keys, golds(pairs), [test_of(sizes)]) if pairs else None,
+        twins=count_twins(keys, golds(pairs), [of_test(sizes)]) if pairs else None,
         notes=notes
         | {k: n for k, n in counts.items() if k not in wrong and shares[k] >= TOLD_SHARE},
         doubts={k: counts[k] for k in wrong},

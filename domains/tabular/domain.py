@@ -15,7 +15,7 @@ from contrastbench.domains.base import Domain, Evaluation
 from contrastbench.domains.declaration import TestPart
 from contrastbench.domains.model import MOVING_TARGET, Raw, embed_together, moco
 from contrastbench.domains.random import balanced, check_class_count, generator
-from contrastbench.domains.report import DataReport, class_counts, count_twins, small_batch, test_of
+from contrastbench.domains.report import DataReport, class_counts, count_twins, of_test, small_batch
 from contrastbench.domains.scoring.boosting import boosting
 from contrastbench.domains.scoring.classifiers import (
     Classifier,
@@ -115,7 +115,7 @@ class TabularDomain(Domain[TabularRecipe, Model, Batch]):
             parts,
             class_counts(table.classes, table.y[used]),
             {"columns of numbers": len(table.names) - words, "columns of words": words},
-            count_twins(table.keys(used), table.y[used], [test_of(parts)]),
+            count_twins(table.keys(used), table.y[used], [of_test(parts)]),
             self.table_notes | (small_batch(self.batch_size, self.recipe) if trained else {}),
             table.doubts,
             own=self.dataset not in DATASETS,

@@ -15,7 +15,7 @@ from contrastbench.domains.report import (
     class_counts,
     class_doubts,
     count_twins,
-    test_of,
+    of_test,
 )
 
 FLAT = 4  # levels of 256; fewer are no picture
@@ -70,7 +70,7 @@ def pixel_twins(
         return None
     blocks = (pixels.cpu() for part in held for pixels in part.pixels.split(1024))
     keys = (blake2b(image).digest() for pixels in blocks for image in pixels.contiguous().numpy())
-    return count_twins(keys, labels, [test_of(sizes)])
+    return count_twins(keys, labels, [of_test(sizes)])
 
 
 def one_colour(splits: Mapping[str, Split]) -> Counted | None:
