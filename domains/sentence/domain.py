@@ -10,6 +10,7 @@ import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
@@ -188,9 +189,17 @@ class SentenceDomain(Domain[SentenceRecipe, SentenceModel, Batch]):
         notes = self.notes(trained)
         data, empty = dict(notes.get("data", {})), self.corpus.empty_lines if trained else 0
         data |= {"empty lines of the training sentences": empty} if empty else {}
+        if trained and self.corpus_name not in CORPORA and (cut := self.cut_sentences()):
+            data[f"first 1,000 training sentences, cut to {self.recipe.max_length} tokens"] = cut
         return sentence_report(
             self.scored, self.corpus if trained else None, data, own=self.about is None
         )
+
+    def cut_sentences(self) -> int:
+        """Return how many of the first 1,000 training sentences the recipe cuts."""
+        most, first = self.recipe.max_length, chain.from_iterable(self.corpus.rows)
+        ids = token_ids(self.checkpoint, [*islice(first, 1000)], most + 1)
+        return sum(len(row) > most for row in ids)
 
     def model(self) -> SentenceModel:
         """The checkpoint's encoder with a head for the cls poolers, initialised by the seed."""

@@ -92,10 +92,12 @@ def test_rows_without_scores_train_choose_and_report(tmp_path: Path) -> None:
     assert sorted([*train, *dev, *test]) == sorted(rows)
     with pytest.raises(UserError, match="no scores and 19 rows without a common sentence: give at"):
         read(f"pairs:{write(tmp_path / 'b.tsv', lines[:19])}")
-    recipe = SentenceRecipe(epochs=1, eval_every=9)
+    recipe = SentenceRecipe(epochs=1, eval_every=9, max_length=3)  # a word between two marks
     own_pairs = SentenceDomain(f"pairs:{path}", recipe, 0, None, torch.device("cpu"))
     assert own_pairs.evaluate(own_pairs.model()).main == "recall_at_1"
     assert own_pairs.corpus.rows == train
+    told = own_pairs.report(trained=True).notes
+    assert told["first 1,000 training sentences, cut to 3 tokens"] == sum(map(len, train))
     assert own_pairs.notes(trained=True)["corpus"]["name"] == "a.tsv"
 
 
