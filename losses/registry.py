@@ -52,10 +52,20 @@ SUPERVISED = FAMILIES["classes"]
 OURS: Mapping[str, str] = {name: family for family, names in FAMILIES.items() for name in names}
 LOSSES: Mapping[str, str] = {name: at for name, at in OURS.items() if name not in SUPERVISED}
 ALIASES: Mapping[str, str] = {  # other names, and those in OURS
-    **{"dcl": "debiased", "dclw": "dcl_w", "lifted_structure": "lifted", "ms": "multi_similarity"},
-    **{"spectral_contrastive": "spectral", "llave": "hardness", "sigmoid": "siglip"},
-    **{"gcl": "sogclr", "rgcl": "isogclr"},
-    **dict.fromkeys(("nt_xent", "simclr", "simcse", "mnrl", "sincere"), "infonce"),
+    "dcl": "debiased",
+    "dclw": "dcl_w",
+    "lifted_structure": "lifted",
+    "ms": "multi_similarity",
+    "spectral_contrastive": "spectral",
+    "nt_xent": "infonce",
+    "simclr": "infonce",
+    "simcse": "infonce",
+    "mnrl": "infonce",
+    "sincere": "infonce",
+    "llave": "hardness",
+    "sigmoid": "siglip",
+    "gcl": "sogclr",
+    "rgcl": "isogclr",
 }
 NOTES: Mapping[str, str] = {  # on aliases that say more than a loss
     "dcl": "lightly's DCL is 'decoupled'",

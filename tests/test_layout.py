@@ -227,12 +227,12 @@ def test_nothing_prints_a_name_raw() -> None:
 
 
 BUDGET = {  # lines of Python by room, as they were reached: who needs more deletes first
-    "losses": 7590,
+    "losses": 7598,
     "domains": 16780,
     "benchmarks/against": 520,
     "benchmarks/analyses": 1615,
     "benchmarks/api": 380,
-    "benchmarks/cli": 2305,
+    "benchmarks/cli": 2291,
     "benchmarks/comparison": 1840,
     "benchmarks/perf": 960,
     "benchmarks/records": 2455,

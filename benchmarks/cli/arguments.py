@@ -32,10 +32,10 @@ def parse_pairs(
 def parse_list(option: str, text: str) -> list[Any]:
     """Read distinct values between commas.
 
-    >>> parse_list("--set d_pos", "1, linear(1, 2.5)")
-    [1, 'linear(1, 2.5)']
+    >>> parse_list("--set d_pos", "1, 2.5")
+    [1, 2.5]
     """
-    values = [parse_value(part) for part in between_commas(text)]
+    values = [parse_value(part) for part in text.split(",")]
     twice = any(a == b or str(a) == str(b) for a, b in combinations(values, 2))
     if twice or "" in values or None in values:
         raise UserError(f"{option} {text!r}: give distinct values between commas, such as 0.1,0.2")
@@ -70,14 +70,4 @@ def parse_loss(text: str, option: str = "--loss") -> LossSpec:
     match = re.fullmatch(r"(.+\.py:\w+|[^()]+)(?:\((.*)\))?", text.strip())
     if not match:
         raise UserError(f"{option} {text!r}: give a loss or loss(KEY=VALUE, ...)")
-    pairs = between_commas(match[2]) if match[2] else None
-    return LossSpec(match[1].strip(), parse_pairs(option, pairs))
-
-
-def between_commas(text: str) -> list[str]:
-    """Split at commas, but not at those within brackets.
-
-    >>> between_commas("temperature=cosine(0.1, 1), mu=2")
-    ['temperature=cosine(0.1, 1)', 'mu=2']
-    """
-    return [part.strip() for part in re.split(r",(?![^()]*\))", text)]
+    return LossSpec(match[1].strip(), parse_pairs(option, match[2] and match[2].split(",")))
