@@ -5,19 +5,16 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar, runtime_checkable
+from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from contrastbench.domains.declaration import TestPart
 from contrastbench.domains.recipe import Recipe
 from contrastbench.domains.report import DataReport
 from contrastbench.errors import UnusableSamples, UserError
 from contrastbench.losses.contrast import Contrast
-
-if TYPE_CHECKING:
-    from contrastbench.domains.scoring.classifiers import Labelled
 
 RecipeT = TypeVar("RecipeT", bound=Recipe)
 ModelT = TypeVar("ModelT", bound=nn.Module)
@@ -145,21 +142,6 @@ class Exports(Protocol):
 
 
 @runtime_checkable
-class HasClasses(Protocol):
-    """A domain whose samples have classes."""
-
-    @property
-    def class_count(self) -> int:
-        """Return how many classes the training samples have."""
-
-    def classes(self, batch: Any) -> Tensor:
-        """(N,) class of each sample of a batch, 0, 1, ...; -1 where it has none."""
-
-    def embeddings(self, model: Any) -> "Labelled":
-        """Return the embeddings that the reported score is measured on, with classes."""
-
-
-@runtime_checkable
 class NumbersSamples(Protocol):
     """A domain whose contrasts have an `index`: the anchors' rows of the training set."""
 
@@ -169,8 +151,12 @@ class NumbersSamples(Protocol):
 
 
 @runtime_checkable
-class PairsByClass(HasClasses, Protocol):
+class PairsByClass(Protocol):
     """A domain whose contrasts have classes as ids, if its recipe's `pairs_by_class` is true."""
+
+    @property
+    def class_count(self) -> int:
+        """Return how many classes the training samples have."""
 
     @property
     def dim(self) -> int:

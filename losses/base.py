@@ -182,9 +182,6 @@ class Loss(nn.Module):
     own_view = False  # whether its paper takes negatives of the anchor's own view alone
     needs_views = False  # whether the contrast must have two whole views, as for a ViewLoss
     lr: float | None = None  # learning rate of the loss's own parameters; None: the encoder's
-    # "kl" or "renyi": minus the loss is a lower bound of this divergence between positive and
-    # negative pairs, whatever the scores, with the loss's skew `alpha` and order `gamma`
-    divergence: str | None = None
     _arguments: dict[str, Any]  # what the constructor got
     _target: Any = None  # the plain module or function that it calls
 

@@ -112,7 +112,7 @@ FLOORS = {  # rooms and modules of a folder, the lowest first: each imports from
     ),
     "benchmarks": (
         *("records", "running", "tables", "sweeps", "comparison", "report", "submission"),
-        *("analyses", "perf", "against", "api", "cli", "__init__"),
+        *("perf", "against", "api", "cli", "__init__"),
     ),
 }
 
@@ -227,22 +227,21 @@ def test_nothing_prints_a_name_raw() -> None:
 
 
 BUDGET = {  # lines of Python by room, as they were reached: who needs more deletes first
-    "losses": 7598,
-    "domains": 16780,
-    "benchmarks/against": 520,
-    "benchmarks/analyses": 1615,
+    "losses": 7589,
+    "domains": 16761,
+    "benchmarks/against": 518,
     "benchmarks/api": 380,
-    "benchmarks/cli": 2291,
+    "benchmarks/cli": 2053,
     "benchmarks/comparison": 1840,
-    "benchmarks/perf": 960,
+    "benchmarks/perf": 956,
     "benchmarks/records": 2455,
     "benchmarks/report": 2050,
     "benchmarks/running": 3340,
-    "benchmarks/submission": 860,
+    "benchmarks/submission": 859,
     "benchmarks/sweeps": 1440,
     "benchmarks/tables": 3180,
-    "": 45286,  # the three together
-    "tests": 41530,
+    "": 43410,  # the three together
+    "tests": 40470,
 }
 
 

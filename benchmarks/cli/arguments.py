@@ -1,8 +1,7 @@
-"""Parse arguments: values by key, lists, and losses with their parameters."""
+"""Parse arguments: values by key, and losses with their parameters."""
 
 import re
-from collections.abc import Callable, Iterable
-from itertools import combinations
+from collections.abc import Iterable
 from typing import Any
 
 from contrastbench.benchmarks.records.command import parse_value
@@ -10,10 +9,8 @@ from contrastbench.errors import UserError
 from contrastbench.losses.spec import LossSpec
 
 
-def parse_pairs(
-    option: str, pairs: Iterable[str] | None, read: Callable[[str], Any] = parse_value
-) -> dict[str, Any]:
-    """Read KEY=VALUE pairs; values are numbers in any notation unless `read` is given.
+def parse_pairs(option: str, pairs: Iterable[str] | None) -> dict[str, Any]:
+    """Read KEY=VALUE pairs; values are numbers in any notation.
 
     >>> parse_pairs("--recipe", ["lr=1e-3", "features=degree"])
     {'lr': 0.001, 'features': 'degree'}
@@ -25,20 +22,7 @@ def parse_pairs(
             raise UserError(f"{option} {pair!r}: give KEY=VALUE")
         if key.strip() in values:
             raise UserError(f"{option} {key.strip()} is given twice")
-        values[key.strip()] = read(text.strip())
-    return values
-
-
-def parse_list(option: str, text: str) -> list[Any]:
-    """Read distinct values between commas.
-
-    >>> parse_list("--set d_pos", "1, 2.5")
-    [1, 2.5]
-    """
-    values = [parse_value(part) for part in text.split(",")]
-    twice = any(a == b or str(a) == str(b) for a, b in combinations(values, 2))
-    if twice or "" in values or None in values:
-        raise UserError(f"{option} {text!r}: give distinct values between commas, such as 0.1,0.2")
+        values[key.strip()] = parse_value(text.strip())
     return values
 
 

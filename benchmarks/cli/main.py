@@ -44,7 +44,6 @@ GROUPS = {  # commands as the help shows them, with their modules
         "compare": "tables",
         "report": "tables",
         "audit": "tables",
-        "analyse": "analyse",
     },
     "Check": {
         "check-loss": "check",
@@ -92,7 +91,7 @@ def make_command(name: str) -> Any:
     alone = typer.Typer(add_completion=False, rich_markup_mode=None)
     alone.command(
         name,
-        cls=getattr(module, "Command", OnceCommand),
+        cls=OnceCommand,
         help=text,
         short_help=summary(name),
         epilog=opt.examples([" ".join(line.split()) for line in lines]),

@@ -15,8 +15,7 @@ def examples(lines: Sequence[str]) -> str:
     return "\n".join(["\b", title, *(f"  {line}" for line in lines)])
 
 
-DOMAIN_HELP = f"Domain: {', '.join(OURS)} or a plugin's."
-Domain = Annotated[str, typer.Option(help=DOMAIN_HELP)]
+Domain = Annotated[str, typer.Option(help=f"Domain: {', '.join(OURS)} or a plugin's.")]
 Encoder = Annotated[
     str,
     typer.Option(help="Folder that --export wrote, or a name such as torchvision:resnet50."),

@@ -214,10 +214,6 @@ class GraphDomain(Domain[GraphRecipe, Model, Batch]):
         """The width of the projection, which is the encoder's."""
         return self.recipe.hidden * self.recipe.layers
 
-    def classes(self, batch: Batch) -> Tensor:
-        """The class of each graph."""
-        return batch.graphs.y
-
     def embeddings(self, model: Model) -> Labelled:
         """The embeddings of all graphs, before the projection."""
         return Labelled(

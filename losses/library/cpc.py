@@ -33,7 +33,6 @@ class CPC(ExponentialLoss):
     tensor(-0.5662)
     """
 
-    divergence = "kl"
     ranges = declare(
         temperature=TEMPERATURE,
         alpha=SKEW,

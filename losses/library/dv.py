@@ -30,7 +30,6 @@ class DV(ScoreLoss):
     tensor(-2.)
     """
 
-    divergence = "kl"
     ranges = declare(temperature=TEMPERATURE)
 
     def __init__(self, temperature: float = 0.5) -> None:

@@ -33,7 +33,6 @@ class MLCPC(ScoreLoss):
     tensor(-0.5662)
     """
 
-    divergence = "kl"
     ranges = declare(
         temperature=TEMPERATURE,
         alpha=SKEW,

@@ -32,7 +32,6 @@ class NWJ(ExponentialLoss):
     tensor(-0.4569)
     """
 
-    divergence = "kl"
     ranges = declare(
         temperature=TEMPERATURE,
         alpha=SKEW,

@@ -34,7 +34,6 @@ class Renyi(ScoreLoss):
     tensor(-2.)
     """
 
-    divergence = "renyi"
     ranges = declare(
         temperature=TEMPERATURE,
         gamma=ORDER,

@@ -38,7 +38,6 @@ class RMLCPC(ScoreLoss):
     tensor(-0.3375)
     """
 
-    divergence = "renyi"
     ranges = declare(
         temperature=TEMPERATURE,
         alpha=SKEW,

@@ -12,7 +12,6 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 import words
-from contrastbench.benchmarks.analyses.registry import ANALYSES
 from contrastbench.benchmarks.cli.main import app
 from contrastbench.benchmarks.tables.catalogue import table_names as tables
 from contrastbench.domains.registry import DOMAINS
@@ -67,9 +66,6 @@ def commands(group: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str
     for name, command in group.commands.items():
         if hasattr(command, "commands"):
             yield from commands(command, (*path, name))
-        elif name == "analyse":
-            rest = [param for param in command.params if param.name != "name"]
-            yield from (((name, analysis), rest) for analysis in ANALYSES)
         else:
             yield (*path, name), command.params
 

@@ -17,8 +17,6 @@ from tempfile import mkdtemp
 from types import ModuleType
 from typing import Any, NoReturn
 
-from contrastbench.benchmarks.analyses.registry import ANALYSES
-
 ROOM = "contrastbench.benchmarks."
 WORK = (  # modules that work, and bring torch, which takes seconds
     "cli.doctor",
@@ -29,7 +27,6 @@ WORK = (  # modules that work, and bring torch, which takes seconds
         "running.ranks",
         "running.domain_laws",
     ),
-    *(f"analyses.{name.replace('-', '_')}" for name in ANALYSES),
     *("perf.check_device", "sweeps.sweep", "sweeps.slurm"),
     "report.table_pages",
 )

@@ -8,8 +8,6 @@ from pathlib import Path
 import pytest
 from typer.main import get_command
 
-from contrastbench.benchmarks.analyses.registry import ANALYSES
-from contrastbench.benchmarks.cli.analyse import read_values, refuse_others
 from contrastbench.benchmarks.cli.main import app
 from contrastbench.benchmarks.tables.load import load_table
 from contrastbench.losses.laws import check_loss
@@ -23,7 +21,7 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 FINDINGS = sorted((ROOT / "results").rglob("README.md"))
 # minutes long, and run for real by tests of their own: here their words are read alone
 READ_ALONE = {"sweep", "check", "check-loss", "check-domain", "check-device", "perf", "report"}
-READ_ALONE |= {"analyse", "submit", "verify"}
+READ_ALONE |= {"submit", "verify"}
 # what a reader brings: data, a network, records, packages
 BROUGHT = (
     "is not installed: pip install",
@@ -100,11 +98,7 @@ def read(name: str, rest: list[str]) -> None:
     command = get_command(app).commands[name]
     while subcommands := getattr(command, "commands", {}):
         command, *rest = subcommands[rest[0]], *rest[1:]
-    context = command.make_context(name, rest)
-    if name == "analyse":
-        about = ANALYSES[context.params["name"]]
-        refuse_others(context, context.params["name"], about)
-        read_values(context.params["name"], about, context.params["with_"] or [])
+    command.make_context(name, rest)
 
 
 @pytest.mark.parametrize("key", [key for key in files() if key.endswith(".py")])

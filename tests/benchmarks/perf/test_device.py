@@ -1,6 +1,6 @@
 """Every domain on the shadow device: the CPU's numbers, no operand left behind, no wait."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -13,13 +13,9 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 
 import device_counts
 import senteval
-from contrastbench.benchmarks.analyses import false_negatives, mutual_information, scores
-from contrastbench.benchmarks.analyses.trainer import Trainer
 from contrastbench.benchmarks.records.experiment import Cell, Experiment
-from contrastbench.benchmarks.running import devices
 from contrastbench.benchmarks.running.domain_laws import interrupt
 from contrastbench.benchmarks.running.opening import make_cell_loss, open_domain
-from contrastbench.benchmarks.running.options import Options
 from contrastbench.benchmarks.running.training import AnyDomain, History, Look, train
 from contrastbench.domains import exported
 from contrastbench.domains.base import Evaluation
@@ -254,53 +250,6 @@ def test_an_exported_encoder_embeds_on_the_device(domain: str, tmp_path: Path) -
 def contents(folder: Path) -> dict[Path, bytes]:
     files = (path for path in folder.rglob("*") if path.is_file())
     return {path.relative_to(folder): path.read_bytes() for path in files}
-
-
-# Looks inside a training
-
-
-ANALYSES: dict[str, tuple[str, Callable[[Trainer, Path], Iterable[Path]]]] = {
-    "scores of sentences": ("sentence", lambda there, to: scores.analyse(there, METHODS, to)),
-    "false negatives": (
-        "graph",
-        lambda there, to: false_negatives.analyse(there, LossSpec("adnce"), (0.5, 1), (0.5,), to),
-    ),
-}
-METHODS = [LossSpec("infonce"), LossSpec("adnce")]
-FEW: dict[str, dict[str, Any]] = {
-    "graph": {"limit": 60, "batch_size": 20, "folds": 2, "epochs": 1},
-    "sentence": {"limit": 32, "epochs": 1},
-}
-
-
-@pytest.mark.parametrize("name", ANALYSES)
-def test_an_analysis_writes_the_numbers_of_the_cpu(name: str, tmp_path: Path) -> None:
-    domain, analyse = ANALYSES[name]
-    tables = []
-    for device in (SHADOW, CPU):
-        ready, _ = opened(domain, "infonce", FEW[domain], device)
-        folder = tmp_path / device.type
-        folder.mkdir()
-        path, *_ = analyse(Trainer(ready, 0, name), folder)
-        tables.append(path.read_text())
-    assert tables[0] == tables[1]
-    assert len(tables[0].splitlines()) > 2
-
-
-def test_information_of_gaussians_is_the_cpus(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(devices, "set_up", lambda *_: None)
-    study = mutual_information.Study(["separable", "joint"], [2.0], 2, 0)
-    bounds = [LossSpec("mlcpc", {"alpha": 0.1})]
-    tables = []
-    for device in (SHADOW, CPU):
-        folder = tmp_path / device.type
-        folder.mkdir()
-        found = mutual_information.analyse(bounds, study, Options(device=str(device)), folder)
-        tables.append([path.read_text() for path in found if path.suffix == ".csv"])
-    assert tables[0] == tables[1]
-    assert len(tables[0]) == 2
 
 
 # What a step asks for
