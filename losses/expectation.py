@@ -21,6 +21,6 @@ def log_mix(alpha: float, log_p: Tensor, log_q: Tensor) -> Tensor:
     >>> log_mix(0.5, torch.tensor(2.0).log(), torch.tensor(4.0).log()).exp()
     tensor(3.)
     """
-    if alpha in (0, 1):  # there logaddexp has no second derivative
+    if alpha in (0, 1):  # there a logarithm is infinite
         return log_p if alpha else log_q
     return torch.logaddexp(log_p + math.log(alpha), log_q + math.log1p(-alpha))

@@ -13,6 +13,7 @@ from typing import Any, cast
 
 import torch
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 
 Summands = Callable[[Tensor], tuple[Tensor, ...]]
 
@@ -34,10 +35,7 @@ def tiled_sums(
 
 
 class TiledSums(torch.autograd.Function):
-    """The sums and their gradient.
-
-    A gradient that is itself differentiated takes the plain formula.
-    """
+    """The sums and their gradient, which cannot be differentiated again."""
 
     @staticmethod
     def forward(
@@ -58,13 +56,11 @@ class TiledSums(torch.autograd.Function):
         return tuple(total.unsqueeze(1) for total in sums)
 
     @staticmethod
+    @once_differentiable
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         summands, tile = ctx.options
         z, ids, *parameters = ctx.saved_tensors
         with torch.autocast(z.device.type, enabled=False):
-            if torch.is_grad_enabled():
-                slopes = plain_slopes(z, ids, summands, gradients, parameters)
-                return slopes[0], None, None, *slopes[1:]
             total, own = torch.zeros_like(z), [torch.zeros_like(p) for p in parameters]
             for rows, columns, others in tiles(z, ids, tile):
                 slope, *own_slopes = tile_slopes(
@@ -103,26 +99,6 @@ def tile_slopes(
     )
 
 
-def plain_slopes(
-    z: Tensor,
-    ids: Tensor,
-    summands: Summands,
-    gradients: Sequence[Tensor],
-    parameters: Sequence[Tensor],
-) -> tuple[Tensor, ...]:
-    """The gradient by the rows and by the parameters that can be differentiated again."""
-    plain = zip(plain_sums(z, ids, summands), gradients, strict=True)
-    sums, upstream = zip(*((x, g) for x, g in plain if x.requires_grad), strict=True)
-    return torch.autograd.grad(
-        sums,
-        (z, *parameters),
-        upstream,
-        create_graph=True,
-        allow_unused=True,
-        materialize_grads=True,
-    )
-
-
 def tiles(z: Tensor, ids: Tensor, tile: int) -> Iterator[tuple[slice, slice, Tensor | None]]:
     """Rows and columns of each tile on and above the diagonal, and where their ids differ.
 
@@ -152,10 +128,3 @@ def differing(rows: Tensor, columns: Tensor) -> Tensor:
 def masked(x: Tensor, others: Tensor | None) -> Tensor:
     """The tile, with zeros where a key is no negative."""
     return x if others is None else x * others
-
-
-def plain_sums(z: Tensor, ids: Tensor, summands: Summands) -> list[Tensor]:
-    """Compute the same sums plainly, differentiable any number of times."""
-    same = ids.unsqueeze(1) == ids
-    found = summands((z @ z.T).masked_fill(same, 0))
-    return [x.masked_fill(same, 0).sum(dim=1, keepdim=True) for x in found]

@@ -32,7 +32,6 @@ NOT_OF_VIEWS = MappingProxyType(
             SCORES_ONLY,
         ),
         "rotation": COORDINATES,
-        "second gradient": "no training differentiates a loss of whole views twice",
     }
 )
 

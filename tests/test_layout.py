@@ -227,7 +227,7 @@ def test_nothing_prints_a_name_raw() -> None:
 
 
 BUDGET = {  # lines of Python by room, as they were reached: who needs more deletes first
-    "losses": 7589,
+    "losses": 7540,
     "domains": 16761,
     "benchmarks/against": 518,
     "benchmarks/api": 380,
@@ -240,8 +240,8 @@ BUDGET = {  # lines of Python by room, as they were reached: who needs more dele
     "benchmarks/submission": 859,
     "benchmarks/sweeps": 1440,
     "benchmarks/tables": 3180,
-    "": 43410,  # the three together
-    "tests": 40470,
+    "": 43361,  # the three together
+    "tests": 40434,
 }
 
 

@@ -146,12 +146,6 @@ LAWS = [
         of_classes=False,
     ),
     Law(
-        derivatives.check_second_gradient,
-        "the second derivative is wrong or missing",
-        "a torch.autograd.Function of your own must be differentiable twice",
-        of_classes=False,
-    ),
-    Law(
         precision.check_half_precision,
         "half precision changes the loss",
         "a ScoreLoss computes in float32; leave the scores to it",

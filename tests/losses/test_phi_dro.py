@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from torch.autograd import gradcheck, gradgradcheck
+from torch.autograd import gradcheck
 
 from contrastbench.losses import both_views, get_loss
 from contrastbench.losses.base import Scores
@@ -18,7 +18,6 @@ def test_gradients_with_nothing_frozen(phi: str, k: float) -> None:
     for seed in range(5):
         views = random_views(seed, 3, dim=2, grad=True)[:2]
         assert gradcheck(lambda a, b: loss(both_views(a, b)), views, atol=1e-6, rtol=1e-4)
-        assert gradgradcheck(lambda a, b: loss(both_views(a, b)), views, atol=1e-5, rtol=1e-3)
 
 
 @pytest.mark.parametrize("tau", [0.01, 0.1, 1.0])

@@ -63,28 +63,6 @@ class Rotation(InfoNCE):
         return super().forward(contrast) + contrast.anchor[:, 0].square().mean()
 
 
-class Once(torch.autograd.Function):
-    """A square whose gradient forgets that it depends on its argument."""
-
-    @staticmethod
-    def forward(ctx: Any, x: Tensor) -> Tensor:
-        ctx.save_for_backward(x)
-        return x.square()
-
-    @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> Tensor:
-        gradient: Tensor = gradients[0] * 2 * ctx.saved_tensors[0].detach()
-        return gradient
-
-
-class SecondGradient(InfoNCE):
-    """Right once, wrong twice."""
-
-    def combine(self, terms: Tensor) -> Tensor:
-        value: Tensor = Once.apply(terms.mean())
-        return value
-
-
 class Float32(ScoreLoss):
     """A loss that subtracts large numbers."""
 
