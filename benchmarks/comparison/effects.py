@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from math import inf, sqrt
 from statistics import fmean, median
 
+from contrastbench.benchmarks.comparison import DIFFERENT
 from contrastbench.benchmarks.comparison.places import Comparison
 from contrastbench.benchmarks.comparison.set_tests import (
     SET_TESTS,
@@ -28,7 +29,6 @@ MIN_STANDARD_ERRORS = 2.0  # standard errors that a gain exceeds
 MARGIN = 10.0  # percent of the training gain: effects within it are equal for practice
 POINTS_MARGIN = 1.0  # percent points, where no control says what training gains
 SIGNED_RANK = SET_TESTS["wilcoxon"]
-DIFFERENT = ("better", "worse", "mixed")
 SAME = "the same "
 SAME_LOSS = f"{SAME}loss"  # as the baseline on each set, so there is nothing to test
 SAME_SO_FAR = f"{SAME_LOSS} so far"  # it is another one on a set on which it has not run

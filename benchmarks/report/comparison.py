@@ -16,6 +16,7 @@ from contrastbench.benchmarks.report import screen
 from contrastbench.benchmarks.report.words import (
     ANSWER,
     flat,
+    over_domains,
     rendered,
     said,
     sentences,
@@ -132,8 +133,7 @@ def effect_cells(one: Effect, over: OverSets, count: Counter[str]) -> list[str]:
         *(one.name, show(one.estimate), interval_text(one.interval, over)),
         *[interval_text(one.over_sets, over)] * over.on_these,
         *(domain_text(one, name, over) for name in over.domains),
-        one.verdict
-        + " than untrained" * untrained
+        ("worse than untrained" if untrained else over_domains(one))
         + within
         + control
         + f" (failed on {one.failed})" * bool(one.failed),

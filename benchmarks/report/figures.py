@@ -9,7 +9,7 @@ from contrastbench.benchmarks.comparison.effects import Effect, OverSets
 from contrastbench.benchmarks.comparison.places import Comparison
 from contrastbench.benchmarks.comparison.statistics import ALPHA
 from contrastbench.benchmarks.comparison.verdicts import Verdicts
-from contrastbench.benchmarks.report.words import signed
+from contrastbench.benchmarks.report.words import over_domains, signed
 from contrastbench.benchmarks.tables.entries import Entry
 from contrastbench.benchmarks.tables.replication import MAX_STANDARD_ERRORS
 
@@ -117,9 +117,10 @@ PRINTED_KEY = (
 
 
 def effects_figure(found: Verdicts) -> Figure | None:
-    """Return effects over data sets and in each domain; None where no verdict is possible.
+    """Return effects in each domain and their mean; None where no verdict is possible.
 
-    Losses that are the same runs share a line.
+    Losses that are the same runs share a line. The mean has the colour of a verdict where the
+    verdict is on it.
     """
     over = found.over
     losses = [one for one in over.contestants if not one.is_copy]
@@ -130,7 +131,7 @@ def effects_figure(found: Verdicts) -> Figure | None:
     places = {name: dict(effects_in(over, shown, name)) for name in over.domains}
     mean = {one.row: overall(one, over) for one in shown}
     several = len(over.domains) > 1
-    columns = {"mean over domains": mean, **places} if several else {over.domains[0]: mean}
+    columns = {**places, "mean over domains": mean} if several else {over.domains[0]: mean}
     ends = [end for dots in columns.values() for one in losses for end in ends_of(dots[one.row])]
     axis = effect_axis(ends, over.margin)
     width = ROOM // max(2, len(columns)) - 60
@@ -139,7 +140,9 @@ def effects_figure(found: Verdicts) -> Figure | None:
         for name, dots in columns.items()
     ]
     rows = [Row(one.name, one.row, note(one), one.control) for one in shown]
-    texts = (f"{one.row} {signed(one.estimate, over.decimals)}, {one.verdict}" for one in shown)
+    texts = (
+        f"{one.row} {signed(one.estimate, over.decimals)}, {over_domains(one)}" for one in shown
+    )
     words = f"Effects against {found.base} in {over.unit}: {'; '.join(texts)}."
     return Figure(rows, panels, words, VERDICT_KEY)
 
@@ -150,8 +153,9 @@ def note(one: Effect) -> str:
 
 
 def overall(one: Effect, over: OverSets) -> Dot:
-    """Return the place of a row's effect over sets."""
-    return effect_dot(one, over, one.estimate, one.interval, one.verdict)
+    """Return the place of a row's effect over sets, which is judged where no domain is."""
+    verdict = "" if len(one.parts) > 1 else one.verdict
+    return effect_dot(one, over, one.estimate, one.interval, verdict)
 
 
 def effects_in(over: OverSets, shown: Sequence[Effect], domain: str) -> Iterator[tuple[str, Dot]]:

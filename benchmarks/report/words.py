@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from contrastbench.benchmarks.comparison import DECIDED, VERDICTS
+from contrastbench.benchmarks.comparison import DECIDED, DIFFERENT, VERDICTS
 from contrastbench.benchmarks.report.latex import latex_text
 from contrastbench.benchmarks.tables.schema import Setting
 from contrastbench.losses.spec import LossSpec
 
 if TYPE_CHECKING:
-    from contrastbench.benchmarks.comparison.verdicts import Verdicts  # brings numpy
+    from contrastbench.benchmarks.comparison.effects import Effect  # brings numpy
+    from contrastbench.benchmarks.comparison.verdicts import Verdicts
 
 TEMPLATES = Path(__file__).with_name("templates")
 MAX_NAMES = 4  # names in one list of the answer
@@ -80,11 +81,12 @@ def environment(
         "p": p_text,
         "s": plural,
         "verdict": verdict_text,
+        "over_domains": over_domains,
         "cell": escaped_cell,
         "table": markdown_table,
     }
     made.filters |= {"tex": latex_text}
-    made.globals |= {"VERDICTS": VERDICTS, "DECIDED": DECIDED, "said": said}
+    made.globals |= {"VERDICTS": VERDICTS, "DECIDED": DECIDED, "DIFFERENT": DIFFERENT, "said": said}
     made.globals |= {"isfinite": isfinite, "INFINITE": inf, "HASH_SHOWN": HASH_SHOWN}
     return made
 
@@ -185,6 +187,16 @@ def verdict_text(one: Any) -> str:
     """Return the verdict on a place, with why there is none."""
     notes = "; ".join(filter(None, (one.why, one.failure)))
     return one.verdict + (f" ({notes})" if notes else "")
+
+
+def over_domains(one: "Effect") -> str:
+    """Return the verdict on a row over sets, with the domains that show it where there are several.
+
+    `better on sentence`
+    """
+    words = dict.fromkeys(one.decided.values()) if one.verdict in DIFFERENT else ()
+    shown = ((word, [name for name, of in one.decided.items() if of == word]) for word in words)
+    return "; ".join(f"{word} on {', '.join(names)}" for word, names in shown) or one.verdict
 
 
 def setting(one: Setting, loss: str | None) -> str:

@@ -191,7 +191,7 @@ def test_the_readme_and_the_page_count_the_verdicts_of_the_standing_comparison()
     [
         (
             "standard",
-            "On these 5 data sets (t-test over seeds, Holm) better than infonce: hcl (+4 %",
+            "On these 5 data sets (t-test over seeds, Holm) better than infonce: hcl (sentence +10",
         ),
         (
             "standard-1",

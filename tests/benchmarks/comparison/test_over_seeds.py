@@ -288,10 +288,10 @@ def test_the_answer_speaks_of_these_sets_alone() -> None:
     text = over_sets_text(found)
     assert re.fullmatch(
         r"On these 10 data sets \(t-test over seeds, Holm\) better than infonce: good "
-        r"\(\+1\d %: graph \+\d+, .*\); worse: bad \(-\d+ %: graph -\d+, .*\); equal within 10 % "
-        r"of the training gain in each domain: same \([+-]?\d %\)\. An effect of \d+ % of the "
-        r"training gain would have been seen on these sets in each domain four times in five for "
-        r"the median loss\. Other samples of these sets, or another set, may differ\.",
+        r"\(graph \+\d+, .* %, mean \+1\d %\); worse: bad \(graph -\d+, .* mean -\d+ %\); equal "
+        r"within 10 % of the training gain in each domain: same \([+-]?\d %\)\. An effect of "
+        r"\d+ % of the training gain would have been seen on these sets in each domain four times "
+        r"in five for the median loss\. Other samples of these sets, or another set, may differ\.",
         text,
     ), text
     assert few_text(found) == ""

@@ -78,7 +78,7 @@ def test_the_leaderboard_says_which_losses_differ_and_how_sure_that_is(
     made: dict[str, str],
 ) -> None:
     text = squeezed(made["index.html"])
-    assert "Over 8 data sets, of 1 loss 1 is better than infonce." in text
+    assert "Over 8 data sets, of 1 loss against infonce: 1 better." in text
     assert "would have been seen" in text
     rows = rows_of(text)
     assert next(iter(rows)) == "adnce"
@@ -126,7 +126,7 @@ def test_a_leaderboard_without_decisions_is_left_out(tmp_path: Path) -> None:
 
 def test_a_loss_has_its_formula_family_and_rows(made: dict[str, str]) -> None:
     text = made["losses/adnce.html"]
-    assert "adnce: better than infonce, +15 %" in squeezed(text)
+    assert "adnce against infonce: better, +15 %" in squeezed(text)
     assert '<math xmlns="http://www.w3.org/1998/Math/MathML" display="block">' in text
     assert 'href="https://arxiv.org/abs/2310.11048"' in text
     assert "Args:" not in text
