@@ -306,7 +306,7 @@ def lines_of(path: Path) -> list[str]:
     return TextFiles(path.parent).lines(path.name)
 
 
-def sentences_of(name: object, lines: list[str]) -> Corpus:
+def sentences_of(name: object, lines: Sequence[str]) -> Corpus:
     """Return single sentences, each a row; lines without one are left out.
 
     Raises:
@@ -339,7 +339,7 @@ def rows_of(name: object, lines: list[str]) -> Corpus:
     return corpus_of(rows, lines)
 
 
-def corpus_of(rows: list[list[str]], lines: list[str]) -> Corpus:
+def corpus_of(rows: list[list[str]], lines: Sequence[str]) -> Corpus:
     """Return the corpus that lines hold."""
     digest = hashlib.sha256("\n".join(lines).encode()).hexdigest()
     return Corpus(rows, len(lines) - len(rows), digest)

@@ -29,6 +29,7 @@ SPECIAL_TOKENS = {  # in the order of their numbers
 }
 
 
+@cache
 def graded_pairs(part: str) -> Pairs:
     """Pairs (`dev` or `test`) that share 0 to 5 words with a meaning, the gold score.
 
@@ -44,18 +45,17 @@ def graded_pairs(part: str) -> Pairs:
     return Pairs(part, list(first), list(second), [float(shared) for shared in gold])
 
 
-def training_sentences() -> list[str]:
+@cache
+def training_sentences() -> tuple[str, ...]:
     """Single sentences of the same kind."""
     rng = np.random.default_rng([SEED, 2])
-    return [sentence(slot_words(rng), rng) for _ in range(SENTENCES)]
+    return tuple(sentence(slot_words(rng), rng) for _ in range(SENTENCES))
 
 
 def draw_pair(shared: int, rng: np.random.Generator) -> tuple[str, str]:
     """Two sentences that agree in so many slots."""
     first = slot_words(rng)
-    other = (
-        first + rng.integers(1, WORDS_PER_SLOT, SLOTS)
-    ) % WORDS_PER_SLOT  # no word of it is the first's
+    other = (first + rng.integers(1, WORDS_PER_SLOT, SLOTS)) % WORDS_PER_SLOT  # in no slot the same
     second = np.where(rng.permutation(SLOTS) < shared, first, other)
     return sentence(first, rng), sentence(second, rng)
 

@@ -63,7 +63,12 @@ def opened(case: str, epochs: int) -> training.AnyDomain:
 def few_sentences() -> Iterator[None]:
     """The embedded pairs are scored often."""
     graded.vocabulary()  # of all sentences, also for whoever asks later
-    with patch.multiple(graded, GRADED_PAIRS=12, SENTENCES=64):
+    few = {part: graded.graded_pairs(part).few(12) for part in ("dev", "test")}
+    sentences = graded.training_sentences()[:64]
+    with (
+        patch.object(graded, "graded_pairs", few.get),
+        patch.object(graded, "training_sentences", lambda: sentences),
+    ):
         yield
 
 

@@ -17,7 +17,7 @@ from resumed import SCHEDULED, few_sentences, made
 
 FILE = Path(__file__).parents[1] / "losses" / "learned.py"
 GRAPHS = {"limit": 42, "batch_size": 20, "folds": 3, "optimizer": "sgd", "lr": 1e-3}
-SMALL = {"size": 8, "limit": 60, "batch_size": 14, "optimizer": "sgd", "lr": 0.05}
+SMALL = {"size": 8, "limit": 31, "batch_size": 14, "optimizer": "sgd", "lr": 0.05}
 MULTI_CROP = {"pairing": "query_key", "local_crops": 2, "local_size": 8, "projection_norm": True}
 TABLE = {"limit": 60, "batch_size": 21, "lr": 0.05, "widths": (16, 32), "projection": (16, 8)}
 # Batches that neither two nor four processes divide; a last one smaller than four. Adam divides a
@@ -46,7 +46,7 @@ CASES: dict[str, tuple[str, str, dict[str, Any]]] = {
     "sentences": (
         "sentence",
         "adnce",
-        {"limit": 42, "batch_size": 10, "eval_every": 4, "optimizer": "sgd", "lr": 0.05},
+        {"limit": 22, "batch_size": 10, "eval_every": 4, "optimizer": "sgd", "lr": 0.05},
     ),
 }
 Outcome = dict[str, Any]

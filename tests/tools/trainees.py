@@ -20,9 +20,9 @@ from contrastbench.domains.graph import motifs
 from contrastbench.domains.image.data import digits
 from contrastbench.domains.registry import declaration, domain_class
 from contrastbench.domains.scoring import linear, logistic, svm
-from contrastbench.domains.sentence import graded
 from contrastbench.losses.spec import LossSpec
 from forked import disk_takes
+from resumed import few_sentences
 
 SMALL = {"limit": 36, "batch_size": 12, "epochs": 2}
 RECIPES: dict[str, dict[str, Any]] = {
@@ -41,6 +41,7 @@ def experiment(domain: str) -> Experiment:
     return Experiment(domain, dataset, LossSpec("adnce", {"mu": 0.6}), recipe)
 
 
+@few_sentences()
 def train(domain: str, results: str) -> None:
     """Until the record is there, or SIGTERM comes."""
     end_on_sigterm()
@@ -76,19 +77,18 @@ def die(*_: Any) -> None:
 def prepare() -> None:
     """Imports, and what no life changes; few and short trials of scorers, and a slow disk."""
     training.SECONDS_BETWEEN_CHECKPOINTS = -1
-    graded.GRADED_PAIRS, graded.SENTENCES = 12, 64
     svm.C_GRID, svm.INNER_FOLDS = (1.0,), 2
     logistic.C_GRID, linear.EPOCHS = (1.0,), 2
     for module, name in (
         (environment, "installed"),
-        *((motifs, "motif_graphs"), (digits, "load_digits"), (graded, "training_sentences")),
+        *((motifs, "motif_graphs"), (digits, "load_digits")),
     ):
         setattr(module, name, cache(getattr(module, name)))
     environment.environment(torch.device("cpu"))
     motifs.motif_graphs()
     digits.load_digits()
-    graded.vocabulary()
-    for domain in RECIPES:
-        domain_class(domain)
-        experiment(domain).loss.check()
+    with few_sentences():
+        for domain in RECIPES:
+            domain_class(domain)
+            experiment(domain).loss.check()
     disk_takes(0.002)

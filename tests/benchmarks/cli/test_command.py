@@ -19,6 +19,7 @@ from contrastbench.domains.recipe import Recipe
 from contrastbench.domains.registry import DOMAINS, declaration
 from contrastbench.losses import LOSSES, LossSpec, UserError
 from counts import dice, times
+from resumed import few_sentences
 from trainees import experiment
 
 MINE = """
@@ -54,11 +55,8 @@ ODD += [
 def small() -> Any:
     """Few and short trials of scorers."""
     from contrastbench.domains.scoring import linear, logistic, svm
-    from contrastbench.domains.sentence import graded
 
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(graded, "GRADED_PAIRS", 12)
-        patch.setattr(graded, "SENTENCES", 64)
+    with few_sentences(), pytest.MonkeyPatch.context() as patch:
         patch.setattr(svm, "C_GRID", (1.0,))
         patch.setattr(svm, "INNER_FOLDS", 2)
         patch.setattr(logistic, "C_GRID", (1.0,))

@@ -69,35 +69,25 @@ def assert_alike(found: dict[str, Any], alone: dict[str, Any], devices: int) -> 
 @pytest.mark.slow
 @pytest.mark.usefixtures("warm_ranks")
 def test_ranks_leave_the_records_of_one_process(tmp_path: Path) -> None:
-    for devices, jobs in ((1, 1), (2, 2), (4, 1)):
-        assert swept(tmp_path / str(devices), devices, jobs, seeds=2) == []
+    for devices in (1, 2):
+        assert swept(tmp_path / str(devices), devices, jobs=devices, seeds=2) == []
     for seed in (0, 1):
-        for devices in (2, 4):
-            found = record(tmp_path / str(devices), seed)
-            assert_alike(found, record(tmp_path / "1", seed), devices)
+        assert_alike(record(tmp_path / "2", seed), record(tmp_path / "1", seed), devices=2)
 
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("warm_ranks")
 @pytest.mark.parametrize(
-    ("how", "reason", "kept"),
+    ("how", "reason"),
     [
-        (
-            "1 4 kill",
-            "process 1 of 2 ended (SIGKILL), and all with it: the same command goes on",
-            3,
-        ),
-        ("1 4 error", "process 1 of 2 ended (RuntimeError: out of luck), and all with it", 3),
-        ("0 4 error", "RuntimeError('out of luck')", 3),
-        ("0 4 parent", "the process ended with exit code 143", 4),
+        ("1 4 kill", "process 1 of 2 ended (SIGKILL), and all with it: the same command goes on"),
+        ("0 4 error", "RuntimeError('out of luck')"),
     ],
 )
 def test_a_rank_that_ends_fails_its_cell_and_any_number_goes_on(
-    how: str, reason: str, kept: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    how: str, reason: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The next cell has new ranks, which count their own steps, and ends in the same way."""
-    if "parent" in how:  # the parent of a warm process is not the one that started it
-        monkeypatch.setattr(sys, "executable", process.COMMAND[0])
     monkeypatch.setenv("ENDING", how)
     failures = swept(tmp_path / "ended", 2, seeds=2)
     assert [failure.task.seed for failure in failures] == [0, 1]
@@ -106,7 +96,7 @@ def test_a_rank_that_ends_fails_its_cell_and_any_number_goes_on(
     found = [
         checkpoints.read_checkpoint(path) for path in (tmp_path / "ended").rglob("*.safetensors")
     ]
-    assert [one[1]["step"] for one in found if one] == [kept] * 2
+    assert [one[1]["step"] for one in found if one] == [3, 3]
     monkeypatch.delenv("ENDING")
     assert swept(tmp_path / "ended", 4) == []
     assert swept(tmp_path / "alone", 1) == []
@@ -129,8 +119,8 @@ def no_rank(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTHON_EXEC", python())
 
 
-def nodes(*words: str) -> list[str]:
-    """Return what two agents of torchrun, each as on a node of its own, print with their words."""
+def nodes(*words: str) -> None:
+    """Run two agents of torchrun with their words, each as on a node of its own."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
     meeting = [f"--rdzv-endpoint=127.0.0.1:{port}", "--rdzv-backend=c10d", "--rdzv-id=nodes"]
@@ -161,9 +151,6 @@ def test_nodes_of_torchrun_share_a_cell_and_start_again(
     nodes("--max-restarts=1", *command, "--results", str(tmp_path / "nodes"))
     found = record(tmp_path / "nodes")
     assert_alike(found, record(tmp_path / "alone"), 2)
-    monkeypatch.delenv("ENDING")
-    said = nodes(*command, "--results", str(tmp_path / "nodes"))
-    assert "1 cells: 1 done before, 0 now" in "".join(said)
 
 
 @pytest.mark.parametrize(
