@@ -231,17 +231,17 @@ BUDGET = {  # lines of Python by room, as they were reached: who needs more dele
     "domains": 16761,
     "benchmarks/against": 518,
     "benchmarks/api": 380,
-    "benchmarks/cli": 2053,
+    "benchmarks/cli": 2048,
     "benchmarks/comparison": 1840,
     "benchmarks/perf": 956,
     "benchmarks/records": 2455,
     "benchmarks/report": 2066,
     "benchmarks/running": 3340,
-    "benchmarks/submission": 859,
+    "benchmarks/submission": 729,
     "benchmarks/sweeps": 1440,
     "benchmarks/tables": 3180,
-    "": 43378,  # the three together
-    "tests": 40434,
+    "": 43243,  # the three together
+    "tests": 40425,
 }
 
 

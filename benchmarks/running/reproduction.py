@@ -197,7 +197,7 @@ def experiment_of(record: Record, folder: Path) -> Experiment:
     recipe = {**record["recipe"], **given["recipe"]}  # a record has hashes for paths
     if own := record.get("own_loss"):
         check_packages(own.get("packages", {}))
-        write_record_files(own["files"], folder)
+        write_loss_files(own["files"], folder)
         loss = LossSpec(placed_loss(own["name"], folder), given["set"])
     else:
         loss = LossSpec(record["loss"], {} if record["loss"] == NONE else record["params"])
@@ -303,12 +303,12 @@ def option_values(words: Sequence[str], option: str) -> dict[str, Any]:
     return {key: parse_value(text) for key, _, text in pairs}
 
 
-def write_record_files(files: dict[str, str], folder: Path) -> None:
-    """Write the files of a record, none of them outside the folder."""
+def write_loss_files(files: Mapping[str, str], folder: Path) -> None:
+    """Write the files of somebody's loss, none of them outside the folder."""
     for name, text in files.items():
         path = (folder / name).resolve()
         if not path.is_relative_to(folder.resolve()):
-            raise UserError(f"the record has a file outside its folder: {name}")
+            raise UserError(f"the loss has a file outside its folder: {name}")
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(text.encode())
 

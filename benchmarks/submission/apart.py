@@ -16,14 +16,17 @@ from typing import Any
 
 from contrastbench.benchmarks.records.store import MAX_RECORD_BYTES
 from contrastbench.benchmarks.submission import child
-from contrastbench.benchmarks.submission.bundle import Refused
 from contrastbench.domains.download import cache_folder
-from contrastbench.errors import printable
+from contrastbench.errors import UserError, printable
 
 KEPT = ("PATH", "PYTHONPATH", "LANG", "LC_ALL", "TMPDIR", "LD_LIBRARY_PATH", "CONTRASTBENCH_DATA")
 KEPT_STARTS = ("OMP_", "MKL_", "OPENBLAS_", "DNNL_", "ONEDNN_", "ATEN_", "CUDA_", "KMP_")
 SECONDS = 1800  # of one cell, or of the laws
 COMMAND = [sys.executable, "-P", "-m", child.__name__]
+
+
+class Refused(UserError):
+    """A loss that cannot be verified, as it or its bundle is not as it must be."""
 
 
 def ask(folder: Path, seconds: float, **request: Any) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from textwrap import dedent
 
-from contrastbench.benchmarks.submission.bundle import Refused
+from contrastbench.benchmarks.submission.apart import Refused
 from contrastbench.losses.expression import file_and_class
 
 MAX_TEXT = 2**16  # letters of a declaration

@@ -10,6 +10,7 @@ from contrastbench.benchmarks.sweeps.plan import Plan, make_plan
 from contrastbench.domains import strict_yaml
 from contrastbench.errors import UserError
 from contrastbench.losses.code import portable
+from contrastbench.losses.expression import file_and_class, is_sum, split_sum
 from contrastbench.losses.spec import LossSpec
 
 
@@ -20,7 +21,7 @@ def bundle_loss(suite: str, loss: LossSpec, results: Path) -> Path:
         UserError: the loss has no file, no licence or no paper, a cell has no result (as where the
             file was edited since), or another file is there.
     """
-    own = bundle.own_files(loss.name)
+    own = own_files(loss.name)
     if not own:
         raise UserError(f"{loss.name} has no file of its own: give --loss FILE.py:CLASS")
     plan = suite_plan(suite, loss, results)
@@ -45,6 +46,16 @@ def bundle_loss(suite: str, loss: LossSpec, results: Path) -> Path:
         raise UserError(f"{path} is another file: move it away, then submit again")
     files.replace(path, data)
     return path
+
+
+def own_files(loss: str) -> list[Path]:
+    """Return the files that the name of a loss or of a sum gives.
+
+    >>> own_files("infonce + 0.5*a/mine.py:Mine")
+    [PosixPath('a/mine.py')]
+    """
+    terms = [loss] if not is_sum(loss) else [term for _, term in split_sum(loss)]
+    return [found[0] for found in map(file_and_class, terms) if found]
 
 
 def suite_plan(suite: str, loss: LossSpec, results: Path, quick: bool = False) -> Plan:

@@ -6,7 +6,9 @@ what it declares (`stand_in`). Of a record that comes back, all that identifies 
 what this side asked for.
 """
 
+import re
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 from pathlib import Path
@@ -16,14 +18,15 @@ from contrastbench.benchmarks.comparison.compare import baseline_row
 from contrastbench.benchmarks.records import merge, reading, store
 from contrastbench.benchmarks.records.store import Fields, Record
 from contrastbench.benchmarks.report.comparison import compared
-from contrastbench.benchmarks.report.words import said
+from contrastbench.benchmarks.report.words import rendered, said
 from contrastbench.benchmarks.running import reproduction
 from contrastbench.benchmarks.running.options import Options
 from contrastbench.benchmarks.running.reproduction import Outcome, Spread
-from contrastbench.benchmarks.submission import apart, bundle
-from contrastbench.benchmarks.submission.bundle import Bundle, Refused, as_refusal
+from contrastbench.benchmarks.submission import apart
+from contrastbench.benchmarks.submission.apart import Refused
+from contrastbench.benchmarks.submission.bundle import Bundle
 from contrastbench.benchmarks.submission.stand_in import write_stand_ins
-from contrastbench.benchmarks.submission.submit import record_name, suite_plan
+from contrastbench.benchmarks.submission.submit import own_files, record_name, suite_plan
 from contrastbench.benchmarks.sweeps.cell_states import Task
 from contrastbench.benchmarks.tables.load import load_table
 from contrastbench.benchmarks.tables.resolved import resolve
@@ -32,6 +35,7 @@ from contrastbench.losses.registry import is_registered, term_names
 from contrastbench.losses.spec import LossSpec
 
 LEVEL = 0.05  # an honest claim's risk, where machines differ as seeds do
+PASSED, FAILED = "passed", "**failed**"
 
 
 @dataclass
@@ -45,12 +49,16 @@ class Verification:
     data_root: Path | None = None
     quick: bool = False  # the suite's quick part alone
     keep: Path | None = None  # where the records go that are made
-    passed: dict[str, str] = field(default_factory=dict)  # by check, with what it found
-    problem: tuple[str, str] | None = None  # the check that failed, and why
     code: str = ""  # sha256 that the loss's records name
     made: list[Record] = field(default_factory=list)  # by this side
+    checks: list[tuple[str, str, str]] = field(default_factory=list)  # with what each found
     differing: list[Outcome] = field(default_factory=list)  # claims
     standing: str = ""
+
+    @property
+    def verified(self) -> bool:
+        """Return whether all checks have passed."""
+        return all(result == PASSED for _, result, _ in self.checks)
 
     @property
     def stand_in(self) -> LossSpec:
@@ -68,19 +76,35 @@ class Verification:
         return LossSpec(reproduction.placed_loss(about.loss, self.folder / folder), about.params)
 
 
-def run_checks(case: Verification) -> Verification:
-    """Run the checks of a bundle; the first that fails is the last.
+def comment(given: Bundle, case: Verification | None = None) -> str:
+    """Return what was found as Markdown that fits into a comment; before that, what to read."""
+    text = rendered("verification.md.j2", given=given, case=case)
+    placed = rf"{re.escape(str(case.folder))}/(loss/|stand-in/)?" if case else r"\Z"
+    return re.sub(placed, "", text)  # files have the names that the bundle gives them
+
+
+def run_checks(case: Verification) -> None:
+    """Run the checks of a bundle; where the loss stands does not depend on what it claims.
 
     Raises:
         UserError: this side lacks something, such as data.
     """
     for name, check in CHECKS.items():
         try:
-            case.passed[name] = check(case)
+            case.checks.append((name, PASSED, check(case)))
         except Refused as error:
-            case.problem = case.problem or (name, str(error))
-            break
-    return case
+            case.checks.append((name, FAILED, str(error)))
+            if check is not compare_claim:
+                return
+
+
+@contextmanager
+def refusing() -> Iterator[None]:
+    """Make a mistake within the block, which is the bundle's, a refusal."""
+    try:
+        yield
+    except (UserError, ValueError, SyntaxError, RecursionError, MemoryError) as error:
+        raise Refused(str(error) or type(error).__name__) from None
 
 
 def check_loss(case: Verification) -> str:
@@ -92,23 +116,22 @@ def check_loss(case: Verification) -> str:
     suite, about = load_table(case.suite), case.given.about
     if suite.name != about.suite:
         raise Refused(f"it is for {about.suite}, not for {suite.name}")
-    sources = case.given.under(bundle.LOSS_FOLDER)
-    terms = [one for one in as_refusal(term_names, about.loss) if not is_registered(one)]
-    if {f.as_posix() for one in terms for f in bundle.own_files(one) or [Path("/")]} - set(sources):
+    with refusing():
+        terms = [one for one in term_names(about.loss) if not is_registered(one)]
+        reproduction.write_loss_files(case.given.sources, case.folder / "loss")
+    files = {f.as_posix() for one in terms for f in own_files(one) or [Path("/")]}
+    if files - set(case.given.sources):
         raise Refused(f"{about.loss} names a file that is not in the bundle")
-    for name, data in sources.items():
-        path = case.folder / "loss" / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(data)
     named = {str(case.folder / "loss" / one): one for one in terms}
     asked = {"loss": case.placed("loss").name, "params": about.params, "terms": list(named)}
     said = apart.ask(case.folder / "declared", apart.SECONDS, do="declare", **asked)
     write_stand_ins({named[k]: v for k, v in said["classes"].items()}, case.folder / "stand-in")
-    as_refusal(lambda: case.stand_in.complete)
+    with refusing():
+        _ = case.stand_in.complete
     case.code = str(said["code"])
-    wrong = [f"{name}: {detail}" for name, passed, _, detail in said["laws"] if not passed]
-    if wrong:
-        raise Refused(str(wrong[0]))
+    for name, passed, _, detail in said["laws"]:
+        if not passed:
+            raise Refused(f"{name}: {detail}")
     declined = [name for name, _, word, _ in said["laws"] if word == "declined"]
     return f"{len(said['laws'])} laws" + f", declined: {', '.join(declined)}" * bool(declined)
 
@@ -118,6 +141,7 @@ def check_cells(case: Verification) -> str:
 
     Raises:
         Refused: a cell has no result.
+        UserError: this side has no records to compare with.
     """
     sources = [one for one in case.places if reading.dataset_folders(one)]
     columns = load_table(case.suite).columns.values()
@@ -125,26 +149,23 @@ def check_cells(case: Verification) -> str:
     merge.merge_records(sources, case.own, names)
     base = baseline_row(resolve(load_table(case.suite, quick=case.quick), None, case.own))
     if not any(cell.records for cell in base.cells.values()):
-        places = " and ".join(map(str, case.places))
-        raise UserError(
-            f"no records of {base.name} in {places}: bench sweep {case.suite} "
-            f"--only 'row={base.name}' makes them, and --results names them"
-        )
+        line = f"no records of {base.name} in {' and '.join(map(str, case.places))}: make them by"
+        raise UserError(f"{line} bench sweep {case.suite} --only 'row={base.name}'")
     while tasks := missing(case):
         for _, some in groupby(tasks, key=lambda task: task.experiment.key):
-            for record in made_records(case, list(some)):
-                keep_record(case, record)
+            make_records(case, list(some))
     return f"{len(case.made)} cells, all that {case.given.about.suite} asks of the loss"
 
 
 def missing(case: Verification) -> list[Task]:
     """Return the cells that are asked for next."""
-    work = case.suite, case.stand_in, case.own, case.quick
-    return [one for one in as_refusal(suite_plan, *work).tasks() if one.state == "missing"]
+    with refusing():
+        plan = suite_plan(case.suite, case.stand_in, case.own, case.quick)
+        return [one for one in plan.tasks() if one.state == "missing"]
 
 
-def made_records(case: Verification, tasks: Sequence[Task]) -> Iterator[Record]:
-    """Run the seeds of one experiment in a child process, and yield their records.
+def make_records(case: Verification, tasks: Sequence[Task]) -> None:
+    """Run the seeds of one experiment in a child process, and keep their records.
 
     Those that an earlier verification has kept are not made again.
 
@@ -154,9 +175,8 @@ def made_records(case: Verification, tasks: Sequence[Task]) -> Iterator[Record]:
     """
     from contrastbench.benchmarks.running.opening import prepare_cell
 
-    work = tasks[0].experiment
-    options = Options(case.own, case.data_root, "cpu")
-    cell, _ = prepare_cell(work, tasks[0].seed, options, None)
+    work, label = tasks[0].experiment, tasks[0].label
+    cell, _ = prepare_cell(work, tasks[0].seed, Options(case.own, case.data_root, "cpu"), None)
     registered = is_registered(work.loss.name)
     code = {"loss_code": "" if registered else case.code}
     wanted = {task.seed: {**replace(cell, seed=task.seed).identity, **code} for task in tasks}
@@ -170,11 +190,15 @@ def made_records(case: Verification, tasks: Sequence[Task]) -> Iterator[Record]:
         about = {"loss": loss, "params": work.loss.params, "recipe": work.recipe, "seeds": seeds}
         root = case.data_root and str(case.data_root.absolute())
         where = {"domain": work.domain, "dataset": work.dataset, "data_root": root}
-        limit = apart.SECONDS * len(seeds)
-        apart.ask(folder, limit, do="run", **about, **where)
+        apart.ask(folder, apart.SECONDS * len(seeds), do="run", **about, **where)
     for seed, one in wanted.items():
-        label = f"{tasks[0].label} seed {seed}"
-        yield kept[seed] or returned_record(folder / "results", one, label)
+        record = kept[seed] or returned_record(folder / "results", one, f"{label} seed {seed}")
+        case.made.append(record)
+        if case.keep:
+            store.publish_record(record, store.record_path(case.keep, record))
+        known = record | {"loss_code": "" if registered else case.stand_in.code}
+        known |= {"key": store.key(known)}
+        store.publish_record(known, store.record_path(case.own, known))
 
 
 def returned_record(results: Path, wanted: Fields, label: str) -> Record:
@@ -187,32 +211,29 @@ def returned_record(results: Path, wanted: Fields, label: str) -> Record:
     data = apart.read_bytes(path)
     if data is None:
         raise Refused(f"{label}: the loss's process made no record of it")
-    record = as_refusal(store.checked_record, data, path, "what the loss's process made")
+    with refusing():
+        record = store.checked_record(data, path, "what the loss's process made")
     if record["status"] not in store.FINAL_STATUSES:
         raise Refused(f"{label} is {record['status']}")
     return record
 
 
-def keep_record(case: Verification, record: Record) -> None:
-    """Keep a record that was made, and give the judging process one of the stand-in."""
-    case.made.append(record)
-    if case.keep:
-        store.publish_record(record, store.record_path(case.keep, record))
-    known = record | {"loss_code": case.stand_in.code if record["loss_code"] else ""}
-    known |= {"key": store.key(known)}
-    store.publish_record(known, store.record_path(case.own, known))
-
-
 def compare_claim(case: Verification) -> str:
-    """Compare the bundle's records with those made here, and say what is another."""
-    claimed = case.given.under(bundle.RUNS_FOLDER)
+    """Compare the bundle's records with those made here.
+
+    Raises:
+        Refused: something else is claimed.
+    """
+    claimed = dict(case.given.claims)
     ours = [record for record in case.made if record["loss_code"]]
-    spreads, found = dict[str, Spread](), []
-    for record in ours:
-        name, data = record_name(record).removeprefix(bundle.RUNS_FOLDER), record["dataset"]
-        if data not in spreads:
-            spreads[data] = widened(reproduction.spread_of(record, [case.own]), len(ours))
-        found.append(claim(name, claimed.pop(name, b""), record, spreads[data]))
+    spreads = {
+        one["dataset"]: widened(reproduction.spread_of(one, [case.own]), len(ours))
+        for one in {one["dataset"]: one for one in ours}.values()
+    }
+    found = [
+        claim(name, claimed.pop(name, b""), record, spreads[record["dataset"]])
+        for name, record in {record_name(one): one for one in ours}.items()
+    ]
     case.differing = [one for one in found if one and not agrees(one)]
     wrong = {
         "claimed otherwise": len(case.differing),
@@ -220,8 +241,8 @@ def compare_claim(case: Verification) -> str:
         "beyond what the suite asks for": len(claimed),
     }
     if any(wrong.values()):
-        case.problem = "claim", ", ".join(f"{n} {what}" for what, n in wrong.items() if n)
-    equal = sum(map(is_equal, filter(None, found)))
+        raise Refused(", ".join(f"{n} {what}" for what, n in wrong.items() if n))
+    equal = sum(one.equal for one in found if one)
     return f"{equal} of {len(ours)} cells are equal to the bit"
 
 
@@ -240,14 +261,9 @@ def claim(name: str, data: bytes, record: Record, spread: Spread) -> Outcome | N
         return None
 
 
-def is_equal(one: Outcome) -> bool:
-    """Return whether a claim is what was found here, but for times and circumstances."""
-    return one.equal and reading.same_result(one.record, one.again)
-
-
 def agrees(one: Outcome) -> bool:
     """Return whether a claim is what two machines may find; on like machines that is the same."""
-    return is_equal(one) or (not one.equal and one.within)
+    return reading.same_result(one.record, one.again) if one.equal else one.within
 
 
 def judge(case: Verification) -> str:

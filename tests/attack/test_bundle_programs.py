@@ -19,7 +19,7 @@ from contrastbench.benchmarks.records.experiment import make_experiment
 from contrastbench.benchmarks.running.opening import prepare_cell
 from contrastbench.benchmarks.running.options import Options
 from contrastbench.benchmarks.submission import apart, child
-from contrastbench.benchmarks.submission.bundle import Refused
+from contrastbench.benchmarks.submission.apart import Refused
 from contrastbench.benchmarks.submission.verify import returned_record
 from contrastbench.losses.spec import LossSpec
 from warm import python

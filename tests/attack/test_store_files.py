@@ -306,5 +306,5 @@ def test_what_has_no_end_is_no_bundle(tmp_path: Path) -> None:
     large = tmp_path / "large.zip"
     large.touch()
     os.truncate(large, 2**40)
-    with pytest.raises(bundle.Refused, match="more than 256 MiB"):
+    with pytest.raises(UserError, match="more than 256 MiB"):
         bundle.read_bundle(large)
