@@ -65,7 +65,6 @@ class Source:
     suffixes: tuple[str, ...] = ()  # of the files whose owner may have forgotten the kind
     folder: bool = False  # the same of folders
     corpus: bool = False  # to train on, not to score
-    fetch: str = ""  # "module:function" of WHAT and a folder, where a network has the data
     runs_code: bool = False  # whether WHAT names Python: a record that names it needs --trust
 
     @property

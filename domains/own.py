@@ -5,7 +5,6 @@ Brings no numerics: lists, plans and mistakes need only the declarations.
 
 import hashlib
 import os
-import shlex
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from os.path import expanduser
@@ -87,9 +86,7 @@ def reading_own(source: Source, name: str, fault: str = "cannot be read") -> Ite
     Raises:
         UserError: in place of what was raised; a library that is missing is named with its extra.
     """
-    fetch = f"; where there is a network: bench data fetch {shlex.quote(name)} --data-root DIR"
-    fix = "repair or replace it" + fetch * bool(source.fetch)
-    with reading(name, fix, fault), needing(source.extra, name):
+    with reading(name, "repair or replace it", fault), needing(source.extra, name):
         yield
 
 

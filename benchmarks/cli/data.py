@@ -169,8 +169,7 @@ def fetch_named(name: str | None, data_root: Path | None) -> str:
 
     for domain, about in registry.loaded_declarations().items():
         known = {**about.corpora, **about.datasets}
-        kinds = {source.kind for source in about.sources if source.fetch}
-        if name and (known[name].url if name in known else name.partition(":")[0] in kinds):
+        if name and name in known and known[name].url:
             return registry.fetch(domain, name, data_root)
     raise UserError(f"{name or 'fetch'}: name a dataset that is downloaded (bench data list)")
 

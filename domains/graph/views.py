@@ -22,7 +22,7 @@ def augment(graphs: Graphs, recipe: GraphRecipe, generator: torch.Generator) -> 
 
     Args:
         graphs: the un-augmented graphs, self-loops included.
-        recipe: which operation, its ratios, and the form of the subgraph.
+        recipe: which operation, and its ratios.
         generator: all randomness comes from here; on the graphs' device.
     """
     operation = draw_operation(len(graphs), recipe.augmentation, generator)
@@ -32,8 +32,7 @@ def augment(graphs: Graphs, recipe: GraphRecipe, generator: torch.Generator) -> 
     )
     chosen = operation == 1
     if chosen.any():
-        grow = one_hop if recipe.subgraph == "official" else random_walk
-        inside = grow(graphs, chosen, share(nodes, recipe.subgraph_ratio, chosen), generator)
+        inside = one_hop(graphs, chosen, share(nodes, recipe.subgraph_ratio, chosen), generator)
         keep_node &= inside | ~chosen[graphs.graph_of_node]
     lost = share(graphs.edge_ptr.diff(), recipe.edge_ratio, operation == 2)
     keep_edge = ~sample_mask(graphs.edge_ptr, lost, generator)
@@ -73,15 +72,6 @@ def sample_mask(ptr: Tensor, count: Tensor, generator: torch.Generator) -> Tenso
     return mask
 
 
-def first_nodes(
-    graphs: Graphs, chosen: Tensor, generator: torch.Generator
-) -> tuple[Tensor, Tensor]:
-    """The chosen graphs that have nodes, and one random node of each."""
-    graph = (chosen & (graphs.node_ptr.diff() > 0)).nonzero().squeeze(1)
-    draw = torch.rand(len(graph), generator=generator, device=chosen.device, dtype=torch.float64)
-    return graph, graphs.node_ptr[graph] + (draw * graphs.node_ptr.diff()[graph]).long()
-
-
 def one_hop(graphs: Graphs, chosen: Tensor, count: Tensor, generator: torch.Generator) -> Tensor:
     """Mask of a random node of each chosen graph and up to `count` of its neighbours.
 
@@ -90,7 +80,9 @@ def one_hop(graphs: Graphs, chosen: Tensor, count: Tensor, generator: torch.Gene
     is not imitated.
     """
     inside = torch.zeros(len(graphs.x), dtype=torch.bool, device=chosen.device)
-    graph, start = first_nodes(graphs, chosen, generator)
+    graph = (chosen & (graphs.node_ptr.diff() > 0)).nonzero().squeeze(1)
+    draw = torch.rand(len(graph), generator=generator, device=chosen.device, dtype=torch.float64)
+    start = graphs.node_ptr[graph] + (draw * graphs.node_ptr.diff()[graph]).long()
     edges, edge_ptr = segment_items(graphs.row_ptr, start)
     centre = start.repeat_interleave(edge_ptr.diff())
     neighbour = graphs.edge_index[1, edges]
@@ -100,32 +92,6 @@ def one_hop(graphs: Graphs, chosen: Tensor, count: Tensor, generator: torch.Gene
     )
     inside[start] = True
     inside[neighbour[real][sample_mask(pointers(degree), count[graph], generator)]] = True
-    return inside
-
-
-def random_walk(
-    graphs: Graphs, chosen: Tensor, count: Tensor, generator: torch.Generator
-) -> Tensor:
-    """Mask of the nodes of a random walk in each chosen graph, all walks in lock step.
-
-    A walk ends when it has met `count` nodes besides its first, or after as many steps as its graph
-    has edges.
-    """
-    inside = torch.zeros(len(graphs.x), dtype=torch.bool, device=chosen.device)
-    graph, node = first_nodes(graphs, chosen, generator)
-    inside[node] = True
-    missing, steps = count[graph], graphs.edge_ptr.diff()[graph]
-    while (alive := (missing > 0) & (steps > 0)).any():
-        node, missing, steps = node[alive], missing[alive], steps[alive] - 1
-        degree = graphs.row_ptr[node + 1] - graphs.row_ptr[node]
-        draw = torch.rand(len(node), generator=generator, device=node.device, dtype=torch.float64)
-        edge = graphs.row_ptr[node] + (draw * degree).long()
-        moves = degree > 0
-        node = torch.where(
-            moves, graphs.edge_index[1, edge.clamp_max(graphs.edge_index.shape[1] - 1)], node
-        )
-        missing = missing - (~inside[node]).long()
-        inside[node] = True
     return inside
 
 

@@ -69,7 +69,7 @@ class SentenceRecipe(Recipe):
     corpus: str = Field(
         "wiki1m",
         description="sentences to train on: wiki1m, captions, text:FILE with one a line, "
-        "pairs:FILE with rows of some that belong together, or hf:NAME@REVISION",
+        "pairs:FILE with rows of some that belong together, or hf:PATH",
     )
     pairing: Literal["whole_row", "query_key", "own_view"] = Field(
         "whole_row",

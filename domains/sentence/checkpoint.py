@@ -11,8 +11,13 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from huggingface_hub import HfApi, snapshot_download
-from huggingface_hub.errors import HfHubHTTPError, HFValidationError
+from huggingface_hub import snapshot_download
+from huggingface_hub.errors import (
+    GatedRepoError,
+    HFValidationError,
+    RepositoryNotFoundError,
+    RevisionNotFoundError,
+)
 from torch import nn
 from transformers import AutoConfig, AutoModel, AutoTokenizer
 from transformers.utils import logging
@@ -31,7 +36,6 @@ TOKENIZER_FILES = (
 )
 VOCABULARY_FILES = ("tokenizer.json", "vocab.*", "*.model")
 WEIGHT_FILES = "model*.safetensors"
-SHARDS = f"{WEIGHT_FILES}.index.json"
 MAX_LAYERS = 1_000
 HEAD = 64  # dimensions of an attention head in BERT
 MAX_WEIGHTS = 2**33  # of an encoder: 32 GiB
@@ -259,51 +263,21 @@ def bring_checkpoint(source: str, data_root: Path | None) -> Path:
 def hub_folder(repository: str, named: str) -> Path:
     """The checkpoint in the hub's cache, downloaded if need be and if the hub answers.
 
-    The revision is the one that is named, or pinned here, or else the newest. A commit that is
-    there is not asked for: it never changes.
+    The revision is the one that is named, or pinned here, or else the newest.
 
     Raises:
         UserError: the hub has no such checkpoint, or cannot be reached and none is in the cache.
     """
     revision = named or REVISIONS.get(repository)
-    files = ["config.json", *TOKENIZER_FILES, WEIGHT_FILES, SHARDS]
-    if revision and (folder := kept_commit(repository, revision)):
-        return folder
+    files = ["config.json", *TOKENIZER_FILES, WEIGHT_FILES, f"{WEIGHT_FILES}.index.json"]
     try:
-        # once: a download would try again for minutes
-        HfApi().model_info(repository, revision=revision, timeout=20)
-        problem = ""
-    except (HfHubHTTPError, HFValidationError) as error:
-        raise UserError(
-            f"encoder {repository!r} cannot be loaded: {cause(error).split('. ')[0]}"
-        ) from None
+        return Path(snapshot_download(repository, revision=revision, allow_patterns=files))
+    except (GatedRepoError, HFValidationError, RepositoryNotFoundError, RevisionNotFoundError) as e:
+        fault = f"cannot be loaded: {cause(e).split('. ')[0]}"
     except Exception as error:  # a network library's, whichever the hub's version uses
-        problem = type(error).__name__
-    try:
-        return Path(
-            snapshot_download(
-                repository, revision=revision, allow_patterns=files, local_files_only=bool(problem)
-            )
-        )
-    except OSError as error:
-        fix = f"name a folder that holds the checkpoint, here or in the data root: get https://huggingface.co/{repository}"
-        problem = problem or type(error).__name__
-        raise UserError(
-            f"encoder {repository!r}: the hub cannot be reached ({problem}); {fix}"
-        ) from None
-
-
-def kept_commit(repository: str, revision: str) -> Path | None:
-    """The hub's cached files of a commit, if they are whole; of several shards nobody knows."""
-    if not re.fullmatch("[0-9a-f]{40}", revision):
-        return None
-    try:
-        folder = Path(snapshot_download(repository, revision=revision, local_files_only=True))
-    except OSError:
-        return None
-    vocabulary = any(any(folder.glob(pattern)) for pattern in VOCABULARY_FILES)
-    whole = vocabulary and (folder / "config.json").is_file() and any(folder.glob(WEIGHT_FILES))
-    return folder if whole and not any(folder.glob(SHARDS)) else None
+        fix = f"here or in the data root: get https://huggingface.co/{repository}"
+        fault = f"the hub cannot be reached ({type(error).__name__}); name a folder, {fix}"
+    raise UserError(f"encoder {repository!r}: {fault}")
 
 
 def checked_checkpoint(name: str, encoder: Any, tokenizer: Any, missing: set[str]) -> Checkpoint:

@@ -4,7 +4,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from contrastbench.domains import hub
+from contrastbench.domains import saved
 from contrastbench.domains.declaration import Dataset, Source, by_name
 
 HUB = os.environ.get("HF_ENDPOINT", "https://huggingface.co")
@@ -114,5 +114,5 @@ PAIRS_HELP = (
 SOURCES = (
     Source("pairs", "FILE[,TEST]", PAIRS_HELP, "sentence", (".tsv",)),
     Source("text", "FILE", "lines, for --recipe corpus=", "sentence", (".txt",), corpus=True),
-    hub.source("pairs of the hub or the datasets library; texts, for --recipe corpus="),
+    saved.source("pairs of the datasets library; texts, for --recipe corpus="),
 )

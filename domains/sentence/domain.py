@@ -140,7 +140,7 @@ class SentenceDomain(Domain[SentenceRecipe, SentenceModel, Batch]):
             assert corpus, "it is declared as a corpus"
             return without_sentences(corpus(), [*self.scored.compared, *compared])
         if name.startswith("hf:"):
-            texts = own.hub_texts(name.removeprefix("hf:"), self.data_root)
+            texts = own.saved_texts(name.removeprefix("hf:"), self.data_root)
             return sentences_of(name, texts)
         return read_corpus(name, self.data_root)
 

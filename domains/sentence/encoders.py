@@ -17,7 +17,7 @@ from contrastbench.domains.sentence.data import lines_of
 from contrastbench.domains.sentence.encoder import Head, SentenceModel
 from contrastbench.domains.sentence.encoding import encode
 from contrastbench.domains.sentence.export import MEAN, POOLING_CONFIG
-from contrastbench.domains.sentence.own import hub_texts
+from contrastbench.domains.sentence.own import saved_texts
 from contrastbench.errors import UserError
 
 BATCH_TOKENS = 2048
@@ -50,12 +50,12 @@ class Encoder:
         return encode(self.model, self.checkpoint, sentences, BATCH_TOKENS).of(sentences)
 
     def read(self, dataset: str, data_root: Path | None) -> Samples:
-        """Return the lines of a text file, or the texts of the hub's training part, in order."""
+        """Return the lines of a text file, or the texts of a set of `datasets`, in order."""
         kind, _, what = dataset.partition(":")
         if kind == "text" and what:
             lines = lines_of(own.find_path(what, data_root))
         elif kind == "hf" and what:
-            lines = hub_texts(what, data_root)
+            lines = saved_texts(what, data_root)
         else:
             raise UserError(
                 f"{dataset} holds no plain sentences: give --dataset text:FILE with one in a line"

@@ -1,8 +1,8 @@
 """Sentences that users bring: pairs with scores to score on, and lines to train on.
 
 Pairs are two files, whose first chooses the model and whose second is reported, or one, of which a
-seeded fifth, the same for every run, chooses. The hub's splits stand for two files. A file of rows
-without scores trains, chooses and reports: each sentence is to find another one of its row.
+seeded fifth, the same for every run, chooses. Splits of `datasets` stand for two files. A file of
+rows without scores trains, chooses and reports: each sentence is to find another one of its row.
 """
 
 import hashlib
@@ -16,7 +16,7 @@ import numpy as np
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
-from contrastbench.domains import hub, own
+from contrastbench.domains import own, saved
 from contrastbench.domains.declaration import Source
 from contrastbench.domains.reading import is_number
 from contrastbench.domains.sentence.captions import HELD_OUT_ROWS, CaptionRows, Captions
@@ -195,9 +195,9 @@ def names_columns(rows: PairRows) -> bool:
     return len(scores) > 1 and not scores[0] and all(scores[1:])
 
 
-def read_hub(what: str, data_root: Path | None) -> list[PairRows]:
+def read_saved(what: str, data_root: Path | None) -> list[PairRows]:
     """The validation part chooses, the test part is reported; training pairs are not seen."""
-    parts = hub.hub_parts(what, data_root)
+    parts = saved.saved_parts(what, data_root)
     if not {"validation", "test"} <= parts.keys():
         parts = {"": parts.get("test", next(iter(parts.values())))}
     chosen = [parts[part] for part in ("", "validation", "test") if part in parts]
@@ -217,18 +217,18 @@ def split_columns(what: str, part: "datasets.Dataset") -> PairRows:
 
 READERS: dict[str, Callable[[str, Path | None], list[PairRows]]] = {
     "pairs": read_files,
-    "hf": read_hub,
+    "hf": read_saved,
 }
 
 
-def hub_texts(what: str, data_root: Path | None) -> list[str]:
-    """Return the sentences of the hub's training part.
+def saved_texts(what: str, data_root: Path | None) -> list[str]:
+    """Return the sentences of the training part of a set of `datasets`.
 
     Raises:
         UserError: they cannot be read, or no column of them is there.
     """
     with own.reading_own(SOURCES[-1], f"hf:{what}"):
-        part = next(iter(hub.hub_parts(what, data_root).values()))
+        part = next(iter(saved.saved_parts(what, data_root).values()))
         name = next((name for name in TEXTS if name in part.column_names), None)
         if name is None:
             raise UserError(f"hf:{what} has no column text or sentence to train on")

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import Field, ValidationInfo, field_validator
 
-from contrastbench.domains import hub
+from contrastbench.domains import saved
 from contrastbench.domains.declaration import Declaration, Source, by_name
 from contrastbench.domains.recipe import ClassedRecipe, Width
 from contrastbench.domains.tabular import pmlb
@@ -230,7 +230,7 @@ FILES_HELP = "FILE[,TEST]"
 SOURCES = (
     Source("csv", FILES_HELP, "a table with a header, .tsv with tabs", "tabular", (".csv", ".tsv")),
     Source("parquet", FILES_HELP, "a table as pandas writes it", "tabular", (".parquet",)),
-    hub.source("a table of the hub, or of the datasets library"),
+    saved.source("a table of the datasets library"),
 )
 
 DECLARATION = Declaration(

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -45,8 +44,7 @@ class Encoder:
         """(rows, d) float32 on the CPU.
 
         Args:
-            data: a data frame, the path of a CSV or Parquet file, or an array of numbers with the
-                columns of the training in their order.
+            data: a data frame or what pandas makes one of, or the path of a CSV or Parquet file.
 
         Raises:
             UserError: a column is missing, or holds something else than in the training.
@@ -68,13 +66,11 @@ class Encoder:
 
     def table(self, data: Any) -> Mapping[str, Array]:
         """Return data by column."""
-        if isinstance(data, Mapping):
-            return {str(name): as_column(column) for name, column in data.items()}
+        import pandas as pd
+
         if isinstance(data, str | Path):
-            return self.of_frame(self.of_file(Path(data), Path(data).suffix == ".parquet"))
-        if hasattr(data, "columns"):
-            return self.of_frame(data)
-        return self.of_array(np.asarray(data))
+            data = self.of_file(Path(data), Path(data).suffix == ".parquet")
+        return self.of_frame(pd.DataFrame(data))
 
     def of_file(self, path: Path, parquet: bool) -> "pandas.DataFrame":
         """Read a CSV or Parquet file."""
@@ -97,22 +93,6 @@ class Encoder:
         frame = frame.assign(**with_days("the table", numbers, but="")[0])
         return {str(name): column_array(frame[name]) for name in frame.columns}
 
-    def of_array(self, rows: Array) -> dict[str, Array]:
-        """Return the columns of an array, which has them in the order of the training.
-
-        Raises:
-            UserError: its shape is another, or the training had columns of words.
-        """
-        known = list(self.columns.by_name)
-        if self.words:
-            raise UserError(f"the encoder has columns of words ({self.words[0]}): give a DataFrame")
-        if rows.ndim != 2 or rows.shape[1] != len(known):
-            raise UserError(
-                f"an array of shape {rows.shape} does not have the {len(known)} columns "
-                f"that the encoder was trained on: give {', '.join(known)}"
-            )
-        return dict(zip(known, map(as_column, rows.T), strict=True))
-
     def read(self, dataset: str, data_root: Path | None) -> Samples:
         """Return the rows of a table, in their order and whether they have a class or not."""
         parsed = owned.parse_source(dataset, SOURCES)
@@ -128,15 +108,6 @@ class Encoder:
             else:
                 parts = list(own.READERS[source.kind](what, data_root).parts.values())
             return Samples(pd.concat(parts, ignore_index=True))
-
-
-def as_column(values: Any) -> Array:
-    """Return values as an array of numbers, or of words; None and nan are missing ones."""
-    column = np.asarray(values)
-    if column.dtype.kind in "biuf":
-        return column
-    values = list(values)  # an array of NumPy's would have made words of nan
-    return np.array(["" if x is None or x != x else str(x) for x in values], dtype=object)
 
 
 def open_encoder(name: str, data_root: Path | None, device: torch.device) -> Encoder:

@@ -1,7 +1,7 @@
-"""Tables that users bring: CSV and Parquet files, and the hub's.
+"""Tables that users bring: CSV and Parquet files, and those of `datasets`.
 
 One table is drawn into three parts by the seed, as the declared ones are. It may have its own test
-part: a second file, a column that says which row is whose, or the splits of the hub.
+part: a second file, a column that says which row is whose, or the splits of `datasets`.
 """
 
 from collections.abc import Callable, Mapping
@@ -11,7 +11,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from contrastbench.domains import hub, own
+from contrastbench.domains import own, saved
 from contrastbench.domains.declaration import Source
 from contrastbench.domains.reading import check_doubles
 from contrastbench.domains.tabular.dates import DATES_NOTE, with_days
@@ -225,18 +225,18 @@ def read_parquet(path: Path) -> "pandas.DataFrame":
     import pandas as pd
     from pyarrow import types
 
-    for field in hub.schema_of(path):
+    for field in saved.schema_of(path):
         if types.is_nested(field.type):
             raise UserError(f"{path} is no table: column {field.name} is no single value")
     return pd.read_parquet(path)
 
 
-def read_hub(what: str, data_root: Path | None) -> Frames:
+def read_saved(what: str, data_root: Path | None) -> Frames:
     """The splits of a data set of the `datasets` library."""
-    parts = hub.hub_parts(what, data_root)
+    parts = saved.saved_parts(what, data_root)
     for part in parts.values():
         nested = [k for k, feature in part.features.items() if not hasattr(feature, "dtype")]
-        if nested or part.num_rows * part.num_columns > hub.MAX_NUMBERS:
+        if nested or part.num_rows * part.num_columns > saved.MAX_NUMBERS:
             fault = f"column {nested[0]} is no single value" if nested else "it is too large"
             raise UserError(f"hf:{what} is no table: {fault}")
     return Frames({part: rows.to_pandas() for part, rows in parts.items()})
@@ -245,5 +245,5 @@ def read_hub(what: str, data_root: Path | None) -> Frames:
 READERS: dict[str, Callable[[str, Path | None], Frames]] = {
     "csv": files_reader(read_csv, lines=True),
     "parquet": files_reader(read_parquet),
-    "hf": read_hub,
+    "hf": read_saved,
 }

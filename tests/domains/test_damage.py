@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from contrastbench.domains import hub
+from contrastbench.domains import saved
 from contrastbench.domains.sentence import data as sentences
 from contrastbench.domains.tabular import data as tables
 from contrastbench.domains.tabular import own, separated
@@ -51,7 +51,7 @@ def test_a_parquet_file_of_too_many_rows_is_refused(
     pytest.importorskip("pyarrow")
     path = tmp_path / "t.parquet"
     pd.read_csv(io.StringIO("a,colour,y\n" + ROWS)).to_parquet(path)
-    monkeypatch.setattr(hub, "MAX_NUMBERS", 100)
+    monkeypatch.setattr(saved, "MAX_NUMBERS", 100)
     with pytest.raises(UserError, match=r"t\.parquet is too large \(40 rows of 3 columns\)"):
         table(f"parquet:{path}")
 

@@ -317,8 +317,8 @@ RAW: dict[str, Raw] = {
         files({"a.tsv": "".join("\t".join(map(str, row)) + "\n" for row in PAIRS).encode()}),
         pairs("pairs", "a.tsv"),
     ),
-    "pairs of the hub": Raw(
-        own_sentences.read_hub,
+    "pairs of datasets": Raw(
+        own_sentences.read_saved,
         saved(columns(PAIRS, "sentence1", "sentence2", "score")),
         pairs("hf", "mine"),
         "mine",
@@ -330,8 +330,8 @@ RAW: dict[str, Raw] = {
         table("csv:{}/t.csv.gz", "y"),
     ),
     "Parquet": Raw(own_tables.READERS["parquet"], parquet, table("parquet:{}/t.parquet", "y")),
-    "a table of the hub": Raw(
-        own_tables.read_hub,
+    "a table of datasets": Raw(
+        own_tables.read_saved,
         saved({"a": list(range(20)), "y": [0, 1] * 10}),
         table("hf:{}/mine", "y"),
         "mine",

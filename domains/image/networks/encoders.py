@@ -39,7 +39,7 @@ class Encoder:
         """(n, features) float32 on the CPU: what a probe sees of each picture.
 
         Args:
-            data: an array or tensor of pictures, a list of PIL images or of files, or a folder.
+            data: an array of pictures, a list of PIL images or of files, or a folder.
 
         Raises:
             UserError: there is no picture, or one cannot be read.

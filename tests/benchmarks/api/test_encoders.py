@@ -108,9 +108,10 @@ def test_an_example_of_the_page_runs(folder: str) -> None:
 @pytest.mark.usefixtures("here")
 def test_torchvision_loads_an_image_encoder() -> None:
     made = example("torchvision.models.resnet18")
-    pixels = torch.rand(3, 3, 16, 16).mul(255).round() / 255
+    pixels = torch.randint(256, (3, 16, 16, 3), dtype=torch.uint8)
     with torch.no_grad():
-        found = made["network"].eval()(made["normalise"](pixels))
+        seen = made["normalise"](pixels.permute(0, 3, 1, 2) / 255)
+        found = made["network"].eval()(seen)
     expected = cb.encoder("image-encoder").embed(pixels)
     assert found.numpy() == pytest.approx(expected, abs=1e-5)
     assert expected.std() > 0.01
@@ -208,11 +209,8 @@ def test_pictures_are_one_in_every_form() -> None:
     arrays = [np.asarray(image)[None] for image in pictures()]
     assert np.array_equal(files, images)
     for row, array in zip(files, arrays, strict=True):
-        for form in (array, array.transpose(0, 3, 1, 2), torch.from_numpy(array.copy()) / 255):
-            assert encoder.embed(form)[0] == pytest.approx(row, abs=1e-5)
+        assert encoder.embed(array)[0] == pytest.approx(row, abs=1e-5)
     assert np.array_equal(encoder.embed([Path("pictures/cat.png"), "pictures/dog.png"]), files)
-    grey = np.zeros((2, 1, 16, 16), np.uint8)
-    assert np.array_equal(encoder.embed(grey), encoder.embed(grey.repeat(3, 1)))
 
 
 @pytest.mark.usefixtures("here")
@@ -226,19 +224,8 @@ def test_tables_are_one_in_every_form(tmp_path: Path) -> None:
     lists = {"age": frame.age.tolist(), "city": frame.city.where(frame.city.notna(), None).tolist()}
     assert np.array_equal(encoder.embed(lists), expected)
     assert encoder.embed(frame[:0]).shape == (0, expected.shape[1])
-    with pytest.raises(UserError, match=r"has columns of words \(city\): give a DataFrame"):
+    with pytest.raises(UserError, match=r"it lacks 2 columns \(age, city\) of the training"):
         encoder.embed(np.zeros((2, 2)))
-    export(tmp_path / "wine", "tabular", "wine", target=None)
-    wine = cb.encoder(tmp_path / "wine")
-    rows = wine.read("wine").data
-    array = np.stack(list(rows.values()), axis=1)
-    assert np.array_equal(wine.embed(array), wine.embed(rows))
-    assert np.array_equal(wine.embed(array.astype(str)), wine.embed(rows))
-    for wrong in (array[:, 1:], array[0], None):
-        with pytest.raises(UserError, match="does not have the 13 columns that the encoder was"):
-            wine.embed(wrong)
-    with pytest.raises(UserError, match="column alcohol has 'x', but the encoder was trained on"):
-        wine.embed([["x"] * 13])
 
 
 @pytest.mark.usefixtures("here")
@@ -258,13 +245,12 @@ FAULTS = [
     ("image-encoder", "no-folder", "no folder no-folder: give that of image files"),
     ("image-encoder", ["no.png"], "cannot read no.png"),
     ("image-encoder", ["people.csv"], "people.csv is no image"),
-    ("image-encoder", [None], r"an array of shape \(0,\) holds no pictures"),
+    ("image-encoder", [None], r"an array of object and shape \(1,\) holds no pictures: give uint8"),
     ("table-encoder", "no.csv", "no file no.csv: give the path of a CSV or Parquet file"),
-    ("table-encoder", None, r"has columns of words \(city\): give a DataFrame"),
+    ("table-encoder", None, r"it lacks 2 columns \(age, city\) of the training"),
     ("image-encoder", "table-encoder", "table-encoder has no image files"),
     ("image-encoder", np.zeros((4, 16, 16), np.uint8), r"\(4, 16, 16\) holds no pictures: give"),
-    ("image-encoder", np.full((1, 3, 8, 8), 2.0), "floats lie from 2 to 2: give uint8, or"),
-    ("image-encoder", np.zeros((1, 3, 8, 8), int), "pictures are torch.int64: give uint8"),
+    ("image-encoder", np.full((1, 8, 8, 3), 2.0), "an array of float64 and shape"),
     ("sentence-encoder", "a text", "'a text' is one text: give a list of sentences"),
     ("sentence-encoder", ["a", np.nan], "sentence 1 is nan, no text"),
     ("sentence-encoder", [], "there are no sentences"),

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from huggingface_hub.errors import LocalEntryNotFoundError
+from huggingface_hub.errors import HFValidationError, LocalEntryNotFoundError
 from scipy.stats import spearmanr
 from transformers import BartConfig, BartModel, CamembertModel, MPNetModel, RobertaModel
 
@@ -135,77 +135,41 @@ def test_odd_sentences_are_counted_or_refused() -> None:
         d.encode(model, ["ban\ud800"])
 
 
-class Hub:
-    """The hub's library: its questions, and the folder it gives or the error it raises."""
-
-    def __init__(
-        self, monkeypatch: pytest.MonkeyPatch, answer: Path | Exception, reached: Exception | None
-    ) -> None:
-        self.answer, self.reached, self.asked, self.options = answer, reached, 0, {}
-        self.cached = reached is not None  # nothing else answers
-        monkeypatch.setattr(checkpoint.HfApi, "model_info", self.model_info)
-        monkeypatch.setattr(checkpoint, "snapshot_download", self.snapshot_download)
-
-    def model_info(self, *_: object, **__: object) -> None:
-        self.asked += 1
-        if self.reached:
-            raise self.reached
-
-    def snapshot_download(self, repository: str, **options: object) -> str:
-        self.options = {"repository": repository, **options}
-        if options["local_files_only"] and not self.cached:
-            raise LocalEntryNotFoundError("not in the cache")
-        if isinstance(self.answer, Exception):
-            raise self.answer
-        return str(self.answer)
-
-
 def test_a_checkpoint_of_the_hub_is_that_of_the_pinned_revision(folder: Path, monkeypatch) -> None:
-    hub = Hub(monkeypatch, folder, None)
+    asked = []
+
+    def download(repository: str, revision: str, **_: object) -> str:
+        asked.append((repository, revision))
+        return str(folder)
+
+    monkeypatch.setattr(checkpoint, "snapshot_download", download)
     found = load_checkpoint("bert-base-uncased", None)
     assert found.sha256 == load_checkpoint(str(folder), None).sha256
-    assert (hub.options["repository"], hub.options["revision"]) == (
-        "bert-base-uncased", "86b5e0934494bd15c9632b12f734a8a67f723594",
-    )  # fmt: skip
-    assert not hub.options["local_files_only"]
     load_checkpoint("some/encoder@v2", None)
-    assert (hub.options["repository"], hub.options["revision"]) == ("some/encoder", "v2")
-
-
-def test_a_commit_that_is_in_the_cache_is_not_asked_for(
-    folder: Path, tmp_path: Path, monkeypatch
-) -> None:
-    kept = Path(shutil.copytree(folder, tmp_path / "kept"))
-    hub = Hub(monkeypatch, kept, None)
-    hub.cached = True
-    load_checkpoint("bert-base-uncased", None)
-    load_checkpoint(f"some/encoder@{'0' * 40}", None)
-    assert hub.asked == 0
-    load_checkpoint("some/encoder@v2", None)
-    assert hub.asked == 1, "what a name means may change"
-    (kept / "model.safetensors").unlink()
-    with pytest.raises(UserError, match=r"no model\.safetensors"):
-        load_checkpoint("bert-base-uncased", None)
-    assert hub.asked == 2, "a download was cut short"
+    pinned = ("bert-base-uncased", "86b5e0934494bd15c9632b12f734a8a67f723594")
+    assert asked == [pinned, ("some/encoder", "v2")]
 
 
 @pytest.mark.parametrize(
-    "error", [ConnectionError("no route"), TimeoutError("too long"), RuntimeError("no DNS")]
+    ("error", "message"),
+    [
+        (
+            LocalEntryNotFoundError("no route"),
+            r"the hub cannot be reached \(\w+Error\); name a fol",
+        ),
+        (RuntimeError("no DNS"), r"the hub cannot be reached \(RuntimeError\); name a folder"),
+        (HFValidationError("A long name. More."), "cannot be loaded: A long name$"),
+    ],
 )
-def test_a_hub_that_cannot_be_reached_is_asked_once(
-    error: Exception, folder: Path, monkeypatch
+def test_a_checkpoint_that_cannot_be_had_is_one_line(
+    error: Exception, message: str, monkeypatch
 ) -> None:
-    hub = Hub(monkeypatch, LocalEntryNotFoundError("not in the cache"), error)
-    with pytest.raises(
-        UserError, match=r"'nobody/none': the hub cannot be reached \(\w+Error\); name a folder"
-    ):
+    def download(*_: object, **__: object) -> None:
+        raise error
+
+    monkeypatch.setattr(checkpoint, "snapshot_download", download)
+    with pytest.raises(UserError, match=f"encoder 'nobody/none': {message}"):
         load_checkpoint("nobody/none@main", None)
-    assert hub.asked == 1
-    assert hub.options["local_files_only"]
-    hub.answer = folder
-    assert load_checkpoint("nobody/none@main", None).encoder.config.hidden_size == 64, (
-        "from the cache"
-    )
 
 
 def cut_weights(folder: Path) -> None:

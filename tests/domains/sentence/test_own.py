@@ -122,7 +122,7 @@ def test_pairs_of_the_datasets_library(tmp_path: Path) -> None:
     assert scored.dev.unscored + scored.sets["pairs"][0].unscored == 1
     datasets.Dataset.from_dict({"text": ["one", "", "two"]}).save_to_disk(tmp_path / "texts")
     (tmp_path / "lines.txt").write_text("one\n\ntwo\n")
-    rows, empty, digest = sentences_of("texts", own.hub_texts("texts", tmp_path))
+    rows, empty, digest = sentences_of("texts", own.saved_texts("texts", tmp_path))
     assert (rows, empty) == ([["one"], ["two"]], 1)
     recipe = SentenceRecipe(corpus="text:lines.txt")
     domain = SentenceDomain("graded", SentenceRecipe(), 0, tmp_path, torch.device("cpu"))
@@ -131,7 +131,7 @@ def test_pairs_of_the_datasets_library(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="hf:texts has the columns text: name sentence1"):
         read("hf:texts", tmp_path)
     with pytest.raises(UserError, match="hf:mine has no column text or sentence"):
-        own.hub_texts("mine", tmp_path)
+        own.saved_texts("mine", tmp_path)
 
 
 @pytest.mark.parametrize(

@@ -28,19 +28,6 @@ def table(texts: list[str], folder: Path) -> str:
         "%Y-%m-%dT00:00:00",
         "%Y-%m-%d 00:00:00.000",
         "%Y-%m-%dT02:00:00+02:00",
-        "%Y/%m/%d",
-        "%Y/%m/%d 00:00",
-        "%d.%m.%Y",
-        "%d.%m.%Y 00:00",
-        "%d/%m/%Y",
-        "%m/%d/%Y",
-        "%m/%d/%Y 00:00:00",
-        "%d-%m-%Y",
-        "%d %b %Y",
-        "%d-%b-%Y",
-        "%d %B %Y",
-        "%b %d, %Y",
-        "%B %d, %Y",
     ],
 )
 def test_dates_are_days_since_1970(form: str, tmp_path: Path) -> None:
@@ -62,14 +49,16 @@ def test_dates_may_be_missing(hole: str, tmp_path: Path) -> None:
     assert np.isnan(read.numeric[:, 0]).tolist() == [True, True, *[False] * 28]
 
 
-@pytest.mark.parametrize("sign", "/-")
-def test_dates_whose_day_and_month_are_unclear_are_refused(sign: str, tmp_path: Path) -> None:
-    texts = [f"0{1 + k % 9}{sign}0{1 + k % 7}{sign}2020" for k in range(30)]
+@pytest.mark.parametrize(
+    "form", ["%Y/%m/%d", "%d.%m.%Y", "%m/%d/%Y 00:00:00", "%d %b %Y", "%d-%B-%Y", "%b %d, %Y"]
+)
+def test_dates_in_another_form_are_refused(form: str, tmp_path: Path) -> None:
+    first = DAYS[0].strftime(form)
     with pytest.raises(UserError) as error:
-        load_rows(table(texts, tmp_path), "y")
+        load_rows(table([day.strftime(form) for day in DAYS], tmp_path), "y")
     assert str(error.value) == (
-        f"csv:{tmp_path / 't.csv'}: column day has dates such as '01{sign}01{sign}2020', whose day "
-        "and month are unclear: write 2020-12-31, or give --recipe 'drop=[day]'"
+        f"csv:{tmp_path / 't.csv'}: column day has dates such as {first!r}: "
+        "write 2020-12-31, or give --recipe 'drop=[day]'"
     )
 
 
@@ -96,5 +85,5 @@ def test_dates_of_a_parquet_file_are_dates(kind: str, tmp_path: Path) -> None:
 
 
 def test_a_word_among_dates_is_named(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"column day has dates, and 'soon', which is no date in"):
+    with pytest.raises(UserError, match=r"column day has dates, and 'soon', which is none"):
         load_rows(table([*map(str, DAYS[:29]), "soon"], tmp_path), "y")

@@ -1,0 +1,125 @@
+"""Data in the format of Hugging Face's `datasets`: `hf:PATH`.
+
+The path is a folder that `save_to_disk` wrote or a Parquet file, here or in the data root. What the
+hub has becomes one by `datasets.load_dataset(NAME).save_to_disk(PATH)`.
+"""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from contrastbench.domains import own
+from contrastbench.domains.declaration import Source
+from contrastbench.domains.reading import check_doubles, reading
+from contrastbench.errors import UserError
+
+if TYPE_CHECKING:
+    import datasets
+    from pyarrow import Schema
+
+MAX_NUMBERS = 2**31  # of a file or a part: 16 GiB
+
+
+def source(summary: str) -> Source:
+    """The kind, as every domain declares it."""
+    return Source("hf", "PATH", summary, "hf", (".parquet",), True)
+
+
+def saved_parts(what: str, data_root: Path | None) -> "dict[str, datasets.Dataset]":
+    """Training, validation and test part, as far as there are such splits; "": the only one.
+
+    Where no split is a test part, that of validation is, as in GLUE.
+
+    Raises:
+        UserError: there is no such folder or file, or its splits are no such parts.
+    """
+    found = load_saved(locate_data(what, data_root))
+    splits = {"": found} if not isinstance(found, dict) else found
+    if len(splits) == 1:
+        return {"": next(iter(splits.values()))}
+    by_part = {own.part_name(name): split for name, split in splits.items()}
+    if "test" not in by_part and "validation" in by_part:
+        by_part["test"] = by_part.pop("validation")
+    if not {"train", "test"} <= by_part.keys():
+        names = ", ".join(splits)
+        raise UserError(f"hf:{what} has the splits {names}: it needs one to train and one to test")
+    return {part: by_part[part] for part in own.PARTS if part in by_part}
+
+
+def load_saved(path: Path) -> "datasets.DatasetDict | datasets.Dataset":
+    """Load a folder of `save_to_disk` or a Parquet file."""
+    import datasets
+
+    if path.is_dir():
+        check_whole(path)
+        check_arrow_batches(path)
+        return datasets.load_from_disk(str(path))
+    from pyarrow import parquet
+
+    schema_of(path)
+    return datasets.Dataset(parquet.read_table(path))
+
+
+def schema_of(path: Path) -> "Schema":
+    """Return the columns of a Parquet file, whose few bytes may stand for any number of equal rows.
+
+    Raises:
+        UserError: it is too large, or two columns have one name.
+    """
+    from pyarrow import parquet
+
+    kept = parquet.read_metadata(path)
+    if kept.num_rows * kept.num_columns > MAX_NUMBERS:
+        size = f"{kept.num_rows} rows of {kept.num_columns} columns"
+        raise UserError(f"{path} is too large ({size}): leave rows or columns out")
+    schema = kept.schema.to_arrow_schema()
+    check_doubles(path, schema.names)
+    return schema
+
+
+def check_whole(folder: Path) -> None:
+    """Raise where files of `save_to_disk` are missing, as after a copy that was cut off."""
+    splits = [folder]
+    if (folder / "dataset_dict.json").is_file():
+        named = json.loads((folder / "dataset_dict.json").read_text())["splits"]
+        splits = [folder / name for name in named]
+    for split in splits:
+        for name in ("dataset_info.json", "state.json", *shards(split / "state.json")):
+            if not (split / name).is_file():
+                raise FileNotFoundError(f"{split / name} is missing")
+
+
+def shards(state: Path) -> list[str]:
+    """Return the names of a split's Arrow files."""
+    if not state.is_file():
+        return []
+    return [file["filename"] for file in json.loads(state.read_text())["_data_files"]]
+
+
+def check_arrow_batches(folder: Path) -> None:
+    """Raise where an Arrow file is damaged: `datasets` maps it into memory, trusts it, and dies."""
+    import pyarrow
+
+    for path in sorted(folder.rglob("*.arrow")):
+        with (
+            reading(path, "repair or replace it"),
+            pyarrow.OSFile(str(path)) as file,
+            pyarrow.ipc.open_stream(file) as batches,
+        ):
+            for batch in batches:
+                batch.validate(full=True)
+
+
+def locate_data(what: str, data_root: Path | None) -> Path:
+    """Return the folder or the file.
+
+    Raises:
+        UserError: there is none.
+    """
+    for path in own.candidate_paths(what, data_root):
+        if path.exists():
+            return path
+    fix = f"for a set of the hub, datasets.load_dataset({what!r}).save_to_disk(FOLDER) writes one"
+    raise UserError(
+        f"no folder or file {what}" + f", nor in {data_root}" * bool(data_root) + f": {fix}"
+    )
