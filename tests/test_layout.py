@@ -103,7 +103,7 @@ FLOORS = {  # rooms and modules of a folder, the lowest first: each imports from
             "recipe",
             "report",
         ),
-        *("declaration", "scoring", "base", "own", "download", "hub", "registry", "exported"),
+        *("declaration", "scoring", "base", "own", "download", "saved", "registry", "exported"),
         *("graph", "image", "sentence", "tabular", "__init__"),
     ),
     "domains/image": (
