@@ -11,7 +11,7 @@ import typer
 
 from contrastbench.benchmarks.cli import options as opt
 from contrastbench.benchmarks.cli.output import say
-from contrastbench.benchmarks.records.reading import SHIPPED
+from contrastbench.benchmarks.records.packs import SHIPPED
 from contrastbench.benchmarks.running import reproduction
 from contrastbench.benchmarks.running.options import check_data_root
 from contrastbench.benchmarks.running.reproduction import Outcome, ValueDifference

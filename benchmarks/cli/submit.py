@@ -9,7 +9,7 @@ import typer
 from contrastbench.benchmarks.cli import options as opt
 from contrastbench.benchmarks.cli.arguments import parse_losses
 from contrastbench.benchmarks.cli.output import say, show
-from contrastbench.benchmarks.records.reading import SHIPPED
+from contrastbench.benchmarks.records.packs import SHIPPED
 from contrastbench.benchmarks.running.options import check_data_root
 from contrastbench.benchmarks.tables import catalogue
 from contrastbench.errors import UserError

@@ -233,7 +233,7 @@ def merge(
     Example: bench merge --shipped
     """
     from contrastbench.benchmarks.records.merge import merge_records
-    from contrastbench.benchmarks.records.reading import SHIPPED
+    from contrastbench.benchmarks.records.packs import SHIPPED
 
     folders = [*(sources or []), *[SHIPPED] * shipped]
     if not folders:

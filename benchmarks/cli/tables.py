@@ -4,7 +4,7 @@ The report alone brings torch, for the formulas of losses.
 """
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -13,9 +13,6 @@ from contrastbench.benchmarks.cli.arguments import parse_losses
 from contrastbench.benchmarks.cli.output import say, show
 from contrastbench.benchmarks.records.read_cache import one_moment
 from contrastbench.errors import UserError, tell
-
-if TYPE_CHECKING:
-    from contrastbench.benchmarks.tables.table import Table
 
 
 @one_moment()
@@ -63,22 +60,8 @@ def table(
         joined = load_table(name, losses=parse_losses(loss), quick=quick)
         resolved = resolve(joined, selection, results, metric)
         show(render_table(resolved, format_, values))
-        tell_of_smoke_tests(joined, results)
-        if line := origins.where_from(name, resolved):
+        for line in (*origins.smoke_tests(resolved), *origins.where_from(name, resolved)):
             tell(line)
-
-
-def tell_of_smoke_tests(table: "Table", results: Path) -> None:
-    """Say how many results of a table's smoke test are left out."""
-    if smoke := smoke_tests(table, results):
-        tell(f"records of --tiny left out, as a smoke test fills no table: {smoke}")
-
-
-def smoke_tests(table: "Table", results: Path) -> int:
-    """Return how many results of a table's smoke test there are."""
-    small = (place.smoke_test for place in table.places.values())
-    experiments = {work.key: work for work in small}
-    return sum(1 for one in experiments.values() for _ in one.finished(results))
 
 
 @one_moment()
@@ -127,12 +110,14 @@ def compare(
     """
     from contrastbench.benchmarks.report import screen
     from contrastbench.benchmarks.report.comparison import render_comparison
+    from contrastbench.benchmarks.tables import origins
     from contrastbench.benchmarks.tables.load import load_table
     from contrastbench.benchmarks.tables.resolved import resolve
 
     joined = load_table(name, losses=parse_losses(loss), quick=quick)
-    tell_of_smoke_tests(joined, results)  # first, since without other records the rest is an error
     chosen = resolve(joined, selection, results, metric)
+    for line in origins.smoke_tests(chosen):  # first, since without records the rest is an error
+        tell(line)
     show(render_comparison(chosen, format_, baseline, test, every_test=all_, width=screen.width()))
 
 

@@ -17,7 +17,6 @@ from contrastbench.benchmarks.comparison.places import (
 from contrastbench.benchmarks.comparison.set_tests import SET_TESTS
 from contrastbench.benchmarks.comparison.statistics import ALPHA, holm
 from contrastbench.benchmarks.comparison.verdicts import Tuning, Verdicts
-from contrastbench.benchmarks.tables import origins
 from contrastbench.benchmarks.tables.controls import CONTROLS
 from contrastbench.benchmarks.tables.resolved import Line, Resolved, ResolvedCell
 from contrastbench.benchmarks.tables.table import Selection, Table
@@ -38,8 +37,7 @@ def compare(resolved: Resolved, baseline: str | None = None, test: str | None = 
     base = baseline_row(resolved, baseline)
     places = compare_rows(resolved, base)
     over = over_sets_of(resolved, base, places, test or resolved.table.test or "wilcoxon")
-    tuning, shipped = tuning_of(resolved, base), origins.shipped(resolved)
-    return Verdicts(resolved.table, base.name, places, over, tuning, shipped)
+    return Verdicts(resolved.table, base.name, places, over, tuning_of(resolved, base))
 
 
 def baseline_row(resolved: Resolved, name: str | None = None) -> Line:

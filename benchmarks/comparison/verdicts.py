@@ -135,7 +135,6 @@ class Verdicts:
     places: list[Comparison]
     over: OverSets
     tuning: Tuning
-    shipped: tuple[int, int]  # records that came with contrastbench, and all
 
     @property
     def speaks(self) -> bool:

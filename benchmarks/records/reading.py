@@ -19,7 +19,6 @@ from contrastbench.benchmarks.records.schema import InvalidRecord
 from contrastbench.benchmarks.records.store import Fields, Matches, Record
 from contrastbench.errors import UserError
 
-SHIPPED = Path(__file__).parents[2] / "results"  # an installed package has its records, too
 INCIDENTAL = (  # of two runs of one cell
     *("seconds", "peak_memory_mib", "environment", "details"),
     *("command", "own_loss"),

@@ -50,7 +50,6 @@ def table_markdown(resolved: Resolved, lines: list[list[Entry]], **about: Any) -
         "backs": [entry.back for line in lines for entry in line if entry.back],
         "decimals": decimals,
         "choices": choice_lines(resolved),
-        "shipped": origins.shipped(resolved),
         "edited_rows": origins.edited(resolved),
     }
     return rendered("table.md.j2", **{"page": None, **values, **about}) + "\n"

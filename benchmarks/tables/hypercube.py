@@ -11,6 +11,7 @@ from functools import cache
 from itertools import combinations, product
 from typing import Any
 
+from contrastbench.benchmarks.records.read_cache import remembered
 from contrastbench.losses.ranges import Choice, Given, Number, Range
 from contrastbench.losses.registry import describe
 from contrastbench.losses.spec import NONE, LossSpec
@@ -28,6 +29,11 @@ def hypercube_settings(loss: LossSpec, count: int) -> list[Params]:
     >>> hypercube_settings(LossSpec("infonce"), 4)
     [{}, {'temperature': 0.22}, {'temperature': 0.61}, {'temperature': 0.082}]
     """
+    return remembered(("points", str(loss), count), lambda: drawn_points(loss, count))
+
+
+def drawn_points(loss: LossSpec, count: int) -> list[Params]:
+    """Draw the points of a loss, of a hundred hypercubes the first that has enough."""
     free = searched_ranges(loss)
     if not free or count < 2:
         return []

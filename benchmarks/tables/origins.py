@@ -1,23 +1,34 @@
-"""Tell which records of a table came with contrastbench, and whose loss was edited since."""
+"""Tell why a table lacks records: a smoke test, an edited loss, or nothing that has run yet."""
+
+from collections.abc import Iterator
 
 from contrastbench.benchmarks.records import reading
 from contrastbench.benchmarks.records.experiment import records_of
-from contrastbench.benchmarks.records.reading import SHIPPED
+from contrastbench.benchmarks.records.packs import SHIPPED
 from contrastbench.benchmarks.records.store import FINAL_STATUSES
 from contrastbench.benchmarks.tables.resolved import Line, Resolved
 
 
-def shipped(resolved: Resolved) -> tuple[int, int]:
-    """Return how many records came with contrastbench, and how many there are.
+def smoke_tests(resolved: Resolved) -> Iterator[str]:
+    """Yield a line on the results of a smoke test, where a table has no others."""
+    cells = () if resolved.has_run else resolved.cells
+    small = {work.key: work for cell in cells for work in [cell.place.smoke_test]}
+    if count := sum(1 for one in small.values() for _ in one.finished(resolved.results)):
+        yield f"records of --tiny left out, as a smoke test fills no table: {count}"
 
-    None came where the folder is the shipped one itself.
-    """
-    if (resolved.results / "runs").resolve() == (SHIPPED / "runs").resolve():
-        return 0, 0
-    used = list({work.key: work for cell in resolved.cells for work in cell.experiments}.values())
-    here = records_of(used, resolved.results)
-    theirs = {(one["key"], one["seed"]): one for one in records_of(used, SHIPPED)}
-    return sum(theirs.get((one["key"], one["seed"])) == one for one in here), len(here)
+
+def where_from(name: str, resolved: Resolved) -> Iterator[str]:
+    """Yield a line on how to get records, where a table has none."""
+    if resolved.cells and not resolved.has_run:
+        yield (
+            f"no records of {name} in {resolved.results}: bench sweep {name} makes them"
+            + ", bench merge --shipped adds those that come with contrastbench" * ships(resolved)
+        )
+
+
+def ships(resolved: Resolved) -> bool:
+    """Return whether records of the table come with contrastbench."""
+    return any(records_of(cell.experiments, SHIPPED) for cell in resolved.cells)
 
 
 def edited(resolved: Resolved) -> list[str]:
@@ -35,18 +46,3 @@ def was_edited(resolved: Resolved, line: Line) -> bool:
         for one in own
         for _, record in reading.list_records(one.folder(resolved.results))
     )
-
-
-def where_from(name: str, resolved: Resolved) -> str:
-    """Return a line on how to get records where a table has none; else nothing."""
-    if not resolved.cells or any(cell.has_run for cell in resolved.cells):
-        return ""
-    return (
-        f"no records of {name} in {resolved.results}: bench sweep {name} makes them"
-        + ", bench merge --shipped adds those that come with contrastbench" * ships(resolved)
-    )
-
-
-def ships(resolved: Resolved) -> bool:
-    """Return whether records of the table come with contrastbench."""
-    return any(records_of(cell.experiments, SHIPPED) for cell in resolved.cells)

@@ -158,6 +158,11 @@ class Resolved:
         return [cell for line in self.lines for cell in line.cells.values()]
 
     @property
+    def has_run(self) -> bool:
+        """Return whether anything of it was run."""
+        return any(cell.has_run for cell in self.cells)
+
+    @property
     def on_test(self) -> list[str]:
         """Return the columns that show the best epoch of a classifier on the test set.
 

@@ -19,7 +19,7 @@ def verdicts(
     """Return verdicts on a table of nothing."""
     about = {"name": "mine", "asked": asked, "remarks": [], "decimals": 1}
     table: Any = SimpleNamespace(**about, quick=None, is_quick=False)
-    return Verdicts(table, "infonce", list(places), over, Tuning(), "")
+    return Verdicts(table, "infonce", list(places), over, Tuning())
 
 
 def controls_text(over: OverSets, places: Sequence[Comparison]) -> str:

@@ -55,11 +55,11 @@ def without_work() -> Any:
         sys.modules[name] = Stub(name)
     from contrastbench.benchmarks import report
     from contrastbench.benchmarks.cli import main
-    from contrastbench.benchmarks.records import reading
+    from contrastbench.benchmarks.records import packs
     from contrastbench.benchmarks.running import launch
     from contrastbench.domains import registry
 
-    reading.SHIPPED = few_records()
+    packs.SHIPPED = few_records()
     launch.launch = registry.fetch = report.write_report = work
     return main.main
 

@@ -7,7 +7,7 @@ import pytest
 
 from contrastbench.benchmarks.records import store
 from contrastbench.benchmarks.records.merge import merge_records
-from contrastbench.benchmarks.records.reading import SHIPPED
+from contrastbench.benchmarks.records.packs import SHIPPED
 from contrastbench.benchmarks.records.store import SCHEMA, publish_record, read_record
 from contrastbench.losses import UserError
 

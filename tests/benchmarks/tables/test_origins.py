@@ -1,13 +1,10 @@
-"""Which records of an own table came with contrastbench, and which are the user's own."""
+"""Why a table has no records: nothing has run, or its loss was edited since."""
 
 import shutil
 from pathlib import Path
 
 import pytest
 
-from contrastbench.benchmarks.records.merge import merge_records
-from contrastbench.benchmarks.report import comparison, site
-from contrastbench.benchmarks.report.tables import render_table
 from contrastbench.benchmarks.tables import origins
 from contrastbench.benchmarks.tables.load import load_table
 from contrastbench.benchmarks.tables.resolved import Resolved, resolve
@@ -38,23 +35,6 @@ def resolved(own: Path, results: Path | None = None) -> Resolved:
     return resolve(load_table(str(own.parent / "my.yaml")), None, results or own)
 
 
-def test_own_records_are_told_from_shipped_ones(own: Path) -> None:
-    merge_records([own.parent / "shipped"], own)
-    add(own, 3, 80.0, dataset="MUTAG")
-    for dataset in ("MUTAG", "PROTEINS"):
-        for seed in (1, 2, 3):
-            add(own, seed, 82.0, "adnce", dataset=dataset)
-            add(own, seed, 82.0, "hcl", dataset=dataset)
-    line = "7 of 20 records came with contrastbench, all others were run or merged by you."
-    found = resolved(own)
-    assert line in render_table(found, "md")
-    for width in (None, 70):
-        shown = comparison.render_comparison(found, "md", width=width)
-        assert line in " ".join(shown.split())
-    report = site.read_report([str(own.parent / "my.yaml")], own)
-    assert site.render_site(report, single=True)[""].count(line) == 1
-
-
 def test_an_empty_folder_is_told_where_records_come_from(own: Path, bench) -> None:
     words = ("table", str(own.parent / "my.yaml"), "--results", str(own))
     line = f"no records of {words[1]} in {own}: bench sweep {words[1]} makes them"
@@ -64,15 +44,6 @@ def test_an_empty_folder_is_told_where_records_come_from(own: Path, bench) -> No
     assert bench(*words)[2] == line + "\n"
     add(own, 0, 80.0, dataset="MUTAG")
     assert bench(*words)[2] == ""
-
-
-def test_one_part_alone_has_no_sentence(own: Path) -> None:
-    add(own, 0, 80.0, dataset="MUTAG", seconds=7.0)  # the user's own run of a shipped cell
-    assert origins.shipped(resolved(own)) == (0, 1)
-    merge_records([own.parent / "shipped"], own.parent / "copy")
-    assert origins.shipped(resolved(own, own.parent / "copy")) == (7, 7)
-    assert origins.shipped(resolved(own, own.parent / "shipped")) == (0, 0), "they are the shipped"
-    assert "came with" not in render_table(resolved(own, own.parent / "copy"), "md")
 
 
 def test_a_loss_that_was_edited_since_it_ran_is_named(
