@@ -167,9 +167,7 @@ class Pack:
         return partial(whole, zlib.decompressobj(-15, inflated))
 
     def read_record(self, folder: str, name: str) -> Record:
-        """Read a record for `record`, which keeps it; the pack's own hash says that it is whole.
-
-        The records of a pack that ships were checked before its release.
+        """Read a record, which `record` keeps; those of a pack that ships were checked before.
 
         Raises:
             UserError: it is no record, or another's.
