@@ -148,6 +148,10 @@ class Experiment:
                 by_seed.setdefault(record["seed"], record)
         return ordered_by_data(records)
 
+    def ok_by_seed(self, results: Path) -> dict[int, Record]:
+        """Return the ok records by seed, on the preferred data."""
+        return next(iter(self.ok_by_data(results).values()), {})
+
 
 @cache
 def default_recipe(domain: str) -> dict[str, Any]:

@@ -175,9 +175,8 @@ class Pack:
         """
         where = f"{self.path}: {folder}/{name}"
         record = store.parsed(self.data(folder, name), where, checksum=False)
-        if self.ships:
-            return record
-        return store.valid(record, (*self.path.parts[-3:-1], folder, name), where)
+        place = (*self.path.parts[-3:-1], folder, name)
+        return record if self.ships else store.valid(record, place, where)
 
 
 def whole(how: Any, data: bytes) -> bytes:

@@ -19,10 +19,8 @@ from contrastbench.benchmarks.records.schema import InvalidRecord
 from contrastbench.benchmarks.records.store import Fields, Matches, Record
 from contrastbench.errors import UserError
 
-INCIDENTAL = (  # of two runs of one cell
-    *("seconds", "peak_memory_mib", "environment", "details"),
-    *("command", "own_loss"),
-)
+# of two runs of one cell
+INCIDENTAL = ("seconds", "peak_memory_mib", "environment", "details", "command", "own_loss")
 
 
 class Stored(NamedTuple):

@@ -6,7 +6,6 @@ from functools import cached_property
 
 from pydantic import Field
 
-from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.benchmarks.records.seeds import ADMISSION_SEEDS, parse_seeds
 from contrastbench.benchmarks.tables import places
 from contrastbench.benchmarks.tables.schema import PublishedTable, QuickPart, Row, SetTestName, Tune
@@ -143,10 +142,6 @@ class Table(PublishedTable):
             for column, some in found.items()
             if row.name in some
         }
-
-    def experiment(self, row: Row, column: str) -> Experiment:
-        """Return the experiment of a place with the parameters of the file."""
-        return self.places[row.name, column].work
 
     def setup_of(self, column: str) -> Setup | None:
         """Return what the places of a column share; None: it is only quoted."""

@@ -104,7 +104,7 @@ def measured(folder: Path, count: int, form: str) -> Iterator[str]:
 def by_dataset(table: Path) -> list[list[Experiment]]:
     """Return the experiments of the table but the last, those of a dataset together."""
     read = load_table(str(table))
-    work = [read.experiment(row, name) for name in read.columns for row in read.rows][:-1]
+    work = [read.places[row.name, name].work for name in read.columns for row in read.rows][:-1]
     once = {one.key: one for one in work}  # some losses are another one by their defaults
     return [list(group) for _, group in groupby(once.values(), lambda one: one.dataset)]
 

@@ -158,7 +158,9 @@ def candidates(table: Table, seeds: Sequence[int], results: Path) -> Iterator[Ca
         of = table.columns[column]
         about = declaration(of.domain).datasets.get(of.dataset)
         # attributes, which a recipe adds, tell nodes apart whose labels are equal
-        plain = table.experiment(known[TRAINED], column).recipe.get("features") != "attributes"
+        plain = (
+            table.places[known[TRAINED].name, column].work.recipe.get("features") != "attributes"
+        )
         equal = about.equal if about and plain else 0.0
         yield Candidate(column, seeds, scores, bad.get(column, "untested"), equal)
 

@@ -107,7 +107,7 @@ def record_all(path: Path, results: Path, column: str, but: str = "no row") -> N
         scores = GOOD.get(row.control or "InfoNCE", [])
         for seed, score in zip(SEEDS, scores, strict=False):
             if row.control != but:
-                work = table.experiment(row, column)
+                work = table.places[row.name, column].work
                 made(results, work, seed, metrics={"accuracy": float(score)})
 
 

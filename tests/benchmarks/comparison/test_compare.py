@@ -46,7 +46,7 @@ SMALL = Table(
 
 def add(results: Path, row: str, column: str, seed: int, folds: list[float], **change: Any) -> None:
     """An ok record of a place of the table."""
-    work = SMALL.experiment(next(r for r in SMALL.rows if r.name == row), column)
+    work = SMALL.places[row, column].work
     made(
         results,
         work,
@@ -58,7 +58,7 @@ def add(results: Path, row: str, column: str, seed: int, folds: list[float], **c
 
 def lost(results: Path, row: str, column: str, seed: int, status: str) -> None:
     """A record without a number."""
-    work = SMALL.experiment(next(r for r in SMALL.rows if r.name == row), column)
+    work = SMALL.places[row, column].work
     made(results, work, seed, status=status)
 
 
@@ -261,7 +261,7 @@ def test_the_answer_names_the_test_over_sets(tmp_path: Path, test: str | None, n
     wide = Table(**{**SMALL.model_dump(exclude_defaults=True), "columns": columns})
     for place, column in enumerate(columns):
         for row, above in (("base", 0.0), ("new", 2.0 + place / 10)):
-            work = wide.experiment(next(r for r in wide.rows if r.name == row), column)
+            work = wide.places[row, column].work
             made(tmp_path, work, 0, metrics={"accuracy": 80.0 + above})
     text = render_comparison(resolve(wide, None, tmp_path), "md", test=test)
     begins = f"Over 7 data sets ({named}-test, Holm for all 2 losses) better"
@@ -382,9 +382,9 @@ def test_losses_without_results_are_named_and_nothing_is_said_of_them(
     table = load_table(str(path))
     for row, mean in (("infonce", 70.0), ("adnce", 70.0), ("hcl", 60.0)):
         for seed in range(4):
-            (work,) = (table.experiment(one, "wine") for one in table.rows if one.name == row)
+            (work,) = (table.places[one.name, "wine"].work for one in table.rows if one.name == row)
             made(tmp_path, work, seed, metrics={"accuracy": mean + seed * (row != "hcl") / 10})
-    (work,) = (table.experiment(one, "iris") for one in table.rows if one.name == "adnce")
+    (work,) = (table.places[one.name, "iris"].work for one in table.rows if one.name == "adnce")
     made(tmp_path, work, 0, metrics={"accuracy": 80.0})
     code, out, _ = bench("compare", str(path), "--results", str(tmp_path))
     assert code == 0
@@ -491,7 +491,7 @@ def test_lines_without_training_as_a_baseline_have_no_controls_and_no_gain(tmp_p
     table = Table(**{**SMALL.model_dump(exclude_defaults=True), "rows": rows})
     for row, column, seed in product(table.rows[1:], "AB", range(4)):
         score = {"none": 60.0}.get(row.name, 70.0) + seed
-        made(tmp_path, table.experiment(row, column), seed, metrics={"accuracy": score})
+        made(tmp_path, table.places[row.name, column].work, seed, metrics={"accuracy": score})
     resolved = resolve(table, None, tmp_path)
     assert "'none' is" in " ".join(said(compared(resolved)))
     against = " ".join(said(compared(resolved, "none")))

@@ -99,7 +99,7 @@ def recorded(folder: Path, **scores: float) -> Path:
         for column in table.columns:
             for seed in table.seeds:
                 value = score + (0.1 * seed if row.control else 0.2 * seed)
-                made(folder, table.experiment(row, column), seed, metrics={"accuracy": value})
+                made(folder, table.places[row.name, column].work, seed, metrics={"accuracy": value})
     return path
 
 

@@ -146,7 +146,7 @@ def record(folder: Path, name: str, seeds: int, score: float, loss: LossSpec | N
             mean = score - 10 * bool(row.control)
             for column in table.columns:
                 for seed in range(seeds):
-                    work = table.experiment(row, column)
+                    work = table.places[row.name, column].work
                     change = {"loss_code": work.loss.code} if work.loss.code else {}
                     made(folder, work, seed, metrics={"accuracy": mean + 0.1 * seed}, **change)
 
@@ -193,7 +193,7 @@ def test_a_set_of_a_quick_part_counts_once_its_seeds_have_run(filled: Path) -> N
     table = load_table(str(filled / "mine.yaml"), losses=[MINE], quick=True)
     column = next(iter(table.columns))
     (row,) = (one for one in table.rows if one.name in table.joined)
-    work = table.experiment(row, column)
+    work = table.places[row.name, column].work
     (last,) = work.folder(filled).glob("*-seed2.json")
     last.unlink()
     compared = compare(resolve(table, None, filled)).places
@@ -280,7 +280,7 @@ def test_data_that_only_other_seeds_saw_are_no_data_of_a_suite(tmp_path: Path) -
     name = sweep(tmp_path)
     record(tmp_path, name, 5, 70.0)
     table = load_table(name)
-    work = table.experiment(table.rows[0], "MUTAG")
+    work = table.places[table.rows[0].name, "MUTAG"].work
     made(tmp_path, work, 7, metrics={"accuracy": 10.0}, data_hash="1" * 64)
     lines = resolve(table, None, tmp_path).lines
     assert len(lines) == len(table.rows)
@@ -299,7 +299,12 @@ def test_a_set_of_a_suite_counts_once_all_seeds_of_a_loss_and_of_the_baseline_ar
         *[("infonce", "AIDS", 5), ("adnce", "AIDS", 5)],
     ]:
         for seed in range(seeds):
-            made(tmp_path, table.experiment(lines[loss], column), seed, metrics={"accuracy": 70.0})
+            made(
+                tmp_path,
+                table.places[lines[loss].name, column].work,
+                seed,
+                metrics={"accuracy": 70.0},
+            )
     found = {one.column: one.why for one in compare(resolve(table, None, tmp_path)).places}
     assert found == {
         "MUTAG": "incomplete: 4 of 5 seeds",

@@ -245,7 +245,7 @@ def test_folds_count_by_the_mean_of_their_seed(tmp_path: Path) -> None:
     folds = {"base": ([80.0, 90.0], [82.0, 91.0]), "new": ([81.0, 93.0], [86.0, 99.0])}
     for row, by_seed in folds.items():
         for seed, values in enumerate(by_seed):
-            work = table.experiment(next(one for one in table.rows if one.name == row), "A")
+            work = table.places[row, "A"].work
             mean = {"accuracy": sum(values) / 2}
             made(tmp_path, work, seed, metrics=mean, details={"folds": values})
     found, _ = effects_by_set(compare(resolve(table, None, tmp_path)).places, {})
@@ -336,7 +336,7 @@ def filled(folder: Path, seeds: int = 3) -> str:
         mean = 60.0 + 7 * (row.name == "adnce") - 20 * bool(row.control)
         for column, seed in product(table.columns, range(seeds)):
             score = mean + 0.2 * rng.normal()
-            made(folder, table.experiment(row, column), seed, metrics={"accuracy": score})
+            made(folder, table.places[row.name, column].work, seed, metrics={"accuracy": score})
     return name
 
 

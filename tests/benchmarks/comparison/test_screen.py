@@ -37,7 +37,7 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
         for i, row in enumerate(wide.rows):
             for seed in range(2):
                 score = {"accuracy": 70.0 + i + 0.1 * seed * (i + 1)}
-                made(results, wide.experiment(row, column), seed, metrics=score)
+                made(results, wide.places[row.name, column].work, seed, metrics=score)
     return results
 
 

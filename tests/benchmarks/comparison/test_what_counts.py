@@ -41,7 +41,9 @@ class Study:
         line = next(one for one in self.table.rows if one.name == row)
         for seed in seeds:
             score = {"accuracy": mean + float(self.noise.normal()) / 2}
-            made(self.folder, self.table.experiment(line, column), seed, metrics=score, **more)
+            made(
+                self.folder, self.table.places[line.name, column].work, seed, metrics=score, **more
+            )
 
     def fill(self, **means: float) -> "Study":
         """Add the records of rows on all sets."""

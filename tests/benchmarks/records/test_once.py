@@ -98,10 +98,10 @@ def test_what_is_shown_is_of_one_moment(tmp_path: Path) -> None:
     add(tmp_path, 0, 70.0)
     work = Experiment("graph", "MUTAG", LossSpec("infonce"), {})
     with one_moment():
-        assert next(iter(work.ok_by_data(tmp_path).values())).keys() == {0}
+        assert list(work.ok_by_seed(tmp_path)) == [0]
         add(tmp_path, 1, 70.0)
-        assert next(iter(work.ok_by_data(tmp_path).values())).keys() == {0}
-    assert next(iter(work.ok_by_data(tmp_path).values())).keys() == {0, 1}
+        assert list(work.ok_by_seed(tmp_path)) == [0]
+    assert list(work.ok_by_seed(tmp_path)) == [0, 1]
 
 
 def test_a_plan_reads_no_dataset_but_its_own(tmp_path: Path, reads: Counter[Path]) -> None:
@@ -126,7 +126,7 @@ def test_records_of_one_key_are_compared_once(
         add(tmp_path, seed, 60.0, params={"temperature": 0.3})
     work = Experiment("graph", "MUTAG", LossSpec("infonce"), {})
     assert [record["metrics"] for record in work.finished(tmp_path)] == [{"accuracy": 70.0}] * 5
-    assert list(work.ok_by_data(tmp_path)) == list(SEEDS)
+    assert list(work.ok_by_seed(tmp_path)) == list(SEEDS)
     assert len(compared) == len(set(compared)) == 2
 
 

@@ -28,7 +28,7 @@ TABLE = Table(
 
 
 def add(results: Path, row: int, column: str, seed: int, accuracy: float, data: str) -> None:
-    work = TABLE.experiment(TABLE.rows[row], column)
+    work = TABLE.places[TABLE.rows[row].name, column].work
     details = {"folds": [accuracy, accuracy]}
     metrics = {"accuracy": accuracy}
     made(results, work, seed, metrics=metrics, details=details, data_hash=data)

@@ -77,7 +77,7 @@ def lists(table: Table | Resolved) -> dict[str, dict[str, dict[str, Any]]]:
 
 def add(results: Path, table: Table, column: str, seed: int, **change: Any) -> None:
     """The record of a seed of the row "ours", with changes."""
-    work = table.experiment(table.rows[1], column)
+    work = table.places[table.rows[1].name, column].work
     values = {**work.full_recipe.model_dump(mode="json"), **change.pop("recipe", {})}
     made(results, work, seed, recipe=values, **change)
 

@@ -25,7 +25,7 @@ def test_the_list_says_what_is_published_what_runs_and_what_is_done(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     table = load_table("adnce-table5")
-    work = table.experiment(next(r for r in table.rows if r.name == "ADNCE"), "NCI1")
+    work = table.places["ADNCE", "NCI1"].work
     for seed, seconds in enumerate((7200.0, 3600.0)):
         made(Path("results"), work, seed, metrics={"accuracy": 80.0}, seconds=seconds)
     line = next(line for line in listing.tables() if line.startswith("adnce-table5 "))

@@ -69,7 +69,7 @@ def test_each_domain_has_those_that_its_recipe_allows(
         if key and value is None:
             assert (row.name, column) not in table.places, name
         else:
-            recipe = table.experiment(row, column).full_recipe
+            recipe = table.places[row.name, column].work.full_recipe
             assert not key or getattr(recipe, key) == value, name
 
 

@@ -109,7 +109,7 @@ TABLE = Table(
 
 def test_a_table_says_the_rule_the_counts_and_where_both_rules_disagree(tmp_path: Path) -> None:
     for column in TABLE.columns:
-        work = TABLE.experiment(TABLE.rows[1], column)
+        work = TABLE.places[TABLE.rows[1].name, column].work
         for seed, value in enumerate(COLLAB):
             made(tmp_path, work, seed, metrics={"accuracy": value})
     text = render_table(resolve(TABLE, None, tmp_path), "md")

@@ -171,7 +171,7 @@ def test_tuning_seeds_are_in_no_table(tmp_path: Path) -> None:
 def test_seeds_of_admission_are_in_no_table_that_does_not_name_them(tmp_path: Path) -> None:
     row = BASE.model_copy(update={"params": {"temperature": 0.1}})
     table = TABLE.but(rows=[row], tune=Tune(seeds=[7]))
-    work = table.experiment(row, "A")
+    work = table.places[row.name, "A"].work
     for seed, score in ((0, 50.0), (104, 90.0)):
         made(tmp_path, work, seed, metrics={"accuracy": score})
     seeds = [

@@ -29,7 +29,7 @@ VERSIONS = sorted(path.stem for path in RELEASED.glob("*.json"))
 def cells(name: str) -> dict[str, Any]:
     """All that can change the numbers of a suite, in few words."""
     table = load_table(name)
-    work = {column: table.experiment(table.rows[0], column) for column in table.columns}
+    work = {column: table.places[table.rows[0].name, column].work for column in table.columns}
     return {
         "seeds": table.seeds,
         "test": table.test,

@@ -87,7 +87,7 @@ def test_top_5_is_asked_of_classifiers_that_have_it(name: str) -> None:
     for row in table.rows:
         for column in filter(lambda column: (row.name, column) in table.places, table.columns):
             if table.metric_of(column) == "top_5":
-                assert table.experiment(row, column).full_recipe.probe_on_views.top_5
+                assert table.places[row.name, column].work.full_recipe.probe_on_views.top_5
 
 
 @pytest.mark.parametrize("name", [*table_names(), *OWN])

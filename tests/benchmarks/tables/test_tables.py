@@ -51,7 +51,7 @@ SMALL = Table(
 
 def add(results: Path, column: str, seed: int, accuracy: float, **change: object) -> None:
     """The record of a seed of the row "ours"."""
-    work = SMALL.experiment(next(row for row in SMALL.rows if row.loss), column)
+    work = SMALL.places[next(row for row in SMALL.rows if row.loss).name, column].work
     made(results, work, seed, **{"metrics": {"accuracy": accuracy}, **change})
 
 
@@ -122,7 +122,7 @@ def test_renyicl_scores_at_the_size_of_its_crops() -> None:
     table = load_table("renyicl-table10")
     for row in table.rows:
         for column in table.columns:
-            recipe = table.experiment(row, column).full_recipe
+            recipe = table.places[row.name, column].work.full_recipe
             assert (recipe.size, recipe.test_size) == (32, 32 if column == "STL-10" else None)
 
 
@@ -354,8 +354,8 @@ def test_a_place_reads_the_score_of_its_epoch(tmp_path: Path) -> None:
         }
     )
     row = table.rows[1]
-    work = table.experiment(row, "after 10")
-    assert work == table.experiment(row, "after 20")
+    work = table.places[row.name, "after 10"].work
+    assert work == table.places[row.name, "after 20"].work
     made(tmp_path, work, 0, metrics={"accuracy": 82.0, "accuracy@10": 81.0})
     (_, (first, last)) = entries(resolve(table, None, tmp_path))
     assert (first.ours.mean, last.ours.mean) == (81.0, 82.0)
@@ -435,7 +435,7 @@ def test_latex_compiles(tmp_path: Path) -> None:
 def test_latex_marks_the_best_and_the_second_of_all_rows(tmp_path: Path) -> None:
     row = SMALL.rows[-1].model_copy(update={"name": "other", "loss": "adnce", "params": {}})
     table = SMALL.model_copy(update={"rows": [*SMALL.rows, row]})
-    made(tmp_path, table.experiment(row, "A"), 0, metrics={"accuracy": 99.0})
+    made(tmp_path, table.places[row.name, "A"].work, 0, metrics={"accuracy": 99.0})
     resolved = resolve(table, None, tmp_path)
     printed = sorted({one.paper["A"][0] for one in SMALL.rows if "A" in one.paper}, reverse=True)
     text = render_table(resolved, "latex")
@@ -567,7 +567,7 @@ def test_renyicls_tables_pretrain_on_both_parts_and_probe_plainly(name: str) -> 
     table = load_table(name)
     for column, about in table.columns.items():
         if table.domain_of(column) == "tabular":
-            recipe = table.experiment(table.rows[0], column).full_recipe
+            recipe = table.places[table.rows[0].name, column].work.full_recipe
             assert recipe.pretraining == "train+validation"
             expected = "plain" if about.dataset == "CoverType" else "pseudo_inverse"
             assert recipe.probe == expected
