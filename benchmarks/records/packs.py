@@ -86,7 +86,7 @@ class Place(NamedTuple):
 
 
 class Pack:
-    """An open pack, whose bytes match the hash in its name."""
+    """An open pack, whose bytes match the hash in its name: one that ships has that file."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -100,7 +100,6 @@ class Pack:
             self.base.execute("PRAGMA trusted_schema = OFF")
             self.version = self.checked_version()
             self.folders = self.read_places()  # of losses: the place of each file by its name
-        # the name holds the hash of the bytes
         self.ships = SHIPPED.joinpath("runs", *path.absolute().parts[-3:]).is_file()
 
     def checked_version(self) -> int:
