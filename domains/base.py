@@ -117,6 +117,12 @@ class Domain(ABC, Generic[RecipeT, ModelT, BatchT]):
         """Return what the data hold, for people and for the record."""
         return DataReport()
 
+    def check_export(self) -> None:
+        """Raise UserError unless models of this recipe can be exported: they have weights."""
+        if not self.recipe.trainable:
+            encoder = getattr(self.recipe, "encoder", "none")
+            raise UserError(f"encoder={encoder} has no weights to export: leave --export out")
+
     def check_untrained(self) -> None:
         """Raise UserError if the model cannot be scored as it is initialised; most can."""
         return
@@ -133,9 +139,6 @@ class Validates(Protocol):
 @runtime_checkable
 class Exports(Protocol):
     """A domain whose models other libraries can load."""
-
-    def check_export(self) -> None:
-        """Raise UserError unless models of this recipe can be exported."""
 
     def export(self, model: Any, folder: Path) -> None:
         """Write the model into the folder."""

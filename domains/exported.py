@@ -40,12 +40,6 @@ class Encoder(Protocol):
         """Return the samples of a data set, which need no classes."""
 
 
-def check_trainable(encoder: str, trainable: bool) -> None:
-    """Raise UserError unless the encoder of that name has weights to export."""
-    if not trainable:
-        raise UserError(f"encoder={encoder} has no weights to export: leave --export out")
-
-
 def write_export(
     folder: Path, domain: str, recipe: Recipe, weights: "Mapping[str, Tensor]", **more: Any
 ) -> None:

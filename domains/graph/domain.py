@@ -222,7 +222,7 @@ class GraphDomain(Domain[GraphRecipe, Model, Batch]):
 
     def check_export(self) -> None:
         """Raise UserError unless there is a network, of features that other graphs have too."""
-        exported.check_trainable(self.recipe.encoder, self.recipe.trainable)
+        super().check_export()
         if self.recipe.features == "attributes":
             raise UserError(
                 "features=attributes are standardised over one set, so the encoder fits no other: "

@@ -11,11 +11,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from contrastbench.domains import exported
 from contrastbench.domains.base import Domain, Evaluation, samples_drawn
 from contrastbench.domains.image.data.datasets import DATASETS
 from contrastbench.domains.image.data.decode import cancel_decoding
-from contrastbench.domains.image.data.images import Croppable, Images, held_out
+from contrastbench.domains.image.data.images import Croppable, ImageFiles, Images, held_out
 from contrastbench.domains.image.data.load import load_images
 from contrastbench.domains.image.data.report import image_report
 from contrastbench.domains.image.networks.encoders import Encoder, export
@@ -24,11 +23,11 @@ from contrastbench.domains.image.preprocessing import Model, Preprocessing, poli
 from contrastbench.domains.image.probes import PROBES
 from contrastbench.domains.image.recipe import CONVNET, ImageRecipe
 from contrastbench.domains.image.sampling import (
-    ImagePool,
     check_balance,
     check_batch_classes,
     check_retrievable,
     held_out_split,
+    with_unlabelled,
 )
 from contrastbench.domains.image.scoring.linear_probe import policy_of, train_probe
 from contrastbench.domains.image.scoring.protocols import check_fits_classifiers, score_opened
@@ -61,7 +60,6 @@ class Batch:
     """Images of a step, by number, and the step's random numbers."""
 
     rows: Tensor
-    sizes: list[int]  # how many of each of the pool's splits, one after the other
     rng: torch.Generator
     files: Callable[[], Croppable] | None = None  # what is decoded; None: pixels are in memory
 
@@ -113,8 +111,7 @@ class ImageDomain(Domain[ImageRecipe, Model, Batch]):
                 with samples_drawn(recipe):
                     check_retrievable(part, self.splits[part].labels)
         by_labels = recipe.pairs_by_class or not recipe.false_negatives
-        unlabelled = [] if data.unlabelled is None or by_labels else [data.unlabelled]
-        self.pool = ImagePool([train, *unlabelled])
+        self.pool = with_unlabelled(train, None if by_labels else data.unlabelled)
         self.uncaptured = self.host_work
         check_class_count(recipe.batch_classes, len(train.labels.unique()))
         if recipe.pairing == "balanced":
@@ -155,8 +152,8 @@ class ImageDomain(Domain[ImageRecipe, Model, Batch]):
     @property
     def host_work(self) -> str:
         """Return what the host does in a step besides launching, or nothing."""
-        if len(self.pool.splits) > 1 or not isinstance(self.pool.splits[0], Images):
-            return "images are read from files, or are of several parts"
+        if not isinstance(self.pool, Images):
+            return "images are read from files"
         if any(policy.randaugment for policy in policies(self.recipe)):
             return "RandAugment groups the images of a step by operation"
         return MOVING_TARGET if self.recipe.pairing == "query_key" else ""
@@ -179,15 +176,16 @@ class ImageDomain(Domain[ImageRecipe, Model, Batch]):
 
     def batches(self, epoch: int) -> Iterator[Batch]:
         """The images in an order of the epoch's; a last batch that is not full is left out."""
-        rows, sizes = self.pool.arranged(self.order(generator(self.device, self.seed, epoch, 0)))
+        rows = self.order(generator(self.device, self.seed, epoch, 0))
         if self.recipe.pairing == "supervised":
             check_batch_classes(self.splits["train"].labels[rows], len(self.pool))
         rngs = [generator(self.device, self.seed, epoch, k + 1) for k in range(self.steps())]
-        ahead = self.pool.ahead(rows.unbind(), policies(self.recipe), rngs)
+        ahead = None
+        if isinstance(self.pool, ImageFiles):
+            ahead = self.pool.crops_ahead(rows.unbind(), policies(self.recipe), rngs)
         try:
             for step, rng in enumerate(rngs):
-                files = ahead and partial(ahead, step)
-                yield Batch(rows[step], sizes[step], rng, files)
+                yield Batch(rows[step], rng, ahead and partial(ahead, step))
         except GeneratorExit:  # the training ends before the epoch
             cancel_decoding()
             raise
@@ -218,7 +216,7 @@ class ImageDomain(Domain[ImageRecipe, Model, Batch]):
 
     def paired(self, model: Model, batch: Batch) -> list[Contrast]:
         """SimCLR's pairing, AttentionNCE's with more positives, MoCo v3's, DHEL's, or by class."""
-        images = batch.files() if batch.files else self.pool.batch(batch.rows, batch.sizes)
+        images = batch.files() if batch.files else self.pool.select(batch.rows)
         views = self.views(images, batch.rng)
         if self.recipe.pairing == "query_key":
             assert isinstance(model, ImageModel), "pixels as they are have no weights to train"
@@ -243,8 +241,7 @@ class ImageDomain(Domain[ImageRecipe, Model, Batch]):
 
     def classes(self, batch: Batch) -> Tensor:
         """The class of each image; -1 where it has none."""
-        parts = self.pool.by_split(batch.rows, batch.sizes)
-        return torch.cat([part.labels[here] for part, here in parts])
+        return self.pool.labels[batch.rows]
 
     def views(self, images: Croppable, rng: torch.Generator) -> list[Tensor]:
         """Two views of a batch, and further positives or local crops."""
@@ -334,10 +331,6 @@ class ImageDomain(Domain[ImageRecipe, Model, Batch]):
     def samples(self) -> dict[str, int]:
         """Return how many images each part has."""
         return {name: len(part) for name, part in self.splits.items()}
-
-    def check_export(self) -> None:
-        """Raise UserError unless there is a network."""
-        exported.check_trainable(self.recipe.encoder, self.recipe.trainable)
 
     def export(self, model: Model, folder: Path) -> None:
         """Write the encoder for `bench score`."""

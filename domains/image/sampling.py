@@ -1,65 +1,22 @@
 """Choose the images of each batch, balanced over classes where the recipe says so."""
 
-from collections.abc import Callable, Iterator, Sequence
-from itertools import accumulate
-
 import torch
 from torch import Tensor
-from torch.nn.functional import one_hot
 
-from contrastbench.domains.image.data.images import Croppable, ImageFiles, Images, Split
+from contrastbench.domains.image.data.images import Images, Split
 from contrastbench.domains.image.recipe import ImageRecipe
-from contrastbench.domains.image.views.policies import Policy
 from contrastbench.domains.random import generator
 from contrastbench.errors import UserError
 
 
-class ImagePool:
-    """The images that an encoder trains on, as if they were one split."""
-
-    def __init__(self, splits: Sequence[Split]) -> None:
-        self.splits = splits
-        self.ends = list(accumulate(len(part) for part in splits))
-
-    def __len__(self) -> int:
-        return self.ends[-1]
-
-    def arranged(self, rows: Tensor) -> tuple[Tensor, list[list[int]]]:
-        """(steps, batch) numbers put in order, split by split, and how many each has of each split.
-
-        The host waits for the device once for all steps.
-        """
-        if len(self.splits) == 1:
-            return rows, [[rows.shape[1]]] * len(rows)
-        split = torch.bucketize(rows, torch.tensor(self.ends, device=rows.device), right=True)
-        sizes = one_hot(split, len(self.splits)).sum(dim=1)
-        return rows.gather(1, split.argsort(dim=1, stable=True)), sizes.tolist()
-
-    def ahead(
-        self,
-        parts: Sequence[Tensor],
-        policies: Sequence[Policy],
-        rngs: Sequence[torch.Generator],
-    ) -> Callable[[int], Croppable] | None:
-        """Images of each of the arranged parts, by its number, decoded ahead; None: no files."""
-        first = self.splits[0]
-        if len(self.splits) > 1 or not isinstance(first, ImageFiles):
-            return None
-        return first.crops_ahead(parts, policies, rngs)
-
-    def batch(self, rows: Tensor, sizes: list[int]) -> Split:
-        """The images of those numbers, so many of each split."""
-        parts = [part.select(here) for part, here in self.by_split(rows, sizes)]
-        if len(parts) == 1:
-            return parts[0]
-        everything = [part.batch(torch.arange(len(part), device=rows.device)) for part in parts]
-        return Images(torch.cat(everything), torch.cat([part.labels for part in parts]))
-
-    def by_split(self, rows: Tensor, sizes: list[int]) -> Iterator[tuple[Split, Tensor]]:
-        """The splits that those numbers are in, and the numbers within each."""
-        for part, end, here in zip(self.splits, self.ends, rows.split(sizes), strict=True):
-            if len(here):
-                yield part, here - (end - len(part))
+def with_unlabelled(train: Split, unlabelled: Split | None) -> Split:
+    """Return the images that an encoder trains on, those without a class last."""
+    if unlabelled is None:
+        return train
+    assert isinstance(train, Images), "only binaries have such images, which are read whole"
+    assert isinstance(unlabelled, Images), "the same"
+    pixels = torch.cat([train.pixels, unlabelled.pixels])
+    return Images(pixels, torch.cat([train.labels, unlabelled.labels]))
 
 
 def check_balance(labels: Tensor, recipe: ImageRecipe) -> None:

@@ -6,7 +6,7 @@ import torch
 from sklearn.linear_model import LogisticRegression
 from torch import Tensor
 
-from contrastbench.domains.scoring.classifiers import Labelled
+from contrastbench.domains.scoring.classifiers import Labelled, joined_rows
 from contrastbench.domains.scoring.logistic import (
     TRANSFER_GRID,
     TRANSFER_ITERATIONS,
@@ -62,7 +62,7 @@ def transfer_multi_label(train: Labelled, validation: Labelled, test: Labelled) 
     ]
     scores = [mean_average_precision(models, validation) for models in zip(*paths, strict=True)]
     best = scores.index(max(scores))
-    both = Labelled(*map(torch.cat, zip(train, validation, strict=True)))
+    both = joined_rows(train, validation)
     models = [found[best] for found in paths]
     for c, model in enumerate(models):
         x, y = of_class(both, c)

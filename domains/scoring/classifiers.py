@@ -23,6 +23,11 @@ class Labelled(NamedTuple):
         return Labelled(self.x.to(device), self.y.to(device))
 
 
+def joined_rows(*parts: Labelled) -> Labelled:
+    """Return the rows of all parts, one after the other."""
+    return Labelled(*map(torch.cat, zip(*parts, strict=True)))
+
+
 @dataclass(frozen=True)
 class Classifier:
     """A classifier that has been fitted."""

@@ -17,6 +17,7 @@ from contrastbench.domains.scoring.classifiers import (
     Labelled,
     accuracy,
     decisions,
+    joined_rows,
     standardiser,
 )
 
@@ -81,7 +82,7 @@ def transfer_accuracies(
     chosen_by = ACCURACIES[metric]
     scores = [chosen_by(decisions(m, validation.x).argmax(dim=1), validation.y) for m in models]
     best = models[scores.index(max(scores))]
-    both = Labelled(*map(torch.cat, zip(train, validation, strict=True)))
+    both = joined_rows(train, validation)
     with unconverged():
         best.fit(both.x.cpu().numpy(), both.y.cpu().numpy())
     found = decisions(best, test.x).argmax(dim=1)

@@ -201,10 +201,6 @@ class TabularDomain(Domain[TabularRecipe, Model, Batch]):
         """The test rows' embeddings, before the projection."""
         return Labelled(embed_rows(model.encoder.eval(), self.test.x), self.test.y)
 
-    def check_export(self) -> None:
-        """Raise UserError unless there is a network."""
-        exported.check_trainable(self.recipe.encoder, self.recipe.trainable)
-
     def export(self, model: Model, folder: Path) -> None:
         """Write the encoder with the statistics of its columns."""
         about = {"seed": self.seed, "columns": self.columns.as_json()}

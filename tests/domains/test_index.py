@@ -46,7 +46,7 @@ def test_the_index_of_an_image_finds_it() -> None:
     batch = next(iter(domain.batches(1)))
     for contrast in domain.contrasts(domain.model(), batch):
         labels = domain.splits["train"].labels[contrast.index]
-        assert torch.equal(labels, domain.pool.batch(batch.rows, batch.sizes).labels)
+        assert torch.equal(labels, domain.pool.labels[batch.rows])
 
 
 def test_a_wrong_index_breaks_the_law() -> None:

@@ -5,7 +5,6 @@ import zipfile
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from io import BytesIO
@@ -34,7 +33,6 @@ MIN_SIDE = 8  # pixels a side
 MAX_PIXELS = 2**26  # pixels; each thread that decodes may hold as many
 PACKED = 2**28  # bytes of an image file in an archive
 REPLACE = "remove or replace it"
-MAX_NAMED_FILES = 10  # broken files that an error names
 IMAGES_IN_LINE = 1024  # images that wait at most, so that an error does not wait for all others
 IMAGES_PER_THREAD = 8  # images of a batch that a thread takes at once: all threads are to have some
 BATCHES_AHEAD = 2  # batches that are decoded while one is used
@@ -181,46 +179,6 @@ def look_at(names: Sequence[str], read: ReadBytes) -> list[Header]:
         UserError: one is no image, or too small.
     """
     return list(in_threads(lambda name: image_header(name, read(name)), names, "checking images"))
-
-
-@contextmanager
-def all_named(names: Sequence[str], read: ReadBytes) -> Iterator[None]:
-    """Make the error of a broken file one that names all that are broken.
-
-    Raises:
-        UserError: in place of the first.
-    """
-    try:
-        yield
-    except UserError:
-        found = in_threads(lambda name: fault(name, read), names, "looking for broken images")
-        if faults := [text for text in found if text]:
-            raise UserError(one_line(faults)) from None
-        raise
-
-
-def fault(name: str, read: ReadBytes) -> str:
-    """Return the error of an image file that cannot be decoded; empty: it can."""
-    try:
-        data = read(name)
-        image_header(name, data)
-        open_rgb(name, data)
-    except UserError as error:
-        return str(error)
-    return ""
-
-
-def one_line(faults: Sequence[str]) -> str:
-    """Join the first errors of image files to one line, with the number of all.
-
-    >>> one_line(["a.png is damaged: remove or replace it", "b.png is empty: remove or replace it"])
-    '2 images cannot be taken: a.png is damaged; b.png is empty: remove or replace them'
-    """
-    if len(faults) == 1:
-        return faults[0]
-    named = "; ".join(text.removesuffix(f": {REPLACE}") for text in faults[:MAX_NAMED_FILES])
-    more = f"; and {len(faults) - MAX_NAMED_FILES} more" * (len(faults) > MAX_NAMED_FILES)
-    return f"{len(faults)} images cannot be taken: {named}{more}: remove or replace them"
 
 
 def image_header(name: str, data: bytes) -> Header:

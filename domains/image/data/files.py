@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -86,15 +86,14 @@ def from_files(
         notes: what is known of the files.
 
     Raises:
-        UserError: files are broken; it names all of them.
+        UserError: a file is broken.
     """
     names, trained = parts.train.names + parts.test.names, len(parts.train.names)
-    with decode.all_named(names, read):
-        headers = decode.look_at(names, read)
-        side = common_side(headers, asked.size)
-        split = whole_files if asked.whole and side is not None else stored_pixels
-        train = split(parts.train, read, headers, side, asked.device)
-        test = stored_pixels(parts.test, read, headers, side, asked.device)
+    headers = decode.look_at(names, read)
+    side = common_side(headers, asked.size)
+    split = whole_files if asked.whole and side is not None else stored_pixels
+    train = split(parts.train, read, headers, side, asked.device)
+    test = stored_pixels(parts.test, read, headers, side, asked.device)
     known = dict(notes or {}) | decode.oddities(headers) | resized(headers, side)
     known |= tested_twice(headers[:trained], headers[trained:])
     images = ImageSet(train, test, None, parts.classes, drawn=parts.drawn, notes=known)
@@ -143,7 +142,7 @@ def whole_files(
     labels = torch.tensor(part.labels, device=device)
     height, width = (side, side) if side is not None else sides[0]
     on_device = torch.tensor(sides, device=device).float()
-    return ImageFiles(part.names, read, labels, side, (height, width), on_device, part.names)
+    return ImageFiles(part.names, read, labels, side, (height, width), on_device)
 
 
 def stored_pixels(
@@ -154,7 +153,7 @@ def stored_pixels(
     shape = (headers[0].height, headers[0].width) if side is None else (side, side)
     files = ImageFiles(part.names, read, labels, side, shape)
     if len(files) * 3 * shape[0] * shape[1] > resident_bytes(device):
-        return replace(files, later=part.names)
+        return files
     pixels = torch.empty(len(files), 3, *shape, dtype=torch.uint8, device=device)
     parts = files.everything.split(DECODED_AT_ONCE)
     decoded = files.ahead(parts)

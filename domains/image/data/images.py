@@ -89,7 +89,6 @@ class ImageFiles:
     shape: tuple[int, int]  # height and width of all as they are stored
     # (N, 2) height and width on the device: crops are of whole pictures
     sides: Tensor | None = None
-    later: tuple[str, ...] = ()  # all files that are first decoded when they are used
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -177,8 +176,7 @@ class ImageFiles:
         wait = decode.begin_decoding(fill, len(names))
 
         def ready() -> list[Tensor]:
-            with decode.all_named(self.later, self.read):
-                wait()
+            wait()
             return [buffer.to(device, non_blocking=True) for buffer in buffers]
 
         return ready

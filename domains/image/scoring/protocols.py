@@ -13,7 +13,7 @@ from contrastbench.domains.image.networks.encoders import Encoder, open_encoder
 from contrastbench.domains.image.sampling import held_out_split
 from contrastbench.domains.image.scoring.fine_tuning import semi_supervised
 from contrastbench.domains.scoring.average_precision import transfer_multi_label
-from contrastbench.domains.scoring.classifiers import Labelled, accuracy
+from contrastbench.domains.scoring.classifiers import Labelled, accuracy, joined_rows
 from contrastbench.domains.scoring.few_shot import few_shot
 from contrastbench.domains.scoring.logistic import regularised, transfer_accuracies
 from contrastbench.domains.scoring.neighbours import neighbours
@@ -50,11 +50,6 @@ def knn(seen: Features) -> dict[str, float]:
     """Weighted neighbours among training and validation images."""
     both = joined_rows(seen.train, seen.validation)
     return {"accuracy": accuracy(neighbours(both, KNN_NEIGHBOURS, KNN_TEMPERATURE), seen.test)}
-
-
-def joined_rows(*parts: Labelled) -> Labelled:
-    """The rows of all parts, one after the other."""
-    return Labelled(*map(torch.cat, zip(*parts, strict=True)))
 
 
 def transfer(seen: Features) -> dict[str, float]:

@@ -17,7 +17,7 @@ from contrastbench.domains.image.data.images import CIFAR_MEAN, CIFAR_STD, Image
 from contrastbench.domains.image.domain import BEST_ON_TEST, ImageDomain
 from contrastbench.domains.image.preprocessing import policies
 from contrastbench.domains.image.probes import PROBES
-from contrastbench.domains.image.sampling import ImagePool
+from contrastbench.domains.image.sampling import with_unlabelled
 from contrastbench.domains.image.views.transforms import normalise
 from contrastbench.domains.registry import declaration, make_recipe
 from contrastbench.losses import UserError, get_loss
@@ -122,7 +122,7 @@ def test_multi_crop_meets_the_keys_of_the_other_view_and_its_own_instance() -> N
     state = batch.rng.get_state()
     found = d.contrasts(net, batch)
     batch.rng.set_state(state)
-    views = d.views(d.pool.batch(batch.rows, batch.sizes), batch.rng)
+    views = d.views(d.pool.select(batch.rows), batch.rng)
     unit = torch.nn.functional.normalize
     for own, (contrast, others) in enumerate(zip(found, ((1, 2), (0, 2)), strict=True)):
         key = unit(net.target(views[own]))
@@ -155,13 +155,10 @@ def test_unlabelled_images_are_trained_on_beside_the_training_part() -> None:
     first, second = (
         Images(torch.full((n, 1, 1, 1), n, dtype=torch.uint8), torch.full((n,), n)) for n in (3, 5)
     )
-    pool = ImagePool([first, second])
-    rows, sizes = pool.arranged(torch.tensor([[7, 0, 3, 2], [4, 1, 6, 5]]))
-    assert (rows.tolist(), sizes) == ([[0, 2, 7, 3], [1, 4, 6, 5]], [[2, 2], [1, 3]])
-    images = pool.batch(rows[0], sizes[0])
-    assert len(pool) == 8
-    assert images.labels.tolist() == [3, 3, 5, 5]
-    assert images.pixels.flatten().tolist() == images.labels.tolist()
+    pool = with_unlabelled(first, second)
+    assert pool.labels.tolist() == [3, 3, 3, 5, 5, 5, 5, 5]
+    assert pool.pixels.flatten().tolist() == pool.labels.tolist()
+    assert with_unlabelled(first, None) is first
 
 
 BESIDE = {"balanced_accuracy", "macro_f1", "auroc"}

@@ -1,5 +1,6 @@
 """Anybody's folders of images: what is read, and what is refused."""
 
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -205,38 +206,24 @@ def test_the_real_subset_of_cifar(shared: Callable[..., Path]) -> None:
     assert sha256.startswith("530b6131910cd7f0")
 
 
-def broken(root: Path) -> Path:
-    """Return a folder of three classes' worth of images, three of them broken."""
-    folder(root, count=6)
-    (root / "train/cat/1.png").write_bytes(b"")
-    (root / "train/dog/2.png").write_text("<html>not found</html>")
-    whole = (root / "test/dog/5.png").read_bytes()
-    (root / "test/dog/5.png").write_bytes(whole[: len(whole) // 2])
-    return root
+@pytest.mark.parametrize(
+    ("spoiled", "fault"),
+    [(b"", "is no image (it is empty)"), (b"<html>", "is no image (it holds something else)")],
+)
+def test_a_broken_image_is_named(spoiled: bytes, fault: str, tmp_path: Path) -> None:
+    (folder(tmp_path, count=6) / "train/cat/1.png").write_bytes(spoiled)
+    with pytest.raises(UserError, match=re.escape(f"train/cat/1.png {fault}: remove or replace")):
+        read(tmp_path)
 
 
-def test_all_broken_images_are_named_at_once(tmp_path: Path) -> None:
-    with pytest.raises(UserError) as error:
-        read(broken(tmp_path))
-    assert str(error.value) == (
-        "3 images cannot be taken: train/cat/1.png is no image (it is empty); "
-        "train/dog/2.png is no image (it holds something else); "
-        "test/dog/5.png is damaged (image file is truncated): "
-        "remove or replace them"
-    )
-
-
-def test_broken_pictures_that_stay_files_are_named_at_once(tmp_path: Path) -> None:
+def test_a_broken_picture_that_stays_a_file_is_named_when_it_is_used(tmp_path: Path) -> None:
     """Pictures of which crops are cut are decoded in the first epoch."""
-    root = folder(tmp_path, count=6, side=120)
-    for name in ("cat/1.png", "dog/5.png"):
-        path = root / "train" / name
-        path.write_bytes(path.read_bytes()[:2000])
-    images = load_images(f"folder:{root}", 16, None, CPU, True)[0]
-    first = images.train.select(torch.tensor([1]))
+    path = folder(tmp_path, count=6, side=120) / "train/cat/1.png"
+    path.write_bytes(path.read_bytes()[:2000])
+    images = load_images(f"folder:{tmp_path}", 16, None, CPU, True)[0]
     refused(
-        lambda: list(first.crops([(Policy(16), 1)], torch.Generator())),
-        "2 images cannot be taken: train/cat/1.png .*; train/dog/5.png .*: remove or replace them",
+        lambda: list(images.train.crops([(Policy(16), 1)], torch.Generator())),
+        "train/cat/1.png is damaged .*: remove or replace it",
     )
 
 
