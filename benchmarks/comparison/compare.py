@@ -6,8 +6,7 @@ Tests on single data sets are corrected by families, so that a loss that joins c
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from contrastbench.benchmarks.comparison.effects import OverSets
-from contrastbench.benchmarks.comparison.over_sets import over_sets
+from contrastbench.benchmarks.comparison.over_sets import OverSets, over_sets
 from contrastbench.benchmarks.comparison.places import (
     UNTESTED,
     Comparison,
@@ -16,7 +15,7 @@ from contrastbench.benchmarks.comparison.places import (
 )
 from contrastbench.benchmarks.comparison.set_tests import SET_TESTS
 from contrastbench.benchmarks.comparison.statistics import ALPHA, holm
-from contrastbench.benchmarks.comparison.verdicts import Tuning, Verdicts
+from contrastbench.benchmarks.comparison.verdicts import Tuning, Verdicts, verdicts_of
 from contrastbench.benchmarks.tables.controls import CONTROLS
 from contrastbench.benchmarks.tables.resolved import Line, Resolved, ResolvedCell
 from contrastbench.benchmarks.tables.table import Selection, Table
@@ -37,7 +36,7 @@ def compare(resolved: Resolved, baseline: str | None = None, test: str | None = 
     base = baseline_row(resolved, baseline)
     places = compare_rows(resolved, base)
     over = over_sets_of(resolved, base, places, test or resolved.table.test or "wilcoxon")
-    return Verdicts(resolved.table, base.name, places, over, tuning_of(resolved, base))
+    return verdicts_of(resolved.table, base.name, places, over, tuning_of(resolved, base))
 
 
 def baseline_row(resolved: Resolved, name: str | None = None) -> Line:

@@ -1,25 +1,120 @@
-"""Verdicts over data sets: effects of all rows, tested and corrected together."""
+"""The answer over data sets: the effects of all rows, tested, corrected and judged together.
+
+Each domain counts alike. What the test takes as drawn, sets or seeds, is its own.
+"""
 
 from collections.abc import Container, Hashable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
+from math import inf
+from statistics import fmean, median
+from typing import NamedTuple
 
-from contrastbench.benchmarks.comparison.effects import (
-    MARGIN,
-    POINTS_MARGIN,
-    SAME_LOSS,
-    SAME_SO_FAR,
-    SIGNED_RANK,
-    Effect,
-    Gains,
-    OverSets,
-    Part,
-    effects_by_set,
-    gains_of,
-    too_few,
-)
+from contrastbench.benchmarks.comparison import DIFFERENT
+from contrastbench.benchmarks.comparison.effects import Gains, effects_by_set, gains_of
 from contrastbench.benchmarks.comparison.places import Comparison
-from contrastbench.benchmarks.comparison.set_tests import SET_TESTS, Effects, SetTest
+from contrastbench.benchmarks.comparison.set_tests import SET_TESTS, Effects, SetTest, grouped
 from contrastbench.benchmarks.comparison.statistics import ALPHA, holm
+
+SIGNED_RANK = SET_TESTS["wilcoxon"]
+SAME_LOSS = "the same loss"  # as the baseline on each set, so there is nothing to test
+SAME_SO_FAR = f"{SAME_LOSS} so far"  # it is another one on a set on which it has not run
+
+
+class Scale(NamedTuple):
+    """The unit of effects, its decimals, and the margin within which they are equal."""
+
+    unit: str
+    decimals: int
+    margin: float
+
+
+POINTS = Scale("points", 1, 1.0)  # where no control says what training gains
+SHARES = Scale("% of the training gain", 0, 10.0)
+
+
+@dataclass(frozen=True)
+class Part:
+    """The effect on the sets that a test is over: those of a domain, or all where sets are drawn.
+
+    Args:
+        sets: the effect on each.
+        estimate: the effect over them.
+        interval: at 95 %, before the correction for many rows.
+        p: of no effect.
+        p_equal: of an effect beyond the margin.
+        barred: verdicts that are not given, as trainings have failed.
+        verdict: after the correction.
+    """
+
+    sets: Effects
+    estimate: float
+    interval: tuple[float, float]
+    p: float
+    p_equal: float
+    barred: frozenset[str] = frozenset()
+    verdict: str = "undecided"
+
+
+@dataclass(frozen=True)
+class Effect:
+    """One row's effects on the sets that count, their mean, and the verdict that parts make.
+
+    Equal means equal in each part. Better, or worse, means so in some and in none the opposite.
+    """
+
+    row: str
+    by_set: Effects
+    by_domain: Mapping[str, float]  # the mean effect over the sets of each domain
+    failed: int  # sets on which a training has failed
+    estimate: float
+    interval: tuple[float, float]  # at 95 %, before the correction for many rows
+    parts: Mapping[str, Part]  # by domain
+    over_sets: tuple[float, float]  # the interval where sets are drawn, not seeds
+    p: float  # of no effect in the part that is shown clearest
+    p_equal: float  # of an effect beyond the margin in some part
+    joined: bool  # the row joined by `--loss`
+    without_effect: int  # sets on which it has failed and has no effect, which may be any
+    base_failed: int  # sets on which the baseline has diverged with some seeds
+    name: str = ""  # the row with all that are the same runs
+    also: Sequence[str] = ()  # those
+    holm: float = 1.0  # of the part that is shown clearest
+    holm_equal: float = 1.0
+    detectable: float | None = None  # found four times in five in each part, at the verdict's level
+    verdict: str = "undecided"
+    decided: Mapping[str, str] = field(default_factory=dict)  # better or worse, of several domains
+    is_small: bool = False  # better or worse, and shown to be so within the margin
+    untrained_in: Sequence[str] = ()  # domains in which it loses more than all that training gains
+    is_copy: bool = False  # by algebra another row, which is tested in its place
+    must: str = ""  # of a control, which is no contestant: how it has to come out
+    came_out: bool = False  # a control as it must: by its verdict, or by its sign for `below`
+
+
+@dataclass(frozen=True)
+class OverSets:
+    """All rows against a baseline over data sets."""
+
+    effects: Sequence[Effect] = ()
+    contestants: Sequence[Effect] = ()  # rows that are no controls, best first, and then copies
+    listed: Sequence[Effect] = ()  # those that did not join
+    tested: Sequence[Effect] = ()  # of these, or else of those that joined, with an own verdict
+    fewer: Sequence[Effect] = ()  # listed losses whose verdict is on fewer sets than others'
+    gains: Gains = field(default_factory=dict)  # of the sets that count; empty: effects are points
+    unit: str = ""
+    decimals: int = 0
+    margin: float = 0.0
+    left_out: Sequence[str] = ()  # sets or columns: training gains too little
+    nothing_counts: bool = False  # training gains nothing clear on any: no verdict is over sets
+    test: SetTest = SIGNED_RANK
+    on_these: bool = False  # verdicts hold on these data sets, and nothing is said of others
+    sets: int = 0  # that count
+    most_seeds: int = 0  # that a loss has on a set
+    domains: Sequence[str] = ()  # that some row has an effect in
+    decides: bool = False  # so many sets or seeds can give any verdict at all
+    level: float = ALPHA  # of the first verdict by Holm's correction
+    least_seen: float | None = 0.0  # the median of effects that would have been seen, see there
+    to_come: int = 0  # losses that are listed and have no result; Holm's correction counts them
+    without_results: Sequence[str] = ()  # rows that nothing is known of
+    not_compared: Sequence[str] = ()  # columns that only one side has run on
 
 
 def over_sets(
@@ -44,26 +139,88 @@ def over_sets(
     """
     controls = controls or {}
     gains, left_out = gains_of([one for one in comparisons if one.row in untrained])
-    margin = MARGIN if gains else POINTS_MARGIN
+    scale = SHARES if gains else POINTS
     rows: dict[str, list[Comparison]] = {}
     for one in comparisons:
         rows.setdefault(one.row, []).append(one)
-    found = [effect(row, mine, gains, margin, test) for row, mine in rows.items()]
+    found = [effect(row, mine, gains, scale.margin, test) for row, mine in rows.items()]
     effects = {one.row: one for one in found if one is not None}
     tested = {*effects} - {*controls} if gains or not left_out else ()
     losses = {row: mine for row, mine in rows.items() if row in tested}
     same_so_far = {row for row, mine in losses.items() if all_same(mine) and is_waiting(mine)}
     to_come = sum(row not in effects or row in same_so_far for row in expected)
-    judged = contestants(effects, losses, same_so_far, to_come, test)
-    judged += [
+    contestants = judged_losses(effects, losses, same_so_far, to_come, test)
+    if gains:
+        contestants = [replace(one, untrained_in=untrained_in(one)) for one in contestants]
+    judged = [
         control_effect(one, rows[row], controls[row], test)
         for row, one in effects.items()
         if row in controls
     ]
-    return OverSets(judged, gains, left_out, margin, test, to_come)
+    return answer(contestants, judged, gains, left_out, test, to_come)
 
 
-def contestants(
+def answer(
+    contestants: Sequence[Effect],
+    controls: Sequence[Effect],
+    gains: Gains,
+    left_out: Sequence[str],
+    test: SetTest,
+    to_come: int,
+) -> OverSets:
+    """Return all that is said of rows whose effects are judged."""
+    effects, scale = [*contestants, *controls], SHARES if gains else POINTS
+    listed = [one for one in contestants if not one.joined]
+    tested = [one for one in listed or contestants if not one.is_copy]
+    sets = max((len(one.by_set) for one in effects), default=0)
+    nothing_counts = bool(left_out) and not gains
+    able = any(test.smallest_p(one.by_set) <= ALPHA for one in effects)
+    seeds = (len(one.by_seed) for row in contestants for one in row.by_set.values())
+    return OverSets(
+        effects=effects,
+        contestants=contestants,
+        listed=listed,
+        tested=tested,
+        fewer=[one for one in tested if listed and len(one.by_set) + one.without_effect < sets],
+        gains=gains,
+        unit=scale.unit,
+        decimals=scale.decimals,
+        margin=scale.margin,
+        left_out=left_out,
+        nothing_counts=nothing_counts,
+        test=test,
+        on_these=test.units == "seeds",
+        sets=sets,
+        most_seeds=max(seeds, default=0),
+        domains=list(dict.fromkeys(name for one in effects for name in one.by_domain)),
+        decides=able and not nothing_counts,
+        level=ALPHA / max(1, count_tests(tested, to_come if listed else 0)),
+        least_seen=least_seen(tested),
+        to_come=to_come,
+    )
+
+
+def count_tests(found: Sequence[Effect], to_come: int) -> int:
+    """Return how many parts of rows are tested, with those of rows that have yet to run."""
+    return (len(found) + to_come) * len({name for one in found for name in one.parts})
+
+
+def least_seen(tested: Sequence[Effect]) -> float | None:
+    """Return the median of the effects that would have been seen; None: none would.
+
+    It is over the losses that have run on most sets. One that nothing is random in says nothing;
+    0: there are no others.
+    """
+    if all(one.detectable == 0 for one in tested):
+        return 0.0
+    most = max(len(one.by_set) for one in tested)
+    full = [one.detectable for one in tested if len(one.by_set) == most]
+    some = [inf if least is None else least for least in full if least != 0]
+    middle = median(some) if some else inf
+    return None if middle == inf else middle
+
+
+def judged_losses(
     effects: Mapping[str, Effect],
     losses: Mapping[str, Sequence[Comparison]],
     same_so_far: Container[str],
@@ -77,14 +234,25 @@ def contestants(
     alike: dict[Hashable, list[str]] = {}
     for row, mine in losses.items():
         alike.setdefault(runs_of(row, mine), []).append(row)
-    found = [replace(effects[rows[0]], also=tuple(rows[1:])) for rows in alike.values()]
+    found = [
+        replace(effects[rows[0]], also=rows[1:], name=", ".join(rows)) for rows in alike.values()
+    ]
     copies = [one for one in found if one.row in same_so_far or all_same(losses[one.row])]
     tested = [one for one in found if one not in copies]
     joined = decided_effects([one for one in tested if one.joined], test)
     listed = decided_effects([one for one in tested if not one.joined], test, to_come)
     words = {True: SAME_SO_FAR, False: SAME_LOSS}
-    same = [replace(one, verdict=words[one.row in same_so_far]) for one in copies]
+    same = [replace(one, verdict=words[one.row in same_so_far], is_copy=True) for one in copies]
     return [*joined, *listed, *sorted(same, key=lambda one: one.verdict, reverse=True)]
+
+
+def untrained_in(one: Effect) -> list[str]:
+    """Return the domains in which a row is worse, and loses more than all that training gains.
+
+    The best row without a training is at -100 %.
+    """
+    below = [name for name, mean in one.by_domain.items() if mean < -100]
+    return [name for name in below if "worse" in (one.verdict, one.decided.get(name))]
 
 
 def runs_of(row: str, mine: Sequence[Comparison]) -> Hashable:
@@ -116,10 +284,10 @@ def control_effect(one: Effect, mine: Sequence[Comparison], must: str, test: Set
     Only these sets can show that the comparison sees nothing at all.
     """
     everywhere, _ = effects_by_set(mine, {})
+    points, p = test.estimate(everywhere) if everywhere else one.estimate, one.holm
     if not everywhere:
-        return replace(one, verdict=too_few(test), must=must, everywhere=one.estimate)
-    points, p = test.estimate(everywhere), one.holm
-    if must == "equal":
+        verdict = too_few(test)
+    elif must == "equal":
         (one,) = decided_effects([one], test)
         verdict, p = one.verdict, one.holm
     elif must == "below":
@@ -127,7 +295,8 @@ def control_effect(one: Effect, mine: Sequence[Comparison], must: str, test: Set
     else:
         p = test.p_value(everywhere)
         verdict = verdict_of(everywhere, p, 1.0, test)
-    return replace(one, holm=p, verdict=verdict, must=must, everywhere=points)
+    came_out = points < 0 if must == "below" else verdict == must
+    return replace(one, holm=p, verdict=verdict, must=must, came_out=came_out)
 
 
 def effect(
@@ -138,20 +307,25 @@ def effect(
     if not by_set:
         return None
     base_failed = {one.data_set for one in mine if one.base_lost}
+    parts = {
+        name: part_of(sets, margin, test, bool(base_failed & sets.keys()))
+        for name, sets in parts_of(by_set, test).items()
+    }
     return Effect(
         row,
         by_set,
+        {name: fmean(effects) for name, effects in grouped(by_set).items()},
         len(failed),
         test.estimate(by_set),
         test.interval(by_set, ALPHA),
-        {
-            name: part_of(sets, margin, test, bool(base_failed & sets.keys()))
-            for name, sets in parts_of(by_set, test).items()
-        },
+        parts,
         SET_TESTS["t"].interval(by_set, ALPHA),
-        joined=any(one.joined for one in mine),
-        without_effect=len(failed - by_set.keys()),
-        base_failed=len(base_failed & by_set.keys()),
+        min(part.p for part in parts.values()),
+        max(part.p_equal for part in parts.values()),
+        any(one.joined for one in mine),
+        len(failed - by_set.keys()),
+        len(base_failed & by_set.keys()),
+        row,
     )
 
 
@@ -180,12 +354,11 @@ def decided_effects(found: Sequence[Effect], test: SetTest, to_come: int = 0) ->
     verdict is lost as they do. That a row is equal in all its parts is one test, whose p is the
     largest of them: these are a family of the rows.
     """
-    losses, names = len(found) + to_come, {name for one in found for name in one.parts}
-    parts = [part for one in found for part in one.parts.values()]
-    different = iter(corrected([part.p for part in parts], losses * len(names)))
-    equal = iter(corrected([part.p_equal for part in parts], losses * len(names)))
-    together = corrected([one.p_equal for one in found], losses)
-    level = ALPHA / max(1, losses * len(names))
+    tests, parts = count_tests(found, to_come), [p for one in found for p in one.parts.values()]
+    different = iter(corrected([part.p for part in parts], tests))
+    equal = iter(corrected([part.p_equal for part in parts], tests))
+    together = corrected([one.p_equal for one in found], len(found) + to_come)
+    level = ALPHA / max(1, tests)
     seen = [
         judged_effect(
             one, [(next(different), next(equal)) for _ in one.parts], all_equal, level, test
@@ -219,9 +392,12 @@ def judged_effect(
         name: replace(part, verdict=part_verdict(part, p, q, test))
         for (name, part), (p, q) in zip(one.parts.items(), ps, strict=True)
     }
-    verdict = verdict_over([part.verdict for part in judged.values()], p_equal <= ALPHA)
+    words = {name: part.verdict for name, part in judged.items()}
+    verdict = verdict_over([*words.values()], p_equal <= ALPHA)
+    several = words if len(words) > 1 else {}
     barred = {"better", "equal"} if one.without_effect else set[str]()
     barred |= {"worse", "equal"} if one.base_failed else set()
+    verdict = "undecided" if verdict in barred else verdict
     seen = [test.detectable(part.sets, level) for part in judged.values()]
     return replace(
         one,
@@ -229,7 +405,9 @@ def judged_effect(
         holm=min(p for p, _ in ps),
         holm_equal=p_equal,
         detectable=None if None in seen else max(filter(None, seen), default=0.0),
-        verdict="undecided" if verdict in barred else verdict,
+        verdict=verdict,
+        decided={name: word for name, word in several.items() if word in DIFFERENT},
+        is_small=verdict in DIFFERENT and p_equal <= ALPHA,
     )
 
 
@@ -253,6 +431,11 @@ def verdict_over(words: Sequence[str], equal: bool) -> str:
     if equal:
         return "equal"
     return words[0] if len({*words}) == 1 and words[0] != "equal" else "undecided"
+
+
+def too_few(test: SetTest) -> str:
+    """Return the word instead of a verdict where none can be given."""
+    return f"too few {test.units}"
 
 
 def verdict_of(effects: Effects, p: float, p_equal: float, test: SetTest) -> str:

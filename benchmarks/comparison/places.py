@@ -21,9 +21,6 @@ from contrastbench.benchmarks.tables.resolved import Line, Resolved, ResolvedCel
 from contrastbench.benchmarks.tables.table import Table
 
 UNTESTED = PValue(None)
-SAME_RUNS = "the same runs"
-NO_BASE = "the baseline"  # before how that failed
-INCOMPLETE = "incomplete"  # before how many seeds have run
 
 
 @dataclass(frozen=True)
@@ -51,6 +48,9 @@ class Comparison:
     holm: float | None = None
     verdict: str = "untested"
     why: str = ""  # it is untested
+    same: bool = False  # the row is the baseline itself here
+    incomplete: str = ""  # how many seeds have run, of more
+    base_failed: bool = False  # with every seed
     failure: str = ""  # how seeds of the row failed; failed: all of them
     lost: tuple[int, ...] = ()  # seeds of the baseline with which the row's loss has diverged
     base_lost: tuple[int, ...] = ()  # seeds of the row with which the baseline has diverged
@@ -71,11 +71,6 @@ class Comparison:
         return "controls" if self.control else "joined" if self.joined else "listed"
 
     @property
-    def same(self) -> bool:
-        """Return whether the row is the baseline itself here."""
-        return self.why.startswith("the same ")
-
-    @property
     def has_failed(self) -> bool:
         """Return whether a training of the row has failed, with which the baseline did not."""
         return self.verdict == "failed" or bool(self.lost)
@@ -83,7 +78,7 @@ class Comparison:
     @property
     def is_final(self) -> bool:
         """Return whether the place has no test for good: a copy, a failure, or no such data."""
-        return bool(self.why or self.failure) and not self.why.startswith(INCOMPLETE)
+        return bool(self.why or self.failure) and not self.incomplete
 
     @property
     def detectable(self) -> float | None:
@@ -102,17 +97,17 @@ def compare_cell(resolved: Resolved, base: Line, line: Line, column: str) -> Com
     theirs, mine = on_shared_data(their.ok, ours.ok)
     comparison = without_scores(resolved, base, line, column, theirs, mine)
     if missing := unfinished_seeds(resolved.table, their, ours):
-        return replace(comparison, why=f"{INCOMPLETE}: {missing}")
+        return replace(comparison, why=f"incomplete: {missing}", incomplete=missing)
     if not comparison.seeds:
         return without_pairs(comparison, their, ours)
     if comparison.same_as == base.name:
-        return replace(comparison, why=f"the same as {base.name} by algebra")
+        return replace(comparison, why=f"the same as {base.name} by algebra", same=True)
     pairs = [(theirs[seed], mine[seed]) for seed in comparison.seeds]
     if runs_behind(theirs) == comparison.runs:
         # a search may end at the baseline itself: a difference of 0 by construction
         searched = resolved.table.follows_limits
         found = with_means(resolved, comparison, pairs) if searched else comparison
-        return replace(found, why=SAME_RUNS)
+        return replace(found, why="the same runs", same=True)
     comparison = with_means(resolved, comparison, pairs)
     if any(scored_data(a) != scored_data(b) for a, b in pairs):
         return replace(comparison, why="other data or starting weights")
@@ -163,7 +158,7 @@ def without_pairs(comparison: Comparison, base: ResolvedCell, ours: ResolvedCell
     """Return the comparison of a place without shared seeds, which says why."""
     failed = ours.failure and not ours.ok
     if base.failure and not base.ok and (failed or ours.ok):
-        comparison = replace(comparison, why=f"{NO_BASE} {base.failure}")
+        comparison = replace(comparison, why=f"the baseline {base.failure}", base_failed=True)
     return replace(comparison, verdict="failed") if failed else comparison
 
 

@@ -3,11 +3,11 @@
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import NamedTuple
 
-from contrastbench.benchmarks.comparison.effects import Effect, OverSets, too_few
-from contrastbench.benchmarks.comparison.places import INCOMPLETE, NO_BASE, Comparison
+from contrastbench.benchmarks.comparison import VERDICTS
+from contrastbench.benchmarks.comparison.over_sets import Effect, OverSets, too_few
+from contrastbench.benchmarks.comparison.places import Comparison
 from contrastbench.benchmarks.comparison.signed_rank import DIGITS
 from contrastbench.benchmarks.comparison.statistics import deviation_factor
 from contrastbench.benchmarks.tables.table import Table
@@ -24,62 +24,26 @@ class RowCount(NamedTuple):
     places: Sequence[Comparison]
 
 
-@dataclass(frozen=True)
-class RowVerdict:
+class RowVerdict(NamedTuple):
     """What is known of a row that was asked for."""
 
     row: str
     effect: Effect | None  # over data sets
     places: Sequence[Comparison]
-
-    @property
-    def incomplete(self) -> list[Comparison]:
-        """Return the places where some seeds have not run."""
-        return [one for one in self.places if one.why.startswith(INCOMPLETE)]
-
-    @property
-    def run(self) -> list[Comparison]:
-        """Return the places whose seeds have all run, or that cannot run."""
-        return [one for one in self.places if not one.why.startswith(INCOMPLETE)]
+    incomplete: Sequence[Comparison]  # places where some seeds have not run
+    run: Sequence[Comparison]  # those whose seeds have all run, or that cannot run
 
 
-@dataclass(frozen=True)
-class SingleSets:
+class SingleSets(NamedTuple):
     """What single data sets show of the losses: of those that joined only where all did."""
 
     places: Sequence[Comparison]
     tests: int  # in the families of these places
-
-    @property
-    def counted(self) -> int:
-        """The tests that Holm's correction counts, run or not."""
-        return max((one.family for one in self.places), default=self.tests)
-
-    def rows(self, verdict: str) -> list[RowCount]:
-        """Return the rows that some set shows so, the row with most such sets first."""
-        found = [
-            RowCount(row, count[verdict], [one for one in self.places if one.row == row])
-            for row, count in verdict_counts(self.places).items()
-            if count[verdict]
-        ]
-        return sorted(found, key=lambda one: -one.n)
-
-    @property
-    def diverged(self) -> list[str]:
-        """The rows that diverged with some seeds of a set."""
-        lost = (one.row for one in self.places if one.lost and one.verdict != "failed")
-        return list(dict.fromkeys(lost))
-
-    @property
-    def base_diverged(self) -> dict[str, int]:
-        """With how many seeds the baseline diverged, by column."""
-        return {one.column: len(one.base_lost) for one in self.places if one.base_lost}
-
-    @property
-    def base_failed(self) -> list[str]:
-        """The columns on which the baseline has failed."""
-        failed = (one.column for one in self.places if one.why.startswith(NO_BASE))
-        return list(dict.fromkeys(failed))
+    counted: int  # the tests that Holm's correction counts, run or not
+    rows: Mapping[str, Sequence[RowCount]]  # by verdict, the row with most such sets first
+    diverged: Sequence[str]  # the rows that diverged with some seeds of a set
+    base_diverged: Mapping[str, int]  # with how many seeds the baseline diverged, by column
+    base_failed: Sequence[str]  # the columns on which the baseline has failed
 
 
 @dataclass(frozen=True)
@@ -98,8 +62,7 @@ class Tuning:
         return all(n == of for n, of in self.alike.values())
 
 
-@dataclass(frozen=True)
-class Controls:
+class Controls(NamedTuple):
     """Whether the controls came out as they must, over data sets and, of few, set by set."""
 
     wrong: Mapping[str, Sequence[Effect]]  # that did not, by how they must come out
@@ -108,9 +71,63 @@ class Controls:
     below: Sequence[str]  # rows below it on each set, where nothing is judged over sets
 
 
+@dataclass(frozen=True)
+class Verdicts:
+    """A table's rows against a baseline: place by place, over data sets, and what bears on it."""
+
+    table: Table
+    base: str
+    places: Sequence[Comparison]
+    over: OverSets
+    tuning: Tuning
+    speaks: bool  # a loss can have a verdict over data sets
+    asked: Sequence[RowVerdict]  # what is known of the rows that were asked for
+    controls: Controls
+    single_sets: SingleSets
+    counts: Mapping[str, Counter[str]]  # the verdicts of each row on single data sets
+    # the fewest pairs, and how many times their deviation the true one may be, if they are few
+    few_seeds: tuple[int, float] | None
+
+    @property
+    def has_quick_part(self) -> bool:
+        """Whether runs of a quick part may be there, which do not count."""
+        return bool(self.table.quick) and not self.table.is_quick
+
+
+def verdicts_of(
+    table: Table, base: str, places: Sequence[Comparison], over: OverSets, tuning: Tuning
+) -> Verdicts:
+    """Return what places and effects over data sets say together of a table's rows."""
+    pairs = [len(one.seeds) for one in places if len(one.seeds) > 1 and not one.control]
+    fewest = min(pairs, default=ENOUGH_PAIRS)
+    return Verdicts(
+        *(table, base, places, over, tuning),
+        speaks=bool(over.contestants) and over.decides,
+        asked=asked_rows([row for row in table.asked if row != base], places, over),
+        controls=controls_of(over, places),
+        single_sets=single_sets(over, places),
+        counts=verdict_counts(places),
+        few_seeds=(fewest, deviation_factor(fewest)) if fewest < ENOUGH_PAIRS else None,
+    )
+
+
+def asked_rows(
+    rows: Sequence[str], places: Sequence[Comparison], over: OverSets
+) -> list[RowVerdict]:
+    """Return what is known of the rows that were asked for."""
+    effects = {row: one for one in over.contestants for row in (one.row, *one.also)}
+    found = []
+    for row in rows:
+        mine = [one for one in places if one.row == row]
+        incomplete = [one for one in mine if one.incomplete]
+        run = [one for one in mine if not one.incomplete]
+        found.append(RowVerdict(row, effects.get(row), mine, incomplete, run))
+    return found
+
+
 def controls_of(over: OverSets, comparisons: Sequence[Comparison]) -> Controls:
     """Return how the controls of a comparison came out."""
-    controls = [one for one in over.effects if one.control]
+    controls = [one for one in over.effects if one.must]
     judged = [one for one in controls if one.verdict != too_few(over.test)]
     wrong: dict[str, list[Effect]] = {}
     for one in judged:
@@ -126,64 +143,28 @@ def controls_of(over: OverSets, comparisons: Sequence[Comparison]) -> Controls:
     return Controls(wrong, Counter(one.must for one in judged), blind, below)
 
 
-@dataclass(frozen=True)
-class Verdicts:
-    """A table's rows against a baseline: place by place, over data sets, and what bears on it."""
-
-    table: Table
-    base: str
-    places: list[Comparison]
-    over: OverSets
-    tuning: Tuning
-
-    @property
-    def speaks(self) -> bool:
-        """Whether a loss can have a verdict over data sets."""
-        return bool(self.over.contestants) and self.over.decides
-
-    @property
-    def asked(self) -> list[RowVerdict]:
-        """What is known of the rows that were asked for."""
-        over = self.over.contestants
-        effects = {row: one for one in over for row in (one.row, *one.also)}
-        return [
-            RowVerdict(row, effects.get(row), [one for one in self.places if one.row == row])
-            for row in self.table.asked
-            if row != self.base
-        ]
-
-    @property
-    def has_quick_part(self) -> bool:
-        """Whether runs of a quick part may be there, which do not count."""
-        return bool(self.table.quick) and not self.table.is_quick
-
-    @cached_property
-    def controls(self) -> Controls:
-        """How the controls came out."""
-        return controls_of(self.over, self.places)
-
-    @cached_property
-    def single_sets(self) -> SingleSets:
-        """What single data sets show of the losses."""
-        controls = {one.row for one in self.over.effects if one.control}
-        losses = (one for one in self.places if not one.control)
-        own = [one for one in losses if one.row not in controls] or self.places
-        shown = [one for one in own if not one.joined] or own
-        families = {one.family_name for one in shown}
-        tested = (one for one in self.places if one.holm is not None)
-        return SingleSets(shown, sum(one.family_name in families for one in tested))
-
-    @property
-    def counts(self) -> dict[str, Counter[str]]:
-        """The verdicts of each row on single data sets."""
-        return verdict_counts(self.places)
-
-    @property
-    def few_seeds(self) -> tuple[int, float] | None:
-        """The fewest pairs, and how many times their deviation the true one may be, if few."""
-        pairs = [len(one.seeds) for one in self.places if len(one.seeds) > 1 and not one.control]
-        fewest = min(pairs, default=ENOUGH_PAIRS)
-        return (fewest, deviation_factor(fewest)) if fewest < ENOUGH_PAIRS else None
+def single_sets(over: OverSets, comparisons: Sequence[Comparison]) -> SingleSets:
+    """Return what single data sets show of the losses."""
+    controls = {one.row for one in over.effects if one.must}
+    losses = (one for one in comparisons if not one.control)
+    own = [one for one in losses if one.row not in controls] or comparisons
+    shown = [one for one in own if not one.joined] or own
+    families = {one.family_name for one in shown}
+    tests = sum(one.holm is not None and one.family_name in families for one in comparisons)
+    rows: dict[str, list[RowCount]] = {name: [] for name in VERDICTS}
+    for row, count in verdict_counts(shown).items():
+        for verdict, n in count.items():
+            rows[verdict].append(RowCount(row, n, [one for one in shown if one.row == row]))
+    lost = [one.row for one in shown if one.lost and one.verdict != "failed"]
+    return SingleSets(
+        shown,
+        tests,
+        max((one.family for one in shown), default=tests),
+        {name: sorted(some, key=lambda one: -one.n) for name, some in rows.items()},
+        list(dict.fromkeys(lost)),
+        {one.column: len(one.base_lost) for one in shown if one.base_lost},
+        list(dict.fromkeys(one.column for one in shown if one.base_failed)),
+    )
 
 
 def verdict_counts(comparisons: Sequence[Comparison]) -> dict[str, Counter[str]]:

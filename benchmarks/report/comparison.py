@@ -8,7 +8,7 @@ from typing import Any
 
 from contrastbench.benchmarks.comparison import VERDICTS
 from contrastbench.benchmarks.comparison.compare import compare
-from contrastbench.benchmarks.comparison.effects import Effect, OverSets
+from contrastbench.benchmarks.comparison.over_sets import Effect, OverSets
 from contrastbench.benchmarks.comparison.places import Comparison
 from contrastbench.benchmarks.comparison.verdicts import Verdicts
 from contrastbench.benchmarks.records import files
@@ -126,9 +126,9 @@ def effect_table(found: Verdicts) -> list[list[str]]:
 def effect_cells(one: Effect, over: OverSets, count: Counter[str]) -> list[str]:
     """Return one row's effect in numbers and words; a star where a domain shows it."""
     show = partial(signed, decimals=over.decimals)
-    within = f", within {over.margin:g} {'%' if over.gains else 'points'}" * over.is_small(one)
-    control = f" (control{', over all sets' * bool(over.left_out)})" * one.control
-    untrained = len(over.untrained_in(one)) == len(one.by_domain)
+    within = f", within {over.margin:g} {'%' if over.gains else 'points'}" * one.is_small
+    control = f" (control{', over all sets' * bool(over.left_out)})" * bool(one.must)
+    untrained = len(one.untrained_in) == len(one.by_domain)
     return [
         *(one.name, show(one.estimate), interval_text(one.interval, over)),
         *[interval_text(one.over_sets, over)] * over.on_these,

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from contrastbench.benchmarks.comparison.compare import compare
-from contrastbench.benchmarks.comparison.effects import OverSets
+from contrastbench.benchmarks.comparison.over_sets import OverSets
 from contrastbench.benchmarks.comparison.places import Comparison
 from contrastbench.benchmarks.comparison.verdicts import Verdicts
 from contrastbench.benchmarks.records import nested
@@ -73,7 +73,7 @@ class TableView:
     @property
     def over(self) -> OverSets:
         """Return the effects over data sets."""
-        return self.verdicts.over if self.verdicts else OverSets([])
+        return self.verdicts.over if self.verdicts else OverSets()
 
     @cached_property
     def coverage(self) -> Coverage:

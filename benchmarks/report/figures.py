@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from math import isfinite, sqrt
 from typing import NamedTuple
 
-from contrastbench.benchmarks.comparison.effects import Effect, OverSets
+from contrastbench.benchmarks.comparison.over_sets import Effect, OverSets
 from contrastbench.benchmarks.comparison.places import Comparison
 from contrastbench.benchmarks.comparison.statistics import ALPHA
 from contrastbench.benchmarks.comparison.verdicts import Verdicts
@@ -126,7 +126,7 @@ def effects_figure(found: Verdicts) -> Figure | None:
     losses = [one for one in over.contestants if not one.is_copy]
     if not (losses and over.decides):
         return None
-    controls = [one for one in over.effects if one.control]
+    controls = [one for one in over.effects if one.must]
     shown = [*losses, *controls]
     places = {name: dict(effects_in(over, shown, name)) for name in over.domains}
     mean = {one.row: overall(one, over) for one in shown}
@@ -139,7 +139,7 @@ def effects_figure(found: Verdicts) -> Figure | None:
         Panel(name, [dots[one.row] for one in shown], *axis, 0, over.margin, "", width, True)
         for name, dots in columns.items()
     ]
-    rows = [Row(one.name, one.row, note(one), one.control) for one in shown]
+    rows = [Row(one.name, one.row, note(one), bool(one.must)) for one in shown]
     texts = (
         f"{one.row} {signed(one.estimate, over.decimals)}, {over_domains(one)}" for one in shown
     )
@@ -178,7 +178,7 @@ def effect_dot(
     """Return the place of an effect with its interval, if it has one."""
     ends = interval if all(map(isfinite, interval)) else None
     text = signed(mean, over.decimals).replace("-", "−")
-    return Dot(mean, ends, None, "control" if one.control else verdict, text)
+    return Dot(mean, ends, None, "control" if one.must else verdict, text)
 
 
 def differences_figure(found: Verdicts) -> Figure | None:

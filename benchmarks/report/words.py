@@ -16,7 +16,7 @@ from contrastbench.benchmarks.tables.schema import Setting
 from contrastbench.losses.spec import LossSpec
 
 if TYPE_CHECKING:
-    from contrastbench.benchmarks.comparison.effects import Effect  # brings numpy
+    from contrastbench.benchmarks.comparison.over_sets import Effect  # brings numpy
     from contrastbench.benchmarks.comparison.verdicts import Verdicts
 
 TEMPLATES = Path(__file__).with_name("templates")

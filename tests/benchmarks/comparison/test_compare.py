@@ -112,7 +112,7 @@ def test_a_place_says_which_seeds_are_shared_alone_and_lost(filled: Path) -> Non
         ({}, False),
         ({"why": "the same runs"}, True),
         ({"failure": "oom (1 of 1)"}, True),
-        ({"why": "incomplete: 1 of 3 seeds"}, False),
+        ({"why": "incomplete", "incomplete": "1 of 3"}, False),
     ],
 )
 def test_a_place_that_is_to_run_is_not_final(about: dict[str, str], final: bool) -> None:

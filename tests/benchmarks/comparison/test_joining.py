@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 
 from contrastbench.benchmarks.comparison.compare import compare
-from contrastbench.benchmarks.comparison.effects import Effect, OverSets
-from contrastbench.benchmarks.comparison.over_sets import over_sets
+from contrastbench.benchmarks.comparison.over_sets import Effect, OverSets, over_sets
 from contrastbench.benchmarks.comparison.places import Comparison
 from contrastbench.benchmarks.sweeps.plan import make_plan
 from contrastbench.benchmarks.tables import searches

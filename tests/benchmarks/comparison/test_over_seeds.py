@@ -308,7 +308,7 @@ def test_too_few_seeds_are_said() -> None:
     assert few_text(found) == (
         "Too few seeds for a verdict on these 10 data sets: give each set two at least."
     )
-    assert next(one for one in found.effects if one.control).verdict == "too few seeds"
+    assert next(one for one in found.effects if one.must).verdict == "too few seeds"
     assert few_text(over_sets(rows, ["none"], NONE)) == ""
     rows += lines("more", 1.0)
     text = of_row("mine", rows, over_sets(rows, ["none"], NONE, test=SEEDS))

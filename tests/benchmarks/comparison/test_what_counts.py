@@ -128,7 +128,7 @@ def test_losses_that_have_yet_to_run_are_counted(tmp_path: Path) -> None:
     study = Study(tmp_path).fill(infonce=70.0, untrained=50.0, adnce=70.0)
     over = compare(study.resolved, "infonce", "t").over
     assert (over.to_come, over.without_results, over.test.name) == (1, ["hcl"], "t-test")
-    assert [one.must for one in over.effects if one.control] == ["worse"]
+    assert [one.must for one in over.effects if one.must] == ["worse"]
 
 
 def test_controls_are_no_losses_whatever_the_baseline(tmp_path: Path) -> None:
