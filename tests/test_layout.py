@@ -232,7 +232,7 @@ BUDGET = {  # lines of Python by room, as they were reached: who needs more dele
     "benchmarks/against": 518,
     "benchmarks/api": 380,
     "benchmarks/cli": 2048,
-    "benchmarks/comparison": 1836,
+    "benchmarks/comparison": 1770,
     "benchmarks/perf": 956,
     "benchmarks/records": 2455,
     "benchmarks/report": 2065,
@@ -240,8 +240,8 @@ BUDGET = {  # lines of Python by room, as they were reached: who needs more dele
     "benchmarks/submission": 729,
     "benchmarks/sweeps": 1437,
     "benchmarks/tables": 3178,
-    "": 42895,  # the three together
-    "tests": 39276,
+    "": 42829,  # the three together
+    "tests": 39274,
 }
 
 
