@@ -120,10 +120,5 @@ class Declaration:
     opener: str = ""  # "module:function" of an encoder's name, data root and device
     names: bool = False  # the opener also takes names of published encoders
     mark: str = ""  # a key of config.json that its exports alone have
-    samples: str = "data"  # a few samples as Python takes them, for the card of an export
-    library: str = "contrastbench"  # which opens an export
-    opening: str = (
-        'import contrastbench as cb\n\nembeddings = cb.encoder("{name}").embed({samples})'
-    )
     checked: Mapping[str, Any] = field(default_factory=dict)  # recipe values to check data by
     perf: str = ""  # the module whose report `bench perf` prints

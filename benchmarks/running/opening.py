@@ -37,17 +37,12 @@ class NoMemory(UserError):
     """The dataset does not fit into memory now; with fewer other processes it may."""
 
 
-def prepare_cell(
-    experiment: Experiment, seed: int, options: Options, cores: int | None
-) -> tuple[Cell, AnyDomain]:
-    """Prepare as `prepare_cells` does, and return the experiment's own cell and its domain."""
-    cells = prepare_cells(experiment, seed, options, cores)
-    return cells[experiment.scored.index(experiment)]
+Opened = tuple[Cell, AnyDomain]  # a cell, and its data in their domain
 
 
 def prepare_cells(
     experiment: Experiment, seed: int, options: Options, cores: int | None
-) -> list[tuple[Cell, AnyDomain]]:
+) -> list[Opened]:
     """Read the data and set up the device and threads.
 
     Returns:

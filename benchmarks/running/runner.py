@@ -21,10 +21,10 @@ from contrastbench.benchmarks.records.writable import check_writable
 from contrastbench.benchmarks.running import ranks, scalars
 from contrastbench.benchmarks.running.compiling import compiled_parts
 from contrastbench.benchmarks.running.devices import PeakMemory
-from contrastbench.benchmarks.running.environment import environment
 from contrastbench.benchmarks.running.interruption import termination_kept
 from contrastbench.benchmarks.running.learned import learned_details
 from contrastbench.benchmarks.running.opening import (
+    Opened,
     check_same_data,
     finished_result,
     make_cell_loss,
@@ -96,47 +96,26 @@ def run_cell(
         UserError: it cannot be run; nothing was trained and nothing recorded.
     """
     with one_training:
-        return run_alone(experiment, seed, options, cores, turn, data_hash)
-
-
-def run_alone(
-    experiment: Experiment,
-    seed: int,
-    options: Options,
-    cores: int | None,
-    turn: Callable[[], AbstractContextManager[object]],
-    data_hash: str | None,
-) -> tuple[Record, Path]:
-    """Train and score like `run_cell`; the caller ensures that no other thread trains."""
-    provenance()  # of the code that was loaded: its checkout may move on meanwhile
-    cells = prepare_cells(experiment, seed, options, cores)
-    place = experiment.scored.index(experiment)
-    (cell, domain), device = cells[place], cells[place][1].device
-    check_same_data(cell, data_hash)
-    if found := ranks.from_first(lambda: finished_result(cell, domain, options)):
-        return found
-    training = prepare_training(*cells[0], options, cells[1:])
-    for one in cells:
-        tell_report(training, *one)
-    crowds = device.type == "cpu" and ranks.from_first(takes_others_cores)
-    with turn() if crowds else nullcontext():
-        outcomes = attempt_training(training.measure, len(cells))
-    if not ranks.is_first():
-        return cast(Record, {**cell.identity, **outcomes[place]}), cell.path(options.results)
-    both = zip(cells, outcomes, strict=True)
-    with_what = options, device, training.compiled
-    record, path = [publish_result(one, made, *with_what) for (one, _), made in both][place]
-    if record["status"] in store.FINAL_STATUSES:
-        training.checkpoint.unlink(missing_ok=True)
-    return record, path
-
-
-def tell_report(training: "Training", cell: Cell, domain: AnyDomain) -> None:
-    """Say what was read, once for all seeds of a run, or all cells of a worker."""
-    if ranks.is_first() and (cell.experiment.dataset, cell.data_hash) not in told_reports:
-        told_reports.add((cell.experiment.dataset, cell.data_hash))
-        for line in training.report_of(domain).lines(cell.experiment.dataset):
-            tell(line)
+        provenance()  # of the code that was loaded: its checkout may move on meanwhile
+        cells = prepare_cells(experiment, seed, options, cores)
+        place = experiment.scored.index(experiment)
+        cell, domain = cells[place]
+        check_same_data(cell, data_hash)
+        if found := ranks.from_first(lambda: finished_result(cell, domain, options)):
+            return found
+        training = prepare_training(cells, options)
+        training.tell_reports()
+        crowds = domain.device.type == "cpu" and ranks.from_first(takes_others_cores)
+        with turn() if crowds else nullcontext():
+            outcomes = attempt_training(training)
+        if not ranks.is_first():
+            return cast(Record, {**cell.identity, **outcomes[place]}), cell.path(options.results)
+        with_what = options, domain.device, training.compiled
+        both = zip(cells, outcomes, strict=True)
+        record, path = [publish_result(one, made, *with_what) for (one, _), made in both][place]
+        if record["status"] in store.FINAL_STATUSES:
+            training.checkpoint.unlink(missing_ok=True)
+        return record, path
 
 
 def takes_others_cores() -> bool:
@@ -144,17 +123,13 @@ def takes_others_cores() -> bool:
     return torch.get_num_threads() > cpu_count()
 
 
-def prepare_training(
-    cell: Cell,
-    domain: AnyDomain,
-    options: Options,
-    others: Sequence[tuple[Cell, AnyDomain]] = (),
-) -> "Training":
-    """Prepare the training of a cell, which other cells score too.
+def prepare_training(cells: Sequence[Opened], options: Options) -> "Training":
+    """Prepare the training of cells, of which the first trains and all score.
 
     Raises:
-        UserError: it cannot be scored, recorded, or trained with this loss.
+        UserError: they cannot be scored, recorded, or trained with this loss.
     """
+    (cell, domain), *others = cells
     if not cell.experiment.trained or cell.experiment.full_recipe.epochs == 0:
         domain.check_untrained()
     check_writable(cell.path(options.results).parent)
@@ -166,7 +141,7 @@ def prepare_training(
                 f"an encoder of {trained} does not fit {scored}, whose inputs are others: "
                 "score_on takes sets of like inputs"
             )
-    return Training(cell, domain, make_cell_loss(cell, domain), options, others)
+    return Training(cells, make_cell_loss(cell, domain), options)
 
 
 def shapes(domain: AnyDomain) -> dict[str, torch.Size]:
@@ -174,15 +149,15 @@ def shapes(domain: AnyDomain) -> dict[str, torch.Size]:
     return {name: tensor.shape for name, tensor in domain.model().state_dict().items()}
 
 
-def attempt_training(work: Callable[[], list[Fields]], cells: int = 1) -> list[Fields]:
-    """Return the work's measurements, or its failure for each of its cells.
+def attempt_training(training: "Training") -> list[Fields]:
+    """Return the measurements of each cell of a training, or the failure of them all.
 
     One training's failure never stops another. A rank that fails alone cannot wait for the others:
     it ends, and they do.
     """
     try:
         with termination_kept():
-            return [{"status": "ok", **measured} for measured in work()]
+            return [{"status": "ok", **measured} for measured in training.measure()]
     except Diverged as error:
         failure = {"status": "diverged", "details": {"error": str(error), **error.details}}
     except ProcessLost:
@@ -194,7 +169,7 @@ def attempt_training(work: Callable[[], list[Fields]], cells: int = 1) -> list[F
         failure = {"status": "failed", "details": about}
         if is_out_of_memory(error):
             failure = {"status": "oom", "details": {"error": str(error) or repr(error)}}
-    return [failure] * cells
+    return [failure] * len(training.cells)
 
 
 def reason(error: BaseException) -> str:
@@ -207,13 +182,21 @@ def reason(error: BaseException) -> str:
 
 @dataclass(frozen=True)
 class Training:
-    """A cell whose training is prepared, and others that score the same model."""
+    """A training that is prepared, with its cells: the first trains, and all score its model."""
 
-    cell: Cell
-    domain: AnyDomain
+    cells: Sequence[Opened]
     loss: Loss | None
     options: Options
-    others: Sequence[tuple[Cell, AnyDomain]] = ()
+
+    @property
+    def cell(self) -> Cell:
+        """Return the cell that trains."""
+        return self.cells[0][0]
+
+    @property
+    def domain(self) -> AnyDomain:
+        """Return the domain that trains."""
+        return self.cells[0][1]
 
     @property
     def checkpoint(self) -> Path:
@@ -221,25 +204,23 @@ class Training:
         name = f"{self.cell.key[:16]}-seed{self.cell.seed}.safetensors"
         return self.options.results / "checkpoints" / name
 
-    @property
-    def chosen(self) -> bool:
-        """Return whether a validation chose the model."""
-        return self.loss is not None and self.domain.recipe.validate_every is not None
-
     def trains(self, domain: AnyDomain) -> bool:
         """Return whether the domain's samples are trained on, and not scored alone."""
         return self.loss is not None and domain is self.domain
 
     @cached_property
-    def reports(self) -> dict[str, DataReport]:
-        """Return what was read so far, by data set."""
-        return {}
+    def reports(self) -> list[DataReport]:
+        """Return what the data of each cell hold."""
+        return [domain.report(self.trains(domain)) for _, domain in self.cells]
 
-    def report_of(self, domain: AnyDomain) -> DataReport:
-        """Return what a domain's data hold."""
-        if domain.dataset not in self.reports:
-            self.reports[domain.dataset] = domain.report(trained=self.trains(domain))
-        return self.reports[domain.dataset]
+    def tell_reports(self) -> None:
+        """Say what was read, once for all seeds of a run, or all cells of a worker."""
+        for place, (cell, _) in enumerate(self.cells if ranks.is_first() else ()):
+            dataset = cell.experiment.dataset
+            if (dataset, cell.data_hash) not in told_reports:
+                told_reports.add((dataset, cell.data_hash))
+                for line in self.reports[place].lines(dataset):
+                    tell(line)
 
     @cached_property
     def compiled(self) -> list[str]:
@@ -268,19 +249,22 @@ class Training:
             model, history = train(*given, log, self.compiled)
         history.seconds += time.perf_counter() - start
         beside = replace(history, dev_curve=[], metrics={}, seconds=0.0)  # its time counts once
-        scored = [self.score(self.cell, self.domain, model, history)]
-        scored += [self.score(cell, domain, model, beside) for cell, domain in self.others]
-        outcomes: list[Fields] = [{**one, "peak_memory_mib": peak.mib} for one in scored]
+        outcomes: list[Fields] = [
+            {**self.score(place, model, beside if place else history), "peak_memory_mib": peak.mib}
+            for place in range(len(self.cells))
+        ]
         store.canonical(outcomes)  # what no record can hold, such as NaN, is a failure of this cell
         if self.options.export and ranks.is_first():
-            self.export(model, self.options.export, outcomes[0])
+            self.export(model, self.options.export)
         return outcomes
 
-    def score(self, cell: Cell, domain: AnyDomain, model: nn.Module, history: History) -> Fields:
-        """Score the model on a set, and return the measurements."""
+    def score(self, place: int, model: nn.Module, history: History) -> Fields:
+        """Score the model on the set of a cell, and return the measurements."""
+        (cell, domain), report = self.cells[place], self.reports[place].as_json()
         start = time.perf_counter()
         evaluation = ranks.from_first(lambda: domain.evaluate(model))
-        if self.chosen and cell is not self.cell:
+        chosen = self.loss is not None and self.domain.recipe.validate_every is not None
+        if chosen and place:
             assert isinstance(domain, Validates), "it is of the training's kind"
             validation = ranks.from_first(lambda: domain.validate(model))
             evaluation = replace(evaluation, validation=validation)
@@ -288,32 +272,28 @@ class Training:
             "seconds_training": history.seconds,
             "seconds_evaluation": time.perf_counter() - start,
         }
-        about = {"report": found} if (found := self.report_of(domain).as_json()) else {}
-        read = domain.notes(trained=self.trains(domain))
+        read = {
+            **domain.notes(trained=self.trains(domain)),
+            **({"report": report} if report else {}),
+        }
         return {
             "metrics": {**evaluation.metrics, **history.metrics},
             "main": evaluation.main,
             "details": {
                 **history.details,
                 **as_details(evaluation),
-                **in_lines({**self.scored_data(cell, domain), **read, **about}),
+                **in_lines({**self.scored_data(cell, domain), **read}),
                 **seconds,
                 **in_lines(learned_details(self.loss)),
             },
             "seconds": sum(seconds.values()),
         }
 
-    def export(self, model: nn.Module, folder: Path, outcome: Fields) -> None:
-        """Write the model with its card; where that fails, the record is kept."""
+    def export(self, model: nn.Module, folder: Path) -> None:
+        """Write the model and its cell; where that fails, the record is kept."""
         assert isinstance(self.domain, Exports), "check_export has refused it"
-        about = {
-            "key": self.cell.key,
-            "environment": environment(self.domain.device, self.compiled),
-        }
         try:
             self.domain.export(model, folder)
             exports.note_cell(folder, self.cell.identity)
-            known = {**self.cell.identity, "own_loss": self.cell.experiment.loss.files}
-            exports.write_model_card(folder, {**known, **about, **outcome})
         except Exception as error:
             tell(f"--export {folder} failed ({cause(error)}): the record is kept, the model is not")

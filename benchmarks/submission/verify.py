@@ -173,10 +173,11 @@ def make_records(case: Verification, tasks: Sequence[Task]) -> None:
         Refused: one of them is not what was asked for.
         UserError: the data are not here.
     """
-    from contrastbench.benchmarks.running.opening import prepare_cell
+    from contrastbench.benchmarks.running.opening import prepare_cells
 
     work, label = tasks[0].experiment, tasks[0].label
-    cell, _ = prepare_cell(work, tasks[0].seed, Options(case.own, case.data_root, "cpu"), None)
+    options = Options(case.own, case.data_root, "cpu")
+    cell, _ = prepare_cells(work, tasks[0].seed, options, None)[work.scored.index(work)]
     registered = is_registered(work.loss.name)
     code = {"loss_code": "" if registered else case.code}
     wanted = {task.seed: {**replace(cell, seed=task.seed).identity, **code} for task in tasks}
@@ -197,8 +198,7 @@ def make_records(case: Verification, tasks: Sequence[Task]) -> None:
         if case.keep:
             store.publish_record(record, store.record_path(case.keep, record))
         known = record | {"loss_code": "" if registered else case.stand_in.code}
-        known |= {"key": store.key(known)}
-        store.publish_record(known, store.record_path(case.own, known))
+        store.publish_record(known | {"key": store.key(known)}, store.record_path(case.own, known))
 
 
 def returned_record(results: Path, wanted: Fields, label: str) -> Record:

@@ -226,6 +226,5 @@ DECLARATION = Declaration(
     scorer="contrastbench.domains.graph.encoders:score",
     opener="contrastbench.domains.graph.encoders:open_encoder",
     sources=SOURCES,
-    samples="graphs",
     perf="contrastbench.benchmarks.perf.graph",
 )

@@ -25,6 +25,5 @@ DECLARATION = Declaration(
     scorer="contrastbench.domains.image.scoring.protocols:score",
     opener="contrastbench.domains.image.networks.encoders:open_encoder",
     names=True,
-    samples='"pictures"',
     perf="contrastbench.benchmarks.perf.image",
 )

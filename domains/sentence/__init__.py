@@ -207,9 +207,5 @@ DECLARATION = Declaration(
     sources=SOURCES,
     opener="contrastbench.domains.sentence.encoders:open_encoder",
     mark="model_type",  # as transformers writes it
-    samples='["a sentence", "another one"]',
-    library="sentence-transformers",
-    opening="from sentence_transformers import SentenceTransformer\n\n"
-    'embeddings = SentenceTransformer("{name}").encode({samples})',
     perf="contrastbench.benchmarks.perf.sentence",
 )

@@ -245,6 +245,5 @@ DECLARATION = Declaration(
     scorer="contrastbench.domains.tabular.encoders:score",
     opener="contrastbench.domains.tabular.encoders:open_encoder",
     sources=SOURCES,
-    samples='"rows.csv"',
     perf="contrastbench.benchmarks.perf.tabular",
 )

@@ -6,7 +6,7 @@ import pytest
 
 from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.benchmarks.running.domain_laws import Subject, check_facts, first_contrasts
-from contrastbench.benchmarks.running.opening import prepare_cell
+from contrastbench.benchmarks.running.opening import prepare_cells
 from contrastbench.benchmarks.running.options import Options
 from contrastbench.benchmarks.running.runner import prepare_training
 from contrastbench.domains.registry import DOMAINS, declaration, make_recipe
@@ -87,9 +87,9 @@ def test_a_loss_of_views_is_refused_before_the_training(
 ) -> None:
     about = declaration(domain)
     work = Experiment(domain, about.default, VICREG, {**about.tiny, **recipe})
-    cell, opened = prepare_cell(work, 0, Options(tmp_path), None)
+    cells = prepare_cells(work, 0, Options(tmp_path), None)
     with pytest.raises(UserError, match="Vicreg takes two whole views of each sample, which this"):
-        prepare_training(cell, opened, Options(tmp_path))
+        prepare_training(cells, Options(tmp_path))
 
 
 @pytest.mark.parametrize("domain", ["graph", "image", "sentence", "tabular"])

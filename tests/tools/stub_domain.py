@@ -47,8 +47,7 @@ def install(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the runner open it, and look up packages and the commit once."""
     known = environment.environment(torch.device("cpu"))
     monkeypatch.setattr(opening, "domain_class", lambda _: Stub)
-    for module in (publishing, runner):
-        monkeypatch.setattr(module, "environment", lambda *_: known)
+    monkeypatch.setattr(publishing, "environment", lambda *_: known)
     monkeypatch.setattr(training, "circumstances", lambda *_: {})
 
 
