@@ -9,55 +9,56 @@ from pathlib import Path
 
 from contrastbench.losses.laws import CheckResult, check_loss
 
-FOLDER = Path(__file__).parents[1] / "losses" / "laws" / "wrong"
+FILE = Path(__file__).parents[1] / "losses" / "laws" / "wrong.py"
 PAGE = Path(__file__).parents[2] / "docs" / "check-loss.md"
 HEAD = "| mistake | line | `bench check-loss` says | try |\n| --- | --- | --- | --- |\n"
-LAWS = {  # file -> the one law that names its mistake
-    "typing_error": "runs",
-    "no_return": "runs",
-    "shapes": "runs",
-    "temperature_zero": "runs",
-    "holes_in_mean": "runs",
-    "root": "runs",
-    "top_k": "runs",
-    "in_place": "in place",
-    "mean_in_terms": "terms",
-    "square": "terms",
-    "randomness": "randomness",
-    "device": "device",
-    "detached": "detached",
-    "sign": "sign",
-    "negative_sign": "sign",
-    "no_positives": "positives",
-    "no_negatives": "negatives",
-    "order": "permutation",
-    "count": "holes",
-    "exp_of_zero": "holes",
-    "padding": "padding",
-    "sum_of_positives": "repeated positives",
-    "sum_of_anchors": "repeated anchors",
-    "softmax_of_anchors": "repeated anchors",
-    "blocks": "tiles",
-    "number": "gradient",
-    "overflow": "low temperature",
-    "times_temperature": "low temperature",
-    "no_check": "parameters",
-    "unused": "learning",
+LAWS = {  # class -> the one law that names its mistake
+    "TypingError": "runs",
+    "NoReturn": "runs",
+    "Shapes": "runs",
+    "TemperatureZero": "runs",
+    "HolesInMean": "runs",
+    "Root": "runs",
+    "TopK": "runs",
+    "InPlace": "in place",
+    "MeanInTerms": "terms",
+    "Square": "terms",
+    "Randomness": "randomness",
+    "Device": "device",
+    "Detached": "detached",
+    "Sign": "sign",
+    "NegativeSign": "sign",
+    "NoPositives": "positives",
+    "NoNegatives": "negatives",
+    "Order": "permutation",
+    "Count": "holes",
+    "ExpOfZero": "holes",
+    "Padding": "padding",
+    "SumOfPositives": "repeated positives",
+    "SumOfAnchors": "repeated anchors",
+    "SoftmaxOfAnchors": "repeated anchors",
+    "Blocks": "tiles",
+    "Number": "gradient",
+    "Overflow": "low temperature",
+    "TimesTemperature": "low temperature",
+    "NoCheck": "parameters",
+    "Unused": "learning",
 }
 
 
 def diagnosis(name: str) -> CheckResult:
     """Return the one outcome that says more than that a law holds."""
-    results = check_loss(f"{FOLDER / name}.py:Mine", seeds=[0])
+    results = check_loss(f"{FILE}:{name}", seeds=[0])
     (found,) = [result for result in results if result.word or not result.passed]
     return found
 
 
 def mistake(name: str) -> tuple[str, str]:
     """Return what is wrong with a loss, and the line that is marked."""
-    text = (FOLDER / f"{name}.py").read_text(encoding="utf-8")
-    (kind,) = [node for node in ast.parse(text).body if isinstance(node, ast.ClassDef)]
-    (line,) = re.findall(r"^ *(.*\S) *# wrong$", text, re.MULTILINE)
+    text = FILE.read_text(encoding="utf-8")
+    (kind,) = [node for node in ast.parse(text).body if getattr(node, "name", "") == name]
+    own = "\n".join(text.split("\n")[kind.lineno : kind.end_lineno])
+    (line,) = re.findall(r"^ *(.*\S) *# wrong$", own, re.MULTILINE)
     return ast.get_docstring(kind) or "", line
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from contrastbench.benchmarks.sweeps.plan import make_plan
 from made_records import made
-from wrong_losses import FOLDER, PAGE
+from wrong_losses import PAGE, mistake
 
 OWN = "class Base: pass\nclass Mine(Base): pass\nraise RuntimeError('it is not run')\n"
 SWEEP = """seeds: 0-1
@@ -62,8 +62,9 @@ def test_a_table_says_that_smoke_tests_are_left_out(bench) -> None:
 
 
 def test_the_page_shows_the_output_of_a_wrong_loss(bench) -> None:
-    text = (FOLDER / "holes_in_mean.py").read_text()
-    Path("mine.py").write_text(text.replace("  # wrong", ""))
+    formula = f"    def terms(self, scores):\n        {mistake('HolesInMean')[1]}\n"
+    head = "from contrastbench.losses import ScoreLoss\n\n\nclass Mine(ScoreLoss):\n"
+    Path("mine.py").write_text(head + formula)
     code, out, err = bench("check-loss", "mine.py:Mine")
     assert (code, err) == (1, "")
     assert f"```\n{out}```\n" in PAGE.read_text(encoding="utf-8")
