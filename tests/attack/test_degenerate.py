@@ -214,12 +214,13 @@ def done(work: Callable[[], None]) -> bool:
 def check_steps(works: dict[str, Experiment], name: str) -> None:
     """The first step of each loss: value and gradient are finite."""
     opened = open_domain(works["infonce"], 0, None, torch.device("cpu"))
-    batch = next(iter(opened.batches(0)))
+    batch, model = next(iter(opened.batches(0))), opened.model().train()
+    contrasts = opened.contrasts(model, batch)
     for loss, work in works.items():
         made = make_cell_loss(Cell(work, 0, "", {}), opened)
-        model = opened.model().train()
-        value = torch.stack([made(one) for one in opened.contrasts(model, batch)]).sum()
-        value.backward()
+        model.zero_grad()
+        value = torch.stack([made(one) for one in contrasts]).sum()
+        value.backward(retain_graph=True)
         gradients = [p.grad for p in model.parameters() if p.grad is not None]
         assert value.isfinite(), (name, loss)
         assert all(bool(gradient.isfinite().all()) for gradient in gradients), (name, loss)

@@ -11,11 +11,10 @@ from processes import in_processes
 from shared_losses import LIGHTLY, NAMES, PACKAGED, gradients, shown
 
 
-@pytest.mark.parametrize(("world", "every"), [(2, 1), (4, 5)])
-def test_every_loss_in_every_pairing(world: int, every: int, tmp_path: Path) -> None:
-    names = [*NAMES, *PACKAGED][::every]
+def test_every_loss_and_every_pairing_in_three_processes(tmp_path: Path) -> None:
+    names = [*NAMES, *PACKAGED]
     whole, wrong = gradients(names), []
-    for found in in_processes(world, gradients, tmp_path / "work", names):
+    for found in in_processes(3, gradients, tmp_path / "work", names):
         assert found.keys() == whole.keys()
         for case, expected in whole.items():
             assert any(g.abs().max() > 1e-3 for g in expected[1:])
