@@ -1,42 +1,24 @@
 """Presets of a recipe in a YAML file, read when somebody asks for one."""
 
-from collections.abc import Iterator, Mapping
-from functools import cached_property
+from functools import cache
 from pathlib import Path
 from typing import Any
 
-from contrastbench.errors import UserError
+
+@cache
+def presets_in(path: Path) -> dict[str, dict[str, Any]]:
+    """Return the values of each preset by its name."""
+    from contrastbench.domains import strict_yaml  # takes a tenth of the time of a list
+
+    found: dict[str, dict[str, Any]] = strict_yaml.read_yaml(path).value
+    return found
 
 
-class Presets(Mapping[str, dict[str, Any]]):
-    """The values of each preset by its name.
-
-    Args:
-        path: of a YAML file: a mapping of names to mappings.
-    """
+class Presets:
+    """A class attribute that is read of a file at its first use."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
 
-    @cached_property
-    def values_by_name(self) -> dict[str, dict[str, Any]]:
-        """Return the values, which the file is read for once.
-
-        Raises:
-            UserError: it is no such mapping.
-        """
-        from contrastbench.domains import strict_yaml  # takes a tenth of the time of a list
-
-        found = strict_yaml.read_yaml(self.path).value
-        if not isinstance(found, dict) or not all(isinstance(v, dict) for v in found.values()):
-            raise UserError(f"{self.path} is no mapping of presets: give each its values by key")
-        return found
-
-    def __getitem__(self, name: str) -> dict[str, Any]:
-        return self.values_by_name[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.values_by_name)
-
-    def __len__(self) -> int:
-        return len(self.values_by_name)
+    def __get__(self, recipe: object, kind: type) -> dict[str, dict[str, Any]]:
+        return presets_in(self.path)

@@ -43,10 +43,13 @@ def simplest(loss: LossSpec, pairing: Pairing | None) -> LossSpec | None:
     True
     """
     seen, found = [loss.name], loss
-    while limit := next(
-        (one for one in usable(found, pairing) if one.to not in seen and is_free(one, found)), None
-    ):
-        found = target(limit, found)
+    while limits := [  # which no given parameter keeps the loss from
+        limit
+        for limit in usable(found, pairing)
+        if limit.to not in seen
+        and all(found.params.get(name, value) == value for name, value in limit.at.items())
+    ]:
+        found = target(limits[0], found)
         seen.append(found.name)
     return found if found is not loss else None
 
@@ -57,11 +60,6 @@ def usable(loss: LossSpec, pairing: Pairing | None) -> list[Limit]:
         return []
     limits = describe(loss.name).limits
     return [limit for limit in limits if limit.same_training and limit.holds(pairing)]
-
-
-def is_free(limit: Limit, loss: LossSpec) -> bool:
-    """Return whether no given parameter keeps the loss from a limit."""
-    return all(loss.params.get(name, value) == value for name, value in limit.at.items())
 
 
 def target(limit: Limit, loss: LossSpec) -> LossSpec:

@@ -227,8 +227,8 @@ def test_nothing_prints_a_name_raw() -> None:
 
 
 BUDGET = {  # lines of Python by room, as they were reached: who needs more deletes first
-    "losses": 7540,
-    "domains": 16419,
+    "losses": 7538,
+    "domains": 16379,
     "benchmarks/against": 518,
     "benchmarks/api": 380,
     "benchmarks/cli": 2048,
@@ -240,8 +240,8 @@ BUDGET = {  # lines of Python by room, as they were reached: who needs more dele
     "benchmarks/submission": 729,
     "benchmarks/sweeps": 1437,
     "benchmarks/tables": 3178,
-    "": 42721,  # the three together
-    "tests": 39085,
+    "": 42679,  # the three together
+    "tests": 39030,
 }
 
 

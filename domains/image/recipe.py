@@ -39,7 +39,7 @@ class ImageRecipe(ClassedRecipe):
     0.25
     """
 
-    presets: ClassVar[Mapping[str, dict[str, Any]]] = Presets(PRESETS_FILE)
+    presets: ClassVar[Any] = Presets(PRESETS_FILE)
     of_training: ClassVar[frozenset[str]] = ClassedRecipe.of_training | {
         *("warmup", "eval_every", "views", "min_scale", "noisy_crop", "flip", "asymmetric"),
         *("randaugment", "jitter_strength", "warp", "rotation", "local_crops", "local_size"),

@@ -167,21 +167,16 @@ def svm_fold(x: Array, y: Array, distance: Array, train: Array, test: Array) -> 
     from sklearn.model_selection import StratifiedKFold
 
     inner = StratifiedKFold(INNER_FOLDS).split(train, y[train])
-    parts = ((train[fit], train[held]) for fit, held in inner)
-    table = np.array([svm_accuracies(x, y, distance, fit, held, C_GRID) for fit, held in parts])
-    inner_accuracy = table.mean(axis=0)
+    right = [
+        predictions(x, y, distance, train[fit], train[held], C_GRID) == y[train[held]]
+        for fit, held in inner
+    ]
+    inner_accuracy = np.mean([found.mean(axis=1) for found in right], axis=0)
     c = C_GRID[int(inner_accuracy.argmax())]
     (values,) = pair_values(x, y, distance, train, test, [c])
     found, truth = votes(values).argmax(axis=1), y[test]
     beside = class_metrics(truth, found, class_scores(values))
     return Fold(100 * (found == truth).mean(), c, 100 * float(inner_accuracy.max()), beside)
-
-
-def svm_accuracies(
-    x: Array, y: Array, distance: Array, train: Array, test: Array, grid: Sequence[float]
-) -> Array:
-    """Share of the test part that an SVM fitted on the training part gets right, for each C."""
-    return (predictions(x, y, distance, train, test, grid) == y[test]).mean(axis=1)
 
 
 def predictions(
@@ -326,13 +321,10 @@ def linear_fold(x: Array, y: Array, validation: Array, test: Array, seed: int) -
     best = int(np.argmax(chosen))
     found, scores = models[best].predict(x[test]), models[best].decision_function(x[test])
     accuracy = 100 * (found == y[test]).mean()
-    beside = class_metrics(y[test], found, of_two(scores))
+    if scores.ndim == 1:  # scikit-learn gives those of the second of two alone
+        scores = np.stack([-scores, scores], axis=1)
+    beside = class_metrics(y[test], found, scores)
     return Fold(accuracy, C_GRID[best], 100 * chosen[best], beside)
-
-
-def of_two(scores: Array) -> Array:
-    """(tests, classes) decision values; scikit-learn gives those of the second of two alone."""
-    return np.stack([-scores, scores], axis=1) if scores.ndim == 1 else scores
 
 
 def linear_svm(c: float, seed: int) -> "Pipeline":

@@ -8,11 +8,9 @@ from typing import NamedTuple
 
 import torch
 
-from contrastbench.domains.base import Evaluation
 from contrastbench.domains.declaration import Dataset
 from contrastbench.domains.download import fetch_files, local_file
 from contrastbench.domains.scoring.classifiers import Labelled
-from contrastbench.domains.scoring.retrieval import recall_at_1, retrieval
 from contrastbench.domains.sentence.data import Corpus, lines_of, rows_of, side_by_side
 from contrastbench.domains.sentence.encoding import Embeddings
 from contrastbench.errors import UserError
@@ -57,17 +55,6 @@ def caption_sentences(rows: CaptionRows) -> list[str]:
 
 
 def caption_classes(embeddings: Embeddings, rows: CaptionRows) -> Labelled:
-    """Return the embeddings of all sentences; those of a row are a class."""
+    """Return the embeddings of all sentences; those of a row are a class, to find each other."""
     y = torch.arange(len(rows)).repeat_interleave(torch.tensor([*map(len, rows)]))
     return Labelled(embeddings.of(caption_sentences(rows)), y)
-
-
-def evaluate_captions(embeddings: Embeddings, rows: CaptionRows) -> Evaluation:
-    """Score each caption by whether the nearest other one is of the same photograph."""
-    scores = retrieval(caption_classes(embeddings, rows))
-    return Evaluation(scores, "recall_at_1", samples={"test": len(rows)})
-
-
-def validate(embeddings: Embeddings, rows: CaptionRows) -> float:
-    """Return the recall at 1 in percent, which chooses the model."""
-    return recall_at_1(caption_classes(embeddings, rows))

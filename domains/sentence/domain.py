@@ -23,6 +23,7 @@ from contrastbench.domains.base import Domain, Evaluation
 from contrastbench.domains.declaration import reader_of
 from contrastbench.domains.random import generator
 from contrastbench.domains.report import DataReport
+from contrastbench.domains.scoring.retrieval import recall_at_1, retrieval
 from contrastbench.domains.sentence import (
     SentenceRecipe,
     captions,
@@ -278,7 +279,8 @@ class SentenceDomain(Domain[SentenceRecipe, SentenceModel, Batch]):
         """Spearman correlation in percent on the development pairs, or the captions' recall."""
         if self.scored.captions:
             rows = self.scored.captions.dev
-            return captions.validate(self.encode(model, captions.caption_sentences(rows)), rows)
+            embeddings = self.encode(model, captions.caption_sentences(rows))
+            return recall_at_1(captions.caption_classes(embeddings, rows))
         dev = self.scored.dev
         assert dev, "all sets but captions have such pairs"
         embeddings = self.encode(model, dev.first + dev.second)
@@ -289,7 +291,8 @@ class SentenceDomain(Domain[SentenceRecipe, SentenceModel, Batch]):
         if self.scored.captions:
             rows = self.scored.captions.test
             embeddings = self.encode(model, captions.caption_sentences(rows))
-            result = captions.evaluate_captions(embeddings, rows)
+            scores = retrieval(captions.caption_classes(embeddings, rows))
+            result = Evaluation(scores, "recall_at_1", samples={"test": len(rows)})
         elif self.scored.tasks:
             tasks = self.scored.tasks
             embeddings = self.encode(model, [s for task in tasks for s in task.sentences])

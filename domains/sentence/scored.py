@@ -3,7 +3,6 @@
 import hashlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
-from functools import partial
 from itertools import chain
 from pathlib import Path
 
@@ -59,12 +58,9 @@ def read_graded(about: SentenceDataset, data_root: Path | None) -> ScoredSets:
     """Make the embedded pairs, and sentences of the same kind to train on."""
     dev, sets = graded.graded_pairs("dev"), {about.name: [graded.graded_pairs("test")]}
     digest = hashlib.sha256(repr((dev, sets)).encode()).hexdigest()
-    return ScoredSets(digest, dev, sets, corpus=partial(graded_corpus, about.name))
-
-
-def graded_corpus(name: str) -> Corpus:
-    """Make the sentences to train on, which take longer than the pairs."""
-    return sentences_of(name, graded.training_sentences())
+    return ScoredSets(
+        digest, dev, sets, corpus=lambda: sentences_of(about.name, graded.training_sentences())
+    )
 
 
 def read_sts(about: SentenceDataset, data_root: Path | None) -> ScoredSets:

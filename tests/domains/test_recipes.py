@@ -1,6 +1,5 @@
 """Recipes from the command line's values: presets, and one line for a mistake."""
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,7 +10,6 @@ from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.benchmarks.running.domain_laws import check_facts
 from contrastbench.benchmarks.tables import catalogue
 from contrastbench.benchmarks.tables.protocol import OPEN, SharedProtocol
-from contrastbench.domains.presets import Presets
 from contrastbench.domains.registry import DOMAINS, declaration, domain_class, make_recipe
 from contrastbench.domains.tabular import TabularRecipe
 from contrastbench.losses import UserError
@@ -112,13 +110,6 @@ def test_a_preset_is_what_its_protocol_states(preset: str) -> None:
     assert {key: recipe[key] for key in expected} == expected
 
 
-def test_scarfs_preset_is_what_its_paper_says() -> None:
-    scarf = make_recipe("tabular", {"preset": "scarf"})
-    assert (scarf.views, scarf.rate, scarf.choice) == ("corruption", 0.6, "exact")
-    assert (scarf.pairing, scarf.widths, scarf.batch_size) == ("one_way", (256,) * 4, 128)
-    assert (scarf.optimizer, scarf.lr) == ("adam", 1e-3)
-
-
 def test_neighbours_follow_the_temperature_of_the_loss_if_the_recipe_says_so() -> None:
     """ADNCE's main.py: one `temperature` for the loss and for the weights of its kNN."""
 
@@ -165,18 +156,3 @@ def test_a_mistake_is_one_line(domain: str, values: dict, message: str) -> None:
     with pytest.raises(UserError, match=message) as error:
         make_recipe(domain, values)
     assert "\n" not in str(error.value)
-
-
-def test_a_file_of_presets_is_read_strictly_and_when_it_is_asked(tmp_path: Path) -> None:
-    path = tmp_path / "presets.yaml"
-    later = Presets(path)
-    path.write_text("a: {lr: 1e-3}\nb: {}\n")
-    assert dict(later) == {"a": {"lr": 0.001}, "b": {}}
-    for text, message in (
-        ("a: {lr: 1}\na: {lr: 2}\n", r"presets\.yaml:2: the key 'a' was given in line 1"),
-        ("a: {lr: 1, lr: 2}\n", r"presets\.yaml:1: the key 'lr' was given"),
-        ("a: 3\n", "is no mapping of presets"),
-    ):
-        path.write_text(text)
-        with pytest.raises(UserError, match=message):
-            len(Presets(path))

@@ -1,6 +1,5 @@
 """Every image operation against torchvision's with the same parameters, and the draws."""
 
-import inspect
 import math
 from dataclasses import replace
 from typing import Any
@@ -251,28 +250,12 @@ def test_harder_views_have_the_order_of_the_released_code(monkeypatch: pytest.Mo
 
 
 def test_published_views() -> None:
-    small, large, hard = (
-        policies.policy("base", 32),
-        policies.policy("base", 224),
-        policies.policy("hard", 32),
-    )
-    assert (small.jitter, small.strength, small.grey, small.flip) == (
-        0.8,
-        (0.4, 0.4, 0.4, 0.1),
-        0.2,
-        0.5,
-    )
-    assert (small.scale, small.blur, large.blur) == ((0.08, 1.0), 0.0, 0.5)
+    small, hard = policies.policy("base", 32), policies.policy("hard", 32)
+    assert (hard.randaugment, hard.erasing) == ((3, 5.0), 0.2), "B.4"
+    assert replace(hard, randaugment=None, erasing=0.0) == small
     released, cifar = (
         published_policy(make_recipe("image", {"preset": name}))
         for name in ("adnce", "renyicl-cifar")
     )
-    assert released == replace(small, blur=0.5), (
-        "GaussianBlur(kernel_size=int(0.1 * 32)), half of the time"
-    )
+    assert released == replace(small, blur=0.5), "GaussianBlur(kernel_size=int(0.1 * 32))"
     assert cifar == hard
-    assert (hard.randaugment, hard.erasing) == ((3, 5.0), 0.2), "B.4"
-    assert replace(hard, randaugment=None, erasing=0.0) == small
-    default = inspect.signature(T.RandomResizedCrop).parameters
-    assert small.scale == default["scale"].default
-    assert small.ratio == pytest.approx(default["ratio"].default)
