@@ -6,7 +6,7 @@ import os
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -40,6 +40,15 @@ def shared() -> Callable[..., Path]:
         return path
 
     return find
+
+
+@pytest.fixture
+def moment() -> Iterator[None]:
+    """Read each record once in the test, as commands do."""
+    from contrastbench.benchmarks.records.read_cache import one_moment
+
+    with one_moment():
+        yield
 
 
 @pytest.fixture

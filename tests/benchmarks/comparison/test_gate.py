@@ -57,6 +57,7 @@ def test_a_control_that_is_better_or_failed_is_named() -> None:
     ]
 
 
+@pytest.mark.usefixtures("moment")
 @pytest.mark.parametrize("name", sorted({*SUITES} - {BEFORE_THE_GATE, "standard-3"}))
 def test_a_suite_is_released_where_its_gate_is_open_and_each_loss_has_run(name: str) -> None:
     found = resolve(load_table(name), None, RESULTS)
@@ -70,6 +71,7 @@ def test_a_suite_is_released_where_its_gate_is_open_and_each_loss_has_run(name: 
     assert complete is not found.table.draft
 
 
+@pytest.mark.usefixtures("moment")
 def test_standard_1_is_closed_and_says_where() -> None:
     found = {
         one.control: one for one in conditions(resolve(load_table("standard-1"), None, RESULTS))

@@ -2,16 +2,15 @@
 
 from pathlib import Path
 
-from contrastbench.benchmarks.comparison.compare import compare
-from contrastbench.benchmarks.report.table_pages import texts, with_verdicts, write_tables
-from contrastbench.benchmarks.report.words import said
-from contrastbench.benchmarks.tables.load import load_table
-from contrastbench.benchmarks.tables.resolved import resolve
+import pytest
+
+from contrastbench.benchmarks.report.table_pages import write_tables
 
 RESULTS = Path(__file__).parents[3] / "results"
 BOLD = 25  # words of an answer
 
 
+@pytest.mark.usefixtures("moment")
 def test_the_committed_results_are_what_the_committed_records_give(tmp_path: Path) -> None:
     """A table that is newer than `bench table --all` need not be there."""
     (tmp_path / "runs").symlink_to(RESULTS / "runs")
@@ -32,22 +31,19 @@ def test_the_committed_results_are_what_the_committed_records_give(tmp_path: Pat
 
 
 def test_a_page_of_a_paper_says_what_came_back_then_who_is_better_then_shows_it() -> None:
-    shown = with_verdicts(resolve(load_table("adnce-table10"), None, RESULTS))
-    page = texts(shown)[".md"].split("\n\n")
+    page = (RESULTS / "adnce-table10.md").read_text().split("\n\n")
     assert page[1].startswith("**No pre-train: 1 of 7; GraphCL: 7 of 7; ADNCE: 2 of 7 printed")
     assert page[2].endswith("ADNCE against GraphCL: undecided on 7 of 7.")
     assert page[3].endswith("](adnce-table10.svg)")
     assert next(i for i, part in enumerate(page) if part.startswith("| Method")) == 5
-    controls = said(compare(shown.resolved), "controls")
-    assert page.index(controls[0]) > 5
+    assert next(i for i, part in enumerate(page) if "as a control must be" in part) > 5
 
 
 def test_a_standing_comparison_has_all_of_its_answer_below_its_values() -> None:
-    shown = with_verdicts(resolve(load_table("standard-2"), None, RESULTS))
-    made = texts(shown)
-    assert "<text" in made[".svg"]
-    _, effects = made[".md"].split("| Method |")[1:]
+    figure = (RESULTS / "standard-2.svg").read_text()
+    assert "<text" in figure
+    assert "decoupled, dhel" in figure, "the same runs are one line"
+    _, effects = (RESULTS / "standard-2.md").read_text().split("| Method |")[1:]
     assert effects.startswith(" Effect, % of the training gain |")
-    assert shown.verdicts is not None
-    assert all(line.partition(":")[0] in effects for line in said(shown.verdicts))
-    assert "decoupled, dhel" in made[".svg"], "the same runs are one line"
+    for said in ("- Controls: ", "- On these 5 data sets (", "- On single data sets "):
+        assert said in effects
