@@ -10,13 +10,11 @@ from typing import Any, NamedTuple
 
 from contrastbench.benchmarks.comparison.compare import compare
 from contrastbench.benchmarks.comparison.over_sets import OverSets
-from contrastbench.benchmarks.comparison.places import Comparison
 from contrastbench.benchmarks.comparison.verdicts import Verdicts
 from contrastbench.benchmarks.records import nested
 from contrastbench.benchmarks.records.store import Record, canonical, file_name
 from contrastbench.benchmarks.report import figures
 from contrastbench.benchmarks.report.groups import Group, settings_line
-from contrastbench.benchmarks.report.tables import choice_lines
 from contrastbench.benchmarks.report.words import listed, paragraphs, said, sentences
 from contrastbench.benchmarks.tables import catalogue
 from contrastbench.benchmarks.tables.entries import Entry, entries
@@ -59,16 +57,6 @@ class TableView:
     def table(self) -> Table:
         """Return the table as its file has it."""
         return self.resolved.table
-
-    @property
-    def choices(self) -> list[str]:
-        """Return the parameters that validation data have chosen."""
-        return choice_lines(self.resolved)
-
-    @property
-    def compared(self) -> Sequence[Comparison]:
-        """Return each row against the baseline in each column."""
-        return self.verdicts.places if self.verdicts else ()
 
     @property
     def over(self) -> OverSets:
@@ -126,23 +114,12 @@ class TableView:
         """Return the places whose folds chose among settings."""
         return [entry for line in self.entries for entry in line if entry.is_composed]
 
-    @property
-    def back(self) -> str:
-        """Which published values came back, by both rules."""
-        return " ".join(self.said("back"))
-
-    @property
-    def label(self) -> str:
-        """Return how parameters are chosen."""
-        return " ".join(self.said("label"))
-
-    @property
-    def data(self) -> list[str]:
-        """Return which data numbers are of, where that asks for a word."""
-        return self.said("data")
-
     def said(self, part: str) -> list[str]:
-        """Return what the words of tables say in one of their parts, a line each."""
+        """Return what the words of tables say in one of their parts, a line each.
+
+        Such as label: how parameters are chosen; back: which published values came back; data:
+        which data numbers are of, where that asks for a word.
+        """
         about = {"r": self.resolved, "backs": self.backs, "decimals": self.table.decimals}
         return paragraphs(str(getattr(sentences("tables.j2", **about), part)()))
 

@@ -24,7 +24,7 @@ from contrastbench.benchmarks.report.groups import (
     short_commit,
     titles,
 )
-from contrastbench.benchmarks.report.tables import render_table
+from contrastbench.benchmarks.report.tables import choice_lines, render_table
 from contrastbench.benchmarks.report.words import TEMPLATES, signed
 from contrastbench.benchmarks.running.provenance import provenance
 from contrastbench.benchmarks.tables import catalogue
@@ -107,7 +107,9 @@ def pages(report: Report) -> Iterator[Page]:
     about = {"board": board, "papers": by_paper(report.shown)}
     yield Page(INDEX, "Contrastive losses, compared", "index", about)
     for one in report.shown:
-        yield Page(one.page, one.table.name, "table", {"one": one})
+        yield Page(
+            one.page, one.table.name, "table", {"one": one, "choices": choice_lines(one.resolved)}
+        )
         if places := one.composed:
             found = [contents.composed(one, entry, report.groups) for entry in places]
             title = f"{one.table.name}: which fold chose which setting"

@@ -25,7 +25,7 @@ def bundle_loss(suite: str, loss: LossSpec, results: Path) -> Path:
     if not own:
         raise UserError(f"{loss.name} has no file of its own: give --loss FILE.py:CLASS")
     plan = suite_plan(suite, loss, results)
-    states, later = [task.state for task in plan.tasks()], plan.later()
+    states, later = [task.state for task in plan.tasks()], len(plan.later_tasks())
     if lacking := sum(one in ("missing", "failed") for one in states) + later:
         raise UserError(
             f"{lacking} of {len(states) + later} cells have no result yet with {own[0]} as it is: "

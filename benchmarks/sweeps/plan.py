@@ -4,7 +4,7 @@ Brings no torch.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from contrastbench.benchmarks.records.experiment import Experiment
@@ -14,13 +14,12 @@ from contrastbench.benchmarks.sweeps.costs import Costs, duration
 from contrastbench.benchmarks.sweeps.shard import WHOLE_SWEEP, Shard
 from contrastbench.benchmarks.tables.load import load_table
 from contrastbench.benchmarks.tables.resolved import ResolvedCell, decide
-from contrastbench.benchmarks.tables.searches import Control, Place
+from contrastbench.benchmarks.tables.searches import Place
 from contrastbench.benchmarks.tables.table import Selection, Table
 from contrastbench.errors import UserError, unknown
 from contrastbench.losses.spec import LossSpec
 
 Work = list[tuple[Experiment, Sequence[int]]]
-Counted = list[tuple[Experiment, int]]
 KEYS = ("row", "column", "domain", "dataset", "loss")
 
 
@@ -104,24 +103,12 @@ class Plan:
         return list(survey(work, self.results))
 
     def cells(self) -> list[ResolvedCell]:
-        """Return the places with their settings, as far as records decide them now."""
-        return [self.cell(place) for place in self.places]
+        """Return the places with their settings, as far as records decide them now.
 
-    def cell(self, place: Place) -> ResolvedCell:
-        """Return a place with its settings, as far as records decide them now."""
-        found = decide(place, self.selection, self.results)
-        if self.part and self.has_half_a_baseline(place):
-            why = "trials of its baseline are missing"
-            return replace(found, choice=replace(found.choice, why=why))
-        return found
-
-    def has_half_a_baseline(self, place: Place) -> bool:
-        """Return whether a control would take what folds of some seeds chose, not of all."""
-        if self.selection != Selection.VALIDATION or not isinstance(place.search, Control):
-            return False
-        found = self.cell(place.search.base)
-        work = self.work(found) if found.choice.nested else []
-        return any(task.state == "missing" for task in survey(work, self.results))
+        In a part, a control waits until folds of all seeds have chosen: other parts have these.
+        """
+        seeds = self.seeds if self.part else ()
+        return [decide(place, self.selection, self.results, seeds) for place in self.places]
 
     def work(self, cell: ResolvedCell) -> Work:
         """Return the experiments of a place with their seeds.
@@ -135,21 +122,17 @@ class Plan:
         shown = [] if cell.choice.why else [(cell.work, self.seeds)]
         return [*((trial, cell.place.setup.trial_seeds) for trial in cell.trials), *shown]
 
-    def undecided(self) -> Counted:
-        """Return how many cells follow from choices, each with an experiment like them."""
-        return [(cell.work, len(self.seeds)) for cell in self.cells() if cell.choice.is_open]
+    def later_tasks(self) -> list[Task]:
+        """Return tasks in place of the cells that follow at most: of later stages, and of choices.
 
-    def later_trials(self) -> Counted:
-        """Return how many cells of later stages follow at most, with an experiment like them."""
-        return [
-            (cell.work, len(cell.place.setup.trial_seeds) * more)
-            for cell in self.cells()
-            if (more := cell.choice.more)
-        ]
-
-    def later(self) -> int:
-        """Return how many cells follow at most when the trials so far are done."""
-        return sum(count for _, count in (*self.undecided(), *self.later_trials()))
+        Each is like one of them.
+        """
+        found = list[Task]()
+        for cell in self.cells():
+            count = len(cell.place.setup.trial_seeds) * cell.choice.more
+            count += len(self.seeds) * cell.choice.is_open
+            found += [Task(cell.work, 0, "missing")] * count
+        return found
 
     def reasons(self) -> list[str]:
         """Why there is nothing to run, for each row."""
@@ -202,33 +185,18 @@ def plan_lines(plan: Plan, costs: Costs) -> Iterator[str]:
     for some in by_experiment.values():
         yield f"{some[0].label:{width}}  {state_counts(some)}{forecast(some, costs)}"
     yield f"{'all':{width}}  {state_counts(work)}{forecast(work, costs)}"
-    follow = [*to_come(plan.later_trials()), *to_come(plan.undecided())]
-    if follow:
+    if follow := plan.later_tasks():
         text = f"and then up to {len(follow)} cells that these decide on{forecast(follow, costs)}"
         yield f"{'':{width}}  {text}"
 
 
 def forecast_line(plan: Plan, costs: Costs) -> str:
     """Return how many cells are ahead and what they take, where that is known or a loss joins."""
-    ahead = cells_ahead(plan)
+    ahead = [*unfinished_tasks(plan.tasks()), *plan.later_tasks()]
     known = any(costs.of(task.experiment) for task in ahead)
     if not ahead or not (known or plan.table.asked):
         return ""
     return f"{len(ahead)} cell{'s' * (len(ahead) > 1)}{forecast(ahead, costs)}"
-
-
-def cells_ahead(plan: Plan) -> list[Task]:
-    """Return the cells that are to be run, with those that later stages and choices will add."""
-    return [
-        *unfinished_tasks(plan.tasks()),
-        *to_come(plan.later_trials()),
-        *to_come(plan.undecided()),
-    ]
-
-
-def to_come(work: Counted) -> list[Task]:
-    """Return tasks in place of cells that are not known yet, each like an experiment."""
-    return [Task(experiment, 0, "missing") for experiment, count in work for _ in range(count)]
 
 
 def state_counts(work: Sequence[Task]) -> str:

@@ -79,7 +79,8 @@ def run_plan(
 
 def of_part(plan: Plan, cells: int) -> str:
     """Return a line on the cells of a part and of all, and how the sweep goes on after them."""
-    waiting = f"; {plan.later()} later cells wait for trials of {ALL_SHARDS}" * bool(plan.later())
+    later = len(plan.later_tasks())
+    waiting = f"; {later} later cells wait for trials of {ALL_SHARDS}" * bool(later)
     return f"{plan.part}: {cells} of {len(plan.all_tasks())} cells{waiting}"
 
 

@@ -34,6 +34,9 @@ class ResolvedCell:
 
     Args:
         place: the row in a column.
+        row: as the file has it.
+        column: its name.
+        same_as: the row that has the same cells, as both losses are one by algebra; or "".
         choice: the settings that fill it.
         experiments: one, or those that its seeds or folds choose among.
         trials: those that choose.
@@ -42,26 +45,14 @@ class ResolvedCell:
     """
 
     place: Place
+    row: Row
+    column: str
+    same_as: str
     choice: Choice
     experiments: list[Experiment]
     trials: Sequence[Experiment] = ()
     ok: ByData = field(default_factory=dict)
     failed: ByData = field(default_factory=dict)
-
-    @property
-    def row(self) -> Row:
-        """Return the row as the file has it."""
-        return self.place.row
-
-    @property
-    def column(self) -> str:
-        """Return the name of the column."""
-        return self.place.column
-
-    @property
-    def same_as(self) -> str:
-        """Return the row that has the same cells, as both losses are one by algebra; or ""."""
-        return self.place.same_as
 
     @property
     def work(self) -> Experiment:
@@ -121,17 +112,9 @@ class Line:
     """A row of a resolved table, with its cells by column: those that can be run here."""
 
     row: Row
+    name: str
+    control: str  # the name of the control that the row is, or nothing
     cells: dict[str, ResolvedCell]
-
-    @property
-    def name(self) -> str:
-        """Return the name of the row."""
-        return self.row.name
-
-    @property
-    def control(self) -> str:
-        """Return the name of the control that the row is, or nothing."""
-        return self.row.control
 
 
 @dataclass(frozen=True)
@@ -245,22 +228,26 @@ def resolve_row(table: Table, row: Row, selection: Selection, results: Path) -> 
     """Return the line of a row, with its records."""
     places = (table.places.get((row.name, column)) for column in table.columns)
     decided = (decide(place, selection, results) for place in places if place)
-    return Line(row, {one.column: with_records(table, one, results) for one in decided})
+    cells = {one.column: with_records(table, one, results) for one in decided}
+    return Line(row, row.name, row.control, cells)
 
 
-def decide(place: Place, selection: Selection, results: Path) -> ResolvedCell:
-    """Return a place with its settings, and none of its records yet.
+def decide(
+    place: Place, selection: Selection, results: Path, seeds: Sequence[int] = ()
+) -> ResolvedCell:
+    """Return a place with its settings, and none of its records yet; see `Scores` for the seeds.
 
     Raises:
         UserError: a trial's record has no validation score.
     """
     search = place.search if selection == Selection.VALIDATION else Fixed(place.setting)
-    choice = search.ask(Scores(place, results))
+    choice = search.ask(Scores(place, results, seeds))
     chosen, tried = (
         [place.experiment(setting) for setting in settings]
         for settings in (choice.settings, choice.tried)
     )
-    return ResolvedCell(place, choice, chosen, tried)
+    about = place, place.row, place.column, place.same_as
+    return ResolvedCell(*about, choice, chosen, tried)
 
 
 def with_records(table: Table, cell: ResolvedCell, results: Path) -> ResolvedCell:

@@ -172,10 +172,17 @@ def tiny_recipe(domain: str) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Scores:
-    """The scores of a place's settings in the records of a folder, as far as they are there."""
+    """The scores of a place's settings in the records of a folder, as far as they are there.
+
+    Args:
+        place: the row in a column.
+        results: the folder that holds runs/.
+        seeds: those whose choice a control waits for; (): those of a suite.
+    """
 
     place: Place
     results: Path
+    seeds: Sequence[int] = ()
 
     def of(self, settings: Sequence[Setting]) -> list[float | None]:
         """Return each setting's score, -inf if it diverged, None while it is not known.
@@ -194,7 +201,10 @@ class Scores:
         found = base.search.ask(replace(self, place=base))
         if not found.nested:
             return found.why or found.settings[0]
-        tried, asked = [base.experiment(one) for one in found.settings], base.setup.seeds
+        tried, asked = (
+            [base.experiment(one) for one in found.settings],
+            self.seeds or base.setup.seeds,
+        )
         records = chosen_records(base, tried, found.nested, self.results, base.setup.trial_seeds)
         return most_chosen(tried, found.settings, next(iter(records.values()), {}), asked)
 

@@ -80,7 +80,8 @@ def line(row: str, column: str, scores: dict[int, float]) -> Line:
     ok = {"0": records} if records else {}
     place = TABLE.places[row, column]
     choice, work = Choice([place.setting]), [place.work]
-    return Line(found, {column: ResolvedCell(place, choice, work, ok=ok, failed=failed)})
+    cell = ResolvedCell(place, found, column, "", choice, work, ok=ok, failed=failed)
+    return Line(found, row, found.control, {column: cell})
 
 
 def pairs(scores: dict[str, dict[str, dict[int, float]]]) -> Iterator[tuple[str, str]]:

@@ -213,7 +213,7 @@ def test_a_plan_has_trials_first_and_then_what_they_choose(tmp_path: Path) -> No
     assert [(task.experiment.loss.params, task.seed) for task in asked.tasks()] == [
         ({"temperature": temperature}, seed) for temperature in (0.1, 0.2) for seed in (100, 101)
     ]
-    assert asked.undecided() == [(asked.places[0].work, 2)]
+    assert [task.experiment for task in asked.later_tasks()] == [asked.places[0].work] * 2
     tune(tmp_path, BASE, [70.0, 60.0])
     assert [(t.experiment.loss.params["temperature"], t.seed, t.state) for t in asked.tasks()][
         4:
@@ -221,7 +221,7 @@ def test_a_plan_has_trials_first_and_then_what_they_choose(tmp_path: Path) -> No
         (0.1, 0, "missing"),
         (0.1, 1, "missing"),
     ]
-    assert not asked.undecided()
+    assert not asked.later_tasks()
 
 
 def test_a_record_without_a_validation_score_is_named(tmp_path: Path) -> None:
@@ -280,7 +280,7 @@ def test_where_folds_turn_each_chooses_for_itself(tmp_path: Path) -> None:
     """Trials are run with the shown seeds, and no seed tunes alone."""
     asked = plan.Plan(TURNING, plan.runnable_places(TURNING, []), [0, 1], "validation", tmp_path)
     assert len(asked.tasks()) == 2 * 2 * 2
-    assert not asked.undecided()
+    assert not asked.later_tasks()
     text = render_table(resolve(TURNING, "validation", tmp_path), "md")
     assert "- base, new on A: no seed has all 2 trials yet\n" in text
     inner = {0.1: [60.0, 70.0], 0.2: [65.0, 50.0]}
