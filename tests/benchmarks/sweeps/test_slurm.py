@@ -83,32 +83,20 @@ def test_jobs_run_the_same_command_and_the_next_step_is_said(
         (["nodes=x"], "--slurm nodes=x: give a whole number above zero"),
         (["a=1"], "--slurm: Unavailable parameter(s): ['a'] Valid parameters are:"),
         (["account=x"], "--slurm: sbatch: error: no such account sbatch: error: sorry"),
+        (["--jobs=2/device"], "--jobs N/device with --slurm: give --slurm cpus_per_task=N"),
+        (["--jobs=2", "nodes=2"], "--slurm nodes: the nodes share one cell at a time: leave"),
+        (["jobs=2"], "--slurm time=None: give a whole number above zero of minutes"),
     ],
 )
 def test_what_is_wrong_is_one_line(
     bench, programs: Programs, settings: list[str], message: str
 ) -> None:
     programs(sbatch="echo 'sbatch: error: no such account\nsbatch: error: sorry' >&2; exit 1")
-    words = [word for pair in settings for word in ("--slurm", pair)]
-    code, said, complaint = bench(*WORDS, *TIME, *words)
+    words = [one if one.startswith("-") else f"--slurm={one}" for one in settings]
+    time = [] if "time=None" in message else TIME
+    code, said, complaint = bench(*WORDS, *time, *words)
     assert (code, said, complaint.count("\n")) == (2, "", 1)
     assert complaint.startswith(f"bench: {message}")
-
-
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (["--slurm", "jobs=2"], "--slurm time=None: give a whole number above zero of minutes"),
-        (["--jobs", "2/device", *TIME], "give --slurm cpus_per_task=N"),
-        (["--jobs", "2", *TIME, "--slurm", "nodes=2"], "leave --jobs out"),
-    ],
-)
-def test_what_is_missing_or_too_much_is_one_line(
-    bench, programs: Programs, words: list[str], message: str
-) -> None:
-    programs()
-    code, _, complaint = bench(*WORDS, *words)
-    assert (code, complaint.count("\n"), message in complaint) == (2, 1, True)
 
 
 def test_without_slurm_it_says_so(bench, monkeypatch: pytest.MonkeyPatch) -> None:
