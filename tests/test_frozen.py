@@ -1,6 +1,5 @@
 """What is added to the kept numbers leaves all others as they are."""
 
-import json
 import math
 from pathlib import Path
 
@@ -35,10 +34,6 @@ def test_an_entry_that_is_asked_for_is_written_anew() -> None:
     assert frozen.updated(kept, NAMES, lambda name: 0.1, ["b"]) == {**kept, "b": 0.1}
 
 
-def test_an_entry_that_is_no_more_is_removed() -> None:
-    assert list(frozen.updated({"a": 1, "old": 2}, NAMES[:1], json.loads)) == ["a"]
-
-
 @pytest.mark.parametrize(
     ("argv", "anew"), [([], []), (["--anew", "b"], ["b"]), (["--anew"], NAMES)]
 )
@@ -46,25 +41,7 @@ def test_only_an_explicit_argument_writes_anew(argv: list[str], anew: list[str])
     assert list(frozen.asked(NAMES, argv)) == anew
 
 
-def test_an_unknown_name_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit):
-        frozen.asked(NAMES, ["--anew", "d"])
-    assert "invalid choice: 'd'" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(
-    ("there", "message"),
-    [
-        ("ab", "x.json lacks c: run me"),
-        ("cbad", "x.json still has d: run me"),
-        ("ad", "x.json lacks b, c and still has d: run me"),
-    ],
-)
-def test_one_line_says_what_is_missing_and_what_to_do(there: str, message: str) -> None:
-    with pytest.raises(AssertionError) as error:
-        frozen.check_names("x.json", list(there), NAMES, "run me")
-    assert str(error.value) == message
-
-
-def test_the_order_of_names_does_not_matter() -> None:
+def test_what_lacks_and_what_is_no_more_is_named() -> None:
     frozen.check_names("x.json", ["c", "a", "b"], NAMES, "run me")
+    with pytest.raises(AssertionError, match="lacks b, c and still has d: run me"):
+        frozen.check_names("x.json", ["a", "d"], NAMES, "run me")
