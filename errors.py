@@ -94,7 +94,7 @@ def users_code(action: str, file: str = "") -> Iterator[None]:
         yield
     except UserError:
         raise
-    except (Exception, SystemExit) as error:
+    except BaseException as error:
         if is_termination(error):
             raise
         text = ""
@@ -117,5 +117,6 @@ def is_out_of_memory(error: BaseException) -> bool:
 
 
 def is_termination(error: BaseException) -> bool:
-    """Return whether it is what SIGTERM becomes, exit code 143: nothing may hold that up."""
-    return isinstance(error, SystemExit) and error.code == 128 + signal.SIGTERM
+    """Return whether it is Ctrl-C, or what SIGTERM becomes: nothing may hold these up."""
+    ended = isinstance(error, SystemExit) and error.code == 128 + signal.SIGTERM
+    return ended or isinstance(error, KeyboardInterrupt)

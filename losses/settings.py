@@ -1,5 +1,6 @@
-"""Settings of torch for the whole process, which a user's code has to leave as they are."""
+"""Settings of the process, most of them torch's, which a user's code has to leave as they are."""
 
+import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -14,27 +15,28 @@ def set_default_device(device: torch.device) -> None:
     torch.set_default_device(None if device.type == "cpu" else device)
 
 
-# by the call that changes it: how to read it, and how to put it back
+# of the process, by the call that changes it: how to read it, and how to put it back
 SETTINGS: dict[str, tuple[Callable[[], Any], Callable[[Any], Any]]] = {
-    "set_default_dtype": (torch.get_default_dtype, torch.set_default_dtype),
-    "set_default_device": (torch.get_default_device, set_default_device),
-    "set_grad_enabled": (torch.is_grad_enabled, torch.set_grad_enabled),
-    "use_deterministic_algorithms": (
+    "os.chdir": (os.getcwd, os.chdir),
+    "torch.set_default_dtype": (torch.get_default_dtype, torch.set_default_dtype),
+    "torch.set_default_device": (torch.get_default_device, set_default_device),
+    "torch.set_grad_enabled": (torch.is_grad_enabled, torch.set_grad_enabled),
+    "torch.use_deterministic_algorithms": (
         torch.get_deterministic_debug_mode,
         torch.set_deterministic_debug_mode,
     ),
-    "set_num_threads": (torch.get_num_threads, torch.set_num_threads),
-    "set_float32_matmul_precision": (
+    "torch.set_num_threads": (torch.get_num_threads, torch.set_num_threads),
+    "torch.set_float32_matmul_precision": (
         torch.get_float32_matmul_precision,
         torch.set_float32_matmul_precision,
     ),
-    "set_anomaly_enabled": (torch.is_anomaly_enabled, torch.autograd.set_detect_anomaly),
+    "torch.set_anomaly_enabled": (torch.is_anomaly_enabled, torch.autograd.set_detect_anomaly),
 }
 
 
 @contextmanager
 def keep_settings(who: str) -> Iterator[None]:
-    """Put torch's settings back afterwards.
+    """Put settings of torch and the working directory back afterwards.
 
     Args:
         who: the user's code that runs within.
@@ -51,6 +53,6 @@ def keep_settings(who: str) -> Iterator[None]:
             SETTINGS[call][1](before[call])
     if changed:
         raise UserError(
-            f"{who} calls torch.{changed[0]}, which changes the other trainings of the process: "
+            f"{who} calls {changed[0]}, which changes the other trainings of the process: "
             "remove the call"
         )

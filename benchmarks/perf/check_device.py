@@ -67,7 +67,7 @@ def run_checks(work: DeviceWork) -> Iterator[CheckResult]:
         try:
             with redirect_stderr(StringIO()):  # what domains say of their data, time and again
                 yield CheckResult(name, True, check(work))
-        except (Exception, SystemExit) as error:
+        except BaseException as error:
             if is_termination(error):
                 raise
             yield CheckResult(name, False, f"{type(error).__name__}: {error}".split("\n")[0])

@@ -101,7 +101,7 @@ def run_check(check: DomainCheck, subject: Subject) -> CheckResult:
         check(subject)
     except AssertionError as error:
         return CheckResult(title, False, str(error))
-    except (Exception, SystemExit) as error:
+    except BaseException as error:
         if is_termination(error):
             raise
         return CheckResult(title, False, f"{type(error).__name__}: {error}".split("\n")[0])

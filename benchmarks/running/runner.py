@@ -162,7 +162,7 @@ def attempt_training(training: "Training") -> list[Fields]:
         failure = {"status": "diverged", "details": {"error": str(error), **error.details}}
     except ProcessLost:
         raise
-    except (Exception, SystemExit) as error:  # a user's loss may call sys.exit
+    except BaseException as error:  # a user's loss may raise anything, and call sys.exit
         if is_termination(error) or not ranks.is_first():
             raise
         about = {"error": reason(error), "traceback": traceback.format_exc()}

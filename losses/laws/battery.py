@@ -12,6 +12,7 @@ import torch
 
 from contrastbench.errors import UserError, is_termination, unknown
 from contrastbench.losses.base import Loss
+from contrastbench.losses.expression import absolute
 from contrastbench.losses.laws import (
     derivatives,
     interface,
@@ -32,6 +33,7 @@ from contrastbench.losses.laws.causes import (
 )
 from contrastbench.losses.laws.places import raised_by_check
 from contrastbench.losses.laws.random_contrasts import with_sample_numbers
+from contrastbench.losses.settings import keep_settings
 from contrastbench.losses.source import Sources
 from contrastbench.losses.spec import LossSpec
 
@@ -230,9 +232,9 @@ def check_loss(name: str, seeds: Iterable[int] = range(3), **params: Any) -> lis
     """
 
     def build(**changed: Any) -> Loss:
-        return prepared_loss(name, {**params, **changed}, sources)
+        return prepared_loss(placed, {**params, **changed}, sources)
 
-    sources = Sources()
+    placed, sources = absolute(name), Sources()
     loss = build()
     reasons = declined(loss)
     results = []
@@ -292,12 +294,12 @@ def repeat_draws(*_: object) -> None:
 def run_law(law: Law, build: Build, seeds: Iterable[int]) -> CheckResult:
     """Return the outcome of one check; whatever a user's loss raises is a failed check."""
     try:
-        with torch.random.fork_rng(devices=[]):
+        with torch.random.fork_rng(devices=[]), keep_settings("the loss"):
             for seed in seeds:
                 law.check(build, seed)
     except Remark as remark:
         return CheckResult(law.name, True, str(remark), word="remark")
-    except (Exception, SystemExit) as error:
+    except BaseException as error:
         if is_termination(error):
             raise
         return failed(law, error, build)

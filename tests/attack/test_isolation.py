@@ -66,6 +66,21 @@ class Exits(Steps):
         sys.exit(3)
 
 
+class Vanishes(Steps):
+    def go_wrong(self):
+        raise BaseException("gone")
+
+
+class Closes(Steps):
+    def go_wrong(self):
+        raise GeneratorExit
+
+
+class Moves(Steps):
+    def go_wrong(self):
+        os.chdir("/")
+
+
 class Diverges(Steps):
     diverges = True
 
@@ -93,7 +108,10 @@ def leave_child(word):
     with Path("grandchildren").open("a") as file:
         file.write(f"{child.pid} ")
 """
-NAMES = ("Killed", "Hungry", "Raises", "Exits", "Diverges", "Prints", "Leaves", "Hangs")
+NAMES = (
+    *("Killed", "Hungry", "Raises", "Exits", "Vanishes", "Closes", "Moves"),
+    *("Diverges", "Prints", "Leaves", "Hangs"),
+)
 GOOD = times(39, least=8)
 TINY = "{epochs: 1, limit: 30, batch_size: 10, folds: 2, hidden: 8, layers: 2}"
 
@@ -131,6 +149,9 @@ def test_one_bad_cell_stops_no_other(ram: Path, found: Callable[[str], None]) ->
         "Hungry": "oom: not so much",
         "Raises": "failed: RuntimeError('as bad as can be')",
         "Exits": "failed: SystemExit(3)",
+        "Vanishes": "failed: BaseException('gone')",
+        "Closes": "failed: GeneratorExit()",
+        "Moves": "failed: bad calls os.chdir",
         "Diverges": "diverged: the loss is ",
     }.items():
         assert why in said[f"graph motifs bad.py:{name}"]
@@ -138,7 +159,7 @@ def test_one_bad_cell_stops_no_other(ram: Path, found: Callable[[str], None]) ->
     # those whose process was killed, or left, can say nothing
     assert Counter(record["status"] for record in records) == {
         **{"ok": GOOD + len(("Prints",)), "diverged": 1, "oom": 1},
-        "failed": len(("Raises", "Exits")),
+        "failed": len(("Raises", "Exits", "Vanishes", "Closes", "Moves")),
     }
     (about,) = (r["details"] for r in records if r["status"] == "diverged")
     assert about["step"] == 2

@@ -83,13 +83,14 @@ class Changes(InfoNCE):
         torch.set_default_dtype(torch.float64)
 """
 CHANGES = {
-    "set_default_dtype": "torch.set_default_dtype(torch.float64)",
-    "set_default_device": "torch.set_default_device('meta')",
-    "set_grad_enabled": "torch.set_grad_enabled(False)",
-    "use_deterministic_algorithms": "torch.use_deterministic_algorithms(True)",
-    "set_num_threads": "torch.set_num_threads(3)",
-    "set_float32_matmul_precision": "torch.set_float32_matmul_precision('medium')",
-    "set_anomaly_enabled": "torch.autograd.set_detect_anomaly(True)",
+    "os.chdir": "import os; os.chdir('/')",
+    "torch.set_default_dtype": "torch.set_default_dtype(torch.float64)",
+    "torch.set_default_device": "torch.set_default_device('meta')",
+    "torch.set_grad_enabled": "torch.set_grad_enabled(False)",
+    "torch.use_deterministic_algorithms": "torch.use_deterministic_algorithms(True)",
+    "torch.set_num_threads": "torch.set_num_threads(3)",
+    "torch.set_float32_matmul_precision": "torch.set_float32_matmul_precision('medium')",
+    "torch.set_anomaly_enabled": "torch.autograd.set_detect_anomaly(True)",
 }
 
 
@@ -129,31 +130,28 @@ def test_a_value_that_cannot_be_trained_with_is_named(
 
 
 @pytest.mark.parametrize("call", CHANGES)
-def test_a_setting_of_torch_that_a_step_changes_is_named_and_put_back(
-    call: str, tmp_path: Path
-) -> None:
+def test_a_setting_that_a_step_changes_is_named_and_put_back(call: str, tmp_path: Path) -> None:
     expected = stub_domain.cell(tmp_path / "before")["metrics"]
     text = LOSSES.replace("torch.set_default_dtype(torch.float64)", CHANGES[call])
     (tmp_path / "mine.py").write_text(text)
     record = stub_domain.cell(tmp_path, f"{tmp_path}/mine.py:Changes")
     assert record["status"] == "failed"
     assert record["details"]["error"] == (
-        f"mine calls torch.{call}, which changes the other trainings of the process: "
-        "remove the call"
+        f"mine calls {call}, which changes the other trainings of the process: remove the call"
     )
     assert stub_domain.cell(tmp_path / "after")["metrics"] == expected
 
 
-@pytest.mark.parametrize("call", ["set_default_dtype", "set_grad_enabled"])
+@pytest.mark.parametrize("call", ["os.chdir", "torch.set_default_dtype", "torch.set_grad_enabled"])
 @pytest.mark.parametrize("where", ["file", "constructor"])
-def test_a_setting_of_torch_that_making_the_loss_changes_is_refused(
+def test_a_setting_that_making_the_loss_changes_is_refused(
     where: str, call: str, tmp_path: Path
 ) -> None:
     text = LOSSES.replace("torch.set_default_dtype(torch.float64)", CHANGES[call])
     text = text.replace("here: bool = False", "here: bool = True")
     text += CHANGES[call] * (where == "file")
     (tmp_path / "mine.py").write_text(text)
-    with pytest.raises(UserError, match=f"mine.py.* calls torch.{call}, which changes the other"):
+    with pytest.raises(UserError, match=f"mine.py.* calls {call}, which changes the other"):
         stub_domain.cell(tmp_path, f"{tmp_path}/mine.py:Changes")
 
 

@@ -149,14 +149,20 @@ def test_a_score_that_no_record_can_hold_is_a_failure(
     assert path.is_file()
 
 
-def test_an_exit_within_a_loss_is_a_failure_and_sigterm_is_not(tmp_path: Path) -> None:
-    for code in (0, 143):
-        file = tmp_path / f"exit{code}.py"
-        file.write_text(OWN.replace("return ", f"raise SystemExit({code})  # "))
-    record, _ = cell(tmp_path, f"{tmp_path}/exit0.py:Mine")
-    assert (record["status"], record["details"]["error"]) == ("failed", "SystemExit(0)")
-    with pytest.raises(SystemExit):
-        cell(tmp_path, f"{tmp_path}/exit143.py:Mine")
+@pytest.mark.parametrize("what", ["SystemExit(0)", "BaseException(1)", "GeneratorExit()"])
+def test_whatever_a_loss_raises_is_a_failure(what: str, tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(OWN.replace("return ", f"raise {what}  # "))
+    record, _ = cell(tmp_path, f"{tmp_path}/mine.py:Mine")
+    assert (record["status"], record["details"]["error"]) == ("failed", what)
+
+
+@pytest.mark.parametrize("what", [SystemExit(143), KeyboardInterrupt()], ids=repr)
+def test_sigterm_and_interrupt_within_a_loss_are_no_failure(
+    what: BaseException, tmp_path: Path
+) -> None:
+    (tmp_path / "mine.py").write_text(OWN.replace("return ", f"raise {what!r}  # "))
+    with pytest.raises(type(what)):
+        cell(tmp_path, f"{tmp_path}/mine.py:Mine")
 
 
 TOO_MUCH: dict[str, Callable[[], object]] = {

@@ -1,5 +1,6 @@
 """The battery on every registered loss."""
 
+import os
 import re
 from functools import partial
 from pathlib import Path
@@ -137,3 +138,14 @@ def test_an_exit_within_a_loss_is_a_failed_check_and_sigterm_is_not() -> None:
     code = 143
     with pytest.raises(SystemExit):
         run_law(LAWS[0], Exits, [0])
+
+
+def test_a_loss_that_changes_the_folder_fails_and_the_folder_is_as_before() -> None:
+    class Moves(Loss):
+        def forward(self, contrast: Contrast) -> Tensor:
+            os.chdir("/")
+            return contrast.anchor.sum()
+
+    before = Path.cwd()
+    assert "the loss calls os.chdir" in run_law(LAWS[0], Moves, [0]).detail
+    assert Path.cwd() == before
