@@ -231,7 +231,7 @@ BUDGET = {  # lines of Python by room, as they were reached: who needs more dele
     "domains": 16379,
     "benchmarks/against": 518,
     "benchmarks/api": 380,
-    "benchmarks/cli": 2048,
+    "benchmarks/cli": 2032,
     "benchmarks/comparison": 1770,
     "benchmarks/perf": 956,
     "benchmarks/records": 2455,
