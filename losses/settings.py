@@ -52,7 +52,5 @@ def keep_settings(who: str) -> Iterator[None]:
         for call in changed:
             SETTINGS[call][1](before[call])
     if changed:
-        raise UserError(
-            f"{who} calls {changed[0]}, which changes the other trainings of the process: "
-            "remove the call"
-        )
+        what = "which changes the other trainings of the process: remove the call"
+        raise UserError(f"{who} calls {changed[0]}, {what}")

@@ -236,18 +236,16 @@ def check_loss(name: str, seeds: Iterable[int] = range(3), **params: Any) -> lis
 
     placed, sources = absolute(name), Sources()
     loss = build()
-    reasons = declined(loss)
+    not_run = {
+        name: CheckResult(name, True, reason, word=word)
+        for word, some in (("skipped", loss.other_laws), ("declined", declined(loss)))
+        for name, reason in some.items()
+    }
     results = []
     for law in LAWS:
         if loss.needs_classes and not law.of_classes:
             continue
-        if law.name in reasons:
-            results.append(CheckResult(law.name, True, reasons[law.name], word="declined"))
-            continue
-        if law.name in loss.other_laws:
-            results.append(CheckResult(law.name, True, loss.other_laws[law.name], word="skipped"))
-            continue
-        results.append(run_law(law, build, seeds))
+        results.append(not_run.get(law.name) or run_law(law, build, seeds))
         if not results[-1].passed:
             break
     return results
