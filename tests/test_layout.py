@@ -112,7 +112,7 @@ FLOORS = {  # rooms and modules of a folder, the lowest first: each imports from
     ),
     "benchmarks": (
         *("records", "running", "tables", "sweeps", "comparison", "report", "submission"),
-        *("perf", "against", "api", "cli", "__init__"),
+        *("against", "perf", "api", "cli", "__init__"),
     ),
 }
 

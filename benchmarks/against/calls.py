@@ -30,6 +30,7 @@ PAIRINGS: dict[str, Callable[[Batch], Any]] = {
     "whole_row": lambda batch: whole_row(batch.z1, batch.z2),
     "same_class": lambda batch: same_class(batch.z1, batch.z2, batch.labels),
 }
+Call = Callable[[Batch], Tensor]
 TEMPERATURES = ("temperature", "tau", "scale")  # names that packages have for it
 # losses of sentence-transformers that take a label for each pair of sentences
 PAIR_LABELS = ("ContrastiveLoss", "OnlineContrastiveLoss", "CosineSimilarityLoss", "CoSENTLoss")
@@ -63,17 +64,17 @@ class CalledLoss:
         names = list(inspect.signature(target).parameters)
         return next((key for key in TEMPERATURES if key in names), None)
 
-    def make(self, dtype: torch.dtype) -> Callable[[Batch], Tensor]:
-        """Return the loss as a function of a batch of that dtype."""
+    def make(self, dtype: torch.dtype, device: str | torch.device = "cpu") -> Call:
+        """Return the loss as a function of a batch of that dtype on that device."""
         target = foreign_loss(self.name)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(0)
             if target is None:
-                loss = get_loss(self.name, **self.params).to(dtype).eval()
+                loss = get_loss(self.name, **self.params).to(device, dtype).eval()
                 call = partial(call_ours, loss)
             else:
                 loss = foreign_callable(self.name, target, self.params)
-                loss = loss.to(dtype).eval() if isinstance(loss, nn.Module) else loss
+                loss = loss.to(device, dtype).eval() if isinstance(loss, nn.Module) else loss
                 call = partial(convention(loss), loss)
         return partial(value_of_call, self, partial(call, self.pairing))
 
@@ -103,7 +104,7 @@ def foreign_callable(name: str, target: Any, params: Mapping[str, Any]) -> Any:
             return partial(target, **params)
         if not isinstance(target, type):
             if params:
-                raise UserError(f"{name} is an object, which takes no --set: name its class")
+                raise UserError(f"{name} is an object, which takes no parameters: name its class")
             return target
         if is_from(target, "sentence_transformers"):
             return target(model=GivenEmbeddings(), **params)
@@ -150,7 +151,11 @@ def call_ours(loss: Loss, pairing: str, batch: Batch) -> Tensor:
 
 def ids(pairing: str, batch: Batch) -> Tensor:
     """Return the number of each sample that equal samples or classes share."""
-    return batch.labels if pairing == "same_class" else torch.arange(len(batch.z1))
+    return (
+        batch.labels
+        if pairing == "same_class"
+        else torch.arange(len(batch.z1), device=batch.z1.device)
+    )
 
 
 def call_metric_learning(loss: Any, pairing: str, batch: Batch) -> Any:

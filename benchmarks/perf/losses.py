@@ -21,8 +21,8 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from contrastbench.benchmarks.perf import peers
-from contrastbench.benchmarks.perf.peers import PEER_CLASSES, PEER_DIM, PEERS
+from contrastbench.benchmarks.against.batches import Batch
+from contrastbench.benchmarks.against.calls import CalledLoss
 from contrastbench.benchmarks.perf.timing import CPU, best_of
 from contrastbench.benchmarks.running.devices import open_device
 from contrastbench.losses.registry import OURS, SUPERVISED
@@ -31,6 +31,35 @@ from contrastbench.losses.spec import LossSpec
 SIZES = (512, 8192, 32768)  # 2N
 DEFAULT = tuple(OURS)
 GIGABYTES = 8.0  # the limit of each cell
+CLASSES, DIM = 100, 128  # of the embeddings
+PROXIES = {"num_classes": CLASSES, "embedding_size": DIM}
+OF_LIGHTLY = {  # by our name of the loss, theirs and its arguments
+    "infonce": ("NTXentLoss", {"temperature": 0.5}),
+    "decoupled": ("DCLLoss", {"temperature": 0.5}),
+    "dcl_w": ("DCLWLoss", {"temperature": 0.5, "sigma": 0.5}),
+    "macl": ("MACLLoss", {"temperature": 0.5, "alpha": 0.5, "A_0": 0.0}),
+}
+OF_METRIC_LEARNING = {
+    "infonce": ("NTXentLoss", {"temperature": 0.5}),
+    "supcon": ("SupConLoss", {"temperature": 0.5}),
+    "circle": ("CircleLoss", {"m": 0.4, "gamma": 80}),
+    "triplet": ("TripletMarginLoss", {"margin": 0.2}),
+    "lifted": ("GeneralizedLiftedStructureLoss", {"neg_margin": 1, "pos_margin": 0}),
+    "proxy_anchor": ("ProxyAnchorLoss", {**PROXIES, "margin": 0.1, "alpha": 32}),
+    "cross_entropy": ("NormalizedSoftmaxLoss", {**PROXIES, "temperature": 0.1}),
+}
+PEERS = {  # by row of the table
+    **{
+        f"{ours} of lightly": CalledLoss(f"lightly.loss:{name}", params)
+        for ours, (name, params) in OF_LIGHTLY.items()
+    },
+    **{
+        f"{ours} of pytorch-metric-learning": CalledLoss(
+            f"pytorch_metric_learning.losses:{name}", params, "same_class"
+        )
+        for ours, (name, params) in OF_METRIC_LEARNING.items()
+    },
+}
 
 
 def report(
@@ -48,7 +77,8 @@ def report(
     sizes = sizes or (SIZES[:-1] if device.type == "cpu" else SIZES)  # the last takes minutes there
     yield "| loss | " + " | ".join(f"2N = {size}" for size in sizes) + " |"
     yield "| --- |" + " ---: |" * len(sizes)
-    for row in [row for name in losses for row in (name, *peers.peers_of(name))]:
+    beside = {name: [row for row in PEERS if row.startswith(f"{name} of ")] for name in losses}
+    for row in [row for name in losses for row in (name, *beside[name])]:
         yield f"| {row} | " + " | ".join(measured_entry(row, size, device) for size in sizes) + " |"
 
 
@@ -56,8 +86,6 @@ def measured_entry(
     name: str, size: int, device: torch.device = CPU, gigabytes: float = GIGABYTES
 ) -> str:
     """Return one entry of the table, measured in a process of its own."""
-    if name in PEERS and not PEERS[name].installed:
-        return "not installed"
     command = [
         sys.executable,
         "-m",
@@ -75,7 +103,8 @@ def measured_entry(
     )
     if done.returncode:
         over = f"over {gigabytes:g} GB" if device.type == "cpu" else "out of memory"
-        return over if "memory" in done.stderr else "failed"
+        known = {"memory": over, "not installed": "not installed"}
+        return next((said for word, said in known.items() if word in done.stderr.lower()), "failed")
     found = json.loads(done.stdout.splitlines()[-1])
     return f"{found['seconds'] / found['unit']:.2f}x {found['megabytes']:.0f} MB"
 
@@ -98,15 +127,15 @@ def train_step(name: str, size: int, device: torch.device = CPU) -> Callable[[],
     """Return a function that runs forward and backward of a loss, or of a peer by its row."""
     views = embeddings(size, device)
     samples = torch.arange(size // 2, device=device)
-    classes = samples % PEER_CLASSES if name.split()[0] in SUPERVISED else samples
+    classes = samples % CLASSES if name.split()[0] in SUPERVISED else samples
     if name in PEERS:
-        peer, theirs = PEERS[name], PEERS[name].make().to(device)
-        return lambda: peer.value(theirs, views, classes).backward()
+        theirs, batch = PEERS[name].make(torch.float32, device), Batch(views[0], views[1], classes)
+        return lambda: theirs(batch).backward()
     from contrastbench.losses import both_views, get_loss, indexed, same_class
 
     ours = get_loss(name)
     if ours.needs_classes:
-        ours.prepare(PEER_CLASSES, PEER_DIM)
+        ours.prepare(CLASSES, DIM)
     ours.prepare_samples(len(samples))
     ours.to(device)
     pairing = partial(same_class, labels=classes) if ours.needs_classes else both_views
@@ -116,13 +145,13 @@ def train_step(name: str, size: int, device: torch.device = CPU) -> Callable[[],
 def embeddings(size: int, device: torch.device) -> list[Tensor]:
     """Two views of size / 2 samples, the same numbers on every device."""
     rng = torch.Generator().manual_seed(0)
-    drawn = [torch.randn(size // 2, PEER_DIM, generator=rng) for _ in range(2)]
+    drawn = [torch.randn(size // 2, DIM, generator=rng) for _ in range(2)]
     return [view.to(device).requires_grad_() for view in drawn]
 
 
 def products(size: int, device: torch.device = CPU) -> Callable[[], None]:
     """The three matrix products, by rows where the matrix would be too large to hold."""
-    z = torch.randn(size, PEER_DIM, device=device)
+    z = torch.randn(size, DIM, device=device)
     height = 2048 if device.type == "cpu" else 32768
 
     def run() -> None:

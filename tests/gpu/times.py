@@ -14,8 +14,7 @@ from typing import cast
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
-from contrastbench.benchmarks.perf.losses import peak_megabytes, products, train_step
-from contrastbench.benchmarks.perf.peers import PEERS
+from contrastbench.benchmarks.perf.losses import PEERS, peak_megabytes, products, train_step
 from contrastbench.benchmarks.perf.timing import best_of, run_seconds
 from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.benchmarks.running.compiling import ENCODER, STEP
@@ -24,6 +23,7 @@ from contrastbench.benchmarks.running.training import train
 from contrastbench.domains.image import ImageRecipe
 from contrastbench.domains.image.networks.model import ImageModel
 from contrastbench.domains.registry import declaration, make_recipe
+from contrastbench.errors import UserError
 from contrastbench.losses import LossSpec, both_views, get_loss
 
 LOSSES = (
@@ -61,7 +61,7 @@ def autocast(device: torch.device, precision: str) -> AbstractContextManager[obj
 
 def loss_entry(name: str, size: int, precision: str, device: torch.device) -> str:
     """Measure a loss in units of three products, and its memory on a card."""
-    if name in PEERS and (size > QUADRATIC or not PEERS[name].installed):
+    if name in PEERS and size > QUADRATIC:
         return "-"
     try:
         with autocast(device, precision):
@@ -74,6 +74,8 @@ def loss_entry(name: str, size: int, precision: str, device: torch.device) -> st
             seconds = best_of(step, device)
     except torch.OutOfMemoryError:
         return "out of memory"
+    except UserError:  # the peer is not installed
+        return "-"
     return f"{seconds / unit:.2f}x {peak_megabytes(device) - before:.0f} MB"
 
 

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from contrastbench.benchmarks.against.calls import CalledLoss
 from contrastbench.benchmarks.against.compare import compare_on_batches
-from contrastbench.benchmarks.cli.arguments import parse_loss, parse_pairs
+from contrastbench.benchmarks.cli.arguments import parse_loss
 from contrastbench.errors import UserError
 
 TESTS = Path(__file__).parents[1]
@@ -70,18 +70,10 @@ def rows() -> Iterator[Row]:
 def outcome(words: str) -> str:
     """Return the last line that `bench check-loss` prints."""
     first, *rest = shlex.split(words)
-    given: dict[str, list[str]] = {}
-    for option, value in zip(rest[::2], rest[1::2], strict=True):
-        given.setdefault(option, []).append(value)
-    pairing = given.get("--pairing", ["both_views"])[0]
-    other = parse_loss(given["--against"][0], "--against")
-    sides = [
-        CalledLoss(name, params, pairing)
-        for name, params in (
-            (first, parse_pairs("--set", given.get("--set"))),
-            (other.name, other.params),
-        )
-    ]
+    given = dict(zip(rest[::2], rest[1::2], strict=True))
+    pairing = given.get("--pairing", "both_views")
+    specs = [parse_loss(text) for text in (first, given["--against"])]
+    sides = [CalledLoss(spec.name, spec.params, pairing) for spec in specs]
     with here(FILES), warnings.catch_warnings(action="ignore"):
         try:
             return compare_on_batches(*sides).verdict
