@@ -231,16 +231,16 @@ BUDGET = {  # lines of Python by room, as they were reached: who needs more dele
     "domains": 16379,
     "benchmarks/against": 518,
     "benchmarks/api": 380,
-    "benchmarks/cli": 2032,
+    "benchmarks/cli": 2031,
     "benchmarks/comparison": 1770,
-    "benchmarks/perf": 956,
+    "benchmarks/perf": 861,
     "benchmarks/records": 2455,
     "benchmarks/report": 2044,
     "benchmarks/running": 3340,
     "benchmarks/submission": 729,
     "benchmarks/sweeps": 1406,
     "benchmarks/tables": 3175,
-    "": 42624,  # the three together
+    "": 42533,  # the three together
     "tests": 38998,
 }
 
