@@ -70,13 +70,12 @@ class CalledLoss:
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(0)
             if target is None:
-                loss = get_loss(self.name, **self.params).to(device, dtype).eval()
-                call = partial(call_ours, loss)
+                loss: Any = get_loss(self.name, **self.params)
             else:
                 loss = foreign_callable(self.name, target, self.params)
-                loss = loss.to(device, dtype).eval() if isinstance(loss, nn.Module) else loss
-                call = partial(convention(loss), loss)
-        return partial(value_of_call, self, partial(call, self.pairing))
+        if isinstance(loss, nn.Module):
+            loss.to(device, dtype).eval()
+        return partial(value_of_call, self, partial(convention(loss), loss, self.pairing))
 
 
 def value_of_call(side: CalledLoss, call: Callable[[Batch], Any], batch: Batch) -> Tensor:

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 from scipy.optimize import minimize_scalar
@@ -169,8 +170,7 @@ def snapped(x: float, target: float, dtype: torch.dtype) -> float:
 
 def largest_difference(differences: Tensor) -> float:
     """Return the largest size, infinity where one is not a number."""
-    found = float(differences.abs().max())
-    return found if math.isfinite(found) else math.inf
+    return float(differences.abs().nan_to_num(math.inf).max())
 
 
 def norm_ratio(difference: Tensor, whole: Tensor) -> float:
@@ -222,13 +222,10 @@ def named_number(what: str, values: Sequence[float], none: float) -> str:
     >>> named_number("a factor", [0.5, 0.5], 1.0), named_number("a factor", [0.5, 0.25], 1.0)
     ('a factor 0.5', 'a factor of the batch (0.5, 0.25)')
     """
-
-    def all_near(target: float) -> bool:
-        return all(math.isclose(x, target, rel_tol=1e-5, abs_tol=1e-5) for x in values)
-
-    if all_near(none):
+    near = partial(math.isclose, rel_tol=1e-5, abs_tol=1e-5)
+    if all(near(x, none) for x in values):
         return ""
-    if all_near(values[0]):
+    if all(near(x, values[0]) for x in values):
         return f"{what} {values[0]:.6g}"
     return f"{what} of the batch ({', '.join(f'{x:.5g}' for x in values)})"
 

@@ -17,6 +17,7 @@ import sys
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -33,13 +34,14 @@ DEFAULT = tuple(OURS)
 GIGABYTES = 8.0  # the limit of each cell
 CLASSES, DIM = 100, 128  # of the embeddings
 PROXIES = {"num_classes": CLASSES, "embedding_size": DIM}
-OF_LIGHTLY = {  # by our name of the loss, theirs and its arguments
+Theirs = dict[str, tuple[str, dict[str, Any]]]  # by our name of the loss, theirs and its arguments
+OF_LIGHTLY: Theirs = {
     "infonce": ("NTXentLoss", {"temperature": 0.5}),
     "decoupled": ("DCLLoss", {"temperature": 0.5}),
     "dcl_w": ("DCLWLoss", {"temperature": 0.5, "sigma": 0.5}),
     "macl": ("MACLLoss", {"temperature": 0.5, "alpha": 0.5, "A_0": 0.0}),
 }
-OF_METRIC_LEARNING = {
+OF_METRIC_LEARNING: Theirs = {
     "infonce": ("NTXentLoss", {"temperature": 0.5}),
     "supcon": ("SupConLoss", {"temperature": 0.5}),
     "circle": ("CircleLoss", {"m": 0.4, "gamma": 80}),

@@ -277,14 +277,6 @@ def swapped(_: dict[str, Any], files: Files) -> None:
     files["loss/mine.py"] = MINE.replace("pass", "ordered = False").encode()
 
 
-def swapped_everywhere(about: dict[str, Any], files: Files) -> None:
-    """Put another loss file into the bundle and into each record, but leave the code's hash."""
-    swapped(about, files)
-    text = files["loss/mine.py"].decode()
-    for record in records(files).values():
-        put(files, {**record, "own_loss": {**record["own_loss"], "files": {"mine.py": text}}})
-
-
 def swapped_with_its_hash(_: dict[str, Any], files: Files) -> None:
     """Put another loss file everywhere, with its own hash and the keys that follow."""
     text = MINE.replace("pass", "def terms(self, scores): return 9 * super().terms(scores)")
@@ -315,22 +307,6 @@ def with_a_seed(_: dict[str, Any], files: Files) -> None:
     put(files, {**record, "seed": 3})
 
 
-def with_a_trial(_: dict[str, Any], files: Files) -> None:
-    """Add the trial of a third temperature."""
-    record = next(one for one in records(files).values() if one["seed"] == 1000)
-    put(files, {**record, "params": {**record["params"], "temperature": 0.3}})
-
-
-def of_another_loss(_: dict[str, Any], files: Files) -> None:
-    """Give a record of another loss the loss's name and code, with a key that is right."""
-    theirs = [json.loads(path.read_bytes()) for path in Path("trusted").rglob("*.json")]
-    other = next(one for one in theirs if one["loss"] == "adnce" and one["seed"] == 0)
-    for record in records(files).values():
-        metrics = {"accuracy": other["metrics"]["accuracy"]}
-        if record["seed"] == 0:
-            put(files, {**record, "metrics": metrics})
-
-
 def of_other_data(_: dict[str, Any], files: Files) -> None:
     for name, record in records(files).items():
         del files[name]
@@ -356,14 +332,11 @@ def another_metric(_: dict[str, Any], files: Files) -> None:
 FORGED = {
     "a score without its checksum": scored,
     "another file": swapped,
-    "another file in each record": swapped_everywhere,
     "another file with its keys": swapped_with_its_hash,
     "a file elsewhere": of_a_file_elsewhere,
     "a seed less": without_a_seed,
     "a seed more": with_a_seed,
-    "a trial more": with_a_trial,
     "other data": of_other_data,
-    "records of another loss": of_another_loss,
     "lifts": lifted(30.0),
     "lifts like seeds": lifted(0.01),
     "folds": for_each(details={"folds": [99.0, 98.0], "inner": [1.0, 2.0]}),
