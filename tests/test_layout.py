@@ -240,8 +240,8 @@ BUDGET = {  # lines of Python by room, as they were reached: who needs more dele
     "benchmarks/submission": 729,
     "benchmarks/sweeps": 1406,
     "benchmarks/tables": 3175,
-    "": 42533,  # the three together
-    "tests": 38998,
+    "": 42531,  # the three together
+    "tests": 38976,
 }
 
 
