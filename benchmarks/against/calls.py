@@ -188,10 +188,8 @@ def as_features(*embeddings: Tensor) -> list[dict[str, Tensor]]:
 
 def call_views(loss: Any, pairing: str, batch: Batch) -> Any:
     """Call a loss on two views, by class also on labels where it takes them."""
-    views: tuple[Tensor, ...] = (batch.z1, batch.z2)
-    if pairing == "same_class" and takes_labels(loss):
-        return loss(*views, batch.labels)
-    return loss(*views)
+    labels = [batch.labels] if pairing == "same_class" and takes_labels(loss) else []
+    return loss(batch.z1, batch.z2, *labels)
 
 
 def takes_labels(loss: Any) -> bool:
