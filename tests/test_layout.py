@@ -229,7 +229,7 @@ def test_nothing_prints_a_name_raw() -> None:
 BUDGET = {  # lines of Python by room, as they were reached: who needs more deletes first
     "losses": 7538,
     "domains": 16379,
-    "benchmarks/against": 518,
+    "benchmarks/against": 517,
     "benchmarks/api": 380,
     "benchmarks/cli": 2031,
     "benchmarks/comparison": 1770,
@@ -240,8 +240,8 @@ BUDGET = {  # lines of Python by room, as they were reached: who needs more dele
     "benchmarks/submission": 729,
     "benchmarks/sweeps": 1406,
     "benchmarks/tables": 3175,
-    "": 42531,  # the three together
-    "tests": 38976,
+    "": 42529,  # the three together
+    "tests": 38953,
 }
 
 
