@@ -4,9 +4,8 @@ The table shows where an epoch and an evaluation spend their time.
 """
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from statistics import median
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,7 @@ import torch
 from sklearn.model_selection import GridSearchCV, StratifiedKFold
 from sklearn.svm import SVC
 
-from contrastbench.benchmarks.perf.timing import CPU, run_seconds
+from contrastbench.benchmarks.perf.timing import CPU, medians
 from contrastbench.domains.graph import GraphRecipe
 from contrastbench.domains.graph.domain import GraphDomain
 from contrastbench.domains.progress import Progress
@@ -68,10 +67,8 @@ def epoch_times(domain: GraphDomain, recipe: GraphRecipe) -> tuple[float, float,
             loss(domain.contrasts(model, batch)[0]).backward()
             optimizer.step()
 
-    works: list[Callable[[], Any]] = [lambda: list(domain.batches(0)), passes, epoch]
-    run_seconds(epoch, domain.device)  # the first one imports and allocates
-    rounds = [[run_seconds(work, domain.device) for work in works] for _ in range(REPEATS)]
-    views, both, whole = (median(column) for column in zip(*rounds, strict=True))
+    works = [lambda: list(domain.batches(0)), passes, epoch]
+    views, both, whole = medians(works, REPEATS, domain.device)
     return views, both, whole
 
 

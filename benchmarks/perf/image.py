@@ -7,7 +7,6 @@ import importlib
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
-from statistics import median
 from typing import Any, cast
 
 import torch
@@ -15,7 +14,7 @@ from PIL import Image
 from torch import Tensor
 from torchvision import transforms
 
-from contrastbench.benchmarks.perf.timing import CPU, run_seconds
+from contrastbench.benchmarks.perf.timing import CPU, medians
 from contrastbench.domains.image import ImageRecipe
 from contrastbench.domains.image.data.images import CIFAR_MEAN, CIFAR_STD
 from contrastbench.domains.image.data.load import load_images
@@ -79,10 +78,7 @@ def view_times(images: Tensor, policy: Policy) -> tuple[float, float]:
         lambda: [view() for _ in range(2)],
         lambda: [torch.stack([one_view(picture) for picture in pictures]) for _ in range(2)],
     ]
-    rounds = [[run_seconds(work, images.device) for work in works] for _ in range(ROUNDS + 1)][
-        1:
-    ]  # the first one warms up
-    ours, theirs = (median(column) for column in zip(*rounds, strict=True))
+    ours, theirs = medians(works, ROUNDS, images.device)
     return ours, theirs
 
 
@@ -115,8 +111,7 @@ def step_times(images: Tensor, width: float) -> tuple[float, float, float, float
         batch = [view.contiguous(memory_format=layout) for view in views()]
         net = net.to(images.device).to(memory_format=layout)
         works.append(partial(step, net, batch))
-    rounds = [[run_seconds(work, images.device) for work in works] for _ in range(STEPS + 1)][1:]
-    making, plain, last, half = (median(column) for column in zip(*rounds, strict=True))
+    making, plain, last, half = medians(works, STEPS, images.device)
     return making, plain, last, half
 
 

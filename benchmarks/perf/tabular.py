@@ -3,15 +3,14 @@
 What views add to the step of the model alone, measured side by side in one run.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from statistics import median
-from typing import Any, cast
+from typing import cast
 
 import torch
 from torch import Tensor
 
-from contrastbench.benchmarks.perf.timing import CPU, run_seconds
+from contrastbench.benchmarks.perf.timing import CPU, medians
 from contrastbench.domains.random import generator
 from contrastbench.domains.registry import make_recipe
 from contrastbench.domains.tabular import TabularRecipe
@@ -72,11 +71,6 @@ def step_times(
         rng = generator(domain.device, 0)
         return two_views(domain.train.x, part, domain.features, recipe, rng)
 
-    works: list[Callable[[], Any]] = [
-        step,
-        lambda: views(rows),
-        lambda: [views(row) for row in rows.split(1)],
-    ]
-    rounds = [[run_seconds(work, domain.device) for work in works] for _ in range(STEPS)]
-    model_alone, ours, by_row = (median(column) for column in zip(*rounds, strict=True))
+    works = [step, lambda: views(rows), lambda: [views(row) for row in rows.split(1)]]
+    model_alone, ours, by_row = medians(works, STEPS, domain.device)
     return model_alone, ours, by_row

@@ -1,7 +1,8 @@
 """Measure times for the benchmarks that print ratios."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from statistics import median
 from typing import Any
 
 import torch
@@ -27,6 +28,17 @@ def best_of(work: Callable[[], Any], device: torch.device = CPU, repeats: int = 
     """Seconds of the shortest run after one to warm up; a long first run is the only one."""
     first = run_seconds(work, device)
     return first if first > LONG_RUN else min(run_seconds(work, device) for _ in range(repeats))
+
+
+def medians(
+    works: Sequence[Callable[[], Any]], rounds: int, device: torch.device = CPU
+) -> list[float]:
+    """Return the median seconds of each work over rounds in which they take turns.
+
+    One round before them warms up: a busy machine is busy for all works.
+    """
+    taken = [[run_seconds(work, device) for work in works] for _ in range(rounds + 1)]
+    return [median(column) for column in zip(*taken[1:], strict=True)]
 
 
 def measured_on(device: torch.device) -> str:
