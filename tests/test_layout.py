@@ -240,7 +240,7 @@ BUDGET = {  # lines of Python by room, as they were reached: who needs more dele
     "benchmarks/submission": 729,
     "benchmarks/sweeps": 1406,
     "benchmarks/tables": 3175,
-    "": 42529,  # the three together
+    "": 42527,  # the three together
     "tests": 38953,
 }
 
