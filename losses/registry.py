@@ -6,6 +6,7 @@ Importing it does not import torch, so that listing stays instant.
 import ast
 import importlib
 import inspect
+import re
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -280,15 +281,14 @@ def unknown_loss(name: str, known: Sequence[str]) -> UserError:
     >>> unknown_loss("hcl(beta=2)", ["hcl"])
     UserError('hcl(beta=2) is no name of a loss: give hcl, and --set beta=2 or {hcl: {beta: 2}}')
     """
-    loss, bracket, values = name.rstrip(")").partition("(")
-    if not (bracket and loss in known):
+    found = re.fullmatch(r"(\w+)\(([^()]*)\)", name)
+    if not (found and found[1] in known):
         return unknown("loss", name, known)
-    pairs = [pair.strip() for pair in values.split(",")]
+    loss, pairs = found[1], [pair.strip() for pair in found[2].split(",")]
     words = " ".join(f"--set {pair}" for pair in pairs)
     listed = ", ".join(pair.replace("=", ": ", 1) for pair in pairs)
-    return UserError(
-        f"{name} is no name of a loss: give {loss}, and {words} or {{{loss}: {{{listed}}}}}"
-    )
+    fix = f"give {loss}, and {words} or {{{loss}: {{{listed}}}}}"
+    return UserError(f"{name} is no name of a loss: {fix}")
 
 
 def describe(name: str) -> Description:

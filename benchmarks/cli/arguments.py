@@ -51,7 +51,7 @@ def parse_loss(text: str, option: str = "--loss") -> LossSpec:
     >>> parse_loss("a (1)/mine.py:Mine(margin=0.2)").name
     'a (1)/mine.py:Mine'
     """
-    match = re.fullmatch(r"(.+\.py:\w+|[^()]+)(?:\((.*)\))?", text.strip())
+    match = re.fullmatch(r"(.+\.py:\w+|[^()]+)(?:\(([^()]*)\))?", text.strip())
     if not match:
         raise UserError(f"{option} {text!r}: give a loss or loss(KEY=VALUE, ...)")
     return LossSpec(match[1].strip(), parse_pairs(option, match[2] and match[2].split(",")))
