@@ -269,11 +269,27 @@ def solve(kernel: Array, room: Array, square: Array, sign: Array, c: float) -> t
     coefficients = np.empty(n)
     for t in range(n):
         coefficients[order[t]] = state[ALPHA, t] * state[SIGN, t]
-    return coefficients, offset(state, can)
+    return coefficients, offset_of(state, can)
+
+
+@cached_njit
+def decision_values(tests: Array, coefficients: Array, offset: float) -> Array:
+    """Return a machine's values at test points, summed point by point as libsvm does.
+
+    Args:
+        tests: (n, tests) the kernel in float64.
+        coefficients: (n,) of the points.
+        offset: of the machine.
+    """
+    values = np.zeros(tests.shape[1])
+    for i in np.flatnonzero(coefficients):
+        for t in range(len(values)):
+            values[t] += coefficients[i] * tests[i, t]
+    return values - offset
 
 
 @compiled
-def offset(state: Array, can: Array) -> float:
+def offset_of(state: Array, can: Array) -> float:
     """Return minus the mean slope of free points, or the middle of what the others allow."""
     free, total, above, below = 0, 0.0, np.inf, -np.inf
     for t in range(state.shape[1]):

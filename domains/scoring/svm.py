@@ -8,10 +8,12 @@ scikit-learn's.
 import math
 import platform
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
+from importlib import import_module
 from itertools import combinations
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -216,8 +218,8 @@ def pair_values(
     x: Array, y: Array, distance: Array, train: Array, test: Array, grid: Sequence[float]
 ) -> Array:
     """(grid, pairs, tests) decision values of an SVM for each two classes, for each C."""
-    solve = compiled_solver() if len(y) >= MIN_COMPILED_SAMPLES else None
-    if solve is None:
+    smo = compiled_solver() if len(y) >= MIN_COMPILED_SAMPLES else None
+    if smo is None:
         return by_libsvm(x, y, distance, train, test, grid)
     gamma = gamma_of(x[train])
     fit_kernel = kernel(distance, gamma, train, train, np.float32)
@@ -228,12 +230,10 @@ def pair_values(
     for one, other in combinations(members, 2):
         points = np.concatenate([one, other])
         sign = np.repeat([1.0, -1.0], [len(one), len(other)])
-        own = fit_kernel[np.ix_(points, points)]
+        own, tests = fit_kernel[np.ix_(points, points)], test_kernel[points]
         room = np.empty_like(own)
-        for c in grid:
-            coefficients, offset = solve(own, room, square[points], sign, c)
-            # summed point by point, as libsvm does
-            values.append((coefficients[:, None] * test_kernel[points]).sum(axis=0) - offset)
+        machines = (smo.solve(own, room, square[points], sign, c) for c in grid)
+        values += [smo.decision_values(tests, *machine) for machine in machines]
     return np.array(values).reshape(-1, len(grid), len(test)).swapaxes(0, 1)
 
 
@@ -268,7 +268,7 @@ def kernel(distance: Array, gamma: float, rows: Array, columns: Array, kind: Any
 
 
 @cache
-def compiled_solver() -> Callable[..., tuple[Array, float]] | None:
+def compiled_solver() -> ModuleType | None:
     """Return the compiled solver where its steps are libsvm's.
 
     On other processors than x86-64, compilers join libsvm's products and sums, which rounds once.
@@ -276,10 +276,9 @@ def compiled_solver() -> Callable[..., tuple[Array, float]] | None:
     if platform.machine() not in ("x86_64", "AMD64"):
         return None
     try:
-        from contrastbench.domains.scoring.smo import solve
+        return import_module("contrastbench.domains.scoring.smo")
     except ImportError:  # numba is missing, or too old for this numpy
         return None
-    return solve
 
 
 def linear_folds(x: Array, y: Array, folds: int = 10, seed: int = 0) -> FoldScores:
