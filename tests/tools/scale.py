@@ -1,0 +1,161 @@
+"""Write `docs/scale.md`, which says what every table of the papers takes.
+
+`scale.py` counts operations and assumes their rate. It reads records only for the
+size of one.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+from statistics import median
+from typing import NamedTuple
+
+from contrastbench.benchmarks.records.experiment import Experiment
+from contrastbench.benchmarks.records.reading import all_records
+from contrastbench.benchmarks.records.store import serialise_record
+from contrastbench.benchmarks.sweeps.plan import make_plan
+from contrastbench.benchmarks.tables import catalogue
+from contrastbench.errors import UserError
+from operations import operations
+
+DOCS = Path(__file__).parents[2] / "docs"
+TFLOPS = 10.0
+CARDS = 8
+LAUNCHES_MS = 5.0  # a step's products take less: its few hundred kernels take longer to launch
+
+HEAD = """\
+# What the papers' tables take
+
+```bash
+python tests/tools/scale.py                   # writes this page
+```
+
+The table lists the cells (experiments times seeds) of `bench sweep TABLE` with the published
+parameters. Its hours are for one card, and for {cards} cards that run cells side by side.
+
+**The hours rest on an assumption.** Torch counts the products of training steps and of scoring,
+on one step of each recipe. We divide them by {tflops:g} x 10^12 operations a second, in float32
+and bf16 alike. The data sheet of NVIDIA's A100 gives about twice that for float32 (19.5). `python
+tests/gpu/times.py steps cuda` measures yours: an H200 had 20 and 72 in a ResNet-18's step.
+
+**The hours are lower bounds.** They leave out views, optimizers, classifiers on the CPU (such as
+the SVM of graphs), reading and the further scores of `score_on`. No record of the papers' tables
+of images and sentences exists to compare with.
+
+**They are too rough for a forecast.** We compared such counts with the 5,289 shipped records that
+have one. With the one rate that suits them best, 57 % took between half and twice the time. Like
+records are better: they forecast 93 % of 7,826 records so well. `bench plan` therefore forecasts
+from records alone, of the same data and recipe.
+
+The column "waits for" says what limits a step. "Launches" are steps whose products take less than
+{launches:g} ms: there the launch of kernels takes longer, or the CPU that fits classifiers.
+Several workers a card help (`--jobs 2/device`). "Products" are steps that the network limits.
+Twice the cards take half the time, until only the longest cell is left.
+
+A record takes {record:.0f} kB, the median in results/runs, and is kept. A cell in training has
+one checkpoint of its weights and the moments of the optimizer. The ResNet-50 of ADNCE needs
+{checkpoint:.0f} MB for it.
+
+"""
+COLUMNS = (
+    "table", "cells", "not counted", "hours, one card", f"hours, {CARDS} cards",
+    "longest cell, hours", "step, ms", "waits for", "records, MB",
+)  # fmt: skip
+FOOT = """
+"Not counted" are cells on a set without a declared number of nodes, or with an encoder that is
+not known without its files. Tables share some cells. These tables are quoted only and have no
+cells: {quoted}.
+"""
+
+
+class Cell(NamedTuple):
+    """Hours of a cell and milliseconds of a step."""
+
+    hours: float
+    step: float
+
+
+def main() -> None:
+    """Write the page docs/scale.md."""
+    tables: dict[str, dict[str, Experiment]] = {}
+    seeds: dict[str, int] = {}
+    quoted = []
+    for name in filter(of_a_paper, catalogue.table_names()):
+        try:
+            plan = make_plan(name, [], None, False, None, DOCS / "no results")
+        except UserError:
+            quoted.append(name)
+            continue
+        tables[name] = {place.work.key: place.work for place in plan.places}
+        seeds[name] = len(plan.seeds)
+    every = {key: experiment for some in tables.values() for key, experiment in some.items()}
+    cells = {key: cost(experiment, TFLOPS * 1e12) for key, experiment in every.items()}
+    record = median(len(serialise_record(one)) for _, one in all_records(DOCS.parent / "results"))
+    lines = [
+        row(name, [cells[key] for key in some], seeds[name], record)
+        for name, some in tables.items()
+    ]
+    shown = {"launches": LAUNCHES_MS, "record": record / 1e3, "checkpoint": checkpoint()}
+    head = HEAD.format(tflops=TFLOPS, cards=CARDS, **shown)
+    foot = FOOT.format(quoted=", ".join(quoted))
+    lines = [line_of(COLUMNS), line_of(["---"] * len(COLUMNS)), *lines]
+    (DOCS / "scale.md").write_text(head + "\n".join(lines) + "\n" + foot, encoding="utf-8")
+
+
+def of_a_paper(table: str) -> bool:
+    """Return whether a paper printed the table; the standing comparison has no published values."""
+    return "-table" in table
+
+
+def cost(experiment: Experiment, rate: float) -> Cell | None:
+    """Return the cost of one seed."""
+    asked = operations(experiment)
+    step = asked.step if asked and experiment.trained else 0.0
+    return Cell(asked.all / rate / 3600, 1e3 * step / rate) if asked else None
+
+
+def row(name: str, cells: Sequence[Cell | None], seeds: int, record: float) -> str:
+    """Return the line of one table."""
+    counted = [cell for cell in cells if cell]
+    hours = [cell.hours for cell in counted for _ in range(seeds)]
+    steps = sorted(cell.step for cell in counted if cell.step)
+    count = len(cells) * seeds
+    waits = {"launches" if step < LAUNCHES_MS else "products" for step in steps}
+    numbers = [sum(hours), side_by_side(hours), max(hours, default=0.0)]
+    shown = f"{in_words(steps[0])} to {in_words(steps[-1])}" if steps else "-"
+    texts = [name, str(count), str(count - len(hours)), *(f"{number:,.2f}" for number in numbers)]
+    texts += [shown, ", ".join(sorted(waits)), f"{count * record / 1e6:.1f}"]
+    return line_of(texts)
+
+
+def in_words(number: float) -> str:
+    """Return a number with two digits, or with all digits before the point."""
+    return f"{number:,.0f}" if number >= 10 else f"{number:.2g}"
+
+
+def line_of(texts: Sequence[str]) -> str:
+    """Return the texts as a line of a Markdown table."""
+    return f"| {' | '.join(texts)} |"
+
+
+def side_by_side(hours: Sequence[float]) -> float:
+    """Return the hours until the last card is done, when the longest cells begin."""
+    cards = [0.0] * CARDS
+    for one in sorted(hours, reverse=True):
+        cards[cards.index(min(cards))] += one
+    return max(cards)
+
+
+def checkpoint() -> float:
+    """Return the megabytes of a checkpoint for images of ADNCE: weights and two moments of Adam."""
+    import torch
+
+    from contrastbench.domains.image import ImageRecipe
+    from contrastbench.domains.image.domain import ImageDomain
+
+    recipe = ImageRecipe.of("image", {"preset": "adnce"})
+    model = ImageDomain("digits", recipe, 0, None, torch.device("cpu")).model()
+    return 3 * sum(p.numel() * p.element_size() for p in model.parameters()) / 1e6
+
+
+if __name__ == "__main__":
+    main()
