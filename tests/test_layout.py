@@ -236,7 +236,7 @@ BUDGET = {  # lines of Python by room, as they were reached: who needs more dele
     "benchmarks/perf": 861,
     "benchmarks/records": 2384,
     "benchmarks/report": 2044,
-    "benchmarks/running": 3312,
+    "benchmarks/running": 3300,
     "benchmarks/submission": 729,
     "benchmarks/sweeps": 1406,
     "benchmarks/tables": 3175,

@@ -6,7 +6,6 @@ standard deviations: those over seeds, in the median of the cells of the same da
 """
 
 import os
-import re
 import shlex
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -130,18 +129,18 @@ def surroundings(record: Record) -> dict[str, Any]:
 
 
 def named_record(name: str, places: Sequence[Path]) -> Record:
-    """Return the record of a file, or of KEY-seedN as files are named; KEY may be cut short.
+    """Return the record of a file, or of KEY-seedN as files are named.
 
     Args:
         name: of a file or of a record.
-        places: the folders of results in which a key is looked for.
+        places: the folders of results in which a name is looked for.
 
     Raises:
-        UserError: there is none, there are several, or it has no result.
+        UserError: there is none, or it has no result.
     """
     found = of_file(Path(name)) if name.endswith(".json") else None
     if found is None:
-        found = by_key(name.removesuffix(".json"), places)
+        found = by_name(name.removesuffix(".json"), places)
     if found["status"] not in store.FINAL_STATUSES:
         raise UserError(f"{name} is {found['status']} and has no numbers: run its cell again")
     return found
@@ -157,26 +156,15 @@ def of_file(path: Path) -> Record | None:
     return record
 
 
-def by_key(name: str, places: Sequence[Path]) -> Record:
-    """Return the one record of that name, from the first place that has any."""
+def by_name(name: str, places: Sequence[Path]) -> Record:
+    """Return the record of that name, from the first place that has it."""
     for results in places:
-        found = list(matching_files(name, results))
-        if len(found) > 1:
-            shown = ", ".join(sorted(path.stem for path in found)[:3])
-            raise UserError(f"{name} names {len(found)} records: give one, such as {shown}")
-        if found and (record := reading.find_record(found[0])):
-            return record
+        for dataset in reading.dataset_folders(results):
+            for one in reading.stored_of(dataset):
+                if one.name == f"{name}.json":
+                    return one.record()
     where = " or ".join(str(place) for place in places)
     raise UserError(f"no record {name} in {where}: give its file, or KEY-seedN as files are named")
-
-
-def matching_files(name: str, results: Path) -> Iterator[Path]:
-    """Yield the files of finished records whose key begins so, and whose seed is the given one."""
-    key, _, seed = name.partition("-seed")
-    pattern = re.compile(f"{re.escape(key[:16])}[0-9a-f]*-seed{re.escape(seed) or '[0-9]+'}\\.json")
-    for dataset in reading.dataset_folders(results):
-        found = {one.path: one.name for one in reading.stored_of(dataset)}
-        yield from (path for path, name in found.items() if pattern.fullmatch(name))
 
 
 def experiment_of(record: Record, folder: Path) -> Experiment:

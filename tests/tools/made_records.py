@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from contrastbench.benchmarks.records.experiment import Experiment
+from contrastbench.benchmarks.records.experiment import Cell, Experiment
 from contrastbench.benchmarks.records.store import (
     FINAL_STATUSES,
     SCHEMA,
@@ -38,17 +38,6 @@ def made(results: Path, work: Experiment, seed: int, **change: Any) -> Path:
 
 def record_of(work: Experiment, seed: int, **change: Any) -> Record:
     """The record that `made` publishes."""
-    cell = {
-        "domain": work.domain,
-        "dataset": work.dataset,
-        "loss": work.loss.complete.name,
-        "loss_code": work.loss.code,
-        "params": work.loss.complete.params,
-        "recipe": work.full_recipe.model_dump(mode="json"),
-        "protocol": work.full_recipe.protocol,
-        "data_hash": "0" * 64,
-        "seed": seed,
-    }
     outcome = {
         "status": "ok",
         "metrics": {"accuracy": 50.0},
@@ -58,7 +47,7 @@ def record_of(work: Experiment, seed: int, **change: Any) -> Record:
         "peak_memory_mib": 100.0,
         "environment": ENVIRONMENT,
     }
-    record = {"schema": SCHEMA, **cell, **outcome, **change}
+    record = {"schema": SCHEMA, **Cell(work, seed, "0" * 64, {}).identity, **outcome, **change}
     if record["status"] != "ok":
         del record["metrics"], record["main"]
     return {**record, "key": key(record)}

@@ -181,6 +181,12 @@ def test_any_split_over_packs_and_files_reads_and_merges_alike(
     assert contents(mixed) == contents(loose)
 
 
+def test_folds_that_differ_contradict(loose: Path) -> None:
+    record = next(iter(records(loose).values()))
+    other = {**record, "details": {**record["details"], "folds": [1.0, 2.0]}}
+    assert not reading.same_result(record, other)
+
+
 def contradicting(results: Path, tmp_path: Path) -> Path:
     """The results packed, and beside them a record that differs from its packed one."""
     path = next(results.glob("runs/graph/MUTAG/adnce/*-seed1.json"))
