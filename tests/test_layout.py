@@ -228,7 +228,7 @@ def test_nothing_prints_a_name_raw() -> None:
 
 BUDGET = {  # lines of Python by room, as they were reached: who needs more deletes first
     "losses": 7538,
-    "domains": 16394,
+    "domains": 16389,
     "benchmarks/against": 517,
     "benchmarks/api": 380,
     "benchmarks/cli": 2031,
@@ -240,8 +240,8 @@ BUDGET = {  # lines of Python by room, as they were reached: who needs more dele
     "benchmarks/submission": 729,
     "benchmarks/sweeps": 1406,
     "benchmarks/tables": 3175,
-    "": 42542,  # the three together
-    "tests": 39434,
+    "": 42525,  # the three together
+    "tests": 39336,
 }
 
 

@@ -114,13 +114,9 @@ def open_encoder(name: str, data_root: Path | None, device: torch.device) -> Enc
     """Open a folder that `bench run --export` wrote.
 
     Raises:
-        UserError: there is none, it is damaged, or it has no statistics of its columns.
+        UserError: there is none, or it is damaged.
     """
     weights, config = exported.read_export(Path(name), "tabular")
-    if "columns" not in config:
-        raise UserError(
-            f"{name} is of an older version and lacks the statistics of its columns: {EXPORT_FIX}"
-        )
     with reading(name, EXPORT_FIX):
         recipe, columns = TabularRecipe(**config["recipe"]), Columns.of_json(config["columns"])
         network = TabularModel(columns.width, recipe, 0).encoder

@@ -9,42 +9,9 @@ from contrastbench.benchmarks.running.domain_laws import Subject, check_facts, f
 from contrastbench.benchmarks.running.opening import prepare_cells
 from contrastbench.benchmarks.running.options import Options
 from contrastbench.benchmarks.running.runner import prepare_training
-from contrastbench.domains.registry import DOMAINS, declaration, make_recipe
+from contrastbench.domains.registry import DOMAINS, declaration
 from contrastbench.errors import UserError
-from contrastbench.losses.pairing import (
-    BOTH_VIEWS,
-    OTHER_VIEW,
-    OWN_VIEW,
-    PART_OF,
-    QUERY_KEY,
-    SAME_CLASS,
-    WHOLE_ROW,
-    Pairing,
-)
 from contrastbench.losses.spec import LossSpec
-
-
-@pytest.mark.parametrize(
-    ("domain", "recipe", "facts"),
-    [
-        ("graph", {}, OTHER_VIEW),
-        ("graph", {"pairing": "part_of"}, PART_OF),
-        *((name, {"pairing": "own_view"}, OWN_VIEW) for name in DOMAINS),
-        ("image", {}, BOTH_VIEWS),
-        ("image", {"positives": 1}, Pairing(True, two_views=False)),
-        ("image", {"positives": 4}, Pairing(True, one_positive=False, two_views=False)),
-        ("image", {"pairing": "query_key"}, QUERY_KEY),
-        ("image", {"pairing": "supervised"}, SAME_CLASS),
-        ("image", {"preset": "metric"}, SAME_CLASS),
-        ("sentence", {}, WHOLE_ROW),
-        ("sentence", {"pairing": "query_key"}, QUERY_KEY),
-        ("tabular", {}, QUERY_KEY),
-        ("tabular", {"pairing": "both_views"}, BOTH_VIEWS),
-        ("tabular", {"preset": "scarf"}, QUERY_KEY),
-    ],
-)
-def test_facts(domain: str, recipe: dict, facts: Pairing) -> None:
-    assert make_recipe(domain, recipe).pairing_facts == facts
 
 
 @pytest.mark.parametrize(

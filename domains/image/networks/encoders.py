@@ -145,10 +145,9 @@ def exported(folder: Path, device: torch.device) -> Encoder:
 
 
 def own_names(weights: Mapping[str, Tensor], encoder: nn.Module) -> dict[str, Tensor]:
-    """Return weights by the names of our model; the exports of older versions have them."""
+    """Return weights by the names of our model."""
     ours = {theirs: own for own, theirs in torchvision_names(encoder).items()}
-    prefixes = (ENCODER, PROJECTOR)
     return {
-        key if key.startswith(prefixes) else ENCODER + renamed(key, ours): x
+        key if key.startswith(PROJECTOR) else ENCODER + renamed(key, ours): x
         for key, x in weights.items()
     }

@@ -274,31 +274,6 @@ def test_what_does_not_fit_is_one_line(folder: str, data: Any, message: str) -> 
     assert "\n" not in str(error.value)
 
 
-def test_a_folder_of_an_older_version_is_read_or_says_what_to_do(
-    tmp_path: Path, here: Path
-) -> None:
-    from safetensors.torch import load_file, save_file
-
-    for name in ("image-encoder", "table-encoder"):
-        (tmp_path / name).mkdir()
-        for file in ("config.json", "model.safetensors"):
-            (tmp_path / name / file).write_bytes((here / name / file).read_bytes())
-    _, model = export(tmp_path / "other", "image", "digits")
-    old = {k: x.contiguous() for k, x in model.state_dict().items() if k.startswith("encoder.")}
-    save_file(old, tmp_path / "image-encoder" / "model.safetensors")
-    found, expected = (
-        cb.encoder(tmp_path / k).embed("pictures") for k in ("image-encoder", "other")
-    )
-    assert np.array_equal(found, expected)
-    assert "conv1.weight" in load_file(tmp_path / "other" / "model.safetensors")
-    config = tmp_path / "table-encoder" / "config.json"
-    about = json.loads(config.read_text())
-    del about["columns"]
-    config.write_text(json.dumps(about))
-    with pytest.raises(UserError, match="lacks the statistics of its columns: export it again"):
-        cb.encoder(tmp_path / "table-encoder")
-
-
 @pytest.mark.parametrize(
     ("name", "file", "change"),
     [

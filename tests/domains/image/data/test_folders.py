@@ -1,6 +1,5 @@
 """Anybody's folders of images: what is read, and what is refused."""
 
-import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -18,7 +17,6 @@ from contrastbench.domains.image.data.images import Images
 from contrastbench.domains.image.data.load import load_images
 from contrastbench.domains.image.data.own import load_unchanged
 from contrastbench.domains.image.views.policies import Policy
-from contrastbench.losses import UserError
 from made_images import CPU, folder, noise, read, refused, save
 
 
@@ -204,16 +202,6 @@ def test_the_real_subset_of_cifar(shared: Callable[..., Path]) -> None:
         {},
     )
     assert sha256.startswith("530b6131910cd7f0")
-
-
-@pytest.mark.parametrize(
-    ("spoiled", "fault"),
-    [(b"", "is no image (it is empty)"), (b"<html>", "is no image (it holds something else)")],
-)
-def test_a_broken_image_is_named(spoiled: bytes, fault: str, tmp_path: Path) -> None:
-    (folder(tmp_path, count=6) / "train/cat/1.png").write_bytes(spoiled)
-    with pytest.raises(UserError, match=re.escape(f"train/cat/1.png {fault}: remove or replace")):
-        read(tmp_path)
 
 
 def test_a_broken_picture_that_stays_a_file_is_named_when_it_is_used(tmp_path: Path) -> None:
