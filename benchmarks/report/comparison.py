@@ -75,7 +75,7 @@ def compared(
             f"{found.table.name} has no row beside {found.base}: nothing can be compared"
         )
     edited = origins.edited(resolved)
-    say = sentences("tables.j2", edited_rows=edited)
+    say = sentences(edited_rows=edited)
     raise UserError(
         " ".join([*found.table.remarks, found.table.name])
         + f": no row has a seed in common with {found.base} under "

@@ -121,7 +121,7 @@ class TableView:
         which data numbers are of, where that asks for a word.
         """
         about = {"r": self.resolved, "backs": self.backs, "decimals": self.table.decimals}
-        return paragraphs(str(getattr(sentences("tables.j2", **about), part)()))
+        return paragraphs(str(getattr(sentences(**about), part)()))
 
     @property
     def groups(self) -> list[int]:

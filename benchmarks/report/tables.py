@@ -62,7 +62,7 @@ def choice_lines(resolved: Resolved) -> list[str]:
     """
     if resolved.selection != Selection.VALIDATION:
         return []
-    say = sentences("tables.j2", r=resolved)
+    say = sentences(r=resolved)
     alike: dict[tuple[str, str], list[str]] = {}
     for line in resolved.lines:
         columns: dict[str, list[str]] = {}

@@ -31,7 +31,7 @@ ANSWER = (*OPENING, "tuning", "controls", *OVER_SETS, "too_few", "single_sets")
 
 def said(verdicts: "Verdicts", *parts: str, **values: Any) -> list[str]:
     """Return what parts of a comparison say, a line each; by default the whole answer."""
-    macros = sentences("words.j2", v=verdicts, **values)
+    macros = prose().get_template("words.j2").make_module({"v": verdicts, **values})
     texts = (str(getattr(macros, part)()) for part in parts or ANSWER)
     return [line for text in texts for line in paragraphs(text)]
 
@@ -41,9 +41,9 @@ def paragraphs(text: str) -> list[str]:
     return [line for part in re.split(r"\n\s*\n", text) if (line := flat(part))]
 
 
-def sentences(template: str, **values: Any) -> Any:
-    """Return the macros of a template of sentences."""
-    return prose().get_template(template).make_module(values)
+def sentences(**values: Any) -> Any:
+    """Return the macros of sentences on a table, in which a name may have several lines."""
+    return texts().get_template("tables.j2").make_module(values)
 
 
 def rendered(template: str, **values: Any) -> str:
