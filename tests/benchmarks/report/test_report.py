@@ -123,13 +123,6 @@ def test_the_first_page_lists_tables_by_paper_with_what_is_done(filled: Path) ->
     assert f'{row}<td class="num">1 of 1</td><td>base: 0 of 1 printed values came back' in text
 
 
-def test_notes_keep_their_paragraphs(filled: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    noted = TABLE.model_copy(update={"notes": "First.\n\nSecond."})
-    monkeypatch.setattr(contents, "load_table", lambda name, **_: noted)
-    text = page(filled, "small")
-    assert "<p>First.</p>\n<p>Second.</p>\n" in text
-
-
 def test_sweep_files_of_the_results_need_no_names(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -150,12 +143,6 @@ def test_seeds_that_choose_parameters_are_never_averaged_with_results(filled: Pa
     assert "accuracy <strong>81.00</strong> ± 1.00, 5 ok, 1 diverged" in found
     assert found.count("for tuning: not in the mean") == 2
     assert "<strong>" not in other
-
-
-def test_comparisons_are_on_the_page(filled: Path) -> None:
-    text = squeezed(page(filled, "small"))
-    assert "Against base, seed by seed" in text
-    assert "Holm: p over the 4 comparisons" in text
 
 
 def test_every_record_is_behind_its_number(filled: Path) -> None:
@@ -363,11 +350,6 @@ def test_options_that_do_not_go_together_are_one_line(options: list[str], messag
     result = CliRunner().invoke(app, ["report", *options])
     assert isinstance(result.exception, UserError)
     assert message in str(result.exception)
-
-
-def test_a_table_names_its_command(filled: Path) -> None:
-    text = squeezed(pages(filled, "small")["tables/small.html"])
-    assert "bench sweep small makes the records." in text
 
 
 def test_a_place_has_the_records_of_all_losses_that_its_folds_chose(tmp_path: Path) -> None:
