@@ -36,13 +36,8 @@ def gains_of(untrained: Sequence[Comparison]) -> tuple[dict[str, float], list[st
 
 def is_clear_gain(best: Comparison) -> bool:
     """Return whether the best row without a training is so far below that its column counts."""
-    gain = -(best.difference or 0.0)
-    return gain >= LEAST_GAIN and gain >= MIN_STANDARD_ERRORS * standard_error(best)
-
-
-def standard_error(one: Comparison) -> float:
-    """Return the standard error of a difference over seeds; zero for a single seed."""
-    return (one.std or 0.0) / sqrt(max(1, len(one.seeds)))
+    gain, error = -(best.difference or 0.0), (best.std or 0.0) / sqrt(max(1, len(best.seeds)))
+    return gain >= LEAST_GAIN and gain >= MIN_STANDARD_ERRORS * error
 
 
 def effects_by_set(mine: Iterable[Comparison], gains: Gains) -> tuple[Effects, set[SetName]]:

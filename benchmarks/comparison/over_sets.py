@@ -389,7 +389,7 @@ def judged_effect(
         test: of a part.
     """
     judged = {
-        name: replace(part, verdict=part_verdict(part, p, q, test))
+        name: replace(part, verdict=verdict_of(part.sets, p, q, test, part.barred))
         for (name, part), (p, q) in zip(one.parts.items(), ps, strict=True)
     }
     words = {name: part.verdict for name, part in judged.items()}
@@ -409,12 +409,6 @@ def judged_effect(
         decided={name: word for name, word in several.items() if word in DIFFERENT},
         is_small=verdict in DIFFERENT and p_equal <= ALPHA,
     )
-
-
-def part_verdict(part: Part, p: float, p_equal: float, test: SetTest) -> str:
-    """Return the verdict of one part, unless failures bar it."""
-    verdict = verdict_of(part.sets, p, p_equal, test)
-    return "undecided" if verdict in part.barred else verdict
 
 
 def verdict_over(words: Sequence[str], equal: bool) -> str:
@@ -438,10 +432,16 @@ def too_few(test: SetTest) -> str:
     return f"too few {test.units}"
 
 
-def verdict_of(effects: Effects, p: float, p_equal: float, test: SetTest) -> str:
-    """Return better, worse, equal within the margin, undecided, or too few sets or seeds."""
+def verdict_of(
+    effects: Effects, p: float, p_equal: float, test: SetTest, barred: Container[str] = ()
+) -> str:
+    """Return better, worse, equal within the margin, undecided, or too few sets or seeds.
+
+    Barred ones are undecided.
+    """
     if test.smallest_p(effects) > ALPHA:
         return too_few(test)
+    verdict = "equal" if p_equal <= ALPHA else "undecided"
     if p <= ALPHA:
-        return "better" if test.estimate(effects) > 0 else "worse"
-    return "equal" if p_equal <= ALPHA else "undecided"
+        verdict = "better" if test.estimate(effects) > 0 else "worse"
+    return "undecided" if verdict in barred else verdict

@@ -88,11 +88,6 @@ class Verdicts:
     # the fewest pairs, and how many times their deviation the true one may be, if they are few
     few_seeds: tuple[int, float] | None
 
-    @property
-    def has_quick_part(self) -> bool:
-        """Whether runs of a quick part may be there, which do not count."""
-        return bool(self.table.quick) and not self.table.is_quick
-
 
 def verdicts_of(
     table: Table, base: str, places: Sequence[Comparison], over: OverSets, tuning: Tuning

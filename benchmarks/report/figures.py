@@ -129,7 +129,13 @@ def effects_figure(found: Verdicts) -> Figure | None:
     controls = [one for one in over.effects if one.must]
     shown = [*losses, *controls]
     places = {name: dict(effects_in(over, shown, name)) for name in over.domains}
-    mean = {one.row: overall(one, over) for one in shown}
+    # a mean is judged where no domain is
+    mean = {
+        one.row: effect_dot(
+            one, over, one.estimate, one.interval, "" if len(one.parts) > 1 else one.verdict
+        )
+        for one in shown
+    }
     several = len(over.domains) > 1
     columns = {**places, "mean over domains": mean} if several else {over.domains[0]: mean}
     ends = [end for dots in columns.values() for one in losses for end in ends_of(dots[one.row])]
@@ -150,12 +156,6 @@ def effects_figure(found: Verdicts) -> Figure | None:
 def note(one: Effect) -> str:
     """Say what a row's name does not: that it joined, or that trainings failed."""
     return ", ".join(["joined"] * one.joined + [f"failed on {one.failed}"] * bool(one.failed))
-
-
-def overall(one: Effect, over: OverSets) -> Dot:
-    """Return the place of a row's effect over sets, which is judged where no domain is."""
-    verdict = "" if len(one.parts) > 1 else one.verdict
-    return effect_dot(one, over, one.estimate, one.interval, verdict)
 
 
 def effects_in(over: OverSets, shown: Sequence[Effect], domain: str) -> Iterator[tuple[str, Dot]]:

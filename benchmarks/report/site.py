@@ -163,14 +163,11 @@ def by_paper(tables: Sequence[TableView]) -> dict[str, list[TableView]]:
     names = catalogue.table_names()
     for one in tables:
         published = one.table.quotes and one.table.name in names
-        found[paper_of(one) if published else ""].append(one)
+        # a source ends in the number of the table
+        paper = one.table.source.rpartition(", ")[0] or one.table.source
+        found[paper if published else ""].append(one)
     studies = found.pop("", [])
     return {**({"Studies": studies} if studies else {}), **found}
-
-
-def paper_of(one: TableView) -> str:
-    """Return the paper that a table is from, without the number of the table."""
-    return one.table.source.rpartition(", ")[0] or one.table.source
 
 
 def render_site(report: Report, single: bool) -> SiteFiles:

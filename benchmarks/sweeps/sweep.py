@@ -295,12 +295,7 @@ def outcome_line(task: Task, reply: Reply) -> str:
     """A line of the log."""
     took = f" in {duration(reply['seconds'])}" if reply["status"] == "ok" else ""
     why = f": {reply['error']}" if reply.get("error") else ""
-    return f"{task_label(task)}: {reply['status']}{took}{why}"
-
-
-def task_label(task: Task) -> str:
-    """Return a task's name for people."""
-    return f"{task.label}, seed {task.seed}"
+    return f"{task.label}, seed {task.seed}: {reply['status']}{took}{why}"
 
 
 def join_threads(threads: Iterable[threading.Thread]) -> None:

@@ -108,7 +108,9 @@ def answer_message(message: Message) -> Message:
 
 def attempt(message: Message) -> Message:
     """Run the cell and say what became of it."""
-    experiment, options = to_experiment(message["experiment"]), to_options(message["options"])
+    about = message["experiment"]
+    experiment = Experiment(**about | {"loss": LossSpec(**about["loss"])})
+    options = to_options(message["options"])
     check_planned(experiment.loss, message["loss_code"])
     claims = options.results / "claims"
     with held(claims / f"{message['claim']}.lock", message["wait"]) as ours:
@@ -172,11 +174,6 @@ def turn_name() -> str:
     other, and each for one that does not run.
     """
     return f"cores-{host()}-{os.getppid()}.lock"
-
-
-def to_experiment(values: Message) -> Experiment:
-    """The experiment of a message."""
-    return Experiment(**values | {"loss": LossSpec(**values["loss"])})
 
 
 def to_options(values: Message) -> Options:

@@ -78,7 +78,8 @@ def asked_controls(asked: bool | Iterable[str]) -> list[str]:
 
 def with_controls(rows: Iterable[Row], columns: ColumnsByName, names: Iterable[str]) -> list[Row]:
     """Return a sweep's rows and then its controls; a row of `none` stays where it is listed."""
-    listed = [marked_row(row) for row in rows if row.name not in CONTROLS]
+    kept = (row for row in rows if row.name not in CONTROLS)
+    listed = [row.but(control="untrained") if row.loss == NONE else row for row in kept]
     there = {row.control for row in listed}
     base = baseline(listed)
     new = (row for name in names if name not in there for row in control_rows(columns, base, name))
@@ -90,11 +91,6 @@ def supervised(columns: ColumnsByName) -> Iterator[Row]:
     for loss in SUPERVISED:
         by_column = by_columns(columns, Control("better", lambda recipe: recipe.by_class, loss))
         yield Row(name=loss, control=BY_CLASS, loss=loss, recipe_by_column=by_column)
-
-
-def marked_row(row: Row) -> Row:
-    """Return a listed row, which is a control where it is of `none`."""
-    return row.but(control="untrained") if row.loss == NONE else row
 
 
 def control_rows(columns: ColumnsByName, base: Row | None, name: str) -> Iterator[Row]:

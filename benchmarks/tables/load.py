@@ -55,7 +55,9 @@ def read_table(
     path = catalogue.find_table(NEWEST.get(name, name), also=[*BUILT_IN, *NEWEST])
     document = strict_yaml.read_yaml(path)
     if is_sweep(document):
-        check_sweep_name(path)
+        if path.stem in BUILT_IN:
+            fix = "give the file another name"
+            raise UserError(f"{path}: there is a sweep named {path.stem} already: {fix}")
         file = document.as_model(SweepFile)
         base = extended_sweep(file, document, inside | {path.resolve()})
         table = build_sweep(file, document, path.stem, base, asked)
@@ -106,14 +108,6 @@ def is_sweep(document: Document) -> bool:
     keys = set(document.value) if isinstance(document.value, dict) else set()
     own = keys & SWEEP_KEYS or ("columns" not in keys and "seeds" in keys)
     return bool(keys & {"losses", "extends"} or ("rows" not in keys and own))
-
-
-def check_sweep_name(path: Path) -> None:
-    """Raise if a sweep file has the name of a sweep of ours."""
-    if path.stem in BUILT_IN:
-        raise UserError(
-            f"{path}: there is a sweep named {path.stem} already: give the file another name"
-        )
 
 
 def refuse_values(table: Table, path: Path) -> None:

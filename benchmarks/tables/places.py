@@ -53,7 +53,8 @@ def places_in(
     plain = {row.name: plain_place(row, setup) for row in rows if row.runs_in(setup.column)}
     same = equal_rows(plain.values(), tune) if equal else {}
     budget, base_row = tune or Tune(), baseline(rows)
-    count = budget.trials or min((n for row in rows if (n := size_in(row, setup))), default=0)
+    sizes = (size_of(grid_in(row, setup)) for row in rows)
+    count = budget.trials or min(filter(None, sizes), default=0)
     places = {
         name: replace(
             place, search=own_search(f"{table}: the grid of {name}", place, budget, count)
@@ -82,11 +83,6 @@ def plain_place(row: Row, setup: Setup) -> Place:
 def grid_in(row: Row, setup: Setup) -> dict[str, list[object]]:
     """Return a row's grid in a column."""
     return {**row.grid, **row.grid_by_column.get(setup.column, {})}
-
-
-def size_in(row: Row, setup: Setup) -> int:
-    """Return how many settings a row's grid has in a column."""
-    return size_of(grid_in(row, setup))
 
 
 def own_search(name: str, place: Place, budget: Tune, count: int) -> Search:
