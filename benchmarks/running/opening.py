@@ -1,5 +1,6 @@
 """Open a cell: its data, device and loss, and all that is refused before a training."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,7 +11,7 @@ from contrastbench.benchmarks.records import exports, store
 from contrastbench.benchmarks.records.command import as_yaml
 from contrastbench.benchmarks.records.experiment import Cell, Experiment
 from contrastbench.benchmarks.records.store import Record
-from contrastbench.benchmarks.records.writable import prepare_output
+from contrastbench.benchmarks.records.writable import check_writable, prepare_output
 from contrastbench.benchmarks.running import ranks, scalars
 from contrastbench.benchmarks.running.devices import open_device
 from contrastbench.benchmarks.running.interruption import termination_kept
@@ -109,6 +110,32 @@ def check_same_data(cell: Cell, data_hash: str | None) -> None:
             f"{cell.experiment.dataset} was edited before seed {cell.seed} read it: "
             "run it again, so that all seeds have the same data"
         )
+
+
+def prepare_loss(cells: Sequence[Opened], options: Options) -> Loss | None:
+    """Make the loss of cells, of which the first trains and all score.
+
+    Raises:
+        UserError: they cannot be scored, recorded, or trained with this loss.
+    """
+    (cell, domain), *others = cells
+    if not cell.experiment.trained or cell.experiment.full_recipe.epochs == 0:
+        domain.check_untrained()
+    check_writable(cell.path(options.results).parent)
+    for one, other in others:
+        check_writable(one.path(options.results).parent)
+        if shapes(other) != shapes(domain):
+            trained, scored = cell.experiment.dataset, one.experiment.dataset
+            raise UserError(
+                f"an encoder of {trained} does not fit {scored}, whose inputs are others: "
+                "score_on takes sets of like inputs"
+            )
+    return make_cell_loss(cell, domain)
+
+
+def shapes(domain: AnyDomain) -> dict[str, torch.Size]:
+    """Return the shapes of a model's tensors."""
+    return {name: tensor.shape for name, tensor in domain.model().state_dict().items()}
 
 
 def make_cell_loss(cell: Cell, domain: AnyDomain) -> Loss | None:

@@ -17,7 +17,6 @@ from torch import nn
 from contrastbench.benchmarks.records import exports, store
 from contrastbench.benchmarks.records.experiment import Cell, Experiment
 from contrastbench.benchmarks.records.store import Fields, Record
-from contrastbench.benchmarks.records.writable import check_writable
 from contrastbench.benchmarks.running import ranks, scalars
 from contrastbench.benchmarks.running.compiling import compiled_parts
 from contrastbench.benchmarks.running.devices import PeakMemory
@@ -27,8 +26,8 @@ from contrastbench.benchmarks.running.opening import (
     Opened,
     check_same_data,
     finished_result,
-    make_cell_loss,
     prepare_cells,
+    prepare_loss,
 )
 from contrastbench.benchmarks.running.options import Options
 from contrastbench.benchmarks.running.provenance import provenance
@@ -103,7 +102,7 @@ def run_cell(
         check_same_data(cell, data_hash)
         if found := ranks.from_first(lambda: finished_result(cell, domain, options)):
             return found
-        training = prepare_training(cells, options)
+        training = Training(cells, prepare_loss(cells, options), options)
         training.tell_reports()
         crowds = domain.device.type == "cpu" and ranks.from_first(takes_others_cores)
         with turn() if crowds else nullcontext():
@@ -121,32 +120,6 @@ def run_cell(
 def takes_others_cores() -> bool:
     """Return whether a training here has more threads than this process has cores among others."""
     return torch.get_num_threads() > cpu_count()
-
-
-def prepare_training(cells: Sequence[Opened], options: Options) -> "Training":
-    """Prepare the training of cells, of which the first trains and all score.
-
-    Raises:
-        UserError: they cannot be scored, recorded, or trained with this loss.
-    """
-    (cell, domain), *others = cells
-    if not cell.experiment.trained or cell.experiment.full_recipe.epochs == 0:
-        domain.check_untrained()
-    check_writable(cell.path(options.results).parent)
-    for one, other in others:
-        check_writable(one.path(options.results).parent)
-        if shapes(other) != shapes(domain):
-            trained, scored = cell.experiment.dataset, one.experiment.dataset
-            raise UserError(
-                f"an encoder of {trained} does not fit {scored}, whose inputs are others: "
-                "score_on takes sets of like inputs"
-            )
-    return Training(cells, make_cell_loss(cell, domain), options)
-
-
-def shapes(domain: AnyDomain) -> dict[str, torch.Size]:
-    """Return the shapes of a model's tensors."""
-    return {name: tensor.shape for name, tensor in domain.model().state_dict().items()}
 
 
 def attempt_training(training: "Training") -> list[Fields]:
