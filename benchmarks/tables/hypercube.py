@@ -11,7 +11,6 @@ from functools import cache
 from itertools import combinations, product
 from typing import Any
 
-from contrastbench.benchmarks.records.read_cache import remembered
 from contrastbench.losses.ranges import Choice, Given, Number, Range
 from contrastbench.losses.registry import describe
 from contrastbench.losses.spec import NONE, LossSpec
@@ -29,22 +28,19 @@ def hypercube_settings(loss: LossSpec, count: int) -> list[Params]:
     >>> hypercube_settings(LossSpec("infonce"), 4)
     [{}, {'temperature': 0.22}, {'temperature': 0.61}, {'temperature': 0.082}]
     """
-    return remembered(("points", str(loss), count), lambda: drawn_points(loss, count))
-
-
-def drawn_points(loss: LossSpec, count: int) -> list[Params]:
-    """Draw the points of a loss, of a hundred hypercubes the first that has enough."""
     free = searched_ranges(loss)
     if not free or count < 2:
         return []
     fixed = {**describe(loss.name).params, **loss.params}
+    choices = [len(one.choices) for one in free.values() if isinstance(one, Choice)]
+    enough = min(count, math.prod(choices)) if choices else count
     best: list[Params] = []
     draws = latin_hypercubes(len(free), count - 1)
     for places in draws if len(free) > 1 else draws[:1]:  # of one parameter all are alike
         named = dict(zip(free, places, strict=True))
         found = distinct_points([{}, *hypercube_points(free, fixed, named)], fixed)
         best = max(best, found, key=len)
-        if len(best) == count:
+        if len(best) == enough:
             break
     return best
 
