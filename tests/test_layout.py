@@ -239,9 +239,9 @@ BUDGET = {  # lines of Python by room, as they were reached: who needs more dele
     "benchmarks/running": 3300,
     "benchmarks/submission": 729,
     "benchmarks/sweeps": 1398,
-    "benchmarks/tables": 3161,
-    "": 42490,  # the three together
-    "tests": 39284,
+    "benchmarks/tables": 3157,
+    "": 42486,  # the three together
+    "tests": 39279,
 }
 
 
