@@ -11,16 +11,22 @@ from contrastbench.benchmarks.cli.loss_list import families, loss_lines
 from contrastbench.losses import LOSSES, LossSpec, UserError, get_loss, registry
 from contrastbench.losses.registry import describe, give_note
 
-USERS_LOSS = """
+TWO = """
 from contrastbench.losses.base import ScoreLoss
 
-class Mine(ScoreLoss):
-    def __init__(self, temperature: float = 0.5) -> None:
+class A(ScoreLoss):
+    'The first of two.'
+
+    def __init__(self, margin: float = 0.1, power: int = 2) -> None:
         super().__init__()
-        self.temperature = temperature
+        self.margin, self.power = margin, power
 
     def terms(self, scores):
-        return -scores.mean_pos(scores.pos) / self.temperature
+        return self.margin - scores.mean_pos(scores.pos)
+
+class B(A):
+    def __init__(self, margin: float = 0.2) -> None:
+        super().__init__(margin)
 """
 
 
@@ -119,32 +125,11 @@ def test_a_users_file_in_a_folder_that_looks_like_a_sum(
     monkeypatch.chdir(tmp_path)
     for file in (Path("c++/mine.py"), Path("mine.py")):
         file.parent.mkdir(exist_ok=True)
-        file.write_text(USERS_LOSS)
-    assert LossSpec("c++/mine.py:Mine", {"temperature": 0.1}).complete == LossSpec(
-        "mine", {"temperature": 0.1}
-    )
-    assert get_loss("infonce+2*mine.py:Mine").name == "infonce + 2*mine"
+        file.write_text(TWO)
+    assert LossSpec("c++/mine.py:B").complete == LossSpec("mine", {"margin": 0.2})
+    assert get_loss("infonce+2*mine.py:B").name == "infonce + 2*mine"
     with pytest.raises(UserError, match="unknown loss 'xxx"):
-        get_loss("x" * 300 + " + mine.py:Mine")
-
-
-TWO = """
-from contrastbench.losses.base import ScoreLoss
-
-class A(ScoreLoss):
-    'The first of two.'
-
-    def __init__(self, margin: float = 0.1, power: int = 2) -> None:
-        super().__init__()
-        self.margin, self.power = margin, power
-
-    def terms(self, scores):
-        return self.margin - scores.mean_pos(scores.pos)
-
-class B(A):
-    def __init__(self, margin: float = 0.2) -> None:
-        super().__init__(margin)
-"""
+        get_loss("x" * 300 + " + mine.py:B")
 
 
 @pytest.fixture
@@ -285,14 +270,11 @@ def test_a_package_cannot_take_a_name_of_ours(
     assert get_loss("hcl").name == "hcl"  # ours can be used all the same
 
 
-def test_a_users_own_loss_from_a_file(tmp_path: Path) -> None:
-    file = tmp_path / "mine.py"
-    file.write_text(USERS_LOSS)
-    assert get_loss(f"{file}:Mine", temperature=2.0).params == {"temperature": 2.0}
-    with pytest.raises(UserError, match=r"unknown loss in .*'Mne': did you mean 'Mine'"):
-        get_loss(f"{file}:Mne")
+def test_a_file_without_the_loss_and_no_file_are_named(folder: Path) -> None:
+    with pytest.raises(UserError, match=r"unknown loss in .*'AA': did you mean 'A'"):
+        get_loss("mine.py:AA")
     with pytest.raises(UserError, match="no file"):
-        get_loss(f"{tmp_path}/other.py:Mine")
+        get_loss("other.py:A")
 
 
 @pytest.mark.parametrize(

@@ -116,54 +116,50 @@ def by_hand(
     return weight
 
 
-def weights(head: torch.nn.Linear) -> np.ndarray:
-    return torch.cat([head.weight, head.bias[:, None]], dim=1).T.double().numpy()
+def check_heads(
+    heads: list[torch.nn.Linear],
+    x: np.ndarray,
+    y: Tensor,
+    batch: int,
+    share: Callable[[float], float],
+) -> None:
+    """The head of each rate is that by hand; share is that of the rate in an epoch."""
+    for head, rate in zip(heads, probe.RATES, strict=True):
+        expected = by_hand(x, y, 4, batch, lambda epoch, rate=rate: rate * share(epoch))
+        found = torch.cat([head.weight, head.bias[:, None]], dim=1).T.double().numpy()
+        assert np.abs(found - expected).max() < 1e-3 * np.abs(expected).max()
+
+
+def check_choice(ours: Classifier, heads: list[torch.nn.Linear], x: Tensor, held: Labelled) -> None:
+    """The rate is that which validation prefers."""
+    classes = [head(x).argmax(dim=1) for head in heads]
+    scores = [100 * (y == held.y).double().mean().item() for y in classes]
+    best = scores.index(max(scores))
+    assert ours.details["validation_by_lr"] == scores
+    assert ours.details["lr"] == probe.RATES[best]
+    assert torch.equal(ours.predict(held.x), classes[best])
 
 
 def test_the_linear_classifier_is_sgd_by_hand_at_the_rate_that_validation_prefers() -> None:
     train, held = parts(load_wine)
-    ours, standardise = linear(train, held, seed=4), standardiser(train.x)
+    standardise = standardiser(train.x)
     share = math.sqrt(probe.MEAN_SQUARE / train.x.shape[1])
-    heads = probe.train_heads(
-        Labelled(standardise(train.x) * share, train.y),
-        4,
-        probe.BATCH,
-        torch.optim.lr_scheduler.CosineAnnealingLR,
-    )
-    for head, rate in zip(heads, probe.RATES, strict=True):
-        expected = by_hand(
-            scaled(train),
-            train.y,
-            4,
-            256,
-            lambda e, r=rate: r * (1 + math.cos(math.pi * e / 100)) / 2,
-        )
-        assert np.abs(weights(head) - expected).max() < 1e-3 * np.abs(expected).max()
-    classes = [head(standardise(held.x) * share).argmax(dim=1) for head in heads]
-    scores = [100 * (y == held.y).double().mean().item() for y in classes]
-    assert ours.details["validation_by_lr"] == scores
-    assert ours.details["lr"] == probe.RATES[scores.index(max(scores))]
-    assert torch.equal(ours.predict(held.x), classes[scores.index(max(scores))])
+    rows = Labelled(standardise(train.x) * share, train.y)
+    cosine = torch.optim.lr_scheduler.CosineAnnealingLR
+    heads = probe.train_heads(rows, 4, probe.BATCH, cosine)
+    check_heads(heads, scaled(train), train.y, 256, lambda e: (1 + math.cos(math.pi * e / 100)) / 2)
+    check_choice(linear(train, held, seed=4), heads, standardise(held.x) * share, held)
 
 
 def test_the_plain_classifier_is_sgd_by_hand_on_the_embeddings_as_they_are() -> None:
     """RényiCL, appendix B.5: rate 1, 3 or 5, 100 epochs; the rest as i-Mix's main_lincls.py."""
     train, held = (Labelled(part.x / part.x.abs().max() + 0.1, part.y) for part in parts(load_wine))
     heads = probe.train_heads(train, 4, 512, probe.steps_down)
-    for head, rate in zip(heads, (1.0, 3.0, 5.0), strict=True):
-        expected = by_hand(
-            train.x.double().numpy(),
-            train.y,
-            4,
-            512,
-            lambda e, r=rate: r * 0.2 ** sum(e >= drop for drop in (80, 90, 95)),
-        )
-        assert np.abs(weights(head) - expected).max() < 1e-3 * np.abs(expected).max()
-    ours = plain_linear(train, held, seed=4)
-    classes = [head(held.x).argmax(dim=1) for head in heads]
-    scores = [100 * (y == held.y).double().mean().item() for y in classes]
-    assert ours.details["validation_by_lr"] == scores
-    assert torch.equal(ours.predict(held.x), classes[scores.index(max(scores))])
+    assert probe.RATES == (1.0, 3.0, 5.0)
+    drops = (80, 90, 95)
+    x = train.x.double().numpy()
+    check_heads(heads, x, train.y, 512, lambda e: 0.2 ** sum(e >= drop for drop in drops))
+    check_choice(plain_linear(train, held, seed=4), heads, held.x, held)
 
 
 def test_a_plain_classifier_that_diverges_says_so() -> None:

@@ -106,12 +106,6 @@ def test_words_for_what_is_missing_are_words_among_words(tmp_path: Path) -> None
     assert np.isnan(read.numeric[:6, 1]).tolist() == [True, True, True, False, False, False]
 
 
-def test_rows_with_more_fields_than_the_header_are_refused(tmp_path: Path) -> None:
-    (tmp_path / "a.csv").write_text("a,b,y\n" + "1,2,x,\n3,4,z,\n" * 10)
-    with pytest.raises(UserError, match="rows have more fields than the header has names"):
-        load_rows("csv:a.csv", "y", tmp_path)
-
-
 def test_truth_values_with_a_hole_in_one_file(tmp_path: Path) -> None:
     write(tmp_path / "a.csv", frame(20).assign(b=[True, False] * 10))
     write(tmp_path / "b.csv", frame(6).assign(b=[True, False, None] * 2))
