@@ -85,13 +85,9 @@ def difference_lines(values: Sequence[ValueDifference]) -> Iterator[str]:
     """Yield a line for each value that differs; of a list the first and how many more."""
     for _, group in groupby(values, key=lambda value: re.sub(r"\.\d+$", "", value.name)):
         first, *more = group
-        yield difference_line(first) + f"  and {len(more)} more" * bool(more)
-
-
-def difference_line(value: ValueDifference) -> str:
-    """Return the line of a value that differs."""
-    limit = "" if value.limit is None else f"{value.limit:.4g}"
-    return f"  {value.name:32} {in_full(value.recorded):>22} {in_full(value.again):>22} {limit:>8}"
+        limit = "" if first.limit is None else f"{first.limit:.4g}"
+        numbers = f"{in_full(first.recorded):>22} {in_full(first.again):>22} {limit:>8}"
+        yield f"  {first.name:32} {numbers}" + f"  and {len(more)} more" * bool(more)
 
 
 def circumstance_lines(circumstances: Sequence[ValueDifference]) -> Iterator[str]:
