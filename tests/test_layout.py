@@ -231,7 +231,7 @@ BUDGET = {  # lines of Python by room, as they were reached: who needs more dele
     "domains": 16389,
     "benchmarks/against": 517,
     "benchmarks/api": 380,
-    "benchmarks/cli": 2031,
+    "benchmarks/cli": 2027,
     "benchmarks/comparison": 1760,
     "benchmarks/perf": 861,
     "benchmarks/records": 2384,
@@ -240,7 +240,7 @@ BUDGET = {  # lines of Python by room, as they were reached: who needs more dele
     "benchmarks/submission": 729,
     "benchmarks/sweeps": 1398,
     "benchmarks/tables": 3157,
-    "": 42486,  # the three together
+    "": 42482,  # the three together
     "tests": 39248,
 }
 
