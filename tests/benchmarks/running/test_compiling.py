@@ -4,7 +4,6 @@ import os
 import signal
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import partialmethod
 from pathlib import Path
 from typing import Any
 
@@ -164,16 +163,21 @@ def test_what_is_not_compiled_is_said(
 
 
 @pytest.fixture
-def eager(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """torch.compile traces, and calls no compiler of C++."""
-    compile_ = torch.nn.Module.compile
-    monkeypatch.setattr(torch.nn.Module, "compile", partialmethod(compile_, backend="eager"))
-    yield
+def eager(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[torch.nn.Module]]:
+    """torch.compile traces these modules, and calls no compiler of C++."""
+    compile_, seen = torch.nn.Module.compile, list[torch.nn.Module]()
+
+    def traced(module: torch.nn.Module) -> None:
+        seen.append(module)
+        compile_(module, backend="eager")
+
+    monkeypatch.setattr(torch.nn.Module, "compile", traced)
+    yield seen
     torch._dynamo.reset()
 
 
 def test_a_compiled_encoder_has_the_key_and_here_the_numbers_of_another(
-    eager: None, tmp_path: Path
+    eager: list[torch.nn.Module], tmp_path: Path
 ) -> None:
     work = experiment("tabular", "infonce", {})
     plain, quick = (
@@ -184,5 +188,6 @@ def test_a_compiled_encoder_has_the_key_and_here_the_numbers_of_another(
     assert plain["key"] == quick["key"]
     assert plain["metrics"] == quick["metrics"]
     assert quick["environment"]["compiled"] == ["encoder"]
+    assert len(eager) == 1
     assert "compiled" not in plain["environment"]
     assert quick["command"].endswith("--compile")
