@@ -241,7 +241,7 @@ BUDGET = {  # lines of Python by room, as they were reached: who needs more dele
     "benchmarks/sweeps": 1398,
     "benchmarks/tables": 3157,
     "": 42482,  # the three together
-    "tests": 39248,
+    "tests": 39246,
 }
 
 
