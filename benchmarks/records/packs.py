@@ -86,7 +86,7 @@ class Place(NamedTuple):
 
 
 class Pack:
-    """An open pack, whose bytes match the hash in its name: one that ships has that file."""
+    """An open pack, whose bytes match the hash in its name."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -100,7 +100,6 @@ class Pack:
             self.base.execute("PRAGMA trusted_schema = OFF")
             self.version = self.checked_version()
             self.folders = self.read_places()  # of losses: the place of each file by its name
-        self.ships = SHIPPED.joinpath("runs", *path.absolute().parts[-3:]).is_file()
 
     def checked_version(self) -> int:
         """Return the version of its format; raise unless it has its tables and nothing else."""
@@ -166,7 +165,7 @@ class Pack:
         return partial(whole, zlib.decompressobj(-15, inflated))
 
     def read_record(self, folder: str, name: str) -> Record:
-        """Read a record, which `record` keeps; those of a pack that ships were checked before.
+        """Read a record, which `record` keeps.
 
         Raises:
             UserError: it is no record, or another's.
@@ -174,8 +173,7 @@ class Pack:
         """
         where = f"{self.path}: {folder}/{name}"
         record = store.parsed(self.data(folder, name), where, checksum=False)
-        place = (*self.path.parts[-3:-1], folder, name)
-        return record if self.ships else store.valid(record, place, where)
+        return store.valid(record, (*self.path.parts[-3:-1], folder, name), where)
 
 
 def whole(how: Any, data: bytes) -> bytes:
