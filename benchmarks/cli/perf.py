@@ -11,16 +11,16 @@ from contrastbench.benchmarks.cli.output import say, show
 from contrastbench.domains.registry import loaded_declarations
 from contrastbench.errors import UserError, unknown
 
-LOSSES = {"losses": "contrastbench.benchmarks.perf.losses"}
+PERF_PARTS = {part: f"contrastbench.benchmarks.perf.{part}" for part in ("losses", "commands")}
 
 
 def perf(
     part: Annotated[
-        str, typer.Argument(help="Benchmark: losses, or a domain (bench list domains).")
+        str, typer.Argument(help="Benchmark: losses, commands, or a domain (bench list domains).")
     ],
     names: Annotated[
         list[str] | None,
-        typer.Argument(help="Losses, data sets or encoders; of losses also sizes 2N."),
+        typer.Argument(help="Losses, commands, data sets or encoders; of losses also sizes 2N."),
     ] = None,
     data_root: opt.DataRoot = None,
     device: opt.Device = "cpu",
@@ -30,7 +30,7 @@ def perf(
     Example: bench perf losses infonce adnce 512 8192
     """
     domains = loaded_declarations().items()
-    parts = LOSSES | {name: about.perf for name, about in domains if about.perf}
+    parts = PERF_PARTS | {name: about.perf for name, about in domains if about.perf}
     if part not in parts:
         raise unknown("benchmark", part, parts)
     from contrastbench.benchmarks.perf.timing import measured_on

@@ -68,3 +68,11 @@ def test_times_are_of_the_device(monkeypatch: pytest.MonkeyPatch) -> None:
         lines = list(perf_tabular.report(["breast_cancer"], None, SHADOW))
     assert len(lines) == 5
     assert counts.launches > 300
+
+
+def test_commands_take_more_than_python_alone(bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("contrastbench.benchmarks.perf.commands.RUNS", 1)
+    code, out, err = bench("perf", "commands", "--", "--version")
+    assert code == 0, err
+    seconds = dict(line.rsplit(None, 1) for line in out.splitlines()[3:])
+    assert list(seconds) == ["python -c pass", "import typer", "bench --version"]

@@ -1,0 +1,35 @@
+"""CPU seconds of commands, beside Python alone and the library that reads their words."""
+
+import resource
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import torch
+
+DEFAULT = ("--help", "list losses", "table adnce-table5", "compare standard")
+BESIDE = {"python -c pass": "pass", "import typer": "import typer"}
+RUNS = 5
+
+
+def report(names: Sequence[str], data_root: Path | None, device: torch.device) -> Iterator[str]:
+    """Yield a line for each command: the least CPU seconds of its runs, one process at a time."""
+    yield f"{'command':30} CPU seconds, the least of {RUNS}"
+    for title, code in BESIDE.items():
+        yield line(title, ["-c", code])
+    for name in names:
+        yield line(f"bench {name}", ["-m", "contrastbench", *name.split()])
+
+
+def line(title: str, words: Sequence[str]) -> str:
+    """Return the line of a command of Python's."""
+    return f"{title:30} {min(cpu_seconds(words) for _ in range(RUNS)):.2f}"
+
+
+def cpu_seconds(words: Sequence[str]) -> float:
+    """Run Python, and return the seconds of a core that it took."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    subprocess.run([sys.executable, *words], capture_output=True, check=True)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime
