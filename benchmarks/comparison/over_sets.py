@@ -312,20 +312,20 @@ def effect(
         for name, sets in parts_of(by_set, test).items()
     }
     return Effect(
-        row,
-        by_set,
-        {name: fmean(effects) for name, effects in grouped(by_set).items()},
-        len(failed),
-        test.estimate(by_set),
-        test.interval(by_set, ALPHA),
-        parts,
-        SET_TESTS["t"].interval(by_set, ALPHA),
-        min(part.p for part in parts.values()),
-        max(part.p_equal for part in parts.values()),
-        any(one.joined for one in mine),
-        len(failed - by_set.keys()),
-        len(base_failed & by_set.keys()),
-        row,
+        row=row,
+        name=row,
+        by_set=by_set,
+        by_domain={name: fmean(effects) for name, effects in grouped(by_set).items()},
+        failed=len(failed),
+        estimate=test.estimate(by_set),
+        interval=test.interval(by_set, ALPHA),
+        parts=parts,
+        over_sets=SET_TESTS["t"].interval(by_set, ALPHA),
+        p=min(part.p for part in parts.values()),
+        p_equal=max(part.p_equal for part in parts.values()),
+        joined=any(one.joined for one in mine),
+        without_effect=len(failed - by_set.keys()),
+        base_failed=len(base_failed & by_set.keys()),
     )
 
 
