@@ -237,9 +237,8 @@ def test_an_exported_encoder_has_the_bytes_of_the_cpus(tmp_path: Path) -> None:
 def test_an_exported_encoder_embeds_on_the_device(domain: str, tmp_path: Path) -> None:
     ready, _ = opened(domain, "infonce", {}, CPU)
     ready.export(ready.model(), tmp_path / "encoder")
-    pictures = torch.randint(256, (3, 8, 8, 3), dtype=torch.uint8)
+    pictures, found = torch.randint(256, (3, 8, 8, 3), dtype=torch.uint8), []
     given = {"image": pictures, "sentence": ["kaba", "babace ban"]}
-    found = []
     for device in (SHADOW, CPU):
         encoder = exported.open_encoder(str(tmp_path / "encoder"), domain, None, device)
         read = () if domain in given else encoder.read(declaration(domain).default, None).data
