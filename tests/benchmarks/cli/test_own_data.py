@@ -28,7 +28,7 @@ def tables(root: Path) -> None:
     (root / "mine.csv").write_text(table("x,y,kind", ROWS))
     (root / "train.csv").write_text(table("x,y,kind", ROWS[:150]))
     (root / "test.csv").write_text(table("x,y,kind", ROWS[150:]))
-    german = [(f"C{k}", f"{k % 28 + 1}.12.2020", f"word {k}", f"{x},5", y) for k, x, y in ROWS]
+    german = [(f"C{k}", f"2020-12-{k % 28 + 1:02d}", f"word {k}", f"{x},5", y) for k, x, y in ROWS]
     (root / "german.csv").write_text(table("id,day,note,x,kind", german, ";"), "utf-8-sig")
     parts = [(*row, "train" if row[0] < 450 else "test") for row in ROWS]
     (root / "parts.tsv").write_text(table("x,y,kind,part", parts, "\t"))
