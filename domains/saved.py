@@ -119,7 +119,7 @@ def locate_data(what: str, data_root: Path | None) -> Path:
     for path in own.candidate_paths(what, data_root):
         if path.exists():
             return path
-    fix = f"for a set of the hub, datasets.load_dataset({what!r}).save_to_disk(FOLDER) writes one"
+    fix = "for a set of the hub, datasets.load_dataset(NAME).save_to_disk(FOLDER) writes one"
     raise UserError(
         f"no folder or file {what}" + f", nor in {data_root}" * bool(data_root) + f": {fix}"
     )

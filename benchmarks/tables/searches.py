@@ -201,10 +201,8 @@ class Scores:
         found = base.search.ask(replace(self, place=base))
         if not found.nested:
             return found.why or found.settings[0]
-        tried, asked = (
-            [base.experiment(one) for one in found.settings],
-            self.seeds or base.setup.seeds,
-        )
+        tried = [base.experiment(one) for one in found.settings]
+        asked = self.seeds or base.setup.seeds
         records = chosen_records(base, tried, found.nested, self.results, base.setup.trial_seeds)
         return most_chosen(tried, found.settings, next(iter(records.values()), {}), asked)
 
