@@ -7,8 +7,12 @@ in the same precision. `bench perf losses` does the same with a process for each
 """
 
 import argparse
+import itertools
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
 from typing import cast
 
 import torch
@@ -41,6 +45,7 @@ LOSSES = (
 )
 QUADRATIC = 8192  # 2N above which a peer's table of scores would take the whole card
 PRECISIONS = ("float32", "tf32", "bf16")
+WHOLE = {"preset": "cpu", "width": 1.0, "precision": "bf16", "batch_size": 512}  # ResNet-18
 Entry = Callable[[str, int, str], str]
 
 
@@ -81,7 +86,7 @@ def loss_entry(name: str, size: int, precision: str, device: torch.device) -> st
 
 def losses(device: torch.device, sizes: tuple[int, ...]) -> None:
     """Print the table of losses."""
-    columns = [(size, precision) for size in sizes for precision in PRECISIONS]
+    columns = [*itertools.product(sizes, PRECISIONS)]
     rows = (
         (name, [loss_entry(name, size, precision, device) for size, precision in columns])
         for name in LOSSES
@@ -122,37 +127,34 @@ def steps(device: torch.device, batch: int, widths: tuple[float, ...]) -> None:
     table(f"ResNet-18, batch {batch}", ways, rows)
 
 
-def seconds_of(work: Experiment, parts: list[str], device: torch.device) -> float:
-    """Return the seconds of a training whose first one of this kind has been made."""
-    domain = open_domain(work, 0, None, device)
-    loss = get_loss(work.loss.name).to(device)
-    return run_seconds(lambda: train(domain, loss, compiled=parts), device)
+def step_milliseconds(
+    work: Experiment, epochs: int, parts: list[str], data: Path | None, device: torch.device
+) -> str:
+    """Measure a step as the difference of two lengths; a first training loads and compiles."""
+    seconds, steps = [], []
+    for length in (1, 1, 1 + epochs):
+        made = replace(work, recipe=work.recipe | {"epochs": length})
+        domain, loss = open_domain(made, 0, data, device), get_loss("infonce").to(device)
+        seconds.append(run_seconds(partial(train, domain, loss, compiled=parts), device))
+        steps.append(length * domain.steps())
+    return f"{1e3 * (seconds[2] - seconds[1]) / (steps[2] - steps[1]):.2f} ms"
 
 
-def trainings(device: torch.device, values: dict[str, int]) -> None:
-    """Print the table of small trainings, whose steps are bound by launches.
-
-    The difference of two lengths is taken, so that compiling and capturing cost nothing here.
-    """
+def trainings(device: torch.device, tiny: bool, data: Path | None) -> None:
+    """Print the table of trainings; steps of the small ones are bound by launches."""
     ways = {"as they are": [], "captured": [STEP], "compiled and captured": [ENCODER, STEP]}
     if device.type == "cpu":
         ways = {"as they are": []}
-    both = {"pairing": "both_views"}
-
-    def milliseconds(domain: str, parts: list[str]) -> str:
-        about, seconds, steps = declaration(domain), [], []
-        for epochs in (2, 2 + values["epochs"]):
-            recipe = both | values | {"epochs": epochs}
-            work = Experiment(domain, about.default, LossSpec("infonce"), recipe)
-            seconds.append(seconds_of(work, parts, device))
-            steps.append(epochs * open_domain(work, 0, None, device).steps())
-        return f"{1e3 * (seconds[1] - seconds[0]) / (steps[1] - steps[0]):.2f} ms"
-
-    rows = (
-        (domain, [milliseconds(domain, parts) for parts in ways.values()])
-        for domain in ("image", "tabular")
-    )
-    table("a step of a training", [*ways], rows)
+    small = {"pairing": "both_views"} | ({"limit": 100} if tiny else {})
+    works = [
+        (Experiment(name, declaration(name).default, LossSpec("infonce"), small), 1 if tiny else 20)
+        for name in ("image", "tabular")
+    ]
+    if data:
+        works.append((Experiment("image", "CIFAR-10", LossSpec("infonce"), WHOLE), 3))
+    for work, epochs in works:
+        row = [step_milliseconds(work, epochs, way, data, device) for way in ways.values()]
+        table(f"a step on {work.dataset}", [*ways], iter([("infonce", row)]))
 
 
 def main() -> None:
@@ -161,11 +163,12 @@ def main() -> None:
     parser.add_argument("table", choices=("losses", "steps", "trainings"))
     parser.add_argument("device")
     parser.add_argument("--tiny", action="store_true")
+    parser.add_argument("--data-root", type=Path, help="with CIFAR-10, on which ResNet-18 trains")
     asked = parser.parse_args()
     device = torch.device(asked.device)
     torch.backends.cudnn.benchmark = True
     if asked.table == "trainings":
-        trainings(device, {"limit": 100, "epochs": 1} if asked.tiny else {"epochs": 20})
+        trainings(device, asked.tiny, asked.data_root)
     elif asked.table == "losses":
         losses(device, (64,) if asked.tiny else (512, 8192, 65536))
     elif asked.tiny:

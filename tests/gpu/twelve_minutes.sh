@@ -3,20 +3,21 @@
 #
 #   tests/gpu/twelve_minutes.sh FOLDER [DATA]
 #
-# DATA is a data root with CIFAR-10 and MUTAG; without it they are downloaded. Each part has a limit on
-# its time, and the next one follows whatever became of it. The same command again skips the parts
+# DATA is a data root with CIFAR-10, MUTAG and SentEval's STS sets; without it they are downloaded. Each
+# part has a limit on its time, and the next one follows whatever became of it. The same command again skips the parts
 # that ended well, and goes on with the trainings. Records are in FOLDER/runs, and FOLDER.tgz
 # holds all that is worth keeping.
 #
-# In the environment: DEVICE (cuda), PARTS (all of them, by name), JOBS beside each other (11).
+# In the environment: DEVICE (cuda), PARTS (all of them, by name), JOBS beside each other (14), ENCODER
+# of sentences (bert-base-uncased, or a folder).
 # TINY=1 is a dry run, which needs no data:
 #
 #   DEVICE=cpu TINY=1 tests/gpu/twelve_minutes.sh /tmp/dry
 set -uo pipefail
 out=${1:?name a folder for outputs and records}
 here=$(cd "$(dirname "$0")/../.." && pwd)
-device=${DEVICE:-cuda} jobs=${JOBS:-11} tiny=${TINY:+--tiny}
-parts=${PARTS:-doctor check tests capture losses steps trainings image graph large again compare}
+device=${DEVICE:-cuda} jobs=${JOBS:-14} tiny=${TINY:+--tiny}
+parts=${PARTS:-doctor check tests capture losses steps trainings image graph sentence large compare}
 data=(${2:+--data-root "$2"})
 mkdir -p "$out"
 
@@ -54,12 +55,14 @@ part capture 40 python -m pytest -q -c "$here/pyproject.toml" --rootdir "$here" 
     -k captured
 part losses 60 python "$here/tests/gpu/times.py" losses "$device" $tiny
 part steps 50 python "$here/tests/gpu/times.py" steps "$device" $tiny
-part trainings 40 python "$here/tests/gpu/times.py" trainings "$device" $tiny
+part trainings 90 python "$here/tests/gpu/times.py" trainings "$device" $tiny ${data[@]+"${data[@]}"}
 bench image 20 perf image "$image" --device "$device" ${data[@]+"${data[@]}"}
 bench graph 25 perf graph "$graph" --device "$device" ${data[@]+"${data[@]}"}
-bench large 240 sweep "${train[@]}"
-bench again 70 sweep "${train[@]}" --seeds 3-5 --only "row=infonce (temperature=0.2)"
-# a smoke test fills no table, so there is nothing to compare
+# a smoke test downloads nothing
+[ -n "$tiny" ] || bench sentence 30 perf sentence "${ENCODER:-bert-base-uncased}" --device "$device" \
+    ${data[@]+"${data[@]}"}
+bench large 230 sweep "${train[@]}"
+# and fills no table, so there is nothing to compare
 [ -n "$tiny" ] || bench compare 10 compare "$out/large.yaml" --results "$out"
 
 [ "$device" = cpu ] || echo quit | nvidia-cuda-mps-control >> "$out/mps.txt" 2>&1 || true
