@@ -28,7 +28,7 @@ from contrastbench.losses import both_views, get_loss
 DEFAULT = ("digits",)
 VIEW_KINDS: tuple[PolicyKind, ...] = ("none", "base", "hard")
 WIDTHS = (0.25, 1.0)
-BATCH, SIZE, ROUNDS, STEPS = 256, 32, 15, 3
+BATCH, SIZE, ROUNDS, STEPS = 256, 32, 5, 3
 
 
 def report(

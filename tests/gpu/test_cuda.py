@@ -81,7 +81,7 @@ def test_perf_runs_there(names: str) -> None:
     assert torch.cuda.get_device_name() in result.output
 
 
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("case", sorted({*CASES} - {"images, hard"}))  # whose steps are no graphs
 def test_captured_steps_have_the_numbers_of_ordinary_ones(case: str, device: torch.device) -> None:
     work = experiment(*CASES[case])
     plain, course = trained(work, device)

@@ -120,11 +120,8 @@ def step_entry(width: float, batch: int, how: str, device: torch.device) -> str:
 def steps(device: torch.device, batch: int, widths: tuple[float, ...]) -> None:
     """Print the table of steps; the last way compiles, which may take half a minute."""
     ways = ["float32", "bf16", "bf16, channels last", "bf16, channels last, compiled"]
-    rows = (
-        (f"x {width:g}", [step_entry(width, batch, how, device) for how in ways])
-        for width in widths
-    )
-    table(f"ResNet-18, batch {batch}", ways, rows)
+    rows = ((how, [step_entry(width, batch, how, device) for width in widths]) for how in ways)
+    table(f"ResNet-18, batch {batch}", [f"x {width:g}" for width in widths], rows)
 
 
 def step_milliseconds(

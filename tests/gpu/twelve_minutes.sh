@@ -48,20 +48,20 @@ if [ -n "$tiny" ]; then image=digits graph=motifs; else image=CIFAR-10 graph=MUT
 
 bench doctor 15 doctor
 bench check 45 check-device "$device"
-part tests 45 python -m pytest -q -c "$here/pyproject.toml" --rootdir "$here" -m gpu "$here/tests/gpu" \
+part tests 60 python -m pytest -q -c "$here/pyproject.toml" --rootdir "$here" -m gpu "$here/tests/gpu" \
     -k "not the_device_passes and not captured"
 # steps as CUDA graphs: equal to ordinary ones to the bit, or this part fails
-part capture 40 python -m pytest -q -c "$here/pyproject.toml" --rootdir "$here" -m gpu "$here/tests/gpu" \
+part capture 30 python -m pytest -q -c "$here/pyproject.toml" --rootdir "$here" -m gpu "$here/tests/gpu" \
     -k captured
-part losses 60 python "$here/tests/gpu/times.py" losses "$device" $tiny
-part steps 50 python "$here/tests/gpu/times.py" steps "$device" $tiny
+part losses 50 python "$here/tests/gpu/times.py" losses "$device" $tiny
+part steps 90 python "$here/tests/gpu/times.py" steps "$device" $tiny
 part trainings 90 python "$here/tests/gpu/times.py" trainings "$device" $tiny ${data[@]+"${data[@]}"}
-bench image 20 perf image "$image" --device "$device" ${data[@]+"${data[@]}"}
-bench graph 25 perf graph "$graph" --device "$device" ${data[@]+"${data[@]}"}
+bench image 30 perf image "$image" --device "$device" ${data[@]+"${data[@]}"}
+bench graph 20 perf graph "$graph" --device "$device" ${data[@]+"${data[@]}"}
 # a smoke test downloads nothing
-[ -n "$tiny" ] || bench sentence 30 perf sentence "${ENCODER:-bert-base-uncased}" --device "$device" \
+[ -n "$tiny" ] || bench sentence 50 perf sentence "${ENCODER:-bert-base-uncased}" --device "$device" \
     ${data[@]+"${data[@]}"}
-bench large 230 sweep "${train[@]}"
+bench large 170 sweep "${train[@]}"
 # and fills no table, so there is nothing to compare
 [ -n "$tiny" ] || bench compare 10 compare "$out/large.yaml" --results "$out"
 
