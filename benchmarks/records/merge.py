@@ -35,11 +35,10 @@ class Merged:
             self.invalid.append(str(error))
             return
         other = theirs.record()
-        if reading.same_result(one, other):
-            self.equal += 1
+        if differing := reading.difference(one, other, "it", theirs.where):
+            self.unequal.append(f"{ours.path}: {differing}")
         else:
-            found = f"{reading.brief(one)}, but {reading.brief(other)} in {theirs.where}"
-            self.unequal.append(f"{ours.path}: {found}")
+            self.equal += 1
 
 
 def merge_records(

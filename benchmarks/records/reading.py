@@ -10,17 +10,17 @@ import os
 from collections.abc import Iterator
 from itertools import groupby
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from contrastbench.benchmarks.records import packs, schema, store
 from contrastbench.benchmarks.records.packs import Pack
 from contrastbench.benchmarks.records.read_cache import remembered
-from contrastbench.benchmarks.records.schema import InvalidRecord
-from contrastbench.benchmarks.records.store import Fields, Matches, Record
+from contrastbench.benchmarks.records.schema import InvalidRecord, shown
+from contrastbench.benchmarks.records.store import Matches, Record
 from contrastbench.errors import UserError
 
 # of two runs of one cell
-INCIDENTAL = ("seconds", "peak_memory_mib", "environment", "details", "command", "own_loss")
+INCIDENTAL = ("peak_memory_mib", "environment", "command", "own_loss")
 
 
 class Stored(NamedTuple):
@@ -141,37 +141,34 @@ def list_records(
 
 def check_agree(one: Stored, record: Record, other: Stored, its: Record) -> None:
     """Raise if two runs of the cell of a file found different things."""
-    if record is not its and not same_result(record, its):
-        raise UserError(
-            f"{one.path}: {brief(record)} in {one.where}, but {brief(its)} in {other.where}: "
-            "remove one of them"
-        )
+    if record is not its and (differing := difference(record, its, one.where, other.where)):
+        raise UserError(f"{one.path}: {differing}: remove one of them")
 
 
-def same_result(one: Record, other: Record) -> bool:
-    """Return whether two runs of one cell found the same.
+def difference(one: Record, other: Record, here: object = "one", there: object = "other") -> str:
+    """Return the first value in which two runs of one cell contradict each other, as each has it.
 
-    A detail that only one release writes contradicts nothing.
+    What only one release writes contradicts nothing. The text is empty where the two agree.
     """
-    shared = [
-        key
-        for key in one["details"].keys() & other["details"].keys()
-        if not key.startswith("seconds")
-    ]
-    details: list[Fields] = [one["details"], other["details"]]
-    results = [
-        {key: value for key, value in record.items() if key not in INCIDENTAL}
-        for record in (one, other)
-    ]
-    return results[0] == results[1] and all(details[0][key] == details[1][key] for key in shared)
+    first = {name: one[name] for name in ("status", "metrics") if name in one}
+    results = {k: value for k, value in {**first, **one}.items() if k not in INCIDENTAL}
+    for name, value, its in unequal_values(results, other):
+        return f"{name} is {shown(value)} in {here}, but {shown(its)} in {there}"
+    return ""
 
 
-def brief(record: Record) -> str:
-    """Return the record's main number and its origin, in brief."""
-    if record["status"] != "ok":
-        return str(record["status"])
-    commit = (record["environment"].get("commit") or "an installed package")[:8]
-    return f"{record['main']} {record['metrics'][record['main']]:.4f} ({commit})"
+def unequal_values(one: Any, other: Any, name: str = "") -> Iterator[tuple[str, Any, Any]]:
+    """Yield the values of both that differ, with their names; seconds are measured, not found."""
+    parts: dict[Any, tuple[Any, Any]] = {}
+    if isinstance(one, dict) and isinstance(other, dict):
+        parts = {key: (one[key], other[key]) for key in one if key in other}
+    elif isinstance(one, list) and isinstance(other, list) and len(one) == len(other):
+        parts = dict(enumerate(zip(one, other, strict=True)))
+    elif one != other:
+        yield name, one, other
+    for key, (value, its) in parts.items():
+        if not str(key).startswith("seconds"):
+            yield from unequal_values(value, its, f"{name}.{key}".lstrip("."))
 
 
 def dataset_folders(results: Path) -> list[Path]:

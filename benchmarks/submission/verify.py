@@ -263,7 +263,7 @@ def claim(name: str, data: bytes, record: Record, spread: Spread) -> Outcome | N
 
 def agrees(one: Outcome) -> bool:
     """Return whether a claim is what two machines may find; on like machines that is the same."""
-    return reading.same_result(one.record, one.again) if one.equal else one.within
+    return not reading.difference(one.record, one.again) if one.equal else one.within
 
 
 def judge(case: Verification) -> str:

@@ -52,24 +52,28 @@ def test_the_union_keeps_what_is_equal_and_names_what_is_not(tmp_path: Path) -> 
     assert first.read_bytes() == before
     target = here / added.relative_to(there)
     assert target.read_bytes() == added.read_bytes()
-    assert done.unequal == [
-        f"{target}: accuracy 81.0000 (abc), but accuracy 82.0000 (abc) in {other}"
-    ]
+    assert done.unequal == [f"{target}: metrics.accuracy is 81.0 in it, but 82.0 in {other}"]
     again = merge_records([there, far], here)
     assert (again.added, again.equal, len(again.unequal)) == (0, 2, 1)
 
 
-def test_a_detail_that_only_one_release_writes_contradicts_nothing(tmp_path: Path) -> None:
-    add(tmp_path / "a", 80.0)
-    add(tmp_path / "b", 80.0, details={"folds": [80.0], "validation": 81.0})
+@pytest.mark.parametrize(
+    ("change", "differing"),
+    [
+        ({"details": {"folds": [80.0], "validation": 81.0}}, ""),
+        ({"metrics": {"accuracy": 80.0, "auroc": 90.0}}, ""),
+        ({"details": {"folds": [79.0, 81.0]}}, "details.folds is [80.0] in it, but [79.0, 81.0]"),
+        ({"details": {"folds": [79.0]}}, "details.folds.0 is 80.0 in it, but 79.0"),
+        ({"status": "diverged"}, "status is 'ok' in it, but 'diverged'"),
+    ],
+)
+def test_what_differs_is_named_and_what_one_release_alone_writes_does_not(
+    tmp_path: Path, change: dict[str, object], differing: str
+) -> None:
+    ours, theirs = add(tmp_path / "a", 80.0), add(tmp_path / "b", 80.0, **change)
     done = merge_records([tmp_path / "b"], tmp_path / "a")
-    assert (done.added, done.equal, done.unequal) == (0, 1, [])
-
-
-def test_folds_that_differ_are_unequal_though_the_mean_is_not(tmp_path: Path) -> None:
-    add(tmp_path / "a", 80.0)
-    add(tmp_path / "b", 80.0, details={"folds": [79.0, 81.0]})
-    assert len(merge_records([tmp_path / "b"], tmp_path / "a").unequal) == 1
+    assert (done.added, done.equal) == (0, not differing)
+    assert done.unequal == ([f"{ours}: {differing} in {theirs}"] if differing else [])
 
 
 @pytest.mark.parametrize(
