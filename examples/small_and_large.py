@@ -4,7 +4,8 @@
     python ../examples/small_and_large.py cifar10-small.csv cifar10-large.csv FIGURE.svg
 
 It prints and draws effects, in percent of what InfoNCE gains over the untrained encoder, and the
-rank correlation of the losses' effects. Intervals follow from Student's distribution of means.
+rank correlation of the losses' effects. Some rows have one seed: all rows of a table are taken to
+have one spread over seeds, and intervals follow from Student's distribution of means.
 """
 
 import sys
@@ -19,9 +20,11 @@ BARE, CONTROLS, DRAWS = "untrained", ["untrained", "temperature 5", "cross entro
 
 def effects(file, rng):
     """Return each row's effect, as the means are and as they may have been."""
-    rows = pd.read_csv(file).set_index("method")
-    spread = rows.ours_std / rows.ours_seeds**0.5
-    drawn = stats.t.rvs(rows.ours_seeds - 1, size=(DRAWS, len(rows)), random_state=rng)
+    rows = pd.read_csv(file).set_index("method").query("ours_seeds > 0")
+    free = rows.ours_seeds - 1  # degrees of freedom; those of all rows tell the one deviation
+    deviation = ((rows.ours_std.fillna(0) ** 2 * free).sum() / free.sum()) ** 0.5
+    spread = deviation / rows.ours_seeds**0.5
+    drawn = stats.t.rvs(free.sum(), size=(DRAWS, len(rows)), random_state=rng)
     mean = pd.DataFrame(rows.ours_mean.values + np.vstack([0 * drawn[:1], drawn]) * spread.values)
     mean.columns = rows.index
     base, bare = mean.iloc[:, 0], mean[BARE]

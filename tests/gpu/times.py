@@ -22,6 +22,7 @@ from contrastbench.benchmarks.perf.losses import PEERS, peak_megabytes, products
 from contrastbench.benchmarks.perf.timing import best_of, run_seconds
 from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.benchmarks.running.compiling import ENCODER, STEP
+from contrastbench.benchmarks.running.devices import open_device
 from contrastbench.benchmarks.running.opening import open_domain
 from contrastbench.benchmarks.running.training import train
 from contrastbench.domains.image import ImageRecipe
@@ -162,8 +163,7 @@ def main() -> None:
     parser.add_argument("--tiny", action="store_true")
     parser.add_argument("--data-root", type=Path, help="with CIFAR-10, on which ResNet-18 trains")
     asked = parser.parse_args()
-    device = torch.device(asked.device)
-    torch.backends.cudnn.benchmark = True
+    device = open_device(asked.device, deterministic=False)
     if asked.table == "trainings":
         trainings(device, asked.tiny, asked.data_root)
     elif asked.table == "losses":

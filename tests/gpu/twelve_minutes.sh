@@ -55,13 +55,13 @@ part capture 30 python -m pytest -q -c "$here/pyproject.toml" --rootdir "$here" 
     -k captured
 part losses 50 python "$here/tests/gpu/times.py" losses "$device" $tiny
 part steps 90 python "$here/tests/gpu/times.py" steps "$device" $tiny
-part trainings 90 python "$here/tests/gpu/times.py" trainings "$device" $tiny ${data[@]+"${data[@]}"}
+part trainings 80 python "$here/tests/gpu/times.py" trainings "$device" $tiny ${data[@]+"${data[@]}"}
 bench image 30 perf image "$image" --device "$device" ${data[@]+"${data[@]}"}
 bench graph 20 perf graph "$graph" --device "$device" ${data[@]+"${data[@]}"}
 # a smoke test downloads nothing
-[ -n "$tiny" ] || bench sentence 50 perf sentence "${ENCODER:-bert-base-uncased}" --device "$device" \
+[ -n "$tiny" ] || bench sentence 90 perf sentence "${ENCODER:-bert-base-uncased}" --device "$device" \
     ${data[@]+"${data[@]}"}
-bench large 170 sweep "${train[@]}"
+bench large 140 sweep "${train[@]}"
 # and fills no table, so there is nothing to compare
 [ -n "$tiny" ] || bench compare 10 compare "$out/large.yaml" --results "$out"
 

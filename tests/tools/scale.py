@@ -35,7 +35,7 @@ parameters. Its hours are for one card, and for {cards} cards that run cells sid
 **The hours rest on an assumption.** Torch counts the products of training steps and of scoring,
 on one step of each recipe. We divide them by {tflops:g} x 10^12 operations a second, in float32
 and bf16 alike. The data sheet of NVIDIA's A100 gives about twice that for float32 (19.5). `python
-tests/gpu/times.py steps cuda` measures yours: an H200 had 20 and 72 in a ResNet-18's step.
+tests/gpu/times.py steps cuda` measures yours: an H200 had 20 and 178 in a ResNet-18's step.
 
 **The hours are lower bounds.** They leave out views, optimizers, classifiers on the CPU (such as
 the SVM of graphs), reading and the further scores of `score_on`. No record of the papers' tables
