@@ -5,7 +5,8 @@
 
 It prints and draws effects, in percent of what InfoNCE gains over the untrained encoder, and the
 rank correlation of the losses' effects. Some rows have one seed: all rows of a table are taken to
-have one spread over seeds, and intervals follow from Student's distribution of means.
+have one spread over seeds, and intervals follow from Student's distribution of means. Other losses
+would give another correlation: its second interval is that of Fisher's z, with Fieller's variance.
 """
 
 import sys
@@ -44,17 +45,22 @@ def main(small_file, large_file, figure):
     small, large = (one.drop(columns=CONTROLS).rank(axis=1) for one in found.values())
     every = small.corrwith(large, axis=1)
     low_rank, high_rank = every.iloc[1:].quantile([0.025, 0.975])
-    print(f"rank correlation {every[0]:.2f}, 95 % interval {low_rank:.2f} to {high_rank:.2f}")
-
     losses = shown.index.drop(CONTROLS)
+    print(f"rank correlation {every[0]:.2f}")
+    print(f"95 % interval {low_rank:.2f} to {high_rank:.2f} by seeds")
+    half = 1.96 * (1.06 / (len(losses) - 3)) ** 0.5
+    ends = np.tanh(np.arctanh(every[0]) + np.array([-half, half]))
+    print(f"95 % interval {ends[0]:.2f} to {ends[1]:.2f} by losses")
+
     x, y = shown.small[losses], shown.large[losses]
     widths = [[x - low.small[losses], high.small[losses] - x]]
     widths += [[y - low.large[losses], high.large[losses] - y]]
-    plt.figure(figsize=(6, 4))
+    plt.figure(figsize=(8, 7))
     plt.errorbar(x, y, xerr=widths[0], yerr=widths[1], fmt="o", elinewidth=0.8)
-    for number, name in enumerate(losses):
-        at = (5, 5 - 16 * (number % 2))  # above and below in turn, so that near names stay apart
-        plt.annotate(name.split(" ")[0], (x[name], y[name]), at, textcoords="offset points")
+    for number, name in enumerate(y.sort_values().index):
+        side = 2 * (number % 2) - 1  # left and right in turn, so that near names stay apart
+        where = {"ha": "left" if side > 0 else "right", "textcoords": "offset points"}
+        plt.annotate(name.split(" ")[0], (x[name], y[name]), (5 * side, 4), size=8, **where)
     plt.axhline(0, color="grey", linewidth=0.5)
     plt.axvline(0, color="grey", linewidth=0.5)
     plt.xlabel("small: effect in % of InfoNCE's gain")
