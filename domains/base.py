@@ -84,6 +84,10 @@ class Domain(ABC, Generic[RecipeT, ModelT, BatchT]):
     ) -> None:
         self.dataset, self.recipe, self.seed = dataset, recipe, seed
         self.data_root, self.device = data_root, device
+        self.read()
+
+    def read(self) -> None:
+        """Read the data, and raise unless the recipe fits them; all arguments are attributes."""
 
     @abstractmethod
     def data_hash(self, trained: bool) -> str:

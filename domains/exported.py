@@ -17,7 +17,7 @@ from contrastbench.errors import UserError, users_code
 
 if TYPE_CHECKING:
     import torch
-    from torch import Tensor, nn
+    from torch import Tensor
 
 EXPORTED_WEIGHTS, CONFIG = "model.safetensors", "config.json"
 EXPORT_FIX = "export it again"
@@ -128,18 +128,3 @@ def open_encoder(name: str, domain: str, data_root: Path | None, device: "torch.
     with users_code(f"import {opener} of domain {domain}"):
         found = getattr(importlib.import_module(module), function)
     return found(name, data_root, device)
-
-
-def load_exported_weights(encoder: "nn.Module", weights: "Mapping[str, Tensor]", name: str) -> None:
-    """Give a network its exported weights.
-
-    Raises:
-        UserError: their shapes are not the network's.
-    """
-    expected = {key: tuple(x.shape) for key, x in encoder.state_dict().items()}
-    found = {key: tuple(x.shape) for key, x in weights.items()}
-    for key in {**expected, **found}:
-        if expected.get(key) != found.get(key):
-            shapes = f"{key}: {found.get(key)}, not {expected.get(key)}"
-            raise UserError(f"{name} is damaged (weights do not fit, {shapes}): {EXPORT_FIX}")
-    encoder.load_state_dict(weights)

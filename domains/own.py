@@ -5,15 +5,18 @@ Brings no numerics: lists, plans and mistakes need only the declarations.
 
 import hashlib
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import lru_cache
 from os.path import expanduser
 from pathlib import Path
+from typing import Any, TypeVar
 
 from contrastbench.domains.declaration import Source
 from contrastbench.domains.reading import needing, reading
 from contrastbench.errors import UserError, unknown
 
+Read = TypeVar("Read")
 PYTHON = "FILE.py"  # the kind of a function in a file: the file is a part of what it names
 PARTS = ("train", "validation", "test")
 PART_NAMES = {  # as people write them
@@ -88,6 +91,38 @@ def reading_own(source: Source, name: str, fault: str = "cannot be read") -> Ite
     """
     with reading(name, "repair or replace it", fault), needing(source.extra, name):
         yield
+
+
+def read_once(
+    source: Source,
+    what: str,
+    data_root: Path | None,
+    read: Callable[..., Read],
+    *options: Hashable,
+    fault: str = "cannot be read",
+) -> Read:
+    """Read a user's own data, from memory if the source has not changed since the last seed.
+
+    Args:
+        source: its kind.
+        what: that kind names.
+        data_root: a folder that may hold it.
+        read: reads it, called with `what` and the options.
+        options: what else decides on what is read.
+        fault: what to say of data that cannot be read.
+    """
+    state = source_state(what, data_root)
+    found: Read = read_unchanged(source, what, read, options, fault, data_root, state)
+    return found
+
+
+@lru_cache(maxsize=1)
+def read_unchanged(
+    source: Source, what: str, read: Callable[..., Any], options: Any, fault: str, *state: Hashable
+) -> Any:
+    """Read as `read_once` does, once for a state of the files."""
+    with reading_own(source, f"{source.kind}:{what}", fault):
+        return read(what, *options)
 
 
 def candidate_paths(name: str, data_root: Path | None) -> Iterator[Path]:

@@ -35,6 +35,9 @@ class Recipe(Strict):
         | {"lr", "optimizer", "momentum", "weight_decay"}
     )
 
+    max_grad_norm: ClassVar[float | None] = None  # to which gradients are cut before a step
+    nested: ClassVar[bool] = False  # parameters are chosen fold by fold, by `Evaluation.inner`
+
     epochs: int = Field(20, ge=0)
     batch_size: int = Field(128, ge=2)
     lr: float = Field(0.01, gt=0)
@@ -91,14 +94,9 @@ class Recipe(Strict):
         raise NotImplementedError("the recipe has no `protocol`: name its training and scoring")
 
     @property
-    def max_grad_norm(self) -> float | None:
-        """Length to which gradients are cut before a step; None: as they are."""
-        return None
-
-    @property
     def warmup_epochs(self) -> float:
         """Epochs over which the learning rate rises from zero, before the schedule."""
-        return 0.0
+        return getattr(self, "warmup", 0.0)
 
     @property
     def validate_every(self) -> int | None:
@@ -119,11 +117,6 @@ class Recipe(Strict):
     def raw(self) -> dict[str, Any] | None:
         """Return values that score the raw input in the encoder's place; None: there is none."""
         return {"encoder": "raw"} if self.may_be("encoder", "raw") else None
-
-    @property
-    def nested(self) -> bool:
-        """Return whether parameters are chosen fold by fold, by `Evaluation.inner`."""
-        return False
 
     @property
     def by_class(self) -> dict[str, Any] | None:

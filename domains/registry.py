@@ -140,15 +140,13 @@ def declarations() -> dict[str, Declaration | UserError]:
     Raises:
         UserError: two domains have one name.
     """
-    return {name: declaration_or_error(name) for name in domains()}
-
-
-def declaration_or_error(name: str) -> Declaration | UserError:
-    """A broken package is nobody else's fault: others are still listed."""
-    try:
-        return declaration(name)
-    except UserError as error:
-        return error
+    found: dict[str, Declaration | UserError] = {}
+    for name in domains():
+        try:
+            found[name] = declaration(name)
+        except UserError as error:  # of a broken package, beside which others are still listed
+            found[name] = error
+    return found
 
 
 def domain_class(name: str) -> "type[Domain[Any, Any, Any]]":

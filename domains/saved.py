@@ -4,7 +4,6 @@ The path is a folder that `save_to_disk` wrote or a Parquet file, here or in the
 hub has becomes one by `datasets.load_dataset(NAME).save_to_disk(PATH)`.
 """
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -51,7 +50,6 @@ def load_saved(path: Path) -> "datasets.DatasetDict | datasets.Dataset":
     import datasets
 
     if path.is_dir():
-        check_whole(path)
         check_arrow_batches(path)
         return datasets.load_from_disk(str(path))
     from pyarrow import parquet
@@ -75,25 +73,6 @@ def schema_of(path: Path) -> "Schema":
     schema = kept.schema.to_arrow_schema()
     check_doubles(path, schema.names)
     return schema
-
-
-def check_whole(folder: Path) -> None:
-    """Raise where files of `save_to_disk` are missing, as after a copy that was cut off."""
-    splits = [folder]
-    if (folder / "dataset_dict.json").is_file():
-        named = json.loads((folder / "dataset_dict.json").read_text())["splits"]
-        splits = [folder / name for name in named]
-    for split in splits:
-        for name in ("dataset_info.json", "state.json", *shards(split / "state.json")):
-            if not (split / name).is_file():
-                raise FileNotFoundError(f"{split / name} is missing")
-
-
-def shards(state: Path) -> list[str]:
-    """Return the names of a split's Arrow files."""
-    if not state.is_file():
-        return []
-    return [file["filename"] for file in json.loads(state.read_text())["_data_files"]]
 
 
 def check_arrow_batches(folder: Path) -> None:

@@ -10,6 +10,7 @@ from unicodedata import category
 
 import yaml
 from pydantic import BaseModel, ValidationError
+from yaml.constructor import ConstructorError
 
 from contrastbench.errors import UserError, unknown
 
@@ -27,11 +28,32 @@ KINDS = {  # pydantic's errors of a wrong kind, and what is asked for
     "dict_type": "keys with values",
     "model_type": "keys with values",
 }
-MERGE = "tag:yaml.org,2002:merge"
+MERGE, TEXT = "tag:yaml.org,2002:merge", "tag:yaml.org,2002:str"
 
 
 class SafeLoader(Base):  # type: ignore[misc]  # of types-PyYAML, which knows no libyaml
-    """Plain values, and 1e-3 is a number as it is on the command line."""
+    """Plain values, each written in one way; 1e-3 is a number as it is on the command line."""
+
+    def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
+        """Return the value of a node; raise for what YAML takes without a word.
+
+        Keys given twice, dates, 12:30 for 750, a list inside itself.
+        """
+        if node in self.constructed_objects:  # an anchor's content, however often it is named
+            return self.constructed_objects[node]
+        if node in self.recursive_objects:
+            raise refused(node, "the alias contains itself: remove it")
+        kind = node.tag.rpartition(":")[2]
+        if node.tag not in PLAIN_TAGS:
+            raise refused(node, f"a {kind} is no plain value: quote it")
+        if isinstance(node, yaml.MappingNode):
+            check_keys(node)
+        elif isinstance(node, yaml.ScalarNode):
+            check_notation(node)
+        try:
+            return super().construct_object(node, deep=True)
+        except (ValueError, KeyError):
+            raise refused(node, f"{node.value!r} is no {kind}: leave the tag out") from None
 
 
 SafeLoader.add_implicit_resolver(
@@ -102,8 +124,6 @@ def read_yaml(path: Path) -> Document:
     try:
         loader = SafeLoader(path.read_text(encoding="utf-8"))
         node = loader.get_single_node()
-        if node:
-            check_nodes(path, node)
         return Document(path, node, loader.construct_document(node) if node else None)
     except OSError as error:
         raise UserError(
@@ -143,64 +163,35 @@ def validation_message(errors: list[Any], where: list[int | str], model: type[Ba
     return f"{'.'.join(map(str, where))}{value}: {fix}"
 
 
-def check_nodes(
-    path: Path, node: yaml.Node, inside: tuple[int, ...] = (), done: set[int] | None = None
-) -> None:
-    """Raise for what YAML takes without a word.
-
-    Keys given twice, dates, 12:30 for 750, a list inside itself.
-    """
-    done = set() if done is None else done
-    if id(node) in inside:
-        raise yaml_error(path, node, "the alias contains itself: remove it")
-    if node.tag not in PLAIN_TAGS:
-        raise yaml_error(path, node, f"a {node.tag.rpartition(':')[2]} is no plain value: quote it")
-    if isinstance(node, yaml.ScalarNode):
-        check_notation(path, node)
-    elif id(node) not in done:  # an anchor's content is checked once, however often it is named
-        for child in children(path, node):
-            check_nodes(path, child, (*inside, id(node)), done)
-        done.add(id(node))
-
-
-def children(path: Path, node: yaml.Node) -> list[yaml.Node]:
-    """Return the values of a list or a mapping, after checking its keys."""
-    if not isinstance(node, yaml.MappingNode):
-        return list(node.value)
+def check_keys(node: yaml.MappingNode) -> None:
+    """Raise unless all keys are texts, each given once."""
     lines: dict[str, int] = {}
     for key, _ in node.value:
-        if key.tag != MERGE and key.tag != "tag:yaml.org,2002:str":
+        if key.tag not in (MERGE, TEXT):
             shown = key.value if isinstance(key.value, str) else "?"
-            raise yaml_error(path, key, f"the key {shown} is no text: quote it")
+            raise refused(key, f"the key {shown} is no text: quote it")
         if first := lines.get(key.value):
-            fault = f"the key {key.value!r} was given in line {first} already: remove one"
-            raise yaml_error(path, key, fault)
+            raise refused(
+                key, f"the key {key.value!r} was given in line {first} already: remove one"
+            )
         lines[key.value] = key.start_mark.line + 1
-    return [value for _, value in node.value]
 
 
-def check_notation(path: Path, node: yaml.ScalarNode) -> None:
-    """Raise for ambiguous notations of YAML 1.1, and for a tag such as !!int 'x'.
+def check_notation(node: yaml.ScalarNode) -> None:
+    """Raise for ambiguous notations of YAML 1.1.
 
     Control characters would break pages and plots.
     """
     if any(category(letter) == "Cc" and letter not in "\n\t" for letter in node.value):
-        raise yaml_error(path, node, f"{node.value!r} has a control character: remove it")
+        raise refused(node, f"{node.value!r} has a control character: remove it")
     if node.tag.endswith((":int", ":float")) and re.search(r"[:_]|^[-+]?0\d", node.value):
         fix = "quote it, or write the number plainly"
-        raise yaml_error(path, node, f"{node.value} is an ambiguous number in YAML: {fix}")
-    kind = node.tag.rpartition(":")[2]
-    if kind in ("int", "float", "bool"):
-        try:
-            SafeLoader("").construct_object(node)
-        except (ValueError, KeyError):
-            fault = f"{node.value!r} is no {kind}: leave the tag out"
-            raise yaml_error(path, node, fault) from None
+        raise refused(node, f"{node.value} is an ambiguous number in YAML: {fix}")
 
 
-def yaml_error(path: Path, node: yaml.Node, what: str) -> UserError:
-    """The error with its place."""
-    return UserError(f"{path}:{node.start_mark.line + 1}: {what}")
+def refused(node: yaml.Node, fault: str) -> yaml.MarkedYAMLError:
+    """Return the error of a node with its place."""
+    return ConstructorError(problem=fault, problem_mark=node.start_mark)
 
 
 def line_of(node: yaml.Node | None, where: list[int | str]) -> int:

@@ -321,17 +321,11 @@ class Sum(Loss):
         ]
         self.weights = [w for w, _ in flat_terms]
         self.losses = nn.ModuleList(loss for _, loss in flat_terms)
-        self.declined_laws = {
-            law: reason for _, loss in flat_terms for law, reason in loss.declined_laws.items()
-        }
-        self.other_laws = {
-            law: reason for _, loss in flat_terms for law, reason in loss.other_laws.items()
-        }
-        self.ordered = any(loss.ordered for _, loss in flat_terms)
-        self.needs_classes = any(loss.needs_classes for _, loss in flat_terms)
-        self.needs_samples = any(loss.needs_samples for _, loss in flat_terms)
-        self.needs_views = any(loss.needs_views for _, loss in flat_terms)
-        self.own_view = any(loss.own_view for _, loss in flat_terms)
+        losses = [loss for _, loss in flat_terms]
+        self.declined_laws = {k: why for loss in losses for k, why in loss.declined_laws.items()}
+        self.other_laws = {k: why for loss in losses for k, why in loss.other_laws.items()}
+        for need in ("ordered", "needs_classes", "needs_samples", "needs_views", "own_view"):
+            setattr(self, need, any(getattr(loss, need) for loss in losses))
 
     def forward(self, contrast: Contrast) -> Tensor:
         values = [w * loss(contrast) for w, loss in zip(self.weights, self.losses, strict=True)]

@@ -3,6 +3,7 @@
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
+from os.path import isfile
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -45,15 +46,7 @@ def is_sum(name: str) -> bool:
     `c++/mine.py:Mine` is none where that file is.
     """
     own = file_and_class(name)
-    return ("+" in name or "*" in name) and not (own and is_file(own[0]))
-
-
-def is_file(path: Path) -> bool:
-    """Return whether there is such a file; a long sum is no name of one."""
-    try:
-        return path.is_file()
-    except OSError:
-        return False
+    return ("+" in name or "*" in name) and not (own and isfile(own[0]))  # noqa: PTH113 - a long sum is no name of one
 
 
 def split_sum(expression: str) -> list[tuple[float, str]]:

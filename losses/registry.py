@@ -6,9 +6,8 @@ Importing it does not import torch, so that listing stays instant.
 import ast
 import importlib
 import inspect
-import re
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from importlib.metadata import entry_points
@@ -271,24 +270,8 @@ def import_path(name: str) -> str:
         return name
     known = losses()
     if name not in known:
-        raise unknown_loss(name, [*known, *ALIASES])
+        raise unknown("loss", name, [*known, *ALIASES])
     return known[name]
-
-
-def unknown_loss(name: str, known: Sequence[str]) -> UserError:
-    """Return the error for the name of no loss; one with values says where these belong.
-
-    >>> unknown_loss("hcl(beta=2)", ["hcl"])
-    UserError('hcl(beta=2) is no name of a loss: give hcl, and --set beta=2 or {hcl: {beta: 2}}')
-    """
-    found = re.fullmatch(r"(\w+)\(([^()]*)\)", name)
-    if not (found and found[1] in known):
-        return unknown("loss", name, known)
-    loss, pairs = found[1], [pair.strip() for pair in found[2].split(",")]
-    words = " ".join(f"--set {pair}" for pair in pairs)
-    listed = ", ".join(pair.replace("=", ": ", 1) for pair in pairs)
-    fix = f"give {loss}, and {words} or {{{loss}: {{{listed}}}}}"
-    return UserError(f"{name} is no name of a loss: {fix}")
 
 
 def describe(name: str) -> Description:
@@ -342,15 +325,10 @@ def describe_source(name: str) -> Description:
 
 def declared(node: ast.ClassDef, attribute: str, names: ModuleType) -> Any:
     """Evaluate a class attribute that uses the names of one module alone; None without one."""
-    found = next(
-        (
-            n.value
-            for n in node.body
-            if isinstance(n, ast.Assign) and ast.unparse(n.targets[0]) == attribute
-        ),
-        None,
-    )
-    return None if found is None else evaluate_text(found, names)
+    for statement in node.body:
+        if isinstance(statement, ast.Assign) and ast.unparse(statement.targets[0]) == attribute:
+            return evaluate_text(statement.value, names)
+    return None
 
 
 def evaluate_text(expression: ast.expr, names: ModuleType) -> Any:

@@ -49,6 +49,8 @@ class GraphRecipe(Recipe):
         *("edge_ratio", "mask_ratio", "subgraph_ratio"),
     }
 
+    nested: ClassVar[bool] = True  # every graph is tested in turn
+
     pairing: Literal["other_view", "own_view", "part_of", "supervised"] = Field(
         "other_view",
         description="own_view: negatives of the own view alone, for dhel and kcl; "
@@ -97,11 +99,6 @@ class GraphRecipe(Recipe):
     def trainable(self) -> bool:
         """Return whether the encoder has weights; counts have none."""
         return self.encoder == "gin"
-
-    @property
-    def nested(self) -> bool:
-        """Every graph is tested in turn."""
-        return True
 
     @property
     def pairing_facts(self) -> Pairing:

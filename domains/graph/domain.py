@@ -69,22 +69,16 @@ class GraphDomain(Domain[GraphRecipe, Model, Batch]):
     again; all graphs are embedded for evaluation, and an SVM is scored by stratified folds.
     """
 
-    def __init__(
-        self,
-        dataset: str,
-        recipe: GraphRecipe,
-        seed: int,
-        data_root: Path | None,
-        device: torch.device,
-    ) -> None:
-        super().__init__(dataset, recipe, seed, data_root, device)
-        graphs, self.sha256, self.data_notes = load_own_graphs(dataset, data_root)
+    def read(self) -> None:
+        """Read the graphs, with the recipe's features and in the seed's order."""
+        dataset, recipe, root = self.dataset, self.recipe, self.data_root
+        graphs, self.sha256, self.data_notes = load_own_graphs(dataset, root)
         self.labels, self.class_names = graphs.labels, graphs.classes
         if recipe.features == "attributes":
-            files = tu_files(dataset, data_root)
+            files = tu_files(dataset, root)
             graphs, self.sha256 = with_attributes(graphs, self.sha256, dataset, files)
         self.counts = graph_counts(graphs)
-        graphs = with_features(permuted_graphs(graphs, seed, recipe.limit), recipe.features)
+        graphs = with_features(permuted_graphs(graphs, self.seed, recipe.limit), recipe.features)
         if graphs.tasks and recipe.pairs_by_class:
             raise UserError(f"{dataset} has tasks and no classes: leave out --recipe pairing")
         with samples_drawn(recipe):
@@ -94,8 +88,8 @@ class GraphDomain(Domain[GraphRecipe, Model, Batch]):
         if recipe.pairing == "part_of" and not bool(nodes.all()):
             raise UserError(f"{dataset} has graphs without nodes: leave out --recipe pairing")
         self.most_nodes = int(nodes.max())
-        self.graphs = add_loops(graphs.to(device))
-        self.rows = torch.arange(len(graphs), device=device)
+        self.graphs = add_loops(graphs.to(self.device))
+        self.rows = torch.arange(len(graphs), device=self.device)
 
     def data_hash(self, trained: bool) -> str:
         """All graphs are trained on and scored."""

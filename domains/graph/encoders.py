@@ -106,7 +106,7 @@ def open_encoder(name: str, data_root: Path | None, device: torch.device) -> Enc
         recipe = GraphRecipe(**config["recipe"])
         features = weights["mlps.0.0.weight"].shape[1]
         network = GIN(features, recipe.hidden, recipe.layers)
-        exported.load_exported_weights(network, weights, name)
+        network.load_state_dict(weights)
         labels = tuple(map(str, config.get("labels", ())))  # exports of older versions have none
     return Encoder(name, network.to(device).eval(), recipe, labels, device)
 

@@ -10,7 +10,6 @@ import re
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from functools import lru_cache
 from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -21,7 +20,6 @@ from torch import Tensor
 from torch.nn.functional import one_hot
 
 from contrastbench.domains import own
-from contrastbench.domains.declaration import Source
 from contrastbench.domains.graph import DATASETS, SOURCES, data
 from contrastbench.domains.graph.data import MAX_FEATURES, Graphs, content_hash, pointers, union
 from contrastbench.domains.graph.tasks import UNKNOWN, answers
@@ -62,20 +60,11 @@ def load_own_graphs(name: str, data_root: Path | None) -> LoadedGraphs:
         return *data.load_graphs(name, data_root), {}
     source, what = parsed
     if source.runs_code:  # it may import what was edited, or draw at random
-        return read_own(what, READERS[source.kind], what, data_root)
-    return load_unchanged(name, *parsed, data_root, own.source_state(what, data_root))
+        return read_own(what, what, READERS[source.kind], data_root)
+    return own.read_once(source, what, data_root, read_own, name, READERS[source.kind], data_root)
 
 
-@lru_cache(maxsize=1)
-def load_unchanged(
-    name: str, source: Source, what: str, data_root: Path | None, state: str
-) -> LoadedGraphs:
-    """Read like `read_own`, from memory if the source has not changed since the last seed."""
-    with own.reading_own(source, name):
-        return read_own(name, READERS[source.kind], what, data_root)
-
-
-def read_own(name: str, read: Reader, what: str, data_root: Path | None) -> LoadedGraphs:
+def read_own(what: str, name: str, read: Reader, data_root: Path | None) -> LoadedGraphs:
     """Read a user's graphs; edges get both directions.
 
     Raises:

@@ -75,17 +75,11 @@ class ImageDomain(Domain[ImageRecipe, Model, Batch]):
 
     compiles = True
 
-    def __init__(
-        self,
-        dataset: str,
-        recipe: ImageRecipe,
-        seed: int,
-        data_root: Path | None,
-        device: torch.device,
-    ) -> None:
-        super().__init__(dataset, recipe, seed, data_root, device)
+    def read(self) -> None:
+        """Read the images, and split them."""
+        dataset, recipe, device = self.dataset, self.recipe, self.device
         whole = recipe.whole_pictures
-        data, self.sha256 = load_images(dataset, recipe.size, data_root, device, whole)
+        data, self.sha256 = load_images(dataset, recipe.size, self.data_root, device, whole)
         side = data.train.batch(torch.zeros(1, dtype=torch.long, device=device)).shape[-1]
         if recipe.size <= min(TINY_SIZE, side // 2):
             seen = f"images of {side} pixels, views of {recipe.size}"
@@ -99,8 +93,8 @@ class ImageDomain(Domain[ImageRecipe, Model, Batch]):
         if not recipe.ranks:
             check_fits_classifiers(dataset, data)
         self.check_further()
-        train, validation = held_out_split(data.train, recipe.validation, seed, recipe.limit)
-        test, _ = held_out_split(data.test, 0.0, seed, recipe.limit)
+        train, validation = held_out_split(data.train, recipe.validation, self.seed, recipe.limit)
+        test, _ = held_out_split(data.test, 0.0, self.seed, recipe.limit)
         self.splits = {
             "train": train,
             **({"validation": validation} if validation else {}),

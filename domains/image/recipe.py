@@ -25,6 +25,7 @@ Magnitude = Annotated[float, Field(ge=0, le=10)]
 STEM = 64  # pixels a side of views up to which a network's stem keeps the size
 INCEPTION = "bn_inception"
 CONVNET = "convnet"  # four convolutions
+OWN_START = (INCEPTION, CONVNET)  # networks whose weights start in one way
 HALVED = 32  # pixels of an image for one that BN-Inception ends with
 WEIGHT_PACKAGES = ("torchvision:", "pretrainedmodels:")  # packages that name weights of ImageNet
 VOTE_TEMPERATURE = 0.5  # of the neighbours' votes
@@ -274,32 +275,24 @@ class ImageRecipe(ClassedRecipe):
 
     def idle(self, trained: bool) -> set[str]:
         """Return the settings that have no effect here, or that `evaluation` shows."""
-        idle = {*super().idle(trained), "chunk", "compile", "probe_lr", "score_on"}
-        if not self.eval_every:
-            idle.add("eval_every")
-        if self.pairing != "query_key":
-            idle |= {"ema", "predictor", "local_crops"}
-        if self.pairing != "query_key" or not self.predictor:
-            idle.add("predictor_bias")
-        if self.size <= SMALL_SIDE:
-            idle.add("whole_pictures")
-        if self.pairing not in ("both_views", "balanced"):
-            idle.add("positives")
-        if self.ranks and not self.eval_every:
-            idle |= {"knn_k", "knn_temperature"}
-        if self.pretrained or self.encoder in (INCEPTION, CONVNET):
-            idle |= {"stem_init", "zero_init_residual"}
-        if not self.local_crops:
-            idle.add("local_size")
-        if self.warp is None:
-            idle |= {"warp", "rotation"}
-        if self.noisy_crop is None:
-            idle.add("noisy_crop")
-        if self.scored in (None, self.scored_by_default):
-            idle.add("scored")
-        if self.embeds:  # the projection is scored, untrained too
-            idle -= {"pairing", "projection", "projection_norm"}
-        return idle
+        no_target = self.pairing != "query_key"
+        unused: dict[tuple[str, ...], object] = {
+            ("chunk", "compile", "probe_lr", "score_on"): True,
+            ("eval_every",): not self.eval_every,
+            ("ema", "predictor", "local_crops"): no_target,
+            ("predictor_bias",): no_target or not self.predictor,
+            ("whole_pictures",): self.size <= SMALL_SIDE,
+            ("positives",): self.pairing not in ("both_views", "balanced"),
+            ("knn_k", "knn_temperature"): self.ranks and not self.eval_every,
+            ("stem_init", "zero_init_residual"): self.pretrained or self.encoder in OWN_START,
+            ("local_size",): not self.local_crops,
+            ("warp", "rotation"): self.warp is None,
+            ("noisy_crop",): self.noisy_crop is None,
+            ("scored",): self.scored in (None, self.scored_by_default),
+        }
+        idle = super().idle(trained).union(*(keys for keys, is_so in unused.items() if is_so))
+        # the projection is scored, untrained too
+        return idle - {"pairing", "projection", "projection_norm"} if self.embeds else idle
 
     def fetch(self, dataset: str, folder: Path | None, trained: bool) -> dict[str, str]:
         """The sets of `score_on`; one that cannot be had keeps no other away."""
@@ -312,11 +305,6 @@ class ImageRecipe(ClassedRecipe):
             except UserError as error:
                 found[name] = f"MISSING {error}"
         return found
-
-    @property
-    def warmup_epochs(self) -> float:
-        """Epochs over which the learning rate rises from zero, before the schedule."""
-        return self.warmup
 
     @property
     def by_class(self) -> dict[str, Any]:

@@ -46,6 +46,8 @@ class SentenceRecipe(Recipe):
         "eval_every": 32,
     }
 
+    max_grad_norm: ClassVar[float | None] = 1.0  # SimCSE's trainer's
+
     epochs: int = Field(1, ge=0)
     batch_size: int = Field(64, ge=2)
     lr: float = Field(3e-5, gt=0)
@@ -132,11 +134,6 @@ class SentenceRecipe(Recipe):
     def names_corpus(self) -> bool:
         """Return whether another corpus than the default one is named."""
         return bool(self.corpus != type(self).model_fields["corpus"].default)
-
-    @property
-    def max_grad_norm(self) -> float | None:
-        """Return the largest gradient norm, the one of SimCSE's trainer."""
-        return 1.0
 
     @property
     def evaluation(self) -> dict[str, Any]:

@@ -72,27 +72,21 @@ class SentenceDomain(Domain[SentenceRecipe, SentenceModel, Batch]):
 
     threads = os.cpu_count() or 1
 
-    def __init__(
-        self,
-        dataset: str,
-        recipe: SentenceRecipe,
-        seed: int,
-        data_root: Path | None,
-        device: torch.device,
-    ) -> None:
-        super().__init__(dataset, recipe, seed, data_root, device)
-        self.about = DATASETS.get(dataset)  # None: the set is the user's own
+    def read(self) -> None:
+        """Read what is scored, and the encoder that a training starts from."""
+        recipe = self.recipe
+        self.about = DATASETS.get(self.dataset)  # None: the set is the user's own
         self.scored = self.read_scored()
         if recipe.encoder == "tiny":
-            self.checkpoint, self.threads = graded.tiny_checkpoint(seed), 1
+            self.checkpoint, self.threads = graded.tiny_checkpoint(self.seed), 1
         else:
             with torch.random.fork_rng(devices=[]):
-                torch.manual_seed(seed)
-                self.checkpoint = load_checkpoint(recipe.encoder, data_root)
+                torch.manual_seed(self.seed)
+                self.checkpoint = load_checkpoint(recipe.encoder, self.data_root)
             if self.checkpoint.encoder.config.hidden_size <= SMALL_WIDTH:
                 self.threads = 1
         self.check_recipe()
-        self.batch_tokens = 2048 if device.type == "cpu" else 2**16
+        self.batch_tokens = 2048 if self.device.type == "cpu" else 2**16
         self.model()  # a head that cannot be had is named before the training
 
     def check_recipe(self) -> None:

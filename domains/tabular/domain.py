@@ -70,19 +70,15 @@ class TabularDomain(Domain[TabularRecipe, Model, Batch]):
 
     compiles = True
 
-    def __init__(
-        self,
-        dataset: str,
-        recipe: TabularRecipe,
-        seed: int,
-        data_root: Path | None,
-        device: torch.device,
-    ) -> None:
-        super().__init__(dataset, recipe, seed, data_root, device)
-        table, self.sha256 = load_rows(dataset, recipe.target, data_root, recipe.split, recipe.drop)
+    def read(self) -> None:
+        """Read the table, split its rows and standardise its columns."""
+        recipe, device = self.recipe, self.device
+        table, self.sha256 = load_rows(
+            self.dataset, recipe.target, self.data_root, recipe.split, recipe.drop
+        )
         fit = "paper" if recipe.statistics == "paper" else recipe.pretraining
         fixed = recipe.parts == "fixed"
-        self.table, self.rows = table, split_rows(table, 0 if fixed else seed, recipe.limit)
+        self.table, self.rows = table, split_rows(table, 0 if fixed else self.seed, recipe.limit)
         data = standardise_columns(table, self.rows, fit)
         self.train, self.validation, self.test = (
             p.to(device) for p in (data.train, data.validation, data.test)

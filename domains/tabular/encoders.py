@@ -120,7 +120,7 @@ def open_encoder(name: str, data_root: Path | None, device: torch.device) -> Enc
     with reading(name, EXPORT_FIX):
         recipe, columns = TabularRecipe(**config["recipe"]), Columns.of_json(config["columns"])
         network = TabularModel(columns.width, recipe, 0).encoder
-        exported.load_exported_weights(network, weights, name)
+        network.load_state_dict(weights)
     return Encoder(name, network.to(device).eval(), columns, recipe, device)
 
 

@@ -6,7 +6,7 @@ part: a second file, a column that says which row is whose, or the splits of `da
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from functools import lru_cache, partial
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -58,39 +58,33 @@ def load_own_rows(
     source: Source, what: str, roles: Roles, data_root: Path | None
 ) -> tuple[TabularSet, str]:
     """A user's table and the sha256 of its content."""
-    return load_unchanged(source, what, roles, data_root, own.source_state(what, data_root))
+    options = source, roles, data_root
+    return own.read_once(source, what, data_root, read_rows, *options, fault=NO_TABLE)
 
 
-@lru_cache(maxsize=1)
-def load_unchanged(
-    source: Source,
-    what: str,
-    roles: Roles,
-    data_root: Path | None,
-    state: str,
+def read_rows(
+    what: str, source: Source, roles: Roles, data_root: Path | None
 ) -> tuple[TabularSet, str]:
-    """Load like `load_own_rows`, from memory if the source has not changed since the last seed."""
-    name = f"{source.kind}:{what}"
-    with own.reading_own(source, name, NO_TABLE):
-        frames = READERS[source.kind](what, data_root)
-        named = with_names(name, frames.parts)
-        if roles.lenient:
-            there = {column for frame in named.values() for column in frame}
-            split = roles.split if "" in named and roles.split in there else None
-            drop = tuple(column for column in roles.drop if column in there)
-            roles = roles._replace(split=split, drop=drop)
-        parts = without_columns(name, named, roles)
-        frame, starts = concatenate_parts(name, parts, roles.split)
-        target = checked_target(name, frame, roles.target)
-        frame, notes = with_days(name, frame, target)
-        known = [target, roles.split, *notes.get(DATES_NOTE, [])]
-        for part, rows in parts.items():
-            features = rows.drop(columns=known, errors="ignore")
-            check_words(name, features, partial(frames.place, part))
-        table = from_frame(name, frame, target, starts)
-        check_categories(name, table)
-        notes |= {**frames.notes, **table.notes}
-        return with_hash(replace(table, notes=notes, doubts=suspicions(table)))
+    """Read a user's table, whose columns have these roles."""
+    name, frames = f"{source.kind}:{what}", READERS[source.kind](what, data_root)
+    named = with_names(name, frames.parts)
+    if roles.lenient:
+        there = {column for frame in named.values() for column in frame}
+        split = roles.split if "" in named and roles.split in there else None
+        drop = tuple(column for column in roles.drop if column in there)
+        roles = roles._replace(split=split, drop=drop)
+    parts = without_columns(name, named, roles)
+    frame, starts = concatenate_parts(name, parts, roles.split)
+    target = checked_target(name, frame, roles.target)
+    frame, notes = with_days(name, frame, target)
+    known = [target, roles.split, *notes.get(DATES_NOTE, [])]
+    for part, rows in parts.items():
+        features = rows.drop(columns=known, errors="ignore")
+        check_words(name, features, partial(frames.place, part))
+    table = from_frame(name, frame, target, starts)
+    check_categories(name, table)
+    notes |= {**frames.notes, **table.notes}
+    return with_hash(replace(table, notes=notes, doubts=suspicions(table)))
 
 
 def without_columns(

@@ -28,6 +28,7 @@ from contrastbench.domains.graph import own as own_graphs
 from contrastbench.domains.image.data import archives, decode
 from contrastbench.domains.image.data import load as images
 from contrastbench.domains.image.data import own as own_images
+from contrastbench.domains.own import read_unchanged
 from contrastbench.domains.sentence import data as sentences
 from contrastbench.losses import UserError
 
@@ -194,7 +195,7 @@ def test_images(tmp_path: Path, found: Callable[[str], None]) -> None:
     Image.init()  # imports its readers, which is no touch of an image
     for name, make in IMAGES.items():
         (root / "train/cat/odd.png").write_bytes(make(canary))
-        own_images.load_unchanged.cache_clear()
+        read_unchanged.cache_clear()
         with (
             hostile.watched(canary) as touched,
             pytest.raises(UserError, match=r"odd\.png") as error,
@@ -223,7 +224,7 @@ def test_graph_files(tmp_path: Path, found: Callable[[str], None]) -> None:
         "<a>" * 100_000,
     ):
         (root / "a.graphml").write_text(text)
-        own_graphs.load_unchanged.cache_clear()
+        read_unchanged.cache_clear()
         with hostile.watched(canary) as touched, pytest.raises(UserError) as error:
             own_graphs.load_own_graphs(f"folder:{root}", None)
         assert "graphml" in str(error.value)

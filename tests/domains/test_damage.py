@@ -12,9 +12,10 @@ from pathlib import Path
 import pytest
 
 from contrastbench.domains import saved
+from contrastbench.domains.own import read_unchanged
 from contrastbench.domains.sentence import data as sentences
 from contrastbench.domains.tabular import data as tables
-from contrastbench.domains.tabular import own, separated
+from contrastbench.domains.tabular import separated
 from contrastbench.losses import UserError
 
 pytest.importorskip("pandas")
@@ -24,13 +25,12 @@ import pandas as pd
 import made_images
 from contrastbench.domains.image.data import decode
 from contrastbench.domains.image.data import load as data
-from contrastbench.domains.image.data import own as image_own
 
 ROWS = "".join(f"{k},{('red', 'blue')[k % 2]},{('no', 'yes')[k % 2]}\n" for k in range(40))
 
 
 def table(name: str) -> str:
-    own.load_unchanged.cache_clear()
+    read_unchanged.cache_clear()
     return tables.load_rows(name, "y")[1]
 
 
@@ -57,7 +57,7 @@ def test_a_parquet_file_of_too_many_rows_is_refused(
 
 
 def folder(root: Path) -> str:
-    image_own.load_unchanged.cache_clear()
+    read_unchanged.cache_clear()
     return data.load_images(f"folder:{root}", 16, None, made_images.CPU)[1]
 
 

@@ -38,6 +38,7 @@ from contrastbench.domains.image.data import (
 from contrastbench.domains.image.data import load as images
 from contrastbench.domains.image.data import own as own_images
 from contrastbench.domains.image.data.datasets import DATASETS
+from contrastbench.domains.own import read_unchanged
 from contrastbench.domains.sentence import SOURCES
 from contrastbench.domains.sentence import data as sentences
 from contrastbench.domains.sentence import own as own_sentences
@@ -73,7 +74,7 @@ class Raw:
 def graph(name: str) -> Callable[[Path], str]:
     def read(root: Path) -> str:
         graphs.load_tu.cache_clear()
-        own_graphs.load_unchanged.cache_clear()
+        read_unchanged.cache_clear()
         return own_graphs.load_own_graphs(name.format(root), root)[1]
 
     return read
@@ -82,7 +83,7 @@ def graph(name: str) -> Callable[[Path], str]:
 def image(name: str) -> Callable[[Path], str]:
     def read(root: Path) -> str:
         images.load_declared.cache_clear()
-        own_images.load_unchanged.cache_clear()
+        read_unchanged.cache_clear()
         return images.load_images(name.format(root), 16, root, CPU)[1]
 
     return read
@@ -91,7 +92,7 @@ def image(name: str) -> Callable[[Path], str]:
 def table(name: str, target: str | None = None) -> Callable[[Path], str]:
     def read(root: Path) -> str:
         tables.load_declared.cache_clear()
-        own_tables.load_unchanged.cache_clear()
+        read_unchanged.cache_clear()
         return tables.load_rows(name.format(root), target, data_root=root)[1]
 
     return read

@@ -4,7 +4,6 @@ import re
 import zipfile
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import lru_cache
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -37,14 +36,7 @@ OwnReader = Callable[[str, Request], LoadedImages]
 
 def load_own_images(source: Source, what: str, asked: Request) -> LoadedImages:
     """A user's images, and the sha256 of their content."""
-    return load_unchanged(source, what, asked, own.source_state(what, asked.data_root))
-
-
-@lru_cache(maxsize=1)
-def load_unchanged(source: Source, what: str, asked: Request, state: str) -> LoadedImages:
-    """Load like `load_own_images`, from memory if the source is unchanged since the last seed."""
-    with own.reading_own(source, f"{source.kind}:{what}"):
-        return READERS[source.kind](what, asked)
+    return own.read_once(source, what, asked.data_root, READERS[source.kind], asked)
 
 
 def read_folder(what: str, asked: Request) -> LoadedImages:

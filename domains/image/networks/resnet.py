@@ -1,5 +1,7 @@
 """ResNets for small and for ordinary images, of any width."""
 
+from collections import OrderedDict
+
 from torch import Tensor, nn
 from torchvision.models.resnet import BasicBlock, Bottleneck
 
@@ -16,6 +18,8 @@ CHANNEL_BLOCK = 16  # channels of a block of oneDNN's, with AVX-512; 8 with AVX2
 class ResNet(nn.Sequential):
     """torchvision's ResNet without its classifier, (n, 3, size, size) to (n, features).
 
+    Its weights have torchvision's names.
+
     Args:
         name: which one.
         width: times the published number of channels.
@@ -31,26 +35,30 @@ class ResNet(nn.Sequential):
     ) -> None:
         block, counts = BLOCKS[name]
         base = max(1, round(64 * width))
-        layers, channels = stem(base, small), base
+        super().__init__(stem(base, small))
+        channels = base
         for stage, count in enumerate(counts):
+            blocks = nn.Sequential()
             for number in range(count):
                 stride = 2 if stage > 0 and number == 0 else 1
-                layers.append(residual(block, channels, base * 2**stage, stride))
+                blocks.append(residual(block, channels, base * 2**stage, stride))
                 channels = base * 2**stage * block.expansion
-        super().__init__(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten())
+            self.add_module(f"layer{stage + 1}", blocks)
+        self.add_module("avgpool", nn.AdaptiveAvgPool2d(1))
+        self.add_module("flatten", nn.Flatten())
         self.features = channels
-        drawn = layers[0] if stem_init == "pytorch" else None
+        drawn = self[0] if stem_init == "pytorch" else None
         for module in self.modules():
             if isinstance(module, nn.Conv2d) and module is not drawn:
                 nn.init.kaiming_normal_(module.weight, mode="fan_out", nonlinearity="relu")
 
 
-def stem(channels: int, small: bool) -> list[nn.Module]:
-    """Make the first layers of a ResNet."""
+def stem(channels: int, small: bool) -> OrderedDict[str, nn.Module]:
+    """Make the first layers of a ResNet, by torchvision's names."""
     kernel, stride = (3, 1) if small else (7, 2)
     first = nn.Conv2d(3, channels, kernel, stride, kernel // 2, bias=False)
-    pool = [] if small else [nn.MaxPool2d(3, 2, 1)]
-    return [first, BatchNorm2d(channels), nn.ReLU(inplace=True), *pool]
+    layers = OrderedDict(conv1=first, bn1=BatchNorm2d(channels), relu=nn.ReLU(inplace=True))
+    return layers if small else layers | OrderedDict(maxpool=nn.MaxPool2d(3, 2, 1))
 
 
 def residual(

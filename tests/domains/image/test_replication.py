@@ -94,12 +94,11 @@ def bottleneck(x: Tensor, w: Weights, name: str, stride: int) -> Tensor:
 
 def embed(x: Tensor, w: Weights) -> Tensor:
     """(N, d) unit embeddings of a view."""
-    x = norm(conv2d(x, w["encoder.0.weight"], padding=1), w, "encoder.1").relu()
-    number = 3  # behind convolution, norm and ReLU
+    x = norm(conv2d(x, w["encoder.conv1.weight"], padding=1), w, "encoder.bn1").relu()
     for stage, count in enumerate(BLOCKS):
         for block in range(count):
-            x = bottleneck(x, w, f"encoder.{number}", 2 if stage and not block else 1)
-            number += 1
+            name = f"encoder.layer{stage + 1}.{block}"
+            x = bottleneck(x, w, name, 2 if stage and not block else 1)
     h = x.mean((2, 3)) @ w["projector.0.weight"].T
     z = norm(h, w, "projector.1").relu() @ w["projector.3.weight"].T + w["projector.3.bias"]
     return z / z.norm(dim=1, keepdim=True)

@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from contrastbench.domains.own import read_unchanged
 from contrastbench.domains.tabular import SOURCES, own
 from contrastbench.domains.tabular.data import load_rows
 from contrastbench.domains.tabular.preprocessing import split_rows
@@ -147,7 +148,7 @@ def test_a_folder_of_the_datasets_library(tmp_path: Path) -> None:
     splits["train"].save_to_disk(kept)
     assert load_rows("hf:kept", "y", tmp_path)[1] == digest
     (kept / "data-00000-of-00001.arrow").write_bytes(b"no arrow")
-    own.load_unchanged.cache_clear()
+    read_unchanged.cache_clear()
     with pytest.raises(UserError, match=r"00000-of-00001\.arrow is damaged"):
         load_rows("hf:kept", "y", tmp_path)
     datasets.Dataset.from_dict({"a": [[1]] * 20, "y": [0, 1] * 10}).save_to_disk(tmp_path / "n")

@@ -13,9 +13,9 @@ from contrastbench.benchmarks.running.training import train
 from contrastbench.domains.image import domain as image_domain
 from contrastbench.domains.image.data import decode, files
 from contrastbench.domains.image.data.images import ImageFiles
-from contrastbench.domains.image.data.own import load_unchanged
 from contrastbench.domains.image.domain import ImageDomain
 from contrastbench.domains.image.probes import PROBES
+from contrastbench.domains.own import read_unchanged
 from contrastbench.domains.registry import make_recipe
 from contrastbench.losses import get_loss
 from made_images import CPU, folder, noise, read, refused, save
@@ -27,7 +27,7 @@ RECIPE = {"epochs": 2, "batch_size": 4, "size": 8, "width": 0.0625, "validation"
 def unread(monkeypatch: pytest.MonkeyPatch) -> None:
     """No split fits into memory."""
     monkeypatch.setattr(files, "RESIDENT_BYTES", 100)
-    load_unchanged.cache_clear()
+    read_unchanged.cache_clear()
 
 
 def large(root: Path) -> Path:
@@ -122,7 +122,7 @@ def test_sets_in_memory_and_in_files_give_the_same_numbers(
     root, found = large(tmp_path), []
     for limit in (1 << 30, 100):
         monkeypatch.setattr(files, "RESIDENT_BYTES", limit)
-        load_unchanged.cache_clear()
+        read_unchanged.cache_clear()
         one = domain(root)
         assert isinstance(one.splits["train"], ImageFiles) is (limit == 100)
         found.append(train(one, get_loss("infonce"))[1].loss_by_epoch)

@@ -15,8 +15,8 @@ from PIL import Image
 from contrastbench.domains import own
 from contrastbench.domains.image.data.images import Images
 from contrastbench.domains.image.data.load import load_images
-from contrastbench.domains.image.data.own import load_unchanged
 from contrastbench.domains.image.views.policies import Policy
+from contrastbench.domains.own import read_unchanged
 from made_images import CPU, folder, noise, read, refused, save
 
 
@@ -48,7 +48,7 @@ def test_a_folder_without_parts_is_split_the_same_way_every_time(tmp_path: Path)
         [part.batch(torch.arange(len(part))) for part in (images.train, images.test)]
     )
     assert len(pixels.flatten(1).unique(dim=0)) == 20
-    load_unchanged.cache_clear()
+    read_unchanged.cache_clear()
     assert torch.equal(
         read(tmp_path).test.batch(torch.arange(4)), images.test.batch(torch.arange(4))
     )

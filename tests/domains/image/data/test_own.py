@@ -13,6 +13,7 @@ from contrastbench.domains.image.data import own
 from contrastbench.domains.image.data.images import ImageSet
 from contrastbench.domains.image.data.load import load_images
 from contrastbench.domains.image.domain import ImageDomain
+from contrastbench.domains.own import read_unchanged
 from contrastbench.losses import UserError
 
 COLOUR = made_images.noise(20, 16, 16, 3)
@@ -21,7 +22,7 @@ LABELS = np.arange(20) % 2 + 5
 
 def npz(path: Path, **arrays: np.ndarray) -> str:
     np.savez_compressed(path, **arrays)
-    own.load_unchanged.cache_clear()
+    read_unchanged.cache_clear()
     return f"npz:{path}"
 
 

@@ -105,7 +105,8 @@ def test_the_stem_of_the_released_codes_is_drawn_as_pytorch_draws_it() -> None:
         ("kaiming", 0.0589, 1),
     ):
         torch.manual_seed(0)
-        first, second = (module for module in list(ResNet("resnet18", 1.0, True, stem_init))[:4:3])
+        network = ResNet("resnet18", 1.0, True, stem_init)
+        first, second = network.conv1, network.layer1[0]
         assert first.weight.std().item() == pytest.approx(std, rel=0.05)
         assert first.weight.abs().max().item() <= largest
         assert second.conv1.weight.std().item() == pytest.approx((2 / (9 * 64)) ** 0.5, rel=0.05)
@@ -117,7 +118,7 @@ def test_residual_blocks_may_start_as_their_shortcuts(name: str) -> None:
     values = {"encoder": name, "width": 0.125, "projection": (8, 6), "size": 32}
     net = ImageModel(make_recipe("image", {**values, "zero_init_residual": True}), 1).encoder
     x = torch.randn(2, 8 * (4 if name == "resnet50" else 1), 4, 4)
-    block = [m for m in net if isinstance(m, BasicBlock | Bottleneck)][1]
+    block = net.layer1[1]
     assert torch.equal(block.eval()(x), x.relu())
     zeros = [m for m in net.modules() if isinstance(m, nn.BatchNorm2d) and not m.weight.any()]
     blocks = [m for m in net.modules() if isinstance(m, BasicBlock | Bottleneck)]

@@ -2,7 +2,6 @@
 
 import hashlib
 from collections.abc import Iterator
-from pathlib import Path
 
 import numpy as np
 import torch
@@ -54,23 +53,16 @@ Batch = tuple[Tensor, Tensor]  # two views of the clips of a step
 class AudioDomain(Domain[AudioRecipe, AudioModel, Batch]):
     """Synthetic tones in a fixed split."""
 
-    def __init__(
-        self,
-        dataset: str,
-        recipe: AudioRecipe,
-        seed: int,
-        data_root: Path | None,
-        device: torch.device,
-    ) -> None:
-        super().__init__(dataset, recipe, seed, data_root, device)
-        if dataset not in DATASETS:
-            raise unknown("audio dataset", dataset, DATASETS)
+    def read(self) -> None:
+        """Make the clips and split them."""
+        if self.dataset not in DATASETS:
+            raise unknown("audio dataset", self.dataset, DATASETS)
         pcm, y = synthesise()
         self.sha256 = hashlib.sha256(pcm.numpy().tobytes() + y.numpy().tobytes()).hexdigest()
-        clips = Labelled(pcm.float() / 32767, y).to(device)
+        clips = Labelled(pcm.float() / 32767, y).to(self.device)
         splits = zip(clips.x.split(SPLIT), clips.y.split(SPLIT), strict=True)
         train, self.validation, self.test = (Labelled(x, y) for x, y in splits)
-        self.train = Labelled(train.x[: recipe.limit], train.y[: recipe.limit])
+        self.train = Labelled(train.x[: self.recipe.limit], train.y[: self.recipe.limit])
 
     def data_hash(self, trained: bool) -> str:
         """Return the hash of all clips, because every model is scored on the same ones."""
