@@ -1,24 +1,19 @@
-"""Compare the rows of a table with a baseline: by column, over data sets, and how they were tuned.
+"""Compare the rows of a table with a baseline: by column, and over data sets.
 
 Tests on single data sets are corrected by families, so that a loss that joins changes no other.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from contrastbench.benchmarks.comparison.over_sets import OverSets, over_sets
-from contrastbench.benchmarks.comparison.places import (
-    UNTESTED,
-    Comparison,
-    compare_cell,
-    runs_behind,
-)
+from contrastbench.benchmarks.comparison.places import UNTESTED, Comparison, compare_cell
 from contrastbench.benchmarks.comparison.set_tests import SET_TESTS
 from contrastbench.benchmarks.comparison.statistics import ALPHA, holm
 from contrastbench.benchmarks.comparison.verdicts import Tuning, Verdicts, verdicts_of
 from contrastbench.benchmarks.tables.controls import CONTROLS
-from contrastbench.benchmarks.tables.resolved import Line, Resolved, ResolvedCell
-from contrastbench.benchmarks.tables.table import Selection, Table
+from contrastbench.benchmarks.tables.resolved import Line, Resolved
+from contrastbench.benchmarks.tables.table import Table
 from contrastbench.errors import UserError, unknown
 
 
@@ -36,7 +31,7 @@ def compare(resolved: Resolved, baseline: str | None = None, test: str | None = 
     base = baseline_row(resolved, baseline)
     places = compare_rows(resolved, base)
     over = over_sets_of(resolved, base, places, test or resolved.table.test or "wilcoxon")
-    return verdicts_of(resolved.table, base.name, places, over, tuning_of(resolved, base))
+    return verdicts_of(resolved.table, base.name, places, over, tuning_of(resolved))
 
 
 def baseline_row(resolved: Resolved, name: str | None = None) -> Line:
@@ -180,51 +175,10 @@ def is_untrained(line: Line) -> bool:
     return any(not cell.work.trained for cell in line.cells.values())
 
 
-def tuning_of(resolved: Resolved, base: Line) -> Tuning:
-    """Return what is to be said of the settings of a table's rows."""
-    lines, table = resolved.lines, resolved.table
-    chosen = resolved.selection == Selection.VALIDATION
+def tuning_of(resolved: Resolved) -> Tuning:
+    """Return the rows of a table that were not tuned as others were."""
+    asked = resolved.table.asked
     return Tuning(
-        [line.name for line in lines if line.row.beside],
-        [one.name for one in lines if one.name in table.asked and resolved.has_no_choice(one)],
-        chose_baseline(lines, base) if chosen and not base.control else {},
-        [line.name for line in lines if is_hardly_tuned(line)],
+        [line.name for line in resolved.lines if line.row.beside],
+        [one.name for one in resolved.lines if one.name in asked and resolved.has_no_choice(one)],
     )
-
-
-def chose_baseline(lines: Sequence[Line], base: Line) -> Mapping[str, tuple[int, int]]:
-    """Return the losses that chose to be the baseline's loss on most sets, and on how many.
-
-    A control changes more than the loss, so beside it there are none.
-    """
-    others = (line for line in lines if line.row.loss != base.row.loss and not line.control)
-    counts = {line.name: chose_loss_of(base, line) for line in others}
-    return {row: (n, of) for row, (n, of) in counts.items() if 2 * n > of}
-
-
-def chose_loss_of(base: Line, line: Line) -> tuple[int, int]:
-    """Return on how many sets a row chose the loss of another one, and on how many it has run.
-
-    The first is 0 where it always chose the very runs of the other one, which nothing is said of.
-    """
-    own = [one for one in line.cells.values() if one.ok and not one.same_as]
-    alike = [one for one in own if chosen_losses(one) == {base.row.loss}]
-    pairs = [(base.cells[one.column], one) for one in alike if one.column in base.cells]
-    others = any(runs_behind(a.records) != runs_behind(b.records) for a, b in pairs)
-    return (len(alike), len(own)) if others else (0, len(own))
-
-
-def chosen_losses(cell: ResolvedCell) -> set[str]:
-    """Return the losses that a place has chosen: its row's own, or one that this is at a limit."""
-    chosen = (
-        [params.get("loss") for params, _ in cell.choices]
-        if cell.choice.nested
-        else [one.loss for one in cell.choice.settings]
-    )
-    return {str(one or cell.row.loss) for one in chosen}
-
-
-def is_hardly_tuned(line: Line) -> bool:
-    """Return whether on most sets most trials score alike, so that a search had nothing to find."""
-    searched = [cell.choice for cell in line.cells.values() if cell.choice.distinct]
-    return 2 * sum(one.scores_alike for one in searched) > len(searched)

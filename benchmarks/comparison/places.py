@@ -18,6 +18,7 @@ from contrastbench.benchmarks.records.scored import folds_of, scored_data, score
 from contrastbench.benchmarks.records.store import Record
 from contrastbench.benchmarks.tables.entries import shown_value
 from contrastbench.benchmarks.tables.resolved import Line, Resolved, ResolvedCell
+from contrastbench.benchmarks.tables.scores import EVERY_TRIAL
 from contrastbench.benchmarks.tables.table import Table
 
 UNTESTED = PValue(None)
@@ -111,7 +112,7 @@ def compare_cell(resolved: Resolved, base: Line, line: Line, column: str) -> Com
     comparison = with_means(resolved, comparison, pairs)
     if any(scored_data(a) != scored_data(b) for a, b in pairs):
         return replace(comparison, why="other data or starting weights")
-    metric = resolved.metric_of(column) or pairs[0][0]["main"]
+    metric = resolved.metrics[column] or pairs[0][0]["main"]
     return with_tests(comparison, pairs, metric)
 
 
@@ -125,6 +126,7 @@ def without_scores(
 ) -> Comparison:
     """Return which seeds of a place can be compared, and what failed or is the same loss."""
     ours = line.cells[column]
+    lost = theirs if ours.choice.why == EVERY_TRIAL else theirs.keys() & {*ours.diverged}
     original = {one.name: one.cells[column].same_as or one.name for one in (base, line)}
     same_loss = original[base.name] == original[line.name]
     return Comparison(
@@ -132,7 +134,7 @@ def without_scores(
         tuple(sorted(mine.keys() & theirs.keys())),
         len(mine.keys() ^ theirs.keys()),
         failure=ours.failure,
-        lost=tuple(sorted(theirs if ours.never_trains else theirs.keys() & {*ours.diverged})),
+        lost=tuple(sorted(lost)),
         base_lost=tuple(sorted(mine.keys() & {*base.cells[column].diverged})),
         control=line.control,
         same_as=base.name if same_loss else ours.same_as,
@@ -146,9 +148,10 @@ def unfinished_seeds(table: Table, base: ResolvedCell, ours: ResolvedCell) -> st
 
     Some seeds may be those of its quick part, which is never mixed with the whole.
     """
-    if not table.is_suite or not (base.seeds_run and ours.seeds_run):
+    if not (table.is_suite and base.has_run and ours.has_run):
         return ""
-    own, theirs = (len(cell.seeds_run & {*table.seeds}) for cell in (ours, base))
+    run = ({*cell.records, *cell.failed_runs} & {*table.seeds} for cell in (ours, base))
+    own, theirs = map(len, run)
     least, asked = min(own, theirs), len(table.seeds)
     whose = "the baseline has " * (theirs < own)
     return f"{whose}{least} of {asked} seeds" if least < asked else ""

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from contrastbench.benchmarks.comparison import VERDICTS
@@ -46,20 +46,11 @@ class SingleSets(NamedTuple):
     base_failed: Sequence[str]  # the columns on which the baseline has failed
 
 
-@dataclass(frozen=True)
-class Tuning:
+class Tuning(NamedTuple):
     """Rows that were not tuned as others were, by name."""
 
     beside: Sequence[str] = ()  # they have the settings that the baseline chose
     given: Sequence[str] = ()  # asked for, and they declare nothing to choose
-    # losses that chose the baseline's loss on most sets: on how many, and on how many they have run
-    alike: Mapping[str, tuple[int, int]] = field(default_factory=dict)
-    hardly: Sequence[str] = ()  # most of whose trials score alike
-
-    @property
-    def always_alike(self) -> bool:
-        """Whether these losses chose the baseline's on all sets."""
-        return all(n == of for n, of in self.alike.values())
 
 
 class Controls(NamedTuple):

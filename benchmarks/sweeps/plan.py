@@ -14,7 +14,7 @@ from contrastbench.benchmarks.sweeps.costs import Costs, duration
 from contrastbench.benchmarks.sweeps.shard import WHOLE_SWEEP, Shard
 from contrastbench.benchmarks.tables.load import load_table
 from contrastbench.benchmarks.tables.resolved import ResolvedCell, decide
-from contrastbench.benchmarks.tables.searches import Place
+from contrastbench.benchmarks.tables.scores import Place
 from contrastbench.benchmarks.tables.table import Selection, Table
 from contrastbench.errors import UserError, unknown
 from contrastbench.losses.spec import LossSpec
@@ -53,7 +53,7 @@ def runnable_places(table: Table, only: Sequence[str] = ()) -> list[Place]:
 
 def label(place: Place, key: str) -> str:
     """Return the value of a place that `--only KEY=VALUE` compares."""
-    own = {"row": place.row.name, "column": place.column, "loss": place.row.loss or ""}
+    own = {"row": place.row.name, "column": place.setup.column, "loss": place.row.loss or ""}
     return own[key] if key in own else str(getattr(place.work, key))
 
 

@@ -165,7 +165,7 @@ def shown_value(resolved: Resolved, column: str, record: Record) -> float:
     Raises:
         UserError: the record has no such metric.
     """
-    name = resolved.metric_of(column) or record["main"]
+    name = resolved.metrics[column] or record["main"]
     if name not in record["metrics"]:
         raise unknown(f"metric of column {column!r}", name, record["metrics"])
     return float(record["metrics"][name])

@@ -15,8 +15,8 @@ from contrastbench.benchmarks.tables.controls import AGAIN, CONTROLS
 from contrastbench.benchmarks.tables.hypercube import size_of
 from contrastbench.benchmarks.tables.points import BEST, Points
 from contrastbench.benchmarks.tables.schema import Row, Setting, Tune, baseline
+from contrastbench.benchmarks.tables.scores import NO_GRID, Place, Search, Setup
 from contrastbench.benchmarks.tables.searches import (
-    NO_GRID,
     Beside,
     BestOf,
     Control,
@@ -24,9 +24,6 @@ from contrastbench.benchmarks.tables.searches import (
     Grid,
     Hypercube,
     Nested,
-    Place,
-    Search,
-    Setup,
     Staged,
     Trials,
 )
@@ -65,8 +62,11 @@ def places_in(
     base = places.get(same.get(base_row.name, base_row.name)) if base_row else None
     if base and base_row:
         base = replace(base, row=base_row)
-        others = (one for one in places.values() if one.row.control or one.row.beside)
-        places |= {one.row.name: with_taken(one, base, budget) for one in others}
+        places |= {
+            name: beside_baseline(place, base, budget)
+            for name, place in places.items()
+            if place.row.control or place.row.beside
+        }
     copies = {
         name: replace(places[original], row=plain[name].row, same_as=original)
         for name, original in same.items()
@@ -77,7 +77,8 @@ def places_in(
 def plain_place(row: Row, setup: Setup) -> Place:
     """Return the place of a row that chooses nothing."""
     loss, recipe = LossSpec(row.loss or NONE, row.params), {**setup.recipe, **row.recipe}
-    return Place(row, setup, loss, recipe, row.setting_in(setup.column))
+    setting = row.setting_in(setup.column)
+    return Place(row, setup, loss, recipe, setting, Fixed(setting))
 
 
 def grid_in(row: Row, setup: Setup) -> dict[str, list[object]]:
@@ -100,21 +101,16 @@ def own_search(name: str, place: Place, budget: Tune, count: int) -> Search:
     if grid := grid_in(place.row, place.setup):
         trials: Trials = Grid(name, place.loss.params, grid, count)
     elif budget.search == "points" and place.row.loss != NONE:
-        return Nested(points_of(place, budget), BEST)
+        return Nested(Points(space_of(place, budget), place.setup.temperature), BEST)
     elif budget.search == "staged" and hypercube.searched_ranges(place.loss):
         staged_search = Staged(place.setting, space_of(place, budget))
         return Nested(staged_search) if folds_choose else staged_search
     elif budget.search and budget.trials != 1 and hypercube.searched_ranges(place.loss):
         trials = Hypercube(place.loss, budget.trials or TRIALS)
     else:
-        open_ = place.row.params_by_column.get(place.column)
+        open_ = place.row.params_by_column.get(place.setup.column)
         return Fixed(place.setting, NO_GRID) if open_ else Fixed(Setting(place.loss.params))
     return Nested(trials) if folds_choose else BestOf(place.setting, trials)
-
-
-def points_of(place: Place, budget: Tune, again: bool = False) -> Points:
-    """Return the settings of a row at the shared points, or at the next ones."""
-    return Points(space_of(place, budget), place.setup.temperature, again)
 
 
 def bare(place: Place) -> Recipe:
@@ -130,23 +126,19 @@ def space_of(place: Place, budget: Tune) -> staged.Space:
     return staged.Space(place.loss, limit, recipe.lr, budget.trials or count)
 
 
-def with_taken(place: Place, base: Place, budget: Tune) -> Place:
-    """Return a row that follows the baseline: at its setting, or in a search of its own."""
-    if place.row.control == AGAIN:
-        trials = points_of(replace(place, loss=base.loss), budget, again=True)
-        return replace(place, search=Nested(trials, BEST), shift=AGAIN_SEEDS)
-    return replace(place, search=taken(place, base))
-
-
-def taken(place: Place, base: Place) -> Search:
-    """Return the search of a row that takes the baseline's setting, or its own one."""
+def beside_baseline(place: Place, base: Place, budget: Tune) -> Place:
+    """Return a row that follows the baseline: at its setting, or in another search of its loss."""
     row = place.row
+    if row.control == AGAIN:
+        space = space_of(replace(place, loss=base.loss), budget)
+        again = Nested(Points(space, place.setup.temperature, again=True), BEST)
+        return replace(place, search=again, shift=AGAIN_SEEDS)
     if row.beside:
-        return Beside(place.setting, base, place.loss)
+        return replace(place, search=Beside(place.setting, base, place.loss))
     if row.loss == NONE:
-        return place.search
-    same = row.loss == base.row.loss
-    return Control(place.setting, base, CONTROLS[row.control].params if same else None)
+        return place
+    params = CONTROLS[row.control].params if row.loss == base.row.loss else None
+    return replace(place, search=Control(place.setting, base, params))
 
 
 def equal_rows(places: Iterable[Place], tune: Tune | None) -> dict[str, str]:

@@ -63,7 +63,7 @@ class PublishedPlace:
     @property
     def metric(self) -> str:
         """The one that is shown."""
-        return self.resolved.metric_of(self.cell.column) or ""
+        return self.resolved.metrics[self.cell.column] or ""
 
     @property
     def model(self) -> str:

@@ -15,14 +15,8 @@ from contrastbench.benchmarks.records.experiment import ByData, Experiment
 from contrastbench.benchmarks.records.scored import copy_of
 from contrastbench.benchmarks.records.store import Record
 from contrastbench.benchmarks.tables.schema import Row
-from contrastbench.benchmarks.tables.searches import (
-    EVERY_TRIAL,
-    Choice,
-    Fixed,
-    Place,
-    Scores,
-    chosen_records,
-)
+from contrastbench.benchmarks.tables.scores import EVERY_TRIAL, Choice, Place, Scores
+from contrastbench.benchmarks.tables.searches import Fixed
 from contrastbench.benchmarks.tables.table import ON_TEST, Selection, Table
 from contrastbench.errors import tell, unknown
 from contrastbench.losses.spec import NONE
@@ -59,12 +53,12 @@ class ResolvedCell:
         """Return the experiment, or the first of those that are chosen among."""
         return self.experiments[0]
 
-    @property
+    @cached_property
     def records(self) -> dict[int, Record]:
         """Return the ok records by seed, all of one data."""
         return next(iter(self.ok.values()), {})
 
-    @property
+    @cached_property
     def failed_runs(self) -> dict[int, Record]:
         """Return the failed run of each seed on the place's data."""
         return self.failed.get(next(iter(self.ok or self.failed), ""), {})
@@ -74,22 +68,12 @@ class ResolvedCell:
         """Return whether there is a result, or a failed run."""
         return bool(self.ok or self.failed)
 
-    @property
+    @cached_property
     def choices(self) -> list[tuple[dict[str, Any], int]]:
         """Return what seeds or folds chose, and how many of them, the most frequent first."""
         return nested.frequencies(list(self.records.values()))
 
-    @property
-    def seeds_run(self) -> set[int]:
-        """Return the seeds with a number or a failure."""
-        return {*self.records, *next(iter(self.failed.values()), ())}
-
-    @property
-    def never_trains(self) -> bool:
-        """Return whether the loss diverged in every trial."""
-        return self.choice.why == EVERY_TRIAL
-
-    @property
+    @cached_property
     def diverged(self) -> list[int]:
         """Return the seeds on the place's data whose loss diverged.
 
@@ -97,13 +81,11 @@ class ResolvedCell:
         """
         return [seed for seed, run in self.failed_runs.items() if run["status"] == "diverged"]
 
-    @property
+    @cached_property
     def failure(self) -> str:
         """Say how seeds on the place's data failed, such as diverged (2 of 5), or nothing."""
-        if self.never_trains:
-            return "diverged (every trial)"
         if self.choice.why:
-            return ""
+            return "diverged (every trial)" * (self.choice.why == EVERY_TRIAL)
         return failures.failures_text(list(self.failed_runs.values()), len(self.records))
 
 
@@ -126,14 +108,16 @@ class Resolved:
     results: Path
     lines: list[Line]
 
-    def metric_of(self, column: str) -> str | None:
-        """The metric that the column shows; None: the one that the domain calls its main one.
+    @cached_property
+    def metrics(self) -> dict[str, str | None]:
+        """Return the metric that each column shows; None: the domain's main one.
 
         Where parameters are chosen on validation data, nothing else is chosen on the test set.
         """
-        metric = self.table.metric_of(column)
-        honest = self.selection == Selection.VALIDATION
-        return metric.replace(ON_TEST, "") if metric and honest else metric
+        named = {name: self.table.metric_of(name) for name in self.table.columns}
+        if self.selection != Selection.VALIDATION:
+            return named
+        return {name: metric and metric.replace(ON_TEST, "") for name, metric in named.items()}
 
     @cached_property
     def cells(self) -> list[ResolvedCell]:
@@ -151,7 +135,7 @@ class Resolved:
 
         Released codes report that; it is no honest number.
         """
-        return [name for name in self.table.columns if ON_TEST in (self.metric_of(name) or "")]
+        return [name for name, metric in self.metrics.items() if ON_TEST in (metric or "")]
 
     def has_no_choice(self, line: Line) -> bool:
         """Return whether a method of a sweep has nothing to choose, unlike others."""
@@ -164,21 +148,21 @@ class Resolved:
     @property
     def copies(self) -> dict[tuple[str, str], list[str]]:
         """Return known copies of published data: what each is, its hash, and its columns."""
-        found: dict[tuple[str, str], list[str]] = {}
+        copied: dict[tuple[str, str], list[str]] = {}
         for cell in self.cells:
             for about in {copy_of(record) for record in cell.records.values()} - {None}:
-                columns = found.setdefault((str(about), next(iter(cell.ok))), [])
+                columns = copied.setdefault((str(about), next(iter(cell.ok))), [])
                 columns += [cell.column] if cell.column not in columns else []
-        return found
+        return copied
 
     @property
     def other_data(self) -> dict[str, list[str]]:
         """Return the rows with records of further data, which no number is of, by column."""
-        found: dict[str, list[str]] = {}
+        rows: dict[str, list[str]] = {}
         for cell in self.cells:
             if len(cell.ok) > 1:
-                found.setdefault(cell.column, []).append(cell.row.name)
-        return found
+                rows.setdefault(cell.column, []).append(cell.row.name)
+        return rows
 
 
 def resolve(
@@ -196,7 +180,7 @@ def resolve(
         UserError: the selection cannot be made, or no column has the metric.
     """
     chosen = table.checked_selection(selection)
-    lines = [resolve_row(table, row, chosen, results) for row in table.rows]
+    lines = [resolved_line(table, row, chosen, results) for row in table.rows]
     if metric is not None:
         return resolve(shown_by(table, metric, lines), selection, results)
     return Resolved(table, chosen, results, lines)
@@ -208,10 +192,10 @@ def shown_by(table: Table, metric: str, lines: Iterable[Line]) -> Table:
     Raises:
         UserError: none has it.
     """
-    found: dict[str, list[set[str]]] = {}
+    names: dict[str, list[set[str]]] = {}
     for cell in (cell for line in lines for cell in line.cells.values()):
-        found.setdefault(cell.column, []).extend({*r["metrics"]} for r in cell.records.values())
-    shared = {column: set.intersection(*some) for column, some in found.items() if some}
+        names.setdefault(cell.column, []).extend({*r["metrics"]} for r in cell.records.values())
+    shared = {column: set.intersection(*some) for column, some in names.items() if some}
     kept = [column for column, some in shared.items() if metric in some]
     if not kept:
         raise unknown("metric", metric, sorted(set[str]().union(*shared.values())))
@@ -224,11 +208,11 @@ def shown_by(table: Table, metric: str, lines: Iterable[Line]) -> Table:
     )
 
 
-def resolve_row(table: Table, row: Row, selection: Selection, results: Path) -> Line:
+def resolved_line(table: Table, row: Row, selection: Selection, results: Path) -> Line:
     """Return the line of a row, with its records."""
     places = (table.places.get((row.name, column)) for column in table.columns)
     decided = (decide(place, selection, results) for place in places if place)
-    cells = {one.column: with_records(table, one, results) for one in decided}
+    cells = {cell.column: with_records(table, cell, results) for cell in decided}
     return Line(row, row.name, row.control, cells)
 
 
@@ -242,11 +226,9 @@ def decide(
     """
     search = place.search if selection == Selection.VALIDATION else Fixed(place.setting)
     choice = search.ask(Scores(place, results, seeds))
-    chosen, tried = (
-        [place.experiment(setting) for setting in settings]
-        for settings in (choice.settings, choice.tried)
-    )
-    about = place, place.row, place.column, place.same_as
+    tried = [place.experiment(setting) for setting in choice.tried]
+    chosen = tried if choice.nested else [place.experiment(one) for one in choice.settings]
+    about = place, place.row, place.setup.column, place.same_as
     return ResolvedCell(*about, choice, chosen, tried)
 
 
@@ -257,9 +239,9 @@ def with_records(table: Table, cell: ResolvedCell, results: Path) -> ResolvedCel
     work, but = cell.experiments, table.unshown_seeds
     failed = failures.failed_by_data(work, results, but)
     if cell.choice.nested:
-        found = chosen_records(cell.place, work, cell.choice.nested, results, but)
-        ok = those(found, lambda _, record: record["status"] == "ok")
-        for data, lost in those(found, lambda _, record: record["status"] == "diverged").items():
+        combined = cell.place.combined_records(cell.choice, results, but)
+        ok = those(combined, lambda _, record: record["status"] == "ok")
+        for data, lost in those(combined, lambda _, record: record["status"] == "diverged").items():
             failed[data] = {**failed.get(data, {}), **lost}
     else:
         ok = work[0].ok_by_data(results, but)
@@ -268,10 +250,10 @@ def with_records(table: Table, cell: ResolvedCell, results: Path) -> ResolvedCel
     return replace(cell, ok=ok, failed=failed)
 
 
-def those(found: ByData, wanted: Callable[[int, Record], bool]) -> ByData:
+def those(by_data: ByData, wanted: Callable[[int, Record], bool]) -> ByData:
     """Return the records that are wanted, and the data that have such."""
     kept = {
         data: {seed: record for seed, record in records.items() if wanted(seed, record)}
-        for data, records in found.items()
+        for data, records in by_data.items()
     }
     return {data: records for data, records in kept.items() if records}

@@ -1,65 +1,209 @@
-"""Read from records how well settings did on validation data. Brings no torch."""
+"""A place of a table, and what records say of its settings, from which a search chooses.
 
-from collections.abc import Mapping, Sequence
+Brings no torch.
+"""
+
+from collections.abc import Container, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from statistics import fmean
+from typing import Any, Protocol
 
-from contrastbench.benchmarks.records import nested
+from contrastbench.benchmarks.records import nested, store
 from contrastbench.benchmarks.records.experiment import (
     ByData,
     Experiment,
     by_trial,
     ordered_by_data,
 )
-from contrastbench.benchmarks.records.store import Record
-from contrastbench.benchmarks.tables.schema import Setting
+from contrastbench.benchmarks.records.read_cache import remembered
+from contrastbench.benchmarks.tables.schema import Row, Setting
+from contrastbench.domains.registry import declaration
+from contrastbench.losses.spec import LossSpec
+
+NO_GRID = "its parameters are the paper's choice and it declares no grid"
+EVERY_TRIAL = "every trial diverged"  # why a place has no parameters, and never will
 
 
-def scores_of(
-    tried: Sequence[Experiment], seeds: Sequence[int], results: Path
-) -> list[float | None]:
-    """Return each trial's mean validation score over the seeds.
-
-    None while one is missing, -inf if one diverged. All are of the first data that have most of
-    them: data are never mixed.
-    """
-    found = [one for one in nested.finished_of(tried, results) if one["seed"] in seeds]
-    data: ByData = {}
-    for record in found:
-        data.setdefault(record["data_hash"], {})[record["seed"]] = record
-    scores = []
-    for data_hash in ordered_by_data(data):
-        runs = by_trial(tried, [one for one in found if one["data_hash"] == data_hash])
-        by_seed = [{record["seed"]: record for record in some} for some in runs]
-        scores.append(
-            [
-                fmean(nested.validation_score(trial, one) for one in some.values())
-                if {*some} == {*seeds}
-                else None
-                for trial, some in zip(tried, by_seed, strict=True)
-            ]
-        )
-    return min(scores, key=lambda some: some.count(None), default=[None] * len(tried))
-
-
-def most_chosen(
-    trials: Sequence[Experiment],
-    settings: Sequence[Setting],
-    found: Mapping[int, Record],
-    asked: Sequence[int],
-) -> Setting | str:
-    """Return the setting that most folds, or seeds, chose; or why there is none yet.
+@dataclass(frozen=True)
+class Choice:
+    """What fills a place, as far as records decide it.
 
     Args:
-        trials: the experiments of the settings.
-        settings: what is chosen among.
-        found: the combined records by seed.
-        asked: the seeds that all have to be there.
+        settings: the one that is chosen, or those that each seed or fold chooses among; the file's
+            while nothing is chosen.
+        tried: the trials that choose.
+        more: how many trials of later stages follow at most.
+        nested: over how many settings the mean of a seed or fold is that chooses for itself.
+        why: the reason why nothing is chosen yet; empty: something is.
     """
-    ok = [record for record in found.values() if record["status"] == "ok"]
-    if not ok or {*asked} - {*found}:
-        seeds = f"{len(found)} of {len(asked)} seeds" if found else "no seed"
-        return f"{seeds} of its baseline {'have' if found else 'has'} all {len(trials)} trials yet"
-    most, _ = nested.frequencies(ok)[0]
-    named = [nested.trial_params(trials, k) for k in range(len(trials))]
-    return settings[named.index(most)]
+
+    settings: Sequence[Setting]
+    tried: Sequence[Setting] = ()
+    more: int = 0
+    nested: int = 0
+    why: str = ""
+
+    @property
+    def best_of(self) -> int:
+        """The number of trials that the setting is the best of; 0: it is no choice of trials."""
+        return 0 if self.nested else len(self.tried)
+
+    @property
+    def is_open(self) -> bool:
+        """Return whether the place will have a result once its trials are done."""
+        return self.why not in ("", EVERY_TRIAL, NO_GRID)
+
+
+class Search(Protocol):
+    """A way to choose the setting of a place."""
+
+    def ask(self, scores: "Scores") -> Choice:
+        """Return what to try, what is chosen, or why nothing is yet."""
+
+
+@dataclass(frozen=True)
+class Setup:
+    """What all places of a column share.
+
+    Args:
+        column: its name.
+        domain: that of its data.
+        dataset: its data.
+        recipe: values over the domain's recipe.
+        small: those of a smoke test, which are over all others.
+        trial_seeds: seeds of trials where no seed or fold chooses for itself.
+        seeds: those of a suite, which all have to be there; (): any may be.
+        temperature: the range that all losses search; (): each its own.
+    """
+
+    column: str
+    domain: str
+    dataset: str
+    recipe: Mapping[str, Any]
+    small: Mapping[str, Any]
+    trial_seeds: Sequence[int]
+    seeds: Sequence[int] = ()
+    temperature: Sequence[float] = ()
+
+
+@dataclass(frozen=True)
+class Place:
+    """A row in a column that can be run here, with all that can fill it.
+
+    Args:
+        row: as the file has it.
+        setup: what the places of its column share.
+        loss: the loss of its cells, with the parameters that every setting has.
+        recipe: values over the domain's recipe.
+        setting: the file's.
+        search: the way in which another setting is chosen on validation data.
+        same_as: the row whose cells these are, as both losses are one by algebra; or "".
+        shift: is added to each shown seed, where the place has seeds of its own.
+    """
+
+    row: Row
+    setup: Setup
+    loss: LossSpec
+    recipe: Mapping[str, Any]
+    setting: Setting
+    search: Search
+    same_as: str = ""
+    shift: int = 0
+
+    def experiment(self, setting: Setting) -> Experiment:
+        """Return the experiment that fills the place with a setting."""
+        loss = LossSpec(setting.loss or self.loss.name, setting.params)
+        recipe = {**self.recipe, **setting.recipe, **self.setup.small}
+        work = Experiment(self.setup.domain, self.setup.dataset, loss, recipe)
+        return remembered(("experiment", str(work)), lambda: work)
+
+    @cached_property
+    def work(self) -> Experiment:
+        """Return the experiment with the setting of the file."""
+        return self.experiment(self.setting)
+
+    @property
+    def smoke_test(self) -> Experiment:
+        """Return the experiment of a smoke test, with the setting of the file."""
+        setup = replace(self.setup, small=tiny_recipe(self.setup.domain))
+        return replace(self, setup=setup).work
+
+    def combined_records(self, choice: Choice, results: Path, but: Container[int]) -> ByData:
+        """Return the records of a choice by seeds or folds, by the seeds that are shown."""
+        trials = [self.experiment(setting) for setting in choice.settings]
+        only = [seed + self.shift for seed in self.setup.seeds] or None
+        by_data = nested.chosen_by_data(trials, results, but, only, choice.nested)
+        return {
+            data: {seed - self.shift: record for seed, record in records.items()}
+            for data, records in by_data.items()
+        }
+
+
+def tiny_recipe(domain: str) -> dict[str, Any]:
+    """Return the values that make a training of a domain a smoke test."""
+    return {**declaration(domain).tiny, "score_at": ()}
+
+
+@dataclass(frozen=True)
+class Scores:
+    """The scores of a place's settings in the records of a folder, as far as they are there.
+
+    Args:
+        place: the row in a column.
+        results: the folder that holds runs/.
+        seeds: those whose choice a control waits for; (): those of a suite.
+    """
+
+    place: Place
+    results: Path
+    seeds: Sequence[int] = ()
+
+    def of(self, settings: Sequence[Setting]) -> list[float | None]:
+        """Return each setting's mean score over seeds, -inf if one diverged, None if one lacks.
+
+        All are of the first data that have most of them: data are never mixed.
+
+        Raises:
+            UserError: a record has no validation score.
+        """
+        trials = [self.place.experiment(setting) for setting in settings]
+        seeds = {*self.place.setup.trial_seeds}
+        finished = [
+            record for record in nested.finished_of(trials, self.results) if record["seed"] in seeds
+        ]
+        data: ByData = {}
+        for record in finished:
+            data.setdefault(record["data_hash"], {})[record["seed"]] = record
+        runs = [{store.cell_of(one): one for one in some} for some in by_trial(trials, finished)]
+        scores = [
+            [
+                fmean(nested.validation_score(trial, run[digest, seed]) for seed in seeds)
+                if all((digest, seed) in run for seed in seeds)
+                else None
+                for trial, run in zip(trials, runs, strict=True)
+            ]
+            for digest in ordered_by_data(data)
+        ]
+        return min(scores, key=lambda some: some.count(None), default=[None] * len(trials))
+
+    def chosen_by(self, base: Place) -> Setting | str:
+        """Return the setting of another place, or why it is not known yet.
+
+        Where seeds or folds choose, it is the one that most of them chose.
+        """
+        choice = base.search.ask(replace(self, place=base))
+        if not choice.nested:
+            return choice.why or choice.settings[0]
+        by_data = base.combined_records(choice, self.results, base.setup.trial_seeds)
+        by_seed, asked = next(iter(by_data.values()), {}), self.seeds or base.setup.seeds
+        ok = [record for record in by_seed.values() if record["status"] == "ok"]
+        if not ok or {*asked} - {*by_seed}:
+            have = f"{len(by_seed)} of {len(asked)} seeds" if by_seed else "no seed"
+            verb = "have" if by_seed else "has"
+            return f"{have} of its baseline {verb} all {len(choice.settings)} trials yet"
+        most, _ = nested.frequencies(ok)[0]
+        trials = [base.experiment(setting) for setting in choice.settings]
+        named = [nested.trial_params(trials, k) for k in range(len(trials))]
+        return choice.settings[named.index(most)]

@@ -9,7 +9,7 @@ from pydantic import Field
 from contrastbench.benchmarks.records.seeds import ADMISSION_SEEDS, parse_seeds
 from contrastbench.benchmarks.tables import places
 from contrastbench.benchmarks.tables.schema import PublishedTable, QuickPart, Row, SetTestName, Tune
-from contrastbench.benchmarks.tables.searches import Place, Setup, tiny_recipe
+from contrastbench.benchmarks.tables.scores import Place, Setup, tiny_recipe
 from contrastbench.errors import UserError, unknown
 
 # ends the name of a metric for which something was chosen on the test set

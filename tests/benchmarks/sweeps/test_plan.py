@@ -102,7 +102,7 @@ def test_like_cells_differ_in_loss_and_learning_rate_alone(tmp_path: Path) -> No
 )
 def test_only_selects(only: list[str], wanted: list[str]) -> None:
     assert [
-        f"{place.row.name} {place.column}" for place in plan.runnable_places(TABLE, only)
+        f"{place.row.name} {place.setup.column}" for place in plan.runnable_places(TABLE, only)
     ] == wanted
 
 

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from chosen import chosen, trials
-from contrastbench.benchmarks.comparison.compare import is_hardly_tuned
 from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.benchmarks.report.tables import choice_lines, render_table
 from contrastbench.benchmarks.sweeps import plan
@@ -125,17 +124,6 @@ def test_trials_on_other_data_do_not_meet(tmp_path: Path) -> None:
         add(tmp_path / "apart", second, seed, 95.0, data_hash="1" * 64)
     why = chosen(TABLE, BASE, "A", tmp_path / "apart")
     assert why == "1 of 2 trials are done"
-
-
-def test_trials_that_score_alike_are_told(tmp_path: Path) -> None:
-    tune(tmp_path, BASE, [70.0, 70.0])
-    tune(tmp_path, NEW, [60.0, 61.0])
-    resolved = resolve(TABLE, "validation", tmp_path)
-    text = "\n".join(choice_lines(resolved))
-    assert "base on A: temperature=0.1, the best of 2, which score alike" in text
-    assert text.count("alike") == 1
-    found = {line.name: is_hardly_tuned(line) for line in resolved.lines}
-    assert found == {**dict.fromkeys(found, False), "base": True}
 
 
 def test_validation_chooses_and_other_seeds_are_shown(tmp_path: Path) -> None:

@@ -7,10 +7,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from contrastbench.benchmarks.comparison.compare import compare
 from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.benchmarks.report.tables import choice_lines, render_table
-from contrastbench.benchmarks.report.words import said
 from contrastbench.benchmarks.sweeps import plan
 from contrastbench.benchmarks.sweeps.costs import Costs
 from contrastbench.benchmarks.tables import staged
@@ -178,15 +176,6 @@ def test_what_chose_its_limit_says_so_and_has_the_baselines_cells(tmp_path: Path
     text = render_table(resolved, "md")
     assert "| infonce | 79." in text
     assert "which no shown number is of; staged search with as many trials for each method" in text
-
-
-def test_an_answer_names_losses_whose_effect_is_that_of_the_search(tmp_path: Path) -> None:
-    """The baseline finds a better temperature in a later stage, the other loss does not."""
-    sweep(tmp_path, worse)
-    note = "On each set debiased chose infonce's own loss, if not its settings: "
-    assert said(compare(resolve(TABLE, None, tmp_path)), "tuning") == [
-        f"{note}such effects are those of the search."
-    ]
 
 
 def tried_later(work: Experiment) -> bool:

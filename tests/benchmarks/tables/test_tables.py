@@ -77,7 +77,7 @@ def test_every_table_can_be_run_and_rendered(name: str, tmp_path: Path) -> None:
         work, row = place.work, place.row
         assert work.dataset in declaration(work.domain).datasets
         assert work.full_recipe.protocol
-        for key, values in {**row.grid, **row.grid_by_column.get(place.column, {})}.items():
+        for key, values in {**row.grid, **row.grid_by_column.get(place.setup.column, {})}.items():
             for value in values:
                 LossSpec(row.loss or "none", {**row.params, key: value}).check()
     losses = {place.work.loss.label: place.work.loss for place in table.places.values()}
@@ -132,7 +132,7 @@ def test_attentionnces_probe_has_a_larger_learning_rate_on_stl(name: str) -> Non
     """linear.py: `lr=1e-2 if dataset_name == 'stl10' else 1e-3`; ADNCE's has 1e-3 for all."""
     for place in plan.runnable_places(load_table(name)):
         lr = place.work.full_recipe.probe_lr
-        assert lr == (1e-2 if place.work.dataset == "STL-10" else None), place.column
+        assert lr == (1e-2 if place.work.dataset == "STL-10" else None), place.setup.column
     assert {
         p.work.full_recipe.probe_lr for p in plan.runnable_places(load_table("adnce-table3"))
     } == {None}
@@ -142,7 +142,7 @@ def test_the_best_epoch_on_the_test_set_is_no_result_of_a_validation_selection()
     best = SMALL.model_copy(update={"metric": "accuracy_best_epoch_on_test"})
     assert best.metric_of("A") == "accuracy_best_epoch_on_test"
     chosen = Resolved(best, Selection.VALIDATION, Path(), [])
-    assert chosen.metric_of("A") == "accuracy"
+    assert chosen.metrics["A"] == "accuracy"
     assert not chosen.on_test
 
 
