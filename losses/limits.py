@@ -58,7 +58,7 @@ class Limit:
     """
 
     to: str
-    at: Mapping[str, Any] = field(default_factory=dict)
+    at: Mapping[str, Towards | Any] = field(default_factory=dict)
     params: Mapping[str, Any] = field(default_factory=dict)
     constant: bool = False
     factor: str = ""

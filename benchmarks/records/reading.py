@@ -16,7 +16,7 @@ from contrastbench.benchmarks.records import packs, schema, store
 from contrastbench.benchmarks.records.packs import Pack
 from contrastbench.benchmarks.records.read_cache import remembered
 from contrastbench.benchmarks.records.schema import InvalidRecord, shown
-from contrastbench.benchmarks.records.store import Matches, Record
+from contrastbench.benchmarks.records.store import Fields, Matches, Record
 from contrastbench.errors import UserError
 
 # of two runs of one cell
@@ -150,8 +150,9 @@ def difference(one: Record, other: Record, here: object = "one", there: object =
 
     What only one release writes contradicts nothing. The text is empty where the two agree.
     """
-    first = {name: one[name] for name in ("status", "metrics") if name in one}
-    results = {k: value for k, value in {**first, **one}.items() if k not in INCIDENTAL}
+    ours: Fields = one
+    first = {name: ours[name] for name in ("status", "metrics") if name in ours}
+    results = {k: value for k, value in {**first, **ours}.items() if k not in INCIDENTAL}
     for name, value, its in unequal_values(results, other):
         return f"{name} is {shown(value)} in {here}, but {shown(its)} in {there}"
     return ""

@@ -310,8 +310,8 @@ def placed_loss(name: str, folder: Path) -> str:
     return with_terms(name, within)
 
 
-def spread_of(record: Record, places: Sequence[Path]) -> Spread:
-    """Return the limits by the deviations over seeds of cells of the same dataset.
+def spread_of(record: Record, places: Sequence[Path], factor: float = FACTOR) -> Spread:
+    """Return the limits by the deviations over seeds of cells of the same dataset, times a factor.
 
     Trained cells count for a trained one, untrained ones for another.
     """
@@ -329,7 +329,7 @@ def spread_of(record: Record, places: Sequence[Path]) -> Spread:
             if all(name in metrics for metrics in cell)
         ]
         if deviations:
-            limits[name] = FACTOR * median(deviations)
+            limits[name] = factor * median(deviations)
     return Spread(limits, len(repeated))
 
 

@@ -16,6 +16,7 @@ from typing import Any
 
 from contrastbench.benchmarks.records.store import MAX_RECORD_BYTES
 from contrastbench.benchmarks.submission import child
+from contrastbench.benchmarks.submission.child import Answer
 from contrastbench.domains.download import cache_folder
 from contrastbench.errors import UserError, printable
 
@@ -29,7 +30,7 @@ class Refused(UserError):
     """A loss that cannot be verified, as it or its bundle is not as it must be."""
 
 
-def ask(folder: Path, seconds: float, **request: Any) -> dict[str, Any]:
+def ask(folder: Path, seconds: float, **request: Any) -> Answer:
     """Return the answer of a child process to a request.
 
     Args:
@@ -43,15 +44,13 @@ def ask(folder: Path, seconds: float, **request: Any) -> dict[str, Any]:
     folder.mkdir(parents=True)
     (folder / "request.json").write_text(json.dumps(request))
     ending = start_child(folder, seconds)
-    data = read_bytes(folder / "answer.json")
     try:
-        said = json.loads(data or b"")
-        error = said.get("error")
-    except (ValueError, AttributeError, RecursionError):
+        answer = Answer.model_validate_json(read_bytes(folder / "answer.json") or b"")
+    except (ValueError, UserError):
         raise Refused(f"the loss's process {ending} without an answer") from None
-    if error is not None:
-        raise Refused(f"the loss's process says: {printable(str(error)[:500])}")
-    return dict(said)
+    if answer.error is not None:
+        raise Refused(f"the loss's process says: {printable(answer.error[:500])}")
+    return answer
 
 
 def read_bytes(path: Path) -> bytes | None:

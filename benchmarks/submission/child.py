@@ -9,16 +9,39 @@ import json
 import resource
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import Field
 
 from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.benchmarks.running.options import Options
+from contrastbench.domains.strict import Strict
 from contrastbench.errors import UserError
+from contrastbench.losses.limits import Limit
+from contrastbench.losses.ranges import Choice, Given, Number
 from contrastbench.losses.registry import describe
 from contrastbench.losses.spec import LossSpec
 
 MAX_MEMORY, MAX_FILE = 2**35, 2**30  # bytes
+AnyRange = Annotated[Choice | Given | Number, Field(union_mode="left_to_right")]
 Request = dict[str, Any]
+
+
+class Declared(Strict, allow_inf_nan=True):
+    """The arguments, ranges and limits of a term; an argument without a default has None."""
+
+    params: dict[str, Any]
+    ranges: dict[str, AnyRange]
+    limits: tuple[Limit, ...]
+
+
+class Answer(Strict, ser_json_inf_nan="constants"):
+    """What a child says; a mistake of the loss is an answer, too."""
+
+    error: str | None = None
+    code: str = ""  # sha256 of the loss's files
+    laws: tuple[tuple[str, bool, str, str], ...] = ()  # name, whether it holds, word, detail
+    terms: dict[str, Declared] = Field(default_factory=dict)
 
 
 def main() -> None:
@@ -31,38 +54,32 @@ def main() -> None:
 
 
 def answer_request(folder: Path) -> None:
-    """Answer the request of a folder; a mistake of the loss is an answer, too."""
+    """Answer the request of a folder."""
     request = json.loads((folder / "request.json").read_text())
     try:
-        said = {"declare": declare, "run": run}[request["do"]](folder, request)
+        answer = {"declare": declare, "run": run}[request["do"]](folder, request)
     except UserError as error:
-        said = {"error": str(error)}
-    (folder / "answer.json").write_text(json.dumps(said))
+        answer = Answer(error=str(error))
+    (folder / "answer.json").write_text(answer.model_dump_json())
 
 
-def declare(folder: Path, request: Request) -> dict[str, Any]:
-    """Return what the loss declares, as Python literals, and what the laws say of it."""
+def declare(_: Path, request: Request) -> Answer:
+    """Return what the loss declares, and what the laws say of it."""
     from contrastbench.losses import laws
 
     loss = LossSpec(request["loss"], request["params"])
     loss.check()
-    about = {term: describe(term) for term in request["terms"]}
-    found = laws.check_loss(loss.name, **loss.params)
-    return {
-        "code": loss.code,
-        "laws": [[one.name, one.passed, one.word, one.detail] for one in found],
-        "classes": {
-            term: [
-                repr({**dict.fromkeys(one.required), **one.params}),
-                repr(dict(one.ranges)),
-                repr(tuple(one.limits)),
-            ]
-            for term, one in about.items()
-        },
-    }
+    terms = {}
+    for term in request["terms"]:
+        about = describe(term)
+        params = {**dict.fromkeys(about.required), **about.params}
+        terms[term] = Declared(params=params, ranges=dict(about.ranges), limits=about.limits)
+    checked = laws.check_loss(loss.name, **loss.params)
+    results = tuple((law.name, law.passed, law.word, law.detail) for law in checked)
+    return Answer(code=loss.code, laws=results, terms=terms)
 
 
-def run(folder: Path, request: Request) -> dict[str, Any]:
+def run(folder: Path, request: Request) -> Answer:
     """Run the seeds of an experiment, which publishes their records."""
     from contrastbench.benchmarks.running.runner import run_cell
 
@@ -72,7 +89,7 @@ def run(folder: Path, request: Request) -> dict[str, Any]:
     options = Options(folder / "results", root and Path(root), "cpu")
     for seed in request["seeds"]:
         run_cell(work, seed, options)
-    return {}
+    return Answer()
 
 
 if __name__ == "__main__":

@@ -2,15 +2,16 @@
 
 from pathlib import Path
 
-from contrastbench.benchmarks.records import files, reading, store
-from contrastbench.benchmarks.records.experiment import Experiment
+from contrastbench.benchmarks.records import files, store
 from contrastbench.benchmarks.records.store import Record
 from contrastbench.benchmarks.submission import bundle
+from contrastbench.benchmarks.sweeps.cell_states import Task
 from contrastbench.benchmarks.sweeps.plan import Plan, make_plan
 from contrastbench.domains import strict_yaml
 from contrastbench.errors import UserError
 from contrastbench.losses.code import portable
-from contrastbench.losses.expression import file_and_class, is_sum, split_sum
+from contrastbench.losses.expression import file_and_class
+from contrastbench.losses.registry import term_names
 from contrastbench.losses.spec import LossSpec
 
 
@@ -25,20 +26,18 @@ def bundle_loss(suite: str, loss: LossSpec, results: Path) -> Path:
     if not own:
         raise UserError(f"{loss.name} has no file of its own: give --loss FILE.py:CLASS")
     plan = suite_plan(suite, loss, results)
-    states, later = [task.state for task in plan.tasks()], len(plan.later_tasks())
-    if lacking := sum(one in ("missing", "failed") for one in states) + later:
+    tasks, later = plan.tasks(), len(plan.later_tasks())
+    if lacking := sum(task.state in ("missing", "failed") for task in tasks) + later:
         raise UserError(
-            f"{lacking} of {len(states) + later} cells have no result yet with {own[0]} as it is: "
+            f"{lacking} of {len(tasks) + later} cells have no result yet with {own[0]} as it is: "
             f"run bench sweep {suite} --loss {loss.name}"
         )
     declared = read_declaration(own[0].with_suffix(".yaml"))
     name, sources = portable(loss.name, loss.sources)
-    records = filter(None, (seed_record(t.experiment, t.seed, results) for t in plan.tasks()))
     contents = {f"{bundle.LOSS_FOLDER}{one}": text.encode() for one, text in sources.items()}
-    for record in records:
+    for record in (seed_record(task, results) for task in tasks):
         if record["loss_code"]:  # not the trials of a registered loss that it becomes
-            found = reading.find(store.record_path(results, record))
-            contents[record_name(record)] = found.data() if found else b""
+            contents[record_name(record)] = store.serialise_record(record)
     about = {"suite": plan.table.name, "loss": name, "params": loss.params}
     path = Path(f"{own[0].stem}-{plan.table.name}.zip")
     data = bundle.bundle_bytes({**declared.model_dump(), **about}, contents)
@@ -54,8 +53,7 @@ def own_files(loss: str) -> list[Path]:
     >>> own_files("infonce + 0.5*a/mine.py:Mine")
     [PosixPath('a/mine.py')]
     """
-    terms = [loss] if not is_sum(loss) else [term for _, term in split_sum(loss)]
-    return [found[0] for found in map(file_and_class, terms) if found]
+    return [own[0] for own in map(file_and_class, term_names(loss)) if own]
 
 
 def suite_plan(suite: str, loss: LossSpec, results: Path, quick: bool = False) -> Plan:
@@ -63,12 +61,10 @@ def suite_plan(suite: str, loss: LossSpec, results: Path, quick: bool = False) -
     return make_plan(suite, [], None, False, None, results, losses=[loss], quick=quick)
 
 
-def seed_record(experiment: Experiment, seed: int, results: Path) -> Record | None:
-    """Return the record of a seed: an ok one on the preferred data, else one that diverged."""
-    by_data = experiment.ok_by_data(results).values()
-    ok = next((records[seed] for records in by_data if seed in records), None)
-    diverged = (one for one in experiment.finished(results) if one["seed"] == seed)
-    return ok or next(diverged, None)
+def seed_record(task: Task, results: Path) -> Record:
+    """Return the record of a finished cell: an ok one on the preferred data, else another."""
+    ok = task.experiment.ok_by_seed(results).get(task.seed)
+    return ok or next(task.experiment.finished(results, task.seed))
 
 
 def record_name(record: Record) -> str:

@@ -8,20 +8,21 @@ what this side asked for.
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from itertools import groupby
+from math import sqrt
 from pathlib import Path
 from statistics import NormalDist
 
 from contrastbench.benchmarks.comparison.compare import baseline_row
-from contrastbench.benchmarks.records import merge, reading, store
+from contrastbench.benchmarks.records import merge, reading, schema, store
 from contrastbench.benchmarks.records.store import Fields, Record
 from contrastbench.benchmarks.report.comparison import compared
 from contrastbench.benchmarks.report.words import rendered, said
 from contrastbench.benchmarks.running import reproduction
 from contrastbench.benchmarks.running.options import Options
-from contrastbench.benchmarks.running.reproduction import Outcome, Spread
+from contrastbench.benchmarks.running.reproduction import Outcome, spread_of
 from contrastbench.benchmarks.submission import apart
 from contrastbench.benchmarks.submission.apart import Refused
 from contrastbench.benchmarks.submission.bundle import Bundle
@@ -124,16 +125,17 @@ def check_loss(case: Verification) -> str:
         raise Refused(f"{about.loss} names a file that is not in the bundle")
     named = {str(case.folder / "loss" / one): one for one in terms}
     asked = {"loss": case.placed("loss").name, "params": about.params, "terms": list(named)}
-    said = apart.ask(case.folder / "declared", apart.SECONDS, do="declare", **asked)
-    write_stand_ins({named[k]: v for k, v in said["classes"].items()}, case.folder / "stand-in")
+    answer = apart.ask(case.folder / "declared", apart.SECONDS, do="declare", **asked)
+    declared = {term: answer.terms[path] for path, term in named.items() if path in answer.terms}
     with refusing():
-        _ = case.stand_in.complete
-    case.code = str(said["code"])
-    for name, passed, _, detail in said["laws"]:
+        write_stand_ins(declared, case.folder / "stand-in")
+        schema.check_settings({"params": case.stand_in.complete.params})
+    case.code = answer.code
+    for name, passed, _, detail in answer.laws:
         if not passed:
             raise Refused(f"{name}: {detail}")
-    declined = [name for name, _, word, _ in said["laws"] if word == "declined"]
-    return f"{len(said['laws'])} laws" + f", declined: {', '.join(declined)}" * bool(declined)
+    declined = [name for name, _, word, _ in answer.laws if word == "declined"]
+    return f"{len(answer.laws)} laws" + f", declined: {', '.join(declined)}" * bool(declined)
 
 
 def check_cells(case: Verification) -> str:
@@ -181,22 +183,21 @@ def make_records(case: Verification, tasks: Sequence[Task]) -> None:
     registered = is_registered(work.loss.name)
     code = {"loss_code": "" if registered else case.code}
     wanted = {task.seed: {**replace(cell, seed=task.seed).identity, **code} for task in tasks}
-    kept = {
-        seed: case.keep and reading.find_record(store.record_path(case.keep, one))
-        for seed, one in wanted.items()
-    }
-    folder = case.folder / "cells" / f"{work.key[:16]}-{tasks[0].seed}"
-    if seeds := [seed for seed, record in kept.items() if record is None]:
+    results = case.keep or case.folder / "made"
+    made = {seed: reading.find_record(store.record_path(results, wanted[seed])) for seed in wanted}
+    if seeds := [seed for seed, record in made.items() if record is None]:
+        folder = case.folder / "cells" / f"{work.key[:16]}-{seeds[0]}"
         loss = work.loss.name if registered else case.placed("loss").name
         about = {"loss": loss, "params": work.loss.params, "recipe": work.recipe, "seeds": seeds}
         root = case.data_root and str(case.data_root.absolute())
         where = {"domain": work.domain, "dataset": work.dataset, "data_root": root}
         apart.ask(folder, apart.SECONDS * len(seeds), do="run", **about, **where)
-    for seed, one in wanted.items():
-        record = kept[seed] or returned_record(folder / "results", one, f"{label} seed {seed}")
+        for seed in seeds:
+            record = returned_record(folder / "results", wanted[seed], f"{label} seed {seed}")
+            store.publish_record(record, store.record_path(results, record))
+            made[seed] = record
+    for record in filter(None, made.values()):
         case.made.append(record)
-        if case.keep:
-            store.publish_record(record, store.record_path(case.keep, record))
         known = record | {"loss_code": "" if registered else case.stand_in.code}
         store.publish_record(known | {"key": store.key(known)}, store.record_path(case.own, known))
 
@@ -224,46 +225,27 @@ def compare_claim(case: Verification) -> str:
     Raises:
         Refused: something else is claimed.
     """
-    claimed = dict(case.given.claims)
-    ours = [record for record in case.made if record["loss_code"]]
-    spreads = {
-        one["dataset"]: widened(reproduction.spread_of(one, [case.own]), len(ours))
-        for one in {one["dataset"]: one for one in ours}.values()
-    }
-    found = [
-        claim(name, claimed.pop(name, b""), record, spreads[record["dataset"]])
-        for name, record in {record_name(one): one for one in ours}.items()
-    ]
-    case.differing = [one for one in found if one and not agrees(one)]
+    ours = {record_name(one): one for one in case.made if one["loss_code"]}
+    factor = sqrt(2) * NormalDist().inv_cdf(1 - LEVEL / 2 / max(1, len(ours)))
+    outcomes = list[Outcome]()
+    for name, record in ours.items():
+        with suppress(UserError):  # a claim that cannot be read is none
+            claimed = store.checked_record(case.given.claims.get(name, b""), Path(name), name)
+            outcomes.append(Outcome(claimed, record, spread_of(record, [case.own], factor)))
+    case.differing = [one for one in outcomes if not agrees(one)]
     wrong = {
         "claimed otherwise": len(case.differing),
-        "not claimed": found.count(None),
-        "beyond what the suite asks for": len(claimed),
+        "not claimed": len(ours) - len(outcomes),
+        "beyond what the suite asks for": len(case.given.claims.keys() - ours),
     }
     if any(wrong.values()):
         raise Refused(", ".join(f"{n} {what}" for what, n in wrong.items() if n))
-    equal = sum(one.equal for one in found if one)
-    return f"{equal} of {len(ours)} cells are equal to the bit"
-
-
-def widened(spread: Spread, count: int) -> Spread:
-    """Return limits such that so many honest cells are rarely beyond one of them."""
-    normal = NormalDist()
-    factor = normal.inv_cdf(1 - LEVEL / 2 / count) / normal.inv_cdf(0.975)
-    return Spread({name: factor * limit for name, limit in spread.limits.items()}, spread.cells)
-
-
-def claim(name: str, data: bytes, record: Record, spread: Spread) -> Outcome | None:
-    """Return a claimed record beside the one of this side; None: there is none to read."""
-    try:
-        return Outcome(store.checked_record(data, Path(name), name), record, spread)
-    except UserError:
-        return None
+    return f"{sum(one.equal for one in outcomes)} of {len(ours)} cells are equal to the bit"
 
 
 def agrees(one: Outcome) -> bool:
     """Return whether a claim is what two machines may find; on like machines that is the same."""
-    return not reading.difference(one.record, one.again) if one.equal else one.within
+    return one.within if one.values else not reading.difference(one.record, one.again)
 
 
 def judge(case: Verification) -> str:

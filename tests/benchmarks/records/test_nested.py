@@ -22,12 +22,14 @@ def add(results: Path, trial: int, seed: int, folds: list, inner: list, **change
 
 
 def test_each_fold_has_the_trial_that_its_training_part_prefers(tmp_path: Path) -> None:
-    add(tmp_path, 0, 0, [10.0, 20.0, 30.0], [70.0, 60.0, 80.0])
+    first = {"folds": [10.0, 20.0, 30.0], "inner": [70.0, 60.0, 80.0], "loss_by_epoch": [1.0]}
+    add(tmp_path, 0, 0, [], [], details=first)
     add(tmp_path, 1, 0, [90.0, 40.0, 50.0], [60.0, 65.0, 80.0])
     add(tmp_path, 0, 1, [1.0, 1.0, 1.0], [1.0, 1.0, 1.0])  # its other trial is not done
     (by_seed,) = nested.chosen_by_data(TRIALS, tmp_path).values()
     record = by_seed.pop(0)
     assert by_seed == {}
+    assert "loss_by_epoch" not in record["details"], "it is of one setting alone"
     assert record["details"]["folds"] == [10.0, 40.0, 30.0]
     assert record["details"]["inner"] == [70.0, 65.0, 80.0]
     assert record["metrics"]["accuracy"] == pytest.approx(80 / 3)

@@ -74,7 +74,11 @@ def packed(results: Path) -> list[Path]:
     return sorted(results.glob("runs/*/*/packed-*.sqlite"))
 
 
-def test_packed_and_unpacked_files_are_what_they_were(results: Path, loose: Path) -> None:
+@pytest.mark.parametrize("block", [2**10, 2**18])
+def test_packed_and_unpacked_files_are_what_they_were(
+    results: Path, loose: Path, block: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(packing, "BLOCK_BYTES", block)
     before = contents(results)
     lines = list(packing.pack(results))
     assert [line.partition(":")[0] for line in lines] == ["graph/DD", "graph/MUTAG"]
