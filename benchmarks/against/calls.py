@@ -175,9 +175,9 @@ def call_sentence_transformers(loss: Any, pairing: str, batch: Batch) -> Any:
         return loss(as_features(batch.views), labels.repeat(2))
     if set(PAIR_LABELS) & set(names):
         size = len(labels)
-        one, two = batch.z1.repeat_interleave(size, dim=0), batch.z2.repeat(size, 1)
+        first, second = batch.z1.repeat_interleave(size, dim=0), batch.z2.repeat(size, 1)
         same = labels.repeat_interleave(size) == labels.repeat(size)
-        return loss(as_features(one, two), same.to(one.dtype))
+        return loss(as_features(first, second), same.to(first.dtype))
     return loss(as_features(batch.z1, batch.z2), None)
 
 

@@ -93,17 +93,21 @@ class LossComparison:
         yield ""
         yield text_row("", [f"N = {size}" for size in BATCH_SIZES])
         for dtype, by_size in self.given.items():
-            name, found = str(dtype).removeprefix("torch."), by_size.values()
-            yield text_row(f"value, {name}", [relative_text(one.value) for one in found])
-            yield text_row(f"gradient, {name}", [relative_text(one.gradient) for one in found])
+            name, measured = str(dtype).removeprefix("torch."), by_size.values()
+            yield text_row(f"value, {name}", [relative_text(apart.value) for apart in measured])
+            yield text_row(
+                f"gradient, {name}", [relative_text(apart.gradient) for apart in measured]
+            )
         if self.verdict != "equal":
             if self.temperature:
                 yield f"with {self.temperature}:"
-            found = self.exact.values()
-            yield text_row("factor", [f"{one.factor:.6g}" for one in found])
-            yield text_row("constant", [f"{one.constant:.6g}" for one in found])
-            yield text_row("value, left", [relative_text(one.value_left) for one in found])
-            yield text_row("gradient, left", [relative_text(one.gradient_left) for one in found])
+            measured = self.exact.values()
+            yield text_row("factor", [f"{apart.factor:.6g}" for apart in measured])
+            yield text_row("constant", [f"{apart.constant:.6g}" for apart in measured])
+            yield text_row("value, left", [relative_text(apart.value_left) for apart in measured])
+            yield text_row(
+                "gradient, left", [relative_text(apart.gradient_left) for apart in measured]
+            )
         yield ""
         yield self.verdict
 
@@ -119,9 +123,9 @@ def compare_on_batches(first: CalledLoss, other: CalledLoss) -> LossComparison:
     return LossComparison(first, other, given, given, "")
 
 
-def all_equal(found: Mapping[int, Apart]) -> bool:
+def all_equal(by_size: Mapping[int, Apart]) -> bool:
     """Return whether two losses are equal in float64 at each batch size, up to a factor."""
-    return all(apart.equal(torch.float64) for apart in found.values())
+    return all(apart.equal(torch.float64) for apart in by_size.values())
 
 
 def all_sizes(first: CalledLoss, other: CalledLoss, dtype: torch.dtype) -> dict[int, Apart]:
@@ -131,24 +135,24 @@ def all_sizes(first: CalledLoss, other: CalledLoss, dtype: torch.dtype) -> dict[
 
 def runs(side: CalledLoss, some: Sequence[Batch], dtype: torch.dtype) -> list[ValueAndGradient]:
     """Return value and gradient of a loss on each batch."""
-    loss, found = side.make(dtype), []
+    loss, results = side.make(dtype), []
     for batch in some:
         leaves = batch.leaves(dtype)
         value = loss(leaves)
         gradients = torch.autograd.grad(
             value, [leaves.z1, leaves.z2], allow_unused=True, materialize_grads=True
         )
-        found.append((float(value.detach()), torch.cat(gradients).double()))
-    return found
+        results.append((float(value.detach()), torch.cat(gradients).double()))
+    return results
 
 
 def measure_apart(
     first: CalledLoss, other: CalledLoss, some: Sequence[Batch], dtype: torch.dtype
 ) -> Apart:
     """Return how far two losses are apart on some batches of one size."""
-    one, two = runs(first, some, dtype), runs(other, some, dtype)
-    values = torch.tensor([[a, b] for (a, _), (b, _) in zip(one, two, strict=True)])
-    g1, g2 = (torch.stack([gradient for _, gradient in run]) for run in (one, two))
+    both = runs(first, some, dtype), runs(other, some, dtype)
+    values = torch.tensor([[a, b] for (a, _), (b, _) in zip(*both, strict=True)])
+    g1, g2 = (torch.stack([gradient for _, gradient in run]) for run in both)
     factor = snapped(float((g1 * g2).sum() / (g2 * g2).sum()), 1.0, dtype) if g2.any() else 1.0
     offsets = values[:, 0].double() - factor * values[:, 1].double()
     constant = snapped(float(offsets.mean()), 0.0, dtype)
@@ -175,10 +179,10 @@ def largest_difference(differences: Tensor) -> float:
 
 def norm_ratio(difference: Tensor, whole: Tensor) -> float:
     """Return the length of a difference relative to the whole, infinity where it is none."""
-    found, scale = float(difference.norm()), float(whole.norm())
-    if not (math.isfinite(found) and math.isfinite(scale)):
+    norm, scale = float(difference.norm()), float(whole.norm())
+    if not (math.isfinite(norm) and math.isfinite(scale)):
         return math.inf
-    return found / scale if scale else (math.inf if found else 0.0)
+    return norm / scale if scale else (math.inf if norm else 0.0)
 
 
 def fitted_temperatures(
@@ -200,8 +204,8 @@ def best_temperature(changed: Callable[[float], tuple[CalledLoss, CalledLoss]]) 
     some = batches(FIT_BATCH)[:1]
 
     def left(log_x: float) -> float:
-        found = measure_apart(*changed(math.exp(log_x)), some, torch.float64).gradient_left
-        return min(found, 1e3)
+        apart = measure_apart(*changed(math.exp(log_x)), some, torch.float64).gradient_left
+        return min(apart, 1e3)
 
     low, high = map(math.log, SCALE_RANGE)
     step = (high - low) / 30

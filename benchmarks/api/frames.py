@@ -105,9 +105,9 @@ def compare(
     """
     with one_moment():
         chosen = resolved_table(name, losses, selection, Path(results))
-        found = compared(chosen, baseline, test)
-        frame = as_frame(comparison_rows(found))
-        frame.attrs["answer"] = " ".join(said(found))
+        verdicts = compared(chosen, baseline, test)
+        frame = as_frame(comparison_rows(verdicts))
+        frame.attrs["answer"] = " ".join(said(verdicts))
         return frame
 
 

@@ -77,19 +77,19 @@ def try_views(spec: LossSpec) -> None:
 
     made = spec.make()
     if made is not None and made.needs_views:
-        for one in trials(spec):
-            say(f"{'tried':8}  {one.domain:18}  {trial_text(one)}")
+        for trial in trials(spec):
+            say(f"{'tried':8}  {trial.domain:18}  {trial_text(trial)}")
 
 
-def trial_text(one: "Trial") -> str:
+def trial_text(trial: "Trial") -> str:
     """Return in words what was seen of a loss in a domain."""
-    if one.diverged:
-        return f"diverged, {one.error}; {rate_text(one.recipe)}"
-    if one.error:
-        return f"not tried: {one.error}"
-    course = f"the loss went from {one.losses[0]:.4g} to {one.losses[-1]:.4g}"
-    collapsed = ": it collapsed" * has_collapsed(one.health)
-    return f"{len(one.losses)} steps: {course}, {rank_text(one.health)}{collapsed}"
+    if trial.diverged:
+        return f"diverged, {trial.error}; {rate_text(trial.recipe)}"
+    if trial.error:
+        return f"not tried: {trial.error}"
+    course = f"the loss went from {trial.losses[0]:.4g} to {trial.losses[-1]:.4g}"
+    collapsed = ": it collapsed" * has_collapsed(trial.health)
+    return f"{len(trial.losses)} steps: {course}, {rank_text(trial.health)}{collapsed}"
 
 
 def compare_losses(first: LossSpec, other: LossSpec, pairing: str) -> None:
@@ -101,12 +101,12 @@ def compare_losses(first: LossSpec, other: LossSpec, pairing: str) -> None:
     from contrastbench.benchmarks.against.calls import CalledLoss
     from contrastbench.benchmarks.against.compare import compare_on_batches
 
-    found = compare_on_batches(
+    comparison = compare_on_batches(
         *(CalledLoss(spec.name, spec.params, pairing) for spec in (first, other))
     )
-    for line in found.lines():
+    for line in comparison.lines():
         say(line)
-    if not found.equal:
+    if not comparison.equal:
         raise typer.Exit(1)
 
 

@@ -101,10 +101,10 @@ def checked(
     from contrastbench.benchmarks.records.experiment import make_experiment
     from contrastbench.domains.registry import declaration
 
-    found = domain_of(name) if domain is None else domain
-    about = declaration(found)
+    known_domain = domain_of(name) if domain is None else domain
+    about = declaration(known_domain)
     values = {**about.checked, **(about.datasets[name].scored_by if name in about.datasets else {})}
-    work = make_experiment(found, name, LossSpec(NONE), values, False, target)
+    work = make_experiment(known_domain, name, LossSpec(NONE), values, False, target)
     from contrastbench.benchmarks.running.devices import open_device
     from contrastbench.benchmarks.running.opening import open_domain
 
@@ -123,13 +123,13 @@ def domain_of(name: str) -> str:
     kind, colon, _ = name.partition(":")
     kind = PYTHON if kind.endswith(".py") else kind
     reading = [domain for domain, known in about.items() if kind in (s.kind for s in known.sources)]
-    found = declared or (reading if colon else [])
-    if len(found) > 1:
-        raise UserError(f"{kind}: is a kind of {', '.join(found)}: add --domain")
-    if not found:
+    domains = declared or (reading if colon else [])
+    if len(domains) > 1:
+        raise UserError(f"{kind}: is a kind of {', '.join(domains)}: add --domain")
+    if not domains:
         known = [one for declaration in about.values() for one in declaration.datasets]
         raise unknown("dataset", name, known, "; or add --domain")
-    return found[0]
+    return domains[0]
 
 
 def of_declared(
@@ -180,19 +180,19 @@ def fetched(what: str, data_root: Path | None) -> Iterator[tuple[str, bool]]:
     from contrastbench.benchmarks.tables.load import load_table
 
     asked: dict[tuple[str, ...], Callable[[], dict[str, str]]] = {}
-    for one in (place.work for place in runnable_places(load_table(what))):
-        name, recipe, trained = (one.domain, one.dataset), one.full_recipe, one.trained
-        asked[name] = partial(fetched_path, one.domain, one.dataset, data_root)
+    for work in (place.work for place in runnable_places(load_table(what))):
+        name, recipe, trained = (work.domain, work.dataset), work.full_recipe, work.trained
+        asked[name] = partial(fetched_path, work.domain, work.dataset, data_root)
         further = (*name, recipe.model_dump_json(), str(trained))
-        asked[further] = partial(recipe.fetch, one.dataset, data_root, trained)
+        asked[further] = partial(recipe.fetch, work.dataset, data_root, trained)
     said = set[str]()
     for ask in asked.values():
         try:
-            found, failed = [f"{name}: {place}" for name, place in ask().items()], False
+            lines, failed = [f"{name}: {place}" for name, place in ask().items()], False
         except UserError as error:
-            found, failed = [f"MISSING {error}"], True
-        yield from ((line, failed) for line in found if line not in said)
-        said |= {*found}
+            lines, failed = [f"MISSING {error}"], True
+        yield from ((line, failed) for line in lines if line not in said)
+        said |= {*lines}
 
 
 def fetched_path(domain: str, dataset: str, data_root: Path | None) -> dict[str, str]:

@@ -55,8 +55,8 @@ def requirements(extra: str) -> list[Requirement]:
 
     Extras inside extras are left to their own line.
     """
-    found = map(Requirement, importlib.metadata.requires("contrastbench") or [])
-    chosen = [r for r in found if r.name != "contrastbench" and bool(r.marker) == bool(extra)]
+    declared = map(Requirement, importlib.metadata.requires("contrastbench") or [])
+    chosen = [r for r in declared if r.name != "contrastbench" and bool(r.marker) == bool(extra)]
     return [r for r in chosen if r.marker is None or r.marker.evaluate({"extra": extra})]
 
 

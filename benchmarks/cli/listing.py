@@ -108,8 +108,8 @@ def tables() -> Iterator[str]:
     """
     for name in catalogue.table_names():
         resolved = resolve(load_table(name), None, Path("results"))
-        found = [place.cell.records.values() for place in published_places(resolved)]
-        spent = {(r["key"], r["seed"]): r.get("seconds", 0) for some in found for r in some}
+        by_place = [place.cell.records.values() for place in published_places(resolved)]
+        spent = {(r["key"], r["seed"]): r.get("seconds", 0) for some in by_place for r in some}
         took = f" in {sum(spent.values()) / 3600:.1f} h" if spent else ""
         of = coverage(resolved) if resolved.table.quotes else None
         counts = (

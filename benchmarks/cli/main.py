@@ -103,9 +103,9 @@ def summary(command: str) -> str:
     """Return the first paragraph of a command's docstring, read without importing its module."""
     source = Path(__file__).with_name(f"{MODULES[command]}.py").read_text()
     pattern = rf'^def {function_name(command)}\(.*?"""(.*?)(?:\n\n|""")'
-    found = re.search(pattern, source, re.MULTILINE | re.DOTALL)
-    assert found, "each command has a docstring"
-    return " ".join(found[1].split())
+    docstring = re.search(pattern, source, re.MULTILINE | re.DOTALL)
+    assert docstring, "each command has a docstring"
+    return " ".join(docstring[1].split())
 
 
 class Grouped(TyperGroup):

@@ -37,17 +37,17 @@ def reproduce(
     """
     check_data_root(data_root)
     places = list(dict.fromkeys([results, SHIPPED]))
-    found = reproduction.named_record(record, places)
-    reproduction.check_trust(found, trust)
-    check_needs(found["domain"])
+    recorded = reproduction.named_record(record, places)
+    reproduction.check_trust(recorded, trust)
+    check_needs(recorded["domain"])
     with TemporaryDirectory(prefix="contrastbench-") as name:
         folder = Path(name)
         (folder / "loss").mkdir()
-        work = reproduction.experiment_of(found, folder / "loss")
+        work = reproduction.experiment_of(recorded, folder / "loss")
         import contrastbench.benchmarks.running.runner  # noqa: F401
 
-        again = reproduction.run_again(found, work, folder, data_root, device)
-    outcome = Outcome(found, again, reproduction.spread_of(found, places))
+        again = reproduction.run_again(recorded, work, folder, data_root, device)
+    outcome = Outcome(recorded, again, reproduction.spread_of(recorded, places))
     for line in reproduction_lines(outcome):
         say(line)
     if not (outcome.equal or outcome.within):
@@ -92,10 +92,10 @@ def difference_lines(values: Sequence[ValueDifference]) -> Iterator[str]:
 
 def circumstance_lines(circumstances: Sequence[ValueDifference]) -> Iterator[str]:
     """Yield a line for each circumstance that differs, and one for those of no record."""
-    lacking = [one.name for one in circumstances if one.recorded is None]
-    for one in circumstances:
-        if one.recorded is not None:
-            yield f"  {one.name}: {in_full(one.recorded)}, now {in_full(one.again)}"
+    lacking = [item.name for item in circumstances if item.recorded is None]
+    for item in circumstances:
+        if item.recorded is not None:
+            yield f"  {item.name}: {in_full(item.recorded)}, now {in_full(item.again)}"
     if lacking:
         yield f"  not in the record: {', '.join(lacking)}"
 

@@ -95,7 +95,7 @@ def run(
     from contrastbench.benchmarks.running.runner import run_seeds
 
     store.remove_leftovers(results)
-    kept = {cell_of(record) for one in experiment.scored for record in one.finished(results)}
+    kept = {cell_of(record) for work in experiment.scored for record in work.finished(results)}
     done = []
     with ranks.joined_ranks(choose_device(device)):
         for record, path in run_seeds(experiment, numbers, options):
@@ -106,8 +106,8 @@ def run(
                 show("\n".join(record_lines(record, path, cell_of(record) in kept)))
             if ranks.world_size() > 1 and record["status"] not in store.FINAL_STATUSES:
                 break  # the other ranks have ended
-    for one in experiment.scored if not json_ and len(numbers) > 1 else ():
-        say(seeds_summary([record for record in done if record["dataset"] == one.dataset]))
+    for work in experiment.scored if not json_ and len(numbers) > 1 else ():
+        say(seeds_summary([record for record in done if record["dataset"] == work.dataset]))
     if any(record["status"] != "ok" for record in done):
         raise typer.Exit(1)
 
@@ -174,16 +174,16 @@ def learned_text(values: Mapping[str, Any]) -> str:
     >>> learned_text({"t": 0.123456, "weights": [1.0, 2.0], "proxies": {"shape": [6, 32]}})
     't 0.1235, weights [1, 2], proxies 6 x 32'
     """
-    return ", ".join(f"{name} {four_digits(found)}" for name, found in values.items())
+    return ", ".join(f"{name} {four_digits(value)}" for name, value in values.items())
 
 
-def four_digits(found: Any) -> str:
+def four_digits(value: Any) -> str:
     """Return one learned value in four digits."""
-    if isinstance(found, dict):
-        return " x ".join(map(str, found.get("shape", ()))) or "a number out of bounds"
-    if isinstance(found, list):
-        return f"[{', '.join(map(four_digits, found))}]"
-    return f"{found:.4g}" if isinstance(found, float | int) else str(found)
+    if isinstance(value, dict):
+        return " x ".join(map(str, value.get("shape", ()))) or "a number out of bounds"
+    if isinstance(value, list):
+        return f"[{', '.join(map(four_digits, value))}]"
+    return f"{value:.4g}" if isinstance(value, float | int) else str(value)
 
 
 def seeds_summary(done: "list[Record]") -> str:

@@ -133,12 +133,12 @@ def sight(what: str, results: Path, joining: int) -> str:
 
     base, *others = (row for row in load_table(what).rows if row.loss and not row.control)
     specs = [LossSpec(row.loss or "") for row in others if row.loss != base.loss]
-    found = []
+    effects = []
     for k in range(0, min(len(specs), GROUPS * joining), joining):
         joined = load_table(what, losses=specs[k : k + joining], quick=True)
         over = compare(resolve(joined, None, results)).over
-        found.append((over.least_seen if over.tested else None) or inf)
-    seen = median(found or [inf])
+        effects.append((over.least_seen if over.tested else None) or inf)
+    seen = median(effects or [inf])
     return f"effects from {seen:.0f} % of what training gains" if seen < inf else "large ones alone"
 
 

@@ -49,12 +49,12 @@ class DeviceWork:
     @property
     def installed(self) -> tuple[str, ...]:
         """Return the domains whose libraries are installed."""
-        found = []
+        names = []
         for name in self.domains:
             with suppress(UserError):
                 domain_class(name)
-                found.append(name)
-        return tuple(found)
+                names.append(name)
+        return tuple(names)
 
     def open(self, name: str) -> AnyDomain:
         """A domain's embedded dataset by its tiny recipe, on the device."""
@@ -94,9 +94,9 @@ def deviation_from_cpu(name: str, title: str, dtype: torch.dtype, device: torch.
         loss = prepared_loss(name, {}).to(dtype).to(place)
         results.append(value_and_gradient(loss, pair_views(title, views), views))
     gaps = []
-    for expected, found in zip(*results, strict=True):
+    for expected, there in zip(*results, strict=True):
         scale = max(1.0, expected.abs().max().item())
-        gaps.append((found.cpu() - expected).abs().max().item() / scale)
+        gaps.append((there.cpu() - expected).abs().max().item() / scale)
     return math.inf if any(map(math.isnan, gaps)) else max(gaps)
 
 

@@ -107,8 +107,8 @@ def measured_entry(
         over = f"over {gigabytes:g} GB" if device.type == "cpu" else "out of memory"
         known = {"memory": over, "not installed": "not installed"}
         return next((said for word, said in known.items() if word in done.stderr.lower()), "failed")
-    found = json.loads(done.stdout.splitlines()[-1])
-    return f"{found['seconds'] / found['unit']:.2f}x {found['megabytes']:.0f} MB"
+    measured = json.loads(done.stdout.splitlines()[-1])
+    return f"{measured['seconds'] / measured['unit']:.2f}x {measured['megabytes']:.0f} MB"
 
 
 def measure_loss(name: str, size: int, device: torch.device, gigabytes: float) -> dict[str, float]:

@@ -27,8 +27,8 @@ def as_row(record: Record) -> dict[str, Any]:
         "error": details.get("error"),
     }
     own = {name: record.get(name) for name in (*FIRST_COLUMNS, *LAST_COLUMNS)}
-    found: list[Fields] = [details.get("learned", {}), details.get("health", {})]
-    groups = (metrics, record["params"], *found, record["recipe"])
+    states: list[Fields] = [details.get("learned", {}), details.get("health", {})]
+    groups = (metrics, record["params"], *states, record["recipe"])
     parts = dict(zip(WIDE_COLUMNS, groups, strict=True))
     flat = {f"{part}.{name}": v for part, some in parts.items() for name, v in some.items()}
     return {**own, **made, **flat}

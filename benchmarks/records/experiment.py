@@ -127,8 +127,8 @@ class Experiment:
 
     def finished(self, results: Path, seed: int | None = None) -> Iterator[Record]:
         """Yield its finished records, ok or diverged, of all seeds or of one."""
-        found = self.records(results, seed)
-        return (record for record in found if record["status"] in store.FINAL_STATUSES)
+        records = self.records(results, seed)
+        return (record for record in records if record["status"] in store.FINAL_STATUSES)
 
     def ok_by_data(self, results: Path, but: Container[int] = ()) -> ByData:
         """Return the ok records by data and seed.
@@ -291,8 +291,8 @@ class Cell:
     def finished(self, results: Path) -> tuple[Record, Path] | None:
         """Return its record and the record's path, also if it lacks newer keys of the recipe."""
         path = self.path(results)
-        if found := reading.find_record(path):
-            return found, path
+        if record := reading.find_record(path):
+            return record, path
         for record in self.experiment.finished(results, self.seed):
             if record["data_hash"] == self.data_hash:
                 return record, store.record_path(results, record)

@@ -31,5 +31,5 @@ def holds(folder: Path, record: Fields) -> bool:
     if not cell.is_file():
         return False
     with one_line(cell, "export it again"):
-        found = json.loads(contents(cell))
-        return all(found[name] == record[name] for name in (*store.IDENTITY, "seed"))
+        identity = json.loads(contents(cell))
+        return all(identity[name] == record[name] for name in (*store.IDENTITY, "seed"))

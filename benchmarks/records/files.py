@@ -113,7 +113,7 @@ def publish_all(wanted: Mapping[Path, Callable[[], bytes]]) -> dict[Path, bool]:
         folder.mkdir(parents=True, exist_ok=True)
     with ThreadPoolExecutor(AT_ONCE) as pool:
         while batch := [(path, read()) for path, read in islice(waiting, 32 * AT_ONCE)]:
-            added += pool.map(lambda one: publish_file(*one), batch)
+            added += pool.map(lambda item: publish_file(*item), batch)
     for folder in folders:
         sync_folder(folder)
     return dict(zip(wanted, added, strict=True))

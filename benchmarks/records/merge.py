@@ -30,12 +30,12 @@ class Merged:
             self.equal += 1
             return
         try:
-            one = ours.record()
+            record = ours.record()
         except InvalidRecord as error:
             self.invalid.append(str(error))
             return
         other = theirs.record()
-        if differing := reading.difference(one, other, "it", theirs.where):
+        if differing := reading.difference(record, other, "it", theirs.where):
             self.unequal.append(f"{ours.path}: {differing}")
         else:
             self.equal += 1
@@ -77,10 +77,10 @@ def folders_of(source: Path) -> list[Path]:
     Raises:
         UserError: it has no records.
     """
-    found = reading.dataset_folders(source)
-    if not any(reading.stored_of(dataset) for dataset in found):
+    datasets = reading.dataset_folders(source)
+    if not any(reading.stored_of(dataset) for dataset in datasets):
         raise UserError(f"{source} holds no records: name a folder that holds runs/")
-    return found
+    return datasets
 
 
 def check_source(dataset: Path) -> Iterator[tuple[Stored, InvalidRecord]]:
@@ -89,11 +89,11 @@ def check_source(dataset: Path) -> Iterator[tuple[Stored, InvalidRecord]]:
     Raises:
         UserError: one is not as it was published.
     """
-    for one in reading.stored_of(dataset):
+    for stored in reading.stored_of(dataset):
         try:
-            one.checked()
+            stored.checked()
         except InvalidRecord as error:
-            yield one, error
+            yield stored, error
 
 
 def merge_dataset(dataset: Path, target: Path, done: Merged, invalid: Container[Stored]) -> None:
@@ -115,22 +115,22 @@ def merge_dataset(dataset: Path, target: Path, done: Merged, invalid: Container[
 
 def compare_known(theirs: Iterable[Stored], target: Path, done: Merged) -> list[Stored]:
     """Compare what is there already, and return what is new."""
-    ours = {one.place: one for one in reading.stored_of(target)}
+    ours = {stored.place: stored for stored in reading.stored_of(target)}
     new = []
-    for one in theirs:
-        if one.place in ours:
-            done.compare(ours[one.place], one)
+    for stored in theirs:
+        if stored.place in ours:
+            done.compare(ours[stored.place], stored)
         else:
-            new.append(one)
+            new.append(stored)
     return new
 
 
 def publish(new: Iterable[Stored], target: Path, done: Merged) -> None:
     """Publish records as loose files; another process may have been first."""
-    wanted = {target / one.place: one for one in new}
-    added = files.publish_all({path: one.data for path, one in wanted.items()})
-    for path, one in wanted.items():
+    wanted = {target / stored.place: stored for stored in new}
+    added = files.publish_all({path: stored.data for path, stored in wanted.items()})
+    for path, stored in wanted.items():
         if added[path]:
             done.added += 1
         else:
-            done.compare(Stored(path.parent, path.name), one)
+            done.compare(Stored(path.parent, path.name), stored)

@@ -59,11 +59,11 @@ def chosen_by_data(
     runs = [
         {store.cell_of(record): record for record in some} for some in by_trial(trials, finished)
     ]
-    found: dict[str, dict[int, Runs]] = {}
+    complete: dict[str, dict[int, Runs]] = {}
     for data_hash, seed in sorted(set(runs[0]).intersection(*runs)):
-        found.setdefault(data_hash, {})[seed] = [run[data_hash, seed] for run in runs]
+        complete.setdefault(data_hash, {})[seed] = [run[data_hash, seed] for run in runs]
     choose = by_inner_scores if trials[0].full_recipe.nested else by_other_seeds
-    chosen = {data: dict(choose(trials, seeds, best)) for data, seeds in found.items()}
+    chosen = {data: dict(choose(trials, seeds, best)) for data, seeds in complete.items()}
     return ordered_by_data({data: seeds for data, seeds in chosen.items() if seeds})
 
 

@@ -66,8 +66,8 @@ def unpack(results: Path) -> Iterator[str]:
 
 def each_dataset(results: Path, do: Callable[[Path], str]) -> Iterator[str]:
     """Apply a function to each data set under the lock, and yield its messages."""
-    found = reading.dataset_folders(results)
-    if not found:
+    datasets = reading.dataset_folders(results)
+    if not datasets:
         raise UserError(f"{results} holds no records: name a folder that holds runs/")
     path = results / "runs" / LOCK
     with writable(results):
@@ -76,7 +76,7 @@ def each_dataset(results: Path, do: Callable[[Path], str]) -> Iterator[str]:
         except Timeout:
             raise UserError(f"somebody else packs {results}: wait until that has ended") from None
         with lock:
-            for dataset in found:
+            for dataset in datasets:
                 if line := do(dataset):
                     yield f"{dataset.relative_to(results / 'runs').as_posix()}: {line}"
             path.unlink()
@@ -111,13 +111,13 @@ def sorted_out(dataset: Path) -> tuple[dict[Stored, Record], list[Stored]]:
         UserError: one is no record, or not as it was published.
     """
     valid, invalid = dict[Stored, Record](), list[Stored]()
-    for one in reading.stored_of(dataset):
-        if RECORD_FILE_NAME.fullmatch(one.name):
+    for stored in reading.stored_of(dataset):
+        if RECORD_FILE_NAME.fullmatch(stored.name):
             try:
-                valid[one] = one.checked()
+                valid[stored] = stored.checked()
             except InvalidRecord as error:
                 schema.warn(error)
-                invalid.append(one)
+                invalid.append(stored)
     return valid, invalid
 
 
@@ -128,9 +128,9 @@ def without_doubles(records: dict[Stored, Record]) -> list[Stored]:
         UserError: two contradict each other.
     """
     kept: dict[str, Stored] = {}
-    for one, record in records.items():
-        other = kept.setdefault(one.place, one)
-        reading.check_agree(other, records[other], one, record)
+    for stored, record in records.items():
+        other = kept.setdefault(stored.place, stored)
+        reading.check_agree(other, records[other], stored, record)
     return list(kept.values())
 
 
@@ -151,8 +151,8 @@ def write_pack(dataset: Path, records: Iterable[tuple[str, str, bytes]]) -> Path
         named = path.with_name(pack_name(path))
         files.link(path, named)
     files.sync_folder(dataset)
-    for one in in_pack(open_pack(named)):
-        one.checked()
+    for stored in in_pack(open_pack(named)):
+        stored.checked()
     return named
 
 

@@ -109,14 +109,14 @@ class Pack:
                 f"{self.path} has pack version {version}, but this contrastbench reads up to "
                 f"{VERSION}: upgrade contrastbench"
             )
-        found = self.base.execute("SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL")
-        if dict(found) != TABLES.get(version):
+        tables = self.base.execute("SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL")
+        if dict(tables) != TABLES.get(version):
             raise ValueError("its tables are others")
         return int(version)
 
     def read_places(self) -> dict[str, dict[str, Place]]:
         """Return where each file is, in order; raise where one could lie outside of its folder."""
-        found: dict[str, dict[str, Place]] = {}
+        places: dict[str, dict[str, Place]] = {}
         for folder, name, *place in self.base.execute(f"{FILES[self.version]} ORDER BY 1, 2"):
             if folder is None:
                 raise ValueError("a record lacks its cell")
@@ -124,8 +124,8 @@ class Pack:
                 raise ValueError(f"{folder}/{name} is no record's file")
             if {type(one) for one in place} != {int}:
                 raise ValueError("a value is of another type")
-            found.setdefault(folder, {})[name] = Place(*place)
-        return found
+            places.setdefault(folder, {})[name] = Place(*place)
+        return places
 
     @contextmanager
     def readable(self) -> Iterator[None]:
@@ -178,10 +178,10 @@ class Pack:
 
 def whole(how: Any, data: bytes) -> bytes:
     """Return what is compressed, up to a limit, or raise ValueError."""
-    found: bytes = how.decompress(data, MAX_RECORD_BYTES)
+    inflated: bytes = how.decompress(data, MAX_RECORD_BYTES)
     if not how.eof or how.unused_data:
         raise ValueError("what is compressed is cut off or too long")
-    return found
+    return inflated
 
 
 _opened: dict[Path, tuple[store.FileState, Pack]] = {}

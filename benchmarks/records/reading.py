@@ -72,38 +72,38 @@ def all_records(results: Path) -> Iterator[tuple[Path, Record]]:
     """Yield all records with the paths of their files, also for packed ones."""
     for dataset in dataset_folders(results):
         for folder in loss_folders(dataset):
-            for one, record in list_records(folder):
-                yield one.path, record
+            for stored, record in list_records(folder):
+                yield stored.path, record
 
 
 def find(path: Path) -> Stored | None:
     """Return a record's file, by itself or in a pack; None: there is none."""
     if os.path.lexists(path):
         return Stored(path.parent, path.name)
-    found = packs.packs_of(path.parents[1])
-    having = (pack for pack in found if path.name in pack.folders.get(path.parent.name, ()))
+    opened = packs.packs_of(path.parents[1])
+    having = (pack for pack in opened if path.name in pack.folders.get(path.parent.name, ()))
     return next((Stored(path.parent, path.name, pack) for pack in having), None)
 
 
 def find_record(path: Path) -> Record | None:
     """Return the record of a file, which may be in a pack, or None."""
-    found = find(path)
-    return found.record() if found else None
+    stored = find(path)
+    return stored.record() if stored else None
 
 
 def stored_in(folder: Path) -> list[Stored]:
     """Return the files of a loss's records by name, a packed one before a loose one."""
 
-    def found() -> list[Stored]:
+    def both_kinds() -> list[Stored]:
         packed = [
             Stored(folder, name, pack)
             for pack in packs.packs_of(folder.parent)
             for name in pack.folders.get(folder.name, ())
         ]
         loose = (Stored(folder, name) for name in loose_files(folder))
-        return sorted([*packed, *loose], key=lambda one: one.name)
+        return sorted([*packed, *loose], key=lambda stored: stored.name)
 
-    return remembered(("files", folder), found)
+    return remembered(("files", folder), both_kinds)
 
 
 def stored_of(dataset: Path) -> list[Stored]:
@@ -124,49 +124,50 @@ def list_records(
     Raises:
         UserError: one of them is no whole record, or two of one name contradict each other.
     """
-    wanted = [one for one in stored_in(folder) if seed is None or f"-seed{seed}." in one.name]
-    found: dict[str, tuple[Stored, Record]] = {}
-    for _, cell in groupby(wanted, lambda one: one.name.partition("-seed")[0]):
-        for one in cell:
+    wanted = [
+        stored for stored in stored_in(folder) if seed is None or f"-seed{seed}." in stored.name
+    ]
+    listed: dict[str, tuple[Stored, Record]] = {}
+    for _, cell in groupby(wanted, lambda stored: stored.name.partition("-seed")[0]):
+        for stored in cell:
             try:
-                record = one.record()
+                record = stored.record()
             except InvalidRecord as error:
                 schema.warn(error)
                 continue
             if not matches(record):
                 break
-            check_agree(*found.setdefault(one.name, (one, record)), one, record)
-    return list(found.values())
+            check_agree(*listed.setdefault(stored.name, (stored, record)), stored, record)
+    return list(listed.values())
 
 
-def check_agree(one: Stored, record: Record, other: Stored, its: Record) -> None:
+def check_agree(first: Stored, record: Record, second: Stored, its: Record) -> None:
     """Raise if two runs of the cell of a file found different things."""
-    if record is not its and (differing := difference(record, its, one.where, other.where)):
-        raise UserError(f"{one.path}: {differing}: remove one of them")
+    if record is not its and (differing := difference(record, its, first.where, second.where)):
+        raise UserError(f"{first.path}: {differing}: remove one of them")
 
 
-def difference(one: Record, other: Record, here: object = "one", there: object = "other") -> str:
+def difference(ours: Fields, theirs: Fields, here: object = "one", there: object = "other") -> str:
     """Return the first value in which two runs of one cell contradict each other, as each has it.
 
     What only one release writes contradicts nothing. The text is empty where the two agree.
     """
-    ours: Fields = one
     first = {name: ours[name] for name in ("status", "metrics") if name in ours}
     results = {k: value for k, value in {**first, **ours}.items() if k not in INCIDENTAL}
-    for name, value, its in unequal_values(results, other):
+    for name, value, its in unequal_values(results, theirs):
         return f"{name} is {shown(value)} in {here}, but {shown(its)} in {there}"
     return ""
 
 
-def unequal_values(one: Any, other: Any, name: str = "") -> Iterator[tuple[str, Any, Any]]:
+def unequal_values(ours: Any, theirs: Any, name: str = "") -> Iterator[tuple[str, Any, Any]]:
     """Yield the values of both that differ, with their names; seconds are measured, not found."""
     parts: dict[Any, tuple[Any, Any]] = {}
-    if isinstance(one, dict) and isinstance(other, dict):
-        parts = {key: (one[key], other[key]) for key in one if key in other}
-    elif isinstance(one, list) and isinstance(other, list) and len(one) == len(other):
-        parts = dict(enumerate(zip(one, other, strict=True)))
-    elif one != other:
-        yield name, one, other
+    if isinstance(ours, dict) and isinstance(theirs, dict):
+        parts = {key: (ours[key], theirs[key]) for key in ours if key in theirs}
+    elif isinstance(ours, list) and isinstance(theirs, list) and len(ours) == len(theirs):
+        parts = dict(enumerate(zip(ours, theirs, strict=True)))
+    elif ours != theirs:
+        yield name, ours, theirs
     for key, (value, its) in parts.items():
         if not str(key).startswith("seconds"):
             yield from unequal_values(value, its, f"{name}.{key}".lstrip("."))

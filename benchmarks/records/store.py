@@ -233,9 +233,9 @@ def checked_record(data: bytes, path: Path, where: object) -> Record:
 
 def check_key(identity: Record, where: object) -> None:
     """Raise unless the key is that of the other fields."""
-    found = key(identity)
-    if found != identity["key"]:
-        raise UserError(f"{where} holds the record of {found[:16]}: rename it back")
+    own = key(identity)
+    if own != identity["key"]:
+        raise UserError(f"{where} holds the record of {own[:16]}: rename it back")
 
 
 def parsed(data: bytes, path: object, checksum: bool = True) -> Record:

@@ -243,9 +243,11 @@ def compare_claim(case: Verification) -> str:
     return f"{sum(one.equal for one in outcomes)} of {len(ours)} cells are equal to the bit"
 
 
-def agrees(one: Outcome) -> bool:
+def agrees(outcome: Outcome) -> bool:
     """Return whether a claim is what two machines may find; on like machines that is the same."""
-    return one.within if one.values else not reading.difference(one.record, one.again)
+    return (
+        outcome.within if outcome.values else not reading.difference(outcome.record, outcome.again)
+    )
 
 
 def judge(case: Verification) -> str:
