@@ -1,6 +1,7 @@
 """Random batches on which two losses are compared."""
 
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -44,13 +45,13 @@ def random_batch(size: int, seed: int, equal_copy: bool = False) -> Batch:
         return torch.randn(*shape, dtype=torch.float64, generator=generator)
 
     shared = normal(DIRECTIONS, DIM)[torch.arange(size) % DIRECTIONS]
-    samples = shared * torch.rand(size, 1, dtype=torch.float64, generator=generator) + normal(
-        size, DIM
-    )
+
+    shares = partial(torch.rand, size, 1, dtype=torch.float64, generator=generator)
+    samples = shared * shares() + normal(size, DIM)
     views = [samples + 0.5 * normal(size, DIM) for _ in range(2)]
     for view in views:
         view[-1] = view[0] + COPY_NOISE * normal(DIM)
-        view *= 0.5 + torch.rand(size, 1, dtype=torch.float64, generator=generator)
+        view *= 0.5 + shares()
         if equal_copy:  # to the bit: a distance of rounding errors has a gradient of any direction
             view[-1] = view[0]
     return Batch(views[0], views[1], torch.arange(size) % max(2, size // 2))

@@ -150,11 +150,8 @@ def call_ours(loss: Loss, pairing: str, batch: Batch) -> Tensor:
 
 def ids(pairing: str, batch: Batch) -> Tensor:
     """Return the number of each sample that equal samples or classes share."""
-    return (
-        batch.labels
-        if pairing == "same_class"
-        else torch.arange(len(batch.z1), device=batch.z1.device)
-    )
+    samples = torch.arange(len(batch.z1), device=batch.z1.device)
+    return batch.labels if pairing == "same_class" else samples
 
 
 def call_metric_learning(loss: Any, pairing: str, batch: Batch) -> Any:

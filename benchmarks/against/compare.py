@@ -77,7 +77,7 @@ class LossComparison:
             if any(apart.factor < 0 for apart in exact):
                 return "the sign is flipped"
             sizes = self.fitted[torch.float32].items()
-            size, apart = next(one for one in sizes if not one[1].equal(torch.float32))
+            size, apart = next(pair for pair in sizes if not pair[1].equal(torch.float32))
             left = max(apart.gradient_left, apart.value_left)
             return f"in float32 alone, {size_text(left, size)}"
         if all(apart.gradient_left <= EQUAL_TOLERANCE[torch.float64] for apart in exact):
@@ -93,21 +93,15 @@ class LossComparison:
         yield ""
         yield text_row("", [f"N = {size}" for size in BATCH_SIZES])
         for dtype, by_size in self.given.items():
-            name, measured = str(dtype).removeprefix("torch."), by_size.values()
-            yield text_row(f"value, {name}", [relative_text(apart.value) for apart in measured])
-            yield text_row(
-                f"gradient, {name}", [relative_text(apart.gradient) for apart in measured]
-            )
+            for what in ("value", "gradient"):
+                cells = [relative_text(getattr(apart, what)) for apart in by_size.values()]
+                yield text_row(f"{what}, {str(dtype).removeprefix('torch.')}", cells)
         if self.verdict != "equal":
             if self.temperature:
                 yield f"with {self.temperature}:"
-            measured = self.exact.values()
-            yield text_row("factor", [f"{apart.factor:.6g}" for apart in measured])
-            yield text_row("constant", [f"{apart.constant:.6g}" for apart in measured])
-            yield text_row("value, left", [relative_text(apart.value_left) for apart in measured])
-            yield text_row(
-                "gradient, left", [relative_text(apart.gradient_left) for apart in measured]
-            )
+            for what, text in FITTED.items():
+                cells = [text(getattr(apart, what)) for apart in self.exact.values()]
+                yield text_row(what.replace("_", ", "), cells)
         yield ""
         yield self.verdict
 
@@ -139,9 +133,8 @@ def runs(side: CalledLoss, some: Sequence[Batch], dtype: torch.dtype) -> list[Va
     for batch in some:
         leaves = batch.leaves(dtype)
         value = loss(leaves)
-        gradients = torch.autograd.grad(
-            value, [leaves.z1, leaves.z2], allow_unused=True, materialize_grads=True
-        )
+        given = leaves.z1, leaves.z2
+        gradients = torch.autograd.grad(value, given, allow_unused=True, materialize_grads=True)
         results.append((float(value.detach()), torch.cat(gradients).double()))
     return results
 
@@ -210,9 +203,8 @@ def best_temperature(changed: Callable[[float], tuple[CalledLoss, CalledLoss]]) 
     low, high = map(math.log, SCALE_RANGE)
     step = (high - low) / 30
     start = min((low + i * step for i in range(31)), key=left)
-    best = minimize_scalar(
-        left, bounds=(start - step, start + step), method="bounded", options={"xatol": 1e-9}
-    )
+    bounds = start - step, start + step
+    best = minimize_scalar(left, bounds=bounds, method="bounded", options={"xatol": 1e-9})
     for digits in range(1, 7):  # the temperature that somebody has written
         rounded = float(f"{math.exp(best.x):.{digits}g}")
         if left(math.log(rounded)) <= EQUAL_TOLERANCE[torch.float64]:
@@ -248,6 +240,12 @@ def relative_text(x: float) -> str:
     if not math.isfinite(x):
         return "not finite"
     return f"{x:.0e}" if x < 1e-3 else f"{100 * x:.3g} %"
+
+
+FITTED: dict[str, Callable[[float], str]] = {
+    **dict.fromkeys(("factor", "constant"), "{:.6g}".format),
+    **dict.fromkeys(("value_left", "gradient_left"), relative_text),
+}
 
 
 def size_text(share: float, size: int) -> str:
