@@ -240,7 +240,7 @@ BUDGET = {  # lines of Python by room, as they were reached: who needs more dele
     "benchmarks/submission": 699,
     "benchmarks/sweeps": 1398,
     "benchmarks/tables": 3094,
-    "": 42197,  # the three together
+    "": 42193,  # the three together
     "tests": 39220,
 }
 
