@@ -5,14 +5,13 @@ a loose file, and a pack comes as it is. Where a pack has a record that may not 
 become loose files.
 """
 
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from contrastbench.benchmarks.records import files, packing, packs, reading
 from contrastbench.benchmarks.records.reading import Stored
 from contrastbench.benchmarks.records.schema import InvalidRecord
-from contrastbench.errors import UserError
 
 
 @dataclass
@@ -60,40 +59,15 @@ def merge_records(
     wanted = [
         (dataset, results / "runs" / dataset.relative_to(source / "runs"))
         for source in sources
-        for dataset in folders_of(source)
+        for dataset in reading.filled_folders(source)
         if datasets is None or dataset.parts[-2:] in datasets
     ]
-    invalid = {one: error for dataset, _ in wanted for one, error in check_source(dataset)}
+    invalid = {k: v for dataset, _ in wanted for k, v in reading.checked_of(dataset)[1].items()}
     done = Merged(invalid=[str(error) for error in invalid.values()])
     for dataset, target in wanted:
         with packing.writable(target):
             merge_dataset(dataset, target, done, invalid)
     return done
-
-
-def folders_of(source: Path) -> list[Path]:
-    """Return the folders of a source's data sets.
-
-    Raises:
-        UserError: it has no records.
-    """
-    datasets = reading.dataset_folders(source)
-    if not any(reading.stored_of(dataset) for dataset in datasets):
-        raise UserError(f"{source} holds no records: name a folder that holds runs/")
-    return datasets
-
-
-def check_source(dataset: Path) -> Iterator[tuple[Stored, InvalidRecord]]:
-    """Check that each record is whole and stands where it belongs, and yield what is invalid.
-
-    Raises:
-        UserError: one is not as it was published.
-    """
-    for stored in reading.stored_of(dataset):
-        try:
-            stored.checked()
-        except InvalidRecord as error:
-            yield stored, error
 
 
 def merge_dataset(dataset: Path, target: Path, done: Merged, invalid: Container[Stored]) -> None:

@@ -23,7 +23,6 @@ from contrastbench.benchmarks.records.packs import (
     packs_of,
 )
 from contrastbench.benchmarks.records.reading import Stored
-from contrastbench.benchmarks.records.schema import InvalidRecord
 from contrastbench.benchmarks.records.store import Record
 from contrastbench.errors import UserError
 
@@ -66,9 +65,7 @@ def unpack(results: Path) -> Iterator[str]:
 
 def each_dataset(results: Path, do: Callable[[Path], str]) -> Iterator[str]:
     """Apply a function to each data set under the lock, and yield its messages."""
-    datasets = reading.dataset_folders(results)
-    if not datasets:
-        raise UserError(f"{results} holds no records: name a folder that holds runs/")
+    datasets = reading.filled_folders(results)
     path = results / "runs" / LOCK
     with writable(results):
         try:
@@ -87,7 +84,7 @@ def pack_dataset(dataset: Path) -> str:
 
     Invalid records are named, and stay where they are, with the rest of a pack that has one.
     """
-    valid, invalid = sorted_out(dataset)
+    valid, invalid = finished_of(dataset)
     kept = {one.pack for one in invalid}
     taken = {one: record for one, record in valid.items() if not one.pack or one.pack not in kept}
     gone = {one.where for one in taken}
@@ -104,21 +101,17 @@ def pack_dataset(dataset: Path) -> str:
     return f"{len(once)} records in {new.name}, {sizes}"
 
 
-def sorted_out(dataset: Path) -> tuple[dict[Stored, Record], list[Stored]]:
+def finished_of(dataset: Path) -> tuple[dict[Stored, Record], list[Stored]]:
     """Return the valid records of finished runs, and the invalid ones, which are named.
 
     Raises:
         UserError: one is no record, or not as it was published.
     """
-    valid, invalid = dict[Stored, Record](), list[Stored]()
-    for stored in reading.stored_of(dataset):
-        if RECORD_FILE_NAME.fullmatch(stored.name):
-            try:
-                valid[stored] = stored.checked()
-            except InvalidRecord as error:
-                schema.warn(error)
-                invalid.append(stored)
-    return valid, invalid
+    valid, invalid = reading.checked_of(dataset)
+    for error in invalid.values():
+        schema.warn(error)
+    finished = {one: valid[one] for one in valid if RECORD_FILE_NAME.fullmatch(one.name)}
+    return finished, list(invalid)
 
 
 def without_doubles(records: dict[Stored, Record]) -> list[Stored]:
@@ -182,7 +175,7 @@ def unpack_dataset(dataset: Path) -> str:
         UserError: a file is there and says something else.
     """
     packs = packs_of(dataset)
-    without_doubles(sorted_out(dataset)[0])
+    without_doubles(finished_of(dataset)[0])
     there = {one.path: one.data for pack in packs for one in in_pack(pack)}
     files.publish_all(there)
     for pack in packs:

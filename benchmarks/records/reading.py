@@ -111,6 +111,21 @@ def stored_of(dataset: Path) -> list[Stored]:
     return [one for folder in loss_folders(dataset) for one in stored_in(folder)]
 
 
+def checked_of(dataset: Path) -> tuple[dict[Stored, Record], dict[Stored, InvalidRecord]]:
+    """Read each record of a data set again, and return the valid ones and what is invalid.
+
+    Raises:
+        UserError: one is no record, or not as it was published.
+    """
+    valid, invalid = dict[Stored, Record](), dict[Stored, InvalidRecord]()
+    for stored in stored_of(dataset):
+        try:
+            valid[stored] = stored.checked()
+        except InvalidRecord as error:
+            invalid[stored] = error
+    return valid, invalid
+
+
 def list_records(
     folder: Path, matches: Matches = lambda _: True, seed: int | None = None
 ) -> list[tuple[Stored, Record]]:
@@ -176,6 +191,18 @@ def unequal_values(ours: Any, theirs: Any, name: str = "") -> Iterator[tuple[str
 def dataset_folders(results: Path) -> list[Path]:
     """Return the folders of all datasets."""
     return sorted(path for path in results.glob("runs/*/*") if path.is_dir())
+
+
+def filled_folders(results: Path) -> list[Path]:
+    """Return the folders of all datasets.
+
+    Raises:
+        UserError: none has a record.
+    """
+    datasets = dataset_folders(results)
+    if not any(map(stored_of, datasets)):
+        raise UserError(f"{results} holds no records: name a folder that holds runs/")
+    return datasets
 
 
 def loss_folders(dataset: Path) -> list[Path]:
