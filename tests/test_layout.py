@@ -234,13 +234,13 @@ BUDGET = {  # lines of Python by room, as they were reached: who needs more dele
     "benchmarks/cli": 2027,
     "benchmarks/comparison": 1708,
     "benchmarks/perf": 869,
-    "benchmarks/records": 2378,
+    "benchmarks/records": 2374,
     "benchmarks/report": 2041,
     "benchmarks/running": 3300,
     "benchmarks/submission": 699,
     "benchmarks/sweeps": 1398,
     "benchmarks/tables": 3094,
-    "": 42193,  # the three together
+    "": 42187,  # the three together
     "tests": 39220,
 }
 
