@@ -112,15 +112,13 @@ def test_packing_again_adds_and_leaves_one_pack(results: Path) -> None:
     assert sorted(records(results)) == sorted([*names, new.relative_to(results).as_posix()])
 
 
-def test_the_same_records_are_the_same_bytes(results: Path, tmp_path: Path) -> None:
+def test_the_same_records_are_the_same_bytes_and_found_as_in_files(
+    results: Path, loose: Path, tmp_path: Path
+) -> None:
     other = Path(shutil.copytree(results, tmp_path / "other"))
     list(packing.pack(results))
     list(packing.pack(other))
     assert contents(results) == contents(other)
-
-
-def test_a_record_is_found_in_a_pack_as_in_a_file(results: Path, loose: Path) -> None:
-    list(packing.pack(results))
     for name, record in records(loose).items():
         assert reading.find_record(results / name) == record
     nothing = results / "runs/graph/MUTAG/adnce/0123456789abcdef-seed0.json"
