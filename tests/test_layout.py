@@ -241,7 +241,7 @@ BUDGET = {  # lines of Python by room, as they were reached: who needs more dele
     "benchmarks/sweeps": 1398,
     "benchmarks/tables": 3094,
     "": 42187,  # the three together
-    "tests": 39220,
+    "tests": 39219,
 }
 
 
