@@ -6,11 +6,12 @@ Tests on single data sets are corrected by families, so that a loss that joins c
 from collections.abc import Sequence
 from dataclasses import replace
 
+from contrastbench.benchmarks.comparison import Verdict
 from contrastbench.benchmarks.comparison.over_sets import OverSets, over_sets
 from contrastbench.benchmarks.comparison.places import UNTESTED, Comparison, compare_cell
 from contrastbench.benchmarks.comparison.set_tests import SET_TESTS
 from contrastbench.benchmarks.comparison.statistics import ALPHA, holm
-from contrastbench.benchmarks.comparison.verdicts import Tuning, Verdicts, verdicts_of
+from contrastbench.benchmarks.comparison.verdicts import Verdicts, verdicts_of
 from contrastbench.benchmarks.tables.controls import CONTROLS
 from contrastbench.benchmarks.tables.resolved import Line, Resolved
 from contrastbench.benchmarks.tables.table import Table
@@ -31,7 +32,10 @@ def compare(resolved: Resolved, baseline: str | None = None, test: str | None = 
     base = baseline_row(resolved, baseline)
     places = compare_rows(resolved, base)
     over = over_sets_of(resolved, base, places, test or resolved.table.test or "wilcoxon")
-    return verdicts_of(resolved.table, base.name, places, over, tuning_of(resolved))
+    beside = [line.name for line in resolved.lines if line.row.beside]
+    lines = (line for line in resolved.lines if line.name in resolved.table.asked)
+    given = [line.name for line in lines if resolved.has_no_choice(line)]
+    return verdicts_of(resolved.table, base.name, places, over, beside, given)
 
 
 def baseline_row(resolved: Resolved, name: str | None = None) -> Line:
@@ -124,10 +128,10 @@ def with_verdict(one: Comparison, adjusted: float | None) -> Comparison:
     """
     if adjusted is None or one.difference is None:
         return replace(one, why=one.why or one.t.why)  # failed, or untested
-    verdict = "better" if one.difference > 0 else "worse"
-    by_those_left = one.lost if verdict == "better" else one.base_lost
-    if adjusted > ALPHA or by_those_left:
-        verdict = "undecided"
+    better = one.difference > 0
+    verdict = Verdict.BETTER if better else Verdict.WORSE
+    if adjusted > ALPHA or (one.lost if better else one.base_lost):  # by those that are left
+        verdict = Verdict.UNDECIDED
     return replace(one, holm=adjusted, verdict=verdict)
 
 
@@ -173,12 +177,3 @@ def over_sets_of(
 def is_untrained(line: Line) -> bool:
     """Return whether the row has no training: the untrained encoder or the raw input."""
     return any(not cell.work.trained for cell in line.cells.values())
-
-
-def tuning_of(resolved: Resolved) -> Tuning:
-    """Return the rows of a table that were not tuned as others were."""
-    asked = resolved.table.asked
-    return Tuning(
-        [line.name for line in resolved.lines if line.row.beside],
-        [one.name for one in resolved.lines if one.name in asked and resolved.has_no_choice(one)],
-    )

@@ -9,15 +9,23 @@ from math import inf
 from statistics import fmean, median
 from typing import NamedTuple
 
-from contrastbench.benchmarks.comparison import DIFFERENT
+from contrastbench.benchmarks.comparison import DECIDED, DIFFERENT, Verdict
 from contrastbench.benchmarks.comparison.effects import Gains, effects_by_set, gains_of
 from contrastbench.benchmarks.comparison.places import Comparison
-from contrastbench.benchmarks.comparison.set_tests import SET_TESTS, Effects, SetTest, grouped
+from contrastbench.benchmarks.comparison.set_tests import (
+    SET_TESTS,
+    Effects,
+    Part,
+    SetName,
+    SetTest,
+    grouped,
+    part_of,
+    sets_by_domain,
+    too_few,
+)
 from contrastbench.benchmarks.comparison.statistics import ALPHA, holm
 
 SIGNED_RANK = SET_TESTS["wilcoxon"]
-SAME_LOSS = "the same loss"  # as the baseline on each set, so there is nothing to test
-SAME_SO_FAR = f"{SAME_LOSS} so far"  # it is another one on a set on which it has not run
 
 
 class Scale(NamedTuple):
@@ -30,29 +38,6 @@ class Scale(NamedTuple):
 
 POINTS = Scale("points", 1, 1.0)  # where no control says what training gains
 SHARES = Scale("% of the training gain", 0, 10.0)
-
-
-@dataclass(frozen=True)
-class Part:
-    """The effect on the sets that a test is over: those of a domain, or all where sets are drawn.
-
-    Args:
-        sets: the effect on each.
-        estimate: the effect over them.
-        interval: at 95 %, before the correction for many rows.
-        p: of no effect.
-        p_equal: of an effect beyond the margin.
-        barred: verdicts that are not given, as trainings have failed.
-        verdict: after the correction.
-    """
-
-    sets: Effects
-    estimate: float
-    interval: tuple[float, float]
-    p: float
-    p_equal: float
-    barred: frozenset[str] = frozenset()
-    verdict: str = "undecided"
 
 
 @dataclass(frozen=True)
@@ -74,14 +59,14 @@ class Effect:
     p_equal: float  # of an effect beyond the margin in some part
     joined: bool  # the row joined by `--loss`
     without_effect: int  # sets on which it has failed and has no effect, which may be any
-    base_failed: int  # sets on which the baseline has diverged with some seeds
+    base_failed: frozenset[SetName]  # on which the baseline has diverged with some seeds
     name: str = ""  # the row with all that are the same runs
     also: Sequence[str] = ()  # those
     holm: float = 1.0  # of the part that is shown clearest
     holm_equal: float = 1.0
     detectable: float | None = None  # found four times in five in each part, at the verdict's level
-    verdict: str = "undecided"
-    decided: Mapping[str, str] = field(default_factory=dict)  # better or worse, of several domains
+    verdict: Verdict = Verdict.UNDECIDED
+    decided: Mapping[str, Verdict] = field(default_factory=dict)  # by domain, of several
     is_small: bool = False  # better or worse, and shown to be so within the margin
     untrained_in: Sequence[str] = ()  # domains in which it loses more than all that training gains
     is_copy: bool = False  # by algebra another row, which is tested in its place
@@ -183,9 +168,7 @@ def answer(
         tested=tested,
         fewer=[one for one in tested if listed and len(one.by_set) + one.without_effect < sets],
         gains=gains,
-        unit=scale.unit,
-        decimals=scale.decimals,
-        margin=scale.margin,
+        **scale._asdict(),
         left_out=left_out,
         nothing_counts=nothing_counts,
         test=test,
@@ -241,7 +224,7 @@ def judged_losses(
     tested = [one for one in found if one not in copies]
     joined = decided_effects([one for one in tested if one.joined], test)
     listed = decided_effects([one for one in tested if not one.joined], test, to_come)
-    words = {True: SAME_SO_FAR, False: SAME_LOSS}
+    words = Verdict.SAME_LOSS, Verdict.SAME_SO_FAR
     same = [replace(one, verdict=words[one.row in same_so_far], is_copy=True) for one in copies]
     return [*joined, *listed, *sorted(same, key=lambda one: one.verdict, reverse=True)]
 
@@ -252,7 +235,7 @@ def untrained_in(one: Effect) -> list[str]:
     The best row without a training is at -100 %.
     """
     below = [name for name, mean in one.by_domain.items() if mean < -100]
-    return [name for name in below if "worse" in (one.verdict, one.decided.get(name))]
+    return [name for name in below if Verdict.WORSE in (one.verdict, one.decided.get(name))]
 
 
 def runs_of(row: str, mine: Sequence[Comparison]) -> Hashable:
@@ -284,19 +267,18 @@ def control_effect(one: Effect, mine: Sequence[Comparison], must: str, test: Set
     Only these sets can show that the comparison sees nothing at all.
     """
     everywhere, _ = effects_by_set(mine, {})
-    points, p = test.estimate(everywhere) if everywhere else one.estimate, one.holm
     if not everywhere:
-        verdict = too_few(test)
-    elif must == "equal":
+        below = must == "below" and one.estimate < 0
+        return replace(one, verdict=too_few(test), must=must, came_out=below)
+    part = part_of(everywhere, POINTS.margin, test)
+    if must == "equal":
         (one,) = decided_effects([one], test)
         verdict, p = one.verdict, one.holm
     elif must == "below":
-        verdict = "below" if points < 0 else "not below"
+        verdict, p = Verdict.BELOW if part.estimate < 0 else Verdict.NOT_BELOW, one.holm
     else:
-        p = test.p_value(everywhere)
-        verdict = verdict_of(everywhere, p, 1.0, test)
-    came_out = points < 0 if must == "below" else verdict == must
-    return replace(one, holm=p, verdict=verdict, must=must, came_out=came_out)
+        verdict, p = part.verdict_by(part.p, 1.0), part.p
+    return replace(one, holm=p, verdict=verdict, must=must, came_out=verdict == must)
 
 
 def effect(
@@ -306,11 +288,9 @@ def effect(
     by_set, failed = effects_by_set(mine, gains)
     if not by_set:
         return None
-    base_failed = {one.data_set for one in mine if one.base_lost}
-    parts = {
-        name: part_of(sets, margin, test, bool(base_failed & sets.keys()))
-        for name, sets in parts_of(by_set, test).items()
-    }
+    # a test of seeds takes sets as given; effects of opposite signs cancel in a mean over domains
+    groups = {"": by_set} if test.units == "sets" else sets_by_domain(by_set)
+    parts = {name: part_of(sets, margin, test) for name, sets in groups.items()}
     return Effect(
         row=row,
         name=row,
@@ -325,26 +305,8 @@ def effect(
         p_equal=max(part.p_equal for part in parts.values()),
         joined=any(one.joined for one in mine),
         without_effect=len(failed - by_set.keys()),
-        base_failed=len(base_failed & by_set.keys()),
+        base_failed=frozenset(one.data_set for one in mine if one.base_lost),
     )
-
-
-def parts_of(effects: Effects, test: SetTest) -> dict[str, Effects]:
-    """Return the sets that a test is over: those of each domain, where it takes sets as given.
-
-    Effects of opposite signs cancel in the mean over domains.
-    """
-    if test.units == "sets":
-        return {"": effects}
-    domains = dict.fromkeys(domain for domain, _ in effects)
-    return {name: {key: one for key, one in effects.items() if key[0] == name} for name in domains}
-
-
-def part_of(sets: Effects, margin: float, test: SetTest, base_failed: bool) -> Part:
-    """Return the effect over some sets, not judged yet."""
-    barred = frozenset({"worse", "equal"} if base_failed else ())
-    interval, p = test.interval(sets, ALPHA), test.p_value(sets)
-    return Part(sets, test.estimate(sets), interval, p, test.p_equal(sets, margin), barred)
 
 
 def decided_effects(found: Sequence[Effect], test: SetTest, to_come: int = 0) -> list[Effect]:
@@ -388,16 +350,15 @@ def judged_effect(
         level: that of the first verdict.
         test: of a part.
     """
-    judged = {
-        name: replace(part, verdict=verdict_of(part.sets, p, q, test, part.barred))
-        for (name, part), (p, q) in zip(one.parts.items(), ps, strict=True)
-    }
+    judged = {}
+    for (name, part), (p, q) in zip(one.parts.items(), ps, strict=True):
+        word = barred(part.verdict_by(p, q), base=bool(one.base_failed & part.sets.keys()))
+        judged[name] = part._replace(verdict=word)
     words = {name: part.verdict for name, part in judged.items()}
-    verdict = verdict_over([*words.values()], p_equal <= ALPHA)
     several = words if len(words) > 1 else {}
-    barred = {"better", "equal"} if one.without_effect else set[str]()
-    barred |= {"worse", "equal"} if one.base_failed else set()
-    verdict = "undecided" if verdict in barred else verdict
+    base_failed = bool(one.base_failed & one.by_set.keys())
+    together = verdict_over([*words.values()], p_equal <= ALPHA)
+    verdict = barred(together, row=bool(one.without_effect), base=base_failed)
     seen = [test.detectable(part.sets, level) for part in judged.values()]
     return replace(
         one,
@@ -406,42 +367,30 @@ def judged_effect(
         holm_equal=p_equal,
         detectable=None if None in seen else max(filter(None, seen), default=0.0),
         verdict=verdict,
-        decided={name: word for name, word in several.items() if word in DIFFERENT},
+        decided={name: word for name, word in several.items() if word in DECIDED},
         is_small=verdict in DIFFERENT and p_equal <= ALPHA,
     )
 
 
-def verdict_over(words: Sequence[str], equal: bool) -> str:
+def barred(verdict: Verdict, row: bool = False, base: bool = False) -> Verdict:
+    """Return the verdict, or undecided where failures of the row, or of the baseline, forbid it."""
+    forbidden = {Verdict.BETTER} if row else set()
+    forbidden |= {Verdict.WORSE} if base else set()
+    return Verdict.UNDECIDED if verdict in {*forbidden, Verdict.EQUAL} and forbidden else verdict
+
+
+def verdict_over(words: Sequence[Verdict], equal: bool) -> Verdict:
     """Return the verdict that those of the parts make.
 
-    >>> verdict_over(["better", "undecided"], False), verdict_over(["better", "worse"], False)
-    ('better', 'mixed')
-    >>> verdict_over(["equal", "undecided"], False), verdict_over(["equal", "undecided"], True)
-    ('undecided', 'equal')
+    >>> str(verdict_over([Verdict.BETTER, Verdict.WORSE], False))
+    'mixed'
+    >>> str(verdict_over([Verdict.EQUAL, Verdict.UNDECIDED], True))
+    'equal'
     """
-    shown = {*words} & {"better", "worse"}
+    shown = {*words} & {*DECIDED}
     if shown:
-        return shown.pop() if len(shown) == 1 else "mixed"
+        return shown.pop() if len(shown) == 1 else Verdict.MIXED
     if equal:
-        return "equal"
-    return words[0] if len({*words}) == 1 and words[0] != "equal" else "undecided"
-
-
-def too_few(test: SetTest) -> str:
-    """Return the word instead of a verdict where none can be given."""
-    return f"too few {test.units}"
-
-
-def verdict_of(
-    effects: Effects, p: float, p_equal: float, test: SetTest, barred: Container[str] = ()
-) -> str:
-    """Return better, worse, equal within the margin, undecided, or too few sets or seeds.
-
-    Barred ones are undecided.
-    """
-    if test.smallest_p(effects) > ALPHA:
-        return too_few(test)
-    verdict = "equal" if p_equal <= ALPHA else "undecided"
-    if p <= ALPHA:
-        verdict = "better" if test.estimate(effects) > 0 else "worse"
-    return "undecided" if verdict in barred else verdict
+        return Verdict.EQUAL
+    alike = len({*words}) == 1 and words[0] != Verdict.EQUAL
+    return words[0] if alike else Verdict.UNDECIDED

@@ -2,9 +2,10 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from statistics import fmean
 
+from contrastbench.benchmarks.comparison import Verdict
 from contrastbench.benchmarks.comparison.statistics import (
     ALPHA,
     PValue,
@@ -47,7 +48,7 @@ class Comparison:
     level: float = ALPHA  # of the verdict at the first step of Holm's correction
     t: PValue = UNTESTED
     holm: float | None = None
-    verdict: str = "untested"
+    verdict: Verdict = Verdict.UNTESTED
     why: str = ""  # it is untested
     same: bool = False  # the row is the baseline itself here
     incomplete: str = ""  # how many seeds have run, of more
@@ -61,20 +62,20 @@ class Comparison:
     runs: frozenset[tuple[int, str]] = frozenset()  # the records behind each seed
     waiting: bool = False  # the row lacks results in a column where it is a loss of its own
 
-    @property
+    @cached_property
     def data_set(self) -> tuple[str, str]:
         """Return the domain and the name of the set, which two columns may share."""
         return self.domain, self.dataset
 
-    @property
+    @cached_property
     def family_name(self) -> str:
         """Return the family of tests that it is corrected in: a join changes no other one."""
         return "controls" if self.control else "joined" if self.joined else "listed"
 
-    @property
+    @cached_property
     def has_failed(self) -> bool:
         """Return whether a training of the row has failed, with which the baseline did not."""
-        return self.verdict == "failed" or bool(self.lost)
+        return self.verdict == Verdict.FAILED or bool(self.lost)
 
     @property
     def is_final(self) -> bool:
@@ -162,7 +163,7 @@ def without_pairs(comparison: Comparison, base: ResolvedCell, ours: ResolvedCell
     failed = ours.failure and not ours.ok
     if base.failure and not base.ok and (failed or ours.ok):
         comparison = replace(comparison, why=f"the baseline {base.failure}", base_failed=True)
-    return replace(comparison, verdict="failed") if failed else comparison
+    return replace(comparison, verdict=Verdict.FAILED) if failed else comparison
 
 
 def on_shared_data(theirs: ByData, mine: ByData) -> tuple[dict[int, Record], dict[int, Record]]:

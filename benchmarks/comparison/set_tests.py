@@ -17,9 +17,14 @@ from typing import Literal, NamedTuple
 import numpy as np
 from scipy import special
 
-from contrastbench.benchmarks.comparison import signed_rank
+from contrastbench.benchmarks.comparison import TOO_FEW, Verdict, signed_rank
 from contrastbench.benchmarks.comparison.signed_rank import DIGITS
-from contrastbench.benchmarks.comparison.statistics import MANY_SPLITS, critical, noncentrality
+from contrastbench.benchmarks.comparison.statistics import (
+    ALPHA,
+    MANY_SPLITS,
+    critical,
+    noncentrality,
+)
 
 Units = Literal["sets", "seeds"]
 # domain and dataset: two columns of one set, such as two probes, are no two
@@ -167,7 +172,8 @@ def among_seeds(effects: Effects) -> Spread:
     There is no freedom where the sets of a domain share fewer than two seeds, or where all seeds
     agree on a difference in it.
     """
-    spreads = [among_seeds_of_domain(sets) for sets in sets_by_domain(effects).values()]
+    domains = sets_by_domain(effects).values()
+    spreads = [among_seeds_of_domain([*sets.values()]) for sets in domains]
     parts = [(one.error / len(spreads)) ** 2 for one in spreads]
     freedoms = [one.freedom for one in spreads]
     error = sqrt(sum(parts))
@@ -204,6 +210,53 @@ SET_TESTS: Mapping[str, SetTest] = {
 }
 
 
+class Part(NamedTuple):
+    """The effect on the sets that a test is over: those of a domain, or all where sets are drawn.
+
+    Args:
+        sets: the effect on each.
+        estimate: the effect over them.
+        interval: at 95 %, before the correction for many rows.
+        p: of no effect.
+        p_equal: of an effect beyond the margin.
+        too_few: the word in place of a verdict, where so few sets or seeds can give none.
+        verdict: after the correction.
+    """
+
+    sets: Effects
+    estimate: float
+    interval: tuple[float, float]
+    p: float
+    p_equal: float
+    too_few: Verdict | None
+    verdict: Verdict = Verdict.UNDECIDED
+
+    def verdict_by(self, p: float, p_equal: float) -> Verdict:
+        """Return better, worse, equal within the margin or undecided, by corrected p-values."""
+        if self.too_few:
+            return self.too_few
+        if p <= ALPHA:
+            return Verdict.BETTER if self.estimate > 0 else Verdict.WORSE
+        return Verdict.EQUAL if p_equal <= ALPHA else Verdict.UNDECIDED
+
+
+def too_few(test: SetTest) -> Verdict:
+    """Return the word in place of a verdict, where so few sets or seeds can give none."""
+    return TOO_FEW[test.units == "seeds"]
+
+
+def part_of(effects: Effects, margin: float, test: SetTest) -> Part:
+    """Return the effect over some sets, not judged yet."""
+    return Part(
+        effects,
+        test.estimate(effects),
+        test.interval(effects, ALPHA),
+        test.p_value(effects),
+        test.p_equal(effects, margin),
+        too_few(test) if test.smallest_p(effects) > ALPHA else None,
+    )
+
+
 def chance_above(mean: float, spread: Spread) -> float:
     """Return the chance that a mean of no effect is at least this; 1 without freedom."""
     error, freedom = spread
@@ -226,15 +279,13 @@ def weights_of(effects: Effects) -> tuple[float, ...]:
 
 def grouped(effects: Effects) -> dict[str, list[float]]:
     """Return the mean effects of each domain."""
-    return {name: [one.mean for one in sets] for name, sets in sets_by_domain(effects).items()}
+    return {name: means(sets) for name, sets in sets_by_domain(effects).items()}
 
 
-def sets_by_domain(effects: Effects) -> dict[str, list[Measured]]:
+def sets_by_domain(effects: Effects) -> dict[str, Effects]:
     """Return the effects on the sets of each domain."""
-    found: dict[str, list[Measured]] = {}
-    for (domain, _), one in effects.items():
-        found.setdefault(domain, []).append(one)
-    return found
+    domains = dict.fromkeys(domain for domain, _ in effects)
+    return {name: {key: one for key, one in effects.items() if key[0] == name} for name in domains}
 
 
 def means(effects: Effects) -> list[float]:

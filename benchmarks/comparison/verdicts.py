@@ -5,8 +5,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from contrastbench.benchmarks.comparison import VERDICTS
-from contrastbench.benchmarks.comparison.over_sets import Effect, OverSets, too_few
+from contrastbench.benchmarks.comparison import TOO_FEW, VERDICTS, Verdict
+from contrastbench.benchmarks.comparison.over_sets import Effect, OverSets
 from contrastbench.benchmarks.comparison.places import Comparison
 from contrastbench.benchmarks.comparison.signed_rank import DIGITS
 from contrastbench.benchmarks.comparison.statistics import deviation_factor
@@ -30,8 +30,6 @@ class RowVerdict(NamedTuple):
     row: str
     effect: Effect | None  # over data sets
     places: Sequence[Comparison]
-    incomplete: Sequence[Comparison]  # places where some seeds have not run
-    run: Sequence[Comparison]  # those whose seeds have all run, or that cannot run
 
 
 class SingleSets(NamedTuple):
@@ -44,13 +42,6 @@ class SingleSets(NamedTuple):
     diverged: Sequence[str]  # the rows that diverged with some seeds of a set
     base_diverged: Mapping[str, int]  # with how many seeds the baseline diverged, by column
     base_failed: Sequence[str]  # the columns on which the baseline has failed
-
-
-class Tuning(NamedTuple):
-    """Rows that were not tuned as others were, by name."""
-
-    beside: Sequence[str] = ()  # they have the settings that the baseline chose
-    given: Sequence[str] = ()  # asked for, and they declare nothing to choose
 
 
 class Controls(NamedTuple):
@@ -70,7 +61,8 @@ class Verdicts:
     base: str
     places: Sequence[Comparison]
     over: OverSets
-    tuning: Tuning
+    beside: Sequence[str]  # rows at the settings that the baseline chose
+    given: Sequence[str]  # rows that were asked for and declare nothing to choose
     speaks: bool  # a loss can have a verdict over data sets
     asked: Sequence[RowVerdict]  # what is known of the rows that were asked for
     controls: Controls
@@ -81,15 +73,25 @@ class Verdicts:
 
 
 def verdicts_of(
-    table: Table, base: str, places: Sequence[Comparison], over: OverSets, tuning: Tuning
+    table: Table,
+    base: str,
+    places: Sequence[Comparison],
+    over: OverSets,
+    beside: Sequence[str] = (),
+    given: Sequence[str] = (),
 ) -> Verdicts:
     """Return what places and effects over data sets say together of a table's rows."""
     pairs = [len(one.seeds) for one in places if len(one.seeds) > 1 and not one.control]
     fewest = min(pairs, default=ENOUGH_PAIRS)
+    effects = {row: one for one in over.contestants for row in (one.row, *one.also)}
     return Verdicts(
-        *(table, base, places, over, tuning),
+        *(table, base, places, over, beside, given),
         speaks=bool(over.contestants) and over.decides,
-        asked=asked_rows([row for row in table.asked if row != base], places, over),
+        asked=[
+            RowVerdict(row, effects.get(row), [one for one in places if one.row == row])
+            for row in table.asked
+            if row != base
+        ],
         controls=controls_of(over, places),
         single_sets=single_sets(over, places),
         counts=verdict_counts(places),
@@ -97,29 +99,15 @@ def verdicts_of(
     )
 
 
-def asked_rows(
-    rows: Sequence[str], places: Sequence[Comparison], over: OverSets
-) -> list[RowVerdict]:
-    """Return what is known of the rows that were asked for."""
-    effects = {row: one for one in over.contestants for row in (one.row, *one.also)}
-    found = []
-    for row in rows:
-        mine = [one for one in places if one.row == row]
-        incomplete = [one for one in mine if one.incomplete]
-        run = [one for one in mine if not one.incomplete]
-        found.append(RowVerdict(row, effects.get(row), mine, incomplete, run))
-    return found
-
-
 def controls_of(over: OverSets, comparisons: Sequence[Comparison]) -> Controls:
     """Return how the controls of a comparison came out."""
     controls = [one for one in over.effects if one.must]
-    judged = [one for one in controls if one.verdict != too_few(over.test)]
+    judged = [one for one in controls if one.verdict not in TOO_FEW]
     wrong: dict[str, list[Effect]] = {}
     for one in judged:
         if not one.came_out:
             wrong.setdefault(one.must, []).append(one)
-    worse = [one.row for one in controls if one.must == "worse"]
+    worse = [one.row for one in controls if one.must == Verdict.WORSE]
     seen = [one for one in comparisons if one.row in worse and one.difference is not None]
     blind: dict[str, list[str]] = {}
     for place in seen if not judged or over.sets <= FEW_SETS else ():
@@ -141,7 +129,7 @@ def single_sets(over: OverSets, comparisons: Sequence[Comparison]) -> SingleSets
     for row, count in verdict_counts(shown).items():
         for verdict, n in count.items():
             rows[verdict].append(RowCount(row, n, [one for one in shown if one.row == row]))
-    lost = [one.row for one in shown if one.lost and one.verdict != "failed"]
+    lost = [one.row for one in shown if one.lost and one.verdict != Verdict.FAILED]
     return SingleSets(
         shown,
         tests,

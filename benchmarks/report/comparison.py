@@ -6,7 +6,7 @@ from functools import partial
 from math import isfinite
 from typing import Any
 
-from contrastbench.benchmarks.comparison import VERDICTS
+from contrastbench.benchmarks.comparison import VERDICTS, Verdict
 from contrastbench.benchmarks.comparison.compare import compare
 from contrastbench.benchmarks.comparison.over_sets import Effect, OverSets
 from contrastbench.benchmarks.comparison.places import Comparison
@@ -158,7 +158,7 @@ def domain_text(one: Effect, name: str, over: OverSets) -> str:
         return mean
     half = (part.interval[1] - part.interval[0]) / 2
     width = f" ± {half:.{over.decimals}f}" if isfinite(half) else ""
-    return mean + width + "*" * (name in one.decided) + " =" * (part.verdict == "equal")
+    return mean + width + "*" * (name in one.decided) + " =" * (part.verdict == Verdict.EQUAL)
 
 
 def count_table(found: Verdicts, verdicts: Sequence[str]) -> list[list[str]]:
@@ -230,7 +230,7 @@ def comparison_values(table: str, base: str, comparison: Comparison) -> dict[str
         "t_ratio": comparison.ratio,
         "p_holm": comparison.holm,
         "control": comparison.control,
-        "verdict": comparison.verdict,
+        "verdict": str(comparison.verdict),
         "why": comparison.why,
         "failure": comparison.failure,
     }

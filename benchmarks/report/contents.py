@@ -2,7 +2,7 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
@@ -49,7 +49,7 @@ class TableView:
 
     resolved: Resolved
     entries: list[list[Entry]]
-    verdicts: Verdicts | None = None  # None: nothing of it can be run here
+    verdicts: Verdicts | None = None  # None: nothing of it was run
     page: str = ""  # of the report
     behind: Mapping[tuple[str, str], list[int]] = field(default_factory=dict)  # groups of records
 
@@ -147,13 +147,18 @@ def table_views(
         resolved, name = resolve(table, None, results), file_name(table.name)
         seen[name] += 1
         again = f"-{seen[name]}" * (seen[name] > 1)
-        found = compare(resolved) if resolved.cells else None
         behind = {
-            (one.row.name, one.column): groups_behind(one, results, by_folder)
-            for one in resolved.cells
+            (cell.row.name, cell.column): groups_behind(cell, results, by_folder)
+            for cell in resolved.cells
         }
-        shown = list(entries(resolved))
-        yield TableView(resolved, shown, found, f"tables/{name}{again}", behind)
+        yield replace(view_of(resolved), page=f"tables/{name}{again}", behind=behind)
+
+
+def view_of(resolved: Resolved) -> TableView:
+    """Return a table with its verdicts, if anything of it was run."""
+    lines = list(entries(resolved))
+    run = any(entry.ours for line in lines for entry in line)
+    return TableView(resolved, lines, compare(resolved) if run else None)
 
 
 def groups_behind(

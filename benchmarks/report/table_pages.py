@@ -3,14 +3,12 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-from contrastbench.benchmarks.comparison.compare import compare
 from contrastbench.benchmarks.records import files
 from contrastbench.benchmarks.report.comparison import effect_table
-from contrastbench.benchmarks.report.contents import TableView
+from contrastbench.benchmarks.report.contents import TableView, view_of
 from contrastbench.benchmarks.report.tables import table_csv, table_markdown
 from contrastbench.benchmarks.report.words import rendered
 from contrastbench.benchmarks.tables import catalogue
-from contrastbench.benchmarks.tables.entries import entries
 from contrastbench.benchmarks.tables.load import load_table
 from contrastbench.benchmarks.tables.resolved import Resolved, resolve
 from contrastbench.errors import UserError
@@ -28,7 +26,7 @@ def write_tables(results: Path) -> Iterator[Path]:
         resolved = resolve(load_table(name), None, results)
         if resolved.table.draft:
             continue
-        for ending, text in texts(with_verdicts(resolved)).items():
+        for ending, text in texts(view_of(resolved)).items():
             path = results / f"{resolved.table.name}{ending}"
             write_file(path, text)
             yield path
@@ -42,13 +40,6 @@ def write_file(path: Path, text: str) -> None:
         raise UserError(
             f"cannot write {path} ({error.strerror}): make room or name another --results"
         ) from None
-
-
-def with_verdicts(resolved: Resolved) -> TableView:
-    """Return a table with its verdicts, if anything of it was run."""
-    lines = list(entries(resolved))
-    some = any(entry.ours for line in lines for entry in line)
-    return TableView(resolved, lines, compare(resolved) if some else None)
 
 
 def texts(shown: TableView) -> dict[str, str]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from contrastbench.benchmarks.comparison import DECIDED, DIFFERENT, VERDICTS
+from contrastbench.benchmarks.comparison import DECIDED, DIFFERENT, TOO_FEW, VERDICTS, Verdict
 from contrastbench.benchmarks.report.latex import latex_text
 from contrastbench.benchmarks.tables.schema import Setting
 from contrastbench.losses.spec import LossSpec
@@ -87,6 +87,7 @@ def environment(
     }
     made.filters |= {"tex": latex_text}
     made.globals |= {"VERDICTS": VERDICTS, "DECIDED": DECIDED, "DIFFERENT": DIFFERENT, "said": said}
+    made.globals |= {"Verdict": Verdict, "TOO_FEW": TOO_FEW}
     made.globals |= {"isfinite": isfinite, "INFINITE": inf, "HASH_SHOWN": HASH_SHOWN}
     return made
 

@@ -204,23 +204,27 @@ def check_data_hash(subject: Subject) -> None:
     assert data_hashes(another) == hashes, f"two openings give two data hashes: {fix}"
     domain.model(), domain.steps(), list(domain.batches(0))
     assert data_hashes(domain) == hashes, f"data_hash changes as the domain is used: {fix}"
-    for name in sorted(embedded_datasets(subject.about) - {subject.experiment.dataset}):
+    own, embedded = subject.experiment.dataset, subject.about.datasets.items()
+    for name in sorted(name for name, dataset in embedded if not dataset.url and name != own):
         same = data_hashes(subject.open(dataset=name)) == hashes
-        assert not same, f"{name} and {subject.experiment.dataset} have one data hash: {fix}"
+        assert not same, f"{name} and {own} have one data hash: {fix}"
 
 
 def check_evaluation(subject: Subject) -> None:
     """`evaluate` leaves the model alone and gives the same numbers again, fit for a record."""
     model, _ = subject.train()
     before = copy.deepcopy(model.state_dict())
-    first = evaluate_disturbed(subject, model, 1)
-    second = evaluate_disturbed(subject, model, 2)
+    scores = []
+    for disturbance in (1, 2):
+        domain = subject.open()
+        disturb_generators(disturbance)
+        scores.append(domain.evaluate(model))
+    first, second = scores
     fix = "key all draws of the scoring by the seed, and draw them from generators of its own"
     name = differing_tensor(before, model.state_dict())
     assert name is None, f"evaluate changes {name}: score in eval mode, and train copies alone"
     assert first.metrics == second.metrics, f"a model has two scores: {fix}"
-    check_numbers(first)
-    check_inner_scores(first, subject.experiment.full_recipe.nested)
+    check_numbers(first, subject.experiment.full_recipe.nested)
     store.canonical({**as_details(first), **subject.open().notes(trained=True)})
 
 
@@ -278,13 +282,6 @@ def contrasts_of(domain: AnyDomain, model: nn.Module, batch: Any) -> Sequence[Co
     given = f"contrasts() gives one {type(found).__name__}: give a list of them, [contrast]"
     assert isinstance(found, Sequence), given
     return found
-
-
-def evaluate_disturbed(subject: Subject, model: nn.Module, disturbance: int) -> Evaluation:
-    """Return the model's score by the domain opened anew, after a disturbance."""
-    domain = subject.open()
-    disturb_generators(disturbance)
-    return domain.evaluate(model)
 
 
 def interrupt(stop: int) -> Look:
@@ -356,8 +353,11 @@ def check_gradients(model: nn.Module, contrasts: Sequence[Contrast], loss: LossS
     assert moved, "no gradient reaches the model: contrasts must not detach its embeddings"
 
 
-def check_numbers(evaluation: Evaluation) -> None:
-    """Fail unless metrics are finite, include the main one, and percents lie within 0 to 100."""
+def check_numbers(evaluation: Evaluation, nested: bool) -> None:
+    """Fail unless metrics are finite, percents lie within 0 to 100, and folds agree with them.
+
+    Where selection is nested, each fold has the inner score that chooses for it.
+    """
     metrics, main = evaluation.metrics, evaluation.main
     assert main in metrics, f"the main metric {main!r} is none of {', '.join(metrics)}"
     for name, value in metrics.items():
@@ -369,10 +369,6 @@ def check_numbers(evaluation: Evaluation) -> None:
     mean = sum(evaluation.folds) / max(1, len(evaluation.folds))
     agree = not evaluation.folds or math.isclose(mean, metrics[main], abs_tol=1e-6)
     assert agree, f"{main} is {metrics[main]}, but its folds have the mean {mean}"
-
-
-def check_inner_scores(evaluation: Evaluation, nested: bool) -> None:
-    """Fail unless each fold has the inner score that chooses for it, where selection is nested."""
     folds, inner = len(evaluation.folds), len(evaluation.inner)
     assert inner == (folds if nested else 0), (
         f"{folds} folds, {inner} inner scores: a nested recipe gives one for each fold, others none"
@@ -383,11 +379,6 @@ def check_inner_scores(evaluation: Evaluation, nested: bool) -> None:
 def data_hashes(domain: AnyDomain) -> tuple[str, str]:
     """Return the data hashes of a run that trains and of one that does not."""
     return domain.data_hash(trained=True), domain.data_hash(trained=False)
-
-
-def embedded_datasets(about: Declaration) -> set[str]:
-    """Return the datasets that need no file."""
-    return {name for name, dataset in about.datasets.items() if not dataset.url}
 
 
 def contrast_tensors(contrasts: Sequence[Contrast]) -> list[Tensor]:

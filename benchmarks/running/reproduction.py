@@ -8,7 +8,7 @@ standard deviations: those over seeds, in the median of the cells of the same da
 import os
 import shlex
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
@@ -138,12 +138,12 @@ def named_record(name: str, places: Sequence[Path]) -> Record:
     Raises:
         UserError: there is none, or it has no result.
     """
-    found = of_file(Path(name)) if name.endswith(".json") else None
-    if found is None:
-        found = by_name(name.removesuffix(".json"), places)
-    if found["status"] not in store.FINAL_STATUSES:
-        raise UserError(f"{name} is {found['status']} and has no numbers: run its cell again")
-    return found
+    record = of_file(Path(name)) if name.endswith(".json") else None
+    if record is None:
+        record = by_name(name.removesuffix(".json"), places)
+    if record["status"] not in store.FINAL_STATUSES:
+        raise UserError(f"{name} is {record['status']} and has no numbers: run its cell again")
+    return record
 
 
 def of_file(path: Path) -> Record | None:
@@ -190,18 +190,13 @@ def experiment_of(record: Record, folder: Path) -> Experiment:
     else:
         loss = LossSpec(record["loss"], {} if record["loss"] == NONE else record["params"])
     work = Experiment(record["domain"], record["dataset"], loss, recipe)
-    here = work.full_recipe.protocol
+    if work.matches(record):
+        return work
+    here, fault = work.full_recipe.protocol, "this version makes another experiment of the record"
     if here != record["protocol"]:
-        raise UserError(
-            f"the record is of protocol {record['protocol']}, this version has {here}: "
-            f"run it at commit {record['environment'].get('commit') or 'of its time'}"
-        )
-    if not work.matches(record):
-        raise UserError(
-            "this version makes another experiment of the record: "
-            f"run it at commit {record['environment'].get('commit') or 'of its time'}"
-        )
-    return work
+        fault = f"the record is of protocol {record['protocol']}, this version has {here}"
+    commit = record["environment"].get("commit") or "of its time"
+    raise UserError(f"{fault}: run it at commit {commit}")
 
 
 def run_again(
@@ -317,9 +312,11 @@ def spread_of(record: Record, places: Sequence[Path], factor: float = FACTOR) ->
     """
     cells: dict[str, dict[int, dict[str, float]]] = defaultdict(dict)
     for results in places:
-        for one in of_dataset(record, results):
-            if one["status"] == "ok" and (one["loss"] == NONE) == (record["loss"] == NONE):
-                cells[one["key"]][one["seed"]] = one["metrics"]
+        loss = store.loss_folder(results, record["domain"], record["dataset"], record["loss"])
+        folders = reading.loss_folders(loss.parent)
+        for other in (one for folder in folders for _, one in reading.list_records(folder)):
+            if other["status"] == "ok" and (other["loss"] == NONE) == (record["loss"] == NONE):
+                cells[other["key"]][other["seed"]] = other["metrics"]
     repeated = [list(by_seed.values()) for by_seed in cells.values() if len(by_seed) >= MIN_SEEDS]
     limits = {}
     for name in record.get("metrics", {}):
@@ -331,10 +328,3 @@ def spread_of(record: Record, places: Sequence[Path], factor: float = FACTOR) ->
         if deviations:
             limits[name] = factor * median(deviations)
     return Spread(limits, len(repeated))
-
-
-def of_dataset(record: Record, results: Path) -> Iterator[Record]:
-    """Yield the records of a record's dataset."""
-    dataset = store.loss_folder(results, record["domain"], record["dataset"], record["loss"]).parent
-    for loss in reading.loss_folders(dataset):
-        yield from (record for _, record in reading.list_records(loss))

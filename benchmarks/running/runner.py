@@ -104,7 +104,10 @@ def run_cell(
             return found
         training = Training(cells, prepare_loss(cells, options), options)
         training.tell_reports()
-        crowds = domain.device.type == "cpu" and ranks.from_first(takes_others_cores)
+        # more threads than this process has cores among others
+        crowds = domain.device.type == "cpu" and ranks.from_first(
+            lambda: torch.get_num_threads() > cpu_count()
+        )
         with turn() if crowds else nullcontext():
             outcomes = attempt_training(training)
         if not ranks.is_first():
@@ -115,11 +118,6 @@ def run_cell(
         if record["status"] in store.FINAL_STATUSES:
             training.checkpoint.unlink(missing_ok=True)
         return record, path
-
-
-def takes_others_cores() -> bool:
-    """Return whether a training here has more threads than this process has cores among others."""
-    return torch.get_num_threads() > cpu_count()
 
 
 def attempt_training(training: "Training") -> list[Fields]:

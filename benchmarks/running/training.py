@@ -164,7 +164,8 @@ def train(
                     run.keep(run.scored(domain.evaluate))
                 progress.step(f"epoch {epoch + 1}")
                 run.save_now_and_then(interruption)
-    model = run.best_model()
+    if run.best:
+        model.load_state_dict(run.best)
     run.check_weights()
     return model, run.history
 
@@ -298,9 +299,9 @@ class Run:
         """Score the model on the first rank, after turning the losses so far into numbers."""
         self.collect()
         self.check_weights()
-        found = ranks.from_first(lambda: score(self.model))
+        result = ranks.from_first(lambda: score(self.model))
         self.model.train()
-        return found
+        return result
 
     def choose(self, score: float) -> None:
         """Keep the model if it is the best so far."""
@@ -323,12 +324,6 @@ class Run:
         """Keep the metrics after this epoch, with the epoch in their names."""
         for name, value in evaluation.metrics.items():
             self.history.metrics[f"{name}@{self.epoch_to_score}"] = value
-
-    def best_model(self) -> nn.Module:
-        """Return the chosen model, or the last one where nothing chooses."""
-        if self.best:
-            self.model.load_state_dict(self.best)
-        return self.model
 
     def end_epoch(self) -> None:
         """Note the epoch's mean loss."""
@@ -399,9 +394,8 @@ class Run:
 
     def resume(self, checkpoint: Path) -> None:
         """Go on from the checkpoint, if there is one and it is of this training."""
-        found = ranks.from_first(partial(self.find, checkpoint))
-        if found:
-            self.restore(*found)
+        if stored := ranks.from_first(partial(self.find, checkpoint)):
+            self.restore(*stored)
         device = next(self.model.parameters()).device
         if not self.history.go_on(circumstances(device, self.compiled)):
             tell(
@@ -411,21 +405,17 @@ class Run:
             )
 
     def find(self, checkpoint: Path) -> tuple[checkpoints.Tensors, dict[str, Any]] | None:
-        """The checkpoint, unless it is of another training."""
-        found = checkpoints.read_checkpoint(checkpoint)
-        if found and not self.fits(*found):
-            checkpoints.tell_unusable(checkpoint)
+        """Return the checkpoint, unless it is of another model or loss, or of another release."""
+        stored = checkpoints.read_checkpoint(checkpoint)
+        if stored is None:
             return None
-        return found
-
-    def fits(self, tensors: checkpoints.Tensors, state: dict[str, Any]) -> bool:
-        """Return whether the checkpoint fits this model and loss, with a history of this form."""
+        tensors, state = stored
         theirs = {n: t for n, t in tensors.items() if n.startswith(("model.", "loss."))}
-        names = {entry.name for entry in fields(History)}
-        return (
-            shapes_and_dtypes(theirs) == shapes_and_dtypes(self.state_tensors)
-            and state.keys() == names
-        )
+        same = shapes_and_dtypes(theirs) == shapes_and_dtypes(self.state_tensors)
+        if same and state.keys() == {entry.name for entry in fields(History)}:
+            return stored
+        checkpoints.tell_unusable(checkpoint)
+        return None
 
     @property
     def state_tensors(self) -> checkpoints.Tensors:

@@ -1,12 +1,12 @@
 """Find the state of a plan's cells from records."""
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Literal, NamedTuple
 
 from contrastbench.benchmarks.records import store
 from contrastbench.benchmarks.records.experiment import Experiment
-from contrastbench.benchmarks.records.store import Record
 
 State = Literal["done", "diverged", "failed", "missing"]
 
@@ -40,21 +40,13 @@ def survey(work: Iterable[tuple[Experiment, Sequence[int]]], results: Path) -> I
     work, seen = list(work), set[tuple[str, int]]()
     apart = told_apart(experiment for experiment, _ in work)
     for experiment, seeds in work:
-        found = statuses(experiment.records(results))
+        statuses = defaultdict[int, set[str]](set)
+        for record in experiment.records(results):
+            statuses[record["seed"]].add(record["status"])
         for seed in seeds:
             if (experiment.key, seed) not in seen:
                 seen.add((experiment.key, seed))
-                yield Task(
-                    experiment, seed, task_state(found.get(seed, set())), apart[experiment.key]
-                )
-
-
-def statuses(records: Iterable[Record]) -> dict[int, set[str]]:
-    """Return the statuses of an experiment's records by their seeds."""
-    found: dict[int, set[str]] = {}
-    for record in records:
-        found.setdefault(record["seed"], set()).add(record["status"])
-    return found
+                yield Task(experiment, seed, task_state(statuses[seed]), apart[experiment.key])
 
 
 def told_apart(work: Iterable[Experiment]) -> dict[str, str]:

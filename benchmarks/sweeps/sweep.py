@@ -59,16 +59,20 @@ def run_plan(
     store.remove_leftovers(options.results)
     claims.remove_dead_claims(options.results / "claims")
     failures, tried = list[Failure](), set[tuple[str, int]]()
-    before = done_keys(plan.tasks())
+    before = {task.key for task in plan.tasks() if task.state == "done"}
     while tasks := [task for task in to_run(plan.tasks()) if task.key not in tried]:
         if not tried:
             check_writable(options.results)
         tried |= {task.key for task in tasks}
         failures += Sweep(tasks, options, jobs, per_device).run()
-    work = plan.tasks()
-    failures += diverged(work, {failure.task.key for failure in failures})
+    work, reported = plan.tasks(), {failure.task.key for failure in failures}
+    failures += [
+        Failure(task, "diverged in an earlier run")
+        for task in work
+        if task.state == "diverged" and task.key not in reported
+    ]
     yield from ((line, True) for line in failure_lines(failures))
-    after = done_keys(work)
+    after = {task.key for task in work if task.state == "done"}
     missing = len(work) - len(after)
     without = f", {missing} without a result" if missing else ""
     counts = f"{len(after & before)} done before, {len(after - before)} now"
@@ -82,20 +86,6 @@ def of_part(plan: Plan, cells: int) -> str:
     later = len(plan.later_tasks())
     waiting = f"; {later} later cells wait for trials of {ALL_SHARDS}" * bool(later)
     return f"{plan.part}: {cells} of {len(plan.all_tasks())} cells{waiting}"
-
-
-def done_keys(work: Iterable[Task]) -> set[tuple[str, int]]:
-    """The keys of tasks that are done."""
-    return {task.key for task in work if task.state == "done"}
-
-
-def diverged(work: Sequence[Task], reported: set[tuple[str, int]]) -> list[Failure]:
-    """Cells that an earlier run has seen diverge."""
-    return [
-        Failure(task, "diverged in an earlier run")
-        for task in work
-        if task.state == "diverged" and task.key not in reported
-    ]
 
 
 def to_run(work: Sequence[Task]) -> list[Task]:

@@ -49,7 +49,7 @@ class Table(PublishedTable):
         """Return whether there are published values beside ours."""
         return any(row.paper for row in self.rows)
 
-    @property
+    @cached_property
     def budget(self) -> Tune:
         """Return what a selection on validation data may cost."""
         return self.tune or Tune()
@@ -64,7 +64,7 @@ class Table(PublishedTable):
         own = (seed for one in self.columns.values() for seed in one.trial_seeds)
         return tuple(dict.fromkeys([*self.budget.seeds, *own]))
 
-    @property
+    @cached_property
     def unshown_seeds(self) -> set[int]:
         """Seeds that no number is of: of parameters' choice, and of sets' unless the file asks."""
         return {*self.tuning_seeds} | {*parse_seeds(ADMISSION_SEEDS)} - {*self.seeds}
@@ -76,12 +76,12 @@ class Table(PublishedTable):
         draft = f"{name} is a draft and not released: its sets may change."
         return [draft] * self.draft + [f"{self.title}."] * self.is_quick
 
-    @property
+    @cached_property
     def is_suite(self) -> bool:
         """Return whether others join the table with seeds of its own, as in a standing one."""
         return self.quick is not None
 
-    @property
+    @cached_property
     def follows_limits(self) -> bool:
         """Return whether a row may choose the simpler loss that it becomes."""
         return self.budget.search in ("staged", "points")

@@ -6,7 +6,7 @@ from typing import Any
 
 from contrastbench.benchmarks.comparison.over_sets import OverSets
 from contrastbench.benchmarks.comparison.places import Comparison
-from contrastbench.benchmarks.comparison.verdicts import Tuning, Verdicts, verdicts_of
+from contrastbench.benchmarks.comparison.verdicts import Verdicts, verdicts_of
 from contrastbench.benchmarks.report.words import OVER_SETS, said
 
 
@@ -19,7 +19,7 @@ def verdicts(
     """Return verdicts on a table of nothing."""
     about = {"name": "mine", "asked": asked, "remarks": [], "decimals": 1}
     table: Any = SimpleNamespace(**about, quick=None, is_quick=False)
-    return verdicts_of(table, "infonce", list(places), over, Tuning())
+    return verdicts_of(table, "infonce", list(places), over)
 
 
 def controls_text(over: OverSets, places: Sequence[Comparison]) -> str:
