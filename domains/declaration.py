@@ -20,9 +20,8 @@ class Dataset:
     name: str
     summary: str
     url: str = ""  # empty: made by this package, nothing to download
-    sha256: str = (
-        ""  # of the downloaded file; empty: not known, so the file must be in the data root
-    )
+    # of the downloaded file; empty: not known, so the file must be in the data root
+    sha256: str = ""
     file: str = ""  # its name, where the address does not end in it
     citation: str = ""
     licence: str = "none stated by its distributor"
@@ -32,9 +31,8 @@ class Dataset:
     copies: Mapping[str, str] = field(default_factory=dict)
     # what scored trainings on a known corpus, by their data hash: early records do not say it
     scored_as: Mapping[str, str] = field(default_factory=dict)
-    revision: str = (
-        ""  # commit of the hub's repository that the address names; the hub knows its files' sha256
-    )
+    # commit of the hub's repository that the address names; the hub knows its files' sha256
+    revision: str = ""
     content: str = ""  # sha256 of its samples as the domain orders them, however they are kept
     folder: str = ""  # of its collection; a data root may hold the file in it
     files: "tuple[Dataset, ...]" = ()  # what is downloaded where no one has it as one file

@@ -2,14 +2,25 @@
 
 import sys
 import time
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from types import TracebackType
+from operator import length_hint
+from typing import TypeVar
 
 from tqdm import tqdm
 
 from contrastbench.errors import printable, tell
 
 SECONDS_BETWEEN_LINES = 30
+T = TypeVar("T")
+
+
+def tracked(items: Iterable[T], task: str, total: int | None = None) -> Iterator[T]:
+    """Yield items with progress; how many they are need not be told of lists and ranges."""
+    with Progress(total or length_hint(items), task) as progress:
+        for item in items:
+            yield item
+            progress.step()
 
 
 class Progress:
@@ -34,12 +45,7 @@ class Progress:
     def __enter__(self) -> "Progress":
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.bar.close()
 
     def step(self, note: str = "", size: int = 1) -> None:

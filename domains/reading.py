@@ -6,7 +6,9 @@ import zipfile
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
+from gzip import GzipFile
 from pathlib import Path
+from typing import IO
 
 from contrastbench.errors import UserError
 
@@ -161,10 +163,18 @@ def member(archive: zipfile.ZipFile, name: str, limit: int = UNPACKED) -> bytes:
         UserError: it unpacks to more.
     """
     with archive.open(name) as file:
-        content = file.read(limit + 1)
+        return unpacked(file, f"{name} in {archive.filename}", limit)
+
+
+def unpacked(file: IO[bytes] | GzipFile, what: object, limit: int = UNPACKED) -> bytes:
+    """The bytes of a packed file, at most so many.
+
+    Raises:
+        UserError: it unpacks to more.
+    """
+    content = file.read(limit + 1)
     if len(content) > limit:
-        gib = limit / 2**30
-        raise UserError(f"{name} in {archive.filename} unpacks to more than {gib:.3g} GiB")
+        raise UserError(f"{what} unpacks to more than {limit / 2**30:.3g} GiB")
     return content
 
 

@@ -21,18 +21,12 @@ NEEDS_VIEWS = (
 )
 SCORES_ONLY = "it takes whole views, and this law is about scores"
 COORDINATES = "it takes whole views, whose coordinates may matter"
+LAWS_OF_SCORES = (
+    *("terms", "sign", "positives", "negatives", "closer positives", "no negatives"),
+    *("holes", "padding", "repeated positives", "repeated anchors", "tiles"),
+)
 NOT_OF_VIEWS = MappingProxyType(
-    {
-        **dict.fromkeys(
-            (
-                *("terms", "sign", "positives", "negatives", "closer positives"),
-                *("holes", "padding", "repeated positives", "repeated anchors", "tiles"),
-                "no negatives",
-            ),
-            SCORES_ONLY,
-        ),
-        "rotation": COORDINATES,
-    }
+    {**dict.fromkeys(LAWS_OF_SCORES, SCORES_ONLY), "rotation": COORDINATES}
 )
 
 

@@ -1,6 +1,7 @@
 """Pictures that people have, as a network takes them: each by itself, whatever stands beside it."""
 
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -32,24 +33,17 @@ def picture_batches(data: Any, size: int) -> Iterator[Tensor]:
         data = [Path(data) / name for name in image_files(Path(data))]
     first = data[0] if isinstance(data, Sequence) and data else None
     if isinstance(first, str | Path):
-        return of_files([str(path) for path in data], size)
-    return of_images(data if isinstance(first, Image.Image) else images_of_array(data), size)
-
-
-def of_files(names: Sequence[str], size: int) -> Iterator[Tensor]:
-    """Yield the pictures of image files."""
-
-    def work(name: str) -> Tensor:
-        return of_image(decode.open_rgb(name, contents(Path(name))), size)
-
-    tensors: list[Tensor] = []
-    for tensor in decode.in_threads(work, names, "embedding images"):
-        tensors.append(tensor)
-        if len(tensors) == IMAGES_AT_ONCE:
-            yield torch.stack(tensors)
-            tensors = []
-    if tensors:
-        yield torch.stack(tensors)
+        files = [str(path) for path in data]
+        images = decode.in_threads(
+            lambda name: of_image(decode.open_rgb(name, contents(Path(name))), size),
+            files,
+            "embedding images",
+        )
+    else:
+        pictures = data if isinstance(first, Image.Image) else images_of_array(data)
+        images = (of_image(decode.to_rgb(picture), size) for picture in pictures)
+    while batch := [*islice(images, IMAGES_AT_ONCE)]:
+        yield torch.stack(batch)
 
 
 def image_files(root: Path) -> list[str]:
@@ -65,13 +59,6 @@ def image_files(root: Path) -> list[str]:
     if not names:
         raise UserError(f"{root} has no image files: give a folder with some")
     return names
-
-
-def of_images(images: Sequence[Image.Image], size: int) -> Iterator[Tensor]:
-    """Yield PIL images in batches."""
-    for start in range(0, len(images), IMAGES_AT_ONCE):
-        part = images[start : start + IMAGES_AT_ONCE]
-        yield torch.stack([of_image(decode.to_rgb(image), size) for image in part])
 
 
 def of_image(image: Image.Image, size: int) -> Tensor:

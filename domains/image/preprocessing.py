@@ -16,7 +16,7 @@ from contrastbench.domains.image.views.transforms import (
     recolour,
 )
 from contrastbench.domains.model import ContrastiveModel, Raw
-from contrastbench.domains.progress import Progress
+from contrastbench.domains.progress import tracked
 from contrastbench.domains.scoring.classifiers import Labelled
 from contrastbench.errors import UserError
 
@@ -67,12 +67,10 @@ class Preprocessing:
         model.eval()
         rows = torch.arange(len(images), device=images.labels.device).split(IMAGES_AT_ONCE)
         batch, parts = images.ahead(rows), []
-        with Progress(len(rows), task) as progress:
-            for number in range(len(rows)):
-                pixels = batch(number).pixels
-                x = normalise(evaluation_view(pixels, self.size), self.mean, self.std)
-                parts.append(model.features(x))
-                progress.step()
+        for number in tracked(range(len(rows)), task):
+            pixels = batch(number).pixels
+            x = normalise(evaluation_view(pixels, self.size), self.mean, self.std)
+            parts.append(model.features(x))
         x = torch.cat(parts)
         if not bool(x.isfinite().all()):
             raise UserError("features are not finite: the encoder diverged")

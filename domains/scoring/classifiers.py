@@ -35,10 +35,6 @@ class Classifier:
     scores: Callable[[Tensor], Tensor]  # (n, d) -> (n, classes) the larger the likelier
     details: dict[str, Any] = field(default_factory=dict)  # what was chosen, for the record
 
-    def predict(self, x: Tensor) -> Tensor:
-        """(n,) the likeliest class of each of (n, d) rows, the first of equals."""
-        return self.scores(x).argmax(dim=1)
-
 
 def accuracy(classifier: Classifier, rows: Labelled) -> float:
     """Percent of rows whose class is predicted."""

@@ -5,7 +5,7 @@ import math
 import numpy as np
 from sklearn.linear_model import LogisticRegression
 
-from contrastbench.domains.progress import Progress
+from contrastbench.domains.progress import tracked
 from contrastbench.domains.scoring.classifiers import Labelled
 from contrastbench.domains.scoring.logistic import unconverged
 from contrastbench.errors import UserError
@@ -36,11 +36,7 @@ def few_shot(rows: Labelled, seed: int = 0, episodes: int = EPISODES) -> dict[st
                 f"{WAYS} classes with {shots + 1} samples each are too few to draw from"
             )
         rng, name = np.random.default_rng(seed), f"{WAYS}-way_{shots}-shot"
-        with Progress(episodes, name) as progress:
-            scores = []
-            for _ in range(episodes):
-                scores.append(episode(x, members, shots, rng))
-                progress.step()
+        scores = [episode(x, members, shots, rng) for _ in tracked(range(episodes), name)]
         found[name] = 100 * float(np.mean(scores))
         found[f"{name}_interval"] = 196 * float(np.std(scores, ddof=1)) / math.sqrt(episodes)
     return found

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 from torch.optim.lr_scheduler import CosineAnnealingLR, LRScheduler, MultiStepLR
 
-from contrastbench.domains.progress import Progress
+from contrastbench.domains.progress import tracked
 from contrastbench.domains.random import generator
 from contrastbench.domains.scoring.classifiers import Classifier, Labelled, accuracy, standardiser
 from contrastbench.errors import UserError
@@ -93,15 +93,13 @@ def train_heads(
     ]
     optimizer = torch.optim.SGD(groups, momentum=0.9, fused=True)
     rates = schedule(optimizer, EPOCHS * math.ceil(len(train.y) / batch))
-    with Progress(EPOCHS, "linear classifier") as progress:
-        for epoch in range(EPOCHS):
-            rng = generator(train.x.device, seed, epoch)
-            order = torch.randperm(len(train.y), generator=rng, device=train.x.device)
-            for rows in order.split(batch):
-                x, y = train.x[rows], train.y[rows]
-                optimizer.zero_grad()
-                torch.stack([cross_entropy(head(x), y) for head in heads]).sum().backward()
-                optimizer.step()
-                rates.step()
-            progress.step()
+    for epoch in tracked(range(EPOCHS), "linear classifier"):
+        rng = generator(train.x.device, seed, epoch)
+        order = torch.randperm(len(train.y), generator=rng, device=train.x.device)
+        for rows in order.split(batch):
+            x, y = train.x[rows], train.y[rows]
+            optimizer.zero_grad()
+            torch.stack([cross_entropy(head(x), y) for head in heads]).sum().backward()
+            optimizer.step()
+            rates.step()
     return [head.requires_grad_(False) for head in heads]

@@ -11,7 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from torch import Tensor
 
-from contrastbench.domains.progress import Progress
+from contrastbench.domains.progress import tracked
 from contrastbench.domains.scoring.classifiers import (
     Classifier,
     Labelled,
@@ -110,10 +110,9 @@ def regularisation_path(
     """Models by L-BFGS for each C; each starts from the solution of the one before."""
     x, y = train.x.cpu().numpy(), train.y.cpu().numpy()
     model, models = LogisticRegression(max_iter=iterations, warm_start=True), []
-    with unconverged(), Progress(len(grid), "logistic regression") as progress:
-        for c in grid:
+    with unconverged():
+        for c in tracked(grid, "logistic regression"):
             models.append(copy.deepcopy(model.set_params(C=c).fit(x, y)))
-            progress.step()
     return models
 
 

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from joblib import Parallel, cpu_count, delayed
 
-from contrastbench.domains.progress import Progress
+from contrastbench.domains.progress import tracked
 from contrastbench.domains.scoring.metrics import class_metrics
 from contrastbench.errors import UserError
 
@@ -142,12 +142,8 @@ def checked_samples(x: Array, y: Array, folds: int) -> tuple[Array, Array]:
 
 def collected_folds(scored: Iterable[Fold], folds: int) -> FoldScores:
     """Collect the folds' scores, with a bar of progress."""
-    found = []
-    with Progress(folds, "scoring folds") as progress:
-        for fold in scored:
-            found.append(fold)
-            progress.step()
-    return FoldScores(*(list(column) for column in zip(*found, strict=True)))
+    columns = zip(*tracked(scored, "scoring folds", folds), strict=True)
+    return FoldScores(*(list(column) for column in columns))
 
 
 def squared_distances(x: Array) -> Array:

@@ -6,14 +6,22 @@ import io
 import math
 import re
 import tarfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
 
+from contrastbench.domains import own
 from contrastbench.domains.declaration import Dataset
-from contrastbench.domains.download import cached_file, fetch_file, file_sha256
-from contrastbench.domains.reading import UNPACKED, check_kind, contents, first_double, reading
+from contrastbench.domains.download import fetch_file, file_sha256, local_file
+from contrastbench.domains.reading import (
+    UNPACKED,
+    check_kind,
+    contents,
+    first_double,
+    reading,
+    unpacked,
+)
 from contrastbench.domains.sentence.datasets import CORPORA, DATASETS, SENTEVAL_URL
 from contrastbench.errors import UserError
 
@@ -115,8 +123,8 @@ class TextFiles:
         data = contents(self.root / name)
         if not name.endswith(".gz"):
             return data
-        with reading(self.root / name, "replace it"):
-            return gunzipped(data)
+        with reading(self.root / name, "replace it"), gzip.open(io.BytesIO(data)) as file:
+            return unpacked(file, self.root / name)
 
     def lines(self, name: str, encoding: str = "utf-8-sig") -> list[str]:
         """A file's lines, without line ends.
@@ -136,19 +144,6 @@ class TextFiles:
         self.sha256.update(f"{name}\0{len(data)}\0".encode() + data)
         lines = [line.removesuffix("\r") for line in text.split("\n")]
         return lines[:-1] if lines[-1] == "" else lines
-
-
-def gunzipped(data: bytes) -> bytes:
-    """Return what a gzip file holds.
-
-    Raises:
-        ValueError: it unpacks to more than `UNPACKED`.
-    """
-    with gzip.open(io.BytesIO(data)) as file:
-        content = file.read(UNPACKED + 1)
-    if len(content) > UNPACKED:
-        raise ValueError("it is too large")
-    return content
 
 
 def senteval_path(about: Dataset, data_root: Path | None) -> Path:
@@ -250,39 +245,24 @@ def scored_pairs(
 
 
 def corpus_file(name: str, data_root: Path | None) -> Path:
-    """The file of training sentences: wiki1m, or a path inside the data root or elsewhere.
+    """The file of training sentences: a declared corpus, or a path here or in the data root.
 
     Raises:
         UserError: there is none.
     """
-    for path in corpus_paths(name, data_root):
-        if path.is_file():
-            if name in CORPORA and file_sha256(path) != CORPORA[name].sha256:
-                raise UserError(
-                    f"{path} is not SimCSE's file (its sha256 is another): {OTHER_FIX.format(path)}"
-                )
-            return path
-    if name in CORPORA:
-        try:
-            return fetch_file(CORPORA[name])
-        except UserError as error:
-            own = "or train on lines of your own: --recipe corpus=text:FILE"
-            raise UserError(f"{error}; {own}") from None
-    where = f" here or in {data_root}" if data_root else ""
-    raise UserError(
-        f"corpus {name!r}: no such file{where}; "
-        "give a text file with one sentence a line, or wiki1m"
-    )
-
-
-def corpus_paths(name: str, data_root: Path | None) -> Iterator[Path]:
-    """Return where the corpus may be."""
-    roots = [data_root] if data_root else []
     if name not in CORPORA:
-        yield from (*(root / name for root in roots), Path(name))
-        return
-    file, folder = cached_file(CORPORA[name]).name, CORPORA[name].folder
-    yield from (path for root in roots for path in (root / file, root / folder / file))
+        return own.find_path(name, data_root)
+    if path := local_file(CORPORA[name], data_root):
+        if file_sha256(path) != CORPORA[name].sha256:
+            raise UserError(
+                f"{path} is not SimCSE's file (its sha256 is another): {OTHER_FIX.format(path)}"
+            )
+        return path
+    try:
+        return fetch_file(CORPORA[name])
+    except UserError as error:
+        lines = "or train on lines of your own: --recipe corpus=text:FILE"
+        raise UserError(f"{error}; {lines}") from None
 
 
 def read_corpus(name: str, data_root: Path | None) -> Corpus:

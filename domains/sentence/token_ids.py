@@ -19,16 +19,12 @@ def token_ids(checkpoint: Checkpoint, sentences: Sequence[str], most: int) -> li
     """
     kept = _kept.setdefault((checkpoint.sha256, most), {}) if checkpoint.sha256 else {}
     new = [sentence for sentence in dict.fromkeys(sentences) if sentence not in kept]
-    made = dict(zip(new, tokenized(checkpoint, new, most), strict=True))
+    about = {"truncation": True, "max_length": most, "verbose": False}
+    rows = checkpoint.tokenizer(new, **about)["input_ids"] if new else []
+    made: dict[str, Ids] = {
+        sentence: array("i", ids) for sentence, ids in zip(new, rows, strict=True)
+    }
     if len(kept) + len(made) <= MOST_SENTENCES:
         kept.update(made)
     found = ChainMap(kept, made)
     return [found[sentence] for sentence in sentences]
-
-
-def tokenized(checkpoint: Checkpoint, sentences: list[str], most: int) -> list[Ids]:
-    """Return the ids of sentences as the tokenizer makes them."""
-    if not sentences:
-        return []
-    about = {"truncation": True, "max_length": most, "verbose": False}
-    return [array("i", ids) for ids in checkpoint.tokenizer(sentences, **about)["input_ids"]]

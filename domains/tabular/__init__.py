@@ -11,7 +11,7 @@ from pydantic import Field, ValidationInfo, field_validator
 
 from contrastbench.domains import saved
 from contrastbench.domains.declaration import Declaration, Source, by_name
-from contrastbench.domains.recipe import ClassedRecipe, Width
+from contrastbench.domains.recipe import ClassedRecipe, Width, added
 from contrastbench.domains.tabular import pmlb
 from contrastbench.domains.tabular.dataset import TabularDataset
 from contrastbench.losses.pairing import BOTH_VIEWS, OWN_VIEW, QUERY_KEY, SAME_CLASS, Pairing
@@ -86,20 +86,14 @@ class TabularRecipe(ClassedRecipe):
     optimizer: Literal["adam", "sgd"] = "sgd"
     schedule: Literal["constant", "cosine"] = "cosine"
     target: str | None = Field(None, description="the column of classes of one's own")
-    split: str | None = Field(
-        None,
-        exclude_if=lambda column: column is None,  # records are older
-        description="the column of one's own that says train, validation or test",
+    split: str | None = added(
+        None, description="the column of one's own that says train, validation or test"
     )
-    drop: tuple[str, ...] = Field(
-        (),
-        strict=False,
-        exclude_if=lambda columns: not columns,  # records are older
-        description="columns of one's own that are left out",
+    drop: tuple[str, ...] = added(
+        (), strict=False, description="columns of one's own that are left out"
     )
-    parts: Literal["drawn", "fixed"] = Field(
+    parts: Literal["drawn", "fixed"] = added(
         "drawn",
-        exclude_if=lambda parts: parts == "drawn",  # records are older
         description="of a table without its own: drawn by each seed, or fixed, so that no seed "
         "tests on rows by which another one chose",
     )

@@ -70,11 +70,16 @@ class Categories:
         return [word for word in self.words(column) if word not in known]
 
     def words(self, column: Array) -> list[str]:
-        """Return a column as words; True and False without a hole beside them are numbers."""
-        words = as_words(column)
-        if column.dtype != object and TRUTH.keys() & {*self.categories}:
-            return [NUMBERS_OF_TRUTH.get(word, word) for word in words]
-        return words
+        """Return a column as words: whole numbers have no point, and what is missing is empty.
+
+        True and False without a hole beside them are numbers.
+        """
+        if column.dtype == object:
+            return column.tolist()
+        numbers = column.tolist()
+        words = ["" if np.isnan(x) else str(int(x) if x == int(x) else x) for x in numbers]
+        of_truth = NUMBERS_OF_TRUTH if TRUTH.keys() & {*self.categories} else {}
+        return [of_truth.get(word, word) for word in words]
 
 
 TabularColumn = Numbers | Categories
@@ -221,10 +226,3 @@ def as_number(name: str, word: str) -> float:
             f"column {name} has {word[:40]!r}, but the encoder was trained on numbers there: "
             "give a number, or leave it empty"
         ) from None
-
-
-def as_words(column: Array) -> list[str]:
-    """Return a column as words; whole numbers have no point, and what is missing is empty."""
-    if column.dtype == object:
-        return column.tolist()
-    return ["" if np.isnan(x) else str(int(x)) if x == int(x) else str(x) for x in column.tolist()]

@@ -45,7 +45,9 @@ def load_rows(
         UserError: unknown name or column, no file, or a file that is no table with classes.
     """
     if parsed := owned.parse_source(name, SOURCES):
-        return own.load_own_rows(*parsed, own.Roles(target, split, drop, lenient), data_root)
+        roles = own.Roles(target, split, drop, lenient)
+        options = parsed[0], roles, data_root
+        return owned.read_once(*parsed, data_root, own.read_rows, *options, fault=NO_TABLE)
     if name not in DATASETS:
         raise owned.unknown_dataset("tabular", name, DATASETS, SOURCES, data_root)
     for option, value in (("--target", target), ("split", split), ("drop", drop or None)):

@@ -54,18 +54,10 @@ class Roles(NamedTuple):
     lenient: bool = False  # whether a column that is split by or left out may not be there
 
 
-def load_own_rows(
-    source: Source, what: str, roles: Roles, data_root: Path | None
-) -> tuple[TabularSet, str]:
-    """A user's table and the sha256 of its content."""
-    options = source, roles, data_root
-    return own.read_once(source, what, data_root, read_rows, *options, fault=NO_TABLE)
-
-
 def read_rows(
     what: str, source: Source, roles: Roles, data_root: Path | None
 ) -> tuple[TabularSet, str]:
-    """Read a user's table, whose columns have these roles."""
+    """A user's table, whose columns have these roles, and the sha256 of its content."""
     name, frames = f"{source.kind}:{what}", READERS[source.kind](what, data_root)
     named = with_names(name, frames.parts)
     if roles.lenient:

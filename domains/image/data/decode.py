@@ -172,17 +172,12 @@ def in_threads(work: Callable[[str], Any], names: Sequence[str], task: str) -> I
                 yield result
 
 
-def look_at(names: Sequence[str], read: ReadBytes) -> list[Header]:
-    """The headers of image files.
+def image_header(name: str, data: bytes) -> Header:
+    """The header of an image file.
 
     Raises:
-        UserError: one is no image, or too small.
+        UserError: it is no image, or too small.
     """
-    return list(in_threads(lambda name: image_header(name, read(name)), names, "checking images"))
-
-
-def image_header(name: str, data: bytes) -> Header:
-    """The header of an image file."""
     image = open_image(name, data)
     if min(image.size) < MIN_SIDE:
         size = f"{image.width} x {image.height} pixels, fewer than {MIN_SIDE} a side"

@@ -69,17 +69,12 @@ def by_annotations(kept: Kept) -> Parts:
 
 def by_lists(kept: Kept) -> Parts:
     """SOP's: two lists with lines of image number, class, kind of product and file."""
-    parts = (parse_class_list(kept.read(f"Ebay_{part}.txt")) for part in ("train", "test"))
-    return replace(two_parts(*parts), listed=True)
-
-
-def parse_class_list(text: bytes) -> FilesByClass:
-    """The classes of one of SOP's lists, and their files."""
-    classes: FilesByClass = {}
-    for line in text.decode().splitlines()[1:]:
-        _, label, _, name = line.split()
-        classes.setdefault(label, []).append(name)
-    return classes
+    parts: dict[str, FilesByClass] = {"train": {}, "test": {}}
+    for part, classes in parts.items():
+        for line in kept.read(f"Ebay_{part}.txt").decode().splitlines()[1:]:
+            _, label, _, name = line.split()
+            classes.setdefault(label, []).append(name)
+    return replace(two_parts(**parts), listed=True)
 
 
 def class_halves(classes: FilesByClass) -> Parts:

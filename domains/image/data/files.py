@@ -17,7 +17,7 @@ from contrastbench.domains.image.data.images import (
     Request,
 )
 from contrastbench.domains.image.views.transforms import stored_size
-from contrastbench.domains.progress import Progress
+from contrastbench.domains.progress import tracked
 from contrastbench.errors import UserError
 
 # A split whose pixels need more than that is read from its files batch by batch: on a CPU, whose
@@ -89,7 +89,8 @@ def from_files(
         UserError: a file is broken.
     """
     names, trained = parts.train.names + parts.test.names, len(parts.train.names)
-    headers = decode.look_at(names, read)
+    look = decode.in_threads(lambda n: decode.image_header(n, read(n)), names, "checking images")
+    headers = [*look]
     side = common_side(headers, asked.size)
     split = whole_files if asked.whole and side is not None else stored_pixels
     train = split(parts.train, read, headers, side, asked.device)
@@ -157,10 +158,8 @@ def stored_pixels(
     pixels = torch.empty(len(files), 3, *shape, dtype=torch.uint8, device=device)
     parts = files.everything.split(DECODED_AT_ONCE)
     decoded = files.ahead(parts)
-    with Progress(len(parts), "decoding images") as progress:
-        for k, rows in enumerate(parts):
-            pixels[k * DECODED_AT_ONCE : k * DECODED_AT_ONCE + len(rows)] = decoded(k).pixels
-            progress.step()
+    for k in tracked(range(len(parts)), "decoding images"):
+        pixels[k * DECODED_AT_ONCE : k * DECODED_AT_ONCE + len(parts[k])] = decoded(k).pixels
     return Images(pixels, labels)
 
 

@@ -41,7 +41,8 @@ def load_images(
     """
     asked = Request(size, data_root, device, whole)
     if parsed := owned.parse_source(dataset, SOURCES):
-        return own.load_own_images(*parsed, asked)
+        read = own.READERS[parsed[0].kind]
+        return owned.read_once(*parsed, data_root, read, asked)
     if dataset not in DATASETS:
         raise owned.unknown_dataset("image", dataset, DATASETS, SOURCES, data_root)
     return load_declared(dataset, asked)

@@ -12,7 +12,6 @@ import numpy as np
 import torch
 
 from contrastbench.domains import own
-from contrastbench.domains.declaration import Source
 from contrastbench.domains.image.data.folders import load_folder
 from contrastbench.domains.image.data.images import (
     LoadedImages,
@@ -32,11 +31,6 @@ ARRAY_WORDS = {
 READ_KEYS = ("images", "labels", "test_images", "test_labels")
 CHANNELS = (1, 3)  # channels: grey, or red, green and blue
 OwnReader = Callable[[str, Request], LoadedImages]
-
-
-def load_own_images(source: Source, what: str, asked: Request) -> LoadedImages:
-    """A user's images, and the sha256 of their content."""
-    return own.read_once(source, what, asked.data_root, READERS[source.kind], asked)
 
 
 def read_folder(what: str, asked: Request) -> LoadedImages:

@@ -10,7 +10,7 @@ from torch.nn.functional import cross_entropy
 from contrastbench.domains.image.data.images import ImageSet, Split
 from contrastbench.domains.image.networks.encoders import Encoder
 from contrastbench.domains.image.views.policies import policy
-from contrastbench.domains.progress import Progress
+from contrastbench.domains.progress import tracked
 from contrastbench.domains.random import generator
 
 EPOCHS, BATCH, TOP_K = 20, 512, 5
@@ -78,17 +78,15 @@ def tuned(
     ]
     optimizer = torch.optim.SGD(groups, momentum=0.9)
     schedule = torch.optim.lr_scheduler.MultiStepLR(optimizer, DROPS, gamma=DROP)
-    with Progress(EPOCHS, f"fine-tuning by {rates.share:.0%}") as progress:
-        for epoch in range(EPOCHS):
-            model.train()
-            rng = generator(train.labels.device, seed, epoch)
-            order = torch.randperm(len(train), generator=rng, device=rng.device)
-            rows = order.chunk(-(-len(train) // BATCH))  # of 512 or a little fewer images each
-            for view, y in seen.viewed(train, rows, policy("none", seen.size), rng):
-                optimizer.zero_grad()
-                cross_entropy(head(model.features(view)), y).backward()
-                optimizer.step()
-            schedule.step()
-            progress.step()
+    for epoch in tracked(range(EPOCHS), f"fine-tuning by {rates.share:.0%}"):
+        model.train()
+        rng = generator(train.labels.device, seed, epoch)
+        order = torch.randperm(len(train), generator=rng, device=rng.device)
+        rows = order.chunk(-(-len(train) // BATCH))  # of 512 or a little fewer images each
+        for view, y in seen.viewed(train, rows, policy("none", seen.size), rng):
+            optimizer.zero_grad()
+            cross_entropy(head(model.features(view)), y).backward()
+            optimizer.step()
+        schedule.step()
     x, y = seen.features(model, test, "features of test images")
     return head(x).detach(), y

@@ -13,7 +13,7 @@ from contrastbench.domains.image.preprocessing import Model, Preprocessing
 from contrastbench.domains.image.probes import Probe
 from contrastbench.domains.image.recipe import ImageRecipe
 from contrastbench.domains.image.views.policies import Policy, policy
-from contrastbench.domains.progress import Progress
+from contrastbench.domains.progress import tracked
 from contrastbench.domains.random import generator
 from contrastbench.domains.scoring.classifiers import Classifier
 
@@ -74,17 +74,15 @@ def train_probe(
     classifier = Classifier(head)
     optimizer = optimizer_of(probe, head.parameters())
     schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, probe.epochs)
-    with Progress(probe.epochs, "linear classifier") as progress:
-        for epoch in range(probe.epochs):
-            model.train(probe.statistics_move)
-            rng = generator(device, seed, epoch)
-            order = torch.randperm(len(images), generator=rng, device=device)
-            for view, y in preprocessing.viewed(images, order.split(probe.batch), kind, rng):
-                optimizer.zero_grad()
-                cross_entropy(head(model.features(view)), y).backward()
-                optimizer.step()
-            if probe.cosine:
-                schedule.step()
-            score(model.eval(), classifier)
-            progress.step()
+    for epoch in tracked(range(probe.epochs), "linear classifier"):
+        model.train(probe.statistics_move)
+        rng = generator(device, seed, epoch)
+        order = torch.randperm(len(images), generator=rng, device=device)
+        for view, y in preprocessing.viewed(images, order.split(probe.batch), kind, rng):
+            optimizer.zero_grad()
+            cross_entropy(head(model.features(view)), y).backward()
+            optimizer.step()
+        if probe.cosine:
+            schedule.step()
+        score(model.eval(), classifier)
     return model, classifier

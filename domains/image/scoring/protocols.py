@@ -41,11 +41,6 @@ class Features(NamedTuple):
     scoring: Scoring
 
 
-def linear_metrics(seen: Features) -> dict[str, float]:
-    """Logistic regression on standardised features, its C the best on validation images."""
-    return {"accuracy": accuracy(regularised(seen.train, seen.validation), seen.test)}
-
-
 def knn(seen: Features) -> dict[str, float]:
     """Weighted neighbours among training and validation images."""
     both = joined_rows(seen.train, seen.validation)
@@ -64,7 +59,10 @@ def transfer(seen: Features) -> dict[str, float]:
 
 
 PROTOCOLS: dict[str, Callable[[Features], dict[str, float]]] = {
-    "linear": linear_metrics,
+    # logistic regression on standardised features, its C the best on validation images
+    "linear": lambda seen: {
+        "accuracy": accuracy(regularised(seen.train, seen.validation), seen.test)
+    },
     "knn": knn,
     TRANSFER: transfer,
     FEW_SHOT: lambda seen: few_shot(seen.test, seen.seed),

@@ -11,8 +11,13 @@ import torch
 from torch import Tensor
 from torch.nn.functional import interpolate
 
-from contrastbench.domains.image.views import colour
-from contrastbench.domains.image.views.colour import broadcast_per_image
+from contrastbench.domains.image.views.colour import (
+    broadcast_per_image,
+    jitter,
+    solarise,
+    tint,
+    to_grey,
+)
 from contrastbench.domains.image.views.draws import (
     bernoulli,
     draw_crops,
@@ -70,21 +75,6 @@ def recolour(images: Tensor, policy: Policy, rng: torch.Generator) -> Tensor:
     return images
 
 
-def random_jitter(x: Tensor, policy: Policy, rng: torch.Generator) -> Tensor:
-    """Some images with another brightness, contrast, saturation and hue."""
-    return colour.jitter(x, *draw_jitter(len(x), policy.jitter, policy.strength, rng))
-
-
-def random_grey(x: Tensor, policy: Policy, rng: torch.Generator) -> Tensor:
-    """Some images without colour."""
-    return colour.to_grey(x, bernoulli(len(x), policy.grey, rng))
-
-
-def random_tint(x: Tensor, policy: Policy, rng: torch.Generator) -> Tensor:
-    """Some images with other colours, by one matrix each."""
-    return colour.tint(x, *draw_tints(len(x), policy.jitter, policy.strength, policy.grey, rng))
-
-
 def blur_some(x: Tensor, policy: Policy, rng: torch.Generator) -> Tensor:
     """Some images out of focus."""
     n = len(x)
@@ -93,22 +83,18 @@ def blur_some(x: Tensor, policy: Policy, rng: torch.Generator) -> Tensor:
 
 def random_solarise(x: Tensor, policy: Policy, rng: torch.Generator) -> Tensor:
     """Some images with their bright half inverted."""
-    return colour.solarise(x, torch.where(bernoulli(len(x), policy.solarise, rng), 0.5, 2.0))
+    return solarise(x, torch.where(bernoulli(len(x), policy.solarise, rng), 0.5, 2.0))
 
 
-def augment_more(x: Tensor, policy: Policy, rng: torch.Generator) -> Tensor:
-    """Apply RandAugment to a batch."""
-    return randaugment(x, *(policy.randaugment or (0, 0.0)), policy.fill, rng)
-
-
+# of a policy p; some images change
 OPERATIONS: dict[str, Callable[[Tensor, Policy, torch.Generator], Tensor]] = {
     "again": crop_again,
-    "tint": random_tint,
-    "jitter": random_jitter,
-    "grey": random_grey,
+    "tint": lambda x, p, rng: tint(x, *draw_tints(len(x), p.jitter, p.strength, p.grey, rng)),
+    "jitter": lambda x, p, rng: jitter(x, *draw_jitter(len(x), p.jitter, p.strength, rng)),
+    "grey": lambda x, p, rng: to_grey(x, bernoulli(len(x), p.grey, rng)),
     "blur": blur_some,
     "solarise": random_solarise,
-    "randaugment": augment_more,
+    "randaugment": lambda x, p, rng: randaugment(x, *(p.randaugment or (0, 0.0)), p.fill, rng),
 }
 
 

@@ -53,15 +53,15 @@ def test_the_pseudo_inverse_is_linear_regression_on_classes(load) -> None:
     model = make_pipeline(StandardScaler(), LinearRegression())
     model.fit(train.x.double().numpy(), np.eye(int(train.y.max()) + 1)[train.y])
     expected = model.predict(held.x.double().numpy()).argmax(axis=1)
-    assert pseudo_inverse(train).predict(held.x).tolist() == expected.tolist()
+    assert pseudo_inverse(train).scores(held.x).argmax(1).tolist() == expected.tolist()
 
 
 def test_the_pseudo_inverse_stands_columns_that_repeat_and_more_columns_than_rows() -> None:
     train, held = parts(load_wine)
-    expected = pseudo_inverse(train).predict(held.x)
+    expected = pseudo_inverse(train).scores(held.x).argmax(1)
     twice = Labelled(torch.cat([train.x, train.x, torch.ones(len(train.y), 2)], dim=1), train.y)
     rows = torch.cat([held.x, held.x, torch.ones(len(held.y), 2)], dim=1)
-    assert torch.equal(pseudo_inverse(twice).predict(rows), expected)
+    assert torch.equal(pseudo_inverse(twice).scores(rows).argmax(1), expected)
     few = Labelled(train.x[:9], train.y[:9])
     assert accuracy(pseudo_inverse(few), few) == 100.0
 
@@ -74,7 +74,7 @@ def test_logistic_regression_is_scikit_learns(load) -> None:
     )
     ours, chances = logistic(train), np.sort(model.predict_proba(held.x.numpy()), axis=1)
     clear = chances[:, -1] - chances[:, -2] > 0.02  # others may fall to either side
-    same = ours.predict(held.x).numpy() == model.predict(held.x.numpy())
+    same = ours.scores(held.x).argmax(1).numpy() == model.predict(held.x.numpy())
     assert same[clear].all()
     assert clear.mean() > 0.95
     assert 0 < ours.details["iterations"] <= 300
@@ -137,7 +137,7 @@ def check_choice(ours: Classifier, heads: list[torch.nn.Linear], x: Tensor, held
     best = scores.index(max(scores))
     assert ours.details["validation_by_lr"] == scores
     assert ours.details["lr"] == probe.RATES[best]
-    assert torch.equal(ours.predict(held.x), classes[best])
+    assert torch.equal(ours.scores(held.x).argmax(1), classes[best])
 
 
 def test_the_linear_classifier_is_sgd_by_hand_at_the_rate_that_validation_prefers() -> None:
@@ -174,7 +174,7 @@ def test_the_same_seed_gives_the_same_classes_and_all_beat_chance(name: str) -> 
     standardise = standardiser(train.x)  # which the plain classifier leaves to the embedding
     train, held = (Labelled(standardise(part.x) / 4, part.y) for part in (train, held))
     first, second = (CLASSIFIERS[name](train, held, 1) for _ in range(2))
-    assert torch.equal(first.predict(held.x), second.predict(held.x))
+    assert torch.equal(first.scores(held.x).argmax(1), second.scores(held.x).argmax(1))
     assert accuracy(first, held) > 85
 
 
@@ -208,7 +208,7 @@ def test_neighbours_vote_as_in_the_definition(k: int, temperature: float) -> Non
     train, held = Labelled(train.x[:100], train.y[:100]), Labelled(held.x[:50], held.y[:50])
     ours = neighbours(train, k, temperature)
     assert ours.details == {"k": min(k, 100)}
-    for row, found in zip(held.x.double(), ours.predict(held.x).tolist(), strict=True):
+    for row, found in zip(held.x.double(), ours.scores(held.x).argmax(1).tolist(), strict=True):
         rows = zip(train.x.double(), train.y.tolist(), strict=True)
         cosines = [(float(row @ x / row.norm() / x.norm()), label) for x, label in rows]
         votes = [0.0] * 10
