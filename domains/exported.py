@@ -126,5 +126,5 @@ def open_encoder(name: str, domain: str, data_root: Path | None, device: "torch.
     check_needs(domain)
     module, _, function = opener.partition(":")
     with users_code(f"import {opener} of domain {domain}"):
-        found = getattr(importlib.import_module(module), function)
-    return found(name, data_root, device)
+        opened = getattr(importlib.import_module(module), function)
+    return opened(name, data_root, device)

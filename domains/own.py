@@ -112,8 +112,8 @@ def read_once(
         fault: what to say of data that cannot be read.
     """
     state = source_state(what, data_root)
-    found: Read = read_unchanged(source, what, read, options, fault, data_root, state)
-    return found
+    data: Read = read_unchanged(source, what, read, options, fault, data_root, state)
+    return data
 
 
 @lru_cache(maxsize=1)
@@ -160,10 +160,10 @@ def comma_files(what: str, data_root: Path | None, most: int = 2) -> list[Path]:
     # its name may have a comma
     if any(path.is_file() for path in candidate_paths(what, data_root)):
         return [find_path(what, data_root)]
-    found = [find_path(name.strip(), data_root) for name in what.split(",")]
-    if len(found) > most:
-        raise UserError(f"{what} names {len(found)} files: give at most {most}")
-    return found
+    files = [find_path(name.strip(), data_root) for name in what.split(",")]
+    if len(files) > most:
+        raise UserError(f"{what} names {len(files)} files: give at most {most}")
+    return files
 
 
 def source_state(what: str, data_root: Path | None) -> str:

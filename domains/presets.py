@@ -10,8 +10,8 @@ def presets_in(path: Path) -> dict[str, dict[str, Any]]:
     """Return the values of each preset by its name."""
     from contrastbench.domains import strict_yaml  # takes a tenth of the time of a list
 
-    found: dict[str, dict[str, Any]] = strict_yaml.read_yaml(path).value
-    return found
+    values: dict[str, dict[str, Any]] = strict_yaml.read_yaml(path).value
+    return values
 
 
 class Presets:

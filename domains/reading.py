@@ -124,14 +124,14 @@ def member_names(archive: zipfile.ZipFile) -> list[str]:
         BadZipFile: a name is not that of the member's own header, or that of two members, or an
             entry hides in another's comment, whose length is wrong.
     """
-    found = archive.namelist()
-    if double := first_double(found):
+    names = archive.namelist()
+    if double := first_double(names):
         raise zipfile.BadZipFile(f"two members are named {double}")
     for info in archive.infolist():
         archive.open(info).close()  # compares the names
         if b"PK\1\2" in info.comment + info.extra:
             raise zipfile.BadZipFile(f"the directory's entry of {info.filename}")
-    return found
+    return names
 
 
 def first_double(names: Iterable[str]) -> str:

@@ -140,13 +140,13 @@ def declarations() -> dict[str, Declaration | UserError]:
     Raises:
         UserError: two domains have one name.
     """
-    found: dict[str, Declaration | UserError] = {}
+    loaded: dict[str, Declaration | UserError] = {}
     for name in domains():
         try:
-            found[name] = declaration(name)
+            loaded[name] = declaration(name)
         except UserError as error:  # of a broken package, beside which others are still listed
-            found[name] = error
-    return found
+            loaded[name] = error
+    return loaded
 
 
 def domain_class(name: str) -> "type[Domain[Any, Any, Any]]":

@@ -128,14 +128,14 @@ class DataReport:
     def lines(self, name: str, most: int = MAX_LINES, always: bool = False) -> list[str]:
         """Return lines for people, none where there is nothing to tell unless `always`."""
         twins = self.twins.text(self.samples, self.samples != "pairs") if self.twins else ""
-        found = [f"probably wrong: {noted(*pair)}" for pair in self.doubts.items()]
-        found += [twins] * bool(twins) + [noted(*pair) for pair in self.notes.items()]
-        if not (found or self.own or always):
+        facts = [f"probably wrong: {noted(*pair)}" for pair in self.doubts.items()]
+        facts += [twins] * bool(twins) + [noted(*pair) for pair in self.notes.items()]
+        if not (facts or self.own or always):
             return []
         head, room = f"{name}: {self.sizes}", most - 1
-        if len(found) > room:
-            found[room - 1 :] = [f"{len(found) - room + 1} more: bench data check says all"]
-        return [head, *(f"  {line}" for line in found)]
+        if len(facts) > room:
+            facts[room - 1 :] = [f"{len(facts) - room + 1} more: bench data check says all"]
+        return [head, *(f"  {line}" for line in facts)]
 
     @property
     def sizes(self) -> str:
@@ -148,12 +148,12 @@ class DataReport:
 
     def as_json(self) -> dict[str, Any]:
         """Return the report for the record, whose notes stand there already."""
-        found = asdict(self)
+        facts = asdict(self)
         counts = [*self.classes.values()]
         if len(counts) > MAX_CLASSES:
             ends = {"smallest": min(counts), "largest": max(counts)}
-            found["classes"] = {"number": len(counts), **ends}
-        return {key: found[key] for key in ("parts", "classes", "features", "twins") if found[key]}
+            facts["classes"] = {"number": len(counts), **ends}
+        return {key: facts[key] for key in ("parts", "classes", "features", "twins") if facts[key]}
 
 
 def classes_text(classes: Mapping[str, int]) -> str:
@@ -215,11 +215,11 @@ def class_doubts(classes: Sequence[str]) -> dict[str, list[str]]:
     >>> class_doubts(["no", "NaN", "yes"])
     {'classes that may stand for what is missing': ['NaN']}
     """
-    found = {
+    doubts = {
         "classes that look alike": look_alikes(classes),
         "classes that may stand for what is missing": [*filter(NO_CLASS.fullmatch, classes)],
     }
-    return {doubt: names for doubt, names in found.items() if names}
+    return {doubt: names for doubt, names in doubts.items() if names}
 
 
 def look_alikes(words: Iterable[str]) -> list[str]:

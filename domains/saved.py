@@ -32,8 +32,8 @@ def saved_parts(what: str, data_root: Path | None) -> "dict[str, datasets.Datase
     Raises:
         UserError: there is no such folder or file, or its splits are no such parts.
     """
-    found = load_saved(locate_data(what, data_root))
-    splits = {"": found} if not isinstance(found, dict) else found
+    data = load_saved(locate_data(what, data_root))
+    splits = {"": data} if not isinstance(data, dict) else data
     if len(splits) == 1:
         return {"": next(iter(splits.values()))}
     by_part = {own.part_name(name): split for name, split in splits.items()}

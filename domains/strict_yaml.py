@@ -82,12 +82,12 @@ class Document:
             return model.model_validate(self.value)
         except ValidationError as error:
             # a missing key may be one that is misspelt, which is the better thing to name
-            found = sorted(error.errors(), key=lambda each: each["type"] == "missing")
-            places = [place_of(each, self.value) for each in found]
+            faults = sorted(error.errors(), key=lambda each: each["type"] == "missing")
+            places = [place_of(each, self.value) for each in faults]
             first = len(places[0])
             # of a value that may be a list or a text, what is wrong within the list
-            where = max((one for one in places if one[:first] == places[0]), key=len)
-            same = [each for each, one in zip(found, places, strict=True) if one == where]
+            where = max((place for place in places if place[:first] == places[0]), key=len)
+            same = [each for each, place in zip(faults, places, strict=True) if place == where]
             raise self.wrong_at(where, validation_message(same, where, model)) from None
 
     def wrong_at(self, where: list[int | str], what: object) -> UserError:
@@ -154,14 +154,14 @@ def place_of(error: Any, value: Any) -> list[int | str]:
 
 def validation_message(errors: list[Any], where: list[int | str], model: type[BaseModel]) -> str:
     """Return pydantic's errors at one place in words: several, if it may be of several kinds."""
-    found = errors[0]
-    if found["type"] == "extra_forbidden":
+    first = errors[0]
+    if first["type"] == "extra_forbidden":
         return str(unknown("key", str(where[-1]), keys_beside(model, where)))
-    if found["type"] == "missing":
+    if first["type"] == "missing":
         return f"the key {where[-1]!r} is missing"
-    value = "" if isinstance(found["input"], (dict, list)) else f"={found['input']!r}"
-    kinds = dict.fromkeys(KINDS[one["type"]] for one in errors if one["type"] in KINDS)
-    fix = f"give {' or '.join(kinds)}" if kinds else found["msg"][:1].lower() + found["msg"][1:]
+    value = "" if isinstance(first["input"], (dict, list)) else f"={first['input']!r}"
+    kinds = dict.fromkeys(KINDS[error["type"]] for error in errors if error["type"] in KINDS)
+    fix = f"give {' or '.join(kinds)}" if kinds else first["msg"][:1].lower() + first["msg"][1:]
     return f"{'.'.join(map(str, where))}{value}: {fix}"
 
 
@@ -204,10 +204,10 @@ def line_of(node: yaml.Node | None, where: list[int | str]) -> int:
             node = node.value[part]
             line = node.start_mark.line + 1
         elif isinstance(node, yaml.MappingNode):
-            found = next(((key, value) for key, value in node.value if key.value == part), None)
-            if found is None:
+            pair = next(((key, value) for key, value in node.value if key.value == part), None)
+            if pair is None:
                 break
-            line, node = found[0].start_mark.line + 1, found[1]
+            line, node = pair[0].start_mark.line + 1, pair[1]
     return line
 
 

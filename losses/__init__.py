@@ -49,22 +49,12 @@ __all__ = [
     "whole_row",
 ]
 
-# Names that need torch are imported on first use, so that listing losses and rendering tables stay
-# instant.
-_MODULES = {
-    **dict.fromkeys(["Loss", "ScoreLoss", "Scores"], "contrastbench.losses.base"),
-    **dict.fromkeys(
-        [
-            *("Contrast", "both_views", "indexed", "other_view", "own_view", "part_of"),
-            *("query_key", "same_class", "whole_row"),
-        ],
-        "contrastbench.losses.contrast",
-    ),
-    "ViewLoss": "contrastbench.losses.views",
-}
+WITH_TORCH = ("base", "contrast", "views")  # imported at first use: lists and tables stay instant
 
 
 def __getattr__(name: str) -> Any:
-    if name in _MODULES:
-        return getattr(importlib.import_module(_MODULES[name]), name)
+    for module in WITH_TORCH if name in __all__ else ():
+        names = vars(importlib.import_module(f"{__name__}.{module}"))
+        if name in names:
+            return names[name]
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -371,11 +371,9 @@ class Sum(Loss):
 
 def summands(loss: Loss) -> list[tuple[float, Loss]]:
     """The weighted terms of a sum; any other loss is one term of weight 1."""
-    return (
-        list(zip(loss.weights, cast("list[Loss]", loss.losses), strict=True))
-        if isinstance(loss, Sum)
-        else [(1.0, loss)]
-    )
+    if not isinstance(loss, Sum):
+        return [(1.0, loss)]
+    return list(zip(loss.weights, cast("list[Loss]", loss.losses), strict=True))
 
 
 class ScoreLoss(Loss):

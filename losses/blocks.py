@@ -24,11 +24,9 @@ def block_elements(device: torch.device) -> int:
 
 def tile(device: torch.device) -> int:
     """Return the number of rows and columns of a tile."""
-    return (
-        CPU_TILE
-        if device.type == "cpu"
-        else min(TILE, math.isqrt(memory(device) // BYTES_PER_SCORE))
-    )
+    if device.type == "cpu":
+        return CPU_TILE
+    return min(TILE, math.isqrt(memory(device) // BYTES_PER_SCORE))
 
 
 def memory(device: torch.device) -> int:

@@ -77,15 +77,15 @@ def from_package(path: str) -> Any:
         )
     try:
         with users_code(f"import {module}"), keep_settings(path):
-            found = importlib.import_module(module)
+            imported = importlib.import_module(module)
     except UserError as error:
         if isinstance(error.__cause__, ModuleNotFoundError):
             raise missing_module(path, module, error.__cause__.name or "") from None
         raise
-    if not hasattr(found, name):
-        known = [key for key, value in vars(found).items() if callable(value) and key[0] != "_"]
+    if not hasattr(imported, name):
+        known = [key for key, value in vars(imported).items() if callable(value) and key[0] != "_"]
         raise unknown(f"name in {module}", name, known)
-    return getattr(found, name)
+    return getattr(imported, name)
 
 
 def is_pythons(module: str) -> bool:
@@ -93,20 +93,20 @@ def is_pythons(module: str) -> bool:
     return module.partition(".")[0] in sys.stdlib_module_names
 
 
-def shown_loss(title: str, found: Any) -> Any:
+def shown_loss(title: str, target: Any) -> Any:
     """Return what a name stands for, if it is seen to be a loss; nothing of it is called.
 
     Raises:
         UserError: it is no class of losses or modules and no function, or does not take two views.
     """
-    if isinstance(found, type) and issubclass(found, Loss):
-        return found
-    module = isinstance(found, type) and issubclass(found, nn.Module)
-    home = str(getattr(found, "__module__", None) or "")
-    if not (module or inspect.isroutine(found)) or is_pythons(home):
+    if isinstance(target, type) and issubclass(target, Loss):
+        return target
+    module = isinstance(target, type) and issubclass(target, nn.Module)
+    home = str(getattr(target, "__module__", None) or "")
+    if not (module or inspect.isroutine(target)) or is_pythons(home):
         raise UserError(f"{title} is no loss: {DERIVE}")
-    takes_two_views(title, found)
-    return found
+    takes_two_views(title, target)
+    return target
 
 
 def missing_module(path: str, module: str, lacks: str) -> UserError:

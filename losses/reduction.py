@@ -20,12 +20,12 @@ def reduced(loss: LossSpec, pairing: Pairing | None) -> LossSpec:
     'infonce(temperature=0.5)'
     """
     seen: list[LossSpec] = []
-    found = full_spec(loss)
-    while found not in seen:
-        seen.append(found)
-        limit = next((one for one in usable(found, pairing) if one.is_at(found.params)), None)
-        found = full_spec(target(limit, found)) if limit else found
-    return found
+    spec = full_spec(loss)
+    while spec not in seen:
+        seen.append(spec)
+        limit = next((each for each in usable(spec, pairing) if each.is_at(spec.params)), None)
+        spec = full_spec(target(limit, spec)) if limit else spec
+    return spec
 
 
 def simplest(loss: LossSpec, pairing: Pairing | None) -> LossSpec | None:
@@ -42,16 +42,16 @@ def simplest(loss: LossSpec, pairing: Pairing | None) -> LossSpec | None:
     >>> simplest(LossSpec("rince", {"q": 0.5}), None) is None
     True
     """
-    seen, found = [loss.name], loss
+    seen, simpler = [loss.name], loss
     while limits := [  # which no given parameter keeps the loss from
         limit
-        for limit in usable(found, pairing)
+        for limit in usable(simpler, pairing)
         if limit.to not in seen
-        and all(found.params.get(name, value) == value for name, value in limit.at.items())
+        and all(simpler.params.get(name, value) == value for name, value in limit.at.items())
     ]:
-        found = target(limits[0], found)
-        seen.append(found.name)
-    return found if found is not loss else None
+        simpler = target(limits[0], simpler)
+        seen.append(simpler.name)
+    return simpler if simpler is not loss else None
 
 
 def usable(loss: LossSpec, pairing: Pairing | None) -> list[Limit]:

@@ -260,8 +260,8 @@ def loss_class(name: str, sources: Sources | None = None) -> Any:
             return loading.shown_loss(path, loading.from_package(path))
         if not (own := file_and_class(name)):
             raise loading.lacks_class(Path(name))
-        found = loading.from_file(*own, sources or Sources())
-        return loading.shown_loss(f"{own[1]} in {own[0]}", found)
+        target = loading.from_file(*own, sources or Sources())
+        return loading.shown_loss(f"{own[1]} in {own[0]}", target)
 
 
 def import_path(name: str) -> str:
@@ -344,13 +344,13 @@ def describe_class(target: Any) -> Description:
     ours = isinstance(target, type) and issubclass(target, Loss)
     arguments = constructor(target) if ours else own_parameters(target)
     empty = inspect.Parameter.empty
-    found = dict(getattr(target, "ranges", {})) if ours else {}
-    if wrong := [name for name, one in found.items() if not isinstance(one, Range)]:
-        raise UserError(f"the range of {wrong[0]} is {found[wrong[0]]!r}: write it by declare()")
+    given = dict(getattr(target, "ranges", {})) if ours else {}
+    if wrong := [name for name, each in given.items() if not isinstance(each, Range)]:
+        raise UserError(f"the range of {wrong[0]} is {given[wrong[0]]!r}: write it by declare()")
     return Description(
         (inspect.getdoc(target) or "").split("\n")[0],
-        {name: one.default for name, one in arguments.items() if one.default is not empty},
-        found,
+        {name: each.default for name, each in arguments.items() if each.default is not empty},
+        given,
         tuple(getattr(target, "limits", ())) if ours else (),
-        tuple(name for name, one in arguments.items() if one.default is empty),
+        tuple(name for name, each in arguments.items() if each.default is empty),
     )

@@ -44,9 +44,9 @@ class TiledSums(torch.autograd.Function):
         summands, tile = options
         sums = list[Tensor]()
         for rows, columns, others in tiles(z, ids, tile):
-            found = summands(z[rows] @ z[columns].T)
-            sums = sums or [z.new_zeros(len(z)) for _ in found]
-            for total, x in zip(sums, found, strict=True):
+            values = summands(z[rows] @ z[columns].T)
+            sums = sums or [z.new_zeros(len(z)) for _ in values]
+            for total, x in zip(sums, values, strict=True):
                 kept = masked(x, others)
                 total[rows].add_(kept.sum(dim=1))
                 if rows != columns:
@@ -91,8 +91,8 @@ def tile_slopes(
     """
     with torch.enable_grad():
         s = s.detach().requires_grad_()
-        found = summands(s)
-    moving = [(x, g) for x, g in zip(found, gradients, strict=True) if x.requires_grad]
+        values = summands(s)
+    moving = [(x, g) for x, g in zip(values, gradients, strict=True) if x.requires_grad]
     outputs, upstream = zip(*moving, strict=True)
     return torch.autograd.grad(
         outputs, (s, *parameters), upstream, allow_unused=True, materialize_grads=True

@@ -230,11 +230,8 @@ def open_raw(name: str, data_root: Path | None) -> RawReader:
             return zip_reader(root / f"{name}.zip", name)
         beside += [path.stem for path in root.glob("*.zip")]
     if name not in DATASETS:
-        hint = (
-            f" ({data_root} has no {name}.zip)"
-            if data_root
-            else "; others need --data-root with NAME.zip"
-        )
+        hint = "; others need --data-root with NAME.zip"
+        hint = f" ({data_root} has no {name}.zip)" if data_root else hint
         raise unknown_dataset("graph", name, {*beside, *DATASETS}, SOURCES, data_root, hint)
     return zip_reader(fetch_file(DATASETS[name]), name)
 
@@ -255,10 +252,10 @@ def zip_reader(path: Path, name: str) -> RawReader:
     def read(suffix: str) -> bytes | None:
         wanted, fix = f"{name}_{suffix}.txt", f"delete it and download {TU_URL.format(name)} again"
         with reading(path, fix), zipfile.ZipFile(path) as archive:
-            found = [m for m in member_names(archive) if Path(m).name == wanted]
-            if len(found) > 1:
-                raise ValueError(f"{found[0]} and {found[1]}")
-            return member(archive, found[0]) if found else None
+            places = [m for m in member_names(archive) if Path(m).name == wanted]
+            if len(places) > 1:
+                raise ValueError(f"{places[0]} and {places[1]}")
+            return member(archive, places[0]) if places else None
 
     return read
 

@@ -189,12 +189,12 @@ class GraphDomain(Domain[GraphRecipe, Model, Batch]):
             with alone():  # nodes are not shared out
                 whole, nodes = model(graphs)
             return [part_of(whole, nodes, graphs.node_ptr, self.most_nodes)]
-        one, two = embed_together(model, graphs), embed_together(model, views, symmetric=False)
+        first, second = embed_together(model, graphs), embed_together(model, views, symmetric=False)
         if self.recipe.pairs_by_class:
-            return [same_class(one, two, graphs.y)]
+            return [same_class(first, second, graphs.y)]
         if self.recipe.pairing == "own_view":
-            return [own_view(one, two), own_view(two, one)]
-        return [other_view(one, two)]
+            return [own_view(first, second), own_view(second, first)]
+        return [other_view(first, second)]
 
     @cached_property
     def class_count(self) -> int:

@@ -53,10 +53,10 @@ class Encoder:
     def of_graphs(self, graphs: Graphs, what: str) -> Tensor:
         """(graphs, d) on the device."""
         graphs = with_features(graphs, self.recipe.features)
-        width, found = self.network.features, graphs.x.shape[1]
-        if found != width:
+        width, columns = self.network.features, graphs.x.shape[1]
+        if columns != width:
             raise UserError(
-                f"{what} has {found} features for each node, and {self.name} was trained on "
+                f"{what} has {columns} features for each node, and {self.name} was trained on "
                 f"{width}: give graphs with the features of the training"
             )
         return embed_graphs(self.network, add_loops(graphs.to(self.device)), self.recipe.batch_size)

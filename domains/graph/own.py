@@ -70,8 +70,8 @@ def read_own(what: str, name: str, read: Reader, data_root: Path | None) -> Load
     Raises:
         UserError: there is no edge.
     """
-    found, notes = read(what, data_root)
-    graphs, added = both_ways(found)
+    given, notes = read(what, data_root)
+    graphs, added = both_ways(given)
     if not graphs.edge_index.numel():
         raise UserError(f"{name} has no edge in any graph: give graphs with edges")
     return graphs, content_hash(graphs), added | notes
@@ -198,22 +198,22 @@ def united_files(folder: Path, names: Sequence[str], classes: Sequence[Any]) -> 
     if missing := [name for name in names if not (folder / name).is_file()]:
         fault = f"names {missing[0]}, and {folder} has no such file"
         raise UserError(f"{folder / LABELS_FILE} {fault}")
-    found = {name: read_file(folder / name) for name in names}
-    kinds = sorted({label for graph in found.values() for label in graph.labels} - {""})
-    nodes = sum(len(found[name].labels) for name in names)
+    by_name = {name: read_file(folder / name) for name in names}
+    kinds = sorted({label for graph in by_name.values() for label in graph.labels} - {""})
+    nodes = sum(len(by_name[name].labels) for name in names)
     if len(kinds) * nodes > MAX_FEATURES:
         raise UserError(f"{folder}: {nodes} nodes have {len(kinds)} labels, which are too many")
     number = {kind: k for k, kind in enumerate(kinds)}
     items = []
     for name, y in zip(names, classes, strict=True):
-        labels, edges, _ = found[name]
+        labels, edges, _ = by_name[name]
         if kinds and "" in labels:
             fault = f"node {labels.index('')} has no label, others have one"
             raise UserError(f"{folder / name}: {fault}")
         x = one_hot(torch.tensor([number[k] for k in labels]), len(kinds)) if kinds else None
         x = torch.zeros(len(labels), 0) if x is None else x.float()
         items.append(Item(torch.tensor(edges, dtype=torch.long).view(-1, 2).T, x, y))
-    wide = [name for name in names if found[name].further]
+    wide = [name for name in names if by_name[name].further]
     graphs, notes = with_classes(items)
     graphs = replace(graphs, labels=tuple(kinds))
     return graphs, notes | ({FURTHER: Counted(len(wide), wide[0])} if wide else {})
@@ -248,12 +248,12 @@ def read_file(path: Path) -> FileGraph:
     with reading(path, "repair or replace it", "cannot be read"):
         if path.suffix.lower() == ".graphml":
             graph = nx.read_graphml(path)
-            found = [label for _, label in graph.nodes(data="label", default="")]
+            labels = [label for _, label in graph.nodes(data="label", default="")]
             place = {node: k for k, node in enumerate(graph)}
             edges = [(place[a], place[b]) for a, b in graph.edges()]
             further = any(keys.keys() - {"label"} for _, keys in graph.nodes(data=True))
             further |= any(keys for *_, keys in graph.edges(data=True))
-            return FileGraph([str(label) for label in found], edges, further)
+            return FileGraph([str(label) for label in labels], edges, further)
         check_kind(path, "a list of edges", "give two columns of nodes")
         pairs, further = node_pairs(contents(path).decode("utf-8-sig"))
     if not pairs:
@@ -304,9 +304,9 @@ def end_columns(rows: Sequence[Sequence[str]]) -> tuple[int, int, bool]:
     ((0, 1, True), (0, 1, False))
     """
     first, rest = rows[0] if rows else (), rows[1:]
-    found = [[k for k, word in enumerate(first) if name.fullmatch(word)] for name in END_NAMES]
-    if all(found) and not {*first} & {*chain.from_iterable(rest)}:
-        return found[0][0], found[1][0], True
+    places = [[k for k, word in enumerate(first) if name.fullmatch(word)] for name in END_NAMES]
+    if all(places) and not {*first} & {*chain.from_iterable(rest)}:
+        return places[0][0], places[1][0], True
     header = bool(rest) and not all(word.isdecimal() for word in first[:2])
     header &= all(word.isdecimal() for row in rest for word in row[:2])
     if header and len(first) > 2:
@@ -387,8 +387,8 @@ def item_of(name: str, graph: Any) -> Item:
         raise UserError(f"{name} has {nodes} nodes and an edge of node {wrong[0]}")
     x = torch.zeros(nodes, 0) if x is None else torch.as_tensor(x).detach()
     if not x.dim() or len(x) != nodes or x.is_complex():
-        found = f"{nodes} nodes and x of {x.dtype} and shape {tuple(x.shape)}"
-        raise UserError(f"{name} has {found}: give each node a row of numbers")
+        sizes = f"{nodes} nodes and x of {x.dtype} and shape {tuple(x.shape)}"
+        raise UserError(f"{name} has {sizes}: give each node a row of numbers")
     if not bool(x.isfinite().all()):
         raise UserError(f"{name} has node features that are not finite")
     return Item(edges.long(), x.reshape(nodes, -1).float(), None)

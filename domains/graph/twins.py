@@ -23,8 +23,8 @@ def colours(graphs: Graphs, depth: int) -> list[int]:
         around = torch.zeros_like(nodes).scatter_add_(0, source, nodes[target])
         nodes = mixed(mixed(nodes) + around)
     whole = nodes.new_zeros(len(graphs)).scatter_add_(0, graphs.graph_of_node, nodes)
-    found: list[int] = whole.tolist()
-    return found
+    numbers: list[int] = whole.tolist()
+    return numbers
 
 
 def mixed(numbers: Tensor) -> Tensor:

@@ -215,13 +215,13 @@ class ImageDomain(Domain[ImageRecipe, Model, Batch]):
         if self.recipe.pairing == "query_key":
             assert isinstance(model, ImageModel), "pixels as they are have no weights to train"
             return moco(model, views)
-        one, *others = [embed_together(model, view) for view in views]
+        first, *others = [embed_together(model, view) for view in views]
         if self.recipe.pairs_by_class:
-            return [same_class(one, others[0] if others else None, images.labels)]
+            return [same_class(first, others[0] if others else None, images.labels)]
         if self.recipe.pairing == "own_view":
-            return [own_view(one, others[0]), own_view(others[0], one)]
+            return [own_view(first, others[0]), own_view(others[0], first)]
         labels = None if self.recipe.false_negatives else images.labels
-        return [both_views(one, others[0], others[1:], labels)]
+        return [both_views(first, others[0], others[1:], labels)]
 
     @cached_property
     def class_count(self) -> int:
@@ -263,8 +263,8 @@ class ImageDomain(Domain[ImageRecipe, Model, Batch]):
         own = self.ranked(model) if self.recipe.ranks else self.probe(model)
         opened, metrics = Encoder(model, self.preprocessing, self.device), dict(own.metrics)
         for entry, (by, dataset) in self.further.items():
-            found = score_opened(opened, dataset, by, self.seed, self.data_root, self.device)
-            metrics |= {f"{entry}.{name}": value for name, value in found.items()}
+            scores = score_opened(opened, dataset, by, self.seed, self.data_root, self.device)
+            metrics |= {f"{entry}.{name}": value for name, value in scores.items()}
         return replace(own, metrics=metrics)
 
     def probe(self, model: Model) -> Evaluation:
@@ -284,8 +284,8 @@ class ImageDomain(Domain[ImageRecipe, Model, Batch]):
         by_epoch: dict[str, list[float]] = {}
         if self.recipe.probe in PROBES:
             by_epoch, last = self.probe_by_epoch(model, rows)
-            for part, found in last.items():
-                scores[part][self.recipe.probe] = found
+            for part, labelled in last.items():
+                scores[part][self.recipe.probe] = labelled
         return self.evaluation(scores, fitted, by_epoch)
 
     def quick_probe(self, rows: dict[str, Labelled]) -> Evaluation:
@@ -371,7 +371,7 @@ class ImageDomain(Domain[ImageRecipe, Model, Batch]):
         because released codes report it.
         """
         right = {
-            part: {key: accuracy_of(*found) for key, found in some.items()}
+            part: {key: accuracy_of(*labelled) for key, labelled in some.items()}
             for part, some in scores.items()
         }
         test, validation = scores["test"][self.recipe.probe], right.get("validation")

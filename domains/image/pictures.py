@@ -54,8 +54,8 @@ def image_files(root: Path) -> list[str]:
     """
     if not root.is_dir():
         raise UserError(f"no folder {root}: give that of image files, or a list of the files")
-    found = files_below(root)
-    names = [name for name in found if Path(name).suffix.lower() in decode.IMAGE_SUFFIXES]
+    there = files_below(root)
+    names = [name for name in there if Path(name).suffix.lower() in decode.IMAGE_SUFFIXES]
     if not names:
         raise UserError(f"{root} has no image files: give a folder with some")
     return names
@@ -76,6 +76,6 @@ def images_of_array(data: Any) -> list[Image.Image]:
     """
     array = np.asarray(data)
     if array.dtype != np.uint8 or array.ndim != 4 or array.shape[3] != 3:
-        found = f"an array of {array.dtype} and shape {array.shape} holds no pictures"
-        raise UserError(f"{found}: give uint8 of shape (N, height, width, 3)")
+        kind = f"an array of {array.dtype} and shape {array.shape} holds no pictures"
+        raise UserError(f"{kind}: give uint8 of shape (N, height, width, 3)")
     return [Image.fromarray(picture) for picture in array]

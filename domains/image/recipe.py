@@ -209,12 +209,12 @@ class ImageRecipe(ClassedRecipe):
         if self.knn_temperature != "loss":
             return self
         named = (value for key, value in loss.items() if key.rpartition(".")[2] == "temperature")
-        found = set(named) or {VOTE_TEMPERATURE}
+        temperatures = set(named) or {VOTE_TEMPERATURE}
         fix = f"name that of the neighbours, such as --recipe knn_temperature={VOTE_TEMPERATURE}"
-        if len(found) > 1:
-            several = ", ".join(map(str, sorted(found)))
+        if len(temperatures) > 1:
+            several = ", ".join(map(str, sorted(temperatures)))
             raise UserError(f"the loss has temperatures {several}: {fix}")
-        return self.but(knn_temperature=found.pop())
+        return self.but(knn_temperature=temperatures.pop())
 
     @property
     def neighbours_temperature(self) -> float:
@@ -298,13 +298,13 @@ class ImageRecipe(ClassedRecipe):
         """The sets of `score_on`; one that cannot be had keeps no other away."""
         from contrastbench.domains.registry import fetch
 
-        found = {}
+        places = {}
         for name in filter(None, (entry.partition(":")[2] for entry in self.further_scores)):
             try:
-                found[name] = fetch("image", name, folder)
+                places[name] = fetch("image", name, folder)
             except UserError as error:
-                found[name] = f"MISSING {error}"
-        return found
+                places[name] = f"MISSING {error}"
+        return places
 
     @property
     def by_class(self) -> dict[str, Any]:

@@ -35,10 +35,10 @@ def eleven_point_precision(scores: Tensor, y: Tensor) -> float:
     """
     said = y != 0
     right = y[said][scores[said].argsort(descending=True, stable=True)] > 0
-    found, levels = right.cumsum(0), torch.arange(LEVELS, device=y.device)[:, None]
-    precision = found.double() / torch.arange(1, len(found) + 1, device=y.device)
+    hits, levels = right.cumsum(0), torch.arange(LEVELS, device=y.device)[:, None]
+    precision = hits.double() / torch.arange(1, len(hits) + 1, device=y.device)
     # whole numbers: a recall of 3/10 is not below 0.3
-    reached = (LEVELS - 1) * found >= levels * found[-1]
+    reached = (LEVELS - 1) * hits >= levels * hits[-1]
     best = precision.where(reached, 0).amax(dim=1)
     return 100 * best.mean().item()
 
@@ -63,7 +63,7 @@ def transfer_multi_label(train: Labelled, validation: Labelled, test: Labelled) 
     scores = [mean_average_precision(models, validation) for models in zip(*paths, strict=True)]
     best = scores.index(max(scores))
     both = joined_rows(train, validation)
-    models = [found[best] for found in paths]
+    models = [path[best] for path in paths]
     for c, model in enumerate(models):
         x, y = of_class(both, c)
         with unconverged():
@@ -80,8 +80,8 @@ def of_class(rows: Labelled, c: int) -> Labelled:
 def mean_average_precision(models: Sequence[LogisticRegression], rows: Labelled) -> float:
     """Over classes, one model each."""
     x = rows.x.cpu().numpy()
-    found = [
+    precisions = [
         eleven_point_precision(torch.from_numpy(model.decision_function(x)), rows.y[:, c].cpu())
         for c, model in enumerate(models)
     ]
-    return sum(found) / len(found)
+    return sum(precisions) / len(precisions)

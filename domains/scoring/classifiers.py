@@ -54,8 +54,8 @@ def accuracy_within(scores: Tensor, y: Tensor, first: int) -> float:
 
 def beside_accuracy(scores: Tensor, y: Tensor) -> dict[str, float]:
     """Return what accuracy hides where classes are skewed, in percent: see `class_metrics`."""
-    found = scores.argmax(dim=1)
-    return class_metrics(*(values.detach().cpu().numpy() for values in (y, found, scores)))
+    predicted = scores.argmax(dim=1)
+    return class_metrics(*(values.detach().cpu().numpy() for values in (y, predicted, scores)))
 
 
 def standardiser(x: Tensor) -> Callable[[Tensor], Tensor]:
@@ -67,9 +67,9 @@ def standardiser(x: Tensor) -> Callable[[Tensor], Tensor]:
 
 def decisions(model: Any, x: Tensor) -> Tensor:
     """(n, classes) a scikit-learn model's scores; a class that it has not seen is never likely."""
-    found = torch.from_numpy(model.decision_function(x.cpu().numpy()))
-    if found.ndim == 1:  # of the second of two alone
-        found = torch.stack([-found, found], dim=1)
-    scores = found.new_full((len(found), int(model.classes_[-1]) + 1), -torch.inf)
-    scores[:, torch.from_numpy(model.classes_)] = found
+    values = torch.from_numpy(model.decision_function(x.cpu().numpy()))
+    if values.ndim == 1:  # of the second of two alone
+        values = torch.stack([-values, values], dim=1)
+    scores = values.new_full((len(values), int(model.classes_[-1]) + 1), -torch.inf)
+    scores[:, torch.from_numpy(model.classes_)] = values
     return scores.to(x.device)

@@ -26,7 +26,7 @@ def few_shot(rows: Labelled, seed: int = 0, episodes: int = EPISODES) -> dict[st
     Raises:
         UserError: fewer than five classes have a row more than the shots.
     """
-    found = {}
+    accuracies = {}
     x, y = unit(rows.x).cpu().numpy(), rows.y.cpu().numpy()
     for shots in SHOTS:
         members = [np.flatnonzero(y == label) for label in np.unique(y)]
@@ -37,9 +37,9 @@ def few_shot(rows: Labelled, seed: int = 0, episodes: int = EPISODES) -> dict[st
             )
         rng, name = np.random.default_rng(seed), f"{WAYS}-way_{shots}-shot"
         scores = [episode(x, members, shots, rng) for _ in tracked(range(episodes), name)]
-        found[name] = 100 * float(np.mean(scores))
-        found[f"{name}_interval"] = 196 * float(np.std(scores, ddof=1)) / math.sqrt(episodes)
-    return found
+        accuracies[name] = 100 * float(np.mean(scores))
+        accuracies[f"{name}_interval"] = 196 * float(np.std(scores, ddof=1)) / math.sqrt(episodes)
+    return accuracies
 
 
 def episode(

@@ -85,18 +85,18 @@ def transfer_accuracies(
     both = joined_rows(train, validation)
     with unconverged():
         best.fit(both.x.cpu().numpy(), both.y.cpu().numpy())
-    found = decisions(best, test.x).argmax(dim=1)
-    return {**{name: of(found, test.y) for name, of in ACCURACIES.items()}, "C": best.C}
+    predicted = decisions(best, test.x).argmax(dim=1)
+    return {**{name: of(predicted, test.y) for name, of in ACCURACIES.items()}, "C": best.C}
 
 
-def overall(found: Tensor, truth: Tensor) -> float:
+def overall(predicted: Tensor, truth: Tensor) -> float:
     """Percent of rows that are found."""
-    return 100 * (found == truth).double().mean().item()
+    return 100 * (predicted == truth).double().mean().item()
 
 
-def per_class(found: Tensor, truth: Tensor) -> float:
+def per_class(predicted: Tensor, truth: Tensor) -> float:
     """Percent of each class's rows that are found, in the mean over classes."""
-    right = (found == truth).double()
+    right = (predicted == truth).double()
     shares = [right[truth == label].mean() for label in truth.unique()]
     return 100 * torch.stack(shares).mean().item()
 

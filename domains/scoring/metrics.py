@@ -7,7 +7,7 @@ import numpy as np
 Array = np.ndarray[Any, np.dtype[Any]]
 
 
-def class_metrics(truth: Array, found: Array, scores: Array | None = None) -> dict[str, float]:
+def class_metrics(truth: Array, predicted: Array, scores: Array | None = None) -> dict[str, float]:
     """Return balanced accuracy, macro F1 and, with scores, AUROC, in percent.
 
     Balanced accuracy is the mean over true classes of the share that is found, macro F1 the mean of
@@ -16,15 +16,15 @@ def class_metrics(truth: Array, found: Array, scores: Array | None = None) -> di
 
     Args:
         truth: (n,) classes 0, 1, ...
-        found: (n,) those that a classifier gives.
+        predicted: (n,) those that a classifier gives.
         scores: (n, classes) the larger, the likelier the class; a class without a column has 50 %.
 
     >>> class_metrics(np.array([0, 0, 0, 1]), np.array([0, 0, 0, 0]))["balanced_accuracy"]
     50.0
     """
-    known = int(max(truth.max(), found.max())) + 1
-    given, true = (np.bincount(classes, minlength=known) for classes in (found, truth))
-    right = np.bincount(truth[truth == found], minlength=known)
+    known = int(max(truth.max(), predicted.max())) + 1
+    given, true = (np.bincount(classes, minlength=known) for classes in (predicted, truth))
+    right = np.bincount(truth[truth == predicted], minlength=known)
     either = given + true > 0
     shares = {
         "balanced_accuracy": (right[true > 0] / true[true > 0]).mean(),

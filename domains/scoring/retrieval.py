@@ -31,9 +31,9 @@ def retrieval(rows: Labelled) -> dict[str, float]:
     """
     x, y, others, queries = retrieval_rows(rows)
     deepest = min(max(*RECALLS, int(others.max())), len(y) - 1)
-    found = torch.cat([of_one_class(x, y, part, deepest) for part in queries.split(QUERY_BLOCK)])
-    recalls = {f"recall_at_{k}": mean_percent(found[:, :k].any(dim=1)) for k in RECALLS}
-    map_at_r = mean_percent(average_precision(found, others[queries]))
+    hits = torch.cat([of_one_class(x, y, part, deepest) for part in queries.split(QUERY_BLOCK)])
+    recalls = {f"recall_at_{k}": mean_percent(hits[:, :k].any(dim=1)) for k in RECALLS}
+    map_at_r = mean_percent(average_precision(hits, others[queries]))
     return {**recalls, "map_at_r": map_at_r, "nmi": 100 * mutual_information(x, y)}
 
 
@@ -70,10 +70,10 @@ def of_one_class(x: Tensor, y: Tensor, queries: Tensor, k: int) -> Tensor:
     return y[cosine.topk(k).indices] == y[queries, None]
 
 
-def average_precision(found: Tensor, relevant: Tensor) -> Tensor:
+def average_precision(same_class: Tensor, relevant: Tensor) -> Tensor:
     """(n,) of the first R places, R the number of relevant others."""
-    place = torch.arange(1, found.shape[1] + 1, device=found.device)
-    hits = found & (place <= relevant[:, None])
+    place = torch.arange(1, same_class.shape[1] + 1, device=same_class.device)
+    hits = same_class & (place <= relevant[:, None])
     precision = hits.cumsum(dim=1).double() / place
     return (precision * hits).sum(dim=1) / relevant
 

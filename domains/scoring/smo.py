@@ -214,23 +214,23 @@ def smo_steps(
         i = steepest(state, can, active)
         if i < 0:
             return taken
-        one = filled_kernel_row(kernel, table, filled, order, i, active)
-        j = partner(state, can, table, one, i, active)
+        first = filled_kernel_row(kernel, table, filled, order, i, active)
+        j = partner(state, can, table, first, i, active)
         if j < 0:
             return taken
         top = state[SLOPE, i]
         difference = top - state[SLOPE, j]
         if difference < TOLERANCE and top + flattest(state, can, active) < TOLERANCE:
             return taken
-        two = filled_kernel_row(kernel, table, filled, order, j, active)
-        curvature = (state[SQUARE, i] + state[SQUARE, j]) - 2.0 * table[one, j]
+        second = filled_kernel_row(kernel, table, filled, order, j, active)
+        curvature = (state[SQUARE, i] + state[SQUARE, j]) - 2.0 * table[first, j]
         length = difference / (curvature if curvature > 0 else MIN_CURVATURE)
         a, b, plus, minus = state[ALPHA, i], state[ALPHA, j], state[SIGN, i], state[SIGN, j]
         to_a, to_b = clipped(a, b, a + plus * length, b - minus * length, plus == minus, c)
-        by_one, by_two = (to_a - a) * plus, (to_b - b) * minus
+        by_first, by_second = (to_a - a) * plus, (to_b - b) * minus
         for t in range(active):
-            state[SLOPE, t] -= table[one, t] * by_one + table[two, t] * by_two
-        for place, own, alpha, sign in ((i, one, to_a, plus), (j, two, to_b, minus)):
+            state[SLOPE, t] -= table[first, t] * by_first + table[second, t] * by_second
+        for place, own, alpha, sign in ((i, first, to_a, plus), (j, second, to_b, minus)):
             change = set_alpha(state, can, place, alpha, c)
             if change != 0:
                 filled_kernel_row(kernel, table, filled, order, place, len(order))

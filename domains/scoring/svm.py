@@ -169,12 +169,12 @@ def svm_fold(x: Array, y: Array, distance: Array, train: Array, test: Array) -> 
         predictions(x, y, distance, train[fit], train[held], C_GRID) == y[train[held]]
         for fit, held in inner
     ]
-    inner_accuracy = np.mean([found.mean(axis=1) for found in right], axis=0)
+    inner_accuracy = np.mean([predicted.mean(axis=1) for predicted in right], axis=0)
     c = C_GRID[int(inner_accuracy.argmax())]
     (values,) = pair_values(x, y, distance, train, test, [c])
-    found, truth = votes(values).argmax(axis=1), y[test]
-    beside = class_metrics(truth, found, class_scores(values))
-    return Fold(100 * (found == truth).mean(), c, 100 * float(inner_accuracy.max()), beside)
+    predicted, truth = votes(values).argmax(axis=1), y[test]
+    beside = class_metrics(truth, predicted, class_scores(values))
+    return Fold(100 * (predicted == truth).mean(), c, 100 * float(inner_accuracy.max()), beside)
 
 
 def predictions(
@@ -223,9 +223,9 @@ def pair_values(
     test_kernel = kernel(distance, gamma, train, test, np.float64)
     values = []
     members = [np.flatnonzero(y[train] == label) for label in np.unique(y[train])]
-    for one, other in combinations(members, 2):
-        points = np.concatenate([one, other])
-        sign = np.repeat([1.0, -1.0], [len(one), len(other)])
+    for first, second in combinations(members, 2):
+        points = np.concatenate([first, second])
+        sign = np.repeat([1.0, -1.0], [len(first), len(second)])
         own, tests = fit_kernel[np.ix_(points, points)], test_kernel[points]
         room = np.empty_like(own)
         machines = (smo.solve(own, room, square[points], sign, c) for c in grid)
@@ -255,12 +255,12 @@ def gamma_of(x: Array) -> float:
 
 def kernel(distance: Array, gamma: float, rows: Array, columns: Array, kind: Any) -> Array:
     """Return the kernel of some rows and columns, computed by a few rows, which a cache holds."""
-    found = np.empty((len(rows), len(columns)), kind)
+    values = np.empty((len(rows), len(columns)), kind)
     for first in range(0, len(rows), KERNEL_ROWS):
         some = distance.take(rows[first : first + KERNEL_ROWS], 0).take(columns, 1)
         some *= -gamma
-        found[first : first + KERNEL_ROWS] = np.exp(some, out=some)
-    return found
+        values[first : first + KERNEL_ROWS] = np.exp(some, out=some)
+    return values
 
 
 @cache
@@ -314,11 +314,11 @@ def linear_fold(x: Array, y: Array, validation: Array, test: Array, seed: int) -
     models = [linear_svm(c, seed).fit(x[fit], y[fit]) for c in C_GRID]
     chosen = [model.score(x[validation], y[validation]) for model in models]
     best = int(np.argmax(chosen))
-    found, scores = models[best].predict(x[test]), models[best].decision_function(x[test])
-    accuracy = 100 * (found == y[test]).mean()
+    predicted, scores = models[best].predict(x[test]), models[best].decision_function(x[test])
+    accuracy = 100 * (predicted == y[test]).mean()
     if scores.ndim == 1:  # scikit-learn gives those of the second of two alone
         scores = np.stack([-scores, scores], axis=1)
-    beside = class_metrics(y[test], found, scores)
+    beside = class_metrics(y[test], predicted, scores)
     return Fold(accuracy, C_GRID[best], 100 * chosen[best], beside)
 
 

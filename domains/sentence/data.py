@@ -152,16 +152,13 @@ def senteval_path(about: Dataset, data_root: Path | None) -> Path:
     Raises:
         UserError: it is not there and cannot be downloaded.
     """
-    folders = (
-        []
-        if data_root is None
-        else [data_root / "senteval/downstream", data_root / "downstream", data_root]
-    )
-    for folder in folders:
-        if (folder / "STS").is_dir():
-            return folder
-    archive = data_root / "senteval.tar" if data_root else None
-    return archive if archive and archive.is_file() else fetch_file(about)
+    if data_root:
+        for place in ("senteval/downstream", "downstream", "."):
+            if (data_root / place / "STS").is_dir():
+                return data_root / place
+        if (data_root / "senteval.tar").is_file():
+            return data_root / "senteval.tar"
+    return fetch_file(about)
 
 
 def sts_sets(read: TextFiles) -> dict[str, list[Pairs]]:

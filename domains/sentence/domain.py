@@ -76,7 +76,9 @@ class SentenceDomain(Domain[SentenceRecipe, SentenceModel, Batch]):
         """Read what is scored, and the encoder that a training starts from."""
         recipe = self.recipe
         self.about = DATASETS.get(self.dataset)  # None: the set is the user's own
-        self.scored = self.read_scored()
+        self.scored = read_any(self.dataset, self.data_root)
+        if recipe.limit is not None and self.about and self.about.url:
+            self.scored = self.scored.few(recipe.limit)  # a smoke test is scored on few, too
         if recipe.encoder == "tiny":
             self.checkpoint, self.threads = graded.tiny_checkpoint(self.seed), 1
         else:
@@ -110,14 +112,6 @@ class SentenceDomain(Domain[SentenceRecipe, SentenceModel, Batch]):
     def check_untrained(self) -> None:
         """Raise if the model as it is cannot be scored."""
         check_head(self.model())
-
-    def read_scored(self) -> ScoredSets:
-        """Read the pairs that choose the model, and those or the tasks that are reported.
-
-        A smoke test is scored on few, too, unless they are generated or the user's own.
-        """
-        found, limit = read_any(self.dataset, self.data_root), self.recipe.limit
-        return found.few(limit) if limit is not None and self.about and self.about.url else found
 
     @cached_property
     def corpus(self) -> Corpus:
@@ -228,8 +222,8 @@ class SentenceDomain(Domain[SentenceRecipe, SentenceModel, Batch]):
         for start in range(0, len(order) - 1, self.recipe.batch_size):
             seed = generator(cpu, self.seed, epoch, start).initial_seed()
             part = slice(start, start + self.recipe.batch_size)
-            one, two = zip(*(drawn[i] for i in order[part]), strict=True)
-            yield Batch([*one], seed, [*two], on_device[part])
+            first, second = zip(*(drawn[i] for i in order[part]), strict=True)
+            yield Batch([*first], seed, [*second], on_device[part])
 
     def steps(self) -> int:
         """Number of batches in an epoch; reads the corpus."""
@@ -309,17 +303,17 @@ def read_any(dataset: str, data_root: Path | None) -> ScoredSets:
         return own.load_own_pairs(*parsed, data_root)
     if dataset not in DATASETS:
         raise owned.unknown_dataset("sentence", dataset, DATASETS, SOURCES, data_root)
-    found: ScoredSets = reader_of(str(__package__), DATASETS[dataset])(DATASETS[dataset], data_root)
-    return found
+    sets: ScoredSets = reader_of(str(__package__), DATASETS[dataset])(DATASETS[dataset], data_root)
+    return sets
 
 
 def two_of_each(rows: list[list[str]], rng: torch.Generator) -> list[tuple[str, str]]:
     """Draw two different sentences of each row; a single sentence meets itself."""
     sizes = torch.tensor([*map(len, rows)])
     share = torch.rand(len(rows), 2, generator=rng, dtype=torch.float64)
-    one = (share[:, 0] * sizes).long()
-    two = (one + 1 + (share[:, 1] * (sizes - 1)).long()) % sizes
-    places = zip(rows, one.tolist(), two.tolist(), strict=True)
+    first = (share[:, 0] * sizes).long()
+    second = (first + 1 + (share[:, 1] * (sizes - 1)).long()) % sizes
+    places = zip(rows, first.tolist(), second.tolist(), strict=True)
     return [(row[i], row[j]) for row, i, j in places]
 
 

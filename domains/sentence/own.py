@@ -74,8 +74,8 @@ def load_own_pairs(source: Source, what: str, data_root: Path | None) -> ScoredS
 
 def rows_without_scores(path: Path) -> CaptionRows:
     """Return the rows of a file whose lines end in no number; none if some do."""
-    found = lines_of(path)
-    rows = [[part for part in map(str.strip, line.split("\t")) if part] for line in found]
+    lines = lines_of(path)
+    rows = [[part for part in map(str.strip, line.split("\t")) if part] for line in lines]
     rows = [row for row in rows if row]
     if not rows or min(map(len, rows)) < 2 or pair_columns(path, rows[0]):
         return []
@@ -127,10 +127,10 @@ def joined(rows: CaptionRows) -> CaptionRows:
     edges = np.array([(number[row[0]], number[sentence]) for row in rows for sentence in row])
     shape = (len(number), len(number))
     graph = coo_array((np.ones(len(edges)), (edges[:, 0], edges[:, 1])), shape=shape)
-    found: dict[int, list[str]] = {}
+    groups: dict[int, list[str]] = {}
     for sentence, group in zip(number, connected_components(graph)[1].tolist(), strict=True):
-        found.setdefault(group, []).append(sentence)
-    return [*found.values()]
+        groups.setdefault(group, []).append(sentence)
+    return [*groups.values()]
 
 
 def split_pairs(rows: PairRows) -> list[PairRows]:
@@ -172,12 +172,12 @@ def pair_columns(what: object, names: Sequence[str]) -> list[int]:
     Raises:
         UserError: two columns are named as one of them.
     """
-    found = [
+    known = [
         [k for k, name in enumerate(names) if pattern.fullmatch(name.strip())]
         for pattern in COLUMN_NAMES
     ]
     exact = [[k for k, name in enumerate(names) if name == column] for column in PAIR_COLUMNS]
-    places = [named or alike for named, alike in zip(exact, found, strict=True)]
+    places = [named or alike for named, alike in zip(exact, known, strict=True)]
     if not all(places):
         return []
     for some in places:

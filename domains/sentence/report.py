@@ -40,17 +40,17 @@ def sentence_report(
     known, texts = {*lines}, dict.fromkeys(scored.compared)
     more = Counter(lines) - Counter(known)  # of each line, those after its first
     odd: dict[str, tuple[list[str], Sequence[object]]] = {
-        "pairs of twice the same sentence": ([one for one, two in keys if one == two], keys),
+        "pairs of twice the same sentence": ([a for a, b in keys if a == b], keys),
         "pairs with an empty sentence": (
-            [one or two for one, two in keys if not (one and two)],
+            [a or b for a, b in keys if not (a and b)],
             keys,
         ),
         "training sentences that repeat another": ([*more.elements()], lines),
         "training sentences with tabs, perhaps columns": ([s for s in lines if "\t" in s], lines),
         TRAINED_ON: ([text for text in texts if text in known], [*texts]),
     }
-    shares = {what: 100 * len(found) / max(1, len(of)) for what, (found, of) in odd.items()}
-    counts = {what: Counted(len(found), found[0]) for what, (found, _) in odd.items() if found}
+    shares = {what: 100 * len(some) / max(1, len(of)) for what, (some, of) in odd.items()}
+    counts = {what: Counted(len(some), some[0]) for what, (some, _) in odd.items() if some}
     wrong = [k for k in counts if shares[k] >= WRONG_SHARE and k != TRAINED_ON]
     others = {task.name: len(task.sentences) for task in scored.tasks}
     if scored.captions:

@@ -26,5 +26,5 @@ def token_ids(checkpoint: Checkpoint, sentences: Sequence[str], most: int) -> li
     }
     if len(kept) + len(made) <= MOST_SENTENCES:
         kept.update(made)
-    found = ChainMap(kept, made)
-    return [found[sentence] for sentence in sentences]
+    ids_of = ChainMap(kept, made)
+    return [ids_of[sentence] for sentence in sentences]

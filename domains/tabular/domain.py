@@ -89,7 +89,10 @@ class TabularDomain(Domain[TabularRecipe, Model, Batch]):
         self.test_part: TestPart = "fixed" if fixed or table.starts else "redrawn"
         self.batch_size = min(recipe.batch_size, len(self.pretraining.y))
         self.uncaptured = MOVING_TARGET if recipe.pairing == "query_key" else ""
-        check_changes(self.features.number, recipe)
+        count, exact = self.features.number, recipe.choice == "exact"
+        if recipe.views != "none" and exact and int(recipe.rate * count) == 0:
+            fix = "give --recipe choice=each"
+            raise UserError(f"rate={recipe.rate} of {count} features changes none: {fix}")
         check_class_count(recipe.batch_classes, self.class_count)
 
     def data_hash(self, trained: bool) -> str:
@@ -220,7 +223,7 @@ def probe_evaluation(
     names = (probe,) if probe == "boosting" else dict.fromkeys((*LINEAR_CLASSIFIERS, probe))
     fitted = {name: CLASSIFIERS[name](train, validation, seed) for name in names}
     scores, y = scores_on(encoder, parts["test"].x, fitted), parts["test"].y
-    counts = {name: int((found.argmax(dim=1) == y).sum()) for name, found in scores.items()}
+    counts = {name: int((values.argmax(dim=1) == y).sum()) for name, values in scores.items()}
     right = {name: 100 * count / len(y) for name, count in counts.items()}
     held = {name: accuracy(classifier, validation) for name, classifier in fitted.items()}
     return Evaluation(
@@ -245,18 +248,10 @@ def pretraining_rows(train: Labelled, validation: Labelled, recipe: TabularRecip
     return Labelled(torch.cat([train.x, validation.x]), torch.cat([train.y, unknown]))
 
 
-def check_changes(features: int, recipe: TabularRecipe) -> None:
-    """Raise unless views change a feature."""
-    if recipe.views != "none" and recipe.choice == "exact" and int(recipe.rate * features) == 0:
-        raise UserError(
-            f"rate={recipe.rate} of {features} features changes none: give --recipe choice=each"
-        )
-
-
 def scores_on(encoder: nn.Module, x: Tensor, fitted: dict[str, Classifier]) -> dict[str, Tensor]:
     """(rows, classes) scores by each classifier; embeddings are never all in memory."""
     chunks = (embed_rows(encoder, some) for some in x.split(CHUNK))
-    found = [[classifier.scores(some) for classifier in fitted.values()] for some in chunks]
+    parts = [[classifier.scores(some) for classifier in fitted.values()] for some in chunks]
     return {
-        name: torch.cat(some) for name, some in zip(fitted, zip(*found, strict=True), strict=True)
+        name: torch.cat(some) for name, some in zip(fitted, zip(*parts, strict=True), strict=True)
     }

@@ -107,10 +107,7 @@ def with_names(name: str, parts: "dict[str, pandas.DataFrame]") -> "dict[str, pa
     """
     for frame in parts.values():
         check_doubles(name, map(str, frame.columns))
-    return {
-        part: frame.set_axis([str(column) for column in frame.columns], axis=1)
-        for part, frame in parts.items()
-    }
+    return {part: frame.rename(columns=str) for part, frame in parts.items()}
 
 
 def checked_target(name: str, frame: "pandas.DataFrame", target: str | None) -> str:

@@ -78,9 +78,9 @@ def read_text(path: Path, words: Collection[str]) -> "pandas.DataFrame":
     if decimal:
         frame = read(decimal=",")
         check_points(path, frame, next(iter(decimal)))
-    found = {name: parse_numbers(frame[name], bool(decimal)) for name in frame if name not in kept}
-    notes: dict[str, Any] = minus_note(frame, found)
-    frame = frame.assign(**found)
+    parsed = {name: parse_numbers(frame[name], bool(decimal)) for name in frame if name not in kept}
+    notes: dict[str, Any] = minus_note(frame, parsed)
+    frame = frame.assign(**parsed)
     notes |= zeros_note(frame, read(dtype=str, nrows=SNIFFED))
     frame.attrs["notes"] = notes
     return frame
@@ -93,12 +93,12 @@ def check_header(path: Path, names: list[str]) -> None:
     check_doubles(path, names)
 
 
-def minus_note(frame: "pandas.DataFrame", found: "dict[str, pandas.Series]") -> dict[str, Counted]:
+def minus_note(frame: "pandas.DataFrame", parsed: "dict[str, pandas.Series]") -> dict[str, Counted]:
     """Return how many fields that became numbers had a long minus, and the first."""
     places = [
         f"column {name}, row {row + 1}"
         for name, column in texts(frame)
-        if name in found and found[name].dtype != object
+        if name in parsed and parsed[name].dtype != object
         for row in column.index[column.str.contains(MINUS)]
     ]
     return {MINUS_NOTE: Counted(len(places), places[0])} if places else {}
@@ -164,8 +164,8 @@ def check_fields(path: Path, names: int) -> None:
     sign, above = separator(path)
     for line, fields in islice(records(path, sign), above, None):
         if len(fields) < names:
-            found = f"{len(fields)} of {names} fields"
-            raise UserError(f"{path} line {line} has {found}: fill or remove it")
+            counts = f"{len(fields)} of {names} fields"
+            raise UserError(f"{path} line {line} has {counts}: fill or remove it")
 
 
 def line_of(path: Path, row: int) -> int:

@@ -73,11 +73,9 @@ def from_frame(
         kept = [0, *labelled.cumsum()]
         starts = (None if starts[0] is None else int(kept[starts[0]]), int(kept[starts[1]]))
     left_out = np.flatnonzero(~labelled)
-    notes = (
-        {"rows without a class": Counted(len(left_out), f"row {left_out[0] + 1}")}
-        if len(left_out)
-        else {}
-    )
+    notes: dict[str, Any] = {}
+    if len(left_out):
+        notes["rows without a class"] = Counted(len(left_out), f"row {left_out[0] + 1}")
     table = TabularSet(numeric, categorical, names, y, tuple(map(str, classes)), starts, notes)
     check_table(path, table)
     return table
@@ -173,7 +171,7 @@ def suspicions(table: TabularSet) -> dict[str, list[str]]:
     """Columns and classes of a user's table that are probably not meant as they are."""
     numbers = dict(zip(table.names, table.numeric.T, strict=False))
     words = dict(zip(table.words, table.categorical.T, strict=True))
-    found = {
+    doubts = {
         "columns that tell the class, one value for each": [
             name for name, column in (numbers | words).items() if renames(column, table)
         ],
@@ -198,7 +196,7 @@ def suspicions(table: TabularSet) -> dict[str, list[str]]:
             name for name, column in words.items() if look_alikes({*column})
         ],
     }
-    return {note: names for note, names in found.items() if names} | class_doubts(table.classes)
+    return {note: names for note, names in doubts.items() if names} | class_doubts(table.classes)
 
 
 def plain_dates(column: Array) -> bool:
@@ -237,7 +235,7 @@ def nines(column: Array) -> list[tuple[float, int]]:
     values, counts = np.unique(column[np.isfinite(column)], return_counts=True)
     if len(values) <= MAX_FEW_CATEGORIES // 2:
         return []
-    found = []
+    codes = []
     for k in (0, len(values) - 1):
         others, value, text = np.delete(values, k), values[k], f"{values[k]:.15g}"
         apart = np.abs(others - value).min() > np.ptp(others)
@@ -245,8 +243,8 @@ def nines(column: Array) -> list[tuple[float, int]]:
         coded = bool(re.fullmatch("-?99+", text)) and (apart or often)
         coded |= bool(re.fullmatch("-[1-9]", text)) and others.min() >= 0
         if counts[k] >= FEW and coded:
-            found.append((float(value), int(counts[k])))
-    return found
+            codes.append((float(value), int(counts[k])))
+    return codes
 
 
 def renames(column: Array, table: TabularSet) -> bool:

@@ -51,9 +51,9 @@ def check_words(name: str, frame: "pandas.DataFrame", place: Callable[[int], str
     """
     for column, filled in texts(frame.apply(plain_floats)):
         distinct = filled.drop_duplicates()
-        found = unread_number(distinct) or stray_word(filled, distinct)
-        if found:
-            row, fault = found
+        odd = unread_number(distinct) or stray_word(filled, distinct)
+        if odd:
+            row, fault = odd
             where = place(int(row))
             raise UserError(f"{name} {where}: column {column} has {filled[row][:40]!r} {fault}")
 

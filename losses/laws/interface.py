@@ -24,6 +24,8 @@ from contrastbench.losses.laws.random_contrasts import LAW_PAIRINGS, random_view
 from contrastbench.losses.views import ViewLoss
 
 ALL_ROWS = slice(None)
+NONSENSE_NUMBERS = (math.nan, math.inf, -math.inf, "0.5", None, True)
+NONSENSE_TEXTS = ("no such", 3, None)
 
 
 def check_runs(build: Build, seed: int) -> None:
@@ -111,7 +113,7 @@ def check_randomness(build: Build, seed: int) -> None:
         ((build(), build()), "draws random numbers"),
         ((loss, loss), "changes while it is evaluated"),
     ):
-        value, again = (one(contrast) for one in two)
+        value, again = (each(contrast) for each in two)
         assert torch.equal(value, again), f"it {why}"
 
 
@@ -141,10 +143,5 @@ def check_parameters(build: Build, seed: int) -> None:
     params = json.loads(json.dumps(loss.params))
     check_close(build(**params)(contrast), loss(contrast), 0)
     for key, value in params.items():
-        nonsense = (
-            [math.nan, math.inf, -math.inf, "0.5", None, True]
-            if isinstance(value, float)
-            else ["no such", 3, None]
-        )
-        for bad in nonsense:
+        for bad in NONSENSE_NUMBERS if isinstance(value, float) else NONSENSE_TEXTS:
             raises_value_error(partial(build, **{key: bad}), f"{key}={bad!r}")

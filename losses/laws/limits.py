@@ -41,8 +41,8 @@ def check_limit(limit: Limit, build: Build, pair: Pair, seed: int) -> None:
     other = with_sample_numbers(other.double().train(loss.training))
     factor = float(getattr(loss, limit.factor)) if limit.factor else 1.0
     offsets = []
-    for one in (seed, seed + 1):
-        views = random_views(one, 2 + seed % 6, grad=True)
+    for drawn_by in (seed, seed + 1):
+        views = random_views(drawn_by, 2 + seed % 6, grad=True)
         contrast = pair(views)
         if not limit.holds(pairing_of(contrast)):
             return

@@ -32,7 +32,7 @@ def check_detached(build: Build, seed: int) -> None:
         if not depends_on(field, build, seed):
             continue
         # a hinge may be flat on one of the batches that differ
-        learns = any(field_learns(field, loss, one) for one in (seed, seed + 1))
+        learns = any(field_learns(field, loss, drawn_by) for drawn_by in (seed, seed + 1))
         assert learns, f"{name}: detached, or a tensor becomes a number"
     if loss.needs_views:
         views = random_views(seed, 6, grad=True)
@@ -52,7 +52,7 @@ def field_learns(field: str, loss: Loss, seed: int) -> bool:
 def depends_on(field: str, build: Build, seed: int) -> bool:
     """Return whether the loss is another one where a field of a contrast has other vectors."""
     contrast, other = (
-        LAW_PAIRINGS[SEPARATE_POSITIVES](random_views(one, 6)) for one in (seed, seed + 1)
+        LAW_PAIRINGS[SEPARATE_POSITIVES](random_views(drawn_by, 6)) for drawn_by in (seed, seed + 1)
     )
     moved = replace(contrast, **{field: getattr(other, field)})
     return not torch.equal(build()(moved), build()(contrast))
@@ -108,21 +108,21 @@ def positive_steps(build: Build, seed: int) -> dict[str, list[float]]:
 
 def negative_steps(build: Build, seed: int) -> dict[str, list[float]]:
     """Return by pairing by how much the loss grows from cosine to larger cosine of negatives."""
-    found = step_differences(
+    steps = step_differences(
         build, [equicorrelated_views(cosine, 4 + seed % 3) for cosine in COSINES]
     )
-    del found["same_class"]  # whose positives are other samples too
-    return found
+    del steps["same_class"]  # whose positives are other samples too
+    return steps
 
 
 def step_differences(build: Build, batches: Sequence[Sequence[Tensor]]) -> dict[str, list[float]]:
     """Return by pairing the relative differences of the loss from batch to batch."""
-    found = {}
+    differences = {}
     for name, pairing in LAW_PAIRINGS.items():
         if name == "whole_row":
             continue
         values = [build()(pairing(views)).item() for views in batches]
         assert all(map(math.isfinite, values)), f"{name}: the loss is {values[-1]}"
         grown = [(b - a) / max(1.0, abs(a)) for a, b in pairwise(values)]
-        found[name] = [step if abs(step) > STEP_ROUNDING else 0.0 for step in grown]
-    return found
+        differences[name] = [step if abs(step) > STEP_ROUNDING else 0.0 for step in grown]
+    return differences

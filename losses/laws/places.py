@@ -31,9 +31,9 @@ def code_folders(loss: Loss) -> set[str]:
     """Return the folders of the user's own classes; ours where there are none."""
     terms = [definition(term) for _, term in summands(loss)]
     kinds = [kind for term in terms for kind in getattr(term, "__mro__", (term,))]
-    found = [k for k in kinds if not k.__module__.startswith(("torch.", "builtins"))]
-    own = [kind for kind in found if not kind.__module__.startswith("contrastbench.")]
-    files = {file for kind in own or found for file in source_files(kind)}
+    others = [k for k in kinds if not k.__module__.startswith(("torch.", "builtins"))]
+    own = [kind for kind in others if not kind.__module__.startswith("contrastbench.")]
+    files = {file for kind in own or others for file in source_files(kind)}
     return {os.path.dirname(file) for file in files}  # noqa: PTH120 - many frames, so fast
 
 

@@ -90,7 +90,10 @@ class ISogCLR(ScoreLoss):
         self.beta = self.checked("beta", beta)
         self.temperature_min = self.checked("temperature_min", temperature_min)
         self.temperature_max = self.checked("temperature_max", temperature_max)
-        check_bounds(self.temperature_min, self.temperature_max)
+        if self.temperature_min > self.temperature_max:
+            pair = f"{self.temperature_min:g} and {self.temperature_max:g}"
+            fix = "lower the first or raise the second"
+            raise UserError(f"temperature_min must be <= temperature_max, got {pair}: {fix}")
         for name in ("log_u", "temperatures", "slopes"):
             self.register_buffer(name, torch.empty(0))
 
@@ -140,15 +143,6 @@ class ISogCLR(ScoreLoss):
         self.slopes[index] = (1 - self.beta) * self.slopes[index] + self.beta * batch
         stepped = self.temperatures[index] - self.eta * self.slopes[index]
         self.temperatures[index] = stepped.clamp(self.temperature_min, self.temperature_max)
-
-
-def check_bounds(low: float, high: float) -> None:
-    """Raise unless the bounds of the temperatures are in order."""
-    if low > high:
-        raise UserError(
-            f"temperature_min must be <= temperature_max, got {low:g} and {high:g}: "
-            "lower the first or raise the second"
-        )
 
 
 def of_block(temperature: Tensor, scores: Scores) -> Tensor:

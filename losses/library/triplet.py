@@ -59,8 +59,8 @@ class Triplet(ScoreLoss):
         if self.mining == "hard":
             farthest = pos.masked_fill(padding, -torch.inf).amax(dim=1)
             nearest = neg.masked_fill(scores.hole, torch.inf).amin(dim=1)
-            one = (farthest - nearest + self.margin).relu()
-            return torch.stack([one, torch.ones_like(one)], dim=1)
+            single = (farthest - nearest + self.margin).relu()
+            return torch.stack([single, torch.ones_like(single)], dim=1)
         of_pos, of_neg = self.counts(scores, pos.detach(), neg.detach(), padding)
         total = (of_pos * (pos + self.margin)).sum(dim=1)
         total = total - (of_neg * neg.masked_fill(scores.hole, 0)).sum(dim=1)
@@ -98,7 +98,7 @@ def count_below(x: Tensor, bound: Tensor, right: bool = False) -> Tensor:
     """
     less = torch.le if right else torch.lt
     if bound.shape[1] <= FEW:  # passes over x, each faster than a part of its sort
-        return torch.stack([less(x, one).sum(dim=1) for one in bound.split(1, dim=1)], dim=1)
+        return torch.stack([less(x, column).sum(dim=1) for column in bound.split(1, dim=1)], dim=1)
     if x.shape[1] <= FEW:
-        return torch.stack([less(one, bound) for one in x.split(1, dim=1)]).sum(dim=0)
+        return torch.stack([less(column, bound) for column in x.split(1, dim=1)]).sum(dim=0)
     return torch.searchsorted(x.sort(dim=1).values, bound.contiguous(), right=right)

@@ -33,10 +33,10 @@ def read_members(
         return {name: decode.folder_reader(root)(name) for name in names}
     path = archive(about, data_root)
     with reading(path, archive_fix(about)):
-        found = list(members(path, folder, set(names)))
-        if double := first_double(name for name, _ in found):
+        files = list(members(path, folder, set(names)))
+        if double := first_double(name for name, _ in files):
             raise ValueError(f"two members are named {double}")
-    contents = dict(found)
+    contents = dict(files)
     missing = [name for name in names if name not in contents]
     if missing:
         raise UserError(f"{path} has no {folder}/{missing[0]}: {archive_fix(about)}")

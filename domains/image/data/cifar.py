@@ -75,8 +75,8 @@ def load_first(about: ImageDataset, asked: Request) -> LoadedImages:
 def ordered_parts(about: ImageDataset, data_root: Path | None) -> tuple[Samples, Sequence[str]]:
     """Read the training and the test part in canonical order."""
     places = [data_root / name for name in about.places] if data_root else []
-    found = next((path for path in places if path.is_file() or (path / "train").is_dir()), None)
-    kept = decode.opened(found) if found else None
+    path = next((path for path in places if path.is_file() or (path / "train").is_dir()), None)
+    kept = decode.opened(path) if path else None
     samples, classes = from_pictures(kept) if kept else from_binary(about, data_root)
     return {part: canonical_order(*samples[part]) for part in ("train", "test")}, classes
 
@@ -135,11 +135,11 @@ def binary_records(
 
 def from_pictures(kept: decode.Kept) -> tuple[Samples, Sequence[str]]:
     """Read pictures whose folders name their part and class, PART/CLASS/FILE."""
-    found = [path for path in decode.picture_paths(kept.names) if len(path.parts) > 2]
-    classes = sorted({path.parent.name for path in found})
+    paths = [path for path in decode.picture_paths(kept.names) if len(path.parts) > 2]
+    classes = sorted({path.parent.name for path in paths})
     samples = {}
     for part in ("train", "test"):
-        mine = [path for path in found if path.parts[-3] == part]
+        mine = [path for path in paths if path.parts[-3] == part]
         labels = torch.tensor([classes.index(path.parent.name) for path in mine])
         samples[part] = (picture_pixels([str(path) for path in mine], kept.read), labels)
     return samples, classes
@@ -152,11 +152,11 @@ def picture_pixels(names: Sequence[str], read: ReadBytes) -> Tensor:
         UserError: there is none, or one is damaged or of another size.
     """
 
-    def one(name: str) -> Tensor:
+    def decoded(name: str) -> Tensor:
         image = decode.decode(name, read(name), None)
         if image.shape != (3, 32, 32):
             raise UserError(f"{name} does not have 32 x 32 pixels: {decode.REPLACE}")
         return image
 
-    found = list(decode.in_threads(one, names, "reading pictures"))
-    return torch.stack(found) if found else torch.empty(0, 3, 32, 32, dtype=torch.uint8)
+    pictures = list(decode.in_threads(decoded, names, "reading pictures"))
+    return torch.stack(pictures) if pictures else torch.empty(0, 3, 32, 32, dtype=torch.uint8)

@@ -186,16 +186,10 @@ def image_header(name: str, data: bytes) -> Header:
         raise UserError(
             f"{name} has pixels of mode {image.mode}, not of 8 or 16 bits: convert it to RGB"
         )
-    return Header(
-        *(image.width, image.height, image.mode, frames(name, image), is_turned(image)),
-        hashlib.sha256(data).hexdigest(),
-    )
-
-
-def frames(name: str, image: Image.Image) -> int:
-    """Return how many images a file holds."""
     with reading(name, REPLACE):
-        return int(getattr(image, "n_frames", 1))
+        frames = int(getattr(image, "n_frames", 1))
+    digest = hashlib.sha256(data).hexdigest()
+    return Header(image.width, image.height, image.mode, frames, is_turned(image), digest)
 
 
 def is_turned(image: Image.Image) -> bool:
@@ -250,11 +244,11 @@ def crops(
     Raises:
         UserError: the file is damaged.
     """
-    image, found = open_rgb(name, data), []
+    image, tensors = open_rgb(name, data), []
     for (top, left, height, width), size in zip(boxes, sizes, strict=True):
         part = image.crop((left, top, left + width, top + height))
-        found.append(to_tensor(part.resize((size, size), Image.Resampling.BILINEAR)))
-    return found
+        tensors.append(to_tensor(part.resize((size, size), Image.Resampling.BILINEAR)))
+    return tensors
 
 
 def open_rgb(name: str, data: bytes) -> Image.Image:
@@ -279,8 +273,8 @@ def to_rgb(image: Image.Image, name: str = "an image") -> Image.Image:
         if values.min() < 0 or values.max() > 65535:
             raise ValueError("values of more than 16 bits")
         if 0 < values.max() < MIN_LARGEST:
-            found = f"16-bit grey from {values.min()} to {values.max()}"
-            raise UserError(f"{name} is {found}, too dark for the higher 8 bits: save it in 8 bits")
+            grey = f"16-bit grey from {values.min()} to {values.max()}"
+            raise UserError(f"{name} is {grey}, too dark for the higher 8 bits: save it in 8 bits")
         image = Image.fromarray((values >> 8).astype(np.uint8))
     if "transparency" in image.info:  # a palette's, which Pillow leaves out by this detour only
         image = image.convert("RGBA")

@@ -51,12 +51,12 @@ def by_folder(kept: Kept) -> Parts:
 
 def by_alphabets(kept: Kept) -> Parts:
     """Omniglot's: a folder of alphabets for each part, and in them one for each character."""
-    found: dict[str, FilesByClass] = {"images_background": {}, "images_evaluation": {}}
+    parts: dict[str, FilesByClass] = {"images_background": {}, "images_evaluation": {}}
     for path in decode.picture_paths(kept.names):
-        if path.parts[0] in found:
+        if path.parts[0] in parts:
             label = "/".join(path.parts[1:-1])
-            found[path.parts[0]].setdefault(label, []).append(str(path))
-    return two_parts(found["images_background"], found["images_evaluation"])
+            parts[path.parts[0]].setdefault(label, []).append(str(path))
+    return two_parts(parts["images_background"], parts["images_evaluation"])
 
 
 def by_annotations(kept: Kept) -> Parts:

@@ -60,13 +60,13 @@ def part_folders(root: Path) -> dict[str, str]:
     """
     folders = sorted(path.name for path in root.iterdir() if path.is_dir())
     named = [(part, name) for name in folders if (part := part_name(name))]
-    found = dict(named)
-    if len(found) < len(named):
+    parts = dict(named)
+    if len(parts) < len(named):
         names = ", ".join(name for _, name in named)
         raise UserError(f"{root} has {names}: keep one folder of each part")
-    if named and "train" not in found and len(named) == len(folders):
-        raise UserError(f"{root} has {', '.join(found.values())} and no train: name one folder so")
-    return found
+    if named and "train" not in parts and len(named) == len(folders):
+        raise UserError(f"{root} has {', '.join(parts.values())} and no train: name one folder so")
+    return parts
 
 
 def one_part(root: Path) -> tuple[Parts, dict[str, Any]]:

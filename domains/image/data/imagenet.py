@@ -54,7 +54,8 @@ def class_numbers(classes: Sequence[str], labels: Iterable[str]) -> tuple[int, .
 def load_imagenet(about: ImageDataset, asked: Request) -> LoadedImages:
     """ImageNet, or those of its classes that are declared, from its train and val folders."""
     root = imagenet_folder(about, asked.data_root)
-    classes = imagenet_classes(about, root)
+    there = (path.name for path in (root / "train").iterdir() if path.is_dir())
+    classes = tuple(sorted(about.classes or there))  # more may stand beside those of ImageNet-100
     files = []
     for split in ("train", "val"):
         missing = [label for label in classes if not (root / split / label).is_dir()]
@@ -70,13 +71,6 @@ def load_imagenet(about: ImageDataset, asked: Request) -> LoadedImages:
         check_sizes(root, about.name, parts, about.sizes, "get the rest")
     images, digest = from_files(parts, decode.folder_reader(root), asked)
     return replace(images, mean=IMAGENET_MEAN, std=IMAGENET_STD), digest
-
-
-def imagenet_classes(about: ImageDataset, root: Path) -> tuple[str, ...]:
-    """The classes of ImageNet-100, which more may stand beside; of ImageNet all there are."""
-    if about.classes:
-        return tuple(sorted(about.classes))
-    return tuple(sorted(path.name for path in (root / "train").iterdir() if path.is_dir()))
 
 
 def imagenet_folder(about: ImageDataset, data_root: Path | None) -> Path:

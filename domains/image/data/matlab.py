@@ -26,8 +26,8 @@ def read_annotations(raw: bytes) -> list[tuple[int, str]]:
     """Read annotations in this process."""
     from scipy.io import loadmat
 
-    found: Any = loadmat(BytesIO(raw), squeeze_me=True)["annotations"]
-    numbers, files = found["class"].tolist(), found["relative_im_path"].tolist()
+    images: Any = loadmat(BytesIO(raw), squeeze_me=True)["annotations"]
+    numbers, files = images["class"].tolist(), images["relative_im_path"].tolist()
     return [(int(number), str(file)) for number, file in zip(numbers, files, strict=True)]
 
 

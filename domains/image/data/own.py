@@ -71,7 +71,7 @@ def array_keys(path: Path, names: Sequence[str]) -> dict[str, str]:
     >>> array_keys(Path("m.npz"), ["x_train", "y_train", "x_test", "y_test"])["test_labels"]
     'y_test'
     """
-    found: dict[str, str] = {}
+    arrays: dict[str, str] = {}
     for name in names:
         words = re.split("[_ -]", name.lower())
         parts = [part for word in words if (part := own.part_name(word))]
@@ -79,16 +79,16 @@ def array_keys(path: Path, names: Sequence[str]) -> dict[str, str]:
         known = len(kinds) == 1 and len(parts) + 1 == len(words) <= 2
         part = f"{parts[0]}_" if known and parts and parts != ["train"] else ""
         key = part + kinds[0] if known else name
-        if key in found:
-            raise UserError(f"{path} has {found[key]} and {name}: keep one of them")
-        found[key] = name
-    tested = {"test_images", "test_labels"} & found.keys()
+        if key in arrays:
+            raise UserError(f"{path} has {arrays[key]} and {name}: keep one of them")
+        arrays[key] = name
+    tested = {"test_images", "test_labels"} & arrays.keys()
     for key in READ_KEYS if tested else READ_KEYS[:2]:
-        if key not in found:
+        if key not in arrays:
             unnamed = any(re.fullmatch(r"arr_\d+", name) for name in names)
             fix = ": give them names, as in numpy.savez(FILE, images=x, labels=y)" * unnamed
             raise UserError(f"{path} has no array {key}: it holds {', '.join(names)}{fix}")
-    return found
+    return arrays
 
 
 def array(archive: zipfile.ZipFile, key: str) -> Array:

@@ -133,15 +133,15 @@ def load_transfer(about: ImageDataset, asked: Request) -> LoadedImages:
     path = download.local_file(about, asked.data_root) or download.fetch_file(about)
     root, again = path.parent, f"get {about.url} again"
     with reading(path, again, "is not as torchvision's reader wants it"):
-        found = files_of(about, root)
+        listed = files_of(about, root)
         train, test = (
-            relative_part(files, root) for files in (found.train + found.validation, found.test)
+            relative_part(files, root) for files in (listed.train + listed.validation, listed.test)
         )
-    parts = Parts(train, test, tuple(found.classes))
+    parts = Parts(train, test, tuple(listed.classes))
     check_sizes(path, about.name, parts, about.sizes, again)
     images, digest = from_files(parts, decode.folder_reader(root), asked)
     labelled = sha256(f"{digest}{train.labels}{test.labels}".encode()).hexdigest()
-    own = replace(images, validation=len(found.validation), mean=IMAGENET_MEAN, std=IMAGENET_STD)
+    own = replace(images, validation=len(listed.validation), mean=IMAGENET_MEAN, std=IMAGENET_STD)
     return own, labelled
 
 

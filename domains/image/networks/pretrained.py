@@ -25,8 +25,8 @@ def load_weights(encoder: nn.Module, name: str, data_root: Path | None) -> None:
         UserError: the file cannot be had, or is something else.
     """
     url = INCEPTION_URL if name == "bn_inception" else get_model_weights(name)[IMAGENET_WEIGHTS].url
-    found = pretrained_weights(url, data_root)
-    theirs = [found[key] for key in weight_names(found) if not key.startswith(CLASSIFIER_PREFIXES)]
+    state = pretrained_weights(url, data_root)
+    theirs = [state[key] for key in weight_names(state) if not key.startswith(CLASSIFIER_PREFIXES)]
     with reading(urlsplit(url).path, f"get {url} again"):
         own = dict(zip(weight_names(encoder.state_dict()), theirs, strict=True))
         encoder.load_state_dict(encoder.state_dict() | own)
@@ -55,7 +55,7 @@ def pretrained_weights(url: str, data_root: Path | None) -> dict[str, Tensor]:
             torch.hub.download_url_to_file(url, str(path), begins)
         if not file_sha256(path).startswith(begins):
             raise ValueError(f"the sha256 of {path} does not begin with {begins}")
-        found: dict[str, Tensor] = torch.load(path, map_location="cpu", weights_only=True)
+        weights: dict[str, Tensor] = torch.load(path, map_location="cpu", weights_only=True)
     except Exception as error:  # its readers raise whatever there is
         raise UserError(f"{url} cannot be read ({cause(error)}): {fix}") from None
-    return found
+    return weights

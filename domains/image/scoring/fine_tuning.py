@@ -37,14 +37,14 @@ def semi_supervised(opened: Encoder, images: ImageSet, seed: int) -> dict[str, f
     and how base rates are scaled, by the batch over 256 as those of its linear evaluation. The seed
     draws the images, at least one of each class, where the paper has SimCLR's lists of ImageNet.
     """
-    found = {}
+    accuracies = {}
     for rates in FINE_TUNING_RATES:
         part = labelled_part(images.train, rates.share, seed)
         scores, y = tuned(opened, part, images.test, len(images.classes), rates, seed)
         ranked = scores.topk(min(TOP_K, scores.shape[1])).indices == y.unsqueeze(1)
         for name, right in (("top-1", ranked[:, 0]), ("top-5", ranked.any(dim=1))):
-            found[f"{rates.share:.0%}_{name}"] = 100 * right.double().mean().item()
-    return found
+            accuracies[f"{rates.share:.0%}_{name}"] = 100 * right.double().mean().item()
+    return accuracies
 
 
 def labelled_part(images: Split, share: float, seed: int) -> Split:

@@ -50,12 +50,9 @@ def knn(seen: Features) -> dict[str, float]:
 def transfer(seen: Features) -> dict[str, float]:
     """RényiCL's: L-BFGS, one of 45 C, refitted with the validation images."""
     parts = seen.train, seen.validation, seen.test
-    several = seen.test.y.ndim > 1
-    return (
-        transfer_multi_label(*parts)
-        if several
-        else transfer_accuracies(*parts, seen.scoring.metric)
-    )
+    if seen.test.y.ndim > 1:
+        return transfer_multi_label(*parts)
+    return transfer_accuracies(*parts, seen.scoring.metric)
 
 
 PROTOCOLS: dict[str, Callable[[Features], dict[str, float]]] = {
