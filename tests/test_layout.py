@@ -232,15 +232,15 @@ BUDGET = {  # lines of Python by room, as they were reached: who needs more dele
     "benchmarks/against": 517,
     "benchmarks/api": 380,
     "benchmarks/cli": 2027,
-    "benchmarks/comparison": 1715,
+    "benchmarks/comparison": 1717,
     "benchmarks/perf": 869,
     "benchmarks/records": 2374,
-    "benchmarks/report": 2038,
+    "benchmarks/report": 2032,
     "benchmarks/running": 3269,
     "benchmarks/submission": 699,
     "benchmarks/sweeps": 1380,
     "benchmarks/tables": 3094,
-    "": 42142,  # the three together
+    "": 41984,  # the three together
     "tests": 39219,
 }
 

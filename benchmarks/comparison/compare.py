@@ -67,14 +67,16 @@ def compare_rows(resolved: Resolved, base: Line) -> list[Comparison]:
         for column in base.cells
         if line is not base and column in line.cells
     ]
-    comparisons = [one for one in comparisons if one.seeds or one.failure or one.why]
+    comparisons = [place for place in comparisons if place.seeds or place.failure or place.why]
     to_come = places_to_come(resolved, base, comparisons)
     waiting = {row for row, _ in to_come}
     families: dict[str, list[Comparison]] = {"joined": [], "listed": [], "controls": []}
-    for one in comparisons:
-        families[one.family_name].append(replace(one, waiting=one.row in waiting))
+    for place in comparisons:
+        families[place.family_name].append(replace(place, waiting=place.row in waiting))
     more = {"listed": len(to_come)}
-    return [one for name, family in families.items() for one in decide(family, more.get(name, 0))]
+    return [
+        place for name, family in families.items() for place in decide(family, more.get(name, 0))
+    ]
 
 
 def places_to_come(
@@ -120,19 +122,19 @@ def decide(family: Sequence[Comparison], to_come: int = 0) -> list[Comparison]:
     return [with_verdict(one, None if one.t.p is None else next(adjusted)) for one in family]
 
 
-def with_verdict(one: Comparison, adjusted: float | None) -> Comparison:
+def with_verdict(place: Comparison, adjusted: float | None) -> Comparison:
     """Return the verdict better, worse or undecided; too few pairs stay untested.
 
     A row that diverged with some seeds is not better by those that are left, nor worse than a
     baseline that did.
     """
-    if adjusted is None or one.difference is None:
-        return replace(one, why=one.why or one.t.why)  # failed, or untested
-    better = one.difference > 0
+    if adjusted is None or place.difference is None:
+        return replace(place, why=place.why or place.t.why)  # failed, or untested
+    better = place.difference > 0
     verdict = Verdict.BETTER if better else Verdict.WORSE
-    if adjusted > ALPHA or (one.lost if better else one.base_lost):  # by those that are left
+    if adjusted > ALPHA or (place.lost if better else place.base_lost):  # by those that are left
         verdict = Verdict.UNDECIDED
-    return replace(one, holm=adjusted, verdict=verdict)
+    return replace(place, holm=adjusted, verdict=verdict)
 
 
 def over_sets_of(

@@ -23,14 +23,14 @@ def gains_of(untrained: Sequence[Comparison]) -> tuple[dict[str, float], list[st
     A set is named as a whole where this holds for all its columns.
     """
     by_column: dict[str, list[Comparison]] = {}
-    for one in untrained:
-        if one.difference is not None:
-            by_column.setdefault(one.column, []).append(one)
-    best = [max(rows, key=lambda one: one.difference or 0.0) for rows in by_column.values()]
-    gains = {one.column: -(one.difference or 0.0) for one in best if is_clear_gain(one)}
-    whole = {one.data_set for one in best if one.column in gains}
-    little = [one for one in best if one.column not in gains]
-    names = [one.column if one.data_set in whole else one.dataset for one in little]
+    for place in untrained:
+        if place.difference is not None:
+            by_column.setdefault(place.column, []).append(place)
+    best = [max(rows, key=lambda place: place.difference or 0.0) for rows in by_column.values()]
+    gains = {place.column: -(place.difference or 0.0) for place in best if is_clear_gain(place)}
+    whole = {place.data_set for place in best if place.column in gains}
+    little = [place for place in best if place.column not in gains]
+    names = [place.column if place.data_set in whole else place.dataset for place in little]
     return gains, list(dict.fromkeys(names))
 
 
@@ -42,35 +42,35 @@ def is_clear_gain(best: Comparison) -> bool:
 
 def effects_by_set(mine: Iterable[Comparison], gains: Gains) -> tuple[Effects, set[SetName]]:
     """Return the effect on each set that counts, and those of them on which the row has failed."""
-    found: dict[SetName, list[Measured]] = {}
+    effects: dict[SetName, list[Measured]] = {}
     failed = set[SetName]()
-    for one in mine:
-        name = one.data_set
-        if gains and one.column not in gains:
+    for place in mine:
+        name = place.data_set
+        if gains and place.column not in gains:
             continue
-        if one.has_failed:
+        if place.has_failed:
             failed.add(name)
-        if (effect := measured(one, gains.get(one.column))) is not None:
-            found.setdefault(name, []).append(effect)
-    return {name: of_one_set(columns) for name, columns in found.items()}, failed
+        if (effect := measured(place, gains.get(place.column))) is not None:
+            effects.setdefault(name, []).append(effect)
+    return {name: of_one_set(columns) for name, columns in effects.items()}, failed
 
 
-def measured(one: Comparison, gain: float | None) -> Measured | None:
+def measured(place: Comparison, gain: float | None) -> Measured | None:
     """Return the effect in one column, as a share of the gain if there is one; None: no number.
 
     A training that diverges loses all that training gains: its effect is -100 %, with each seed
     that does. Without a gain a place with such a seed has no number. A difference of the same runs,
     or one that is the same with two or more diverged seeds or zero with every seed, is no chance.
     """
-    if one.same:
+    if place.same:
         return Measured(0.0)
-    if one.has_failed and gain is None:
+    if place.has_failed and gain is None:
         return None
-    if one.difference is None and not one.lost:
+    if place.difference is None and not place.lost:
         return None
     scale = 1.0 if gain is None else gain / 100
-    by_seed = {k: d / scale for k, d in zip(one.seeds, one.differences, strict=True)}
-    by_seed |= dict.fromkeys(one.lost, -100.0)
+    by_seed = {k: d / scale for k, d in zip(place.seeds, place.differences, strict=True)}
+    by_seed |= dict.fromkeys(place.lost, -100.0)
     always = {*by_seed.values()} == {-100.0} or not any(
         round(value, DIGITS) for value in by_seed.values()
     )

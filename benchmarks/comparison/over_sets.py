@@ -126,10 +126,10 @@ def over_sets(
     gains, left_out = gains_of([one for one in comparisons if one.row in untrained])
     scale = SHARES if gains else POINTS
     rows: dict[str, list[Comparison]] = {}
-    for one in comparisons:
-        rows.setdefault(one.row, []).append(one)
-    found = [effect(row, mine, gains, scale.margin, test) for row, mine in rows.items()]
-    effects = {one.row: one for one in found if one is not None}
+    for place in comparisons:
+        rows.setdefault(place.row, []).append(place)
+    measured_rows = [effect(row, mine, gains, scale.margin, test) for row, mine in rows.items()]
+    effects = {one.row: one for one in measured_rows if one is not None}
     tested = {*effects} - {*controls} if gains or not left_out else ()
     losses = {row: mine for row, mine in rows.items() if row in tested}
     same_so_far = {row for row, mine in losses.items() if all_same(mine) and is_waiting(mine)}
@@ -183,9 +183,9 @@ def answer(
     )
 
 
-def count_tests(found: Sequence[Effect], to_come: int) -> int:
+def count_tests(rows: Sequence[Effect], to_come: int) -> int:
     """Return how many parts of rows are tested, with those of rows that have yet to run."""
-    return (len(found) + to_come) * len({name for one in found for name in one.parts})
+    return (len(rows) + to_come) * len({name for one in rows for name in one.parts})
 
 
 def least_seen(tested: Sequence[Effect]) -> float | None:
@@ -217,11 +217,11 @@ def judged_losses(
     alike: dict[Hashable, list[str]] = {}
     for row, mine in losses.items():
         alike.setdefault(runs_of(row, mine), []).append(row)
-    found = [
+    joint = [
         replace(effects[rows[0]], also=rows[1:], name=", ".join(rows)) for rows in alike.values()
     ]
-    copies = [one for one in found if one.row in same_so_far or all_same(losses[one.row])]
-    tested = [one for one in found if one not in copies]
+    copies = [one for one in joint if one.row in same_so_far or all_same(losses[one.row])]
+    tested = [one for one in joint if one not in copies]
     joined = decided_effects([one for one in tested if one.joined], test)
     listed = decided_effects([one for one in tested if not one.joined], test, to_come)
     words = Verdict.SAME_LOSS, Verdict.SAME_SO_FAR
@@ -261,24 +261,24 @@ def all_same(mine: Iterable[Comparison]) -> bool:
     return all(one.same for one in mine)
 
 
-def control_effect(one: Effect, mine: Sequence[Comparison], must: str, test: SetTest) -> Effect:
+def control_effect(effect: Effect, mine: Sequence[Comparison], must: str, test: SetTest) -> Effect:
     """Return a control with its verdict over all sets, also those on which training gains nothing.
 
     Only these sets can show that the comparison sees nothing at all.
     """
     everywhere, _ = effects_by_set(mine, {})
     if not everywhere:
-        below = must == "below" and one.estimate < 0
-        return replace(one, verdict=too_few(test), must=must, came_out=below)
+        below = must == "below" and effect.estimate < 0
+        return replace(effect, verdict=too_few(test), must=must, came_out=below)
     part = part_of(everywhere, POINTS.margin, test)
     if must == "equal":
-        (one,) = decided_effects([one], test)
-        verdict, p = one.verdict, one.holm
+        (effect,) = decided_effects([effect], test)
+        verdict, p = effect.verdict, effect.holm
     elif must == "below":
-        verdict, p = Verdict.BELOW if part.estimate < 0 else Verdict.NOT_BELOW, one.holm
+        verdict, p = Verdict.BELOW if part.estimate < 0 else Verdict.NOT_BELOW, effect.holm
     else:
         verdict, p = part.verdict_by(part.p, 1.0), part.p
-    return replace(one, holm=p, verdict=verdict, must=must, came_out=verdict == must)
+    return replace(effect, holm=p, verdict=verdict, must=must, came_out=verdict == must)
 
 
 def effect(
@@ -309,23 +309,23 @@ def effect(
     )
 
 
-def decided_effects(found: Sequence[Effect], test: SetTest, to_come: int = 0) -> list[Effect]:
+def decided_effects(rows: Sequence[Effect], test: SetTest, to_come: int = 0) -> list[Effect]:
     """Return the rows with verdicts, corrected after Holm; best first.
 
     All parts of all rows are one family of tests, with those that have yet to run, so that no
     verdict is lost as they do. That a row is equal in all its parts is one test, whose p is the
     largest of them: these are a family of the rows.
     """
-    tests, parts = count_tests(found, to_come), [p for one in found for p in one.parts.values()]
+    tests, parts = count_tests(rows, to_come), [p for one in rows for p in one.parts.values()]
     different = iter(corrected([part.p for part in parts], tests))
     equal = iter(corrected([part.p_equal for part in parts], tests))
-    together = corrected([one.p_equal for one in found], len(found) + to_come)
+    together = corrected([one.p_equal for one in rows], len(rows) + to_come)
     level = ALPHA / max(1, tests)
     seen = [
         judged_effect(
             one, [(next(different), next(equal)) for _ in one.parts], all_equal, level, test
         )
-        for one, all_equal in zip(found, together, strict=True)
+        for one, all_equal in zip(rows, together, strict=True)
     ]
     return sorted(seen, key=lambda one: -one.estimate)
 
@@ -336,7 +336,7 @@ def corrected(ps: Sequence[float], tests: int) -> list[float]:
 
 
 def judged_effect(
-    one: Effect, ps: Sequence[tuple[float, float]], p_equal: float, level: float, test: SetTest
+    effect: Effect, ps: Sequence[tuple[float, float]], p_equal: float, level: float, test: SetTest
 ) -> Effect:
     """Return the row with its verdict from p-values after Holm.
 
@@ -344,24 +344,24 @@ def judged_effect(
     which the baseline has diverged is neither worse nor equal.
 
     Args:
-        one: the row.
+        effect: the row.
         ps: of each part: of no effect, and of one beyond the margin.
         p_equal: of one beyond the margin in some part.
         level: that of the first verdict.
         test: of a part.
     """
     judged = {}
-    for (name, part), (p, q) in zip(one.parts.items(), ps, strict=True):
-        word = barred(part.verdict_by(p, q), base=bool(one.base_failed & part.sets.keys()))
+    for (name, part), (p, q) in zip(effect.parts.items(), ps, strict=True):
+        word = barred(part.verdict_by(p, q), base=bool(effect.base_failed & part.sets.keys()))
         judged[name] = part._replace(verdict=word)
     words = {name: part.verdict for name, part in judged.items()}
     several = words if len(words) > 1 else {}
-    base_failed = bool(one.base_failed & one.by_set.keys())
+    base_failed = bool(effect.base_failed & effect.by_set.keys())
     together = verdict_over([*words.values()], p_equal <= ALPHA)
-    verdict = barred(together, row=bool(one.without_effect), base=base_failed)
+    verdict = barred(together, row=bool(effect.without_effect), base=base_failed)
     seen = [test.detectable(part.sets, level) for part in judged.values()]
     return replace(
-        one,
+        effect,
         parts=judged,
         holm=min(p for p, _ in ps),
         holm_equal=p_equal,

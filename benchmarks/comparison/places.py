@@ -108,8 +108,8 @@ def compare_cell(resolved: Resolved, base: Line, line: Line, column: str) -> Com
     if runs_behind(theirs) == comparison.runs:
         # a search may end at the baseline itself: a difference of 0 by construction
         searched = resolved.table.follows_limits
-        found = with_means(resolved, comparison, pairs) if searched else comparison
-        return replace(found, why="the same runs", same=True)
+        shown = with_means(resolved, comparison, pairs) if searched else comparison
+        return replace(shown, why="the same runs", same=True)
     comparison = with_means(resolved, comparison, pairs)
     if any(scored_data(a) != scored_data(b) for a, b in pairs):
         return replace(comparison, why="other data or starting weights")

@@ -140,9 +140,9 @@ def detectable_effect(weights: tuple[float, ...], alpha: float) -> float | None:
     low, high = 0.0, 16.0
     guess = normal_guess(weights, alpha)
     for _ in range(11):
-        found = power(guess) >= POWER
-        low, high = (low, guess) if found else (guess, high)
-        guess = (low + high) / 2 if low and high < 16 else guess * (0.9 if found else 1.2)
+        seen = power(guess) >= POWER
+        low, high = (low, guess) if seen else (guess, high)
+        guess = (low + high) / 2 if low and high < 16 else guess * (0.9 if seen else 1.2)
     return high
 
 

@@ -104,9 +104,9 @@ def controls_of(over: OverSets, comparisons: Sequence[Comparison]) -> Controls:
     controls = [one for one in over.effects if one.must]
     judged = [one for one in controls if one.verdict not in TOO_FEW]
     wrong: dict[str, list[Effect]] = {}
-    for one in judged:
-        if not one.came_out:
-            wrong.setdefault(one.must, []).append(one)
+    for effect in judged:
+        if not effect.came_out:
+            wrong.setdefault(effect.must, []).append(effect)
     worse = [one.row for one in controls if one.must == Verdict.WORSE]
     seen = [one for one in comparisons if one.row in worse and one.difference is not None]
     blind: dict[str, list[str]] = {}

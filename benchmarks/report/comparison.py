@@ -48,13 +48,14 @@ def render_comparison(
     """
     if format_ not in FORMATS:
         raise unknown("format", format_, FORMATS)
-    found = compared(resolved, baseline, test)
+    verdicts = compared(resolved, baseline, test)
     if format_ == "csv":
-        return files.comma_separated(comparison_rows(found), "{:.6g}")
+        return files.comma_separated(comparison_rows(verdicts), "{:.6g}")
     if width and not every_test:
-        return on_screen(found, width)
-    about = {"v": found, "effects": effect_table(found), "every_test": every_test}
-    return rendered("comparison.md.j2", **about, counts=count_table(found, VERDICTS), hint=ALL_HINT)
+        return on_screen(verdicts, width)
+    about = {"v": verdicts, "effects": effect_table(verdicts), "every_test": every_test}
+    counts = count_table(verdicts, VERDICTS)
+    return rendered("comparison.md.j2", **about, counts=counts, hint=ALL_HINT)
 
 
 def compared(
@@ -67,18 +68,18 @@ def compared(
     Raises:
         UserError: no two rows share a seed, or as `compare` does.
     """
-    found = compare(resolved, baseline, test)
-    if found.places:
-        return found
-    if not any(line.cells for line in resolved.lines if line.name != found.base):
+    verdicts = compare(resolved, baseline, test)
+    if verdicts.places:
+        return verdicts
+    if not any(line.cells for line in resolved.lines if line.name != verdicts.base):
         raise UserError(
-            f"{found.table.name} has no row beside {found.base}: nothing can be compared"
+            f"{verdicts.table.name} has no row beside {verdicts.base}: nothing can be compared"
         )
     edited = origins.edited(resolved)
     say = sentences(edited_rows=edited)
     raise UserError(
-        " ".join([*found.table.remarks, found.table.name])
-        + f": no row has a seed in common with {found.base} under "
+        " ".join([*verdicts.table.remarks, verdicts.table.name])
+        + f": no row has a seed in common with {verdicts.base} under "
         f"{resolved.results}: run more, "
         + "bench merge --shipped (records that come with contrastbench), " * origins.ships(resolved)
         + "or --baseline"
@@ -86,57 +87,50 @@ def compared(
     )
 
 
-def on_screen(found: Verdicts, width: int) -> str:
+def on_screen(verdicts: Verdicts, width: int) -> str:
     """Return the answer and a line for each row, within the width and 25 lines.
 
     Where there are verdicts over sets, the answer's last part, on single ones, gives way to rows.
     """
-    over, (heading,) = found.over, said(found, "heading")
-    words, rows, drops = said(found), effect_table(found), list[list[str]]()
+    over, (heading,) = verdicts.over, said(verdicts, "heading")
+    words, rows, drops = said(verdicts), effect_table(verdicts), list[list[str]]()
     if over.decides:
-        words = said(found, *ANSWER[:-1])
+        words = said(verdicts, *ANSWER[:-1])
         heading += f": effect in {over.unit}, uncorrected 95 %"
         rows[0][1:3] = "Effect", "95 %"
         drops = [rows[0][-1:], rows[0][3:-2], rows[0][2:3]]
     elif not screen.fits(rows, width):
-        counts = found.counts.values()
-        rows = count_table(found, [name for name in VERDICTS if any(n[name] for n in counts)])
-    notes = ["", *said(found, "notes"), ALL_HINT]
+        counts = verdicts.counts.values()
+        rows = count_table(verdicts, [name for name in VERDICTS if any(n[name] for n in counts)])
+    notes = ["", *said(verdicts, "notes"), ALL_HINT]
     return screen.page(" ".join(words), heading, rows, drops, notes, width)
 
 
-def effect_table(found: Verdicts) -> list[list[str]]:
+def effect_table(verdicts: Verdicts) -> list[list[str]]:
     """Return the cells of each row: its effect over data sets, or on each of few sets."""
-    over = found.over
+    over = verdicts.over
     if not over.decides:
-        return difference_table(found)
-    drawn = ["Over sets"] * over.on_these
-    header = [
-        "Method",
-        f"Effect, {over.unit}",
-        "95 %, uncorrected",
-        *drawn,
-        *over.domains,
-        "Verdict",
-    ]
-    header, counts = [*header, "On single sets"], found.counts
+        return difference_table(verdicts)
+    drawn, counts = ["Over sets"] * over.on_these, verdicts.counts
+    columns = [f"Effect, {over.unit}", "95 %, uncorrected", *drawn, *over.domains]
+    header = ["Method", *columns, "Verdict", "On single sets"]
     return [header, *(effect_cells(one, over, counts[one.row]) for one in over.effects)]
 
 
-def effect_cells(one: Effect, over: OverSets, count: Counter[str]) -> list[str]:
+def effect_cells(effect: Effect, over: OverSets, count: Counter[str]) -> list[str]:
     """Return one row's effect in numbers and words; a star where a domain shows it."""
     show = partial(signed, decimals=over.decimals)
-    within = f", within {over.margin:g} {'%' if over.gains else 'points'}" * one.is_small
-    control = f" (control{', over all sets' * bool(over.left_out)})" * bool(one.must)
-    untrained = len(one.untrained_in) == len(one.by_domain)
+    within = f", within {over.margin:g} {'%' if over.gains else 'points'}" * effect.is_small
+    control = f" (control{', over all sets' * bool(over.left_out)})" * bool(effect.must)
+    untrained = len(effect.untrained_in) == len(effect.by_domain)
     return [
-        *(one.name, show(one.estimate), interval_text(one.interval, over)),
-        *[interval_text(one.over_sets, over)] * over.on_these,
-        *(domain_text(one, name, over) for name in over.domains),
-        ("worse than untrained" if untrained else over_domains(one))
+        *(effect.name, show(effect.estimate), interval_text(effect.interval, over)),
+        *[interval_text(effect.over_sets, over)] * over.on_these,
+        *(domain_text(effect, name, over) for name in over.domains),
+        ("worse than untrained" if untrained else over_domains(effect))
         + within
         + control
-        + f" (failed on {one.failed})" * bool(one.failed),
+        + f" (failed on {effect.failed})" * bool(effect.failed),
         set_verdicts(count),
     ]
 
@@ -148,32 +142,32 @@ def interval_text(ends: tuple[float, float], over: OverSets) -> str:
     return " to ".join(signed(end, over.decimals) for end in ends)
 
 
-def domain_text(one: Effect, name: str, over: OverSets) -> str:
+def domain_text(effect: Effect, name: str, over: OverSets) -> str:
     """Return the effect in a domain, half of its interval, and a mark if it is decided.
 
     A star: it differs; an equals sign: it is equal.
     """
-    mean, part = signed(one.by_domain.get(name), over.decimals), one.parts.get(name)
+    mean, part = signed(effect.by_domain.get(name), over.decimals), effect.parts.get(name)
     if part is None:
         return mean
     half = (part.interval[1] - part.interval[0]) / 2
     width = f" ± {half:.{over.decimals}f}" if isfinite(half) else ""
-    return mean + width + "*" * (name in one.decided) + " =" * (part.verdict == Verdict.EQUAL)
+    return mean + width + "*" * (name in effect.decided) + " =" * (part.verdict == Verdict.EQUAL)
 
 
-def count_table(found: Verdicts, verdicts: Sequence[str]) -> list[list[str]]:
+def count_table(shown: Verdicts, verdicts: Sequence[str]) -> list[list[str]]:
     """Return the cells of a line for each method, with the number of columns by verdict."""
-    lines = ([row, *(str(n[name]) for name in verdicts)] for row, n in found.counts.items())
+    lines = ([row, *(str(n[name]) for name in verdicts)] for row, n in shown.counts.items())
     return [["Method", *verdicts], *lines]
 
 
-def difference_table(found: Verdicts) -> list[list[str]]:
+def difference_table(verdicts: Verdicts) -> list[list[str]]:
     """Return the cells of each row: its difference on each data set."""
-    columns = list(dict.fromkeys(one.column for one in found.places))
-    shown = {(one.row, one.column): difference_text(one) for one in found.places}
+    columns = list(dict.fromkeys(one.column for one in verdicts.places))
+    shown = {(one.row, one.column): difference_text(one) for one in verdicts.places}
     return [
         ["Method", *columns],
-        *([row, *(shown.get((row, column), "-") for column in columns)] for row in found.counts),
+        *([row, *(shown.get((row, column), "-") for column in columns)] for row in verdicts.counts),
     ]
 
 
@@ -203,9 +197,9 @@ def set_verdicts(count: Counter[str], verdicts: Sequence[str] = VERDICTS) -> str
     return ", ".join(f"{count[name]} {name}" for name in verdicts if count[name])
 
 
-def comparison_rows(found: Verdicts) -> list[dict[str, Any]]:
+def comparison_rows(verdicts: Verdicts) -> list[dict[str, Any]]:
     """Return the values of each comparison by name, for CSV and data frames."""
-    return [comparison_values(found.table.name, found.base, one) for one in found.places]
+    return [comparison_values(verdicts.table.name, verdicts.base, one) for one in verdicts.places]
 
 
 def comparison_values(table: str, base: str, comparison: Comparison) -> dict[str, Any]:

@@ -80,8 +80,8 @@ class TableView:
     @property
     def answer(self) -> str:
         """Return what came back, or else the verdicts, in one sentence."""
-        found = " ".join(self.said("back_line")) or self.standing or "Nothing was run here yet."
-        return " ".join([*self.table.remarks, found])
+        sentence = " ".join(self.said("back_line")) or self.standing or "Nothing was run here yet."
+        return " ".join([*self.table.remarks, sentence])
 
     @cached_property
     def standing(self) -> str:
@@ -207,13 +207,13 @@ def composed(shown: TableView, entry: Entry, groups: Sequence[Group]) -> Compose
     assert cell is not None, "only such places are asked"
     trials, mine = cell.experiments, [groups[number] for number in shown.groups_of(entry)]
     numbers = {canonical(nested.trial_params(trials, k)): k + 1 for k in range(len(trials))}
-    found = (next((g for g in mine if one.matches(g.first)), mine[0]) for one in trials)
+    trained = (next((g for g in mine if one.matches(g.first)), mine[0]) for one in trials)
     best, seeds = cell.choice.nested, cell.records.items()
     titles = [settings_line(nested.trial_params(trials, k)) for k in range(len(trials))]
     return Composed(
         entry,
         anchor(entry),
-        [(title or "no parameters", g) for title, g in zip(titles, found, strict=True)],
+        [(title or "no parameters", g) for title, g in zip(titles, trained, strict=True)],
         {seed: list(folds_of(one, numbers, best)) for seed, one in seeds},
     )
 

@@ -116,13 +116,13 @@ PRINTED_KEY = (
 )
 
 
-def effects_figure(found: Verdicts) -> Figure | None:
+def effects_figure(verdicts: Verdicts) -> Figure | None:
     """Return effects in each domain and their mean; None where no verdict is possible.
 
     Losses that are the same runs share a line. The mean has the colour of a verdict where the
     verdict is on it.
     """
-    over = found.over
+    over = verdicts.over
     losses = [one for one in over.contestants if not one.is_copy]
     if not (losses and over.decides):
         return None
@@ -149,7 +149,7 @@ def effects_figure(found: Verdicts) -> Figure | None:
     texts = (
         f"{one.row} {signed(one.estimate, over.decimals)}, {over_domains(one)}" for one in shown
     )
-    words = f"Effects against {found.base} in {over.unit}: {'; '.join(texts)}."
+    words = f"Effects against {verdicts.base} in {over.unit}: {'; '.join(texts)}."
     return Figure(rows, panels, words, VERDICT_KEY)
 
 
@@ -160,16 +160,16 @@ def note(one: Effect) -> str:
 
 def effects_in(over: OverSets, shown: Sequence[Effect], domain: str) -> Iterator[tuple[str, Dot]]:
     """Yield each row with its place in one domain, which has a verdict where seeds are drawn."""
-    for one in shown:
-        sets = {name: effect for name, effect in one.by_set.items() if name[0] == domain}
-        if part := one.parts.get(domain):
-            dot = effect_dot(one, over, part.estimate, part.interval, part.verdict)
+    for row in shown:
+        sets = {name: effect for name, effect in row.by_set.items() if name[0] == domain}
+        if part := row.parts.get(domain):
+            dot = effect_dot(row, over, part.estimate, part.interval, part.verdict)
         elif sets:
             ends = over.test.interval(sets, ALPHA)
-            dot = effect_dot(one, over, one.by_domain[domain], ends, "undecided")
+            dot = effect_dot(row, over, row.by_domain[domain], ends, "undecided")
         else:
             dot = Dot(text="–")
-        yield one.row, dot
+        yield row.row, dot
 
 
 def effect_dot(
@@ -181,9 +181,9 @@ def effect_dot(
     return Dot(mean, ends, None, "control" if one.must else verdict, text)
 
 
-def differences_figure(found: Verdicts) -> Figure | None:
+def differences_figure(verdicts: Verdicts) -> Figure | None:
     """Return the differences from the baseline on each of few data sets, on one axis."""
-    shown = [one for one in found.places if one.difference is not None]
+    shown = [one for one in verdicts.places if one.difference is not None]
     columns = list(dict.fromkeys(one.column for one in shown))
     if not shown or len(columns) > MAX_PANELS:
         return None
@@ -201,16 +201,16 @@ def differences_figure(found: Verdicts) -> Figure | None:
     controls = {one.row for one in shown if one.control}
     named = [Row(row, row, "", row in controls) for row in rows]
     texts = (f"{one.row} on {one.column} {signed(one.difference, 2)}" for one in shown)
-    words = f"Differences from {found.base} in points: {'; '.join(texts)}."
+    words = f"Differences from {verdicts.base} in points: {'; '.join(texts)}."
     return Figure(named, panels, words, VERDICT_KEY)
 
 
-def difference_dot(one: Comparison) -> Dot:
+def difference_dot(place: Comparison) -> Dot:
     """Return the place of a difference with its interval."""
-    middle, half = one.difference or 0.0, one.half_width
+    middle, half = place.difference or 0.0, place.half_width
     ends = None if half is None else (middle - half, middle + half)
     text = signed(middle, 1).replace("-", "−")
-    return Dot(middle, ends, None, "control" if one.control else one.verdict, text)
+    return Dot(middle, ends, None, "control" if place.control else place.verdict, text)
 
 
 def printed_figure(lines: Sequence[Sequence[Entry]], decimals: int) -> Figure | None:
@@ -251,26 +251,27 @@ def printed_panel(places: Sequence[Entry], decimals: int, width: int) -> Panel:
     return Panel(places[0].column, dots, low, high, int(high - low < 5), 0.0, note, width)
 
 
-def printed_dot(one: Entry, decimals: int) -> Dot:
+def printed_dot(entry: Entry, decimals: int) -> Dot:
     """Return ours with two standard errors, and the printed value."""
-    printed = one.paper.mean if one.paper else None
-    text = f"{one.difference:+.{decimals}f}".replace("-", "−") if one.difference is not None else ""
-    if one.ours is None:
+    printed = entry.paper.mean if entry.paper else None
+    known = entry.difference is not None
+    text = f"{entry.difference:+.{decimals}f}".replace("-", "−") if known else ""
+    if entry.ours is None:
         return Dot(None, None, printed, "", text)
-    half = MAX_STANDARD_ERRORS * (one.ours.std or 0.0) / sqrt(one.ours.n or 1)
-    kind = "control" if one.back is None else "equal" if one.back.by_mean else "worse"
-    mean = one.ours.mean
+    half = MAX_STANDARD_ERRORS * (entry.ours.std or 0.0) / sqrt(entry.ours.n or 1)
+    kind = "control" if entry.back is None else "equal" if entry.back.by_mean else "worse"
+    mean = entry.ours.mean
     return Dot(mean, (mean - half, mean + half), printed, kind, text)
 
 
-def caption(found: Verdicts | None, printed: bool) -> str:
+def caption(verdicts: Verdicts | None, printed: bool) -> str:
     """Say how to read the picture of a table."""
-    if printed or not found:
+    if printed or not verdicts:
         return "Lines are two standard errors of ours over seeds; numbers are ours minus printed."
-    if found.over.decides and found.over.tested:
+    if verdicts.over.decides and verdicts.over.tested:
         words = "95 % intervals, uncorrected; the band holds what is equal in practice"
-        return f"Differences from {found.base} in {found.over.unit}: {words}."
-    return f"Differences from {found.base} in points, with 95 % intervals, uncorrected."
+        return f"Differences from {verdicts.base} in {verdicts.over.unit}: {words}."
+    return f"Differences from {verdicts.base} in points, with 95 % intervals, uncorrected."
 
 
 def ends_of(dot: Dot) -> tuple[float, ...]:

@@ -67,11 +67,11 @@ class Group:
     @property
     def made(self) -> str:
         """Return where the records were made: device, threads and commit, each that there is."""
-        found = (record["environment"] for record in self.records)
+        environments = (record["environment"] for record in self.records)
         texts = (
             f"{e.get('device') or 'unknown device'}, {e.get('threads', '–')} threads, "
             f"{short_commit(e.get('commit'))}"
-            for e in found
+            for e in environments
         )
         return "; ".join(dict.fromkeys(texts))
 
@@ -84,8 +84,8 @@ class Group:
 
     def statuses(self) -> dict[str, int]:
         """Count the seeds by status, the best status first."""
-        found = Counter[str](record["status"] for record in self.outcomes())
-        return {status: found[status] for status in STATUSES if found[status]}
+        counts = Counter[str](record["status"] for record in self.outcomes())
+        return {status: counts[status] for status in STATUSES if counts[status]}
 
     @property
     def without_number(self) -> int:
@@ -104,16 +104,16 @@ def titles(members: Sequence[Group]) -> list[tuple[str, Group]]:
     recipes = [group.first["recipe"] for group in members]
     names = dict.fromkeys(name for recipe in recipes for name in recipe)
     varying = [name for name in names if len({str(one.get(name)) for one in recipes}) > 1]
-    found = [
+    lines = [
         settings_line(
             {**group.first["params"], **{n: group.first["recipe"].get(n) for n in varying}}
         )
         for group in members
     ]
-    again = Counter(found)
+    again = Counter(lines)
     return [
         (f"{title}, key {group.anchor}" if again[title] > 1 else title, group)
-        for title, group in zip(found, members, strict=True)
+        for title, group in zip(lines, members, strict=True)
     ]
 
 

@@ -36,11 +36,11 @@ def page_losses(shown: Sequence[TableView], groups: Sequence[Group], all_: bool)
     """Return the losses that have a page: those of records and tables, or all of ours as well."""
     listed = {line.row.loss for one in shown for line in one.resolved.lines if line.row.loss}
     # records of FILE.py:CLASS say the class alone
-    found = {group.first["loss"] for group in groups}
-    found = (found - {LossSpec(name).complete.name for name in listed}) | listed
-    found |= {term for name in found if is_sum(name) for _, term in split_sum(name)}
-    ours = [name for name in OURS if all_ or name in found]
-    return [*ours, *sorted(found - set(OURS), key=by_number)]
+    named = {group.first["loss"] for group in groups}
+    named = (named - {LossSpec(name).complete.name for name in listed}) | listed
+    named |= {term for name in named if is_sum(name) for _, term in split_sum(name)}
+    ours = [name for name in OURS if all_ or name in named]
+    return [*ours, *sorted(named - set(OURS), key=by_number)]
 
 
 def family(name: str) -> str:
@@ -93,10 +93,10 @@ def gradient_weights(loss: ScoreLoss) -> tuple[Tensor, Tensor]:
 
 def in_tables(name: str, tables: Sequence[TableView]) -> Iterator[TableView]:
     """Yield the tables that have ours of a loss, alone or as a term of a sum."""
-    for one in tables:
-        lines = [line for line in one.entries if line and has_loss(name, line[0].line.row.loss)]
+    for view in tables:
+        lines = [line for line in view.entries if line and has_loss(name, line[0].line.row.loss)]
         if any(entry.ours for line in lines for entry in line):
-            yield one
+            yield view
 
 
 def has_loss(name: str, loss: str | None) -> bool:

@@ -63,10 +63,10 @@ class Report:
     @property
     def families(self) -> dict[str, list[str]]:
         """Return the losses that have a page by family."""
-        found: dict[str, list[str]] = defaultdict(list)
+        by_family: dict[str, list[str]] = defaultdict(list)
         for name in self.losses:
-            found[losses.family(name) or "sums and others"].append(name)
-        return found
+            by_family[losses.family(name) or "sums and others"].append(name)
+        return by_family
 
     @cached_property
     def tuning(self) -> set[int]:
@@ -106,14 +106,13 @@ def pages(report: Report) -> Iterator[Page]:
     board = leaderboard(report.shown)
     about = {"board": board, "papers": by_paper(report.shown)}
     yield Page(INDEX, "Contrastive losses, compared", "index", about)
-    for one in report.shown:
-        yield Page(
-            one.page, one.table.name, "table", {"one": one, "choices": choice_lines(one.resolved)}
-        )
-        if places := one.composed:
-            found = [contents.composed(one, entry, report.groups) for entry in places]
-            title = f"{one.table.name}: which fold chose which setting"
-            yield Page(f"{one.page}-folds", title, "composed", {"one": one, "found": found})
+    for view in report.shown:
+        values = {"one": view, "choices": choice_lines(view.resolved)}
+        yield Page(view.page, view.table.name, "table", values)
+        if places := view.composed:
+            numbers = [contents.composed(view, entry, report.groups) for entry in places]
+            title = f"{view.table.name}: which fold chose which setting"
+            yield Page(f"{view.page}-folds", title, "composed", {"one": view, "found": numbers})
     yield from loss_pages(report, board)
     sets: dict[str, list[Group]] = defaultdict(list)
     for group in report.chosen:
@@ -127,19 +126,19 @@ def pages(report: Report) -> Iterator[Page]:
 
 def by_loss(members: Sequence[Group]) -> dict[str, Any]:
     """Return the experiments on a data set by loss, and the settings that all share."""
-    found: dict[str, list[Group]] = defaultdict(list)
+    by_name: dict[str, list[Group]] = defaultdict(list)
     for group in members:
-        found[group.first["loss"]].append(group)
+        by_name[group.first["loss"]].append(group)
     recipes = [group.first["recipe"] for group in members]
     first = {**recipes[0], "protocol": members[0].first["protocol"]}
     shared = {key: first[key] for key in first if len({str(one.get(key)) for one in recipes}) == 1}
-    return {"losses_here": {name: titles(some) for name, some in found.items()}, "shared": shared}
+    return {"losses_here": {name: titles(some) for name, some in by_name.items()}, "shared": shared}
 
 
 def leaderboard(shown: Sequence[TableView]) -> TableView | None:
     """Return the standing comparison, or else the first table that decides over data sets."""
-    found = [one for one in shown if one.over.effects and one.over.decides]
-    return min(found, key=lambda one: one.table.name != NEWEST["standard"], default=None)
+    deciding = [one for one in shown if one.over.effects and one.over.decides]
+    return min(deciding, key=lambda one: one.table.name != NEWEST["standard"], default=None)
 
 
 def loss_pages(report: Report, board: TableView | None) -> Iterator[Page]:
@@ -159,15 +158,15 @@ def loss_page(name: str) -> str:
 
 def by_paper(tables: Sequence[TableView]) -> dict[str, list[TableView]]:
     """Return the published tables by their paper; sweeps and files of the user are studies."""
-    found: dict[str, list[TableView]] = defaultdict(list)
+    papers: dict[str, list[TableView]] = defaultdict(list)
     names = catalogue.table_names()
-    for one in tables:
-        published = one.table.quotes and one.table.name in names
+    for view in tables:
+        published = view.table.quotes and view.table.name in names
         # a source ends in the number of the table
-        paper = one.table.source.rpartition(", ")[0] or one.table.source
-        found[paper if published else ""].append(one)
-    studies = found.pop("", [])
-    return {**({"Studies": studies} if studies else {}), **found}
+        paper = view.table.source.rpartition(", ")[0] or view.table.source
+        papers[paper if published else ""].append(view)
+    studies = papers.pop("", [])
+    return {**({"Studies": studies} if studies else {}), **papers}
 
 
 def render_site(report: Report, single: bool) -> SiteFiles:
@@ -181,7 +180,7 @@ def render_site(report: Report, single: bool) -> SiteFiles:
     if single:
         link = partial(address, INDEX, single)
         return {"": frame.render(title=wanted[0].title, bodies=bodies, here=INDEX, link=link)}
-    found = {
+    site = {
         f"{page.name}.html": frame.render(
             title=page.title,
             bodies={page.name: bodies[page.name]},
@@ -191,7 +190,7 @@ def render_site(report: Report, single: bool) -> SiteFiles:
         for page in wanted
     }
     return (
-        found | linked_files(report) | {name: text_of(name) for name in ("style.css", "script.js")}
+        site | linked_files(report) | {name: text_of(name) for name in ("style.css", "script.js")}
     )
 
 
@@ -225,15 +224,15 @@ def address(here: str, single: bool, page: str, anchor: str = "", ending: str = 
 
 def linked_files(report: Report) -> SiteFiles:
     """Return the files that pages link: figures, and tables and tests as CSV."""
-    found: SiteFiles = {}
-    for one in report.shown:
-        found[f"{one.page}.csv"] = render_table(one.resolved, "csv")
-        if one.figure:
-            found[f"{one.page}.svg"] = words.rendered("figure.svg.j2", figure=one.figure)
-        if one.verdicts and one.verdicts.places:
-            tests = files.comma_separated(comparison_rows(one.verdicts), "{:.6g}")
-            found[f"{one.page}-tests.csv"] = tests
-    return found
+    linked: SiteFiles = {}
+    for view in report.shown:
+        linked[f"{view.page}.csv"] = render_table(view.resolved, "csv")
+        if view.figure:
+            linked[f"{view.page}.svg"] = words.rendered("figure.svg.j2", figure=view.figure)
+        if view.verdicts and view.verdicts.places:
+            tests = files.comma_separated(comparison_rows(view.verdicts), "{:.6g}")
+            linked[f"{view.page}-tests.csv"] = tests
+    return linked
 
 
 def text_of(name: str) -> str:

@@ -47,12 +47,12 @@ def texts(shown: TableView) -> dict[str, str]:
     figure = shown.figure
     effects = effect_table(shown.verdicts) if shown.verdicts else []
     pages = table_markdown(shown.resolved, shown.entries, page=shown, effects=effects)
-    found = {".md": pages, ".csv": table_csv(shown.resolved, shown.entries)}
+    files_of = {".md": pages, ".csv": table_csv(shown.resolved, shown.entries)}
     if figure:
-        found[".svg"] = rendered("figure.svg.j2", figure=figure)
+        files_of[".svg"] = rendered("figure.svg.j2", figure=figure)
     if shown.table.is_suite and shown.table.test == "seeds":
-        found["-cells.csv"] = files.comma_separated(list(cell_keys(shown.resolved)), "{}")
-    return found
+        files_of["-cells.csv"] = files.comma_separated(list(cell_keys(shown.resolved)), "{}")
+    return files_of
 
 
 def cell_keys(resolved: Resolved) -> Iterator[dict[str, str | int]]:

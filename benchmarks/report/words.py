@@ -97,21 +97,21 @@ def one_line(value: Any) -> Any:
     return " ".join(value.splitlines()) if isinstance(value, str) else value
 
 
-def names(found: Iterable[Any], text: Callable[[Any], str] = str) -> str:
+def names(things: Iterable[Any], text: Callable[[Any], str] = str) -> str:
     """Return names in a sentence, of many the first ones; the rows below have them all.
 
     >>> names("ab"), names("abcdef")
     ('a, b', 'a, b, c and 3 more')
     """
-    shown = list(found)
+    shown = list(things)
     if len(shown) <= MAX_NAMES:
         return listed(shown, text)
     return f"{listed(shown[: MAX_NAMES - 1], text)} and {len(shown) - MAX_NAMES + 1} more"
 
 
-def listed(found: Iterable[Any], text: Callable[[Any], str] = str) -> str:
+def listed(things: Iterable[Any], text: Callable[[Any], str] = str) -> str:
     """Return all names in a sentence."""
-    return ", ".join(one_line(str(text(one)).strip()) for one in found)
+    return ", ".join(one_line(str(text(one)).strip()) for one in things)
 
 
 def short(title: str) -> str:
@@ -200,12 +200,12 @@ def over_domains(one: "Effect") -> str:
     return "; ".join(f"{word} on {', '.join(names)}" for word, names in shown) or one.verdict
 
 
-def setting(one: Setting, loss: str | None) -> str:
+def setting(trial: Setting, loss: str | None) -> str:
     """Return a chosen setting of a row with that loss, which may be another one at a limit."""
-    if one.loss in (None, loss):
-        return parameters({**one.params, **one.recipe})
-    limit = f"chose its limit: {LossSpec(one.loss or '', one.params).complete.label}"
-    return ", ".join([limit, *([parameters(one.recipe)] if one.recipe else [])])
+    if trial.loss in (None, loss):
+        return parameters({**trial.params, **trial.recipe})
+    limit = f"chose its limit: {LossSpec(trial.loss or '', trial.params).complete.label}"
+    return ", ".join([limit, *([parameters(trial.recipe)] if trial.recipe else [])])
 
 
 def chosen(params: dict[str, Any]) -> str:

@@ -49,9 +49,9 @@ def why_not_captured(domain: Domain[Any, Any, Any], loss: Loss) -> str:
     """Return what keeps a step from being a CUDA graph, or nothing."""
     if domain.device.type not in GRAPHS_ON:
         return f"the device is {domain.device.type}"
-    for _, one in summands(loss):
-        if not definition(one).__module__.startswith(OURS):
-            return f"{one.name} is no loss of ours, and may compute on the host"
+    for _, term in summands(loss):
+        if not definition(term).__module__.startswith(OURS):
+            return f"{term.name} is no loss of ours, and may compute on the host"
     return "positives are permuted by the host" if domain.recipe.permuted else domain.uncaptured
 
 

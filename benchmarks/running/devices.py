@@ -125,8 +125,8 @@ def libraries(device: torch.device) -> dict[str, str]:
     if device.type != "cuda":
         return {}
     toolkit = {"cuda": torch.version.cuda, "rocm": torch.version.hip}
-    found = {**toolkit, "cudnn": torch.backends.cudnn.version(), "driver": driver()}
-    return {name: str(version) for name, version in found.items() if version}
+    versions = {**toolkit, "cudnn": torch.backends.cudnn.version(), "driver": driver()}
+    return {name: str(version) for name, version in versions.items() if version}
 
 
 @cache

@@ -278,10 +278,10 @@ def first_contrasts(subject: Subject, disturbance: int) -> tuple[nn.Module, Sequ
 
 def contrasts_of(domain: AnyDomain, model: nn.Module, batch: Any) -> Sequence[Contrast]:
     """Return the contrasts of a batch, which are a list of them."""
-    found = domain.contrasts(model, batch)
-    given = f"contrasts() gives one {type(found).__name__}: give a list of them, [contrast]"
-    assert isinstance(found, Sequence), given
-    return found
+    contrasts = domain.contrasts(model, batch)
+    given = f"contrasts() gives one {type(contrasts).__name__}: give a list of them, [contrast]"
+    assert isinstance(contrasts, Sequence), given
+    return contrasts
 
 
 def interrupt(stop: int) -> Look:
@@ -311,9 +311,9 @@ def check_rows(contrast: Contrast) -> None:
 
 def check_facts(contrast: Contrast, said: Pairing | None) -> None:
     """Fail unless the contrast is as the recipe's pairing facts say."""
-    found = pairing_of(contrast)
+    facts = pairing_of(contrast)
     fix = "return it, or None, in the recipe's pairing_facts"
-    assert said in (None, found), f"the recipe says {said}, but a contrast has {found}: {fix}"
+    assert said in (None, facts), f"the recipe says {said}, but a contrast has {facts}: {fix}"
 
 
 def check_ids(contrast: Contrast) -> None:

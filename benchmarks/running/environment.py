@@ -41,7 +41,7 @@ def circumstances(device: torch.device, compiled: Sequence[str] = ()) -> Circums
     """
     code = provenance()
     versions = {"contrastbench": code.version, **{name: installed(name) for name in PACKAGES}}
-    versions = {name: found for name, found in versions.items() if found}
+    versions = {name: release for name, release in versions.items() if release}
     return {
         "commit": code.commit,
         "versions": {**versions, **devices.libraries(device)},
@@ -59,8 +59,8 @@ def circumstances(device: torch.device, compiled: Sequence[str] = ()) -> Circums
 def arithmetic_variables() -> dict[str, dict[str, str]]:
     """Return the variables that choose how libraries compute, if some are set; no thread counts."""
     names = [one for one in os.environ if one.startswith(DECIDING) and "THREADS" not in one]
-    found = {name: printable(os.environ[name]) for name in sorted(names)}
-    return {"variables": found} if found else {}
+    variables = {name: printable(os.environ[name]) for name in sorted(names)}
+    return {"variables": variables} if variables else {}
 
 
 def installed(name: str) -> str | None:

@@ -30,7 +30,7 @@ def embedding_health(contrast: Contrast) -> dict[str, float]:
     near = (anchors.unsqueeze(1) * positives).sum(dim=2)
     if contrast.padding is not None:
         near = near[~contrast.padding[some].cpu()]
-    found = {
+    health = {
         "rank": effective_rank(anchors),
         "rank_of": float(min(anchors.shape)),
         "alignment": (2 - 2 * near).mean().item(),
@@ -38,9 +38,9 @@ def embedding_health(contrast: Contrast) -> dict[str, float]:
     negative = (contrast.anchor_id[some, None] != contrast.key_id[some]).cpu()
     cosines = anchors @ keys.T
     if bool(negative.any()):
-        found["uniformity"] = (4 * (cosines[negative] - 1)).exp().mean().log().item()
-        found["tied_cosines"] = 100 * tied(cosines, negative)
-    return {name: value for name, value in found.items() if math.isfinite(value)}
+        health["uniformity"] = (4 * (cosines[negative] - 1)).exp().mean().log().item()
+        health["tied_cosines"] = 100 * tied(cosines, negative)
+    return {name: value for name, value in health.items() if math.isfinite(value)}
 
 
 def effective_rank(rows: Tensor) -> float:

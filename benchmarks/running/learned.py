@@ -30,8 +30,8 @@ def learned_details(loss: Loss | None) -> dict[str, Any]:
 
 def learned_tensors(loss: Loss) -> dict[str, Tensor]:
     """Return what a loss learns, and sums of what it keeps, by name."""
-    found: dict[str, Tensor] = {k: p for k, p in loss.named_parameters() if p.requires_grad}
-    return found | loss.remembered()
+    learned: dict[str, Tensor] = {k: p for k, p in loss.named_parameters() if p.requires_grad}
+    return learned | loss.remembered()
 
 
 def learned_value(parameter: Tensor) -> Any:
@@ -39,5 +39,5 @@ def learned_value(parameter: Tensor) -> Any:
     shape = {"shape": list(parameter.shape)}
     if parameter.ndim > 1 or parameter.numel() > MAX_VECTOR or parameter.is_complex():
         return shape
-    found = parameter.tolist()
-    return shape if schema.unstorable(found) is not None else found
+    value = parameter.tolist()
+    return shape if schema.unstorable(value) is not None else value

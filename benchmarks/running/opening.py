@@ -122,10 +122,10 @@ def prepare_loss(cells: Sequence[Opened], options: Options) -> Loss | None:
     if not cell.experiment.trained or cell.experiment.full_recipe.epochs == 0:
         domain.check_untrained()
     check_writable(cell.path(options.results).parent)
-    for one, other in others:
-        check_writable(one.path(options.results).parent)
+    for sibling, other in others:
+        check_writable(sibling.path(options.results).parent)
         if shapes(other) != shapes(domain):
-            trained, scored = cell.experiment.dataset, one.experiment.dataset
+            trained, scored = cell.experiment.dataset, sibling.experiment.dataset
             raise UserError(
                 f"an encoder of {trained} does not fit {scored}, whose inputs are others: "
                 "score_on takes sets of like inputs"
@@ -228,9 +228,9 @@ def finished_result(cell: Cell, domain: AnyDomain, options: Options) -> tuple[Re
     Raises:
         UserError: what the options ask for would fail after the training, or be missing.
     """
-    found = cell.finished(options.results)
-    path = found[1] if found else cell.path(options.results)
-    if found and options.export and exports.holds(options.export, found[0]):
+    finished = cell.finished(options.results)
+    path = finished[1] if finished else cell.path(options.results)
+    if finished and options.export and exports.holds(options.export, finished[0]):
         options = replace(options, export=None)  # it is exported there already
-    check_options(options, cell.experiment.domain, domain, path, found is not None)
-    return found
+    check_options(options, cell.experiment.domain, domain, path, finished is not None)
+    return finished

@@ -73,7 +73,7 @@ def of_installation() -> Provenance:
     except PackageNotFoundError:
         return Provenance(None, None)
     source = json.loads(package.read_text("direct_url.json") or "{}")
-    if found := source.get("vcs_info", {}).get("commit_id"):
-        return Provenance(package.version, str(found))
+    if commit := source.get("vcs_info", {}).get("commit_id"):
+        return Provenance(package.version, str(commit))
     match = re.search(r"\+g([0-9a-f]+)(\.d[0-9]+)?$", package.version)
     return Provenance(package.version, match[1] + CHANGES * bool(match[2]) if match else None)

@@ -83,10 +83,10 @@ def maximum_over_ranks(*numbers: int) -> list[int]:
     """Return the maximum of each number over all ranks, without using a device."""
     if world_size() == 1:
         return [*numbers]
-    found = torch.tensor(numbers)
+    largest = torch.tensor(numbers)
     with process_lost():
-        dist.all_reduce(found, dist.ReduceOp.MAX, group=control_group)
-    return found.tolist()
+        dist.all_reduce(largest, dist.ReduceOp.MAX, group=control_group)
+    return largest.tolist()
 
 
 def from_all(value: T) -> list[T]:
@@ -189,13 +189,13 @@ def store() -> TCPStore:
         return own
     while True:
         try:
-            found = TCPStore(host, int(agents.get(PORT)), timeout=ANSWERING)
+            meeting = TCPStore(host, int(agents.get(PORT)), timeout=ANSWERING)
         except dist.DistNetworkError:
             if time.monotonic() > ends:
                 raise
         else:
-            found.set_timeout(MEETING_TIMEOUT)
-            return found
+            meeting.set_timeout(MEETING_TIMEOUT)
+            return meeting
 
 
 @contextmanager

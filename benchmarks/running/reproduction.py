@@ -77,10 +77,10 @@ class Outcome:
     @property
     def values(self) -> list[ValueDifference]:
         """The recorded values that differ: status, metrics, and numbers on the way to them."""
-        one, other = flat_values(self.record), flat_values(self.again)
-        names = [name for name in one if one[name] != other.get(name)]
+        recorded, again = flat_values(self.record), flat_values(self.again)
+        names = [name for name in recorded if recorded[name] != again.get(name)]
         limits = {f"metrics.{name}": limit for name, limit in self.spread.limits.items()}
-        return [ValueDifference(n, one.get(n), other.get(n), limits.get(n)) for n in names]
+        return [ValueDifference(n, recorded.get(n), again.get(n), limits.get(n)) for n in names]
 
     @property
     def circumstances(self) -> list[ValueDifference]:
@@ -111,21 +111,21 @@ def flat_values(record: Record) -> dict[str, Any]:
     """Return status, metrics and the numbers of the details by name."""
     about: Fields = record["details"]
     details = {name: about[name] for name in DETAIL_NUMBERS if name in about}
-    found = {f"metrics.{name}": value for name, value in record.get("metrics", {}).items()}
+    values = {f"metrics.{name}": value for name, value in record.get("metrics", {}).items()}
     for name, value in details.items():
         parts = dict(enumerate(value)) if isinstance(value, list) else value
         several = parts.items() if isinstance(parts, dict) else ()
-        found |= {f"details.{name}.{i}": p for i, p in several} or {f"details.{name}": value}
-    return {"status": record["status"], **found}
+        values |= {f"details.{name}.{i}": p for i, p in several} or {f"details.{name}": value}
+    return {"status": record["status"], **values}
 
 
 def surroundings(record: Record) -> dict[str, Any]:
     """Return the circumstances of a record by name, each version by its own."""
     about: Fields = record["environment"]
-    found = {name: about[name] for name in CIRCUMSTANCES if name in about}
+    values = {name: about[name] for name in CIRCUMSTANCES if name in about}
     for part in ("versions", "variables"):
-        found |= {f"{part}.{name}": one for name, one in found.pop(part, {}).items()}
-    return found
+        values |= {f"{part}.{name}": one for name, one in values.pop(part, {}).items()}
+    return values
 
 
 def named_record(name: str, places: Sequence[Path]) -> Record:
@@ -160,9 +160,9 @@ def by_name(name: str, places: Sequence[Path]) -> Record:
     """Return the record of that name, from the first place that has it."""
     for results in places:
         for dataset in reading.dataset_folders(results):
-            for one in reading.stored_of(dataset):
-                if one.name == f"{name}.json":
-                    return one.record()
+            for stored in reading.stored_of(dataset):
+                if stored.name == f"{name}.json":
+                    return stored.record()
     where = " or ".join(str(place) for place in places)
     raise UserError(f"no record {name} in {where}: give its file, or KEY-seedN as files are named")
 
@@ -269,11 +269,11 @@ def named_python(record: Record) -> str:
 def check_packages(wanted: Mapping[str, str]) -> None:
     """Raise unless the packages of a record's loss are installed in its versions."""
     lines = [f"{name}=={release}" for name, release in wanted.items()]
-    found = dict.fromkeys(wanted, "")
+    here = dict.fromkeys(wanted, "")
     for name in wanted:
         with suppress(PackageNotFoundError):
-            found[name] = version(name)
-    if found != wanted:
+            here[name] = version(name)
+    if here != wanted:
         raise UserError(
             f"the record says that its loss is of {', '.join(lines)}, and here is another release: "
             "find out whether you trust these packages, then install them"

@@ -58,12 +58,12 @@ def run_seeds(
     told_reports.clear()
     for seed in seeds:
         made = options
-        for one in experiment.scored:
+        for work in experiment.scored:
             try:
-                record, path = run_cell(one, seed, made, data_hash=hashes.get(one.dataset))
+                record, path = run_cell(work, seed, made, data_hash=hashes.get(work.dataset))
             except UnusableSamples as error:
                 raise UserError(f"seed {seed}: {error}") from None
-            hashes[one.dataset] = record["data_hash"]
+            hashes[work.dataset] = record["data_hash"]
             yield record, path
             if record["status"] not in store.FINAL_STATUSES:
                 break  # it is that of all
@@ -100,8 +100,8 @@ def run_cell(
         place = experiment.scored.index(experiment)
         cell, domain = cells[place]
         check_same_data(cell, data_hash)
-        if found := ranks.from_first(lambda: finished_result(cell, domain, options)):
-            return found
+        if finished := ranks.from_first(lambda: finished_result(cell, domain, options)):
+            return finished
         training = Training(cells, prepare_loss(cells, options), options)
         training.tell_reports()
         # more threads than this process has cores among others

@@ -43,12 +43,12 @@ def scalars(board: Path) -> Iterator[Log]:
             tell(f"--tensorboard {board} failed ({cause}): the training goes on without it")
 
     def log(name: str, value: float, step: int) -> None:
-        for one in tuple(running):
-            attempt(one.add_scalar, name, float(value), step)
+        for writer in tuple(running):
+            attempt(writer.add_scalar, name, float(value), step)
 
     attempt(lambda: running.append(SummaryWriter(str(board))))
     try:
         yield log
     finally:
-        for one in tuple(running):
-            attempt(one.close)
+        for writer in tuple(running):
+            attempt(writer.close)

@@ -127,12 +127,12 @@ class Plan:
 
         Each is like one of them.
         """
-        found = list[Task]()
+        tasks = list[Task]()
         for cell in self.cells():
             count = len(cell.place.setup.trial_seeds) * cell.choice.more
             count += len(self.seeds) * cell.choice.is_open
-            found += [Task(cell.work, 0, "missing")] * count
-        return found
+            tasks += [Task(cell.work, 0, "missing")] * count
+        return tasks
 
     def reasons(self) -> list[str]:
         """Why there is nothing to run, for each row."""
@@ -166,10 +166,10 @@ def make_plan(
     if table.is_suite and (others := sorted(set(numbers) - set(table.seeds))):
         raise UserError(f"seeds {others} are not in {table.name}: give some of {table.seeds}")
     chosen = table.checked_selection(selection, numbers)
-    found = runnable_places(table, only)
+    places = runnable_places(table, only)
     if losses:
-        found = [place for place in found if place.row.name in table.asked]
-    return Plan(table, found, numbers, chosen, results)
+        places = [place for place in places if place.row.name in table.asked]
+    return Plan(table, places, numbers, chosen, results)
 
 
 def plan_lines(plan: Plan, costs: Costs) -> Iterator[str]:

@@ -51,11 +51,11 @@ PlacesByFinding = dict[Finding, list[tuple[str, str]]]  # and the rows and colum
 
 def compared(every: Iterable[PublishedPlace]) -> PlacesByFinding:
     """Each finding, and where it holds."""
-    found: PlacesByFinding = {}
+    places: PlacesByFinding = {}
     for place in every:
         for finding in findings(place):
-            found.setdefault(finding, []).append(place.names)
-    return found
+            places.setdefault(finding, []).append(place.names)
+    return places
 
 
 def findings(place: PublishedPlace) -> Iterator[Finding]:
@@ -86,16 +86,16 @@ def finding(place: PublishedPlace, kind: StatementKind, key: str, ours: Any) -> 
 
 def audit_lists(every: list[PublishedPlace]) -> dict[str, list[list[str]]]:
     """Return the lines of each verdict, its header first; keys that agree in all else share one."""
-    found = compared(every)
-    return {verdict: [HEADS[verdict], *shared_lines(verdict, found, every)] for verdict in HEADS}
+    places = compared(every)
+    return {verdict: [HEADS[verdict], *shared_lines(verdict, places, every)] for verdict in HEADS}
 
 
 def shared_lines(
-    verdict: str, found: PlacesByFinding, every: list[PublishedPlace]
+    verdict: str, places: PlacesByFinding, every: list[PublishedPlace]
 ) -> Iterator[list[str]]:
     """Yield the lines of one verdict: where it holds, of which keys, and what is said of them."""
     lines: dict[tuple[str, ...], list[str]] = {}
-    for finding, where in sorted(found.items(), key=lambda item: -len(item[1])):
+    for finding, where in sorted(places.items(), key=lambda item: -len(item[1])):
         if finding.verdict == verdict:
             first, *rest = finding.cells
             alone = [first] if verdict == DEVIATES else []

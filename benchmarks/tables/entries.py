@@ -109,8 +109,8 @@ class Entry:
 def entries(resolved: Resolved) -> Iterator[list[Entry]]:
     """The table's places, row by row."""
     for line in resolved.lines:
-        found = [entry(resolved, line, column) for column in resolved.table.columns]
-        yield [*found, average_entry(resolved, line, found)] if resolved.table.average else found
+        shown = [entry(resolved, line, column) for column in resolved.table.columns]
+        yield [*shown, average_entry(resolved, line, shown)] if resolved.table.average else shown
 
 
 def entry(resolved: Resolved, line: Line, column: str) -> Entry:
@@ -131,28 +131,28 @@ def published_value(line: Line, column: str) -> Value | None:
     return Value(mean, std[0] if std else None, printed=tuple(row.printed.get(column, ())))
 
 
-def average_entry(resolved: Resolved, line: Line, found: list[Entry]) -> Entry:
+def average_entry(resolved: Resolved, line: Line, others: list[Entry]) -> Entry:
     """Return the average over the columns, for the last column.
 
     Ours only if no column is missing or failed, with the seeds of the column that has fewest.
     """
     table = resolved.table
     assert table.average is not None, "there is a last column"
-    values = [entry.ours for entry in found if entry.ours]
+    values = [entry.ours for entry in others if entry.ours]
     fewest = min((value.n or 0 for value in values), default=0)
     mine = (
         Value(fmean(value.mean for value in values), n=fewest)
-        if len(values) == len(found)
+        if len(values) == len(others)
         else None
     )
     paper = published_value(line, table.average)
-    failed = ", ".join(entry.column for entry in found if entry.failed)
+    failed = ", ".join(entry.column for entry in others if entry.failed)
     return Entry(
         line,
         table.average,
         paper,
         mine,
-        any(entry.run for entry in found),
+        any(entry.run for entry in others),
         table.protocol.seeds,
         quotes=table.quotes,
         failure=f"failed on {failed}" if failed else "",

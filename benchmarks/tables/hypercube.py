@@ -38,8 +38,8 @@ def hypercube_settings(loss: LossSpec, count: int) -> list[Params]:
     draws = latin_hypercubes(len(free), count - 1)
     for places in draws if len(free) > 1 else draws[:1]:  # of one parameter all are alike
         named = dict(zip(free, places, strict=True))
-        found = distinct_points([{}, *hypercube_points(free, fixed, named)], fixed)
-        best = max(best, found, key=len)
+        points = distinct_points([{}, *hypercube_points(free, fixed, named)], fixed)
+        best = max(best, points, key=len)
         if len(best) == enough:
             break
     return best
@@ -127,11 +127,11 @@ def rounded(value: float) -> float:
 
 def distinct_points(drawn: list[Params], fixed: Params) -> list[Params]:
     """Return the points that still differ once they are combined with the fixed parameters."""
-    found: list[Params] = []
+    distinct: list[Params] = []
     for point in drawn:
-        if all({**fixed, **point} != {**fixed, **other} for other in found):
-            found.append(point)
-    return found
+        if all({**fixed, **point} != {**fixed, **other} for other in distinct):
+            distinct.append(point)
+    return distinct
 
 
 def size_of(grid: Mapping[str, Sequence[Any]]) -> int:

@@ -57,9 +57,9 @@ class Points:
         range_ = staged.temperature_range(loss)
         if range_ and self.temperature:
             range_ = replace(range_, tune=tuple(self.temperature))
-        found = {"temperature": hypercube.value_at(warm, range_, {}, "")} if range_ else {}
+        temperature = {"temperature": hypercube.value_at(warm, range_, {}, "")} if range_ else {}
         rate = hypercube.rounded(self.space.lr * hypercube.value_at(fast, DECADE, {}, ""))
-        return Setting({**loss.params, **found}, loss.name, {"lr": rate})
+        return Setting({**loss.params, **temperature}, loss.name, {"lr": rate})
 
 
 def own_params(loss: LossSpec, count: int) -> list[hypercube.Params]:

@@ -178,10 +178,10 @@ def marked_statements(table: PublishedTable) -> Iterator[Statement]:
     for row in table.rows:
         yield from marked(row.recipe_from, row.recipe, "recipe", rows=[row.name])
         for source, keys in row.params_from.items():
-            one = {source: keys}
-            yield from marked(one, row.params, "params", rows=[row.name])
+            source_keys = {source: keys}
+            yield from marked(source_keys, row.params, "params", rows=[row.name])
             for name, params in row.params_by_column.items():
-                yield from marked(one, params, "params", rows=[row.name], columns=[name])
+                yield from marked(source_keys, params, "params", rows=[row.name], columns=[name])
 
 
 def marked(

@@ -67,15 +67,15 @@ def first_stage(space: Space) -> list[Setting]:
 def temperatures_between(space: Space) -> list[Setting]:
     """Return temperatures between those of the first stage, from end to end of the range."""
     tried = first_stage(space)
-    count, found = space.trials - len(tried), list[Setting]()
+    count, between = space.trials - len(tried), list[Setting]()
     for larger in range(count + 1):  # some may be tried already
         shares = [i / max(1, count + larger - 1) for i in range(count + larger)]
-        found = distinct_settings([*tried, *temperature_settings(space.base, shares)])[
+        between = distinct_settings([*tried, *temperature_settings(space.base, shares)])[
             len(tried) : space.trials
         ]
-        if len(found) == count:
+        if len(between) == count:
             break
-    return found
+    return between
 
 
 def second_stage(space: Space, tried: Sequence[Setting], best: int) -> list[Setting]:
@@ -93,10 +93,10 @@ def staged_points(space: Space, loss: LossSpec, count: int) -> list[Setting]:
     """
     known = space.limit is None
     for larger in range(known, known + 4):
-        found = hypercube.hypercube_settings(loss, count + larger)[known : count + known]
-        if len(found) == count:
+        points = hypercube.hypercube_settings(loss, count + larger)[known : count + known]
+        if len(points) == count:
             break
-    return [setting_of(loss, one) for one in found]
+    return [setting_of(loss, one) for one in points]
 
 
 def has_own(loss: LossSpec) -> bool:
@@ -123,12 +123,12 @@ def temperatures_near(
     high = min((v for v in values if v > middle), default=max(range_.tune[1], middle))
     below = count // 2 if low < middle < high else count * (low < middle)
     sides = ((low, middle, below), (middle, high, count - below))
-    found = [
+    near = [
         setting_of(space.base, {"temperature": value})
         for a, b, n in sides
         for value in inner_values(replace(range_, tune=(a, b)), n)
     ]
-    return distinct_settings([*tried, *found])[len(tried) :]
+    return distinct_settings([*tried, *near])[len(tried) :]
 
 
 def inner_values(range_: Number, count: int) -> Iterable[float]:
@@ -171,7 +171,7 @@ def setting_of(loss: LossSpec, params: dict[str, Any] | None = None) -> Setting:
 
 def distinct_settings(settings: Iterable[Setting]) -> list[Setting]:
     """Return the settings without those that repeat an earlier one, defaults filled in."""
-    found: dict[str, Setting] = {}
-    for one in settings:
-        found.setdefault(LossSpec(one.loss or "", one.params).complete.label, one)
-    return list(found.values())
+    distinct: dict[str, Setting] = {}
+    for setting in settings:
+        distinct.setdefault(LossSpec(setting.loss or "", setting.params).complete.label, setting)
+    return list(distinct.values())

@@ -132,14 +132,14 @@ class Table(PublishedTable):
         """Return what can be run here, by row and column: all that fills it, made once."""
         equal = self.sweep and not self.apart and (self.tune is None or self.follows_limits)
         setups = {column: setup for column in self.columns if (setup := self.setup_of(column))}
-        found = {
+        columns = {
             column: places.places_in(self.name, self.rows, setup, self.tune, equal)
             for column, setup in setups.items()
         }
         return {
             (row.name, column): some[row.name]
             for row in self.rows
-            for column, some in found.items()
+            for column, some in columns.items()
             if row.name in some
         }
 
