@@ -173,16 +173,8 @@ def whereabouts(dataset: Dataset, data_root: Path | None) -> str:
     if path is None:
         places = [whereabouts(file, data_root) for file in dataset.files]
         return "not here" if "not here" in places or not places else places[-1]
-    return f"{path}, {file_size(path)}"
-
-
-def file_size(path: Path) -> str:
-    """Return the size of a file for people; a folder's size is not counted.
-
-    >>> file_size(Path("/"))
-    'a folder'
-    """
-    return f"{path.stat().st_size / 2**10:,.0f} KiB" if path.is_file() else "a folder"
+    size = f"{path.stat().st_size / 2**10:,.0f} KiB" if path.is_file() else "a folder"
+    return f"{path}, {size}"
 
 
 def file_state(dataset: Dataset, data_root: Path | None = None) -> tuple[str, bool]:

@@ -228,7 +228,7 @@ def test_nothing_prints_a_name_raw() -> None:
 
 BUDGET = {  # lines of Python by room, as they were reached: who needs more deletes first
     "losses": 7474,
-    "domains": 16151,
+    "domains": 16143,
     "benchmarks/against": 517,
     "benchmarks/api": 380,
     "benchmarks/cli": 2027,

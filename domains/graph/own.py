@@ -6,11 +6,9 @@ the other one too, and is counted.
 
 import csv
 import inspect
-import re
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -22,22 +20,13 @@ from torch.nn.functional import one_hot
 from contrastbench.domains import own
 from contrastbench.domains.graph import DATASETS, SOURCES, data
 from contrastbench.domains.graph.data import MAX_FEATURES, Graphs, content_hash, pointers, union
+from contrastbench.domains.graph.files import GRAPH_FILES, LABELS_FILE, read_file
 from contrastbench.domains.graph.tasks import UNKNOWN, answers
-from contrastbench.domains.reading import check_kind, contents, first_double, reading
+from contrastbench.domains.reading import contents, first_double
 from contrastbench.domains.report import Counted
 from contrastbench.errors import UserError, unknown, users_code
 from contrastbench.losses.source import Sources
 
-LABELS_FILE = "labels.csv"  # beside graph files: the name of each with its class
-GRAPH_FILES = (".graphml", ".csv", ".tsv", ".edges", ".txt")
-ENDS = (  # names of an edge's two columns
-    "source|src|from|u|node_?1|node_?a|head|start|sender|i",
-    "target|dst|dest|destination|to|v|node_?2|node_?b|tail|end|receiver|j",
-)
-END_NAMES = [
-    re.compile(rf"(?i)(?:node[_ ]?)?(?:{end})(?:[_ ]?(?:id|node|idx|index))?") for end in ENDS
-]
-MOST_COLUMNS = 4  # of an edge list without names: both nodes, a weight and a time
 FURTHER = "files whose further columns or attributes are left out"
 TWO_GRAPHS_FIX = "give at least two, as negatives of each other"
 EDGE_DATA = ("edge_attr", "edge_weight")  # of torch-geometric's Data
@@ -231,87 +220,6 @@ def folder_of_any(what: str, data_root: Path | None) -> tuple[Graphs, list[str] 
     if not names:
         raise UserError(f"{folder} has no {', '.join(GRAPH_FILES)} files: give a folder with some")
     return both_ways(united_files(folder, names, [""] * len(names))[0])[0], names
-
-
-class FileGraph(NamedTuple):
-    """A graph as a file has it."""
-
-    labels: list[str]  # of its nodes; empty where there is none
-    edges: list[tuple[int, int]]
-    further: bool = False  # whether edges have more than their nodes, or nodes than a label
-
-
-def read_file(path: Path) -> FileGraph:
-    """Read a GraphML file, or a list of edges."""
-    import networkx as nx
-
-    with reading(path, "repair or replace it", "cannot be read"):
-        if path.suffix.lower() == ".graphml":
-            graph = nx.read_graphml(path)
-            labels = [label for _, label in graph.nodes(data="label", default="")]
-            place = {node: k for k, node in enumerate(graph)}
-            edges = [(place[a], place[b]) for a, b in graph.edges()]
-            further = any(keys.keys() - {"label"} for _, keys in graph.nodes(data=True))
-            further |= any(keys for *_, keys in graph.edges(data=True))
-            return FileGraph([str(label) for label in labels], edges, further)
-        check_kind(path, "a list of edges", "give two columns of nodes")
-        pairs, further = node_pairs(contents(path).decode("utf-8-sig"))
-    if not pairs:
-        fix = f"add one, or take it out of {LABELS_FILE}"
-        raise UserError(f"{path} has no edge, and so no node: {fix}")
-    place = {node: k for k, node in enumerate(dict.fromkeys(chain.from_iterable(pairs)))}
-    return FileGraph([""] * len(place), [(place[a], place[b]) for a, b in pairs], further)
-
-
-def node_pairs(text: str) -> tuple[list[tuple[str, str]], bool]:
-    r"""Return the nodes of each line of a list of edges, and whether it has further columns.
-
-    Tabs, commas, semicolons or blanks stand between columns. Those named source and target, or the
-    like, hold the nodes, otherwise the first two do. What follows # or % is left out.
-
-    Raises:
-        ValueError: a line does not name two nodes, or a first line of names does not tell them.
-
-    >>> node_pairs("id, source, target\n7, 0, 1\n8, 1, 2")
-    ([('0', '1'), ('1', '2')], True)
-    """
-    lines = [*filter(None, (re.split("[#%{]", line)[0].strip() for line in text.splitlines()))]
-    sign = next((sign for sign in "\t,;" if lines and sign in lines[0]), None)
-    rows = [[word.strip(" \"'") for word in line.split(sign)] for line in lines]
-    first, second, header = end_columns(rows)
-    pairs = []
-    for row in rows[header:]:
-        ends = [row[k] for k in (first, second) if k < len(row) and re.search(r"\w", row[k])]
-        if len(ends) < 2:
-            raise ValueError(f"{' '.join(row)!r} does not name two nodes")
-        pairs.append((ends[0], ends[1]))
-    low, high = (pick(map(len, rows), default=2) for pick in (min, max))
-    if low < high or (high > MOST_COLUMNS and not header):
-        raise ValueError(f"lines have {low} to {high} columns: give two, or name source and target")
-    known = {*chain.from_iterable(pairs[1:])}
-    if known and not header and rows[0][-1] == str(len(rows) - 1) and rows[0][0] not in known:
-        raise ValueError(f"{' '.join(rows[0])!r} counts nodes and edges: remove it")
-    return pairs, high > 2 or "{" in text
-
-
-def end_columns(rows: Sequence[Sequence[str]]) -> tuple[int, int, bool]:
-    """Return the places of the two nodes of an edge, and whether the first line names columns.
-
-    Raises:
-        ValueError: the first line names three columns or more, and none is source or target.
-
-    >>> end_columns([("source", "target"), ("a", "b")]), end_columns([("a", "b"), ("b", "c")])
-    ((0, 1, True), (0, 1, False))
-    """
-    first, rest = rows[0] if rows else (), rows[1:]
-    places = [[k for k, word in enumerate(first) if name.fullmatch(word)] for name in END_NAMES]
-    if all(places) and not {*first} & {*chain.from_iterable(rest)}:
-        return places[0][0], places[1][0], True
-    header = bool(rest) and not all(word.isdecimal() for word in first[:2])
-    header &= all(word.isdecimal() for row in rest for word in row[:2])
-    if header and len(first) > 2:
-        raise ValueError(f"{', '.join(first)!r} does not say which are source and target")
-    return 0, 1, header
 
 
 def read_function(what: str, data_root: Path | None) -> ReadGraphs:

@@ -309,9 +309,10 @@ class ImageDomain(Domain[ImageRecipe, Model, Batch]):
 
     def ranked(self, model: Model) -> Evaluation:
         """Recalls, MAP at R and NMI of the test images; validation images choose by the first."""
-        score = retrieval if self.recipe.probe == "retrieval" else recall
-        parts = [name for name in self.splits if name != "train"]
-        scores = {name: score(self.features(model, name)) for name in parts}
+        scores, whole = {}, self.recipe.probe == "retrieval"
+        for name in [name for name in self.splits if name != "train"]:
+            rows = self.features(model, name)  # recall at 1 alone needs no clusters
+            scores[name] = retrieval(rows) if whole else {"recall_at_1": recall_at_1(rows)}
         chosen_by = scores.get("validation")
         return Evaluation(
             scores["test"],
@@ -396,8 +397,3 @@ class ImageDomain(Domain[ImageRecipe, Model, Batch]):
 def scored(classifier: Classifier, rows: Labelled) -> Labelled:
     """Return the classifier's scores of rows, with their classes."""
     return Labelled(classifier.scores(rows.x), rows.y)
-
-
-def recall(rows: Labelled) -> dict[str, float]:
-    """Recall at 1 alone, which needs no clusters."""
-    return {"recall_at_1": recall_at_1(rows)}

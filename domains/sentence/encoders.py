@@ -77,14 +77,8 @@ def open_encoder(name: str, data_root: Path | None, device: torch.device) -> Enc
     with reading(folder, EXPORT_FIX):
         pooling = json.loads(contents(folder / POOLING_CONFIG))
         checkpoint = load_checkpoint(str(folder.absolute()), None)
-        model = with_pooler(checkpoint, bool(pooling[MEAN]), (folder / "2_Dense").is_dir(), name)
+        head, pooler = None, "avg" if pooling[MEAN] else "cls_before_pooler"
+        if (folder / "2_Dense").is_dir():
+            head, pooler = Head(copy.deepcopy(checkpoint.own_pooler(name)), trained=True), "cls"
+        model = SentenceModel(checkpoint.encoder, pooler, head)
     return Encoder(model.to(device).eval(), checkpoint)
-
-
-def with_pooler(checkpoint: Checkpoint, mean: bool, dense: bool, name: str) -> SentenceModel:
-    """Return the model with its pooler, and with its trained head if it has one."""
-    if not dense:
-        pooler = "avg" if mean else "cls_before_pooler"
-        return SentenceModel(checkpoint.encoder, pooler, None)
-    head = Head(copy.deepcopy(checkpoint.own_pooler(name)), trained=True)
-    return SentenceModel(checkpoint.encoder, "cls", head)

@@ -12,6 +12,7 @@ import torch
 from contrastbench.domains.graph import SOURCES, GraphRecipe, own
 from contrastbench.domains.graph.data import load_graphs
 from contrastbench.domains.graph.domain import GraphDomain
+from contrastbench.domains.graph.files import node_pairs
 from contrastbench.losses import UserError
 
 # a path of three nodes, two nodes without an edge, and a triangle
@@ -195,7 +196,7 @@ def test_a_set_that_nobody_counted_says_its_counts(
 def test_the_nodes_of_an_edge_are_told_from_all_else(
     text: str, pairs: list[str], further: bool
 ) -> None:
-    assert own.node_pairs(text) == ([tuple(pair.split()) for pair in pairs], further)
+    assert node_pairs(text) == ([tuple(pair.split()) for pair in pairs], further)
 
 
 @pytest.mark.parametrize(
@@ -203,7 +204,7 @@ def test_the_nodes_of_an_edge_are_told_from_all_else(
     ["weight,Src_ID,w2,dst_id", "type,node_from,x,node_to", "k,head,l,tail", "w,Node1,z,Node2"],
 )
 def test_the_columns_of_nodes_are_found_by_name(header: str) -> None:
-    assert own.node_pairs(f"{header}\n5,0,9,1\n6,1,9,2\n") == ([("0", "1"), ("1", "2")], True)
+    assert node_pairs(f"{header}\n5,0,9,1\n6,1,9,2\n") == ([("0", "1"), ("1", "2")], True)
 
 
 def edge_lists(folder: Path, *texts: str, classes: str = "xy") -> str:
