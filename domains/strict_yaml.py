@@ -136,7 +136,9 @@ def read_yaml(path: Path) -> Document:
         line = mark.line + 1 if mark else 1
         raise UserError(f"{path}:{line}: {error.problem or error.context}") from None
     except RecursionError:
-        raise UserError(f"{path}: its lists are too deep within each other: flatten them") from None
+        raise UserError(
+            f"{path}:1: its lists are too deep within each other: flatten them"
+        ) from None
     except yaml.YAMLError as error:  # a character that YAML does not allow
         raise UserError(f"{path}: {' '.join(str(error).split())}") from None
 
