@@ -9,7 +9,6 @@ import re
 import reprlib
 import warnings
 from collections.abc import Mapping
-from itertools import chain
 from typing import Annotated, Any, Literal, NotRequired, get_args
 
 from pydantic import ConfigDict, Field, StringConstraints, TypeAdapter, ValidationError, with_config
@@ -26,7 +25,6 @@ CORRELATION = re.compile(r"spearman|avg|STS.*|SICKR")  # may be negative
 PERCENT_ROUNDING = 1e-3  # of percents: a mean of float32 may be above 100
 MAX_ABS_VALUE = 1e100  # its square is a number, too
 LARGEST_INTEGER = 2**63 - 1
-CONTAINERS = (dict, list)
 FiniteNumber = Annotated[float, Field(ge=-MAX_ABS_VALUE, le=MAX_ABS_VALUE)]
 Amount = Annotated[float, Field(ge=0, le=1e10)]  # seconds of three centuries
 Count = Annotated[int, Field(ge=0, le=10**12)]
@@ -180,16 +178,21 @@ def first_unusable(values: Mapping[str, Any]) -> str:
 
 def unstorable(value: Any) -> str | float | None:
     """Return the first text or number within a value that cannot be shown or computed with."""
-    if isinstance(value, str):
-        return value if not value.isprintable() and BROKEN.search(value) else None
-    if isinstance(value, CONTAINERS):
-        for inner in chain(value, value.values()) if isinstance(value, dict) else value:
-            if (wrong := unstorable(inner)) is not None:
-                return wrong
-        return None
-    if isinstance(value, float):
-        return None if abs(value) <= MAX_ABS_VALUE else value
-    return value if isinstance(value, int) and abs(value) > LARGEST_INTEGER else None
+    parts = [value]
+    for part in parts:  # which grow on the way
+        if isinstance(part, dict):
+            parts += [*part, *part.values()]
+        elif isinstance(part, list):
+            parts += part
+        elif isinstance(part, str):
+            if not part.isprintable() and BROKEN.search(part):
+                return part
+        elif isinstance(part, float):
+            if not abs(part) <= MAX_ABS_VALUE:
+                return part
+        elif isinstance(part, int) and abs(part) > LARGEST_INTEGER:
+            return part
+    return None
 
 
 def wrong_metric(metrics: dict[str, float]) -> str:

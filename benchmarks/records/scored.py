@@ -30,13 +30,8 @@ def scored_parts(record: Record) -> Scored:
     # until 0.1 tables counted their rows and images their images, and neither said how it is split
     samples = details.get("samples") or details.get("rows") or details.get("images") or {}
     test_part = details.get("test_part") or ("folds" if folds else early_test_part(record))
-    return Scored(
-        folds,
-        details.get("inner", []),
-        samples,
-        test_part,
-        details.get("validation"),
-    )
+    inner, validation = details.get("inner", []), details.get("validation")
+    return Scored(folds, inner, samples, test_part, validation)
 
 
 def folds_of(record: Record, metric: str) -> list[float]:

@@ -245,14 +245,14 @@ def check_trust(record: Record, trusted: bool) -> None:
     """Raise if a record needs Python of its own that is not trusted, or that it does not hold."""
     if record["loss_code"] and "own_loss" not in record:
         raise UserError(f"the loss {record['loss']} is somebody's own, and the record has no file")
-    if (what := named_python(record)) and not trusted:
-        raise UserError(f"the record runs Python of its own, {what}: read it, then give --trust")
+    if (what := named_python(record)) is not None and not trusted:
+        raise UserError(f"the record runs Python of its own, {what!r}: read it, then give --trust")
     if several := record["environment"].get("devices"):
         raise UserError(f"it was trained on {len(several)} devices at once: run its command")
 
 
-def named_python(record: Record) -> str:
-    """Return what a record brings or names that is no code of this package; "" for nothing.
+def named_python(record: Record) -> str | None:
+    """Return what a record brings or names that is no code of this package; None for nothing.
 
     A loss or a domain of an installed package is such a thing too, and so is data that code makes.
     """
@@ -263,7 +263,7 @@ def named_python(record: Record) -> str:
     if record["domain"] not in DOMAINS:
         return f"the domain {record['domain']}"
     kind = parse_source(record["dataset"], declaration(record["domain"]).sources)
-    return str(record["dataset"]) if kind and kind[0].runs_code else ""
+    return str(record["dataset"]) if kind and kind[0].runs_code else None
 
 
 def check_packages(wanted: Mapping[str, str]) -> None:

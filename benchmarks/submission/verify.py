@@ -104,7 +104,7 @@ def refusing() -> Iterator[None]:
     """Make a mistake within the block, which is the bundle's, a refusal."""
     try:
         yield
-    except (UserError, ValueError, SyntaxError, RecursionError, MemoryError) as error:
+    except (UserError, ValueError, LookupError, SyntaxError, RecursionError, MemoryError) as error:
         raise Refused(str(error) or type(error).__name__) from None
 
 

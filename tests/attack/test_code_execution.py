@@ -137,6 +137,7 @@ RECORDS: dict[str, dict[str, Any]] = {
     "a file": {"loss": "site/canary.py:Mine"},
     "an own loss without its hash": {"loss": "infonce", **OWN},
     "an own loss with a hash": {"loss": "mine", "loss_code": "1" * 64, **OWN},
+    "an own loss without a name": {"loss": "infonce", "own_loss": {"name": "", "files": {}}},
     "data that code makes": {"loss": "infonce", "dataset": "site/canary.py:of_none"},
     "a domain of a package": {"loss": "infonce", "domain": "canary"},
 }

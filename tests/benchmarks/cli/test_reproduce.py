@@ -192,7 +192,7 @@ MISTAKES = [
     (name_of, {"protocol": "graphcl/0"}, "the record is of protocol graphcl/0, this version has"),
     (name_of, {"data_hash": "1" * 64}, "motifs here is not the data of the record"),
     (name_of, {"environment": {"devices": ["a", "b"]}}, "on 2 devices at once: run its command"),
-    (name_of, {"dataset": "my.py:load"}, "runs Python of its own, my.py:load: read it, then"),
+    (name_of, {"dataset": "my.py:load"}, "runs Python of its own, 'my.py:load': read it, then"),
     (name_of, {"recipe": {"nonsense": 1}}, "unknown recipe key of domain graph 'nonsense'"),
 ]
 

@@ -372,10 +372,9 @@ def test_a_loss_that_breaks_a_law_is_not_verified(mine, monkeypatch: pytest.Monk
 DECLARED = [
     {"params": {"a=print('ran')": 1}},
     {"params": {"a": 0}, "ranges": {"a": {"low": "__import__('os')"}}},
-    {"params": {"a": 0}, "ranges": {"a": {"low": 1, "high": 0}}},
+    {"params": {"a": 0}, "ranges": {"a": {"other": "b", "ranges": {}}}},
     {"params": {"a": 10**4000}},
     {"limits": [{"to": "infonce", "at": "print"}]},
-    {"params": []},
 ]
 
 
