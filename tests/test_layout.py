@@ -234,13 +234,13 @@ BUDGET = {  # lines of Python by room, as they were reached: who needs more dele
     "benchmarks/cli": 2027,
     "benchmarks/comparison": 1717,
     "benchmarks/perf": 869,
-    "benchmarks/records": 2374,
+    "benchmarks/records": 2372,
     "benchmarks/report": 2032,
     "benchmarks/running": 3269,
     "benchmarks/submission": 699,
     "benchmarks/sweeps": 1380,
     "benchmarks/tables": 3094,
-    "": 41984,  # the three together
+    "": 41976,  # the three together
     "tests": 39218,
 }
 
