@@ -124,7 +124,7 @@ def test_an_own_loss_is_run_from_its_record_once_it_is_trusted(bench, tmp_path: 
     file.unlink()
     code, out, err = bench("reproduce", name_of(record))
     assert (code, out) == (2, "")
-    assert "Python of its own, 0.5*mine.py:Mine + infonce: read it, then give --trust" in err
+    assert "0.5*mine.py:Mine + infonce': read it, then give --trust" in err
     code, out, err = bench("reproduce", name_of(record), "--trust")
     assert (code, "equal to the bit" in out) == (0, True), err
     other = {"name": "mine.py:Mine", "files": {"../mine.py": MINE}}
