@@ -18,8 +18,7 @@ NOTES = """#!/bin/sh
 echo said
 [ "$3" != {fails} ] || exit 3
 """
-PARTS = ["doctor", "check", "tests", "capture", "losses", "steps", "trainings", "image", "graph"]
-PARTS += ["sentence", "large", "compare"]
+PARTS = re.search(r"PARTS:-([\w ]+)", SCRIPT.read_text())[1].split()
 PERF = ["image", "graph", "sentence"]
 
 

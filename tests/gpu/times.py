@@ -36,7 +36,6 @@ LOSSES = (
     "infonce of lightly",
     "infonce of pytorch-metric-learning",
     "adnce",
-    "hcl",
     "decoupled",
     "decoupled of lightly",
     "supcon",
