@@ -231,7 +231,7 @@ BUDGET = {  # lines of Python by room, as they were reached: who needs more dele
     "domains": 16145,
     "benchmarks/against": 517,
     "benchmarks/api": 380,
-    "benchmarks/cli": 2027,
+    "benchmarks/cli": 2024,
     "benchmarks/comparison": 1717,
     "benchmarks/perf": 869,
     "benchmarks/records": 2372,
@@ -240,7 +240,7 @@ BUDGET = {  # lines of Python by room, as they were reached: who needs more dele
     "benchmarks/submission": 699,
     "benchmarks/sweeps": 1380,
     "benchmarks/tables": 3094,
-    "": 41976,  # the three together
+    "": 41973,  # the three together
     "tests": 39218,
 }
 

@@ -178,11 +178,12 @@ def fetched(what: str, data_root: Path | None) -> Iterator[tuple[str, bool]]:
     """Fetch the data of a table or a sweep; yield a line for each, and whether it failed."""
     from contrastbench.benchmarks.sweeps.plan import runnable_places
     from contrastbench.benchmarks.tables.load import load_table
+    from contrastbench.domains.registry import fetch
 
     asked: dict[tuple[str, ...], Callable[[], dict[str, str]]] = {}
     for work in (place.work for place in runnable_places(load_table(what))):
         name, recipe, trained = (work.domain, work.dataset), work.full_recipe, work.trained
-        asked[name] = partial(fetched_path, work.domain, work.dataset, data_root)
+        asked[name] = partial(lambda of, data: {data: fetch(of, data, data_root)}, *name)
         further = (*name, recipe.model_dump_json(), str(trained))
         asked[further] = partial(recipe.fetch, work.dataset, data_root, trained)
     said = set[str]()
@@ -193,10 +194,3 @@ def fetched(what: str, data_root: Path | None) -> Iterator[tuple[str, bool]]:
             lines, failed = [f"MISSING {error}"], True
         yield from ((line, failed) for line in lines if line not in said)
         said |= {*lines}
-
-
-def fetched_path(domain: str, dataset: str, data_root: Path | None) -> dict[str, str]:
-    """Fetch a dataset and return where it is."""
-    from contrastbench.domains.registry import fetch
-
-    return {dataset: fetch(domain, dataset, data_root)}

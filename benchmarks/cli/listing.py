@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 from contrastbench.benchmarks.tables import catalogue
 from contrastbench.benchmarks.tables.load import load_table
 from contrastbench.benchmarks.tables.published_places import coverage, published_places
-from contrastbench.benchmarks.tables.resolved import resolve
+from contrastbench.benchmarks.tables.resolved import Resolved, resolve
 from contrastbench.domains import registry
 from contrastbench.domains.declaration import Declaration, Source
 from contrastbench.domains.download import whereabouts
@@ -107,12 +107,15 @@ def tables() -> Iterator[str]:
     Hours behind what is done are those of its records.
     """
     for name in catalogue.table_names():
-        resolved = resolve(load_table(name), None, Path("results"))
-        by_place = [place.cell.records.values() for place in published_places(resolved)]
-        spent = {(r["key"], r["seed"]): r.get("seconds", 0) for some in by_place for r in some}
-        took = f" in {sum(spent.values()) / 3600:.1f} h" if spent else ""
-        of = coverage(resolved) if resolved.table.quotes else None
-        counts = (
-            f"{of.values:3} values, {of.runnable:2} runnable, {of.done:2} done{took}" if of else ""
-        )
-        yield f"{name:20} {counts:42}  {resolved.table.source}"
+        table = load_table(name)
+        counts = counted(resolve(table, None, Path("results"))) if table.quotes else ""
+        yield f"{name:20} {counts:42}  {table.source}"
+
+
+def counted(resolved: Resolved) -> str:
+    """Return how many values a table has, can be run and are done, with the hours of these."""
+    places = [place.cell.records.values() for place in published_places(resolved)]
+    spent = {(r["key"], r["seed"]): r.get("seconds", 0) for some in places for r in some}
+    took = f" in {sum(spent.values()) / 3600:.1f} h" if spent else ""
+    of = coverage(resolved)
+    return f"{of.values:3} values, {of.runnable:2} runnable, {of.done:2} done{took}"
