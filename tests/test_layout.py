@@ -241,7 +241,7 @@ BUDGET = {  # lines of Python by room, as they were reached: who needs more dele
     "benchmarks/sweeps": 1380,
     "benchmarks/tables": 3094,
     "": 41973,  # the three together
-    "tests": 39218,
+    "tests": 39214,
 }
 
 
