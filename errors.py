@@ -57,11 +57,13 @@ def unknown(kind: str, name: str, known: Iterable[str], hint: str = "") -> UserE
 
     >>> unknown("loss", "adnc", ["adnce", "infonce"])
     UserError("unknown loss 'adnc': did you mean 'adnce'?")
+    >>> unknown("loss", "hcl(beta=2)", ["adnce", "hcl"])
+    UserError("unknown loss 'hcl(beta=2)': did you mean 'hcl'?")
     >>> unknown("network", "x", [f"net{k}" for k in range(200)])
     UserError("unknown network 'x': the closest of 200 are net99, net98, net97")
     """
     known = sorted(known)
-    near = closest(name, known, 2, 0.6)
+    near = closest(name.partition("(")[0], known, 2, 0.6)
     if near:
         fix = f"did you mean {' or '.join(map(repr, near))}?"
     elif len(known) > MAX_KNOWN:

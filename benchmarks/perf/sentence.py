@@ -1,21 +1,22 @@
 """Measure sentence encoding for `bench perf sentence`, here and by sentence-transformers.
 
-All ways pool by the mean and take as many threads. Each encodes the same pairs of all over the STS
-suite: as many as ours in float32 does in `SECONDS`. sentence-transformers encodes what its users
-give it, both sides of every pair; here each distinct sentence is encoded once.
+All ways pool by the mean and take as many threads. They encode the same pairs of all over the STS
+suite in turns, as many as ours in float32 does in `SECONDS`. sentence-transformers encodes what its
+users give it, both sides of every pair; here each distinct sentence is encoded once.
 """
 
 import copy
 import importlib.util
 import tempfile
 from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import cast
 
 import torch
 
-from contrastbench.benchmarks.perf.timing import CPU, run_seconds
+from contrastbench.benchmarks.perf.timing import CPU, best_of, medians
 from contrastbench.domains.registry import make_recipe
 from contrastbench.domains.sentence import SentenceRecipe
 from contrastbench.domains.sentence.data import Pairs
@@ -26,16 +27,16 @@ from contrastbench.domains.sentence.scoring import evaluate_correlations
 DEFAULT = ("bert-base-uncased",)  # encoders: folders or names of the hub
 DATASET = "sts"
 PEER = "sentence-transformers"
-SECONDS = 5.0  # of encoding by each way, about
+SECONDS = 2.0  # of encoding by each way in a round, about
+ROUNDS = 3
 TRIAL = 512  # sentences that say how many take so long
-WARM = 64  # sentences: what is loaded at the first call belongs to nobody
 Encode = Callable[[list[str]], Embeddings]
 
 
 def report(
     encoders: list[str], data_root: Path | None, device: torch.device = CPU
 ) -> Iterator[str]:
-    """Yield a Markdown table, a line as soon as a way has ended."""
+    """Yield a Markdown table, a line for each encoder and way."""
     titles = "encoder | way | pairs | seconds | sentences/s | speed beside float32"
     yield f"| {titles} | Spearman, farthest from float32 |"
     yield "| --- | --- |" + " ---: |" * 5
@@ -52,18 +53,18 @@ def encoder_lines(name: str, domain: SentenceDomain) -> Iterator[str]:
     sets = share(domain)
     given = [part for parts in sets.values() for part in parts]
     suite = [sentence for part in given for sentence in part.first + part.second]
-    exact, beside = dict[str, float](), 0.0
-    for way in ("float32", "bf16", PEER):
-        if way == PEER and importlib.util.find_spec("sentence_transformers") is None:
-            yield f"| {name} | {PEER} | not installed | | | | |"
-            return
-        encode = peers_encoding(domain) if way == PEER else our_encoding(domain, way)
-        embeddings, seconds = timed(encode, suite, domain.device)
-        scores = evaluate_correlations(embeddings, sets, whiten=False).metrics
-        exact, beside = exact or scores, beside or seconds
-        far = max(abs(scores[key] - exact[key]) for key in exact) / 100
-        speed = f"{seconds:.1f} | {len(suite) / seconds:.0f} | {beside / seconds:.2f}"
-        of = f"{len(suite) // 2} of {sum(map(len, chain(*domain.scored.sets.values())))}"
+    ways = {way: our_encoding(domain, way) for way in ("float32", "bf16")}
+    if importlib.util.find_spec("sentence_transformers"):
+        ways[PEER] = peers_encoding(domain)
+    else:
+        yield f"| {name} | {PEER} | not installed | | | | |"
+    works = [partial(encode, suite) for encode in ways.values()]
+    taken = medians(works, ROUNDS, domain.device)
+    scores = [evaluate_correlations(work(), sets, whiten=False).metrics for work in works]
+    of = f"{len(suite) // 2} of {sum(map(len, chain(*domain.scored.sets.values())))}"
+    for way, seconds, metrics in zip(ways, taken, scores, strict=True):
+        far = max(abs(metrics[key] - value) for key, value in scores[0].items()) / 100
+        speed = f"{seconds:.1f} | {len(suite) / seconds:.0f} | {taken[0] / seconds:.2f}"
         yield f"| {name} | {way} | {of} | {speed} | {far:.5f} |"
 
 
@@ -72,17 +73,9 @@ def share(domain: SentenceDomain) -> dict[str, list[Pairs]]:
     sets, encode = domain.scored.sets, our_encoding(domain, "float32")
     firsts = [sentence for part in chain(*sets.values()) for sentence in part.first]
     trial = firsts[:: -(-len(firsts) // TRIAL)]
-    _, taken = timed(encode, trial, domain.device)
+    taken = best_of(partial(encode, trial), domain.device)
     part_of = min(1.0, SECONDS / taken * len(trial) / len(firsts) / 2)
     return {k: [one.few(int(part_of * len(one)) + 1) for one in sets[k]] for k in sets}
-
-
-def timed(encode: Encode, sentences: list[str], device: torch.device) -> tuple[Embeddings, float]:
-    """Return the embeddings and the seconds that they took, after a few to warm up."""
-    encode(sentences[:WARM])
-    results = list[Embeddings]()
-    seconds = run_seconds(lambda: results.append(encode(sentences)), device)
-    return results[0], seconds
 
 
 def our_encoding(domain: SentenceDomain, precision: str) -> Encode:

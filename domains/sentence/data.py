@@ -247,19 +247,17 @@ def corpus_file(name: str, data_root: Path | None) -> Path:
     Raises:
         UserError: there is none.
     """
-    if name not in CORPORA:
-        return own.find_path(name, data_root)
-    if path := local_file(CORPORA[name], data_root):
-        if file_sha256(path) != CORPORA[name].sha256:
-            raise UserError(
-                f"{path} is not SimCSE's file (its sha256 is another): {OTHER_FIX.format(path)}"
-            )
-        return path
+    declared = CORPORA.get(name)
+    path = local_file(declared, data_root) if declared else None
+    if declared and path and file_sha256(path) != declared.sha256:
+        fix = OTHER_FIX.format(path)
+        raise UserError(f"{path} is not SimCSE's file (its sha256 is another): {fix}")
     try:
-        return fetch_file(CORPORA[name])
+        return path or (fetch_file(declared) if declared else own.find_path(name, data_root))
     except UserError as error:
-        lines = "or train on lines of your own: --recipe corpus=text:FILE"
-        raise UserError(f"{error}; {lines}") from None
+        others = ", ".join(sorted({*CORPORA} - {name}))
+        fix = f"or train on {others}, or on lines of your own: --recipe corpus=text:FILE"
+        raise UserError(f"{error}; {fix}") from None
 
 
 def read_corpus(name: str, data_root: Path | None) -> Corpus:
