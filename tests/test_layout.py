@@ -241,7 +241,7 @@ BUDGET = {  # lines of Python by room, as they were reached: who needs more dele
     "benchmarks/sweeps": 1380,
     "benchmarks/tables": 3094,
     "": 41964,  # the three together
-    "tests": 39214,
+    "tests": 39216,
 }
 
 

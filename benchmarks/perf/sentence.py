@@ -56,8 +56,6 @@ def encoder_lines(name: str, domain: SentenceDomain) -> Iterator[str]:
     ways = {way: our_encoding(domain, way) for way in ("float32", "bf16")}
     if importlib.util.find_spec("sentence_transformers"):
         ways[PEER] = peers_encoding(domain)
-    else:
-        yield f"| {name} | {PEER} | not installed | | | | |"
     works = [partial(encode, suite) for encode in ways.values()]
     taken = medians(works, ROUNDS, domain.device)
     scores = [evaluate_correlations(work(), sets, whiten=False).metrics for work in works]
@@ -66,6 +64,8 @@ def encoder_lines(name: str, domain: SentenceDomain) -> Iterator[str]:
         far = max(abs(metrics[key] - value) for key, value in scores[0].items()) / 100
         speed = f"{seconds:.1f} | {len(suite) / seconds:.0f} | {taken[0] / seconds:.2f}"
         yield f"| {name} | {way} | {of} | {speed} | {far:.5f} |"
+    if PEER not in ways:
+        yield f"| {name} | {PEER} | not installed | | | | |"
 
 
 def share(domain: SentenceDomain) -> dict[str, list[Pairs]]:
