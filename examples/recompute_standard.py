@@ -24,7 +24,9 @@ def records(results):
     for path in Path(results).glob("runs/*/*/packed-*.sqlite"):
         db = sqlite3.connect(path)
         text = {n: lzma.decompress(xz) for n, xz in db.execute("SELECT id, xz FROM blocks")}
-        for block, start, size in db.execute("SELECT block, start, size FROM records"):
+        tables = [name for (name,) in db.execute("SELECT name FROM sqlite_master")]
+        table = "files" if "files" in tables else "records"  # older packs have the latter
+        for block, start, size in db.execute(f"SELECT block, start, size FROM {table}"):
             yield json.loads(text[block][start : start + size])
 
 
@@ -72,7 +74,9 @@ def main(results, suite):
         score[method][column] = numbers(shown, best)
         domain[column] = next(iter(shown[0].values()))["domain"]
     base, rows = score["infonce"], {}
-    bare = {c: max(score[m][c].mean() for m in ("raw input", "untrained")) for c in base}
+    bare = {
+        c: max(score[m][c][base[c].index].mean() for m in ("raw input", "untrained")) for c in base
+    }
     for method, own in score.items():
         effects = {c: 100 * (own[c] - base[c]) / (base[c].mean() - bare[c]) for c in own}
         rows[method] = pd.DataFrame(effects).T.groupby(domain, sort=False).mean().T
@@ -80,16 +84,17 @@ def main(results, suite):
         pd.DataFrame({m: f(r) for m, r in rows.items()})
         for f in (pd.DataFrame.mean, pd.DataFrame.sem)
     )
-    t = stats.t(len(base[next(iter(base))]) - 1)
+    freedom = rows["infonce"].count() - 1  # by domain
     losses = cells[cells.control == ""].method.unique()
     alike = mean[losses].round(9).T.drop_duplicates()
     tested = alike[alike.abs().max(axis=1) > 0].index  # each run once, and not the baseline's
     effect, noise = mean[tested].stack(), error[tested].stack() + 1e-12
+    t = stats.t(freedom[effect.index.get_level_values(0)])
     different = holm(pd.Series(2 * t.sf(effect.abs() / noise), effect.index))
     beyond = pd.Series(t.sf((MARGIN - effect.abs()) / noise), effect.index)
     equal = holm(beyond.groupby(level=1).max())
     for m in mean.mean().sort_values(ascending=False).index:
-        half = t.ppf(1 - ALPHA / 2) * error[m]
+        half = stats.t.ppf(1 - ALPHA / 2, freedom) * error[m]
         shown = [
             f"{d} {mean[m][d]:+.2f} ± {half[d]:.2f}"
             + ("*" if different.get((d, m), 1) <= ALPHA else "")

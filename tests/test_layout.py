@@ -232,16 +232,16 @@ BUDGET = {  # lines of Python by room, as they were reached: who needs more dele
     "benchmarks/against": 517,
     "benchmarks/api": 380,
     "benchmarks/cli": 2024,
-    "benchmarks/comparison": 1717,
+    "benchmarks/comparison": 1718,
     "benchmarks/perf": 862,
     "benchmarks/records": 2372,
     "benchmarks/report": 2032,
     "benchmarks/running": 3269,
     "benchmarks/submission": 699,
-    "benchmarks/sweeps": 1380,
-    "benchmarks/tables": 3094,
-    "": 41964,  # the three together
-    "tests": 39216,
+    "benchmarks/sweeps": 1387,
+    "benchmarks/tables": 3113,
+    "": 41991,  # the three together
+    "tests": 39245,
 }
 
 

@@ -151,9 +151,10 @@ def unfinished_seeds(table: Table, base: ResolvedCell, ours: ResolvedCell) -> st
     """
     if not (table.is_suite and base.has_run and ours.has_run):
         return ""
-    run = ({*cell.records, *cell.failed_runs} & {*table.seeds} for cell in (ours, base))
+    seeds = {*table.seeds_of(ours.column)}
+    run = ({*cell.records, *cell.failed_runs} & seeds for cell in (ours, base))
     own, theirs = map(len, run)
-    least, asked = min(own, theirs), len(table.seeds)
+    least, asked = min(own, theirs), len(seeds)
     whose = "the baseline has " * (theirs < own)
     return f"{whose}{least} of {asked} seeds" if least < asked else ""
 

@@ -107,8 +107,15 @@ class Plan:
 
         In a part, a control waits until folds of all seeds have chosen: other parts have these.
         """
-        seeds = self.seeds if self.part else ()
-        return [decide(place, self.selection, self.results, seeds) for place in self.places]
+        return [
+            decide(place, self.selection, self.results, self.seeds_of(place) if self.part else ())
+            for place in self.places
+        ]
+
+    def seeds_of(self, place: Place) -> list[int]:
+        """Return the seeds that are asked for, without those that the place's column leaves out."""
+        left_out = {*self.table.seeds} - {*self.table.seeds_of(place.setup.column)}
+        return [seed for seed in self.seeds if seed not in left_out]
 
     def work(self, cell: ResolvedCell) -> Work:
         """Return the experiments of a place with their seeds.
@@ -116,10 +123,10 @@ class Plan:
         Those of the table, or trials and then the best of them. Trials that seeds or folds choose
         among have the shown seeds alone.
         """
+        seeds = self.seeds_of(cell.place)
         if cell.choice.nested:
-            seeds = [seed + cell.place.shift for seed in self.seeds]
-            return [(trial, seeds) for trial in cell.trials]
-        shown = [] if cell.choice.why else [(cell.work, self.seeds)]
+            return [(trial, [seed + cell.place.shift for seed in seeds]) for trial in cell.trials]
+        shown = [] if cell.choice.why else [(cell.work, seeds)]
         return [*((trial, cell.place.setup.trial_seeds) for trial in cell.trials), *shown]
 
     def later_tasks(self) -> list[Task]:
@@ -130,7 +137,7 @@ class Plan:
         tasks = list[Task]()
         for cell in self.cells():
             count = len(cell.place.setup.trial_seeds) * cell.choice.more
-            count += len(self.seeds) * cell.choice.is_open
+            count += len(self.seeds_of(cell.place)) * cell.choice.is_open
             tasks += [Task(cell.work, 0, "missing")] * count
         return tasks
 

@@ -146,8 +146,7 @@ def file_facts(
 ) -> dict[str, Any]:
     """Return what the table of a file that extends no other has from it."""
     tune = file.tune
-    with document.at("seeds"):
-        seeds = seed_numbers(file.seeds)
+    seeds = sorted({seed for one in columns.values() for seed in one.seeds})
     own = {seed for part in file.domains.values() for seed in part.trial_seeds}
     with document.at("tune"):
         if shared := {*tune.seeds, *own} & {*seeds} if tune else None:
@@ -170,6 +169,16 @@ def file_facts(
 def fields(model: BaseModel) -> dict[str, Any]:
     """Return the values of a model by field, as they are."""
     return {name: getattr(model, name) for name in type(model).model_fields}
+
+
+def shown_seeds(file: SweepFile, document: Document, domain: str) -> list[int]:
+    """Return the seeds of a domain, its own or the sweep's; []: those of the sweep it extends."""
+    own = file.domains[domain].seeds
+    where: list[int | str] = ["seeds"] if own is None else ["domains", domain, "seeds"]
+    if file.extends and own is not None:
+        raise document.wrong_at(where, f"{file.extends}, which this sweep extends, sets the seeds")
+    with document.at(*where):
+        return [] if file.extends else seed_numbers(file.seeds if own is None else own)
 
 
 def seed_numbers(seeds: str | int | list[int]) -> list[int]:
@@ -215,7 +224,7 @@ def quick_facts(whole: Mapping[str, Any], listed: Sequence[Row]) -> dict[str, An
     return {
         "name": f"{name}{QUICK}",
         "title": f"Quick part of {name}, {sets} with {seeds}",
-        "columns": {one: columns[one] for one in part.datasets},
+        "columns": {one: columns[one].but(seeds=[]) for one in part.datasets},
         "rows": rows if whole["asked"] else whole["rows"],
         "joined": whole["asked"],
         "seeds": part.seeds,
@@ -234,6 +243,7 @@ def listed_columns(
             check_domain_name(domain)
         with document.at(*where, "recipe"):
             make_recipe(domain, part.recipe)
+        seeds = shown_seeds(file, document, domain)
         listed = [declaration(domain).default] if part.datasets is None else part.datasets
         for i, entry in enumerate(listed):
             with document.at(*where, "datasets", i):
@@ -246,6 +256,7 @@ def listed_columns(
                         dataset=dataset,
                         domain=domain,
                         recipe=part.recipe | own,
+                        seeds=seeds,
                         trial_seeds=part.trial_seeds,
                         temperature=part.temperature,
                     )

@@ -246,7 +246,8 @@ def with_records(table: Table, cell: ResolvedCell, results: Path) -> ResolvedCel
     else:
         ok = work[0].ok_by_data(results, but)
     if table.is_suite:  # no loss is judged by more seeds than others
-        ok, failed = (those(some, lambda seed, _: seed in table.seeds) for some in (ok, failed))
+        shown = table.seeds_of(cell.column)
+        ok, failed = (those(some, lambda seed, _: seed in shown) for some in (ok, failed))
     return replace(cell, ok=ok, failed=failed)
 
 

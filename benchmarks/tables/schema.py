@@ -30,6 +30,7 @@ class Column(Strict):
     metric: str | None = None  # instead of the table's
     recipe: dict[str, Any] = Field({})
     recipe_from: Marks = Field({})
+    seeds: list[Seed] = Field([], description="some of the table's seeds, instead of all")
     trial_seeds: list[Seed] = Field([], description="seeds of trials, instead of those of `tune`")
     temperature: tuple[Annotated[float, Field(gt=0)], float] | None = Field(
         None, strict=False, description="range of all losses in a search at shared points"
@@ -148,6 +149,7 @@ class DomainPart(Strict):
         "{SET: {}, name: Mine} names its column",
     )
     recipe: Params = Field({})
+    seeds: str | int | list[int] | None = Field(None, description="instead of the sweep's")
     trial_seeds: list[Seed] = Field([], description="seeds of trials, instead of those of tune")
     temperature: tuple[Annotated[float, Field(gt=0)], float] | None = Field(
         None, strict=False, description="range of all losses in a search at shared points"
@@ -181,8 +183,9 @@ class SweepFile(Strict):
     draft: true                        # not released: every answer says so
     extends: other.yaml                # all of another sweep, and what this file adds to it
 
-    A domain may have `trial_seeds`, which its trials take instead of those of `tune`, and the
-    range of `temperature` that a search at shared points has for all losses.
+    A domain may have `seeds` instead of the sweep's, `trial_seeds`, which its trials take instead
+    of those of `tune`, and the range of `temperature` that a search at shared points has for all
+    losses.
     """
 
     title: str = ""

@@ -54,6 +54,10 @@ class Table(PublishedTable):
         """Return what a selection on validation data may cost."""
         return self.tune or Tune()
 
+    def seeds_of(self, column: str) -> list[int]:
+        """Return the seeds that a column is shown with."""
+        return self.columns[column].seeds or self.seeds
+
     def seeds_of_trials(self, column: str) -> list[int]:
         """Return the seeds that trials of a column have where no fold chooses."""
         return self.columns[column].trial_seeds or self.budget.seeds
@@ -150,5 +154,5 @@ class Table(PublishedTable):
             return None
         small = tiny_recipe(domain) if self.tiny else {}
         recipe, seeds = {**self.recipe, **about.recipe}, self.seeds_of_trials(column)
-        shown, range_ = self.seeds if self.is_suite else (), about.temperature or ()
+        shown, range_ = self.seeds_of(column) if self.is_suite else (), about.temperature or ()
         return Setup(column, domain, about.dataset, recipe, small, seeds, shown, range_)

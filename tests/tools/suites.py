@@ -204,20 +204,21 @@ def conditions(resolved: Resolved) -> list[Condition]:
     controls = {line.control: line for line in resolved.lines if line.control}
     assert baseline_row(resolved).row.loss == "infonce", f"{table.name} has no gate"
     sets = {name: list(line.cells) for name, line in controls.items()}
-    return judged(compare(resolved).places, sets, table.seeds)
+    seeds = {column: table.seeds_of(column) for column in table.columns}
+    return judged(compare(resolved).places, sets, seeds)
 
 
 def judged(
-    comparisons: Iterable[Comparison], sets: Mapping[str, Sequence[str]], seeds: Sequence[int]
+    comparisons: Iterable[Comparison],
+    sets: Mapping[str, Sequence[str]],
+    seeds: Mapping[str, Sequence[int]],
 ) -> list[Condition]:
     """Return the conditions on comparisons with InfoNCE; a set counts once it has all seeds."""
     found = {(one.control, one.column): one for one in comparisons if one.control}
     return [
         Condition(
             name,
-            {column: outcome(found.get((name, column)), name, seeds) for column in sets[name]}
-            if name in sets
-            else {},
+            {one: outcome(found.get((name, one)), name, seeds[one]) for one in sets.get(name, ())},
         )
         for name in REQUIRED_SHARE
     ]

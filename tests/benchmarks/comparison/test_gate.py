@@ -1,5 +1,7 @@
 """The gate of a standing comparison: on made-up comparisons and records, and on those that ship."""
 
+import runpy
+from collections import defaultdict
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -17,6 +19,7 @@ from suites import REQUIRED_SHARE, Condition, conditions, gate_report, judged
 
 RESULTS = Path(__file__).parents[3] / "results"
 BEFORE_THE_GATE = "standard-1"
+EIGHT = defaultdict[str, range](lambda: range(8))
 SUITES = [name for name in catalogue.table_names() if name.startswith("standard-")]
 
 
@@ -37,7 +40,7 @@ def test_shares_are_counted_over_the_sets_that_have_the_control() -> None:
 
     def untrained(found: list[Comparison], sets: int) -> Condition:
         names = {"untrained": [f"set {k}" for k in range(sets)]}
-        return judged(found, names, range(8))[list(REQUIRED_SHARE).index("untrained")]
+        return judged(found, names, EIGHT)[list(REQUIRED_SHARE).index("untrained")]
 
     assert untrained([*nine, last], 10).passes
     assert not untrained([*nine[:8], last], 10).passes, "a set without records does not hold"
@@ -49,7 +52,7 @@ def test_a_control_that_is_better_or_failed_is_named() -> None:
     better = one("raw input", "A", [1.0, 1.1] * 4)
     lost = {"verdict": "failed", "failure": "diverged (8 of 8)"}
     failed = Comparison("raw input", "B", "graph", control="raw input", **lost)
-    found = judged([better, failed], {"raw input": ["A", "B", "C"]}, range(8))[0]
+    found = judged([better, failed], {"raw input": ["A", "B", "C"]}, EIGHT)[0]
     assert [words for _, words in found.sets.values()] == [
         "+1.05, better",
         "diverged (8 of 8)",
@@ -65,10 +68,23 @@ def test_a_suite_is_released_where_its_gate_is_open_and_each_loss_has_run(name: 
     assert is_open(gate), [one for one in gate if not one.passes]
     assert not compare(found).controls.wrong, "infonce again too, where it is asked for"
     cells = [cell for line in found.lines if not line.control for cell in line.cells.values()]
-    complete = all(
-        found.table.seeds == sorted(set(found.table.seeds) & {*cell.records}) for cell in cells
-    )
+    complete = all({*found.table.seeds_of(cell.column)} <= {*cell.records} for cell in cells)
     assert complete is not found.table.draft
+
+
+@pytest.mark.usefixtures("moment")
+def test_a_script_of_pandas_and_scipy_finds_the_same(capsys: pytest.CaptureFixture[str]) -> None:
+    script = RESULTS.parent / "examples" / "recompute_standard.py"
+    runpy.run_path(str(script))["main"](RESULTS, "standard-2")
+    lines = {line[:20].strip(): line[29:] for line in capsys.readouterr().out.splitlines()}
+    over = compare(resolve(load_table("standard-2"), None, RESULTS)).over
+    for effect in over.effects:
+        shown = [part.split() for part in lines[effect.row][7:].split(", ")]
+        assert {name: float(mean) for name, mean, *_ in shown} == pytest.approx(
+            effect.by_domain, abs=0.006
+        )
+        if not effect.must:
+            assert {d for d, *_, half in shown if half.endswith("*")} == {*effect.decided}
 
 
 @pytest.mark.usefixtures("moment")

@@ -100,6 +100,18 @@ def test_seeds_are_a_number_a_range_or_a_list(load, given: str, seeds: list[int]
     assert load(f"seeds: {given}\ndomains: {{graph: {{}}}}\nlosses: [all]\n").seeds == seeds
 
 
+def test_a_domain_may_have_seeds_of_its_own(load, tmp_path: Path) -> None:
+    load("seeds: 0-1\ndomains: {graph: {seeds: 1-3}, tabular: {}}\nlosses: [infonce]\n")
+    shown = {None: ([1, 2, 3], [0, 1]), "0": ([], [0]), "3": ([3], []), "9": ([9], [9])}
+    for asked, (graph, tabular) in shown.items():
+        tasks = plan.make_plan("my.yaml", [], asked, False, None, tmp_path).tasks()
+        assert [one.seed for one in tasks if one.experiment.domain == "graph"] == graph
+        assert [one.seed for one in tasks if one.experiment.domain == "tabular"] == tabular
+    Path("more.yaml").write_text("extends: my.yaml\ndomains: {image: {seeds: 5}}\n")
+    with pytest.raises(UserError, match=r"more.yaml:2: .*my.yaml, which this sweep extends"):
+        load_table("more.yaml")
+
+
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
