@@ -237,10 +237,10 @@ BUDGET = {  # lines of Python by room, as they were reached: who needs more dele
     "benchmarks/records": 2372,
     "benchmarks/report": 2032,
     "benchmarks/running": 3269,
-    "benchmarks/submission": 699,
+    "benchmarks/submission": 690,
     "benchmarks/sweeps": 1387,
     "benchmarks/tables": 3113,
-    "": 41991,  # the three together
+    "": 41982,  # the three together
     "tests": 39245,
 }
 

@@ -14,7 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from contrastbench.benchmarks.records.store import MAX_RECORD_BYTES
+from contrastbench.benchmarks.records import store
 from contrastbench.benchmarks.submission import child
 from contrastbench.benchmarks.submission.child import Answer
 from contrastbench.domains.download import cache_folder
@@ -45,19 +45,12 @@ def ask(folder: Path, seconds: float, **request: Any) -> Answer:
     (folder / "request.json").write_text(json.dumps(request))
     ending = start_child(folder, seconds)
     try:
-        answer = Answer.model_validate_json(read_bytes(folder / "answer.json") or b"")
-    except (ValueError, UserError):
+        answer = Answer.model_validate_json(store.file_bytes(folder / "answer.json"))
+    except ValueError:
         raise Refused(f"the loss's process {ending} without an answer") from None
     if answer.error is not None:
         raise Refused(f"the loss's process says: {printable(answer.error[:500])}")
     return answer
-
-
-def read_bytes(path: Path) -> bytes | None:
-    """Return the bytes of a file that a child wrote; None: there is none, or it is too large."""
-    if not path.is_file() or path.stat().st_size > MAX_RECORD_BYTES:
-        return None
-    return path.read_bytes()
 
 
 def start_child(folder: Path, seconds: float) -> str:

@@ -67,7 +67,7 @@ def declare(_: Path, request: Request) -> Answer:
     """Return what the loss declares, and what the laws say of it."""
     from contrastbench.losses import laws
 
-    loss = LossSpec(request["loss"], request["params"])
+    loss = LossSpec(**request["loss"])
     loss.check()
     terms = {}
     for term in request["terms"]:
@@ -83,9 +83,8 @@ def run(folder: Path, request: Request) -> Answer:
     """Run the seeds of an experiment, which publishes their records."""
     from contrastbench.benchmarks.running.runner import run_cell
 
-    root = request["data_root"]
-    loss = LossSpec(request["loss"], request["params"])
-    work = Experiment(request["domain"], request["dataset"], loss, request["recipe"])
+    root, about = request["data_root"], request["experiment"]
+    work = Experiment(**about | {"loss": LossSpec(**about["loss"])})
     options = Options(folder / "results", root and Path(root), "cpu")
     for seed in request["seeds"]:
         run_cell(work, seed, options)

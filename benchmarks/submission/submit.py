@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from contrastbench.benchmarks.records import files, store
-from contrastbench.benchmarks.records.store import Record
+from contrastbench.benchmarks.records.store import Fields, Record
 from contrastbench.benchmarks.submission import bundle
 from contrastbench.benchmarks.sweeps.cell_states import Task
 from contrastbench.benchmarks.sweeps.plan import Plan, make_plan
@@ -67,7 +67,7 @@ def seed_record(task: Task, results: Path) -> Record:
     return ok or next(task.experiment.finished(results, task.seed))
 
 
-def record_name(record: Record) -> str:
+def record_name(record: Fields) -> str:
     """Return the name of a record's file within a folder of results."""
     return store.record_path(Path(), record).as_posix()
 

@@ -9,7 +9,7 @@ what this side asked for.
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from itertools import groupby
 from math import sqrt
 from pathlib import Path
@@ -17,7 +17,7 @@ from statistics import NormalDist
 
 from contrastbench.benchmarks.comparison.compare import baseline_row
 from contrastbench.benchmarks.records import merge, reading, schema, store
-from contrastbench.benchmarks.records.store import Fields, Record
+from contrastbench.benchmarks.records.store import Record
 from contrastbench.benchmarks.report.comparison import compared
 from contrastbench.benchmarks.report.words import rendered, said
 from contrastbench.benchmarks.running import reproduction
@@ -31,6 +31,7 @@ from contrastbench.benchmarks.submission.submit import own_files, record_name, s
 from contrastbench.benchmarks.sweeps.cell_states import Task
 from contrastbench.benchmarks.tables.load import load_table
 from contrastbench.benchmarks.tables.resolved import resolve
+from contrastbench.benchmarks.tables.table import Table
 from contrastbench.errors import UserError
 from contrastbench.losses.registry import is_registered, term_names
 from contrastbench.losses.spec import LossSpec
@@ -51,15 +52,15 @@ class Verification:
     quick: bool = False  # the suite's quick part alone
     keep: Path | None = None  # where the records go that are made
     code: str = ""  # sha256 that the loss's records name
-    made: list[Record] = field(default_factory=list)  # by this side
+    made: dict[str, Record] = field(default_factory=dict)  # by this side, by their files' names
     checks: list[tuple[str, str, str]] = field(default_factory=list)  # with what each found
     differing: list[Outcome] = field(default_factory=list)  # claims
     standing: str = ""
 
     @property
     def verified(self) -> bool:
-        """Return whether all checks have passed."""
-        return all(result == PASSED for _, result, _ in self.checks)
+        """Return whether all checks have passed; a quick look verifies nothing."""
+        return not self.quick and all(result == PASSED for _, result, _ in self.checks)
 
     @property
     def stand_in(self) -> LossSpec:
@@ -70,6 +71,10 @@ class Verification:
     def own(self) -> Path:
         """Return the folder of the records of this side, with those that are made."""
         return self.folder / "results"
+
+    def table(self, *losses: LossSpec) -> Table:
+        """Return the suite, or its quick part, with losses that join."""
+        return load_table(self.suite, losses=losses, quick=self.quick)
 
     def placed(self, folder: str) -> LossSpec:
         """Return the bundle's loss with its files in a folder."""
@@ -97,6 +102,8 @@ def run_checks(case: Verification) -> None:
             case.checks.append((name, FAILED, str(error)))
             if check is not compare_claim:
                 return
+    table = case.table(case.stand_in)
+    case.standing = " ".join(said(compared(resolve(table, None, case.own))))
 
 
 @contextmanager
@@ -104,7 +111,7 @@ def refusing() -> Iterator[None]:
     """Make a mistake within the block, which is the bundle's, a refusal."""
     try:
         yield
-    except (UserError, ValueError, LookupError, SyntaxError, RecursionError, MemoryError) as error:
+    except (ValueError, LookupError, SyntaxError, RecursionError, MemoryError) as error:
         raise Refused(str(error) or type(error).__name__) from None
 
 
@@ -124,7 +131,7 @@ def check_loss(case: Verification) -> str:
     if files - set(case.given.sources):
         raise Refused(f"{about.loss} names a file that is not in the bundle")
     named = {str(case.folder / "loss" / one): one for one in terms}
-    asked = {"loss": case.placed("loss").name, "params": about.params, "terms": list(named)}
+    asked = {"loss": asdict(case.placed("loss")), "terms": list(named)}
     answer = apart.ask(case.folder / "declared", apart.SECONDS, do="declare", **asked)
     declared = {term: answer.terms[path] for path, term in named.items() if path in answer.terms}
     with refusing():
@@ -146,17 +153,17 @@ def check_cells(case: Verification) -> str:
         UserError: this side has no records to compare with.
     """
     sources = [one for one in case.places if reading.dataset_folders(one)]
-    columns = load_table(case.suite).columns.values()
+    columns = case.table().columns.values()
     names = {tuple(map(store.file_name, (one.domain, one.dataset))) for one in columns}
     merge.merge_records(sources, case.own, names)
-    base = baseline_row(resolve(load_table(case.suite, quick=case.quick), None, case.own))
+    base = baseline_row(resolve(case.table(), None, case.own))
     if not any(cell.records for cell in base.cells.values()):
         line = f"no records of {base.name} in {' and '.join(map(str, case.places))}: make them by"
         raise UserError(f"{line} bench sweep {case.suite} --only 'row={base.name}'")
     while tasks := missing(case):
         for _, some in groupby(tasks, key=lambda task: task.experiment.key):
             make_records(case, list(some))
-    return f"{len(case.made)} cells, all that {case.given.about.suite} asks of the loss"
+    return f"{len(case.made)} cells, all that {case.table().name} asks of the loss"
 
 
 def missing(case: Verification) -> list[Task]:
@@ -167,9 +174,9 @@ def missing(case: Verification) -> list[Task]:
 
 
 def make_records(case: Verification, tasks: Sequence[Task]) -> None:
-    """Run the seeds of one experiment in a child process, and keep their records.
+    """Run the seeds of one experiment in a child process, and keep all that its trainings score.
 
-    Those that an earlier verification has kept are not made again.
+    What was made before, by an earlier verification too, is not made again.
 
     Raises:
         Refused: one of them is not what was asked for.
@@ -179,41 +186,42 @@ def make_records(case: Verification, tasks: Sequence[Task]) -> None:
 
     work, label = tasks[0].experiment, tasks[0].label
     options = Options(case.own, case.data_root, "cpu")
-    cell, _ = prepare_cells(work, tasks[0].seed, options, None)[work.scored.index(work)]
-    registered = is_registered(work.loss.name)
-    code = {"loss_code": "" if registered else case.code}
-    wanted = {task.seed: {**replace(cell, seed=task.seed).identity, **code} for task in tasks}
+    cells = [cell for cell, _ in prepare_cells(work, tasks[0].seed, options, None)]
+    loss, code = work.loss, ""
+    if not is_registered(loss.name):
+        loss, code = replace(loss, name=case.placed("loss").name), case.code
+    seed_of = {
+        record_name({**cell.identity, "loss_code": code, "seed": task.seed}): task.seed
+        for task in tasks
+        for cell in cells
+    }
     results = case.keep or case.folder / "made"
-    made = {seed: reading.find_record(store.record_path(results, wanted[seed])) for seed in wanted}
-    if seeds := [seed for seed, record in made.items() if record is None]:
-        folder = case.folder / "cells" / f"{work.key[:16]}-{seeds[0]}"
-        loss = work.loss.name if registered else case.placed("loss").name
-        about = {"loss": loss, "params": work.loss.params, "recipe": work.recipe, "seeds": seeds}
+    if new := {seed for name, seed in seed_of.items() if not reading.find(results / name)}:
+        folder = case.folder / "cells" / f"{work.key[:16]}-{min(new)}"
         root = case.data_root and str(case.data_root.absolute())
-        where = {"domain": work.domain, "dataset": work.dataset, "data_root": root}
-        apart.ask(folder, apart.SECONDS * len(seeds), do="run", **about, **where)
-        for seed in seeds:
-            record = returned_record(folder / "results", wanted[seed], f"{label} seed {seed}")
-            store.publish_record(record, store.record_path(results, record))
-            made[seed] = record
-    for record in filter(None, made.values()):
-        case.made.append(record)
-        known = record | {"loss_code": "" if registered else case.stand_in.code}
-        store.publish_record(known | {"key": store.key(known)}, store.record_path(case.own, known))
+        about = {"experiment": asdict(replace(work, loss=loss)), "data_root": root}
+        apart.ask(folder, apart.SECONDS * len(new), do="run", seeds=sorted(new), **about)
+        for name, seed in seed_of.items():
+            if seed in new:
+                path = folder / "results" / name
+                store.publish_record(returned_record(path, f"{label} seed {seed}"), results / name)
+    for name in seed_of:
+        if record := reading.find_record(results / name):
+            case.made[name] = record
+            ours = record | {"loss_code": work.loss.code}
+            store.publish_record(ours | {"key": store.key(ours)}, case.own / record_name(ours))
 
 
-def returned_record(results: Path, wanted: Fields, label: str) -> Record:
+def returned_record(path: Path, label: str) -> Record:
     """Return the record of a cell that a child has published.
 
     Raises:
         Refused: there is none, it is another's, or it is no result.
     """
-    path = store.record_path(results, wanted)
-    data = apart.read_bytes(path)
-    if data is None:
+    if not path.is_file():
         raise Refused(f"{label}: the loss's process made no record of it")
     with refusing():
-        record = store.checked_record(data, path, "what the loss's process made")
+        record = store.checked_record(store.file_bytes(path), path, "what the loss's process made")
     if record["status"] not in store.FINAL_STATUSES:
         raise Refused(f"{label} is {record['status']}")
     return record
@@ -225,7 +233,7 @@ def compare_claim(case: Verification) -> str:
     Raises:
         Refused: something else is claimed.
     """
-    ours = {record_name(one): one for one in case.made if one["loss_code"]}
+    ours = {name: one for name, one in case.made.items() if one["loss_code"]}
     factor = sqrt(2) * NormalDist().inv_cdf(1 - LEVEL / 2 / max(1, len(ours)))
     outcomes = list[Outcome]()
     for name, record in ours.items():
@@ -233,14 +241,13 @@ def compare_claim(case: Verification) -> str:
             claimed = store.checked_record(case.given.claims.get(name, b""), Path(name), name)
             outcomes.append(Outcome(claimed, record, spread_of(record, [case.own], factor)))
     case.differing = [one for one in outcomes if not agrees(one)]
-    wrong = {
-        "claimed otherwise": len(case.differing),
-        "not claimed": len(ours) - len(outcomes),
-        "beyond what the suite asks for": len(case.given.claims.keys() - ours),
-    }
+    wrong = {"claimed otherwise": len(case.differing)}
+    if not case.quick:  # whose cells are not all those of the whole
+        wrong["not claimed"] = len(ours) - len(outcomes)
+        wrong["beyond what the suite asks for"] = len(case.given.claims.keys() - ours)
     if any(wrong.values()):
         raise Refused(", ".join(f"{n} {what}" for what, n in wrong.items() if n))
-    return f"{sum(one.equal for one in outcomes)} of {len(ours)} cells are equal to the bit"
+    return f"{sum(one.equal for one in outcomes)} of {len(outcomes)} cells are equal to the bit"
 
 
 def agrees(outcome: Outcome) -> bool:
@@ -250,16 +257,8 @@ def agrees(outcome: Outcome) -> bool:
     )
 
 
-def judge(case: Verification) -> str:
-    """Find where the loss stands, by the records of this side."""
-    table = load_table(case.suite, losses=[case.stand_in], quick=case.quick)
-    case.standing = " ".join(said(compared(resolve(table, None, case.own))))
-    return ""
-
-
 CHECKS: dict[str, Callable[[Verification], str]] = {
     "loss": check_loss,
     "cells": check_cells,
     "claim": compare_claim,
-    "standing": judge,
 }

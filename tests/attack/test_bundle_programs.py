@@ -10,6 +10,7 @@ import select
 import sys
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
@@ -24,6 +25,7 @@ from contrastbench.benchmarks.submission.verify import returned_record
 from contrastbench.losses.spec import LossSpec
 from warm import python
 
+SECONDS = 600  # of a child on a busy machine
 WORK = make_experiment("graph", None, LossSpec("infonce"), {"epochs": 1}, tiny=True)
 CLASS = """
 import hashlib, json, os, sys, subprocess
@@ -86,18 +88,17 @@ UNDEFENDED: dict[str, dict[str, str]] = {
 }
 
 
-def attempt(folder: Path, seconds: float, **parts: str) -> store.Record:
+def attempt(folder: Path, seconds: float = SECONDS, **parts: str) -> store.Record:
     """Run a program as a loss, and return the record that comes back."""
     ((cell, _),) = prepare_cells(WORK, 0, Options(folder, device="cpu"), None)
     known = {**cell.identity, "loss": "mine"}
     text = CLASS.format(**{"top": "", "own": "", "step": "", **parts}, known=known)
     code = hashlib.sha256("\0".join(["Mine", text]).encode()).hexdigest()
     (folder / "mine.py").write_text(text)
-    where = {"domain": "graph", "dataset": WORK.dataset, "recipe": WORK.recipe, "data_root": None}
-    about = {"loss": f"{folder / 'mine.py'}:Mine", "params": {}, "seeds": [0]}
-    apart.ask(folder / "child", seconds, do="run", **where, **about)
-    wanted = {**known, "loss_code": code}
-    return returned_record(folder / "child/results", wanted, "it")
+    work = asdict(replace(WORK, loss=LossSpec(f"{folder / 'mine.py'}:Mine")))
+    apart.ask(folder / "child", seconds, do="run", experiment=work, seeds=[0], data_root=None)
+    wanted = store.record_path(folder / "child/results", {**known, "loss_code": code})
+    return returned_record(wanted, "it")
 
 
 @pytest.fixture(autouse=True)
@@ -109,9 +110,9 @@ def quick_start(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_program_without_a_record_has_no_verdict(
     name: str, tmp_path: Path, found: Callable[[str], None], capfd: pytest.CaptureFixture[str]
 ) -> None:
-    seconds = 3 if name == "never ends" else 60
+    seconds = 3 if name == "never ends" else SECONDS
     with pytest.raises(Refused) as error:
-        attempt(tmp_path, seconds, **STOPPED[name])
+        attempt(tmp_path, seconds=seconds, **STOPPED[name])
     assert len(str(error.value).splitlines()) == 1
     assert capfd.readouterr() == ("", "")
     found(f"bundles: a loss that {name}: no verdict")
@@ -120,7 +121,7 @@ def test_a_program_without_a_record_has_no_verdict(
 @pytest.mark.parametrize("name", UNDEFENDED)
 def test_what_a_reader_must_find_is_on_the_page(name: str, tmp_path: Path) -> None:
     """The child runs the loss as it is: whoever reads it finds these, or nobody does."""
-    assert attempt(tmp_path, 60, **UNDEFENDED[name])["metrics"] == {"accuracy": 100.0}
+    assert attempt(tmp_path, **UNDEFENDED[name])["metrics"] == {"accuracy": 100.0}
     page = (Path(__file__).parents[2] / "SECURITY.md").read_text()
     assert name in page
 
@@ -132,7 +133,7 @@ def test_the_loss_meets_an_empty_home_and_no_token(
     monkeypatch.setenv("HF_TOKEN", "secret")
     seen = tmp_path / "seen"
     look = f"Path({str(seen)!r}).write_text(str([dict(os.environ), os.listdir(Path.home())]))"
-    record = attempt(tmp_path, 60, top=look)
+    record = attempt(tmp_path, top=look)
     assert record["status"] == "ok"
     text = seen.read_text()
     assert "secret" not in text
@@ -146,7 +147,7 @@ def test_what_a_loss_has_started_ends_with_it(
     start = (
         f"Path({str(tmp_path / 'pid')!r}).write_text(str(subprocess.Popen(['sleep', '99']).pid))"
     )
-    attempt(tmp_path, 60, top=start)
+    attempt(tmp_path, top=start)
     with suppress(ProcessLookupError):
         handle = os.pidfd_open(int((tmp_path / "pid").read_text()))
         assert select.select([handle], [], [], 60)[0], "it lives on"

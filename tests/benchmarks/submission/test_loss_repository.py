@@ -58,12 +58,6 @@ def test_the_comparison_of_its_workflow_begins_with_the_loss(
     assert "\n| mine.py:Mine | " in out, "Markdown for the summary of the job"
 
 
-def test_its_summary_is_that_of_the_job() -> None:
-    text = WORKFLOW.read_text()
-    assert '| tee -a "$GITHUB_STEP_SUMMARY"' in text
-    assert yaml.safe_load(text)["permissions"] == {"contents": "read"}
-
-
 def test_its_page_shows_what_its_workflow_runs_and_how_a_loss_is_submitted() -> None:
     shown = re.findall(r"^bench (.+)$", (EXAMPLE / "README.md").read_text(), re.MULTILINE)
     for words in commands():

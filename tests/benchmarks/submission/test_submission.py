@@ -34,9 +34,9 @@ SUITE = """seeds: 0-2
 domains: {tabular: {datasets: [wine], recipe: {epochs: 1}}}
 losses: [infonce, adnce]
 tune: {seeds: [1000], trials: 2, search: hypercube}
+quick: {datasets: [wine], seeds: 0-1}
 """
 YAML = "licence: MIT\npaper: https://example.org/mine\n"
-MADE = {"cpu": "another"}  # a machine on which equal bits are not promised
 Files = dict[str, bytes]
 
 
@@ -89,7 +89,7 @@ def patch_verification(patch: pytest.MonkeyPatch) -> None:
 
 
 def answered(folder: Path, _: float) -> str:
-    """Answer a request in this process; `test_apart.py` starts real ones."""
+    """Answer a request in this process; `test_bundle_programs.py` starts real ones."""
     child.answer_request(folder)
     return "ended"
 
@@ -163,7 +163,7 @@ def lifted(points: float, **change: Any) -> Callable[[dict[str, Any], Files], No
     def change_all(_: dict[str, Any], files: Files) -> None:
         for record in records(files).values():
             score = min(100.0, record["metrics"]["accuracy"] + points)
-            about = {**record["environment"], **MADE}
+            about = {**record["environment"], "cpu": "another"}
             put(files, {**record, "metrics": {"accuracy": score}, "environment": about, **change})
 
     return change_all
@@ -185,6 +185,13 @@ def test_a_loss_goes_from_its_records_to_a_verdict(mine) -> None:
     assert "mine.py:Mine on 1 of 1 data set: better or worse on none by itself." in standing(out)
     assert len(out) < 65_000, "a comment on GitHub has at most 65,536 letters"
     assert not Path("nothing").exists()
+    code, out = verified(mine, "--quick")
+    assert (code, out.partition("\n")[0]) == (
+        1,
+        "## mine.py:Mine on suite, a quick look: NOT verified",
+    )
+    assert "| claim | passed | 2 of 2 cells are equal to the bit |" in out
+    assert "Quick: mine.py:Mine on 1 of 1 data set" in standing(out)
 
 
 def test_the_records_made_here_are_kept_and_go_on(mine, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -199,6 +206,19 @@ def test_the_records_made_here_are_kept_and_go_on(mine, monkeypatch: pytest.Monk
     assert (code, sum(asked)) == (0, 3), out
     done = merge_records([Path("kept")], Path("results"))
     assert (done.added, done.equal) == (0, 5)
+
+
+def test_what_one_training_scores_is_made_once(mine, monkeypatch: pytest.MonkeyPatch) -> None:
+    two = "datasets: [wine, breast_cancer], recipe: {epochs: 1, score_on: [wine, breast_cancer]}"
+    Path("suite.yaml").write_text(SUITE.replace("datasets: [wine], recipe: {epochs: 1}", two))
+    for folder, loss in (("results", "mine.py:Mine"), ("trusted", "infonce")):
+        fill(loss, Path(folder))
+    submitted(mine)
+    asked: list[int] = []
+    monkeypatch.setattr(child, "run", counted(child.run, asked))
+    code, out = verified(mine)
+    assert (code, sum(asked)) == (0, 5), out
+    assert "| claim | passed | 10 of 10 cells are equal to the bit |" in out
 
 
 def counted(run: Callable[..., Any], seeds: list[int]) -> Callable[..., Any]:
@@ -286,27 +306,18 @@ def of_a_file_elsewhere(about: dict[str, Any], files: Files) -> None:
         put(files, {**record, "own_loss": {**record["own_loss"], "name": about["loss"]}})
 
 
-def without_a_seed(_: dict[str, Any], files: Files) -> None:
-    del files[next(name for name in files if name.endswith("seed2.json"))]
-
-
 def with_a_seed(_: dict[str, Any], files: Files) -> None:
     """Add a sixth cell: a seed that the suite does not have."""
     record = next(one for one in records(files).values() if one["seed"] == 2)
     put(files, {**record, "seed": 3})
 
 
-def of_other_data(_: dict[str, Any], files: Files) -> None:
-    for name, record in records(files).items():
-        del files[name]
-        put(files, {**record, "data_hash": "1" * 64})
-
-
 def for_each(**change: Any) -> Callable[[dict[str, Any], Files], None]:
     """Return a forger who changes fields of every record; those of `details` within them."""
 
     def change_all(_: dict[str, Any], files: Files) -> None:
-        for record in records(files).values():
+        for name, record in records(files).items():
+            del files[name]
             inner = {**record["details"], **change.get("details", {})}
             put(files, {**record, **change, "details": inner})
 
@@ -323,9 +334,9 @@ FORGED = {
     "another file": swapped,
     "another file with its keys": swapped_with_its_hash,
     "a file elsewhere": of_a_file_elsewhere,
-    "a seed less": without_a_seed,
+    "a seed less": lambda _, files: files.pop(next(n for n in files if "seed2" in n)),
     "a seed more": with_a_seed,
-    "other data": of_other_data,
+    "other data": for_each(data_hash="1" * 64),
     "lifts": lifted(30.0),
     "lifts like seeds": lifted(0.01),
     "folds": for_each(details={"folds": [99.0, 98.0], "inner": [1.0, 2.0]}),
@@ -395,7 +406,7 @@ def test_what_is_no_declaration_is_no_stand_in(
 
 
 def test_a_stand_in_declares_what_the_loss_does(limited) -> None:
-    asked = {"loss": "mine.py:Mine", "params": {}, "terms": ["mine.py:Mine"]}
+    asked = {"loss": {"name": "mine.py:Mine"}, "terms": ["mine.py:Mine"]}
     answer = child.Answer.model_validate_json(child.declare(Path(), asked).model_dump_json())
     stand_in.write_stand_ins(answer.terms, Path("apart"))
     ours, theirs = describe("mine.py:Mine"), describe("apart/mine.py:Mine")
@@ -522,15 +533,9 @@ def incomplete() -> None:
     next(Path("results").rglob("*-seed1.json")).unlink()
 
 
-def both() -> None:
-    incomplete()
-    Path("mine.yaml").unlink()
-
-
 MISTAKES = [
     (edited, "mine.py:Mine", "5 of 5 cells have no result yet with mine.py as it is"),
     (incomplete, "mine.py:Mine", "1 of 5 cells have no result yet with mine.py as it is: run ben"),
-    (both, "mine.py:Mine", "1 of 5 cells have no result yet"),
     (lambda: Path("mine.yaml").unlink(), "mine.py:Mine", "mine.yaml is missing: write two lines"),
     (
         lambda: Path("mine.yaml").write_text("licence: MIT\n"),
