@@ -76,8 +76,9 @@ class Domain(ABC, Generic[RecipeT, ModelT, BatchT]):
     threads: int = 1  # CPU threads that suit the domain's model
     compiles: bool = False  # whether batches have one shape, for which `--compile` suits an encoder
     # why a step, from a batch to gradients, cannot be one CUDA graph: it reads from the device, or
-    # changes what the host knows; empty if it can. Then batches are dataclasses, alike in shape.
+    # changes what the host knows; empty if it can. Then `for_graph` gives batches alike in shape.
     uncaptured: str = "this domain does not say that its steps are alike"
+    other_as_graph: str = ""  # what of the numbers differs then from ordinary steps, for people
 
     def __init__(
         self, dataset: str, recipe: RecipeT, seed: int, data_root: Path | None, device: torch.device
@@ -108,6 +109,10 @@ class Domain(ABC, Generic[RecipeT, ModelT, BatchT]):
     @abstractmethod
     def contrasts(self, model: ModelT, batch: BatchT) -> Sequence[Contrast]:
         """Pair the views of a batch: return its contrasts."""
+
+    def for_graph(self, batch: BatchT) -> Any:
+        """Return the batch as a CUDA graph takes it: a dataclass of the same shape each time."""
+        return batch
 
     @abstractmethod
     def evaluate(self, model: ModelT) -> Evaluation:

@@ -228,7 +228,7 @@ def test_nothing_prints_a_name_raw() -> None:
 
 BUDGET = {  # lines of Python by room, as they were reached: who needs more deletes first
     "losses": 7474,
-    "domains": 16143,
+    "domains": 16135,
     "benchmarks/against": 517,
     "benchmarks/api": 380,
     "benchmarks/cli": 2024,
@@ -236,12 +236,12 @@ BUDGET = {  # lines of Python by room, as they were reached: who needs more dele
     "benchmarks/perf": 862,
     "benchmarks/records": 2372,
     "benchmarks/report": 2032,
-    "benchmarks/running": 3269,
+    "benchmarks/running": 3279,
     "benchmarks/submission": 690,
     "benchmarks/sweeps": 1387,
     "benchmarks/tables": 3113,
-    "": 41982,  # the three together
-    "tests": 39245,
+    "": 41984,  # the three together
+    "tests": 39268,
 }
 
 

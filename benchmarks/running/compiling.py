@@ -3,8 +3,8 @@
 A small network's step is hundreds of launches, between which a card waits. A CUDA graph is launched
 once: it repeats the kernels of one step, from views to gradients, on the memory of that step. So
 each batch is copied there first, and generators that the graph knows are set as before any
-step: the numbers are those of ordinary steps. The optimizer follows outside, a handful of fused
-launches, since its learning rate is a number of the host.
+step: the numbers are those of ordinary steps on such batches. The optimizer follows outside, a
+handful of fused launches, since its learning rate is a number of the host.
 """
 
 import math
@@ -33,16 +33,16 @@ def compiled_parts(domain: Domain[Any, Any, Any], loss: Loss | None) -> list[str
     """Return what `--compile` compiles here, and say what it does not."""
     if loss is None:
         return []
-    if not domain.compiles:
-        tell("--compile changes nothing here: batches of this domain differ in their shapes")
-        return []
     if ranks.world_size() > 1:
         tell("--compile changes nothing here: what processes say to each other is not compiled")
         return []
-    if reason := why_not_captured(domain, loss):
-        tell(f"--compile: the encoder is compiled, steps are no CUDA graphs: {reason}")
-        return [ENCODER]
-    return [ENCODER, STEP]
+    reason = why_not_captured(domain, loss)
+    if reason:
+        does = "the encoder is compiled" if domain.compiles else "nothing is compiled"
+        tell(f"--compile: {does}, steps are no CUDA graphs: {reason}")
+    elif domain.other_as_graph:
+        tell(f"--compile: {domain.other_as_graph}")
+    return [ENCODER] * domain.compiles + [STEP] * (not reason)
 
 
 def why_not_captured(domain: Domain[Any, Any, Any], loss: Loss) -> str:
@@ -58,6 +58,8 @@ def why_not_captured(domain: Domain[Any, Any, Any], loss: Loss) -> str:
 class CapturedSteps:
     """Take the first steps as they are, capture one, and replay it for all that follow.
 
+    A batch of another form, such as the smaller last one of an epoch, is an ordinary step.
+
     Args:
         gradients: of a batch; it reads nothing from the device and seeds no generator.
         parameters: whose gradients it leaves.
@@ -65,28 +67,36 @@ class CapturedSteps:
 
     def __init__(self, gradients: Gradients, parameters: Sequence[nn.Parameter]) -> None:
         self.gradients, self.parameters = gradients, parameters
-        self.done: float = 0  # steps
+        self.form: list[Any] | None = None
+        self.done: float = 0  # ordinary steps on batches of this form
+        self.replay: Callable[[], None] | None = None
 
     def __call__(self, batch: Any) -> Tensor:
         """Return the loss of a batch, and leave its gradients in the parameters."""
-        self.done += 1
-        if self.done <= WARM_UP:
+        if self.replay is None:
+            self.prepare(batch)
+        if self.replay is None or self.form != form(batch):
             return beside(partial(self.gradients, batch))
-        if self.done == WARM_UP + 1:
-            self.batch = copied(batch)
-            work = partial(self.gradients, self.batch)
-            try:
-                self.replay, self.value = capture(work, [*generators(self.batch)])
-            except RuntimeError as error:
-                tell(f"--compile: steps are no CUDA graphs here ({error}): they go on one by one")
-                self.done = -math.inf
-                return beside(partial(self.gradients, batch))
-            self.captured = [parameter.grad for parameter in self.parameters]
         refill(self.batch, batch)
         self.replay()
         for parameter, gradient in zip(self.parameters, self.captured, strict=True):
             parameter.grad = gradient
         return self.value.clone()
+
+    def prepare(self, batch: Any) -> None:
+        """Capture a step if enough of its form were taken, or say why that cannot be."""
+        if self.done >= 0 and self.form != form(batch):
+            self.form, self.done = form(batch), 0
+        if self.done == WARM_UP:
+            self.batch = copied(batch)
+            rngs = [rng for _, rng in values(self.batch) if isinstance(rng, torch.Generator)]
+            try:
+                self.replay, self.value = capture(partial(self.gradients, self.batch), rngs)
+                self.captured = [parameter.grad for parameter in self.parameters]
+            except RuntimeError as error:
+                tell(f"--compile: steps are no CUDA graphs here ({error}): they go on one by one")
+                self.done = -math.inf
+        self.done += 1
 
 
 def beside(work: Callable[[], Tensor]) -> Tensor:
@@ -113,28 +123,26 @@ def capture(
 
 def copied(batch: Any) -> Any:
     """Return a batch with memory of its own."""
-    tensors = {name: value for name, value in values(batch) if isinstance(value, Tensor)}
-    return replace(batch, **{name: tensor.clone() for name, tensor in tensors.items()})
+    tensors = ((name, value) for name, value in values(batch) if isinstance(value, Tensor))
+    return replace(batch, **{name: tensor.clone() for name, tensor in tensors})
 
 
-def generators(batch: Any) -> Iterator[torch.Generator]:
-    """Yield the generators of a batch."""
-    return (value for _, value in values(batch) if isinstance(value, torch.Generator))
+def form(batch: Any) -> list[Any]:
+    """Return what is the same of batches that one captured step takes."""
+    return [
+        value.shape if isinstance(value, Tensor) else value
+        for _, value in values(batch)
+        if not isinstance(value, torch.Generator)
+    ]
 
 
 def refill(held: Any, batch: Any) -> None:
-    """Copy a batch into another's memory, and set the other's generators to its own.
-
-    Raises:
-        ValueError: it has another form, which its domain has ruled out.
-    """
-    for (name, old), (_, new) in zip(values(held), values(batch), strict=True):
-        if isinstance(old, Tensor) and old.shape == new.shape:
+    """Copy a batch into another's memory, and set the other's generators to its own."""
+    for (_, old), (_, new) in zip(values(held), values(batch), strict=True):
+        if isinstance(old, Tensor):
             old.copy_(new)
         elif isinstance(old, torch.Generator):
             old.set_state(new.get_state())
-        elif isinstance(old, Tensor) or old != new:
-            raise ValueError(f"{name} of a batch has another form than before: leave --compile out")
 
 
 def values(batch: Any) -> Iterator[tuple[str, Any]]:

@@ -153,11 +153,13 @@ def train(
         run.stop_if_asked(interruption)
         gradients = partial(run.gradients, domain, look)
         quick = CapturedSteps(gradients, run.trained) if STEP in compiled else gradients
+        form = domain.for_graph if STEP in compiled else lambda batch: batch
         with Progress(run.steps, "training", run.history.step) as progress:
             model.train()
             loss.train()
             for epoch, batch in run.remaining(domain):
-                run.take_step(domain, epoch, batch, gradients if run.is_last else quick)
+                step = gradients if run.is_last else quick
+                run.take_step(domain, epoch, form(batch), step)
                 if run.validates and validate:
                     run.choose(run.scored(validate))
                 if run.epoch_to_score:

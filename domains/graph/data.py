@@ -168,7 +168,10 @@ def load_tu(name: str, data_root: Path | None) -> tuple[Graphs, str]:
     with reading(f"graph dataset {name}", "get its files again"):
         graphs = parse_tu(name, read, DATASETS.get(name))
     digest = content_hash(graphs)
-    check_content(name, digest)
+    known = DATASETS.get(name)
+    if known and known.content not in ("", digest):
+        again = f"get {TU_URL.format(name)} again"
+        raise UserError(f"the files of {name} differ from the collection's: {again}")
     return graphs, digest
 
 
@@ -377,14 +380,6 @@ def check_edge_symmetry(name: str, edges: Array, indicator: Array) -> None:
         raise raw_file_error(
             name, "A", f"edge {lonely // n}, {lonely % n} is there in one direction only"
         )
-
-
-def check_content(name: str, digest: str) -> None:
-    """Check that a set with known content has this content."""
-    known = DATASETS.get(name)
-    if known and known.content not in ("", digest):
-        again = f"get {TU_URL.format(name)} again"
-        raise UserError(f"the files of {name} differ from the collection's: {again}")
 
 
 def check_known_size(name: str, graphs: Graphs, declared: GraphDataset | None) -> None:

@@ -69,6 +69,8 @@ class GraphDomain(Domain[GraphRecipe, Model, Batch]):
     again; all graphs are embedded for evaluation, and an SVM is scored by stratified folds.
     """
 
+    uncaptured = "graphs of a batch differ in their sizes"
+
     def read(self) -> None:
         """Read the graphs, with the recipe's features and in the seed's order."""
         dataset, recipe, root = self.dataset, self.recipe, self.data_root

@@ -145,10 +145,8 @@ class InfoGraph(nn.Module):
     def __init__(self, features: int, hidden: int, layers: int) -> None:
         super().__init__()
         self.encoder = GIN(features, hidden, layers)
-        self.of_graphs, self.of_nodes = (
-            InfoGraphHead(self.encoder.width),
-            InfoGraphHead(self.encoder.width),
-        )
+        self.of_graphs = InfoGraphHead(self.encoder.width)
+        self.of_nodes = InfoGraphHead(self.encoder.width)
 
     def forward(self, graphs: Graphs) -> tuple[Tensor, Tensor]:
         """(graphs, d) and (nodes, d), which losses compare."""

@@ -59,19 +59,16 @@ def best_head(
     heads: Sequence[nn.Linear], features: Callable[[Tensor], Tensor], validation: Labelled
 ) -> Classifier:
     """The head that is best on the validation rows, the first of equals."""
-
-    def classifier(head: nn.Linear) -> Classifier:
-        return Classifier(lambda x: head(features(x)))
-
-    candidates = [classifier(head) for head in heads]
-    scores = [accuracy(candidate, validation) for candidate in candidates]
+    held_out = Labelled(features(validation.x), validation.y)
+    scores = [accuracy(Classifier(head), held_out) for head in heads]
     best = scores.index(max(scores))
     if not bool(heads[best].weight.isfinite().all()):
         raise UserError(
             f"the linear classifier diverged at learning rate {RATES[best]:g}, the best of "
             "its three: use the classifier linear, which scales the embeddings"
         )
-    return Classifier(candidates[best].scores, {"lr": RATES[best], "validation_by_lr": scores})
+    details = {"lr": RATES[best], "validation_by_lr": scores}
+    return Classifier(lambda x: heads[best](features(x)), details)
 
 
 def steps_down(optimizer: torch.optim.Optimizer, steps: int) -> LRScheduler:

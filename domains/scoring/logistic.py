@@ -49,18 +49,13 @@ def regularised(
     models = regularisation_path(
         Labelled(standardise(train.x), train.y), grid if validation or len(grid) == 1 else (1.0,)
     )
-    candidates = [
-        Classifier(partial(decisions, m), {"C": m.C, "iterations": int(m.n_iter_.max())})
-        for m in models
-    ]
-    best = candidates[0]
-    details = best.details
+    best, chosen_by = models[0], {}
     if validation:
         held_out = Labelled(standardise(validation.x), validation.y)
-        scores = [accuracy(candidate, held_out) for candidate in candidates]
-        best = candidates[scores.index(max(scores))]
-        details = {**best.details, "validation_by_C": scores}
-    return Classifier(lambda rows: best.scores(standardise(rows)), details)
+        scores = [accuracy(Classifier(partial(decisions, m)), held_out) for m in models]
+        best, chosen_by = models[scores.index(max(scores))], {"validation_by_C": scores}
+    details = {"C": best.C, "iterations": int(best.n_iter_.max()), **chosen_by}
+    return Classifier(lambda rows: decisions(best, standardise(rows)), details)
 
 
 def transfer_accuracies(

@@ -31,7 +31,7 @@ def retrieval(rows: Labelled) -> dict[str, float]:
     """
     x, y, others, queries = retrieval_rows(rows)
     deepest = min(max(*RECALLS, int(others.max())), len(y) - 1)
-    hits = torch.cat([of_one_class(x, y, part, deepest) for part in queries.split(QUERY_BLOCK)])
+    hits = of_one_class(x, y, queries, deepest)
     recalls = {f"recall_at_{k}": mean_percent(hits[:, :k].any(dim=1)) for k in RECALLS}
     map_at_r = mean_percent(average_precision(hits, others[queries]))
     return {**recalls, "map_at_r": map_at_r, "nmi": 100 * mutual_information(x, y)}
@@ -44,9 +44,7 @@ def recall_at_1(rows: Labelled) -> float:
         UserError: no class has two rows.
     """
     x, y, _, queries = retrieval_rows(rows)
-    return mean_percent(
-        torch.cat([of_one_class(x, y, part, 1) for part in queries.split(QUERY_BLOCK)])
-    )
+    return mean_percent(of_one_class(x, y, queries, 1))
 
 
 def retrieval_rows(rows: Labelled) -> tuple[Tensor, Tensor, Tensor, Tensor]:
@@ -65,9 +63,12 @@ def retrieval_rows(rows: Labelled) -> tuple[Tensor, Tensor, Tensor, Tensor]:
 
 def of_one_class(x: Tensor, y: Tensor, queries: Tensor, k: int) -> Tensor:
     """(n, k) whether each query's k nearest others, the nearest first, are of its class."""
-    cosine = x[queries] @ x.T
-    cosine[torch.arange(len(queries), device=x.device), queries] = -torch.inf
-    return y[cosine.topk(k).indices] == y[queries, None]
+    parts = []
+    for some in queries.split(QUERY_BLOCK):
+        cosine = x[some] @ x.T
+        cosine[torch.arange(len(some), device=x.device), some] = -torch.inf
+        parts.append(y[cosine.topk(k).indices] == y[some, None])
+    return torch.cat(parts)
 
 
 def average_precision(same_class: Tensor, relevant: Tensor) -> Tensor:

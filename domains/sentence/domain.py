@@ -45,6 +45,7 @@ from contrastbench.domains.sentence.token_ids import token_ids
 from contrastbench.errors import UserError
 from contrastbench.losses.contrast import Contrast, indexed, own_view, query_key, whole_row
 
+CAPTURED = ("bert", "roberta")  # whose steps launch the same kernels each time
 HEAD_STD = 0.02  # BERT's initialisation, which SimCSE's head has too
 
 
@@ -56,6 +57,15 @@ class Batch:
     seed: int
     positives: list[str]  # themselves, or others of their rows
     rows: Tensor = field(compare=False)  # of the corpus
+
+
+@dataclass(frozen=True)
+class PaddedBatch:
+    """Tokens of a step's sentences and positives, all padded to the recipe's length."""
+
+    ids: Tensor
+    mask: Tensor
+    rows: Tensor
 
 
 SMALL_WIDTH = 128  # of encoders that several threads make no faster
@@ -71,6 +81,7 @@ class SentenceDomain(Domain[SentenceRecipe, SentenceModel, Batch]):
     """
 
     threads = os.cpu_count() or 1
+    other_as_graph = "sentences are padded to max_length, so dropout draws other numbers"
 
     def read(self) -> None:
         """Read what is scored, and the encoder that a training starts from."""
@@ -88,6 +99,8 @@ class SentenceDomain(Domain[SentenceRecipe, SentenceModel, Batch]):
             if self.checkpoint.encoder.config.hidden_size <= SMALL_WIDTH:
                 self.threads = 1
         self.check_recipe()
+        kind = self.checkpoint.encoder.config.model_type
+        self.uncaptured = "" if kind in CAPTURED else f"a {kind} may compute on the host"
         self.batch_tokens = 2048 if self.device.type == "cpu" else 2**16
         self.model()  # a head that cannot be had is named before the training
 
@@ -235,15 +248,27 @@ class SentenceDomain(Domain[SentenceRecipe, SentenceModel, Batch]):
         """Return how many rows the encoder is trained on; reads the corpus."""
         return len(self.corpus.rows[: self.recipe.limit])
 
-    def contrasts(self, model: SentenceModel, batch: Batch) -> list[Contrast]:
-        """Pair the sentences of a batch by the recipe, and tell the anchors' rows."""
+    def tokens(self, batch: Batch, least: int = 0) -> Tokens:
+        """Return the tokens of both views, padded to the longest or to at least this length."""
         views = batch.sentences + batch.positives
         ids = token_ids(self.checkpoint, views, self.recipe.max_length)
-        tokens = pad(ids, self.checkpoint.tokenizer.pad_token_id, self.device)
-        with torch.random.fork_rng(devices=[self.device] if self.device.type == "cuda" else []):
-            torch.manual_seed(batch.seed)  # dropout: an interruption must not change it
-            z1, z2 = embed_tokens(model, tokens).chunk(2)
-        return [indexed(contrast, batch.rows) for contrast in self.paired(z1, z2)]
+        return pad(ids, self.checkpoint.tokenizer.pad_token_id, self.device, least)
+
+    def for_graph(self, batch: Batch) -> PaddedBatch:
+        """Return the batch in one length; the generator of the step draws its dropout."""
+        tokens = self.tokens(batch, self.recipe.max_length)
+        return PaddedBatch(tokens.ids, tokens.mask, batch.rows)
+
+    def contrasts(self, model: SentenceModel, batch: Batch | PaddedBatch) -> list[Contrast]:
+        """Pair the sentences of a batch by the recipe, and tell the anchors' rows."""
+        if isinstance(batch, PaddedBatch):  # a graph cannot look whether there is padding, nor seed
+            z = embed_tokens(model, Tokens(batch.ids, batch.mask, full=False))
+        else:
+            tokens = self.tokens(batch)
+            with torch.random.fork_rng(devices=[self.device] if self.device.type == "cuda" else []):
+                torch.manual_seed(batch.seed)  # dropout: an interruption must not change it
+                z = embed_tokens(model, tokens)
+        return [indexed(contrast, batch.rows) for contrast in self.paired(*z.chunk(2))]
 
     def paired(self, z1: Tensor, z2: Tensor) -> list[Contrast]:
         """Return the contrasts of two views of a batch's sentences."""

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from contrastbench.domains import own
-from contrastbench.domains.exported import EXPORT_FIX, Samples
+from contrastbench.domains.exported import EXPORT_FIX, Samples, no_export
 from contrastbench.domains.reading import contents, reading
 from contrastbench.domains.sentence.checkpoint import Checkpoint, load_checkpoint
 from contrastbench.domains.sentence.data import lines_of
@@ -71,9 +71,7 @@ def open_encoder(name: str, data_root: Path | None, device: torch.device) -> Enc
     """
     folder = Path(name)
     if not (folder / POOLING_CONFIG).is_file():
-        raise UserError(
-            f"{name} holds no exported encoder: give a folder that bench run --export wrote"
-        )
+        raise no_export(name)
     with reading(folder, EXPORT_FIX):
         pooling = json.loads(contents(folder / POOLING_CONFIG))
         checkpoint = load_checkpoint(str(folder.absolute()), None)

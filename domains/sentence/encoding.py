@@ -18,11 +18,11 @@ from contrastbench.domains.sentence.token_ids import Ids, token_ids
 from contrastbench.errors import UserError
 
 
-def pad(rows: Iterable[Ids], padding: int, device: torch.device) -> Tokens:
-    """A batch of token ids, in one copy to the device."""
+def pad(rows: Iterable[Ids], padding: int, device: torch.device, least: int = 0) -> Tokens:
+    """A batch of token ids of at least this length, in one copy to the device."""
     rows = [*rows]
     lengths = np.array([*map(len, rows)])
-    there = np.arange(lengths.max()) < lengths[:, None]
+    there = np.arange(max(least, lengths.max())) < lengths[:, None]
     ids = np.full(there.shape, padding)
     ids[there] = np.fromiter(chain.from_iterable(rows), ids.dtype, lengths.sum())
     padded, mask = unwaited(torch.from_numpy(np.stack([ids, there])), device)

@@ -41,10 +41,7 @@ def sentence_report(
     more = Counter(lines) - Counter(known)  # of each line, those after its first
     odd: dict[str, tuple[list[str], Sequence[object]]] = {
         "pairs of twice the same sentence": ([a for a, b in keys if a == b], keys),
-        "pairs with an empty sentence": (
-            [a or b for a, b in keys if not (a and b)],
-            keys,
-        ),
+        "pairs with an empty sentence": ([a or b for a, b in keys if not (a and b)], keys),
         "training sentences that repeat another": ([*more.elements()], lines),
         "training sentences with tabs, perhaps columns": ([s for s in lines if "\t" in s], lines),
         TRAINED_ON: ([text for text in texts if text in known], [*texts]),

@@ -44,10 +44,8 @@ def days(name: str, column: "pandas.Series") -> "pandas.Series | None":
 
     if is_numeric_dtype(column):
         return None
-    filled, fix = (
-        known_cells(column),
-        f"write 2020-12-31, or give {drop_option([str(column.name)])}",
-    )
+    filled = known_cells(column)
+    fix = f"write 2020-12-31, or give {drop_option([str(column.name)])}"
     if not is_datetime64_any_dtype(column):
         filled = filled.astype(str).str.strip()
         if filled.str.match(OTHER).mean() > DATE_SHARE:

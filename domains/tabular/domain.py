@@ -84,8 +84,9 @@ class TabularDomain(Domain[TabularRecipe, Model, Batch]):
             p.to(device) for p in (data.train, data.validation, data.test)
         )
         self.pretraining = pretraining_rows(self.train, self.validation, recipe)
-        self.features = FeatureLayout(data.feature_of.to(device), int(data.feature_of[-1]) + 1)
         self.columns, self.table_notes = data.columns, data.notes
+        of_input = torch.tensor(self.columns.feature_of, device=device)
+        self.features = FeatureLayout(of_input, len(self.columns.used))
         self.test_part: TestPart = "fixed" if fixed or table.starts else "redrawn"
         self.batch_size = min(recipe.batch_size, len(self.pretraining.y))
         self.uncaptured = MOVING_TARGET if recipe.pairing == "query_key" else ""

@@ -6,7 +6,6 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import torch
 from sklearn.model_selection import train_test_split
-from torch import Tensor
 
 from contrastbench.domains.scoring.classifiers import Labelled
 from contrastbench.domains.tabular.columns import Columns, columns_by_name, fit
@@ -31,11 +30,6 @@ class Prepared:
     test: Labelled
     columns: Columns  # with the statistics that they were encoded by
     notes: dict[str, Any]  # what was left out or filled in
-
-    @property
-    def feature_of(self) -> Tensor:
-        """(inputs,) the column that each comes from, numbered without gaps."""
-        return torch.tensor(self.columns.feature_of)
 
 
 def split_rows(table: TabularSet, seed: int, limit: int | None = None) -> PartRows:

@@ -7,7 +7,7 @@ import pytest
 import torch
 from typer.testing import CliRunner
 
-from compiled import CASES, experiment, trained
+from compiled import CASES, experiment, ordinary, trained
 from contrastbench.benchmarks.cli import main
 from contrastbench.benchmarks.perf import losses as perf_losses
 from contrastbench.benchmarks.perf.check_device import DeviceWork, run_checks
@@ -84,7 +84,7 @@ def test_perf_runs_there(names: str) -> None:
 @pytest.mark.parametrize("case", sorted({*CASES} - {"images, hard"}))  # whose steps are no graphs
 def test_captured_steps_have_the_numbers_of_ordinary_ones(case: str, device: torch.device) -> None:
     work = experiment(*CASES[case])
-    plain, course = trained(work, device)
+    plain, course = ordinary(work, device)
     captured, quick = trained(work, device, lambda *_: [STEP])
     assert course == quick
     assert all(torch.equal(x, captured[name]) for name, x in plain.items())

@@ -4,10 +4,12 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import pytest
 import torch
 from torch import Tensor
 
 from contrastbench.benchmarks.records.experiment import Cell, Experiment
+from contrastbench.benchmarks.running import compiling
 from contrastbench.benchmarks.running.opening import make_cell_loss, open_domain
 from contrastbench.benchmarks.running.training import AnyDomain, History, train
 from contrastbench.domains.registry import declaration
@@ -17,6 +19,7 @@ SMALL: dict[str, dict[str, Any]] = {
     "image": {"limit": 72, "batch_size": 8, "width": 0.0625, "projection": [16, 8], "epochs": 1},
     "tabular": {"limit": 100, "batch_size": 8, "widths": [8, 8], "epochs": 1},
     "graph": {"limit": 40, "batch_size": 8, "epochs": 1},
+    "sentence": {"limit": 45, "batch_size": 8, "epochs": 2, "eval_every": 100},
 }
 CASES = {
     "images": ("image", "adnce", {}),
@@ -24,6 +27,7 @@ CASES = {
     "tables": ("tabular", "adnce", {"pairing": "both_views", "views": "masking+corruption"}),
     "tables, a memory": ("tabular", "isogclr", {"pairing": "both_views"}),
     "tables by class": ("tabular", "cross_entropy", {"pairing": "supervised"}),
+    "sentences": ("sentence", "adnce", {}),  # the last batch of an epoch is smaller
 }
 
 
@@ -32,6 +36,19 @@ def experiment(domain: str, loss: str, values: dict[str, Any]) -> Experiment:
     about = declaration(domain)
     recipe = {**about.tiny, **SMALL[domain], **values}
     return Experiment(domain, about.default, LossSpec(loss), recipe)
+
+
+def ordinary(work: Experiment, device: torch.device) -> tuple[dict[str, Tensor], History]:
+    """The weights and the history of steps that are no graphs, on batches as graphs take them."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(compiling, "capture", refuse)
+        padded = work.domain == "sentence"  # dropout of other lengths draws other numbers
+        return trained(work, device, lambda *_: [compiling.STEP] * padded)
+
+
+def refuse(*_: object) -> None:
+    """Capture nothing, as a device without graphs."""
+    raise RuntimeError("operation not permitted")
 
 
 def trained(

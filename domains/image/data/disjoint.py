@@ -10,13 +10,8 @@ from contrastbench.domains import download
 from contrastbench.domains.image.data import decode, matlab
 from contrastbench.domains.image.data.datasets import ImageDataset
 from contrastbench.domains.image.data.decode import Kept
-from contrastbench.domains.image.data.files import Part, Parts, check_sizes, from_files, part_of
-from contrastbench.domains.image.data.images import (
-    IMAGENET_MEAN,
-    IMAGENET_STD,
-    LoadedImages,
-    Request,
-)
+from contrastbench.domains.image.data.files import Part, Parts, check_sizes, part_of, photographs
+from contrastbench.domains.image.data.images import LoadedImages, Request
 from contrastbench.domains.reading import reading
 from contrastbench.errors import UserError
 
@@ -34,10 +29,10 @@ def load_disjoint(about: ImageDataset, asked: Request) -> LoadedImages:
     with reading(path, again):
         parts = LAYOUTS[about.layout](kept)
     check_sizes(path, about.name, parts, about.sizes, again)
-    images, digest = from_files(parts, kept.read, asked)
+    images, digest = photographs(parts, kept.read, asked)
     if about.content and digest != about.content:
         raise UserError(f"the files kept as {about.name} in {path} have other content: {again}")
-    return replace(images, mean=IMAGENET_MEAN, std=IMAGENET_STD), digest
+    return images, digest
 
 
 def by_folder(kept: Kept) -> Parts:

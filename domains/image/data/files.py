@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -10,6 +10,8 @@ import torch
 from contrastbench.domains.image.data import decode
 from contrastbench.domains.image.data.decode import Header, ReadBytes
 from contrastbench.domains.image.data.images import (
+    IMAGENET_MEAN,
+    IMAGENET_STD,
     ImageFiles,
     Images,
     ImageSet,
@@ -101,6 +103,12 @@ def from_files(
     return images, content_of_files(parts, names, headers)
 
 
+def photographs(parts: Parts, read: ReadBytes, asked: Request) -> LoadedImages:
+    """A set of image files, as `from_files` reads them, normalised by the colours of ImageNet."""
+    images, digest = from_files(parts, read, asked)
+    return replace(images, mean=IMAGENET_MEAN, std=IMAGENET_STD), digest
+
+
 def content_of_files(parts: Parts, names: Sequence[str], headers: Sequence[Header]) -> str:
     """Return the sha256 of the files' names and bytes, and of the classes that a list gives."""
     digest = hashlib.sha256(repr((parts.classes, len(parts.train.names))).encode())
@@ -156,7 +164,7 @@ def stored_pixels(
     if len(files) * 3 * shape[0] * shape[1] > resident_bytes(device):
         return files
     pixels = torch.empty(len(files), 3, *shape, dtype=torch.uint8, device=device)
-    parts = files.everything.split(DECODED_AT_ONCE)
+    parts = torch.arange(len(files), device=device).split(DECODED_AT_ONCE)
     decoded = files.ahead(parts)
     for k in tracked(range(len(parts)), "decoding images"):
         pixels[k * DECODED_AT_ONCE : k * DECODED_AT_ONCE + len(parts[k])] = decoded(k).pixels

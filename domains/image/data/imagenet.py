@@ -1,20 +1,14 @@
 """Tiny-ImageNet, ImageNet-100 and ImageNet, read from their files."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from pathlib import Path
 
 from contrastbench.domains.image.data import decode
 from contrastbench.domains.image.data.archives import archive, archive_fix
 from contrastbench.domains.image.data.datasets import IMAGENET_100, ImageDataset
-from contrastbench.domains.image.data.files import Part, Parts, check_sizes, from_files
+from contrastbench.domains.image.data.files import Part, Parts, check_sizes, from_files, photographs
 from contrastbench.domains.image.data.folders import class_files, images_of
-from contrastbench.domains.image.data.images import (
-    IMAGENET_MEAN,
-    IMAGENET_STD,
-    LoadedImages,
-    Request,
-)
+from contrastbench.domains.image.data.images import LoadedImages, Request
 from contrastbench.domains.reading import reading
 from contrastbench.errors import UserError
 
@@ -69,8 +63,7 @@ def load_imagenet(about: ImageDataset, asked: Request) -> LoadedImages:
     parts = Parts(train, test, classes)
     if about.sizes:
         check_sizes(root, about.name, parts, about.sizes, "get the rest")
-    images, digest = from_files(parts, decode.folder_reader(root), asked)
-    return replace(images, mean=IMAGENET_MEAN, std=IMAGENET_STD), digest
+    return photographs(parts, decode.folder_reader(root), asked)
 
 
 def imagenet_folder(about: ImageDataset, data_root: Path | None) -> Path:

@@ -93,11 +93,6 @@ class ImageFiles:
     def __len__(self) -> int:
         return len(self.labels)
 
-    @property
-    def everything(self) -> Tensor:
-        """Return the numbers of all images, of shape (N,)."""
-        return torch.arange(len(self), device=self.labels.device)
-
     def batch(self, rows: Tensor) -> Tensor:
         """(n, 3, height, width) uint8 on the device: the images of those numbers, decoded now."""
         return self.begin(rows, rows.tolist())().pixels
@@ -186,7 +181,8 @@ class ImageFiles:
         if self.sides is not None:
             policies = [policy for policy, count in runs for _ in range(count)]
             return self.cut(policies, rng)().crops(runs, rng)
-        return Images(self.batch(self.everything), self.labels).crops(runs, rng)
+        every = torch.arange(len(self), device=self.labels.device)
+        return Images(self.batch(every), self.labels).crops(runs, rng)
 
     def select(self, rows: Tensor) -> "ImageFiles":
         """The split's images of those numbers: a validation part, or a small one."""

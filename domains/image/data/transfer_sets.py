@@ -21,15 +21,10 @@ from contrastbench.domains.image.data.files import (
     Part,
     Parts,
     check_sizes,
-    from_files,
     part_of,
+    photographs,
 )
-from contrastbench.domains.image.data.images import (
-    IMAGENET_MEAN,
-    IMAGENET_STD,
-    LoadedImages,
-    Request,
-)
+from contrastbench.domains.image.data.images import LoadedImages, Request
 from contrastbench.domains.reading import reading
 
 LabelledFiles = list[tuple[str, Label]]
@@ -139,10 +134,9 @@ def load_transfer(about: ImageDataset, asked: Request) -> LoadedImages:
         )
     parts = Parts(train, test, tuple(listed.classes))
     check_sizes(path, about.name, parts, about.sizes, again)
-    images, digest = from_files(parts, decode.folder_reader(root), asked)
+    images, digest = photographs(parts, decode.folder_reader(root), asked)
     labelled = sha256(f"{digest}{train.labels}{test.labels}".encode()).hexdigest()
-    own = replace(images, validation=len(listed.validation), mean=IMAGENET_MEAN, std=IMAGENET_STD)
-    return own, labelled
+    return replace(images, validation=len(listed.validation)), labelled
 
 
 def relative_part(files: LabelledFiles, root: Path) -> Part:

@@ -1,7 +1,7 @@
 """Every domain on the shadow device: the CPU's numbers, no operand left behind, no wait."""
 
 import copy
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -14,7 +14,9 @@ from torch import Tensor
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 import senteval
+from compiled import refuse
 from contrastbench.benchmarks.records.experiment import Cell, Experiment
+from contrastbench.benchmarks.running import compiling
 from contrastbench.benchmarks.running.domain_laws import interrupt
 from contrastbench.benchmarks.running.opening import make_cell_loss, open_domain
 from contrastbench.benchmarks.running.training import AnyDomain, History, Look, train
@@ -273,7 +275,7 @@ STEPS = [
 ]
 
 
-def steps_asked(domain: AnyDomain, loss: Loss) -> list[Counts]:
+def steps_asked(domain: AnyDomain, loss: Loss, compiled: Sequence[str] = ()) -> list[Counts]:
     """Return the counts from each step's loss to the next one's.
 
     The last step of an epoch has the end of that epoch and the beginning of the next with it.
@@ -285,7 +287,7 @@ def steps_asked(domain: AnyDomain, loss: Loss) -> list[Counts]:
         return contrasts
 
     with counting() as counts:
-        train(domain, loss, look=note)
+        train(domain, loss, look=note, compiled=compiled)
     return [after - before for before, after in pairwise(seen)]
 
 
@@ -311,3 +313,14 @@ def test_an_epoch_asks_the_device_once_for_each_chunk_of_graphs() -> None:
         steps = steps_asked(ready, loss)
         reads.append(steps[ready.steps() - 1].host_reads)
     assert reads[0] == reads[1] > 0
+
+
+def test_padded_sentences_take_the_memory_of_one_step(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a CUDA graph needs: no step reads from the device, or takes memory of a new size."""
+    monkeypatch.setattr(compiling, "capture", refuse)
+    monkeypatch.setattr(compiling, "beside", lambda work: work())
+    recipe = {"batch_size": 2, "epochs": 1, "eval_every": 100}
+    steps = steps_asked(*opened("sentence", "infonce", recipe, SHADOW), [compiling.STEP])[1:]
+    assert len(steps) == 22
+    assert all((step.host_reads, step.copies) == (0, 1) for step in steps)
+    assert all(step.sizes.keys() == steps[0].sizes.keys() for step in steps)

@@ -54,11 +54,14 @@ def test_image_prints_one_line_for_each_kind_of_view_and_each_width(
 def test_sentence_prints_a_line_for_each_way(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(perf_sentence, "DATASET", "graded")
     monkeypatch.setattr(perf_sentence, "ROUNDS", 1)
+    # 300 sentences in a second: 600 in two, half of all
+    monkeypatch.setattr(perf_sentence, "best_of", lambda work, device: 1.0)
     lines = list(perf_sentence.report(["tiny"], None))
     ways = ["float32", "bf16", perf_sentence.PEER]  # installed or not
     assert [line.split(" | ")[1] for line in lines[2:]] == ways
     assert {line.count("|") for line in lines} == {lines[0].count("|")}
     float32, bf16 = (line.split(" | ") for line in lines[2:4])
+    assert float32[2] == "300 of 600"
     assert float32[6] == "0.00000 |"
     assert 0 < float(bf16[6].split()[0]) < 0.05
 

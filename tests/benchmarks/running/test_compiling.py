@@ -11,7 +11,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from compiled import CASES, experiment, trained
+from compiled import CASES, experiment, ordinary, refuse, trained
 from contrastbench.benchmarks.running import compiling, training
 from contrastbench.benchmarks.running.opening import open_domain
 from contrastbench.benchmarks.running.options import Options
@@ -35,14 +35,12 @@ def graphs(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_captured_steps_have_the_numbers_of_ordinary_ones(
     case: str, fails: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def refuse(*_: object) -> None:
-        raise RuntimeError("operation not permitted")
-
-    if fails:
-        monkeypatch.setattr(compiling, "capture", refuse)
     monkeypatch.setattr(torch.nn.Module, "compile", lambda self: None)
     work = experiment(*CASES[case])
-    plain, course = trained(work, SHADOW)
+    plain, course = ordinary(work, SHADOW)
+    capsys.readouterr()
+    if fails:
+        monkeypatch.setattr(compiling, "capture", refuse)
     captured, quick = trained(work, SHADOW, compiling.compiled_parts)
     assert course.step > compiling.WARM_UP + 2
     assert course == quick
@@ -52,25 +50,30 @@ def test_captured_steps_have_the_numbers_of_ordinary_ones(
     assert said.count("no CUDA graphs here (operation not permitted): they go on one by") == fails
 
 
-def test_a_batch_of_another_form_is_refused() -> None:
+def test_a_batch_of_another_form_is_an_ordinary_step(monkeypatch: pytest.MonkeyPatch) -> None:
     @dataclass
     class Batch:
-        rows: Any
+        rows: Tensor
         kind: str = "one"
 
-    held = Batch(torch.zeros(2, 2))
-    compiling.refill(held, Batch(torch.ones(2, 2)))
-    assert held.rows.sum() == 4
-    for batch, name in ((Batch(torch.ones(3, 2)), "rows"), (Batch(torch.ones(2, 2), "2"), "kind")):
-        with pytest.raises(ValueError, match=f"{name} of a batch has another form"):
-            compiling.refill(held, batch)
+    def gradients(batch: Batch) -> Tensor:
+        taken.append(batch.kind)
+        return batch.rows.sum()
+
+    taken = list[str]()
+    steps = compiling.CapturedSteps(gradients, [])
+    two, three = torch.ones(2, device=SHADOW), torch.ones(3, device=SHADOW)
+    forms = [Batch(three), *[Batch(two)] * 3, Batch(two), Batch(three), Batch(two, "2"), Batch(two)]
+    assert [float(steps(batch)) for batch in forms] == [len(batch.rows) for batch in forms]
+    assert taken == [*["one"] * 6, "2"]  # the fifth is captured, and the last replayed
 
 
+@pytest.mark.parametrize("case", ["tables", "sentences"])
 def test_captured_steps_resume_with_the_numbers_of_ordinary_ones(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    case: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    work, kept = experiment(*CASES["tables"]), training.seed_generators
-    plain = trained(work, SHADOW)
+    work, kept = experiment(*CASES[case]), training.seed_generators
+    plain = ordinary(work, SHADOW)
 
     def seed(device: torch.device, *key: int) -> None:
         kept(device, *key)
@@ -134,16 +137,19 @@ def test_each_loss_can_be_captured(name: str) -> None:
 
 
 DRAWING = f"{Path(__file__).parents[2]}/losses/drawing.py:Noise"
+BOTH = ["encoder", "step"]
 
 
 @pytest.mark.parametrize(
     ("domain", "loss", "values", "device", "parts", "reason"),
     [
-        ("tabular", LossSpec("infonce"), {"pairing": "both_views"}, "shadow", 2, ""),
-        ("tabular", LossSpec("infonce"), {}, "cpu", 1, "the device is cpu"),
-        ("tabular", LossSpec("infonce"), {}, "shadow", 1, "the momentum of the target network"),
-        ("tabular", LossSpec(DRAWING), {}, "shadow", 1, "is no loss of ours"),
-        ("graph", LossSpec("infonce"), {}, "shadow", 0, "batches of this domain differ"),
+        ("tabular", LossSpec("infonce"), {"pairing": "both_views"}, "shadow", BOTH, ""),
+        ("tabular", LossSpec("infonce"), {}, "cpu", ["encoder"], "the device is cpu"),
+        ("tabular", LossSpec("infonce"), {}, "shadow", ["encoder"], "the momentum of the target"),
+        ("tabular", LossSpec(DRAWING), {}, "shadow", ["encoder"], "is no loss of ours"),
+        ("graph", LossSpec("infonce"), {}, "shadow", [], "nothing is compiled, steps are no CUDA"),
+        ("sentence", LossSpec("infonce"), {}, "cpu", [], "nothing is compiled, steps are no CUDA"),
+        ("sentence", LossSpec("infonce"), {}, "shadow", ["step"], "are padded to max_length"),
     ],
 )
 def test_what_is_not_compiled_is_said(
@@ -151,13 +157,13 @@ def test_what_is_not_compiled_is_said(
     loss: LossSpec,
     values: dict[str, Any],
     device: str,
-    parts: int,
+    parts: list[str],
     reason: str,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     on = SHADOW if device == "shadow" else torch.device(device)
     opened = open_domain(experiment(domain, "infonce", values), 0, None, on)
-    assert compiling.compiled_parts(opened, loss.make()) == ["encoder", "step"][:parts]
+    assert compiling.compiled_parts(opened, loss.make()) == parts
     said = capsys.readouterr().err
     assert said.startswith("--compile") and reason in said if reason else not said
 

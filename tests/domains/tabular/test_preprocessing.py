@@ -58,7 +58,7 @@ def test_scaling_is_that_of_the_training_rows() -> None:
     for part, rows in zip((prepared.train, prepared.validation, prepared.test), parts, strict=True):
         assert part.x.numpy() == pytest.approx(scaler.transform(x[rows]), abs=1e-5)
         assert part.y.tolist() == wine.y[rows].tolist()
-    assert prepared.feature_of.tolist() == list(range(13))
+    assert prepared.columns.feature_of == list(range(13))
     assert prepared.notes == {}
 
 
@@ -87,7 +87,7 @@ def test_holes_constants_and_new_categories_are_counted() -> None:
         "empty columns": ["n2"],
         "unseen categories": {"c0": 2, "c1": 1},
     }
-    assert prepared.feature_of.tolist() == [0, 1, 1]
+    assert prepared.columns.feature_of == [0, 1, 1]
     assert prepared.train.x[1, 0] == pytest.approx(0.0, abs=0.2), "the median of 0, 2, 3, 4, 5"
     assert prepared.train.x[:2, 1:].tolist() == [[1, 0], [0, 1]]
     assert prepared.test.x[:, 1:].tolist() == [[0, 0], [0, 0]]
@@ -97,7 +97,7 @@ def test_a_table_of_words_alone() -> None:
     words = table(np.empty((20, 0)), np.array([["a"], ["b"]] * 10))
     prepared = standardise_columns(words, split_rows(words, 0))
     assert prepared.train.x.shape == (12, 2)
-    assert prepared.feature_of.tolist() == [0, 0]
+    assert prepared.columns.feature_of == [0, 0]
 
 
 def test_what_cannot_be_scaled_is_one_line() -> None:

@@ -69,34 +69,24 @@ def test_decimal_commas_in_quotes_are_read(tmp_path: Path) -> None:
     assert (table.names, table.numeric[:, 0].tolist()) == (("x",), VALUES)
 
 
-def test_a_comma_of_thousands_or_decimals_is_refused(tmp_path: Path) -> None:
-    content = text(";", values=[1.125 + k for k in range(20)]).replace(".", ",")
-    thousands = content.replace("1,125", "1,000").replace(",125", ",000")
-    assert "column x has numbers such as '1,000', whose comma may be decimal" in refusal(
-        tmp_path, thousands
-    )
+THOUSANDS = text(";", ",", [k + 1.125 for k in range(20)]).replace("1,125", "1,000")
 
 
-def test_commas_and_points_in_one_file_are_refused(tmp_path: Path) -> None:
-    content = text(";", ",").replace("red", "1.5").replace("blue", "2.5")
-    assert "column x has decimal commas and column colour decimal points" in refusal(
-        tmp_path, content
-    )
-
-
-def test_a_file_without_a_separator_is_refused(tmp_path: Path) -> None:
-    assert refusal(tmp_path, text(":")) == (
-        f"csv:{tmp_path / 't.csv'} has one column, 'x:colour:kind': put commas, semicolons or tabs "
-        "between columns"
-    )
-
-
-def test_another_encoding_is_named(tmp_path: Path) -> None:
-    said = refusal(tmp_path, text(",").replace("red", "grün"), "latin-1")
-    assert (
-        said
-        == f"{tmp_path / 't.csv'} cannot be read as a table (it is not UTF-8): save it as UTF-8"
-    )
+@pytest.mark.parametrize(
+    ("content", "encoding", "said"),
+    [
+        (THOUSANDS.replace(",125", ",000"), "utf-8", "such as '1,000', whose comma may be decimal"),
+        (
+            text(";", ",").replace("red", "1.5").replace("blue", "2.5"),
+            "utf-8",
+            "column x has decimal commas and column colour decimal points",
+        ),
+        (text(":"), "utf-8", "one column, 'x:colour:kind': put commas, semicolons or tabs between"),
+        (text(",").replace("red", "grün"), "latin-1", "(it is not UTF-8): save it as UTF-8"),
+    ],
+)
+def test_what_is_unclear_is_refused(content: str, encoding: str, said: str, tmp_path: Path) -> None:
+    assert said in refusal(tmp_path, content, encoding)
 
 
 @pytest.mark.parametrize("name", ["t.csv", "t.tsv"])
