@@ -53,6 +53,8 @@ class Experiment:
             fix = f"add {self.dataset}, or give --dataset {self.scored[0].dataset}"
             sets = ", ".join(one.dataset for one in self.scored)
             raise UserError(f"score_on=[{sets}] does not score {self.dataset}: {fix}")
+        if self.trained and not self.full_recipe.trainable:
+            raise UserError("this recipe has no weights to train: give --loss none")
         recipe = self.full_recipe.model_dump(mode="json")
         loss = {"loss": self.loss.name, "params": self.loss.complete.params}
         schema.check_settings({"dataset": self.dataset, **loss, "recipe": recipe})
@@ -106,7 +108,9 @@ class Experiment:
         """Compare a record's identity with this experiment."""
         if record["loss"] != self.loss.complete.name:
             return False
-        params = {**default_params(self.loss), **record["params"]}
+        # another release of one's own loss is another loss: its records have all parameters
+        defaults = {} if self.loss.code else default_params(self.loss.name)
+        params = {**defaults, **record["params"]}
         recorded = (record["loss_code"], params, record["protocol"])
         if recorded != (self.loss.code, self.loss.complete.params, self.full_recipe.protocol):
             return False
@@ -159,16 +163,8 @@ def default_recipe(domain: str) -> dict[str, Any]:
     return make_recipe(domain, {}).model_dump(mode="json")
 
 
-def default_params(loss: LossSpec) -> dict[str, Any]:
-    """Return the default parameters of a registered loss.
-
-    Another release of one's own is another loss: its records have all of them.
-    """
-    return {} if loss.code else registered_params(loss.name)
-
-
 @cache
-def registered_params(loss: str) -> dict[str, Any]:
+def default_params(loss: str) -> dict[str, Any]:
     """Return the default parameters of a registered loss by its name."""
     return LossSpec(loss).complete.params
 

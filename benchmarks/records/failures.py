@@ -38,6 +38,12 @@ def failed_by_data(trials: Sequence[Experiment], results: Path, but: Container[i
     return ordered_by_data(failed)
 
 
+def tried_by_all(trials: Sequence[Experiment], results: Path) -> set[tuple[str, int]]:
+    """Return the data and seeds that every trial has a record of, with a result or without one."""
+    records = by_trial(trials, records_of(trials, results))
+    return set.intersection(*(set(by_place(some)) for some in records))
+
+
 def by_place(records: Iterable[Record]) -> dict[tuple[str, int], list[Record]]:
     """Group records by data and seed."""
     places: dict[tuple[str, int], list[Record]] = {}

@@ -6,6 +6,7 @@ One safetensors file, written whole or not at all.
 import hashlib
 import json
 import os
+from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
@@ -63,6 +64,29 @@ def read_checkpoint(path: Path) -> tuple[Tensors, dict[str, Any]] | None:
 def tell_unusable(path: Path) -> None:
     """Say that the training does not go on from a file."""
     tell(f"{path} is damaged, or of another training or release: the training starts anew")
+
+
+def joined(**parts: Tensors) -> Tensors:
+    """Return the tensors of all parts, each with the name of its part before its own.
+
+    >>> joined(model={"weight": torch.ones(1)}, loss={})
+    {'model.weight': tensor([1.])}
+    """
+    return {f"{part}.{name}": x for part, some in parts.items() for name, x in some.items()}
+
+
+def parted(tensors: Tensors) -> defaultdict[str, Tensors]:
+    """Return the tensors by part; a part that has none is empty."""
+    parts = defaultdict[str, Tensors](dict)
+    for name, tensor in tensors.items():
+        part, _, own = name.partition(".")
+        parts[part][own] = tensor
+    return parts
+
+
+def forms(tensors: Tensors) -> dict[str, tuple[torch.Size, torch.dtype]]:
+    """Return each tensor's shape and type by name."""
+    return {name: (tensor.shape, tensor.dtype) for name, tensor in tensors.items()}
 
 
 def tensor_digest(tensors: Tensors, text: str) -> str:

@@ -5,6 +5,7 @@ import platform
 import subprocess
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -69,14 +70,19 @@ def set_up(deterministic: bool, tf32: bool) -> None:
     torch.backends.cudnn.allow_tf32 = tf32
 
 
-def switches(device: torch.device) -> dict[str, bool]:
-    """Return how an accelerator is set up, read from torch; {} for a CPU."""
-    if device.type == "cpu":
-        return {}
-    return {
-        "deterministic": torch.get_deterministic_debug_mode() == 2,
-        "tf32": torch.backends.cudnn.allow_tf32,
-    }
+def describe(device: torch.device) -> dict[str, Any]:
+    """Return the device's name, the CPU's model, and of an accelerator how torch is set up.
+
+    Of a CUDA device also its memory, since a part of a card has the name of the whole.
+    """
+    about: dict[str, Any] = {"device": device_name(device), "cpu": cpu_model()}
+    if device.type == "cuda":
+        memory = torch.cuda.get_device_properties(device).total_memory
+        about["device_memory_gib"] = round(memory / 2**30, 1)
+    if device.type != "cpu":
+        about["deterministic"] = torch.get_deterministic_debug_mode() == 2
+        about["tf32"] = torch.backends.cudnn.allow_tf32
+    return about
 
 
 def device_name(device: torch.device) -> str:
@@ -103,14 +109,6 @@ def cpu_model() -> str | None:
     name = about.get("model name") or about.get("CPU part") or platform.processor()
     numbers = [f"{key} {about[key]}" for key in ("cpu family", "model", "stepping") if key in about]
     return printable(", ".join([name, *numbers] if name else numbers)) or None
-
-
-def memory_gib(device: torch.device) -> dict[str, float]:
-    """Return the memory of a CUDA device, since a part of a card has the name of the whole."""
-    if device.type != "cuda":
-        return {}
-    total = torch.cuda.get_device_properties(device).total_memory
-    return {"device_memory_gib": round(total / 2**30, 1)}
 
 
 def count(device: torch.device) -> dict[str, int]:

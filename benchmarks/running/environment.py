@@ -44,15 +44,12 @@ def circumstances(device: torch.device, compiled: Sequence[str] = ()) -> Circums
     versions = {name: release for name, release in versions.items() if release}
     return {
         "commit": code.commit,
+        **arithmetic_variables(),
         "versions": {**versions, **devices.libraries(device)},
-        "device": devices.device_name(device),
-        "cpu": devices.cpu_model(),
+        **devices.describe(device),
         **({"devices": of_ranks} if of_ranks else {}),
         "threads": torch.get_num_threads(),
         **({"compiled": [*compiled]} if compiled else {}),
-        **arithmetic_variables(),
-        **devices.memory_gib(device),
-        **devices.switches(device),
     }
 
 

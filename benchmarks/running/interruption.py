@@ -38,10 +38,11 @@ class Interruption:
     """Holds back SIGTERM and Ctrl-C until the step is done; a second Ctrl-C ends at once.
 
     SIGTERM may come from several sides, as from Slurm and from the sweep that Slurm has asked, too.
+    An earlier one counts whose exception was lost, as in pydantic, which calls Python from Rust.
     """
 
     def __init__(self) -> None:
-        self.signal = 0  # none yet
+        self.signal: int = signal.SIGTERM if asked_to_end.is_set() else 0
         self.before: dict[int, Any] = {}
 
     def __enter__(self) -> "Interruption":

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, NamedTuple
 
+from contrastbench.benchmarks.running.interruption import Interruption
 from contrastbench.errors import UserError
 
 TOLD = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE")  # by who starts several processes
@@ -102,8 +103,10 @@ def launch(job: Job, devices: int) -> Ending:
     with tempfile.TemporaryDirectory(prefix="contrastbench-") as folder:
         processes, passed = list[Process](), 0
         try:
-            for rank in range(devices):
-                processes.append(start_rank(rank, devices, Path(folder), job))
+            with Interruption() as interruption:  # one that is being started would be forgotten
+                for rank in range(devices):
+                    processes.append(start_rank(rank, devices, Path(folder), job))
+            interruption.stop_if_asked()
             wait(processes)
         except (KeyboardInterrupt, SystemExit) as stop:
             passed = signal.SIGINT if isinstance(stop, KeyboardInterrupt) else signal.SIGTERM

@@ -1,8 +1,9 @@
 """Open a cell: its data, device and loss, and all that is refused before a training."""
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import torch
 from joblib import cpu_count
@@ -13,6 +14,7 @@ from contrastbench.benchmarks.records.experiment import Cell, Experiment
 from contrastbench.benchmarks.records.store import Record
 from contrastbench.benchmarks.records.writable import check_writable, prepare_output
 from contrastbench.benchmarks.running import ranks, scalars
+from contrastbench.benchmarks.running.compiling import compiled_parts
 from contrastbench.benchmarks.running.devices import open_device
 from contrastbench.benchmarks.running.interruption import termination_kept
 from contrastbench.benchmarks.running.options import Options
@@ -21,9 +23,12 @@ from contrastbench.domains.base import Exports, NumbersSamples, PairsByClass
 from contrastbench.domains.reading import cause
 from contrastbench.domains.recipe import Recipe
 from contrastbench.domains.registry import domain_class
+from contrastbench.domains.report import DataReport
 from contrastbench.errors import UnusableSamples, UserError, is_out_of_memory, tell
 from contrastbench.losses.base import Loss
 from contrastbench.losses.views import NEEDS_VIEWS
+
+told_reports: set[tuple[str, str]] = set()  # of data sets, by name and hash
 
 
 class NoData(UserError):
@@ -38,7 +43,30 @@ class NoMemory(UserError):
     """The dataset does not fit into memory now; with fewer other processes it may."""
 
 
-Opened = tuple[Cell, AnyDomain]  # a cell, and its data in their domain
+class Opened(NamedTuple):
+    """A cell, and its data in their domain."""
+
+    cell: Cell
+    domain: AnyDomain
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A training that can begin, with its cells: the first trains, and all score its model.
+
+    Args:
+        cells: the opened cells.
+        loss: on the domain's device; None: the encoder stays as it is.
+        reports: what the data of each cell hold.
+        compiled: what of the training is compiled.
+        checkpoint: the path of an interrupted training's checkpoint.
+    """
+
+    cells: Sequence[Opened]
+    loss: Loss | None
+    reports: Sequence[DataReport]
+    compiled: Sequence[str]
+    checkpoint: Path
 
 
 def prepare_cells(
@@ -57,19 +85,18 @@ def prepare_cells(
     experiment.loss.check()  # a mistake is named before data are read
     with torch.random.fork_rng(devices=[]):
         experiment.loss.make()
-    if experiment.trained and not recipe.trainable:
-        raise UserError("this recipe has no weights to train: give --loss none")
-    device = open_device(ranks.own_device(options.device), options.deterministic, options.tf32)
+    own, beside = ranks.own_device(options.device), ranks.local_world_size()
+    device = open_device(own, options.deterministic, options.tf32)
     first, *others = (
         (one, open_domain(one, seed, options.data_root, device)) for one in experiment.scored
     )
-    cores = max(1, (cores or cpu_count()) // ranks.local_world_size())
+    cores = max(1, (cores or cpu_count()) // beside)
     torch.set_num_threads(options.threads or min(first[1].threads, cores))
     contents = recipe.contents(options.data_root, experiment.trained)
     digest = first[1].data_hash(experiment.trained)
     digests = [digest, *(store.json_digest((digest, one.data_hash(False))) for _, one in others)]
     return [
-        (Cell(one, seed, digest, contents), domain)
+        Opened(Cell(one, seed, digest, contents), domain)
         for (one, domain), digest in zip([first, *others], digests, strict=True)
     ]
 
@@ -112,8 +139,8 @@ def check_same_data(cell: Cell, data_hash: str | None) -> None:
         )
 
 
-def prepare_loss(cells: Sequence[Opened], options: Options) -> Loss | None:
-    """Make the loss of cells, of which the first trains and all score.
+def prepare_training(cells: Sequence[Opened], options: Options) -> Prepared:
+    """Prepare the training of cells, of which the first trains and all score.
 
     Raises:
         UserError: they cannot be scored, recorded, or trained with this loss.
@@ -121,16 +148,31 @@ def prepare_loss(cells: Sequence[Opened], options: Options) -> Loss | None:
     (cell, domain), *others = cells
     if not cell.experiment.trained or cell.experiment.full_recipe.epochs == 0:
         domain.check_untrained()
-    check_writable(cell.path(options.results).parent)
     for sibling, other in others:
-        check_writable(sibling.path(options.results).parent)
         if shapes(other) != shapes(domain):
             trained, scored = cell.experiment.dataset, sibling.experiment.dataset
             raise UserError(
                 f"an encoder of {trained} does not fit {scored}, whose inputs are others: "
                 "score_on takes sets of like inputs"
             )
-    return make_cell_loss(cell, domain)
+    loss = make_cell_loss(cell, domain)
+    reports = [one.report(loss is not None and one is domain) for _, one in cells]
+    tell_reports(cells, reports)
+    compiled = compiled_parts(domain, loss) if options.compile else []
+    for one, _ in cells:
+        check_writable(one.path(options.results).parent)
+    name = f"{cell.key[:16]}-seed{cell.seed}.safetensors"
+    return Prepared(cells, loss, reports, compiled, options.results / "checkpoints" / name)
+
+
+def tell_reports(cells: Sequence[Opened], reports: Sequence[DataReport]) -> None:
+    """Say what was read, once for all seeds of a run, or all cells of a worker."""
+    for (cell, _), report in zip(cells, reports, strict=True) if ranks.is_first() else ():
+        dataset = cell.experiment.dataset
+        if (dataset, cell.data_hash) not in told_reports:
+            told_reports.add((dataset, cell.data_hash))
+            for line in report.lines(dataset):
+                tell(line)
 
 
 def shapes(domain: AnyDomain) -> dict[str, torch.Size]:
@@ -195,18 +237,6 @@ def how_by_class(recipe: Recipe) -> str:
     return f"give {' '.join(pairs)}"
 
 
-def check_options(
-    options: Options, name: str, domain: AnyDomain, path: Path, finished: bool
-) -> None:
-    """Raise for what would fail after the training, or be missing."""
-    if options.export:
-        check_export(name, domain, options.export, path, finished)
-    if options.tensorboard:
-        scalars.check_tensorboard(options.tensorboard)
-        if finished:
-            tell(f"{path} is finished: its training is over, so no scalars are logged")
-
-
 def check_export(name: str, domain: AnyDomain, folder: Path, record: Path, finished: bool) -> None:
     """Raise if the model cannot be exported: before the training, not after it."""
     if not isinstance(domain, Exports):
@@ -228,9 +258,12 @@ def finished_result(cell: Cell, domain: AnyDomain, options: Options) -> tuple[Re
     Raises:
         UserError: what the options ask for would fail after the training, or be missing.
     """
-    finished = cell.finished(options.results)
+    finished, export = cell.finished(options.results), options.export
     path = finished[1] if finished else cell.path(options.results)
-    if finished and options.export and exports.holds(options.export, finished[0]):
-        options = replace(options, export=None)  # it is exported there already
-    check_options(options, cell.experiment.domain, domain, path, finished is not None)
+    if export and not (finished and exports.holds(export, finished[0])):
+        check_export(cell.experiment.domain, domain, export, path, finished is not None)
+    if options.tensorboard:
+        scalars.check_tensorboard(options.tensorboard)
+        if finished:
+            tell(f"{path} is finished: its training is over, so no scalars are logged")
     return finished

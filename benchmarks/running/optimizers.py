@@ -1,7 +1,7 @@
 """Make optimizers and learning-rate schedules by the names that recipes use."""
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -110,3 +110,30 @@ def make_schedule(
     for group in optimizer.param_groups:
         group["initial_lr"] = group["lr"]
     return optim.lr_scheduler.LambdaLR(optimizer, share, last_epoch=done - 1)
+
+
+def moments_of(optimizer: optim.Optimizer) -> dict[str, Tensor]:
+    """Return the optimizer's moments by parameter number and name."""
+    state = optimizer.state_dict()["state"]
+    return {
+        f"{number}.{key}": tensor
+        for number, moments in state.items()
+        for key, tensor in moments.items()
+        if tensor is not None
+    }
+
+
+def load_moments(optimizer: optim.Optimizer, named: Mapping[str, Tensor]) -> None:
+    """Give the optimizer the moments that `moments_of` has named."""
+    trained = [p for group in optimizer.param_groups for p in group["params"]]
+    moments: dict[int, dict[str, Tensor]] = {}
+    for name, tensor in named.items():
+        number, key = name.split(".", 1)
+        moments.setdefault(int(number), {})[key] = laid_out_as(trained[int(number)], tensor)
+    groups = optimizer.state_dict()["param_groups"]
+    optimizer.load_state_dict({"state": moments, "param_groups": groups})
+
+
+def laid_out_as(parameter: Tensor, moment: Tensor) -> Tensor:
+    """Return a moment with its parameter's strides: fused optimizers walk both memories at once."""
+    return torch.empty_like(parameter).copy_(moment) if moment.shape == parameter.shape else moment

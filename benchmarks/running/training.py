@@ -5,8 +5,8 @@ A training can be interrupted at any step, and goes on with the same numbers.
 
 import math
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import fields
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -20,10 +20,16 @@ from torch.optim.lr_scheduler import LambdaLR
 from contrastbench.benchmarks.running import checkpoints, ranks
 from contrastbench.benchmarks.running.compiling import ENCODER, STEP, CapturedSteps
 from contrastbench.benchmarks.running.draws import generators_kept, seed_generators
-from contrastbench.benchmarks.running.environment import Circumstances, circumstances
+from contrastbench.benchmarks.running.environment import circumstances
 from contrastbench.benchmarks.running.health import embedding_health, gradient_norm
+from contrastbench.benchmarks.running.history import Diverged, History
 from contrastbench.benchmarks.running.interruption import Interruption
-from contrastbench.benchmarks.running.optimizers import make_optimizer, make_schedule
+from contrastbench.benchmarks.running.optimizers import (
+    load_moments,
+    make_optimizer,
+    make_schedule,
+    moments_of,
+)
 from contrastbench.distributed import average_gradients, sharing
 from contrastbench.domains.base import Domain, Evaluation, Validates
 from contrastbench.domains.progress import Progress
@@ -44,72 +50,6 @@ CPU = torch.device("cpu")
 # tells the key of a loss's draws from that of the domain's, (seed, epoch, step), and of positives
 LOSS_KEY, PERMUTED_KEY = 1, 2
 SECONDS_BETWEEN_CHECKPOINTS = 300  # shorter trainings write none unless they are interrupted
-
-
-class Diverged(Exception):
-    """A loss or a weight is no longer a number.
-
-    Args:
-        message: what it is, and when.
-        details: the step, and the losses before it, for the record.
-    """
-
-    def __init__(self, message: str, details: Mapping[str, Any] | None = None) -> None:
-        super().__init__(message)
-        self.details = dict(details or {})
-
-
-@dataclass
-class History:
-    """The course of a training so far, as plain values."""
-
-    step: int = 0
-    loss_by_epoch: list[float] = field(default_factory=list)
-    losses: list[float] = field(default_factory=list)  # of this epoch's steps
-    dev_curve: list[tuple[int, float]] = field(
-        default_factory=list
-    )  # step, the domain's validation score
-    metrics: dict[str, float] = field(default_factory=dict)  # accuracy@100: after 100 epochs
-    health: dict[str, float] = field(default_factory=dict)  # of the first and of the last step
-    starts: list[tuple[int, Circumstances]] = field(
-        default_factory=list, compare=False
-    )  # the steps before which circumstances changed, and to what
-    seconds: float = field(default=0.0, compare=False)  # that earlier processes trained
-
-    def go_on(self, now: Circumstances) -> bool:
-        """Note the circumstances of the next steps; return whether they are unchanged."""
-        repeats = now.get("deterministic", True)
-        same = not self.starts or (self.starts[-1][1] == now and repeats)
-        if not self.starts or not same:
-            self.starts.append((self.step, now))
-        return same
-
-    @property
-    def details(self) -> dict[str, Any]:
-        """Return the details that go into the record."""
-        details = {"loss_by_epoch": self.loss_by_epoch, **self.stretches}
-        details |= {"health": self.health} if self.health else {}
-        if not self.dev_curve:
-            return details
-        step, score = self.best
-        return {**details, "dev_curve": self.dev_curve, "best_step": step, "validation": score}
-
-    @property
-    def stretches(self) -> dict[str, Any]:
-        """Return the circumstances of a training that changed on the way, or nothing."""
-        if len(self.starts) < 2:
-            return {}
-        ends = [step for step, _ in self.starts[1:]] + [self.step]
-        stretches = [
-            {"from": start, "to": end, **made_with}
-            for (start, made_with), end in zip(self.starts, ends, strict=True)
-        ]
-        return {"stretches": stretches, "equal_to_uninterrupted": "not promised"}
-
-    @property
-    def best(self) -> tuple[int, float]:
-        """Return the first of the best steps, and its score."""
-        return max(self.dev_curve, key=lambda entry: entry[1])
 
 
 def train(
@@ -380,19 +320,14 @@ class Run:
 
     def save(self, path: Path) -> None:
         """Write the checkpoint; a disk that does not take it costs no training."""
-        tensors = self.state_tensors
-        tensors |= {f"best.{name}": tensor for name, tensor in self.best.items()}
-        tensors |= optimizer_tensors(self.optimizer)
+        moments = moments_of(self.optimizer)
+        tensors = self.tensors | checkpoints.joined(best=self.best, optimizer=moments)
+        seconds = self.history.seconds + time.monotonic() - self.started
+        state = {**vars(self.history), "seconds": seconds}
         try:
-            checkpoints.write_checkpoint(path, tensors, self.state)
+            checkpoints.write_checkpoint(path, tensors, state)
         except OSError as error:
             tell(f"{error}: the training has no newer checkpoint, make room")
-
-    @property
-    def state(self) -> dict[str, Any]:
-        """Return the history as a checkpoint has it, with the time of this process added."""
-        seconds = self.history.seconds + time.monotonic() - self.started
-        return {**vars(self.history), "seconds": seconds}
 
     def resume(self, checkpoint: Path) -> None:
         """Go on from the checkpoint, if there is one and it is of this training."""
@@ -413,60 +348,23 @@ class Run:
             return None
         tensors, state = stored
         theirs = {n: t for n, t in tensors.items() if n.startswith(("model.", "loss."))}
-        same = shapes_and_dtypes(theirs) == shapes_and_dtypes(self.state_tensors)
+        same = checkpoints.forms(theirs) == checkpoints.forms(self.tensors)
         if same and state.keys() == {entry.name for entry in fields(History)}:
             return stored
         checkpoints.tell_unusable(checkpoint)
         return None
 
     @property
-    def state_tensors(self) -> checkpoints.Tensors:
-        """Return the state tensors of the model and the loss."""
-        tensors = {f"model.{name}": tensor for name, tensor in self.model.state_dict().items()}
-        return tensors | {f"loss.{name}": t for name, t in self.loss.state_dict().items()}
+    def tensors(self) -> checkpoints.Tensors:
+        """Return the tensors of the model and the loss."""
+        return checkpoints.joined(model=self.model.state_dict(), loss=self.loss.state_dict())
 
     def restore(self, tensors: checkpoints.Tensors, state: dict[str, Any]) -> None:
         """Put everything back as it was."""
         pairs = {key: [tuple(entry) for entry in state[key]] for key in ("dev_curve", "starts")}
         self.history = History(**{**state, **pairs})
-        self.model.load_state_dict(without_prefix(tensors, "model"))
-        self.loss.load_state_dict(without_prefix(tensors, "loss"))
-        self.best = without_prefix(tensors, "best")
-        moments: dict[int, dict[str, Tensor]] = {}
-        for name, tensor in without_prefix(tensors, "optimizer").items():
-            number, key = name.split(".", 1)
-            moments.setdefault(int(number), {})[key] = laid_out_as(
-                self.trained[int(number)], tensor
-            )
-        groups = self.optimizer.state_dict()["param_groups"]
-        self.optimizer.load_state_dict({"state": moments, "param_groups": groups})
-
-
-def without_prefix(tensors: checkpoints.Tensors, prefix: str) -> checkpoints.Tensors:
-    """Return the tensors whose names begin with the prefix and a dot, without it."""
-    return {
-        name.removeprefix(f"{prefix}."): t
-        for name, t in tensors.items()
-        if name.startswith(f"{prefix}.")
-    }
-
-
-def shapes_and_dtypes(tensors: checkpoints.Tensors) -> dict[str, tuple[torch.Size, torch.dtype]]:
-    """Shape and type by name."""
-    return {name: (tensor.shape, tensor.dtype) for name, tensor in tensors.items()}
-
-
-def laid_out_as(parameter: Tensor, moment: Tensor) -> Tensor:
-    """A moment with its parameter's strides: fused optimizers walk through the memory of both."""
-    return torch.empty_like(parameter).copy_(moment) if moment.shape == parameter.shape else moment
-
-
-def optimizer_tensors(optimizer: Optimizer) -> checkpoints.Tensors:
-    """The optimizer's moments by parameter number and name."""
-    state = optimizer.state_dict()["state"]
-    return {
-        f"optimizer.{number}.{key}": tensor
-        for number, moments in state.items()
-        for key, tensor in moments.items()
-        if tensor is not None
-    }
+        parts = checkpoints.parted(tensors)
+        self.model.load_state_dict(parts["model"])
+        self.loss.load_state_dict(parts["loss"])
+        self.best = parts["best"]
+        load_moments(self.optimizer, parts["optimizer"])

@@ -11,8 +11,9 @@ import torch
 from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.benchmarks.running.draws import generators_kept
 from contrastbench.benchmarks.running.health import embedding_health
+from contrastbench.benchmarks.running.history import Diverged
 from contrastbench.benchmarks.running.opening import loss_on_device, open_domain
-from contrastbench.benchmarks.running.training import Diverged, Run
+from contrastbench.benchmarks.running.training import Run
 from contrastbench.domains.registry import DOMAINS, declaration
 from contrastbench.errors import UserError
 from contrastbench.losses.contrast import Contrast

@@ -81,19 +81,12 @@ class Worker:
 
     def message(self, task: Task, wait: bool) -> Reply:
         """A task as the worker reads it."""
-        root = self.options.data_root
+        results, root = self.options.results, self.options.data_root
+        paths = {"results": str(results), "data_root": None if root is None else str(root)}
         return {
             "experiment": dataclasses.asdict(task.experiment),
             "seed": task.seed,
-            "options": {
-                "results": str(self.options.results),
-                "data_root": None if root is None else str(root),
-                "device": self.options.device,
-                "threads": self.options.threads,
-                "deterministic": self.options.deterministic,
-                "tf32": self.options.tf32,
-                "compile": self.options.compile,
-            },
+            "options": {**vars(self.options), **paths},
             "cores": cpu_count(),  # the same for any number of jobs: threads can change a number
             "claim": task.name,
             "wait": wait,

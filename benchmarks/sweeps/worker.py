@@ -111,7 +111,9 @@ def attempt(message: Message) -> Message:
     about = message["experiment"]
     experiment = Experiment(**about | {"loss": LossSpec(**about["loss"])})
     options = to_options(message["options"])
-    check_planned(experiment.loss, message["loss_code"])
+    if experiment.loss.code != message["loss_code"]:
+        name = experiment.loss.name
+        raise UserError(f"{name} was edited after the sweep was planned: run the sweep again")
     claims = options.results / "claims"
     with held(claims / f"{message['claim']}.lock", message["wait"]) as ours:
         if not ours:
@@ -155,16 +157,6 @@ def held(path: Path, wait: bool) -> Iterator[bool]:
             return True
 
         yield ranks.from_first(take)
-
-
-def check_planned(loss: LossSpec, code: str) -> None:
-    """Raise unless the code of a user's loss is still that of the plan.
-
-    Raises:
-        UserError: its file was edited since.
-    """
-    if loss.code != code:
-        raise UserError(f"{loss.name} was edited after the sweep was planned: run the sweep again")
 
 
 def turn_name() -> str:

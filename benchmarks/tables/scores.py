@@ -17,6 +17,7 @@ from contrastbench.benchmarks.records.experiment import (
     by_trial,
     ordered_by_data,
 )
+from contrastbench.benchmarks.records.failures import tried_by_all
 from contrastbench.benchmarks.records.read_cache import remembered
 from contrastbench.benchmarks.tables.schema import Row, Setting
 from contrastbench.domains.registry import declaration
@@ -191,19 +192,22 @@ class Scores:
     def chosen_by(self, base: Place) -> Setting | str:
         """Return the setting of another place, or why it is not known yet.
 
-        Where seeds or folds choose, it is the one that most of them chose.
+        Where seeds or folds choose, it is the one that most of them chose. A seed on which a trial
+        failed has no choice, and is waited for no longer.
         """
         choice = base.search.ask(replace(self, place=base))
         if not choice.nested:
             return choice.why or choice.settings[0]
         by_data = base.combined_records(choice, self.results, base.setup.trial_seeds)
-        by_seed, asked = next(iter(by_data.values()), {}), self.seeds or base.setup.seeds
+        data, by_seed = next(iter(by_data.items()), ("", {}))
+        asked = self.seeds or base.setup.seeds
         ok = [record for record in by_seed.values() if record["status"] == "ok"]
-        if not ok or {*asked} - {*by_seed}:
+        trials = [base.experiment(setting) for setting in choice.settings]
+        lacking = {(data, seed + base.shift) for seed in asked if seed not in by_seed}
+        if not ok or (lacking and not lacking <= tried_by_all(trials, self.results)):
             have = f"{len(by_seed)} of {len(asked)} seeds" if by_seed else "no seed"
             verb = "have" if by_seed else "has"
             return f"{have} of its baseline {verb} all {len(choice.settings)} trials yet"
         most, _ = nested.frequencies(ok)[0]
-        trials = [base.experiment(setting) for setting in choice.settings]
         named = [nested.trial_params(trials, k) for k in range(len(trials))]
         return choice.settings[named.index(most)]

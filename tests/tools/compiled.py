@@ -10,8 +10,9 @@ from torch import Tensor
 
 from contrastbench.benchmarks.records.experiment import Cell, Experiment
 from contrastbench.benchmarks.running import compiling
+from contrastbench.benchmarks.running.history import History
 from contrastbench.benchmarks.running.opening import make_cell_loss, open_domain
-from contrastbench.benchmarks.running.training import AnyDomain, History, train
+from contrastbench.benchmarks.running.training import AnyDomain, train
 from contrastbench.domains.registry import declaration
 from contrastbench.losses import Loss, LossSpec
 

@@ -31,15 +31,23 @@ class Rank:
         self.inputs.append(own)
         self.pid = os.fork()
         if self.pid == 0:
-            for other in self.inputs:
-                os.close(other)
-            os.dup2(end, 0)
-            about = {"RANK": number, "LOCAL_RANK": number}
-            about |= {"WORLD_SIZE": count, "LOCAL_WORLD_SIZE": count}
-            os.environ |= {key: str(value) for key, value in about.items()}
-            os.environ[launch.MEETING] = f"file://{folder}/meeting"
-            main()
+            try:
+                self.run(number, count, folder, end)
+            finally:
+                os._exit(1)
         os.close(end)
+
+    def run(self, number: int, count: int, folder: Path, end: int) -> None:
+        """Be the rank, with the handlers of signals that a new process has."""
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        for other in self.inputs:
+            os.close(other)
+        os.dup2(end, 0)
+        os.environ |= dict.fromkeys(("RANK", "LOCAL_RANK"), str(number))
+        os.environ |= dict.fromkeys(("WORLD_SIZE", "LOCAL_WORLD_SIZE"), str(count))
+        os.environ[launch.MEETING] = f"file://{folder}/meeting"
+        main()
 
     def __enter__(self) -> "Rank":
         return self

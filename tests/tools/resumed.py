@@ -18,6 +18,7 @@ import pytest
 import torch
 
 from contrastbench.benchmarks.running import checkpoints, ranks, training
+from contrastbench.benchmarks.running.history import History
 from contrastbench.domains.registry import declaration, domain_class, make_recipe
 from contrastbench.domains.sentence import graded
 from contrastbench.losses import get_loss
@@ -119,7 +120,7 @@ def stopping() -> Iterator[None]:
         yield
 
 
-Trained = tuple[torch.nn.Module, training.History]
+Trained = tuple[torch.nn.Module, History]
 
 
 def equal(one: Trained, other: Trained) -> bool:

@@ -18,8 +18,9 @@ from compiled import refuse
 from contrastbench.benchmarks.records.experiment import Cell, Experiment
 from contrastbench.benchmarks.running import compiling
 from contrastbench.benchmarks.running.domain_laws import interrupt
+from contrastbench.benchmarks.running.history import History
 from contrastbench.benchmarks.running.opening import make_cell_loss, open_domain
-from contrastbench.benchmarks.running.training import AnyDomain, History, Look, train
+from contrastbench.benchmarks.running.training import AnyDomain, Look, train
 from contrastbench.domains import exported
 from contrastbench.domains.base import Evaluation
 from contrastbench.domains.image.probes import PROBES

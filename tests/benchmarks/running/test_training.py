@@ -12,6 +12,7 @@ import torch
 import stub_domain
 from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.benchmarks.running import checkpoints, interruption, opening, runner, training
+from contrastbench.benchmarks.running.history import History
 from contrastbench.benchmarks.running.options import Options
 from contrastbench.benchmarks.running.runner import run_cell
 from contrastbench.benchmarks.running.training import AnyDomain, train
@@ -21,6 +22,7 @@ from contrastbench.losses.contrast import permuted
 from contrastbench.losses.spec import LossSpec
 from resumed import few_sentences
 
+CPU = torch.device("cpu")
 CASES = {
     "graph": ("motifs", {"epochs": 2, "limit": 60, "folds": 3, "batch_size": 20, "score_at": [1]}),
     "sentence": (
@@ -77,9 +79,9 @@ def test_scores_on_the_way_change_no_number_of_the_training(name: str) -> None:
     if "eval_every" in about.tiny:
         values["eval_every"] = 100  # nothing is chosen
 
-    def trained(**others: object) -> tuple[torch.nn.Module, training.History, AnyDomain]:
+    def trained(**others: object) -> tuple[torch.nn.Module, History, AnyDomain]:
         recipe = make_recipe(name, {**values, **others})
-        domain = domain_class(name)(about.default, recipe, 0, None, torch.device("cpu"))
+        domain = domain_class(name)(about.default, recipe, 0, None, CPU)
         torch.manual_seed(0)
         return *train(domain, get_loss("adnce")), domain
 
@@ -114,6 +116,21 @@ def test_a_damaged_checkpoint_is_said_and_not_used(tmp_path: Path, capsys) -> No
     assert checkpoints.read_checkpoint(path) is None
 
 
+def test_the_first_of_the_best_steps_is_the_model(monkeypatch: pytest.MonkeyPatch) -> None:
+    weights: list[torch.Tensor] = []
+
+    class Validated(stub_domain.Stub):
+        def validate(self, model: torch.nn.Linear) -> float:
+            weights.append(model.weight.detach().clone())
+            return [1.0, 3.0, 3.0][len(weights) - 1]
+
+    recipe = make_recipe("graph", {"epochs": 5})
+    monkeypatch.setattr(type(recipe), "validate_every", 4)
+    model, history = train(Validated("motifs", recipe, 0, None, CPU), get_loss("infonce"))
+    assert history.dev_curve == [(4, 1.0), (8, 3.0), (10, 3.0)]
+    assert torch.equal(model.weight, weights[1])
+
+
 def test_permuted_positives_are_what_the_loss_sees() -> None:
     seen: list[Contrast] = []
 
@@ -123,7 +140,7 @@ def test_permuted_positives_are_what_the_loss_sees() -> None:
 
     for control in (False, True):
         recipe = make_recipe("tabular", {"epochs": 1, "batch_size": 32, "permuted": control})
-        made = domain_class("tabular")("wine", recipe, 0, None, torch.device("cpu"))
+        made = domain_class("tabular")("wine", recipe, 0, None, CPU)
         train(made, get_loss("infonce"), look=look)
     plain, moved = seen[0], seen[len(seen) // 2]
     assert torch.equal(plain.keys, moved.keys)
@@ -133,7 +150,7 @@ def test_permuted_positives_are_what_the_loss_sees() -> None:
 def graphs() -> AnyDomain:
     dataset, values = CASES["graph"]
     recipe = make_recipe("graph", values)
-    return domain_class("graph")(dataset, recipe, 0, None, torch.device("cpu"))
+    return domain_class("graph")(dataset, recipe, 0, None, CPU)
 
 
 def test_a_training_that_went_on_knows_the_time_of_earlier_processes(

@@ -13,22 +13,24 @@ from filelock import Timeout
 from contrastbench.benchmarks.sweeps import claims
 from contrastbench.benchmarks.sweeps.claims import claim
 
-OTHER = """
+HOLDER = """
 import sys
 from pathlib import Path
 from filelock import Timeout
 from contrastbench.benchmarks.sweeps.claims import claim
 try:
     with claim(Path(sys.argv[1]), wait=False):
-        print("mine")
+        print("mine", flush=True)
+        sys.stdin.read()
 except Timeout:
     print("taken")
 """
 
 
 def other_process(path: Path) -> str:
-    words = [sys.executable, "-P", "-c", OTHER, str(path)]
-    return subprocess.run(words, capture_output=True, text=True, check=True).stdout.strip()
+    words = [sys.executable, "-P", "-c", HOLDER, str(path)]
+    run = subprocess.run(words, input="", capture_output=True, text=True, check=True)
+    return run.stdout.strip()
 
 
 def test_a_claim_is_of_one_process_and_leaves_nothing(tmp_path: Path) -> None:
@@ -37,16 +39,6 @@ def test_a_claim_is_of_one_process_and_leaves_nothing(tmp_path: Path) -> None:
         assert other_process(path) == "taken"
     assert other_process(path) == "mine"
     assert not path.exists()
-
-
-HOLDER = """
-import sys
-from pathlib import Path
-from contrastbench.benchmarks.sweeps.claims import claim
-with claim(Path(sys.argv[1]), wait=False):
-    print("held", flush=True)
-    sys.stdin.read()
-"""
 
 
 def test_who_waited_for_a_file_that_lost_its_name_asks_for_the_name(
@@ -60,7 +52,7 @@ def test_who_waited_for_a_file_that_lost_its_name_asks_for_the_name(
     words = [sys.executable, "-P", "-c", HOLDER, str(path)]
     holder = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     assert holder.stdout
-    assert holder.stdout.readline() == "held\n"
+    assert holder.stdout.readline() == "mine\n"
     opened = []
 
     def late(handle: int, how: int) -> None:

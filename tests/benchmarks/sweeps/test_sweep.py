@@ -11,6 +11,7 @@ import textwrap
 import threading
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -225,13 +226,14 @@ def test_a_sweep_stops_at_the_first_record_that_no_disk_takes(stub, tmp_path: Pa
     assert run(tasks("infonce", seeds=4), tmp_path) == [], "repeated, it goes on"
 
 
+def full(*_: object) -> None:
+    raise OSError(28, "No space left on device")
+
+
 def test_a_worker_hands_over_a_record_that_it_cannot_write(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from contrastbench.benchmarks.sweeps import worker
-
-    def full(*_: object) -> None:
-        raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(runner.store, "publish_record", full)
     (task,) = tasks("none", seeds=1)
@@ -278,11 +280,8 @@ def test_a_cell_that_another_sweep_has_comes_last_and_is_waited_for(stub, tmp_pa
             say(**ok)
     """)
     assert run(tasks("infonce", "adnce", seeds=1), tmp_path) == []
-    assert [line.split()[2] for line in notes.read_text().splitlines()] == [
-        "infonce",
-        "adnce",
-        "infonce",
-    ]
+    order = [line.split()[2] for line in notes.read_text().splitlines()]
+    assert order == ["infonce", "adnce", "infonce"]
 
 
 def test_the_last_cell_is_waited_for_however_late_its_claim_is_read(
@@ -435,13 +434,18 @@ def test_an_interrupted_sweep_lets_its_workers_end(
     assert "Traceback" not in said
 
 
+@pytest.mark.parametrize(
+    ("what", "value", "said"),
+    [
+        ("COMMAND", [sys.executable, "-c", "raise SystemExit('no torch')"], ": no torch"),
+        ("tempfile", SimpleNamespace(TemporaryFile=full), r" \(No space left on device\): name a"),
+    ],
+)
 def test_a_worker_that_cannot_start_ends_the_sweep(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    what: str, value: object, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(
-        process_module, "COMMAND", [sys.executable, "-c", "raise SystemExit('no torch')"]
-    )
-    with pytest.raises(ValueError, match="no worker process can be started: no torch"):
+    monkeypatch.setattr(process_module, what, value)
+    with pytest.raises(ValueError, match=f"no worker process can be started{said}"):
         run(tasks("infonce"), tmp_path)
 
 
@@ -484,20 +488,6 @@ def test_a_dead_workers_words_are_of_its_own_cell_and_the_log_has_each_cell(
     log = capfd.readouterr().err.splitlines()
     assert "graph motifs infonce, seed 0: ok in 1 s" in log
     assert any(line.startswith("graph motifs infonce, seed 1: failed: the proc") for line in log)
-
-
-def test_no_room_for_a_workers_words_is_one_line(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def full(*_: object) -> None:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(process_module.tempfile, "TemporaryFile", full)
-    with pytest.raises(
-        ValueError,
-        match=r"no worker process can be started \(No space left on device\): name a folder",
-    ):
-        run(tasks("infonce"), tmp_path)
 
 
 PRINTS = """

@@ -247,13 +247,6 @@ def test_test_images_change_no_number_but_the_score(tmp_path: Path) -> None:
     assert first.metrics != second.metrics
 
 
-def test_the_best_step_is_chosen_by_validation_images() -> None:
-    d = domain(epochs=1, eval_every=2)
-    model, history = train(d, get_loss("infonce"))
-    assert [step for step, _ in history.dev_curve] == [2, 4, 5]
-    assert d.validate(model) == history.best[1]
-
-
 @pytest.mark.parametrize(
     ("recipe", "message"),
     [
