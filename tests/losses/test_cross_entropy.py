@@ -1,10 +1,13 @@
 """Cross-entropy over class weights against a loop from its equation."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 from torch import Tensor, nn
 
 from contrastbench.losses import UserError, both_views, get_loss, same_class
+from contrastbench.losses.registry import SUPERVISED
 
 CLASSES, DIM = 5, 6
 
@@ -45,11 +48,13 @@ def test_it_is_pytorch_metric_learnings_normalised_softmax() -> None:
     torch.testing.assert_close(loss(same_class(z, None, labels)), theirs(z, labels))
 
 
-def test_ids_that_are_no_classes_are_one_line() -> None:
-    loss = get_loss("cross_entropy")
-    z = torch.randn(6, DIM)
-    with pytest.raises(UserError, match=r"a weight for each class.*after prepare"):
-        loss(same_class(z, None, torch.arange(6) // 2))
+@pytest.mark.parametrize("name", SUPERVISED)
+def test_ids_that_are_no_classes_are_one_line(name: str) -> None:
+    loss, z = get_loss(name), torch.randn(6, DIM)
+    by_class = same_class(z, None, torch.arange(6) // 2)
+    with pytest.raises(UserError, match=r"a (weight|proxy) for each class.*after prepare"):
+        loss(by_class)
     loss.prepare(CLASSES, DIM)
-    with pytest.raises(UserError, match=r"are no classes from 0: pair by same_class"):
-        loss(both_views(z, z))
+    for contrast in (both_views(z, z), replace(by_class, anchor_id=by_class.anchor_id - 1)):
+        with pytest.raises(UserError, match=r"are no classes from 0: pair by same_class"):
+            loss(contrast)

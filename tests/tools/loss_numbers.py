@@ -1,7 +1,8 @@
 """Numbers of every loss, and the table of README that lists them.
 
 - "pairings": on fixed embeddings, value and gradients, which tests/losses/test_values.py compares,
-- "domains": in the first step of a training, which tests/attack/test_numbers.py compares.
+- "domains": in the first step of a training, which tests/attack/test_numbers.py compares,
+- "ranges": what a loss's parameters may be and where a search draws them, which decides its cells.
 
 `loss_numbers.py` adds new losses, new domains and domains whose protocol has a new
 version to losses/numbers.json, and leaves every other line. `--anew NAME` writes those of a loss's
@@ -21,7 +22,7 @@ from typing import Any
 import frozen
 from contrastbench.domains.registry import DOMAINS
 from contrastbench.losses import LOSSES, get_loss
-from contrastbench.losses.registry import FAMILIES
+from contrastbench.losses.registry import FAMILIES, describe
 
 FILE = Path(__file__).parents[1] / "losses" / "numbers.json"
 README = Path(__file__).parents[2] / "README.md"
@@ -117,6 +118,11 @@ def with_domains(
     return {name: domain(name) for name in now}
 
 
+def ranges(name: str) -> dict[str, str]:
+    """Return the declared range of each parameter of a loss."""
+    return {key: repr(each) for key, each in describe(name).ranges.items()}
+
+
 def family_table() -> str:
     """Return README's table of the losses by family."""
     return HEAD + "".join(f"| {family} | {', '.join(FAMILIES[family])} |\n" for family in FAMILIES)
@@ -136,5 +142,6 @@ if __name__ == "__main__":
         anew, kept = frozen.asked([*LOSSES, *DOMAINS]), frozen.read(FILE)
         pairings = with_pairings(kept["pairings"], anew)
         domains = with_domains(kept["domains"], measured(), anew)
-        frozen.write(FILE, {"pairings": pairings, "domains": domains})
+        declared = frozen.updated(kept["ranges"], LOSSES, ranges, anew)
+        frozen.write(FILE, {"pairings": pairings, "domains": domains, "ranges": declared})
         write_readme()
