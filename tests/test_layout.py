@@ -234,14 +234,14 @@ BUDGET = {  # lines of Python by room, as they were reached: who needs more dele
     "benchmarks/cli": 2024,
     "benchmarks/comparison": 1718,
     "benchmarks/perf": 862,
-    "benchmarks/records": 2374,
-    "benchmarks/report": 2032,
+    "benchmarks/records": 2378,
+    "benchmarks/report": 2025,
     "benchmarks/running": 3284,
     "benchmarks/submission": 690,
-    "benchmarks/sweeps": 1372,
-    "benchmarks/tables": 3117,
-    "": 41980,  # the three together
-    "tests": 39257,
+    "benchmarks/sweeps": 1373,
+    "benchmarks/tables": 3116,
+    "": 41977,  # the three together
+    "tests": 39256,
 }
 
 

@@ -3,7 +3,7 @@
 Brings no torch.
 """
 
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections.abc import Container, Hashable, Iterator
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from pathlib import Path
@@ -11,7 +11,6 @@ from typing import Any
 
 from contrastbench.benchmarks.records import reading, schema, store
 from contrastbench.benchmarks.records.read_cache import remembered
-from contrastbench.benchmarks.records.reading import list_records
 from contrastbench.benchmarks.records.scored import copy_of
 from contrastbench.benchmarks.records.store import Fields, Record
 from contrastbench.domains.recipe import Recipe
@@ -93,41 +92,54 @@ class Experiment:
     def matches(self, record: Record) -> bool:
         """Return whether the record is of the same loss, parameters, recipe and protocol.
 
-        Seed and status may be any, so that records of one key are compared once.
-
-        A record older than a parameter or recipe key is taken to have its default, which must be
-        what was done before. One that was scored after more epochs on the way is of the same
-        training.
+        Seed and status may be any. A record older than a parameter or recipe key is taken to have
+        its default, which must be what was done before. One that was scored after more epochs on
+        the way is of the same training.
         """
-        key = record["key"]
-        if key not in self.compared:
-            self.compared[key] = self.compare(record)
-        return self.compared[key]
-
-    def compare(self, record: Record) -> bool:
-        """Compare a record's identity with this experiment."""
-        if record["loss"] != self.loss.complete.name:
+        if record["loss"] != self.loss.complete.name or not self.is_scored_in(record):
             return False
+        return self.training_of(record) in self.trainings
+
+    def is_scored_in(self, record: Record) -> bool:
+        """Return whether a record of the same training has the epochs at which this one scores."""
+        return {*self.full_recipe.score_at} <= {*record["recipe"].get("score_at", ())}
+
+    def training_of(self, record: Record) -> Hashable:
+        """Return what tells a record's training from others of this loss, defaults filled in."""
         # another release of one's own loss is another loss: its records have all parameters
         defaults = {} if self.loss.code else default_params(self.loss.name)
         params = {**defaults, **record["params"]}
-        recorded = (record["loss_code"], params, record["protocol"])
-        if recorded != (self.loss.code, self.loss.complete.params, self.full_recipe.protocol):
-            return False
-        recipe = {**default_recipe(self.domain), **record["recipe"]}
-        scored = list(self.full_recipe.score_at)
-        if not set(scored) <= set(recipe["score_at"]):
-            return False
-        return {**recipe, "score_at": scored} in self.recorded_recipes
+        recipe = {**default_recipe(self.domain), **record["recipe"], "score_at": None}
+        return hashable((record["loss_code"], record["protocol"], params, recipe))
 
     @cached_property
-    def compared(self) -> dict[str, bool]:
-        """Return whether records match, by their keys."""
-        return {}
+    def trainings(self) -> tuple[Hashable, ...]:
+        """Return what `training_of` says of its own records."""
+        own = self.loss.code, self.full_recipe.protocol, self.loss.complete.params
+        recipes = ({**recipe, "score_at": None} for recipe in self.recorded_recipes)
+        return tuple(dict.fromkeys(hashable((*own, recipe)) for recipe in recipes))
 
     def records(self, results: Path, seed: int | None = None) -> list[Record]:
         """Return its records, of all seeds or of one, including failed runs; do not change them."""
-        return records_of([self], results, seed)
+        scored = tuple(self.full_recipe.score_at)
+        what = (results, self.domain, self.dataset, self.loss.complete.name, self.trainings, scored)
+        return remembered((*what, seed), lambda: self.read_records(self.folder(results), seed))
+
+    def read_records(self, folder: Path, seed: int | None) -> list[Record]:
+        """Read its records in the folder of its loss, by file name."""
+        what = (folder, self.domain, self.loss.code, seed)
+        cells = remembered(what, lambda: self.cells_in(folder, seed))
+        mine = [cell for training in self.trainings for cell in cells.get(training, ())]
+        mine = [cell for cell in mine if self.is_scored_in(cell.record)]
+        mine.sort(key=lambda cell: cell.stored.name)
+        return [record for cell in mine for record in cell.records()]
+
+    def cells_in(self, folder: Path, seed: int | None) -> dict[Hashable, list[reading.StoredCell]]:
+        """Return the cells in the folder of its loss by training; one record of each is read."""
+        cells: dict[Hashable, list[reading.StoredCell]] = {}
+        for cell in reading.cells_in(folder, seed):
+            cells.setdefault(self.training_of(cell.record), []).append(cell)
+        return cells
 
     def finished(self, results: Path, seed: int | None = None) -> Iterator[Record]:
         """Yield its finished records, ok or diverged, of all seeds or of one."""
@@ -169,39 +181,11 @@ def default_params(loss: str) -> dict[str, Any]:
     return LossSpec(loss).complete.params
 
 
-def records_of(
-    trials: Iterable[Experiment], results: Path, seed: int | None = None
-) -> list[Record]:
-    """Return the records of experiments, by folder of dataset and loss, and by name.
-
-    Those of failed tries too; not to be changed.
-
-    Args:
-        trials: the experiments.
-        results: the folder that holds runs/.
-        seed: that of the records; None: any.
-    """
-    folders: dict[Path, list[Experiment]] = {}
-    for trial in trials:
-        folders.setdefault(trial.folder(results), []).append(trial)
-    return [record for folder, some in folders.items() for record in records_in(folder, some, seed)]
-
-
-def records_in(folder: Path, trials: Sequence[Experiment], seed: int | None) -> list[Record]:
-    """Return the records of experiments with one loss, by name."""
-
-    def matches(record: Record) -> bool:
-        return any(one.matches(record) for one in trials)
-
-    what = (folder, seed, *(trial.key for trial in trials))
-    return remembered(what, lambda: [one for _, one in list_records(folder, matches, seed)])
-
-
-def by_trial(trials: Iterable[Experiment], records: Sequence[Record]) -> list[list[Record]]:
-    """Return the records of each experiment."""
-    cells = {record["key"]: record for record in records}
-    keys = [{key for key, one in cells.items() if trial.matches(one)} for trial in trials]
-    return [[record for record in records if record["key"] in some] for some in keys]
+def hashable(value: Any) -> Hashable:
+    """Return a value of JSON as one that is equal to those of equal values, and can be a key."""
+    if isinstance(value, dict):
+        return frozenset((name, hashable(one)) for name, one in value.items())
+    return tuple(map(hashable, value)) if isinstance(value, (list, tuple)) else value
 
 
 def make_experiment(

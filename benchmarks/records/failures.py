@@ -4,13 +4,7 @@ from collections import Counter
 from collections.abc import Container, Iterable, Sequence
 from pathlib import Path
 
-from contrastbench.benchmarks.records.experiment import (
-    ByData,
-    Experiment,
-    by_trial,
-    ordered_by_data,
-    records_of,
-)
+from contrastbench.benchmarks.records.experiment import ByData, Experiment, ordered_by_data
 from contrastbench.benchmarks.records.schema import STATUSES
 from contrastbench.benchmarks.records.store import Record
 
@@ -28,8 +22,7 @@ def failed_by_data(trials: Sequence[Experiment], results: Path, but: Container[i
         results: the folder that holds runs/.
         but: seeds that are left out.
     """
-    records = records_of(trials, results)
-    tried = [by_place(some) for some in by_trial(trials, records)]
+    tried = [by_place(trial.records(results)) for trial in trials]
     failed: ByData = {}
     for data_hash, seed in sorted(set(tried[0]).intersection(*tried)):
         record = counting_run([one for places in tried for one in places[data_hash, seed]])
@@ -40,8 +33,7 @@ def failed_by_data(trials: Sequence[Experiment], results: Path, but: Container[i
 
 def tried_by_all(trials: Sequence[Experiment], results: Path) -> set[tuple[str, int]]:
     """Return the data and seeds that every trial has a record of, with a result or without one."""
-    records = by_trial(trials, records_of(trials, results))
-    return set.intersection(*(set(by_place(some)) for some in records))
+    return set.intersection(*(set(by_place(trial.records(results))) for trial in trials))
 
 
 def by_place(records: Iterable[Record]) -> dict[tuple[str, int], list[Record]]:

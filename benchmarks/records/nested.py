@@ -15,13 +15,7 @@ from statistics import fmean, pstdev
 from typing import Any, cast
 
 from contrastbench.benchmarks.records import store
-from contrastbench.benchmarks.records.experiment import (
-    ByData,
-    Experiment,
-    by_trial,
-    ordered_by_data,
-    records_of,
-)
+from contrastbench.benchmarks.records.experiment import ByData, Experiment, ordered_by_data
 from contrastbench.benchmarks.records.scored import scored_parts
 from contrastbench.benchmarks.records.store import Fields, Record
 from contrastbench.errors import UserError
@@ -51,13 +45,13 @@ def chosen_by_data(
     Raises:
         UserError: records do not say the scores to choose by.
     """
-    finished = [
-        record
-        for record in finished_of(trials, results)
-        if record["seed"] not in but and (only is None or record["seed"] in only)
-    ]
     runs = [
-        {store.cell_of(record): record for record in some} for some in by_trial(trials, finished)
+        {
+            store.cell_of(record): record
+            for record in trial.finished(results)
+            if record["seed"] not in but and (only is None or record["seed"] in only)
+        }
+        for trial in trials
     ]
     complete: dict[str, dict[int, Runs]] = {}
     for data_hash, seed in sorted(set(runs[0]).intersection(*runs)):
@@ -65,11 +59,6 @@ def chosen_by_data(
     choose = by_inner_scores if trials[0].full_recipe.nested else by_other_seeds
     chosen = {data: dict(choose(trials, seeds, best)) for data, seeds in complete.items()}
     return ordered_by_data({data: seeds for data, seeds in chosen.items() if seeds})
-
-
-def finished_of(trials: Sequence[Experiment], results: Path) -> list[Record]:
-    """Return the finished records of experiments on one dataset."""
-    return [one for one in records_of(trials, results) if one["status"] in store.FINAL_STATUSES]
 
 
 def by_inner_scores(

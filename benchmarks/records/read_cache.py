@@ -5,7 +5,9 @@ numbers, for comparisons. Within `one_moment` all of these see the same answer, 
 publish meanwhile; outside of it, as in a sweep, every question is answered anew.
 """
 
+import atexit
 import gc
+import sys
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -17,11 +19,12 @@ _memory: ContextVar[dict[Hashable, object] | None] = ContextVar("memory", defaul
 
 @contextmanager
 def one_moment() -> Iterator[None]:
-    """Remember everything that is read within the block.
+    """Remember everything that is read within the block, or within the one that it is part of.
 
     What is found stays to its end: looking for garbage among it would be a tenth of the time.
     """
-    token, collecting = _memory.set({}), gc.isenabled()
+    outer, collecting = _memory.get(), gc.isenabled()
+    token = _memory.set({} if outer is None else outer)
     gc.disable()
     try:
         yield
@@ -44,3 +47,10 @@ def remembered(what: Hashable, find: Callable[[], T]) -> T:
     if what not in memory:
         memory[what] = find()
     return cast(T, memory[what])
+
+
+@atexit.register
+def end_without_search() -> None:
+    """Keep Python from a last search for garbage, a seventh of the time of a long comparison."""
+    if "torch" not in sys.modules:  # whose bindings would report what is left as leaks
+        gc.freeze()

@@ -7,8 +7,8 @@ error that names both where they do not.
 """
 
 import os
-from collections.abc import Iterator
-from itertools import groupby
+from collections.abc import Iterable, Iterator
+from itertools import chain, groupby
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,7 +16,7 @@ from contrastbench.benchmarks.records import packs, schema, store
 from contrastbench.benchmarks.records.packs import Pack
 from contrastbench.benchmarks.records.read_cache import remembered
 from contrastbench.benchmarks.records.schema import InvalidRecord, shown
-from contrastbench.benchmarks.records.store import Fields, Matches, Record
+from contrastbench.benchmarks.records.store import Fields, Record
 from contrastbench.errors import UserError
 
 # of two runs of one cell
@@ -126,33 +126,62 @@ def checked_of(dataset: Path) -> tuple[dict[Stored, Record], dict[Stored, Invali
     return valid, invalid
 
 
-def list_records(
-    folder: Path, matches: Matches = lambda _: True, seed: int | None = None
-) -> list[tuple[Stored, Record]]:
-    """Return the valid records of a loss that match, by file name, including failed runs.
+class StoredCell(NamedTuple):
+    """A cell in the folder of a loss, of which one record is read."""
+
+    stored: Stored
+    record: Record  # the first valid one, which is in this file
+    others: list[Stored]
+
+    def records(self) -> list[Record]:
+        """Return all records of the cell, by file name."""
+        both = chain([(self.stored, self.record)], valid_records(self.others))
+        return [one for _, one in agreeing(both) if one["key"] == self.record["key"]]
+
+
+def cells_in(folder: Path, seed: int | None = None) -> Iterator[StoredCell]:
+    """Yield the cells of a loss that have a valid record.
 
     Args:
         folder: see `store.loss_folder`.
-        matches: says it by the record, of which it needs the identity alone.
         seed: that of the records; None: any.
+
+    Raises:
+        UserError: a file is no whole record.
+    """
+    wanted = (s for s in stored_in(folder) if seed is None or f"-seed{seed}." in s.name)
+    for _, cell in groupby(wanted, lambda stored: stored.name.partition("-seed")[0]):
+        files = [*cell]
+        for stored, record in valid_records(files):
+            yield StoredCell(stored, record, files[files.index(stored) + 1 :])
+            break
+
+
+def valid_records(files: Iterable[Stored]) -> Iterator[tuple[Stored, Record]]:
+    """Yield files with their records; an invalid one is named and left out."""
+    for stored in files:
+        try:
+            record = stored.record()
+        except InvalidRecord as error:
+            schema.warn(error)
+        else:
+            yield stored, record
+
+
+def list_records(folder: Path) -> list[tuple[Stored, Record]]:
+    """Return the valid records of a loss by file name, including failed runs.
 
     Raises:
         UserError: one of them is no whole record, or two of one name contradict each other.
     """
-    wanted = [
-        stored for stored in stored_in(folder) if seed is None or f"-seed{seed}." in stored.name
-    ]
+    return agreeing(valid_records(stored_in(folder)))
+
+
+def agreeing(records: Iterable[tuple[Stored, Record]]) -> list[tuple[Stored, Record]]:
+    """Return files with their records, each name once; raise where two of one name differ."""
     listed: dict[str, tuple[Stored, Record]] = {}
-    for _, cell in groupby(wanted, lambda stored: stored.name.partition("-seed")[0]):
-        for stored in cell:
-            try:
-                record = stored.record()
-            except InvalidRecord as error:
-                schema.warn(error)
-                continue
-            if not matches(record):
-                break
-            check_agree(*listed.setdefault(stored.name, (stored, record)), stored, record)
+    for stored, record in records:
+        check_agree(*listed.setdefault(stored.name, (stored, record)), stored, record)
     return list(listed.values())
 
 

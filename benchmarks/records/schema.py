@@ -180,18 +180,19 @@ def unstorable(value: Any) -> str | float | None:
     """Return the first text or number within a value that cannot be shown or computed with."""
     parts = [value]
     for part in parts:  # which grow on the way
-        if isinstance(part, dict):
-            parts += [*part, *part.values()]
-        elif isinstance(part, list):
-            parts += part
-        elif isinstance(part, str):
+        if isinstance(part, str):  # as most are
             if not part.isprintable() and BROKEN.search(part):
                 return part
         elif isinstance(part, float):
             if not abs(part) <= MAX_ABS_VALUE:
                 return part
-        elif isinstance(part, int) and abs(part) > LARGEST_INTEGER:
-            return part
+        elif isinstance(part, int):
+            if abs(part) > LARGEST_INTEGER:
+                return part
+        elif isinstance(part, dict):
+            parts += [*part, *part.values()]
+        elif isinstance(part, list):
+            parts += part
     return None
 
 

@@ -7,7 +7,7 @@ import hashlib
 import json
 import stat
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, cast
@@ -133,7 +133,6 @@ def remove_leftovers(results: Path) -> None:
 
 
 FileState = tuple[int, ...]
-Matches = Callable[[Record], bool]
 
 
 _known: dict[Path, tuple[FileState, Record]] = {}

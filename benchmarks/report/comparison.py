@@ -58,11 +58,7 @@ def render_comparison(
     return rendered("comparison.md.j2", **about, counts=counts, hint=ALL_HINT)
 
 
-def compared(
-    resolved: Resolved,
-    baseline: str | None = None,
-    test: str | None = None,
-) -> Verdicts:
+def compared(resolved: Resolved, baseline: str | None = None, test: str | None = None) -> Verdicts:
     """Return the verdicts on a table of which there is one at least.
 
     Raises:

@@ -87,10 +87,7 @@ class Report:
 
 
 def read_report(
-    names: Sequence[str],
-    results: Path,
-    joining: Sequence[LossSpec] = (),
-    quick: bool = False,
+    names: Sequence[str], results: Path, joining: Sequence[LossSpec] = (), quick: bool = False
 ) -> Report:
     """Return what the report shows of a folder of results."""
     tables = contents.named_tables(names, results, joining, quick)  # a wrong name ends it at once

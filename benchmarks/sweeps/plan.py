@@ -3,13 +3,16 @@
 Brings no torch.
 """
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import get_args
 
 from contrastbench.benchmarks.records.experiment import Experiment
+from contrastbench.benchmarks.records.read_cache import one_moment
 from contrastbench.benchmarks.records.seeds import parse_seeds
-from contrastbench.benchmarks.sweeps.cell_states import Task, survey
+from contrastbench.benchmarks.sweeps.cell_states import State, Task, survey
 from contrastbench.benchmarks.sweeps.costs import Costs, duration
 from contrastbench.benchmarks.sweeps.shard import WHOLE_SWEEP, Shard
 from contrastbench.benchmarks.tables.load import load_table
@@ -97,6 +100,7 @@ class Plan:
         """Return the cells of this part that can be run now, and what records say of them."""
         return [task for task in self.all_tasks() if self.shard.has(task)]
 
+    @one_moment()
     def all_tasks(self) -> list[Task]:
         """Return the cells of all parts that can be run now, each once."""
         work = [item for cell in self.cells() for item in self.work(cell)]
@@ -129,6 +133,7 @@ class Plan:
         shown = [] if cell.choice.why else [(cell.work, seeds)]
         return [*((trial, cell.place.setup.trial_seeds) for trial in cell.trials), *shown]
 
+    @one_moment()
     def later_tasks(self) -> list[Task]:
         """Return tasks in place of the cells that follow at most: of later stages, and of choices.
 
@@ -208,13 +213,9 @@ def forecast_line(plan: Plan, costs: Costs) -> str:
 
 def state_counts(work: Sequence[Task]) -> str:
     """Return how many cells are in which state."""
-    states = [task.state for task in work]
-    shown = [
-        state
-        for state in ("done", "diverged", "failed", "missing")
-        if state in ("done", "missing") or state in states
-    ]
-    return ", ".join(f"{states.count(state)} {state}" for state in shown)
+    counts = Counter(task.state for task in work)
+    shown = (state for state in get_args(State) if counts[state] or state in ("done", "missing"))
+    return ", ".join(f"{counts[state]} {state}" for state in shown)
 
 
 def forecast(work: Sequence[Task], costs: Costs) -> str:

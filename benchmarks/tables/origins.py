@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 
 from contrastbench.benchmarks.records import reading
-from contrastbench.benchmarks.records.experiment import records_of
 from contrastbench.benchmarks.records.packs import SHIPPED
 from contrastbench.benchmarks.records.store import FINAL_STATUSES
 from contrastbench.benchmarks.tables.resolved import Line, Resolved
@@ -28,7 +27,8 @@ def where_from(name: str, resolved: Resolved) -> Iterator[str]:
 
 def ships(resolved: Resolved) -> bool:
     """Return whether records of the table come with contrastbench."""
-    return any(records_of(cell.experiments, SHIPPED) for cell in resolved.cells)
+    works = (work for cell in resolved.cells for work in cell.experiments)
+    return any(work.records(SHIPPED) for work in works)
 
 
 def edited(resolved: Resolved) -> list[str]:

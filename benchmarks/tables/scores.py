@@ -11,12 +11,7 @@ from statistics import fmean
 from typing import Any, Protocol
 
 from contrastbench.benchmarks.records import nested, store
-from contrastbench.benchmarks.records.experiment import (
-    ByData,
-    Experiment,
-    by_trial,
-    ordered_by_data,
-)
+from contrastbench.benchmarks.records.experiment import ByData, Experiment, ordered_by_data
 from contrastbench.benchmarks.records.failures import tried_by_all
 from contrastbench.benchmarks.records.read_cache import remembered
 from contrastbench.benchmarks.tables.schema import Row, Setting
@@ -171,13 +166,17 @@ class Scores:
         """
         trials = [self.place.experiment(setting) for setting in settings]
         seeds = {*self.place.setup.trial_seeds}
-        finished = [
-            record for record in nested.finished_of(trials, self.results) if record["seed"] in seeds
+        runs = [
+            {
+                store.cell_of(one): one
+                for one in trial.finished(self.results)
+                if one["seed"] in seeds
+            }
+            for trial in trials
         ]
         data: ByData = {}
-        for record in finished:
-            data.setdefault(record["data_hash"], {})[record["seed"]] = record
-        runs = [{store.cell_of(one): one for one in some} for some in by_trial(trials, finished)]
+        for (data_hash, seed), record in (item for run in runs for item in run.items()):
+            data.setdefault(data_hash, {})[seed] = record
         scores = [
             [
                 fmean(nested.validation_score(trial, run[digest, seed]) for seed in seeds)

@@ -1,4 +1,4 @@
-"""Records are read once in a process, and compared once for each key; what changes is read anew."""
+"""Records are read once in a process, compared once for each cell; what changes is read anew."""
 
 import os
 import time
@@ -111,22 +111,21 @@ def test_a_plan_reads_no_dataset_but_its_own(tmp_path: Path, reads: Counter[Path
     assert other not in reads
 
 
-def test_records_of_one_key_are_compared_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    compared, compare = [], Experiment.compare
+def test_a_cell_is_told_by_one_record(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    compared, training_of = [], Experiment.training_of
 
-    def counted(self: Experiment, record: store.Record) -> bool:
+    def counted(self: Experiment, record: store.Record) -> object:
         compared.append(record["key"])
-        return compare(self, record)
+        return training_of(self, record)
 
-    monkeypatch.setattr(Experiment, "compare", counted)
+    monkeypatch.setattr(Experiment, "training_of", counted)
     for seed in SEEDS:
         add(tmp_path, seed, 70.0)
         add(tmp_path, seed, 60.0, params={"temperature": 0.3})
-    work = Experiment("graph", "MUTAG", LossSpec("infonce"), {})
-    assert [record["metrics"] for record in work.finished(tmp_path)] == [{"accuracy": 70.0}] * 5
-    assert list(work.ok_by_seed(tmp_path)) == list(SEEDS)
+    with one_moment():
+        for params, accuracy in (({}, [70.0] * 5), ({"temperature": 0.3}, [60.0] * 5)):
+            work = Experiment("graph", "MUTAG", LossSpec("infonce", params), {})
+            assert [one["metrics"]["accuracy"] for one in work.finished(tmp_path)] == accuracy
     assert len(compared) == len(set(compared)) == 2
 
 
