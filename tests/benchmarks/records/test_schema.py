@@ -57,6 +57,7 @@ def test_shipped_records_are_valid() -> None:
         ({"details": {"learned": [1.0]}}, "details.learned is [1.0] (a valid dictionary)"),
         ({"details": {"learned": {"t": 1e200}}}, "details.learned has 1e+200 (a number in"),
         ({"key": "0" * 15}, "key is '000000000000000' ("),
+        ({"key": "g" * 64}, "key is 'gggggggg"),
     ],
 )
 def test_what_is_wrong_is_named(change: dict[str, Any], wrong: str) -> None:
@@ -75,17 +76,7 @@ def test_what_lacks_is_named(name: str) -> None:
 @pytest.mark.parametrize(
     ("domain", "metrics"),
     [
-        (
-            "sentence",
-            {
-                "accuracy": 50,
-                "spearman": -12.5,
-                "STS12": -100,
-                "avg": -1.0,
-                "SICKR": 0,
-                "spearman@2": -3,
-            },
-        ),
+        ("sentence", {"accuracy": 50, "STS12": -100, "avg": -1.0, "SICKR": 0, "spearman@2": -3}),
         ("image", {"accuracy": 100.00000762939453, "nmi": 0.0}),
         ("a plugin", {"accuracy": -0.5, "perplexity": 1e6}),
     ],

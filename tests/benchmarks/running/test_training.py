@@ -23,19 +23,10 @@ from contrastbench.losses.spec import LossSpec
 from resumed import few_sentences
 
 CPU = torch.device("cpu")
+SHORT = {"epochs": 2, "score_at": [1]}
 CASES = {
-    "graph": ("motifs", {"epochs": 2, "limit": 60, "folds": 3, "batch_size": 20, "score_at": [1]}),
-    "sentence": (
-        "graded",
-        {
-            "epochs": 2,
-            "limit": 48,
-            "batch_size": 16,
-            "eval_every": 2,
-            "pooler": "cls",
-            "score_at": [1],
-        },
-    ),
+    "graph": ("motifs", {**SHORT, "limit": 60, "folds": 3, "batch_size": 20}),
+    "sentence": ("graded", dict(SHORT, limit=48, batch_size=16, eval_every=2, pooler="cls")),
 }
 
 
@@ -129,6 +120,14 @@ def test_the_first_of_the_best_steps_is_the_model(monkeypatch: pytest.MonkeyPatc
     model, history = train(Validated("motifs", recipe, 0, None, CPU), get_loss("infonce"))
     assert history.dev_curve == [(4, 1.0), (8, 3.0), (10, 3.0)]
     assert torch.equal(model.weight, weights[1])
+
+
+def test_a_loss_hears_how_far_its_training_is() -> None:
+    loss, heard = get_loss("infonce"), list[float]()
+    loss.advance = heard.append
+    recipe = make_recipe("graph", {"epochs": 2})
+    train(stub_domain.Stub("motifs", recipe, 0, None, CPU), loss)
+    assert heard == [0.0, 1 / 3, 2 / 3, 1.0]
 
 
 def test_permuted_positives_are_what_the_loss_sees() -> None:
