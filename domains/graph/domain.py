@@ -85,7 +85,8 @@ class GraphDomain(Domain[GraphRecipe, Model, Batch]):
             raise UserError(f"{dataset} has tasks and no classes: leave out --recipe pairing")
         with samples_drawn(recipe):
             if not graphs.tasks:
-                check_folds(graphs.y.numpy(), recipe.folds)
+                names = np.array(self.class_names or range(int(graphs.y.max()) + 1))
+                check_folds(names[graphs.y], recipe.folds)
         nodes = graphs.node_ptr.diff()
         if recipe.pairing == "part_of" and not bool(nodes.all()):
             raise UserError(f"{dataset} has graphs without nodes: leave out --recipe pairing")

@@ -22,7 +22,7 @@ from contrastbench.domains.graph import DATASETS, SOURCES, data
 from contrastbench.domains.graph.data import MAX_FEATURES, Graphs, content_hash, pointers, union
 from contrastbench.domains.graph.files import GRAPH_FILES, LABELS_FILE, read_file
 from contrastbench.domains.graph.tasks import UNKNOWN, answers
-from contrastbench.domains.reading import contents, first_double
+from contrastbench.domains.reading import contents, first_double, reading
 from contrastbench.domains.report import Counted
 from contrastbench.errors import UserError, unknown, users_code
 from contrastbench.losses.source import Sources
@@ -163,7 +163,8 @@ def files_of(folder: Path) -> tuple[str, data.RawReader] | None:
 
 def classes_in(folder: Path) -> list[tuple[str, Any]]:
     """The lines of the file of classes: a file and its class each, or its answers to tasks."""
-    lines = contents(folder / LABELS_FILE).decode("utf-8-sig").splitlines()
+    with reading(folder / LABELS_FILE, "save it as UTF-8", "cannot be read"):
+        lines = contents(folder / LABELS_FILE).decode("utf-8-sig").splitlines()
     rows = [[field.strip() for field in row] for row in csv.reader(lines) if row]
     if rows and not Path(rows[0][0]).suffix and not (folder / rows[0][0]).is_file():
         del rows[0]  # its header

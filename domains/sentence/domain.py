@@ -8,7 +8,7 @@ import copy
 import hashlib
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain, islice
 from pathlib import Path
@@ -22,7 +22,7 @@ from contrastbench.domains import own as owned
 from contrastbench.domains.base import Domain, Evaluation
 from contrastbench.domains.declaration import reader_of
 from contrastbench.domains.random import generator
-from contrastbench.domains.report import DataReport
+from contrastbench.domains.report import WRONG_SHARE, DataReport
 from contrastbench.domains.scoring.retrieval import recall_at_1, retrieval
 from contrastbench.domains.sentence import (
     SentenceRecipe,
@@ -193,9 +193,19 @@ class SentenceDomain(Domain[SentenceRecipe, SentenceModel, Batch]):
         data |= {"empty lines of the training sentences": empty} if empty else {}
         if trained and self.corpus_name not in CORPORA and (cut := self.cut_sentences()):
             data[f"first 1,000 training sentences, cut to {self.recipe.max_length} tokens"] = cut
-        return sentence_report(
+        found = sentence_report(
             self.scored, self.corpus if trained else None, data, own=self.about is None
         )
+        unknown = self.unknown_tokens() if found.own else 0
+        doubt = "percent of words that the encoder does not know, give another --recipe encoder"
+        return replace(found, doubts=found.doubts | ({doubt: unknown} if unknown else {}))
+
+    def unknown_tokens(self) -> int:
+        """Return the percent of unknown tokens in the first 1,000 scored sentences; 0 of few."""
+        first = [*islice(self.scored.compared, 1000)]
+        ids = [*chain.from_iterable(token_ids(self.checkpoint, first, self.checkpoint.max_length))]
+        share = 100 * ids.count(self.checkpoint.tokenizer.unk_token_id) / len(ids)
+        return round(share) if share >= WRONG_SHARE else 0
 
     def cut_sentences(self) -> int:
         """Return how many of the first 1,000 training sentences the recipe cuts."""

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 Array = np.ndarray[Any, np.dtype[Any]]
 MAX_FEW_CATEGORIES = 20  # different words, which may be categories of a small table
+IDS = re.compile(r"(?i)(?:.*[_ -])?(?:id|uuid)")
 PLACES = re.compile(r"(?i)(?:zip|postal|post|plz|postleitzahl)(?:[ _-]?(?:code|index))?")
 Starts = tuple[int | None, int]  # of the validation and the test rows; None: the seed draws them
 
@@ -177,6 +178,11 @@ def suspicions(table: TabularSet) -> dict[str, list[str]]:
         ],
         "columns that number the rows, or sort them by class": [
             name for name, column in numbers.items() if numbers_rows(column, table.y)
+        ],
+        "columns that number samples by their names: leave them out by drop": [
+            name
+            for name, x in numbers.items()
+            if IDS.fullmatch(name) and not numbers_rows(x, table.y)
         ],
         "columns of texts with line breaks, perhaps by a stray quote": [
             name for name, column in words.items() if any("\n" in text for text in column)

@@ -44,6 +44,8 @@ def folder_parts(root: Path) -> tuple[Parts, dict[str, Any]]:
         )
     classes = tuple(sorted(train))
     notes = left_out(root, [trained, tested], train, test)
+    if part_name(tested) == "validation":
+        notes["folder of the test images, as none is named test"] = tested
     for name in folders.values():  # the validation part is drawn from train, as for every set
         notes[f"files left out, in {name}"] = len(files_below(root / name))
     if len(test) < len(train):
@@ -138,9 +140,9 @@ def images_of(root: Path, folder: str) -> list[str]:
 
 
 def left_out(root: Path, parts: Sequence[str], *read: dict[str, list[str]]) -> dict[str, Any]:
-    """Return how many files of the parts are no images by their names."""
+    """Return how many files of the parts are no images of a class."""
     used = {name for files in read for names in files.values() for name in names}
     there = [Path(part, name).as_posix() for part in parts for name in files_below(root / part)]
     others = [name for name in there if name not in used]
-    note = "files left out, no images by their names"
+    note = "files left out, no images of a class"
     return {note: Counted(len(others), others[0])} if others else {}

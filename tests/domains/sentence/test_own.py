@@ -41,6 +41,14 @@ def test_a_fifth_of_one_file_chooses(tmp_path: Path) -> None:
     assert read(f"pairs:{tmp_path / 'a.tsv'}").sha256 == scored.sha256, "for every run"
 
 
+def test_an_encoder_that_knows_few_of_the_words_is_doubted(tmp_path: Path) -> None:
+    rows = [f"xyz {k}\txyz {k + 1}\t{k % 6}" for k in range(20)]
+    name = f"pairs:{write(tmp_path / 'a.tsv', rows)}"
+    domain = SentenceDomain(name, SentenceRecipe(), 0, None, torch.device("cpu"))
+    (share,) = domain.report(trained=False).doubts.values()
+    assert share > 15
+
+
 def test_the_second_of_two_files_is_reported(tmp_path: Path) -> None:
     write(tmp_path / "dev.tsv", ROWS[:8])
     named = [f"x\t{b}\t{c}\t{a}" for a, b, c in (row.split("\t") for row in ROWS[8:])]

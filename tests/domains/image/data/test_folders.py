@@ -69,7 +69,7 @@ def test_other_files_are_counted(tmp_path: Path) -> None:
     root = folder(tmp_path)
     (root / "train/cat/labels.txt").write_text("x")
     (root / "train/.hidden").write_text("x")
-    assert read(root).notes == {"files left out, no images by their names": 1}
+    assert read(root).notes == {"files left out, no images of a class": 1}
 
 
 @pytest.mark.parametrize("names", [("Training", "Testing"), ("TRAIN", "Valid"), ("Train", "dev")])
@@ -80,6 +80,7 @@ def test_folders_of_parts_as_people_name_them(names: tuple[str, str], tmp_path: 
         (root / plain).rename(root / name)
     found = read(root)
     assert (found.classes, found.drawn) == (expected.classes, False)
+    assert [*found.notes.values()] == ([] if names[1] == "Testing" else [names[1]])
     assert found.test.batch(torch.arange(6)).equal(expected.test.batch(torch.arange(6)))
 
 
@@ -99,7 +100,7 @@ def test_linked_class_folders_are_read_and_counted(tmp_path: Path) -> None:
     (elsewhere / "train/cat/linked").symlink_to(elsewhere / "train/dog/more")
     images = read(root)
     assert len(images.train) == 3 + 3 + 2, "a linked folder in a class folder is read too"
-    assert images.notes == {"files left out, no images by their names": 1}
+    assert images.notes == {"files left out, no images of a class": 1}
     assert (
         load_images(f"folder:{root}", 16, None, CPU)[1]
         == load_images(f"folder:{elsewhere}", 16, None, CPU)[1]
