@@ -159,7 +159,8 @@ def check_cells(case: Verification) -> str:
     base = baseline_row(resolve(case.table(), None, case.own))
     if not any(cell.records for cell in base.cells.values()):
         line = f"no records of {base.name} in {' and '.join(map(str, case.places))}: make them by"
-        raise UserError(f"{line} bench sweep {case.suite} --only 'row={base.name}'")
+        only = f"--only 'row={base.name}' --results {case.places[0]}"
+        raise UserError(f"{line} bench sweep {case.suite} {only}")
     while tasks := missing(case):
         for _, some in groupby(tasks, key=lambda task: task.experiment.key):
             make_records(case, list(some))

@@ -65,16 +65,13 @@ def read_table(
         table = published_table(document, path.stem, asked)
     if check_values and name.endswith(catalogue.ENDINGS):
         refuse_values(table, path)
-    return table
+    return table.but(called=name)
 
 
 def is_table(name: str) -> bool:
     """Return whether it is the name of a table or a sweep, or of a user's own YAML file."""
-    return name.endswith(catalogue.ENDINGS) or name in {
-        *catalogue.table_files(),
-        *BUILT_IN,
-        *NEWEST,
-    }
+    ours = {*catalogue.table_files(), *BUILT_IN, *NEWEST}
+    return name.endswith(catalogue.ENDINGS) or name in ours
 
 
 def extended_sweep(file: SweepFile, document: Document, inside: Inside) -> Table | None:

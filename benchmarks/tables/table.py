@@ -32,6 +32,7 @@ class Table(PublishedTable):
     """A published table, or what a sweep file makes."""
 
     name: str = ""
+    called: str = ""  # what a command takes for it: a name, or the path of its file
     rows: list[Row] = Field(min_length=1)  # type: ignore[assignment]  # narrower, never appended to
     tiny: bool = False  # a smoke test
     sweep: bool = False  # made of losses and data, which others can join

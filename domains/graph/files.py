@@ -69,7 +69,7 @@ def node_pairs(text: str) -> tuple[list[tuple[str, str]], bool]:
     first, second, header = end_columns(rows)
     pairs = []
     for row in rows[header:]:
-        ends = [row[k] for k in (first, second) if k < len(row) and re.search(r"\w", row[k])]
+        ends = [row[k] for k in (first, second) if row[k:] and re.match(r"(?!nan$).*\w", row[k])]
         if len(ends) < 2:
             raise ValueError(f"{' '.join(row)!r} does not name two nodes")
         pairs.append((ends[0], ends[1]))

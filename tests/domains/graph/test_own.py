@@ -225,6 +225,7 @@ def edge_lists(folder: Path, *texts: str, classes: str = "xy") -> str:
         ("0,0\n", "xy", None),
         ('{"nodes": [0, 1]}', "xy", r"1\.csv is JSON, not a list of edges"),
         ("0 -> 1\n1 -> 2\n", "xy", "'0 -> 1' does not name two nodes"),
+        ("0,1\nnan,2\n2,3\n", "xy", "'nan 2' does not name two nodes"),
         ("0 1 2\n1 2\n", "xy", "lines have 2 to 3 columns: give two, or name source"),
         ("0 1 1 0 1\n", "xy", "lines have 5 to 5 columns"),  # a row of a matrix
         ("4 3\n0 1\n1 2\n2 3\n", "xy", "'4 3' counts nodes and edges: remove it"),
