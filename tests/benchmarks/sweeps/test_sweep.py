@@ -370,17 +370,17 @@ def test_trainings_of_more_threads_than_their_share_of_cores_take_turns(
         "wait": True,
         "loss_code": "",
     }
-    taken, measure = [], runner.Training.measure
+    taken, measure = [], runner.measure
 
-    def measured(self: runner.Training) -> dict[str, Any]:
+    def measured(*given: Any) -> list[dict[str, Any]]:
         try:
             with claims.claim(tmp_path / "claims" / worker.turn_name(), wait=False):
                 taken.append(0)
         except Timeout:
             taken.append(1)
-        return measure(self)
+        return measure(*given)
 
-    monkeypatch.setattr(runner.Training, "measure", measured)
+    monkeypatch.setattr(runner, "measure", measured)
     reply = worker.answer_message(message)
     assert (reply["status"], taken) == ("ok", [turns])
 
