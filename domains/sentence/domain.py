@@ -198,7 +198,7 @@ class SentenceDomain(Domain[SentenceRecipe, SentenceModel, Batch]):
         )
         unknown = self.unknown_tokens() if found.own else 0
         doubt = "percent of words that the encoder does not know, give another --recipe encoder"
-        return replace(found, doubts=found.doubts | ({doubt: unknown} if unknown else {}))
+        return replace(found, doubts={**found.doubts, **({doubt: unknown} if unknown else {})})
 
     def unknown_tokens(self) -> int:
         """Return the percent of unknown tokens in the first 1,000 scored sentences; 0 of few."""
