@@ -227,21 +227,21 @@ def test_nothing_prints_a_name_raw() -> None:
 
 
 BUDGET = {  # lines of Python by room, as they were reached: who needs more deletes first
-    "losses": 7478,
-    "domains": 16155,
+    "losses": 7486,
+    "domains": 16152,
     "benchmarks/against": 517,
     "benchmarks/api": 380,
     "benchmarks/cli": 2024,
     "benchmarks/comparison": 1718,
     "benchmarks/perf": 862,
-    "benchmarks/records": 2378,
+    "benchmarks/records": 2376,
     "benchmarks/report": 2025,
     "benchmarks/running": 3284,
     "benchmarks/submission": 691,
     "benchmarks/sweeps": 1373,
-    "benchmarks/tables": 3114,
-    "": 42000,  # the three together
-    "tests": 39257,
+    "benchmarks/tables": 3108,
+    "": 41997,  # the three together
+    "tests": 39273,
 }
 
 

@@ -146,6 +146,10 @@ class Experiment:
         records = self.records(results, seed)
         return (record for record in records if record["status"] in store.FINAL_STATUSES)
 
+    def finished_cells(self, results: Path) -> dict[tuple[str, int], Record]:
+        """Return its finished records by data and seed."""
+        return {store.cell_of(record): record for record in self.finished(results)}
+
     def ok_by_data(self, results: Path, but: Container[int] = ()) -> ByData:
         """Return the ok records by data and seed.
 

@@ -45,17 +45,11 @@ def chosen_by_data(
     Raises:
         UserError: records do not say the scores to choose by.
     """
-    runs = [
-        {
-            store.cell_of(record): record
-            for record in trial.finished(results)
-            if record["seed"] not in but and (only is None or record["seed"] in only)
-        }
-        for trial in trials
-    ]
+    runs = [trial.finished_cells(results) for trial in trials]
     complete: dict[str, dict[int, Runs]] = {}
     for data_hash, seed in sorted(set(runs[0]).intersection(*runs)):
-        complete.setdefault(data_hash, {})[seed] = [run[data_hash, seed] for run in runs]
+        if seed not in but and (only is None or seed in only):
+            complete.setdefault(data_hash, {})[seed] = [run[data_hash, seed] for run in runs]
     choose = by_inner_scores if trials[0].full_recipe.nested else by_other_seeds
     chosen = {data: dict(choose(trials, seeds, best)) for data, seeds in complete.items()}
     return ordered_by_data({data: seeds for data, seeds in chosen.items() if seeds})

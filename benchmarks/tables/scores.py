@@ -10,7 +10,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any, Protocol
 
-from contrastbench.benchmarks.records import nested, store
+from contrastbench.benchmarks.records import nested
 from contrastbench.benchmarks.records.experiment import ByData, Experiment, ordered_by_data
 from contrastbench.benchmarks.records.failures import tried_by_all
 from contrastbench.benchmarks.records.read_cache import remembered
@@ -166,17 +166,11 @@ class Scores:
         """
         trials = [self.place.experiment(setting) for setting in settings]
         seeds = {*self.place.setup.trial_seeds}
-        runs = [
-            {
-                store.cell_of(one): one
-                for one in trial.finished(self.results)
-                if one["seed"] in seeds
-            }
-            for trial in trials
-        ]
+        runs = [trial.finished_cells(self.results) for trial in trials]
         data: ByData = {}
         for (data_hash, seed), record in (item for run in runs for item in run.items()):
-            data.setdefault(data_hash, {})[seed] = record
+            if seed in seeds:
+                data.setdefault(data_hash, {})[seed] = record
         scores = [
             [
                 fmean(nested.validation_score(trial, run[digest, seed]) for seed in seeds)

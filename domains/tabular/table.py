@@ -172,17 +172,14 @@ def suspicions(table: TabularSet) -> dict[str, list[str]]:
     """Columns and classes of a user's table that are probably not meant as they are."""
     numbers = dict(zip(table.names, table.numeric.T, strict=False))
     words = dict(zip(table.words, table.categorical.T, strict=True))
+    counting = [name for name, column in numbers.items() if numbers_rows(column, table.y)]
     doubts = {
         "columns that tell the class, one value for each": [
             name for name, column in (numbers | words).items() if renames(column, table)
         ],
-        "columns that number the rows, or sort them by class": [
-            name for name, column in numbers.items() if numbers_rows(column, table.y)
-        ],
+        "columns that number the rows, or sort them by class": counting,
         "columns that number samples by their names: leave them out by drop": [
-            name
-            for name, x in numbers.items()
-            if IDS.fullmatch(name) and not numbers_rows(x, table.y)
+            name for name in numbers if IDS.fullmatch(name) and name not in counting
         ],
         "columns of texts with line breaks, perhaps by a stray quote": [
             name for name, column in words.items() if any("\n" in text for text in column)

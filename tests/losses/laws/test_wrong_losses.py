@@ -45,6 +45,22 @@ def test_a_hinge_that_is_flat_on_one_batch_is_not_detached(tmp_path: Path) -> No
     assert [one for one in check_loss(f"{own}:Mine") if not one.passed] == []
 
 
+def test_a_loss_of_views_depends_on_both_and_may_have_the_gradient_of_normalize(
+    tmp_path: Path,
+) -> None:
+    own = tmp_path / "own.py"
+    own.write_text(
+        "import torch.nn.functional as F\n\ndef one(z, labels):\n    return z.var()\n\n"
+        "def two(z1, z2):\n    scores = F.normalize(z1) @ F.normalize(z2).T\n"
+        "    return -scores.log_softmax(1).diagonal().mean()\n"
+    )
+    (failed,) = [one for one in check_loss(f"{own}:one") if not one.passed]
+    assert (failed.name, "view 2 changes nothing" in failed.detail) == ("detached", True)
+    found = {one.name: one for one in check_loss(f"{own}:two")}
+    assert all(one.passed for one in found.values())
+    assert found["zero rows"].word == "remark"
+
+
 def test_a_term_without_negatives_needs_no_remark_in_a_sum() -> None:
     results = check_loss(f"infonce + 0.5*{FILE}:NoNegatives", seeds=[0])
     assert [result for result in results if result.word or not result.passed] == []
