@@ -22,9 +22,12 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(autouse=True)
-def seeded() -> None:
-    """The same random numbers in whatever order tests run."""
+def seeded() -> Iterator[None]:
+    """The same random numbers and threads in whatever order tests run."""
     torch.manual_seed(0)
+    threads = torch.get_num_threads()
+    yield
+    torch.set_num_threads(threads)  # a run takes those of its domain
 
 
 @pytest.fixture
