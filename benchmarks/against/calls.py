@@ -193,4 +193,4 @@ def takes_labels(loss: Any) -> bool:
     """Return whether a callable takes labels as its third argument."""
     call = loss.forward if isinstance(loss, nn.Module) else loss
     third = list(inspect.signature(call).parameters.values())[2:3]
-    return any(one.default is one.empty or "label" in one.name for one in third)
+    return any(p.default is p.empty or "label" in p.name for p in third)

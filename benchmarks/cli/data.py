@@ -127,7 +127,7 @@ def domain_of(name: str) -> str:
     if len(domains) > 1:
         raise UserError(f"{kind}: is a kind of {', '.join(domains)}: add --domain")
     if not domains:
-        known = [one for declaration in about.values() for one in declaration.datasets]
+        known = [dataset for declaration in about.values() for dataset in declaration.datasets]
         raise unknown("dataset", name, known, "; or add --domain")
     return domains[0]
 

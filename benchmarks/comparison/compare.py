@@ -87,7 +87,7 @@ def places_to_come(
     They are corrected for from the beginning, so that no verdict is lost as results arrive. Copies
     and columns without the baseline's results are not among them.
     """
-    known = {(one.row, one.column) for one in comparisons if one.t.p is not None or one.is_final}
+    known = {(c.row, c.column) for c in comparisons if c.t.p is not None or c.is_final}
     lines = (line for line in resolved.lines if is_listed(resolved.table, line, base))
     return {
         (line.name, column)
@@ -108,18 +108,18 @@ def decide(family: Sequence[Comparison], to_come: int = 0) -> list[Comparison]:
     Those to come are corrected for as well: they have a p of 1 so far. A row that is another one by
     algebra is tested once.
     """
-    there = {(one.row, one.column) for one in family}
+    there = {(place.row, place.column) for place in family}
     family = [
-        replace(one, t=UNTESTED, why=one.why or f"tested as {one.same_as}")
-        if (one.same_as, one.column) in there
-        else one
-        for one in family
+        replace(place, t=UNTESTED, why=place.why or f"tested as {place.same_as}")
+        if (place.same_as, place.column) in there
+        else place
+        for place in family
     ]
-    known = [one.t.p for one in family if one.t.p is not None]
+    known = [place.t.p for place in family if place.t.p is not None]
     tests = max(1, len(known) + to_come)
     adjusted = iter(holm([*known, *[1.0] * to_come]))
-    family = [replace(one, family=tests, level=ALPHA / tests) for one in family]
-    return [with_verdict(one, None if one.t.p is None else next(adjusted)) for one in family]
+    family = [replace(place, family=tests, level=ALPHA / tests) for place in family]
+    return [with_verdict(place, None if place.t.p is None else next(adjusted)) for place in family]
 
 
 def with_verdict(place: Comparison, adjusted: float | None) -> Comparison:
@@ -159,7 +159,7 @@ def over_sets_of(
         and is_listed(resolved.table, line, base)
         and any(not cell.same_as for cell in line.cells.values())
     ]
-    has_run = {(one.row.name, one.column) for one in resolved.cells if one.ok or one.failed}
+    has_run = {(cell.row.name, cell.column) for cell in resolved.cells if cell.ok or cell.failed}
     rows, columns = ({*names} for names in zip(*has_run, strict=True)) if has_run else ((), ())
     return replace(
         over_sets(comparisons, untrained, musts, SET_TESTS[test], expected),
@@ -171,7 +171,7 @@ def over_sets_of(
         not_compared=[
             name
             for name in resolved.table.columns
-            if name in columns and not any(one.column == name for one in comparisons)
+            if name in columns and not any(place.column == name for place in comparisons)
         ],
     )
 

@@ -80,9 +80,9 @@ def measured(place: Comparison, gain: float | None) -> Measured | None:
 
 def of_one_set(columns: Sequence[Measured]) -> Measured:
     """Return the mean over columns of a set, such as two probes of one training."""
-    drawn = [one.by_seed for one in columns if one.by_seed]
+    drawn = [column.by_seed for column in columns if column.by_seed]
     shared = set.intersection(*map(set, drawn)) if drawn else ()
-    seeds = sorted(shared) or [seed for one in drawn[:1] for seed in list(one)[:1]]  # no freedom
-    sums = {seed: sum(one.get(seed, 0.0) for one in drawn) for seed in seeds}
+    seeds = sorted(shared) or [seed for c in drawn[:1] for seed in list(c)[:1]]  # no freedom
+    sums = {seed: sum(column.get(seed, 0.0) for column in drawn) for seed in seeds}
     by_seed = {seed: total / len(columns) for seed, total in sums.items()}
-    return Measured(fmean(one.mean for one in columns), by_seed)
+    return Measured(fmean(column.mean for column in columns), by_seed)

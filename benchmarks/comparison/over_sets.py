@@ -123,23 +123,23 @@ def over_sets(
             too, so that no verdict is lost as results arrive.
     """
     controls = controls or {}
-    gains, left_out = gains_of([one for one in comparisons if one.row in untrained])
+    gains, left_out = gains_of([place for place in comparisons if place.row in untrained])
     scale = SHARES if gains else POINTS
     rows: dict[str, list[Comparison]] = {}
     for place in comparisons:
         rows.setdefault(place.row, []).append(place)
     measured_rows = [effect(row, mine, gains, scale.margin, test) for row, mine in rows.items()]
-    effects = {one.row: one for one in measured_rows if one is not None}
+    effects = {measured.row: measured for measured in measured_rows if measured is not None}
     tested = {*effects} - {*controls} if gains or not left_out else ()
     losses = {row: mine for row, mine in rows.items() if row in tested}
     same_so_far = {row for row, mine in losses.items() if all_same(mine) and is_waiting(mine)}
     to_come = sum(row not in effects or row in same_so_far for row in expected)
     contestants = judged_losses(effects, losses, same_so_far, to_come, test)
     if gains:
-        contestants = [replace(one, untrained_in=untrained_in(one)) for one in contestants]
+        contestants = [replace(loss, untrained_in=untrained_in(loss)) for loss in contestants]
     judged = [
-        control_effect(one, rows[row], controls[row], test)
-        for row, one in effects.items()
+        control_effect(measured, rows[row], controls[row], test)
+        for row, measured in effects.items()
         if row in controls
     ]
     return answer(contestants, judged, gains, left_out, test, to_come)
@@ -155,18 +155,18 @@ def answer(
 ) -> OverSets:
     """Return all that is said of rows whose effects are judged."""
     effects, scale = [*contestants, *controls], SHARES if gains else POINTS
-    listed = [one for one in contestants if not one.joined]
-    tested = [one for one in listed or contestants if not one.is_copy]
-    sets = max((len(one.by_set) for one in effects), default=0)
+    listed = [loss for loss in contestants if not loss.joined]
+    tested = [loss for loss in listed or contestants if not loss.is_copy]
+    sets = max((len(loss.by_set) for loss in effects), default=0)
     nothing_counts = bool(left_out) and not gains
-    able = any(test.smallest_p(one.by_set) <= ALPHA for one in effects)
-    seeds = (len(one.by_seed) for row in contestants for one in row.by_set.values())
+    able = any(test.smallest_p(loss.by_set) <= ALPHA for loss in effects)
+    seeds = (len(part.by_seed) for row in contestants for part in row.by_set.values())
     return OverSets(
         effects=effects,
         contestants=contestants,
         listed=listed,
         tested=tested,
-        fewer=[one for one in tested if listed and len(one.by_set) + one.without_effect < sets],
+        fewer=[loss for loss in tested if listed and len(loss.by_set) + loss.without_effect < sets],
         gains=gains,
         **scale._asdict(),
         left_out=left_out,
@@ -175,7 +175,7 @@ def answer(
         on_these=test.units == "seeds",
         sets=sets,
         most_seeds=max(seeds, default=0),
-        domains=list(dict.fromkeys(name for one in effects for name in one.by_domain)),
+        domains=list(dict.fromkeys(name for loss in effects for name in loss.by_domain)),
         decides=able and not nothing_counts,
         level=ALPHA / max(1, count_tests(tested, to_come if listed else 0)),
         least_seen=least_seen(tested),
@@ -185,7 +185,7 @@ def answer(
 
 def count_tests(rows: Sequence[Effect], to_come: int) -> int:
     """Return how many parts of rows are tested, with those of rows that have yet to run."""
-    return (len(rows) + to_come) * len({name for one in rows for name in one.parts})
+    return (len(rows) + to_come) * len({name for row in rows for name in row.parts})
 
 
 def least_seen(tested: Sequence[Effect]) -> float | None:
@@ -194,10 +194,10 @@ def least_seen(tested: Sequence[Effect]) -> float | None:
     It is over the losses that have run on most sets. One that nothing is random in says nothing;
     0: there are no others.
     """
-    if all(one.detectable == 0 for one in tested):
+    if all(loss.detectable == 0 for loss in tested):
         return 0.0
-    most = max(len(one.by_set) for one in tested)
-    full = [one.detectable for one in tested if len(one.by_set) == most]
+    most = max(len(loss.by_set) for loss in tested)
+    full = [loss.detectable for loss in tested if len(loss.by_set) == most]
     some = [inf if least is None else least for least in full if least != 0]
     middle = median(some) if some else inf
     return None if middle == inf else middle
@@ -220,22 +220,22 @@ def judged_losses(
     joint = [
         replace(effects[rows[0]], also=rows[1:], name=", ".join(rows)) for rows in alike.values()
     ]
-    copies = [one for one in joint if one.row in same_so_far or all_same(losses[one.row])]
-    tested = [one for one in joint if one not in copies]
-    joined = decided_effects([one for one in tested if one.joined], test)
-    listed = decided_effects([one for one in tested if not one.joined], test, to_come)
+    copies = [loss for loss in joint if loss.row in same_so_far or all_same(losses[loss.row])]
+    tested = [loss for loss in joint if loss not in copies]
+    joined = decided_effects([loss for loss in tested if loss.joined], test)
+    listed = decided_effects([loss for loss in tested if not loss.joined], test, to_come)
     words = Verdict.SAME_LOSS, Verdict.SAME_SO_FAR
-    same = [replace(one, verdict=words[one.row in same_so_far], is_copy=True) for one in copies]
-    return [*joined, *listed, *sorted(same, key=lambda one: one.verdict, reverse=True)]
+    same = [replace(loss, verdict=words[loss.row in same_so_far], is_copy=True) for loss in copies]
+    return [*joined, *listed, *sorted(same, key=lambda loss: loss.verdict, reverse=True)]
 
 
-def untrained_in(one: Effect) -> list[str]:
+def untrained_in(row: Effect) -> list[str]:
     """Return the domains in which a row is worse, and loses more than all that training gains.
 
     The best row without a training is at -100 %.
     """
-    below = [name for name, mean in one.by_domain.items() if mean < -100]
-    return [name for name in below if Verdict.WORSE in (one.verdict, one.decided.get(name))]
+    below = [name for name, mean in row.by_domain.items() if mean < -100]
+    return [name for name in below if Verdict.WORSE in (row.verdict, row.decided.get(name))]
 
 
 def runs_of(row: str, mine: Sequence[Comparison]) -> Hashable:
@@ -248,17 +248,17 @@ def runs_of(row: str, mine: Sequence[Comparison]) -> Hashable:
         return row
     if all_same(mine):
         return mine[0].joined, ""
-    return mine[0].joined, frozenset((one.column, one.runs or one.same_as or row) for one in mine)
+    return mine[0].joined, frozenset((c.column, c.runs or c.same_as or row) for c in mine)
 
 
 def is_waiting(mine: Iterable[Comparison]) -> bool:
     """Return whether a row lacks results in a column where it is a loss of its own."""
-    return any(one.waiting for one in mine)
+    return any(place.waiting for place in mine)
 
 
 def all_same(mine: Iterable[Comparison]) -> bool:
     """Return whether a row is the baseline's loss wherever it has run."""
-    return all(one.same for one in mine)
+    return all(place.same for place in mine)
 
 
 def control_effect(effect: Effect, mine: Sequence[Comparison], must: str, test: SetTest) -> Effect:
@@ -303,9 +303,9 @@ def effect(
         over_sets=SET_TESTS["t"].interval(by_set, ALPHA),
         p=min(part.p for part in parts.values()),
         p_equal=max(part.p_equal for part in parts.values()),
-        joined=any(one.joined for one in mine),
+        joined=any(place.joined for place in mine),
         without_effect=len(failed - by_set.keys()),
-        base_failed=frozenset(one.data_set for one in mine if one.base_lost),
+        base_failed=frozenset(place.data_set for place in mine if place.base_lost),
     )
 
 
@@ -316,18 +316,18 @@ def decided_effects(rows: Sequence[Effect], test: SetTest, to_come: int = 0) -> 
     verdict is lost as they do. That a row is equal in all its parts is one test, whose p is the
     largest of them: these are a family of the rows.
     """
-    tests, parts = count_tests(rows, to_come), [p for one in rows for p in one.parts.values()]
+    tests, parts = count_tests(rows, to_come), [p for row in rows for p in row.parts.values()]
     different = iter(corrected([part.p for part in parts], tests))
     equal = iter(corrected([part.p_equal for part in parts], tests))
-    together = corrected([one.p_equal for one in rows], len(rows) + to_come)
+    together = corrected([row.p_equal for row in rows], len(rows) + to_come)
     level = ALPHA / max(1, tests)
     seen = [
         judged_effect(
-            one, [(next(different), next(equal)) for _ in one.parts], all_equal, level, test
+            row, [(next(different), next(equal)) for _ in row.parts], all_equal, level, test
         )
-        for one, all_equal in zip(rows, together, strict=True)
+        for row, all_equal in zip(rows, together, strict=True)
     ]
-    return sorted(seen, key=lambda one: -one.estimate)
+    return sorted(seen, key=lambda row: -row.estimate)
 
 
 def corrected(ps: Sequence[float], tests: int) -> list[float]:

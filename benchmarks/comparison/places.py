@@ -128,7 +128,7 @@ def without_scores(
     """Return which seeds of a place can be compared, and what failed or is the same loss."""
     ours = line.cells[column]
     lost = theirs if ours.choice.why == EVERY_TRIAL else theirs.keys() & {*ours.diverged}
-    original = {one.name: one.cells[column].same_as or one.name for one in (base, line)}
+    original = {row.name: row.cells[column].same_as or row.name for row in (base, line)}
     same_loss = original[base.name] == original[line.name]
     return Comparison(
         *(line.name, column, ours.work.domain, ours.work.dataset),

@@ -174,14 +174,14 @@ def among_seeds(effects: Effects) -> Spread:
     """
     domains = sets_by_domain(effects).values()
     spreads = [among_seeds_of_domain([*sets.values()]) for sets in domains]
-    parts = [(one.error / len(spreads)) ** 2 for one in spreads]
-    freedoms = [one.freedom for one in spreads]
+    parts = [(spread.error / len(spreads)) ** 2 for spread in spreads]
+    freedoms = [spread.freedom for spread in spreads]
     error = sqrt(sum(parts))
     if not all(freedoms):
         return Spread(error, 0)
     if not round(error, DIGITS):
         return Spread(0.0, inf if min(freedoms) == inf else 0)
-    shares = sum(part**2 / one for part, one in zip(parts, freedoms, strict=True))
+    shares = sum(part**2 / freedom for part, freedom in zip(parts, freedoms, strict=True))
     return Spread(error, sum(parts) ** 2 / shares)
 
 
@@ -190,13 +190,13 @@ def among_seeds_of_domain(sets: Sequence[Measured]) -> Spread:
 
     Sets on which nothing is random have a share in the mean and none in the error.
     """
-    drawn = [one.by_seed for one in sets if one.by_seed]
+    drawn = [effect.by_seed for effect in sets if effect.by_seed]
     if not drawn:
         return Spread(0.0, inf)
     seeds = sorted(set.intersection(*map(set, drawn)))
     if len(seeds) < 2:
         return Spread(0.0, 0)
-    means = [sum(one[seed] for one in drawn) / len(sets) for seed in seeds]
+    means = [sum(effect[seed] for effect in drawn) / len(sets) for seed in seeds]
     error = stdev(means) / sqrt(len(seeds))
     agree = not round(error, DIGITS) and round(fmean(means), DIGITS)
     return Spread(error, 0 if agree else len(seeds) - 1)
@@ -285,12 +285,12 @@ def grouped(effects: Effects) -> dict[str, list[float]]:
 def sets_by_domain(effects: Effects) -> dict[str, Effects]:
     """Return the effects on the sets of each domain."""
     domains = dict.fromkeys(domain for domain, _ in effects)
-    return {name: {key: one for key, one in effects.items() if key[0] == name} for name in domains}
+    return {name: {key: e for key, e in effects.items() if key[0] == name} for name in domains}
 
 
 def means(effects: Effects) -> list[float]:
     """Return the mean effect on each set."""
-    return [one.mean for one in effects.values()]
+    return [effect.mean for effect in effects.values()]
 
 
 def clipped_spread(values: list[float]) -> float:

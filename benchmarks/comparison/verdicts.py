@@ -81,14 +81,14 @@ def verdicts_of(
     given: Sequence[str] = (),
 ) -> Verdicts:
     """Return what places and effects over data sets say together of a table's rows."""
-    pairs = [len(one.seeds) for one in places if len(one.seeds) > 1 and not one.control]
+    pairs = [len(place.seeds) for place in places if len(place.seeds) > 1 and not place.control]
     fewest = min(pairs, default=ENOUGH_PAIRS)
-    effects = {row: one for one in over.contestants for row in (one.row, *one.also)}
+    effects = {row: effect for effect in over.contestants for row in (effect.row, *effect.also)}
     return Verdicts(
         *(table, base, places, over, beside, given),
         speaks=bool(over.contestants) and over.decides,
         asked=[
-            RowVerdict(row, effects.get(row), [one for one in places if one.row == row])
+            RowVerdict(row, effects.get(row), [place for place in places if place.row == row])
             for row in table.asked
             if row != base
         ],
@@ -101,43 +101,43 @@ def verdicts_of(
 
 def controls_of(over: OverSets, comparisons: Sequence[Comparison]) -> Controls:
     """Return how the controls of a comparison came out."""
-    controls = [one for one in over.effects if one.must]
-    judged = [one for one in controls if one.verdict not in TOO_FEW]
+    controls = [effect for effect in over.effects if effect.must]
+    judged = [effect for effect in controls if effect.verdict not in TOO_FEW]
     wrong: dict[str, list[Effect]] = {}
     for effect in judged:
         if not effect.came_out:
             wrong.setdefault(effect.must, []).append(effect)
-    worse = [one.row for one in controls if one.must == Verdict.WORSE]
-    seen = [one for one in comparisons if one.row in worse and one.difference is not None]
+    worse = [effect.row for effect in controls if effect.must == Verdict.WORSE]
+    seen = [place for place in comparisons if place.row in worse and place.difference is not None]
     blind: dict[str, list[str]] = {}
     for place in seen if not judged or over.sets <= FEW_SETS else ():
         if round(place.difference or 0.0, DIGITS) >= 0:
             blind.setdefault(place.column, []).append(place.row)
     below = worse if seen and not (judged or blind) else []
-    return Controls(wrong, Counter(one.must for one in judged), blind, below)
+    return Controls(wrong, Counter(effect.must for effect in judged), blind, below)
 
 
 def single_sets(over: OverSets, comparisons: Sequence[Comparison]) -> SingleSets:
     """Return what single data sets show of the losses."""
-    controls = {one.row for one in over.effects if one.must}
-    losses = (one for one in comparisons if not one.control)
-    own = [one for one in losses if one.row not in controls] or comparisons
-    shown = [one for one in own if not one.joined] or own
-    families = {one.family_name for one in shown}
-    tests = sum(one.holm is not None and one.family_name in families for one in comparisons)
+    controls = {effect.row for effect in over.effects if effect.must}
+    losses = (place for place in comparisons if not place.control)
+    own = [place for place in losses if place.row not in controls] or comparisons
+    shown = [place for place in own if not place.joined] or own
+    families = {place.family_name for place in shown}
+    tests = sum(place.holm is not None and place.family_name in families for place in comparisons)
     rows: dict[str, list[RowCount]] = {name: [] for name in VERDICTS}
     for row, count in verdict_counts(shown).items():
         for verdict, n in count.items():
-            rows[verdict].append(RowCount(row, n, [one for one in shown if one.row == row]))
-    lost = [one.row for one in shown if one.lost and one.verdict != Verdict.FAILED]
+            rows[verdict].append(RowCount(row, n, [place for place in shown if place.row == row]))
+    lost = [place.row for place in shown if place.lost and place.verdict != Verdict.FAILED]
     return SingleSets(
         shown,
         tests,
-        max((one.family for one in shown), default=tests),
-        {name: sorted(some, key=lambda one: -one.n) for name, some in rows.items()},
+        max((place.family for place in shown), default=tests),
+        {name: sorted(some, key=lambda count: -count.n) for name, some in rows.items()},
         list(dict.fromkeys(lost)),
-        {one.column: len(one.base_lost) for one in shown if one.base_lost},
-        list(dict.fromkeys(one.column for one in shown if one.base_failed)),
+        {place.column: len(place.base_lost) for place in shown if place.base_lost},
+        list(dict.fromkeys(place.column for place in shown if place.base_failed)),
     )
 
 

@@ -75,7 +75,7 @@ def share(domain: SentenceDomain) -> dict[str, list[Pairs]]:
     trial = firsts[:: -(-len(firsts) // TRIAL)]
     taken = best_of(partial(encode, trial), domain.device)
     part_of = min(1.0, SECONDS / taken * len(trial) / len(firsts) / 2)
-    return {k: [one.few(int(part_of * len(one)) + 1) for one in sets[k]] for k in sets}
+    return {k: [pairs.few(int(part_of * len(pairs)) + 1) for pairs in sets[k]] for k in sets}
 
 
 def our_encoding(domain: SentenceDomain, precision: str) -> Encode:

@@ -40,8 +40,8 @@ def report(
         for views in VIEWS:
             recipe = cast(TabularRecipe, make_recipe("tabular", {"views": views}))
             domain, plain = (
-                TabularDomain(name, one, 0, data_root, device)
-                for one in (recipe, recipe.but(views="none"))
+                TabularDomain(name, variant, 0, data_root, device)
+                for variant in (recipe, recipe.but(views="none"))
             )
             model, ours, rows = (1e3 * seconds for seconds in step_times(domain, plain, recipe))
             times = f"{ours:.2f} ms | {model:.2f} ms | {rows:.2f} ms"

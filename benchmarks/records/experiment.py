@@ -44,13 +44,13 @@ class Experiment:
     def scored(self) -> "tuple[Experiment, ...]":
         """Return the experiments that one training scores, the one that trains first."""
         names = self.full_recipe.scored_sets or (self.dataset,)
-        return tuple(self if one == self.dataset else replace(self, dataset=one) for one in names)
+        return tuple(self if n == self.dataset else replace(self, dataset=n) for n in names)
 
     def check(self) -> None:
         """Raise UserError for a mistake in the recipe, or a name that no record can hold."""
         if self not in self.scored:
             fix = f"add {self.dataset}, or give --dataset {self.scored[0].dataset}"
-            sets = ", ".join(one.dataset for one in self.scored)
+            sets = ", ".join(work.dataset for work in self.scored)
             raise UserError(f"score_on=[{sets}] does not score {self.dataset}: {fix}")
         if self.trained and not self.full_recipe.trainable:
             raise UserError("this recipe has no weights to train: give --loss none")
@@ -188,7 +188,7 @@ def default_params(loss: str) -> dict[str, Any]:
 def hashable(value: Any) -> Hashable:
     """Return a value of JSON as one that is equal to those of equal values, and can be a key."""
     if isinstance(value, dict):
-        return frozenset((name, hashable(one)) for name, one in value.items())
+        return frozenset((name, hashable(item)) for name, item in value.items())
     return tuple(map(hashable, value)) if isinstance(value, (list, tuple)) else value
 
 

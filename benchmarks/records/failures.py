@@ -25,7 +25,7 @@ def failed_by_data(trials: Sequence[Experiment], results: Path, but: Container[i
     tried = [by_place(trial.records(results)) for trial in trials]
     failed: ByData = {}
     for data_hash, seed in sorted(set(tried[0]).intersection(*tried)):
-        record = counting_run([one for places in tried for one in places[data_hash, seed]])
+        record = counting_run([run for places in tried for run in places[data_hash, seed]])
         if record["status"] != "ok" and seed not in but:
             failed.setdefault(data_hash, {})[seed] = record
     return ordered_by_data(failed)

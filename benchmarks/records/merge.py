@@ -74,7 +74,7 @@ def merge_dataset(dataset: Path, target: Path, done: Merged, invalid: Container[
     """Add the records of a data set: a pack as it is, unless a part of it may not come."""
     for pack in packs.packs_of(dataset):
         stored = list(packing.in_pack(pack))
-        valid, unequal = [one for one in stored if one not in invalid], len(done.unequal)
+        valid, unequal = [file for file in stored if file not in invalid], len(done.unequal)
         new = compare_known(valid, target, done)
         if new and valid == stored and len(done.unequal) == unequal:
             target.mkdir(parents=True, exist_ok=True)
@@ -83,7 +83,7 @@ def merge_dataset(dataset: Path, target: Path, done: Merged, invalid: Container[
             done.added += len(new)
         else:
             publish(new, target, done)
-    loose = [one for one in reading.stored_of(dataset) if not one.pack and one not in invalid]
+    loose = [file for file in reading.stored_of(dataset) if not file.pack and file not in invalid]
     publish(compare_known(loose, target, done), target, done)
 
 

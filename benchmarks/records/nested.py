@@ -60,8 +60,8 @@ def by_inner_scores(
 ) -> Iterator[tuple[int, Record]]:
     """Yield each seed with what its folds choose; not one with which every setting diverged."""
     for seed, records in seeds.items():
-        if any(one["status"] == "ok" for one in records):
-            inner = [inner_scores(one) if one["status"] == "ok" else () for one in records]
+        if any(record["status"] == "ok" for record in records):
+            inner = [inner_scores(record) if record["status"] == "ok" else () for record in records]
             yield seed, of_folds(trials, records, best_by_fold(inner, best))
 
 
@@ -98,22 +98,22 @@ def by_other_seeds(
 ) -> Iterator[tuple[int, Record]]:
     """Yield each seed at the settings that the others rank first; nothing for one seed alone."""
     scores = {
-        seed: [validation_score(*one) for one in zip(trials, records, strict=True)]
+        seed: [validation_score(*pair) for pair in zip(trials, records, strict=True)]
         for seed, records in seeds.items()
     }
     for seed, records in seeds.items() if len(seeds) > 1 else ():
         others = [some for other, some in scores.items() if other != seed]
-        chosen = ranked_first([fmean(one) for one in zip(*others, strict=True)], best)
+        chosen = ranked_first([fmean(x) for x in zip(*others, strict=True)], best)
         picked = [records[k] for k in chosen]
-        failed = next((one for one in picked if one["status"] != "ok"), None)
+        failed = next((record for record in picked if record["status"] != "ok"), None)
         yield seed, failed or combined(trials, records, chosen, mean_metrics(picked), {})
 
 
 def mean_metrics(records: Runs) -> dict[str, float]:
     """Return the mean of each metric that all records have."""
-    shared = set.intersection(*(set(one["metrics"]) for one in records))
+    shared = set.intersection(*(set(record["metrics"]) for record in records))
     names = (name for name in records[0]["metrics"] if name in shared)
-    return {name: fmean(one["metrics"][name] for one in records) for name in names}
+    return {name: fmean(record["metrics"][name] for record in records) for name in names}
 
 
 def combined(
@@ -125,7 +125,7 @@ def combined(
 ) -> Record:
     """Return a seed's record at the settings chosen; its seconds are what choosing costs."""
     first = records[chosen[0]]
-    memory = (one.get("peak_memory_mib") for one in records if one["status"] == "ok")
+    memory = (record.get("peak_memory_mib") for record in records if record["status"] == "ok")
     about = scored_parts(first)
     kept: Fields = {key: value for key, value in first["details"].items() if key in KEPT}
     kept = {**kept, **details, "samples": about.samples, "test_part": about.test_part}

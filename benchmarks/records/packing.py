@@ -85,14 +85,14 @@ def pack_dataset(dataset: Path) -> str:
     Invalid records are named, and stay where they are, with the rest of a pack that has one.
     """
     valid, invalid = finished_of(dataset)
-    kept = {one.pack for one in invalid}
-    taken = {one: record for one, record in valid.items() if not one.pack or one.pack not in kept}
-    gone = {one.where for one in taken}
-    if all(one.pack for one in taken) and len(gone) < 2:
+    kept = {file.pack for file in invalid}
+    taken = {f: record for f, record in valid.items() if not f.pack or f.pack not in kept}
+    gone = {file.where for file in taken}
+    if all(file.pack for file in taken) and len(gone) < 2:
         return ""
     once = without_doubles(taken)
     before = sum(path.stat().st_size for path in gone)
-    new = write_pack(dataset, ((one.folder.name, one.name, one.data()) for one in once))
+    new = write_pack(dataset, ((file.folder.name, file.name, file.data()) for file in once))
     for path in gone - {new}:
         path.unlink()
     for folder in {path.parent for path in gone}:
@@ -110,7 +110,7 @@ def finished_of(dataset: Path) -> tuple[dict[Stored, Record], list[Stored]]:
     valid, invalid = reading.checked_of(dataset)
     for error in invalid.values():
         schema.warn(error)
-    finished = {one: valid[one] for one in valid if RECORD_FILE_NAME.fullmatch(one.name)}
+    finished = {file: valid[file] for file in valid if RECORD_FILE_NAME.fullmatch(file.name)}
     return finished, list(invalid)
 
 
@@ -176,7 +176,7 @@ def unpack_dataset(dataset: Path) -> str:
     """
     packs = packs_of(dataset)
     without_doubles(finished_of(dataset)[0])
-    there = {one.path: one.data for pack in packs for one in in_pack(pack)}
+    there = {file.path: file.data for pack in packs for file in in_pack(pack)}
     files.publish_all(there)
     for pack in packs:
         pack.path.unlink()

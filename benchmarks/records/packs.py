@@ -122,7 +122,7 @@ class Pack:
                 raise ValueError("a record lacks its cell")
             if store.file_name(folder) != folder or not RECORD_FILE_NAME.fullmatch(name):
                 raise ValueError(f"{folder}/{name} is no record's file")
-            if {type(one) for one in place} != {int}:
+            if {type(part) for part in place} != {int}:
                 raise ValueError("a value is of another type")
             places.setdefault(folder, {})[name] = Place(*place)
         return places

@@ -108,7 +108,7 @@ def stored_in(folder: Path) -> list[Stored]:
 
 def stored_of(dataset: Path) -> list[Stored]:
     """Return the files of a data set's records, by loss and name; there may be none."""
-    return [one for folder in loss_folders(dataset) for one in stored_in(folder)]
+    return [file for folder in loss_folders(dataset) for file in stored_in(folder)]
 
 
 def checked_of(dataset: Path) -> tuple[dict[Stored, Record], dict[Stored, InvalidRecord]]:
@@ -136,7 +136,7 @@ class StoredCell(NamedTuple):
     def records(self) -> list[Record]:
         """Return all records of the cell, by file name."""
         both = chain([(self.stored, self.record)], valid_records(self.others))
-        return [one for _, one in agreeing(both) if one["key"] == self.record["key"]]
+        return [record for _, record in agreeing(both) if record["key"] == self.record["key"]]
 
 
 def cells_in(folder: Path, seed: int | None = None) -> Iterator[StoredCell]:

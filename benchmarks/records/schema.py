@@ -149,7 +149,7 @@ def wrong_together(record: Record) -> str:
     if wrong := first_unusable(settings) or wrong_details(record["details"]):
         return wrong
     score_at = record["recipe"].get("score_at", [])
-    if not isinstance(score_at, list) or not all(isinstance(one, int) for one in score_at):
+    if not isinstance(score_at, list) or not all(isinstance(epoch, int) for epoch in score_at):
         return f"recipe.score_at is {shown(score_at)} (a list of epochs)"
     if record["status"] != "ok":
         return ""

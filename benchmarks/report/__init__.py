@@ -40,7 +40,7 @@ def write_report(
             are no records, one was edited, or a file cannot be written.
     """
     if (joining or quick) and not names:
-        options = [f"--loss {one.label} joins a sweep" for one in joining]
+        options = [f"--loss {loss.label} joins a sweep" for loss in joining]
         options += ["--quick takes a part of a suite"] * quick
         raise UserError(f"{options[0]}: name it, such as bench report standard")
     with needing("report", "the report"):

@@ -110,7 +110,7 @@ def effect_table(verdicts: Verdicts) -> list[list[str]]:
     drawn, counts = ["Over sets"] * over.on_these, verdicts.counts
     columns = [f"Effect, {over.unit}", "95 %, uncorrected", *drawn, *over.domains]
     header = ["Method", *columns, "Verdict", "On single sets"]
-    return [header, *(effect_cells(one, over, counts[one.row]) for one in over.effects)]
+    return [header, *(effect_cells(effect, over, counts[effect.row]) for effect in over.effects)]
 
 
 def effect_cells(effect: Effect, over: OverSets, count: Counter[str]) -> list[str]:
@@ -159,29 +159,29 @@ def count_table(shown: Verdicts, verdicts: Sequence[str]) -> list[list[str]]:
 
 def difference_table(verdicts: Verdicts) -> list[list[str]]:
     """Return the cells of each row: its difference on each data set."""
-    columns = list(dict.fromkeys(one.column for one in verdicts.places))
-    shown = {(one.row, one.column): difference_text(one) for one in verdicts.places}
+    columns = list(dict.fromkeys(place.column for place in verdicts.places))
+    shown = {(place.row, place.column): difference_text(place) for place in verdicts.places}
     return [
         ["Method", *columns],
         *([row, *(shown.get((row, column), "-") for column in columns)] for row in verdicts.counts),
     ]
 
 
-def difference_text(one: Comparison) -> str:
+def difference_text(place: Comparison) -> str:
     """Return a difference in points, with half of its interval and the verdict.
 
-    >>> one = Comparison("new", "A", "graph", difference=1.5, half_width=2.0, verdict="undecided")
-    >>> difference_text(one)
+    >>> place = Comparison("new", "A", "graph", difference=1.5, half_width=2.0, verdict="undecided")
+    >>> difference_text(place)
     '+1.50 ± 2.00, undecided'
     """
-    verdict = verdict_text(one)
-    return verdict if one.difference is None else f"{with_half_width(one, 2)}, {verdict}"
+    verdict = verdict_text(place)
+    return verdict if place.difference is None else f"{with_half_width(place, 2)}, {verdict}"
 
 
-def with_half_width(one: Comparison, decimals: int, between: str = " ± ") -> str:
+def with_half_width(place: Comparison, decimals: int, between: str = " ± ") -> str:
     """Return a difference with half of its interval."""
-    width = "" if one.half_width is None else f"{between}{one.half_width:.{decimals}f}"
-    return signed(one.difference, decimals) + width
+    width = "" if place.half_width is None else f"{between}{place.half_width:.{decimals}f}"
+    return signed(place.difference, decimals) + width
 
 
 def set_verdicts(count: Counter[str], verdicts: Sequence[str] = VERDICTS) -> str:
@@ -195,7 +195,7 @@ def set_verdicts(count: Counter[str], verdicts: Sequence[str] = VERDICTS) -> str
 
 def comparison_rows(verdicts: Verdicts) -> list[dict[str, Any]]:
     """Return the values of each comparison by name, for CSV and data frames."""
-    return [comparison_values(verdicts.table.name, verdicts.base, one) for one in verdicts.places]
+    return [comparison_values(verdicts.table.name, verdicts.base, p) for p in verdicts.places]
 
 
 def comparison_values(table: str, base: str, comparison: Comparison) -> dict[str, Any]:

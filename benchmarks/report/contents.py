@@ -75,7 +75,7 @@ class TableView:
     @property
     def backs(self) -> list[Back]:
         """Return the published values that ours can tell of."""
-        return [one.back for line in self.entries for one in line if one.back]
+        return [entry.back for line in self.entries for entry in line if entry.back]
 
     @property
     def answer(self) -> str:
@@ -168,11 +168,11 @@ def groups_behind(
     if cell.choice.why:
         return []
     # folds may choose settings at which a loss is another one, with a folder of its own
-    folders = dict.fromkeys(one.folder(results) for one in cell.experiments)
+    folders = dict.fromkeys(work.folder(results) for work in cell.experiments)
     return [
         group.number
         for group in chain.from_iterable(by_folder.get(folder, []) for folder in folders)
-        if any(one.matches(group.first) for one in cell.experiments)
+        if any(work.matches(group.first) for work in cell.experiments)
         and next(iter(cell.ok), "") in ("", group.first["data_hash"])
     ]
 
@@ -207,14 +207,14 @@ def composed(shown: TableView, entry: Entry, groups: Sequence[Group]) -> Compose
     assert cell is not None, "only such places are asked"
     trials, mine = cell.experiments, [groups[number] for number in shown.groups_of(entry)]
     numbers = {canonical(nested.trial_params(trials, k)): k + 1 for k in range(len(trials))}
-    trained = (next((g for g in mine if one.matches(g.first)), mine[0]) for one in trials)
+    trained = (next((g for g in mine if trial.matches(g.first)), mine[0]) for trial in trials)
     best, seeds = cell.choice.nested, cell.records.items()
     titles = [settings_line(nested.trial_params(trials, k)) for k in range(len(trials))]
     return Composed(
         entry,
         anchor(entry),
         [(title or "no parameters", g) for title, g in zip(titles, trained, strict=True)],
-        {seed: list(folds_of(one, numbers, best)) for seed, one in seeds},
+        {seed: list(folds_of(record, numbers, best)) for seed, record in seeds},
     )
 
 
@@ -230,6 +230,6 @@ def folds_of(record: Record, numbers: Mapping[str, int], best: int) -> Iterator[
 
 def related(shown: Iterable[TableView], groups: Sequence[Group]) -> set[int]:
     """Groups of the tables, and those of the same losses on the same data with other parameters."""
-    used = {number for one in shown for number in one.groups}
+    used = {number for view in shown for number in view.groups}
     folders = {groups[number].folder for number in used}
     return {group.number for group in groups if group.folder in folders}

@@ -87,7 +87,7 @@ class Figure:
     def only(self, loss: str) -> "Figure | None":
         """Return the line of one loss; None where it has none."""
         places = [i for i, row in enumerate(self.rows) if loss in row.name.split(", ")]
-        panels = [replace(one, dots=[one.dots[i] for i in places]) for one in self.panels]
+        panels = [replace(panel, dots=[panel.dots[i] for i in places]) for panel in self.panels]
         return replace(self, rows=[self.rows[i] for i in places], panels=panels) if places else None
 
     @property
@@ -123,39 +123,40 @@ def effects_figure(verdicts: Verdicts) -> Figure | None:
     verdict is on it.
     """
     over = verdicts.over
-    losses = [one for one in over.contestants if not one.is_copy]
+    losses = [loss for loss in over.contestants if not loss.is_copy]
     if not (losses and over.decides):
         return None
-    controls = [one for one in over.effects if one.must]
+    controls = [effect for effect in over.effects if effect.must]
     shown = [*losses, *controls]
     places = {name: dict(effects_in(over, shown, name)) for name in over.domains}
     # a mean is judged where no domain is
     mean = {
-        one.row: effect_dot(
-            one, over, one.estimate, one.interval, "" if len(one.parts) > 1 else one.verdict
-        )
-        for one in shown
+        e.row: effect_dot(e, over, e.estimate, e.interval, "" if len(e.parts) > 1 else e.verdict)
+        for e in shown
     }
     several = len(over.domains) > 1
     columns = {**places, "mean over domains": mean} if several else {over.domains[0]: mean}
-    ends = [end for dots in columns.values() for one in losses for end in ends_of(dots[one.row])]
+    ends = [end for dots in columns.values() for loss in losses for end in ends_of(dots[loss.row])]
     axis = effect_axis(ends, over.margin)
     width = ROOM // max(2, len(columns)) - 60
     panels = [
-        Panel(name, [dots[one.row] for one in shown], *axis, 0, over.margin, "", width, True)
+        Panel(name, [dots[effect.row] for effect in shown], *axis, 0, over.margin, "", width, True)
         for name, dots in columns.items()
     ]
-    rows = [Row(one.name, one.row, note(one), bool(one.must)) for one in shown]
+    rows = [Row(effect.name, effect.row, note(effect), bool(effect.must)) for effect in shown]
     texts = (
-        f"{one.row} {signed(one.estimate, over.decimals)}, {over_domains(one)}" for one in shown
+        f"{effect.row} {signed(effect.estimate, over.decimals)}, {over_domains(effect)}"
+        for effect in shown
     )
     words = f"Effects against {verdicts.base} in {over.unit}: {'; '.join(texts)}."
     return Figure(rows, panels, words, VERDICT_KEY)
 
 
-def note(one: Effect) -> str:
+def note(effect: Effect) -> str:
     """Say what a row's name does not: that it joined, or that trainings failed."""
-    return ", ".join(["joined"] * one.joined + [f"failed on {one.failed}"] * bool(one.failed))
+    return ", ".join(
+        ["joined"] * effect.joined + [f"failed on {effect.failed}"] * bool(effect.failed)
+    )
 
 
 def effects_in(over: OverSets, shown: Sequence[Effect], domain: str) -> Iterator[tuple[str, Dot]]:
@@ -173,23 +174,23 @@ def effects_in(over: OverSets, shown: Sequence[Effect], domain: str) -> Iterator
 
 
 def effect_dot(
-    one: Effect, over: OverSets, mean: float, interval: tuple[float, float], verdict: str
+    effect: Effect, over: OverSets, mean: float, interval: tuple[float, float], verdict: str
 ) -> Dot:
     """Return the place of an effect with its interval, if it has one."""
     ends = interval if all(map(isfinite, interval)) else None
     text = signed(mean, over.decimals).replace("-", "−")
-    return Dot(mean, ends, None, "control" if one.must else verdict, text)
+    return Dot(mean, ends, None, "control" if effect.must else verdict, text)
 
 
 def differences_figure(verdicts: Verdicts) -> Figure | None:
     """Return the differences from the baseline on each of few data sets, on one axis."""
-    shown = [one for one in verdicts.places if one.difference is not None]
-    columns = list(dict.fromkeys(one.column for one in shown))
+    shown = [place for place in verdicts.places if place.difference is not None]
+    columns = list(dict.fromkeys(place.column for place in shown))
     if not shown or len(columns) > MAX_PANELS:
         return None
-    rows = list(dict.fromkeys(one.row for one in shown))
-    places = {(one.row, one.column): difference_dot(one) for one in shown}
-    losses = [dot for one, dot in zip(shown, places.values(), strict=True) if not one.control]
+    rows = list(dict.fromkeys(place.row for place in shown))
+    places = {(place.row, place.column): difference_dot(place) for place in shown}
+    losses = [dot for place, dot in zip(shown, places.values(), strict=True) if not place.control]
     ends = [end for dot in losses or places.values() for end in ends_of(dot)]
     low, high = min([0.0, *ends]), max([0.0, *ends])
     width = ROOM // max(2, len(columns)) - 60
@@ -198,9 +199,9 @@ def differences_figure(verdicts: Verdicts) -> Figure | None:
               1, 0.0, "", width, True)
         for column in columns
     ]  # fmt: skip
-    controls = {one.row for one in shown if one.control}
+    controls = {place.row for place in shown if place.control}
     named = [Row(row, row, "", row in controls) for row in rows]
-    texts = (f"{one.row} on {one.column} {signed(one.difference, 2)}" for one in shown)
+    texts = (f"{place.row} on {place.column} {signed(place.difference, 2)}" for place in shown)
     words = f"Differences from {verdicts.base} in points: {'; '.join(texts)}."
     return Figure(named, panels, words, VERDICT_KEY)
 
@@ -218,7 +219,7 @@ def printed_figure(lines: Sequence[Sequence[Entry]], decimals: int) -> Figure | 
     columns = [
         places
         for places in zip(*lines, strict=True)
-        if any(one.ours for one in places) and any(one.paper for one in places)
+        if any(place.ours for place in places) and any(place.paper for place in places)
     ]
     if not 0 < len(columns) <= MAX_PANELS:
         return None
@@ -238,14 +239,14 @@ def printed_figure(lines: Sequence[Sequence[Entry]], decimals: int) -> Figure | 
 def row_of(places: Sequence[Entry]) -> Row:
     """Return the name of a row of a table; one that no paper printed stands below the others."""
     line = places[0].line
-    return Row(line.name, line.row.loss or "", control=not any(one.paper for one in places))
+    return Row(line.name, line.row.loss or "", control=not any(place.paper for place in places))
 
 
 def printed_panel(places: Sequence[Entry], decimals: int, width: int) -> Panel:
     """Return one column of printed and own values."""
-    dots = [printed_dot(one, decimals) for one in places]
+    dots = [printed_dot(place, decimals) for place in places]
     values = [end for dot in dots for end in (*ends_of(dot), dot.printed) if end is not None]
-    known = [one.back.by_mean for one in places if one.back]
+    known = [place.back.by_mean for place in places if place.back]
     note = f"{sum(known)} of {len(known)} came back" if known else ""
     low, high = min(values), max(values)
     return Panel(places[0].column, dots, low, high, int(high - low < 5), 0.0, note, width)

@@ -90,12 +90,12 @@ class Group:
     @property
     def without_number(self) -> int:
         """Return how many seeds were tried and have no number."""
-        return sum(one["status"] != "ok" for one in self.outcomes())
+        return sum(record["status"] != "ok" for record in self.outcomes())
 
     def mean_std(self, tuning: Container[int]) -> tuple[float | None, float | None]:
         """Return mean and deviation of the main metric, without seeds that choose parameters."""
-        ok = (one for one in self.records if one["status"] == "ok" and one["seed"] not in tuning)
-        scores = [one["metrics"][one["main"]] for one in ok]
+        ok = (r for r in self.records if r["status"] == "ok" and r["seed"] not in tuning)
+        scores = [record["metrics"][record["main"]] for record in ok]
         return mean_std(scores) if scores else (None, None)
 
 
@@ -103,7 +103,7 @@ def titles(members: Sequence[Group]) -> list[tuple[str, Group]]:
     """Return the experiments of one loss on one data set, each with what tells it apart."""
     recipes = [group.first["recipe"] for group in members]
     names = dict.fromkeys(name for recipe in recipes for name in recipe)
-    varying = [name for name in names if len({str(one.get(name)) for one in recipes}) > 1]
+    varying = [name for name in names if len({str(recipe.get(name)) for recipe in recipes}) > 1]
     lines = [
         settings_line(
             {**group.first["params"], **{n: group.first["recipe"].get(n) for n in varying}}

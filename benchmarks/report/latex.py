@@ -78,7 +78,7 @@ def first_two(means: Iterable[float | None]) -> list[float]:
     >>> first_two([80.0, 79.0, None, 80.0]), first_two([79.0])
     ([80.0, 79.0], [])
     """
-    distinct = sorted({one for one in means if one is not None}, reverse=True)
+    distinct = sorted({mean for mean in means if mean is not None}, reverse=True)
     return distinct[:2] if len(distinct) > 1 else []
 
 

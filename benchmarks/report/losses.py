@@ -34,7 +34,7 @@ class Block(NamedTuple):
 
 def page_losses(shown: Sequence[TableView], groups: Sequence[Group], all_: bool) -> list[str]:
     """Return the losses that have a page: those of records and tables, or all of ours as well."""
-    listed = {line.row.loss for one in shown for line in one.resolved.lines if line.row.loss}
+    listed = {line.row.loss for view in shown for line in view.resolved.lines if line.row.loss}
     # records of FILE.py:CLASS say the class alone
     named = {group.first["loss"] for group in groups}
     named = (named - {LossSpec(name).complete.name for name in listed}) | listed

@@ -71,7 +71,7 @@ class Report:
     @cached_property
     def tuning(self) -> set[int]:
         """Return the seeds that choose parameters, which are no results."""
-        return {*Tune().seeds, *(seed for one in self.shown for seed in one.table.tuning_seeds)}
+        return {*Tune().seeds, *(seed for view in self.shown for seed in view.table.tuning_seeds)}
 
     @property
     def statuses(self) -> Counter[str]:
@@ -128,20 +128,20 @@ def by_loss(members: Sequence[Group]) -> dict[str, Any]:
         by_name[group.first["loss"]].append(group)
     recipes = [group.first["recipe"] for group in members]
     first = {**recipes[0], "protocol": members[0].first["protocol"]}
-    shared = {key: first[key] for key in first if len({str(one.get(key)) for one in recipes}) == 1}
+    shared = {key: first[key] for key in first if len({str(r.get(key)) for r in recipes}) == 1}
     return {"losses_here": {name: titles(some) for name, some in by_name.items()}, "shared": shared}
 
 
 def leaderboard(shown: Sequence[TableView]) -> TableView | None:
     """Return the standing comparison, or else the first table that decides over data sets."""
-    deciding = [one for one in shown if one.over.effects and one.over.decides]
-    return min(deciding, key=lambda one: one.table.name != NEWEST["standard"], default=None)
+    deciding = [view for view in shown if view.over.effects and view.over.decides]
+    return min(deciding, key=lambda view: view.table.name != NEWEST["standard"], default=None)
 
 
 def loss_pages(report: Report, board: TableView | None) -> Iterator[Page]:
     """Yield a page for each loss."""
     contestants = board.over.contestants if board else []
-    effects = {row: one for one in contestants for row in (one.row, *one.also)}
+    effects = {row: effect for effect in contestants for row in (effect.row, *effect.also)}
     figure = board and board.effects
     for name in report.losses:
         values = {"board": board, "own": effects.get(name), "figure": figure and figure.only(name)}

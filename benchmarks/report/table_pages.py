@@ -62,7 +62,7 @@ def cell_keys(resolved: Resolved) -> Iterator[dict[str, str | int]]:
     """
     for line in resolved.lines:
         for column, cell in line.cells.items():
-            keys = [cell.place.experiment(one) for one in cell.choice.settings]
+            keys = [cell.place.experiment(setting) for setting in cell.choice.settings]
             for work in keys if cell.ok else ():
                 by_seed = work.ok_by_data(resolved.results, resolved.table.unshown_seeds)
                 record = next(iter(by_seed[next(iter(cell.ok))].values()))

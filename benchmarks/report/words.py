@@ -76,7 +76,7 @@ def environment(
         lstrip_blocks=True,
     )
     filters = (signed, number, names, listed, short, flat, paragraphs, setting, chosen, bullet)
-    made.filters |= {one.__name__: one for one in filters}
+    made.filters |= {function.__name__: function for function in filters}
     made.filters |= {
         "p": p_text,
         "s": plural,
@@ -111,7 +111,7 @@ def names(things: Iterable[Any], text: Callable[[Any], str] = str) -> str:
 
 def listed(things: Iterable[Any], text: Callable[[Any], str] = str) -> str:
     """Return all names in a sentence."""
-    return ", ".join(one_line(str(text(one)).strip()) for one in things)
+    return ", ".join(one_line(str(text(thing)).strip()) for thing in things)
 
 
 def short(title: str) -> str:
@@ -184,20 +184,20 @@ def escaped_cell(text: str) -> str:
     return re.sub("<(?=[a-zA-Z/!?])", "&lt;", line)
 
 
-def verdict_text(one: Any) -> str:
+def verdict_text(place: Any) -> str:
     """Return the verdict on a place, with why there is none."""
-    notes = "; ".join(filter(None, (one.why, one.failure)))
-    return one.verdict + (f" ({notes})" if notes else "")
+    notes = "; ".join(filter(None, (place.why, place.failure)))
+    return place.verdict + (f" ({notes})" if notes else "")
 
 
-def over_domains(one: "Effect") -> str:
+def over_domains(effect: "Effect") -> str:
     """Return the verdict on a row over sets, with the domains that show it where there are several.
 
     `better on sentence`
     """
-    words = dict.fromkeys(one.decided.values()) if one.verdict in DIFFERENT else ()
-    shown = ((word, [name for name, of in one.decided.items() if of == word]) for word in words)
-    return "; ".join(f"{word} on {', '.join(names)}" for word, names in shown) or one.verdict
+    words = dict.fromkeys(effect.decided.values()) if effect.verdict in DIFFERENT else ()
+    shown = ((word, [name for name, of in effect.decided.items() if of == word]) for word in words)
+    return "; ".join(f"{word} on {', '.join(names)}" for word, names in shown) or effect.verdict
 
 
 def setting(trial: Setting, loss: str | None) -> str:

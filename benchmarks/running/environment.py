@@ -55,7 +55,7 @@ def circumstances(device: torch.device, compiled: Sequence[str] = ()) -> Circums
 
 def arithmetic_variables() -> dict[str, dict[str, str]]:
     """Return the variables that choose how libraries compute, if some are set; no thread counts."""
-    names = [one for one in os.environ if one.startswith(DECIDING) and "THREADS" not in one]
+    names = [name for name in os.environ if name.startswith(DECIDING) and "THREADS" not in name]
     variables = {name: printable(os.environ[name]) for name in sorted(names)}
     return {"variables": variables} if variables else {}
 

@@ -88,16 +88,16 @@ def prepare_cells(
     own, beside = ranks.own_device(options.device), ranks.local_world_size()
     device = open_device(own, options.deterministic, options.tf32)
     first, *others = (
-        (one, open_domain(one, seed, options.data_root, device)) for one in experiment.scored
+        (work, open_domain(work, seed, options.data_root, device)) for work in experiment.scored
     )
     cores = max(1, (cores or cpu_count()) // beside)
     torch.set_num_threads(options.threads or min(first[1].threads, cores))
     contents = recipe.contents(options.data_root, experiment.trained)
     digest = first[1].data_hash(experiment.trained)
-    digests = [digest, *(store.json_digest((digest, one.data_hash(False))) for _, one in others)]
+    digests = [digest, *(store.json_digest((digest, d.data_hash(False))) for _, d in others)]
     return [
-        Opened(Cell(one, seed, digest, contents), domain)
-        for (one, domain), digest in zip([first, *others], digests, strict=True)
+        Opened(Cell(work, seed, digest, contents), domain)
+        for (work, domain), digest in zip([first, *others], digests, strict=True)
     ]
 
 
@@ -156,11 +156,11 @@ def prepare_training(cells: Sequence[Opened], options: Options) -> Prepared:
                 "score_on takes sets of like inputs"
             )
     loss = make_cell_loss(cell, domain)
-    reports = [one.report(loss is not None and one is domain) for _, one in cells]
+    reports = [scored.report(loss is not None and scored is domain) for _, scored in cells]
     tell_reports(cells, reports)
     compiled = compiled_parts(domain, loss) if options.compile else []
-    for one, _ in cells:
-        check_writable(one.path(options.results).parent)
+    for cell, _ in cells:
+        check_writable(cell.path(options.results).parent)
     name = f"{cell.key[:16]}-seed{cell.seed}.safetensors"
     return Prepared(cells, loss, reports, compiled, options.results / "checkpoints" / name)
 

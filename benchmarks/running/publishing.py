@@ -72,9 +72,9 @@ def device_words(options: Options, device: torch.device) -> list[str]:
 def in_lines(value: Any) -> Any:
     """Turn a domain's notes into texts of one line, as a record needs them."""
     if isinstance(value, dict):
-        return {in_lines(key): in_lines(one) for key, one in value.items()}
+        return {in_lines(key): in_lines(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [in_lines(one) for one in value]
+        return [in_lines(item) for item in value]
     return printable(value) if isinstance(value, str) else value
 
 

@@ -61,7 +61,7 @@ class ValueDifference(NamedTuple):
     def within(self) -> bool:
         """Whether two machines may differ by as much."""
         pair = (self.recorded, self.again)
-        if self.limit is None or not all(isinstance(one, float | int) for one in pair):
+        if self.limit is None or not all(isinstance(value, float | int) for value in pair):
             return False
         return abs(self.recorded - self.again) <= self.limit
 
@@ -85,9 +85,9 @@ class Outcome:
     @property
     def circumstances(self) -> list[ValueDifference]:
         """What the two were made with, where it differs."""
-        one, other = surroundings(self.record), surroundings(self.again)
-        names = [name for name in {**one, **other} if one.get(name) != other.get(name)]
-        return [ValueDifference(name, one.get(name), other.get(name)) for name in names]
+        recorded, other = surroundings(self.record), surroundings(self.again)
+        names = [name for name in {**recorded, **other} if recorded.get(name) != other.get(name)]
+        return [ValueDifference(name, recorded.get(name), other.get(name)) for name in names]
 
     @property
     def promised(self) -> bool:
@@ -103,8 +103,8 @@ class Outcome:
     @property
     def within(self) -> bool:
         """Whether the metrics differ by no more than two machines may."""
-        scores = [one for one in self.values if one.name.partition(".")[0] != "details"]
-        return not self.promised and all(one.within for one in scores)
+        scores = [score for score in self.values if score.name.partition(".")[0] != "details"]
+        return not self.promised and all(score.within for score in scores)
 
 
 def flat_values(record: Record) -> dict[str, Any]:
@@ -124,7 +124,7 @@ def surroundings(record: Record) -> dict[str, Any]:
     about: Fields = record["environment"]
     values = {name: about[name] for name in CIRCUMSTANCES if name in about}
     for part in ("versions", "variables"):
-        values |= {f"{part}.{name}": one for name, one in values.pop(part, {}).items()}
+        values |= {f"{part}.{name}": item for name, item in values.pop(part, {}).items()}
     return values
 
 
@@ -314,7 +314,7 @@ def spread_of(record: Record, places: Sequence[Path], factor: float = FACTOR) ->
     for results in places:
         loss = store.loss_folder(results, record["domain"], record["dataset"], record["loss"])
         folders = reading.loss_folders(loss.parent)
-        for other in (one for folder in folders for _, one in reading.list_records(folder)):
+        for other in (x for folder in folders for _, x in reading.list_records(folder)):
             if other["status"] == "ok" and (other["loss"] == NONE) == (record["loss"] == NONE):
                 cells[other["key"]][other["seed"]] = other["metrics"]
     repeated = [list(by_seed.values()) for by_seed in cells.values() if len(by_seed) >= MIN_SEEDS]

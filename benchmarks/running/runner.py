@@ -111,7 +111,7 @@ def run_cell(
             return cast(Record, {**cell.identity, **outcomes[place]}), cell.path(options.results)
         with_what = options, domain.device, training.compiled
         both = zip(cells, outcomes, strict=True)
-        record, path = [publish_result(one, made, *with_what) for (one, _), made in both][place]
+        record, path = [publish_result(cell, made, *with_what) for (cell, _), made in both][place]
         if record["status"] in store.FINAL_STATUSES:
             training.checkpoint.unlink(missing_ok=True)
         return record, path

@@ -77,7 +77,7 @@ def read_bundle(path: Path) -> Bundle:
     data = path.read_bytes()
     with reading(path, FIX, "is no bundle"), zipfile.ZipFile(io.BytesIO(data)) as archive:
         names = member_names(archive)
-        check_size(path, sum(one.file_size for one in archive.infolist()))
+        check_size(path, sum(member.file_size for member in archive.infolist()))
         files = {name: member(archive, name, MAX_BUNDLE_BYTES) for name in names}
         own = [name for name in names if name.startswith(LOSS_FOLDER)]
         sources = {name.removeprefix(LOSS_FOLDER): files.pop(name).decode() for name in own}

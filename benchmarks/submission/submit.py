@@ -34,7 +34,7 @@ def bundle_loss(suite: str, loss: LossSpec, results: Path) -> Path:
         )
     declared = read_declaration(own[0].with_suffix(".yaml"))
     name, sources = portable(loss.name, loss.sources)
-    contents = {f"{bundle.LOSS_FOLDER}{one}": text.encode() for one, text in sources.items()}
+    contents = {f"{bundle.LOSS_FOLDER}{path}": text.encode() for path, text in sources.items()}
     for record in (seed_record(task, results) for task in tasks):
         if record["loss_code"]:  # not the trials of a registered loss that it becomes
             contents[record_name(record)] = store.serialise_record(record)

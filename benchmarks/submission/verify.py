@@ -125,12 +125,12 @@ def check_loss(case: Verification) -> str:
     if suite.name != about.suite:
         raise Refused(f"it is for {about.suite}, not for {suite.name}")
     with refusing():
-        terms = [one for one in term_names(about.loss) if not is_registered(one)]
+        terms = [term for term in term_names(about.loss) if not is_registered(term)]
         reproduction.write_loss_files(case.given.sources, case.folder / "loss")
-    files = {f.as_posix() for one in terms for f in own_files(one) or [Path("/")]}
+    files = {f.as_posix() for term in terms for f in own_files(term) or [Path("/")]}
     if files - set(case.given.sources):
         raise Refused(f"{about.loss} names a file that is not in the bundle")
-    named = {str(case.folder / "loss" / one): one for one in terms}
+    named = {str(case.folder / "loss" / term): term for term in terms}
     asked = {"loss": asdict(case.placed("loss")), "terms": list(named)}
     answer = apart.ask(case.folder / "declared", apart.SECONDS, do="declare", **asked)
     declared = {term: answer.terms[path] for path, term in named.items() if path in answer.terms}
@@ -152,9 +152,9 @@ def check_cells(case: Verification) -> str:
         Refused: a cell has no result.
         UserError: this side has no records to compare with.
     """
-    sources = [one for one in case.places if reading.dataset_folders(one)]
+    sources = [place for place in case.places if reading.dataset_folders(place)]
     columns = case.table().columns.values()
-    names = {tuple(map(store.file_name, (one.domain, one.dataset))) for one in columns}
+    names = {tuple(map(store.file_name, (column.domain, column.dataset))) for column in columns}
     merge.merge_records(sources, case.own, names)
     base = baseline_row(resolve(case.table(), None, case.own))
     if not any(cell.records for cell in base.cells.values()):
@@ -171,7 +171,7 @@ def missing(case: Verification) -> list[Task]:
     """Return the cells that are asked for next."""
     with refusing():
         plan = suite_plan(case.suite, case.stand_in, case.own, case.quick)
-        return [one for one in plan.tasks() if one.state == "missing"]
+        return [task for task in plan.tasks() if task.state == "missing"]
 
 
 def make_records(case: Verification, tasks: Sequence[Task]) -> None:
@@ -234,21 +234,22 @@ def compare_claim(case: Verification) -> str:
     Raises:
         Refused: something else is claimed.
     """
-    ours = {name: one for name, one in case.made.items() if one["loss_code"]}
+    ours = {name: record for name, record in case.made.items() if record["loss_code"]}
     factor = sqrt(2) * NormalDist().inv_cdf(1 - LEVEL / 2 / max(1, len(ours)))
     outcomes = list[Outcome]()
     for name, record in ours.items():
         with suppress(UserError):  # a claim that cannot be read is none
             claimed = store.checked_record(case.given.claims.get(name, b""), Path(name), name)
             outcomes.append(Outcome(claimed, record, spread_of(record, [case.own], factor)))
-    case.differing = [one for one in outcomes if not agrees(one)]
+    case.differing = [outcome for outcome in outcomes if not agrees(outcome)]
     wrong = {"claimed otherwise": len(case.differing)}
     if not case.quick:  # whose cells are not all those of the whole
         wrong["not claimed"] = len(ours) - len(outcomes)
         wrong["beyond what the suite asks for"] = len(case.given.claims.keys() - ours)
     if any(wrong.values()):
         raise Refused(", ".join(f"{n} {what}" for what, n in wrong.items() if n))
-    return f"{sum(one.equal for one in outcomes)} of {len(outcomes)} cells are equal to the bit"
+    equal = sum(outcome.equal for outcome in outcomes)
+    return f"{equal} of {len(outcomes)} cells are equal to the bit"
 
 
 def agrees(outcome: Outcome) -> bool:

@@ -68,7 +68,7 @@ def differing_recipe(same: dict[str, Experiment]) -> dict[str, str]:
     """Return, by key, the recipe values that are not the same in all."""
     if len(same) == 1:
         return dict.fromkeys(same, "")
-    recipes = {key: one.full_recipe.model_dump(mode="json") for key, one in same.items()}
+    recipes = {key: work.full_recipe.model_dump(mode="json") for key, work in same.items()}
     names = [
         name
         for name in next(iter(recipes.values()))

@@ -221,7 +221,7 @@ def state_counts(work: Sequence[Task]) -> str:
 def forecast(work: Sequence[Task], costs: Costs) -> str:
     """Return the time of one process for the unfinished cells."""
     seconds = [costs.of(task.experiment) for task in unfinished_tasks(work)]
-    known = [one for one in seconds if one is not None]
+    known = [value for value in seconds if value is not None]
     without = len(seconds) - len(known)
     parts = [f"about {duration(sum(known))}"] if known else []
     parts += ["no forecast" + f" for {without}" * bool(known)] if without else []

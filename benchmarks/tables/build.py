@@ -146,7 +146,7 @@ def file_facts(
 ) -> dict[str, Any]:
     """Return what the table of a file that extends no other has from it."""
     tune = file.tune
-    seeds = sorted({seed for one in columns.values() for seed in one.seeds})
+    seeds = sorted({seed for column in columns.values() for seed in column.seeds})
     own = {seed for part in file.domains.values() for seed in part.trial_seeds}
     with document.at("tune"):
         if shared := {*tune.seeds, *own} & {*seeds} if tune else None:
@@ -224,7 +224,7 @@ def quick_facts(whole: Mapping[str, Any], listed: Sequence[Row]) -> dict[str, An
     return {
         "name": f"{name}{QUICK}",
         "title": f"Quick part of {name}, {sets} with {seeds}",
-        "columns": {one: columns[one].but(seeds=[]) for one in part.datasets},
+        "columns": {name: columns[name].but(seeds=[]) for name in part.datasets},
         "rows": rows if whole["asked"] else whole["rows"],
         "joined": whole["asked"],
         "seeds": part.seeds,

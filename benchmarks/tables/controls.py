@@ -108,7 +108,7 @@ def control_rows(columns: ColumnsByName, base: Row | None, name: str) -> Iterato
 def by_columns(columns: ColumnsByName, control: Control) -> dict[str, Values]:
     """Return a control's values over the recipe of each column that can have it."""
     values = {name: values_in(column, control) for name, column in columns.items()}
-    return {name: one for name, one in values.items() if one is not None}
+    return {name: value for name, value in values.items() if value is not None}
 
 
 def values_in(column: Column, control: Control) -> Values | None:

@@ -32,7 +32,7 @@ def hypercube_settings(loss: LossSpec, count: int) -> list[Params]:
     if not free or count < 2:
         return []
     fixed = {**describe(loss.name).params, **loss.params}
-    choices = [len(one.choices) for one in free.values() if isinstance(one, Choice)]
+    choices = [len(field.choices) for field in free.values() if isinstance(field, Choice)]
     enough = min(count, math.prod(choices)) if choices else count
     best: list[Params] = []
     draws = latin_hypercubes(len(free), count - 1)

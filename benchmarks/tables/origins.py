@@ -12,7 +12,7 @@ def smoke_tests(resolved: Resolved) -> Iterator[str]:
     """Yield a line on the results of a smoke test, where a table has no others."""
     cells = () if resolved.has_run else resolved.cells
     small = {work.key: work for cell in cells for work in [cell.place.smoke_test]}
-    if count := sum(1 for one in small.values() for _ in one.finished(resolved.results)):
+    if count := sum(1 for work in small.values() for _ in work.finished(resolved.results)):
         yield f"records of --tiny left out, as a smoke test fills no table: {count}"
 
 
@@ -40,9 +40,9 @@ def was_edited(resolved: Resolved, line: Line) -> bool:
     """Return whether a row has no records but those of another text of its loss."""
     if any(cell.has_run for cell in line.cells.values()):
         return False
-    own = [one for cell in line.cells.values() if (one := cell.place.work).loss.code]
+    own = [work for cell in line.cells.values() if (work := cell.place.work).loss.code]
     return any(
-        record["loss_code"] != one.loss.code and record["status"] in FINAL_STATUSES
-        for one in own
-        for _, record in reading.list_records(one.folder(resolved.results))
+        record["loss_code"] != work.loss.code and record["status"] in FINAL_STATUSES
+        for work in own
+        for _, record in reading.list_records(work.folder(resolved.results))
     )

@@ -152,7 +152,7 @@ def equal_rows(places: Iterable[Place], tune: Tune | None) -> dict[str, str]:
             loss, given = algebra(place, tune)
             cells = place.experiment(Setting(loss.params, loss.name)).key, given
             alike.setdefault(cells, []).append((loss.name != place.loss.name, place.row.name))
-    originals = {min(names, key=lambda one: one[0])[1]: names for names in alike.values()}
+    originals = {min(names, key=lambda named: named[0])[1]: names for names in alike.values()}
     return {
         name: original
         for original, names in originals.items()

@@ -43,7 +43,7 @@ def published_table(document: Document, name: str, asked: Asked) -> Table:
     rows = []
     for i, row in enumerate(file.rows):
         with document.at("rows", i, "name"):
-            check_distinct([one.name for one in file.rows[: i + 1]], "row")
+            check_distinct([row.name for row in file.rows[: i + 1]], "row")
         printed = {  # letter by letter, as 71.60 is not 71.6
             column: [document.text(["rows", i, "paper", column, k]) for k in range(len(values))]
             for column, values in row.paper.items()
@@ -141,8 +141,8 @@ def statements(table: PublishedTable, document: Document) -> list[Statement]:
         else statement
         for statement in table.protocol.facts
     ]
-    wide = [one for one in own if not (one.rows or one.columns)]
-    narrow = [one for one in own if one.rows or one.columns]
+    wide = [note for note in own if not (note.rows or note.columns)]
+    narrow = [note for note in own if note.rows or note.columns]
     return [*shared, *wide, *marked_statements(table), *narrow]
 
 
@@ -167,7 +167,7 @@ def shared_statements(path: Path) -> list[Statement]:
     with document.at("domain"):
         check_domain_name(shared.domain)
     facts = enumerate(shared.facts)
-    check_named(document, (recipe_keys(("facts", j), one, [shared.domain]) for j, one in facts))
+    check_named(document, (recipe_keys(("facts", j), fact, [shared.domain]) for j, fact in facts))
     return list(shared.statements())
 
 

@@ -141,7 +141,7 @@ class Resolved:
         """Return whether a method of a sweep has nothing to choose, unlike others."""
         table, row = self.table, line.row
         choices = [cell.choice for cell in line.cells.values()]
-        chosen = any(one.nested or one.why or one.best_of for one in choices)
+        chosen = any(choice.nested or choice.why or choice.best_of for choice in choices)
         searched = row.loss != NONE and not row.control and not row.beside
         return bool(table.sweep and table.tune and searched and not chosen)
 
@@ -227,7 +227,7 @@ def decide(
     search = place.search if selection == Selection.VALIDATION else Fixed(place.setting)
     choice = search.ask(Scores(place, results, seeds))
     tried = [place.experiment(setting) for setting in choice.tried]
-    chosen = tried if choice.nested else [place.experiment(one) for one in choice.settings]
+    chosen = tried if choice.nested else [place.experiment(setting) for setting in choice.settings]
     about = place, place.row, place.setup.column, place.same_as
     return ResolvedCell(*about, choice, chosen, tried)
 

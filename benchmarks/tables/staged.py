@@ -96,7 +96,7 @@ def staged_points(space: Space, loss: LossSpec, count: int) -> list[Setting]:
         points = hypercube.hypercube_settings(loss, count + larger)[known : count + known]
         if len(points) == count:
             break
-    return [setting_of(loss, one) for one in points]
+    return [setting_of(loss, point) for point in points]
 
 
 def has_own(loss: LossSpec) -> bool:
@@ -117,7 +117,7 @@ def temperatures_near(
     range_ = temperature_range(space.base)
     if not range_:
         return []
-    values = sorted({value_of(one) for one in tried})
+    values = sorted({value_of(setting) for setting in tried})
     middle = value_of(tried[best])
     low = max((v for v in values if v < middle), default=min(range_.tune[0], middle))
     high = min((v for v in values if v > middle), default=max(range_.tune[1], middle))

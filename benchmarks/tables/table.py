@@ -66,7 +66,7 @@ class Table(PublishedTable):
     @property
     def tuning_seeds(self) -> tuple[int, ...]:
         """Seeds that parameters are chosen with, here or in other sweeps: they are no results."""
-        own = (seed for one in self.columns.values() for seed in one.trial_seeds)
+        own = (seed for column in self.columns.values() for seed in column.trial_seeds)
         return tuple(dict.fromkeys([*self.budget.seeds, *own]))
 
     @cached_property

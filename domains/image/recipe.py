@@ -266,12 +266,12 @@ class ImageRecipe(ClassedRecipe):
     @property
     def further_scores(self) -> tuple[str, ...]:
         """Return the protocols of `score_on`, whose numbers stand in the same record."""
-        return tuple(one for one in self.score_on if one.partition(":")[0] in PROTOCOL_NAMES)
+        return tuple(name for name in self.score_on if name.partition(":")[0] in PROTOCOL_NAMES)
 
     @property
     def scored_sets(self) -> tuple[str, ...]:
         """Return the sets of `score_on`."""
-        return tuple(one for one in self.score_on if one not in self.further_scores)
+        return tuple(name for name in self.score_on if name not in self.further_scores)
 
     def idle(self, trained: bool) -> set[str]:
         """Return the settings that have no effect here, or that `evaluation` shows."""
