@@ -234,14 +234,14 @@ BUDGET = {  # lines of Python by room, as they were reached: who needs more dele
     "benchmarks/cli": 2024,
     "benchmarks/comparison": 1718,
     "benchmarks/perf": 862,
-    "benchmarks/records": 2376,
-    "benchmarks/report": 2026,
+    "benchmarks/records": 2378,
+    "benchmarks/report": 2025,
     "benchmarks/running": 3284,
     "benchmarks/submission": 692,
     "benchmarks/sweeps": 1373,
     "benchmarks/tables": 3108,
-    "": 41999,  # the three together
-    "tests": 39276,
+    "": 42000,  # the three together
+    "tests": 39277,
 }
 
 

@@ -103,10 +103,12 @@ def by_other_seeds(
     }
     for seed, records in seeds.items() if len(seeds) > 1 else ():
         others = [some for other, some in scores.items() if other != seed]
-        chosen = ranked_first([fmean(x) for x in zip(*others, strict=True)], best)
+        ranking = [fmean(x) for x in zip(*others, strict=True)]
+        chosen = ranked_first(ranking, best)
         picked = [records[k] for k in chosen]
         failed = next((record for record in picked if record["status"] != "ok"), None)
-        yield seed, failed or combined(trials, records, chosen, mean_metrics(picked), {})
+        by = {"inner": [fmean(ranking[k] for k in chosen)]}
+        yield seed, failed or combined(trials, records, chosen, mean_metrics(picked), by)
 
 
 def mean_metrics(records: Runs) -> dict[str, float]:

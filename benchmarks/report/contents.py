@@ -27,10 +27,10 @@ from contrastbench.losses.spec import LossSpec
 
 
 class Fold(NamedTuple):
-    """A fold, or a seed without any: the settings that it chose, their inner score, its score."""
+    """A fold, or a seed without any: the settings chosen, what they were chosen by, and score."""
 
     settings: str
-    inner: float | None
+    inner: float
     score: float
 
 
@@ -223,8 +223,7 @@ def folds_of(record: Record, numbers: Mapping[str, int], best: int) -> Iterator[
     about: dict[str, Any] = dict(record["details"])
     chosen = [numbers[canonical(params)] for params in about["chosen"]]
     scores = about.get("folds") or [record["metrics"][record["main"]]]
-    inner = about.get("inner") or [None] * len(scores)
-    for i, parts in enumerate(zip(inner, scores, strict=True)):
+    for i, parts in enumerate(zip(about["inner"], scores, strict=True)):
         yield Fold(listed(sorted(chosen[i * best : (i + 1) * best])), *parts)
 
 

@@ -124,6 +124,7 @@ def test_a_seed_is_scored_at_what_the_others_rank_first(tmp_path: Path) -> None:
     (two,) = nested.chosen_by_data(RATES, tmp_path, best=2).values()
     assert [two[seed]["metrics"]["linear"] for seed in range(3)] == [15.0, 11.0, 12.0]
     assert two[0]["details"]["chosen"][0] == {"temperature": 0.2, "lr": 0.02}
+    assert two[0]["details"]["inner"] == [60.0], "the mean by which the two were chosen"
     assert two[0]["seconds"] == 6.0
     (some,) = nested.chosen_by_data(RATES, tmp_path, only=[0, 1]).values()
     assert [one["metrics"]["linear"] for one in some.values()] == [10.0, 1.0]
