@@ -235,13 +235,13 @@ BUDGET = {  # lines of Python by room, as they were reached: who needs more dele
     "benchmarks/comparison": 1718,
     "benchmarks/perf": 862,
     "benchmarks/records": 2378,
-    "benchmarks/report": 2025,
+    "benchmarks/report": 2012,
     "benchmarks/running": 3284,
     "benchmarks/submission": 692,
     "benchmarks/sweeps": 1373,
-    "benchmarks/tables": 3108,
-    "": 42000,  # the three together
-    "tests": 39277,
+    "benchmarks/tables": 3118,
+    "": 41997,  # the three together
+    "tests": 39295,
 }
 
 

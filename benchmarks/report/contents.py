@@ -17,7 +17,7 @@ from contrastbench.benchmarks.report import figures
 from contrastbench.benchmarks.report.groups import Group, settings_line
 from contrastbench.benchmarks.report.words import listed, paragraphs, said, sentences
 from contrastbench.benchmarks.tables import catalogue
-from contrastbench.benchmarks.tables.entries import Entry, entries
+from contrastbench.benchmarks.tables.entries import Entry, digest, entries
 from contrastbench.benchmarks.tables.load import load_table
 from contrastbench.benchmarks.tables.published_places import Coverage, coverage
 from contrastbench.benchmarks.tables.replication import Back
@@ -115,12 +115,9 @@ class TableView:
         return [entry for line in self.entries for entry in line if entry.is_composed]
 
     def said(self, part: str) -> list[str]:
-        """Return what the words of tables say in one of their parts, a line each.
-
-        Such as label: how parameters are chosen; back: which published values came back; data:
-        which data numbers are of, where that asks for a word.
-        """
-        about = {"r": self.resolved, "backs": self.backs, "decimals": self.table.decimals}
+        """Return what a macro of tables.j2 says, such as label, a line each."""
+        about = {"r": self.resolved, "backs": self.backs, "digest": digest(self.entries)}
+        about["decimals"] = self.table.decimals
         return paragraphs(str(getattr(sentences(**about), part)()))
 
     @property

@@ -246,11 +246,7 @@ def jinja_environment() -> Environment:
         "version": provenance().version or "",
         "ours": lambda name: Markup(text_of(name)),
     }
-    made.filters |= {
-        "signed": with_minus,
-        "commit": short_commit,
-        "pairs": settings_line,
-    }
+    made.filters |= {"signed": with_minus, "commit": short_commit, "pairs": settings_line}
     return made
 
 

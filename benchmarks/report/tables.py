@@ -9,7 +9,7 @@ from contrastbench.benchmarks.report import latex
 from contrastbench.benchmarks.report.words import HASH_SHOWN, one_line, rendered, sentences
 from contrastbench.benchmarks.tables import origins
 from contrastbench.benchmarks.tables.audit import audit_lists
-from contrastbench.benchmarks.tables.entries import Entry, entries
+from contrastbench.benchmarks.tables.entries import Entry, digest, entries
 from contrastbench.benchmarks.tables.published_places import coverage, published_places
 from contrastbench.benchmarks.tables.resolved import Resolved, ResolvedCell
 from contrastbench.benchmarks.tables.table import Selection
@@ -49,6 +49,7 @@ def table_markdown(resolved: Resolved, lines: list[list[Entry]], **about: Any) -
         "cells": [header, *body],
         "backs": [entry.back for line in lines for entry in line if entry.back],
         "decimals": decimals,
+        "digest": digest(lines),
         "choices": choice_lines(resolved),
         "edited_rows": origins.edited(resolved),
     }

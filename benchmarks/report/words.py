@@ -75,17 +75,10 @@ def environment(
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    filters = (signed, number, names, listed, short, flat, paragraphs, setting, chosen, bullet)
-    made.filters |= {function.__name__: function for function in filters}
-    made.filters |= {
-        "p": p_text,
-        "s": plural,
-        "verdict": verdict_text,
-        "over_domains": over_domains,
-        "cell": escaped_cell,
-        "table": markdown_table,
-    }
-    made.filters |= {"tex": latex_text}
+    filters = [signed, number, names, listed, short, flat, paragraphs, setting, chosen, bullet]
+    made.filters |= {used.__name__: used for used in [*filters, over_domains]}
+    made.filters |= {"p": p_text, "s": plural, "verdict": verdict_text, "cell": escaped_cell}
+    made.filters |= {"table": markdown_table, "tex": latex_text}
     made.globals |= {"VERDICTS": VERDICTS, "DECIDED": DECIDED, "DIFFERENT": DIFFERENT, "said": said}
     made.globals |= {"Verdict": Verdict, "TOO_FEW": TOO_FEW}
     made.globals |= {"isfinite": isfinite, "INFINITE": inf, "HASH_SHOWN": HASH_SHOWN}

@@ -156,6 +156,7 @@ def file_facts(
         "title": file.title or "our own runs",
         "source": file.source,
         "notes": file.notes,
+        "findings": file.findings,
         "decimals": file.decimals,
         "domain": next(iter(file.domains)),
         "seeds": seeds,

@@ -1,11 +1,11 @@
 """A table's places, filled in from records alone."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from math import sqrt
 from statistics import fmean, stdev
 
-from contrastbench.benchmarks.records.store import Record
+from contrastbench.benchmarks.records.store import Record, json_digest
 from contrastbench.benchmarks.tables.replication import Back, Centre, trimmed
 from contrastbench.benchmarks.tables.resolved import Line, Resolved, ResolvedCell
 from contrastbench.errors import unknown
@@ -111,6 +111,13 @@ def entries(resolved: Resolved) -> Iterator[list[Entry]]:
     for line in resolved.lines:
         shown = [entry(resolved, line, column) for column in resolved.table.columns]
         yield [*shown, average_entry(resolved, line, shown)] if resolved.table.average else shown
+
+
+def digest(lines: Iterable[Iterable[Entry]]) -> str:
+    """Return twelve digits that tell our numbers from others: findings are on those alone."""
+    some = [(at.line.name, at.column, at.ours) for line in lines for at in line if at.ours]
+    numbers = [[row, column, f"{ours.mean:.4f}", ours.n] for row, column, ours in some]
+    return json_digest(numbers)[:12] if numbers else ""
 
 
 def entry(resolved: Resolved, line: Line, column: str) -> Entry:

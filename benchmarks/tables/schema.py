@@ -120,6 +120,7 @@ class PublishedTable(Strict):
     title: str
     source: str
     notes: str = ""
+    findings: dict[str, str] = Field({}, description="on our numbers, by their digest")
     decimals: int = Field(ge=0, le=10)
     domain: str
     metric: str | None = None  # the one that the domain calls its main one
@@ -191,6 +192,7 @@ class SweepFile(Strict):
     title: str = ""
     source: str = "records"
     notes: str = ""
+    findings: dict[str, str] = Field({})  # as those of a published table
     extends: str | None = None
     seeds: str | int | list[int] = "0-4"
     domains: dict[str, DomainPart] = Field({})

@@ -5,6 +5,11 @@ from pathlib import Path
 import pytest
 
 from contrastbench.benchmarks.report.table_pages import write_tables
+from contrastbench.benchmarks.report.tables import table_markdown
+from contrastbench.benchmarks.report.words import flat
+from contrastbench.benchmarks.tables.entries import entries
+from contrastbench.benchmarks.tables.load import load_table
+from contrastbench.benchmarks.tables.resolved import resolve
 
 RESULTS = Path(__file__).parents[3] / "results"
 BOLD = 25  # words of an answer
@@ -26,8 +31,21 @@ def test_the_committed_results_are_what_the_committed_records_give(tmp_path: Pat
     ]
     assert changed == [], "bench table --all writes them anew"
     for path in tmp_path.glob("*.md"):
+        assert "findings in the table's file are left out" not in path.read_text(), path.name
         for answer in path.read_text().split("**")[1:2]:
             assert len(answer.split()) <= BOLD, (path.name, answer)
+
+
+def test_findings_stand_with_the_numbers_alone_that_they_are_on(tmp_path: Path) -> None:
+    table = load_table("adnce-table5")
+    (found,) = (flat(text) for text in table.findings.values())
+    ours, none = (resolve(table, None, folder) for folder in (RESULTS, tmp_path))
+    lines = list(entries(ours))
+    assert found in flat(table_markdown(ours, lines))
+    fewer, empty = table_markdown(ours, lines[:-1]), table_markdown(none, list(entries(none)))
+    assert found not in flat(fewer)
+    assert "findings in the table's file are left out" in fewer
+    assert "findings" not in empty
 
 
 def test_a_page_of_a_paper_says_what_came_back_then_who_is_better_then_shows_it() -> None:
