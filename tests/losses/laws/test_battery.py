@@ -6,13 +6,14 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
 import wrong_losses
 from cases import NAMES, random_params
-from contrastbench.losses import LOSSES, Contrast, Loss, UserError, get_loss
+from contrastbench.losses import LOSSES, Contrast, Loss, UserError, ViewLoss, get_loss
 from contrastbench.losses.laws import LAWS, battery, check_loss, interface, invariances, precision
 from contrastbench.losses.laws.battery import Law, run_law
 from contrastbench.losses.laws.random_contrasts import with_sample_numbers
@@ -84,6 +85,27 @@ def test_an_assertion_in_a_loss_is_not_taken_for_a_law() -> None:
     assert found.detail == "AssertionError: mine"
     assert "test_battery.py:" in found.place
     assert found.place.endswith('assert not contrast, "mine"')
+
+
+@pytest.mark.parametrize(("counts", "word"), [(False, ""), (True, "remark")])
+def test_state_of_whole_views_is_named_and_what_torch_empty_holds_is_not(
+    counts: bool, word: str
+) -> None:
+    garbage = iter(range(9))
+
+    class Bank(ViewLoss):
+        def __init__(self) -> None:
+            super().__init__()
+            self.register_buffer("pointer", torch.tensor(next(garbage)))
+
+        def of_views(self, z1: Tensor, z2: Tensor) -> Tensor:
+            self.pointer += counts
+            return (z1 - z2).square().mean()
+
+    (law,) = [law for law in LAWS if law.name == "buffers"]
+    found = run_law(law, Bank, [0])
+    assert (found.passed, found.word) == (True, word)
+    assert ("pointer" in found.detail) == counts
 
 
 DECLINES = """from contrastbench.losses.library.infonce import InfoNCE
