@@ -19,6 +19,7 @@ from contrastbench.domains.reading import (
     check_kind,
     contents,
     first_double,
+    is_number,
     reading,
     unpacked,
 )
@@ -200,7 +201,7 @@ def year_pairs(read: TextFiles, year: str, subset: str) -> Pairs:
             f"{read.root / name.format('gs')} is damaged: {counts}; get {SENTEVAL_URL} again"
         )
     rows = [[*line.split("\t")[:2], score] for line, score in zip(sentences, gold, strict=True)]
-    return scored_pairs(read.root / name.format("input"), subset, rows)
+    return scored_pairs(read.root / name.format("gs"), subset, rows)
 
 
 def stsb_pairs(read: TextFiles, split: str) -> Pairs:
@@ -214,31 +215,33 @@ def stsb_pairs(read: TextFiles, split: str) -> Pairs:
 def sick_pairs(read: TextFiles) -> Pairs:
     """SICK's test pairs with their relatedness."""
     name = "SICK/SICK_test_annotated.txt"
-    return scored_pairs(
-        read.root / name, "test", [line.split("\t")[1:4] for line in read.lines(name)[1:]]
-    )
+    rows = [line.split("\t")[1:4] for line in read.lines(name)[1:]]
+    return scored_pairs(read.root / name, "test", rows, begin=2)
 
 
-def scored_pairs(
-    path: object, name: str, rows: Iterable[list[str]], fix: str = f"get {SENTEVAL_URL} again"
-) -> Pairs:
+def scored_pairs(path: object, name: str, rows: Iterable[list[str]], begin: int = 1) -> Pairs:
     """Pairs of rows (first, second, gold score), those without a score counted and left out."""
     scored, unscored = [], 0
-    for row in rows:
-        try:
-            first, second, gold = row
-            if gold.strip():
-                if not math.isfinite(float(gold)):
-                    raise ValueError(gold)
-                scored.append((first, second, float(gold)))
-            else:
-                unscored += 1
-        except ValueError:
-            raise UserError(f"{path} has a damaged pair, {row}: {fix}") from None
+    for number, row in enumerate(rows, begin):
+        if (gold := gold_score(f"{path} line {number}", row, SENTEVAL_FIX)) is None:
+            unscored += 1
+        else:
+            scored.append((*row[:2], gold))
     if len(scored) < 2:
         raise UserError(f"{path} has {len(scored)} pairs with a score: there is nothing to rank")
     first_, second_, gold_ = zip(*scored, strict=True)
     return Pairs(name, rejoined(first_), rejoined(second_), list(gold_), unscored)
+
+
+def gold_score(where: str, row: Sequence[str], fix: str) -> float | None:
+    """Return the score of a row (first, second, gold), None where it is empty."""
+    if len(row) != 3:
+        raise UserError(f"{where} has a damaged pair, {row}: {fix}")
+    if not row[2].strip():
+        return None
+    if not (is_number(row[2]) and math.isfinite(float(row[2]))):
+        raise UserError(f"{where} has the score {row[2]!r}, which is no finite number: {fix}")
+    return float(row[2])
 
 
 def corpus_file(name: str, data_root: Path | None) -> Path:

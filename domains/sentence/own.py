@@ -7,7 +7,7 @@ rows without scores trains, chooses and reports: each sentence is to find anothe
 
 import hashlib
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,7 +20,7 @@ from contrastbench.domains import own, saved
 from contrastbench.domains.declaration import Source
 from contrastbench.domains.reading import is_number
 from contrastbench.domains.sentence.captions import HELD_OUT_ROWS, CaptionRows, Captions
-from contrastbench.domains.sentence.data import Corpus, lines_of, scored_pairs
+from contrastbench.domains.sentence.data import Corpus, gold_score, lines_of, scored_pairs
 from contrastbench.domains.sentence.datasets import SOURCES
 from contrastbench.domains.sentence.scored import ScoredSets
 from contrastbench.errors import UserError
@@ -42,6 +42,7 @@ VALIDATION_SHARE = 0.2  # of the pairs of one file
 HELD_OUT_SHARE = 0.1  # of rows without scores, to choose by and as many to report
 LEAST_ROWS = 20  # without scores
 TEXTS = ("text", "sentence")  # names of a column of sentences to train on
+SCORE_FIX = "write a number such as 2.5, or nothing where there is none"
 PairRows = list[list[str]]
 
 
@@ -60,7 +61,7 @@ def load_own_pairs(source: Source, what: str, data_root: Path | None) -> ScoredS
         if len(parts) == 1:
             parts = split_pairs(parts[0])
         dev, test = (
-            scored_pairs(name, part, rows, "repair or remove it")
+            scored_pairs(name, part, rows)
             for part, rows in zip(("dev", "test"), parts, strict=True)
         )
     for part in (dev, test):
@@ -159,11 +160,23 @@ def read_pairs(path: Path) -> PairRows:
         if header and (len(header) != len(PAIR_COLUMNS) or names_columns(rows)):
             fix = f"name those of {', '.join(PAIR_COLUMNS)} in line 1"
             raise UserError(f"{path} has {len(header)} columns: {fix}")
-        return rows
     for number, row in numbered:
         if len(row) != len(header):
             raise UserError(f"{path} line {number} has {len(row)} columns: repair it")
-    return [[row[place] for place in places] for row in rows[1:]]
+    chosen = places or range(len(header))
+    return with_scores(
+        (f"{path} line {number}", [row[place] for place in chosen])
+        for number, row in numbered[bool(places) :]
+    )
+
+
+def with_scores(rows: Iterable[tuple[str, list[str]]]) -> PairRows:
+    """Return rows that were given with their places; raise where a score is no number."""
+    found = []
+    for where, row in rows:
+        gold_score(where, row, SCORE_FIX)
+        found.append(row)
+    return found
 
 
 def pair_columns(what: object, names: Sequence[str]) -> list[int]:
@@ -212,7 +225,8 @@ def split_columns(what: str, part: "datasets.Dataset") -> PairRows:
         raise UserError(f"hf:{what} has the columns {columns}: name {', '.join(PAIR_COLUMNS)}")
     names = [part.column_names[place] for place in places]
     table = [["" if value is None else str(value) for value in part[name]] for name in names]
-    return [list(row) for row in zip(*table, strict=True)]
+    rows = map(list, zip(*table, strict=True))
+    return with_scores((f"hf:{what} row {number}", row) for number, row in enumerate(rows))
 
 
 READERS: dict[str, Callable[[str, Path | None], list[PairRows]]] = {

@@ -73,5 +73,5 @@ def test_a_pipe_and_a_link_to_nowhere_are_named(
 
 @pytest.mark.parametrize("gold", ["nan", "inf"])
 def test_a_gold_score_is_a_number(gold: str, tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="has a damaged pair"):
+    with pytest.raises(UserError, match=f"line 2 has the score '{gold}'"):
         sentences.scored_pairs(tmp_path, "x", [["a", "b", "1"], ["c", "d", gold]])

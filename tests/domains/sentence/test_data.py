@@ -53,7 +53,7 @@ def test_stsb_and_sick_columns(tmp_path: Path) -> None:
     )
     assert sick_pairs(TextFiles(tmp_path)).gold == [3.3, 4.0]
     write(tmp_path, "SICK/SICK_test_annotated.txt", "head\n6\ta\n")
-    with pytest.raises(UserError, match=r"has a damaged pair"):
+    with pytest.raises(UserError, match=r"line 2 has a damaged pair"):
         sick_pairs(TextFiles(tmp_path))
 
 

@@ -66,7 +66,8 @@ def test_the_second_of_two_files_is_reported(tmp_path: Path) -> None:
 
 def test_bad_pairs_are_one_line(tmp_path: Path) -> None:
     for rows, message in {
-        ("a\tb\t1", "a\tb\thigh"): "has a damaged pair, .*'high'",
+        ("a\tb\t1", "a\tb\thigh"): "a.tsv line 2 has the score 'high'",
+        ("sentence1\tsentence2\tscore", "a\tb\t1", "", "a\tb\tnan"): "line 4 has the score 'nan'",
         ("a\tb",): "has 2 columns: name those of sentence1, sentence2, score in line 1",
         ("sentence1\tsentence2\tscore", "a\tb"): "line 2 has 2 columns",
         ("sentence1\tsentence2\tscore", "", "a\tb\t1", "a\tb"): "line 4 has 2 columns",
@@ -75,8 +76,8 @@ def test_bad_pairs_are_one_line(tmp_path: Path) -> None:
         ("sent_a\tsent_b\tgold\tsim", "a\tb\t1\t2"): "columns have the name gold or sim",
         ("a\tb\t2", "c\td\t2"): "all scores of a part are 2: give different ones",
         ("a\tb\t1",): "1 pairs with a score",
-        ("a\tb\t1,5", "c\td\t2,5"): "has a damaged pair, .*'1,5'",
-        ("1\ta\tb", "2\tc\td"): "has a damaged pair, .*'1', 'a', 'b'",
+        ("a\tb\t1,5", "c\td\t2,5"): "line 1 has the score '1,5', .*: write a number",
+        ("1\ta\tb", "2\tc\td"): "line 1 has the score 'b'",
     }.items():
         write(tmp_path / "a.tsv", list(rows))
         write(tmp_path / "b.tsv", ROWS)
