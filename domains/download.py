@@ -148,12 +148,19 @@ def hub_sha256(dataset: Dataset, fix: str) -> str:
 
 
 def local_file(dataset: Dataset, data_root: Path | None) -> Path | None:
-    """Return the dataset's file or folder in the data root or the cache, or None."""
+    """Return the dataset's file or filled folder in the data root or the cache, or None."""
     name = cached_file(dataset).name
     roots = (data_root, data_root / dataset.folder) if data_root else ()
     places = [data_root / place for place in dataset.places] if data_root else []
     paths = [*(root / name for root in roots), *places, cache_folder() / name]
-    return next(filter(Path.exists, paths), None)
+    return next(filter(holds_file, paths), None)
+
+
+def holds_file(path: Path) -> bool:
+    """Return whether there is a file, or a folder with files in it."""
+    if path.is_dir():
+        return any(files for _, _, files in os.walk(path, followlinks=True))
+    return path.exists()
 
 
 def fetch_files(dataset: Dataset, data_root: Path | None) -> list[Path]:

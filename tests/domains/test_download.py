@@ -133,7 +133,9 @@ def test_a_file_of_the_data_root_is_held_against_the_declared_one(tmp_path: Path
     path.write_bytes(b"other")
     assert download.file_state(known, tmp_path)[0] == f"DIFFERS from the declared file: {path}"
     path.unlink()
-    path.mkdir()
+    (path / "below").mkdir(parents=True)
+    assert download.whereabouts(known, tmp_path) == "not here", "an empty folder is no data"
+    (path / "below/file").touch()
     assert "records hold the hash of what is read" in download.file_state(known, tmp_path)[0]
 
 
