@@ -22,7 +22,7 @@ LISTS = {  # module, its function, and what that takes; losses need the fewest i
     "domains": ("listing", "domain_lines", ""),
     "datasets": ("listing", "dataset_lines", "domain"),
     "recipes": ("listing", "recipes", "domain"),
-    "tables": ("listing", "tables", ""),
+    "tables": ("listing", "tables", "results"),
 }
 MOST_LINES = 1000  # of a report that is asked for
 
@@ -36,6 +36,7 @@ def list_(
     domain: Annotated[
         str | None, typer.Argument(help="Domain whose datasets or recipes are listed.")
     ] = None,
+    results: opt.Results = Path("results"),
 ) -> None:
     """List losses, families, domains, datasets, recipes or tables.
 
@@ -46,8 +47,11 @@ def list_(
     module, function, argument = LISTS[what]
     if domain and argument != "domain":
         raise UserError(f"bench list {what} takes no domain: leave {domain} out")
+    if results != Path("results") and argument != "results":
+        raise UserError(f"bench list {what} reads no records: leave --results out")
     lines = getattr(import_module(f"contrastbench.benchmarks.cli.{module}"), function)
-    for line in lines(domain) if argument else lines():
+    given = {"domain": domain, "results": results}
+    for line in lines(given[argument]) if argument else lines():
         show(line)
 
 

@@ -101,14 +101,14 @@ def own_kind_line(domain: str, source: Source) -> str:
     return f"{source.usage:20} {domain:9} your own: {source.summary}"
 
 
-def tables() -> Iterator[str]:
+def tables(results: Path) -> Iterator[str]:
     """Yield each table's name, published values, places that can be run and that have a record.
 
     Hours behind what is done are those of its records.
     """
     for name in catalogue.table_names():
         table = load_table(name)
-        counts = counted(resolve(table, None, Path("results"))) if table.quotes else ""
+        counts = counted(resolve(table, None, results)) if table.quotes else ""
         yield f"{name:20} {counts:42}  {table.source}"
 
 

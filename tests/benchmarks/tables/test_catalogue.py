@@ -21,14 +21,13 @@ def test_tables_are_sorted_by_paper_and_number() -> None:
 
 
 def test_the_list_says_what_is_published_what_runs_and_what_is_done(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path,
 ) -> None:
-    monkeypatch.chdir(tmp_path)
     table = load_table("adnce-table5")
     work = table.places["ADNCE", "NCI1"].work
     for seed, seconds in enumerate((7200.0, 3600.0)):
-        made(Path("results"), work, seed, metrics={"accuracy": 80.0}, seconds=seconds)
-    line = next(line for line in listing.tables() if line.startswith("adnce-table5 "))
+        made(tmp_path, work, seed, metrics={"accuracy": 80.0}, seconds=seconds)
+    line = next(line for line in listing.tables(tmp_path) if line.startswith("adnce-table5 "))
     assert "36 values, 12 runnable,  1 done in 3.0 h " in line
     assert line.endswith(table.source)
 
