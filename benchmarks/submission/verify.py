@@ -120,10 +120,12 @@ def check_loss(case: Verification) -> str:
 
     Raises:
         Refused: it does not, or is for another suite.
+        UserError: this side has no records to compare with.
     """
     suite, about = load_table(case.suite), case.given.about
     if suite.name != about.suite:
         raise Refused(f"it is for {about.suite}, not for {suite.name}")
+    gather_records(case)
     with refusing():
         terms = [term for term in term_names(about.loss) if not is_registered(term)]
         reproduction.write_loss_files(case.given.sources, case.folder / "loss")
@@ -145,13 +147,8 @@ def check_loss(case: Verification) -> str:
     return f"{len(answer.laws)} laws" + f", declined: {', '.join(declined)}" * bool(declined)
 
 
-def check_cells(case: Verification) -> str:
-    """Make every cell that the suite asks for, stage by stage.
-
-    Raises:
-        Refused: a cell has no result.
-        UserError: this side has no records to compare with.
-    """
+def gather_records(case: Verification) -> None:
+    """Take this side's records, before minutes are spent on the loss; raise without a baseline."""
     sources = [place for place in case.places if reading.dataset_folders(place)]
     columns = case.table().columns.values()
     names = {tuple(map(store.file_name, (column.domain, column.dataset))) for column in columns}
@@ -161,6 +158,14 @@ def check_cells(case: Verification) -> str:
         line = f"no records of {base.name} in {' and '.join(map(str, case.places))}: make them by"
         only = f"--only 'row={base.name}' --results {case.places[0]}"
         raise UserError(f"{line} bench sweep {case.suite} {only}")
+
+
+def check_cells(case: Verification) -> str:
+    """Make every cell that the suite asks for, stage by stage.
+
+    Raises:
+        Refused: a cell has no result.
+    """
     while tasks := missing(case):
         for _, some in groupby(tasks, key=lambda task: task.experiment.key):
             make_records(case, list(some))
