@@ -6,6 +6,7 @@ standard deviations: those over seeds, in the median of the cells of the same da
 """
 
 import os
+import re
 import shlex
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -125,6 +126,8 @@ def surroundings(record: Record) -> dict[str, Any]:
     values = {name: about[name] for name in CIRCUMSTANCES if name in about}
     for part in ("versions", "variables"):
         values |= {f"{part}.{name}": item for name, item in values.pop(part, {}).items()}
+    if commit := values.get("commit"):  # an installed package knows nine digits of it
+        values["commit"] = re.sub("(?<=^[0-9a-f]{9})[0-9a-f]+", "", commit)
     return values
 
 

@@ -68,6 +68,10 @@ def test_variables_that_decide_arithmetic_are_circumstances(
     other: Any = {"environment": {k: v for k, v in about.items() if k != "variables"}}
     (found,) = reproduction.Outcome(record, other, reproduction.Spread({}, 0)).circumstances
     assert found[:3] == ("variables.MKL_CBWR", "COMPATIBLE", None)
+    whole, short, changed = ("0123456789abcdef", "012345678", "0123456789abcdef+changes")
+    for one, another, differ in ((whole, short, 0), (whole, changed, 1), (whole, None, 1)):
+        pair: Any = [{"environment": {"commit": commit}} for commit in (one, another)]
+        assert len(reproduction.Outcome(*pair, reproduction.Spread({}, 0)).circumstances) == differ
 
 
 @pytest.mark.usefixtures("stub")
