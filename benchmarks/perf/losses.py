@@ -77,6 +77,7 @@ def report(
     for name in losses:
         LossSpec(name).check()  # an unknown one is named at once
     sizes = sizes or (SIZES[:-1] if device.type == "cpu" else SIZES)  # the last takes minutes there
+    yield "Time: 1x is that of the three matrix products of any loss; memory: growth of the peak.\n"
     yield "| loss | " + " | ".join(f"2N = {size}" for size in sizes) + " |"
     yield "| --- |" + " ---: |" * len(sizes)
     beside = {name: [row for row in PEERS if row.startswith(f"{name} of ")] for name in losses}
