@@ -1,5 +1,9 @@
-"""Progress on standard error: a bar on a terminal, a line every 30 seconds elsewhere."""
+"""Progress on standard error: a bar on a terminal, a line every 30 seconds elsewhere.
 
+A line that says nothing new comes after twice the time, then twice that.
+"""
+
+import os
 import sys
 import time
 from collections.abc import Iterable, Iterator
@@ -32,14 +36,16 @@ class Progress:
 
     def __init__(self, total: int, task: str, done: int = 0) -> None:
         self.total, self.task, self.done = total, task, done
-        self.last_line = time.monotonic()
+        self.last_line, self.said, self.wait = time.monotonic(), "", SECONDS_BETWEEN_LINES
+        # tqdm draws nothing on a terminal that has no size, as some programs open them
+        screen = sys.stderr.isatty() and os.get_terminal_size(sys.stderr.fileno()).lines
         self.bar = tqdm(
             total=total,
             initial=done,
             desc=printable(task),
             file=sys.stderr,
             leave=False,
-            disable=not sys.stderr.isatty(),
+            disable=not screen,
         )
 
     def __enter__(self) -> "Progress":
@@ -62,6 +68,8 @@ class Progress:
 
     def line(self, note: str) -> None:
         """Off a terminal: a line, if it is time for one."""
-        if self.bar.disable and time.monotonic() - self.last_line >= SECONDS_BETWEEN_LINES:
-            self.last_line = time.monotonic()
-            tell(f"{self.task}: {self.done} of {self.total} {note}".rstrip())
+        text = f"{self.task}: {self.done} of {self.total} {note}".rstrip()
+        wait = self.wait if text == self.said else SECONDS_BETWEEN_LINES
+        if self.bar.disable and time.monotonic() - self.last_line >= wait:
+            self.last_line, self.said, self.wait = time.monotonic(), text, 2 * wait
+            tell(text)

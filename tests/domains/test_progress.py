@@ -17,3 +17,18 @@ def test_a_step_may_count_for_several(
         "encoding tokens: 60 of 100",
         "encoding tokens: 90 of 100 nearly",
     ]
+
+
+def test_a_line_that_says_nothing_new_waits_ever_longer(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    now = 0
+    monkeypatch.setattr(progress.time, "monotonic", lambda: now)
+    with Progress(18, "sweep") as bar:
+        told = []
+        for now in range(0, 480, 10):
+            bar.line("")
+            told += [now] if capsys.readouterr().err else []
+        bar.step()
+    assert told == [30, 90, 210, 450]
+    assert not capsys.readouterr().err, "what is new waits as ever"
