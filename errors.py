@@ -9,7 +9,7 @@ from contextlib import contextmanager, nullcontext, suppress
 from typing import IO
 
 MAX_ERROR_LENGTH = 2000  # characters of an error
-MAX_KNOWN = 100  # names that an error lists
+MAX_KNOWN = 50  # names that an error lists
 
 
 class UserError(ValueError):

@@ -30,7 +30,6 @@ from contrastbench.errors import UserError, unknown
 if TYPE_CHECKING:
     import pandas
 
-SHOWN = 10  # columns that a message lists
 NO_TABLE = "cannot be read as a table"
 
 
@@ -125,10 +124,10 @@ def checked_target(name: str, frame: "pandas.DataFrame", target: str | None) -> 
             f"{name} has one column, {names[0]!r}: put commas, semicolons or tabs between columns"
         )
     if target is None:
-        more = f" and {len(names) - SHOWN} more" * (len(names) > SHOWN)
+        few = names if len(names) <= 10 else [*names[:5], "...", *names[-5:]]
         raise UserError(
             f"{name}: name the column of classes with --target, or recipe: {{target: NAME}} in a "
-            f"sweep file, one of {', '.join(names[:SHOWN])}{more}"
+            f"sweep file, one of {len(names)}: {', '.join(few)}"
         )
     if target not in names:
         raise unknown(f"column of {name}", target, names)

@@ -130,6 +130,19 @@ def test_a_loss_hears_how_far_its_training_is() -> None:
     assert heard == [0.0, 1 / 3, 2 / 3, 1.0]
 
 
+def test_a_model_and_a_loss_in_eval_mode_are_set_to_train() -> None:
+    class Evaluating(stub_domain.Stub):
+        def model(self) -> torch.nn.Linear:
+            return super().model().eval()
+
+        def contrasts(self, model: torch.nn.Linear, batch: torch.Tensor) -> list[Contrast]:
+            assert (model.training, loss.training) == (True, True)
+            return super().contrasts(model, batch)
+
+    loss = get_loss("infonce").eval()
+    train(Evaluating("motifs", make_recipe("graph", {"epochs": 1}), 0, None, CPU), loss)
+
+
 def test_permuted_positives_are_what_the_loss_sees() -> None:
     seen: list[Contrast] = []
 

@@ -87,7 +87,7 @@ BAD = {
     "no target": (
         MIXED,
         None,
-        "name the column of classes with --target, or .*, one of a, colour, y",
+        "name the column of classes with --target, or .*, one of 3: a, colour, y",
     ),
     "near target": (MIXED, "colours", "unknown column of .*t.csv 'colours': did you mean 'colour'"),
     "infinite": (
