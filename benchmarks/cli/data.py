@@ -30,8 +30,7 @@ MOST_LINES = 1000  # of a report that is asked for
 @one_moment()
 def list_(
     what: Annotated[
-        str,
-        typer.Argument(help="List: losses, families, domains, datasets, recipes or tables."),
+        str, typer.Argument(help="List: losses, families, domains, datasets, recipes or tables.")
     ],
     domain: Annotated[
         str | None, typer.Argument(help="Domain whose datasets or recipes are listed.")
@@ -93,10 +92,7 @@ def data(
 
 
 def checked(
-    name: str | None,
-    domain: str | None,
-    target: str | None,
-    data_root: Path | None,
+    name: str | None, domain: str | None, target: str | None, data_root: Path | None
 ) -> Iterator[tuple[str, bool]]:
     """Yield the lines of a report on data, each with whether something is probably wrong."""
     if name is None:

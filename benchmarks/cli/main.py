@@ -39,12 +39,7 @@ GROUPS = {  # commands as the help shows them, with their modules
         "reproduce": "reproduce",
         "score": "score",
     },
-    "Compare": {
-        "table": "tables",
-        "compare": "tables",
-        "report": "tables",
-        "audit": "tables",
-    },
+    "Compare": {"table": "tables", "compare": "tables", "report": "tables", "audit": "tables"},
     "Check": {
         "check-loss": "check",
         "check-domain": "check",

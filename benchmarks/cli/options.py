@@ -17,8 +17,7 @@ def examples(lines: Sequence[str]) -> str:
 
 Domain = Annotated[str, typer.Option(help=f"Domain: {', '.join(OURS)} or a plugin's.")]
 Encoder = Annotated[
-    str,
-    typer.Option(help="Folder that --export wrote, or a name such as torchvision:resnet50."),
+    str, typer.Option(help="Folder that --export wrote, or a name such as torchvision:resnet50.")
 ]
 OwnDataset = Annotated[
     str | None, typer.Option("--dataset", help="Data set; default: the one of its training.")
@@ -65,8 +64,7 @@ Compile = Annotated[
 ]
 Table = Annotated[str, typer.Argument(help="Table (bench list tables) or YAML file.")]
 What = Annotated[
-    str,
-    typer.Argument(help="Table (bench list tables), standard, smoke, or path of a YAML file."),
+    str, typer.Argument(help="Table (bench list tables), standard, smoke, or path of a YAML file.")
 ]
 Only = Annotated[
     list[str] | None,

@@ -89,18 +89,10 @@ def measured_entry(
     name: str, size: int, device: torch.device = CPU, gigabytes: float = GIGABYTES
 ) -> str:
     """Return one entry of the table, measured in a process of its own."""
-    command = [
-        sys.executable,
-        "-m",
-        "contrastbench.benchmarks.perf.losses",
-        name,
-        str(size),
-        str(device),
-        str(gigabytes),
-    ]
-    allocator = {
-        "MALLOC_MMAP_THRESHOLD_": "1000000"
-    }  # bytes; a fixed one is not raised at the first large block freed
+    command = [sys.executable, "-m", "contrastbench.benchmarks.perf.losses"]
+    command += map(str, (name, size, device, gigabytes))
+    # bytes; a fixed threshold is not raised at the first large block freed
+    allocator = {"MALLOC_MMAP_THRESHOLD_": "1000000"}
     done = subprocess.run(
         command, capture_output=True, text=True, check=False, env={**os.environ, **allocator}
     )

@@ -203,11 +203,7 @@ def experiment_of(record: Record, folder: Path) -> Experiment:
 
 
 def run_again(
-    record: Record,
-    work: Experiment,
-    folder: Path,
-    data_root: Path | None,
-    device: str | None,
+    record: Record, work: Experiment, folder: Path, data_root: Path | None, device: str | None
 ) -> Record:
     """Run a record's experiment again, in the circumstances of the record where it can be.
 

@@ -42,7 +42,7 @@ class GraphRecipe(Recipe):
     """
 
     presets: ClassVar[dict[str, dict[str, Any]]] = {
-        "infograph": {"pairing": "part_of", "lr": 1e-3, "svm": "linear"},
+        "infograph": {"pairing": "part_of", "lr": 1e-3, "svm": "linear"}
     }
     of_training: ClassVar[frozenset[str]] = Recipe.of_training | {
         *("pairing", "augmentation", "subgraph", "drop_ratio"),

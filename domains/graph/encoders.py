@@ -112,12 +112,7 @@ def open_encoder(name: str, data_root: Path | None, device: torch.device) -> Enc
 
 
 def score(
-    encoder: str,
-    dataset: str,
-    by: str,
-    seed: int,
-    data_root: Path | None,
-    device: torch.device,
+    encoder: str, dataset: str, by: str, seed: int, data_root: Path | None, device: torch.device
 ) -> dict[str, float]:
     """Return the metrics of an exported encoder by the SVM of that name."""
     opened = open_encoder(encoder, data_root, device)

@@ -158,8 +158,7 @@ class ImageRecipe(ClassedRecipe):
         "logistic regression alone",
     )
     scored: Literal["features", "embedding"] | None = added(
-        None,
-        description="before or behind the projection; behind it by default for balanced alone",
+        None, description="before or behind the projection; behind it by default for balanced alone"
     )
     probe_lr: float | None = Field(
         None, gt=0, description="of the probes that are trained on views, in place of their own"

@@ -25,6 +25,5 @@ def neighbours(train: Labelled, k: int, temperature: float) -> Classifier:
         )
 
     return Classifier(
-        lambda x: torch.cat([votes(rows) for rows in x.split(NEIGHBOUR_BLOCK)]),
-        {"k": k},
+        lambda x: torch.cat([votes(rows) for rows in x.split(NEIGHBOUR_BLOCK)]), {"k": k}
     )

@@ -71,9 +71,7 @@ class SentenceModel(nn.Module):
             return mean(self.encoder.get_input_embeddings()(tokens.ids), tokens.mask)
         layers = self.pooler in ("avg_top2", "avg_first_last")
         out = self.encoder(
-            input_ids=tokens.ids,
-            attention_mask=self.attended(tokens),
-            output_hidden_states=layers,
+            input_ids=tokens.ids, attention_mask=self.attended(tokens), output_hidden_states=layers
         )
         if self.pooler.startswith("cls"):
             return out.last_hidden_state[:, 0]

@@ -93,12 +93,7 @@ LAWS = [
         'use scores.pos; a term of a sum is checked in it: "infonce + 0.5*mine.py:Mine"',
         of_classes=False,
     ),
-    Law(
-        meaning.check_negatives,
-        "negatives change nothing",
-        "use scores.neg",
-        of_classes=False,
-    ),
+    Law(meaning.check_negatives, "negatives change nothing", "use scores.neg", of_classes=False),
     Law(
         invariances.check_permutation,
         "the order of the samples changes the loss",

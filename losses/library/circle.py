@@ -38,8 +38,7 @@ class Circle(ScoreLoss):
         {"repeated positives": "it sums over all pairs of a positive and a negative"}
     )
     ranges = declare(
-        margin=Number(low=0, high=1, tune=(0.1, 0.5)),
-        gamma=Number(low=0, tune=(4, 256), log=True),
+        margin=Number(low=0, high=1, tune=(0.1, 0.5)), gamma=Number(low=0, tune=(4, 256), log=True)
     )
 
     def __init__(self, margin: float = 0.4, gamma: float = 80.0) -> None:

@@ -33,10 +33,7 @@ class CPC(ExponentialLoss):
     tensor(-0.5662)
     """
 
-    ranges = declare(
-        temperature=TEMPERATURE,
-        alpha=SKEW,
-    )
+    ranges = declare(temperature=TEMPERATURE, alpha=SKEW)
     limits = reduces(Limit("decoupled", {"alpha": 0}, constant=True))
 
     def __init__(self, temperature: float = 0.5, alpha: float = 2**-16) -> None:

@@ -38,10 +38,7 @@ class Debiased(ExponentialLoss):
     tensor(0.2115)
     """
 
-    ranges = declare(
-        temperature=TEMPERATURE,
-        tau_plus=CLASS_PRIOR,
-    )
+    ranges = declare(temperature=TEMPERATURE, tau_plus=CLASS_PRIOR)
     limits = reduces(Limit("infonce", {"tau_plus": 0}))
 
     def __init__(self, temperature: float = 0.5, tau_plus: float = 0.1) -> None:

@@ -35,8 +35,7 @@ class Dystress(ExponentialLoss):
     """
 
     ranges = declare(
-        temperature=TEMPERATURE,
-        spread=Number(low=0, closed="low", tune=(0.02, 0.5), log=True),
+        temperature=TEMPERATURE, spread=Number(low=0, closed="low", tune=(0.02, 0.5), log=True)
     )
     limits = reduces(Limit("infonce", {"spread": 0}))
 

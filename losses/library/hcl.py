@@ -40,9 +40,7 @@ class HCL(ExponentialLoss):
     """
 
     ranges = declare(
-        temperature=TEMPERATURE,
-        tau_plus=CLASS_PRIOR,
-        beta=Number(low=0, closed=True, tune=(0, 2)),
+        temperature=TEMPERATURE, tau_plus=CLASS_PRIOR, beta=Number(low=0, closed=True, tune=(0, 2))
     )
     limits = reduces(Limit("debiased", {"beta": 0}))
 

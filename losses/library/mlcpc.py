@@ -33,10 +33,7 @@ class MLCPC(ScoreLoss):
     tensor(-0.5662)
     """
 
-    ranges = declare(
-        temperature=TEMPERATURE,
-        alpha=SKEW,
-    )
+    ranges = declare(temperature=TEMPERATURE, alpha=SKEW)
     limits = reduces(Limit("dv", {"alpha": 0}))
 
     def __init__(self, temperature: float = 0.5, alpha: float = 2**-16) -> None:

@@ -38,10 +38,7 @@ class NPair(ScoreLoss):
     tensor(1.1654)
     """
 
-    ranges = declare(
-        temperature=TEMPERATURE,
-        similarity=Choice("cosine", "distance"),
-    )
+    ranges = declare(temperature=TEMPERATURE, similarity=Choice("cosine", "distance"))
     limits = reduces(
         Limit(
             "infonce",

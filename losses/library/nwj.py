@@ -32,10 +32,7 @@ class NWJ(ExponentialLoss):
     tensor(-0.4569)
     """
 
-    ranges = declare(
-        temperature=TEMPERATURE,
-        alpha=SKEW,
-    )
+    ranges = declare(temperature=TEMPERATURE, alpha=SKEW)
 
     def __init__(self, temperature: float = 0.5, alpha: float = 2**-16) -> None:
         super().__init__()

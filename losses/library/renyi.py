@@ -34,10 +34,7 @@ class Renyi(ScoreLoss):
     tensor(-2.)
     """
 
-    ranges = declare(
-        temperature=TEMPERATURE,
-        gamma=ORDER,
-    )
+    ranges = declare(temperature=TEMPERATURE, gamma=ORDER)
     limits = reduces(Limit("dv", {"gamma": Towards(1, near=1 + 1e-7)}))
 
     def __init__(self, temperature: float = 0.5, gamma: float = 2.0) -> None:

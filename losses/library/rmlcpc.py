@@ -38,11 +38,7 @@ class RMLCPC(ScoreLoss):
     tensor(-0.3375)
     """
 
-    ranges = declare(
-        temperature=TEMPERATURE,
-        alpha=SKEW,
-        gamma=ORDER,
-    )
+    ranges = declare(temperature=TEMPERATURE, alpha=SKEW, gamma=ORDER)
     limits = reduces(
         Limit("renyi", {"alpha": 0}), Limit("mlcpc", {"gamma": Towards(1, near=1 + 1e-7)})
     )

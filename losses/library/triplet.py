@@ -43,8 +43,7 @@ class Triplet(ScoreLoss):
     """
 
     ranges = declare(
-        margin=Number(low=0, tune=(0.05, 1), log=True),
-        mining=Choice("all", "semihard", "hard"),
+        margin=Number(low=0, tune=(0.05, 1), log=True), mining=Choice("all", "semihard", "hard")
     )
 
     def __init__(self, margin: float = 0.2, mining: str = "all") -> None:

@@ -37,12 +37,7 @@ def test_damaged_raw_files(
     with raw_files.small():
         for path in files:
             refused += attack(
-                path,
-                lambda: raw.read(ram),
-                FLIPS,
-                raw.named,
-                rng=dice(path.name),
-                missed=raw.whole,
+                path, lambda: raw.read(ram), FLIPS, raw.named, rng=dice(path.name), missed=raw.whole
             )
     count = len(files) * (1 + CUTS + FLIPS)
     found(f"data: {name}: {count} damages of {len(files)} files, {refused} refused: 0 unnamed")

@@ -159,11 +159,7 @@ def records(results: Path) -> dict[str, store.Record]:
 
 
 def rendered(
-    undertaker: Lives,
-    folder: Path,
-    life: tuple[str, ...],
-    what: str,
-    killed: Report,
+    undertaker: Lives, folder: Path, life: tuple[str, ...], what: str, killed: Report
 ) -> None:
     """Pages are of the old or of the new records at any moment, each of them whole."""
     states, rng, died, hits = [], dice(life[0]), 0, 0

@@ -91,10 +91,7 @@ def test_choice(name: str, key: str, bad: object) -> None:
     [
         (lambda: Number(closed="lower"), "closed='lower': give True, False, 'low' or 'high'"),
         (lambda: Number(low=1, high=0), "low=1 is not below high=0"),
-        (
-            lambda: Number(0, 1, tune=(0.5, 3)),
-            r"tune=\(0.5, 3\) is no interval of numbers > 0 and",
-        ),
+        (lambda: Number(0, 1, tune=(0.5, 3)), r"tune=\(0.5, 3\) is no interval of numbers > 0 and"),
         (lambda: Number(tune=(0.5, 0.1)), r"tune=\(0.5, 0.1\) is no interval of numbers"),
         (lambda: Number(0, closed="low", tune=(0, 1), log=True), "searched by factors"),
     ],
@@ -112,10 +109,7 @@ def test_a_name_without_a_range_is_named() -> None:
             super().__init__()
             self.temperature = self.checked("temperature", temperature)
 
-    with pytest.raises(
-        UserError,
-        match=r"test_ranges.py:\d+: .* finds no range: add temperature=",
-    ):
+    with pytest.raises(UserError, match=r"test_ranges.py:\d+: .* finds no range: add temperature="):
         Mistyped()
 
 

@@ -27,11 +27,7 @@ from counts import times
         (LossSpec("supcon"), SAME_CLASS, "supcon(temperature=0.5, form=out)"),
         (LossSpec("macl", {"alpha": 0.0}), BOTH_VIEWS, "decoupled(temperature=0.5)"),
         (LossSpec("dcl", {"tau_plus": 0.0, "temperature": 0.2}), None, "infonce(temperature=0.2)"),
-        (
-            LossSpec("hcl", {"beta": 0}),
-            BOTH_VIEWS,
-            "debiased(temperature=0.5, tau_plus=0.1)",
-        ),
+        (LossSpec("hcl", {"beta": 0}), BOTH_VIEWS, "debiased(temperature=0.5, tau_plus=0.1)"),
         (LossSpec("decoupled"), OTHER_VIEW, "infonce(temperature=0.5)"),
         (LossSpec("decoupled"), BOTH_VIEWS, "decoupled(temperature=0.5)"),
         (LossSpec("cpc", {"alpha": 0}), WHOLE_ROW, "infonce(temperature=0.5)"),

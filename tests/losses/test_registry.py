@@ -146,12 +146,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (
             "mine.py:A + 0.5*dar",
             "mine + 0.5*dar",
-            {
-                "mine.margin": 0.1,
-                "mine.power": 2,
-                "dar.form": "chain",
-                "dar.reduction": "mean",
-            },
+            {"mine.margin": 0.1, "mine.power": 2, "dar.form": "chain", "dar.reduction": "mean"},
         ),
         (
             "0.5*mine.py:A+2 * mine.py:B",

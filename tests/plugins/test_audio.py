@@ -104,9 +104,7 @@ def test_it_is_lawful(audio: None, bench: Bench) -> None:
 
 @pytest.mark.parametrize(
     ("words", "message"),
-    [
-        (("check-domain", "audo"), "unknown domain 'audo': did you mean 'audio'?"),
-    ],
+    [(("check-domain", "audo"), "unknown domain 'audo': did you mean 'audio'?")],
 )
 def test_what_cannot_be_checked_is_one_line(
     words: tuple[str, ...], message: str, audio: None, bench: Bench

@@ -298,10 +298,7 @@ TARS: dict[str, tuple[str, Zip]] = {
         lambda f, n, c: instead(f, n, member(n, tarfile.DIRTYPE)),
     ),
     "two files of one name": (REFUSED, lambda f, n, c: tarred([(n, b"1\t2\n"), *f.items()])),
-    "a file of four terabytes": (
-        REFUSED,
-        lambda f, n, c: resigned(tarred(f), {124: HUGE}),
-    ),
+    "a file of four terabytes": (REFUSED, lambda f, n, c: resigned(tarred(f), {124: HUGE})),
     "a hole of a terabyte": (REFUSED, lambda f, n, c: sparse(n) + tarred(dict(rest(f, n)))),
     "a name that is in capitals": (
         REFUSED,

@@ -618,10 +618,7 @@ PARAMETERS: dict[str, Callable[[Random], dict[str, Any]]] = {
     "dv": lambda r: {},
     "jsd": lambda r: {},
     "npair": lambda r: {"similarity": r.choice(["cosine", "distance"])},
-    "dar": lambda r: {
-        "form": r.choice(["chain", "star"]),
-        "reduction": r.choice(["mean", "sum"]),
-    },
+    "dar": lambda r: {"form": r.choice(["chain", "star"]), "reduction": r.choice(["mean", "sum"])},
     "align_uniform": lambda r: {
         "alpha": r.choice([1, 2, r.uniform(0.5, 4)]),
         "t": r.choice([1, r.uniform(0.3, 4)]),

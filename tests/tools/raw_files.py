@@ -371,12 +371,7 @@ def readers() -> set[object]:
         *declared_readers(),
     ]
     known = {reader for table in listed for reader in table.values()}
-    return known | {
-        graphs.load_tu,
-        sentences.TextFiles,
-        sentences.sentences_of,
-        sentences.rows_of,
-    }
+    return known | {graphs.load_tu, sentences.TextFiles, sentences.sentences_of, sentences.rows_of}
 
 
 def in_a_fork(raw: bytes) -> list[tuple[int, str]]:

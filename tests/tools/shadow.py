@@ -48,11 +48,11 @@ FACTORIES = (
 )
 # that run nothing on the device
 NO_LAUNCH = {"empty", "empty_strided", "empty_permuted", "empty_like", "new_empty"} | {
-    *("new_empty_strided", "resize_", "_unsafe_view", "set_", "_local_scalar_dense"),
+    *("new_empty_strided", "resize_", "_unsafe_view", "set_", "_local_scalar_dense")
 }
 # whose result the host needs: a number, or one that its shape depends on
 READS = {"_local_scalar_dense", "equal", "nonzero", "masked_select", "bincount"} | {
-    *("_unique", "_unique2", "unique_dim", "unique_consecutive", "_linalg_check_errors"),
+    *("_unique", "_unique2", "unique_dim", "unique_consecutive", "_linalg_check_errors")
 }
 INDEXING = {"index", "index_put", "index_put_", "_index_put_impl_", "_unsafe_index"}
 # products that autocast makes in half precision, on the CPU and on CUDA

@@ -33,11 +33,7 @@ CASES: dict[str, tuple[str, str, dict[str, Any]]] = {
     "a table, memory": ("tabular", "isogclr + sogclr", {**TABLE, "pairing": "own_view"}),
     "images, chosen": ("image", "infonce", {**SMALL, "eval_every": 3, "validation": 0.2}),
     "images, multi-crop": ("image", "mlcpc", {**SMALL, **MULTI_CROP}),
-    "images, positives": (
-        "image",
-        "attentionnce",
-        {**SMALL, "positives": 2, "batch_size": 15},
-    ),
+    "images, positives": ("image", "attentionnce", {**SMALL, "positives": 2, "batch_size": 15}),
     "images, by class": (
         "image",
         "hcl",

@@ -17,11 +17,7 @@ ImageReader = Callable[[ImageDataset, Request], LoadedImages]
 
 
 def load_images(
-    dataset: str,
-    size: int,
-    data_root: Path | None,
-    device: torch.device,
-    whole: bool = False,
+    dataset: str, size: int, data_root: Path | None, device: torch.device, whole: bool = False
 ) -> LoadedImages:
     """A set of images by name and the sha256 of its content.
 

@@ -69,12 +69,7 @@ PROTOCOLS: dict[str, Callable[[Features], dict[str, float]]] = {
 
 
 def score(
-    encoder: str,
-    dataset: str,
-    by: str,
-    seed: int,
-    data_root: Path | None,
-    device: torch.device,
+    encoder: str, dataset: str, by: str, seed: int, data_root: Path | None, device: torch.device
 ) -> dict[str, float]:
     """The metrics of an encoder on a set, in percent.
 

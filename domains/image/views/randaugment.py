@@ -68,11 +68,7 @@ class Draws:
 
 
 def randaugment(
-    images: Tensor,
-    n: int,
-    magnitude: float,
-    fill: tuple[float, float, float],
-    rng: torch.Generator,
+    images: Tensor, n: int, magnitude: float, fill: tuple[float, float, float], rng: torch.Generator
 ) -> Tensor:
     """(N, 3, H, W) in [0, 1]: n operations in a row on each image, each applied half of the time.
 

@@ -60,8 +60,7 @@ def test_every_protocol_scores(tmp_path: Path, bench, monkeypatch: pytest.Monkey
 
 
 @pytest.mark.parametrize(
-    ("domain", "dataset", "other"),
-    [("graph", "motifs", "MUTAG"), ("tabular", "wine", "iris")],
+    ("domain", "dataset", "other"), [("graph", "motifs", "MUTAG"), ("tabular", "wine", "iris")]
 )
 def test_an_encoder_scores_again_as_its_record_says(
     domain: str, dataset: str, other: str, tmp_path: Path, bench

@@ -101,11 +101,7 @@ def assert_same(ours: Trained, theirs: Trained) -> None:
 
 TRAININGS: dict[str, tuple[str, str, dict[str, Any]]] = {
     "graph": ("graph", "infonce", {}),
-    "graph, degrees": (
-        "graph",
-        "rmlcpc",
-        {"augmentation": "random4", "features": "degree"},
-    ),
+    "graph, degrees": ("graph", "rmlcpc", {"augmentation": "random4", "features": "degree"}),
     "sentence": ("sentence", "adnce", {"eval_every": 2}),
     "sentence, sum": ("sentence", "infonce + 0.5*mean_variance", {"pooler": "cls"}),
     "tabular": ("tabular", "renyi", {"optimizer": "sgd"}),

@@ -298,10 +298,7 @@ OLD_BOMB = zlib.compress(LARGE, wbits=-15)
         ("DELETE FROM blocks", "not a pack"),
         ("UPDATE files SET block = 'text'", "of another type"),
         ("UPDATE files SET start = start + 1", "is not a record"),
-        (
-            "UPDATE files SET name = replace(name, 'seed', 'seed1')",
-            "holds the record of",
-        ),
+        ("UPDATE files SET name = replace(name, 'seed', 'seed1')", "holds the record of"),
         ("UPDATE files SET name = CAST(name AS BLOB)", "not a pack"),
         ("UPDATE files SET name = '../' || name", "no record's file"),
         ("UPDATE files SET folder = '/tmp/graph/MUTAG/' || folder", "no record's file"),

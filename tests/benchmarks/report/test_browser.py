@@ -137,7 +137,7 @@ def test_the_leaderboard_sorts_within_losses_and_controls(view: Any, site: Path)
         for body in bodies
     ]
     assert [[name.split(" ")[0] for name in some] for some in names] == [
-        *[["new", "warm"], ["untrained"]],
+        *[["new", "warm"], ["untrained"]]
     ]
 
 

@@ -190,7 +190,7 @@ def test_a_try_that_failed_counts_until_its_seed_is_ok(filled: Path) -> None:
     (base,) = [group for group in read_groups(filled) if "diverged" in group.statuses()]
     assert base.statuses() == {"ok": 4, "diverged": 1}
     assert [(run["seed"], run["status"]) for run, _ in base.runs][-2:] == [
-        *[(4, "failed"), (4, "ok")],
+        *[(4, "failed"), (4, "ok")]
     ]
 
 
@@ -340,10 +340,7 @@ def test_a_file_of_somebody_else_is_never_replaced(filled: Path) -> None:
     [
         (["--output", "r.html"], "--output r, or --single r.html for one file"),
         (["--output", "r", "--single", "r.html"], "give one of the two"),
-        (
-            ["--loss", "hcl"],
-            "--loss hcl joins a sweep: name it, such as bench report standard",
-        ),
+        (["--loss", "hcl"], "--loss hcl joins a sweep: name it, such as bench report standard"),
     ],
 )
 def test_options_that_do_not_go_together_are_one_line(options: list[str], message: str) -> None:

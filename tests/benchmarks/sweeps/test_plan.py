@@ -124,8 +124,7 @@ def test_what_selects_nothing_is_named(only: str, message: str) -> None:
 def test_a_table_of_quotes_says_so() -> None:
     for only in ([], ["row=quoted"]):
         with pytest.raises(
-            UserError,
-            match="small has only quoted values and cannot be run: choose another table",
+            UserError, match="small has only quoted values and cannot be run: choose another table"
         ):
             plan.runnable_places(TABLE.model_copy(update={"rows": TABLE.rows[:1]}), only)
 

@@ -20,9 +20,7 @@ def test_tables_are_sorted_by_paper_and_number() -> None:
     assert set(names) == {path.stem for path in OURS.glob("*.yaml")}
 
 
-def test_the_list_says_what_is_published_what_runs_and_what_is_done(
-    tmp_path: Path,
-) -> None:
+def test_the_list_says_what_is_published_what_runs_and_what_is_done(tmp_path: Path) -> None:
     table = load_table("adnce-table5")
     work = table.places["ADNCE", "NCI1"].work
     for seed, seconds in enumerate((7200.0, 3600.0)):

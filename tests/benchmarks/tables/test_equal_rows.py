@@ -91,13 +91,7 @@ def test_it_is_shown_and_counted_once(load, tmp_path: Path) -> None:
                 scores = {"infonce": 80.0, "adnce": 85.0}
                 accuracy = scores.get(place.row.name, 70.0) + 0.1 * seed * len(place.row.name)
                 details = {"validation": accuracy}
-                made(
-                    tmp_path,
-                    place.work,
-                    seed,
-                    metrics={"accuracy": accuracy},
-                    details=details,
-                )
+                made(tmp_path, place.work, seed, metrics={"accuracy": accuracy}, details=details)
     assert compare(resolve(table, None, tmp_path / "empty")).places == []
     text = render_table(resolve(table, None, tmp_path), "md")
     assert "| debiased (tau_plus=0) | 80.70 ± 0.70 (3), the same as infonce |" in text

@@ -205,10 +205,7 @@ def test_a_plan_has_trials_first_and_then_what_they_choose(tmp_path: Path) -> No
     tune(tmp_path, BASE, [70.0, 60.0])
     assert [(t.experiment.loss.params["temperature"], t.seed, t.state) for t in asked.tasks()][
         4:
-    ] == [
-        (0.1, 0, "missing"),
-        (0.1, 1, "missing"),
-    ]
+    ] == [(0.1, 0, "missing"), (0.1, 1, "missing")]
     assert not asked.later_tasks()
 
 

@@ -53,9 +53,7 @@ def test_rows_are_losses_by_settings_and_columns_are_datasets(load) -> None:
         ("DD", "graph", {"epochs": 5}),
         ("hidden-clusters", "tabular", {}),
     ]
-    assert [row.name for row in table.rows] == [
-        *("none", "adnce", "mine.py:Mine (margin=0.2)"),
-    ]
+    assert [row.name for row in table.rows] == [*("none", "adnce", "mine.py:Mine (margin=0.2)")]
     place = plan.runnable_places(table, ["column=DD"])[-1]
     assert place.work.loss.complete.params == {"margin": 0.2, "temperature": 0.5}
     assert place.work.loss.complete.name == "mine"

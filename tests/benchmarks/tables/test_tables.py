@@ -470,11 +470,7 @@ def test_names_are_neither_formulas_nor_html(tmp_path: Path) -> None:
 def test_odd_names_break_no_table(tmp_path: Path) -> None:
     columns = {"A|B": SMALL.columns["A"], "C\nD": SMALL.columns["B"]}
     odd = SMALL.model_copy(
-        update={
-            "name": "100% a_b",
-            "columns": columns,
-            "rows": [Row(name="one\n\ntwo|three")],
-        }
+        update={"name": "100% a_b", "columns": columns, "rows": [Row(name="one\n\ntwo|three")]}
     )
     lines = [
         line
@@ -511,10 +507,7 @@ OWN = "title: x\nsource: s\ndecimals: 0\ndomain: graph\ncolumns: {A: {}}\n"
         ('title: "x\\x9b2J"\n', ":1: 'x\\x9b2J' has a control character: remove it"),
         (f"{OWN}rows: []\n", ":6: rows: list should have at least 1 item"),
         (f"{OWN}rows: [{{name: a}}]\n".replace("0", "9" * 9), ":3: decimals=999999999: input"),
-        (
-            "title: x\nsource: s\ndecimals: one\n",
-            ":3: decimals='one': give a whole number",
-        ),
+        ("title: x\nsource: s\ndecimals: one\n", ":3: decimals='one': give a whole number"),
     ],
 )
 def test_a_wrong_file_is_named_with_the_line(tmp_path: Path, text: str, what: str) -> None:

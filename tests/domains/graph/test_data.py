@@ -73,10 +73,7 @@ def test_a_zip_is_read_in_place(tmp_path: Path, inside: str) -> None:
         ({"A": ""}, "TOY_A.txt .* it is empty"),
         ({"A": RAW["A"][:-3]}, "TOY_A.txt .* '', no whole number, at line 10, column 2"),
         ({"A": RAW["A"][:-5]}, "TOY_A.txt .* edge 6, 8 is there in one direction only"),
-        (
-            {"A": RAW["A"] + "1, x\n"},
-            "TOY_A.txt .* ' x', no whole number, at line 11",
-        ),
+        ({"A": RAW["A"] + "1, x\n"}, "TOY_A.txt .* ' x', no whole number, at line 11"),
         ({"A": RAW["A"] + "3, 4\n4, 3\n"}, "TOY_A.txt .* line 11 joins two graphs"),
         ({"A": RAW["A"] + "8, 9\n9, 8\n"}, "TOY_A.txt .* node numbers 1..9, but there are 8 nodes"),
         (
@@ -142,10 +139,7 @@ def test_the_hash_of_attributes_is_of_what_the_file_says(tmp_path: Path) -> None
             ATTRIBUTES.replace("4.5", "four"),
             "TOY_node_attributes.txt .* 'four' to float64 at line 5",
         ),
-        (
-            ATTRIBUTES.replace("4.5, ", ""),
-            "TOY_node_attributes.txt .* from 3 to 2 at row 5",
-        ),
+        (ATTRIBUTES.replace("4.5, ", ""), "TOY_node_attributes.txt .* from 3 to 2 at row 5"),
         (ATTRIBUTES.partition("\n")[2], r"TOY_node_attributes.txt .*: \d lines for \d nodes"),
     ],
 )

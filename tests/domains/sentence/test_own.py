@@ -56,11 +56,7 @@ def test_the_second_of_two_files_is_reported(tmp_path: Path) -> None:
     scored = read("pairs:dev.tsv,test.tsv", tmp_path)
     assert (len(scored.dev), len(scored.sets["pairs"][0])) == (8, 12)
     (test,) = scored.sets["pairs"]
-    assert (test.first[0], test.second[0], test.gold[0]) == (
-        "sentence 8",
-        "sentence 10",
-        2.0,
-    )
+    assert (test.first[0], test.second[0], test.gold[0]) == ("sentence 8", "sentence 10", 2.0)
     assert (scored.dev.unscored, scored.sets["pairs"][0].unscored) == (0, 1)
 
 

@@ -88,11 +88,7 @@ def test_a_corpus_that_is_not_simcse_s_is_not_taken_for_it(
         ),
         ("transfer", {"whiten": True}, "whitening needs scored pairs, but transfer has none"),
         ("graded", {"max_length": 1000}, "max_length=1000: encoder 'tiny' has 128 positions"),
-        (
-            "graded",
-            {"pooler": "avg", "head": "checkpoint"},
-            "head=checkpoint needs a cls pooler",
-        ),
+        ("graded", {"pooler": "avg", "head": "checkpoint"}, "head=checkpoint needs a cls pooler"),
         ("graded", {"pooler": "cls"}, "head that is newly initialised"),
     ],
 )

@@ -103,11 +103,7 @@ BAD = {
     ),
     "numbers as classes": (MIXED, "a", "fewer than the 5 .*: is the target a column of classes"),
     "only classes": (rows(["x", "z"] * 5, "y"), "y", "t.csv has only the column of classes"),
-    "no labels": (
-        rows(["1,red,"] * 9),
-        "y",
-        "the column of classes is empty: fill it, or",
-    ),
+    "no labels": (rows(["1,red,"] * 9), "y", "the column of classes is empty: fill it, or"),
     "no rows": ("a,y\n", "y", "t.csv has no rows"),
     "no header": (
         MIXED.replace("a,colour,y", "5.1,red,no"),

@@ -22,13 +22,7 @@ def table(texts: list[str], folder: Path) -> str:
 
 
 @pytest.mark.parametrize(
-    "form",
-    [
-        "%Y-%m-%d",
-        "%Y-%m-%dT00:00:00",
-        "%Y-%m-%d 00:00:00.000",
-        "%Y-%m-%dT02:00:00+02:00",
-    ],
+    "form", ["%Y-%m-%d", "%Y-%m-%dT00:00:00", "%Y-%m-%d 00:00:00.000", "%Y-%m-%dT02:00:00+02:00"]
 )
 def test_dates_are_days_since_1970(form: str, tmp_path: Path) -> None:
     read, _ = load_rows(table([day.strftime(form) for day in DAYS], tmp_path), "y")
