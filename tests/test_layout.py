@@ -231,17 +231,17 @@ BUDGET = {  # lines of Python by room, as they were reached: who needs more dele
     "domains": 16163,
     "benchmarks/against": 517,
     "benchmarks/api": 380,
-    "benchmarks/cli": 2017,
-    "benchmarks/comparison": 1718,
+    "benchmarks/cli": 2005,
+    "benchmarks/comparison": 1732,
     "benchmarks/perf": 855,
     "benchmarks/records": 2378,
-    "benchmarks/report": 2012,
+    "benchmarks/report": 2007,
     "benchmarks/running": 3283,
     "benchmarks/submission": 697,
     "benchmarks/sweeps": 1373,
-    "benchmarks/tables": 3118,
-    "": 41986,  # the three together
-    "tests": 39256,
+    "benchmarks/tables": 3123,
+    "": 41988,  # the three together
+    "tests": 39290,
 }
 
 

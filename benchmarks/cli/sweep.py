@@ -4,9 +4,7 @@ import os
 import re
 import sys
 from dataclasses import replace
-from math import inf
 from pathlib import Path
-from statistics import median
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -19,12 +17,9 @@ from contrastbench.benchmarks.running.launch import launched
 from contrastbench.benchmarks.running.options import Options, check_data_root
 from contrastbench.domains.reading import needing
 from contrastbench.errors import UserError, tell
-from contrastbench.losses.spec import LossSpec
 
 if TYPE_CHECKING:
     from contrastbench.benchmarks.sweeps.plan import Plan
-
-GROUPS = 5  # of losses of a suite, by which it is said what a quick part sees
 
 
 def sweep(
@@ -131,15 +126,8 @@ def sight(what: str, results: Path, joining: int) -> str:
     from contrastbench.benchmarks.tables.load import load_table
     from contrastbench.benchmarks.tables.resolved import resolve
 
-    base, *others = (row for row in load_table(what).rows if row.loss and not row.control)
-    specs = [LossSpec(row.loss or "") for row in others if row.loss != base.loss]
-    effects = []
-    for k in range(0, min(len(specs), GROUPS * joining), joining):
-        joined = load_table(what, losses=specs[k : k + joining], quick=True)
-        over = compare(resolve(joined, None, results)).over
-        effects.append((over.least_seen if over.tested else None) or inf)
-    seen = median(effects or [inf])
-    return f"effects from {seen:.0f} % of what training gains" if seen < inf else "large ones alone"
+    seen = compare(resolve(load_table(what, quick=True), None, results)).over.seen_by(joining)
+    return f"effects from {seen:.0f} % of what training gains" if seen else "large ones alone"
 
 
 def parse_jobs(text: str) -> tuple[int, bool]:

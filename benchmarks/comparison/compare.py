@@ -145,8 +145,8 @@ def over_sets_of(
     Against a baseline that is itself untrained, or a control, nothing is known of how rows must
     come out, and no training gains anything: effects are points, and each row is a contestant.
     """
-    usual = not (base.control or is_untrained(base))
-    untrained = [line.name for line in resolved.lines if usual and is_untrained(line)]
+    usual = not (base.control or base.is_untrained)
+    untrained = [line.name for line in resolved.lines if usual and line.is_untrained]
     musts = {
         line.name: CONTROLS[line.control or "untrained"].must
         for line in resolved.lines
@@ -174,8 +174,3 @@ def over_sets_of(
             if name in columns and not any(place.column == name for place in comparisons)
         ],
     )
-
-
-def is_untrained(line: Line) -> bool:
-    """Return whether the row has no training: the untrained encoder or the raw input."""
-    return any(not cell.work.trained for cell in line.cells.values())

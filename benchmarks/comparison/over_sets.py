@@ -23,6 +23,7 @@ from contrastbench.benchmarks.comparison.set_tests import (
     sets_by_domain,
     too_few,
 )
+from contrastbench.benchmarks.comparison.signed_rank import DIGITS
 from contrastbench.benchmarks.comparison.statistics import ALPHA, holm
 
 SIGNED_RANK = SET_TESTS["wilcoxon"]
@@ -100,6 +101,13 @@ class OverSets:
     to_come: int = 0  # losses that are listed and have no result; Holm's correction counts them
     without_results: Sequence[str] = ()  # rows that nothing is known of
     not_compared: Sequence[str] = ()  # columns that only one side has run on
+
+    def seen_by(self, joining: int) -> float | None:
+        """Return as `least_seen` what so many losses would have seen that join, and no others."""
+        level = ALPHA / max(1, joining * count_tests(self.tested[:1], 0))
+        found = [detectable(effect.parts, level, self.test) for effect in self.tested]
+        pairs = zip(self.tested, found, strict=True)
+        return least_seen([replace(effect, detectable=least) for effect, least in pairs])
 
 
 def over_sets(
@@ -300,13 +308,25 @@ def effect(
         estimate=test.estimate(by_set),
         interval=test.interval(by_set, ALPHA),
         parts=parts,
-        over_sets=SET_TESTS["t"].interval(by_set, ALPHA),
+        over_sets=SET_TESTS["t"].interval(by_set, ALPHA) if tell_of_sets(by_set) else (-inf, inf),
         p=min(part.p for part in parts.values()),
         p_equal=max(part.p_equal for part in parts.values()),
         joined=any(place.joined for place in mine),
         without_effect=len(failed - by_set.keys()),
         base_failed=frozenset(place.data_set for place in mine if place.base_lost),
     )
+
+
+def tell_of_sets(effects: Effects) -> bool:
+    """Return whether effects have a spread over sets: three that differ, two degrees of freedom."""
+    differ = sum(bool(round(effect.mean, DIGITS)) for effect in effects.values())
+    return differ > 2 and len(effects) - len(grouped(effects)) > 1
+
+
+def detectable(parts: Mapping[str, Part], level: float, test: SetTest) -> float | None:
+    """Return the effect that is found four times in five in each part; None: none is."""
+    seen = [test.detectable(part.sets, level) for part in parts.values()]
+    return None if None in seen else max(filter(None, seen), default=0.0)
 
 
 def decided_effects(rows: Sequence[Effect], test: SetTest, to_come: int = 0) -> list[Effect]:
@@ -359,13 +379,12 @@ def judged_effect(
     base_failed = bool(effect.base_failed & effect.by_set.keys())
     together = verdict_over([*words.values()], p_equal <= ALPHA)
     verdict = barred(together, row=bool(effect.without_effect), base=base_failed)
-    seen = [test.detectable(part.sets, level) for part in judged.values()]
     return replace(
         effect,
         parts=judged,
         holm=min(p for p, _ in ps),
         holm_equal=p_equal,
-        detectable=None if None in seen else max(filter(None, seen), default=0.0),
+        detectable=detectable(judged, level, test),
         verdict=verdict,
         decided={name: word for name, word in several.items() if word in DECIDED},
         is_small=verdict in DIFFERENT and p_equal <= ALPHA,

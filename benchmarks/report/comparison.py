@@ -161,10 +161,10 @@ def difference_table(verdicts: Verdicts) -> list[list[str]]:
     """Return the cells of each row: its difference on each data set."""
     columns = list(dict.fromkeys(place.column for place in verdicts.places))
     shown = {(place.row, place.column): difference_text(place) for place in verdicts.places}
-    return [
-        ["Method", *columns],
-        *([row, *(shown.get((row, column), "-") for column in columns)] for row in verdicts.counts),
-    ]
+    controls = {effect.row for effect in verdicts.over.effects if effect.must}
+    names = {row: row + " (control)" * (row in controls) for row in verdicts.counts}
+    lines = ([name, *(shown.get((row, c), "-") for c in columns)] for row, name in names.items())
+    return [["Method", *columns], *lines]
 
 
 def difference_text(place: Comparison) -> str:

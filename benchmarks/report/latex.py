@@ -68,8 +68,9 @@ def latex_rows(line: list[Entry], decimals: int, values: str) -> Iterator[LatexR
 
 
 def shown_mean(entry: Entry, value: Value | None, decimals: int) -> float | None:
-    """Return a mean as it is shown; controls are no contestants."""
-    return round(value.mean, decimals) if value and not entry.line.control else None
+    """Return a mean as it is shown; controls and what is not trained are no contestants."""
+    control = entry.line.control or entry.line.is_untrained
+    return round(value.mean, decimals) if value and not control else None
 
 
 def first_two(means: Iterable[float | None]) -> list[float]:

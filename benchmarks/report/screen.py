@@ -27,15 +27,9 @@ def width() -> int | None:
 def page(
     answer: str, heading: str, rows: Cells, drops: Drops, notes: Sequence[str], wide: int
 ) -> str:
-    """Return the lines of a comparison; rows that have no room are counted.
+    """Return the lines of a comparison; the last rows give way and are counted.
 
-    Args:
-        answer: what stands first.
-        heading: of the table.
-        rows: its cells, the header first; the last of them give way.
-        drops: as in `fitted`.
-        notes: lines behind the table.
-        wide: columns of the terminal.
+    The answer stands first and notes behind the table, whose drops are those of `fitted`.
     """
     before = [*wrapped(answer, wide), "", *wrapped(heading, wide)]
     after = [line for note in notes for line in wrapped(note, wide) or [""]]

@@ -98,6 +98,11 @@ class Line:
     control: str  # the name of the control that the row is, or nothing
     cells: dict[str, ResolvedCell]
 
+    @property
+    def is_untrained(self) -> bool:
+        """Return whether the row has no training: the untrained encoder or the raw input."""
+        return any(not cell.work.trained for cell in self.cells.values())
+
 
 @dataclass(frozen=True)
 class Resolved:

@@ -122,9 +122,14 @@ def row(name: str, cells: Sequence[Cell | None], seeds: int, record: float) -> s
     waits = {"launches" if step < LAUNCHES_MS else "products" for step in steps}
     numbers = [sum(hours), side_by_side(hours), max(hours, default=0.0)]
     shown = f"{in_words(steps[0])} to {in_words(steps[-1])}" if steps else "-"
-    texts = [name, str(count), str(count - len(hours)), *(f"{number:,.2f}" for number in numbers)]
+    texts = [name, str(count), str(count - len(hours)), *map(hours_in_words, numbers)]
     texts += [shown, ", ".join(sorted(waits)), f"{count * record / 1e6:.1f}"]
     return line_of(texts)
+
+
+def hours_in_words(hours: float) -> str:
+    """Return hours with two decimals."""
+    return "< 0.01" if 0 < hours < 0.005 else f"{hours:,.2f}"
 
 
 def in_words(number: float) -> str:

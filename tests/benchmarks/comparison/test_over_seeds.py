@@ -16,7 +16,7 @@ from statsmodels.stats.weightstats import ttost_paired
 
 from contrastbench.benchmarks.comparison.compare import compare
 from contrastbench.benchmarks.comparison.effects import effects_by_set
-from contrastbench.benchmarks.comparison.over_sets import over_sets
+from contrastbench.benchmarks.comparison.over_sets import over_sets, tell_of_sets
 from contrastbench.benchmarks.comparison.places import Comparison
 from contrastbench.benchmarks.comparison.set_tests import SET_TESTS, Effects, Measured
 from contrastbench.benchmarks.comparison.statistics import holm
@@ -272,6 +272,30 @@ def lines(row: str, mean: float, seeds: int = 4, joined: bool = False) -> list[C
 NONE = {"none": "worse"}
 
 
+def test_a_loss_that_joins_alone_sees_what_it_sees_without_the_others() -> None:
+    rows = [*lines("none", -10.0), *lines("good", 1.0)]
+    alone, among = (
+        over_sets(rows, ["none"], NONE, test=SEEDS, expected=["good", *others])
+        for others in ((), ("a", "b", "c"))
+    )
+    assert among.least_seen > alone.least_seen == among.seen_by(1) > 0
+    assert among.seen_by(4) == among.least_seen
+
+
+@pytest.mark.parametrize(
+    ("means", "told"),
+    [([1, 2, 4], True), ([1, 2], False), ([0, 0, 0, 0, 3], False), ([0, 1, 2, 4], True)],
+)
+def test_three_sets_that_differ_have_an_interval_over_sets(means: list[float], told: bool) -> None:
+    effects = {("graph", str(k)): Measured(mean) for k, mean in enumerate(means)}
+    assert tell_of_sets(effects) == told
+
+
+def test_one_degree_of_freedom_has_no_interval_over_sets() -> None:
+    effects = {(name[0], name): Measured(len(name)) for name in ("a", "ab", "bcd")}
+    assert not tell_of_sets(effects)
+
+
 def test_the_answer_names_losses_that_have_run_on_fewer_sets() -> None:
     rows = [*lines("none", -10.0), *lines("good", 1.0), *lines("half", 0.0)[:5]]
     text = over_sets_text(over_sets(rows, ["none"], NONE, test=SEEDS))
@@ -291,7 +315,8 @@ def test_the_answer_speaks_of_these_sets_alone() -> None:
         r"\(graph \+\d+, .* %, mean \+1\d %\); worse: bad \(graph -\d+, .* mean -\d+ %\); equal "
         r"within 10 % of the training gain in each domain: same \([+-]?\d %\)\. An effect of "
         r"\d+ % of the training gain would have been seen on these sets in each domain four times "
-        r"in five for the median loss\. Other samples of these sets, or another set, may differ\.",
+        r"in five for the median loss of 3\. Other samples of these sets, or another set, may "
+        r"differ\.",
         text,
     ), text
     assert few_text(found) == ""

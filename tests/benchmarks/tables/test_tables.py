@@ -436,13 +436,16 @@ def test_latex_compiles(tmp_path: Path) -> None:
 
 def test_latex_marks_the_best_and_the_second_of_all_rows(tmp_path: Path) -> None:
     row = SMALL.rows[-1].model_copy(update={"name": "other", "loss": "adnce", "params": {}})
-    table = SMALL.model_copy(update={"rows": [*SMALL.rows, row]})
+    raw = row.model_copy(update={"name": "raw", "loss": "none"})
+    table = SMALL.model_copy(update={"rows": [*SMALL.rows, row, raw]})
     made(tmp_path, table.places[row.name, "A"].work, 0, metrics={"accuracy": 99.0})
+    made(tmp_path, table.places[raw.name, "A"].work, 0, metrics={"accuracy": 99.5})
     resolved = resolve(table, None, tmp_path)
     printed = sorted({one.paper["A"][0] for one in SMALL.rows if "A" in one.paper}, reverse=True)
     text = render_table(resolved, "latex")
     assert r"\quad ours & \textbf{99.0 (1" in text
     assert rf"\underline{{{printed[0]:.1f}" in text
+    assert "ours & 99.5 (1" in text, "a row without training is no contestant"
     theirs = render_table(resolved, "latex", "theirs")
     assert rf"\textbf{{{printed[0]:.1f}" in theirs
     assert "99.0" not in theirs
