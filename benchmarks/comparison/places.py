@@ -156,7 +156,7 @@ def unfinished_seeds(table: Table, base: ResolvedCell, ours: ResolvedCell) -> st
     own, theirs = map(len, run)
     least, asked = min(own, theirs), len(seeds)
     whose = "the baseline has " * (theirs < own)
-    return f"{whose}{least} of {asked} seeds" if least < asked else ""
+    return f"{whose}{least} of {asked} seed{'s' * (asked > 1)}" if least < asked else ""
 
 
 def without_pairs(comparison: Comparison, base: ResolvedCell, ours: ResolvedCell) -> Comparison:

@@ -98,7 +98,7 @@ def pack_dataset(dataset: Path) -> str:
     for folder in {path.parent for path in gone}:
         files.sync_folder(folder)
     sizes = f"{before / 1e6:.2f} MB before, {new.stat().st_size / 1e6:.2f} MB now"
-    return f"{len(once)} records in {new.name}, {sizes}"
+    return f"{len(once)} record{'s' * (len(once) > 1)} in {new.name}, {sizes}"
 
 
 def finished_of(dataset: Path) -> tuple[dict[Stored, Record], list[Stored]]:

@@ -76,7 +76,7 @@ def run_plan(
     missing = len(work) - len(after)
     without = f", {missing} without a result" if missing else ""
     counts = f"{len(after & before)} done before, {len(after - before)} now"
-    yield f"{len(work)} cells: {counts}{without}", missing > 0
+    yield f"{len(work)} cell{'s' * (len(work) != 1)}: {counts}{without}", missing > 0
     if plan.part:
         yield of_part(plan, len(work)), False
 
