@@ -52,7 +52,7 @@ class SafeLoader(Base):  # type: ignore[misc]  # of types-PyYAML, which knows no
             check_notation(node)
         try:
             return super().construct_object(node, deep=True)
-        except (ValueError, KeyError):
+        except (ValueError, LookupError):
             raise refused(node, f"{node.value!r} is no {kind}: leave the tag out") from None
 
 

@@ -21,7 +21,7 @@ def parse_value(text: str) -> Any:
             continue
     try:
         return yaml.safe_load(text)
-    except (yaml.YAMLError, ValueError):
+    except (yaml.YAMLError, ValueError, LookupError, AttributeError, RecursionError):
         return text
 
 

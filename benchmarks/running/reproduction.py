@@ -33,9 +33,7 @@ from contrastbench.losses.spec import NONE, LossSpec
 
 FACTOR = 2.8  # 1.96 times the square root of 2: 95 % of two results differ by less
 MIN_SEEDS = 3  # seeds of a cell whose deviation counts
-DETAIL_NUMBERS = (  # of a record's details
-    *("validation", "folds", "inner", "loss_by_epoch", "dev_curve", "learned", "health"),
-)
+FACTS = ("samples", "rows", "images", "test_part", "scored_data", "report")  # of any machine
 CIRCUMSTANCES = (  # equal numbers are promised where they are the same
     *("commit", "versions", "device", "devices", "device_memory_gib", "cpu", "threads"),
     *("deterministic", "tf32", "compiled", "variables"),
@@ -77,11 +75,14 @@ class Outcome:
 
     @property
     def values(self) -> list[ValueDifference]:
-        """The recorded values that differ: status, metrics, and numbers on the way to them."""
-        recorded, again = flat_values(self.record), flat_values(self.again)
-        names = [name for name in recorded if recorded[name] != again.get(name)]
+        """What the record has that differs, or was not found again."""
+        record: Any = {k: v for k, v in self.record.items() if k not in reading.INCIDENTAL}
+        again: Any = dict(self.again)
+        for part in {"metrics", "details"} & record.keys():
+            again[part] = dict.fromkeys(record[part]) | again.get(part, {})
         limits = {f"metrics.{name}": limit for name, limit in self.spread.limits.items()}
-        return [ValueDifference(n, recorded.get(n), again.get(n), limits.get(n)) for n in names]
+        found = reading.unequal_values(record, again)
+        return [ValueDifference(*one, limits.get(one[0])) for one in found]
 
     @property
     def circumstances(self) -> list[ValueDifference]:
@@ -98,26 +99,15 @@ class Outcome:
 
     @property
     def equal(self) -> bool:
-        """Whether all numbers are the same to the bit."""
+        """Whether all that was found is the same to the bit."""
         return not self.values
 
     @property
     def within(self) -> bool:
-        """Whether the metrics differ by no more than two machines may."""
-        scores = [score for score in self.values if score.name.partition(".")[0] != "details"]
-        return not self.promised and all(score.within for score in scores)
-
-
-def flat_values(record: Record) -> dict[str, Any]:
-    """Return status, metrics and the numbers of the details by name."""
-    about: Fields = record["details"]
-    details = {name: about[name] for name in DETAIL_NUMBERS if name in about}
-    values = {f"metrics.{name}": value for name, value in record.get("metrics", {}).items()}
-    for name, value in details.items():
-        parts = dict(enumerate(value)) if isinstance(value, list) else value
-        several = parts.items() if isinstance(parts, dict) else ()
-        values |= {f"details.{name}.{i}": p for i, p in several} or {f"details.{name}": value}
-    return {"status": record["status"], **values}
+        """Whether the metrics differ by no more than two machines may, and no fact does."""
+        parts = [(value, value.name.split(".")) for value in self.values]
+        told = [value for value, part in parts if part[0] != "details" or part[1] in FACTS]
+        return not self.promised and all(value.within for value in told)
 
 
 def surroundings(record: Record) -> dict[str, Any]:
@@ -261,8 +251,13 @@ def named_python(record: Record) -> str | None:
         return str(record["loss"])
     if record["domain"] not in DOMAINS:
         return f"the domain {record['domain']}"
-    kind = parse_source(record["dataset"], declaration(record["domain"]).sources)
-    return str(record["dataset"]) if kind and kind[0].runs_code else None
+    sources = declaration(record["domain"]).sources
+    for value in (record["dataset"], *record["recipe"].values()):
+        for name in value if isinstance(value, list) else [value]:  # as `score_on` names sets
+            with suppress(UserError):  # it is no data of one's own
+                if (kind := parse_source(str(name), sources)) and kind[0].runs_code:
+                    return str(name)
+    return None
 
 
 def check_packages(wanted: Mapping[str, str]) -> None:

@@ -246,7 +246,7 @@ def compare_claim(case: Verification) -> str:
         with suppress(UserError):  # a claim that cannot be read is none
             claimed = store.checked_record(case.given.claims.get(name, b""), Path(name), name)
             outcomes.append(Outcome(claimed, record, spread_of(record, [case.own], factor)))
-    case.differing = [outcome for outcome in outcomes if not agrees(outcome)]
+    case.differing = [claim for claim in outcomes if not (claim.equal or claim.within)]
     wrong = {"claimed otherwise": len(case.differing)}
     if not case.quick:  # whose cells are not all those of the whole
         wrong["not claimed"] = len(ours) - len(outcomes)
@@ -255,13 +255,6 @@ def compare_claim(case: Verification) -> str:
         raise Refused(", ".join(f"{n} {what}" for what, n in wrong.items() if n))
     equal = sum(outcome.equal for outcome in outcomes)
     return f"{equal} of {len(outcomes)} cells are equal to the bit"
-
-
-def agrees(outcome: Outcome) -> bool:
-    """Return whether a claim is what two machines may find; on like machines that is the same."""
-    return (
-        outcome.within if outcome.values else not reading.difference(outcome.record, outcome.again)
-    )
 
 
 CHECKS: dict[str, Callable[[Verification], str]] = {

@@ -336,7 +336,7 @@ def with_files_beside(loss: str, path: Path | None) -> str:
         here = path.parent / match[0] if path else Path(match[0])
         return str(here) if isfile(here) else match[0]  # noqa: PTH113 - too long a name is none
 
-    return re.sub(r"[^\s*+]+\.py(?=:)", beside, loss)
+    return re.sub(r"(?<![^\s*+])[^\s*+]+\.py(?=:)", beside, loss)
 
 
 def has_loss(row: Row, loss: LossSpec) -> bool:

@@ -139,6 +139,10 @@ RECORDS: dict[str, dict[str, Any]] = {
     "an own loss with a hash": {"loss": "mine", "loss_code": "1" * 64, **OWN},
     "an own loss without a name": {"loss": "infonce", "own_loss": {"name": "", "files": {}}},
     "data that code makes": {"loss": "infonce", "dataset": "site/canary.py:of_none"},
+    "further data that code makes": {
+        "loss": "infonce",
+        "recipe": {"score_on": ["label-pairs", "site/canary.py:of_none"]},
+    },
     "a domain of a package": {"loss": "infonce", "domain": "canary"},
 }
 

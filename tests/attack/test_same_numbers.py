@@ -24,7 +24,6 @@ from unittest.mock import patch
 from contrastbench.benchmarks.records.experiment import make_experiment
 from contrastbench.benchmarks.running import training
 from contrastbench.benchmarks.running.options import Options
-from contrastbench.benchmarks.running.reproduction import flat_values
 from contrastbench.benchmarks.running.runner import run_cell
 from contrastbench.errors import UserError
 from contrastbench.losses.spec import LossSpec
@@ -52,7 +51,8 @@ for name, domain, loss, recipe, seed, step in json.loads(sys.stdin.read()):
         if len(sys.argv) > 2:
             resumed = stopped(work, seed, step)
         record, _ = run_cell(work, seed, options)
-        said = [flat_values(record), record["key"]]
+        details = {k: v for k, v in record["details"].items() if not k.startswith("seconds")}
+        said = [record["status"], record.get("metrics"), details, record["key"]]
     except UserError as error:
         said = str(error)
     print(json.dumps([name, said, resumed]))

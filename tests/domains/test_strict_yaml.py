@@ -60,6 +60,7 @@ def test_plain_values_are_read(tmp_path: Path, text: str, value: Any) -> None:
         ("a: 010\n", 1, "010 is an ambiguous number"),
         ("a: 1_000\n", 1, "1_000 is an ambiguous number"),
         ("a: 1\nb: !!int 'x'\n", 2, "'x' is no int: leave the tag out"),
+        ("a: !!float ''\n", 1, "'' is no float: leave the tag out"),
         ("a: !!bool 'x'\n", 1, "'x' is no bool: leave the tag out"),
         ("a: [1, 2\nb: 3\n", 2, "expected"),
         ("a: b: c\n", 1, "mapping values are not allowed"),

@@ -124,6 +124,11 @@ def test_values_are_read_as_they_were_written(value: Any) -> None:
     assert repr(parse_value(as_yaml(value))) == repr(value)
 
 
+@pytest.mark.parametrize("text", ["!!int", "!!timestamp x", "[" * 10_000])
+def test_what_yaml_cannot_read_is_a_text(text: str) -> None:
+    assert parse_value(text) == text
+
+
 def test_any_experiment_is_that_of_its_command() -> None:
     draw = dice("commands")
     seen = set()

@@ -86,6 +86,19 @@ def test_where_nothing_differs_any_difference_is_too_much(bench) -> None:
     assert [str(score + 1e-9), str(score)] == out.splitlines()[2].split()[1:3]
 
 
+TOLD = [{"main": "other"}, *({"details": {name: 1}} for name in reproduction.FACTS)]
+
+
+@pytest.mark.parametrize("lie", TOLD)
+@pytest.mark.parametrize("cpu", ["", "another"])
+def test_what_a_number_is_of_must_be_equal_on_any_machine(lie: Any, cpu: str) -> None:
+    about: Any = {"main": "accuracy", "details": {**dict.fromkeys(reproduction.FACTS, 2)}}
+    again = {**about, "metrics": {}, "environment": {"cpu": cpu}}
+    told = {**again, "environment": {}, **lie}
+    outcome = reproduction.Outcome(told, again, reproduction.Spread({}, 0))
+    assert (outcome.equal, outcome.within) == (False, False)
+
+
 @pytest.mark.usefixtures("stub")
 @pytest.mark.parametrize(("share", "code"), [(0.99, 0), (1.01, 1)])
 def test_machines_may_differ_as_seeds_do(bench, share: float, code: int) -> None:

@@ -15,7 +15,7 @@ from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.benchmarks.running import checkpoints, launch, training
 from contrastbench.benchmarks.running.launch import Ending
 from contrastbench.benchmarks.running.options import Options
-from contrastbench.benchmarks.running.reproduction import flat_values
+from contrastbench.benchmarks.running.reproduction import Outcome, Spread
 from contrastbench.benchmarks.sweeps import process, slots, sweep, team
 from contrastbench.benchmarks.sweeps.cell_states import Task
 from contrastbench.benchmarks.sweeps.process import Worker
@@ -62,9 +62,8 @@ def record(results: Path, seed: int = 0) -> dict[str, Any]:
 
 
 def assert_alike(found: dict[str, Any], alone: dict[str, Any], devices: int) -> None:
-    values = flat_values(found)
-    for name, one in flat_values(alone).items():
-        assert values[name] == (pytest.approx(one, rel=1e-10) if isinstance(one, float) else one)
+    for one in Outcome(alone, found, Spread({}, 0)).values:
+        assert one.again == pytest.approx(one.recorded, rel=1e-10), one.name
     assert len(found["environment"]["devices"]) == devices
 
 

@@ -2,11 +2,13 @@
 
 import re
 from pathlib import Path
+from time import process_time
 
 import pytest
 
 from contrastbench.benchmarks.report.tables import choice_lines
 from contrastbench.benchmarks.sweeps import plan
+from contrastbench.benchmarks.tables.build import with_files_beside
 from contrastbench.benchmarks.tables.load import load_table
 from contrastbench.benchmarks.tables.resolved import resolve
 from contrastbench.domains.registry import DOMAINS, make_recipe
@@ -340,3 +342,9 @@ def test_a_sweep_without_a_data_set_is_one_line(load) -> None:
         "losses: [infonce]\ndomains: {graph: {datasets: []}, tabular: {datasets: [wine]}}\n"
     )
     assert list(table.columns) == ["wine"]
+
+
+def test_a_name_of_any_length_is_read_once() -> None:
+    start = process_time()
+    assert with_files_beside("x" * 20_000, None) == "x" * 20_000
+    assert process_time() - start < 1
