@@ -305,8 +305,8 @@ def node_features(name: str, labels: Array | None, nodes: int) -> Tensor:
 def raw_file_error(name: str, suffix: str, fault: str) -> UserError:
     """The error for a raw file that cannot be right."""
     # nobody has a user's own set
-    again = f"; get {TU_URL.format(name)} again" if name in DATASETS else ""
-    return UserError(f"{name}_{suffix}.txt is missing or damaged: {fault}{again}")
+    fix = f"get {TU_URL.format(name)} again" if name in DATASETS else "correct it"
+    return UserError(f"{name}_{suffix}.txt is missing or damaged: {fault.rstrip('.')}; {fix}")
 
 
 def numbers(
