@@ -76,9 +76,9 @@ def compared(resolved: Resolved, baseline: str | None = None, test: str | None =
     raise UserError(
         " ".join([*verdicts.table.remarks, verdicts.table.name])
         + f": no row has a seed in common with {verdicts.base} under "
-        f"{resolved.results}: run more, "
+        f"{resolved.results}: run more by bench sweep, "
         + "bench merge --shipped (records that come with contrastbench), " * origins.ships(resolved)
-        + "or --baseline"
+        + "or name another row by --baseline"
         + (f". {flat(str(say.edited()))}" if edited else "")
     )
 
