@@ -191,7 +191,8 @@ def make_records(case: Verification, tasks: Sequence[Task]) -> None:
     from contrastbench.benchmarks.running.opening import prepare_cells
 
     work, label = tasks[0].experiment, tasks[0].label
-    options = Options(case.own, case.data_root, "cpu")
+    root = (case.data_root or Path()).absolute()  # own data may lie here
+    options = Options(case.own, root, "cpu")
     cells = [cell for cell, _ in prepare_cells(work, tasks[0].seed, options, None)]
     loss, code = work.loss, ""
     if not is_registered(loss.name):
@@ -204,8 +205,7 @@ def make_records(case: Verification, tasks: Sequence[Task]) -> None:
     results = case.keep or case.folder / "made"
     if new := {seed for name, seed in seed_of.items() if not reading.find(results / name)}:
         folder = case.folder / "cells" / f"{work.key[:16]}-{min(new)}"
-        root = case.data_root and str(case.data_root.absolute())
-        about = {"experiment": asdict(replace(work, loss=loss)), "data_root": root}
+        about = {"experiment": asdict(replace(work, loss=loss)), "data_root": str(root)}
         apart.ask(folder, apart.SECONDS * len(new), do="run", seeds=sorted(new), **about)
         for name, seed in seed_of.items():
             if seed in new:

@@ -186,7 +186,7 @@ def classes_in(folder: Path) -> list[tuple[str, Any]]:
 def united_files(folder: Path, names: Sequence[str], classes: Sequence[Any]) -> ReadGraphs:
     """Return the graphs of files with their classes, nodes' labels one-hot."""
     if missing := [name for name in names if not (folder / name).is_file()]:
-        fault = f"names {missing[0]}, and {folder} has no such file"
+        fault = f"names {missing[0]}, and {folder} has no such file: add it, or remove the line"
         raise UserError(f"{folder / LABELS_FILE} {fault}")
     by_name = {name: read_file(folder / name) for name in names}
     kinds = sorted({label for graph in by_name.values() for label in graph.labels} - {""})
