@@ -235,12 +235,12 @@ BUDGET = {  # lines of Python by room, as they were reached: who needs more dele
     "benchmarks/comparison": 1732,
     "benchmarks/perf": 855,
     "benchmarks/records": 2378,
-    "benchmarks/report": 2007,
+    "benchmarks/report": 2018,
     "benchmarks/running": 3278,
     "benchmarks/submission": 690,
     "benchmarks/sweeps": 1373,
     "benchmarks/tables": 3123,
-    "": 41976,  # the three together
+    "": 41987,  # the three together
     "tests": 39319,
 }
 

@@ -1,6 +1,7 @@
 """Make the pages of the report: each by its template, linked by relative addresses."""
 
 import posixpath
+import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -10,7 +11,7 @@ from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from jinja2 import Environment
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from contrastbench.benchmarks.records import files
 from contrastbench.benchmarks.records.store import file_name
@@ -247,7 +248,17 @@ def jinja_environment() -> Environment:
         "ours": lambda name: Markup(text_of(name)),
     }
     made.filters |= {"signed": with_minus, "commit": short_commit, "pairs": settings_line}
+    made.filters["code"] = as_code
     return made
+
+
+def as_code(text: str) -> Markup:
+    """Return a text as HTML, with what stands between backticks as code.
+
+    >>> str(as_code("`a<b` or c"))
+    '<code>a&lt;b</code> or c'
+    """
+    return Markup(re.sub("`([^`]+)`", r"<code>\1</code>", str(escape(text))))
 
 
 def with_minus(value: float, decimals: int) -> str:
