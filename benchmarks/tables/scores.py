@@ -199,8 +199,8 @@ class Scores:
         lacking = {(data, seed + base.shift) for seed in asked if seed not in by_seed}
         if not ok or (lacking and not lacking <= tried_by_all(trials, self.results)):
             have = f"{len(by_seed)} of {len(asked)} seeds" if by_seed else "no seed"
-            verb = "have" if by_seed else "has"
-            return f"{have} of its baseline {verb} all {len(choice.settings)} trials yet"
+            verb, yet = ("have", "so far") if by_seed else ("has", "yet")
+            return f"{have} of its baseline {verb} all {len(choice.settings)} trials {yet}"
         most, _ = nested.frequencies(ok)[0]
         named = [nested.trial_params(trials, k) for k in range(len(trials))]
         return choice.settings[named.index(most)]
