@@ -236,12 +236,12 @@ BUDGET = {  # lines of Python by room, as they were reached: who needs more dele
     "benchmarks/perf": 855,
     "benchmarks/records": 2378,
     "benchmarks/report": 2018,
-    "benchmarks/running": 3278,
+    "benchmarks/running": 3288,
     "benchmarks/submission": 690,
     "benchmarks/sweeps": 1373,
     "benchmarks/tables": 3123,
-    "": 41987,  # the three together
-    "tests": 39319,
+    "": 41997,  # the three together
+    "tests": 39325,
 }
 
 

@@ -133,11 +133,21 @@ def attempt_training(training: Prepared, options: Options) -> list[Fields]:
     except BaseException as error:  # a user's loss may raise anything, and call sys.exit
         if is_termination(error) or not ranks.is_first():
             raise
+        error = shown_error(error)
         about = {"error": reason(error), "traceback": traceback.format_exc()}
         failure = {"status": "failed", "details": about}
         if is_out_of_memory(error):
             failure = {"status": "oom", "details": {"error": str(error) or repr(error)}}
     return [failure] * len(training.cells)
+
+
+def shown_error(error: BaseException) -> BaseException:
+    """Return an error, or in its place one that can be written where its own class cannot."""
+    try:
+        f"{error} {error!r}"
+    except Exception:
+        return RuntimeError(f"{type(error).__name__}, which cannot be written")
+    return error
 
 
 def reason(error: BaseException) -> str:

@@ -76,6 +76,11 @@ class Closes(Steps):
         raise GeneratorExit
 
 
+class Mute(Steps):
+    def go_wrong(self):
+        raise type("Silent", (Exception,), {"__str__": lambda _: 1 / 0})
+
+
 class Moves(Steps):
     def go_wrong(self):
         os.chdir("/")
@@ -109,7 +114,7 @@ def leave_child(word):
         file.write(f"{child.pid} ")
 """
 NAMES = (
-    *("Killed", "Hungry", "Raises", "Exits", "Vanishes", "Closes", "Moves"),
+    *("Killed", "Hungry", "Raises", "Exits", "Vanishes", "Closes", "Mute", "Moves"),
     *("Diverges", "Prints", "Leaves", "Hangs"),
 )
 GOOD = times(39, least=8)
@@ -151,6 +156,7 @@ def test_one_bad_cell_stops_no_other(ram: Path, found: Callable[[str], None]) ->
         "Exits": "failed: SystemExit(3)",
         "Vanishes": "failed: BaseException('gone')",
         "Closes": "failed: GeneratorExit()",
+        "Mute": "failed: RuntimeError('Silent, which cannot be written')",
         "Moves": "failed: bad calls os.chdir",
         "Diverges": "diverged: the loss is ",
     }.items():
@@ -159,7 +165,7 @@ def test_one_bad_cell_stops_no_other(ram: Path, found: Callable[[str], None]) ->
     # those whose process was killed, or left, can say nothing
     assert Counter(record["status"] for record in records) == {
         **{"ok": GOOD + len(("Prints",)), "diverged": 1, "oom": 1},
-        "failed": len(("Raises", "Exits", "Vanishes", "Closes", "Moves")),
+        "failed": len(("Raises", "Exits", "Vanishes", "Closes", "Mute", "Moves")),
     }
     (about,) = (r["details"] for r in records if r["status"] == "diverged")
     assert about["step"] == 2
