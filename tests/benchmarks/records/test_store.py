@@ -68,7 +68,8 @@ def test_a_long_name_is_cut_and_hashed(name: str, tmp_path: Path) -> None:
     ]
     assert publish_record(long, store.record_path(tmp_path, long))
     assert store.loss_folder(tmp_path, "graph", "MUTAG", name) not in others
-    assert len(store.file_name("a" * 240)) == 240, "names that fit stay what they are"
+    for size in (240, 300):
+        assert len(store.file_name("a" * size)) == 240, "names that fit stay what they are"
 
 
 def test_published_once(tmp_path: Path) -> None:
