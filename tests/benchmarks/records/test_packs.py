@@ -363,7 +363,7 @@ def test_invalid_records_stay_where_they_are(results: Path) -> None:
     new, good = add(results, 7, -5.0), add(results, 8, 70.0)
     with pytest.warns(UserWarning, match="is an invalid record") as warned:
         (line,) = packing.pack(results)
-    assert line.startswith("graph/MUTAG: 1 records in packed-")
+    assert line.startswith("graph/MUTAG: 1 record in packed-")
     messages = " ".join(str(warning.message) for warning in warned)
     assert old.name in messages
     assert str(new) in messages

@@ -131,6 +131,7 @@ def test_what_is_not_there_or_something_else_is_one_line(
         "kept as Cars196 in .* have other content",
     )
     (tmp_path / "Stanford_Online_Products").mkdir()
+    (tmp_path / "Stanford_Online_Products" / "half").touch()
     refused(lambda: load_images("SOP", 16, tmp_path, CPU), "cannot read .*Ebay_train.txt")
 
 

@@ -209,6 +209,8 @@ def test_what_is_not_there_is_one_line_with_file_address_and_place(name: str, tm
     )
     refused(lambda: load_images(name, 16, tmp_path, CPU), message)
     (tmp_path / about.file).mkdir()
+    refused(lambda: load_images(name, 16, tmp_path, CPU), message)
+    (tmp_path / about.file / "half").touch()
     refused(lambda: load_images(name, 16, tmp_path, CPU), f"{about.file} .*get {about.url} again")
 
 
