@@ -78,7 +78,7 @@ def test_the_leaderboard_says_which_losses_differ_and_how_sure_that_is(
     made: dict[str, str],
 ) -> None:
     text = squeezed(made["index.html"])
-    assert "Over 8 data sets, of 1 loss against infonce: 1 better." in text
+    assert "Over 8 data sets, 1 loss against infonce: 1 better." in text
     assert "would have been seen" in text
     rows = rows_of(text)
     assert next(iter(rows)) == "adnce"
