@@ -233,14 +233,14 @@ BUDGET = {  # lines of Python by room, as they were reached: who needs more dele
     "benchmarks/api": 380,
     "benchmarks/cli": 2005,
     "benchmarks/comparison": 1732,
-    "benchmarks/perf": 855,
+    "benchmarks/perf": 853,
     "benchmarks/records": 2378,
     "benchmarks/report": 2018,
     "benchmarks/running": 3288,
     "benchmarks/submission": 690,
     "benchmarks/sweeps": 1373,
     "benchmarks/tables": 3123,
-    "": 41997,  # the three together
+    "": 41995,  # the three together
     "tests": 39329,
 }
 
