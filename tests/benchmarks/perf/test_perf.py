@@ -38,7 +38,8 @@ def test_tabular_prints_one_line_for_each_kind_of_view(monkeypatch: pytest.Monke
 def test_image_prints_one_line_for_each_kind_of_view_and_each_width(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    for name, value in {"ROUNDS": 1, "STEPS": 1, "BATCH": 8, "WIDTHS": {8: (0.0625, 0.125)}}.items():
+    sizes = {"ROUNDS": 1, "STEPS": 1, "BATCH": 8, "WIDTHS": {8: (0.0625, 0.125)}}
+    for name, value in sizes.items():
         monkeypatch.setattr(perf_image, name, value)
     lines = list(perf_image.report(["digits"], None))
     views, steps = lines[: lines.index("")], lines[lines.index("") + 1 :]
