@@ -1,12 +1,13 @@
 """Errors for a user's mistakes, one line each that names the fix."""
 
 import difflib
+import os
 import signal
 import sys
 import traceback
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
-from typing import IO
+from typing import IO, TextIO
 
 MAX_ERROR_LENGTH = 2000  # characters of an error
 MAX_KNOWN = 50  # names that an error lists
@@ -93,7 +94,8 @@ def users_code(action: str, file: str = "") -> Iterator[None]:
         file: the user's file, whose line is named.
     """
     try:
-        yield
+        with keep_streams():
+            yield
     except UserError:
         raise
     except BaseException as error:
@@ -106,6 +108,31 @@ def users_code(action: str, file: str = "") -> Iterator[None]:
         lines = [at for at in traceback.extract_tb(error.__traceback__) if at.filename == file]
         where = f", line {lines[-1].lineno}" if lines else ""
         raise UserError(f"cannot {action}{where} ({cause})") from error
+
+
+@contextmanager
+def keep_streams() -> Iterator[None]:
+    """Put standard output and error back afterwards, which code within may close or replace."""
+    streams, copies = (sys.stdout, sys.stderr), dict[int, int]()
+    for number in (1, 2):
+        with suppress(OSError):  # it is closed
+            copies[number] = os.dup(number)
+    try:
+        yield
+    finally:
+        for number, copy in copies.items():
+            with suppress(OSError):  # the copy was closed, too
+                os.dup2(copy, number)
+                os.close(copy)
+        sys.stdout, sys.stderr = map(reopened, streams, (1, 2))
+
+
+def reopened(stream: TextIO, number: int) -> TextIO:
+    """Return a stream, or a new one for its file where it was closed or detached."""
+    with suppress(ValueError):  # it was detached
+        if stream is None or not stream.closed:
+            return stream
+    return open(number, "w", errors="backslashreplace", closefd=False)
 
 
 def is_out_of_memory(error: BaseException) -> bool:

@@ -35,7 +35,7 @@ from contrastbench.domains.base import Domain, Evaluation, Validates
 from contrastbench.domains.progress import Progress
 from contrastbench.domains.random import generator
 from contrastbench.domains.recipe import Recipe
-from contrastbench.errors import UserError, tell
+from contrastbench.errors import UserError, keep_streams, tell
 from contrastbench.losses.base import Loss
 from contrastbench.losses.contrast import Contrast, permuted
 from contrastbench.losses.settings import keep_settings
@@ -118,7 +118,7 @@ def step_loss(loss: Loss, contrasts: Sequence[Contrast]) -> Tensor:
     Raises:
         UserError: it has no gradient, or changes a setting of torch.
     """
-    with keep_settings(loss.name):
+    with keep_settings(loss.name), keep_streams():
         value = torch.stack([loss(contrast) for contrast in contrasts]).sum()
     if not value.requires_grad:
         raise UserError(

@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from contrastbench.errors import UserError, is_termination, unknown
+from contrastbench.errors import UserError, is_termination, keep_streams, unknown
 from contrastbench.losses.base import Loss
 from contrastbench.losses.expression import absolute
 from contrastbench.losses.laws import (
@@ -287,7 +287,7 @@ def repeat_draws(*_: object) -> None:
 def run_law(law: Law, build: Build, seeds: Iterable[int]) -> CheckResult:
     """Return the outcome of one check; whatever a user's loss raises is a failed check."""
     try:
-        with torch.random.fork_rng(devices=[]), keep_settings("the loss"):
+        with torch.random.fork_rng([]), keep_settings("the loss"), keep_streams():
             for seed in seeds:
                 law.check(build, seed)
     except Remark as remark:

@@ -7,6 +7,7 @@ import hashlib
 import os
 import py_compile
 import random
+import subprocess
 import threading
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -17,6 +18,7 @@ import pytest
 import stub_domain
 from contrastbench.losses import LossSpec, UserError
 from counts import dice, times
+from warm import python
 
 LOSS = """
 import os
@@ -66,6 +68,36 @@ def test_what_only_looks_like_a_loss_is_one_line(what: str, tmp_path: Path) -> N
     with pytest.raises(UserError, match=r"cannot (import|read).*mine\.py|by declare\(\)") as error:
         LossSpec(f"{tmp_path}/mine.py:Mine").check()
     assert len(str(error.value).splitlines()) == 1
+
+
+STREAMS = {  # what a file, a class and a step do to standard output and error
+    "close": "sys.{0}.close()",
+    "detach": "sys.{0}.detach()",
+    "replace": "sys.{0} = object()",
+    "close the file": "os.close(sys.__{0}__.fileno())",
+    "fill": "os.dup2(os.open('/dev/full', os.O_WRONLY), sys.__{0}__.fileno())",
+}
+OF_STREAMS = """
+import os, sys
+from contrastbench.losses.library.infonce import InfoNCE
+{act}
+class Mine(InfoNCE):
+    def __init__(self): super().__init__(); {act}
+    def terms(self, scores): {act}; return super().terms(scores)
+"""
+
+
+@pytest.mark.parametrize("what", STREAMS)
+def test_what_a_loss_does_to_a_stream_ends_with_its_code(what: str, tmp_path: Path) -> None:
+    act = "; ".join(map(STREAMS[what].format, ("stdout", "stderr")))
+    (tmp_path / "mine.py").write_text(OF_STREAMS.format(act=act))
+    words = [python(), "-m", "contrastbench", "run", "--domain", "graph", "--tiny", "--loss"]
+    good, wrong = (
+        subprocess.run([*words, loss], cwd=tmp_path, capture_output=True, text=True, check=False)
+        for loss in ("mine.py:Mine", "mine.py:None")
+    )
+    assert (good.returncode, good.stdout[:11]) == (0, "graph label"), good.stderr
+    assert (wrong.returncode, wrong.stderr[:6]) == (2, "bench:")
 
 
 def hashed(*texts: str) -> str:
