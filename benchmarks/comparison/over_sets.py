@@ -5,7 +5,7 @@ Each domain counts alike. What the test takes as drawn, sets or seeds, is its ow
 
 from collections.abc import Container, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from math import inf
+from math import inf, isfinite
 from statistics import fmean, median
 from typing import NamedTuple
 
@@ -101,6 +101,11 @@ class OverSets:
     to_come: int = 0  # losses that are listed and have no result; Holm's correction counts them
     without_results: Sequence[str] = ()  # rows that nothing is known of
     not_compared: Sequence[str] = ()  # columns that only one side has run on
+
+    @property
+    def tells_of_sets(self) -> bool:
+        """Return whether an effect has an interval over sets."""
+        return self.on_these and any(isfinite(effect.over_sets[0]) for effect in self.effects)
 
     def seen_by(self, joining: int) -> float | None:
         """Return as `least_seen` what so many losses would have seen that join, and no others."""

@@ -71,6 +71,11 @@ class Verdicts:
     # the fewest pairs, and how many times their deviation the true one may be, if they are few
     few_seeds: tuple[int, float] | None
 
+    @property
+    def found(self) -> list[Verdict]:
+        """Return the verdicts that some row has on a single data set."""
+        return [v for v in VERDICTS if any(count[v] for count in self.counts.values())]
+
 
 def verdicts_of(
     table: Table,

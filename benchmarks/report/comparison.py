@@ -54,8 +54,7 @@ def render_comparison(
     if width and not every_test:
         return on_screen(verdicts, width)
     about = {"v": verdicts, "effects": effect_table(verdicts), "every_test": every_test}
-    counts = count_table(verdicts, VERDICTS)
-    return rendered("comparison.md.j2", **about, counts=counts, hint=ALL_HINT)
+    return rendered("comparison.md.j2", **about, counts=count_table(verdicts), hint=ALL_HINT)
 
 
 def compared(resolved: Resolved, baseline: str | None = None, test: str | None = None) -> Verdicts:
@@ -96,8 +95,7 @@ def on_screen(verdicts: Verdicts, width: int) -> str:
         rows[0][1:3] = "Effect", "95 %"
         drops = [rows[0][-1:], rows[0][3:-2], rows[0][2:3]]
     elif not screen.fits(rows, width):
-        counts = verdicts.counts.values()
-        rows = count_table(verdicts, [name for name in VERDICTS if any(n[name] for n in counts)])
+        rows = count_table(verdicts)
     notes = ["", *said(verdicts, "notes"), ALL_HINT]
     return screen.page(" ".join(words), heading, rows, drops, notes, width)
 
@@ -107,7 +105,7 @@ def effect_table(verdicts: Verdicts) -> list[list[str]]:
     over = verdicts.over
     if not over.decides:
         return difference_table(verdicts)
-    drawn, counts = ["Over sets"] * over.on_these, verdicts.counts
+    drawn, counts = ["Over sets"] * over.tells_of_sets, verdicts.counts
     columns = [f"Effect, {over.unit}", "95 %, uncorrected", *drawn, *over.domains]
     header = ["Method", *columns, "Verdict", "On single sets"]
     return [header, *(effect_cells(effect, over, counts[effect.row]) for effect in over.effects)]
@@ -121,7 +119,7 @@ def effect_cells(effect: Effect, over: OverSets, count: Counter[str]) -> list[st
     untrained = len(effect.untrained_in) == len(effect.by_domain)
     return [
         *(effect.name, show(effect.estimate), interval_text(effect.interval, over)),
-        *[interval_text(effect.over_sets, over)] * over.on_these,
+        *[interval_text(effect.over_sets, over)] * over.tells_of_sets,
         *(domain_text(effect, name, over) for name in over.domains),
         ("worse than untrained" if untrained else over_domains(effect))
         + within
@@ -151,10 +149,10 @@ def domain_text(effect: Effect, name: str, over: OverSets) -> str:
     return mean + width + "*" * (name in effect.decided) + " =" * (part.verdict == Verdict.EQUAL)
 
 
-def count_table(shown: Verdicts, verdicts: Sequence[str]) -> list[list[str]]:
+def count_table(shown: Verdicts) -> list[list[str]]:
     """Return the cells of a line for each method, with the number of columns by verdict."""
-    lines = ([row, *(str(n[name]) for name in verdicts)] for row, n in shown.counts.items())
-    return [["Method", *verdicts], *lines]
+    lines = ([row, *(str(n[name]) for name in shown.found)] for row, n in shown.counts.items())
+    return [["Method", *shown.found], *lines]
 
 
 def difference_table(verdicts: Verdicts) -> list[list[str]]:
@@ -194,33 +192,31 @@ def set_verdicts(count: Counter[str], verdicts: Sequence[str] = VERDICTS) -> str
 
 
 def comparison_rows(verdicts: Verdicts) -> list[dict[str, Any]]:
-    """Return the values of each comparison by name, for CSV and data frames."""
-    return [comparison_values(verdicts.table.name, verdicts.base, p) for p in verdicts.places]
-
-
-def comparison_values(table: str, base: str, comparison: Comparison) -> dict[str, Any]:
-    """Return the values of one comparison; None where there is none."""
-    return {
-        "table": table,
-        "method": comparison.row,
-        "against": base,
-        "column": comparison.column,
-        "domain": comparison.domain,
-        "same_as": comparison.same_as,
-        "seeds": " ".join(map(str, comparison.seeds)),
-        "unpaired": comparison.unpaired,
-        "baseline_mean": comparison.baseline,
-        "method_mean": comparison.ours,
-        "difference": comparison.difference,
-        "difference_std": comparison.std,
-        "difference_half_width": comparison.half_width,
-        "detectable": comparison.detectable,
-        "p_t": comparison.t.p,
-        "t_n": comparison.n,
-        "t_ratio": comparison.ratio,
-        "p_holm": comparison.holm,
-        "control": comparison.control,
-        "verdict": str(comparison.verdict),
-        "why": comparison.why,
-        "failure": comparison.failure,
-    }
+    """Return the values of each comparison by name, None for no value, for CSV and data frames."""
+    return [
+        {
+            "table": verdicts.table.name,
+            "method": place.row,
+            "against": verdicts.base,
+            "column": place.column,
+            "domain": place.domain,
+            "same_as": place.same_as,
+            "seeds": " ".join(map(str, place.seeds)),
+            "unpaired": place.unpaired,
+            "baseline_mean": place.baseline,
+            "method_mean": place.ours,
+            "difference": place.difference,
+            "difference_std": place.std,
+            "difference_half_width": place.half_width,
+            "detectable": place.detectable,
+            "p_t": place.t.p,
+            "t_n": place.n,
+            "t_ratio": place.ratio,
+            "p_holm": place.holm,
+            "control": place.control,
+            "verdict": str(place.verdict),
+            "why": place.why,
+            "failure": place.failure,
+        }
+        for place in verdicts.places
+    ]

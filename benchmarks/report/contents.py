@@ -105,11 +105,6 @@ class TableView:
         return self.effects or figures.differences_figure(self.verdicts)
 
     @property
-    def caption(self) -> str:
-        """Return how to read the picture."""
-        return figures.caption(self.verdicts, bool(self.backs))
-
-    @property
     def composed(self) -> list[Entry]:
         """Return the places whose folds chose among settings."""
         return [entry for line in self.entries for entry in line if entry.is_composed]

@@ -1,6 +1,6 @@
 """Figures as plain values, which templates draw as SVG: rows of dots in panels."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import isfinite, sqrt
 from typing import NamedTuple
@@ -82,7 +82,15 @@ class Figure:
     rows: Sequence[Row]
     panels: Sequence[Panel]
     words: str  # for screen readers
-    key: Sequence[tuple[str, str]] = ()  # of the legend: kind and meaning
+    meanings: Mapping[str, str]  # of kinds of dots
+
+    @property
+    def key(self) -> list[tuple[str, str]]:
+        """Return the legend: each kind of dots that is there, with its meaning."""
+        dots = [dot for panel in self.panels for dot in panel.dots]
+        there = {dot.kind.split(" ")[0] for dot in dots}
+        there |= {"printed" for dot in dots if dot.printed is not None}
+        return [(kind, meaning) for kind, meaning in self.meanings.items() if kind in there]
 
     def only(self, loss: str) -> "Figure | None":
         """Return the line of one loss; None where it has none."""
@@ -90,30 +98,14 @@ class Figure:
         panels = [replace(panel, dots=[panel.dots[i] for i in places]) for panel in self.panels]
         return replace(self, rows=[self.rows[i] for i in places], panels=panels) if places else None
 
-    @property
-    def height(self) -> int:
-        """Return the pixels of the figure as a file."""
-        return 86 + 22 * len(self.rows)
 
-    @property
-    def width(self) -> int:
-        """Return the pixels of the figure as a file."""
-        return 220 + sum(panel.width + 60 for panel in self.panels)
-
-
-VERDICT_KEY = (
-    ("better", "better"),
-    ("worse", "worse"),
-    ("equal", "equal"),
-    ("undecided", "undecided"),
-    ("control", "control"),
-)
-PRINTED_KEY = (
-    ("printed", "printed"),
-    ("equal", "ours, came back"),
-    ("worse", "ours, did not"),
-    ("control", "no printed value"),
-)
+VERDICTS = {kind: kind for kind in ("better", "worse", "equal", "undecided", "control")}
+PRINTED = {
+    "printed": "printed",
+    "equal": "ours, came back",
+    "worse": "ours, did not",
+    "control": "no printed value",
+}
 
 
 def effects_figure(verdicts: Verdicts) -> Figure | None:
@@ -149,7 +141,7 @@ def effects_figure(verdicts: Verdicts) -> Figure | None:
         for effect in shown
     )
     words = f"Effects against {verdicts.base} in {over.unit}: {'; '.join(texts)}."
-    return Figure(rows, panels, words, VERDICT_KEY)
+    return Figure(rows, panels, words, VERDICTS)
 
 
 def note(effect: Effect) -> str:
@@ -203,7 +195,7 @@ def differences_figure(verdicts: Verdicts) -> Figure | None:
     named = [Row(row, row, "", row in controls) for row in rows]
     texts = (f"{place.row} on {place.column} {signed(place.difference, 2)}" for place in shown)
     words = f"Differences from {verdicts.base} in points: {'; '.join(texts)}."
-    return Figure(named, panels, words, VERDICT_KEY)
+    return Figure(named, panels, words, VERDICTS)
 
 
 def difference_dot(place: Comparison) -> Dot:
@@ -233,7 +225,7 @@ def printed_figure(lines: Sequence[Sequence[Entry]], decimals: int) -> Figure | 
     words = "Printed and own values: " + "; ".join(
         f"{panel.title}: {panel.note or 'nothing printed was run'}" for panel in panels
     )
-    return Figure(rows, panels, f"{words}.", PRINTED_KEY)
+    return Figure(rows, panels, f"{words}.", PRINTED)
 
 
 def row_of(places: Sequence[Entry]) -> Row:
@@ -262,17 +254,7 @@ def printed_dot(entry: Entry, decimals: int) -> Dot:
     half = MAX_STANDARD_ERRORS * (entry.ours.std or 0.0) / sqrt(entry.ours.n or 1)
     kind = "control" if entry.back is None else "equal" if entry.back.by_mean else "worse"
     mean = entry.ours.mean
-    return Dot(mean, (mean - half, mean + half), printed, kind, text)
-
-
-def caption(verdicts: Verdicts | None, printed: bool) -> str:
-    """Say how to read the picture of a table."""
-    if printed or not verdicts:
-        return "Lines are two standard errors of ours over seeds; numbers are ours minus printed."
-    if verdicts.over.decides and verdicts.over.tested:
-        words = "95 % intervals, uncorrected; the band holds what is equal in practice"
-        return f"Differences from {verdicts.base} in {verdicts.over.unit}: {words}."
-    return f"Differences from {verdicts.base} in points, with 95 % intervals, uncorrected."
+    return Dot(mean, (mean - half, mean + half) if half else None, printed, kind, text)
 
 
 def ends_of(dot: Dot) -> tuple[float, ...]:

@@ -220,11 +220,11 @@ def quick_facts(whole: Mapping[str, Any], listed: Sequence[Row]) -> dict[str, An
     base = baseline(listed)
     kept = {base.name if base else "", *whole["asked"]}
     rows = [row for row in whole["rows"] if row.control or row.name in kept]
-    sets = f"{len(part.datasets)} of {len(columns)} data sets"
-    seeds = f"{len(part.seeds)} of {len(whole['seeds'])} seeds"
+    counts = {"data sets": (part.datasets, columns), "seeds": (part.seeds, whole["seeds"])}
+    fewer = [f"{len(a)} of {len(b)} {what}" for what, (a, b) in counts.items() if len(a) < len(b)]
     return {
         "name": f"{name}{QUICK}",
-        "title": f"Quick part of {name}, {sets} with {seeds}",
+        "title": f"Quick part of {name}" + f", {' with '.join(fewer)}" * bool(fewer),
         "columns": {name: columns[name].but(seeds=[]) for name in part.datasets},
         "rows": rows if whole["asked"] else whole["rows"],
         "joined": whole["asked"],

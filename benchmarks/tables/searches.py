@@ -46,7 +46,8 @@ def best_setting(
     """Return the best of the settings, or the given one and how many trials are done."""
     done = [score for score in scores if score is not None]
     if len(done) < len(tried):
-        why = f"{len(done)} of {len(tried) + more} trials are done"
+        count = len(tried) + more
+        why = f"{len(done)} of {count} trials are done" if count > 1 else "its trial is not done"
         return Choice([given], tried, more, why=why)
     if max(done) == -inf:
         return Choice([given], tried, why=EVERY_TRIAL)

@@ -18,7 +18,7 @@ def verdicts(
 ) -> Verdicts:
     """Return verdicts on a table of nothing."""
     about = {"name": "mine", "asked": asked, "remarks": [], "decimals": 1}
-    table: Any = SimpleNamespace(**about, quick=None, is_quick=False)
+    table: Any = SimpleNamespace(**about, quick=None, is_quick=False, quotes=False)
     return verdicts_of(table, "infonce", list(places), over)
 
 

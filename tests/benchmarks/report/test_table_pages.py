@@ -1,5 +1,6 @@
 """Pages of tables: each begins with its answer, its figure and how to read it."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -68,3 +69,14 @@ def test_a_standing_comparison_has_all_of_its_answer_below_its_values() -> None:
     )
     for said in ("- Controls: ", better, "- On single data sets "):
         assert said in effects
+
+
+def test_legends_and_captions_name_what_a_figure_shows_alone() -> None:
+    pages = {RESULTS / f"{path.stem}.svg": path.read_text() for path in RESULTS.glob("*.md")}
+    for path, page in pages.items():
+        figure = path.read_text() if path.is_file() else ""
+        legend = re.findall(r'<g class="(\w+)" transform="translate\(\d+,4\)">', figure)
+        dots = re.findall(r'<g class="(\w+)[\w ]*" transform="translate\(0,\d+\)">', figure)
+        assert {*legend} - {"printed"} <= {*dots}, path.name
+        promised = re.search("95 % intervals, uncorrected|lines are two standard errors", page)
+        assert bool(promised) == ('class="interval"' in figure), path.name
