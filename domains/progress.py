@@ -38,7 +38,9 @@ class Progress:
         self.total, self.task, self.done = total, task, done
         self.last_line, self.said, self.wait = time.monotonic(), "", SECONDS_BETWEEN_LINES
         # tqdm draws nothing on a terminal that has no size, as some programs open them
-        screen = sys.stderr.isatty() and os.get_terminal_size(sys.stderr.fileno()).lines
+        screen = 0
+        with suppress(OSError, AttributeError):  # a stream of a program is no file
+            screen = sys.stderr.isatty() and os.get_terminal_size(sys.stderr.fileno()).lines
         self.bar = tqdm(
             total=total,
             initial=done,

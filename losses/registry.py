@@ -146,10 +146,14 @@ class Term:
         """Return parameters after defaults, as a record has them; nothing is made.
 
         Raises:
-            UserError: one of somebody's own is none that a record can hold.
+            UserError: one is missing, or one of somebody's own is none that a record can hold.
         """
         about = self.describe()
         full = {**about.params, **params}
+        if lacking := [key for key in about.required if key not in params]:
+            ways = "--set {0}=VALUE, LOSS({0}=VALUE), or in a file {{LOSS: {{{0}: VALUE}}}}"
+            fix = f"give it a default, or a value: {ways.format(lacking[0])}"
+            raise UserError(f"{self.name} needs {lacking[0]}: {fix}")
         if self.registered:
             return full
         from contrastbench.losses.loading import check_plain
@@ -164,6 +168,7 @@ class Term:
         """Make the loss of this term."""
         from contrastbench.losses.loading import make_loss_of
 
+        self.full(params)  # raises
         return make_loss_of(self.name, self.target, self.title.name, params)
 
 
@@ -344,6 +349,8 @@ def describe_class(target: Any) -> Description:
     ours = isinstance(target, type) and issubclass(target, Loss)
     arguments = constructor(target) if ours else own_parameters(target)
     empty = inspect.Parameter.empty
+    gathering = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    lacking = [n for n, each in arguments.items() if each.default is empty]
     given = dict(getattr(target, "ranges", {})) if ours else {}
     if wrong := [name for name, each in given.items() if not isinstance(each, Range)]:
         raise UserError(f"the range of {wrong[0]} is {given[wrong[0]]!r}: write it by declare()")
@@ -352,5 +359,5 @@ def describe_class(target: Any) -> Description:
         {name: each.default for name, each in arguments.items() if each.default is not empty},
         given,
         tuple(getattr(target, "limits", ())) if ours else (),
-        tuple(name for name, each in arguments.items() if each.default is empty),
+        tuple(name for name in lacking if arguments[name].kind not in gathering),
     )

@@ -143,11 +143,8 @@ class LossSpec:
             given = next(iter(self.params))
             raise UserError(f"none is the untrained encoder and has no parameters, got {given}")
         for prefix, term in self.terms.items():
-            about, own = term.describe(), self.given[prefix]
             ranges.in_range("weight", term.weight)
-            ranges.check_ranges(about.ranges, term.full(own))
-            if lacking := [key for key in about.required if key not in own]:
-                raise UserError(f"{term.name} needs {lacking[0]}: give --set {lacking[0]}=VALUE")
+            ranges.check_ranges(term.describe().ranges, term.full(self.given[prefix]))
 
     def make(self) -> "Loss | None":
         """The loss; None for "none".

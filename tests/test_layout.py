@@ -227,21 +227,21 @@ def test_nothing_prints_a_name_raw() -> None:
 
 
 BUDGET = {  # lines of Python by room, as they were reached: who needs more deletes first
-    "losses": 7474,
-    "domains": 16163,
+    "losses": 7478,
+    "domains": 16172,
     "benchmarks/against": 517,
     "benchmarks/api": 380,
-    "benchmarks/cli": 2005,
-    "benchmarks/comparison": 1732,
+    "benchmarks/cli": 2007,
+    "benchmarks/comparison": 1742,
     "benchmarks/perf": 853,
     "benchmarks/records": 2378,
-    "benchmarks/report": 2018,
+    "benchmarks/report": 1991,
     "benchmarks/running": 3288,
     "benchmarks/submission": 690,
     "benchmarks/sweeps": 1373,
-    "benchmarks/tables": 3123,
-    "": 41995,  # the three together
-    "tests": 39362,
+    "benchmarks/tables": 3124,
+    "": 41994,  # the three together
+    "tests": 39891,
 }
 
 

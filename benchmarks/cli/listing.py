@@ -6,6 +6,7 @@ from pathlib import Path
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
+from contrastbench.benchmarks.records import reading
 from contrastbench.benchmarks.tables import catalogue
 from contrastbench.benchmarks.tables.load import load_table
 from contrastbench.benchmarks.tables.published_places import coverage, published_places
@@ -105,7 +106,12 @@ def tables(results: Path) -> Iterator[str]:
     """Yield each table's name, published values, places that can be run and that have a record.
 
     Hours behind what is done are those of its records.
+
+    Raises:
+        UserError: a folder that was named has no records.
     """
+    if results != Path("results"):
+        reading.filled_folders(results)
     for name in catalogue.table_names():
         table = load_table(name)
         counts = counted(resolve(table, None, results)) if table.quotes else ""

@@ -52,8 +52,9 @@ def verify(
 
     A process of its own runs the loss. The bundle's records are a claim, which is compared; where
     the loss stands follows from the records made here, those of --results and those that come with
-    contrastbench. The verdict is Markdown for a comment. With --keep an interrupted verification
-    goes on. Exit code 1: the bundle is not verified, as after any quick look.
+    contrastbench. Without --data-root, data are looked for in the current folder. The verdict is
+    Markdown for a comment. With --keep an interrupted verification goes on. Exit code 1: the bundle
+    is not verified, as after any quick look.
 
     Example: bench verify mine-standard-2.zip --trust
     """

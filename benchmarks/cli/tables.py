@@ -12,6 +12,10 @@ from contrastbench.benchmarks.cli import options as opt
 from contrastbench.benchmarks.cli.arguments import parse_losses
 from contrastbench.benchmarks.cli.output import say, show
 from contrastbench.benchmarks.records.read_cache import one_moment
+from contrastbench.benchmarks.report.tables import audit_markdown, render_table
+from contrastbench.benchmarks.tables import origins
+from contrastbench.benchmarks.tables.load import load_table
+from contrastbench.benchmarks.tables.resolved import resolve
 from contrastbench.errors import UserError, tell
 
 
@@ -41,11 +45,6 @@ def table(
 
     Example: bench table adnce-table5 --format latex
     """
-    from contrastbench.benchmarks.report.tables import render_table
-    from contrastbench.benchmarks.tables import origins
-    from contrastbench.benchmarks.tables.load import load_table
-    from contrastbench.benchmarks.tables.resolved import resolve
-
     if all_ and (name or loss or quick or metric or selection or format_ != "md"):
         given = name or "--selection, --metric, --format, --quick and --loss"
         raise UserError(f"--all writes every table as it is: leave out {given} or --all")
@@ -72,11 +71,10 @@ def audit(name: opt.Table, results: opt.Results = Path("results")) -> None:
 
     Example: bench audit adnce-table5
     """
-    from contrastbench.benchmarks.report.tables import audit_markdown
-    from contrastbench.benchmarks.tables.load import load_table
-    from contrastbench.benchmarks.tables.resolved import resolve
-
-    show(audit_markdown(resolve(load_table(name), None, results)))
+    resolved = resolve(load_table(name), None, results)
+    show(audit_markdown(resolved))
+    for line in origins.where_from(name, resolved):
+        tell(line)
 
 
 @one_moment()
@@ -110,9 +108,6 @@ def compare(
     """
     from contrastbench.benchmarks.report import screen
     from contrastbench.benchmarks.report.comparison import render_comparison
-    from contrastbench.benchmarks.tables import origins
-    from contrastbench.benchmarks.tables.load import load_table
-    from contrastbench.benchmarks.tables.resolved import resolve
 
     joined = load_table(name, losses=parse_losses(loss), quick=quick)
     chosen = resolve(joined, selection, results, metric)

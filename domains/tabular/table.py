@@ -57,8 +57,8 @@ def from_frame(
     """A table of a file's data frame; rows without a class are left out and counted.
 
     Raises:
-        UserError: no features, an infinite value, one class only, classes that are hardly told
-            apart, or a class too rare for three parts.
+        UserError: no features, one class only, classes that are hardly told apart, or a class too
+            rare for three parts.
     """
     from pandas.api.types import is_numeric_dtype
 
@@ -109,13 +109,6 @@ def check_table(path: object, table: TabularSet) -> None:
     """Raise unless there is something to learn from and to classify."""
     if not table.names:
         raise UserError(f"{path} has only the column of classes: add a feature")
-    infinite = np.isinf(table.numeric).sum(axis=0)
-    if infinite.any():
-        column = int(infinite.argmax())
-        fix = "leave them empty if they are missing"
-        raise UserError(
-            f"{path}: column {table.names[column]} has {infinite[column]} infinite values: {fix}"
-        )
     if not len(table):
         raise UserError(f"{path}: the column of classes is empty: fill it, or name another one")
     if len(table.classes) < 2:
@@ -135,10 +128,8 @@ def check_classes(path: object, table: TabularSet) -> None:
         name = table.classes[counts.argmin()]
         raise UserError(f"{path}: class {name} has no training rows: add some, or leave it out")
     if validation is None and counts.min() < 5:
-        few = f"{path}: class {table.classes[counts.argmin()]} has {counts.min()} rows"
-        raise UserError(
-            f"{few}, fewer than the 5 that three parts need: is the target a column of classes?"
-        )
+        few = f"{path}: class {table.classes[counts.argmin()]} has {counts.min()} of 5 rows"
+        raise UserError(f"{few} that three parts need: is the target a column of classes?")
 
 
 def check_categories(path: object, table: TabularSet) -> None:
@@ -195,6 +186,9 @@ def suspicions(table: TabularSet) -> dict[str, list[str]]:
         "dates without signs between, read as numbers: write 2020-12-31": [
             name for name, column in numbers.items() if plain_dates(column)
         ],
+        "whole numbers of 16 to 20 digits, which are rounded: a letter before makes them words": [
+            name for name, column in numbers.items() if are_long(column)
+        ],
         "columns whose words look alike": [
             name for name, column in words.items() if look_alikes({*column})
         ],
@@ -212,6 +206,12 @@ def plain_dates(column: Array) -> bool:
     months, days, whole = x // 100 % 100, x % 100, x == x.round()
     dates = (x >= 19e6) & (x < 21e6) & (months >= 1) & (months <= 12) & (days >= 1) & (days <= 31)
     return bool(len(x) and (dates & whole).all())
+
+
+def are_long(column: Array) -> bool:
+    """Return whether all numbers are whole, and one is too long for a float."""
+    x = np.abs(column[np.isfinite(column)])
+    return bool(2**53 < x.max(initial=0) < 1e20 and (x == x.round()).all())
 
 
 def numbers_rows(column: Array, y: Array) -> bool:

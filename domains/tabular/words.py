@@ -4,8 +4,10 @@ import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from contrastbench.domains.tabular.separated import as_numbers, texts
-from contrastbench.domains.tabular.table import plain_floats
+from contrastbench.domains.tabular.table import column_array, plain_floats
 from contrastbench.errors import UserError
 
 if TYPE_CHECKING:
@@ -42,13 +44,18 @@ STRAY_SHARE = 0.1  # of a column's values; fewer words than that stand among num
 
 
 def check_words(name: str, frame: "pandas.DataFrame", place: Callable[[int], str]) -> None:
-    """Raise if a column holds numbers in a form that is not read, or few words among numbers.
+    """Raise if a column has infinity, numbers in a form that is not read, or few words among them.
 
     Args:
         name: of the table.
         frame: its features.
         place: says where a row stands.
     """
+    for column, values in frame.items():
+        infinite = np.flatnonzero(np.isin(column_array(values), [np.inf, -np.inf]))
+        if len(infinite):
+            fault = "has an infinite value: leave it empty if it is missing"
+            raise UserError(f"{name} {place(int(infinite[0]))}: column {column} {fault}")
     for column, filled in texts(frame.apply(plain_floats)):
         distinct = filled.drop_duplicates()
         odd = unread_number(distinct) or stray_word(filled, distinct)

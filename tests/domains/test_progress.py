@@ -1,5 +1,7 @@
 """Progress: what is done, and what counts for several."""
 
+import io
+
 import pytest
 
 from contrastbench.domains import progress
@@ -32,3 +34,14 @@ def test_a_line_that_says_nothing_new_waits_ever_longer(
         bar.step()
     assert told == [30, 90, 210, 450]
     assert not capsys.readouterr().err, "what is new waits as ever"
+
+
+def test_a_terminal_that_is_no_file_gets_lines(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As of a Python shell in a window: it has no descriptor to ask for its size."""
+    screen = io.StringIO()
+    screen.isatty = lambda: True  # type: ignore[method-assign]
+    monkeypatch.setattr("sys.stderr", screen)
+    monkeypatch.setattr(progress, "SECONDS_BETWEEN_LINES", 0)
+    with Progress(2, "training") as bar:
+        bar.step()
+    assert screen.getvalue() == "training: 1 of 2\n"

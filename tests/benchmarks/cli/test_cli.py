@@ -87,6 +87,7 @@ MISTAKES = [
     ),
     (["sweep", "smoke", "--jobs", "2/card"], "--jobs '2/card': give a number from 1 to 9999"),
     (["merge", "nowhere"], "nowhere holds no records"),
+    (["list", "tables", "--results", "nowhere"], "nowhere holds no records"),
     (["report", "--single", "no/x.html"], "--single no/x.html: no folder no: make it first"),
     (["perf", "losses", "8", "7"], "7 is no size: give an even number from 4 on, such as 512"),
     (["check-loss", "adnc"], "unknown loss 'adnc': did you mean 'adnce'?"),

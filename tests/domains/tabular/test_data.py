@@ -93,15 +93,15 @@ BAD = {
     "infinite": (
         MIXED.replace("\n3,", "\ninf,").replace("\n4,", "\n-inf,"),
         "y",
-        "column a has 2 infinite values",
+        r"csv:.*t\.csv line 5: column a has an infinite value",
     ),
     "one class": (MIXED.replace("yes", "no"), "y", "all 12 rows are of one class"),
     "rare class": (
         MIXED.replace("11,,yes", "11,,maybe"),
         "y",
-        "class maybe has 1 rows, fewer than the 5",
+        "class maybe has 1 of 5 rows that three parts need",
     ),
-    "numbers as classes": (MIXED, "a", "fewer than the 5 .*: is the target a column of classes"),
+    "numbers as classes": (MIXED, "a", "of 5 rows that .*: is the target a column of classes"),
     "only classes": (rows(["x", "z"] * 5, "y"), "y", "t.csv has only the column of classes"),
     "no labels": (rows(["1,red,"] * 9), "y", "the column of classes is empty: fill it, or"),
     "no rows": ("a,y\n", "y", "t.csv has no rows"),

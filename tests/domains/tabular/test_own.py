@@ -202,13 +202,14 @@ def test_numbers_that_are_no_amounts_are_named(tmp_path: Path) -> None:
     y = np.array(["no", "yes"])[rng.integers(2, size=60)]
     table = pd.DataFrame({"age": rng.integers(18, 90, 60), "weight": rng.normal(70, 9, 60), "y": y})
     table["case id"] = np.arange(60) // 2
+    table["key"] = 10**17 + rng.permutation(60) // 2
     table["points"] = rng.integers(90, 100, 60)  # 99 is among them
     table["Postal Code"] = [f"{k:05}" for k in rng.integers(1000, 99999, 60)]
     table["phone"] = [f"+4930{k}" for k in rng.integers(10**6, 10**7, 60)]
     table.loc[:2, "age"], table.loc[5:9, "weight"] = 999, -99
     found, _ = load_rows(f"csv:{write(tmp_path / 't.csv', table)}", "y")
-    codes, missing, ids = sorted(found.doubts.values())
-    assert (codes, ids) == (["Postal Code"], ["case id"])
+    codes, missing, ids, long = sorted(found.doubts.values())
+    assert (codes, ids, long) == (["Postal Code"], ["case id"], ["key"])
     assert missing == ["age 999 (3 times)", "weight -99 (5 times)"]
     assert found.notes[ZEROS_NOTE] == ["Postal Code", "phone"]
 
