@@ -72,9 +72,11 @@ class ExponentialLoss(SummedLoss):
     constants replace the running maxima of a logsumexp.
     """
 
+    temperature: float
+
     def log_summands(self, s: Tensor) -> tuple[Tensor, ...]:
-        """Log of what each negative of cosine s adds to each sum; elementwise."""
-        raise NotImplementedError
+        """Log of what each negative of cosine s adds to each sum; here to one, of e^(s / tau)."""
+        return (s / self.temperature,)
 
     def terms(self, scores: Scores) -> Tensor:
         summands = self.log_summands(scores.neg.masked_fill(scores.hole, 0))

@@ -227,7 +227,7 @@ def test_nothing_prints_a_name_raw() -> None:
 
 
 BUDGET = {  # lines of Python by room, as they were reached: who needs more deletes first
-    "losses": 7478,
+    "losses": 7453,
     "domains": 16172,
     "benchmarks/against": 517,
     "benchmarks/api": 380,
@@ -239,9 +239,9 @@ BUDGET = {  # lines of Python by room, as they were reached: who needs more dele
     "benchmarks/running": 3288,
     "benchmarks/submission": 690,
     "benchmarks/sweeps": 1373,
-    "benchmarks/tables": 3124,
-    "": 41994,  # the three together
-    "tests": 39891,
+    "benchmarks/tables": 3138,
+    "": 41983,  # the three together
+    "tests": 39396,
 }
 
 

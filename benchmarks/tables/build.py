@@ -5,13 +5,11 @@ a smoke test are arguments here.
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from os.path import isfile
 from pathlib import Path
 from typing import Any
-
-from pydantic import BaseModel
 
 from contrastbench.benchmarks.records.seeds import parse_seeds
 from contrastbench.benchmarks.tables.controls import (
@@ -93,6 +91,7 @@ def build_sweep(
     listed = [*(base.rows if base else ()), *listed_rows(file, document)]
     with document.at("losses"):
         check_rows(listed)
+    listed = kept_to(listed, file, document, columns)
     facts = extended_facts(file, base) if base else file_facts(file, document, columns)
     with document.at("controls"):
         named = [*(base.controls if base else ()), *asked_controls(file.controls)]
@@ -137,7 +136,7 @@ def check_parts(file: SweepFile, document: Document) -> None:
 def extended_facts(file: SweepFile, base: Table) -> dict[str, Any]:
     """Return what a table takes from the one that it extends."""
     own = ("sweep", "apart", "tiny")
-    facts = {name: value for name, value in fields(base).items() if name not in own}
+    facts = {name: value for name, value in base if name not in own}
     return facts | {"title": file.title or f"{base.title}, extended"}
 
 
@@ -165,11 +164,6 @@ def file_facts(
         "test": file.test,
         "quick": declared_quick(file, document, columns, seeds),
     }
-
-
-def fields(model: BaseModel) -> dict[str, Any]:
-    """Return the values of a model by field, as they are."""
-    return {name: getattr(model, name) for name in type(model).model_fields}
 
 
 def shown_seeds(file: SweepFile, document: Document, domain: str) -> list[int]:
@@ -305,6 +299,22 @@ def listed_rows(file: SweepFile, document: Document) -> list[Row]:
                 _ = loss.complete  # an unknown name or parameter is an error of this line
                 rows.append(row_of(loss, name, title))
     return rows
+
+
+def kept_to(
+    rows: Sequence[Row], file: SweepFile, document: Document, columns: Iterable[str]
+) -> list[Row]:
+    """Return the rows, those of `only` with the columns that they run in."""
+    there: dict[str, dict[str, Params]] = {}
+    for name, parts in file.only.items():
+        with document.at("only", name):
+            if name not in [row.name for row in rows]:
+                raise unknown("loss of the sweep", name, [row.name for row in rows])
+            for part in parts:
+                if not any(part in column for column in columns):
+                    raise unknown("part of a data set's name", part, columns)
+        there[name] = {c: {} for c in columns if any(part in c for part in parts)}
+    return [row.but(recipe_by_column=there.get(row.name, row.recipe_by_column)) for row in rows]
 
 
 def every_row(title: str, params: Params) -> list[Row]:

@@ -10,7 +10,7 @@ from typing import Any
 
 from contrastbench.benchmarks.records.read_cache import remembered
 from contrastbench.benchmarks.tables import catalogue
-from contrastbench.benchmarks.tables.build import Asked, check_distinct, fields
+from contrastbench.benchmarks.tables.build import Asked, check_distinct
 from contrastbench.benchmarks.tables.places import plain_place
 from contrastbench.benchmarks.tables.protocol import Protocol, SharedProtocol, Statement
 from contrastbench.benchmarks.tables.schema import PublishedTable, Row
@@ -48,10 +48,10 @@ def published_table(document: Document, name: str, asked: Asked) -> Table:
             column: [document.text(["rows", i, "paper", column, k]) for k in range(len(values))]
             for column, values in row.paper.items()
         }
-        rows.append(Row(**fields(row), printed=printed))
+        rows.append(Row(**dict(row), printed=printed))
     protocol = Protocol(use=file.protocol.use, facts=statements(file, document))
     own = {"name": name, "rows": rows, "protocol": protocol, "tiny": asked.tiny}
-    table = Table(**{**fields(file), **own})
+    table = Table(**{**dict(file), **own})
     check_settings(table, document)
     return table
 

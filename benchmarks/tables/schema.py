@@ -179,6 +179,7 @@ class SweepFile(Strict):
                                        # losses share; or `search: hypercube`
     controls: true                     # rows that must come out worse or better than InfoNCE;
                                        # or a list of their names
+    only: {hcl: [MUT, DD]}             # a row that runs in columns with a part in their name
     test: seeds                        # of a comparison over data sets: wilcoxon, t or seeds
     quick: {datasets: [MUTAG], seeds: 0-2}    # the part that `--quick` asks for
     draft: true                        # not released: every answer says so
@@ -201,6 +202,9 @@ class SweepFile(Strict):
     decimals: int = Field(2, ge=0, le=10)
     controls: bool | list[str] = Field(
         False, description="rows that must come out worse or better, see `tables.controls`"
+    )
+    only: dict[str, Annotated[list[str], Field(min_length=1)]] = Field(
+        {}, description="rows that run in some columns alone, by parts of the columns' names"
     )
     test: SetTestName | None = Field(
         None, description="of a comparison over data sets, where none is asked for"

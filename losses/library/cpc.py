@@ -41,9 +41,6 @@ class CPC(ExponentialLoss):
         self.temperature = self.checked("temperature", temperature)
         self.alpha = self.checked("alpha", alpha)
 
-    def log_summands(self, s: Tensor) -> tuple[Tensor, ...]:
-        return (s / self.temperature,)
-
     def row_terms(self, scores: Scores, *log_sums: Tensor) -> Tensor:
         pos, (neg,) = scores.pos / self.temperature, log_sums
         return scores.mean_pos(log_mix(self.alpha, pos, neg - scores.count.log()) - pos)

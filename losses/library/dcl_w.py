@@ -46,9 +46,6 @@ class DCLW(ExponentialLoss):
         self.temperature = self.checked("temperature", temperature)
         self.sigma = self.checked("sigma", sigma)
 
-    def log_summands(self, s: Tensor) -> tuple[Tensor, ...]:
-        return (s / self.temperature,)
-
     def row_terms(self, scores: Scores, *log_sums: Tensor) -> Tensor:
         return torch.cat([log_sums[0], scores.mean_pos(scores.pos).unsqueeze(1)], dim=1)
 

@@ -46,9 +46,6 @@ class Debiased(ExponentialLoss):
         self.temperature = self.checked("temperature", temperature)
         self.tau_plus = self.checked("tau_plus", tau_plus)
 
-    def log_summands(self, s: Tensor) -> tuple[Tensor, ...]:
-        return (s / self.temperature,)
-
     def row_terms(self, scores: Scores, *log_sums: Tensor) -> Tensor:
         pos, (neg,) = scores.pos / self.temperature, log_sums
         log_g = log_debias(

@@ -38,8 +38,5 @@ class Decoupled(ExponentialLoss):
         super().__init__()
         self.temperature = self.checked("temperature", temperature)
 
-    def log_summands(self, s: Tensor) -> tuple[Tensor, ...]:
-        return (s / self.temperature,)
-
     def row_terms(self, scores: Scores, *log_sums: Tensor) -> Tensor:
         return log_sums[0].squeeze(1) - scores.mean_pos(scores.pos / self.temperature)

@@ -39,9 +39,6 @@ class InfoNCE(ExponentialLoss):
         super().__init__()
         self.temperature = self.checked("temperature", temperature)
 
-    def log_summands(self, s: Tensor) -> tuple[Tensor, ...]:
-        return (s / self.temperature,)
-
     def row_terms(self, scores: Scores, *log_sums: Tensor) -> Tensor:
         pos, (neg,) = scores.pos / self.temperature, log_sums
         return -scores.mean_pos(scores.log_share(pos, neg))

@@ -39,9 +39,6 @@ class NWJ(ExponentialLoss):
         self.temperature = self.checked("temperature", temperature)
         self.alpha = self.checked("alpha", alpha)
 
-    def log_summands(self, s: Tensor) -> tuple[Tensor, ...]:
-        return (s / self.temperature,)
-
     def row_terms(self, scores: Scores, *log_sums: Tensor) -> Tensor:
         pos, (neg,) = scores.pos / self.temperature, log_sums
         mixed = log_mix(self.alpha, scores.log_mean_pos(pos), neg - scores.count.log())

@@ -50,9 +50,6 @@ class RINCE(ExponentialLoss):
         self.q = self.checked("q", q)
         self.lam = self.checked("lam", lam)
 
-    def log_summands(self, s: Tensor) -> tuple[Tensor, ...]:
-        return (s / self.temperature,)
-
     def row_terms(self, scores: Scores, *log_sums: Tensor) -> Tensor:
         pos, (neg,) = scores.pos / self.temperature, log_sums
         ratio = math.log(self.lam) - scores.log_share(pos, neg)  # log(lambda (pos + neg) / pos)

@@ -69,9 +69,6 @@ class SogCLR(ExponentialLoss):
         met = self.log_u.isfinite()
         return {"mean_log_u": self.log_u[met].mean()} if met.any() else {}
 
-    def log_summands(self, s: Tensor) -> tuple[Tensor, ...]:
-        return (s / self.temperature,)
-
     def row_terms(self, scores: Scores, *log_sums: Tensor) -> Tensor:
         log_mean = log_sums[0] - scores.count.log()
         return torch.cat([scores.mean_pos(scores.pos).unsqueeze(1), log_mean], dim=1)

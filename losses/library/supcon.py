@@ -50,9 +50,6 @@ class SupCon(ExponentialLoss):
         self.form = self.checked("form", form)
         self.declined_laws = SUMS | PUSHES if form == "out" else SUMS
 
-    def log_summands(self, s: Tensor) -> tuple[Tensor, ...]:
-        return (s / self.temperature,)
-
     def row_terms(self, scores: Scores, *log_sums: Tensor) -> Tensor:
         pos, (neg,) = scores.pos / self.temperature, log_sums
         total = scores.log_sum_pos(pos)

@@ -62,6 +62,17 @@ def test_rows_are_losses_by_settings_and_columns_are_datasets(load) -> None:
     assert len(place.work.loss.code) == 64
 
 
+def test_a_row_may_run_in_some_columns_alone(load) -> None:
+    table = load(GOOD + "only: {adnce: [MUT, hidden], none: [DD]}")
+    work = {(p.row.name, p.setup.column) for p in plan.runnable_places(table, [])}
+    assert {c for r, c in work if r == "adnce"} == {"MUTAG", "hidden-clusters"}
+    assert {c for r, c in work if r == "none"} == {"DD"}
+    assert len({c for r, c in work if "mine" in r}) == 3
+    for wrong in ("{hcl: [MUT]}", "{adnce: [MUTAC]}", "{adnce: []}"):
+        with pytest.raises(UserError, match=r"^my\.yaml:7: "):
+            load(GOOD + f"only: {wrong}")
+
+
 def test_own_losses_lie_beside_the_file_or_in_the_current_folder(
     load, tmp_path: Path, monkeypatch
 ) -> None:
