@@ -284,7 +284,7 @@ def write_loss_files(files: Mapping[str, str], folder: Path) -> None:
     """Write the files of somebody's loss, none of them outside the folder."""
     for name, text in files.items():
         path = (folder / name).resolve()
-        if not path.is_relative_to(folder.resolve()):
+        if path.as_posix() != f"{folder.resolve().as_posix()}/{name}":  # as `./a` or `../loss/a`
             raise UserError(f"the loss has a file outside its folder: {name}")
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(text.encode())

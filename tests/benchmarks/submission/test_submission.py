@@ -430,7 +430,10 @@ BROKEN = [
     ({"loss/x": b"\xff", "bundle.json": b"{}"}, "x.zip is no bundle ('utf-8' codec can't decode"),
     ({"loss/x": b""}, "x.zip: bundle.json: Invalid JSON: EOF while parsing"),
 ]
-OUTSIDE = ("loss/../../x.py", "loss//x.py", f"loss/{'x' * 300}.py", "loss/mine.py/x.py")
+OUTSIDE = (  # or a second path of a file, which would not be the one that was read
+    *("loss/../../x.py", "loss//x.py", f"loss/{'x' * 300}.py", "loss/mine.py/x.py"),
+    *("loss/../loss/mine.py", "loss/mine.py/.", "loss/./mine.py", "loss/x/../mine.py"),
+)
 
 
 @pytest.mark.parametrize(("contents", "message"), BROKEN)
@@ -448,7 +451,7 @@ def test_what_is_no_bundle_is_not_verified(bench, contents: Any, message: str) -
 
 @pytest.mark.parametrize("name", OUTSIDE)
 def test_no_file_of_a_loss_is_written_elsewhere(mine, name: str) -> None:
-    forged(lambda _, files: files.update({name: b"1"}))
+    forged(lambda _, files: files.update({name: MINE.encode()}))
     before = sorted(Path().rglob("*"))
     code, out, err = mine("verify", "mine-suite.zip", "suite.yaml", "--trust")
     assert code in (1, 2)
