@@ -6,7 +6,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
-from unicodedata import category
 
 import yaml
 from pydantic import BaseModel, ValidationError
@@ -28,6 +27,7 @@ KINDS = {  # pydantic's errors of a wrong kind, and what is asked for
     "dict_type": "keys with values",
     "model_type": "keys with values",
 }
+CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")  # of Unicode, but line breaks and tabs
 MERGE, TEXT = "tag:yaml.org,2002:merge", "tag:yaml.org,2002:str"
 
 
@@ -186,7 +186,7 @@ def check_notation(node: yaml.ScalarNode) -> None:
 
     Control characters would break pages and plots.
     """
-    if any(category(letter) == "Cc" and letter not in "\n\t" for letter in node.value):
+    if CONTROL.search(node.value):
         raise refused(node, f"{node.value!r} has a control character: remove it")
     if node.tag.endswith((":int", ":float")) and re.search(r"[:_]|^[-+]?0\d", node.value):
         fix = "quote it, or write the number plainly"

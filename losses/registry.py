@@ -139,8 +139,10 @@ class Term:
 
     def describe(self) -> Description:
         """Summary, defaults and ranges; read from the source of a registered one."""
+        if self.registered:
+            return describe_source(self.name)
         with users_code(f"read what {self.name} declares"):
-            return describe_source(self.name) if self.registered else describe_class(self.target)
+            return describe_class(self.target)
 
     def full(self, params: Mapping[str, Any]) -> dict[str, Any]:
         """Return parameters after defaults, as a record has them; nothing is made.
