@@ -234,14 +234,14 @@ BUDGET = {  # lines of Python by room, as they were reached: who needs more dele
     "benchmarks/cli": 2007,
     "benchmarks/comparison": 1742,
     "benchmarks/perf": 853,
-    "benchmarks/records": 2378,
+    "benchmarks/records": 2374,
     "benchmarks/report": 1991,
     "benchmarks/running": 3288,
     "benchmarks/submission": 690,
     "benchmarks/sweeps": 1373,
     "benchmarks/tables": 3138,
-    "": 41985,  # the three together
-    "tests": 39399,
+    "": 41981,  # the three together
+    "tests": 39402,
 }
 
 

@@ -31,6 +31,7 @@ Count = Annotated[int, Field(ge=0, le=10**12)]
 CONTROL = r"[\x00-\x1f\x7f-\x9f\ufffe\uffff]"  # characters that break a line, a terminal, or XML
 BROKEN = re.compile(CONTROL + r"|[\ud800-\udfff]")  # halves of letters, which no file can hold
 PrintableText = Annotated[str, StringConstraints(pattern=f"^{CONTROL.replace('[', '[^')}*$")]
+Name = Annotated[PrintableText, StringConstraints(min_length=1, max_length=255)]
 Hash = Annotated[str, StringConstraints(min_length=64, max_length=64, pattern=r"^[0-9a-f]*$")]
 
 
@@ -85,8 +86,8 @@ class OwnLoss(TypedDict):
     """The name of a user's own loss, and the files or packages that it is made from."""
 
     name: PrintableText
-    files: dict[str, str]
-    packages: NotRequired[dict[PrintableText, PrintableText]]  # versions
+    files: dict[Name, str]
+    packages: NotRequired[dict[Name, PrintableText]]  # versions
 
 
 class Record(TypedDict):
@@ -120,12 +121,7 @@ RECORD_ADAPTER = TypeAdapter(
 
 
 def check_fields(record: Record, where: object) -> None:
-    """Raise InvalidRecord unless the fields of a record have their types and bounds.
-
-    Args:
-        record: what was read.
-        where: what the error calls it.
-    """
+    """Raise InvalidRecord, which says where, unless all fields have their types and bounds."""
     try:
         RECORD_ADAPTER.validator.validate_python(record)
         wrong = wrong_together(record)

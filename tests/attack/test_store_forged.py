@@ -173,6 +173,7 @@ COMMANDS_MADE_UP = (
     *("'", "bench run --set 'a", "--recipe", "--recipe x=" + "[" * 2000, "--set x={a: *b}"),
     *("--set x=!!python/object:os.system", "--recipe =", "\\"),
 )
+NAMES = ("mine.py", "", "a\0b", "a/" * 2000 + "b", "a\nb")  # of files and packages
 
 
 def sent(rng: random.Random) -> store.Record:
@@ -186,6 +187,8 @@ def sent(rng: random.Random) -> store.Record:
         base["environment"] = {**base["environment"], "devices": ["cuda", "cuda"]}
     if rng.random() < 0.5:
         base["loss_code"] = "0" * 64
+        more = {"packages": {rng.choice(NAMES): "1"}} if rng.random() < 0.5 else {}
+        base["own_loss"] = {"name": "mine.py:Mine", "files": {rng.choice(NAMES): "x"}, **more}
     else:
         del base["own_loss"]
     return {**base, "key": store.key(base)}
