@@ -231,17 +231,17 @@ BUDGET = {  # lines of Python by room, as they were reached: who needs more dele
     "domains": 16172,
     "benchmarks/against": 517,
     "benchmarks/api": 380,
-    "benchmarks/cli": 2007,
+    "benchmarks/cli": 2008,
     "benchmarks/comparison": 1742,
     "benchmarks/perf": 853,
     "benchmarks/records": 2374,
     "benchmarks/report": 1991,
-    "benchmarks/running": 3288,
+    "benchmarks/running": 3291,
     "benchmarks/submission": 690,
     "benchmarks/sweeps": 1373,
     "benchmarks/tables": 3138,
-    "": 41981,  # the three together
-    "tests": 39402,
+    "": 41985,  # the three together
+    "tests": 39403,
 }
 
 

@@ -107,7 +107,8 @@ def limit_lines(outcome: Outcome) -> Iterator[str]:
         return
     if spread.limits:
         yield f"limit: {reproduction.FACTOR} standard deviations over seeds, as two seeds differ in"
-        yield f"95 % of cases; the median of {spread.cells} cells of {dataset}"
+        cells = f"{spread.cells} cell{'s' * (spread.cells > 1)}"
+        yield f"95 % of cases; the median of {cells} of {dataset}"
     else:
         yield f"no limit is known: no cell of {dataset} has {reproduction.MIN_SEEDS} seeds"
 

@@ -76,7 +76,8 @@ class Outcome:
     @property
     def values(self) -> list[ValueDifference]:
         """What the record has that differs, or was not found again."""
-        record: Any = {k: v for k, v in self.record.items() if k not in reading.INCIDENTAL}
+        but = (*reading.INCIDENTAL, "key")  # which new settings change, at their defaults too
+        record: Any = {k: v for k, v in self.record.items() if k not in but}
         again: Any = dict(self.again)
         for part in {"metrics", "details"} & record.keys():
             again[part] = dict.fromkeys(record[part]) | again.get(part, {})
@@ -150,11 +151,13 @@ def of_file(path: Path) -> Record | None:
 
 
 def by_name(name: str, places: Sequence[Path]) -> Record:
-    """Return the record of that name, from the first place that has it."""
+    """Return the record of that name, of a whole key or its first digits, from the first place."""
+    key, _, seed = name.partition("-")
+    file = f"{key[:16]}-{seed}.json"
     for results in places:
         for dataset in reading.dataset_folders(results):
             for stored in reading.stored_of(dataset):
-                if stored.name == f"{name}.json":
+                if stored.name == file:
                     return stored.record()
     where = " or ".join(str(place) for place in places)
     raise UserError(f"no record {name} in {where}: give its file, or KEY-seedN as files are named")

@@ -47,7 +47,7 @@ def test_the_same_numbers_are_equal_to_the_bit(bench) -> None:
     record = stub_domain.cell(Path("results"))
     file = str(store.record_path(Path("results"), record))
     Path("sent.json").write_bytes(Path(file).read_bytes())
-    for name in (file, "sent.json", name_of(record)):
+    for name in (file, "sent.json", name_of(record), f"{record['key']}-seed0"):
         assert bench("reproduce", name)[:2] == (
             0,
             "graph motifs infonce seed 0: equal to the bit\n",
@@ -116,7 +116,7 @@ def test_machines_may_differ_as_seeds_do(bench, share: float, code: int) -> None
     assert found == code, out
     said = "within what two machines may differ by"
     assert f"seed 0: {'NOT ' * code}{said}" in out
-    assert "the median of 1 cells of motifs" in out
+    assert "the median of 1 cell of motifs" in out
     assert "  cpu: another, now " in out
 
 
@@ -232,9 +232,10 @@ def test_a_mistake_is_one_line(bench, name: Any, values: Record, message: str) -
 
 
 @pytest.mark.usefixtures("stub")
-def test_a_record_older_than_commands_is_run_by_its_fields(bench) -> None:
+def test_a_record_older_than_commands_and_a_setting_is_run_by_its_fields(bench) -> None:
     record = stub_domain.cell(Path("results"))
-    del record["command"]
+    del record["command"], record["recipe"]["permuted"]
+    record["key"] = store.key(record)
     changed(record, environment={"device": "x86_64 CPU", "threads": 1})
     code, out, _ = bench("reproduce", name_of(record))
     assert (code, "equal to the bit" in out) == (0, True)
