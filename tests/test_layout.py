@@ -234,14 +234,14 @@ BUDGET = {  # lines of Python by room, as they were reached: who needs more dele
     "benchmarks/cli": 2008,
     "benchmarks/comparison": 1742,
     "benchmarks/perf": 853,
-    "benchmarks/records": 2374,
+    "benchmarks/records": 2382,
     "benchmarks/report": 1991,
     "benchmarks/running": 3291,
-    "benchmarks/submission": 690,
+    "benchmarks/submission": 686,
     "benchmarks/sweeps": 1373,
     "benchmarks/tables": 3138,
-    "": 41985,  # the three together
-    "tests": 39403,
+    "": 41989,  # the three together
+    "tests": 39440,
 }
 
 

@@ -90,7 +90,7 @@ def pack_dataset(dataset: Path) -> str:
     gone = {file.where for file in taken}
     if all(file.pack for file in taken) and len(gone) < 2:
         return ""
-    once = without_doubles(taken)
+    once = [file for file, _ in reading.agreeing(taken.items())]
     before = sum(path.stat().st_size for path in gone)
     new = write_pack(dataset, ((file.folder.name, file.name, file.data()) for file in once))
     for path in gone - {new}:
@@ -112,19 +112,6 @@ def finished_of(dataset: Path) -> tuple[dict[Stored, Record], list[Stored]]:
         schema.warn(error)
     finished = {file: valid[file] for file in valid if RECORD_FILE_NAME.fullmatch(file.name)}
     return finished, list(invalid)
-
-
-def without_doubles(records: dict[Stored, Record]) -> list[Stored]:
-    """Return each record once, in order; of equal ones the first.
-
-    Raises:
-        UserError: two contradict each other.
-    """
-    kept: dict[str, Stored] = {}
-    for stored, record in records.items():
-        other = kept.setdefault(stored.place, stored)
-        reading.check_agree(other, records[other], stored, record)
-    return list(kept.values())
 
 
 def write_pack(dataset: Path, records: Iterable[tuple[str, str, bytes]]) -> Path:
@@ -172,15 +159,26 @@ def unpack_dataset(dataset: Path) -> str:
     """Make the records of a data set's packs loose files, and return a message if there were some.
 
     Raises:
-        UserError: a file is there and says something else.
+        UserError: a file is there and says less, or something else.
     """
     packs = packs_of(dataset)
-    without_doubles(finished_of(dataset)[0])
     there = {file.path: file.data for pack in packs for file in in_pack(pack)}
-    files.publish_all(there)
+    files.publish_all(there | {file.path: file.data for file in fullest_of(dataset)})
     for pack in packs:
         pack.path.unlink()
     return f"{len(there)} records are files again" if packs else ""
+
+
+def fullest_of(dataset: Path) -> list[Stored]:
+    """Return where packs say most of a record; raise where a file in its place says less."""
+    valid = finished_of(dataset)[0]
+    loose = {file.path: record for file, record in valid.items() if not file.pack}
+    packed = [(file, record) for file, record in reading.agreeing(valid.items()) if file.pack]
+    for file, record in packed:
+        beside = reading.fullness(loose.get(file.path, {}))
+        if file.path.exists() and beside < reading.fullness(record):
+            raise UserError(f"{file.path} lacks what {file.where} has: remove it")
+    return [file for file, _ in packed]
 
 
 def in_pack(pack: Pack) -> Iterator[Stored]:

@@ -178,11 +178,21 @@ def list_records(folder: Path) -> list[tuple[Stored, Record]]:
 
 
 def agreeing(records: Iterable[tuple[Stored, Record]]) -> list[tuple[Stored, Record]]:
-    """Return files with their records, each name once; raise where two of one name differ."""
+    """Return files with their records, each name once; raise where two of one name differ.
+
+    Of two that agree the fuller one is kept: an early release has fewer metrics.
+    """
     listed: dict[str, tuple[Stored, Record]] = {}
     for stored, record in records:
-        check_agree(*listed.setdefault(stored.name, (stored, record)), stored, record)
+        first = listed.setdefault(stored.name, (stored, record))
+        check_agree(*first, stored, record)
+        listed[stored.name] = max(first, (stored, record), key=lambda pair: fullness(pair[1]))
     return list(listed.values())
+
+
+def fullness(record: Fields) -> int:
+    """Return how many values a record has."""
+    return len(record) + sum(len(record.get(part, ())) for part in ("metrics", "details"))
 
 
 def check_agree(first: Stored, record: Record, second: Stored, its: Record) -> None:

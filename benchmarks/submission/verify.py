@@ -2,7 +2,7 @@
 
 A bundle's own records are a claim. Whatever they say, the standing is that of the records that this
 side made. A child process runs the loss; the process that judges never imports it, and knows it by
-what it declares (`stand_in`). Of a record that comes back, all that identifies the cell must be
+what it declares (`stand_in.py`). Of a record that comes back, all that identifies the cell must be
 what this side asked for.
 """
 
@@ -38,6 +38,7 @@ from contrastbench.losses.spec import LossSpec
 
 LEVEL = 0.05  # an honest claim's risk, where machines differ as seeds do
 PASSED, FAILED = "passed", "**failed**"
+STAND_IN = "stand-in"  # folder of the loss as this process knows it
 
 
 @dataclass
@@ -61,11 +62,6 @@ class Verification:
     def verified(self) -> bool:
         """Return whether all checks have passed; a quick look verifies nothing."""
         return not self.quick and all(result == PASSED for _, result, _ in self.checks)
-
-    @property
-    def stand_in(self) -> LossSpec:
-        """Return the loss as this process knows it."""
-        return self.placed("stand-in")
 
     @property
     def own(self) -> Path:
@@ -102,7 +98,7 @@ def run_checks(case: Verification) -> None:
             case.checks.append((name, FAILED, str(error)))
             if check is not compare_claim:
                 return
-    table = case.table(case.stand_in)
+    table = case.table(case.placed(STAND_IN))
     case.standing = " ".join(said(compared(resolve(table, None, case.own))))
 
 
@@ -137,8 +133,8 @@ def check_loss(case: Verification) -> str:
     answer = apart.ask(case.folder / "declared", apart.SECONDS, do="declare", **asked)
     declared = {term: answer.terms[path] for path, term in named.items() if path in answer.terms}
     with refusing():
-        write_stand_ins(declared, case.folder / "stand-in")
-        schema.check_settings({"params": case.stand_in.complete.params})
+        write_stand_ins(declared, case.folder / STAND_IN)
+        schema.check_settings({"params": case.placed(STAND_IN).complete.params})
     case.code = answer.code
     for name, passed, _, detail in answer.laws:
         if not passed:
@@ -175,7 +171,7 @@ def check_cells(case: Verification) -> str:
 def missing(case: Verification) -> list[Task]:
     """Return the cells that are asked for next."""
     with refusing():
-        plan = suite_plan(case.suite, case.stand_in, case.own, case.quick)
+        plan = suite_plan(case.suite, case.placed(STAND_IN), case.own, case.quick)
         return [task for task in plan.tasks() if task.state == "missing"]
 
 

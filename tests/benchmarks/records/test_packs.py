@@ -11,6 +11,7 @@ import zlib
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 from filelock import FileLock
@@ -372,6 +373,42 @@ def test_invalid_records_stay_where_they_are(results: Path) -> None:
     assert len(packed(results)) == 3
     with pytest.warns(UserWarning, match="is an invalid record"):
         assert not list(packing.pack(results)), "nothing new, nothing done"
+
+
+def with_auroc(path: Path, **change: Any) -> store.Record:
+    record = store.read_record(path)
+    return {**record, "metrics": {**record["metrics"], "auroc": 77.0}, **change}
+
+
+def test_of_two_records_that_agree_the_fuller_one_is_kept(results: Path) -> None:
+    """One of an early release has fewer metrics, and may come in a pack."""
+    path = next(results.glob("runs/*/*/infonce/*-seed0.json"))
+    bare, full = path.read_bytes(), store.serialise_record(with_auroc(path))
+    list(packing.pack(results))
+    name = path.relative_to(results).as_posix()
+    for now in (full, bare):  # beside a pack of the other one
+        path.write_bytes(now)
+        assert "auroc" in records(results)[name]["metrics"]
+        list(packing.pack(results))
+        assert not path.exists()
+        assert "auroc" in records(results)[name]["metrics"]
+
+
+@pytest.mark.filterwarnings("ignore:left out")
+def test_a_packed_record_is_no_file_again_where_a_worse_one_is(results: Path) -> None:
+    path = next(results.glob("runs/*/*/infonce/*-seed0.json"))
+    bare, full = path.read_bytes(), store.serialise_record(with_auroc(path))
+    invalid = store.serialise_record(with_auroc(path, seconds=-1.0))
+    path.write_bytes(full)
+    list(packing.pack(results))
+    for worse in (bare, invalid):
+        path.write_bytes(worse)
+        with pytest.raises(UserError, match=r"seed0.json lacks what .* has: remove it"):
+            list(packing.unpack(results))
+        assert packed(results)
+    path.unlink()
+    list(packing.unpack(results))
+    assert path.read_bytes() == full
 
 
 def both_ways(results: Path) -> None:
