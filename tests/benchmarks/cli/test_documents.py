@@ -27,6 +27,7 @@ BROUGHT = (
     "is not installed: pip install",
     "PATH",
     "FOLDER",
+    "KEY",
     "DATA",
     "DIR",
     "http",
