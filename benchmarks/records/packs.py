@@ -118,7 +118,7 @@ class Pack:
         """Return where each file is, in order; raise where one could lie outside of its folder."""
         places: dict[str, dict[str, Place]] = {}
         for folder, name, *place in self.base.execute(f"{FILES[self.version]} ORDER BY 1, 2"):
-            if folder is None:
+            if not folder:
                 raise ValueError("a record lacks its cell")
             if store.file_name(folder) != folder or not RECORD_FILE_NAME.fullmatch(name):
                 raise ValueError(f"{folder}/{name} is no record's file")

@@ -304,6 +304,7 @@ OLD_BOMB = zlib.compress(LARGE, wbits=-15)
         ("UPDATE files SET name = '../' || name", "no record's file"),
         ("UPDATE files SET folder = '/tmp/graph/MUTAG/' || folder", "no record's file"),
         ("UPDATE files SET folder = '..'", "no record's file"),
+        ("UPDATE files SET folder = ''", "a record lacks its cell"),
         ("UPDATE files SET folder = 'a' || folder", "holds the record of graph/MUTAG"),
         ("DROP TABLE files", "its tables are others"),
         ("CREATE TRIGGER more AFTER INSERT ON files BEGIN SELECT 1; END", "its tables are others"),
