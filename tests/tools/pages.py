@@ -8,6 +8,7 @@ from html.parser import HTMLParser
 from urllib.parse import unquote
 
 LARGEST = 1_000_000  # bytes of a page
+MAX_TITLE = 60  # characters
 HEADING = re.compile(r"h[1-6]")
 VOID = {"meta", "link", "input", "br", "img", "hr"}
 Attributes = dict[str, str | None]
@@ -99,8 +100,9 @@ def whole(root: Element) -> Iterator[str]:
     (html,) = root.all("html")
     if html.attributes.get("lang") != "en":
         yield "no language"
-    if not next(root.all("title")).words().strip():
-        yield "no title"
+    title = next(root.all("title")).words().strip()
+    if not 0 < len(title) <= MAX_TITLE:
+        yield f"the title {title!r}"
     names = {one.attributes.get("name") for one in root.all("meta")}
     yield from (f"no {name}" for name in ("viewport", "color-scheme") if name not in names)
     yield from (f"no <{tag}>" for tag in ("header", "main", "footer") if not any(root.all(tag)))

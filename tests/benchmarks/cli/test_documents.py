@@ -21,7 +21,7 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 FINDINGS = sorted((ROOT / "results").rglob("README.md"))
 # minutes long, and run for real by tests of their own: here their words are read alone
 READ_ALONE = {"sweep", "check", "check-loss", "check-domain", "check-device", "perf", "report"}
-READ_ALONE |= {"submit", "verify"}
+READ_ALONE |= {"reproduce", "submit", "verify"}
 # what a reader brings: data, a network, records, packages
 BROUGHT = (
     "is not installed: pip install",
