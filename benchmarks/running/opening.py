@@ -221,7 +221,8 @@ def loss_on_device(loss: Loss, domain: AnyDomain) -> Loss:
         )
     if loss.needs_views and facts is not None and not facts.two_views:
         raise UserError(f"{loss.name} {NEEDS_VIEWS}")
-    return loss.to(domain.device)
+    loss.to(domain.device)  # in place, whatever it returns
+    return loss
 
 
 def how_by_class(recipe: Recipe) -> str:

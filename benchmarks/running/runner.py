@@ -128,13 +128,12 @@ def attempt_training(training: Prepared, options: Options) -> list[Fields]:
             return [{"status": "ok", **measured} for measured in measure(training, options)]
     except Diverged as error:
         failure = {"status": "diverged", "details": {"error": str(error), **error.details}}
-    except ProcessLost:
-        raise
     except BaseException as error:  # a user's loss may raise anything, and call sys.exit
-        if is_termination(error) or not ranks.is_first():
+        if is_termination(error) or isinstance(error, ProcessLost) or not ranks.is_first():
             raise
         error = shown_error(error)
-        about = {"error": reason(error), "traceback": traceback.format_exc()}
+        text = traceback.format_exc().encode(errors="backslashreplace").decode()
+        about = {"error": reason(error), "traceback": text}
         failure = {"status": "failed", "details": about}
         if is_out_of_memory(error):
             failure = {"status": "oom", "details": {"error": str(error) or repr(error)}}
@@ -144,7 +143,7 @@ def attempt_training(training: Prepared, options: Options) -> list[Fields]:
 def shown_error(error: BaseException) -> BaseException:
     """Return an error, or in its place one that can be written where its own class cannot."""
     try:
-        f"{error} {error!r}"
+        f"{error} {error!r}".encode()
     except Exception:
         return RuntimeError(f"{type(error).__name__}, which cannot be written")
     return error

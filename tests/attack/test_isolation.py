@@ -81,6 +81,11 @@ class Mute(Steps):
         raise type("Silent", (Exception,), {"__str__": lambda _: 1 / 0})
 
 
+class Torn(Steps):
+    def go_wrong(self):
+        raise ValueError("half a letter: " + chr(0xD800))
+
+
 class Moves(Steps):
     def go_wrong(self):
         os.chdir("/")
@@ -114,7 +119,7 @@ def leave_child(word):
         file.write(f"{child.pid} ")
 """
 NAMES = (
-    *("Killed", "Hungry", "Raises", "Exits", "Vanishes", "Closes", "Mute", "Moves"),
+    *("Killed", "Hungry", "Raises", "Exits", "Vanishes", "Closes", "Mute", "Torn", "Moves"),
     *("Diverges", "Prints", "Leaves", "Hangs"),
 )
 GOOD = times(39, least=8)
@@ -157,6 +162,7 @@ def test_one_bad_cell_stops_no_other(ram: Path, found: Callable[[str], None]) ->
         "Vanishes": "failed: BaseException('gone')",
         "Closes": "failed: GeneratorExit()",
         "Mute": "failed: RuntimeError('Silent, which cannot be written')",
+        "Torn": "failed: RuntimeError('ValueError, which cannot be written')",
         "Moves": "failed: bad calls os.chdir",
         "Diverges": "diverged: the loss is ",
     }.items():
@@ -165,7 +171,7 @@ def test_one_bad_cell_stops_no_other(ram: Path, found: Callable[[str], None]) ->
     # those whose process was killed, or left, can say nothing
     assert Counter(record["status"] for record in records) == {
         **{"ok": GOOD + len(("Prints",)), "diverged": 1, "oom": 1},
-        "failed": len(("Raises", "Exits", "Vanishes", "Closes", "Mute", "Moves")),
+        "failed": len(("Raises", "Exits", "Vanishes", "Closes", "Mute", "Torn", "Moves")),
     }
     (about,) = (r["details"] for r in records if r["status"] == "diverged")
     assert about["step"] == 2

@@ -16,6 +16,9 @@ from typing import Any
 import pytest
 
 import stub_domain
+from contrastbench.benchmarks.records.experiment import make_experiment
+from contrastbench.benchmarks.running.opening import prepare_cells, prepare_training
+from contrastbench.benchmarks.running.options import Options
 from contrastbench.losses import LossSpec, UserError
 from counts import dice, times
 from warm import python
@@ -98,6 +101,14 @@ def test_what_a_loss_does_to_a_stream_ends_with_its_code(what: str, tmp_path: Pa
     )
     assert (good.returncode, good.stdout[:11]) == (0, "graph label"), good.stderr
     assert (wrong.returncode, wrong.stderr[:6]) == (2, "bench:")
+
+
+def test_a_loss_is_trained_whatever_its_to_returns(tmp_path: Path) -> None:
+    act = "\n    def to(self, *_): pass"
+    (tmp_path / "mine.py").write_text(OF_STREAMS.format(act="pass") + act)
+    loss, options = LossSpec(f"{tmp_path}/mine.py:Mine"), Options(tmp_path, device="cpu")
+    work = make_experiment("graph", None, loss, {"epochs": 1}, tiny=True)
+    assert prepare_training(prepare_cells(work, 0, options, None), options).loss is not None
 
 
 def hashed(*texts: str) -> str:
