@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from contrastbench.benchmarks.comparison.effects import effects_by_set, gains_of
-from contrastbench.benchmarks.comparison.over_sets import Effect, OverSets, over_sets
+from contrastbench.benchmarks.comparison.over_sets import Effect, OverSets, least_seen, over_sets
 from contrastbench.benchmarks.comparison.places import Comparison
 from contrastbench.benchmarks.comparison.set_tests import SET_TESTS, Measured, SetTest
 from counts import times
@@ -53,8 +53,9 @@ def test_an_effect_is_a_share_of_the_gain_over_the_best_of_what_is_untrained() -
 
 def test_sets_on_which_training_gains_little_or_noise_do_not_count() -> None:
     small = [line("none", ("graph", "small"), -0.9), line("none", ("graph", "noisy"), -5.0, 5.1)]
-    gains, left_out = gains_of([*small, line("none", ("graph", "good"), -5.0, 4.9)])
-    assert (list(gains), left_out) == (["good"], ["small", "noisy"])
+    good = [line("none", ("graph", "good"), -5.0, 4.9), line("none", ("graph", "just"), -1.0)]
+    gains, left_out = gains_of([*small, *good])
+    assert (list(gains), left_out) == (["good", "just"], ["small", "noisy"])
 
 
 def probes(row: str, knn: float, linear: float) -> list[Comparison]:
@@ -76,6 +77,20 @@ def test_without_an_untrained_row_effects_are_points() -> None:
     found = over_sets(lines("new", [0.5] * 10), [])
     assert (found.unit, found.margin) == ("points", 1.0)
     assert of(found, "new").estimate == pytest.approx(0.5)
+
+
+def test_what_is_seen_is_the_median_of_the_losses_that_have_run_on_most_sets() -> None:
+    whole = of(over_sets([*untrained(), *lines("new", [1.0] * 10)], ["none"], CONTROL), "new")
+    half = replace(whole, by_set=dict([*whole.by_set.items()][:5]), detectable=9.0)
+    rows = [half, *(replace(whole, detectable=one) for one in (0.0, 1.0, 2.0, 6.0))]
+    assert (least_seen(rows), least_seen(rows[:2]), least_seen(rows[1:2])) == (2.0, None, 0.0)
+
+
+def test_a_loss_as_good_as_no_training_loses_no_more_than_that_gains() -> None:
+    rows = [*untrained(), *lines("new", [-10.0] * 10), *lines("bad", [-10.5] * 10)]
+    found = over_sets(rows, ["none"], CONTROL)
+    below = {row: of(found, row).untrained_in for row in ("new", "bad")}
+    assert below == {"new": [], "bad": ["graph", "image"]}
 
 
 def test_a_failure_loses_the_whole_gain_and_the_same_runs_lose_nothing() -> None:

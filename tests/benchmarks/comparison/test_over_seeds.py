@@ -282,6 +282,18 @@ def test_a_loss_that_joins_alone_sees_what_it_sees_without_the_others() -> None:
     assert among.seen_by(4) == among.least_seen
 
 
+def test_losses_to_come_count_in_each_correction() -> None:
+    rows = [*lines("none", -10.0), *[one for one in lines("good", 0.3) if one.domain == "graph"]]
+    alone, among = (
+        over_sets(rows, ["none"], NONE, test=SEEDS, expected=["good", *others]).contestants[0]
+        for others in ((), ("a", "b"))
+    )
+    assert 0 < alone.holm_equal < 1 / 3
+    assert among.holm_equal == pytest.approx(3 * alone.holm_equal)
+    for one, level in ((alone, 0.05), (among, 0.05 / 3)):
+        assert one.detectable == SEEDS.detectable(one.by_set, level) > 0
+
+
 @pytest.mark.parametrize(
     ("means", "told"),
     [([1, 2, 4], True), ([1, 2], False), ([0, 0, 0, 0, 3], False), ([0, 1, 2, 4], True)],
