@@ -55,6 +55,7 @@ def test_ids_that_are_no_classes_are_one_line(name: str) -> None:
     with pytest.raises(UserError, match=r"a (weight|proxy) for each class.*after prepare"):
         loss(by_class)
     loss.prepare(CLASSES, DIM)
-    for contrast in (both_views(z, z), replace(by_class, anchor_id=by_class.anchor_id - 1)):
+    shifted = [replace(by_class, anchor_id=by_class.anchor_id + k) for k in (-1, CLASSES - 2)]
+    for contrast in (both_views(z, z), *shifted):
         with pytest.raises(UserError, match=r"are no classes from 0: pair by same_class"):
             loss(contrast)

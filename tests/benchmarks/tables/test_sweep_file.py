@@ -246,6 +246,7 @@ def test_a_loss_joins_a_sweep(load) -> None:
     here = LossSpec("adnce", {"mu": 0.3})
     table = load_table("my.yaml", losses=[here, LossSpec("rince")])
     assert [row.loss for row in table.rows] == ["infonce", "adnce", "rince"]
+    assert table.title == f"{load_table('my.yaml', losses=[here]).title}, extended"
     made = plan.make_plan("my.yaml", [], None, False, None, Path("results"), losses=[here])
     assert [place.row.loss for place in made.places] == ["adnce"]
     with pytest.raises(UserError, match="adnce-table5 is no sweep"):
