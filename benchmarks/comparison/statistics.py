@@ -52,7 +52,7 @@ def corrected_t(differences: Sequence[float], ratio: float) -> PValue:
     """
     d = np.round(differences, DIGITS)
     if len(d) < 2:
-        return PValue(None, f"n too small: {len(d)} pair{'' if len(d) == 1 else 's'}")
+        return PValue(None, f"too few: {len(d)} pair{'' if len(d) == 1 else 's'}")
     if not d.any():
         return PValue(1.0)
     if np.ptp(d) == 0:

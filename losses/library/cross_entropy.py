@@ -15,7 +15,7 @@ NO_CLASSES = (
 
 
 class CrossEntropy(Loss):
-    r"""Return the normalised cross-entropy of the classes; positives and keys are not looked at.
+    r"""Normalised cross-entropy of the classes; positives and keys are not looked at.
 
     .. math:: -\frac{1}{N} \sum_i \log
        \frac{e^{s(z_i, w_{y_i}) / \tau}}{\sum_c e^{s(z_i, w_c) / \tau}}

@@ -203,7 +203,7 @@ def test_one_seed_is_no_test_however_many_folds(tmp_path: Path) -> None:
     (found,) = compare(resolve(SMALL, None, tmp_path)).places
     assert found.difference == pytest.approx(7.0)
     assert (found.t.p, found.holm) == (None, None)
-    assert (found.verdict, found.why) == ("untested", "n too small: 1 pair")
+    assert (found.verdict, found.why) == ("untested", "too few: 1 pair")
 
 
 def test_verdicts_are_those_of_holms_p(tmp_path: Path) -> None:

@@ -27,7 +27,7 @@ def test_no_difference_at_all_is_p_one(n: int) -> None:
 def test_one_pair_has_no_p(n: int) -> None:
     result = corrected_t([1.0] * n, 0.0)
     assert result.p is None
-    assert result.why.startswith("n too small")
+    assert result.why.startswith("too few")
 
 
 def test_differences_without_spread_have_no_t() -> None:
