@@ -55,7 +55,7 @@ def test_a_run_shows_names(bench: Bench, tmp_path: Path) -> None:
     assert record["details"]["data"] == {"constant columns": [f"c{SHOWN}"]}
     for flag in ("--domain", "--dataset", "--loss", "--target", "--set", "--recipe"):
         assert harmless(bench, *changed(words, flag, NAME))[0] == 2
-    assert "class 0 has 1 rows" in harmless(bench, *changed(words, "--target", "x"))[2]
+    assert "class 0 has 1 of 5 rows" in harmless(bench, *changed(words, "--target", "x"))[2]
 
 
 def changed(words: list[str], flag: str, value: str) -> list[str]:
