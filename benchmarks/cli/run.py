@@ -74,7 +74,7 @@ def run(
 
     Example: bench run --domain graph --loss adnce --dataset MUTAG --seeds 0-4
     """
-    output = standard_output.private_channel() if json_ else sys.stdout
+    output = standard_output.private_channel() if json_ else None
     check_data_root(data_root)
     numbers, spec = parse_seeds(seeds), LossSpec(loss, parse_pairs("--set", set_))
     if export is not None and len(numbers) > 1:
@@ -87,8 +87,8 @@ def run(
         spec.check()
     switches = deterministic, tf32, compile_
     options = Options(results, data_root, device, threads, *switches, export, tensorboard)
-    if devices > 1 and not launch.launched():
-        raise typer.Exit(run_on_devices(devices, output))
+    if devices > 1 and not (launch.launched() or launch.started()):  # a file may set WORLD_SIZE
+        raise typer.Exit(run_on_devices(devices, output or sys.stdout))
 
     from contrastbench.benchmarks.running import ranks
     from contrastbench.benchmarks.running.devices import choose_device

@@ -16,7 +16,9 @@ from typing import Any
 import pytest
 
 import stub_domain
+from contrastbench.benchmarks.cli.main import app
 from contrastbench.benchmarks.records.experiment import make_experiment
+from contrastbench.benchmarks.running import launch
 from contrastbench.benchmarks.running.opening import prepare_cells, prepare_training
 from contrastbench.benchmarks.running.options import Options
 from contrastbench.losses import LossSpec, UserError
@@ -101,6 +103,29 @@ def test_what_a_loss_does_to_a_stream_ends_with_its_code(what: str, tmp_path: Pa
     )
     assert (good.returncode, good.stdout[:11]) == (0, "graph label"), good.stderr
     assert (wrong.returncode, wrong.stderr[:6]) == (2, "bench:")
+
+
+def test_a_command_of_two_processes_keeps_its_output(tmp_path: Path) -> None:
+    text = OF_STREAMS.replace("{act}", "sys.stdout.close()", 1).replace("{act}", "pass")
+    (tmp_path / "mine.py").write_text(text)
+    words = ["run", "--domain", "graph", "--tiny", "--loss", "mine.py:Mine", "--devices", "2"]
+    command = [python(), "-m", "contrastbench", *words, "--device", "cpu"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300)
+    assert (done.returncode, done.stdout[:11]) == (0, "graph label"), done.stderr
+
+
+def test_a_process_for_one_device_starts_no_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file that sets WORLD_SIZE, as training scripts do, would start processes without end."""
+    monkeypatch.chdir(tmp_path)
+    Path("mine.py").write_text(OF_STREAMS.format(act="os.environ['WORLD_SIZE'] = '1'"))
+    for name in launch.TOLD:
+        monkeypatch.setenv(name, "0" if "RANK" in name else "2")
+    monkeypatch.setenv(launch.MEETING, "file:///nowhere")
+    monkeypatch.setattr(launch, "launch", lambda *_: pytest.fail("it starts others"))
+    words = ["run", "--domain", "graph", "--tiny", "--loss", "mine.py:Mine", "--devices", "2"]
+    app([*words, "--device", "cpu"], standalone_mode=False)
 
 
 def test_a_loss_is_trained_whatever_its_to_returns(tmp_path: Path) -> None:
