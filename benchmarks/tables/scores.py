@@ -197,6 +197,8 @@ class Scores:
         ok = [record for record in by_seed.values() if record["status"] == "ok"]
         trials = [base.experiment(setting) for setting in choice.settings]
         lacking = {(data, seed + base.shift) for seed in asked if seed not in by_seed}
+        if not ok and not lacking:
+            return "its baseline has failed with every seed"
         if not ok or (lacking and not lacking <= tried_by_all(trials, self.results)):
             have = f"{len(by_seed)} of {len(asked)} seeds" if by_seed else "no seed"
             verb, yet = ("have", "so far") if by_seed else ("has", "yet")

@@ -7,7 +7,7 @@ import pytest
 from chosen import chosen, trials
 from contrastbench.benchmarks.comparison.compare import baseline_row
 from contrastbench.benchmarks.sweeps.plan import runnable_places
-from contrastbench.benchmarks.tables import searches
+from contrastbench.benchmarks.tables import scores, searches
 from contrastbench.benchmarks.tables.controls import CONTROLS
 from contrastbench.benchmarks.tables.load import load_table
 from contrastbench.benchmarks.tables.resolved import decide, resolve
@@ -125,6 +125,14 @@ def test_where_folds_choose_a_control_takes_what_most_of_them_chose() -> None:
     work = chosen(table, row_of(table, "permuted positives"), "ENZYMES", RESULTS)
     assert not isinstance(work, str)
     assert work.loss == LossSpec("infonce", {"temperature": 0.61})
+
+
+def test_a_control_waits_for_no_baseline_that_has_failed(monkeypatch: pytest.MonkeyPatch) -> None:
+    lost = {"data": dict.fromkeys(range(5), {"status": "diverged"})}
+    monkeypatch.setattr(scores.Place, "combined_records", lambda *_: lost)
+    table = load_table("standard-1")
+    why = chosen(table, row_of(table, "permuted positives"), "ENZYMES", RESULTS)
+    assert why == "its baseline has failed with every seed"
 
 
 def test_controls_are_places_of_a_plan(tmp_path: Path) -> None:
