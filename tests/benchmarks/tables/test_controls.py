@@ -128,7 +128,7 @@ def test_where_folds_choose_a_control_takes_what_most_of_them_chose() -> None:
 
 
 def test_a_control_waits_for_no_baseline_that_has_failed(monkeypatch: pytest.MonkeyPatch) -> None:
-    lost = {"data": dict.fromkeys(range(5), {"status": "diverged"})}
+    lost = {"data": {seed: {"status": "diverged"} for seed in range(5)}}
     monkeypatch.setattr(scores.Place, "combined_records", lambda *_: lost)
     table = load_table("standard-1")
     why = chosen(table, row_of(table, "permuted positives"), "ENZYMES", RESULTS)
