@@ -242,7 +242,7 @@ def losses() -> dict[str, str]:
         if entry.name in taken:
             pair = f"{taken[entry.name]} and {entry.value}"
             raise UserError(f"two losses are named {entry.name}: {pair}: uninstall one")
-        known[entry.name] = taken[entry.name] = f"{entry.module}:{entry.attr}"
+        known[entry.name] = taken[entry.name] = entry.value.partition("[")[0].strip()
     return known
 
 

@@ -234,14 +234,14 @@ BUDGET = {  # lines of Python by room, as they were reached: who needs more dele
     "benchmarks/cli": 2008,
     "benchmarks/comparison": 1742,
     "benchmarks/perf": 853,
-    "benchmarks/records": 2382,
+    "benchmarks/records": 2381,
     "benchmarks/report": 1991,
-    "benchmarks/running": 3291,
+    "benchmarks/running": 3292,
     "benchmarks/submission": 686,
     "benchmarks/sweeps": 1373,
     "benchmarks/tables": 3140,
     "": 41991,  # the three together
-    "tests": 39524,
+    "tests": 39535,
 }
 
 

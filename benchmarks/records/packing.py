@@ -22,7 +22,7 @@ from contrastbench.benchmarks.records.packs import (
     pack_name,
     packs_of,
 )
-from contrastbench.benchmarks.records.reading import Stored
+from contrastbench.benchmarks.records.reading import Stored, fullness
 from contrastbench.benchmarks.records.store import Record
 from contrastbench.errors import UserError
 
@@ -175,8 +175,7 @@ def fullest_of(dataset: Path) -> list[Stored]:
     loose = {file.path: record for file, record in valid.items() if not file.pack}
     packed = [(file, record) for file, record in reading.agreeing(valid.items()) if file.pack]
     for file, record in packed:
-        beside = reading.fullness(loose.get(file.path, {}))
-        if file.path.exists() and beside < reading.fullness(record):
+        if file.path.exists() and fullness(loose.get(file.path, {})) < fullness(record):
             raise UserError(f"{file.path} lacks what {file.where} has: remove it")
     return [file for file, _ in packed]
 

@@ -1,6 +1,7 @@
 """Start a command in a process for each device, as torchrun does, for `--devices N`."""
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -33,7 +34,7 @@ def launched() -> bool:
     told = {name: os.environ.get(name, "") for name in TOLD}
     if not all(told.values()):
         return False
-    if wrong := [f"{name}={text}" for name, text in told.items() if not text.isdecimal()]:
+    if wrong := [f"{k}={v}" for k, v in told.items() if not re.fullmatch("[0-9]{1,9}", v)]:
         raise UserError(f"{wrong[0]} is no number: unset it, or let torchrun set it")
     rank, count = int(told["RANK"]), int(told["WORLD_SIZE"])
     if rank >= count > 1:

@@ -251,6 +251,15 @@ def test_losses_of_packages_come_after_ours(monkeypatch: pytest.MonkeyPatch) -> 
     assert registry.losses()["dar"] == "contrastbench.losses.library.dar"
 
 
+@pytest.mark.parametrize("value", ["", ":", "[x]"])
+def test_an_entry_point_of_nothing_is_no_loss(value: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    theirs = EntryPoint("theirs", value, "contrastbench.losses")
+    monkeypatch.setattr(registry, "entry_points", lambda group: [theirs])
+    assert "infonce" in registry.losses()
+    with pytest.raises(UserError):
+        get_loss("theirs")
+
+
 @pytest.mark.parametrize(
     ("name", "other"),
     [("hcl", "contrastbench.losses.library.hcl"), ("dcl", "a word of"), ("none", "a word of")],

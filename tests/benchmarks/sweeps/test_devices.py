@@ -159,6 +159,8 @@ def test_nodes_of_torchrun_share_a_cell_and_start_again(
     [
         ("1", "2", "torchrun's processes share one cell at a time: leave out --jobs"),
         ("1", "x", "WORLD_SIZE=x is no number: unset it, or let torchrun set it"),
+        ("1", "٢", "WORLD_SIZE=٢ is no number: unset it"),
+        ("1", 5000 * "9", "is no number: unset it, or let torchrun set it"),
         ("2", "2", "RANK=2 is none of WORLD_SIZE=2: let torchrun set both"),
     ],
 )
