@@ -37,7 +37,7 @@ def test_a_line_that_says_nothing_new_waits_ever_longer(
 
 
 def test_a_terminal_that_is_no_file_gets_lines(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As of a Python shell in a window: it has no descriptor to ask for its size."""
+    """A Python shell in a window has no descriptor that tells its size."""
     screen = io.StringIO()
     screen.isatty = lambda: True  # type: ignore[method-assign]
     monkeypatch.setattr("sys.stderr", screen)
