@@ -1,6 +1,7 @@
 """Settings that are tried where nobody names any."""
 
 import math
+from itertools import product
 
 import pytest
 
@@ -13,9 +14,10 @@ from contrastbench.losses import LOSSES, get_loss
 from contrastbench.losses.registry import describe
 from contrastbench.losses.spec import LossSpec
 
+NAMES = [name for name in LOSSES if name not in ("dar", "free")]
 
-@pytest.mark.parametrize("count", [2, 6])
-@pytest.mark.parametrize("name", [name for name in LOSSES if name not in ("dar", "free")])
+
+@pytest.mark.parametrize(("name", "count"), [*product(NAMES, (4, 6)), ("hcl", 2)])
 def test_defaults_and_a_point_in_each_part_of_each_interval(name: str, count: int) -> None:
     defaults, *drawn = hypercube_settings(LossSpec(name), count)
     assert (defaults, len(drawn)) == ({}, count - 1)
