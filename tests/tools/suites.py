@@ -270,9 +270,12 @@ def main(what: str, name: str) -> int:
         found = candidates(table, parse_seeds(ADMISSION_SEEDS), RESULTS)
         print(admission_table(found), end="")
         return 0
-    gate = conditions(resolve(table, None, RESULTS))
+    resolved = resolve(table, None, RESULTS)
+    gate, wrong = conditions(resolved), compare(resolved).controls.wrong
     print(gate_report(gate), end="")
-    return int(not all(one.passes for one in gate))
+    for must, effects in wrong.items():  # such as a second search of InfoNCE that is not equal
+        print(f"\nnot {must} over all sets: {', '.join(effect.name for effect in effects)}")
+    return int(bool(wrong) or not all(one.passes for one in gate))
 
 
 if __name__ == "__main__":
