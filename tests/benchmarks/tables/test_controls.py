@@ -16,6 +16,7 @@ from contrastbench.benchmarks.tables.searches import Choice
 from contrastbench.benchmarks.tables.table import Selection, Table
 from contrastbench.losses import UserError
 from contrastbench.losses.spec import LossSpec
+from made_records import made
 
 RESULTS = Path(__file__).parents[3] / "results"
 USUAL = [name for name, control in CONTROLS.items() if control.usual]
@@ -118,6 +119,18 @@ def test_a_control_has_no_trials_and_takes_what_its_baseline_chose(
     assert (work.loss.params, work.recipe["lr"], work.recipe["epochs"]) == (best.params, 0.5, 10)
     network = chosen(table, row_of(table, "cross entropy"), column, tmp_path)
     assert (network.loss, network.recipe["lr"]) == (LossSpec("cross_entropy", {}), 0.5)
+
+
+def test_a_control_of_another_loss_reads_the_trials_of_its_baseline(tmp_path: Path) -> None:
+    tune = "tune: {trials: 2, search: hypercube}\ncontrols: [cross entropy]"
+    text = SWEEP.replace("controls: true", tune).replace("{infonce: {temperature: 0.2}}", "infonce")
+    table = sweep(tmp_path, text)
+    column, network = column_in(table, "tabular"), row_of(table, "cross entropy")
+    assert chosen(table, network, column, tmp_path) == "0 of 2 trials are done"
+    for trial in trials(table, row_of(table, "infonce"), column):
+        for seed in table.budget.seeds:
+            made(tmp_path, trial, seed, details={"validation": 0.5})
+    assert not isinstance(chosen(table, network, column, tmp_path), str)
 
 
 def test_where_folds_choose_a_control_takes_what_most_of_them_chose() -> None:
