@@ -28,7 +28,7 @@ from contrastbench.losses import both_views, get_loss
 DEFAULT = ("digits",)
 VIEW_KINDS: tuple[PolicyKind, ...] = ("none", "base", "hard")
 BATCH, SIZE, ROUNDS, STEPS = 256, 32, 5, 3
-WIDTHS = {BATCH: (0.25, 1.0), 64: (0.25,)}
+WIDTHS = {BATCH: (0.25, 1.0), 64: (0.25,)}  # of networks, by the images of a step
 
 
 def report(

@@ -72,7 +72,7 @@ class Row(PublishedRow):
 
     printed: dict[str, list[str]] = Field({}, description="published values letter by letter")
     recipe_by_column: dict[str, dict[str, Any]] = Field(
-        {}, description="a control's values over the recipe, by column"
+        {}, description="values over the recipe, by the columns that the row runs in"
     )
     control: str = Field("", description="name of the control that the row is, see `controls`")
     beside: bool = Field(
