@@ -241,7 +241,7 @@ BUDGET = {  # lines of Python by room, as they were reached: who needs more dele
     "benchmarks/sweeps": 1373,
     "benchmarks/tables": 3140,
     "": 41991,  # the three together
-    "tests": 39553,
+    "tests": 39565,
 }
 
 

@@ -12,7 +12,7 @@ from contrastbench.benchmarks.cli.output import say, show
 from contrastbench.benchmarks.records.packs import SHIPPED
 from contrastbench.benchmarks.running.options import check_data_root
 from contrastbench.benchmarks.tables import catalogue
-from contrastbench.errors import UserError
+from contrastbench.errors import UserError, tell
 
 
 def submit(
@@ -52,9 +52,8 @@ def verify(
 
     A process of its own runs the loss. The bundle's records are a claim, which is compared; where
     the loss stands follows from the records made here, those of --results and those that come with
-    contrastbench. Without --data-root, data are looked for in the current folder. The verdict is
-    Markdown for a comment. With --keep an interrupted verification goes on. Exit code 1: the bundle
-    is not verified, as after any quick look.
+    contrastbench. Data are looked for in the current folder, or --data-root. With --keep an
+    interrupted verification goes on. Exit code 0: verified; with --quick, that part agrees.
 
     Example: bench verify mine-standard-2.zip --trust
     """
@@ -70,9 +69,10 @@ def verify(
     if not trust:
         show(comment(given))
         raise UserError(f"{path} runs Python of its own: read it, then give --trust")
-    places = list(dict.fromkeys([results, SHIPPED]))
+    places, root = list(dict.fromkeys([results, SHIPPED])), (data_root or Path()).absolute()
+    tell(f"data are looked for in {root} (--data-root), then where downloads are kept")
     with TemporaryDirectory(prefix="contrastbench-") as folder:
-        case = Verification(given, Path(folder), suite, places, data_root, quick, keep)
+        case = Verification(given, Path(folder), suite, places, root, quick, keep)
         run_checks(case)
         show(comment(given, case))
     if not case.verified:

@@ -83,9 +83,9 @@ def run(folder: Path, request: Request) -> Answer:
     """Run the seeds of an experiment, which publishes their records."""
     from contrastbench.benchmarks.running.runner import run_cell
 
-    root, about = request["data_root"], request["experiment"]
+    about = request["experiment"]
     work = Experiment(**about | {"loss": LossSpec(**about["loss"])})
-    options = Options(folder / "results", root and Path(root), "cpu")
+    options = Options(folder / "results", Path(request["data_root"]), "cpu")
     for seed in request["seeds"]:
         run_cell(work, seed, options)
     return Answer()
