@@ -73,13 +73,16 @@ def main(results, suite):
         shown = [{s - shift: r for s, r in runs[k].items() if s - shift < SHOWN} for k in some.key]
         score[method][column] = numbers(shown, best)
         domain[column] = next(iter(shown[0].values()))["domain"]
-    base, rows = score["infonce"], {}
+    base, rows, far = score["infonce"], {}, defaultdict(list)
     bare = {
         c: max(score[m][c][base[c].index].mean() for m in ("raw input", "untrained")) for c in base
     }
     for method, own in score.items():
         effects = {c: 100 * (own[c] - base[c]) / (base[c].mean() - bare[c]) for c in own}
         rows[method] = pd.DataFrame(effects).T.groupby(domain, sort=False).mean().T
+        for column, one in effects.items():  # shown to be beyond the margin on one set
+            shown = stats.ttest_1samp(one, 0).pvalue <= ALPHA and abs(one.mean()) > MARGIN
+            far[domain[column], method] += [one.mean()] * bool(shown)
     mean, error = (
         pd.DataFrame({m: f(r) for m, r in rows.items()})
         for f in (pd.DataFrame.mean, pd.DataFrame.sem)
@@ -90,8 +93,14 @@ def main(results, suite):
     tested = alike[alike.abs().max(axis=1) > 0].index  # each run once, and not the baseline's
     effect, noise = mean[tested].stack(), error[tested].stack() + 1e-12
     t = stats.t(freedom[effect.index.get_level_values(0)])
-    different = holm(pd.Series(2 * t.sf(effect.abs() / noise), effect.index))
-    beyond = pd.Series(t.sf((MARGIN - effect.abs()) / noise), effect.index)
+    none, beyond = (
+        pd.Series(p, effect.index)
+        for p in (2 * t.sf(effect.abs() / noise), t.sf((MARGIN - effect.abs()) / noise))
+    )
+    for place in effect.index:  # opposite effects do not cancel
+        none[place] = 1 if any(one * effect[place] < 0 for one in far[place]) else none[place]
+        beyond[place] = 1 if far[place] else beyond[place]
+    different = holm(none)
     equal = holm(beyond.groupby(level=1).max())
     for m in mean.mean().sort_values(ascending=False).index:
         half = stats.t.ppf(1 - ALPHA / 2, freedom) * error[m]

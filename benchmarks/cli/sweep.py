@@ -188,8 +188,8 @@ def plan(
 ) -> None:
     """List what is done, missing or failed, and forecast the rest.
 
-    The forecast is the median time of like records: the same data and recipe, any loss and
-    learning rate.
+    The forecast is the lower quartile of the times of like records: the same data and recipe, any
+    loss and learning rate. Many records come from busy machines.
 
     Example: bench plan adnce-table5 --only column=PROTEINS
     """

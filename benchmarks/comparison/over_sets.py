@@ -283,7 +283,7 @@ def control_effect(effect: Effect, mine: Sequence[Comparison], must: str, test: 
     if not everywhere:
         below = must == "below" and effect.estimate < 0
         return replace(effect, verdict=too_few(test), must=must, came_out=below)
-    part = part_of(everywhere, POINTS.margin, test)
+    part = part_of(everywhere, inf, test)
     if must == "equal":
         (effect,) = decided_effects([effect], test)
         verdict, p = effect.verdict, effect.holm

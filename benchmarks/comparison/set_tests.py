@@ -246,15 +246,29 @@ def too_few(test: SetTest) -> Verdict:
 
 
 def part_of(effects: Effects, margin: float, test: SetTest) -> Part:
-    """Return the effect over some sets, not judged yet."""
+    """Return the effect over some sets, not judged yet.
+
+    Opposite effects do not cancel: no set may be shown to lie beyond the margin where they are
+    called equal, nor on the other side of it where they are called better or worse.
+    """
+    estimate, beyond = test.estimate(effects), shown_beyond(effects, margin, test)
+    opposed = any(mean * estimate < 0 for mean in beyond)
     return Part(
         effects,
-        test.estimate(effects),
+        estimate,
         test.interval(effects, ALPHA),
-        test.p_value(effects),
-        test.p_equal(effects, margin),
+        1.0 if opposed else test.p_value(effects),
+        1.0 if beyond else test.p_equal(effects, margin),
         too_few(test) if test.smallest_p(effects) > ALPHA else None,
     )
+
+
+def shown_beyond(effects: Effects, margin: float, test: SetTest) -> list[float]:
+    """Return the effects that seeds show to lie beyond the margin, each on one given set."""
+    if test.units == "sets":
+        return []
+    far = {name: effect for name, effect in effects.items() if abs(effect.mean) > margin}
+    return [one.mean for name, one in far.items() if test.p_value({name: one}) <= ALPHA]
 
 
 def chance_above(mean: float, spread: Spread) -> float:

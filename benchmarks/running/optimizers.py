@@ -9,6 +9,7 @@ from torch import Tensor, nn, optim
 
 from contrastbench.domains.recipe import Recipe
 
+TRUST = 1e-3  # of LARS: the rate of a matrix by its length over its gradient's
 ParameterGroup = dict[str, Any]  # of an optimizer: params, and what is not the optimizer's default
 
 
@@ -28,56 +29,34 @@ def make_optimizer(
         decay = recipe.weight_decay
         return optim.SGD(groups, recipe.lr, recipe.momentum, weight_decay=decay, fused=True)
     if recipe.optimizer == "lars":
-        return LARS(groups, recipe.lr, recipe.momentum, recipe.weight_decay)
+        decays = (group.pop("weight_decay", recipe.weight_decay) for group in groups)
+        groups = [{**group, "decay": decay} for group, decay in zip(groups, decays, strict=True)]
+        return LARS(groups, recipe.lr, recipe.momentum)
     kind = optim.AdamW if recipe.optimizer == "adamw" else optim.Adam
     return kind(groups, recipe.lr, weight_decay=recipe.weight_decay, fused=True)
 
 
-class LARS(optim.Optimizer):
+class LARS(optim.SGD):
     """SGD with momentum, its rate scaled for each matrix (You et al. 2017), as in MoCo v3.
 
     v <- momentum * v + trust * |w| / |g + decay * w| * (g + decay * w), w <- w - lr * v. Biases and
     the weights of batch norm are neither scaled nor decayed.
     """
 
-    def __init__(
-        self,
-        params: Iterable[ParameterGroup],
-        lr: float,
-        momentum: float,
-        weight_decay: float,
-        trust: float = 1e-3,
-    ) -> None:
-        super().__init__(
-            params, {"lr": lr, "momentum": momentum, "weight_decay": weight_decay, "trust": trust}
-        )
-
     @torch.no_grad()
     def step(self, closure: Any = None) -> None:  # type: ignore[override]
-        """Update the parameters by one step."""
+        """Scale the gradients, and take a step of SGD with them."""
         for group in self.param_groups:
-            for weight in (p for p in group["params"] if p.grad is not None):
-                state = self.state[weight]
-                if not state:
-                    state["momentum_buffer"] = torch.zeros_like(weight)
-                update = lars_gradient(weight, group["weight_decay"], group["trust"])
-                weight.sub_(
-                    state["momentum_buffer"].mul_(group["momentum"]).add_(update), alpha=group["lr"]
-                )
+            for weight in (p for p in group["params"] if p.grad is not None and p.ndim > 1):
+                weight.grad = lars_gradient(weight, weight.grad, group["decay"])
+        super().step()
 
 
-def lars_gradient(weight: Tensor, decay: float, trust: float) -> Tensor:
-    """Return the gradient with weight decay, scaled to the weight's length.
-
-    As it is for biases and weights of length zero.
-    """
-    gradient = weight.grad
-    assert gradient is not None
-    if weight.ndim < 2:
-        return gradient
+def lars_gradient(weight: Tensor, gradient: Tensor, decay: float) -> Tensor:
+    """Return the gradient with weight decay, scaled to the weight's length where it has one."""
     update = gradient.add(weight, alpha=decay)
     lengths = weight.norm(), update.norm()
-    return update * torch.where(lengths[0] * lengths[1] > 0, trust * lengths[0] / lengths[1], 1.0)
+    return update * torch.where(lengths[0] * lengths[1] > 0, TRUST * lengths[0] / lengths[1], 1.0)
 
 
 def make_schedule(

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from statistics import median
 from typing import Any
 
 from contrastbench.benchmarks.records import reading, store
@@ -11,7 +10,10 @@ from contrastbench.losses.spec import NONE
 
 
 class Costs:
-    """Median seconds of like cells: those of any loss and learning rate, with all else the same."""
+    """Seconds of like cells: those of any loss and learning rate, with all else the same.
+
+    It is the lower quartile, as many records come from busy machines, where a cell takes longer.
+    """
 
     def __init__(self, results: Path) -> None:
         self.results = results
@@ -22,14 +24,14 @@ class Costs:
         """Return the seconds of one seed, or None where no like cell has a record."""
         dataset = experiment.folder(self.results).parent
         if dataset not in self.took:
-            self.took[dataset] = medians(experiment.domain, dataset)
+            self.took[dataset] = quartiles(experiment.domain, dataset)
         if experiment.key not in self.shared:
             self.shared[experiment.key] = cost_key(experiment_fields(experiment))
         return self.took[dataset].get(self.shared[experiment.key])
 
 
-def medians(domain: str, dataset: Path) -> dict[str, float]:
-    """Return the median seconds of a dataset's cells by what they share."""
+def quartiles(domain: str, dataset: Path) -> dict[str, float]:
+    """Return the lower quartile of the seconds of a dataset's cells by what they share."""
     took: dict[str, list[float]] = {}
     keys: dict[str, str] = {}  # of what a cell shares
     for folder in reading.loss_folders(dataset):
@@ -40,7 +42,7 @@ def medians(domain: str, dataset: Path) -> dict[str, float]:
                     recipe = {**default_recipe(domain), **record["recipe"]}
                     keys[record["key"]] = cost_key({**record, "recipe": recipe})
                 took.setdefault(keys[record["key"]], []).append(record["seconds"])
-    return {name: median(seconds) for name, seconds in took.items()}
+    return {name: sorted(some)[(len(some) - 1) // 4] for name, some in took.items()}
 
 
 def experiment_fields(experiment: Experiment) -> dict[str, Any]:

@@ -40,14 +40,15 @@ def cached_njit(function: Function) -> Function:
 # Rows of `state`: SQUARE is the kernel's diagonal, and BOUNDED is the part of minus the slope that
 # comes from points whose alpha is C.
 SLOPE, ALPHA, SIGN, SQUARE, BOUNDED = range(5)
-UP, LOW, FULL = range(3)  # rows of `can`: alpha times sign can grow, it can fall, alpha is C
+# Rows of `can`: alpha times sign can grow, it can fall, alpha is C, alpha has been C.
+UP, LOW, FULL, TOUCHED = range(4)
 
 
 @compiled
 def initial_state(square: Array, sign: Array) -> tuple[Array, Array, Array]:
     """Return state, can and order where every alpha is 0."""
     n = len(sign)
-    state, can = np.zeros((5, n)), np.zeros((3, n), np.bool_)
+    state, can = np.zeros((5, n)), np.zeros((4, n), np.bool_)
     for t in range(n):
         state[SLOPE, t] = state[SIGN, t] = sign[t]
         state[SQUARE, t] = square[t]
@@ -192,6 +193,7 @@ def set_alpha(state: Array, can: Array, t: int, alpha: float, c: float) -> float
     """Give the point at place t its alpha; return C if it has come there, -C if it has left."""
     was, full, empty = can[FULL, t], alpha >= c, alpha <= 0 and not alpha >= c
     state[ALPHA, t], can[FULL, t] = alpha, full
+    can[TOUCHED, t] |= full
     can[UP, t] = not full if state[SIGN, t] > 0 else not empty
     can[LOW, t] = not empty if state[SIGN, t] > 0 else not full
     return 0.0 if was == full else c if full else -c
@@ -239,8 +241,12 @@ def smo_steps(
 
 
 @cached_njit
-def solve(kernel: Array, room: Array, square: Array, sign: Array, c: float) -> tuple[Array, float]:
-    """Return the coefficients and the offset of a machine of two classes.
+def solve(
+    kernel: Array, room: Array, square: Array, sign: Array, c: float
+) -> tuple[Array, float, bool]:
+    """Return the coefficients and the offset of a machine of two classes, and whether C was met.
+
+    Where no alpha ever was C, the steps of a larger C are the same.
 
     Args:
         kernel: (n, n) float32.
@@ -269,7 +275,7 @@ def solve(kernel: Array, room: Array, square: Array, sign: Array, c: float) -> t
     coefficients = np.empty(n)
     for t in range(n):
         coefficients[order[t]] = state[ALPHA, t] * state[SIGN, t]
-    return coefficients, offset_of(state, can)
+    return coefficients, offset_of(state, can), can[TOUCHED].any()
 
 
 @cached_njit

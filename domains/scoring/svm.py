@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 from importlib import import_module
-from itertools import combinations
+from itertools import combinations, pairwise
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -165,9 +165,9 @@ def svm_fold(x: Array, y: Array, distance: Array, train: Array, test: Array) -> 
     from sklearn.model_selection import StratifiedKFold
 
     inner = StratifiedKFold(INNER_FOLDS).split(train, y[train])
+    parts = ((train[fit], train[held]) for fit, held in inner)
     right = [
-        predictions(x, y, distance, train[fit], train[held], C_GRID) == y[train[held]]
-        for fit, held in inner
+        votes(pair_values(x, y, distance, *part, C_GRID)).argmax(-1) == y[part[1]] for part in parts
     ]
     inner_accuracy = np.mean([predicted.mean(axis=1) for predicted in right], axis=0)
     c = C_GRID[int(inner_accuracy.argmax())]
@@ -175,14 +175,6 @@ def svm_fold(x: Array, y: Array, distance: Array, train: Array, test: Array) -> 
     predicted, truth = votes(values).argmax(axis=1), y[test]
     beside = class_metrics(truth, predicted, class_scores(values))
     return Fold(100 * (predicted == truth).mean(), c, 100 * float(inner_accuracy.max()), beside)
-
-
-def predictions(
-    x: Array, y: Array, distance: Array, train: Array, test: Array, grid: Sequence[float]
-) -> Array:
-    """(grid, tests) the class that an SVM fitted on the training part gives, for each C."""
-    values = pair_values(x, y, distance, train, test, grid)
-    return np.unique(y[train])[votes(values).argmax(axis=-1)]
 
 
 def votes(values: Array) -> Array:
@@ -217,20 +209,32 @@ def pair_values(
     smo = compiled_solver() if len(y) >= MIN_COMPILED_SAMPLES else None
     if smo is None:
         return by_libsvm(x, y, distance, train, test, grid)
-    gamma = gamma_of(x[train])
+    gamma, train = gamma_of(x[train]), train[y[train].argsort(kind="stable")]
     fit_kernel = kernel(distance, gamma, train, train, np.float32)
     square = np.exp(-gamma * distance[train, train])
     test_kernel = kernel(distance, gamma, train, test, np.float64)
     values = []
-    members = [np.flatnonzero(y[train] == label) for label in np.unique(y[train])]
-    for first, second in combinations(members, 2):
-        points = np.concatenate([first, second])
-        sign = np.repeat([1.0, -1.0], [len(first), len(second)])
-        own, tests = fit_kernel[np.ix_(points, points)], test_kernel[points]
-        room = np.empty_like(own)
-        machines = (smo.solve(own, room, square[points], sign, c) for c in grid)
-        values += [smo.decision_values(tests, *machine) for machine in machines]
+    ends = np.cumsum(np.unique(y[train], return_counts=True)[1])
+    blocks = [slice(*ends) for ends in pairwise([0, *ends])]  # copied faster than scattered points
+    for pair in combinations(blocks, 2):
+        own = np.block([[fit_kernel[a, b] for b in pair] for a in pair])
+        diagonal, tests = (np.concatenate([of[a] for a in pair]) for of in (square, test_kernel))
+        sign = np.repeat([1.0, -1.0], [block.stop - block.start for block in pair])
+        values += grid_values(smo, own, diagonal, sign, tests, grid)
     return np.array(values).reshape(-1, len(grid), len(test)).swapaxes(0, 1)
+
+
+def grid_values(
+    smo: ModuleType, own: Array, square: Array, sign: Array, tests: Array, grid: Sequence[float]
+) -> list[Array]:
+    """Return the decision values of the machines of two classes, for each C from small to large."""
+    room, met, values = np.empty_like(own), True, list[Array]()
+    for c in grid:
+        if met:  # else the machine of a smaller C is that of each larger one
+            *machine, met = smo.solve(own, room, square, sign, c)
+            found = smo.decision_values(tests, *machine)
+        values.append(found)
+    return values
 
 
 def by_libsvm(

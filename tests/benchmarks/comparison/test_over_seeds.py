@@ -203,6 +203,38 @@ def test_on_the_sets_of_standard_2_one_family_in_twenty_has_a_wrong_verdict() ->
     assert 0.01 - noise / 2 <= np.mean(equal) <= 0.05 + noise
 
 
+def in_the_domains_of_standard_3(
+    rng: np.random.Generator, count: int, losses: int, true: float
+) -> list[list[list[Effects]]]:
+    """Families with this effect, by loss and domain; as above, with each domain's own seeds."""
+    found: list[list[list[Effects]]] = [[[] for _ in range(losses)] for _ in range(count)]
+    for domain, seeds in {"image": 6, "tabular": 8, "graph": 12, "sentence": 4}.items():
+        noise = 5 * rng.normal(size=(count, losses + 2, 2, seeds))
+        if domain == "sentence":
+            noise[:, :, 1] = (noise[:, :, 0] + noise[:, :, 1]) / sqrt(2)
+        rows, base, untrained = np.split(noise, [losses, losses + 1], axis=1)
+        gains = 100 + (base - untrained).mean(axis=-1, keepdims=True)
+        sets = [(domain, f"{domain} {k}") for k in range(2)]
+        for family, effects in zip(found, 100 * (rows + true - base) / gains, strict=True):
+            for loss, row in zip(family, effects, strict=True):
+                loss.append(as_effects(row, sets))
+    return found
+
+
+def test_in_the_domains_of_standard_3_one_family_in_twenty_has_a_wrong_verdict() -> None:
+    rng, count, losses = np.random.default_rng(3), times(400, least=100), 10
+    noise = 3 * (0.05 / count) ** 0.5
+    alike = in_the_domains_of_standard_3(rng, count, losses, 0.0)
+    tests = [[SEEDS.p_value(one) for loss in family for one in loss] for family in alike]
+    assert 0.01 - noise / 2 <= np.mean([min(holm(ps)) <= 0.05 for ps in tests]) <= 0.05 + noise
+    at_the_margin = in_the_domains_of_standard_3(rng, count, losses, -10.0)
+    equal = [
+        min(holm([max(SEEDS.p_equal(one, 10.0) for one in loss) for loss in family])) <= 0.05
+        for family in at_the_margin
+    ]
+    assert np.mean(equal) <= 0.05 + noise, "equal needs each domain"
+
+
 @pytest.mark.parametrize("unequal", [False, True])
 def test_the_stated_effect_is_found_four_times_in_five(unequal: bool) -> None:
     rng, count, seeds = np.random.default_rng(0), times(10_000), 8
@@ -270,6 +302,30 @@ def lines(row: str, mean: float, seeds: int = 4, joined: bool = False) -> list[C
 
 
 NONE = {"none": "worse"}
+
+
+@pytest.mark.parametrize(
+    ("means", "spread", "verdict"),
+    [
+        ((0.9, -0.9), 0.1, "equal"),
+        ((1.1, -1.1), 0.1, "undecided"),  # a tenth of the gain is 1.0
+        ((1.1, -1.1), 1.3, "equal"),  # neither set is shown to be beyond the margin
+        ((2.0, 0.9), 0.1, "better"),
+        ((2.0, -0.9), 0.1, "better"),
+        ((2.0, -1.1), 0.1, "undecided"),
+        ((-2.0, 1.1), 0.1, "undecided"),
+    ],
+)
+def test_in_a_domain_sets_that_are_shown_to_oppose_do_not_cancel(
+    means: tuple[float, float], spread: float, verdict: str
+) -> None:
+    noise = helmert(6)[:2] * sqrt(5) * spread  # exactly this deviation, and no mean
+    mine = [
+        line("mine", where, (mean + one).tolist())
+        for where, mean, one in zip(TEN, means, noise, strict=False)
+    ]
+    found = over_sets([*lines("none", -10.0), *mine], ["none"], NONE, test=SEEDS)
+    assert found.contestants[0].verdict == verdict
 
 
 def test_a_loss_that_joins_alone_sees_what_it_sees_without_the_others() -> None:

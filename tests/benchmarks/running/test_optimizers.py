@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from contrastbench.benchmarks.running.optimizers import LARS, make_optimizer, make_schedule
+from contrastbench.benchmarks.running.optimizers import make_optimizer, make_schedule
 from contrastbench.domains.graph import GraphRecipe
 from contrastbench.domains.image import ImageRecipe
 
@@ -48,7 +48,8 @@ def test_lars_is_the_loop_of_its_paper() -> None:
     weights.append(
         nn.Parameter(torch.zeros(2, 2, dtype=torch.float64))
     )  # of length zero: not scaled
-    optimizer = LARS(weights, lr, momentum, decay)
+    recipe = ImageRecipe(optimizer="lars", lr=lr, momentum=momentum, weight_decay=decay)
+    optimizer = make_optimizer(recipe, weights)
     values = [w.detach().flatten().tolist() for w in weights]
     velocity = [[0.0] * len(v) for v in values]
     for _ in range(3):

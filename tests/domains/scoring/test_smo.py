@@ -16,8 +16,8 @@ pytestmark = pytest.mark.skipif(
 Array = np.ndarray
 
 
-def solved(kernel: Array, y: Array, c: float) -> tuple[Array, float]:
-    """Coefficients of all points and the offset, by the compiled solver."""
+def solved(kernel: Array, y: Array, c: float) -> tuple[Array, float, bool]:
+    """Coefficients of all points, the offset, and whether C was met, by the compiled solver."""
     sign = np.where(y == 0, 1.0, -1.0)
     single = kernel.astype(np.float32)
     return smo.solve(single, np.empty_like(single), np.diag(kernel).copy(), sign, c)
@@ -44,15 +44,27 @@ def drawn(seed: int, n: int) -> tuple[Array, Array]:
 def test_coefficients_and_offsets_are_those_of_libsvm_to_the_last_bit(seed: int) -> None:
     kernel, y = drawn(seed, 40 + 7 * (seed % 30))
     for c in (*C_GRID, 1e5):
-        (found, offset), (expected, rho) = solved(kernel, y, c), by_libsvm(kernel, y, c)
+        (found, offset, _), (expected, rho) = solved(kernel, y, c), by_libsvm(kernel, y, c)
         assert np.array_equal(found, expected)
         assert offset == rho
+
+
+def test_where_c_is_never_met_larger_ones_give_the_same_machine() -> None:
+    y = np.repeat([0, 1], 30)
+    x = np.random.default_rng(3).normal(size=(60, 3)) + 4 * y[:, None]
+    kernel = np.exp(-0.3 * squared_distances(x))
+    free, offset, met = solved(kernel, y, 1e4)
+    assert not met
+    for other in (np.abs(free).max() * factor for factor in (0.99, 2, 100)):
+        found, rho = by_libsvm(kernel, y, other)
+        assert np.array_equal(found, free) == (rho == offset) == (other > np.abs(free).max())
+        assert solved(kernel, y, other)[2] or np.array_equal(found, free)
 
 
 def test_a_problem_that_shrinks_many_times_is_solved_as_by_libsvm() -> None:
     kernel, y = drawn(7, 400)
     assert SVC(C=1e4, kernel="precomputed").fit(kernel, y).n_iter_[0] > 20 * 400
-    (found, offset), (expected, rho) = solved(kernel, y, 1e4), by_libsvm(kernel, y, 1e4)
+    (found, offset, _), (expected, rho) = solved(kernel, y, 1e4), by_libsvm(kernel, y, 1e4)
     assert np.array_equal(found, expected)
     assert offset == rho
 
@@ -66,10 +78,10 @@ def test_predictions_are_those_of_libsvm(classes: int, monkeypatch: pytest.Monke
     points = rng.permutation(120)
     arguments = (x, y, squared_distances(x), points[:90], points[90:], C_GRID)
     monkeypatch.setattr(svm, "MIN_COMPILED_SAMPLES", 0)
-    found = svm.predictions(*arguments)
+    found = svm.votes(svm.pair_values(*arguments))
     monkeypatch.setattr(svm, "MIN_COMPILED_SAMPLES", 1000)
     monkeypatch.setattr(svm, "compiled_solver", lambda: pytest.fail("solves a few"))
-    assert np.array_equal(found, svm.predictions(*arguments))
+    assert np.array_equal(found, svm.votes(svm.pair_values(*arguments)))
 
 
 def test_without_numba_libsvm_solves(monkeypatch: pytest.MonkeyPatch) -> None:
