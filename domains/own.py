@@ -66,12 +66,14 @@ def unknown_dataset(
     data_root: Path | None = None,
     hint: str = "",
 ) -> UserError:
-    """The error for what is no dataset: a file or folder may lack its kind."""
-    meant = [f"{source.kind}:{name}" for source in sources if looks_like(source, name, data_root)]
+    """The error for what is no dataset, of any domain by ""; a file may lack its kind."""
+    what = f"{domain} dataset".strip()
+    meant = [f"{one.kind}:{name}" for one in sources if looks_like(one, name, data_root)]
     if meant:
-        return UserError(f"unknown {domain} dataset {name!r}: did you mean {' or '.join(meant)}?")
-    own = ", ".join(source.usage for source in sources if not source.corpus)
-    return unknown(f"{domain} dataset", name, known, hint + (f"; your own: {own}" if own else ""))
+        shown = " or ".join(dict.fromkeys(meant))
+        return UserError(f"unknown {what} {name!r}: did you mean {shown}?")
+    own = ", ".join(dict.fromkeys(source.usage for source in sources if not source.corpus))
+    return unknown(what, name, known, hint + (f"; your own: {own}" if own else ""))
 
 
 def looks_like(source: Source, name: str, data_root: Path | None) -> bool:

@@ -228,20 +228,20 @@ def test_nothing_prints_a_name_raw() -> None:
 
 BUDGET = {  # lines of Python by room, as they were reached: who needs more deletes first
     "losses": 7455,
-    "domains": 16182,
+    "domains": 16188,
     "benchmarks/against": 517,
     "benchmarks/api": 380,
-    "benchmarks/cli": 2008,
+    "benchmarks/cli": 2009,
     "benchmarks/comparison": 1756,
     "benchmarks/perf": 853,
-    "benchmarks/records": 2381,
+    "benchmarks/records": 2373,
     "benchmarks/report": 1991,
-    "benchmarks/running": 3271,
+    "benchmarks/running": 3269,
     "benchmarks/submission": 686,
     "benchmarks/sweeps": 1375,
-    "benchmarks/tables": 3140,
-    "": 41996,  # the three together
-    "tests": 39634,
+    "benchmarks/tables": 3136,
+    "": 41989,  # the three together
+    "tests": 39656,
 }
 
 

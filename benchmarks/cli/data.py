@@ -101,7 +101,7 @@ def checked(
     from contrastbench.benchmarks.records.experiment import make_experiment
     from contrastbench.domains.registry import declaration
 
-    known_domain = domain_of(name) if domain is None else domain
+    known_domain = domain_of(name, data_root) if domain is None else domain
     about = declaration(known_domain)
     values = {**about.checked, **(about.datasets[name].scored_by if name in about.datasets else {})}
     work = make_experiment(known_domain, name, LossSpec(NONE), values, False, target)
@@ -113,9 +113,9 @@ def checked(
     yield from ((line, report.wrong) for line in report.lines(name, MOST_LINES, always=True))
 
 
-def domain_of(name: str) -> str:
+def domain_of(name: str, data_root: Path | None) -> str:
     """Return the domain of a declared set, or of a kind that one domain alone reads."""
-    from contrastbench.domains.own import PYTHON
+    from contrastbench.domains.own import PYTHON, unknown_dataset
     from contrastbench.domains.registry import loaded_declarations
 
     about = loaded_declarations()
@@ -128,7 +128,8 @@ def domain_of(name: str) -> str:
         raise UserError(f"{kind}: is a kind of {', '.join(domains)}: add --domain")
     if not domains:
         known = [dataset for declaration in about.values() for dataset in declaration.datasets]
-        raise unknown("dataset", name, known, "; or add --domain")
+        sources = [source for declaration in about.values() for source in declaration.sources]
+        raise unknown_dataset("", name, known, sources, data_root, "; or add --domain")
     return domains[0]
 
 

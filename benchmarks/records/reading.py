@@ -184,21 +184,17 @@ def agreeing(records: Iterable[tuple[Stored, Record]]) -> list[tuple[Stored, Rec
     """
     listed: dict[str, tuple[Stored, Record]] = {}
     for stored, record in records:
-        first = listed.setdefault(stored.name, (stored, record))
-        check_agree(*first, stored, record)
-        listed[stored.name] = max(first, (stored, record), key=lambda pair: fullness(pair[1]))
+        first, ours = listed.setdefault(stored.name, (stored, record))
+        if ours is not record and (wrong := difference(ours, record, first.where, stored.where)):
+            raise UserError(f"{first.path}: {wrong}: remove one of them")
+        both = (first, ours), (stored, record)
+        listed[stored.name] = max(both, key=lambda pair: fullness(pair[1]))
     return list(listed.values())
 
 
 def fullness(record: Fields) -> int:
     """Return how many values a record has."""
     return len(record) + sum(len(record.get(part, ())) for part in ("metrics", "details"))
-
-
-def check_agree(first: Stored, record: Record, second: Stored, its: Record) -> None:
-    """Raise if two runs of the cell of a file found different things."""
-    if record is not its and (differing := difference(record, its, first.where, second.where)):
-        raise UserError(f"{first.path}: {differing}: remove one of them")
 
 
 def difference(ours: Fields, theirs: Fields, here: object = "one", there: object = "other") -> str:

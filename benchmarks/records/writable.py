@@ -35,7 +35,8 @@ def check_writable(folder: Path) -> None:
     except OSError as error:
         said, fix = f"cannot write to {folder} ({error.strerror})", "another folder with --results"
         if error.errno in files.DISK_FULL:
-            said += f": {files.free_mib(existing(folder)):.0f} MiB are free, make room or name"
+            there = next(path for path in (folder, *folder.absolute().parents) if path.is_dir())
+            said += f": {files.free_mib(there):.0f} MiB are free, make room or name"
             raise NotWritten(f"{said} {fix}") from None
         raise UserError(f"{said}: name {fix}") from None
 
@@ -53,8 +54,3 @@ def prepare_output(folder: Path, option: str) -> None:
         raise UserError(
             f"cannot write to {folder} ({error.strerror}): name another folder with {option}"
         ) from None
-
-
-def existing(folder: Path) -> Path:
-    """Return the folder, or the nearest one above it that is there."""
-    return next(path for path in (folder, *folder.absolute().parents) if path.is_dir())

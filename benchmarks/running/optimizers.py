@@ -108,11 +108,9 @@ def load_moments(optimizer: optim.Optimizer, named: Mapping[str, Tensor]) -> Non
     moments: dict[int, dict[str, Tensor]] = {}
     for name, tensor in named.items():
         number, key = name.split(".", 1)
-        moments.setdefault(int(number), {})[key] = laid_out_as(trained[int(number)], tensor)
+        parameter = trained[int(number)]
+        if tensor.shape == parameter.shape:  # fused optimizers walk both memories at once
+            tensor = torch.empty_like(parameter).copy_(tensor)
+        moments.setdefault(int(number), {})[key] = tensor
     groups = optimizer.state_dict()["param_groups"]
     optimizer.load_state_dict({"state": moments, "param_groups": groups})
-
-
-def laid_out_as(parameter: Tensor, moment: Tensor) -> Tensor:
-    """Return a moment with its parameter's strides: fused optimizers walk both memories at once."""
-    return torch.empty_like(parameter).copy_(moment) if moment.shape == parameter.shape else moment

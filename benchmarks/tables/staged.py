@@ -124,16 +124,12 @@ def temperatures_near(
     below = count // 2 if low < middle < high else count * (low < middle)
     sides = ((low, middle, below), (middle, high, count - below))
     near = [
-        setting_of(space.base, {"temperature": value})
+        setting_of(space.base, {"temperature": hypercube.value_at(i / (n + 1), part, {}, "")})
         for a, b, n in sides
-        for value in inner_values(replace(range_, tune=(a, b)), n)
+        for part in [replace(range_, tune=(a, b))]
+        for i in range(1, n + 1)  # the ends are left out
     ]
     return distinct_settings([*tried, *near])[len(tried) :]
-
-
-def inner_values(range_: Number, count: int) -> Iterable[float]:
-    """Return so many values within a range, its ends left out."""
-    return (hypercube.value_at(i / (count + 1), range_, {}, "") for i in range(1, count + 1))
 
 
 def temperature_settings(loss: LossSpec, shares: Iterable[float]) -> list[Setting]:

@@ -96,11 +96,10 @@ def stack_graphs(items: Sequence[Item], y: Tensor) -> Graphs:
     Raises:
         UserError: features do not fit together.
     """
-    widths = {item.x.shape[1] for item in items}
-    if len(widths) > 1:
-        raise UserError(
-            f"graphs have {min(widths)} and {max(widths)} node features: give all the same"
-        )
+    widths = [item.x.shape[1] for item in items]
+    if other := next((k for k, width in enumerate(widths) if width != widths[0]), None):
+        found = f"graph 0 has {widths[0]} node features, and graph {other} has {widths[other]}"
+        raise UserError(f"{found}: give all the same")
     ptr = pointers(torch.tensor([len(item.x) for item in items]))
     edges = [item.edges + start for item, start in zip(items, ptr, strict=False)]
     return union(torch.cat([item.x for item in items]), torch.cat(edges, 1), ptr, y)
@@ -293,7 +292,7 @@ def item_of(name: str, graph: Any) -> Item:
     if edges.is_floating_point() or edges.is_complex() or edges.dtype == torch.bool:
         raise UserError(f"{name} has an edge_index of {edges.dtype}: give whole numbers")
     if wrong := edges[(edges < 0) | (edges >= nodes)].tolist():
-        raise UserError(f"{name} has {nodes} nodes and an edge of node {wrong[0]}")
+        raise UserError(f"{name} has {nodes} nodes and an edge of node {wrong[0]}: correct it")
     x = torch.zeros(nodes, 0) if x is None else torch.as_tensor(x).detach()
     if not x.dim() or len(x) != nodes or x.is_complex():
         sizes = f"{nodes} nodes and x of {x.dtype} and shape {tuple(x.shape)}"

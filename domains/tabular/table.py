@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import yaml
 
+from contrastbench.domains.own import part_name
 from contrastbench.domains.report import FEW, Counted, class_doubts, look_alikes
 from contrastbench.errors import UserError
 
@@ -129,7 +130,8 @@ def check_classes(path: object, table: TabularSet) -> None:
         raise UserError(f"{path}: class {name} has no training rows: add some, or leave it out")
     if validation is None and counts.min() < 5:
         few = f"{path}: class {table.classes[counts.argmin()]} has {counts.min()} of 5 rows"
-        raise UserError(f"{few} that three parts need: is the target a column of classes?")
+        fix = "add some, leave its rows out, or name another column of classes"
+        raise UserError(f"{few} that three parts need: {fix}")
 
 
 def check_categories(path: object, table: TabularSet) -> None:
@@ -171,6 +173,9 @@ def suspicions(table: TabularSet) -> dict[str, list[str]]:
         "columns that number the rows, or sort them by class": counting,
         "columns that number samples by their names: leave them out by drop": [
             name for name in numbers if IDS.fullmatch(name) and name not in counting
+        ],
+        "columns that say train or test: give recipe split, or drop": [
+            name for name, column in words.items() if {"train", "test"} <= {*map(part_name, column)}
         ],
         "columns of texts with line breaks, perhaps by a stray quote": [
             name for name, column in words.items() if any("\n" in text for text in column)

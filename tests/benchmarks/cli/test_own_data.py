@@ -115,6 +115,8 @@ def test_a_file_without_its_kind(domain: str, file: str, meant: str, bench, tmp_
     (tmp_path / file).touch()
     code, _, err = bench("run", "--domain", domain, "--loss", "none", "--dataset", file)
     assert (code, err) == (2, f"bench: unknown {domain} dataset '{file}': did you mean {meant}?\n")
+    code, _, err = bench("data", "check", file)
+    assert (code, meant.split(" or ")[0] in err) == (2, True), err
 
 
 def test_a_file_of_the_home_folder_is_found(tmp_path: Path, monkeypatch) -> None:

@@ -230,6 +230,10 @@ def test_with_few_sets_each_set_is_judged_by_its_own_controls() -> None:
     assert controls_text(found, few) == (
         "G1 cannot be read: 'none' is no worse than infonce there."
     )
+    few = [line("none", name, 0.5) for name in SETS[:2]]
+    found = over_sets([*few, *lines("new", [1.0] * 10)[:2]], ["none"], CONTROL)
+    assert controls_text(found, few).startswith("G0, G1 cannot be read: ")
+    few = [line("none", SETS[0], -10.0)]
     found = over_sets([few[0], *lines("new", [1.0] * 10)[:1]], ["none"], CONTROL)
     assert controls_text(found, few[:1]) == ("Controls: 'none' is below infonce on each set.")
 

@@ -259,3 +259,11 @@ def test_edge_attributes_are_counted() -> None:
     graphs[1].edge_attr = torch.ones(1, 3)
     (note,) = own.of_data("mine.py:make", graphs)[1].values()
     assert (note, note.first) == (1, "graph 1")
+
+
+def test_a_graph_of_other_features_is_named() -> None:
+    Data = pytest.importorskip("torch_geometric.data").Data
+    loop = torch.tensor([[0], [1]])
+    graphs = [Data(edge_index=loop, y=k, x=torch.ones(2, 1 + k // 2)) for k in range(3)]
+    with pytest.raises(UserError, match=r"graph 0 has 1 .*graph 2 has 2"):
+        own.of_data("mine.py:make", graphs)

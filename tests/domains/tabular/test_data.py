@@ -101,7 +101,7 @@ BAD = {
         "y",
         "class maybe has 1 of 5 rows that three parts need",
     ),
-    "numbers as classes": (MIXED, "a", "of 5 rows that .*: is the target a column of classes"),
+    "numbers as classes": (MIXED, "a", "of 5 rows that .* another column of classes"),
     "only classes": (rows(["x", "z"] * 5, "y"), "y", "t.csv has only the column of classes"),
     "no labels": (rows(["1,red,"] * 9), "y", "the column of classes is empty: fill it, or"),
     "no rows": ("a,y\n", "y", "t.csv has no rows"),

@@ -214,6 +214,14 @@ def test_numbers_that_are_no_amounts_are_named(tmp_path: Path) -> None:
     assert found.notes[ZEROS_NOTE] == ["Postal Code", "phone"]
 
 
+def test_a_column_of_parts_that_is_not_split_by_is_named(tmp_path: Path) -> None:
+    table = frame(30).assign(part=["Train", "test", "val"] * 10)
+    assert [*load_rows(f"csv:{write(tmp_path / 't.csv', table)}", "y")[0].doubts.values()] == [
+        ["a"],
+        ["part"],
+    ]
+
+
 def test_blanks_without_a_break_are_no_part_of_numbers(tmp_path: Path) -> None:
     rows = [f"\xa0{k}|{k % 3},5|{'no' if k % 2 else 'yes'}" for k in range(20)]
     (tmp_path / "t.csv").write_text("\n".join(["a|b|y", *rows]), encoding="utf-8")
