@@ -235,13 +235,13 @@ BUDGET = {  # lines of Python by room, as they were reached: who needs more dele
     "benchmarks/comparison": 1756,
     "benchmarks/perf": 853,
     "benchmarks/records": 2373,
-    "benchmarks/report": 1991,
+    "benchmarks/report": 1994,
     "benchmarks/running": 3269,
     "benchmarks/submission": 686,
     "benchmarks/sweeps": 1375,
     "benchmarks/tables": 3136,
-    "": 41989,  # the three together
-    "tests": 39656,
+    "": 41992,  # the three together
+    "tests": 39658,
 }
 
 

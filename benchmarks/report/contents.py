@@ -80,7 +80,10 @@ class TableView:
     @property
     def answer(self) -> str:
         """Return what came back, or else the verdicts, in one sentence."""
-        sentence = " ".join(self.said("back_line")) or self.standing or "Nothing was run here yet."
+        nothing = "None of {0.values} values was run here yet; {0.runnable} can be run."
+        sentence = (
+            " ".join(self.said("back_line")) or self.standing or nothing.format(self.coverage)
+        )
         return " ".join([*self.table.remarks, sentence])
 
     @cached_property

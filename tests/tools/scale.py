@@ -25,6 +25,8 @@ LAUNCHES_MS = 5.0  # a step's products take less: its few hundred kernels take l
 HEAD = """\
 # What the papers' tables take
 
+Each table of the papers has its price here, in hours of a card.
+
 ```bash
 python tests/tools/scale.py                   # writes this page
 ```
