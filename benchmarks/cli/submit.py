@@ -27,7 +27,7 @@ def submit(
 
     Example: bench submit standard --loss mine.py:Mine
     """
-    from contrastbench.benchmarks.submission.submit import bundle_loss
+    from contrastbench.benchmarks.submission.bundle import bundle_loss
 
     (spec,) = parse_losses([loss])
     say(bundle_loss(what, spec, results))

@@ -1,5 +1,8 @@
 """Run a bundle's loss in a process apart, with an empty home, and take what it hands back as bytes.
 
+This side plans and judges without the loss's code: what the loss declares becomes a class of the
+same name with the same arguments, ranges and limits, and nothing else, its stand-in.
+
 The environment has what computes and no secrets; a process that takes too long is killed with all
 that it has started. This keeps accidents and curiosity away. It is no sandbox: the loss runs as the
 user who verifies, so a person reads it first.
@@ -10,20 +13,40 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from contrastbench.benchmarks.records import store
 from contrastbench.benchmarks.submission import child
-from contrastbench.benchmarks.submission.child import Answer
+from contrastbench.benchmarks.submission.child import Answer, Declared
 from contrastbench.domains.download import cache_folder
 from contrastbench.errors import UserError, printable
+from contrastbench.losses.expression import file_and_class
 
 KEPT = ("PATH", "PYTHONPATH", "LANG", "LC_ALL", "TMPDIR", "LD_LIBRARY_PATH", "CONTRASTBENCH_DATA")
 KEPT_STARTS = ("OMP_", "MKL_", "OPENBLAS_", "DNNL_", "ONEDNN_", "ATEN_", "CUDA_", "KMP_")
 SECONDS = 1800  # of one cell, or of the laws
 COMMAND = [sys.executable, "-P", "-m", child.__name__]
+
+CLASS = """
+from math import inf
+from contrastbench.losses import ranges as of_ranges
+from contrastbench.losses.base import Loss
+from contrastbench.losses.limits import Limit, Towards
+from contrastbench.losses.ranges import Given, Number
+
+def Choice(choices):
+    return of_ranges.Choice(*choices)
+
+class {name}(Loss):
+    ranges = {ranges!r}
+    limits = {limits!r}
+    def __init__(self{arguments}):
+        super().__init__()
+        vars(self).update({names})
+"""
 
 
 class Refused(UserError):
@@ -55,24 +78,23 @@ def ask(folder: Path, seconds: float, **request: Any) -> Answer:
 
 def start_child(folder: Path, seconds: float) -> str:
     """Run a child to its end, and say how it ended."""
-    with (folder / "said").open("wb") as said:
-        process = subprocess.Popen(
-            [*COMMAND, str(folder)],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=said,
-            cwd=folder,
-            env=environment(folder / "home"),
-            start_new_session=True,
-        )
-        try:
-            return f"ended with exit code {process.wait(seconds)}"
-        except subprocess.TimeoutExpired:
-            return f"was killed after {seconds:.0f} seconds"
-        finally:
-            with suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
+    process = subprocess.Popen(
+        [*COMMAND, str(folder)],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        cwd=folder,
+        env=environment(folder / "home"),
+        start_new_session=True,
+    )
+    try:
+        return f"ended with exit code {process.wait(seconds)}"
+    except subprocess.TimeoutExpired:
+        return f"was killed after {seconds:.0f} seconds"
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
 
 
 def environment(home: Path) -> dict[str, str]:
@@ -84,4 +106,23 @@ def environment(home: Path) -> dict[str, str]:
     link.symlink_to(cache)
     hub = os.environ.get("HF_HUB_CACHE") or Path.home() / ".cache/huggingface/hub"
     kept = {k: v for k, v in os.environ.items() if k in KEPT or k.startswith(KEPT_STARTS)}
-    return {**kept, "HOME": str(home), "HF_HUB_CACHE": str(hub)}
+    folders = {"HOME": home, "XDG_CACHE_HOME": link.parent, "HF_HUB_CACHE": hub}
+    return {**kept, **{name: str(folder) for name, folder in folders.items()}}
+
+
+def write_stand_ins(terms: Mapping[str, Declared], folder: Path) -> None:
+    """Write the files of stand-ins into a folder, each for a term FILE:CLASS.
+
+    Raises:
+        UserError: an argument has no name.
+    """
+    for term, declared in terms.items():
+        if wrong := [key for key in declared.params if not key.isidentifier()]:
+            raise UserError(f"{term} has an argument {wrong[0]!r}, which is no name")
+        file, name = file_and_class(term) or ("", "")  # the bundle's terms were checked
+        about = {"name": name, "ranges": declared.ranges, "limits": declared.limits}
+        names = ", ".join(f"{key}={key}" for key in declared.params)
+        arguments = "".join(f", {key}={value!r}" for key, value in declared.params.items())
+        (folder / file).parent.mkdir(parents=True, exist_ok=True)
+        with (folder / file).open("a") as text:
+            text.write(CLASS.format(**about, names=names, arguments=arguments))

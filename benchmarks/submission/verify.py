@@ -2,7 +2,7 @@
 
 A bundle's own records are a claim. Whatever they say, the standing is that of the records that this
 side made. A child process runs the loss; the process that judges never imports it, and knows it by
-what it declares (`stand_in.py`). Of a record that comes back, all that identifies the cell must be
+what it declares. Of a record that comes back, all that identifies the cell must be
 what this side asked for.
 """
 
@@ -24,10 +24,13 @@ from contrastbench.benchmarks.running import reproduction
 from contrastbench.benchmarks.running.options import Options
 from contrastbench.benchmarks.running.reproduction import Outcome, spread_of
 from contrastbench.benchmarks.submission import apart
-from contrastbench.benchmarks.submission.apart import Refused
-from contrastbench.benchmarks.submission.bundle import Bundle
-from contrastbench.benchmarks.submission.stand_in import write_stand_ins
-from contrastbench.benchmarks.submission.submit import own_files, record_name, suite_plan
+from contrastbench.benchmarks.submission.apart import Refused, write_stand_ins
+from contrastbench.benchmarks.submission.bundle import (
+    Bundle,
+    own_files,
+    record_name,
+    suite_plan,
+)
 from contrastbench.benchmarks.sweeps.cell_states import Task
 from contrastbench.benchmarks.tables.load import load_table
 from contrastbench.benchmarks.tables.resolved import resolve
@@ -39,6 +42,7 @@ from contrastbench.losses.spec import LossSpec
 LEVEL = 0.05  # an honest claim's risk, where machines differ as seeds do
 PASSED, FAILED = "passed", "**failed**"
 STAND_IN = "stand-in"  # folder of the loss as this process knows it
+OURS = "results"  # folder of the records of this side, with those that are made
 
 
 @dataclass
@@ -62,11 +66,6 @@ class Verification:
     def verified(self) -> bool:
         """Return whether all checks have passed; after a quick look its part agrees."""
         return all(result == PASSED for _, result, _ in self.checks)
-
-    @property
-    def own(self) -> Path:
-        """Return the folder of the records of this side, with those that are made."""
-        return self.folder / "results"
 
     def table(self, *losses: LossSpec) -> Table:
         """Return the suite, or its quick part, with losses that join."""
@@ -99,7 +98,7 @@ def run_checks(case: Verification) -> None:
             if check is not compare_claim:
                 return
     table = case.table(case.placed(STAND_IN))
-    case.standing = " ".join(said(compared(resolve(table, None, case.own))))
+    case.standing = " ".join(said(compared(resolve(table, None, case.folder / OURS))))
 
 
 @contextmanager
@@ -112,12 +111,7 @@ def refusing() -> Iterator[None]:
 
 
 def check_loss(case: Verification) -> str:
-    """Check that the loss is made of the bundle's files and obeys the laws, and what it declares.
-
-    Raises:
-        Refused: it does not, or is for another suite.
-        UserError: this side has no records to compare with.
-    """
+    """Check that the loss is of the bundle's files and obeys the laws; learn what it declares."""
     suite, about = load_table(case.suite), case.given.about
     if suite.name != about.suite:
         raise Refused(f"it is for {about.suite}, not for {suite.name}")
@@ -148,8 +142,8 @@ def gather_records(case: Verification) -> None:
     sources = [place for place in case.places if reading.dataset_folders(place)]
     columns = case.table().columns.values()
     names = {tuple(map(store.file_name, (column.domain, column.dataset))) for column in columns}
-    merge.merge_records(sources, case.own, names)
-    base = baseline_row(resolve(case.table(), None, case.own))
+    merge.merge_records(sources, case.folder / OURS, names)
+    base = baseline_row(resolve(case.table(), None, case.folder / OURS))
     if not any(cell.records for cell in base.cells.values()):
         line = f"no records of {base.name} in {' and '.join(map(str, case.places))}: make them by"
         only = f"--only 'row={base.name}' --results {case.places[0]}"
@@ -157,11 +151,7 @@ def gather_records(case: Verification) -> None:
 
 
 def check_cells(case: Verification) -> str:
-    """Make every cell that the suite asks for, stage by stage.
-
-    Raises:
-        Refused: a cell has no result.
-    """
+    """Make every cell that the suite asks for, stage by stage."""
     while tasks := missing(case):
         for _, some in groupby(tasks, key=lambda task: task.experiment.key):
             make_records(case, list(some))
@@ -171,7 +161,7 @@ def check_cells(case: Verification) -> str:
 def missing(case: Verification) -> list[Task]:
     """Return the cells that are asked for next."""
     with refusing():
-        plan = suite_plan(case.suite, case.placed(STAND_IN), case.own, case.quick)
+        plan = suite_plan(case.suite, case.placed(STAND_IN), case.folder / OURS, case.quick)
         return [task for task in plan.tasks() if task.state == "missing"]
 
 
@@ -187,7 +177,7 @@ def make_records(case: Verification, tasks: Sequence[Task]) -> None:
     from contrastbench.benchmarks.running.opening import prepare_cells
 
     work, label = tasks[0].experiment, tasks[0].label
-    options = Options(case.own, case.data_root, "cpu")
+    options = Options(case.folder / OURS, case.data_root, "cpu")
     cells = [cell for cell, _ in prepare_cells(work, tasks[0].seed, options, None)]
     loss, code = work.loss, ""
     if not is_registered(loss.name):
@@ -210,7 +200,9 @@ def make_records(case: Verification, tasks: Sequence[Task]) -> None:
         if record := reading.find_record(results / name):
             case.made[name] = record
             ours = record | {"loss_code": work.loss.code}
-            store.publish_record(ours | {"key": store.key(ours)}, case.own / record_name(ours))
+            store.publish_record(
+                ours | {"key": store.key(ours)}, case.folder / OURS / record_name(ours)
+            )
 
 
 def returned_record(path: Path, label: str) -> Record:
@@ -229,18 +221,14 @@ def returned_record(path: Path, label: str) -> Record:
 
 
 def compare_claim(case: Verification) -> str:
-    """Compare the bundle's records with those made here.
-
-    Raises:
-        Refused: something else is claimed.
-    """
+    """Compare the bundle's records with those made here."""
     ours = {name: record for name, record in case.made.items() if record["loss_code"]}
     factor = sqrt(2) * NormalDist().inv_cdf(1 - LEVEL / 2 / max(1, len(ours)))
-    outcomes = list[Outcome]()
+    outcomes, places = list[Outcome](), [case.folder / OURS]
     for name, record in ours.items():
         with suppress(UserError):  # a claim that cannot be read is none
             claimed = store.checked_record(case.given.claims.get(name, b""), Path(name), name)
-            outcomes.append(Outcome(claimed, record, spread_of(record, [case.own], factor)))
+            outcomes.append(Outcome(claimed, record, spread_of(record, places, factor)))
     case.differing = [claim for claim in outcomes if not (claim.equal or claim.within)]
     wrong = {"claimed otherwise": len(case.differing)}
     if not (case.quick and outcomes):  # the quick part may choose among other cells
@@ -253,7 +241,7 @@ def compare_claim(case: Verification) -> str:
     return f"{equal} of {len(outcomes)} cells are equal to the bit"
 
 
-CHECKS: dict[str, Callable[[Verification], str]] = {
+CHECKS: dict[str, Callable[[Verification], str]] = {  # what each found; or it raises `Refused`
     "loss": check_loss,
     "cells": check_cells,
     "claim": compare_claim,

@@ -22,6 +22,7 @@ from contrastbench.benchmarks.running.options import Options
 from contrastbench.benchmarks.submission import apart, child
 from contrastbench.benchmarks.submission.apart import Refused
 from contrastbench.benchmarks.submission.verify import returned_record
+from contrastbench.domains.download import cache_folder
 from contrastbench.losses.spec import LossSpec
 from warm import python
 
@@ -137,6 +138,17 @@ def test_the_loss_meets_an_empty_home_and_no_token(
     text = seen.read_text()
     assert "secret" not in text
     assert text.endswith("['.cache']]")
+
+
+@pytest.mark.parametrize("folder", ["x", "/x", ".cache"])
+def test_downloads_are_found_wherever_they_are(
+    folder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(Path.home() / folder))
+    here = cache_folder()
+    for name, value in apart.environment(tmp_path).items():
+        monkeypatch.setenv(name, value)
+    assert cache_folder().resolve() == here.resolve()
 
 
 def test_what_a_loss_has_started_ends_with_it(

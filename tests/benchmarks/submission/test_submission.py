@@ -19,7 +19,7 @@ from contrastbench.benchmarks.records.merge import merge_records
 from contrastbench.benchmarks.records.store import Record
 from contrastbench.benchmarks.running import runner
 from contrastbench.benchmarks.running.options import Options
-from contrastbench.benchmarks.submission import apart, bundle, child, stand_in, submit, verify
+from contrastbench.benchmarks.submission import apart, bundle, child, verify
 from contrastbench.domains.base import Evaluation
 from contrastbench.errors import UserError
 from contrastbench.losses import laws
@@ -53,7 +53,7 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
         fill("mine.py:Mine", Path("results"))
         for loss in ("infonce", "adnce"):
             fill(loss, Path("trusted"))
-        submit.bundle_loss("suite.yaml", LossSpec("mine.py:Mine"), Path("results"))
+        bundle.bundle_loss("suite.yaml", LossSpec("mine.py:Mine"), Path("results"))
     return folder
 
 
@@ -113,7 +113,7 @@ def validated(found: Evaluation) -> Evaluation:
 def fill(loss: str, results: Path, stages: int = 1) -> None:
     """Run the cells that the suite asks of a loss: trials, and what they choose."""
     (spec,) = parse_losses([loss])
-    plan = submit.suite_plan("suite.yaml", spec, results)
+    plan = bundle.suite_plan("suite.yaml", spec, results)
     for _ in range(stages + 1):
         for task in plan.tasks():
             if task.state == "missing":
@@ -153,7 +153,7 @@ def records(files: Files) -> dict[str, Record]:
 def put(files: Files, record: Record) -> None:
     """Add a record under its own key, with its own checksum."""
     record = {**record, "key": store.key(record)}
-    files[submit.record_name(record)] = store.serialise_record(record)
+    files[bundle.record_name(record)] = store.serialise_record(record)
 
 
 def lifted(points: float, **change: Any) -> Callable[[dict[str, Any], Files], None]:
@@ -420,7 +420,7 @@ def test_what_is_no_declaration_is_no_stand_in(
 def test_a_stand_in_declares_what_the_loss_does(limited) -> None:
     asked = {"loss": {"name": "mine.py:Mine"}, "terms": ["mine.py:Mine"]}
     answer = child.Answer.model_validate_json(child.declare(Path(), asked).model_dump_json())
-    stand_in.write_stand_ins(answer.terms, Path("apart"))
+    apart.write_stand_ins(answer.terms, Path("apart"))
     ours, theirs = describe("mine.py:Mine"), describe("apart/mine.py:Mine")
     assert (theirs.params, theirs.ranges, theirs.limits) == (ours.params, ours.ranges, ours.limits)
     for name in ("apart/mine.py:Mine", "mine.py:Mine"):
