@@ -11,6 +11,8 @@ from typing import IO, TextIO
 
 MAX_ERROR_LENGTH = 2000  # characters of an error
 MAX_KNOWN = 50  # names that an error lists
+TOLD = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE")  # by who starts several processes
+MEETING = "CONTRASTBENCH_MEETING"  # where they find each other; torchrun's have MASTER_...
 
 
 class UserError(ValueError):
@@ -112,8 +114,10 @@ def users_code(action: str, file: str = "") -> Iterator[None]:
 
 @contextmanager
 def keep_streams() -> Iterator[None]:
-    """Put standard output and error back afterwards, which code within may close or replace."""
+    """Put standard output and error back afterwards, and what several processes were told."""
     streams, copies = (sys.stdout, sys.stderr), dict[int, int]()
+    names = (*TOLD, MEETING, "MASTER_ADDR", "MASTER_PORT")
+    told = {name: os.environ.get(name) for name in names}
     for number in (1, 2):
         with suppress(OSError):  # it is closed
             copies[number] = os.dup(number)
@@ -125,6 +129,9 @@ def keep_streams() -> Iterator[None]:
                 os.dup2(copy, number)
                 os.close(copy)
         sys.stdout, sys.stderr = map(reopened, streams, (1, 2))
+        for name, value in told.items():
+            os.environ.pop(name, None)
+            os.environ.update({name: value} if value is not None else {})
 
 
 def reopened(stream: TextIO, number: int) -> TextIO:

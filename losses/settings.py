@@ -2,10 +2,12 @@
 
 import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import Any
 
 import torch
+import torch.distributed as dist
 
 from contrastbench.errors import UserError
 
@@ -15,9 +17,23 @@ def set_default_device(device: torch.device) -> None:
     torch.set_default_device(None if device.type == "cpu" else device)
 
 
+def working_directory() -> str:
+    """Return the working directory, which may have been removed."""
+    with suppress(FileNotFoundError):
+        return str(Path.cwd())
+    return "."
+
+
+def leave_groups(met: bool) -> None:
+    """End the group of processes that a user's code has made."""
+    if dist.is_initialized() > met:
+        dist.destroy_process_group()
+
+
 # of the process, by the call that changes it: how to read it, and how to put it back
 SETTINGS: dict[str, tuple[Callable[[], Any], Callable[[Any], Any]]] = {
-    "os.chdir": (os.getcwd, os.chdir),
+    "os.chdir": (working_directory, os.chdir),
+    "torch.distributed.init_process_group": (dist.is_initialized, leave_groups),
     "torch.set_default_dtype": (torch.get_default_dtype, torch.set_default_dtype),
     "torch.set_default_device": (torch.get_default_device, set_default_device),
     "torch.set_grad_enabled": (torch.is_grad_enabled, torch.set_grad_enabled),

@@ -227,7 +227,7 @@ def test_nothing_prints_a_name_raw() -> None:
 
 
 BUDGET = {  # lines of Python by room, as they were reached: who needs more deletes first
-    "losses": 7455,
+    "losses": 7471,
     "domains": 16188,
     "benchmarks/against": 517,
     "benchmarks/api": 380,
@@ -236,12 +236,12 @@ BUDGET = {  # lines of Python by room, as they were reached: who needs more dele
     "benchmarks/perf": 853,
     "benchmarks/records": 2373,
     "benchmarks/report": 1994,
-    "benchmarks/running": 3269,
-    "benchmarks/submission": 686,
+    "benchmarks/running": 3277,
+    "benchmarks/submission": 650,
     "benchmarks/sweeps": 1375,
     "benchmarks/tables": 3136,
-    "": 41992,  # the three together
-    "tests": 39658,
+    "": 41980,  # the three together
+    "tests": 39692,
 }
 
 

@@ -104,7 +104,7 @@ def run(
                 print_json(record, output)
             elif ranks.is_first():
                 show("\n".join(record_lines(record, path, cell_of(record) in kept)))
-            if ranks.world_size() > 1 and record["status"] not in store.FINAL_STATUSES:
+            if launch.launched() and record["status"] not in store.FINAL_STATUSES:
                 break  # the other ranks have ended
     for work in experiment.scored if not json_ and len(numbers) > 1 else ():
         say(seeds_summary([record for record in done if record["dataset"] == work.dataset]))

@@ -14,10 +14,8 @@ from pathlib import Path
 from typing import IO, NamedTuple
 
 from contrastbench.benchmarks.running.interruption import Interruption
-from contrastbench.errors import UserError
+from contrastbench.errors import MEETING, TOLD, UserError
 
-TOLD = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE")  # by who starts several processes
-MEETING = "CONTRASTBENCH_MEETING"  # where the processes find each other
 EXIT_OF_LOST = 75  # exit code of one that misses another
 GRACE = 20  # seconds to end by themselves for those that miss another
 NO_MEMORY = ("MemoryError", "can't allocate memory", "SIGKILL")  # in the last words of a process
@@ -115,9 +113,10 @@ def launch(job: Job, devices: int) -> Ending:
                 process.send_signal(passed)
             wait(processes)
         finally:
+            codes = [process.poll() for process in processes]
             for process in processes:
-                process.kill()
-        codes = [ended(process) for process in processes]
+                with process:  # which waits for its end
+                    process.kill()
         if passed and -passed in codes:  # they had not met, and so had nothing to finish
             return Ending(128 + passed)
         return exit_code(codes, Path(folder))
@@ -125,9 +124,7 @@ def launch(job: Job, devices: int) -> Ending:
 
 def start_rank(rank: int, devices: int, folder: Path, job: Job) -> Process:
     """Start a process that knows its rank and the number of its card."""
-    count = str(devices)
-    about = {"RANK": str(rank), "LOCAL_RANK": str(job.card + rank)}
-    about |= {"WORLD_SIZE": count, "LOCAL_WORLD_SIZE": count}
+    about = dict(zip(TOLD, map(str, (rank, job.card + rank, devices, devices)), strict=True))
     with (folder / f"{rank}.log").open("wb") as log:
         return subprocess.Popen(
             [sys.executable, "-P", "-m", *job.command],
@@ -139,33 +136,39 @@ def start_rank(rank: int, devices: int, folder: Path, job: Job) -> Process:
         )
 
 
-def ended(process: Process) -> int:
-    """Return the exit code of a process that has ended or is being killed, and close its input."""
-    with process:
-        return process.wait()
-
-
 def wait(processes: Sequence[Process]) -> None:
-    """Wait until all have ended, or some have failed and the others had time to follow."""
+    """Wait until all have ended, or some have and the others had time to follow."""
     deadline = None
-    while any(process.poll() is None for process in processes):
-        if deadline is None and any(process.returncode for process in processes):
+    while any(running := [process.poll() is None for process in processes]):
+        if deadline is None and not all(running):
             deadline = time.monotonic() + GRACE
         if deadline is not None and time.monotonic() > deadline:
             return
         time.sleep(0.05)
 
 
-def exit_code(codes: Sequence[int], folder: Path) -> Ending:
-    """Return the exit code of all, and name the failed process if the first could not."""
-    if codes[0] >= 0 and codes[0] != EXIT_OF_LOST:
-        return Ending(codes[0])
-    rank = next((rank for rank, code in enumerate(codes) if code not in (0, EXIT_OF_LOST)), 0)
-    lines = (folder / f"{rank}.log").read_text(errors="replace").splitlines() or ["no word"]
-    how = signal.Signals(-codes[rank]).name if codes[rank] < 0 else lines[-1]
-    how = how.removeprefix(f"[rank{rank}]: ")  # torch's
+def exit_code(codes: Sequence[int | None], folder: Path) -> Ending:
+    """Return the exit code of all, and name the process at fault if the first could not.
+
+    That is one that failed, or else ended too early, or else had to be stopped, which has no code.
+    """
+    first = codes[0] or 0
+    if (first > 0 and first != EXIT_OF_LOST) or {*codes} == {0}:
+        return Ending(first)
+    faults = [(code == EXIT_OF_LOST, code is None, code == 0) for code in codes]
+    rank = faults.index(min(faults))
     return Ending(
         1,
-        f"process {rank} of {len(codes)} ended ({how}), and all with it: "
-        "the same command goes on from the last checkpoint",
+        f"process {rank} of {len(codes)} ended ({how_ended(rank, codes[rank], folder)}), "
+        "and all with it: the same command goes on from the last checkpoint",
     )
+
+
+def how_ended(rank: int, code: int | None, folder: Path) -> str:
+    """Return how a process ended: the signal, or its last words."""
+    if code is None:
+        return "it had to be stopped"
+    log = folder / f"{rank}.log"
+    lines = log.read_text(errors="replace").splitlines() if log.exists() else []
+    how = signal.Signals(-code).name if code < 0 else [f"exit code {code}", *lines][-1]
+    return how.removeprefix(f"[rank{rank}]: ")  # torch's

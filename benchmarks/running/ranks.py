@@ -10,8 +10,9 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import timedelta
+from pathlib import Path
 from typing import Any, TypeVar
 
 import torch
@@ -20,9 +21,9 @@ from torch.distributed import TCPStore, rendezvous  # type: ignore[attr-defined]
 
 from contrastbench.benchmarks.running import environment
 from contrastbench.benchmarks.running.devices import choose_device, device_name
-from contrastbench.benchmarks.running.launch import EXIT_OF_LOST, MEETING, launched, started
+from contrastbench.benchmarks.running.launch import EXIT_OF_LOST, launched, started
 from contrastbench.distributed import ProcessLost, process_lost
-from contrastbench.errors import UserError, tell
+from contrastbench.errors import MEETING, UserError, tell
 
 T = TypeVar("T")
 
@@ -132,7 +133,9 @@ def joined_ranks(device: str, reads_input: bool = False) -> Iterator[None]:
         if ours or not isinstance(error, UserError | FirstFailed):  # which rank 0 says
             sys.stderr = loud
         raise
-    dist.destroy_process_group()
+    if not is_first():
+        with suppress(ProcessLost):  # until the first has written all, and ends
+            from_all(None)
 
 
 def check_rank_devices(device: str) -> None:
@@ -153,6 +156,8 @@ def join_group(device: str) -> None:
     if device == "cuda":
         torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
     rank, world = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+    if started():  # where the folder is gone, the others would wait
+        Path(os.environ[MEETING].removeprefix("file://")).touch()
     met: dict[str, Any] = {"init_method": os.environ[MEETING]} if started() else {"store": store()}
     dist.init_process_group(
         "nccl" if device == "cuda" else "gloo",

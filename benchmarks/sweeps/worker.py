@@ -102,7 +102,7 @@ def answer_message(message: Message) -> Message:
         if not ranks.is_first():
             raise
         reply = failure(error)
-    last = ranks.world_size() > 1 and reply["status"] not in (*store.FINAL_STATUSES, "claimed")
+    last = launch.launched() and reply["status"] not in (*store.FINAL_STATUSES, "claimed")
     return {**reply, "last": last}
 
 

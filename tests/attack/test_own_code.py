@@ -16,9 +16,7 @@ from typing import Any
 import pytest
 
 import stub_domain
-from contrastbench.benchmarks.cli.main import app
 from contrastbench.benchmarks.records.experiment import make_experiment
-from contrastbench.benchmarks.running import launch
 from contrastbench.benchmarks.running.opening import prepare_cells, prepare_training
 from contrastbench.benchmarks.running.options import Options
 from contrastbench.losses import LossSpec, UserError
@@ -105,27 +103,47 @@ def test_what_a_loss_does_to_a_stream_ends_with_its_code(what: str, tmp_path: Pa
     assert (wrong.returncode, wrong.stderr[:6]) == (2, "bench:")
 
 
-def test_a_command_of_two_processes_keeps_its_output(tmp_path: Path) -> None:
-    text = OF_STREAMS.replace("{act}", "sys.stdout.close()", 1).replace("{act}", "pass")
-    (tmp_path / "mine.py").write_text(text)
-    words = ["run", "--domain", "graph", "--tiny", "--loss", "mine.py:Mine", "--devices", "2"]
-    command = [python(), "-m", "contrastbench", *words, "--device", "cpu"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300)
-    assert (done.returncode, done.stdout[:11]) == (0, "graph label"), done.stderr
+OF_RANKS = """
+import os, shutil, sys
+import torch.distributed as dist
+from contrastbench.losses.library.infonce import InfoNCE
+rank, meeting = map(os.environ.get, ("RANK", "CONTRASTBENCH_MEETING"))
+{0}
+class Mine(InfoNCE):
+    def terms(self, scores): {1}; return super().terms(scores)
+"""
+ENDED = "process {} of 2 ended (exit code 0), and all with it"
+PARTINGS = {  # what ranks do at import and in a step; exit code and what is said
+    ("sys.stdout.close()", "pass"): (0, "graph label"),
+    ("os.environ |= {'RANK': '0', 'WORLD_SIZE': '1'}", "os.environ.clear()"): (0, "graph label"),
+    ("if rank == '1': os._exit(0)", "pass"): (1, ENDED.format(1)),
+    ("if rank == '0': os._exit(0)", "pass"): (1, ENDED.format(0)),
+    ("pass", "os._exit(0) if rank == '0' else 0"): (1, ENDED.format(0)),
+    ("shutil.rmtree(str(meeting)[7:-8], True)", "pass"): (2, "meeting (No such file"),
+    ("pass", "dist.destroy_process_group()"): (
+        1,
+        "failed, ValueError('Default process group",
+    ),
+}
+START = """
+from contrastbench.benchmarks.cli.main import main
+from contrastbench.benchmarks.running import launch
+launch.GRACE = 1
+main()
+"""
 
 
-def test_a_process_for_one_device_starts_no_others(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("acts", PARTINGS)
+def test_what_a_loss_does_to_two_processes_is_one_line(
+    acts: tuple[str, str], tmp_path: Path
 ) -> None:
-    """A file that sets WORLD_SIZE, as training scripts do, would start processes without end."""
-    monkeypatch.chdir(tmp_path)
-    Path("mine.py").write_text(OF_STREAMS.format(act="os.environ['WORLD_SIZE'] = '1'"))
-    for name in launch.TOLD:
-        monkeypatch.setenv(name, "0" if "RANK" in name else "2")
-    monkeypatch.setenv(launch.MEETING, "file:///nowhere")
-    monkeypatch.setattr(launch, "launch", lambda *_: pytest.fail("it starts others"))
-    words = ["run", "--domain", "graph", "--tiny", "--loss", "mine.py:Mine", "--devices", "2"]
-    app([*words, "--device", "cpu"], standalone_mode=False)
+    (tmp_path / "mine.py").write_text(OF_RANKS.format(*acts))
+    words = "run --domain graph --tiny --loss mine.py:Mine --devices 2 --device cpu"
+    command = [python(), "-c", START, *words.split()]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300)
+    (line,) = (done.stdout + done.stderr * bool(done.returncode)).splitlines()
+    code, said = PARTINGS[acts]
+    assert (done.returncode, said in line) == (code, True), line
 
 
 def test_a_loss_is_trained_whatever_its_to_returns(tmp_path: Path) -> None:

@@ -83,7 +83,11 @@ class Changes(InfoNCE):
         torch.set_default_dtype(torch.float64)
 """
 CHANGES = {
-    "os.chdir": "import os; os.chdir('/')",
+    "os.chdir": "import os, tempfile; os.chdir(tempfile.mkdtemp()); os.rmdir(os.getcwd())",
+    "torch.distributed.init_process_group": (
+        "torch.distributed.init_process_group('gloo', store=torch.distributed.HashStore(), "
+        "rank=0, world_size=1)"
+    ),
     "torch.set_default_dtype": "torch.set_default_dtype(torch.float64)",
     "torch.set_default_device": "torch.set_default_device('meta')",
     "torch.set_grad_enabled": "torch.set_grad_enabled(False)",
