@@ -35,7 +35,7 @@ from contrastbench.benchmarks.sweeps.cell_states import Task
 from contrastbench.benchmarks.tables.load import load_table
 from contrastbench.benchmarks.tables.resolved import resolve
 from contrastbench.benchmarks.tables.table import Table
-from contrastbench.errors import UserError
+from contrastbench.errors import UserError, tell
 from contrastbench.losses.registry import is_registered, term_names
 from contrastbench.losses.spec import LossSpec
 
@@ -203,6 +203,7 @@ def make_records(case: Verification, tasks: Sequence[Task]) -> None:
             store.publish_record(
                 ours | {"key": store.key(ours)}, case.folder / OURS / record_name(ours)
             )
+    tell(f"{len(case.made)} cells are made, the last on {work.domain} {work.dataset}")
 
 
 def returned_record(path: Path, label: str) -> Record:
