@@ -153,7 +153,7 @@ def find_path(
     raise UserError(f"no {kind} {name} here{elsewhere}")
 
 
-def comma_files(what: str, data_root: Path | None, most: int = 2) -> list[Path]:
+def comma_files(what: str, data_root: Path | None) -> list[Path]:
     """The files between commas, such as those of the training and of the test part.
 
     Raises:
@@ -163,8 +163,8 @@ def comma_files(what: str, data_root: Path | None, most: int = 2) -> list[Path]:
     if any(path.is_file() for path in candidate_paths(what, data_root)):
         return [find_path(what, data_root)]
     files = [find_path(name.strip(), data_root) for name in what.split(",")]
-    if len(files) > most:
-        raise UserError(f"{what} names {len(files)} files: give at most {most}")
+    if len(files) > 2:
+        raise UserError(f"{what} names {len(files)} files: give at most 2")
     return files
 
 

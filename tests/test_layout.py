@@ -234,13 +234,13 @@ BUDGET = {  # lines of Python by room, as they were reached: who needs more dele
     "benchmarks/cli": 2009,
     "benchmarks/comparison": 1756,
     "benchmarks/perf": 853,
-    "benchmarks/records": 2373,
-    "benchmarks/report": 1994,
+    "benchmarks/records": 2361,
+    "benchmarks/report": 1989,
     "benchmarks/running": 3277,
     "benchmarks/submission": 651,
     "benchmarks/sweeps": 1375,
     "benchmarks/tables": 3136,
-    "": 41981,  # the three together
+    "": 41964,  # the three together
     "tests": 39692,
 }
 

@@ -42,22 +42,10 @@ def temporary(folder: Path) -> Path:
 
 def remove_temporary(folder: Path) -> None:
     """Remove temporary files of this host's processes that have ended."""
-    for path in of_dead_owners(folder, before="", after="tmp"):
-        path.unlink(missing_ok=True)
-
-
-def of_dead_owners(folder: Path, before: str, after: str) -> Iterator[Path]:
-    """Yield the files named after processes of this host that have ended.
-
-    Args:
-        folder: where the files are.
-        before: what stands before the owner and a dot; a pattern without dots.
-        after: what stands after a dot and the owner.
-    """
-    for path in folder.glob(f"{before}.{host()}.*.{after}"):
+    for path in folder.glob(f".{host()}.*.tmp"):
         number = path.name.split(".")[2]
         if number.isdecimal() and not process_exists(int(number)):
-            yield path
+            path.unlink(missing_ok=True)
 
 
 def process_exists(number: int) -> bool:

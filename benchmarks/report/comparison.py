@@ -1,7 +1,6 @@
 """Render a comparison: Markdown for people, CSV for programs, and a terminal."""
 
 from collections import Counter
-from collections.abc import Sequence
 from functools import partial
 from math import isfinite
 from typing import Any
@@ -172,23 +171,19 @@ def difference_text(place: Comparison) -> str:
     >>> difference_text(place)
     '+1.50 ± 2.00, undecided'
     """
-    verdict = verdict_text(place)
-    return verdict if place.difference is None else f"{with_half_width(place, 2)}, {verdict}"
+    if place.difference is None:
+        return verdict_text(place)
+    width = "" if place.half_width is None else f" ± {place.half_width:.2f}"
+    return f"{signed(place.difference, 2)}{width}, {verdict_text(place)}"
 
 
-def with_half_width(place: Comparison, decimals: int, between: str = " ± ") -> str:
-    """Return a difference with half of its interval."""
-    width = "" if place.half_width is None else f"{between}{place.half_width:.{decimals}f}"
-    return signed(place.difference, decimals) + width
-
-
-def set_verdicts(count: Counter[str], verdicts: Sequence[str] = VERDICTS) -> str:
+def set_verdicts(count: Counter[str]) -> str:
     """Return how many single sets have which verdict.
 
     >>> set_verdicts(Counter({"better": 1, "undecided": 3}))
     '1 better, 3 undecided'
     """
-    return ", ".join(f"{count[name]} {name}" for name in verdicts if count[name])
+    return ", ".join(f"{count[name]} {name}" for name in VERDICTS if count[name])
 
 
 def comparison_rows(verdicts: Verdicts) -> list[dict[str, Any]]:
