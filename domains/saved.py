@@ -4,6 +4,8 @@ The path is a folder that `save_to_disk` wrote or a Parquet file, here or in the
 hub has becomes one by `datasets.load_dataset(NAME).save_to_disk(PATH)`.
 """
 
+import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -79,7 +81,9 @@ def check_arrow_batches(folder: Path) -> None:
     """Raise where an Arrow file is damaged: `datasets` maps it into memory, trusts it, and dies."""
     import pyarrow
 
-    for path in sorted(folder.rglob("*.arrow")):
+    with reading(folder, "save_to_disk of datasets writes one", "is no saved set"):
+        paths = [*mapped_files(folder)]
+    for path in paths:
         with (
             reading(path, "repair or replace it"),
             pyarrow.OSFile(str(path)) as file,
@@ -87,6 +91,15 @@ def check_arrow_batches(folder: Path) -> None:
         ):
             for batch in batches:
                 batch.validate(full=True)
+
+
+def mapped_files(folder: Path) -> Iterator[Path]:
+    """Yield the files that `datasets` maps, whose names and places the folder says."""
+    whole = (folder / "state.json").is_file()
+    parts = [""] if whole else json.loads((folder / "dataset_dict.json").read_bytes())["splits"]
+    for part in parts:
+        state = json.loads((folder / part / "state.json").read_bytes())
+        yield from (folder / part / file["filename"] for file in state["_data_files"])
 
 
 def locate_data(what: str, data_root: Path | None) -> Path:

@@ -228,7 +228,7 @@ def test_nothing_prints_a_name_raw() -> None:
 
 BUDGET = {  # lines of Python by room, as they were reached: who needs more deletes first
     "losses": 7471,
-    "domains": 16188,
+    "domains": 16203,
     "benchmarks/against": 517,
     "benchmarks/api": 380,
     "benchmarks/cli": 2009,
@@ -236,12 +236,12 @@ BUDGET = {  # lines of Python by room, as they were reached: who needs more dele
     "benchmarks/perf": 853,
     "benchmarks/records": 2361,
     "benchmarks/report": 1989,
-    "benchmarks/running": 3277,
-    "benchmarks/submission": 651,
+    "benchmarks/running": 3271,
+    "benchmarks/submission": 643,
     "benchmarks/sweeps": 1375,
     "benchmarks/tables": 3136,
-    "": 41964,  # the three together
-    "tests": 39692,
+    "": 41965,  # the three together
+    "tests": 39716,
 }
 
 

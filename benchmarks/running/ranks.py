@@ -128,7 +128,7 @@ def joined_ranks(device: str, reads_input: bool = False) -> Iterator[None]:
     except ProcessLost as error:
         if not ours:  # else who started the ranks says which is gone
             tell(f"bench: {error}")
-        exit_at_once(EXIT_OF_LOST)
+        sys.exit(EXIT_OF_LOST)
     except Exception as error:
         if ours or not isinstance(error, UserError | FirstFailed):  # which rank 0 says
             sys.stderr = loud
@@ -243,9 +243,3 @@ def fall_silent() -> None:
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, 1)
     sys.stderr = os.fdopen(nowhere, "w")
-
-
-def exit_at_once(code: int) -> None:
-    """End at once, without waiting for a rank that is gone."""
-    sys.stdout.flush()
-    os._exit(code)

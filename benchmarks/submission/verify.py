@@ -169,10 +169,6 @@ def make_records(case: Verification, tasks: Sequence[Task]) -> None:
     """Run the seeds of one experiment in a child process, and keep all that its trainings score.
 
     What was made before, by an earlier verification too, is not made again.
-
-    Raises:
-        Refused: one of them is not what was asked for.
-        UserError: the data are not here.
     """
     from contrastbench.benchmarks.running.opening import prepare_cells
 
@@ -207,11 +203,7 @@ def make_records(case: Verification, tasks: Sequence[Task]) -> None:
 
 
 def returned_record(path: Path, label: str) -> Record:
-    """Return the record of a cell that a child has published.
-
-    Raises:
-        Refused: there is none, it is another's, or it is no result.
-    """
+    """Return the record of a cell that a child has published; another's is refused."""
     if not path.is_file():
         raise Refused(f"{label}: the loss's process made no record of it")
     with refusing():

@@ -36,6 +36,7 @@ TOKENIZER_FILES = (
 )
 VOCABULARY_FILES = ("tokenizer.json", "vocab.*", "*.model")
 WEIGHT_FILES = "model*.safetensors"
+NO_CODE = {"trust_remote_code": False}  # without it transformers asks, and runs it after a `y`
 MAX_LAYERS = 1_000
 HEAD = 64  # dimensions of an attention head in BERT
 MAX_WEIGHTS = 2**33  # of an encoder: 32 GiB
@@ -93,8 +94,8 @@ def load_checkpoint(name: str, data_root: Path | None) -> Checkpoint:
     shape = shape_of(name) if fresh else {}
     folder = locate_checkpoint(source, data_root)
     with quiet(), reading(f"encoder {name!r}", f"mend {folder}", "cannot be loaded"):
-        check_encoder_size(AutoConfig.from_pretrained(folder))
-        tokenizer = AutoTokenizer.from_pretrained(folder)
+        check_encoder_size(AutoConfig.from_pretrained(folder, **NO_CODE))
+        tokenizer = AutoTokenizer.from_pretrained(folder, **NO_CODE)
         encoder, new = random_encoder(folder, shape) if fresh else saved_encoder(folder)
         check_tokenizer(name, folder, encoder, tokenizer)
         checkpoint = checked_checkpoint(name, encoder, tokenizer, new)
@@ -137,6 +138,7 @@ def saved_encoder(folder: Path) -> tuple[Any, set[str]]:
         output_loading_info=True,
         dtype=torch.float32,
         use_safetensors=True,
+        **NO_CODE,
         ignore_mismatched_sizes=True,  # they are among what is missing
     )
     return encoder, set(info["missing_keys"]) | {key for key, *_ in info["mismatched_keys"]}
@@ -175,9 +177,9 @@ def random_encoder(folder: Path, shape: Mapping[str, int]) -> tuple[Any, set[str
 
     Its pooler is not to be scored.
     """
-    config = AutoConfig.from_pretrained(folder, **shape)
+    config = AutoConfig.from_pretrained(folder, **NO_CODE, **shape)
     check_encoder_size(config)
-    return AutoModel.from_config(config), {"pooler.dense.weight"}
+    return AutoModel.from_config(config, **NO_CODE), {"pooler.dense.weight"}
 
 
 def check_tokenizer(name: str, folder: Path, encoder: Any, tokenizer: Any) -> None:

@@ -5,6 +5,7 @@ Nothing is written, run, unpickled or connected to, and no link out of them is f
 
 import gzip
 import io
+import json
 import struct
 import zlib
 from collections.abc import Callable, Iterator
@@ -23,7 +24,7 @@ pytest.importorskip("PIL")
 from PIL import Image
 
 import made_images
-from contrastbench.domains import reading
+from contrastbench.domains import reading, saved
 from contrastbench.domains.graph import own as own_graphs
 from contrastbench.domains.image.data import archives, decode
 from contrastbench.domains.image.data import load as images
@@ -242,3 +243,20 @@ def test_objects_in_arrays(readers: dict[str, Reader], tmp_path: Path) -> None:
         with hostile.watched(canary) as touched, pytest.raises(UserError, match=r"mine\.npz"):
             readers["arrays"].read(tmp_path)
         assert (touched, list(canary.iterdir())) == ([], [])
+
+
+@pytest.mark.parametrize("name", ["data.bin", "../data.arrow"])
+def test_a_file_that_a_saved_set_names_is_validated_before_it_is_mapped(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    datasets = pytest.importorskip("datasets")
+    datasets.Dataset.from_dict({"a": [1.0] * 99}).save_to_disk(str(tmp_path / "mine"))
+    (tmp_path / "mine/data-00000-of-00001.arrow").rename(tmp_path / "mine" / name)
+    state = json.loads((tmp_path / "mine/state.json").read_text())
+    text = json.dumps({**state, "_data_files": [{"filename": name}]})
+    (tmp_path / "mine/state.json").write_text(text)
+    assert saved.load_saved(tmp_path / "mine")["a"][98] == 1.0
+    (tmp_path / "mine" / name).write_bytes((tmp_path / "mine" / name).read_bytes()[:-400])
+    monkeypatch.setattr(datasets, "load_from_disk", lambda _: pytest.fail("it is mapped"))
+    with pytest.raises(UserError, match=rf"{Path(name).name} is damaged"):
+        saved.load_saved(tmp_path / "mine")

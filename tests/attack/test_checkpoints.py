@@ -128,7 +128,13 @@ def besiege(spoil: Spoil, good: Path, root: Path, read: Callable[[Path], object]
     assert hostile.tree(root) == before
 
 
-def test_sentence_encoders(encoder: Path, tmp_path: Path, found: Callable[[str], None]) -> None:
+def test_sentence_encoders(
+    encoder: Path,
+    tmp_path: Path,
+    found: Callable[[str], None],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("builtins.input", lambda _: "y")  # nobody is asked whether code may run
     for k, spoil in enumerate(SPOILS.values()):
         besiege(
             spoil, encoder, tmp_path / str(k), lambda folder: load_checkpoint(str(folder), None)
