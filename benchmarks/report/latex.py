@@ -59,7 +59,7 @@ def latex_rows(line: list[Entry], decimals: int, values: str) -> Iterator[LatexR
     own = [shown_mean(e, e.ours if e.run else e.paper, decimals) for e in line]
     if printed and values != OURS:
         yield LatexRow(name, paper, [shown_mean(e, e.paper, decimals) for e in line])
-    elif printed or values != THEIRS or not line[0].quotes:
+    elif printed or values != THEIRS:
         yield LatexRow(name, [b or a for a, b in zip(paper, ours, strict=True)], own)
     if values == BOTH and printed and any(entry.run for entry in line):
         yield LatexRow(r"\quad ours", ours, own)

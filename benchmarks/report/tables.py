@@ -36,6 +36,8 @@ def render_table(resolved: Resolved, format_: str, values: str | None = None) ->
         raise unknown("value of --values", values, latex.VALUES)
     if format_ != "latex":
         raise UserError(f"--values {values} is of LaTeX: add --format latex")
+    if values == latex.THEIRS and not resolved.table.quotes:
+        raise UserError(f"--values {values}: {resolved.table.name} quotes no paper: leave it out")
     return table_latex(resolved, list(entries(resolved)), values)
 
 

@@ -426,6 +426,7 @@ def test_latex_compiles(tmp_path: Path) -> None:
         render_table(resolved, "latex", values)
         for resolved in (resolve(one, None, RESULTS if one.quotes else tmp_path) for one in every)
         for values in VALUES
+        if resolved.table.quotes or values != "theirs"
     )
     (tmp_path / "all.tex").write_text(DOCUMENT % text, encoding="utf-8")
     command = ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "all.tex"]
@@ -450,6 +451,9 @@ def test_latex_marks_the_best_and_the_second_of_all_rows(tmp_path: Path) -> None
     assert rf"\textbf{{{printed[0]:.1f}" in theirs
     assert "99.0" not in theirs
     assert r"other & \textbf{99.0 (1" in render_table(resolved, "latex", "ours")
+    unprinted = resolve(table.but(rows=[raw.but(paper={})]), None, tmp_path)
+    with pytest.raises(UserError, match="--values theirs"):
+        render_table(unprinted, "latex", "theirs")
     with pytest.raises(UserError, match="--values ours is of LaTeX: add --format latex"):
         render_table(resolved, "md", "ours")
 
