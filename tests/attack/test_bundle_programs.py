@@ -67,6 +67,7 @@ STOPPED: dict[str, dict[str, str]] = {
     "forges a better key": {"step": f"publish(forged(key='0' * 64)); {LEAVE}"},
     "forges what no run writes": {"step": f"publish(forged(metrics={{'accuracy': 1e9}})); {LEAVE}"},
     "writes without end": {"step": f"publish(b' ' * 2**25); {LEAVE}"},
+    "writes two gigabytes": {"step": "open('large', 'wb').truncate(2**31)"},
     "puts a pipe in place": {
         "step": f"publish(b''); p = next(Path('results').rglob('*.json')); "
         f"p.unlink(); os.mkfifo(p); {LEAVE}"

@@ -14,6 +14,7 @@ import hostile
 
 pytest.importorskip("torchvision")
 from contrastbench.benchmarks.running import checkpoints
+from contrastbench.domains.download import file_sha256
 from contrastbench.domains.image.networks import encoders, pretrained
 from contrastbench.domains.image.networks.model import ImageModel
 from contrastbench.domains.image.preprocessing import Preprocessing
@@ -166,11 +167,17 @@ def test_image_encoders(tmp_path: Path, found: Callable[[str], None]) -> None:
     found(f"data: {len(spoils)} hostile image encoders: refused, nothing touched")
 
 
-def test_weights_of_torchvision(tmp_path: Path) -> None:
-    url, canary = "https://download.pytorch.org/models/a-0676ba61.pth", tmp_path / "canary"
+@pytest.mark.parametrize("pinned", [False, True])
+def test_weights_of_torchvision(pinned: bool, tmp_path: Path) -> None:
+    """A pickle is refused by its hash, and where its name has that, since it is no tensors."""
+    canary, whole = tmp_path / "canary", tmp_path / "whole"
     canary.mkdir()
-    torch.save({"w": hostile.Reduced(canary / "owned")}, tmp_path / "a-0676ba61.pth")
-    with hostile.watched(canary) as touched, pytest.raises(UserError, match="cannot be read"):
+    torch.save({"w": hostile.Reduced(canary / "owned")}, whole)
+    name = f"a-{file_sha256(whole)[:8] if pinned else '0676ba61'}.pth"
+    whole.rename(tmp_path / name)
+    url = f"https://download.pytorch.org/models/{name}"
+    why = "Weights only load failed" if pinned else "does not begin with 0676ba61"
+    with hostile.watched(canary) as touched, pytest.raises(UserError, match=why):
         pretrained.pretrained_weights(url, tmp_path)
     assert all(event.startswith(f"os.mkdir ('{tmp_path}'") for event in touched), "it is there"
     assert not list(canary.iterdir())

@@ -15,8 +15,10 @@ import click
 import pytest
 
 from contrastbench.benchmarks.cli.main import app
+from contrastbench.benchmarks.records import store
 from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.benchmarks.submission import bundle
+from contrastbench.domains import download, reading
 from contrastbench.domains import registry as domain_registry
 from contrastbench.errors import UserError
 from contrastbench.losses import LossSpec
@@ -268,3 +270,17 @@ def test_a_trusted_record_is_still_no_way_to_what_is_no_loss(canary: Path) -> No
         assert "no loss" in silent("reproduce", str(path), "--trust")
         shutil.rmtree("results")
     assert untouched(canary)
+
+
+@pytest.mark.parametrize(
+    ("bound", "unit"),
+    [
+        (download.MAX_DOWNLOAD_BYTES >> 30, "GiB"),
+        (download.LEAST_RATE, "bytes a second"),
+        (reading.UNPACKED >> 30, "GiB each"),
+        (store.MAX_RECORD_BYTES >> 20, "MiB"),
+        (bundle.MAX_BUNDLE_BYTES >> 20, "MiB"),
+    ],
+)
+def test_a_bound_of_the_page_is_that_of_the_code(bound: int, unit: str) -> None:
+    assert f" {bound:,} {unit}" in (Path(__file__).parents[2] / "SECURITY.md").read_text()
