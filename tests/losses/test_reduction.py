@@ -1,5 +1,7 @@
 """Which losses are the same by algebra, and the simplest loss of each family."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -13,10 +15,33 @@ from contrastbench.losses.laws.random_contrasts import (
     random_views,
     with_sample_numbers,
 )
-from contrastbench.losses.pairing import BOTH_VIEWS, OTHER_VIEW, SAME_CLASS, WHOLE_ROW, Pairing
+from contrastbench.losses.pairing import (
+    BOTH_VIEWS,
+    OTHER_VIEW,
+    QUERY_KEY,
+    SAME_CLASS,
+    WHOLE_ROW,
+    Pairing,
+)
 from contrastbench.losses.reduction import reduced, simplest
 from contrastbench.losses.registry import describe
 from counts import times
+
+
+@pytest.mark.parametrize(
+    ("name", "facts"),
+    [
+        ("both_views", BOTH_VIEWS),
+        ("other_view", OTHER_VIEW),
+        ("whole_row", WHOLE_ROW),
+        ("query_key", QUERY_KEY),
+        ("same_class", replace(SAME_CLASS, two_views=True)),
+        ("own_view", replace(BOTH_VIEWS, own_view=True)),
+    ],
+)
+def test_laws_know_the_facts_of_their_pairings(name: str, facts: Pairing) -> None:
+    """Else the law of a limit would be asked under no pairing, and hold."""
+    assert pairing_of(LAW_PAIRINGS[name](random_views(0, 4))) == facts
 
 
 @pytest.mark.parametrize(

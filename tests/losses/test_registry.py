@@ -34,6 +34,8 @@ class B(A):
 def test_description_is_what_the_class_takes(name: str) -> None:
     about = describe(name)
     assert about.params == get_loss(name).params
+    assert {*about.ranges} == {*about.params}, "each parameter is declared"
+    assert about == registry.describe_class(registry.loss_class(name)), "with or without torch"
     assert about.summary.endswith(".") or about.summary
     assert len(about.summary) > 20
 
