@@ -2,6 +2,8 @@
 
 from math import inf
 from random import Random
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -9,6 +11,7 @@ import statsmodels.api as sm
 from scipy import stats
 from statsmodels.stats.weightstats import ttost_paired
 
+from contrastbench.benchmarks.comparison.over_sets import detectable
 from contrastbench.benchmarks.comparison.set_tests import (
     SET_TESTS,
     Effects,
@@ -130,3 +133,14 @@ def test_far_outliers_are_drawn_in_unless_most_values_are_equal() -> None:
     drawn_in = np.std([1.0, 2.0, 3.0, 4.0, 10.0], ddof=1)
     assert clipped_spread([1.0, 2.0, 3.0, 4.0, 100.0]) == pytest.approx(drawn_in)
     assert clipped_spread([0.0] * 4 + [10.0]) == pytest.approx(np.std([0.0] * 4 + [10.0], ddof=1))
+
+
+@pytest.mark.parametrize(
+    ("of_parts", "found"), [((2.0, 3.0), 3.0), ((2.0, None), None), ((0.0, 0.0), 0.0)]
+)
+def test_what_is_found_in_each_part_is_found_in_the_least_telling(
+    of_parts: tuple[float | None, ...], found: float | None
+) -> None:
+    test: Any = SimpleNamespace(detectable=lambda sets, level: sets)
+    parts: Any = {f"{k}": SimpleNamespace(sets=one) for k, one in enumerate(of_parts)}
+    assert detectable(parts, 0.05, test) == found

@@ -34,6 +34,24 @@ def cell(
     return run_cell(experiment, seed, Options(results, device="cpu"))
 
 
+def test_only_the_set_that_trains_is_reported_as_trained_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said: list[tuple[str, bool]] = []
+    report = GraphDomain.report
+    monkeypatch.setattr(
+        GraphDomain,
+        "report",
+        lambda own, trained: said.append((own.dataset, trained)) or report(own, trained),
+    )
+    monkeypatch.setattr(opening, "shapes", lambda _: {})
+    sets, options = ["motifs", "label-pairs"], Options(tmp_path, device="cpu")
+    for loss, recipe in (("none", TINY), ("infonce", {**TINY, "score_on": sets})):
+        work = Experiment("graph", "motifs", LossSpec(loss), recipe)
+        opening.prepare_training(opening.prepare_cells(work, 0, options, None), options)
+    assert said == [("motifs", False), ("motifs", True), ("label-pairs", False)]
+
+
 def test_a_record_says_all_that_design_promises(tmp_path: Path) -> None:
     record, path = cell(tmp_path, mu=0.6, seed=2)
     assert record == read_record(path)

@@ -14,12 +14,13 @@ from contrastbench.benchmarks.sweeps.costs import Costs
 from contrastbench.benchmarks.tables import staged
 from contrastbench.benchmarks.tables.resolved import resolve
 from contrastbench.benchmarks.tables.schema import Row, Setting, Tune
+from contrastbench.benchmarks.tables.scores import tiny_recipe
 from contrastbench.benchmarks.tables.searches import Staged
 from contrastbench.benchmarks.tables.staged import Space, of_folds
 from contrastbench.benchmarks.tables.table import Table
 from contrastbench.losses import LOSSES
 from contrastbench.losses.pairing import BOTH_VIEWS, OTHER_VIEW, SAME_CLASS, WHOLE_ROW
-from contrastbench.losses.ranges import TEMPERATURE
+from contrastbench.losses.ranges import TEMPERATURE, Number
 from contrastbench.losses.reduction import simplest
 from contrastbench.losses.spec import LossSpec
 from made_records import made
@@ -97,6 +98,20 @@ def test_stages() -> None:
     assert max(below) < temperature < min(above), "temperatures around the best"
 
 
+@pytest.mark.parametrize(("tune", "sign"), [((0.5, 5), 1), ((0.05, 0.5), -1)])
+def test_temperatures_near_an_end_of_the_range_are_all_on_its_inner_side(
+    tune: tuple[float, float], sign: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The default, 0.5, is the end and the best."""
+    range_ = Number(low=0, tune=tune, log=True)
+    monkeypatch.setattr(staged, "temperature_range", lambda _: range_)
+    tried = whole(space("infonce"), lambda one: -abs(staged.value_of(one) - 0.5))
+    near = [sign * staged.value_of(one) for one in tried[6:10]]
+    others = [sign * staged.value_of(one) for one in tried[1:6]]
+    assert all(sign * 0.5 < value < min(others) for value in near)
+    assert len(set(near)) == 4
+
+
 def test_a_stage_follows_a_whole_one() -> None:
     where, tried = space("hcl"), whole(space("hcl"), lambda one: 0.0)
     for known in range(13):
@@ -127,6 +142,20 @@ TABLE = Table(
     sweep=True,
 )
 BASE, FAMILY, NONE = TABLE.rows
+
+
+def test_a_smoke_test_has_the_tiny_values_of_the_domain() -> None:
+    place = plan.runnable_places(TABLE)[0]
+    small = {**place.work.recipe, **tiny_recipe("tabular")}
+    assert place.smoke_test.recipe == small != place.work.recipe
+
+
+def test_a_row_with_records_of_two_data_is_named(tmp_path: Path) -> None:
+    table = TABLE.but(tune=None)
+    for place, hashes in zip(plan.runnable_places(table), ("12", "1"), strict=False):
+        for digit in hashes:
+            made(tmp_path, place.work, 0, data_hash=digit * 64)
+    assert resolve(table, None, tmp_path).other_data == {"A": ["infonce"]}
 
 
 def asked(results: Path, *rows: Row) -> plan.Plan:
