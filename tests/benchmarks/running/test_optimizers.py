@@ -6,7 +6,12 @@ import pytest
 import torch
 from torch import nn
 
-from contrastbench.benchmarks.running.optimizers import make_optimizer, make_schedule
+from contrastbench.benchmarks.running.optimizers import (
+    load_moments,
+    make_optimizer,
+    make_schedule,
+    moments_of,
+)
 from contrastbench.domains.graph import GraphRecipe
 from contrastbench.domains.image import ImageRecipe
 
@@ -84,3 +89,16 @@ def test_the_learning_rate_rises_before_it_falls(done: int) -> None:
         rates.step()
     fall = [1 + math.cos(math.pi * step / 4) for step in range(5)]
     assert seen == pytest.approx([0, 0.5, 1, 1.5, *fall][done:])
+
+
+def test_moments_are_laid_out_as_their_parameters() -> None:
+    weight = nn.Parameter(torch.randn(2, 3, 4, 4).to(memory_format=torch.channels_last))
+    recipe = ImageRecipe(optimizer="adam")
+    trained, resumed = (make_optimizer(recipe, [weight]) for _ in range(2))
+    weight.grad = torch.ones_like(weight)
+    trained.step()
+    before = moments_of(trained)
+    load_moments(resumed, {name: moment.clone().contiguous() for name, moment in before.items()})
+    for name, moment in moments_of(resumed).items():
+        assert torch.equal(moment, before[name])
+        assert (moment.shape, moment.stride()) == (before[name].shape, before[name].stride())
