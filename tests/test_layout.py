@@ -241,7 +241,7 @@ BUDGET = {  # lines of Python by room, as they were reached: who needs more dele
     "benchmarks/sweeps": 1375,
     "benchmarks/tables": 3136,
     "": 41967,  # the three together
-    "tests": 39851,
+    "tests": 39852,
 }
 
 
