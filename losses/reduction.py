@@ -2,7 +2,7 @@
 
 from contrastbench.losses.limits import Limit
 from contrastbench.losses.pairing import Pairing
-from contrastbench.losses.registry import describe
+from contrastbench.losses.registry import describe, is_registered
 from contrastbench.losses.spec import NONE, LossSpec
 
 
@@ -55,11 +55,13 @@ def simplest(loss: LossSpec, pairing: Pairing | None) -> LossSpec | None:
 
 
 def usable(loss: LossSpec, pairing: Pairing | None) -> list[Limit]:
-    """Return the limits of a loss that train alike under a pairing."""
-    if loss.name == NONE:
-        return []
-    limits = describe(loss.name).limits
-    return [limit for limit in limits if limit.same_training and limit.holds(pairing)]
+    """Return the limits of a loss that train alike under a pairing.
+
+    Each is a registered loss: to plan the cells of a loss runs no code that it names.
+    """
+    limits = describe(loss.name).limits if loss.name != NONE else ()
+    known = [limit for limit in limits if is_registered(limit.to)]
+    return [limit for limit in known if limit.same_training and limit.holds(pairing)]
 
 
 def target(limit: Limit, loss: LossSpec) -> LossSpec:

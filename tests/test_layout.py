@@ -227,7 +227,7 @@ def test_nothing_prints_a_name_raw() -> None:
 
 
 BUDGET = {  # lines of Python by room, as they were reached: who needs more deletes first
-    "losses": 7471,
+    "losses": 7473,
     "domains": 16203,
     "benchmarks/against": 517,
     "benchmarks/api": 380,
@@ -237,11 +237,11 @@ BUDGET = {  # lines of Python by room, as they were reached: who needs more dele
     "benchmarks/records": 2361,
     "benchmarks/report": 1991,
     "benchmarks/running": 3271,
-    "benchmarks/submission": 643,
+    "benchmarks/submission": 595,
     "benchmarks/sweeps": 1375,
     "benchmarks/tables": 3136,
-    "": 41967,  # the three together
-    "tests": 39852,
+    "": 41921,  # the three together
+    "tests": 39854,
 }
 
 

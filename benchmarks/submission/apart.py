@@ -1,11 +1,9 @@
 """Run a bundle's loss in a process apart, with an empty home, and take what it hands back as bytes.
 
 This side plans and judges without the loss's code: what the loss declares becomes a class of the
-same name with the same arguments, ranges and limits, and nothing else, its stand-in.
-
-The environment has what computes and no secrets; a process that takes too long is killed with all
-that it has started. This keeps accidents and curiosity away. It is no sandbox: the loss runs as the
-user who verifies, so a person reads it first.
+same name with the same arguments, ranges and limits, and nothing else, its stand-in. A process that
+takes too long is killed with all that it has started. This keeps accidents and curiosity away. It
+is no sandbox: the loss runs as the user who verifies, so a person reads it first.
 """
 
 import json
@@ -13,53 +11,42 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from inspect import Parameter, Signature
 from pathlib import Path
 from typing import Any
 
 from contrastbench.benchmarks.records import store
 from contrastbench.benchmarks.submission import child
-from contrastbench.benchmarks.submission.child import Answer, Declared
+from contrastbench.benchmarks.submission.child import Answer
 from contrastbench.domains.download import cache_folder
 from contrastbench.errors import UserError, printable
 from contrastbench.losses.expression import file_and_class
+from contrastbench.losses.registry import Description
 
 KEPT = ("PATH", "PYTHONPATH", "LANG", "LC_ALL", "TMPDIR", "LD_LIBRARY_PATH", "CONTRASTBENCH_DATA")
 KEPT_STARTS = ("OMP_", "MKL_", "OPENBLAS_", "DNNL_", "ONEDNN_", "ATEN_", "CUDA_", "KMP_")
 SECONDS = 1800  # of one cell, or of the laws
 COMMAND = [sys.executable, "-P", "-m", child.__name__]
-
-CLASS = """
-from math import inf
-from contrastbench.losses import ranges as of_ranges
-from contrastbench.losses.base import Loss
-from contrastbench.losses.limits import Limit, Towards
-from contrastbench.losses.ranges import Given, Number
-
-def Choice(choices):
-    return of_ranges.Choice(*choices)
-
-class {name}(Loss):
-    ranges = {ranges!r}
-    limits = {limits!r}
-    def __init__(self{arguments}):
-        super().__init__()
-        vars(self).update({names})
-"""
+STAND_IN = f"from {__name__} import stand_in\n{{0}} = stand_in(__name__, {{0!r}}, {{1!r}})\n"
 
 
 class Refused(UserError):
     """A loss that cannot be verified, as it or its bundle is not as it must be."""
 
 
-def ask(folder: Path, seconds: float, **request: Any) -> Answer:
-    """Return the answer of a child process to a request.
+@contextmanager
+def refusing() -> Iterator[None]:
+    """Make a mistake within the block, which is the bundle's, a refusal."""
+    try:
+        yield
+    except (ValueError, LookupError, SyntaxError, RecursionError, MemoryError) as error:
+        raise Refused(str(error) or type(error).__name__) from None
 
-    Args:
-        folder: the child's own, which is made.
-        seconds: after which it is killed.
-        request: what `child` reads.
+
+def ask(folder: Path, seconds: float, **request: Any) -> Answer:
+    """Return the answer of a child process, which is killed after those seconds, to a request.
 
     Raises:
         Refused: it ended without an answer, or its answer is an error.
@@ -78,15 +65,9 @@ def ask(folder: Path, seconds: float, **request: Any) -> Answer:
 
 def start_child(folder: Path, seconds: float) -> str:
     """Run a child to its end, and say how it ended."""
-    process = subprocess.Popen(
-        [*COMMAND, str(folder)],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        cwd=folder,
-        env=environment(folder / "home"),
-        start_new_session=True,
-    )
+    given: Any = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.DEVNULL)
+    given |= {"cwd": folder, "env": environment(folder / "home"), "start_new_session": True}
+    process = subprocess.Popen([*COMMAND, str(folder)], **given)
     try:
         return f"ended with exit code {process.wait(seconds)}"
     except subprocess.TimeoutExpired:
@@ -110,19 +91,27 @@ def environment(home: Path) -> dict[str, str]:
     return {**kept, **{name: str(folder) for name, folder in folders.items()}}
 
 
-def write_stand_ins(terms: Mapping[str, Declared], folder: Path) -> None:
-    """Write the files of stand-ins into a folder, each for a term FILE:CLASS.
-
-    Raises:
-        UserError: an argument has no name.
-    """
+def write_stand_ins(terms: Mapping[str, Description], folder: Path) -> None:
+    """Write the files of stand-ins into a folder, each for a term FILE:CLASS."""
     for term, declared in terms.items():
-        if wrong := [key for key in declared.params if not key.isidentifier()]:
-            raise UserError(f"{term} has an argument {wrong[0]!r}, which is no name")
         file, name = file_and_class(term) or ("", "")  # the bundle's terms were checked
-        about = {"name": name, "ranges": declared.ranges, "limits": declared.limits}
-        names = ", ".join(f"{key}={key}" for key in declared.params)
-        arguments = "".join(f", {key}={value!r}" for key, value in declared.params.items())
         (folder / file).parent.mkdir(parents=True, exist_ok=True)
         with (folder / file).open("a") as text:
-            text.write(CLASS.format(**about, names=names, arguments=arguments))
+            text.write(STAND_IN.format(name, Answer(terms=(declared,)).model_dump_json()))
+
+
+def stand_in(module: str, name: str, answer: str) -> type:
+    """Return a class that has the arguments, ranges and limits that an answer declares."""
+    from contrastbench.losses.base import Loss
+
+    (about,) = Answer.model_validate_json(answer).terms
+
+    def keep(self: Any, **params: Any) -> None:
+        Loss.__init__(self)
+        vars(self).update({**about.params, **params})
+
+    defaults = {**dict.fromkeys(about.required, Parameter.empty), **about.params}
+    own = [Parameter(k, Parameter.KEYWORD_ONLY, default=v) for k, v in defaults.items()]
+    vars(keep)["__signature__"] = Signature([Parameter("self", Parameter.POSITIONAL_ONLY), *own])
+    has = {"ranges": about.ranges, "limits": about.limits, "__init__": keep, "__module__": module}
+    return type(name, (Loss,), has)

@@ -7,8 +7,8 @@ what this side asked for.
 """
 
 import re
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from itertools import groupby
 from math import sqrt
@@ -24,13 +24,8 @@ from contrastbench.benchmarks.running import reproduction
 from contrastbench.benchmarks.running.options import Options
 from contrastbench.benchmarks.running.reproduction import Outcome, spread_of
 from contrastbench.benchmarks.submission import apart
-from contrastbench.benchmarks.submission.apart import Refused, write_stand_ins
-from contrastbench.benchmarks.submission.bundle import (
-    Bundle,
-    own_files,
-    record_name,
-    suite_plan,
-)
+from contrastbench.benchmarks.submission.apart import Refused, refusing
+from contrastbench.benchmarks.submission.bundle import Bundle, own_files, record_name, suite_plan
 from contrastbench.benchmarks.sweeps.cell_states import Task
 from contrastbench.benchmarks.tables.load import load_table
 from contrastbench.benchmarks.tables.resolved import resolve
@@ -101,15 +96,6 @@ def run_checks(case: Verification) -> None:
     case.standing = " ".join(said(compared(resolve(table, None, case.folder / OURS))))
 
 
-@contextmanager
-def refusing() -> Iterator[None]:
-    """Make a mistake within the block, which is the bundle's, a refusal."""
-    try:
-        yield
-    except (ValueError, LookupError, SyntaxError, RecursionError, MemoryError) as error:
-        raise Refused(str(error) or type(error).__name__) from None
-
-
 def check_loss(case: Verification) -> str:
     """Check that the loss is of the bundle's files and obeys the laws; learn what it declares."""
     suite, about = load_table(case.suite), case.given.about
@@ -122,17 +108,15 @@ def check_loss(case: Verification) -> str:
     files = {f.as_posix() for term in terms for f in own_files(term) or [Path("/")]}
     if files - set(case.given.sources):
         raise Refused(f"{about.loss} names a file that is not in the bundle")
-    named = {str(case.folder / "loss" / term): term for term in terms}
-    asked = {"loss": asdict(case.placed("loss")), "terms": list(named)}
-    answer = apart.ask(case.folder / "declared", apart.SECONDS, do="declare", **asked)
-    declared = {term: answer.terms[path] for path, term in named.items() if path in answer.terms}
+    asked = {"loss": asdict(case.placed("loss"))}
+    answer = apart.ask(case.folder / "declared", apart.SECONDS, **asked)
     with refusing():
-        write_stand_ins(declared, case.folder / STAND_IN)
+        declared = dict(zip(terms, answer.terms, strict=True))
+        apart.write_stand_ins(declared, case.folder / STAND_IN)
         schema.check_settings({"params": case.placed(STAND_IN).complete.params})
     case.code = answer.code
-    for name, passed, _, detail in answer.laws:
-        if not passed:
-            raise Refused(f"{name}: {detail}")
+    if broken := [f"{name}: {detail}" for name, passed, _, detail in answer.laws if not passed]:
+        raise Refused(broken[0])
     declined = [name for name, _, word, _ in answer.laws if word == "declined"]
     return f"{len(answer.laws)} laws" + f", declined: {', '.join(declined)}" * bool(declined)
 
@@ -172,33 +156,29 @@ def make_records(case: Verification, tasks: Sequence[Task]) -> None:
     """
     from contrastbench.benchmarks.running.opening import prepare_cells
 
-    work, label = tasks[0].experiment, tasks[0].label
+    work, loss, code = tasks[0].experiment, case.placed("loss").name, case.code
+    if is_registered(work.loss.name):
+        loss, code = work.loss.name, ""
     options = Options(case.folder / OURS, case.data_root, "cpu")
-    cells = [cell for cell, _ in prepare_cells(work, tasks[0].seed, options, None)]
-    loss, code = work.loss, ""
-    if not is_registered(loss.name):
-        loss, code = replace(loss, name=case.placed("loss").name), case.code
-    seed_of = {
-        record_name({**cell.identity, "loss_code": code, "seed": task.seed}): task.seed
-        for task in tasks
-        for cell in cells
-    }
-    results = case.keep or case.folder / "made"
-    if new := {seed for name, seed in seed_of.items() if not reading.find(results / name)}:
-        folder = case.folder / "cells" / f"{work.key[:16]}-{min(new)}"
-        about = {"experiment": asdict(replace(work, loss=loss)), "data_root": str(case.data_root)}
-        apart.ask(folder, apart.SECONDS * len(new), do="run", seeds=sorted(new), **about)
-        for name, seed in seed_of.items():
-            if seed in new:
-                path = folder / "results" / name
-                store.publish_record(returned_record(path, f"{label} seed {seed}"), results / name)
-    for name in seed_of:
+    opened = prepare_cells(work, tasks[0].seed, options, None)
+    cells = [{**cell.identity, "loss_code": code} for cell, _ in opened]
+    names = {record_name({**one, "seed": task.seed}): task for task in tasks for one in cells}
+    results, ours = case.keep or case.folder / "made", case.folder / OURS
+    new = {name: task for name, task in names.items() if not reading.find(results / name)}
+    if seeds := sorted({task.seed for task in new.values()}):
+        folder = case.folder / "cells" / f"{work.key[:16]}-{seeds[0]}"
+        asked = asdict(replace(work, loss=replace(work.loss, name=loss)))
+        given = {"experiment": asked, "seeds": seeds, "data_root": str(case.data_root)}
+        apart.ask(folder, apart.SECONDS * len(seeds), **given)
+    for name, task in new.items():
+        made = returned_record(folder / "results" / name, f"{task.label} seed {task.seed}")
+        store.publish_record(made, results / name)
+    for name in names:
         if record := reading.find_record(results / name):
             case.made[name] = record
-            ours = record | {"loss_code": work.loss.code}
-            store.publish_record(
-                ours | {"key": store.key(ours)}, case.folder / OURS / record_name(ours)
-            )
+            known = record | {"loss_code": work.loss.code}
+            known["key"] = store.key(known)
+            store.publish_record(known, ours / record_name(known))
     tell(f"{len(case.made)} cells are made, the last on {work.domain} {work.dataset}")
 
 

@@ -98,7 +98,7 @@ def attempt(folder: Path, seconds: float = SECONDS, **parts: str) -> store.Recor
     code = hashlib.sha256("\0".join(["Mine", text]).encode()).hexdigest()
     (folder / "mine.py").write_text(text)
     work = asdict(replace(WORK, loss=LossSpec(f"{folder / 'mine.py'}:Mine")))
-    apart.ask(folder / "child", seconds, do="run", experiment=work, seeds=[0], data_root=".")
+    apart.ask(folder / "child", seconds, experiment=work, seeds=[0], data_root=".")
     wanted = store.record_path(folder / "child/results", {**known, "loss_code": code})
     return returned_record(wanted, "it")
 

@@ -58,7 +58,7 @@ def test_lars_is_the_loop_of_its_paper() -> None:
     values = [w.detach().flatten().tolist() for w in weights]
     velocity = [[0.0] * len(v) for v in values]
     for _ in range(3):
-        gradients = [torch.randn(w.shape, generator=draw, dtype=torch.float64) for w in weights]
+        gradients = [torch.randn(w.shape, generator=draw, dtype=w.dtype) / 99 for w in weights]
         for weight, gradient in zip(weights, gradients, strict=True):
             weight.grad = gradient.clone()
         optimizer.step()

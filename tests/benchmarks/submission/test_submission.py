@@ -406,9 +406,8 @@ def test_what_is_no_declaration_is_no_stand_in(
     mine, monkeypatch: pytest.MonkeyPatch, declared: Any
 ) -> None:
     def answers(folder: Path, _: float) -> str:
-        (term,) = json.loads((folder / "request.json").read_text())["terms"]
-        whole = {"params": {}, "ranges": {}, "limits": [], **declared}
-        (folder / "answer.json").write_text(json.dumps({"terms": {term: whole}}))
+        term = {"summary": "", "params": {}, **declared}
+        (folder / "answer.json").write_text(json.dumps({"terms": [term]}))
         return "ended"
 
     monkeypatch.setattr(apart, "start_child", answers)
@@ -418,9 +417,9 @@ def test_what_is_no_declaration_is_no_stand_in(
 
 
 def test_a_stand_in_declares_what_the_loss_does(limited) -> None:
-    asked = {"loss": {"name": "mine.py:Mine"}, "terms": ["mine.py:Mine"]}
-    answer = child.Answer.model_validate_json(child.declare(Path(), asked).model_dump_json())
-    apart.write_stand_ins(answer.terms, Path("apart"))
+    answer = child.declare({"loss": {"name": "mine.py:Mine"}}).model_dump_json()
+    (term,) = child.Answer.model_validate_json(answer).terms
+    apart.write_stand_ins({"mine.py:Mine": term}, Path("apart"))
     ours, theirs = describe("mine.py:Mine"), describe("apart/mine.py:Mine")
     assert (theirs.params, theirs.ranges, theirs.limits) == (ours.params, ours.ranges, ours.limits)
     for name in ("apart/mine.py:Mine", "mine.py:Mine"):
@@ -524,11 +523,14 @@ def test_nothing_of_the_bundle_runs_before_it_is_trusted(mine) -> None:
     assert not Path("ran").exists()
 
 
-def test_the_judging_process_never_imports_the_loss(mine, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where a child answers elsewhere, nothing of the loss's file has run here."""
-    Path("mine.py").write_text(MINE + "open('ran', 'a').close()\n")
-    fill("mine.py:Mine", Path("results"))
-    submitted(mine)
+def test_the_judging_process_never_imports_the_loss(
+    limited, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where a child answers elsewhere, nothing of the loss's file has run here, for no limit."""
+    own = LIMITED.replace('"infonce"', "__file__ + ':Mine'")
+    Path("mine.py").write_text(own + "open('ran', 'a').close()\n")
+    fill("mine.py:Mine", Path("results"), stages=3)
+    submitted(limited)
     Path("ran").unlink()
 
     def elsewhere(folder: Path, seconds: float) -> str:
@@ -537,7 +539,7 @@ def test_the_judging_process_never_imports_the_loss(mine, monkeypatch: pytest.Mo
         return said
 
     monkeypatch.setattr(apart, "start_child", elsewhere)
-    code, out = verified(mine)
+    code, out = verified(limited)
     assert (code, Path("ran").exists()) == (0, False), out
 
 
