@@ -19,7 +19,7 @@ from contrastbench.losses.registry import FAMILIES, LIBRARY, OURS, aliases, desc
 
 ROOT = Path(__file__).parents[1]
 FOLDER = Path(__file__).with_name("reference") / "losses"
-STANDING = ROOT / "results" / "standard-2.csv"
+STANDING = ("standard-3", "standard-2")  # suites in which most losses have run
 SHOWN = (-1.0, -0.5, 0.0, 0.5, 0.8, 1.0)  # scores of negatives in the table of weights
 
 
@@ -50,7 +50,7 @@ def page(name: str) -> str:
         "Limits": "\n".join(limits(name)),
         "Reference code": table(("code", "version", "place", "pairing", "cases"), codes(name)),
         "Weights of negatives": weights_section(name),
-        "Standing comparison": table(("data set", "mean ± std", "seeds"), standing(name)),
+        "Standing comparisons": table(("suite", "data set", "mean ± std", "seeds"), standing(name)),
     }
     return "\n\n".join(
         f"{title}\n{('=' if title == name else '-') * len(title)}\n\n{text}"
@@ -102,12 +102,13 @@ def golden() -> list[dict[str, Any]]:
 
 
 def standing(name: str) -> Iterator[tuple[str, ...]]:
-    """Yield the loss's row of the standing comparison: data set, mean and deviation, seeds."""
-    with STANDING.open(encoding="utf-8", newline="") as file:
-        for line in csv.DictReader(file):
-            if line["method"].replace(" ", "_") == line["loss"] == name and line["ours_mean"]:
-                value = f"{float(line['ours_mean']):.2f} ± {float(line['ours_std']):.2f}"
-                yield line["column"], value, line["ours_seeds"]
+    """Yield the loss's row of each suite: its data sets, means and deviations, seeds."""
+    for suite in STANDING:
+        with (ROOT / "results" / f"{suite}.csv").open(encoding="utf-8", newline="") as file:
+            for line in csv.DictReader(file):
+                if line["method"].replace(" ", "_") == line["loss"] == name and line["ours_mean"]:
+                    value = f"{float(line['ours_mean']):.2f} ± {float(line['ours_std']):.2f}"
+                    yield suite, line["column"], value, line["ours_seeds"]
 
 
 def weights_section(name: str) -> str:

@@ -11,6 +11,7 @@ import sqlite3
 import sys
 from collections import defaultdict
 from pathlib import Path
+from statistics import fmean  # rounded once, so equal scores stay equal
 
 import pandas as pd
 from scipy import stats
@@ -51,7 +52,7 @@ def numbers(runs, best):
             score = pd.DataFrame(
                 {o: [d["validation"] for d in details[o]] for o in seeds if o != s}
             )
-            found[s] = value.loc[top(score.mean(axis=1), best), s].mean()
+            found[s] = value.loc[top(score.apply(fmean, axis=1), best), s].mean()
     return pd.Series(found)
 
 
@@ -103,7 +104,7 @@ def main(results, suite):
     different = holm(none)
     equal = holm(beyond.groupby(level=1).max())
     for m in mean.mean().sort_values(ascending=False).index:
-        half = stats.t.ppf(1 - ALPHA / 2, freedom) * error[m]
+        half = stats.t.ppf(1 - ALPHA / 2, freedom[error.index]) * error[m]
         shown = [
             f"{d} {mean[m][d]:+.2f} ± {half[d]:.2f}"
             + ("*" if different.get((d, m), 1) <= ALPHA else "")

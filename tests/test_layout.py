@@ -235,13 +235,13 @@ BUDGET = {  # lines of Python by room, as they were reached: who needs more dele
     "benchmarks/comparison": 1756,
     "benchmarks/perf": 853,
     "benchmarks/records": 2361,
-    "benchmarks/report": 1991,
+    "benchmarks/report": 1992,
     "benchmarks/running": 3271,
     "benchmarks/submission": 595,
     "benchmarks/sweeps": 1375,
     "benchmarks/tables": 3136,
-    "": 41921,  # the three together
-    "tests": 39854,
+    "": 41922,  # the three together
+    "tests": 39891,
 }
 
 

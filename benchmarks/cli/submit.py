@@ -55,7 +55,7 @@ def verify(
     contrastbench. Data are looked for in the current folder, or --data-root. With --keep an
     interrupted verification goes on. Exit code 0: verified; with --quick, that part agrees.
 
-    Example: bench verify mine-standard-2.zip --trust
+    Example: bench verify mine-standard-3.zip --trust
     """
     from contrastbench.benchmarks.submission.bundle import read_bundle
 

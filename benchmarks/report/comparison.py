@@ -144,8 +144,9 @@ def domain_text(effect: Effect, name: str, over: OverSets) -> str:
     if part is None:
         return mean
     half = (part.interval[1] - part.interval[0]) / 2
-    width = f" ± {half:.{over.decimals}f}" if isfinite(half) else ""
-    return mean + width + "*" * (name in effect.decided) + " =" * (part.verdict == Verdict.EQUAL)
+    width = f"{half:.{over.decimals}f}" if round(half, over.decimals) else f"{half:.1g}"
+    star, equal = name in effect.decided, Verdict.EQUAL in (part.verdict, effect.verdict)
+    return mean + f" ± {width}" * isfinite(half) + "*" * star + " =" * equal
 
 
 def count_table(shown: Verdicts) -> list[list[str]]:

@@ -1,7 +1,7 @@
 """The standing comparison's cells are those of its release, whatever else is added or changed."""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from hashlib import sha256
 from importlib.metadata import EntryPoint
 from pathlib import Path
@@ -40,6 +40,8 @@ def cells(name: str) -> dict[str, Any]:
             for column, one in work.items()
         },
         "trials": trials(table) if table.budget.search == "staged" else None,
+        "points": points(table) if table.budget.search == "points" else None,
+        "seeds_of": {column: [*table.seeds_of(column)] for column in table.columns},
         "losses": {
             row.name: [
                 LossSpec(row.loss or "none", one).complete.params for one in tried(table, row)
@@ -73,9 +75,23 @@ def trials(table: Table) -> dict[str, dict[str, str]]:
             for stage in (staged.second_stage, staged.third_stage):
                 tried = [*tried, *stage(space, tried, 0)]
             tried += staged.of_folds(space)
-            text = json.dumps([[one.loss, one.params, one.recipe] for one in tried], sort_keys=True)
-            found.setdefault(row.name, {})[column] = sha256(text.encode()).hexdigest()[:12]
+            found.setdefault(row.name, {})[column] = digest(tried)
     return found
+
+
+def points(table: Table) -> dict[str, dict[str, str]]:
+    """Digests of the settings that each loss has at the shared points."""
+    found: dict[str, dict[str, str]] = {}
+    for (row, column), place in table.places.items():
+        if isinstance(place.search, Nested):
+            found.setdefault(row, {})[column] = digest(place.search.trials.settings)
+    return found
+
+
+def digest(tried: Sequence[Setting]) -> str:
+    """A short hash of settings in their order."""
+    text = json.dumps([[one.loss, one.params, one.recipe] for one in tried], sort_keys=True)
+    return sha256(text.encode()).hexdigest()[:12]
 
 
 def holds(released: Any, now: Any) -> bool:
@@ -113,11 +129,12 @@ def test_the_newest_is_known_by_the_short_name() -> None:
     assert load_table("standard").name == VERSIONS[-1]
 
 
-def test_it_has_eight_seeds_and_twelve_trials_from_staged_search() -> None:
+def test_it_has_eight_points_that_all_losses_share_and_a_second_search_of_infonce() -> None:
     table = load_table("standard")
-    assert (table.seeds, table.budget.search, table.budget.trials) == ([*range(8)], "staged", 12)
-    assert table.test == "seeds"
-    assert not table.draft
+    assert (table.budget.search, table.budget.trials, table.test) == ("points", 8, "seeds")
+    assert "infonce again" in {row.control for row in table.rows}
+    seeds = {column.domain: len(table.seeds_of(name)) for name, column in table.columns.items()}
+    assert seeds == {"image": 6, "tabular": 8, "graph": 12, "sentence": 4}
 
 
 def test_losses_that_are_copies_are_aliased() -> None:
@@ -138,8 +155,12 @@ def recipe_of(column: Column) -> str:
     return make_recipe(column.domain or "", column.recipe).model_dump_json()
 
 
-def test_its_sets_are_admitted_by_their_records() -> None:
-    table, seeds = load_table("standard-2"), parse_seeds(ADMISSION_SEEDS)
+SINCE_THE_RULE = ("standard-2", "standard-3")
+
+
+@pytest.mark.parametrize("suite", SINCE_THE_RULE)
+def test_its_sets_are_admitted_by_their_records(suite: str) -> None:
+    table, seeds = load_table(suite), parse_seeds(ADMISSION_SEEDS)
     used, admitted = {(name, recipe_of(one)) for name, one in table.columns.items()}, list[str]()
     for path in CANDIDATES:
         some = {name: one for name, one in columns_of(path) if (name, recipe_of(one)) in used}
@@ -152,8 +173,9 @@ def test_its_sets_are_admitted_by_their_records() -> None:
     assert sorted(admitted) == sorted(table.columns)
 
 
-def test_its_quick_part_has_every_set_with_three_seeds() -> None:
-    table = load_table("standard-2")
+@pytest.mark.parametrize("suite", SINCE_THE_RULE)
+def test_its_quick_part_has_every_set_with_three_seeds(suite: str) -> None:
+    table = load_table(suite)
     assert table.quick
     assert table.quick.datasets == [*table.columns]
     assert table.quick.seeds == [0, 1, 2]
