@@ -241,7 +241,7 @@ BUDGET = {  # lines of Python by room, as they were reached: who needs more dele
     "benchmarks/sweeps": 1375,
     "benchmarks/tables": 3136,
     "": 41922,  # the three together
-    "tests": 39891,
+    "tests": 39893,
 }
 
 
