@@ -384,6 +384,8 @@ def judged_effect(
     base_failed = bool(effect.base_failed & effect.by_set.keys())
     together = verdict_over([*words.values()], p_equal <= ALPHA)
     verdict = barred(together, row=bool(effect.without_effect), base=base_failed)
+    if verdict == Verdict.EQUAL:  # what is shown of all parts is shown of each
+        judged = {name: part._replace(verdict=verdict) for name, part in judged.items()}
     return replace(
         effect,
         parts=judged,

@@ -145,8 +145,8 @@ def domain_text(effect: Effect, name: str, over: OverSets) -> str:
         return mean
     half = (part.interval[1] - part.interval[0]) / 2
     width = f"{half:.{over.decimals}f}" if round(half, over.decimals) else f"{half:.1g}"
-    star, equal = name in effect.decided, Verdict.EQUAL in (part.verdict, effect.verdict)
-    return mean + f" ± {width}" * isfinite(half) + "*" * star + " =" * equal
+    mark = "*" * (name in effect.decided) + " =" * (part.verdict == Verdict.EQUAL)
+    return mean + f" ± {width}" * isfinite(half) + mark
 
 
 def count_table(shown: Verdicts) -> list[list[str]]:

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from contrastbench.benchmarks.comparison import Verdict
 from contrastbench.benchmarks.comparison.compare import compare
 from contrastbench.benchmarks.comparison.places import Comparison
 from contrastbench.benchmarks.comparison.statistics import corrected_t
@@ -86,6 +87,8 @@ def test_a_script_of_pandas_and_scipy_finds_the_same(
         assert {name: float(mean) for name, mean, *_ in shown} == pytest.approx(
             effect.by_domain, abs=0.006
         )
+        if effect.verdict == Verdict.EQUAL:
+            assert {part.verdict for part in effect.parts.values()} == {Verdict.EQUAL}
         if not effect.must:
             assert {d for d, *_, half in shown if half.endswith("*")} == {*effect.decided}
             halves = {d: float(half.strip("*")) for d, *_, half in shown}
