@@ -232,7 +232,7 @@ BUDGET = {  # lines of Python by room, as they were reached: who needs more dele
     "benchmarks/against": 517,
     "benchmarks/api": 380,
     "benchmarks/cli": 2009,
-    "benchmarks/comparison": 1756,
+    "benchmarks/comparison": 1758,
     "benchmarks/perf": 853,
     "benchmarks/records": 2361,
     "benchmarks/report": 1992,
@@ -240,8 +240,8 @@ BUDGET = {  # lines of Python by room, as they were reached: who needs more dele
     "benchmarks/submission": 595,
     "benchmarks/sweeps": 1375,
     "benchmarks/tables": 3136,
-    "": 41922,  # the three together
-    "tests": 39893,
+    "": 41924,  # the three together
+    "tests": 39896,
 }
 
 
