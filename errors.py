@@ -35,6 +35,11 @@ def printable(text: str) -> str:
     return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
 
+def plural(count: int) -> str:
+    """Return the ending of a word for so many."""
+    return "" if count == 1 else "s"
+
+
 def cut_middle(line: str) -> str:
     """Cut the middle of a line that a very long name would make too long to read.
 

@@ -172,12 +172,7 @@ def print_diagnoses(results: "Iterable[CheckResult]") -> "list[CheckResult]":
 
 
 def conclude_checks(results: "Sequence[CheckResult]", rest: str = "") -> None:
-    """Print how many checks passed; exit with code 1 if not all did.
-
-    Args:
-        results: the outcomes.
-        rest: what is said beside the number where one has failed.
-    """
+    """Print how many checks passed; exit with code 1 if not all did."""
     words = Counter(result.word for result in results if result.word in ("declined", "skipped"))
     passed = sum(result.passed for result in results) - words.total()
     failed = passed + words.total() < len(results)

@@ -82,12 +82,7 @@ def kind_text(kind: Any) -> str:
 
 
 def data_lines(data_root: Path | None = None, name: str | None = None) -> Iterator[str]:
-    """Yield datasets and corpora with their places and sizes, and a user's own kinds.
-
-    Args:
-        data_root: a folder that may hold data.
-        name: the one data set that is asked for.
-    """
+    """Yield datasets and corpora with their places and sizes, and a user's own kinds."""
     for domain, about in registry.loaded_declarations().items():
         for dataset in {**about.datasets, **about.corpora}.values():
             if name in (None, dataset.name):

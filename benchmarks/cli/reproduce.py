@@ -16,6 +16,7 @@ from contrastbench.benchmarks.running import reproduction
 from contrastbench.benchmarks.running.options import check_data_root
 from contrastbench.benchmarks.running.reproduction import Outcome, ValueDifference
 from contrastbench.domains.registry import check_needs
+from contrastbench.errors import plural
 
 
 def reproduce(
@@ -107,7 +108,7 @@ def limit_lines(outcome: Outcome) -> Iterator[str]:
         return
     if spread.limits:
         yield f"limit: {reproduction.FACTOR} standard deviations over seeds, as two seeds differ in"
-        cells = f"{spread.cells} cell{'s' * (spread.cells > 1)}"
+        cells = f"{spread.cells} cell{plural(spread.cells)}"
         yield f"95 % of cases; the median of {cells} of {dataset}"
     else:
         yield f"no limit is known: no cell of {dataset} has {reproduction.MIN_SEEDS} seeds"

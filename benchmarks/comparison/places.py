@@ -21,6 +21,7 @@ from contrastbench.benchmarks.tables.entries import shown_value
 from contrastbench.benchmarks.tables.resolved import Line, Resolved, ResolvedCell
 from contrastbench.benchmarks.tables.scores import EVERY_TRIAL
 from contrastbench.benchmarks.tables.table import Table
+from contrastbench.errors import plural
 
 UNTESTED = PValue(None)
 
@@ -156,7 +157,7 @@ def unfinished_seeds(table: Table, base: ResolvedCell, ours: ResolvedCell) -> st
     own, theirs = map(len, run)
     least, asked = min(own, theirs), len(seeds)
     whose = "the baseline has " * (theirs < own)
-    return f"{whose}{least} of {asked} seed{'s' * (asked > 1)}" if least < asked else ""
+    return f"{whose}{least} of {asked} seed{plural(asked)}" if least < asked else ""
 
 
 def without_pairs(comparison: Comparison, base: ResolvedCell, ours: ResolvedCell) -> Comparison:

@@ -13,6 +13,7 @@ import numpy as np
 from scipy import special
 
 from contrastbench.benchmarks.comparison.signed_rank import DIGITS, POWER
+from contrastbench.errors import plural
 
 ALPHA = 0.05
 MANY_SPLITS = 10**6  # splits: what these cannot resolve, no number does
@@ -52,7 +53,7 @@ def corrected_t(differences: Sequence[float], ratio: float) -> PValue:
     """
     d = np.round(differences, DIGITS)
     if len(d) < 2:
-        return PValue(None, f"too few: {len(d)} pair{'' if len(d) == 1 else 's'}")
+        return PValue(None, f"too few: {len(d)} pair{plural(len(d))}")
     if not d.any():
         return PValue(1.0)
     if np.ptp(d) == 0:
@@ -94,8 +95,6 @@ def detectable_difference(std: float, n: int, ratio: float, alpha: float = ALPHA
 
     Args:
         std: of the n differences, ddof 1.
-        n: how many there are.
-        ratio: as in `corrected_t`.
         alpha: the level of the two-sided test.
 
     Returns:

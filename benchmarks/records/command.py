@@ -46,11 +46,6 @@ def run_command(experiment: Experiment, seed: int, options: Sequence[str] = ()) 
 
     It names every value, so that later defaults change nothing. The parameters of a user's own
     loss are those that were given: its file, whose path is absolute, has the others.
-
-    Args:
-        experiment: what was run.
-        seed: of everything that is drawn.
-        options: further words, such as those of the device.
     """
     loss = experiment.loss
     words = ["--domain", experiment.domain, "--dataset", experiment.dataset]

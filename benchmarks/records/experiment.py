@@ -156,10 +156,6 @@ class Experiment:
         Numbers of different data are never mixed: a set that was changed, or a converted copy of
         it, has its own. The declared set's come before those of a known copy, then more seeds
         first.
-
-        Args:
-            results: the folder that holds runs/.
-            but: seeds that are left out, such as those that chose the parameters.
         """
         records: ByData = {}
         for record in self.finished(results):
@@ -201,14 +197,6 @@ def make_experiment(
     target: str | None = None,
 ) -> Experiment:
     """Make an experiment; the default dataset is the domain's embedded one.
-
-    Args:
-        domain: its name.
-        dataset: its name.
-        loss: with its parameters.
-        recipe: values over the domain's defaults.
-        tiny: a smoke test; the recipe's values are over its.
-        target: the column of classes in a table of a user's own.
 
     Raises:
         UserError: no such domain or kind of data, or it has no target.

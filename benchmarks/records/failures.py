@@ -15,13 +15,7 @@ def counting_run(records: Sequence[Record]) -> Record:
 
 
 def failed_by_data(trials: Sequence[Experiment], results: Path, but: Container[int] = ()) -> ByData:
-    """Return the best failed run of each seed that every trial tried without success.
-
-    Args:
-        trials: one experiment, or those that its folds choose among.
-        results: the folder that holds runs/.
-        but: seeds that are left out.
-    """
+    """Return the best failed run of each seed that every trial tried without success."""
     tried = [by_place(trial.records(results)) for trial in trials]
     failed: ByData = {}
     for data_hash, seed in sorted(set(tried[0]).intersection(*tried)):

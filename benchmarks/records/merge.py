@@ -48,8 +48,6 @@ def merge_records(
     Invalid records are named and left out.
 
     Args:
-        sources: folders of records.
-        results: the folder that gets them.
         datasets: names of the folders (domain, dataset) that are merged; None: all.
 
     Raises:

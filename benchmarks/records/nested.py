@@ -37,7 +37,6 @@ def chosen_by_data(
 
     Args:
         trials: an experiment for each setting, on one dataset.
-        results: the folder that holds runs/.
         but: seeds that are left out.
         only: the seeds that count; None: all others.
         best: over how many settings a mean is taken.

@@ -24,7 +24,7 @@ from contrastbench.benchmarks.records.packs import (
 )
 from contrastbench.benchmarks.records.reading import Stored, fullness
 from contrastbench.benchmarks.records.store import Record
-from contrastbench.errors import UserError
+from contrastbench.errors import UserError, plural
 
 BLOCK_BYTES = 2**18  # bytes of a block: a larger one saves little, and takes longer to read
 XZ_PRESET = 6
@@ -98,7 +98,7 @@ def pack_dataset(dataset: Path) -> str:
     for folder in {path.parent for path in gone}:
         files.sync_folder(folder)
     sizes = f"{before / 1e6:.2f} MB before, {new.stat().st_size / 1e6:.2f} MB now"
-    return f"{len(once)} record{'s' * (len(once) > 1)} in {new.name}, {sizes}"
+    return f"{len(once)} record{plural(len(once))} in {new.name}, {sizes}"
 
 
 def finished_of(dataset: Path) -> tuple[dict[Stored, Record], list[Stored]]:

@@ -142,10 +142,6 @@ class StoredCell(NamedTuple):
 def cells_in(folder: Path, seed: int | None = None) -> Iterator[StoredCell]:
     """Yield the cells of a loss that have a valid record.
 
-    Args:
-        folder: see `store.loss_folder`.
-        seed: that of the records; None: any.
-
     Raises:
         UserError: a file is no whole record.
     """

@@ -12,10 +12,6 @@ ADMISSION_SEEDS = "100-104"  # they choose data sets, so no table has them unles
 def parse_seeds(text: str, name: str = "--seeds") -> list[int]:
     """Read a list of numbers and ranges as seeds.
 
-    Args:
-        text: such as 0-4 or 0,2,5.
-        name: of what was given, for an error.
-
     Raises:
         UserError: neither, a seed twice, one that is too large, or too many of them.
 

@@ -178,9 +178,7 @@ def check_location(record: Fields, parts: Sequence[str], where: object) -> None:
     """Raise unless that is where the record stands, by the key that it names.
 
     Args:
-        record: what was read.
         parts: of the path of its file, or of what that would be outside of its pack.
-        where: what errors call it.
     """
     folders = [file_name(record[name]) for name in ("domain", "dataset", "loss")]
     expected = (*folders, f"{record['key'][:16]}-seed{record['seed']}")
@@ -209,11 +207,6 @@ def file_bytes(path: Path) -> bytes:
 def valid(record: Record, parts: Sequence[str], where: object) -> Record:
     """Return the record after checking its fields and its name.
 
-    Args:
-        record: what was read.
-        parts: of the path of its file, as it is or as it would be outside of a pack.
-        where: what errors call it.
-
     Raises:
         UserError: it stands where another belongs.
         InvalidRecord: a field has another type, or is out of bounds.
@@ -241,8 +234,6 @@ def parsed(data: bytes, path: object, checksum: bool = True) -> Record:
     """Parse the record in a file's bytes as `read_record` does.
 
     Args:
-        data: the bytes.
-        path: what errors call them.
         checksum: whether the record's own is computed; else another one was.
     """
     try:

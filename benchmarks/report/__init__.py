@@ -27,14 +27,6 @@ def write_report(
 ) -> str:
     """Write the report on these tables, or on all; return what was written, in one line.
 
-    Args:
-        names: tables and sweep files.
-        results: the folder that holds runs/.
-        target: the folder of the pages, or the file where it is a single one.
-        single: whether all pages stand in one file.
-        joining: losses that join the named sweeps.
-        quick: whether the quick parts of the named suites are shown.
-
     Raises:
         UserError: losses or a quick part are asked for without a name, a library is missing, there
             are no records, one was edited, or a file cannot be written.

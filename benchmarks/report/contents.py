@@ -127,13 +127,7 @@ class TableView:
 def table_views(
     tables: Iterable[Table], results: Path, groups: Sequence[Group]
 ) -> Iterator[TableView]:
-    """Yield the tables as a report shows them; two tables of one name have two pages.
-
-    Args:
-        tables: as their files have them.
-        results: the folder that holds runs/.
-        groups: all records.
-    """
+    """Yield the tables as a report shows them; two tables of one name have two pages."""
     by_folder = defaultdict[Path, list[Group]](list)
     for group in groups:
         by_folder[group.folder].append(group)
@@ -181,12 +175,6 @@ def named_tables(
     names: Sequence[str], results: Path, joining: Sequence[LossSpec] = (), quick: bool = False
 ) -> list[Table]:
     """Return the named tables; or own sweeps, the standing comparison, published tables.
-
-    Args:
-        names: tables and sweep files; none: all.
-        results: the folder that holds runs/.
-        joining: losses that join the named sweeps.
-        quick: whether the quick parts of the named suites are shown.
 
     Raises:
         UserError: no such table, or a file that is no sweep.

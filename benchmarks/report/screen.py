@@ -6,7 +6,7 @@ import sys
 import textwrap
 from collections.abc import Sequence
 
-from contrastbench.errors import printable
+from contrastbench.errors import plural, printable
 
 TERMINAL_LINES = 25
 NARROWEST = 40
@@ -36,7 +36,7 @@ def page(
     room = max(MIN_TABLE_LINES, TERMINAL_LINES - len(before) - len(after))
     more = len(rows) - room + 1 if len(rows) > room else 0
     table = fitted(rows[: len(rows) - more], wide, drops)
-    left_out = [f"and {more} more row{'s' * (more > 1)}"] * bool(more)
+    left_out = [f"and {more} more row{plural(more)}"] * bool(more)
     return "\n".join([*before, *table, *left_out, *after, ""])
 
 
@@ -49,8 +49,6 @@ def fitted(rows: Cells, wide: int, drops: Drops) -> list[str]:
     """Return the lines of a table.
 
     Args:
-        rows: the cells; the first line is the header.
-        wide: columns of the terminal.
         drops: headers of the columns that go together where the table does not fit, first ones
             first; a name in the first column is cut where that is not enough.
     """

@@ -20,8 +20,6 @@ def render_table(resolved: Resolved, format_: str, values: str | None = None) ->
     """The table as text.
 
     Args:
-        resolved: the table with its records.
-        format_: md, csv or latex.
         values: theirs, ours or both in LaTeX; None: both.
 
     Raises:

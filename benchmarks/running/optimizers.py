@@ -19,8 +19,6 @@ def make_optimizer(
     """Make the recipe's optimizer for the trained parameters.
 
     Args:
-        recipe: names the optimizer, its rate and its decay.
-        parameters: of the model.
         own_groups: of the loss, with rates of their own or the recipe's; they are not decayed.
     """
     trained = {"params": [p for p in parameters if p.requires_grad]}
@@ -68,9 +66,6 @@ def make_schedule(
     zero up to the highest rate, from where the schedule starts.
 
     Args:
-        recipe: names the schedule and its highest rate.
-        optimizer: whose rate it is.
-        steps: of the whole training.
         done: steps that an interrupted training has behind it.
     """
     warmup = round(steps * recipe.warmup_epochs / recipe.epochs) if recipe.epochs else 0

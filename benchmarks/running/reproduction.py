@@ -125,10 +125,6 @@ def surroundings(record: Record) -> dict[str, Any]:
 def named_record(name: str, places: Sequence[Path]) -> Record:
     """Return the record of a file, or of KEY-seedN as files are named.
 
-    Args:
-        name: of a file or of a record.
-        places: the folders of results in which a name is looked for.
-
     Raises:
         UserError: there is none, or it has no result.
     """
@@ -167,7 +163,6 @@ def experiment_of(record: Record, folder: Path) -> Experiment:
     """Return the experiment of a record, which `check_trust` has let pass.
 
     Args:
-        record: what is run again.
         folder: an empty one, for the files of a user's own loss.
 
     Raises:
@@ -201,10 +196,6 @@ def run_again(
     """Run a record's experiment again, in the circumstances of the record where it can be.
 
     Args:
-        record: what is run again.
-        work: its experiment on this machine.
-        folder: of the new record.
-        data_root: a folder that holds the data.
         device: cpu, cuda, ...; None: cpu for a record of a CPU.
 
     Raises:

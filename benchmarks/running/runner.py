@@ -82,9 +82,6 @@ def run_cell(
     another.
 
     Args:
-        experiment: what is trained and scored.
-        seed: of everything that is drawn.
-        options: where, and on what.
         cores: CPUs of the machine, where this process is one of several and sees fewer.
         turn: what a training that takes more than its share of the cores waits for and holds.
         data_hash: of the data that the other seeds have; None: there are none.

@@ -69,8 +69,6 @@ def train(
     numbers draws by seed, epoch and step; the generators of the process stand afterwards as before.
 
     Args:
-        domain: the data, the model and the pairing.
-        loss: what is made small.
         checkpoint: the file that an interrupted training leaves and finds.
         log: gets every step's loss and the validation scores, as soon as they are numbers.
         look: sees every step's contrasts on their way to the loss, and may change them.

@@ -30,7 +30,7 @@ from contrastbench.benchmarks.sweeps.cell_states import Task
 from contrastbench.benchmarks.tables.load import load_table
 from contrastbench.benchmarks.tables.resolved import resolve
 from contrastbench.benchmarks.tables.table import Table
-from contrastbench.errors import UserError, tell
+from contrastbench.errors import UserError, plural, tell
 from contrastbench.losses.registry import is_registered, term_names
 from contrastbench.losses.spec import LossSpec
 
@@ -139,7 +139,8 @@ def check_cells(case: Verification) -> str:
     while tasks := missing(case):
         for _, some in groupby(tasks, key=lambda task: task.experiment.key):
             make_records(case, list(some))
-    return f"{len(case.made)} cells, all that {case.table().name} asks of the loss"
+    made = len(case.made)
+    return f"{made} cell{plural(made)}, all that {case.table().name} asks of the loss"
 
 
 def missing(case: Verification) -> list[Task]:
@@ -211,7 +212,7 @@ def compare_claim(case: Verification) -> str:
     if any(wrong.values()):
         raise Refused(", ".join(f"{n} {what}" for what, n in wrong.items() if n))
     equal = sum(outcome.equal for outcome in outcomes)
-    return f"{equal} of {len(outcomes)} cells are equal to the bit"
+    return f"{equal} of {len(outcomes)} equal to the bit"
 
 
 CHECKS: dict[str, Callable[[Verification], str]] = {  # what each found; or it raises `Refused`

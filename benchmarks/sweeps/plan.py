@@ -19,7 +19,7 @@ from contrastbench.benchmarks.tables.load import load_table
 from contrastbench.benchmarks.tables.resolved import ResolvedCell, decide
 from contrastbench.benchmarks.tables.scores import Place
 from contrastbench.benchmarks.tables.table import Selection, Table
-from contrastbench.errors import UserError, unknown
+from contrastbench.errors import UserError, plural, unknown
 from contrastbench.losses.spec import LossSpec
 
 Work = list[tuple[Experiment, Sequence[int]]]
@@ -208,7 +208,7 @@ def forecast_line(plan: Plan, costs: Costs) -> str:
     known = any(costs.of(task.experiment) for task in ahead)
     if not ahead or not (known or plan.table.asked):
         return ""
-    return f"{len(ahead)} cell{'s' * (len(ahead) > 1)}{forecast(ahead, costs)}"
+    return f"{len(ahead)} cell{plural(len(ahead))}{forecast(ahead, costs)}"
 
 
 def state_counts(work: Sequence[Task]) -> str:

@@ -71,8 +71,6 @@ def submit(words: Sequence[str], folder: Path, devices: int, settings: Mapping[s
     """Submit jobs that run `bench` with these words, and return their number.
 
     Args:
-        words: of the command line, behind `bench`.
-        folder: of the jobs and of what they print.
         devices: of each training, on each node.
         settings: `jobs`, their number, and parameters of submitit's executor.
 

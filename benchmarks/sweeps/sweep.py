@@ -30,7 +30,7 @@ from contrastbench.benchmarks.sweeps.plan import Plan, unfinished_tasks
 from contrastbench.benchmarks.sweeps.process import Reply, Worker, ran_out, torchrun_worker
 from contrastbench.benchmarks.sweeps.slots import slots
 from contrastbench.domains.progress import SECONDS_BETWEEN_LINES, Progress
-from contrastbench.errors import UserError, printable
+from contrastbench.errors import UserError, plural, printable
 
 ALL_SHARDS = (
     "all shards: unite the shards' records with bench merge, give them to each shard and repeat "
@@ -76,7 +76,7 @@ def run_plan(
     missing = len(work) - len(after)
     without = f", {missing} without a result" if missing else ""
     counts = f"{len(after & before)} done before, {len(after - before)} now"
-    yield f"{len(work)} cell{'s' * (len(work) != 1)}: {counts}{without}", missing > 0
+    yield f"{len(work)} cell{plural(len(work))}: {counts}{without}", missing > 0
     if plan.part:
         yield of_part(plan, len(work)), False
 
@@ -110,14 +110,7 @@ def in_order(work: Sequence[Task]) -> list[Task]:
 
 
 class Sweep:
-    """Runs tasks; of failures it makes a list.
-
-    Args:
-        tasks: what is run.
-        options: how.
-        jobs: worker processes, in all or on each device.
-        per_device: the jobs are on each device.
-    """
+    """Runs tasks; of failures it makes a list."""
 
     def __init__(
         self, tasks: Iterable[Task], options: Options, jobs: int, per_device: bool = False
@@ -186,7 +179,8 @@ class Sweep:
                 if report is None:
                     serving -= 1
                 elif report[1]["status"] != "unwritten":
-                    progress.write(outcome_line(*report))
+                    if "again" not in report[1]:  # the end names its seeds
+                        progress.write(outcome_line(*report))
                     self.take(*report)
                     progress.step(self.outlook())
 
@@ -238,7 +232,7 @@ class Sweep:
         """Return the refusal of an earlier task, if it holds for this experiment too."""
         scopes = (scope(experiment, no_data) for no_data in (False, True))
         error = next((self.refused[name] for name in scopes if name in self.refused), None)
-        return None if error is None else {"status": "refused", "no_data": False, "error": error}
+        return None if error is None else {"status": "refused", "error": error, "again": True}
 
     def noted(self, task: Task, reply: Reply) -> Reply:
         """Return the reply after noting what it means for other tasks.
@@ -310,7 +304,7 @@ def failure_lines(failures: Sequence[Failure]) -> Iterator[str]:
     for failure in failures:
         seeds.setdefault((failure.task.label, failure.reason), []).append(failure.task.seed)
     for (label, reason), some in seeds.items():
-        yield f"{label}, seed{'s' * (len(some) > 1)} {', '.join(map(str, sorted(some)))}: {reason}"
+        yield f"{label}, seed{plural(len(some))} {', '.join(map(str, sorted(some)))}: {reason}"
 
 
 def log_line(line: str) -> None:

@@ -76,13 +76,6 @@ def build_sweep(
 ) -> Table:
     """A row for each loss, a column for each dataset.
 
-    Args:
-        file: the keys of the file.
-        document: the file, for errors.
-        name: the table's.
-        base: what it extends.
-        asked: what a command asks for.
-
     Raises:
         UserError: whatever is wrong, with the file and the line in it.
     """
@@ -261,13 +254,7 @@ def listed_columns(
 
 
 def titled(entry: Entry, what: str, values: str) -> tuple[str, dict[str, Params]]:
-    """Return the name that an entry gives to its row or column, or "", and what it lists.
-
-    Args:
-        entry: a name, or names with values.
-        what: the thing that it lists, for people.
-        values: those that each takes, for people.
-    """
+    """Return the name that an entry gives to its row or column, or "", and what it lists."""
     listed: dict[str, Any] = {entry: {}} if isinstance(entry, str) else dict(entry)
     if not listed:
         raise UserError(f"the entry is empty: name a {what}, or remove it")
@@ -329,9 +316,6 @@ def row_of(loss: LossSpec, name: str, title: str = "", beside: bool = False) -> 
     """Return the row of a loss.
 
     Args:
-        loss: with the path where its file was looked up.
-        name: as it is written.
-        title: the row's, in place of the loss with its parameters.
         beside: whether it is trained at the baseline's setting.
     """
     params = ", ".join(f"{key}={value}" for key, value in loss.params.items())

@@ -78,8 +78,6 @@ def extended_sweep(file: SweepFile, document: Document, inside: Inside) -> Table
     """The sweep that a file extends: one of ours, or a file beside it.
 
     Args:
-        file: the sweep.
-        document: where it says it.
         inside: the files that extend this one, and it.
 
     Raises:

@@ -41,9 +41,6 @@ def places_in(
     """Return the places of a column by their rows.
 
     Args:
-        table: its name, for people.
-        rows: all of the table.
-        setup: what the places share.
         tune: the budget of a search; None: there is none.
         equal: whether rows that are one loss by algebra are looked for.
     """
@@ -91,8 +88,6 @@ def own_search(name: str, place: Place, budget: Tune, count: int) -> Search:
 
     Args:
         name: that of its grid, for people.
-        place: the row in a column.
-        budget: the file's.
         count: how many settings of a grid are tried.
     """
     if place.row.control:

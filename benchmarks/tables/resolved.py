@@ -27,9 +27,6 @@ class ResolvedCell:
     """One place of a table that can be run here.
 
     Args:
-        place: the row in a column.
-        row: as the file has it.
-        column: its name.
         same_as: the row that has the same cells, as both losses are one by algebra; or "".
         choice: the settings that fill it.
         experiments: one, or those that its seeds or folds choose among.
@@ -176,9 +173,7 @@ def resolve(
     """Return the table as a selection and the records of a folder make it.
 
     Args:
-        table: as its file has it.
         selection: paper or validation; None: the table's own.
-        results: the folder that holds runs/.
         metric: what is shown in place of the table's own, without published values.
 
     Raises:

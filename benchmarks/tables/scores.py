@@ -64,9 +64,6 @@ class Setup:
     """What all places of a column share.
 
     Args:
-        column: its name.
-        domain: that of its data.
-        dataset: its data.
         recipe: values over the domain's recipe.
         small: those of a smoke test, which are over all others.
         trial_seeds: seeds of trials where no seed or fold chooses for itself.
@@ -89,7 +86,6 @@ class Place:
     """A row in a column that can be run here, with all that can fill it.
 
     Args:
-        row: as the file has it.
         setup: what the places of its column share.
         loss: the loss of its cells, with the parameters that every setting has.
         recipe: values over the domain's recipe.
@@ -147,8 +143,6 @@ class Scores:
     """The scores of a place's settings in the records of a folder, as far as they are there.
 
     Args:
-        place: the row in a column.
-        results: the folder that holds runs/.
         seeds: those whose choice a control waits for; (): those of a suite.
     """
 

@@ -86,7 +86,7 @@ class GraphDomain(Domain[GraphRecipe, Model, Batch]):
         with samples_drawn(recipe):
             if not graphs.tasks:
                 names = np.array(self.class_names or range(int(graphs.y.max()) + 1))
-                check_folds(names[graphs.y], recipe.folds)
+                check_folds(names[graphs.y], recipe.folds, of=dataset)
         nodes = graphs.node_ptr.diff()
         if recipe.pairing == "part_of" and not bool(nodes.all()):
             raise UserError(f"{dataset} has graphs without nodes: leave out --recipe pairing")

@@ -120,6 +120,6 @@ def score(
         opened.relabelled(own.load_own_graphs(dataset, data_root)[0], dataset), seed
     )
     if not graphs.tasks:
-        check_folds(graphs.y.numpy(), opened.recipe.folds, "use more data")
+        check_folds(graphs.y.numpy(), opened.recipe.folds, "use more data", dataset)
     embeddings = Labelled(opened.of_graphs(graphs, dataset), graphs.y)
     return svm_evaluation(embeddings, SVMS[by], opened.recipe.folds, seed).metrics

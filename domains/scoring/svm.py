@@ -68,12 +68,16 @@ class FoldScores:
         return {name: [fold[name] for fold in self.beside] for name in self.beside[0]}
 
 
-def check_folds(y: Array, folds: int, fix: str = "use more data or fewer --recipe folds") -> None:
-    """Raise unless each class has enough members for the outer and inner folds."""
+def check_folds(
+    y: Array, folds: int, fix: str = "use more data or fewer --recipe folds", of: str = "the data"
+) -> None:
+    """Raise, naming the data, unless each class has enough members for outer and inner folds."""
     classes, counts = np.unique(y, return_counts=True)
     if len(classes) < 2:
-        raise UserError("all samples have one class, so nothing can be classified: use other data")
-    smallest = f"class {classes[counts.argmin()]} has {counts.min()} members"
+        raise UserError(
+            f"{of}: all samples have one class, so nothing can be classified: use other data"
+        )
+    smallest = f"{of}: class {classes[counts.argmin()]} has {counts.min()} members"
     if counts.min() < folds:
         raise UserError(f"{smallest}, fewer than the {folds} folds; {fix}")
     training = counts - np.ceil(counts / folds)

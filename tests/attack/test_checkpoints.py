@@ -130,10 +130,7 @@ def besiege(spoil: Spoil, good: Path, root: Path, read: Callable[[Path], object]
 
 
 def test_sentence_encoders(
-    encoder: Path,
-    tmp_path: Path,
-    found: Callable[[str], None],
-    monkeypatch: pytest.MonkeyPatch,
+    encoder: Path, tmp_path: Path, found: Callable[[str], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("builtins.input", lambda _: "y")  # nobody is asked whether code may run
     for k, spoil in enumerate(SPOILS.values()):

@@ -120,10 +120,7 @@ PARTINGS = {  # what ranks do at import and in a step; exit code and what is sai
     ("if rank == '0': os._exit(0)", "pass"): (1, ENDED.format(0)),
     ("pass", "os._exit(0) if rank == '0' else 0"): (1, ENDED.format(0)),
     ("shutil.rmtree(str(meeting)[7:-8], True)", "pass"): (2, "meeting (No such file"),
-    ("pass", "dist.destroy_process_group()"): (
-        1,
-        "failed, ValueError('Default process group",
-    ),
+    ("pass", "dist.destroy_process_group()"): (1, "failed, ValueError('Default process group"),
 }
 START = """
 from contrastbench.benchmarks.cli.main import main

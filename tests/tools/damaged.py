@@ -34,7 +34,6 @@ def attack(
     """How many damages of a file were refused; the file is whole again at the end.
 
     Args:
-        path: the file.
         read: its content or a hash of it, read anew at every call.
         flips: how many bits are flipped.
         named: what the line has, if not the file's name.

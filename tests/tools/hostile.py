@@ -46,7 +46,6 @@ def watched(secret: Path, only: str = "") -> Iterator[list[str]]:
     """What is written, run, connected to or unpickled meanwhile, or read of the secret's folder.
 
     Args:
-        secret: the folder.
         only: how the events begin that count; all of them do.
     """
     global _seen, _secret, _only

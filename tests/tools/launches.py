@@ -90,13 +90,7 @@ def main() -> None:
 
 
 def train(results: str, alive: str, late: bool = False) -> None:
-    """Train on two devices; each process that lives holds the pipe open for writing.
-
-    Args:
-        results: the folder of the record.
-        alive: the pipe.
-        late: the second rank never comes.
-    """
+    """Train on two devices; each process that lives holds the pipe open for writing."""
     os.open(alive, os.O_WRONLY)
     os.environ |= {"PIDS": f"{alive}.pids", "TMPDIR": str(Path(alive).parent)}
     nowhere = os.open(os.devnull, os.O_RDWR)

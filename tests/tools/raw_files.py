@@ -55,8 +55,6 @@ class Raw:
     """Files that one reader reads.
 
     Args:
-        of: what reads them.
-        make: writes them into a folder.
         read: their content's hash, of the folder, read anew.
         named: what a refusal has; the damaged file's name where it is empty.
         whole: a file that is missing is missed.

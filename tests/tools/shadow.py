@@ -344,11 +344,7 @@ def count(
     operands: list[Tensor],
     onto_host: bool,
 ) -> None:
-    """Count the operation's launches, host reads and copies.
-
-    Raises:
-        RuntimeError: its operands are of two devices.
-    """
+    """Count the operation's launches, host reads and copies; raise for operands of two devices."""
     host = [x for x in operands if not isinstance(x, ShadowTensor)]
     if name in ("copy_", "_to_copy"):
         if onto_host or (name == "copy_" and host and host[0] is args[0]):

@@ -122,12 +122,7 @@ def families(
 ) -> np.ndarray:
     """Return (count, LOSSES, 10, seeds) effects of losses that are all like the baseline.
 
-    Args:
-        rng: what is drawn from.
-        count: of families.
-        seeds: of each set.
-        deviations: true gain in its standard errors; infinite: the gain is known, and is one.
-        unequal: whether sets have other spreads.
+    The true gain is so many deviations, its standard errors; where these are infinite it is one.
     """
     spread = np.exp(rng.normal(0, 1, (count, 1, 10, 1)) * unequal)
     base, untrained = (rng.normal(size=(count, 1, 10, seeds)) * spread for _ in range(2))

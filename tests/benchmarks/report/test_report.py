@@ -5,6 +5,7 @@ What it shows, what it says of what is missing, and that nothing in it is run or
 
 import os
 import re
+import shutil
 import sys
 from collections.abc import Callable
 from html.parser import HTMLParser
@@ -19,7 +20,7 @@ from contrastbench.benchmarks import report
 from contrastbench.benchmarks.cli.main import app
 from contrastbench.benchmarks.records import store
 from contrastbench.benchmarks.records.experiment import Experiment
-from contrastbench.benchmarks.report import contents, site
+from contrastbench.benchmarks.report import contents, site, words
 from contrastbench.benchmarks.report.groups import read_groups, titles
 from contrastbench.benchmarks.running import reproduction
 from contrastbench.benchmarks.tables import catalogue
@@ -358,3 +359,24 @@ def test_a_place_has_the_records_of_all_losses_that_its_folds_chose(tmp_path: Pa
     }
     cell: Any = SimpleNamespace(choice=SimpleNamespace(why=""), experiments=chosen, ok={})
     assert contents.groups_behind(cell, tmp_path, by_folder) == [0, 1]
+
+
+def test_a_template_is_compiled_once_for_each_way_to_escape(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(words, "TEMPLATES", tmp_path)
+    monkeypatch.setattr(sys, "dont_write_bytecode", False)
+    kept = tmp_path / "__pycache__"
+
+    def shown(text: str) -> list[str]:
+        (tmp_path / "a.j2").write_text(text)
+        return [words.environment(way).get_template("a.j2").render(x="<") for way in (False, True)]
+
+    assert shown("{{ x }}") == ["<", "&lt;"]
+    with monkeypatch.context() as without:
+        without.delattr(words.Environment, "compile")
+        assert shown("{{ x }}") == ["<", "&lt;"]
+    assert shown("{{ x }}{{ x }}") == ["<<", "&lt;&lt;"]
+    shutil.rmtree(kept)
+    kept.write_text("no folder")
+    assert shown("{{ x }}!") == ["<!", "&lt;!"]

@@ -180,13 +180,13 @@ def test_a_loss_goes_from_its_records_to_a_verdict(mine) -> None:
     assert out.startswith("## mine.py:Mine on suite: verified\n")
     assert "Licence MIT. Paper: https://example.org/mine." in out
     assert "| cells | passed | 5 cells, all that suite asks of the loss |" in out
-    assert "| claim | passed | 5 of 5 cells are equal to the bit |" in out
+    assert "| claim | passed | 5 of 5 equal to the bit |" in out
     assert "mine.py:Mine on 1 of 1 data set: better or worse on none by itself." in standing(out)
     assert len(out) < 65_000, "a comment on GitHub has at most 65,536 letters"
     assert not Path("nothing").exists()
     code, out = verified(mine, "--quick")
     assert (code, "verified" in out.partition("\n")[0]) == (0, False), "of a part: it agrees"
-    assert "| claim | passed | 2 of 2 cells are equal to the bit |" in out
+    assert "| claim | passed | 2 of 2 equal to the bit |" in out
     assert "Quick: mine.py:Mine on 1 of 1 data set" in standing(out)
 
 
@@ -230,7 +230,7 @@ def test_what_one_training_scores_is_made_once(mine, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(child, "run", counted(child.run, asked))
     code, out = verified(mine)
     assert (code, sum(asked)) == (0, 5), out
-    assert "| claim | passed | 10 of 10 cells are equal to the bit |" in out
+    assert "| claim | passed | 10 of 10 equal to the bit |" in out
 
 
 def counted(run: Callable[..., Any], seeds: list[int]) -> Callable[..., Any]:
@@ -271,7 +271,7 @@ def test_trials_of_the_loss_that_it_becomes_are_this_sides(limited) -> None:
     assert {record["loss"] for record in made} == {"mine"}
     code, out = verified(limited)
     assert code == 0, out
-    assert f"| {len(made)} of {len(made)} cells are equal to the bit |" in out
+    assert f"| {len(made)} of {len(made)} equal to the bit |" in out
     assert "mine.py:Mine on 1 of 1 data set" in standing(out)
 
 

@@ -103,15 +103,15 @@ def test_what_one_seed_draws_refuses_no_other_seed(bench) -> None:
     )
     code, out, err = bench("sweep", "r.yaml")
     assert code == 1
-    assert "none, seed 1: refused: class 2 has 9 members, fewer than the 10 folds" in out + err
+    assert "none, seed 1: refused: motifs: class 2 has 9 members, fewer than the 10" in out + err
     assert "3 cells: 0 done before, 2 now, 1 without a result" in out
     run = "run --domain graph --dataset motifs --loss none --recipe limit=60 --results other"
     code, _, err = bench(*run.split(), "--seeds", "0-2")
     assert code == 2
-    assert "seed 1: class 2 has 9 members" in err
+    assert "seed 1: motifs: class 2 has 9 members" in err
 
 
-def test_a_dataset_that_is_not_there_is_found_once(stub, tmp_path: Path) -> None:
+def test_a_dataset_that_is_not_there_is_found_and_said_once(stub, tmp_path: Path, capsys) -> None:
     notes = stub("""
         if r["dataset"] == "DD":
             say(status="refused", no_data=True, error="no file DD.zip")
@@ -123,6 +123,8 @@ def test_a_dataset_that_is_not_there_is_found_once(stub, tmp_path: Path) -> None
     failures = run(
         tasks("infonce", "adnce", dataset="DD", seeds=3) + tasks("dar", "hcl", seeds=3), tmp_path
     )
+    said = capsys.readouterr().err
+    assert [said.count(why) for why in ("no file DD.zip", "dar is refused")] == [1, 1]
     asked = [line.split()[1:] for line in notes.read_text().splitlines()]
     assert asked == [
         ["DD", "infonce", "0"],

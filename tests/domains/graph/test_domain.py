@@ -198,9 +198,8 @@ def test_features_are_labels_or_one_or_the_degree() -> None:
 
 
 def test_a_class_with_fewer_members_than_folds_is_named() -> None:
-    with pytest.raises(
-        UserError, match=r"class \d has \d+ members, fewer than the 30 folds; .* folds"
-    ):
+    fewer = r"motifs: class \d has \d+ members, fewer than the 30 folds; .* folds"
+    with pytest.raises(UserError, match=fewer):
         domain(limit=60, folds=30)
 
 
