@@ -86,17 +86,33 @@ def on_screen(verdicts: Verdicts, width: int) -> str:
 
     Where there are verdicts over sets, the answer's last part, on single ones, gives way to rows.
     """
-    over, (heading,) = verdicts.over, said(verdicts, "heading")
-    words, rows, drops = said(verdicts), effect_table(verdicts), list[list[str]]()
-    if over.decides:
+    (heading,), words = said(verdicts, "heading"), said(verdicts)
+    if verdicts.over.decides:
         words = said(verdicts, *ANSWER[:-1])
-        heading += f": effect in {over.unit}, uncorrected 95 %"
-        rows[0][1:3] = "Effect", "95 %"
-        drops = [rows[0][-1:], rows[0][3:-2], rows[0][2:3]]
-    elif not screen.fits(rows, width):
-        rows = count_table(verdicts)
-    notes = ["", *said(verdicts, "notes"), ALL_HINT]
+        heading += f": effect in {verdicts.over.unit}, uncorrected 95 %"
+    rows, drops, parts = screen_table(verdicts, width)
+    notes = ["", *said(verdicts, *parts), ALL_HINT]
     return screen.page(" ".join(words), heading, rows, drops, notes, width)
+
+
+def screen_table(verdicts: Verdicts, width: int) -> tuple[screen.Cells, screen.Drops, list[str]]:
+    """Return the rows for a width, columns that go where they do not fit, and parts of the notes.
+
+    Marks of the domains tell the verdict, so it goes before they do.
+    """
+    rows, domains = effect_table(verdicts), len(verdicts.over.domains)
+    if not verdicts.over.decides:
+        return rows if screen.fits(rows, width) else count_table(verdicts), (), ["notes"]
+    rows[0][1:3] = "Effect", "95 %"
+    without_sets = [row[:-1] for row in rows]
+    for shown in (rows, without_sets):
+        if screen.fits(shown, width):
+            return shown, (), ["notes"]
+    by_domain = [[row[1], *row[-1 - domains : -1]] for row in without_sets]
+    if domains > 1 and screen.fits(by_domain, width - screen.NARROWEST // 5 - 2):
+        named = [[row[0], *cells] for row, cells in zip(rows, by_domain, strict=True)]
+        return named, (), ["caution", "marks"]
+    return without_sets, [rows[0][3:-2], rows[0][2:3]], ["caution"]
 
 
 def effect_table(verdicts: Verdicts) -> list[list[str]]:

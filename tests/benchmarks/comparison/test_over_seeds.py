@@ -375,7 +375,7 @@ def test_the_answer_speaks_of_these_sets_alone() -> None:
     text = over_sets_text(found)
     assert re.fullmatch(
         r"On these 10 data sets \(t-test over seeds, Holm\) better than infonce: good "
-        r"\(graph \+\d+, .* %, mean \+1\d %\); worse: bad \(graph -\d+, .* mean -\d+ %\); equal "
+        r"\(graph \+\d+, .* %\); worse: bad \(graph -\d+, .* -\d+ %\); equal "
         r"within 10 % of the training gain in each domain: same \([+-]?\d %\)\. An effect of "
         r"\d+ % of the training gain would have been seen on these sets in each domain four times "
         r"in five for the median loss of 3\. Other samples of these sets, or another set, may "

@@ -111,4 +111,4 @@ def test_the_standing_comparison_fits(bench, monkeypatch: pytest.MonkeyPatch) ->
     code, out, _ = bench("compare", "standard", "--results", str(shipped))
     lines = out.splitlines()
     assert (code, len(lines) <= 25, max(map(len, lines)) <= 60) == (0, True, True)
-    assert "On these 5 data sets" in " ".join(lines)
+    assert "On these 7 data sets" in " ".join(lines)

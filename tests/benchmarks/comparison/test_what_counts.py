@@ -110,7 +110,7 @@ def test_effects_that_cancel_over_domains_are_shown_in_each(tmp_path: Path) -> N
         study.add("adnce", column, mean)
     shown = render_comparison(study.resolved, "md")
     assert "equal within 10 % of the training gain in each domain: hcl " in shown
-    assert re.search(r"better and worse: adnce \(graph \+1\d, tabular -1\d %, mean", shown)
+    assert re.search(r"better and worse: adnce \(graph \+1\d, tabular -1\d %\)", shown)
     table = study.table.but(asked=["adnce"])
     mine = " ".join(said(compared(resolve(table, None, tmp_path))))
     text = (
