@@ -164,22 +164,21 @@ def make_records(case: Verification, tasks: Sequence[Task]) -> None:
     opened = prepare_cells(work, tasks[0].seed, options, None)
     cells = [{**cell.identity, "loss_code": code} for cell, _ in opened]
     names = {record_name({**one, "seed": task.seed}): task for task in tasks for one in cells}
-    results, ours = case.keep or case.folder / "made", case.folder / OURS
-    new = {name: task for name, task in names.items() if not reading.find(results / name)}
-    if seeds := sorted({task.seed for task in new.values()}):
-        folder = case.folder / "cells" / f"{work.key[:16]}-{seeds[0]}"
+    results, folder = case.keep or case.folder / "made", case.folder / "cells" / str(len(case.made))
+    new = {task.seed for name, task in names.items() if not reading.find(results / name)}
+    if new:
         asked = asdict(replace(work, loss=replace(work.loss, name=loss)))
-        given = {"experiment": asked, "seeds": seeds, "data_root": str(case.data_root)}
-        apart.ask(folder, apart.SECONDS * len(seeds), **given)
-    for name, task in new.items():
-        made = returned_record(folder / "results" / name, f"{task.label} seed {task.seed}")
-        store.publish_record(made, results / name)
-    for name in names:
-        if record := reading.find_record(results / name):
-            case.made[name] = record
-            known = record | {"loss_code": work.loss.code}
-            known["key"] = store.key(known)
-            store.publish_record(known, ours / record_name(known))
+        given = {"experiment": asked, "seeds": sorted(new), "data_root": str(case.data_root)}
+        apart.ask(folder, apart.SECONDS * len(new), **given)
+    for name, task in names.items():
+        record = reading.find_record(results / name)
+        if not record:
+            record = returned_record(folder / "results" / name, f"{task.label} seed {task.seed}")
+            store.publish_record(record, results / name)
+        case.made[name] = record
+        known = record | {"loss_code": work.loss.code}
+        known["key"] = store.key(known)
+        store.publish_record(known, case.folder / OURS / record_name(known))
     tell(f"{len(case.made)} cells are made, the last on {work.domain} {work.dataset}")
 
 

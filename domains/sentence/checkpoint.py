@@ -94,13 +94,23 @@ def load_checkpoint(name: str, data_root: Path | None) -> Checkpoint:
     shape = shape_of(name) if fresh else {}
     folder = locate_checkpoint(source, data_root)
     with quiet(), reading(f"encoder {name!r}", f"mend {folder}", "cannot be loaded"):
-        check_encoder_size(AutoConfig.from_pretrained(folder, **NO_CODE))
+        config = read_config(folder, shape)
         tokenizer = AutoTokenizer.from_pretrained(folder, **NO_CODE)
-        encoder, new = random_encoder(folder, shape) if fresh else saved_encoder(folder)
+        encoder, new = random_encoder(config) if fresh else saved_encoder(folder, config)
         check_tokenizer(name, folder, encoder, tokenizer)
         checkpoint = checked_checkpoint(name, encoder, tokenizer, new)
         check_use(checkpoint)
         return replace(checkpoint, sha256=files_hash(folder, weights=not fresh))
+
+
+def read_config(folder: Path, shape: Mapping[str, int]) -> Any:
+    """Read the encoder's settings, those of a shape over them; they name no code of the hub."""
+    config = AutoConfig.from_pretrained(folder, **NO_CODE, **shape)
+    config._attn_implementation = None  # which may be a kernel to download, in parts of it too
+    if hasattr(config, "quantization_config"):
+        raise ValueError("its weights are quantized")
+    check_encoder_size(config)
+    return config
 
 
 def check_encoder_size(config: Any) -> None:
@@ -128,13 +138,14 @@ def check_use(checkpoint: Checkpoint) -> None:
         checkpoint.encoder(input_ids=tokens["input_ids"], output_hidden_states=True)
 
 
-def saved_encoder(folder: Path) -> tuple[Any, set[str]]:
+def saved_encoder(folder: Path, config: Any) -> tuple[Any, set[str]]:
     """The checkpoint's encoder and its newly initialised weights; no pickle is read."""
     if not any(folder.glob(WEIGHT_FILES)):
         fix = "save_pretrained of transformers writes it"
         raise UserError(f"{folder} has no model.safetensors (weights of another kind: {fix})")
     encoder, info = AutoModel.from_pretrained(
         folder,
+        config=config,
         output_loading_info=True,
         dtype=torch.float32,
         use_safetensors=True,
@@ -172,13 +183,8 @@ def shape_of(name: str) -> dict[str, int]:
     }
 
 
-def random_encoder(folder: Path, shape: Mapping[str, int]) -> tuple[Any, set[str]]:
-    """An encoder with new weights, of the checkpoint's shape or another.
-
-    Its pooler is not to be scored.
-    """
-    config = AutoConfig.from_pretrained(folder, **NO_CODE, **shape)
-    check_encoder_size(config)
+def random_encoder(config: Any) -> tuple[Any, set[str]]:
+    """An encoder with new weights; its pooler is not to be scored."""
     return AutoModel.from_config(config, **NO_CODE), {"pooler.dense.weight"}
 
 

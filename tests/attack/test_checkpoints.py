@@ -145,12 +145,16 @@ def test_sentence_encoders(
         (folder / "tokenizer_config.json").write_text(json.dumps(tokenizer))
 
     besiege(
-        class_of_its_own,
-        encoder,
-        tmp_path / "tokenizer",
-        lambda f: load_checkpoint(f"random:{f}", None),
+        class_of_its_own, encoder, tmp_path / "t", lambda f: load_checkpoint(f"random:{f}", None)
     )
-    found(f"data: {len(SPOILS) + 1} hostile sentence encoders: refused, nothing touched")
+    besiege(
+        lambda f, _: config(f, quantization_config={"quant_method": "mine"}),
+        *(encoder, tmp_path / "q", lambda f: load_checkpoint(str(f), None)),
+    )
+    own = Path(shutil.copytree(encoder, tmp_path / "own"))
+    config(own, attn_implementation="kernels-community/flash-attn2")  # code of the hub
+    assert load_checkpoint(str(own), None).encoder.config._attn_implementation == "sdpa"
+    found(f"data: {len(SPOILS) + 3} hostile sentence encoders: refused, nothing touched")
 
 
 def test_image_encoders(tmp_path: Path, found: Callable[[str], None]) -> None:
