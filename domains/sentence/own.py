@@ -224,7 +224,8 @@ def split_columns(what: str, part: "datasets.Dataset") -> PairRows:
         columns = ", ".join(part.column_names)
         raise UserError(f"hf:{what} has the columns {columns}: name {', '.join(PAIR_COLUMNS)}")
     names = [part.column_names[place] for place in places]
-    table = [["" if value is None else str(value) for value in part[name]] for name in names]
+    cells = (part.data.column(name).to_pylist() for name in names)  # as `saved_texts` does
+    table = [["" if value is None else str(value) for value in column] for column in cells]
     rows = map(list, zip(*table, strict=True))
     return with_scores((f"hf:{what} row {number}", row) for number, row in enumerate(rows))
 
@@ -238,6 +239,9 @@ READERS: dict[str, Callable[[str, Path | None], list[PairRows]]] = {
 def saved_texts(what: str, data_root: Path | None) -> list[str]:
     """Return the sentences of the training part of a set of `datasets`.
 
+    They are taken as they are kept: `datasets` itself opens files and addresses that stand there
+    for pictures.
+
     Raises:
         UserError: they cannot be read, or no column of them is there.
     """
@@ -246,4 +250,4 @@ def saved_texts(what: str, data_root: Path | None) -> list[str]:
         name = next((name for name in TEXTS if name in part.column_names), None)
         if name is None:
             raise UserError(f"hf:{what} has no column text or sentence to train on")
-        return [str(text or "") for text in part[name]]
+        return [str(text or "") for text in part.data.column(name).to_pylist()]

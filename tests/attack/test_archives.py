@@ -31,6 +31,7 @@ from contrastbench.domains.image.data import load as images
 from contrastbench.domains.image.data import own as own_images
 from contrastbench.domains.own import read_unchanged
 from contrastbench.domains.sentence import data as sentences
+from contrastbench.domains.sentence import own as own_texts
 from contrastbench.losses import UserError
 
 MOST = 1 << 20  # bytes that the readers take here
@@ -260,3 +261,15 @@ def test_a_file_that_a_saved_set_names_is_validated_before_it_is_mapped(
     monkeypatch.setattr(datasets, "load_from_disk", lambda _: pytest.fail("it is mapped"))
     with pytest.raises(UserError, match=rf"{Path(name).name} is damaged"):
         saved.load_saved(tmp_path / "mine")
+
+
+def test_pictures_that_a_saved_set_names_are_not_opened(tmp_path: Path) -> None:
+    datasets, arrow, parquet = map(pytest.importorskip, ("datasets", "pyarrow", "pyarrow.parquet"))
+    named = [{"bytes": None, "path": str(tmp_path / "secret")}]
+    table = arrow.table({"text": arrow.array(named, datasets.Image.pa_type)})
+    info = {"features": datasets.Features(text=datasets.Image()).to_dict()}
+    table = table.replace_schema_metadata({"huggingface": json.dumps({"info": info})})
+    parquet.write_table(table, tmp_path / "mine.parquet")
+    with hostile.watched(tmp_path / "secret") as touched:
+        assert "secret" in own_texts.saved_texts("mine.parquet", tmp_path)[0]
+    assert touched == []
