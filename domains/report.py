@@ -129,7 +129,8 @@ class DataReport:
         """Return lines for people, none where there is nothing to tell unless `always`."""
         twins = self.twins.text(self.samples, self.samples != "pairs") if self.twins else ""
         facts = [f"probably wrong: {noted(*pair)}" for pair in self.doubts.items()]
-        facts += [twins] * bool(twins) + [noted(*pair) for pair in self.notes.items()]
+        facts += ["probably wrong: " * bool(self.twins and self.twins.wrong) + twins] * bool(twins)
+        facts += [noted(*pair) for pair in self.notes.items()]
         if not (facts or self.own or always):
             return []
         head, room = f"{name}: {self.sizes}", most - 1

@@ -14,7 +14,7 @@ from contrastbench.benchmarks.tables.resolved import Resolved, resolve
 from contrastbench.domains import registry
 from contrastbench.domains.declaration import Declaration, Source
 from contrastbench.domains.download import whereabouts
-from contrastbench.errors import UserError
+from contrastbench.errors import UserError, tell
 
 
 def domain_lines() -> Iterator[str]:
@@ -111,6 +111,8 @@ def tables(results: Path) -> Iterator[str]:
         table = load_table(name)
         counts = counted(resolve(table, None, results)) if table.quotes else ""
         yield f"{name:20} {counts:42}  {table.source}"
+    if not reading.dataset_folders(results):
+        tell(f"no records in {results}: bench merge --shipped adds those of contrastbench")
 
 
 def counted(resolved: Resolved) -> str:

@@ -63,10 +63,6 @@ class Panel:
         share = (inside - self.low) / ((self.high - self.low) or 1)
         return round(EDGE + share * (self.width - 2 * EDGE), 1)
 
-    def outside(self, value: float) -> bool:
-        """Return whether a value is cut."""
-        return not self.low <= value <= self.high
-
     @property
     def ticks(self) -> list[tuple[float, str]]:
         """Return the numbers below the title: both ends, and zero between them."""
