@@ -235,13 +235,13 @@ BUDGET = {  # lines of Python by room, as they were reached: who needs more dele
     "benchmarks/comparison": 1758,
     "benchmarks/perf": 853,
     "benchmarks/records": 2318,
-    "benchmarks/report": 2001,
+    "benchmarks/report": 2002,
     "benchmarks/running": 3252,
     "benchmarks/submission": 595,
     "benchmarks/sweeps": 1367,
     "benchmarks/tables": 3102,
-    "": 41837,  # the three together
-    "tests": 39892,
+    "": 41838,  # the three together
+    "tests": 39897,
 }
 
 

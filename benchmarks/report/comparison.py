@@ -98,10 +98,11 @@ def on_screen(verdicts: Verdicts, width: int) -> str:
 def screen_table(verdicts: Verdicts, width: int) -> tuple[screen.Cells, screen.Drops, list[str]]:
     """Return the rows for a width, columns that go where they do not fit, and parts of the notes.
 
-    Marks of the domains tell the verdict, so it goes before they do.
+    Where verdicts are by domain, marks there tell them, so the verdict goes first.
     """
-    rows, domains = effect_table(verdicts), len(verdicts.over.domains)
-    if not verdicts.over.decides:
+    over, rows = verdicts.over, effect_table(verdicts)
+    domains = len(over.domains) * over.on_these
+    if not over.decides:
         return rows if screen.fits(rows, width) else count_table(verdicts), (), ["notes"]
     rows[0][1:3] = "Effect", "95 %"
     without_sets = [row[:-1] for row in rows]
