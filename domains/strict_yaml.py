@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -28,11 +29,16 @@ KINDS = {  # pydantic's errors of a wrong kind, and what is asked for
     "model_type": "keys with values",
 }
 CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")  # of Unicode, but line breaks and tabs
+MAX_VALUES = 10**6  # of a file: nine aliases of nine, nine times over, fill all memory
 MERGE, TEXT = "tag:yaml.org,2002:merge", "tag:yaml.org,2002:str"
 
 
 class SafeLoader(Base):  # type: ignore[misc]  # of types-PyYAML, which knows no libyaml
     """Plain values, each written in one way; 1e-3 is a number as it is on the command line."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text)
+        self.sizes: dict[yaml.Node, int] = {}  # values, those of an anchor wherever it is named
 
     def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
         """Return the value of a node; raise for what YAML takes without a word.
@@ -51,9 +57,15 @@ class SafeLoader(Base):  # type: ignore[misc]  # of types-PyYAML, which knows no
         elif isinstance(node, yaml.ScalarNode):
             check_notation(node)
         try:
-            return super().construct_object(node, deep=True)
+            value = super().construct_object(node, deep=True)
         except (ValueError, LookupError):
             raise refused(node, f"{node.value!r} is no {kind}: leave the tag out") from None
+        parts = node.value if isinstance(node, yaml.CollectionNode) else ()
+        flat = chain(*parts) if isinstance(node, yaml.MappingNode) else parts
+        self.sizes[node] = 1 + sum(self.sizes[part] for part in flat)
+        if self.sizes[node] > MAX_VALUES:
+            raise refused(node, f"its aliases make more than {MAX_VALUES:,} values: write fewer")
+        return value
 
 
 SafeLoader.add_implicit_resolver(

@@ -7,6 +7,7 @@ from typing import Any
 import yaml
 
 from contrastbench.benchmarks.records.experiment import Experiment
+from contrastbench.domains.strict_yaml import SafeLoader
 from contrastbench.losses.expression import absolute
 
 UNBROKEN = float("inf")  # YAML never breaks the line
@@ -20,8 +21,8 @@ def parse_value(text: str) -> Any:
         except ValueError:
             continue
     try:
-        return yaml.safe_load(text)
-    except (yaml.YAMLError, ValueError, LookupError, AttributeError, RecursionError):
+        return SafeLoader(text).get_single_data()
+    except (yaml.YAMLError, RecursionError):
         return text
 
 

@@ -139,6 +139,8 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
     assert "\n" not in str(error.value)
 
 
-def test_anchors_named_again_and_again_are_checked_once(tmp_path: Path) -> None:
-    levels = "".join(f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 9)}]\n" for i in range(1, 30))
-    assert len(read_yaml(written(tmp_path, "a0: &a0 [x]\n" + levels)).value) == 30
+def test_anchors_named_again_and_again_are_counted_as_often(tmp_path: Path) -> None:
+    levels = [f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 9)}]\n" for i in range(1, 30)]
+    assert len(read_yaml(written(tmp_path, "a0: &a0 [x]\n" + "".join(levels[:5]))).value) == 6
+    with pytest.raises(UserError, match="7: its aliases make more than 1,000,000 values"):
+        read_yaml(written(tmp_path, "a0: &a0 [x]\n" + "".join(levels)))

@@ -124,7 +124,12 @@ def test_values_are_read_as_they_were_written(value: Any) -> None:
     assert repr(parse_value(as_yaml(value))) == repr(value)
 
 
-@pytest.mark.parametrize("text", ["!!int", "!!timestamp x", "[" * 10_000])
+BOMB = ", ".join(f"&l{i} [{', '.join([f'*l{i - 1}'] * 9)}]" for i in range(1, 9))
+
+
+@pytest.mark.parametrize(
+    "text", ["!!int", "!!timestamp x", "[" * 10_000, "&a [*a]", f"[&l0 [1], {BOMB}]"]
+)
 def test_what_yaml_cannot_read_is_a_text(text: str) -> None:
     assert parse_value(text) == text
 
