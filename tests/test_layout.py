@@ -236,12 +236,12 @@ BUDGET = {  # lines of Python by room, as they were reached: who needs more dele
     "benchmarks/perf": 853,
     "benchmarks/records": 2319,
     "benchmarks/report": 2002,
-    "benchmarks/running": 3252,
+    "benchmarks/running": 3253,
     "benchmarks/submission": 595,
     "benchmarks/sweeps": 1367,
     "benchmarks/tables": 3102,
-    "": 41851,  # the three together
-    "tests": 39904,
+    "": 41852,  # the three together
+    "tests": 40410,
 }
 
 

@@ -79,8 +79,9 @@ class Outcome:
         but = (*reading.INCIDENTAL, "key")  # which new settings change, at their defaults too
         record: Any = {k: v for k, v in self.record.items() if k not in but}
         again: Any = dict(self.again)
+        early = dict.fromkeys(("rows", "images"), again["details"].get("samples"))  # until 0.1
         for part in {"metrics", "details"} & record.keys():
-            again[part] = dict.fromkeys(record[part]) | again.get(part, {})
+            again[part] = dict.fromkeys(record[part]) | early | again.get(part, {})
         limits = {f"metrics.{name}": limit for name, limit in self.spread.limits.items()}
         found = reading.unequal_values(record, again)
         return [ValueDifference(*one, limits.get(one[0])) for one in found]

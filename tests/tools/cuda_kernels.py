@@ -89,12 +89,7 @@ def has_kernel(name: str, key: str) -> bool:
 
 
 def check(func: Any, values: Values, operands: list[Tensor]) -> None:
-    """Raise for an operation that CUDA refuses.
-
-    Raises:
-        NotImplementedError: it has no kernel, or none of that type.
-        RuntimeError: it raises where algorithms are to be deterministic.
-    """
+    """Raise NotImplementedError where CUDA has no kernel, RuntimeError where it may not repeat."""
     if not built():
         return
     layouts = {operand.layout for operand in operands} or {torch.strided}

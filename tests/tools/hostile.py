@@ -43,11 +43,7 @@ sys.addaudithook(_hear)  # for the rest of the process: it cannot be taken off
 
 @contextmanager
 def watched(secret: Path, only: str = "") -> Iterator[list[str]]:
-    """What is written, run, connected to or unpickled meanwhile, or read of the secret's folder.
-
-    Args:
-        only: how the events begin that count; all of them do.
-    """
+    """What is written, run, connected to or unpickled meanwhile, or read of the secret's folder."""
     global _seen, _secret, _only
     _seen, _secret, _only = [], str(secret), only
     try:

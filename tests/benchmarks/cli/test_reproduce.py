@@ -99,6 +99,15 @@ def test_what_a_number_is_of_must_be_equal_on_any_machine(lie: Any, cpu: str) ->
     assert (outcome.equal, outcome.within) == (False, False)
 
 
+@pytest.mark.parametrize("name", ["rows", "images"])
+def test_samples_by_the_name_of_an_early_release_are_compared(name: str) -> None:
+    again: Any = {"details": {"samples": {"train": 2}}, "metrics": {}, "environment": {}}
+    for count in (2, 3):
+        told = {**again, "details": {name: {"train": count}}}
+        outcome = reproduction.Outcome(told, again, reproduction.Spread({}, 0))
+        assert outcome.equal == (count == 2)
+
+
 @pytest.mark.usefixtures("stub")
 @pytest.mark.parametrize(("share", "code"), [(0.99, 0), (1.01, 1)])
 def test_machines_may_differ_as_seeds_do(bench, share: float, code: int) -> None:
