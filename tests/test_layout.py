@@ -234,13 +234,13 @@ BUDGET = {  # lines of Python by room, as they were reached: who needs more dele
     "benchmarks/cli": 2002,
     "benchmarks/comparison": 1758,
     "benchmarks/perf": 853,
-    "benchmarks/records": 2319,
+    "benchmarks/records": 2320,
     "benchmarks/report": 2002,
     "benchmarks/running": 3253,
     "benchmarks/submission": 595,
     "benchmarks/sweeps": 1367,
     "benchmarks/tables": 3102,
-    "": 41852,  # the three together
+    "": 41853,  # the three together
     "tests": 39904,
 }
 

@@ -65,7 +65,8 @@ class Experiment:
         Names of the data root as they are, paths as hashes.
         """
         named = self.full_recipe.model_dump(mode="json")
-        return named, {**named, **self.full_recipe.contents(None, self.trained)}
+        contents = self.full_recipe.contents(None, self.trained)
+        return (named, {**named, **contents}) if contents else (named,)
 
     @cached_property
     def key(self) -> str:

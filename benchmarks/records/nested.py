@@ -127,7 +127,7 @@ def combined(
     """Return a seed's record at the settings chosen; its seconds are what choosing costs."""
     first = records[chosen[0]]
     memory = (record.get("peak_memory_mib") for record in records if record["status"] == "ok")
-    about = scored_parts(first)
+    about, params = scored_parts(first), {k: trial_params(trials, k) for k in {*chosen}}
     kept: Fields = {key: value for key, value in first["details"].items() if key in KEPT}
     kept = {**kept, **details, "samples": about.samples, "test_part": about.test_part}
     made: Fields = {
@@ -136,7 +136,7 @@ def combined(
         "metrics": metrics,
         "details": {
             **kept,
-            "chosen": [trial_params(trials, k) for k in chosen],
+            "chosen": [params[k] for k in chosen],
             "keys": [records[k]["key"] for k in chosen],
         },
         "seconds": sum(record.get("seconds") or 0.0 for record in records),
