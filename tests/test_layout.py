@@ -241,7 +241,7 @@ BUDGET = {  # lines of Python by room, as they were reached: who needs more dele
     "benchmarks/sweeps": 1367,
     "benchmarks/tables": 3102,
     "": 41853,  # the three together
-    "tests": 39904,
+    "tests": 39913,
 }
 
 

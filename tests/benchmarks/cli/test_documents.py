@@ -1,6 +1,7 @@
 """What README and docs/ show: commands do what they are shown for, and links lead somewhere."""
 
 import re
+import runpy
 import shlex
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -190,6 +191,14 @@ def test_the_readme_and_the_page_have_the_verdicts_of_the_standing_comparison() 
     for path in (ROOT / "README.md", ROOT / "docs" / "comparing.md"):
         shown = path.read_text().splitlines()
         assert [line for line in decided_by_domain() if line not in shown] == []
+
+
+def test_the_map_is_that_of_the_records(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    script = runpy.run_path(str(ROOT / "examples" / "factors_map.py"))
+    script["main"](str(ROOT / "results"), tmp_path / "map.svg")
+    page = (ROOT / "docs" / "factors.md").read_text()
+    assert capsys.readouterr().out.strip() in page
+    assert (tmp_path / "map.svg").stat().st_size > 1000
 
 
 @pytest.mark.parametrize(
