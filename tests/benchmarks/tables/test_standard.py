@@ -11,6 +11,7 @@ import pytest
 
 from contrastbench.benchmarks.records.seeds import ADMISSION_SEEDS, parse_seeds
 from contrastbench.benchmarks.tables import staged
+from contrastbench.benchmarks.tables.controls import AGAIN
 from contrastbench.benchmarks.tables.load import NEWEST, load_table
 from contrastbench.benchmarks.tables.places import space_of
 from contrastbench.benchmarks.tables.schema import Column, Row, Setting
@@ -173,12 +174,13 @@ def test_its_sets_are_admitted_by_their_records(suite: str) -> None:
     assert sorted(admitted) == sorted(table.columns)
 
 
-@pytest.mark.parametrize("suite", SINCE_THE_RULE)
-def test_its_quick_part_has_every_set_with_three_seeds(suite: str) -> None:
+@pytest.mark.parametrize(("suite", "seeds"), [("standard-2", 3), ("standard-3", 4)])
+def test_its_quick_part_has_every_set_and_no_second_search(suite: str, seeds: int) -> None:
     table = load_table(suite)
     assert table.quick
     assert table.quick.datasets == [*table.columns]
-    assert table.quick.seeds == [0, 1, 2]
+    assert table.quick.seeds == [*range(seeds)]
+    assert {row.control for row in load_table(suite, quick=True).rows}.isdisjoint({AGAIN})
 
 
 def test_trials_on_tables_have_two_seeds_and_on_sentences_three() -> None:
