@@ -164,7 +164,7 @@ def test_every_record_is_behind_its_number(filled: Path) -> None:
             assert record["data_hash"][:12] in part
             ok = record["status"] == "ok"
             value = f"{record['metrics']['accuracy']:.2f}" if ok else record["status"]
-            assert f'">{record["seed"]}</th><td class="num">{value}</td>' in part
+            assert f'">{record["seed"]}</th><td>{value}</td>' in part
         assert f"bench reproduce {anchor}-seed0" in part
 
 
