@@ -1,6 +1,6 @@
 """Recompute the standing comparison from its records by pandas and scipy, without contrastbench.
 
-    python examples/recompute_standard.py results standard-2
+    python examples/recompute_standard.py results standard-3
 
 It prints what `bench compare` shows: effects in percent of what training gains, by domain.
 """
