@@ -104,5 +104,5 @@ def test_a_quick_join_sees_what_losses_that_ran_would_have_seen_alone(tmp_path: 
         int(re.findall(r"from (\d+) % of what", sight("standard", results, joining))[0])
         for joining in (1, 2)
     )
-    assert 20 < one < two < 100
+    assert 10 < one < two < 100  # of four seeds
     assert sight("standard", tmp_path, 1) == "large ones alone"
