@@ -235,12 +235,12 @@ BUDGET = {  # lines of Python by room, as they were reached: who needs more dele
     "benchmarks/comparison": 1758,
     "benchmarks/perf": 853,
     "benchmarks/records": 2320,
-    "benchmarks/report": 2002,
+    "benchmarks/report": 1994,
     "benchmarks/running": 3253,
     "benchmarks/submission": 595,
     "benchmarks/sweeps": 1367,
-    "benchmarks/tables": 3103,
-    "": 41854,  # the three together
+    "benchmarks/tables": 3113,
+    "": 41856,  # the three together
     "tests": 39915,
 }
 

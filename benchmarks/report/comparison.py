@@ -19,10 +19,10 @@ from contrastbench.benchmarks.report.words import (
     rendered,
     said,
     sentences,
-    signed,
     verdict_text,
 )
 from contrastbench.benchmarks.tables import origins
+from contrastbench.benchmarks.tables.entries import signed
 from contrastbench.benchmarks.tables.resolved import Resolved
 from contrastbench.errors import UserError, unknown
 

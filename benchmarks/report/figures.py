@@ -9,8 +9,8 @@ from contrastbench.benchmarks.comparison.over_sets import Effect, OverSets
 from contrastbench.benchmarks.comparison.places import Comparison
 from contrastbench.benchmarks.comparison.statistics import ALPHA
 from contrastbench.benchmarks.comparison.verdicts import Verdicts
-from contrastbench.benchmarks.report.words import over_domains, signed
-from contrastbench.benchmarks.tables.entries import Entry
+from contrastbench.benchmarks.report.words import over_domains
+from contrastbench.benchmarks.tables.entries import Entry, signed
 from contrastbench.benchmarks.tables.replication import MAX_STANDARD_ERRORS
 
 MIN_MARGINS, MAX_MARGINS = 2, 4  # margins that an axis of effects has room for on both sides
@@ -244,7 +244,7 @@ def printed_dot(entry: Entry, decimals: int) -> Dot:
     """Return ours with two standard errors, and the printed value."""
     printed = entry.paper.mean if entry.paper else None
     known = entry.difference is not None
-    text = f"{entry.difference:+.{decimals}f}".replace("-", "−") if known else ""
+    text = signed(entry.difference, decimals).replace("-", "−") if known else ""
     if entry.ours is None:
         return Dot(None, None, printed, "", text)
     half = MAX_STANDARD_ERRORS * (entry.ours.std or 0.0) / sqrt(entry.ours.n or 1)

@@ -26,9 +26,10 @@ from contrastbench.benchmarks.report.groups import (
     titles,
 )
 from contrastbench.benchmarks.report.tables import choice_lines, render_table
-from contrastbench.benchmarks.report.words import TEMPLATES, signed
+from contrastbench.benchmarks.report.words import TEMPLATES
 from contrastbench.benchmarks.running.provenance import provenance
 from contrastbench.benchmarks.tables import catalogue
+from contrastbench.benchmarks.tables.entries import signed
 from contrastbench.benchmarks.tables.load import NEWEST
 from contrastbench.benchmarks.tables.schema import Tune
 from contrastbench.domains.progress import Progress

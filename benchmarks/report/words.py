@@ -14,6 +14,7 @@ from jinja2 import Environment, FileSystemBytecodeCache, FileSystemLoader, Stric
 
 from contrastbench.benchmarks.comparison import DECIDED, DIFFERENT, TOO_FEW, VERDICTS, Verdict
 from contrastbench.benchmarks.report.latex import latex_text
+from contrastbench.benchmarks.tables.entries import signed
 from contrastbench.benchmarks.tables.schema import Setting
 from contrastbench.errors import plural
 from contrastbench.losses.spec import LossSpec
@@ -149,16 +150,6 @@ def short(title: str) -> str:
 def number(value: float | None, decimals: int) -> str:
     """Return a number, or a dash."""
     return "-" if value is None else f"{value:.{decimals}f}"
-
-
-def signed(value: float | None, decimals: int) -> str:
-    """Format a number with its sign, unless it rounds to zero.
-
-    >>> signed(2.25, 2), signed(-0.71, 1), signed(-0.01, 1), signed(None, 1)
-    ('+2.25', '-0.7', '0.0', '-')
-    """
-    text = "-" if value is None else f"{value:+.{decimals}f}"
-    return text[1:] if text[1:] and not float(text) else text
 
 
 def p_text(p: float | None) -> str:

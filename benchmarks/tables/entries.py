@@ -103,7 +103,17 @@ class Entry:
         ours += f", the same as {self.same_as}" * bool(self.same_as)
         if not self.quotes:
             return ours, "", ""
-        return paper, ours, "" if self.difference is None else f"{self.difference:+.{decimals}f}"
+        return paper, ours, "" if self.difference is None else signed(self.difference, decimals)
+
+
+def signed(value: float | None, decimals: int) -> str:
+    """Format a number with its sign, unless it rounds to zero.
+
+    >>> signed(2.25, 2), signed(-0.71, 1), signed(-0.01, 1), signed(None, 1)
+    ('+2.25', '-0.7', '0.0', '-')
+    """
+    text = "-" if value is None else f"{value:+.{decimals}f}"
+    return text[1:] if text[1:] and not float(text) else text
 
 
 def entries(resolved: Resolved) -> Iterator[list[Entry]]:

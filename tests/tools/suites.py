@@ -16,9 +16,9 @@ from contrastbench.benchmarks.comparison.compare import baseline_row, compare
 from contrastbench.benchmarks.comparison.places import Comparison
 from contrastbench.benchmarks.comparison.statistics import ALPHA
 from contrastbench.benchmarks.records.seeds import ADMISSION_SEEDS, parse_seeds
-from contrastbench.benchmarks.report.words import markdown_table, signed
+from contrastbench.benchmarks.report.words import markdown_table
 from contrastbench.benchmarks.tables.controls import CONTROLS
-from contrastbench.benchmarks.tables.entries import shown_value
+from contrastbench.benchmarks.tables.entries import shown_value, signed
 from contrastbench.benchmarks.tables.load import load_table
 from contrastbench.benchmarks.tables.resolved import Resolved, resolve
 from contrastbench.benchmarks.tables.schema import Row, baseline
