@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from gzip import GzipFile
+from math import inf
 from pathlib import Path
 from typing import IO
 
@@ -103,18 +104,21 @@ def cause(error: BaseException) -> str:
     return lines[0].strip().rstrip(":")[:200] if lines else type(error).__name__
 
 
-def contents(path: Path) -> bytes:
-    """A file's bytes; those of a pipe or a device might never end.
+def contents(path: Path, limit: float = inf, fix: str = "") -> bytes:
+    """A file's bytes, at most so many; those of a pipe or a device might never end.
 
     Raises:
-        UserError: it cannot be read, or is no file.
+        UserError: it cannot be read, is larger, or is no file; then what to do.
     """
     try:
-        if not stat.S_ISREG(path.stat().st_mode):
+        about = path.stat()
+        if not stat.S_ISREG(about.st_mode):
             raise OSError(0, "not a regular file")
+        if about.st_size > limit:
+            raise OSError(0, f"larger than {limit / 2**20:.3g} MiB")
         return path.read_bytes()
     except OSError as error:
-        raise UserError(f"cannot read {path} ({error.strerror})") from None
+        raise UserError(f"cannot read {path} ({error.strerror})" + f": {fix}" * bool(fix)) from None
 
 
 def member_names(archive: zipfile.ZipFile) -> list[str]:

@@ -5,7 +5,6 @@ One immutable JSON file for each finished cell, published atomically and never o
 
 import hashlib
 import json
-import stat
 import time
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
@@ -15,6 +14,7 @@ from typing import Any, cast
 from pydantic_core import from_json
 
 from contrastbench.benchmarks.records import files, schema
+from contrastbench.domains.reading import contents
 from contrastbench.errors import UserError
 
 SCHEMA = 1
@@ -190,18 +190,9 @@ def file_bytes(path: Path) -> bytes:
     """Read the bytes of a record's file.
 
     Raises:
-        UserError: it cannot be read, is larger than records are, or is a device or a pipe,
-            which may never end.
+        UserError: it cannot be read, is larger than records are, or is no file.
     """
-    try:
-        about = path.stat()
-        if not (stat.S_ISREG(about.st_mode) or stat.S_ISDIR(about.st_mode)):
-            raise UserError(f"cannot read {path} (it is no file): delete it")
-        if about.st_size > MAX_RECORD_BYTES:
-            raise UserError(f"cannot read {path} (it is too large for a record): delete it")
-        return path.read_bytes()
-    except OSError as error:
-        raise UserError(f"cannot read {path} ({error.strerror}): restore it or delete it") from None
+    return contents(path, MAX_RECORD_BYTES, "restore it or delete it")
 
 
 def valid(record: Record, parts: Sequence[str], where: object) -> Record:

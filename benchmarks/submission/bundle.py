@@ -17,13 +17,13 @@ from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import Field, ValidationError
+from pydantic_core import from_json
 
-from contrastbench.benchmarks.records import files, store
-from contrastbench.benchmarks.records.store import Fields, Record
-from contrastbench.benchmarks.sweeps.cell_states import Task
-from contrastbench.benchmarks.sweeps.plan import Plan, make_plan
+from contrastbench.benchmarks.records import files, schema, store
+from contrastbench.benchmarks.records.store import Fields
+from contrastbench.benchmarks.sweeps.plan import make_plan, unfinished_tasks
 from contrastbench.domains import strict_yaml
-from contrastbench.domains.reading import member, member_names, reading
+from contrastbench.domains.reading import contents, member, member_names, reading
 from contrastbench.domains.strict import Strict
 from contrastbench.errors import UserError
 from contrastbench.losses.code import portable
@@ -73,25 +73,25 @@ def bundle_loss(suite: str, loss: LossSpec, results: Path) -> Path:
     own = own_files(loss.name)
     if not own:
         raise UserError(f"{loss.name} has no file of its own: give --loss FILE.py:CLASS")
-    plan = suite_plan(suite, loss, results)
-    tasks, later = plan.tasks(), len(plan.later_tasks())
-    if lacking := sum(task.state in ("missing", "failed") for task in tasks) + later:
+    plan = make_plan(suite, results=results, losses=[loss])
+    tasks, later = plan.tasks(), plan.later_tasks()
+    if lacking := unfinished_tasks([*tasks, *later]):
         raise UserError(
-            f"{lacking} of {len(tasks) + later} cells have no result yet with {own[0]} as it is: "
-            f"run bench sweep {suite} --loss {loss.name}"
+            f"{len(lacking)} of {len(tasks + later)} cells have no result yet with {own[0]} as it "
+            f"is: run bench sweep {suite} --loss {loss.name}"
         )
     declared = read_declaration(own[0].with_suffix(".yaml"))
     name, sources = portable(loss.name, loss.sources)
     contents = {f"{LOSS_FOLDER}{path}": text.encode() for path, text in sources.items()}
-    for record in (seed_record(task, results) for task in tasks):
+    for work, seed, *_ in tasks:
+        record = work.ok_by_seed(results).get(seed) or next(work.finished(results, seed))
         if record["loss_code"]:  # not the trials of a registered loss that it becomes
             contents[record_name(record)] = store.serialise_record(record)
     about = {"suite": plan.table.name, "loss": name, "params": loss.params}
     path = Path(f"{own[0].stem}-{plan.table.name}.zip")
     data = bundle_bytes({**declared.model_dump(), **about}, contents)
-    if path.exists() and path.read_bytes() != data:
+    if not files.publish_file(path, data) and path.read_bytes() != data:
         raise UserError(f"{path} is another file: move it away, then submit again")
-    files.replace(path, data)
     return path
 
 
@@ -102,17 +102,6 @@ def own_files(loss: str) -> list[Path]:
     [PosixPath('a/mine.py')]
     """
     return [own[0] for own in map(file_and_class, term_names(loss)) if own]
-
-
-def suite_plan(suite: str, loss: LossSpec, results: Path, quick: bool = False) -> Plan:
-    """Return the cells that a suite, or its quick part, asks of a loss."""
-    return make_plan(suite, [], None, False, None, results, losses=[loss], quick=quick)
-
-
-def seed_record(task: Task, results: Path) -> Record:
-    """Return the record of a finished cell: an ok one on the preferred data, else another."""
-    ok = task.experiment.ok_by_seed(results).get(task.seed)
-    return ok or next(task.experiment.finished(results, task.seed))
 
 
 def record_name(record: Fields) -> str:
@@ -151,28 +140,18 @@ def read_bundle(path: Path) -> Bundle:
     Raises:
         UserError: there is no such file, or it is no bundle.
     """
-    if not path.is_file():  # a link to a device has no end
-        raise UserError(f"{path} is no file: name a bundle")
-    check_size(path, path.stat().st_size)
-    data = path.read_bytes()
+    data = contents(path, MAX_BUNDLE_BYTES, FIX)
     with reading(path, FIX, "is no bundle"), zipfile.ZipFile(io.BytesIO(data)) as archive:
-        names = member_names(archive)
-        check_size(path, sum(member.file_size for member in archive.infolist()))
-        files = {name: member(archive, name, MAX_BUNDLE_BYTES) for name in names}
-        own = [name for name in names if name.startswith(LOSS_FOLDER)]
+        sizes = {name: archive.getinfo(name).file_size for name in member_names(archive)}
+        if sum(sizes.values()) > MAX_BUNDLE_BYTES:
+            raise UserError(f"{path} unpacks to more than {MAX_BUNDLE_BYTES >> 20} MiB: {FIX}")
+        files = {name: member(archive, name, size) for name, size in sizes.items()}
+        own = [name for name in sizes if name.startswith(LOSS_FOLDER)]
         sources = {name.removeprefix(LOSS_FOLDER): files.pop(name).decode() for name in own}
+        about = dict(from_json(files.pop(BUNDLE_FILE, b"")))
     if not sources:
         raise UserError(f"{path} has no file of a loss: {FIX}")
     try:
-        about = About.model_validate_json(files.pop(BUNDLE_FILE, b""))
+        return Bundle(About.model_validate(about), sources, files, hashlib.sha256(data).hexdigest())
     except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(map(str, (BUNDLE_FILE, *first["loc"])))
-        raise UserError(f"{path}: {where}: {first['msg']}: {FIX}") from None
-    return Bundle(about, sources, files, hashlib.sha256(data).hexdigest())
-
-
-def check_size(path: Path, size: int) -> None:
-    """Raise unless so many bytes may be in a bundle."""
-    if size > MAX_BUNDLE_BYTES:
-        raise UserError(f"{path} has more than {MAX_BUNDLE_BYTES // 2**20} MiB: {FIX}")
+        raise UserError(f"{path}: {BUNDLE_FILE}: {schema.first_of(error)}: {FIX}") from None

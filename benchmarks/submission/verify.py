@@ -7,7 +7,7 @@ what this side asked for.
 """
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from itertools import groupby
@@ -25,8 +25,9 @@ from contrastbench.benchmarks.running.options import Options
 from contrastbench.benchmarks.running.reproduction import Outcome, spread_of
 from contrastbench.benchmarks.submission import apart
 from contrastbench.benchmarks.submission.apart import Refused, refusing
-from contrastbench.benchmarks.submission.bundle import Bundle, own_files, record_name, suite_plan
+from contrastbench.benchmarks.submission.bundle import Bundle, own_files, record_name
 from contrastbench.benchmarks.sweeps.cell_states import Task
+from contrastbench.benchmarks.sweeps.plan import make_plan
 from contrastbench.benchmarks.tables.load import load_table
 from contrastbench.benchmarks.tables.resolved import resolve
 from contrastbench.benchmarks.tables.table import Table
@@ -85,7 +86,7 @@ def run_checks(case: Verification) -> None:
     Raises:
         UserError: this side lacks something, such as data.
     """
-    for name, check in CHECKS.items():
+    for name, check in (("loss", check_loss), ("cells", check_cells), ("claim", compare_claim)):
         try:
             case.checks.append((name, PASSED, check(case)))
         except Refused as error:
@@ -108,30 +109,27 @@ def check_loss(case: Verification) -> str:
     files = {f.as_posix() for term in terms for f in own_files(term) or [Path("/")]}
     if files - set(case.given.sources):
         raise Refused(f"{about.loss} names a file that is not in the bundle")
-    asked = {"loss": asdict(case.placed("loss"))}
-    answer = apart.ask(case.folder / "declared", apart.SECONDS, **asked)
+    loss = asdict(case.placed("loss"))
+    answer = apart.ask(case.folder / "declared", apart.SECONDS, loss=loss)
     with refusing():
         declared = dict(zip(terms, answer.terms, strict=True))
         apart.write_stand_ins(declared, case.folder / STAND_IN)
         schema.check_settings({"params": case.placed(STAND_IN).complete.params})
-    case.code = answer.code
-    if broken := [f"{name}: {detail}" for name, passed, _, detail in answer.laws if not passed]:
-        raise Refused(broken[0])
-    declined = [name for name, _, word, _ in answer.laws if word == "declined"]
-    return f"{len(answer.laws)} laws" + f", declined: {', '.join(declined)}" * bool(declined)
+    case.code, declined = answer.code, ", ".join(answer.declined)
+    return f"{answer.laws} laws" + f", declined: {declined}" * bool(declined)
 
 
 def gather_records(case: Verification) -> None:
     """Take this side's records, before minutes are spent on the loss; raise without a baseline."""
-    sources = [place for place in case.places if reading.dataset_folders(place)]
-    columns = case.table().columns.values()
-    names = {tuple(map(store.file_name, (column.domain, column.dataset))) for column in columns}
+    sources, table = [one for one in case.places if reading.dataset_folders(one)], case.table()
+    sets = ((column.domain, column.dataset) for column in table.columns.values())
+    names = {tuple(map(store.file_name, one)) for one in sets}
     merge.merge_records(sources, case.folder / OURS, names)
-    base = baseline_row(resolve(case.table(), None, case.folder / OURS))
+    base = baseline_row(resolve(table, None, case.folder / OURS))
     if not any(cell.records for cell in base.cells.values()):
-        line = f"no records of {base.name} in {' and '.join(map(str, case.places))}: make them by"
-        only = f"--only 'row={base.name}' --results {case.places[0]}"
-        raise UserError(f"{line} bench sweep {case.suite} {only}")
+        line = f"bench sweep {case.suite} --only 'row={base.name}' --results {case.places[0]}"
+        where = " and ".join(map(str, case.places))
+        raise UserError(f"no records of {base.name} in {where}: make them by {line}")
 
 
 def check_cells(case: Verification) -> str:
@@ -146,7 +144,8 @@ def check_cells(case: Verification) -> str:
 def missing(case: Verification) -> list[Task]:
     """Return the cells that are asked for next."""
     with refusing():
-        plan = suite_plan(case.suite, case.placed(STAND_IN), case.folder / OURS, case.quick)
+        loss, ours = case.placed(STAND_IN), case.folder / OURS
+        plan = make_plan(case.suite, results=ours, losses=[loss], quick=case.quick)
         return [task for task in plan.tasks() if task.state == "missing"]
 
 
@@ -212,10 +211,3 @@ def compare_claim(case: Verification) -> str:
         raise Refused(", ".join(f"{n} {what}" for what, n in wrong.items() if n))
     equal = sum(outcome.equal for outcome in outcomes)
     return f"{equal} of {len(outcomes)} equal to the bit"
-
-
-CHECKS: dict[str, Callable[[Verification], str]] = {  # what each found; or it raises `Refused`
-    "loss": check_loss,
-    "cells": check_cells,
-    "claim": compare_claim,
-}

@@ -159,11 +159,11 @@ class Plan:
 
 def make_plan(
     what: str,
-    only: Sequence[str],
-    seeds: str | None,
-    tiny: bool,
-    selection: str | None,
-    results: Path,
+    only: Sequence[str] = (),
+    seeds: str | None = None,
+    tiny: bool = False,
+    selection: str | None = None,
+    results: Path = Path("results"),
     check_values: bool = False,
     losses: Sequence[LossSpec] = (),
     quick: bool = False,

@@ -19,7 +19,7 @@ from contrastbench.benchmarks.records import store
 from contrastbench.benchmarks.records.experiment import make_experiment
 from contrastbench.benchmarks.running.opening import prepare_cells
 from contrastbench.benchmarks.running.options import Options
-from contrastbench.benchmarks.submission import apart, child
+from contrastbench.benchmarks.submission import apart
 from contrastbench.benchmarks.submission.apart import Refused
 from contrastbench.benchmarks.submission.verify import returned_record
 from contrastbench.domains.download import cache_folder
@@ -105,7 +105,7 @@ def attempt(folder: Path, seconds: float = SECONDS, **parts: str) -> store.Recor
 
 @pytest.fixture(autouse=True)
 def quick_start(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(apart, "COMMAND", [python(), "-P", "-m", child.__name__])
+    monkeypatch.setattr(apart, "COMMAND", [python(), *apart.COMMAND[1:]])
 
 
 @pytest.mark.parametrize("name", STOPPED)

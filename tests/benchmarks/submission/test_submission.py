@@ -19,7 +19,8 @@ from contrastbench.benchmarks.records.merge import merge_records
 from contrastbench.benchmarks.records.store import Record
 from contrastbench.benchmarks.running import runner
 from contrastbench.benchmarks.running.options import Options
-from contrastbench.benchmarks.submission import apart, bundle, child, verify
+from contrastbench.benchmarks.submission import apart, bundle, verify
+from contrastbench.benchmarks.sweeps.plan import make_plan
 from contrastbench.domains.base import Evaluation
 from contrastbench.errors import UserError
 from contrastbench.losses import laws
@@ -89,7 +90,7 @@ def patch_verification(patch: pytest.MonkeyPatch) -> None:
 
 def answered(folder: Path, _: float) -> str:
     """Answer a request in this process; `test_bundle_programs.py` starts real ones."""
-    child.answer_request(folder)
+    apart.answer_request(folder)
     return "ended"
 
 
@@ -113,7 +114,7 @@ def validated(found: Evaluation) -> Evaluation:
 def fill(loss: str, results: Path, stages: int = 1) -> None:
     """Run the cells that the suite asks of a loss: trials, and what they choose."""
     (spec,) = parse_losses([loss])
-    plan = bundle.suite_plan("suite.yaml", spec, results)
+    plan = make_plan("suite.yaml", results=results, losses=[spec])
     for _ in range(stages + 1):
         for task in plan.tasks():
             if task.state == "missing":
@@ -212,8 +213,8 @@ def test_the_records_made_here_are_kept_and_go_on(mine, monkeypatch: pytest.Monk
     verified(mine, "--keep", "kept")
     for path in sorted(Path("kept").rglob("*.json"))[:3]:
         path.unlink()
-    asked, run = list[int](), child.run
-    monkeypatch.setattr(child, "run", lambda at, what: asked.extend(what["seeds"]) or run(at, what))
+    asked, run = list[int](), apart.run
+    monkeypatch.setattr(apart, "run", lambda at, what: asked.extend(what["seeds"]) or run(at, what))
     code, out = verified(mine, "--keep", "kept")
     assert (code, len(asked)) == (0, 3), out
     done = merge_records([Path("kept")], Path("results"))
@@ -226,8 +227,8 @@ def test_what_one_training_scores_is_made_once(mine, monkeypatch: pytest.MonkeyP
     for folder, loss in (("results", "mine.py:Mine"), ("trusted", "infonce")):
         fill(loss, Path(folder))
     submitted(mine)
-    asked, run = list[int](), child.run
-    monkeypatch.setattr(child, "run", lambda at, what: asked.extend(what["seeds"]) or run(at, what))
+    asked, run = list[int](), apart.run
+    monkeypatch.setattr(apart, "run", lambda at, what: asked.extend(what["seeds"]) or run(at, what))
     code, out = verified(mine)
     assert (code, len(asked)) == (0, 5), out
     assert "| claim | passed | 10 of 10 equal to the bit |" in out
@@ -381,7 +382,7 @@ def test_a_loss_that_breaks_a_law_is_not_verified(mine, monkeypatch: pytest.Monk
     monkeypatch.setattr(laws, "check_loss", lambda *_, **__: [broken])
     code, out = verified(mine)
     assert (code, standing(out)) == (1, "")
-    assert "| loss | **failed** | sign: it is upside down |" in out
+    assert "| loss | **failed** | the loss's process says: sign: it is upside down |" in out
 
 
 DECLARED = [
@@ -409,8 +410,8 @@ def test_what_is_no_declaration_is_no_stand_in(
 
 
 def test_a_stand_in_declares_what_the_loss_does(limited) -> None:
-    answer = child.declare({"loss": {"name": "mine.py:Mine"}}).model_dump_json()
-    (term,) = child.Answer.model_validate_json(answer).terms
+    answer = apart.declare({"loss": {"name": "mine.py:Mine"}}).model_dump_json()
+    (term,) = apart.Answer.model_validate_json(answer).terms
     apart.write_stand_ins({"mine.py:Mine": term}, Path("apart"))
     ours, theirs = describe("mine.py:Mine"), describe("apart/mine.py:Mine")
     assert (theirs.params, theirs.ranges, theirs.limits) == (ours.params, ours.ranges, ours.limits)
@@ -428,10 +429,10 @@ ABOUT = {
 BROKEN = [
     ({"bundle.json": json.dumps(ABOUT), "runs/x": b""}, "x.zip has no file of a loss: give one"),
     (b"no zip", "x.zip is no bundle (File is not a zip file): give one that bench submit wrote"),
-    ({"loss/x": b"", "bundle.json": b"{}"}, "bundle.json.licence: Field required: give one"),
-    ({"loss/x": b"", "bundle.json": b"{"}, "bundle.json: Invalid JSON"),
+    ({"loss/x": b"", "bundle.json": b"{}"}, "bundle.json: it has no licence: give one"),
+    ({"loss/x": b"", "bundle.json": b"{"}, "x.zip is no bundle (EOF while parsing an object"),
     ({"loss/x": b"\xff", "bundle.json": b"{}"}, "x.zip is no bundle ('utf-8' codec can't decode"),
-    ({"loss/x": b""}, "x.zip: bundle.json: Invalid JSON: EOF while parsing"),
+    ({"loss/x": b""}, "x.zip is no bundle (EOF while parsing a value"),
 ]
 OUTSIDE = (  # or a second path of a file, which would not be the one that was read
     *("loss/../../x.py", "loss//x.py", f"loss/{'x' * 300}.py", "loss/mine.py/x.py"),
@@ -464,10 +465,12 @@ def test_no_file_of_a_loss_is_written_elsewhere(mine, name: str) -> None:
 
 def test_a_bundle_has_bounds_and_each_name_once(mine, monkeypatch: pytest.MonkeyPatch) -> None:
     path = submitted(mine)
-    with monkeypatch.context() as patch:  # `undo` would leave the test's folder too
-        patch.setattr(bundle, "MAX_BUNDLE_BYTES", 2**10)
-        with pytest.raises(UserError, match="has more than 0 MiB"):
+    size = path.stat().st_size
+    for most, fault in ((size, "unpacks to more than 0 MiB"), (size - 1, "larger than")):
+        monkeypatch.setattr(bundle, "MAX_BUNDLE_BYTES", most)
+        with pytest.raises(UserError, match=fault):
             bundle.read_bundle(path)
+    monkeypatch.setattr(bundle, "MAX_BUNDLE_BYTES", 2**28)
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr("bundle.json", "a")
         with pytest.warns(UserWarning, match="Duplicate name"):
