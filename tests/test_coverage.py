@@ -22,8 +22,12 @@ def test_the_results_say_how_much_of_each_paper_is_done() -> None:
                 printed=1, runnable=cell is not None, done=bool(cell and cell.ok)
             )
     page = (ROOT / "results" / "README.md").read_text()
+    prices = (ROOT / "docs" / "scale.md").read_text()
     for (paper, domain), of in found.items():
-        assert f"| {paper} | {domain} | {of['printed']} | {of['runnable']} | {of['done']} |" in page
+        short = next(short for short, name in PAPERS.items() if name == paper)
+        price = prices.partition(f"\n| {short} | {domain} | ")[2].partition(" |")[0]
+        counts = f"{of['printed']} | {of['runnable']} | {of['done']} | {price}"
+        assert price and f"| {paper} | {domain} | {counts} |" in page
     runnable, done = (sum(of[key] for of in found.values()) for key in ("runnable", "done"))
     assert f"{runnable} can be run here, and {done} are done" in page
     assert f"{done} of {runnable} runnable values" in (ROOT / "README.md").read_text()

@@ -4,7 +4,7 @@
 size of one.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from statistics import median
 from typing import NamedTuple
@@ -14,6 +14,9 @@ from contrastbench.benchmarks.records.reading import all_records
 from contrastbench.benchmarks.records.store import serialise_record
 from contrastbench.benchmarks.sweeps.plan import make_plan
 from contrastbench.benchmarks.tables import catalogue
+from contrastbench.benchmarks.tables.load import load_table
+from contrastbench.benchmarks.tables.published_places import coverage
+from contrastbench.benchmarks.tables.resolved import resolve
 from contrastbench.errors import UserError
 from operations import operations
 
@@ -51,7 +54,8 @@ from records alone, of the same data and recipe.
 The column "waits for" says what limits a step. "Launches" are steps whose products take less than
 {launches:g} ms: there the launch of kernels takes longer, or the CPU that fits classifiers.
 Several workers a card help (`--jobs 2/device`). "Products" are steps that the network limits.
-Twice the cards take half the time, until only the longest cell is left.
+Twice the cards take half the time, until only the longest cell is left. "Hours a value" are those
+of one card for one printed value: the next hour goes where they are fewest.
 
 A record takes {record:.0f} kB, the median in results/runs, and is kept. A cell in training has
 one checkpoint of its weights and the moments of the optimizer. The ResNet-50 of ADNCE needs
@@ -59,13 +63,17 @@ one checkpoint of its weights and the moments of the optimizer. The ResNet-50 of
 
 """
 COLUMNS = (
-    "table", "cells", "not counted", "hours, one card", f"hours, {CARDS} cards",
+    "table", "cells", "not counted", "hours, one card", "hours a value", f"hours, {CARDS} cards",
     "longest cell, hours", "step, ms", "waits for", "records, MB",
 )  # fmt: skip
+PARTS = ("paper", "domain", "hours, one card")
 FOOT = """
 "Not counted" are cells on a set without a declared number of nodes, or with an encoder that is
-not known without its files. Tables share some cells. These tables are quoted only and have no
-cells: {quoted}.
+not known without its files. These tables are quoted only and have no cells: {quoted}.
+
+Tables share some cells. By paper and domain each counts once.
+
+{parts}
 """
 
 
@@ -96,11 +104,17 @@ def main() -> None:
         row(name, [cells[key] for key in some], seeds[name], record)
         for name, some in tables.items()
     ]
+    hours: dict[tuple[str, str], dict[str, float]] = {}
+    for name, some in tables.items():
+        for key, experiment in some.items():
+            own = hours.setdefault((name.partition("-")[0], experiment.domain), {})
+            own[key] = max(own.get(key, 0.0), seeds[name] * hours_of(cells[key]))
+    parts = [(*of, hours_in_words(sum(some.values()))) for of, some in sorted(hours.items())]
     shown = {"launches": LAUNCHES_MS, "record": record / 1e3, "checkpoint": checkpoint()}
     head = HEAD.format(tflops=TFLOPS, cards=CARDS, **shown)
-    foot = FOOT.format(quoted=", ".join(quoted))
-    lines = [line_of(COLUMNS), line_of(["---"] * len(COLUMNS)), *lines]
-    (DOCS / "scale.md").write_text(head + "\n".join(lines) + "\n" + foot, encoding="utf-8")
+    foot = FOOT.format(quoted=", ".join(quoted), parts=table_of(PARTS, map(line_of, parts)))
+    text = head + table_of(COLUMNS, lines) + "\n" + foot
+    (DOCS / "scale.md").write_text(text, encoding="utf-8")
 
 
 def of_a_paper(table: str) -> bool:
@@ -115,6 +129,11 @@ def cost(experiment: Experiment, rate: float) -> Cell | None:
     return Cell(asked.all / rate / 3600, 1e3 * step / rate) if asked else None
 
 
+def hours_of(cell: Cell | None) -> float:
+    """Return the hours of one seed, 0 where they are not known."""
+    return cell.hours if cell else 0.0
+
+
 def row(name: str, cells: Sequence[Cell | None], seeds: int, record: float) -> str:
     """Return the line of one table."""
     counted = [cell for cell in cells if cell]
@@ -122,9 +141,11 @@ def row(name: str, cells: Sequence[Cell | None], seeds: int, record: float) -> s
     steps = sorted(cell.step for cell in counted if cell.step)
     count = len(cells) * seeds
     waits = {"launches" if step < LAUNCHES_MS else "products" for step in steps}
+    values = coverage(resolve(load_table(name), None, DOCS / "no results")).runnable
     numbers = [sum(hours), side_by_side(hours), max(hours, default=0.0)]
     shown = f"{in_words(steps[0])} to {in_words(steps[-1])}" if steps else "-"
     texts = [name, str(count), str(count - len(hours)), *map(hours_in_words, numbers)]
+    texts.insert(4, hours_in_words(sum(hours) / values) if values else "-")
     texts += [shown, ", ".join(sorted(waits)), f"{count * record / 1e6:.1f}"]
     return line_of(texts)
 
@@ -142,6 +163,11 @@ def in_words(number: float) -> str:
 def line_of(texts: Sequence[str]) -> str:
     """Return the texts as a line of a Markdown table."""
     return f"| {' | '.join(texts)} |"
+
+
+def table_of(columns: Sequence[str], lines: Iterable[str]) -> str:
+    """Return a Markdown table."""
+    return "\n".join([line_of(columns), line_of(["---"] * len(columns)), *lines])
 
 
 def side_by_side(hours: Sequence[float]) -> float:
