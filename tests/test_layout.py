@@ -241,7 +241,7 @@ BUDGET = {  # lines of Python by room, as they were reached: who needs more dele
     "benchmarks/sweeps": 1367,
     "benchmarks/tables": 3113,
     "": 41808,  # the three together
-    "tests": 39936,
+    "tests": 39937,
 }
 
 
