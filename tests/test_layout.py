@@ -228,7 +228,7 @@ def test_nothing_prints_a_name_raw() -> None:
 
 BUDGET = {  # lines of Python by room, as they were reached: who needs more deletes first
     "losses": 7473,
-    "domains": 16234,
+    "domains": 15837,
     "benchmarks/against": 517,
     "benchmarks/api": 380,
     "benchmarks/cli": 2002,
@@ -240,8 +240,8 @@ BUDGET = {  # lines of Python by room, as they were reached: who needs more dele
     "benchmarks/submission": 552,
     "benchmarks/sweeps": 1367,
     "benchmarks/tables": 3113,
-    "": 41808,  # the three together
-    "tests": 39937,
+    "": 41411,  # the three together
+    "tests": 40336,
 }
 
 

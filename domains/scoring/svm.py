@@ -1,19 +1,12 @@
 """Stratified folds of an SVM whose C each training part chooses: GraphCL's scorer, and DASL's.
 
 scikit-learn is imported where it scores: its import takes as long as torch's, and `bench check` has
-tried every first step by then. The problems of an SVM are solved by `smo`, whose numbers are
-scikit-learn's.
+tried every first step by then.
 """
 
-import math
-import platform
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache, partial
-from importlib import import_module
-from itertools import combinations, pairwise
-from types import ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -25,13 +18,11 @@ from contrastbench.errors import UserError
 
 if TYPE_CHECKING:
     from sklearn.pipeline import Pipeline
+    from sklearn.svm import SVC
 
 Array = np.ndarray[Any, np.dtype[Any]]
 C_GRID = (1e-3, 1e-2, 1e-1, 1e0, 1e1, 1e2, 1e3)
 INNER_FOLDS = 5
-# samples: libsvm solves fewer in less time than it takes to load the compiled solver
-MIN_COMPILED_SAMPLES = 500
-KERNEL_ROWS = 8  # of a kernel that are computed at once
 
 
 class Fold(NamedTuple):
@@ -171,118 +162,40 @@ def svm_fold(x: Array, y: Array, distance: Array, train: Array, test: Array) -> 
     inner = StratifiedKFold(INNER_FOLDS).split(train, y[train])
     parts = ((train[fit], train[held]) for fit, held in inner)
     right = [
-        votes(pair_values(x, y, distance, *part, C_GRID)).argmax(-1) == y[part[1]] for part in parts
+        [(model.predict(kernel) == y[part[1]]).mean() for model, kernel in machines]
+        for part in parts
+        for machines in [svms(x, y, distance, *part, C_GRID)]
     ]
-    inner_accuracy = np.mean([predicted.mean(axis=1) for predicted in right], axis=0)
+    inner_accuracy = np.mean(right, axis=0)
     c = C_GRID[int(inner_accuracy.argmax())]
-    (values,) = pair_values(x, y, distance, train, test, [c])
-    predicted, truth = votes(values).argmax(axis=1), y[test]
-    beside = class_metrics(truth, predicted, class_scores(values))
+    ((model, kernel),) = svms(x, y, distance, train, test, [c])
+    predicted, truth = model.predict(kernel), y[test]
+    beside = class_metrics(truth, predicted, class_scores(model.decision_function(kernel)))
     return Fold(100 * (predicted == truth).mean(), c, 100 * float(inner_accuracy.max()), beside)
 
 
-def votes(values: Array) -> Array:
-    """(..., tests, classes) how many machines of two classes give each class.
-
-    Args:
-        values: (..., pairs, tests) their decision values, above 0 for the first class of a pair.
-    """
-    return summed_by_class(values > 0, values <= 0)
-
-
-def class_scores(values: Array) -> Array:
-    """(tests, classes) scikit-learn's `decision_function`: votes, and sums of decision values.
-
-    A class's sum s is squeezed to less than a third of a vote, s / (3 (|s| + 1)).
-    """
-    total = summed_by_class(values, -values)
-    return votes(values) + total / (3 * (np.abs(total) + 1))
-
-
-def summed_by_class(first: Array, second: Array) -> Array:
-    """(..., tests, classes) the sums of (..., pairs, tests) that a pair's two classes get."""
-    classes = (1 + math.isqrt(1 + 8 * first.shape[-2])) // 2
-    one, other = np.eye(classes)[np.array([*combinations(range(classes), 2)]).T]
-    return first.swapaxes(-1, -2) @ one + second.swapaxes(-1, -2) @ other
-
-
-def pair_values(
+def svms(
     x: Array, y: Array, distance: Array, train: Array, test: Array, grid: Sequence[float]
-) -> Array:
-    """(grid, pairs, tests) decision values of an SVM for each two classes, for each C."""
-    smo = compiled_solver() if len(y) >= MIN_COMPILED_SAMPLES else None
-    if smo is None:
-        return by_libsvm(x, y, distance, train, test, grid)
-    gamma, train = gamma_of(x[train]), train[y[train].argsort(kind="stable")]
-    fit_kernel = kernel(distance, gamma, train, train, np.float32)
-    square = np.exp(-gamma * distance[train, train])
-    test_kernel = kernel(distance, gamma, train, test, np.float64)
-    values = []
-    ends = np.cumsum(np.unique(y[train], return_counts=True)[1])
-    blocks = [slice(*ends) for ends in pairwise([0, *ends])]  # copied faster than scattered points
-    for pair in combinations(blocks, 2):
-        own = np.block([[fit_kernel[a, b] for b in pair] for a in pair])
-        diagonal, tests = (np.concatenate([of[a] for a in pair]) for of in (square, test_kernel))
-        sign = np.repeat([1.0, -1.0], [block.stop - block.start for block in pair])
-        values += grid_values(smo, own, diagonal, sign, tests, grid)
-    return np.array(values).reshape(-1, len(grid), len(test)).swapaxes(0, 1)
-
-
-def grid_values(
-    smo: ModuleType, own: Array, square: Array, sign: Array, tests: Array, grid: Sequence[float]
-) -> list[Array]:
-    """Return the decision values of the machines of two classes, for each C from small to large."""
-    room, met, values = np.empty_like(own), True, list[Array]()
-    for c in grid:
-        if met:  # else the machine of a smaller C is that of each larger one
-            *machine, met = smo.solve(own, room, square, sign, c)
-            found = smo.decision_values(tests, *machine)
-        values.append(found)
-    return values
-
-
-def by_libsvm(
-    x: Array, y: Array, distance: Array, train: Array, test: Array, grid: Sequence[float]
-) -> Array:
-    """(grid, pairs, tests) the same by scikit-learn, which turns the sign of a single pair."""
+) -> Iterator[tuple["SVC", Array]]:
+    """Yield an SVM of the training samples for each C, and the kernel of the test samples."""
     from sklearn.svm import SVC
 
     gamma = gamma_of(x[train])
-    fit_kernel = kernel(distance, gamma, train, train, np.float64)
-    test_kernel = kernel(distance, gamma, test, train, np.float64)
-    svm = partial(SVC, kernel="precomputed", decision_function_shape="ovo")
-    models = (svm(C=c).fit(fit_kernel, y[train]) for c in grid)
-    values = np.array([model.decision_function(test_kernel) for model in models])
-    return -values[:, None] if values.ndim == 2 else values.swapaxes(1, 2)
+    fit_kernel, test_kernel = (
+        np.exp(-gamma * distance[np.ix_(rows, train)]) for rows in (train, test)
+    )
+    for c in grid:
+        yield SVC(C=c, kernel="precomputed").fit(fit_kernel, y[train]), test_kernel
+
+
+def class_scores(scores: Array) -> Array:
+    """(tests, classes) scikit-learn's scores, which are those of the second of two alone."""
+    return np.stack([-scores, scores], axis=1) if scores.ndim == 1 else scores
 
 
 def gamma_of(x: Array) -> float:
     """Return scikit-learn's default gamma for the rows that fit."""
     return 1 / (x.shape[1] * x.var()) if x.var() > 0 else 1.0
-
-
-def kernel(distance: Array, gamma: float, rows: Array, columns: Array, kind: Any) -> Array:
-    """Return the kernel of some rows and columns, computed by a few rows, which a cache holds."""
-    values = np.empty((len(rows), len(columns)), kind)
-    for first in range(0, len(rows), KERNEL_ROWS):
-        some = distance.take(rows[first : first + KERNEL_ROWS], 0).take(columns, 1)
-        some *= -gamma
-        values[first : first + KERNEL_ROWS] = np.exp(some, out=some)
-    return values
-
-
-@cache
-def compiled_solver() -> ModuleType | None:
-    """Return the compiled solver where its steps are libsvm's.
-
-    On other processors than x86-64, compilers join libsvm's products and sums, which rounds once.
-    """
-    if platform.machine() not in ("x86_64", "AMD64"):
-        return None
-    try:
-        return import_module("contrastbench.domains.scoring.smo")
-    except ImportError:  # numba is missing, or too old for this numpy
-        return None
 
 
 def linear_folds(x: Array, y: Array, folds: int = 10, seed: int = 0) -> FoldScores:
@@ -322,10 +235,9 @@ def linear_fold(x: Array, y: Array, validation: Array, test: Array, seed: int) -
     models = [linear_svm(c, seed).fit(x[fit], y[fit]) for c in C_GRID]
     chosen = [model.score(x[validation], y[validation]) for model in models]
     best = int(np.argmax(chosen))
-    predicted, scores = models[best].predict(x[test]), models[best].decision_function(x[test])
+    predicted = models[best].predict(x[test])
     accuracy = 100 * (predicted == y[test]).mean()
-    if scores.ndim == 1:  # scikit-learn gives those of the second of two alone
-        scores = np.stack([-scores, scores], axis=1)
+    scores = class_scores(models[best].decision_function(x[test]))
     beside = class_metrics(y[test], predicted, scores)
     return Fold(accuracy, C_GRID[best], 100 * chosen[best], beside)
 

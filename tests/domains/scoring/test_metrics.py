@@ -2,10 +2,8 @@
 
 import numpy as np
 import pytest
-from sklearn.svm import SVC
 
 from contrastbench.domains.scoring.metrics import class_metrics, largest_share
-from contrastbench.domains.scoring.svm import class_scores
 
 Array = np.ndarray
 
@@ -45,13 +43,3 @@ def test_limits() -> None:
     assert class_metrics(truth, truth, np.eye(2)[truth][:, :1])["auroc"] == 75.0  # none of class 1
     assert "auroc" not in class_metrics(truth[:9], truth[:9], np.zeros((9, 2)))
     assert largest_share(truth) == 90.0
-
-
-@pytest.mark.parametrize("classes", [3, 5])
-def test_scores_of_pairs_are_scikit_learns_decision_function(classes: int) -> None:
-    x = np.random.default_rng(0).normal(size=(60, 3))
-    y = np.arange(60) % classes
-    model = SVC(decision_function_shape="ovo").fit(x, y)
-    values = model.decision_function(x).T
-    model.decision_function_shape = "ovr"
-    assert class_scores(values) == pytest.approx(model.decision_function(x))
