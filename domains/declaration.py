@@ -3,8 +3,8 @@
 import csv
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from importlib import import_module
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import Any, Literal, TypeVar
 
 from contrastbench.domains.recipe import Recipe
@@ -77,8 +77,7 @@ class Source:
 
 def reader_of(package: str, dataset: Dataset) -> Any:
     """Import the function that reads a declared set, from a package of its domain."""
-    module, _, function = dataset.reader.partition(":")
-    return getattr(import_module(f"{package}.{module}"), function)
+    return resolve_name(f"{package}.{dataset.reader}")
 
 
 Datasets = Mapping[str, Dataset]

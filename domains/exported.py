@@ -3,11 +3,11 @@
 Importing it imports no torch: what a folder says of itself is known before that.
 """
 
-import importlib
 import json
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from contrastbench.domains.reading import contents, reading
@@ -124,7 +124,6 @@ def open_encoder(name: str, domain: str, data_root: Path | None, device: "torch.
     if not opener:
         raise UserError(f"domain {domain} has no encoders that embed: give one of another domain")
     check_needs(domain)
-    module, _, function = opener.partition(":")
     with users_code(f"import {opener} of domain {domain}"):
-        opened = getattr(importlib.import_module(module), function)
+        opened = resolve_name(opener)
     return opened(name, data_root, device)

@@ -1,6 +1,5 @@
 """Domains by name, ours and those that packages announce; does not import torch."""
 
-import importlib
 import re
 from collections.abc import Mapping
 from functools import cache
@@ -8,6 +7,7 @@ from importlib.metadata import EntryPoint, entry_points
 from importlib.util import find_spec
 from os.path import isfile
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any
 
 from contrastbench.domains import download, own
@@ -156,14 +156,11 @@ def domain_class(name: str) -> "type[Domain[Any, Any, Any]]":
         UserError: unknown name, no such adapter, or a library that it needs is not installed.
     """
     about = declaration(name)
-    module, _, attribute = about.adapter.partition(":")
     with users_code(f"import {about.adapter} of domain {name}"):
         try:
-            adapter: type[Domain[Any, Any, Any]] = getattr(
-                importlib.import_module(module), attribute
-            )
+            adapter: type[Domain[Any, Any, Any]] = resolve_name(about.adapter)
         except ModuleNotFoundError as error:
-            if f"{module}.".startswith(f"{error.name}."):
+            if about.adapter.replace(":", ".").startswith(f"{error.name}."):
                 raise  # its own module is misspelt: nothing to install
             raise missing_library(name, error.name) from None
     return adapter

@@ -228,10 +228,10 @@ def test_nothing_prints_a_name_raw() -> None:
 
 BUDGET = {  # lines of Python by room, as they were reached: who needs more deletes first
     "losses": 7473,
-    "domains": 15837,
+    "domains": 15832,
     "benchmarks/against": 517,
     "benchmarks/api": 380,
-    "benchmarks/cli": 2002,
+    "benchmarks/cli": 2001,
     "benchmarks/comparison": 1758,
     "benchmarks/perf": 853,
     "benchmarks/records": 2311,
@@ -240,8 +240,8 @@ BUDGET = {  # lines of Python by room, as they were reached: who needs more dele
     "benchmarks/submission": 552,
     "benchmarks/sweeps": 1367,
     "benchmarks/tables": 3113,
-    "": 41411,  # the three together
-    "tests": 40336,
+    "": 41405,  # the three together
+    "tests": 39830,
 }
 
 

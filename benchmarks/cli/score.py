@@ -1,6 +1,6 @@
 """The command `bench score`: score any encoder by a protocol of its domain."""
 
-import importlib
+from pkgutil import resolve_name
 from typing import Annotated
 
 import typer
@@ -47,10 +47,9 @@ def score(
     check_score_options(domain, dataset or "", by, target)
     if dataset is None:
         raise UserError(f"{encoder} does not say what it was trained on: give --dataset")
-    module, _, function = declaration(domain).scorer.partition(":")
     from contrastbench.benchmarks.running.devices import open_device
 
-    scorer = getattr(importlib.import_module(module), function)
+    scorer = resolve_name(declaration(domain).scorer)
     seed = exported.seed_of(encoder) if seed is None else seed
     further = {} if target is None else {"target": target}
     metrics = scorer(encoder, dataset, by, seed, data_root, open_device(device), **further)
