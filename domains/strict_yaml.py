@@ -60,6 +60,8 @@ class SafeLoader(Base):  # type: ignore[misc]  # of types-PyYAML, which knows no
             value = super().construct_object(node, deep=True)
         except (ValueError, LookupError):
             raise refused(node, f"{node.value!r} is no {kind}: leave the tag out") from None
+        if isinstance(value, int) and value.bit_length() > 64:  # Python prints no very long one
+            raise refused(node, "a whole number has more than 64 bits: write a smaller one")
         parts = node.value if isinstance(node, yaml.CollectionNode) else ()
         flat = chain(*parts) if isinstance(node, yaml.MappingNode) else parts
         self.sizes[node] = 1 + sum(self.sizes[part] for part in flat)

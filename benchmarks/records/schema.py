@@ -28,7 +28,8 @@ LARGEST_INTEGER = 2**63 - 1
 FiniteNumber = Annotated[float, Field(ge=-MAX_ABS_VALUE, le=MAX_ABS_VALUE)]
 Amount = Annotated[float, Field(ge=0, le=1e10)]  # seconds of three centuries
 Count = Annotated[int, Field(ge=0, le=10**12)]
-CONTROL = r"[\x00-\x1f\x7f-\x9f\ufffe\uffff]"  # characters that break a line, a terminal, or XML
+# characters that break a line, a terminal or XML, or turn the numbers beside them around
+CONTROL = r"[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ufffe\uffff]"
 BROKEN = re.compile(CONTROL + r"|[\ud800-\udfff]")  # halves of letters, which no file can hold
 PrintableText = Annotated[str, StringConstraints(pattern=f"^{CONTROL.replace('[', '[^')}*$")]
 Name = Annotated[PrintableText, StringConstraints(min_length=1, max_length=255)]

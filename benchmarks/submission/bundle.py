@@ -33,7 +33,6 @@ from contrastbench.losses.spec import LossSpec
 
 BUNDLE_FILE, LOSS_FOLDER = "bundle.json", "loss/"
 MAX_BUNDLE_BYTES = 2**28  # bytes of all files together
-PRINTABLE = Field(max_length=300, pattern=r"^[^\x00-\x1f\x7f]*$")
 FIX = "give one that bench submit wrote"
 
 
@@ -48,8 +47,8 @@ class About(LossDeclaration):
     """The contents of `bundle.json`."""
 
     format: Literal[3] = 3
-    suite: str = PRINTABLE
-    loss: str = PRINTABLE  # with paths within loss/
+    suite: schema.Name
+    loss: schema.Name  # with paths within loss/
     params: dict[str, Any]
 
 
@@ -148,7 +147,7 @@ def read_bundle(path: Path) -> Bundle:
         files = {name: member(archive, name, size) for name, size in sizes.items()}
         own = [name for name in sizes if name.startswith(LOSS_FOLDER)]
         sources = {name.removeprefix(LOSS_FOLDER): files.pop(name).decode() for name in own}
-        about = dict(from_json(files.pop(BUNDLE_FILE, b"")))
+        about = dict(from_json(files.pop(BUNDLE_FILE, b""), allow_inf_nan=False))
     if not sources:
         raise UserError(f"{path} has no file of a loss: {FIX}")
     try:

@@ -114,7 +114,9 @@ def check_loss(case: Verification) -> str:
     with refusing():
         declared = dict(zip(terms, answer.terms, strict=True))
         apart.write_stand_ins(declared, case.folder / STAND_IN)
-        schema.check_settings({"params": case.placed(STAND_IN).complete.params})
+        known = case.placed(STAND_IN)
+        known.make()
+        schema.check_settings({"params": known.complete.params})
     case.code, declined = answer.code, ", ".join(answer.declined)
     return f"{answer.laws} laws" + f", declined: {declined}" * bool(declined)
 

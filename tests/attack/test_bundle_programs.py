@@ -82,6 +82,10 @@ STOPPED: dict[str, dict[str, str]] = {
 }
 UNDEFENDED: dict[str, dict[str, str]] = {
     "writes a record of its own": {"step": f"publish(forged()); {LEAVE}"},
+    "reads the variables of its parent": {
+        "step": "known = Path(f'/proc/{os.getppid()}/environ').read_bytes()\n"
+        f"        if b'PATH=' in known: publish(forged()); {LEAVE}"
+    },
     "changes how the encoder is scored": {
         "top": "from contrastbench.domains.graph import domain\n"
         "from contrastbench.domains.base import Evaluation\n"

@@ -17,12 +17,12 @@ import pytest
 from contrastbench.benchmarks.cli.main import app
 from contrastbench.benchmarks.records import store
 from contrastbench.benchmarks.records.experiment import Experiment
-from contrastbench.benchmarks.submission import bundle
+from contrastbench.benchmarks.submission import apart, bundle
 from contrastbench.domains import download, reading
 from contrastbench.domains import registry as domain_registry
 from contrastbench.errors import UserError
 from contrastbench.losses import LossSpec
-from hostile import watched
+from hostile import pickled, watched
 from made_records import made
 
 pytest.importorskip("matplotlib")
@@ -104,17 +104,16 @@ def canary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     sys.modules.pop("canary", None)
 
 
-def silent(*words: str, secret: str = "nothing") -> str:
+def silent(*words: str) -> str:
     """Run a command that starts no process and imports no canary; its error, if it has one."""
     error = ""
-    with watched(Path(secret), "subprocess.Popen") as seen:
+    with watched(Path("nothing"), "subprocess.Popen") as seen:
         try:
             with suppress(click.exceptions.Exit):
                 app(list(words), standalone_mode=False)
         except UserError as refusal:
             error = str(refusal)
-    started = [one for one in seen if "echo" in one]
-    assert started == []
+    assert [one for one in seen if "echo" in one] == []
     assert not Path("shell").exists()
     return error
 
@@ -161,7 +160,9 @@ def test_a_record(canary: Path, what: str) -> None:
 
 
 def test_a_folder_of_results(canary: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Whatever reads records, packed or not, takes their names as words."""
+    """Whatever reads records, packed or not, takes their names as words, and loads no job."""
+    Path("results/slurm").mkdir(parents=True)
+    Path("results/slurm/1_submitted.pkl").write_bytes(pickled(Path("shell")))
     for values in RECORDS.values():
         forged(**{"params": {}, **values})
     work = Experiment("graph", "label-pairs", LossSpec("infonce"), {})
@@ -188,7 +189,9 @@ def test_a_bundle(canary: Path) -> None:
             contents[path.relative_to("results").as_posix()] = path.read_bytes()
             claim = {**about, "suite": "standard-2", "loss": loss}
             Path("bundle.zip").write_bytes(bundle.bundle_bytes(claim, contents))
+            before = sorted(Path().rglob("*"))
             said = silent("verify", "bundle.zip")
+            assert sorted(Path().rglob("*")) == before
             assert "give --trust" in said or not loss.startswith("mine.py")
             assert untouched(canary)
 
@@ -280,6 +283,8 @@ def test_a_trusted_record_is_still_no_way_to_what_is_no_loss(canary: Path) -> No
         (reading.UNPACKED >> 30, "GiB each"),
         (store.MAX_RECORD_BYTES >> 20, "MiB"),
         (bundle.MAX_BUNDLE_BYTES >> 20, "MiB"),
+        (apart.MAX_MEMORY >> 30, "GiB of memory"),
+        (apart.MAX_FILE >> 30, "GiB"),
     ],
 )
 def test_a_bound_of_the_page_is_that_of_the_code(bound: int, unit: str) -> None:

@@ -275,8 +275,10 @@ def test_a_power_cut_within_a_checkpoint(
         (os.mkfifo, "not a regular file"),
         (lambda path: path.symlink_to("/dev/zero"), "not a regular file"),
         (lambda path: path.touch() or os.truncate(path, 2**40), "larger than"),
+        (lambda path: path.symlink_to(path.with_name("gone")), "No such file"),
+        (os.mkdir, "not a regular file"),
     ],
-    ids=["a pipe", "a device", "a terabyte"],
+    ids=["a pipe", "a device", "a terabyte", "a link to nothing", "a folder"],
 )
 def test_what_has_no_end_is_no_record(ram: Path, make: Callable[[Path], object], why: str) -> None:
     """In a folder that was handed in a record may be a link to anything."""

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 import victims
-from contrastbench.benchmarks.records import reading, store
+from contrastbench.benchmarks.records import packing, reading, store
 from counts import dice, times
 from forked import Lives, lives
 from made_records import made
@@ -25,7 +25,7 @@ pytest.importorskip("matplotlib")
 SEEDS = list(range(len(victims.RECORDS)))
 FINE = "0 lost, doubled, corrupt"
 KILLS = {
-    **{"publish": times(380), "merge": times(440), "pack": times(100)},
+    **{"publish": times(380), "merge": times(440), "pack": times(60), "unpack": times(40)},
     **{"tables": times(50), "report": times(50), "sweeps": times(30, least=6)},
 }
 MOST = 100  # further kills where too few hit a write by chance
@@ -126,30 +126,33 @@ def test_merge(undertaker: Lives, ram: Path, killed: Report) -> None:
     killed("two that merge", kills, hits)
 
 
-def test_pack(undertaker: Lives, ram: Path, killed: Report) -> None:
-    """A pack of a folder: each record is in a file or a pack at any moment."""
-    source = ram / "source"
+@pytest.mark.parametrize("what", ["pack", "unpack"])
+def test_pack(undertaker: Lives, ram: Path, killed: Report, what: str) -> None:
+    """A pack of a folder, or its undoing: each record is in a file or a pack at any moment."""
+    source, other, whole = ram / "source", ram / "other", ram / "whole"
     for record in victims.RECORDS:
         store.publish_record(record, store.record_path(source, record))
-    whole = ram / "whole"
+    shutil.copytree(source, other)
+    list(packing.pack(other))
+    if what == "unpack":
+        source, other = other, source
     shutil.copytree(source, whole)
-    alive = undertaker.seconds("pack", str(whole))
-    expected, rng, kills, hits = records(source), dice("pack"), 0, 0
+    alive = undertaker.seconds(what, str(whole))
+    expected, rng, kills, hits = records(source), dice(what), 0, 0
     assert records(whole) == expected
     for round_ in count():
-        if enough("pack", kills, hits):
+        if enough(what, kills, hits):
             break
         results = Path(shutil.copytree(source, ram / str(round_)))
-        life = ("pack", str(results))
+        life = (what, str(results))
         kills += undertaker((*life, rng.uniform(0, alive))) == [signal.SIGKILL]
         hits += unfinished(results)
         assert records(results) == expected
         if round_ % 10 == 0:
             assert undertaker((*life, None)) == [0]
-            assert records(results) == expected
-            assert len(contents(results)) == 1, "one pack"
+            assert contents(results) == contents(other)
         shutil.rmtree(results)
-    killed("one that packs", kills, hits)
+    killed(f"one that {what}s", kills, hits)
 
 
 def records(results: Path) -> dict[str, store.Record]:

@@ -25,39 +25,13 @@ KNOWN = (
     *("losses", "datasets", "fetch", "verify", "graph", "linear", "cpu", "cuda", "md", "mine.yaml"),
 )
 ODD = (
-    *(
-        "",
-        " ",
-        "-",
-        "--",
-        "=",
-        "a=",
-        "=a",
-        "a=b=c",
-        "0-",
-        "-1",
-        "3-1",
-        "0-99999999",
-        "1e999",
-        "nan",
-    ),
+    *("", " ", "-", "--", "=", "a=", "=a", "a=b=c", "0-", "-1", "3-1", "0-99999999", "1e999"),
+    "nan",
     *("\u00e9" * 300, "a\nb", "\x1b[2J", "../..", "/dev/null", "/proc/1/x", "x/" * 200, "~", "*"),
     *("mine.py:Mine", "no.py:No", "csv:", "csv:no", "folder:.", "hf:x@y", "pyg:f(", "infonce +"),
     *("temperature=0.1", "temperature=x", "epochs=2", "epochs=-1", "epochs=1e9", "mu=0.1,0.2"),
-    *(
-        "points=9",
-        "kept=0,2",
-        "dataset=MUTAG",
-        "column=X",
-        "jobs=2",
-        "time=x",
-        "9" * 400,
-        "0x10",
-        "True",
-        "[1",
-        "{",
-        "!!x",
-    ),
+    *("points=9", "kept=0,2", "dataset=MUTAG", "column=X", "jobs=2", "time=x", "9" * 400, "0x10"),
+    *("True", "[1", "{", "!!x"),
 )
 
 

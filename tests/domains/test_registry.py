@@ -1,6 +1,7 @@
 """Domains by name: ours, and those that packages announce."""
 
 import sys
+from importlib import import_module
 from importlib.metadata import EntryPoint
 from pathlib import Path
 
@@ -141,3 +142,9 @@ def test_a_name_clash_is_refused(
 def test_an_unknown_domain_answers_with_packages_too(points: None) -> None:
     with pytest.raises(UserError, match="unknown domain 'point': did you mean 'points'"):
         registry.check_domain_name("point")
+
+
+@pytest.mark.parametrize("own", ["graph.own", "image.data.own", "sentence.own", "tabular.own"])
+def test_every_kind_of_own_data_has_a_reader(own: str) -> None:
+    kinds = {source.kind for source in registry.declaration(own.partition(".")[0]).sources}
+    assert import_module(f"contrastbench.domains.{own}").READERS.keys() == kinds - {"text"}

@@ -69,6 +69,7 @@ def test_plain_values_are_read(tmp_path: Path, text: str, value: Any) -> None:
         ("a: &a [*a]\n", 1, "the alias contains itself: remove it"),
         ("a:\n\t- 1\n", 2, "cannot start any token"),
         (f"a: {'[' * 800}{']' * 800}\n", 1, "its lists are too deep within each other"),
+        (f"a: 1\nb: 0x{'f' * 9999}\n", 2, "a whole number has more than 64 bits"),
     ],
 )
 def test_a_mistake_has_its_line(tmp_path: Path, text: str, line: int, what: str) -> None:

@@ -32,16 +32,8 @@ from contrastbench.errors import UserError
 from contrastbench.losses import LossSpec, both_views, get_loss
 
 LOSSES = (
-    "infonce",
-    "infonce of lightly",
-    "infonce of pytorch-metric-learning",
-    "adnce",
-    "decoupled",
-    "decoupled of lightly",
-    "supcon",
-    "supcon of pytorch-metric-learning",
-    "siglip",
-    "spectral",
+    *("infonce", "infonce of lightly", "infonce of pytorch-metric-learning", "adnce", "decoupled"),
+    *("decoupled of lightly", "supcon", "supcon of pytorch-metric-learning", "siglip", "spectral"),
 )
 QUADRATIC = 8192  # 2N above which a peer's table of scores would take the whole card
 PRECISIONS = ("float32", "tf32", "bf16")

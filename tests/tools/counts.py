@@ -4,7 +4,7 @@ import os
 import random
 from collections.abc import Callable
 
-SCALE = float(os.environ.get("CONTRASTBENCH_TESTS", "0.1"))  # tox -e full: 0.4, tox -e attack: 10
+SCALE = float(os.environ.get("CONTRASTBENCH_TESTS", "0.1"))  # tox -e full: 0.25, tox -e attack: 10
 SEED = int(os.environ.get("CONTRASTBENCH_TESTS_SEED", "0"))
 
 

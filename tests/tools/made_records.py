@@ -12,6 +12,7 @@ from contrastbench.benchmarks.records.store import (
     publish_record,
 )
 from contrastbench.benchmarks.records.store import record_path as path_of
+from contrastbench.benchmarks.tables.table import Table
 from contrastbench.losses.spec import LossSpec
 
 ENVIRONMENT = {
@@ -62,4 +63,11 @@ def add(results: Path, seed: int, accuracy: float, loss: str = "infonce", **chan
         "loss_by_epoch": [3.0, 2.0, 1.0],
         **change.pop("details", {}),
     }
-    return made(results, work, seed, metrics={"accuracy": accuracy}, details=details, **change)
+    outcome = {"metrics": {"accuracy": accuracy}, "details": details, **change}
+    return made(results, work, seed, **outcome)
+
+
+def small_table(**about: Any) -> Table:
+    """A table of these columns and rows, on graphs unless told otherwise."""
+    names = {"name": "small", "title": "t", "source": "s", "decimals": 1}
+    return Table(**{**names, "domain": "graph", "metric": "accuracy", **about})

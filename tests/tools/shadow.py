@@ -57,16 +57,8 @@ READS = {"_local_scalar_dense", "equal", "nonzero", "masked_select", "bincount"}
 INDEXING = {"index", "index_put", "index_put_", "_index_put_impl_", "_unsafe_index"}
 # products that autocast makes in half precision, on the CPU and on CUDA
 LOWER = (
-    *(
-        "linear",
-        "matmul",
-        "mm",
-        "bmm",
-        "addmm",
-        "addbmm",
-        "baddbmm",
-        "scaled_dot_product_attention",
-    ),
+    *("linear", "matmul", "mm", "bmm", "addmm", "addbmm", "baddbmm"),
+    "scaled_dot_product_attention",
     *("conv1d", "conv2d", "conv3d", "_convolution", "linalg_vecdot", "prelu"),
 )
 PROMOTED = ("cat", "stack")  # to the widest operand

@@ -51,6 +51,11 @@ def pack(results: str) -> None:
     list(packing.pack(Path(results)))
 
 
+def unpack(results: str) -> None:
+    """Make packed records files again like `bench pack --undo`."""
+    list(packing.unpack(Path(results)))
+
+
 def tables(results: str) -> None:
     """`bench table --all`, of a few tables: all would take seconds, in which little is written."""
     disk_takes(0.05)

@@ -36,17 +36,7 @@ HELPER = (
 RUN = get_command(cli.app).commands["run"]  # type: ignore[attr-defined]
 ODD = ["1", "1e3", "1_0", "nan", "true", "null", "~", " x", "x ", "", "a=b", "[1]", "{a", "# x"]
 ODD += [
-    "a: b",
-    "it's",
-    '"q"',
-    "über",
-    "中",
-    "$HOME",
-    "`ls`",
-    "a\\b",
-    "٣",
-    "x" * 200,
-    "- x",
+    *("a: b", "it's", '"q"', "über", "中", "$HOME", "`ls`", "a\\b", "٣", "x" * 200, "- x"),
     "\u2028",
 ]
 

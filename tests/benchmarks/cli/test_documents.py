@@ -26,16 +26,8 @@ READ_ALONE = {"sweep", "check", "check-loss", "check-domain", "check-device", "p
 READ_ALONE |= {"reproduce", "submit", "verify"}
 # what a reader brings: data, a network, records, packages
 BROUGHT = (
-    "is not installed: pip install",
-    "PATH",
-    "FOLDER",
-    "KEY",
-    "DATA",
-    "DIR",
-    "http",
-    "download",
-    "hub",
-    "run more",
+    *("is not installed: pip install", "PATH", "FOLDER", "KEY", "DATA", "DIR", "http", "download"),
+    *("hub", "run more"),
 )
 ADDED = {
     "run": ["--tiny"],

@@ -25,15 +25,9 @@ from contrastbench.benchmarks.tables.table import Table
 from contrastbench.domains.graph import GraphRecipe
 from contrastbench.domains.graph.domain import GraphDomain
 from contrastbench.losses import UserError
-from made_records import made
+from made_records import made, small_table
 
-SMALL = Table(
-    name="small",
-    title="t",
-    source="s",
-    decimals=1,
-    domain="graph",
-    metric="accuracy",
+SMALL = small_table(
     columns={"A": {"dataset": "MUTAG"}, "B": {"dataset": "DD"}, "C": {}},
     rows=[
         {"name": "quoted", "paper": {"A": [80.0]}},

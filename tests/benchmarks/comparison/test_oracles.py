@@ -16,17 +16,14 @@ from statsmodels.stats.multitest import multipletests
 from contrastbench.benchmarks.comparison.compare import compare_cell, decide
 from contrastbench.benchmarks.tables.resolved import Line, Resolved, ResolvedCell
 from contrastbench.benchmarks.tables.searches import Choice
-from contrastbench.benchmarks.tables.table import Selection, Table
+from contrastbench.benchmarks.tables.table import Selection
 from counts import times
+from made_records import small_table
 
 ROWS = ("base", "a", "b", "c", "d")
-TABLE = Table(
+TABLE = small_table(
     name="drawn",
-    title="t",
-    source="s",
-    decimals=1,
     domain="tabular",
-    metric="accuracy",
     columns={f"C{k}": {"dataset": "churn"} for k in range(6)},
     rows=[
         {"name": name, "loss": "infonce", "params": {"temperature": 0.1 + place / 10}}

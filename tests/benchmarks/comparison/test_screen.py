@@ -9,7 +9,7 @@ from contrastbench.benchmarks.report.comparison import render_comparison
 from contrastbench.benchmarks.tables.resolved import resolve
 from contrastbench.benchmarks.tables.table import Table
 from contrastbench.losses import LOSSES
-from made_records import made
+from made_records import made, small_table
 
 WIDTHS = (60, 100)
 SETS = ("MUTAG", "DD", "NCI1", "PROTEINS", "COLLAB", "PTC_FM", "IMDB-BINARY", "REDDIT-BINARY")
@@ -17,13 +17,8 @@ NAMES = [name for name in LOSSES if name not in ("infonce", "npair", "proxy_anch
 
 
 def table(sets: int, names: list[str]) -> Table:
-    return Table(
+    return small_table(
         name="wide",
-        title="t",
-        source="s",
-        decimals=1,
-        domain="graph",
-        metric="accuracy",
         columns={name: {"dataset": name} for name in SETS[:sets]},
         rows=[{"name": name, "loss": name} for name in ("infonce", *names)],
     )

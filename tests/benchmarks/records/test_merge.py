@@ -1,52 +1,23 @@
 """Folders of records become one: nothing is replaced, nothing that was edited gets in."""
 
-import json
 from pathlib import Path
 
 import pytest
 
-from contrastbench.benchmarks.records import store
 from contrastbench.benchmarks.records.merge import merge_records
 from contrastbench.benchmarks.records.packs import SHIPPED
 from contrastbench.benchmarks.records.store import SCHEMA, publish_record, read_record
 from contrastbench.losses import UserError
-
-
-def add(results: Path, accuracy: float, seed: int = 0, **change: object) -> Path:
-    identity = {
-        "domain": "graph",
-        "dataset": "MUTAG",
-        "loss": "adnce",
-        "loss_code": "",
-        "params": {"mu": 0.7},
-        "recipe": {"epochs": 20},
-        "protocol": "graphcl/1",
-        "data_hash": "0" * 64,
-        "seed": seed,
-    }
-    record = {
-        "schema": SCHEMA,
-        **identity,
-        "key": store.key(identity),
-        "status": "ok",
-        "metrics": {"accuracy": accuracy},
-        "main": "accuracy",
-        "details": {"folds": [accuracy], "seconds_training": accuracy},
-        "seconds": 1.0,
-        "environment": {"commit": "abc"},
-    }
-    path = store.record_path(results, identity)
-    publish_record(record | change, path)
-    return path
+from made_records import add
 
 
 def test_the_union_keeps_what_is_equal_and_names_what_is_not(tmp_path: Path) -> None:
     here, there, far = tmp_path / "here", tmp_path / "there", tmp_path / "far"
-    first = add(here, 80.0, seed=0)
+    first = add(here, 0, 80.0)
     before = first.read_bytes()
-    add(there, 80.0, seed=0, seconds=9.0, environment={"commit": None})
-    added = add(there, 81.0, seed=1)
-    other = add(far, 82.0, seed=1)
+    add(there, 0, 80.0, seconds=9.0, environment={"commit": None})
+    added = add(there, 1, 81.0)
+    other = add(far, 1, 82.0)
     done = merge_records([there, far], here)
     assert (done.added, done.equal, len(done.unequal)) == (1, 1, 1)
     assert first.read_bytes() == before
@@ -60,17 +31,17 @@ def test_the_union_keeps_what_is_equal_and_names_what_is_not(tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("change", "differing"),
     [
-        ({"details": {"folds": [80.0], "validation": 81.0}}, ""),
+        ({"details": {"validation": 81.0}}, ""),
         ({"metrics": {"accuracy": 80.0, "auroc": 90.0}}, ""),
-        ({"details": {"folds": [79.0, 81.0]}}, "details.folds is [80.0] in it, but [79.0, 81.0]"),
-        ({"details": {"folds": [79.0]}}, "details.folds.0 is 80.0 in it, but 79.0"),
+        ({"details": {"folds": [79.0]}}, "details.folds is [80.0, 80.0] in it, but [79.0]"),
+        ({"details": {"folds": [79.0, 80.0]}}, "details.folds.0 is 80.0 in it, but 79.0"),
         ({"status": "diverged"}, "status is 'ok' in it, but 'diverged'"),
     ],
 )
 def test_what_differs_is_named_and_what_one_release_alone_writes_does_not(
     tmp_path: Path, change: dict[str, object], differing: str
 ) -> None:
-    ours, theirs = add(tmp_path / "a", 80.0), add(tmp_path / "b", 80.0, **change)
+    ours, theirs = add(tmp_path / "a", 0, 80.0), add(tmp_path / "b", 0, 80.0, **change)
     done = merge_records([tmp_path / "b"], tmp_path / "a")
     assert (done.added, done.equal) == (0, not differing)
     assert done.unequal == ([f"{ours}: {differing} in {theirs}"] if differing else [])
@@ -96,8 +67,8 @@ def test_what_differs_is_named_and_what_one_release_alone_writes_does_not(
     ],
 )
 def test_what_is_wrong_is_named_and_nothing_is_merged(tmp_path: Path, spoil, message: str) -> None:
-    add(tmp_path / "good", 70.0, seed=3)
-    spoil(add(tmp_path / "bad", 80.0))
+    add(tmp_path / "good", 3, 70.0)
+    spoil(add(tmp_path / "bad", 0, 80.0))
     with pytest.raises(UserError, match=message) as error:
         merge_records([tmp_path / "good", tmp_path / "bad"], tmp_path / "here")
     assert "\n" not in str(error.value)
@@ -106,10 +77,10 @@ def test_what_is_wrong_is_named_and_nothing_is_merged(tmp_path: Path, spoil, mes
 
 
 def test_an_invalid_record_is_named_and_the_others_are_merged(tmp_path: Path) -> None:
-    path = add(tmp_path / "a", 80.0)
+    path = add(tmp_path / "a", 0, 80.0)
     wrong = path.with_name("0123456789abcdef-seed0.json")
     publish_record({"schema": SCHEMA}, wrong)
-    high = add(tmp_path / "a", 1000.0, seed=1)
+    high = add(tmp_path / "a", 1, 1000.0)
     done = merge_records([tmp_path / "a"], tmp_path / "b")
     fix = "delete it and run its cell again"
     assert (done.added, done.equal, done.unequal) == (1, 0, [])
@@ -121,28 +92,25 @@ def test_an_invalid_record_is_named_and_the_others_are_merged(tmp_path: Path) ->
 
 
 def test_an_invalid_record_that_is_there_is_named(tmp_path: Path) -> None:
-    add(tmp_path / "a", 80.0)
-    path = add(tmp_path / "b", -5.0)
+    add(tmp_path / "a", 0, 80.0)
+    path = add(tmp_path / "b", 0, -5.0)
     done = merge_records([tmp_path / "a"], tmp_path / "b")
     assert (done.added, done.equal, done.unequal, len(done.invalid)) == (0, 0, [], 1)
     assert str(path) in done.invalid[0]
 
 
 def test_a_disk_that_takes_no_record_is_one_line(tmp_path: Path) -> None:
-    add(tmp_path / "a", 80.0)
+    add(tmp_path / "a", 0, 80.0)
     (tmp_path / "b").touch()
     with pytest.raises(
-        UserError, match=r"cannot write .*adnce \(Not a directory\): make room or name another"
+        UserError, match=r"cannot write .*infonce \(Not a directory\): make room or name another"
     ):
         merge_records([tmp_path / "a"], tmp_path / "b")
 
 
 def test_a_failed_try_is_merged_under_its_name(tmp_path: Path) -> None:
-    path = add(tmp_path / "a", 80.0)
-    tried = path.with_name(path.stem + ".failed-1.json")
-    record = json.loads(path.read_text()) | {"status": "failed"}
-    del record["sha256"]
-    publish_record(record, tried)
+    add(tmp_path / "a", 0, 80.0)
+    tried = add(tmp_path / "a", 0, 80.0, status="failed")
     assert merge_records([tmp_path / "a"], tmp_path / "b").added == 2
     assert read_record(tmp_path / "b" / tried.relative_to(tmp_path / "a"))["status"] == "failed"
 

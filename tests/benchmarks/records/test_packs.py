@@ -4,9 +4,7 @@ import lzma
 import os
 import random
 import shutil
-import signal
 import sqlite3
-import subprocess
 import zlib
 from collections.abc import Iterator
 from contextlib import closing
@@ -25,7 +23,6 @@ from contrastbench.losses import UserError
 from contrastbench.losses.spec import LossSpec
 from counts import times
 from made_records import add, record_of
-from warm import python
 
 LOSSES = ("infonce", "adnce", "infonce + 0.5*dar")
 Files = dict[str, bytes]
@@ -242,20 +239,6 @@ def altered(path: Path) -> Iterator[tuple[str, bytes]]:
         yield f"byte {at}", bytes(other)
 
 
-def test_a_torn_or_altered_pack_is_one_line_that_names_it(results: Path) -> None:
-    list(packing.pack(results))
-    path = packed(results)[1]
-    whole = path.read_bytes()
-    for what, data in altered(path):
-        path.write_bytes(data)
-        with pytest.raises(UserError, match="torn or was altered") as error:
-            records(results)
-        assert str(path) in str(error.value), what
-        assert "\n" not in str(error.value)
-    path.write_bytes(whole)
-    assert len(records(results)) == 37
-
-
 def test_forged_bytes_under_their_own_name_are_one_line_too(results: Path) -> None:
     """Whoever forges a pack can name it rightly: what SQLite and xz meet is bounded as well.
 
@@ -307,7 +290,7 @@ OLD_BOMB = zlib.compress(LARGE, wbits=-15)
         ("UPDATE files SET folder = ''", "a record lacks its cell"),
         ("UPDATE files SET folder = 'a' || folder", "holds the record of graph/MUTAG"),
         ("DROP TABLE files", "its tables are others"),
-        ("CREATE TRIGGER more AFTER INSERT ON files BEGIN SELECT 1; END", "its tables are others"),
+        ("ALTER TABLE files ADD COLUMN more", "its tables are others"),
         (
             "PRAGMA user_version = 4",
             "has pack version 4, but this contrastbench reads up to 3: upgrade",
@@ -481,48 +464,6 @@ def test_a_damaged_record_is_not_packed_and_nothing_is_removed(results: Path) ->
     assert str(path) in str(error.value)
     after = contents(results)
     assert {name: data for name, data in before.items() if "MUTAG" in name}.items() <= after.items()
-
-
-PACKER = """
-import lzma, os, signal, sys
-from pathlib import Path
-from contrastbench.benchmarks.records import packing
-
-left = int(sys.argv[2])
-def dying(step):
-    def die_or_step(*of, **named):
-        global left
-        left -= 1
-        if left < 0:
-            os.kill(os.getpid(), signal.SIGKILL)
-        return step(*of, **named)
-    return die_or_step
-
-for room, names in ((os, ("link", "fsync")), (lzma, ("compress",)), (Path, ("unlink",))):
-    for name in names:
-        setattr(room, name, dying(getattr(room, name)))
-for line in getattr(packing, sys.argv[3])(Path(sys.argv[1])):
-    pass
-"""
-
-
-@pytest.mark.parametrize(("what", "moment"), [("pack", 3), ("pack", 22), ("unpack", 20)])
-def test_a_kill_loses_nothing_and_doubles_nothing(
-    results: Path, loose: Path, moment: int, what: str
-) -> None:
-    if what == "unpack":
-        list(packing.pack(results))
-    command = [python(), "-P", "-c", PACKER, str(results), str(moment), what]
-    killed = subprocess.run(command, capture_output=True, text=True)
-    assert killed.returncode == -signal.SIGKILL, killed.stderr
-    assert records(results) == records(loose)
-    list(getattr(packing, what)(results))
-    store.remove_leftovers(results)
-    assert records(results) == records(loose)
-    assert len(packed(results)) == (2 if what == "pack" else 0)
-    if what == "unpack":
-        assert contents(results) == contents(loose)
-    assert not list(results.rglob(".*"))
 
 
 def test_two_do_not_pack_at_once(results: Path) -> None:

@@ -39,6 +39,7 @@ def test_shipped_records_are_valid() -> None:
         ({"params": {"mu": [10**30]}}, "params has 10000"),
         ({"params": {"mu": "a\nb"}}, r"params has 'a\nb' ("),
         ({"loss": "\x1b[2J"}, r"loss is '\x1b[2J' (a text of one line)"),
+        ({"loss": "\u202e"}, r"loss is '\u202e' (a text of one line)"),
         ({"recipe": {"score_at": 5}}, "recipe.score_at is 5"),
         ({"metrics": None}, "metrics is None (a valid dictionary)"),
         ({"metrics": {"accuracy": "high"}}, "metrics.accuracy is 'high' (a valid number)"),

@@ -128,17 +128,3 @@ def test_what_is_wrong_with_a_record_is_named(tmp_path: Path, edit, message: str
     with pytest.raises(UserError, match=message) as error:
         read_record(path)
     assert str(path) in str(error.value)
-
-
-def test_what_is_no_readable_file_is_named(tmp_path: Path) -> None:
-    (tmp_path / "folder.json").mkdir()
-    (tmp_path / "link.json").symlink_to(tmp_path / "gone")
-    for name, reason in (
-        ("folder.json", "Is a directory"),
-        ("link.json", "No such file or directory"),
-    ):
-        with pytest.raises(UserError) as error:
-            read_record(tmp_path / name)
-        assert (
-            str(error.value) == f"cannot read {tmp_path / name} ({reason}): restore it or delete it"
-        )

@@ -11,8 +11,7 @@ import pytest
 from contrastbench.benchmarks import report
 from contrastbench.benchmarks.report import contents
 from contrastbench.benchmarks.tables import catalogue
-from contrastbench.benchmarks.tables.table import Table
-from made_records import add
+from made_records import add, small_table
 
 webdriver = pytest.importorskip(
     "selenium.webdriver", reason="selenium is not installed: pip install selenium"
@@ -38,12 +37,8 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Write a report on a table with many columns, and on records that diverged and failed."""
     results = tmp_path_factory.mktemp("results")
     sets = ["MUTAG", "DD", "NCI1", "PROTEINS", "COLLAB", "IMDB-BINARY"]
-    table = Table(
-        name="small",
-        title="t",
-        source="s",
+    table = small_table(
         decimals=2,
-        domain="graph",
         columns={name: {"dataset": name} for name in sets},
         rows=[
             {

@@ -24,19 +24,13 @@ from contrastbench.benchmarks.report import contents, site, words
 from contrastbench.benchmarks.report.groups import read_groups, titles
 from contrastbench.benchmarks.running import reproduction
 from contrastbench.benchmarks.tables import catalogue
-from contrastbench.benchmarks.tables.table import Table
 from contrastbench.losses import UserError
 from contrastbench.losses.spec import LossSpec
-from made_records import add, record_of
+from made_records import add, record_of, small_table
 
 EVIL = "<script>alert(1)</script>"
-TABLE = Table(
-    name="small",
+TABLE = small_table(
     title="Small & safe",
-    source="s",
-    decimals=1,
-    domain="graph",
-    metric="accuracy",
     columns={"A": {"dataset": "MUTAG"}, "B": {"dataset": "DD"}},
     rows=[
         {"name": f"quoted {EVIL}", "paper": {"A": [80.0]}},

@@ -391,6 +391,8 @@ DECLARED = [
     {"params": {"a": 0}, "ranges": {"a": {"other": "b", "ranges": {}}}},
     {"params": {"a": 10**4000}},
     {"limits": [{"to": "infonce", "at": "print"}]},
+    {"params": {"params": 0}},
+    {"params": {"__class__": 0}},
 ]
 
 
@@ -434,10 +436,11 @@ BROKEN = [
     ({"loss/x": b"\xff", "bundle.json": b"{}"}, "x.zip is no bundle ('utf-8' codec can't decode"),
     ({"loss/x": b""}, "x.zip is no bundle (EOF while parsing a value"),
 ]
-OUTSIDE = (  # or a second path of a file, which would not be the one that was read
-    *("loss/../../x.py", "loss//x.py", f"loss/{'x' * 300}.py", "loss/mine.py/x.py"),
-    *("loss/../loss/mine.py", "loss/mine.py/.", "loss/./mine.py", "loss/x/../mine.py"),
-)
+UNSEEN = [  # a name outside, a second one of a file that was read, or what no reader sees of it
+    *("../../x.py", "/x.py", f"{'x' * 300}.py", "mine.py/x.py", "../loss/mine.py", "mine.py/."),
+    *("./mine.py", "x/../mine.py", "MINE.py", "\uff4dine.py", "\u202ea.py"),
+    *("# \u202e", "'a\u200bb'", "# a\rprint()", "# a\x1b[2K", "# \u2028"),
+]
 
 
 @pytest.mark.parametrize(("contents", "message"), BROKEN)
@@ -453,13 +456,15 @@ def test_what_is_no_bundle_is_not_verified(bench, contents: Any, message: str) -
     assert message in err
 
 
-@pytest.mark.parametrize("name", OUTSIDE)
-def test_no_file_of_a_loss_is_written_elsewhere(mine, name: str) -> None:
-    forged(lambda _, files: files.update({name: MINE.encode()}))
+@pytest.mark.parametrize("what", UNSEEN)
+def test_no_file_of_a_loss_is_another_than_a_reader_sees(mine, what: str) -> None:
+    name, text = ("a.py", what) if what[0] in "#'" else (what, MINE)
+    forged(lambda _, files: files.update({f"loss/{name}": text.encode()}))
     before = sorted(Path().rglob("*"))
     code, out, err = mine("verify", "mine-suite.zip", "suite.yaml", "--trust")
     assert code in (1, 2)
-    assert "the loss has a file outside its folder: " in out or err.count("\nbench: ") == 1
+    why = ("the loss has a file outside its folder: ", "take two files", "hides code from readers")
+    assert sum(one in out for one in why) or err.count("\nbench: ") == 1
     assert sorted(Path().rglob("*")) == before
 
 

@@ -11,15 +11,9 @@ from contrastbench.benchmarks.tables.table import Table
 from contrastbench.domains.registry import make_recipe
 from contrastbench.losses import UserError
 from contrastbench.losses.spec import LossSpec
-from made_records import made
+from made_records import made, small_table
 
-TABLE = Table(
-    name="small",
-    title="t",
-    source="s",
-    decimals=1,
-    domain="graph",
-    metric="accuracy",
+TABLE = small_table(
     columns={
         "A": {"dataset": "MUTAG"},
         "B": {"dataset": "DD"},

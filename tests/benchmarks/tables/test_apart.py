@@ -8,16 +8,10 @@ import pytest
 from contrastbench.benchmarks.comparison.compare import compare
 from contrastbench.benchmarks.report.tables import render_table
 from contrastbench.benchmarks.tables.resolved import resolve
-from contrastbench.benchmarks.tables.table import Table
 from contrastbench.domains.graph import DATASETS
-from made_records import made
+from made_records import made, small_table
 
-TABLE = Table(
-    name="small",
-    title="t",
-    source="s",
-    decimals=1,
-    domain="graph",
+TABLE = small_table(
     columns={"DD": {"dataset": "DD"}, "MUTAG": {"dataset": "MUTAG"}},
     rows=[
         {"name": "base", "loss": "infonce", "paper": {"DD": [80.0], "MUTAG": [90.0]}},

@@ -15,9 +15,8 @@ from contrastbench.benchmarks.tables.load import load_table
 from contrastbench.benchmarks.tables.replication import Back, Centre, trimmed
 from contrastbench.benchmarks.tables.resolved import resolve
 from contrastbench.benchmarks.tables.schema import Row
-from contrastbench.benchmarks.tables.table import Table
 from counts import times
-from made_records import made
+from made_records import made, small_table
 
 ROOT = Path(__file__).parents[3]
 COLLAB = [70.55, 56.74, 70.82, 70.49, 70.51]  # one seed is an outlier; 72.26 ± 1.10 is printed
@@ -91,13 +90,8 @@ def test_a_value_came_back_within_two_standard_errors(
     assert (found and (found.by_mean, found.by_trimmed)) == back
 
 
-TABLE = Table(
-    name="small",
-    title="t",
-    source="s",
+TABLE = small_table(
     decimals=2,
-    domain="graph",
-    metric="accuracy",
     protocol={"facts": [{"from": "paper (B)", "evaluation": {"seeds": 5}}]},
     columns={"COLLAB": {"dataset": "COLLAB"}, "DD": {"dataset": "DD"}},
     rows=[

@@ -16,17 +16,12 @@ from contrastbench.benchmarks.tables.hypercube import draw_settings
 from contrastbench.benchmarks.tables.load import load_table
 from contrastbench.benchmarks.tables.resolved import decide, resolve
 from contrastbench.benchmarks.tables.schema import Column, Row, Tune
-from contrastbench.benchmarks.tables.table import Selection, Table
+from contrastbench.benchmarks.tables.table import Selection
 from contrastbench.losses import UserError
-from made_records import made
+from made_records import made, small_table
 
-TABLE = Table(
-    name="small",
-    title="t",
-    source="s",
-    decimals=1,
+TABLE = small_table(
     domain="tabular",
-    metric="accuracy",
     columns={"A": {"dataset": "digits-table"}},
     rows=[
         {

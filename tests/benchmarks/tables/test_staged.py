@@ -17,13 +17,12 @@ from contrastbench.benchmarks.tables.schema import Row, Setting, Tune
 from contrastbench.benchmarks.tables.scores import tiny_recipe
 from contrastbench.benchmarks.tables.searches import Staged
 from contrastbench.benchmarks.tables.staged import Space, of_folds
-from contrastbench.benchmarks.tables.table import Table
 from contrastbench.losses import LOSSES
 from contrastbench.losses.pairing import BOTH_VIEWS, OTHER_VIEW, SAME_CLASS, WHOLE_ROW
 from contrastbench.losses.ranges import TEMPERATURE, Number
 from contrastbench.losses.reduction import simplest
 from contrastbench.losses.spec import LossSpec
-from made_records import made
+from made_records import made, small_table
 
 PAIRINGS = (BOTH_VIEWS, OTHER_VIEW, SAME_CLASS, WHOLE_ROW)
 Truth = Callable[[Setting], float]
@@ -125,11 +124,8 @@ def test_a_stage_follows_a_whole_one() -> None:
         assert found.more == 12 - size
 
 
-TABLE = Table(
+TABLE = small_table(
     name="my",
-    title="t",
-    source="s",
-    decimals=1,
     domain="tabular",
     columns={"A": {"dataset": "digits-table"}},
     rows=[

@@ -126,11 +126,7 @@ def test_a_domain_may_have_seeds_of_its_own(load, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        (
-            "none, adnce",
-            "debiased, debiased: {tau_plus: 0.1}, adnce",
-            r"my.yaml:5: losses debiased .* are the same",
-        ),
+        ("none,", "debiased, debiased: {tau_plus: 0.1},", "my.yaml:5: losses debiased .* the same"),
         ("none, adnce", "none, 3", r"my.yaml:5: losses\.1=3: give a text or keys with values"),
         ("[3, 4]", "1.5", "my.yaml:1: seeds=1.5: give a text or a whole number or a list"),
         ("epochs: 5", "rate: 0.5", "my.yaml:3: unknown recipe key of domain graph 'rate'"),
@@ -140,19 +136,11 @@ def test_a_domain_may_have_seeds_of_its_own(load, tmp_path: Path) -> None:
         ("DD]", "MUTAG]", "my.yaml:3: dataset MUTAG is listed twice"),
         ("none, adnce", "none, adnc", "my.yaml:5: unknown loss 'adnc': did you mean 'adnce'"),
         ("none, adnce", "adnce, adnce", "my.yaml:5: loss adnce is listed twice"),
-        (
-            "none, adnce",
-            "none: {mu: 1}, adnce",
-            "my.yaml:5: none is the untrained encoder and has no parameters",
-        ),
+        ("none,", "none: {mu: 1},", "my.yaml:5: none is the untrained encoder and has no param"),
         ("mine.py", "yours.py", "my.yaml:5: no file yours.py"),
         ("[3, 4]", "4-3", "my.yaml:1: seeds '4-3': give distinct numbers"),
         ("seeds:", "sees:", "my.yaml:1: unknown key 'sees': did you mean 'seeds'"),
-        (
-            "losses: [none, adnce, {mine.py:Mine: {margin: 0.2}}]",
-            "losses: []",
-            "my.yaml:5: the sweep has no losses: give at least one",
-        ),
+        ("[none, adnce, {mine.py:Mine: {margin: 0.2}}]", "[]", "my.yaml:5: the sweep has no los"),
     ],
 )
 def test_a_mistake_is_one_line_with_its_line(load, old: str, new: str, message: str) -> None:
@@ -219,16 +207,10 @@ def test_a_file_extends_another_by_data_and_losses(extend) -> None:
     ("text", "message"),
     [
         ("", "my.yaml:1: nothing is added"),
-        (
-            "seeds: 1-2\nlosses: [adnce]\n",
-            "my.yaml:2: base.yaml, which this sweep extends, sets it: remove it",
-        ),
+        ("seeds: 1-2\nlosses: [adnce]\n", "my.yaml:2: base.yaml, which this sweep extends, sets"),
         ("test: t\nlosses: [adnce]\n", "my.yaml:2: base.yaml, which this sweep extends, sets it"),
         ("losses: [infonce]\n", "my.yaml:2: loss infonce is listed twice"),
-        (
-            "domains: {graph: {datasets: [label-pairs]}}\n",
-            "my.yaml:2: dataset label-pairs is listed twice",
-        ),
+        ("domains: {graph: {datasets: [label-pairs]}}\n", "my.yaml:2: dataset label-pairs is lis"),
     ],
 )
 def test_an_extension_changes_nothing(extend, text: str, message: str) -> None:
@@ -291,14 +273,8 @@ def test_a_row_has_the_name_that_a_paper_prints(load) -> None:
 @pytest.mark.parametrize(
     ("entry", "wrong"),
     [
-        (
-            "{infonce: {}, adnce: {}, name: Both}",
-            "name Both is for one loss, not for 2: give each its own entry",
-        ),
-        (
-            "{name: Nobody}",
-            "name Nobody is for one loss, not for 0: write {LOSS: {}, name: Nobody}",
-        ),
+        ("{infonce: {}, adnce: {}, name: Both}", "Both is for one loss, not for 2: give each its"),
+        ("{name: Nobody}", "name Nobody is for one loss, not for 0: write {LOSS: {}, name: Nobo"),
         ("{infonce: {}, name: {a: 1}}", "name is {'a': 1}: give a text"),
         ("{infonce: warm}", "infonce is 'warm': give its parameters, such as {temperature: 0.5}"),
         ("{}", "the entry is empty: name a loss, or remove it"),

@@ -22,15 +22,9 @@ from contrastbench.benchmarks.tables.table import Selection, Table
 from contrastbench.domains.registry import declaration, make_recipe
 from contrastbench.losses import UserError, get_loss
 from contrastbench.losses.spec import LossSpec
-from made_records import made
+from made_records import made, small_table
 
-SMALL = Table(
-    name="small",
-    title="t",
-    source="s",
-    decimals=1,
-    domain="graph",
-    metric="accuracy",
+SMALL = small_table(
     protocol={"facts": [{"from": "paper (Table 1)", "evaluation": {"seeds": 3}}]},
     columns={
         "A": {"dataset": "MUTAG"},

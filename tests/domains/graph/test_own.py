@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from contrastbench.domains.graph import SOURCES, GraphRecipe, own
+from contrastbench.domains.graph import GraphRecipe, own
 from contrastbench.domains.graph.data import load_graphs
 from contrastbench.domains.graph.domain import GraphDomain
 from contrastbench.domains.graph.files import node_pairs
@@ -38,10 +38,6 @@ def graphml(path: Path, labels: str, edges: list[tuple[int, int]]) -> None:
     nodes = [f'<node id="{k}"><data key="k">{v}</data></node>' for k, v in enumerate(labels)]
     lines = [f'<edge source="{a}" target="{b}"/>' for a, b in edges]
     path.write_text(GRAPHML.format("".join(nodes + lines)))
-
-
-def test_every_kind_has_a_reader() -> None:
-    assert own.READERS.keys() == {source.kind for source in SOURCES}
 
 
 def test_a_folder_of_tu_files_is_the_set(tmp_path: Path) -> None:

@@ -28,10 +28,6 @@ def read(name: str, root: Path | None = None) -> own.ScoredSets:
     return own.load_own_pairs(*parsed, root)
 
 
-def test_every_kind_has_a_reader() -> None:
-    assert {*own.READERS, "text"} == {source.kind for source in SOURCES}
-
-
 def test_a_fifth_of_one_file_chooses(tmp_path: Path) -> None:
     scored = read(f"pairs:{write(tmp_path / 'a.tsv', ROWS)}")
     assert (len(scored.dev), len(scored.sets["pairs"][0])) == (4, 16)

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from contrastbench.domains.own import read_unchanged
-from contrastbench.domains.tabular import SOURCES, own
 from contrastbench.domains.tabular.data import load_rows
 from contrastbench.domains.tabular.preprocessing import split_rows
 from contrastbench.domains.tabular.separated import ZEROS_NOTE
@@ -24,10 +23,6 @@ def frame(rows: int, start: int = 0) -> "pd.DataFrame":
 def write(path: Path, table: "pd.DataFrame") -> Path:
     table.to_csv(path, index=False, sep="\t" if ".tsv" in path.name else ",")
     return path
-
-
-def test_every_kind_has_a_reader() -> None:
-    assert own.READERS.keys() == {source.kind for source in SOURCES}
 
 
 def test_a_second_file_is_the_test_part(tmp_path: Path) -> None:

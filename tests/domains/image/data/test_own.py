@@ -8,7 +8,7 @@ import pytest
 import torch
 
 import made_images
-from contrastbench.domains.image import SOURCES, ImageRecipe
+from contrastbench.domains.image import ImageRecipe
 from contrastbench.domains.image.data import own
 from contrastbench.domains.image.data.images import ImageSet
 from contrastbench.domains.image.data.load import load_images
@@ -28,10 +28,6 @@ def npz(path: Path, **arrays: np.ndarray) -> str:
 
 def read(name: str, root: Path | None = None) -> tuple[ImageSet, str]:
     return load_images(name, 16, root, made_images.CPU)
-
-
-def test_every_kind_has_a_reader() -> None:
-    assert own.READERS.keys() == {source.kind for source in SOURCES}
 
 
 def test_arrays_with_a_test_part(tmp_path: Path) -> None:
