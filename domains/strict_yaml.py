@@ -28,7 +28,8 @@ KINDS = {  # pydantic's errors of a wrong kind, and what is asked for
     "dict_type": "keys with values",
     "model_type": "keys with values",
 }
-CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")  # of Unicode, but line breaks and tabs
+# of Unicode, but line breaks and tabs; the last two ranges turn the text beside them around
+CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 MAX_VALUES = 10**6  # of a file: nine aliases of nine, nine times over, fill all memory
 MERGE, TEXT = "tag:yaml.org,2002:merge", "tag:yaml.org,2002:str"
 
