@@ -219,8 +219,7 @@ def parse_terms(name: str, sources: Sources | None = None) -> dict[str, Term]:
         return {"": Term(canonical_name(name), sources=sources)}
     terms = [Term(canonical_name(term), weight, sources) for weight, term in split_sum(name)]
     names = [term.name for term in terms]
-    double = next((name for i, name in enumerate(names) if name in names[:i]), None)
-    if double is not None:
+    if double := next((name for name in names if names.count(name) > 1), ""):
         raise UserError(f"{double} is twice in the loss {name!r}: write it once, with one weight")
     return dict(zip(prefixes(term.title for term in terms), terms, strict=True))
 

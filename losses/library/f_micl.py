@@ -1,6 +1,7 @@
 """Mutual information by f-divergences, with a Gaussian kernel."""
 
 import math
+from collections.abc import Callable
 
 from torch import Tensor
 from torch.nn.functional import logsigmoid, softplus
@@ -8,6 +9,20 @@ from torch.nn.functional import logsigmoid, softplus
 from contrastbench.losses.base import ScoreLoss, Scores
 from contrastbench.losses.limits import Limit, Towards, reduces
 from contrastbench.losses.ranges import Choice, Number, declare
+
+OfKernel = Callable[[Tensor, float], Tensor]  # of log G and k
+# f' of the kernel G for each f, and f* of that
+DIVERGENCES: dict[str, tuple[OfKernel, OfKernel]] = {
+    "kl": (lambda x, k: 1 + x, lambda x, k: x.exp()),
+    "js": (lambda x, k: math.log(2) + logsigmoid(x), lambda x, k: softplus(x) - math.log(2)),
+    "chi2": (lambda x, k: 2 * x.expm1(), lambda x, k: (2 * x).expm1()),
+    "sh": (lambda x, k: -(-x / 2).expm1(), lambda x, k: (x / 2).expm1()),
+    "tsallis": (lambda x, k: k / (k - 1) * ((k - 1) * x).exp(), lambda x, k: (k * x).exp()),
+    "vlc": (
+        lambda x, k: 1 - 4 / (1 + x.exp()) ** 2,
+        lambda x, k: 3 + (y := 2 / (1 + x.exp())) ** 2 - 4 * y,
+    ),
+}
 
 
 class FMICL(ScoreLoss):
@@ -92,35 +107,7 @@ class FMICL(ScoreLoss):
         self.k = self.checked("k", k)
 
     def terms(self, scores: Scores) -> Tensor:
-        pos = self.similarity((scores.pos - 1) / self.sigma**2)
-        neg = self.conjugate((scores.neg - 1) / self.sigma**2)
+        similarity, conjugate = DIVERGENCES[self.f]
+        pos = similarity((scores.pos - 1) / self.sigma**2, self.k)
+        neg = conjugate((scores.neg - 1) / self.sigma**2, self.k)
         return self.weight * scores.mean_neg(neg).squeeze(1) - scores.mean_pos(pos)
-
-    def similarity(self, log_g: Tensor) -> Tensor:
-        """Return f' of the kernel, from the kernel's logarithm."""
-        if self.f == "kl":
-            return 1 + log_g
-        if self.f == "js":
-            return math.log(2) + logsigmoid(log_g)
-        if self.f == "chi2":
-            return 2 * log_g.expm1()
-        if self.f == "sh":
-            return -(-log_g / 2).expm1()
-        if self.f == "tsallis":
-            return self.k / (self.k - 1) * ((self.k - 1) * log_g).exp()
-        return 1 - 4 / (1 + log_g.exp()) ** 2
-
-    def conjugate(self, log_g: Tensor) -> Tensor:
-        """Return f* of f' of the kernel, from the kernel's logarithm."""
-        if self.f == "kl":
-            return log_g.exp()
-        if self.f == "js":
-            return softplus(log_g) - math.log(2)
-        if self.f == "chi2":
-            return (2 * log_g).expm1()
-        if self.f == "sh":
-            return (log_g / 2).expm1()
-        if self.f == "tsallis":
-            return (self.k * log_g).exp()
-        x = 2 / (1 + log_g.exp())
-        return 3 + x**2 - 4 * x

@@ -57,8 +57,7 @@ class MultiSimilarity(ScoreLoss):
         self.epsilon = self.checked("epsilon", epsilon)
 
     def terms(self, scores: Scores) -> Tensor:
-        pos, neg = scores.pos, scores.neg
-        padding = scores.padding
+        pos, neg, padding = scores.pos, scores.neg, scores.padding
         hardest = pos.masked_fill(padding, torch.inf).amin(dim=1, keepdim=True)
         near = ~(padding | (pos >= neg.amax(dim=1, keepdim=True) + self.epsilon))
         far = ~(scores.hole | (neg <= hardest - self.epsilon))
