@@ -3,7 +3,6 @@
 import os
 import re
 import sys
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -75,7 +74,6 @@ def sweep(
     from contrastbench.benchmarks.sweeps.costs import Costs
     from contrastbench.benchmarks.sweeps.plan import forecast_line, make_plan
     from contrastbench.benchmarks.sweeps.process import torchrun
-    from contrastbench.benchmarks.sweeps.shard import parse_shard
     from contrastbench.benchmarks.sweeps.sweep import run_plan
 
     check_data_root(data_root)
@@ -89,8 +87,7 @@ def sweep(
             return worker.join(device, sys.stdout)
     workers, per_device = parse_jobs(jobs or "1")
     joining = parse_losses(loss)
-    plan = make_plan(what, only or [], seeds, tiny, selection, results, True, joining, quick)
-    plan = replace(plan, shard=parse_shard(shard))
+    plan = make_plan(what, only or [], seeds, tiny, selection, results, True, joining, quick, shard)
     if slurm:
         return on_slurm(plan, jobs, devices, parse_pairs("--slurm", slurm))
     options = Options(
@@ -195,11 +192,9 @@ def plan(
     """
     from contrastbench.benchmarks.sweeps.costs import Costs
     from contrastbench.benchmarks.sweeps.plan import make_plan, plan_lines
-    from contrastbench.benchmarks.sweeps.shard import parse_shard
 
     joining = parse_losses(loss)
-    made = make_plan(what, only or [], seeds, tiny, selection, results, True, joining, quick)
-    made = replace(made, shard=parse_shard(shard))
+    made = make_plan(what, only or [], seeds, tiny, selection, results, True, joining, quick, shard)
     for line in plan_lines(made, Costs(results)):
         say(line)
 

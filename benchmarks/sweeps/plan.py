@@ -14,7 +14,7 @@ from contrastbench.benchmarks.records.read_cache import one_moment
 from contrastbench.benchmarks.records.seeds import parse_seeds
 from contrastbench.benchmarks.sweeps.cell_states import State, Task, survey
 from contrastbench.benchmarks.sweeps.costs import Costs, duration
-from contrastbench.benchmarks.sweeps.shard import WHOLE_SWEEP, Shard
+from contrastbench.benchmarks.sweeps.shard import WHOLE_SWEEP, Shard, parse_shard
 from contrastbench.benchmarks.tables.load import load_table
 from contrastbench.benchmarks.tables.resolved import ResolvedCell, decide
 from contrastbench.benchmarks.tables.scores import Place
@@ -167,6 +167,7 @@ def make_plan(
     check_values: bool = False,
     losses: Sequence[LossSpec] = (),
     quick: bool = False,
+    shard: str | None = None,
 ) -> Plan:
     """The plan that the words of a command line ask for; of some losses alone if they are named.
 
@@ -181,7 +182,7 @@ def make_plan(
     places = runnable_places(table, only)
     if losses:
         places = [place for place in places if place.row.name in table.asked]
-    return Plan(table, places, numbers, chosen, results)
+    return Plan(table, places, numbers, chosen, results, parse_shard(shard))
 
 
 def plan_lines(plan: Plan, costs: Costs) -> Iterator[str]:
