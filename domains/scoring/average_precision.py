@@ -6,7 +6,7 @@ import torch
 from sklearn.linear_model import LogisticRegression
 from torch import Tensor
 
-from contrastbench.domains.scoring.classifiers import Labelled, joined_rows
+from contrastbench.domains.scoring.classifiers import Labelled, joined_rows, percent
 from contrastbench.domains.scoring.logistic import (
     TRANSFER_GRID,
     TRANSFER_ITERATIONS,
@@ -39,8 +39,7 @@ def eleven_point_precision(scores: Tensor, y: Tensor) -> float:
     precision = hits.double() / torch.arange(1, len(hits) + 1, device=y.device)
     # whole numbers: a recall of 3/10 is not below 0.3
     reached = (LEVELS - 1) * hits >= levels * hits[-1]
-    best = precision.where(reached, 0).amax(dim=1)
-    return 100 * best.mean().item()
+    return percent(precision.where(reached, 0).amax(dim=1))
 
 
 def transfer_multi_label(train: Labelled, validation: Labelled, test: Labelled) -> dict[str, float]:

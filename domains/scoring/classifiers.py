@@ -36,6 +36,11 @@ class Classifier:
     details: dict[str, Any] = field(default_factory=dict)  # what was chosen, for the record
 
 
+def percent(x: Tensor) -> float:
+    """The mean, in percent."""
+    return 100 * x.double().mean().item()
+
+
 def accuracy(classifier: Classifier, rows: Labelled) -> float:
     """Percent of rows whose class is predicted."""
     return accuracy_of(classifier.scores(rows.x), rows.y)
@@ -43,13 +48,13 @@ def accuracy(classifier: Classifier, rows: Labelled) -> float:
 
 def accuracy_of(scores: Tensor, y: Tensor) -> float:
     """Percent of rows whose class has the largest score."""
-    return 100 * (scores.argmax(dim=1) == y).double().mean().item()
+    return percent(scores.argmax(dim=1) == y)
 
 
 def accuracy_within(scores: Tensor, y: Tensor, first: int) -> float:
     """Percent of rows whose class is among the first by score."""
     likeliest = scores.topk(min(first, scores.shape[1])).indices
-    return 100 * (likeliest == y.unsqueeze(1)).any(dim=1).double().mean().item()
+    return percent((likeliest == y.unsqueeze(1)).any(dim=1))
 
 
 def beside_accuracy(scores: Tensor, y: Tensor) -> dict[str, float]:

@@ -18,6 +18,7 @@ from contrastbench.domains.scoring.classifiers import (
     accuracy,
     decisions,
     joined_rows,
+    percent,
     standardiser,
 )
 
@@ -84,19 +85,16 @@ def transfer_accuracies(
     return {**{name: of(predicted, test.y) for name, of in ACCURACIES.items()}, "C": best.C}
 
 
-def overall(predicted: Tensor, truth: Tensor) -> float:
-    """Percent of rows that are found."""
-    return 100 * (predicted == truth).double().mean().item()
-
-
 def per_class(predicted: Tensor, truth: Tensor) -> float:
     """Percent of each class's rows that are found, in the mean over classes."""
     right = (predicted == truth).double()
-    shares = [right[truth == label].mean() for label in truth.unique()]
-    return 100 * torch.stack(shares).mean().item()
+    return percent(torch.stack([right[truth == label].mean() for label in truth.unique()]))
 
 
-ACCURACIES = {"accuracy": overall, "per_class_accuracy": per_class}
+ACCURACIES = {
+    "accuracy": lambda predicted, truth: percent(predicted == truth),
+    "per_class_accuracy": per_class,
+}
 
 
 def regularisation_path(

@@ -5,7 +5,7 @@ from sklearn.cluster import KMeans
 from sklearn.metrics import normalized_mutual_info_score
 from torch import Tensor
 
-from contrastbench.domains.scoring.classifiers import Labelled
+from contrastbench.domains.scoring.classifiers import Labelled, percent
 from contrastbench.errors import UserError
 from contrastbench.losses.contrast import unit
 
@@ -32,8 +32,8 @@ def retrieval(rows: Labelled) -> dict[str, float]:
     x, y, others, queries = retrieval_rows(rows)
     deepest = min(max(*RECALLS, int(others.max())), len(y) - 1)
     hits = of_one_class(x, y, queries, deepest)
-    recalls = {f"recall_at_{k}": mean_percent(hits[:, :k].any(dim=1)) for k in RECALLS}
-    map_at_r = mean_percent(average_precision(hits, others[queries]))
+    recalls = {f"recall_at_{k}": percent(hits[:, :k].any(dim=1)) for k in RECALLS}
+    map_at_r = percent(average_precision(hits, others[queries]))
     return {**recalls, "map_at_r": map_at_r, "nmi": 100 * mutual_information(x, y)}
 
 
@@ -44,7 +44,7 @@ def recall_at_1(rows: Labelled) -> float:
         UserError: no class has two rows.
     """
     x, y, _, queries = retrieval_rows(rows)
-    return mean_percent(of_one_class(x, y, queries, 1))
+    return percent(of_one_class(x, y, queries, 1))
 
 
 def retrieval_rows(rows: Labelled) -> tuple[Tensor, Tensor, Tensor, Tensor]:
@@ -77,11 +77,6 @@ def average_precision(same_class: Tensor, relevant: Tensor) -> Tensor:
     hits = same_class & (place <= relevant[:, None])
     precision = hits.cumsum(dim=1).double() / place
     return (precision * hits).sum(dim=1) / relevant
-
-
-def mean_percent(x: Tensor) -> float:
-    """The mean, in percent."""
-    return 100 * x.double().mean().item()
 
 
 def mutual_information(x: Tensor, y: Tensor) -> float:

@@ -96,7 +96,10 @@ def load_checkpoint(name: str, data_root: Path | None) -> Checkpoint:
     with quiet(), reading(f"encoder {name!r}", f"mend {folder}", "cannot be loaded"):
         config = read_config(folder, shape)
         tokenizer = AutoTokenizer.from_pretrained(folder, **NO_CODE)
-        encoder, new = random_encoder(config) if fresh else saved_encoder(folder, config)
+        if fresh:  # its pooler is not to be scored
+            encoder, new = AutoModel.from_config(config, **NO_CODE), {"pooler.dense.weight"}
+        else:
+            encoder, new = saved_encoder(folder, config)
         check_tokenizer(name, folder, encoder, tokenizer)
         checkpoint = checked_checkpoint(name, encoder, tokenizer, new)
         check_use(checkpoint)
@@ -181,11 +184,6 @@ def shape_of(name: str) -> dict[str, int]:
         "num_attention_heads": width // HEAD,
         "intermediate_size": 4 * width,
     }
-
-
-def random_encoder(config: Any) -> tuple[Any, set[str]]:
-    """An encoder with new weights; its pooler is not to be scored."""
-    return AutoModel.from_config(config, **NO_CODE), {"pooler.dense.weight"}
 
 
 def check_tokenizer(name: str, folder: Path, encoder: Any, tokenizer: Any) -> None:

@@ -40,10 +40,6 @@ class Numbers:
         with np.errstate(over="ignore", invalid="ignore"):  # what is too large is refused later
             return ((np.where(np.isnan(x), self.median, x) - self.mean) / self.std)[:, None]
 
-    def unseen(self, column: Array) -> list[str]:
-        """Return no values: every number has a place on the scale."""
-        return []
-
 
 @dataclass(frozen=True)
 class Categories:
@@ -129,7 +125,8 @@ class Columns:
 
     def unseen(self, table: Mapping[str, Array]) -> dict[str, list[str]]:
         """Return the words of each column that are none of its categories."""
-        found = {k: column.unseen(table[k]) for k, column in self.by_name.items() if k in table}
+        kinds = ((k, kind) for k, kind in self.by_name.items() if isinstance(kind, Categories))
+        found = {k: kind.unseen(table[k]) for k, kind in kinds if k in table}
         return {name: words for name, words in found.items() if words}
 
     def as_json(self) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from contrastbench.domains.image.networks.encoders import Encoder
 from contrastbench.domains.image.views.policies import policy
 from contrastbench.domains.progress import tracked
 from contrastbench.domains.random import generator
+from contrastbench.domains.scoring.classifiers import percent
 
 EPOCHS, BATCH, TOP_K = 20, 512, 5
 DROPS, DROP = (16, 20), 0.2  # epochs after which the rates are a fifth
@@ -43,7 +44,7 @@ def semi_supervised(opened: Encoder, images: ImageSet, seed: int) -> dict[str, f
         scores, y = tuned(opened, part, images.test, len(images.classes), rates, seed)
         ranked = scores.topk(min(TOP_K, scores.shape[1])).indices == y.unsqueeze(1)
         for name, right in (("top-1", ranked[:, 0]), ("top-5", ranked.any(dim=1))):
-            accuracies[f"{rates.share:.0%}_{name}"] = 100 * right.double().mean().item()
+            accuracies[f"{rates.share:.0%}_{name}"] = percent(right)
     return accuracies
 
 
