@@ -4,9 +4,9 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from contrastbench.benchmarks.records import columns, reading
+from contrastbench.benchmarks.records import reading
 from contrastbench.benchmarks.records.read_cache import one_moment
-from contrastbench.benchmarks.records.store import Record
+from contrastbench.benchmarks.records.store import Fields, Record
 from contrastbench.benchmarks.report.comparison import compared, comparison_rows
 from contrastbench.benchmarks.report.tables import table_rows
 from contrastbench.benchmarks.report.words import said
@@ -22,6 +22,13 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 TUNING = tuple(Tune().seeds)  # that choose parameters, where no sweep file names others
+# of a record in a frame; `docs/records.md` says what each holds
+FIRST_COLUMNS = ("domain", "dataset", "loss", "seed", "status", "main", "score")
+WIDE_COLUMNS = ("metrics", "params", "learned", "health", "recipe")  # one for each name
+LAST_COLUMNS = (
+    *("folds", "inner", "seconds", "peak_memory_mib", "device", "commit", "version", "protocol"),
+    *("loss_code", "data_hash", "key", "error"),
+)
 
 
 def records(
@@ -47,9 +54,37 @@ def records(
         if not Path(source).is_dir():
             raise UserError(f"{source} is no folder of results: bench run makes one")
         source = (record for _, record in reading.all_records(Path(source)))
-    rows = [columns.as_row(record) for record in source if record["seed"] not in but]
-    names = columns.ordered_columns(name for row in rows for name in row)
+    rows = [as_row(record) for record in source if record["seed"] not in but]
+    names = ordered_columns(name for row in rows for name in row)
     return pandas.DataFrame(rows, columns=names)
+
+
+def as_row(record: Record) -> dict[str, Any]:
+    """Flatten a record into one row of columns."""
+    metrics, environment = record.get("metrics", {}), record["environment"]
+    details = record["details"]
+    made = {
+        "score": metrics.get(record.get("main", "")),
+        "folds": details.get("folds"),
+        "inner": details.get("inner"),
+        "device": environment.get("device"),
+        "commit": environment.get("commit"),
+        "version": environment.get("versions", {}).get("contrastbench"),
+        "error": details.get("error"),
+    }
+    own = {name: record.get(name) for name in (*FIRST_COLUMNS, *LAST_COLUMNS)}
+    states: list[Fields] = [details.get("learned", {}), details.get("health", {})]
+    groups = (metrics, record["params"], *states, record["recipe"])
+    parts = dict(zip(WIDE_COLUMNS, groups, strict=True))
+    flat = {f"{part}.{name}": v for part, some in parts.items() for name, v in some.items()}
+    return {**own, **made, **flat}
+
+
+def ordered_columns(names: Iterable[str]) -> list[str]:
+    """Return all columns in their order; of those that records differ in, the given ones."""
+    known = set(names)
+    wide = [sorted(n for n in known if n.startswith(f"{part}.")) for part in WIDE_COLUMNS]
+    return [*FIRST_COLUMNS, *(name for some in wide for name in some), *LAST_COLUMNS]
 
 
 def table(

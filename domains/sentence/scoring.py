@@ -5,16 +5,17 @@ from typing import Any
 
 import numpy as np
 import torch
+from scipy.stats import spearmanr
 from torch import Tensor
 
 from contrastbench.domains.base import Evaluation
-from contrastbench.domains.scoring.spearman import constant, spearman
 from contrastbench.domains.sentence.data import Pairs
 from contrastbench.domains.sentence.encoding import Embeddings
 from contrastbench.errors import UserError, tell
 from contrastbench.losses.contrast import unit
 
 Array = np.ndarray[Any, np.dtype[Any]]
+ROUNDING = 1e-9  # of a cosine, computed in float64 of float32 numbers
 
 
 def evaluate_correlations(
@@ -44,6 +45,24 @@ def evaluate_correlations(
 def correlation(embeddings: Embeddings, parts: Sequence[Pairs], whiten: bool) -> float:
     """Spearman correlation in percent over the pairs of all parts."""
     return 100 * spearman(cosines(embeddings, parts, whiten), golds(parts))
+
+
+def spearman(x: Array, y: Array) -> float:
+    """Return Spearman's rank correlation; ties share their mean rank.
+
+    A row that is constant but for rounding gives 0: the order of what rounding left is chance.
+
+    >>> spearman(np.array([1.0, 2.0, 4.0]), np.array([3.0, 5.0, 6.0]))
+    1.0
+    """
+    if not (np.isfinite(x).all() and np.isfinite(y).all()):
+        raise UserError("similarities are not finite: the encoder diverged")
+    return 0.0 if constant(x) or constant(y) else float(spearmanr(x, y).statistic)
+
+
+def constant(row: Array) -> bool:
+    """Return whether all numbers are equal but for rounding."""
+    return bool(np.ptp(row) <= ROUNDING * max(1.0, np.abs(row).max()))
 
 
 def cosines(embeddings: Embeddings, parts: Sequence[Pairs], whiten: bool) -> Array:

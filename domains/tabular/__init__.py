@@ -12,8 +12,7 @@ from pydantic import Field, ValidationInfo, field_validator
 from contrastbench.domains import saved
 from contrastbench.domains.declaration import Declaration, Source, by_name
 from contrastbench.domains.recipe import ClassedRecipe, Width, added
-from contrastbench.domains.tabular import pmlb
-from contrastbench.domains.tabular.dataset import TabularDataset
+from contrastbench.domains.tabular.pmlb import TabularDataset, pmlb_tables
 from contrastbench.losses.pairing import BOTH_VIEWS, OWN_VIEW, QUERY_KEY, SAME_CLASS, Pairing
 
 LINEAR_PROBE: dict[str, Any] = {  # as scoring/linear.py has them
@@ -217,7 +216,7 @@ DATASETS = by_name(
         target=0,
         parts=(80_000, 20_000, 500_000),
     ),
-    *pmlb.PMLB_DATASETS.values(),
+    *pmlb_tables(),
 )
 
 FILES_HELP = "FILE[,TEST]"

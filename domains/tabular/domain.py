@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from sklearn.ensemble import HistGradientBoostingClassifier
 from torch import Tensor, nn
 
 from contrastbench.domains import exported
@@ -16,16 +17,15 @@ from contrastbench.domains.declaration import TestPart
 from contrastbench.domains.model import MOVING_TARGET, Raw, embed_together, moco
 from contrastbench.domains.random import balanced, check_class_count, generator
 from contrastbench.domains.report import DataReport, class_counts, count_twins, of_test, small_batch
-from contrastbench.domains.scoring.boosting import boosting
 from contrastbench.domains.scoring.classifiers import (
     Classifier,
     Labelled,
     accuracy,
     beside_accuracy,
+    decisions,
 )
-from contrastbench.domains.scoring.linear import linear, plain_linear
+from contrastbench.domains.scoring.linear import linear, plain_linear, pseudo_inverse
 from contrastbench.domains.scoring.logistic import logistic
-from contrastbench.domains.scoring.pseudo_inverse import pseudo_inverse
 from contrastbench.domains.tabular import DATASETS, TabularRecipe
 from contrastbench.domains.tabular.data import load_rows
 from contrastbench.domains.tabular.encoder import CHUNK, TabularModel, embed_rows
@@ -42,6 +42,15 @@ from contrastbench.losses.contrast import (
 )
 
 Model = TabularModel | Raw
+
+
+def boosting(train: Labelled, validation: Labelled, seed: int) -> Classifier:
+    """scikit-learn's gradient boosting with its defaults: what trees make of the rows."""
+    model = HistGradientBoostingClassifier(random_state=seed)
+    model.fit(train.x.cpu().numpy(), train.y.cpu().numpy())
+    return Classifier(lambda x: decisions(model, x))
+
+
 CLASSIFIERS: dict[str, Callable[[Labelled, Labelled, int], Classifier]] = {
     "linear": linear,
     "plain": plain_linear,

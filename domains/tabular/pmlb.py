@@ -1,10 +1,10 @@
-"""Tables of the Penn Machine Learning Benchmarks, pinned by commit and sha256."""
+"""The declaration of a table, and the Penn Machine Learning Benchmarks, pinned by sha256."""
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
-from contrastbench.domains.declaration import by_name, declared_rows
-from contrastbench.domains.tabular.dataset import TabularDataset
+from contrastbench.domains.declaration import Dataset, declared_rows
 
 URL = "https://github.com/EpistasisLab/pmlb/raw/aeb924dcdc2b74c31fb87c2013c839e9ad3e77db/datasets/classification/{0}/{0}.tsv.gz"
 CITATION = (
@@ -13,7 +13,21 @@ CITATION = (
 )
 
 
-def pmlb() -> Iterator[TabularDataset]:
+@dataclass(frozen=True)
+class TabularDataset(Dataset):
+    """A table: besides its source, how it is read. Its `sizes` are rows and columns."""
+
+    layout: str = ""  # the name of scikit-learn's loader
+    target: int | str = ""  # the column of the classes
+    parts: tuple[int, int, int] | None = None  # rows to train, to validate, to test; None: drawn
+
+    @property
+    def starts(self) -> tuple[int, int] | None:
+        """Return the first rows of the validation and of the test part."""
+        return self.parts and (self.parts[0], self.parts[0] + self.parts[1])
+
+
+def pmlb_tables() -> Iterator[TabularDataset]:
     """Yield the tables of the collection that `pmlb.csv` has; categories are numbers there.
 
     The column `equal` is the percent of test rows that equal a training row, from 1 on.
@@ -33,6 +47,3 @@ def pmlb() -> Iterator[TabularDataset]:
             target="target",
             equal=float(row["equal"] or 0),
         )
-
-
-PMLB_DATASETS = by_name(*pmlb())

@@ -22,7 +22,7 @@ from contrastbench.domains.scoring.classifiers import (
     accuracy_within,
     standardiser,
 )
-from contrastbench.domains.scoring.linear import linear, plain_linear
+from contrastbench.domains.scoring.linear import linear, plain_linear, pseudo_inverse
 from contrastbench.domains.scoring.logistic import (
     C_GRID,
     logistic,
@@ -30,8 +30,7 @@ from contrastbench.domains.scoring.logistic import (
     regularised,
 )
 from contrastbench.domains.scoring.neighbours import neighbours
-from contrastbench.domains.scoring.pseudo_inverse import pseudo_inverse
-from contrastbench.domains.scoring.spearman import spearman
+from contrastbench.domains.sentence.scoring import spearman
 from contrastbench.domains.tabular.domain import CLASSIFIERS
 from contrastbench.losses import UserError
 
