@@ -90,7 +90,7 @@ FLOORS = {  # rooms and modules of a folder, the lowest first: each imports from
         *("__init__", "reduction", "laws"),
     ),
     "domains": (
-        *("names", "reading", "strict", "strict_yaml", "presets", "random", "progress"),
+        *("names", "reading", "strict", "strict_yaml", "random", "progress"),
         *("batch_norm", "model", "recipe", "report"),
         *("declaration", "scoring", "base", "own", "download", "saved", "registry", "exported"),
         *("graph", "image", "sentence", "tabular", "__init__"),
@@ -217,10 +217,10 @@ def test_nothing_prints_a_name_raw() -> None:
 
 BUDGET = {  # lines of Python by room, as they were reached: who needs more deletes first
     "losses": 7458,
-    "domains": 15791,
+    "domains": 15785,
     "benchmarks/against": 517,
     "benchmarks/api": 415,
-    "benchmarks/cli": 1996,
+    "benchmarks/cli": 1988,
     "benchmarks/comparison": 1758,
     "benchmarks/perf": 838,
     "benchmarks/records": 2271,
@@ -229,8 +229,8 @@ BUDGET = {  # lines of Python by room, as they were reached: who needs more dele
     "benchmarks/submission": 553,
     "benchmarks/sweeps": 1368,
     "benchmarks/tables": 3113,
-    "": 41335,  # the three together
-    "tests": 39911,
+    "": 41321,  # the three together
+    "tests": 39427,
 }
 
 

@@ -11,15 +11,15 @@ import sys
 import warnings
 from collections.abc import Iterator, Mapping
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
 from contrastbench.benchmarks.cli import options as opt
-from contrastbench.benchmarks.cli.once import OnceCommand
 from contrastbench.benchmarks.cli.output import say, show
 from contrastbench.benchmarks.records.files import DISK_FULL
 from contrastbench.benchmarks.running import launch
@@ -62,6 +62,35 @@ MODULES = {name: module for group in GROUPS.values() for name, module in group.i
 def function_name(command: str) -> str:
     """Return the name of a command's function; `list` is one of Python's own."""
     return "list_" if command == "list" else command.replace("-", "_")
+
+
+class OnceCommand(TyperCommand):
+    """Each option that takes one value is given at most once, and no word is empty."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse the words after a look at which options are among them."""
+        if not ctx.resilient_parsing:
+            check_filled(args)
+            _, _, given = self.make_parser(ctx).parse_args(args=args[:])
+            check_once(given)
+        rest: list[str] = super().parse_args(ctx, args)
+        return rest
+
+
+def check_filled(args: list[str]) -> None:
+    """Raise for an empty word: an empty path would be the current folder."""
+    for before, word in pairwise(["", *args]):
+        if not word:
+            what = f"the value of {before}" if before.startswith("-") else "an argument"
+            raise UserError(f"{what} is empty: give one, or leave it out")
+
+
+def check_once(given: list[Any]) -> None:
+    """Raise for an option of one value that is among the given ones twice."""
+    for i, param in enumerate(given):
+        single = not (param.multiple or getattr(param, "is_flag", False) or param.nargs < 0)
+        if single and param.param_type_name == "option" and param in given[:i]:
+            raise UserError(f"{param.opts[0]} takes one value and is given twice: give it once")
 
 
 class Commands(Mapping[str, Any]):
