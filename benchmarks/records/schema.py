@@ -129,9 +129,12 @@ def check_fields(record: Record, where: object) -> None:
     except ValidationError as error:
         wrong = first_of(error)
     if wrong:
-        raise InvalidRecord(
-            f"{where} is an invalid record: {wrong}; delete it and run its cell again"
-        ) from None
+        raise invalid(where, wrong) from None
+
+
+def invalid(where: object, wrong: str) -> InvalidRecord:
+    """Return the error of a record with something wrong."""
+    return InvalidRecord(f"{where} is an invalid record: {wrong}; delete it and run its cell again")
 
 
 def check_settings(settings: dict[str, Any]) -> None:

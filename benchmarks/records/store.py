@@ -200,10 +200,13 @@ def valid(record: Record, parts: Sequence[str], where: object) -> Record:
 
     Raises:
         UserError: it stands where another belongs.
-        InvalidRecord: a field has another type, or is out of bounds.
+        InvalidRecord: a field has another type, or is out of bounds; or a result has the name of a
+            try without one, and would stand beside another result of its cell.
     """
     schema.check_fields(record, where)
     check_location(record, parts, where)
+    if (parts[-1].count(".") == 1) != (record["status"] in FINAL_STATUSES):  # tries: .failed-1
+        raise schema.invalid(where, f"a record that is {record['status']} has another name")
     return record
 
 

@@ -99,6 +99,21 @@ def test_an_invalid_record_that_is_there_is_named(tmp_path: Path) -> None:
     assert str(path) in done.invalid[0]
 
 
+@pytest.mark.parametrize(
+    ("status", "suffix"), [("ok", ".failed-1"), ("ok", ".0"), ("diverged", ".x"), ("failed", "")]
+)
+def test_a_record_under_the_name_of_another_status_is_left_out(
+    tmp_path: Path, status: str, suffix: str
+) -> None:
+    """It would be read before the record of its cell, or would stand in its place."""
+    ours = add(tmp_path / "a", 0, 80.0)
+    theirs = add(tmp_path / "b", 0, 99.0, status=status)
+    theirs.rename(theirs.with_name(f"{ours.stem}{suffix}.json"))
+    done = merge_records([tmp_path / "b"], tmp_path / "a")
+    assert (done.added, len(done.invalid)) == (0, 1)
+    assert f"is an invalid record: a record that is {status} has another name;" in done.invalid[0]
+
+
 def test_a_disk_that_takes_no_record_is_one_line(tmp_path: Path) -> None:
     add(tmp_path / "a", 0, 80.0)
     (tmp_path / "b").touch()
