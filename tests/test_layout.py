@@ -223,14 +223,14 @@ BUDGET = {  # lines of Python by room, as they were reached: who needs more dele
     "benchmarks/cli": 1988,
     "benchmarks/comparison": 1758,
     "benchmarks/perf": 838,
-    "benchmarks/records": 2271,
+    "benchmarks/records": 2277,
     "benchmarks/report": 1994,
     "benchmarks/running": 3262,
     "benchmarks/submission": 553,
     "benchmarks/sweeps": 1368,
     "benchmarks/tables": 3113,
-    "": 41321,  # the three together
-    "tests": 39427,
+    "": 41327,  # the three together
+    "tests": 39442,
 }
 
 
