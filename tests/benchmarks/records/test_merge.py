@@ -6,7 +6,7 @@ import pytest
 
 from contrastbench.benchmarks.records.merge import merge_records
 from contrastbench.benchmarks.records.packs import SHIPPED
-from contrastbench.benchmarks.records.store import SCHEMA, publish_record, read_record
+from contrastbench.benchmarks.records.store import SCHEMA, publish_record
 from contrastbench.losses import UserError
 from made_records import add
 
@@ -121,13 +121,6 @@ def test_a_disk_that_takes_no_record_is_one_line(tmp_path: Path) -> None:
         UserError, match=r"cannot write .*infonce \(Not a directory\): make room or name another"
     ):
         merge_records([tmp_path / "a"], tmp_path / "b")
-
-
-def test_a_failed_try_is_merged_under_its_name(tmp_path: Path) -> None:
-    add(tmp_path / "a", 0, 80.0)
-    tried = add(tmp_path / "a", 0, 80.0, status="failed")
-    assert merge_records([tmp_path / "a"], tmp_path / "b").added == 2
-    assert read_record(tmp_path / "b" / tried.relative_to(tmp_path / "a"))["status"] == "failed"
 
 
 def test_records_come_with_the_package(tmp_path: Path) -> None:
