@@ -230,7 +230,7 @@ BUDGET = {  # lines of Python by room, as they were reached: who needs more dele
     "benchmarks/sweeps": 1368,
     "benchmarks/tables": 3113,
     "": 41327,  # the three together
-    "tests": 39442,
+    "tests": 39435,
 }
 
 
