@@ -28,6 +28,7 @@ from contrastbench.errors import UserError, unknown
 
 ALL_HINT = "bench compare with --all shows every test and its power."
 FORMATS = ("md", "csv")
+MOST_LACKING = 3  # rows that an error names
 
 
 def render_comparison(
@@ -70,14 +71,13 @@ def compared(resolved: Resolved, baseline: str | None = None, test: str | None =
             f"{verdicts.table.name} has no row beside {verdicts.base}: nothing can be compared"
         )
     edited = origins.edited(resolved)
-    say = sentences(edited_rows=edited)
     raise UserError(
         " ".join([*verdicts.table.remarks, verdicts.table.name])
-        + f": no row has a seed in common with {verdicts.base} under "
-        f"{resolved.results}: run more by bench sweep, "
+        + f": no row has a seed in common with {verdicts.base} under {resolved.results} "
+        f"({'; '.join(origins.lacking(resolved.cells)[:MOST_LACKING])}): run more by bench sweep, "
         + "bench merge --shipped (records that come with contrastbench), " * origins.ships(resolved)
         + "or name another row by --baseline"
-        + (f". {flat(str(say.edited()))}" if edited else "")
+        + f". {flat(str(sentences(edited_rows=edited).edited()))}" * bool(edited)
     )
 
 

@@ -222,6 +222,6 @@ def export(cell: Cell, domain: AnyDomain, model: nn.Module, folder: Path) -> Non
     assert isinstance(domain, Exports), "check_export has refused it"
     try:
         domain.export(model, folder)
-        exports.note_cell(folder, cell.identity)
+        (folder / exports.CELL_FILE).write_text(store.canonical(cell.identity) + "\n", "utf-8")
     except Exception as error:
         tell(f"--export {folder} failed ({cause(error)}): the record is kept, the model is not")

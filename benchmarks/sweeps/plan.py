@@ -16,6 +16,7 @@ from contrastbench.benchmarks.sweeps.cell_states import State, Task, survey
 from contrastbench.benchmarks.sweeps.costs import Costs, duration
 from contrastbench.benchmarks.sweeps.shard import WHOLE_SWEEP, Shard, parse_shard
 from contrastbench.benchmarks.tables.load import load_table
+from contrastbench.benchmarks.tables.origins import lacking
 from contrastbench.benchmarks.tables.resolved import ResolvedCell, decide
 from contrastbench.benchmarks.tables.scores import Place
 from contrastbench.benchmarks.tables.table import Selection, Table
@@ -148,13 +149,7 @@ class Plan:
 
     def reasons(self) -> list[str]:
         """Why there is nothing to run, for each row."""
-        if not self.seeds:
-            return ["it asks for no seeds: give --seeds"]
-        columns: dict[tuple[str, str], list[str]] = {}
-        for cell in self.cells():
-            if why := cell.choice.why:
-                columns.setdefault((cell.row.name, why), []).append(cell.column)
-        return [f"{row} on {', '.join(some)}: {why}" for (row, why), some in columns.items()]
+        return lacking(self.cells()) if self.seeds else ["it asks for no seeds: give --seeds"]
 
 
 def make_plan(

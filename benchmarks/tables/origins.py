@@ -1,11 +1,11 @@
 """Tell why a table lacks records: a smoke test, an edited loss, or nothing that has run yet."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from contrastbench.benchmarks.records import reading
 from contrastbench.benchmarks.records.packs import SHIPPED
 from contrastbench.benchmarks.records.store import FINAL_STATUSES
-from contrastbench.benchmarks.tables.resolved import Line, Resolved
+from contrastbench.benchmarks.tables.resolved import Line, Resolved, ResolvedCell
 
 
 def smoke_tests(resolved: Resolved) -> Iterator[str]:
@@ -23,6 +23,15 @@ def where_from(name: str, resolved: Resolved) -> Iterator[str]:
             f"no records of {name} in {resolved.results}: bench sweep {name} makes them"
             + ", bench merge --shipped adds those that come with contrastbench" * ships(resolved)
         )
+
+
+def lacking(cells: Iterable[ResolvedCell]) -> list[str]:
+    """Return for each row where it has no result yet, and why."""
+    columns: dict[tuple[str, str], list[str]] = {}
+    for cell in cells:
+        if why := cell.choice.why or "not run" * (not cell.has_run):
+            columns.setdefault((cell.row.name, why), []).append(cell.column)
+    return [f"{row} on {', '.join(some)}: {why}" for (row, why), some in columns.items()]
 
 
 def ships(resolved: Resolved) -> bool:

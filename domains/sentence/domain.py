@@ -188,6 +188,7 @@ class SentenceDomain(Domain[SentenceRecipe, SentenceModel, Batch]):
 
     def report(self, trained: bool) -> DataReport:
         """Return the sizes, equal pairs, repeated sentences, and what was left out."""
+        trained |= bool(self.about is None and self.scored.corpus and not self.recipe.names_corpus)
         notes = self.notes(trained)
         data, empty = dict(notes.get("data", {})), self.corpus.empty_lines if trained else 0
         data |= {"empty lines of the training sentences": empty} if empty else {}
@@ -197,7 +198,7 @@ class SentenceDomain(Domain[SentenceRecipe, SentenceModel, Batch]):
             self.scored, self.corpus if trained else None, data, own=self.about is None
         )
         unknown = self.unknown_tokens() if found.own else 0
-        doubt = "percent of words that the encoder does not know, give another --recipe encoder"
+        doubt = "percent of words unknown to the encoder, take another, such as random:1x64:NAME"
         return replace(found, doubts={**found.doubts, **({doubt: unknown} if unknown else {})})
 
     def unknown_tokens(self) -> int:

@@ -23,8 +23,8 @@ MONEY = rf"[+\u2212\u2013-]?(?:{SIGN} ?)?(?:{THOUSANDS}|{NUMBER})(?: ?(?:%|{SIGN
 FORMS = {  # of numbers that are not read, and how to write them
     NUMBER: "with a decimal comma beside decimal points: write all alike",
     MONEY: "with a unit or a sign between thousands: write 1234.5",
-    rf"{NUMBER}-": "with its minus behind: write -12.5",
-    rf"\({MONEY}\)": "in brackets, which may be negative: write -12.5",
+    rf"{NUMBER}-": "with its minus behind: write it before",
+    rf"\({MONEY}\)": "in brackets, which may be negative: write a minus",
     r"(?:\d+ days?,? )?-?\d+:[0-5]\d(?::[0-5]\d(?:[.,]\d+)?)?": "of time: write seconds or hours",
     r"-?P(?:\d+D)?(?:T(?:[\d.]+[HMS]){1,3})?": "of time: write seconds or hours",
     rf"[<>≤≥~≈] ?{NUMBER}": "that is a bound: write the number, or leave it empty",

@@ -29,6 +29,7 @@ LAWS = {  # class -> the one law that names its mistake
     "Sign": "sign",
     "NegativeSign": "sign",
     "NoPositives": "positives",
+    "Flat": "positives",
     "NoNegatives": "negatives",
     "Order": "permutation",
     "Count": "holes",

@@ -97,8 +97,8 @@ def test_rows_without_scores_train_choose_and_report(tmp_path: Path) -> None:
     own_pairs = SentenceDomain(f"pairs:{path}", recipe, 0, None, torch.device("cpu"))
     assert own_pairs.evaluate(own_pairs.model()).main == "recall_at_1"
     assert own_pairs.corpus.rows == train
-    told = own_pairs.report(trained=True).notes
-    assert told["first 1,000 training sentences, cut to 3 tokens"] == sum(map(len, train))
+    told = own_pairs.report(trained=False)
+    assert told.notes["first 1,000 training sentences, cut to 3 tokens"] == sum(map(len, train))
     assert own_pairs.notes(trained=True)["corpus"]["name"] == "a.tsv"
 
 

@@ -151,6 +151,13 @@ class NoPositives(Plain):
         return scores.log_mean_neg(scores.neg / self.temperature)  # wrong
 
 
+class Flat(Plain):
+    """No cosine reaches the margin of a hinge."""
+
+    def terms(self, scores: Scores):
+        return (scores.neg.amax(dim=1) - scores.mean_pos(scores.pos) - 3).relu()  # wrong
+
+
 class NoNegatives(Plain):
     """The negatives are not used."""
 
