@@ -12,7 +12,8 @@ from pydantic import Field, ValidationInfo, field_validator
 from contrastbench.domains import saved
 from contrastbench.domains.declaration import Declaration, Source, by_name
 from contrastbench.domains.recipe import ClassedRecipe, Width, added
-from contrastbench.domains.tabular.pmlb import TabularDataset, pmlb_tables
+from contrastbench.domains.tabular.dataset import TabularDataset
+from contrastbench.domains.tabular.pmlb import pmlb_tables
 from contrastbench.losses.pairing import BOTH_VIEWS, OWN_VIEW, QUERY_KEY, SAME_CLASS, Pairing
 
 LINEAR_PROBE: dict[str, Any] = {  # as scoring/linear.py has them

@@ -12,9 +12,9 @@ from contrastbench.domains.declaration import reader_of
 from contrastbench.domains.download import cached_file, fetch_file
 from contrastbench.domains.reading import needing, reading
 from contrastbench.domains.tabular import DATASETS, SOURCES, own
+from contrastbench.domains.tabular.dataset import TabularDataset
 from contrastbench.domains.tabular.hidden_clusters import hidden_clusters
 from contrastbench.domains.tabular.own import NO_TABLE
-from contrastbench.domains.tabular.pmlb import TabularDataset
 from contrastbench.domains.tabular.table import Array, TabularSet, from_frame, with_hash
 from contrastbench.errors import UserError
 

@@ -1,30 +1,16 @@
-"""The declaration of a table, and the Penn Machine Learning Benchmarks, pinned by sha256."""
+"""Tables of the Penn Machine Learning Benchmarks, pinned by commit and sha256."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
-from contrastbench.domains.declaration import Dataset, declared_rows
+from contrastbench.domains.declaration import declared_rows
+from contrastbench.domains.tabular.dataset import TabularDataset
 
 URL = "https://github.com/EpistasisLab/pmlb/raw/aeb924dcdc2b74c31fb87c2013c839e9ad3e77db/datasets/classification/{0}/{0}.tsv.gz"
 CITATION = (
     "Olson et al., PMLB: a large benchmark suite for machine learning evaluation and comparison, "
     "BioData Mining 10:36, 2017"
 )
-
-
-@dataclass(frozen=True)
-class TabularDataset(Dataset):
-    """A table: besides its source, how it is read. Its `sizes` are rows and columns."""
-
-    layout: str = ""  # the name of scikit-learn's loader
-    target: int | str = ""  # the column of the classes
-    parts: tuple[int, int, int] | None = None  # rows to train, to validate, to test; None: drawn
-
-    @property
-    def starts(self) -> tuple[int, int] | None:
-        """Return the first rows of the validation and of the test part."""
-        return self.parts and (self.parts[0], self.parts[0] + self.parts[1])
 
 
 def pmlb_tables() -> Iterator[TabularDataset]:

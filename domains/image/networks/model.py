@@ -5,7 +5,8 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
-from contrastbench.domains.batch_norm import BatchNorm1d, BatchNorm2d
+from contrastbench.domains.batch_norm import BatchNorm1d
+from contrastbench.domains.image.networks.convnet import ConvNet
 from contrastbench.domains.image.networks.inception import Inception
 from contrastbench.domains.image.networks.pretrained import load_weights
 from contrastbench.domains.image.networks.resnet import ResNet, start_as_shortcuts
@@ -25,27 +26,6 @@ def without_bias(network: nn.Sequential) -> nn.Sequential:
     assert isinstance(last, nn.Linear), "heads end so"
     network[-1] = nn.Linear(last.in_features, last.out_features, bias=False)
     return network
-
-
-class ConvNet(nn.Sequential):
-    """Four times a 3x3 convolution that halves the sides, batch norm and ReLU; then the mean.
-
-    (n, 3, size, size) to (n, features), with the channels of a ResNet's stages.
-
-    Args:
-        width: times 64, 128, 256 and 512 channels.
-    """
-
-    def __init__(self, width: float = 1.0) -> None:
-        layers: list[nn.Module] = []
-        channels = 3
-        for stage in range(4):
-            outputs = max(1, round(64 * 2**stage * width))
-            layers.append(nn.Conv2d(channels, outputs, 3, 2, 1, bias=False))
-            layers += [BatchNorm2d(outputs), nn.ReLU(inplace=True)]
-            channels = outputs
-        super().__init__(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten())
-        self.features = channels
 
 
 def network(recipe: ImageRecipe) -> ResNet | Inception | ConvNet:
