@@ -22,7 +22,7 @@ from contrastbench.domains.tabular.encoder import TabularModel, embed_rows
 from contrastbench.domains.tabular.preprocessing import labelled_parts, split_rows
 from contrastbench.domains.tabular.separated import read_csv
 from contrastbench.domains.tabular.table import Array, column_array
-from contrastbench.errors import UserError, tell
+from contrastbench.errors import UserError, plural, tell
 
 if TYPE_CHECKING:
     import pandas
@@ -61,7 +61,8 @@ class Encoder:
         unseen = self.columns.unseen({name: table[name] for name in self.columns.used})
         for name, words in unseen.items():
             shown = ", ".join(map(repr, list(dict.fromkeys(words))[:MAX_SHOWN_CATEGORIES]))
-            tell(f"{what}: column {name} has unknown categories in {len(words)} rows: {shown}")
+            rows = f"{len(words)} row{plural(len(words))}"
+            tell(f"{what}: column {name} has unknown categories in {rows}: {shown}")
         return x
 
     def table(self, data: Any) -> Mapping[str, Array]:
