@@ -65,15 +65,15 @@ def show(domain, pairs, axes):
     change, error_of_change = pd.Series([row[-1] for row in rows]), 2**0.5 * unit
     p = holm(pd.Series(2 * stats.t.sf(change.abs() / error_of_change, freedom)))
     found_by = stats.t.ppf([1 - ALPHA / 2 / len(rows), 0.8], freedom).sum() * error_of_change
-    own = (f"{k} {100 * (base[k] - base[PLAIN]) / gain:+.0f}" for k in base.index if k != PLAIN)
+    own = (f"{k} {100 * (base[k] - base[PLAIN]) / gain:+z.0f}" for k in base.index if k != PLAIN)
     wide = 2**0.5 * half
     print(f"\n{domain}: effects ± {half:.0f}, changes ± {wide:.0f} % of {gain:.1f} points.")
     print(f"A change of {found_by:.0f} % would be found four times in five.")
     print(f"InfoNCE itself: {', '.join(own)} %.\n")
     print("| factor | loss | effect by level | change |\n| --- | --- | --- | --- |")
     for (factor, loss, found, by), corrected in zip(rows, p, strict=True):
-        shown = ", ".join(f"{level} {mean:+.0f}" for level, mean in found.items())
-        print(f"| {factor} | `{loss}` | {shown} | {by:+.0f}{'*' * (corrected <= ALPHA)} |")
+        shown = ", ".join(f"{level} {mean:+z.0f}" for level, mean in found.items())
+        print(f"| {factor} | `{loss}` | {shown} | {by:+z.0f}{'*' * (corrected <= ALPHA)} |")
         axis = axes[list(FACTORS).index(factor)]
         aside = 0.05 * len(axis.containers)  # so that no interval hides another
         places = [place + aside for place in range(len(found))]
