@@ -2,7 +2,8 @@
 
     python examples/recompute_standard.py results standard-3
 
-It prints what `bench compare` shows: effects in percent of what training gains, by domain.
+It prints what `bench compare` shows: effects in percent of what training gains, half their 95 %
+intervals, and whether a method is different there, or equal in all domains.
 """
 
 import json
@@ -13,106 +14,87 @@ from collections import defaultdict
 from pathlib import Path
 from statistics import fmean  # rounded once, so equal scores stay equal
 
+import numpy as np
 import pandas as pd
 from scipy import stats
 
-MARGIN, ALPHA = 10.0, 0.05
-SHOWN = 100  # seeds from here on choose settings or data sets
+MARGIN, ALPHA, SHOWN = 10.0, 0.05, 100  # seeds from 100 on choose settings or data sets
 
 
-def records(results):
-    """Yield all records of the packs in a folder."""
+def read(results, keys):
+    """Return the records of those keys by key and seed."""
+    found = defaultdict(dict)
     for path in Path(results).glob("runs/*/*/packed-*.sqlite"):
         db = sqlite3.connect(path)
         text = {n: lzma.decompress(xz) for n, xz in db.execute("SELECT id, xz FROM blocks")}
-        tables = [name for (name,) in db.execute("SELECT name FROM sqlite_master")]
-        table = "files" if "files" in tables else "records"  # older packs have the latter
+        names = {name for (name,) in db.execute("SELECT name FROM sqlite_master")}
+        (table,) = names & {"files", "records"}  # older packs have the latter
         for block, start, size in db.execute(f"SELECT block, start, size FROM {table}"):
-            yield json.loads(text[block][start : start + size])
+            one = json.loads(text[block][start : start + size])
+            if one["key"] in keys and one["status"] == "ok":
+                found[one["key"]][one["seed"]] = one
+    return found
 
 
-def top(scores, best):
-    """Return the settings with the best scores, of equal ones the earlier."""
-    return scores.sort_values(ascending=False, kind="stable").index[:best]
+def chosen(score, value, best):
+    """Return the mean value of the settings with the best scores, of equal ones the earlier."""
+    return value[score.sort_values(ascending=False, kind="stable").index[:best]].mean()
 
 
-def numbers(runs, best):
-    """Return the number of each seed: of one setting, or of the best ones of several."""
-    seeds, found = sorted(set.intersection(*map(set, runs))), {}
-    value = pd.DataFrame({s: [r[s]["metrics"][r[s]["main"]] for r in runs] for s in seeds})
+def number(runs, seed, best):
+    """Return the number of a seed: of one setting, or of the best ones of several."""
+    value = pd.Series([run[seed]["metrics"][run[seed]["main"]] for run in runs])
+    details = [run[seed]["details"] for run in runs]
     if not best:
-        return value.loc[0]
-    details = {s: [run[s]["details"] for run in runs] for s in seeds}
-    for s in seeds:
-        if "folds" in details[s][0]:  # each fold chooses by its own training part
-            test, inner = (pd.DataFrame([d[k] for d in details[s]]) for k in ("folds", "inner"))
-            folds = [test.loc[top(inner[i], best), i].mean() for i in test]
-            found[s] = sum(folds) / len(folds)
-        else:  # each seed is chosen for by the others
-            score = pd.DataFrame(
-                {o: [d["validation"] for d in details[o]] for o in seeds if o != s}
-            )
-            found[s] = value.loc[top(score.apply(fmean, axis=1), best), s].mean()
-    return pd.Series(found)
+        return value[0]
+    if "folds" in details[0]:  # each fold chooses by its own training part
+        inner, folds = (pd.DataFrame([d[k] for d in details]) for k in ("inner", "folds"))
+        return fmean(chosen(inner[i], folds[i], best) for i in folds)
+    others = [[run[s]["details"]["validation"] for s in {*run} - {seed}] for run in runs]
+    return chosen(pd.Series(map(fmean, others)), value, best)
+
+
+def scores(results, cells):
+    """Return a column of seeds' numbers for each method and data set with its domain."""
+    runs, found = read(results, {*cells.key}), {}
+    places = cells.groupby(["method", "column", "best", "shift"], sort=False)
+    for (method, column, best, shift), some in places:
+        shown = [{s - shift: r for s, r in runs[k].items() if s - shift < SHOWN} for k in some.key]
+        domain = next(iter(shown[0].values()))["domain"]
+        found[method, domain, column] = {s: number(shown, s, best) for s in sorted(shown[0])}
+    return pd.DataFrame(found)
 
 
 def holm(p):
     """Return p-values after Holm's correction."""
     order = p.sort_values()
-    return (order * list(range(len(p), 0, -1))).cummax().clip(upper=1)
+    return (order * np.arange(len(p), 0, -1)).cummax().clip(upper=1)
 
 
-def main(results, suite):
-    """Print each method's mean effect, its effect in each domain ± half the interval, verdicts."""
+def compare(results, suite):
+    """Return the effect of each method in each domain, half its interval, and the verdicts."""
     cells = pd.read_csv(Path(results) / f"{suite}-cells.csv").fillna({"control": ""})
-    wanted, runs, domain, score = set(cells.key), defaultdict(dict), {}, defaultdict(dict)
-    for one in records(results):
-        if one["key"] in wanted and one["status"] == "ok":
-            runs[one["key"]][one["seed"]] = one
-    places = cells.groupby(["method", "column", "best", "shift"], sort=False)
-    for (method, column, best, shift), some in places:
-        shown = [{s - shift: r for s, r in runs[k].items() if s - shift < SHOWN} for k in some.key]
-        score[method][column] = numbers(shown, best)
-        domain[column] = next(iter(shown[0].values()))["domain"]
-    base, rows, far = score["infonce"], {}, defaultdict(list)
-    bare = {
-        c: max(score[m][c][base[c].index].mean() for m in ("raw input", "untrained")) for c in base
-    }
-    for method, own in score.items():
-        effects = {c: 100 * (own[c] - base[c]) / (base[c].mean() - bare[c]) for c in own}
-        rows[method] = pd.DataFrame(effects).T.groupby(domain, sort=False).mean().T
-        for column, one in effects.items():  # shown to be beyond the margin on one set
-            shown = stats.ttest_1samp(one, 0).pvalue <= ALPHA and abs(one.mean()) > MARGIN
-            far[domain[column], method] += [one.mean()] * bool(shown)
-    mean, error = (
-        pd.DataFrame({m: f(r) for m, r in rows.items()})
-        for f in (pd.DataFrame.mean, pd.DataFrame.sem)
-    )
-    freedom = rows["infonce"].count() - 1  # by domain
-    losses = cells[cells.control == ""].method.unique()
-    alike = mean[losses].round(9).T.drop_duplicates()
-    tested = alike[alike.abs().max(axis=1) > 0].index  # each run once, and not the baseline's
-    effect, noise = mean[tested].stack(), error[tested].stack() + 1e-12
-    t = stats.t(freedom[effect.index.get_level_values(0)])
-    none, beyond = (
-        pd.Series(p, effect.index)
-        for p in (2 * t.sf(effect.abs() / noise), t.sf((MARGIN - effect.abs()) / noise))
-    )
-    for place in effect.index:  # opposite effects do not cancel
-        none[place] = 1 if any(one * effect[place] < 0 for one in far[place]) else none[place]
-        beyond[place] = 1 if far[place] else beyond[place]
-    different = holm(none)
-    equal = holm(beyond.groupby(level=1).max())
-    for m in mean.mean().sort_values(ascending=False).index:
-        half = stats.t.ppf(1 - ALPHA / 2, freedom[error.index]) * error[m]
-        shown = [
-            f"{d} {mean[m][d]:+.2f} ± {half[d]:.2f}"
-            + ("*" if different.get((d, m), 1) <= ALPHA else "")
-            for d in mean[m].dropna().index
-        ]
-        word = "equal" if equal.get(m, 1) <= ALPHA else ""
-        print(f"{m:20} {mean[m].mean():+8.2f} {word:6}", ", ".join(shown))
+    score = scores(results, cells)
+    base = score["infonce"]
+    bare = [score[method].where(base.notna()).mean() for method in ("raw input", "untrained")]
+    gain = base.mean() - bare[0].combine(bare[1], max)
+    sets = pd.concat({m: 100 * (score[m] - base) / gain for m in cells.method.unique()}, axis=1)
+    domains = sets.T.groupby(level=[0, 1], sort=False).mean().T.dropna(axis=1, how="all")
+    found, error = pd.DataFrame({"effect": domains.mean()}), domains.sem()
+    t = stats.t(domains.count() - 1)
+    found["half"] = t.ppf(1 - ALPHA / 2) * error
+    none = pd.Series(2 * t.sf(found.effect.abs() / (error + 1e-12)), found.index)
+    beyond = pd.Series(t.sf((MARGIN - found.effect.abs()) / (error + 1e-12)), found.index)
+    sure = sets.mean().abs() > stats.t.ppf(1 - ALPHA / 2, sets.count() - 1) * sets.sem()
+    far = sets.mean()[sure & (sets.mean().abs() > MARGIN)].droplevel(2)  # each on one data set
+    beyond[far.index] = 1
+    none[far.index[far * found.effect[far.index] < 0]] = 1  # opposite effects do not cancel
+    runs = found.effect[cells[cells.control == ""].method.unique()].unstack().round(9)
+    tested = runs[runs.abs().max(axis=1) > 0].drop_duplicates().index  # each run once
+    found["different"] = holm(none[tested]) <= ALPHA
+    equal = holm(beyond[tested].groupby(level=0).max()) <= ALPHA
+    return found.join(equal.rename("equal")).fillna(False)
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    print(compare(*sys.argv[1:]).round(2).to_string())

@@ -75,27 +75,19 @@ def test_a_suite_is_released_where_its_gate_is_open_and_each_loss_has_run(name: 
 
 @pytest.mark.usefixtures("moment")
 @pytest.mark.parametrize("name", sorted({*SUITES} - {BEFORE_THE_GATE}))
-def test_a_script_of_pandas_and_scipy_finds_the_same(
-    name: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_script_of_pandas_and_scipy_finds_the_same(name: str) -> None:
     script = RESULTS.parent / "examples" / "recompute_standard.py"
-    runpy.run_path(str(script))["main"](RESULTS, name)
-    lines = {line[:20].strip(): line[29:] for line in capsys.readouterr().out.splitlines()}
-    over = compare(resolve(load_table(name), None, RESULTS)).over
-    for effect in over.effects:
-        shown = [part.split() for part in lines[effect.row][7:].split(", ")]
-        assert {name: float(mean) for name, mean, *_ in shown} == pytest.approx(
-            effect.by_domain, abs=0.006
-        )
+    found = runpy.run_path(str(script))["compare"](RESULTS, name)
+    for effect in compare(resolve(load_table(name), None, RESULTS)).over.effects:
+        own, ends = found.loc[effect.row], {d: p.interval for d, p in effect.parts.items()}
+        assert own.effect.to_dict() == pytest.approx(effect.by_domain, abs=1e-6)
         if effect.verdict == Verdict.EQUAL:
             assert {part.verdict for part in effect.parts.values()} == {Verdict.EQUAL}
         if not effect.must:
-            assert {d for d, *_, half in shown if half.endswith("*")} == {*effect.decided}
-            halves = {d: float(half.strip("*")) for d, *_, half in shown}
-            ends = {d: part.interval for d, part in effect.parts.items()}
-            assert halves == pytest.approx(
-                {d: (high - low) / 2 for d, (low, high) in ends.items()}, abs=0.006
-            )
+            assert {*own.index[own.different]} == {*effect.decided}
+            assert own.equal.all() == (effect.verdict == Verdict.EQUAL)
+            halves = {d: (high - low) / 2 for d, (low, high) in ends.items()}
+            assert own.half[[*ends]].to_dict() == pytest.approx(halves, abs=1e-6)
 
 
 @pytest.mark.usefixtures("moment")
