@@ -117,7 +117,7 @@ def noncentrality(freedom: int, alpha: float) -> float:
     quantiles = special.chdtri(freedom, (np.arange(4000) + 0.5) / 4000)
     limits = critical(freedom, alpha) * np.sqrt(quantiles / freedom)
     low, high = limits.min() - 9, limits.max() + 9
-    for _ in range(60):
+    while high - low > 1e-9 * high:  # far below what is shown
         middle = (low + high) / 2
         missed = special.ndtr(limits - middle).mean()
         low, high = (middle, high) if missed > 1 - POWER else (low, middle)
