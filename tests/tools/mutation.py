@@ -182,7 +182,7 @@ class FirstFailure:
 
 def copied(folder: Path) -> Path:
     """Return a copy of the tree; files that stay as they are share their bytes."""
-    tree = folder / HERE.name
+    tree = folder / "contrastbench"  # whatever the checkout is called
     ignored = shutil.ignore_patterns(".git", ".tox", "*.egg-info")  # compiled files are kept
     shutil.copytree(HERE, tree, ignore=ignored, copy_function=os.link)
     return tree
