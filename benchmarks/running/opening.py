@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import torch
 from joblib import cpu_count
+from threadpoolctl import threadpool_limits
 
 from contrastbench.benchmarks.records import exports, store
 from contrastbench.benchmarks.records.command import as_yaml
@@ -91,7 +92,9 @@ def prepare_cells(
         (work, open_domain(work, seed, options.data_root, device)) for work in experiment.scored
     )
     cores = max(1, (cores or cpu_count()) // beside)
-    torch.set_num_threads(options.threads or min(first[1].threads, cores))
+    threads = options.threads or min(first[1].threads, cores)
+    torch.set_num_threads(threads)
+    threadpool_limits(threads)  # of BLAS, too: a probe of few columns takes twice as long by two
     contents = recipe.contents(options.data_root, experiment.trained)
     digest = first[1].data_hash(experiment.trained)
     digests = [digest, *(store.json_digest((digest, d.data_hash(False))) for _, d in others)]

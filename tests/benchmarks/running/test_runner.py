@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from threadpoolctl import threadpool_info
 
 from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.benchmarks.records.store import read_record
@@ -32,6 +33,16 @@ def cell(
     """The record of a small training on graphs, and where it stands."""
     experiment = Experiment("graph", "motifs", LossSpec(loss, params), {**TINY, **(recipe or {})})
     return run_cell(experiment, seed, Options(results, device="cpu"))
+
+
+def test_blas_has_the_threads_that_the_record_names(tmp_path: Path) -> None:
+    loaded = {one["filepath"] for one in threadpool_info() if one["user_api"] == "blas"}
+    for threads in (2, 1):  # one more changes the last digits of a probe, and its accuracy
+        options = Options(tmp_path / str(threads), device="cpu", threads=threads)
+        work = Experiment("graph", "motifs", LossSpec("none"), TINY)
+        assert run_cell(work, 0, options)[0]["environment"]["threads"] == threads
+        given = {one["filepath"]: one["num_threads"] for one in threadpool_info()}
+        assert {given[path] for path in loaded} == {threads}
 
 
 def test_only_the_set_that_trains_is_reported_as_trained_on(
