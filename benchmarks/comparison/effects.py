@@ -36,7 +36,7 @@ def gains_of(untrained: Sequence[Comparison]) -> tuple[dict[str, float], list[st
 
 def is_clear_gain(best: Comparison) -> bool:
     """Return whether the best row without a training is so far below that its column counts."""
-    gain, error = -(best.difference or 0.0), (best.std or 0.0) / sqrt(max(1, len(best.seeds)))
+    gain, error = -(best.difference or 0.0), (best.std or 0.0) / sqrt(len(best.seeds))
     return gain >= LEAST_GAIN and gain >= MIN_STANDARD_ERRORS * error
 
 

@@ -54,8 +54,9 @@ def test_an_effect_is_a_share_of_the_gain_over_the_best_of_what_is_untrained() -
 def test_sets_on_which_training_gains_little_or_noise_do_not_count() -> None:
     small = [line("none", ("graph", "small"), -0.9), line("none", ("graph", "noisy"), -5.0, 5.1)]
     good = [line("none", ("graph", "good"), -5.0, 4.9), line("none", ("graph", "just"), -1.0)]
-    gains, left_out = gains_of([*small, *good])
-    assert (list(gains), left_out) == (["good", "just"], ["small", "noisy"])
+    once = replace(line("none", ("graph", "once"), -1.0), std=None, seeds=(0,))  # of no spread
+    gains, left_out = gains_of([*small, *good, once])
+    assert (list(gains), left_out) == (["good", "just", "once"], ["small", "noisy"])
 
 
 def probes(row: str, knn: float, linear: float) -> list[Comparison]:
@@ -379,7 +380,8 @@ def test_where_training_gains_nothing_there_is_no_verdict_over_sets() -> None:
 
 def test_few_sets_name_the_test_that_takes_them_as_given() -> None:
     five = [*untrained()[:5], *lines("new", [3.0] * 10)[:5]]
-    assert few_text(over_sets(five, ["none"], CONTROL)) == (
+    once = [replace(one, row="once", seeds=(0,), differences=(3.0,)) for one in five[5:]]
+    assert few_text(over_sets([*five, *once], ["none"], CONTROL)) == (
         "5 data sets are too few for a verdict over sets by the signed-rank test, which takes "
         "six: --test seeds judges on these alone."
     )

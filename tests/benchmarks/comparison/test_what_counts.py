@@ -79,6 +79,15 @@ def test_records_of_other_data_change_neither_gate_nor_gain_nor_the_verdicts_of_
 WITHOUT_CONTROLS = FILE.replace("controls: [untrained]\n", "")
 
 
+def test_what_is_untrained_is_no_loss_that_is_worse_on_single_sets(tmp_path: Path) -> None:
+    text = WITHOUT_CONTROLS.replace("losses: [", "losses: [none, ")
+    study = Study(tmp_path, text).fill(infonce=70.0, none=50.0, adnce=70.0, hcl=70.0)
+    assert {one.row for one in compare(study.resolved).single_sets.places} == {"adnce", "hcl"}
+    assert "better or worse than infonce on any single data set" in study.answer
+    alone = Study(tmp_path, text.replace(", adnce, hcl", "")).resolved
+    assert {one.row for one in compare(alone).single_sets.places} == {"none"}
+
+
 def test_a_loss_that_fails_on_a_set_is_not_better_by_the_others(tmp_path: Path) -> None:
     study = Study(tmp_path, WITHOUT_CONTROLS).fill(infonce=70.0, hcl=70.0)
     for column in ("MUTAG", "DD"):
