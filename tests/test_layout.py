@@ -225,12 +225,12 @@ BUDGET = {  # lines of Python by room, as they were reached: who needs more dele
     "benchmarks/perf": 838,
     "benchmarks/records": 2269,
     "benchmarks/report": 1994,
-    "benchmarks/running": 3262,
+    "benchmarks/running": 3265,
     "benchmarks/submission": 553,
     "benchmarks/sweeps": 1363,
     "benchmarks/tables": 3122,
-    "": 41339,  # the three together
-    "tests": 39434,
+    "": 41342,  # the three together
+    "tests": 39459,
 }
 
 

@@ -2,6 +2,7 @@
 
 from itertools import product
 from pathlib import Path
+from statistics import fmean, stdev
 from typing import Any
 
 import pytest
@@ -76,7 +77,8 @@ def test_pairs_are_the_seeds_that_both_have(filled: Path) -> None:
     shared = [(sum(FOLDS["base"][s]) / 2, sum(FOLDS["new"][s]) / 2) for s in (0, 1, 2)]
     assert found.baseline == pytest.approx(sum(a for a, _ in shared) / 3)
     assert found.ours == pytest.approx(sum(b for _, b in shared) / 3)
-    assert found.difference == pytest.approx(sum(b - a for a, b in shared) / 3)
+    differences = [b - a for a, b in shared]
+    assert (found.difference, found.std) == pytest.approx((fmean(differences), stdev(differences)))
     assert "3 (+2 unpaired)" in render_comparison(
         resolve(SMALL, None, filled), "md", every_test=True
     )

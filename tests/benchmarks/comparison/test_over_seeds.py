@@ -313,10 +313,12 @@ def test_a_loss_that_joins_alone_sees_what_it_sees_without_the_others() -> None:
 
 def test_losses_to_come_count_in_each_correction() -> None:
     rows = [*lines("none", -10.0), *[one for one in lines("good", 0.3) if one.domain == "graph"]]
-    alone, among = (
-        over_sets(rows, ["none"], NONE, test=SEEDS, expected=["good", *others]).contestants[0]
+    both = [
+        over_sets(rows, ["none"], NONE, test=SEEDS, expected=["good", *others])
         for others in ((), ("a", "b"))
-    )
+    ]
+    assert [found.level for found in both] == [0.05, 0.05 / 3]
+    alone, among = (found.contestants[0] for found in both)
     assert 0 < alone.holm_equal < 1 / 3
     assert among.holm_equal == pytest.approx(3 * alone.holm_equal)
     for one, level in ((alone, 0.05), (among, 0.05 / 3)):
