@@ -157,7 +157,7 @@ def test_other_folds_are_not_compared(change: dict[str, Any]) -> None:
 
 
 def test_folds_of_another_metric_are_not_taken_for_it() -> None:
-    record = {"details": {"folds": [1.0, 2.0]}, "recipe": {}, "metrics": {"f1": 40.0}}
+    record = {"details": {"folds": [1.0, 2.0]}, "recipe": {}, "metrics": {"f1": 1.6}}
     assert differences_by_fold(record, record, "f1") == []
 
 

@@ -57,6 +57,7 @@ def test_shipped_records_are_valid() -> None:
         ({"details": {"folds": [None]}}, "details.folds.0 is None (a valid number)"),
         ({"details": {"learned": [1.0]}}, "details.learned is [1.0] (a valid dictionary)"),
         ({"details": {"learned": {"t": 1e200}}}, "details.learned has 1e+200 (a number in"),
+        ({"details": {"test_part": "redrawn", "samples": {"train": 3}}}, "details.samples is {"),
         ({"key": "0" * 15}, "key is '000000000000000' ("),
         ({"key": "g" * 64}, "key is 'gggggggg"),
     ],
