@@ -69,17 +69,18 @@ def bundle_loss(suite: str, loss: LossSpec, results: Path) -> Path:
         UserError: the loss has no file, no licence or no paper, a cell has no result (as where the
             file was edited since), or another file is there.
     """
-    own = own_files(loss.name)
+    own = next(filter(None, map(file_and_class, term_names(loss.name))), None)
     if not own:
         raise UserError(f"{loss.name} has no file of its own: give --loss FILE.py:CLASS")
+    file, _ = own
     plan = make_plan(suite, results=results, losses=[loss])
     tasks, later = plan.tasks(), plan.later_tasks()
     if lacking := unfinished_tasks([*tasks, *later]):
         raise UserError(
-            f"{len(lacking)} of {len(tasks + later)} cells have no result yet with {own[0]} as it "
+            f"{len(lacking)} of {len(tasks + later)} cells have no result yet with {file} as it "
             f"is: run bench sweep {suite} --loss {loss.name}"
         )
-    declared = read_declaration(own[0].with_suffix(".yaml"))
+    declared = read_declaration(file.with_suffix(".yaml"))
     name, sources = portable(loss.name, loss.sources)
     contents = {f"{LOSS_FOLDER}{path}": text.encode() for path, text in sources.items()}
     for work, seed, *_ in tasks:
@@ -87,20 +88,11 @@ def bundle_loss(suite: str, loss: LossSpec, results: Path) -> Path:
         if record["loss_code"]:  # not the trials of a registered loss that it becomes
             contents[record_name(record)] = store.serialise_record(record)
     about = {"suite": plan.table.name, "loss": name, "params": loss.params}
-    path = Path(f"{own[0].stem}-{plan.table.name}.zip")
+    path = Path(f"{file.stem}-{plan.table.name}.zip")
     data = bundle_bytes({**declared.model_dump(), **about}, contents)
     if not files.publish_file(path, data) and path.read_bytes() != data:
         raise UserError(f"{path} is another file: move it away, then submit again")
     return path
-
-
-def own_files(loss: str) -> list[Path]:
-    """Return the files that the name of a loss or of a sum gives.
-
-    >>> own_files("infonce + 0.5*a/mine.py:Mine")
-    [PosixPath('a/mine.py')]
-    """
-    return [own[0] for own in map(file_and_class, term_names(loss)) if own]
 
 
 def record_name(record: Fields) -> str:
@@ -109,11 +101,7 @@ def record_name(record: Fields) -> str:
 
 
 def read_declaration(path: Path) -> LossDeclaration:
-    """Return the licence and the paper that stand in a file.
-
-    Raises:
-        UserError: there is no such file, or one of the two is missing or wrong.
-    """
+    """Return the licence and paper that stand in a file; raise where one is missing or wrong."""
     if not path.is_file():
         raise UserError(
             f"{path} is missing: write two lines, licence: MIT and paper: https://..., as your "

@@ -25,13 +25,14 @@ from contrastbench.benchmarks.running.options import Options
 from contrastbench.benchmarks.running.reproduction import Outcome, spread_of
 from contrastbench.benchmarks.submission import apart
 from contrastbench.benchmarks.submission.apart import Refused, refusing
-from contrastbench.benchmarks.submission.bundle import Bundle, own_files, record_name
+from contrastbench.benchmarks.submission.bundle import Bundle, record_name
 from contrastbench.benchmarks.sweeps.cell_states import Task
 from contrastbench.benchmarks.sweeps.plan import make_plan
 from contrastbench.benchmarks.tables.load import load_table
 from contrastbench.benchmarks.tables.resolved import resolve
 from contrastbench.benchmarks.tables.table import Table
 from contrastbench.errors import UserError, plural, tell
+from contrastbench.losses.expression import file_and_class
 from contrastbench.losses.registry import is_registered, term_names
 from contrastbench.losses.spec import LossSpec
 
@@ -106,8 +107,8 @@ def check_loss(case: Verification) -> str:
     with refusing():
         terms = [term for term in term_names(about.loss) if not is_registered(term)]
         reproduction.write_loss_files(case.given.sources, case.folder / "loss")
-    files = {f.as_posix() for term in terms for f in own_files(term) or [Path("/")]}
-    if files - set(case.given.sources):
+    named = map(file_and_class, terms)
+    if {own[0].as_posix() if own else "" for own in named} - {*case.given.sources}:
         raise Refused(f"{about.loss} names a file that is not in the bundle")
     loss = asdict(case.placed("loss"))
     answer = apart.ask(case.folder / "declared", apart.SECONDS, loss=loss)
