@@ -16,6 +16,7 @@ from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.benchmarks.records.store import read_record
 from contrastbench.benchmarks.running import opening, runner
 from contrastbench.benchmarks.running.options import Options
+from contrastbench.benchmarks.running.publishing import in_lines
 from contrastbench.benchmarks.running.runner import run_cell
 from contrastbench.benchmarks.sweeps import worker
 from contrastbench.domains.base import Evaluation
@@ -43,6 +44,10 @@ def test_blas_has_the_threads_that_the_record_names(tmp_path: Path) -> None:
         assert run_cell(work, 0, options)[0]["environment"]["threads"] == threads
         given = {one["filepath"]: one["num_threads"] for one in threadpool_info()}
         assert {given[path] for path in loaded} == {threads}
+
+
+def test_the_notes_of_a_domain_become_lines_at_any_depth() -> None:
+    assert in_lines({"a\nb": ("c\td", {"e": 1})}) == {r"a\nb": [r"c\td", {"e": 1}]}
 
 
 def test_only_the_set_that_trains_is_reported_as_trained_on(
