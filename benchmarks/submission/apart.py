@@ -21,6 +21,8 @@ from inspect import Parameter, Signature
 from pathlib import Path
 from typing import Any
 
+from pydantic import Field
+
 from contrastbench.benchmarks.records import store
 from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.benchmarks.running.options import Options
@@ -44,8 +46,7 @@ class Answer(Strict, allow_inf_nan=True, ser_json_inf_nan="constants"):
 
     error: str | None = None
     code: str = ""  # sha256 of the loss's files
-    laws: int = 0  # that hold
-    declined: tuple[str, ...] = ()  # those of them that the loss declines
+    laws: dict[str, str] = Field({})  # of each that holds: "declined", or nothing
     terms: tuple[Description, ...] = ()  # those that are not registered
 
 
@@ -95,15 +96,12 @@ def start_child(folder: Path, seconds: float) -> str:
 
 def environment(home: Path) -> dict[str, str]:
     """Return a child's variables: an empty home, in which downloaded data are linked."""
-    cache = cache_folder()
-    own = Path(".cache/contrastbench")
-    link = home / (cache.relative_to(Path.home()) if cache.is_relative_to(Path.home()) else own)
+    link = home / ".cache/contrastbench"
     link.parent.mkdir(parents=True)
-    link.symlink_to(cache)
-    hub = os.environ.get("HF_HUB_CACHE") or Path.home() / ".cache/huggingface/hub"
+    link.symlink_to(cache_folder())
+    hub = os.environ.get("HF_HUB_CACHE") or str(Path.home() / ".cache/huggingface/hub")
     kept = {k: v for k, v in os.environ.items() if k in KEPT or k.startswith(KEPT_STARTS)}
-    folders = {"HOME": home, "XDG_CACHE_HOME": link.parent, "HF_HUB_CACHE": hub}
-    return {**kept, **{name: str(folder) for name, folder in folders.items()}}
+    return {**kept, "HOME": str(home), "XDG_CACHE_HOME": str(link.parent), "HF_HUB_CACHE": hub}
 
 
 def write_stand_ins(terms: Mapping[str, Description], folder: Path) -> None:
@@ -161,8 +159,7 @@ def declare(request: dict[str, Any]) -> Answer:
     checked = laws.check_loss(loss.name, **loss.params)
     if broken := [f"{law.name}: {law.detail}" for law in checked if not law.passed]:
         raise UserError(broken[0])
-    declined = tuple(law.name for law in checked if law.word == "declined")
-    return Answer(code=loss.code, laws=len(checked), declined=declined, terms=terms)
+    return Answer(code=loss.code, laws={law.name: law.word for law in checked}, terms=terms)
 
 
 def run(folder: Path, request: dict[str, Any]) -> Answer:

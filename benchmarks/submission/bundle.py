@@ -20,7 +20,6 @@ from pydantic import Field, ValidationError
 from pydantic_core import from_json
 
 from contrastbench.benchmarks.records import files, schema, store
-from contrastbench.benchmarks.records.store import Fields
 from contrastbench.benchmarks.sweeps.plan import make_plan, unfinished_tasks
 from contrastbench.domains import strict_yaml
 from contrastbench.domains.reading import contents, member, member_names, reading
@@ -69,24 +68,21 @@ def bundle_loss(suite: str, loss: LossSpec, results: Path) -> Path:
         UserError: the loss has no file, no licence or no paper, a cell has no result (as where the
             file was edited since), or another file is there.
     """
-    own = next(filter(None, map(file_and_class, term_names(loss.name))), None)
-    if not own:
+    file = next((own[0] for own in map(file_and_class, term_names(loss.name)) if own), None)
+    if not file:
         raise UserError(f"{loss.name} has no file of its own: give --loss FILE.py:CLASS")
-    file, _ = own
     plan = make_plan(suite, results=results, losses=[loss])
-    tasks, later = plan.tasks(), plan.later_tasks()
-    if lacking := unfinished_tasks([*tasks, *later]):
-        raise UserError(
-            f"{len(lacking)} of {len(tasks + later)} cells have no result yet with {file} as it "
-            f"is: run bench sweep {suite} --loss {loss.name}"
-        )
+    tasks = [*plan.tasks(), *plan.later_tasks()]
+    if lacking := unfinished_tasks(tasks):
+        have = f"{len(lacking)} of {len(tasks)} cells have no result yet with {file} as it is"
+        raise UserError(f"{have}: run bench sweep {suite} --loss {loss.name}")
     declared = read_declaration(file.with_suffix(".yaml"))
     name, sources = portable(loss.name, loss.sources)
     contents = {f"{LOSS_FOLDER}{path}": text.encode() for path, text in sources.items()}
     for work, seed, *_ in tasks:
         record = work.ok_by_seed(results).get(seed) or next(work.finished(results, seed))
         if record["loss_code"]:  # not the trials of a registered loss that it becomes
-            contents[record_name(record)] = store.serialise_record(record)
+            contents[store.record_path(Path(), record).as_posix()] = store.serialise_record(record)
     about = {"suite": plan.table.name, "loss": name, "params": loss.params}
     path = Path(f"{file.stem}-{plan.table.name}.zip")
     data = bundle_bytes({**declared.model_dump(), **about}, contents)
@@ -95,18 +91,10 @@ def bundle_loss(suite: str, loss: LossSpec, results: Path) -> Path:
     return path
 
 
-def record_name(record: Fields) -> str:
-    """Return the name of a record's file within a folder of results."""
-    return store.record_path(Path(), record).as_posix()
-
-
 def read_declaration(path: Path) -> LossDeclaration:
     """Return the licence and paper that stand in a file; raise where one is missing or wrong."""
     if not path.is_file():
-        raise UserError(
-            f"{path} is missing: write two lines, licence: MIT and paper: https://..., as your "
-            "paper and its code have them"
-        )
+        raise UserError(f"{path} is missing: write two lines, licence: MIT and paper: https://...")
     return strict_yaml.read_yaml(path).as_model(LossDeclaration)
 
 

@@ -24,20 +24,17 @@ from contrastbench.benchmarks.running import reproduction
 from contrastbench.benchmarks.running.options import Options
 from contrastbench.benchmarks.running.reproduction import Outcome, spread_of
 from contrastbench.benchmarks.submission import apart
-from contrastbench.benchmarks.submission.apart import Refused, refusing
-from contrastbench.benchmarks.submission.bundle import Bundle, record_name
+from contrastbench.benchmarks.submission.bundle import Bundle
 from contrastbench.benchmarks.sweeps.cell_states import Task
 from contrastbench.benchmarks.sweeps.plan import make_plan
 from contrastbench.benchmarks.tables.load import load_table
 from contrastbench.benchmarks.tables.resolved import resolve
-from contrastbench.benchmarks.tables.table import Table
 from contrastbench.errors import UserError, plural, tell
 from contrastbench.losses.expression import file_and_class
 from contrastbench.losses.registry import is_registered, term_names
 from contrastbench.losses.spec import LossSpec
 
 LEVEL = 0.05  # an honest claim's risk, where machines differ as seeds do
-PASSED, FAILED = "passed", "**failed**"
 STAND_IN = "stand-in"  # folder of the loss as this process knows it
 OURS = "results"  # folder of the records of this side, with those that are made
 
@@ -53,20 +50,12 @@ class Verification:
     data_root: Path  # own data may lie here
     quick: bool = False  # the suite's quick part alone, of which nothing is verified
     keep: Path | None = None  # where the records go that are made
+    verified: bool = False  # all checks have passed; after a quick look its part agrees
     code: str = ""  # sha256 that the loss's records name
     made: dict[str, Record] = field(default_factory=dict)  # by this side, by their files' names
     checks: list[tuple[str, str, str]] = field(default_factory=list)  # with what each found
     differing: list[Outcome] = field(default_factory=list)  # claims
     standing: str = ""
-
-    @property
-    def verified(self) -> bool:
-        """Return whether all checks have passed; after a quick look its part agrees."""
-        return all(result == PASSED for _, result, _ in self.checks)
-
-    def table(self, *losses: LossSpec) -> Table:
-        """Return the suite, or its quick part, with losses that join."""
-        return load_table(self.suite, losses=losses, quick=self.quick)
 
     def placed(self, folder: str) -> LossSpec:
         """Return the bundle's loss with its files in a folder."""
@@ -89,44 +78,43 @@ def run_checks(case: Verification) -> None:
     """
     for name, check in (("loss", check_loss), ("cells", check_cells), ("claim", compare_claim)):
         try:
-            case.checks.append((name, PASSED, check(case)))
-        except Refused as error:
-            case.checks.append((name, FAILED, str(error)))
-            if check is not compare_claim:
-                return
-    table = case.table(case.placed(STAND_IN))
-    case.standing = " ".join(said(compared(resolve(table, None, case.folder / OURS))))
+            case.checks.append((name, "passed", check(case)))
+        except apart.Refused as error:
+            case.checks.append((name, "**failed**", str(error)))
+            return
+    case.verified = True
 
 
 def check_loss(case: Verification) -> str:
     """Check that the loss is of the bundle's files and obeys the laws; learn what it declares."""
     suite, about = load_table(case.suite), case.given.about
     if suite.name != about.suite:
-        raise Refused(f"it is for {about.suite}, not for {suite.name}")
+        raise apart.Refused(f"it is for {about.suite}, not for {suite.name}")
     gather_records(case)
-    with refusing():
+    with apart.refusing():
         terms = [term for term in term_names(about.loss) if not is_registered(term)]
         reproduction.write_loss_files(case.given.sources, case.folder / "loss")
     named = map(file_and_class, terms)
     if {own[0].as_posix() if own else "" for own in named} - {*case.given.sources}:
-        raise Refused(f"{about.loss} names a file that is not in the bundle")
+        raise apart.Refused(f"{about.loss} names a file that is not in the bundle")
     loss = asdict(case.placed("loss"))
     answer = apart.ask(case.folder / "declared", apart.SECONDS, loss=loss)
-    with refusing():
+    with apart.refusing():
         declared = dict(zip(terms, answer.terms, strict=True))
         apart.write_stand_ins(declared, case.folder / STAND_IN)
         known = case.placed(STAND_IN)
         known.make()
         schema.check_settings({"params": known.complete.params})
-    case.code, declined = answer.code, ", ".join(answer.declined)
-    return f"{answer.laws} laws" + f", declined: {declined}" * bool(declined)
+    case.code = answer.code
+    declined = ", ".join(law for law, word in answer.laws.items() if word == "declined")
+    return f"{len(answer.laws)} laws" + f", declined: {declined}" * bool(declined)
 
 
 def gather_records(case: Verification) -> None:
     """Take this side's records, before minutes are spent on the loss; raise without a baseline."""
-    sources, table = [one for one in case.places if reading.dataset_folders(one)], case.table()
-    sets = ((column.domain, column.dataset) for column in table.columns.values())
-    names = {tuple(map(store.file_name, one)) for one in sets}
+    table = load_table(case.suite, quick=case.quick)
+    sources = [one for one in case.places if reading.dataset_folders(one)]
+    names = {tuple(map(store.file_name, (c.domain, c.dataset))) for c in table.columns.values()}
     merge.merge_records(sources, case.folder / OURS, names)
     base = baseline_row(resolve(table, None, case.folder / OURS))
     if not any(cell.records for cell in base.cells.values()):
@@ -136,20 +124,19 @@ def gather_records(case: Verification) -> None:
 
 
 def check_cells(case: Verification) -> str:
-    """Make every cell that the suite asks for, stage by stage."""
-    while tasks := missing(case):
+    """Make every cell that the suite asks for, stage by stage; by these the loss stands."""
+    loss, ours = case.placed(STAND_IN), case.folder / OURS
+    while True:
+        with apart.refusing():
+            plan = make_plan(case.suite, results=ours, losses=[loss], quick=case.quick)
+            tasks = [task for task in plan.tasks() if task.state == "missing"]
+        if not tasks:
+            break
         for _, some in groupby(tasks, key=lambda task: task.experiment.key):
             make_records(case, list(some))
+    case.standing = " ".join(said(compared(resolve(plan.table, None, ours))))
     made = len(case.made)
-    return f"{made} cell{plural(made)}, all that {case.table().name} asks of the loss"
-
-
-def missing(case: Verification) -> list[Task]:
-    """Return the cells that are asked for next."""
-    with refusing():
-        loss, ours = case.placed(STAND_IN), case.folder / OURS
-        plan = make_plan(case.suite, results=ours, losses=[loss], quick=case.quick)
-        return [task for task in plan.tasks() if task.state == "missing"]
+    return f"{made} cell{plural(made)}, all that {plan.table.name} asks of the loss"
 
 
 def make_records(case: Verification, tasks: Sequence[Task]) -> None:
@@ -159,40 +146,36 @@ def make_records(case: Verification, tasks: Sequence[Task]) -> None:
     """
     from contrastbench.benchmarks.running.opening import prepare_cells
 
-    work, loss, code = tasks[0].experiment, case.placed("loss").name, case.code
-    if is_registered(work.loss.name):
-        loss, code = work.loss.name, ""
-    options = Options(case.folder / OURS, case.data_root, "cpu")
-    opened = prepare_cells(work, tasks[0].seed, options, None)
-    cells = [{**cell.identity, "loss_code": code} for cell, _ in opened]
-    names = {record_name({**one, "seed": task.seed}): task for task in tasks for one in cells}
+    work, seeds = tasks[0].experiment, [task.seed for task in tasks]
+    loss = work.loss.name.replace(str(case.folder / STAND_IN), str(case.folder / "loss"))
+    code = work.loss.code and case.code  # none of a registered loss that it becomes
+    opened = prepare_cells(work, seeds[0], Options(data_root=case.data_root, device="cpu"), None)
+    cells = [{**cell.identity, "loss_code": code, "seed": s} for s in seeds for cell, _ in opened]
+    names = {store.record_path(Path(), one).as_posix(): one["seed"] for one in cells}
     results, folder = case.keep or case.folder / "made", case.folder / "cells" / str(len(case.made))
-    new = {task.seed for name, task in names.items() if not reading.find(results / name)}
+    new = {seed for name, seed in names.items() if not reading.find(results / name)}
     if new:
         asked = asdict(replace(work, loss=replace(work.loss, name=loss)))
         given = {"experiment": asked, "seeds": sorted(new), "data_root": str(case.data_root)}
         apart.ask(folder, apart.SECONDS * len(new), **given)
-    for name, task in names.items():
+    for name, seed in names.items():
         record = reading.find_record(results / name)
         if not record:
-            record = returned_record(folder / "results" / name, f"{task.label} seed {task.seed}")
+            record = returned_record(folder / "results" / name, f"{tasks[0].label} seed {seed}")
             store.publish_record(record, results / name)
         case.made[name] = record
         known = record | {"loss_code": work.loss.code}
         known["key"] = store.key(known)
-        store.publish_record(known, case.folder / OURS / record_name(known))
+        store.publish_record(known, store.record_path(case.folder / OURS, known))
     tell(f"{len(case.made)} cells are made, the last on {work.domain} {work.dataset}")
 
 
 def returned_record(path: Path, label: str) -> Record:
     """Return the record of a cell that a child has published; another's is refused."""
     if not path.is_file():
-        raise Refused(f"{label}: the loss's process made no record of it")
-    with refusing():
-        record = store.checked_record(store.file_bytes(path), path, "what the loss's process made")
-    if record["status"] not in store.FINAL_STATUSES:
-        raise Refused(f"{label} is {record['status']}")
-    return record
+        raise apart.Refused(f"{label}: the loss's process made no record of it")
+    with apart.refusing():
+        return store.checked_record(store.file_bytes(path), path, "what the loss's process made")
 
 
 def compare_claim(case: Verification) -> str:
@@ -211,6 +194,6 @@ def compare_claim(case: Verification) -> str:
     if not case.quick:
         wrong["beyond what the suite asks for"] = len(case.given.claims.keys() - ours)
     if any(wrong.values()):
-        raise Refused(", ".join(f"{n} {what}" for what, n in wrong.items() if n))
+        raise apart.Refused(", ".join(f"{n} {what}" for what, n in wrong.items() if n))
     equal = sum(outcome.equal for outcome in outcomes)
     return f"{equal} of {len(outcomes)} equal to the bit"

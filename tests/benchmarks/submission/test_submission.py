@@ -154,7 +154,7 @@ def records(files: Files) -> dict[str, Record]:
 def put(files: Files, record: Record) -> None:
     """Add a record under its own key, with its own checksum."""
     record = {**record, "key": store.key(record)}
-    files[bundle.record_name(record)] = store.serialise_record(record)
+    files[store.record_path(Path(), record).as_posix()] = store.serialise_record(record)
 
 
 def lifted(points: float, **change: Any) -> Callable[[dict[str, Any], Files], None]:
