@@ -230,7 +230,7 @@ BUDGET = {  # lines of Python by room, as they were reached: who needs more dele
     "benchmarks/sweeps": 1363,
     "benchmarks/tables": 3122,
     "": 41299,  # the three together
-    "tests": 39465,
+    "tests": 39472,
 }
 
 

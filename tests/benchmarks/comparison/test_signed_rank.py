@@ -96,6 +96,7 @@ def test_few_units_reject_nothing() -> None:
     assert interval([1.0, 2.0, 3.0], [1.0] * 3, 0.05) == (-np.inf, np.inf)
     assert detectable_effect((1.0,) * 3, 0.05) is None
     assert smallest_p(3) == p_value([1.0, 2.0, 3.0], [1.0] * 3) == 0.25
+    assert smallest_p(20) == 2**-14, "of so many choices of signs"
 
 
 def test_many_units_are_drawn_alike_at_every_call() -> None:

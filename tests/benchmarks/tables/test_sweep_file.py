@@ -6,6 +6,7 @@ from time import process_time
 
 import pytest
 
+from contrastbench.benchmarks.comparison.compare import compare
 from contrastbench.benchmarks.report.tables import choice_lines
 from contrastbench.benchmarks.sweeps import plan
 from contrastbench.benchmarks.tables.build import with_files_beside
@@ -245,10 +246,15 @@ def test_a_joining_loss_has_values_that_it_takes(load) -> None:
 def test_a_loss_without_ranges_is_said_to_have_no_trials(load) -> None:
     load("domains: {graph: {}}\nlosses: [none, infonce]\ntune: {trials: 2}\n")
     table = load_table("my.yaml", losses=[LossSpec("mine.py:Mine")])
-    said = list(choice_lines(resolve(table, None, Path("results"))))
+    found = resolve(table, None, Path("results"))
+    said = list(choice_lines(found))
     given = "as it is given: it declares no ranges to choose from"
     assert f"mine.py:Mine on label-pairs: {given}" in said
     assert not any(line.startswith("none on") for line in said)
+    assert compare(found).given == ["mine.py:Mine"]
+    load("domains: {graph: {}}\nlosses: [none, infonce, mine.py:Mine]\ntune: {trials: 2}\n")
+    listed = resolve(load_table("my.yaml"), None, Path("results"))
+    assert compare(listed).given == [], "the answer is on the losses that are asked for"
 
 
 def test_a_file_that_extends_itself_is_one_line(load, tmp_path: Path) -> None:
