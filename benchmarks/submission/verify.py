@@ -2,8 +2,7 @@
 
 A bundle's own records are a claim. Whatever they say, the standing is that of the records that this
 side made. A child process runs the loss; the process that judges never imports it, and knows it by
-what it declares. Of a record that comes back, all that identifies the cell must be
-what this side asked for.
+what it declares. All that identifies a record that comes back must be what this side asked for.
 """
 
 import re
@@ -17,7 +16,6 @@ from statistics import NormalDist
 
 from contrastbench.benchmarks.comparison.compare import baseline_row
 from contrastbench.benchmarks.records import merge, reading, schema, store
-from contrastbench.benchmarks.records.store import Record
 from contrastbench.benchmarks.report.comparison import compared
 from contrastbench.benchmarks.report.words import rendered, said
 from contrastbench.benchmarks.running import reproduction
@@ -52,7 +50,7 @@ class Verification:
     keep: Path | None = None  # where the records go that are made
     verified: bool = False  # all checks have passed; after a quick look its part agrees
     code: str = ""  # sha256 that the loss's records name
-    made: dict[str, Record] = field(default_factory=dict)  # by this side, by their files' names
+    made: dict[str, store.Record] = field(default_factory=dict)  # here, by file names
     checks: list[tuple[str, str, str]] = field(default_factory=list)  # with what each found
     differing: list[Outcome] = field(default_factory=list)  # claims
     standing: str = ""
@@ -94,12 +92,11 @@ def check_loss(case: Verification) -> str:
     with apart.refusing():
         terms = [term for term in term_names(about.loss) if not is_registered(term)]
         reproduction.write_loss_files(case.given.sources, case.folder / "loss")
-    named = map(file_and_class, terms)
-    if {own[0].as_posix() if own else "" for own in named} - {*case.given.sources}:
-        raise apart.Refused(f"{about.loss} names a file that is not in the bundle")
-    loss = asdict(case.placed("loss"))
-    answer = apart.ask(case.folder / "declared", apart.SECONDS, loss=loss)
-    with apart.refusing():
+        files = {own[0].as_posix() if own else "" for own in map(file_and_class, terms)}
+        if files - {*case.given.sources}:
+            raise apart.Refused(f"{about.loss} names a file that is not in the bundle")
+        loss = asdict(case.placed("loss"))
+        answer = apart.ask(case.folder / "declared", apart.SECONDS, loss=loss)
         declared = dict(zip(terms, answer.terms, strict=True))
         apart.write_stand_ins(declared, case.folder / STAND_IN)
         known = case.placed(STAND_IN)
@@ -170,11 +167,9 @@ def make_records(case: Verification, tasks: Sequence[Task]) -> None:
     tell(f"{len(case.made)} cells are made, the last on {work.domain} {work.dataset}")
 
 
-def returned_record(path: Path, label: str) -> Record:
+def returned_record(path: Path, label: str) -> store.Record:
     """Return the record of a cell that a child has published; another's is refused."""
-    if not path.is_file():
-        raise apart.Refused(f"{label}: the loss's process made no record of it")
-    with apart.refusing():
+    with apart.refusing(f"{label}: the loss's process made no valid record of it"):
         return store.checked_record(store.file_bytes(path), path, "what the loss's process made")
 
 
@@ -195,5 +190,4 @@ def compare_claim(case: Verification) -> str:
         wrong["beyond what the suite asks for"] = len(case.given.claims.keys() - ours)
     if any(wrong.values()):
         raise apart.Refused(", ".join(f"{n} {what}" for what, n in wrong.items() if n))
-    equal = sum(outcome.equal for outcome in outcomes)
-    return f"{equal} of {len(outcomes)} equal to the bit"
+    return f"{sum(one.equal for one in outcomes)} of {len(outcomes)} equal to the bit"
