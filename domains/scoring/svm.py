@@ -177,10 +177,15 @@ def svm_fold(x: Array, y: Array, distance: Array, train: Array, test: Array) -> 
 def svms(
     x: Array, y: Array, distance: Array, train: Array, test: Array, grid: Sequence[float]
 ) -> Iterator[tuple["SVC", Array]]:
-    """Yield an SVM of the training samples for each C, and the kernel of the test samples."""
+    """Yield an SVM of the training samples for each C, and the kernel of the test samples.
+
+    The training samples are in the order of their classes, in which libsvm pairs them: the same
+    numbers, and a pair of classes reads two blocks of the kernel, not entries all over it.
+    """
     from sklearn.svm import SVC
 
     gamma = gamma_of(x[train])
+    train = train[y[train].argsort(kind="stable")]
     fit_kernel, test_kernel = (
         np.exp(-gamma * distance[np.ix_(rows, train)]) for rows in (train, test)
     )
