@@ -41,17 +41,24 @@ def chosen(score, value, best):
     return value[score.sort_values(ascending=False, kind="stable").index[:best]].mean()
 
 
-def number(runs, seed, best):
-    """Return the number of a seed: of one setting, or of the best ones of several."""
+def validation(run):
+    """Return the score by which a run's setting is ranked for other seeds."""
+    return fmean(run["details"].get("inner") or [run["details"]["validation"]])
+
+
+def number(runs, points, seed, best):
+    """Return the number of a seed: of one setting, or of those at the best of several points."""
     value = pd.Series([run[seed]["metrics"][run[seed]["main"]] for run in runs])
     details = [run[seed]["details"] for run in runs]
     if not best:
         return value[0]
+    ranking = pd.Series([fmean(validation(run[s]) for s in {*run} - {seed}) for run in runs])
+    kept = ranking.groupby(points).idxmax()  # at each point the other seeds choose a setting
     if "folds" in details[0]:  # each fold chooses by its own training part
-        inner, folds = (pd.DataFrame([d[k] for d in details]) for k in ("inner", "folds"))
+        tables = (pd.DataFrame([d[k] for d in details]) for k in ("inner", "folds"))
+        inner, folds = (table.loc[sorted(kept)] for table in tables)
         return fmean(chosen(inner[i], folds[i], best) for i in folds)
-    others = [[run[s]["details"]["validation"] for s in {*run} - {seed}] for run in runs]
-    return chosen(pd.Series(map(fmean, others)), value, best)
+    return chosen(ranking[sorted(kept)], value, best)
 
 
 def scores(results, cells):
@@ -61,7 +68,9 @@ def scores(results, cells):
     for (method, column, best, shift), some in places:
         shown = [{s - shift: r for s, r in runs[k].items() if s - shift < SHOWN} for k in some.key]
         domain = next(iter(shown[0].values()))["domain"]
-        found[method, domain, column] = {s: number(shown, s, best) for s in sorted(shown[0])}
+        points = list(some.point)
+        seeds = sorted(shown[0])
+        found[method, domain, column] = {s: number(shown, points, s, best) for s in seeds}
     return pd.DataFrame(found)
 
 

@@ -4,7 +4,8 @@ Each seed is scored at the settings that the other seeds' validation scores rank
 turn, every sample is in some training part, so one choice for all folds has seen what it is scored
 on: there each outer fold of each seed is scored at the settings that its own inner scores rank
 first. The number is the mean over them; of equal ones the earlier is chosen, and one that diverged
-ranks last. Brings no torch.
+ranks last. Where settings share a point, the other seeds choose which of them counts there: so who
+has more settings does not have more draws. Brings no torch.
 """
 
 from collections import Counter
@@ -30,6 +31,7 @@ def chosen_by_data(
     but: Container[int] = (),
     only: Container[int] | None = None,
     best: int = 1,
+    points: Sequence[int] | None = None,
 ) -> ByData:
     """Combine settings into one record per seed, for seeds that have finished with all of them.
 
@@ -40,6 +42,7 @@ def chosen_by_data(
         but: seeds that are left out.
         only: the seeds that count; None: all others.
         best: over how many settings a mean is taken.
+        points: the point of each setting; None: each has its own.
 
     Raises:
         UserError: records do not say the scores to choose by.
@@ -50,18 +53,25 @@ def chosen_by_data(
         if seed not in but and (only is None or seed in only):
             complete.setdefault(data_hash, {})[seed] = [run[data_hash, seed] for run in runs]
     choose = by_inner_scores if trials[0].full_recipe.nested else by_other_seeds
-    chosen = {data: dict(choose(trials, seeds, best)) for data, seeds in complete.items()}
+    at = range(len(trials)) if points is None else points
+    chosen = {data: dict(choose(trials, seeds, best, at)) for data, seeds in complete.items()}
     return ordered_by_data({data: seeds for data, seeds in chosen.items() if seeds})
 
 
 def by_inner_scores(
-    trials: Sequence[Experiment], seeds: Mapping[int, Runs], best: int
+    trials: Sequence[Experiment], seeds: Mapping[int, Runs], best: int, points: Sequence[int]
 ) -> Iterator[tuple[int, Record]]:
     """Yield each seed with what its folds choose; not one with which every setting diverged."""
+    inner = {
+        seed: [inner_scores(record) if record["status"] == "ok" else () for record in records]
+        for seed, records in seeds.items()
+    }
+    means = {s: [fmean(one) if one else -inf for one in some] for s, some in inner.items()}
     for seed, records in seeds.items():
-        if any(record["status"] == "ok" for record in records):
-            inner = [inner_scores(record) if record["status"] == "ok" else () for record in records]
-            yield seed, of_folds(trials, records, best_by_fold(inner, best))
+        some = counting(others_mean(means, seed), points)
+        if any(inner[seed][k] for k in some):
+            chosen = best_by_fold([inner[seed][k] for k in some], best)
+            yield seed, of_folds(trials, records, [[some[k] for k in fold] for fold in chosen])
 
 
 def inner_scores(record: Record) -> Sequence[float]:
@@ -93,7 +103,7 @@ def of_folds(
 
 
 def by_other_seeds(
-    trials: Sequence[Experiment], seeds: Mapping[int, Runs], best: int
+    trials: Sequence[Experiment], seeds: Mapping[int, Runs], best: int, points: Sequence[int]
 ) -> Iterator[tuple[int, Record]]:
     """Yield each seed at the settings that the others rank first; nothing for one seed alone."""
     scores = {
@@ -101,13 +111,29 @@ def by_other_seeds(
         for seed, records in seeds.items()
     }
     for seed, records in seeds.items() if len(seeds) > 1 else ():
-        others = [some for other, some in scores.items() if other != seed]
-        ranking = [fmean(x) for x in zip(*others, strict=True)]
-        chosen = ranked_first(ranking, best)
+        ranking = others_mean(scores, seed)
+        some = counting(ranking, points)
+        chosen = [some[k] for k in ranked_first([ranking[k] for k in some], best)]
         picked = [records[k] for k in chosen]
         failed = next((record for record in picked if record["status"] != "ok"), None)
         by = {"inner": [fmean(ranking[k] for k in chosen)]}
         yield seed, failed or combined(trials, records, chosen, mean_metrics(picked), by)
+
+
+def others_mean(scores: Mapping[int, Sequence[float]], seed: int) -> list[float]:
+    """Return each setting's mean score with the other seeds; one seed alone has its own."""
+    others = [some for other, some in scores.items() if other != seed] or [scores[seed]]
+    return [fmean(each) for each in zip(*others, strict=True)]
+
+
+def counting(ranking: Sequence[float], points: Sequence[int]) -> list[int]:
+    """Return which setting counts at each point: the one that ranks first, of equal the earlier.
+
+    >>> counting([70.0, 80.0, 80.0, 60.0, 90.0], [1, 2, 2, 3, 3])
+    [0, 1, 4]
+    """
+    order = sorted(range(len(points)), key=lambda k: -ranking[k])
+    return sorted({points[k]: k for k in reversed(order)}.values())
 
 
 def mean_metrics(records: Runs) -> dict[str, float]:

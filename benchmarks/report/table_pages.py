@@ -63,9 +63,10 @@ def cell_keys(resolved: Resolved) -> Iterator[dict[str, str | int]]:
     for line in resolved.lines:
         for column, cell in line.cells.items():
             keys = [cell.place.experiment(setting) for setting in cell.choice.settings]
-            for work in keys if cell.ok else ():
+            best, shift = cell.choice.nested, cell.place.shift
+            for work, point in zip(keys, cell.choice.points, strict=True) if cell.ok else ():
                 by_seed = work.ok_by_data(resolved.results, resolved.table.unshown_seeds)
                 record = next(iter(by_seed[next(iter(cell.ok))].values()))
                 named = {"method": line.name, "control": line.control, "column": column}
-                shift = cell.place.shift
-                yield {**named, "best": cell.choice.nested, "shift": shift, "key": record["key"]}
+                chosen = {"best": best, "shift": shift, "point": point}
+                yield {**named, **chosen, "key": record["key"]}

@@ -2,9 +2,9 @@
 
 Point k lies at the shares k a and k b (mod 1) of the two ranges: any run of such points covers
 both evenly, every second one alone does too, and no value comes back. Rates span a decade around
-the recipe's. A loss's own parameters ride on the same points. Where it becomes another loss, every
-second point is that loss's, whose cells all rows share. So each row has as many candidates, and of
-equal ones the earlier point is chosen. Brings no torch.
+the recipe's. A loss's own parameters ride on the same points. Where it becomes another loss, each
+point has that loss, whose cells all rows share, and every second one its own settings beside it: so
+no search of a loss is poorer than that of its limit. Brings no torch.
 """
 
 from collections.abc import Sequence
@@ -39,17 +39,21 @@ class Points:
 
     @cached_property
     def settings(self) -> list[Setting]:
-        """Return the setting at each point."""
-        space, first = self.space, 1 + self.space.trials * self.again
-        shared = bool(space.limit and staged.has_own(space.loss))
-        own = own_params(space.loss, space.trials // (1 + shared))
-        turns = [
-            space.base if shared and not k % 2 else with_params(space.loss, own, k // (1 + shared))
-            for k in range(space.trials)
+        """Return the settings in the order of their points, at each the simpler loss first."""
+        first = 1 + self.space.trials * self.again
+        return [
+            self.at(loss, first + k) for k in range(self.space.trials) for loss in self.losses(k)
         ]
-        if not staged.has_own(space.loss):
-            turns = [space.base] * space.trials
-        return [self.at(loss, first + k) for k, loss in enumerate(turns)]
+
+    def losses(self, k: int) -> list[LossSpec]:
+        """Return the losses at the k-th point, of which one counts."""
+        loss, limit, trials = self.space.loss, self.space.limit, self.space.trials
+        if not staged.has_own(loss):
+            return [self.space.base]
+        own = own_params(loss, trials // 2 if limit else trials)
+        if not limit:
+            return [with_params(loss, own, k)]
+        return [limit, *([with_params(loss, own, k // 2)] * (k % 2))]
 
     def at(self, loss: LossSpec, k: int) -> Setting:
         """Return a loss at a point."""
@@ -59,7 +63,7 @@ class Points:
             range_ = replace(range_, tune=tuple(self.temperature))
         temperature = {"temperature": hypercube.value_at(warm, range_, {}, "")} if range_ else {}
         rate = hypercube.rounded(self.space.lr * hypercube.value_at(fast, DECADE, {}, ""))
-        return Setting({**loss.params, **temperature}, loss.name, {"lr": rate})
+        return Setting({**loss.params, **temperature}, loss.name, {"lr": rate}, k)
 
 
 def own_params(loss: LossSpec, count: int) -> list[hypercube.Params]:

@@ -60,11 +60,13 @@ class Setting:
         params: of its loss, or of another loss that its loss becomes.
         loss: that other loss; None: the row's own.
         recipe: values over the row's recipe.
+        point: where settings share points, the one that it is at; of each one counts.
     """
 
     params: dict[str, Any]
     loss: str | None = None
     recipe: dict[str, Any] = field(default_factory=dict)
+    point: int | None = None
 
 
 class Row(PublishedRow):

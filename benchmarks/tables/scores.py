@@ -47,6 +47,11 @@ class Choice:
         return 0 if self.nested else len(self.tried)
 
     @property
+    def points(self) -> list[int]:
+        """The point of each setting."""
+        return [k if one.point is None else one.point for k, one in enumerate(self.settings)]
+
+    @property
     def is_open(self) -> bool:
         """Return whether the place will have a result once its trials are done."""
         return self.why not in ("", EVERY_TRIAL, NO_GRID)
@@ -126,7 +131,8 @@ class Place:
         """Return the records of a choice by seeds or folds, by the seeds that are shown."""
         trials = [self.experiment(setting) for setting in choice.settings]
         only = [seed + self.shift for seed in self.setup.seeds] or None
-        by_data = nested.chosen_by_data(trials, results, but, only, choice.nested)
+        about = choice.nested, choice.points
+        by_data = nested.chosen_by_data(trials, results, but, only, *about)
         return {
             data: {seed - self.shift: record for seed, record in records.items()}
             for data, records in by_data.items()

@@ -9,13 +9,14 @@ share of the gain: what a comparison of two equal losses adds to the noise of se
 """
 
 import argparse
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from contrastbench.benchmarks.records.experiment import Experiment
+from contrastbench.benchmarks.records.nested import counting
 from contrastbench.benchmarks.records.scored import scored_parts
 from contrastbench.benchmarks.tables.load import load_table
 
@@ -45,20 +46,25 @@ def two_trial_seeds(validation: Array, test: Array) -> float:
     return float(test[first(validation[:, :2].mean(1), 1)][:, 2:].mean())
 
 
-def nested(count: int) -> Rule:
+def seed_numbers(
+    validation: Array, test: Array, count: int, points: Sequence[int] | None = None
+) -> Array:
     """Let the other seeds, or inner scores, choose so many settings for each seed or fold."""
-
-    def number(validation: Array, test: Array) -> float:
-        n = test.shape[1]
+    n, found = test.shape[1], []
+    for k in range(n):
+        ranking = np.delete(validation, k, axis=1).reshape(len(test), -1).mean(1)
+        some = counting(ranking.tolist(), range(len(test)) if points is None else points)
         if test.ndim == 3:
-            places = [(k, i) for k in range(n) for i in range(test.shape[2])]
-            chosen = [test[first(validation[:, k, i], count), k, i] for k, i in places]
+            folds = zip(validation[some, k].T, test[some, k].T, strict=True)
+            found.append(np.mean([score[first(inner, count)].mean() for inner, score in folds]))
         else:
-            others = [np.delete(validation, k, axis=1).mean(1) for k in range(n)]
-            chosen = [test[first(others[k], count), k] for k in range(n)]
-        return float(np.mean(chosen))
+            found.append(test[some, k][first(ranking[some], count)].mean())
+    return np.array(found)
 
-    return number
+
+def nested(count: int) -> Rule:
+    """Return the mean over seeds."""
+    return lambda validation, test: float(seed_numbers(validation, test, count).mean())
 
 
 RULES: dict[str, Rule] = {

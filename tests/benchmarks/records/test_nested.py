@@ -50,6 +50,17 @@ def test_a_trial_that_diverged_is_not_chosen(tmp_path: Path) -> None:
     assert nested.chosen_by_data(TRIALS, tmp_path / "none") == {}
 
 
+def test_of_two_settings_at_a_point_the_other_seeds_choose_one(tmp_path: Path) -> None:
+    add(tmp_path, 0, 0, [10.0, 20.0], [60.0, 60.0])
+    add(tmp_path, 1, 0, [30.0, 40.0], [70.0, 70.0])
+    add(tmp_path, 0, 1, [1.0, 2.0], [70.0, 70.0])
+    add(tmp_path, 1, 1, [3.0, 4.0], [60.0, 60.0])
+    (both,) = nested.chosen_by_data(TRIALS, tmp_path, points=[1, 1]).values()
+    assert [both[seed]["details"]["folds"] for seed in (0, 1)] == [[10.0, 20.0], [3.0, 4.0]]
+    (alone,) = nested.chosen_by_data(TRIALS, tmp_path, but=[1], points=[1, 1]).values()
+    assert alone[0]["details"]["folds"] == [30.0, 40.0], "its own scores, where there are no others"
+
+
 def test_trials_on_different_data_do_not_meet(tmp_path: Path) -> None:
     add(tmp_path, 0, 0, [10.0, 20.0], [1.0, 1.0])
     add(tmp_path, 1, 0, [10.0, 20.0], [1.0, 1.0], data_hash="1" * 64)

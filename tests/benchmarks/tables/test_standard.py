@@ -91,7 +91,8 @@ def points(table: Table) -> dict[str, dict[str, str]]:
 
 def digest(tried: Sequence[Setting]) -> str:
     """A short hash of settings in their order."""
-    text = json.dumps([[one.loss, one.params, one.recipe] for one in tried], sort_keys=True)
+    about = [[one.loss, one.params, one.recipe, *filter(None, [one.point])] for one in tried]
+    text = json.dumps(about, sort_keys=True)
     return sha256(text.encode()).hexdigest()[:12]
 
 
