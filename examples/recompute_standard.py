@@ -27,8 +27,8 @@ def read(results, keys):
     for path in Path(results).glob("runs/*/*/packed-*.sqlite"):
         db = sqlite3.connect(path)
         text = {n: lzma.decompress(xz) for n, xz in db.execute("SELECT id, xz FROM blocks")}
-        names = {name for (name,) in db.execute("SELECT name FROM sqlite_master")}
-        (table,) = names & {"files", "records"}  # older packs have the latter
+        # older packs have the latter
+        ((table,),) = db.execute("SELECT name FROM sqlite_master WHERE name IN ('files','records')")
         for block, start, size in db.execute(f"SELECT block, start, size FROM {table}"):
             one = json.loads(text[block][start : start + size])
             if one["key"] in keys and one["status"] == "ok":
@@ -41,36 +41,31 @@ def chosen(score, value, best):
     return value[score.sort_values(ascending=False, kind="stable").index[:best]].mean()
 
 
+def number(runs, points, seed, best):
+    """Return the number of a seed: of one setting, or of those at the best of several points."""
+    own, rest = [run[seed] for run in runs], [[run[s] for s in {*run} - {seed}] for run in runs]
+    value = pd.DataFrame([r["details"].get("folds") or [r["metrics"][r["main"]]] for r in own])
+    if not best:
+        return fmean(value.loc[0])
+    ranking = pd.Series([fmean(map(validation, some)) for some in rest])
+    kept = sorted(ranking.groupby(points).idxmax())  # at each point the other seeds choose one
+    inner = [r["details"].get("inner") or [by] for r, by in zip(own, ranking, strict=True)]
+    score = pd.DataFrame(inner).loc[kept]  # each fold chooses by its own training part
+    return fmean(chosen(score[i], value[i], best) for i in value)
+
+
 def validation(run):
     """Return the score by which a run's setting is ranked for other seeds."""
     return fmean(run["details"].get("inner") or [run["details"]["validation"]])
 
 
-def number(runs, points, seed, best):
-    """Return the number of a seed: of one setting, or of those at the best of several points."""
-    value = pd.Series([run[seed]["metrics"][run[seed]["main"]] for run in runs])
-    details = [run[seed]["details"] for run in runs]
-    if not best:
-        return value[0]
-    ranking = pd.Series([fmean(validation(run[s]) for s in {*run} - {seed}) for run in runs])
-    kept = ranking.groupby(points).idxmax()  # at each point the other seeds choose a setting
-    if "folds" in details[0]:  # each fold chooses by its own training part
-        tables = (pd.DataFrame([d[k] for d in details]) for k in ("inner", "folds"))
-        inner, folds = (table.loc[sorted(kept)] for table in tables)
-        return fmean(chosen(inner[i], folds[i], best) for i in folds)
-    return chosen(ranking[sorted(kept)], value, best)
-
-
 def scores(results, cells):
     """Return a column of seeds' numbers for each method and data set with its domain."""
     runs, found = read(results, {*cells.key}), {}
-    places = cells.groupby(["method", "column", "best", "shift"], sort=False)
-    for (method, column, best, shift), some in places:
+    places = cells.groupby(["method", "domain", "column", "best", "shift"], sort=False)
+    for (*place, best, shift), some in places:
         shown = [{s - shift: r for s, r in runs[k].items() if s - shift < SHOWN} for k in some.key]
-        domain = next(iter(shown[0].values()))["domain"]
-        points = list(some.point)
-        seeds = sorted(shown[0])
-        found[method, domain, column] = {s: number(shown, points, s, best) for s in seeds}
+        found[tuple(place)] = {s: number(shown, [*some.point], s, best) for s in sorted(shown[0])}
     return pd.DataFrame(found)
 
 

@@ -67,6 +67,6 @@ def cell_keys(resolved: Resolved) -> Iterator[dict[str, str | int]]:
             for work, point in zip(keys, cell.choice.points, strict=True) if cell.ok else ():
                 by_seed = work.ok_by_data(resolved.results, resolved.table.unshown_seeds)
                 record = next(iter(by_seed[next(iter(cell.ok))].values()))
-                named = {"method": line.name, "control": line.control, "column": column}
+                named = {"method": line.name, "control": line.control, "domain": work.domain}
                 chosen = {"best": best, "shift": shift, "point": point}
-                yield {**named, **chosen, "key": record["key"]}
+                yield {**named, "column": column, **chosen, "key": record["key"]}
