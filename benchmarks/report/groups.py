@@ -60,11 +60,6 @@ class Group:
         return f"bench reproduce {Path(final[0]).stem}" if final else ""
 
     @property
-    def files(self) -> str:
-        """Return the paths of the records in the folder of results, with a star for the seed."""
-        return f"{self.paths[0].rpartition('-seed')[0]}-seed*.json"
-
-    @property
     def made(self) -> str:
         """Return where the records were made: device, threads and commit, each that there is."""
         environments = (record["environment"] for record in self.records)

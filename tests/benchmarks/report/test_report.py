@@ -149,8 +149,8 @@ def test_every_record_is_behind_its_number(filled: Path) -> None:
     for link in numbers:
         name, _, anchor = link.removeprefix("../").partition("#")
         (part,) = re.findall(rf'<tbody id="{anchor}".*?</tbody>', found[name], re.DOTALL)
-        (pattern,) = re.findall(r"<code>(runs/.*?json)</code>", part)
-        paths = sorted(filled.glob(pattern))
+        folder = re.findall(r"<code>(runs/.*?)</code>", found[name].partition(part)[0])[-1]
+        paths = sorted(filled.glob(f"{folder}/{anchor}-seed*.json"))
         assert len(paths) >= 3
         for path in paths:
             record = store.read_record(path)
