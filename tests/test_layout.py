@@ -224,12 +224,12 @@ BUDGET = {  # lines of Python by room, as they were reached: who needs more dele
     "benchmarks/comparison": 1758,
     "benchmarks/perf": 838,
     "benchmarks/records": 2295,
-    "benchmarks/report": 1995,
+    "benchmarks/report": 1990,
     "benchmarks/running": 3265,
     "benchmarks/submission": 504,
     "benchmarks/sweeps": 1363,
     "benchmarks/tables": 3134,
-    "": 41337,  # the three together
+    "": 41332,  # the three together
     "tests": 39629,
 }
 
