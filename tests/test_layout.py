@@ -230,7 +230,7 @@ BUDGET = {  # lines of Python by room, as they were reached: who needs more dele
     "benchmarks/sweeps": 1363,
     "benchmarks/tables": 3134,
     "": 41332,  # the three together
-    "tests": 39629,
+    "tests": 39630,
 }
 
 

@@ -4,7 +4,8 @@
 
 The file's rows are losses of the suite, and its columns are `SET, END`: a point beyond an end. Each
 loss chooses among the suite's points, as it does there, and then among these and the outer ones,
-where it has its defaults and the loss that it becomes. All numbers are of the file's seeds.
+where it has its defaults, and the loss that it becomes where that is a row of the file too. All
+numbers are of the file's seeds.
 """
 
 import argparse
@@ -58,7 +59,7 @@ def gains(shown: Resolved) -> dict[str, float]:
         for column, cell in lines[name].items()
     }
     return {
-        column: mean["infonce", column] - max(mean.get((bare, column), 0.0) for bare in BARE)
+        column: mean["infonce", column] - max(mean[bare, column] for bare in BARE)
         for column in lines["infonce"]
     }
 
