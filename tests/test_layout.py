@@ -215,28 +215,39 @@ def test_nothing_prints_a_name_raw() -> None:
                 assert first.startswith(("json.dumps(", "printable(")), (name, node.lineno)
 
 
-BUDGET = {  # lines of Python by room, as they were reached: who needs more deletes first
-    "losses": 7460,
-    "domains": 15804,
-    "benchmarks/against": 517,
-    "benchmarks/api": 415,
-    "benchmarks/cli": 1988,
-    "benchmarks/comparison": 1758,
-    "benchmarks/perf": 838,
-    "benchmarks/records": 2295,
-    "benchmarks/report": 1990,
-    "benchmarks/running": 3265,
-    "benchmarks/submission": 504,
-    "benchmarks/sweeps": 1363,
-    "benchmarks/tables": 3134,
-    "": 41332,  # the three together
-    "tests": 39630,
-}
+BUDGET = {
+    "source": 25999,
+    "tests": 30072,
+}  # lines of code when a round ended: lower them when one ends
+SLACK = 1.03  # a loss, a data set or a table fits without a word here
+
+
+def code_lines(path: Path) -> int:
+    """Return the lines of a file that hold code: no blank, no comment, no docstring."""
+    text = path.read_text(encoding="utf-8")
+    if path.suffix != ".py":
+        return sum(bool(line.strip()) for line in text.splitlines())
+    docs = {
+        number
+        for node in ast.walk(ast.parse(text))
+        if isinstance(node, ast.Expr)
+        and isinstance(node.value, ast.Constant)
+        and isinstance(node.value.value, str)
+        for number in range(node.lineno, (node.end_lineno or node.lineno) + 1)
+    }
+    lines = enumerate(text.splitlines(), start=1)
+    return sum(
+        bool(line.strip()) and not line.lstrip().startswith("#") and number not in docs
+        for number, line in lines
+    )
 
 
 @pytest.mark.parametrize("room", BUDGET)
 def test_lines_stay_within_the_budget(room: str) -> None:
-    folders = [room] if room else FOLDERS
-    files = [path for folder in folders for path in (ROOT / folder).rglob("*.py")]
-    lines = sum(path.read_text(encoding="utf-8").count("\n") for path in files)
-    assert lines <= BUDGET[room], f"{room or 'the source'} has {lines} lines: delete some first"
+    """Formulas are free: losses of the library, and the loops from papers that they are held to."""
+    templates = (ROOT / "benchmarks/report/templates").glob("*")
+    paths = [*SOURCES, *templates] if room == "source" else (ROOT / "tests").rglob("*.py")
+    exempt = (ROOT / "losses/library", ROOT / "tests/tools/oracles.py")
+    counted = [path for path in paths if not any(path.is_relative_to(free) for free in exempt)]
+    lines = sum(map(code_lines, counted))
+    assert lines <= SLACK * BUDGET[room], f"{room} has {lines} lines of code: delete some first"
