@@ -128,11 +128,11 @@ class Plan:
         Those of the table, or trials and then the best of them. Trials that seeds or folds choose
         among have the shown seeds alone.
         """
-        seeds = self.seeds_of(cell.place)
+        seeds = [seed + cell.place.shift for seed in self.seeds_of(cell.place)]
         if cell.choice.nested:
-            return [(trial, [seed + cell.place.shift for seed in seeds]) for trial in cell.trials]
+            return [(trial, seeds) for trial in cell.trials]
         shown = [] if cell.choice.why else [(cell.work, seeds)]
-        return [*((trial, cell.place.setup.trial_seeds) for trial in cell.trials), *shown]
+        return [*zip(cell.trials, cell.trial_seeds, strict=True), *shown]
 
     @one_moment()
     def later_tasks(self) -> list[Task]:
@@ -142,8 +142,7 @@ class Plan:
         """
         tasks = list[Task]()
         for cell in self.cells():
-            count = len(cell.place.setup.trial_seeds) * cell.choice.more
-            count += len(self.seeds_of(cell.place)) * cell.choice.is_open
+            count = cell.choice.more + len(self.seeds_of(cell.place)) * cell.choice.is_open
             tasks += [Task(cell.work, 0, "missing")] * count
         return tasks
 

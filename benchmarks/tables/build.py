@@ -89,8 +89,9 @@ def build_sweep(
     with document.at("controls"):
         named = [*(base.controls if base else ()), *asked_controls(file.controls)]
         controls = asked_controls(named)
-        if AGAIN in controls and not (facts["tune"] and facts["tune"].search == "points"):
-            fix = "give tune: {search: points}"
+        searched = facts["tune"] and facts["tune"].search in ("points", "finalists")
+        if AGAIN in controls and not searched:
+            fix = "give tune: {search: finalists}"
             raise UserError(f"{AGAIN} is another search at shared points: {fix}")
     joined = [
         row_of(loss, loss.name, beside=asked.quick)

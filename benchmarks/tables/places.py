@@ -10,8 +10,9 @@ no torch.
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from contrastbench.benchmarks.tables import hypercube, points, staged
+from contrastbench.benchmarks.tables import finalists, hypercube, points, staged
 from contrastbench.benchmarks.tables.controls import AGAIN, CONTROLS
+from contrastbench.benchmarks.tables.finalists import Finalists
 from contrastbench.benchmarks.tables.hypercube import size_of
 from contrastbench.benchmarks.tables.points import BEST, Points
 from contrastbench.benchmarks.tables.schema import Row, Setting, Tune, baseline
@@ -95,6 +96,8 @@ def own_search(name: str, place: Place, budget: Tune, count: int) -> Search:
     folds_choose = bare(place).nested
     if grid := grid_in(place.row, place.setup):
         trials: Trials = Grid(name, place.loss.params, grid, count)
+    elif budget.search == "finalists" and place.row.loss != NONE:
+        return finalists_search(place, budget)
     elif budget.search == "points" and place.row.loss != NONE:
         return Nested(Points(space_of(place, budget), place.setup.temperature), BEST)
     elif budget.search == "staged" and hypercube.searched_ranges(place.loss):
@@ -106,6 +109,16 @@ def own_search(name: str, place: Place, budget: Tune, count: int) -> Search:
         open_ = place.row.params_by_column.get(place.setup.column)
         return Fixed(place.setting, NO_GRID) if open_ else Fixed(Setting(place.loss.params))
     return Nested(trials) if folds_choose else BestOf(place.setting, trials)
+
+
+def finalists_search(place: Place, budget: Tune, again: bool = False) -> Search:
+    """Return the search of a standing comparison; folds choose among its points."""
+    recipe, seeds = bare(place), place.setup.trial_seeds
+    count = budget.trials or finalists.POINTS
+    space = finalists.Space(place.loss, recipe.lr, count, again)
+    if recipe.nested:
+        return Nested(space)
+    return Finalists(place.setting, space, [seed + AGAIN_SEEDS * again for seed in seeds])
 
 
 def bare(place: Place) -> Recipe:
@@ -124,6 +137,9 @@ def space_of(place: Place, budget: Tune) -> staged.Space:
 def beside_baseline(place: Place, base: Place, budget: Tune) -> Place:
     """Return a row that follows the baseline: at its setting, or in another search of its loss."""
     row = place.row
+    if row.control == AGAIN and budget.search == "finalists":
+        search = finalists_search(replace(place, loss=base.loss), budget, again=True)
+        return replace(place, search=search, shift=AGAIN_SEEDS)
     if row.control == AGAIN:
         space = space_of(replace(place, loss=base.loss), budget)
         again = Nested(Points(space, place.setup.temperature, again=True), BEST)

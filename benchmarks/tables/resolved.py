@@ -46,6 +46,11 @@ class ResolvedCell:
     failed: ByData = field(default_factory=dict)
 
     @property
+    def trial_seeds(self) -> Sequence[Sequence[int]]:
+        """Return the seeds of each trial."""
+        return self.choice.tried_seeds or [self.place.setup.trial_seeds] * len(self.trials)
+
+    @property
     def work(self) -> Experiment:
         """Return the experiment, or the first of those that are chosen among."""
         return self.experiments[0]
@@ -237,14 +242,14 @@ def with_records(table: Table, cell: ResolvedCell, results: Path) -> ResolvedCel
     if cell.choice.why:
         return cell
     work, but = cell.experiments, table.unshown_seeds
-    failed = failures.failed_by_data(work, results, but)
+    failed = cell.place.shown(failures.failed_by_data(work, results, but))
     if cell.choice.nested:
         combined = cell.place.combined_records(cell.choice, results, but)
         ok = those(combined, lambda _, record: record["status"] == "ok")
         for data, lost in those(combined, lambda _, record: record["status"] == "diverged").items():
             failed[data] = {**failed.get(data, {}), **lost}
     else:
-        ok = work[0].ok_by_data(results, but)
+        ok = cell.place.shown(work[0].ok_by_data(results, but))
     if table.is_suite:  # no loss is judged by more seeds than others
         shown = table.seeds_of(cell.column)
         ok, failed = (those(some, lambda seed, _: seed in shown) for some in (ok, failed))

@@ -109,9 +109,9 @@ class Tune(Strict):
         ge=1,
         le=1000,  # more are a slip of the hand
         description="settings for each method; default: those of the smallest grid, 4 of a "
-        "hypercube, 12 of a staged search, 8 points",
+        "hypercube, 12 of a staged search, 8 points, 16 with finalists",
     )
-    search: Literal["hypercube", "staged", "points"] | None = Field(
+    search: Literal["hypercube", "staged", "points", "finalists"] | None = Field(
         None, description="of a sweep without a grid, see the modules of that name"
     )
 

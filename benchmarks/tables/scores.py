@@ -30,13 +30,15 @@ class Choice:
         settings: the one that is chosen, or those that each seed or fold chooses among; the file's
             while nothing is chosen.
         tried: the trials that choose.
-        more: how many trials of later stages follow at most.
+        tried_seeds: the seeds of each; empty: those of all trials of the column.
+        more: how many cells of later stages follow at most.
         nested: over how many settings the mean of a seed or fold is that chooses for itself.
         why: the reason why nothing is chosen yet; empty: something is.
     """
 
     settings: Sequence[Setting]
     tried: Sequence[Setting] = ()
+    tried_seeds: Sequence[Sequence[int]] = ()
     more: int = 0
     nested: int = 0
     why: str = ""
@@ -132,7 +134,10 @@ class Place:
         trials = [self.experiment(setting) for setting in choice.settings]
         only = [seed + self.shift for seed in self.setup.seeds] or None
         about = choice.nested, choice.points
-        by_data = nested.chosen_by_data(trials, results, but, only, *about)
+        return self.shown(nested.chosen_by_data(trials, results, but, only, *about))
+
+    def shown(self, by_data: ByData) -> ByData:
+        """Return records by the seeds that are shown in place of the place's own."""
         return {
             data: {seed - self.shift: record for seed, record in records.items()}
             for data, records in by_data.items()
@@ -156,16 +161,19 @@ class Scores:
     results: Path
     seeds: Sequence[int] = ()
 
-    def of(self, settings: Sequence[Setting]) -> list[float | None]:
+    def of(self, settings: Sequence[Setting], wanted: Sequence[int] = ()) -> list[float | None]:
         """Return each setting's mean score over seeds, -inf if one diverged, None if one lacks.
 
         All are of the first data that have most of them: data are never mixed.
+
+        Args:
+            wanted: the seeds; (): those of all trials of the column.
 
         Raises:
             UserError: a record has no validation score.
         """
         trials = [self.place.experiment(setting) for setting in settings]
-        seeds = {*self.place.setup.trial_seeds}
+        seeds = {*(wanted or self.place.setup.trial_seeds)}
         runs = [trial.finished_cells(self.results) for trial in trials]
         data: ByData = {}
         for (data_hash, seed), record in (item for run in runs for item in run.items()):

@@ -43,12 +43,16 @@ class Fixed:
 def best_setting(
     given: Setting, tried: Sequence[Setting], scores: Sequence[float | None], more: int = 0
 ) -> Choice:
-    """Return the best of the settings, or the given one and how many trials are done."""
+    """Return the best of the settings, or the given one and how many trials are done.
+
+    Args:
+        more: how many trials follow.
+    """
     done = [score for score in scores if score is not None]
     if len(done) < len(tried):
         count = len(tried) + more
         why = f"{len(done)} of {count} trials are done" if count > 1 else "its trial is not done"
-        return Choice([given], tried, more, why=why)
+        return Choice([given], tried, why=why)
     if max(done) == -inf:
         return Choice([given], tried, why=EVERY_TRIAL)
     return Choice([tried[done.index(max(done))]], tried)
@@ -123,7 +127,9 @@ class Staged:
             known = scores.of(tried)
             done = [score for score in known if score is not None]
             if len(done) < len(tried):
-                return best_setting(self.given, tried, known, self.space.trials - len(tried))
+                more, seeds = self.space.trials - len(tried), scores.place.setup.trial_seeds
+                choice = best_setting(self.given, tried, known, more)
+                return replace(choice, more=more * len(seeds))
             tried = [*tried, *stage(self.space, tried, done.index(max(done)))]
         return best_setting(self.given, tried, scores.of(tried))
 

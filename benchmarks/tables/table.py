@@ -89,7 +89,7 @@ class Table(PublishedTable):
     @cached_property
     def follows_limits(self) -> bool:
         """Return whether a row may choose the simpler loss that it becomes."""
-        return self.budget.search in ("staged", "points")
+        return self.budget.search in ("staged", "points", "finalists")
 
     @property
     def selection(self) -> Selection:

@@ -1,0 +1,145 @@
+"""The search of a standing comparison: sixteen points, four finalists, fresh seeds for the best.
+
+The points are Sobol's over temperature, learning rate and the loss's own parameters; the first is
+the loss's defaults at the recipe's rate. Each is tried with one seed, the best four with further
+ones, and the best of these is scored with seeds that no trial had. A loss runs its own formula at
+every point, in ranges that it declares for all domains alike. Brings no torch.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from contrastbench.benchmarks.records.nested import ranked_first
+from contrastbench.benchmarks.tables import hypercube
+from contrastbench.benchmarks.tables.schema import Setting
+from contrastbench.benchmarks.tables.scores import Choice, Scores
+from contrastbench.benchmarks.tables.searches import best_setting
+from contrastbench.losses.ranges import TEMPERATURE, Number, Range
+from contrastbench.losses.ranges import Choice as Texts
+from contrastbench.losses.registry import describe
+from contrastbench.losses.spec import LossSpec
+
+POINTS = 16  # where a file names no number
+FINALISTS = 4
+RATES = Number(low=0, tune=(10**-0.75, 10**0.75), log=True)  # times the recipe's learning rate
+RATE = "learning rate"
+# papers choose 0.02 (sentences) to 1; older suites search a narrower one by their file
+TEMPERATURES = Number(low=0, tune=(0.02, 1), log=True)
+# 32 times the first points of Sobol's sequence by dimension: importing scipy.stats takes a second
+SOBOL = (
+    "0 16 24 8 12 28 20 4 6 22 30 14 10 26 18 2 3 19 27 11 15 31 23 7 5 21 29 13 9 25 17 1",
+    "0 16 8 24 12 28 4 20 10 26 2 18 6 22 14 30 15 31 7 23 3 19 11 27 5 21 13 29 9 25 1 17",
+    "0 16 8 24 20 4 28 12 30 14 22 6 10 26 2 18 15 31 7 23 27 11 19 3 17 1 25 9 5 21 13 29",
+    "0 16 8 24 28 12 20 4 14 30 6 22 18 2 26 10 21 5 29 13 9 25 1 17 27 11 19 3 7 23 15 31",
+    "0 16 24 8 12 28 20 4 18 2 10 26 30 14 6 22 9 25 17 1 5 21 29 13 27 11 3 19 23 7 15 31",
+)
+
+
+@dataclass(frozen=True)
+class Space:
+    """The space of a row's search.
+
+    Args:
+        loss: the row's loss with the parameters that it is given.
+        lr: the recipe's learning rate.
+        trials: how many points are tried.
+        again: whether they are the next ones, of another search.
+    """
+
+    loss: LossSpec
+    lr: float
+    trials: int = POINTS
+    again: bool = False
+
+    @cached_property
+    def settings(self) -> list[Setting]:
+        """Return the settings in the order of their points, the defaults at the first."""
+        first = self.trials * self.again
+        drawn = sobol(len(self.ranges), first + self.trials)[first + 1 :]
+        return [self.setting({}, self.lr), *map(self.at, drawn)]
+
+    @cached_property
+    def ranges(self) -> Mapping[str, Range]:
+        """Return what is searched: the temperature, the rate, then the loss's own numbers."""
+        free = hypercube.searched_ranges(self.loss)
+        warm = {
+            name: TEMPERATURES if one == TEMPERATURE else one
+            for name, one in free.items()
+            if is_temperature(name)
+        }
+        own = {name: one for name, one in free.items() if name not in warm}
+        numbers = {name: one for name, one in own.items() if not isinstance(one, Texts)}
+        return {**warm, RATE: RATES, **numbers}
+
+    def at(self, shares: Sequence[float]) -> Setting:
+        """Return the setting at shares of the ranges."""
+        fixed = {**describe(self.loss.name).params, **self.loss.params}
+        params = {
+            name: hypercube.value_at(float(share), range_, fixed, name)
+            for share, (name, range_) in zip(shares, self.ranges.items(), strict=True)
+        }
+        return self.setting(params, hypercube.rounded(self.lr * params.pop(RATE)))
+
+    def setting(self, params: Mapping[str, object], rate: float) -> Setting:
+        """Return a setting of the loss at a learning rate."""
+        return Setting({**self.loss.params, **params}, self.loss.name, {"lr": rate})
+
+
+def is_temperature(name: str) -> bool:
+    """Return whether a parameter, of a loss or of a term of one, is a temperature."""
+    return name.rpartition(".")[2] == "temperature"
+
+
+def sobol(dimensions: int, count: int) -> np.ndarray:
+    """Return (count, dimensions) the first points of Sobol's sequence, unscrambled.
+
+    >>> sobol(2, 3).tolist()
+    [[0.0, 0.0], [0.5, 0.5], [0.75, 0.25]]
+    """
+    known = np.array([line.split() for line in SOBOL], dtype=float).T / 32
+    if count <= len(known) and dimensions <= len(SOBOL):
+        return known[:count, :dimensions]
+    from scipy.stats import qmc
+
+    points: np.ndarray = qmc.Sobol(dimensions, scramble=False).random_base2(
+        (count - 1).bit_length()
+    )
+    return points[:count]
+
+
+@dataclass(frozen=True)
+class Finalists:
+    """Points with one seed, the best of them with further seeds, and the best of these.
+
+    Args:
+        given: the file's setting.
+        space: what is searched.
+        seeds: of trials: the first is that of every point.
+    """
+
+    given: Setting
+    space: Space
+    seeds: Sequence[int]
+
+    @property
+    def settings(self) -> list[Setting]:
+        """Return settings that no score decides."""
+        return self.space.settings
+
+    def ask(self, scores: Scores) -> Choice:
+        """Return the best finalist, or the trials so far."""
+        first, further = self.seeds[:1], self.seeds[1:]
+        tried = self.space.settings
+        known = scores.of(tried, first)
+        count = min(FINALISTS, len(tried)) if further else 0
+        choice = best_setting(self.given, tried, known)
+        choice = replace(choice, tried_seeds=[first] * len(tried))
+        if choice.why or not count:
+            return replace(choice, more=count * len(further) * choice.is_open)
+        best = [tried[k] for k in ranked_first([one for one in known if one is not None], count)]
+        final = best_setting(self.given, best, scores.of(best, self.seeds))
+        seeds = [self.seeds if one in best else first for one in tried]
+        return replace(final, tried=tried, tried_seeds=seeds)
