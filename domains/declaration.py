@@ -41,6 +41,12 @@ class Dataset:
     # recipe values that score it where the defaults cannot
     scored_by: Mapping[str, Any] = field(default_factory=dict)
     equal: float = 0.0  # percent of test samples that equal a training one, mean over seeds 0-9
+    shipped: Path | None = None  # its file in the package: with that sha256, cut from the address
+
+    @property
+    def within(self) -> str:
+        """Return how the package holds it, so that nothing is downloaded; empty: it does not."""
+        return ("shipped" if self.shipped else "") if self.url else "embedded"
 
     @property
     def described(self) -> str:

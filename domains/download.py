@@ -65,6 +65,8 @@ def fetch_file(dataset: Dataset, folder: Path | None = None) -> Path:
         UserError: no network, no hash known beforehand, or what came is not the file with that
             hash.
     """
+    if dataset.shipped:
+        return shipped_file(dataset)
     import pooch  # it brings requests, which takes long to import and is needed for downloads only
 
     logging.getLogger("urllib3").setLevel(logging.ERROR)  # its warnings bring tracebacks
@@ -147,8 +149,27 @@ def hub_sha256(dataset: Dataset, fix: str) -> str:
     return digest
 
 
+def shipped_file(dataset: Dataset) -> Path:
+    """Return the dataset's file in the package.
+
+    Raises:
+        UserError: it is not the one that was declared.
+    """
+    said, bad = file_state(dataset)
+    if bad:
+        raise UserError(f"{dataset.name}: {said}")
+    assert dataset.shipped, "asked for by its declaration"
+    return dataset.shipped
+
+
 def local_file(dataset: Dataset, data_root: Path | None) -> Path | None:
-    """Return the dataset's file or filled folder in the data root or the cache, or None."""
+    """Return the dataset's file in the package, in the data root or the cache, or None.
+
+    Raises:
+        UserError: the package's is not the declared one.
+    """
+    if dataset.shipped:
+        return shipped_file(dataset)
     name = cached_file(dataset).name
     roots = (data_root, data_root / dataset.folder) if data_root else ()
     places = [data_root / place for place in dataset.places] if data_root else []
@@ -174,8 +195,8 @@ def fetch_files(dataset: Dataset, data_root: Path | None) -> list[Path]:
 
 def whereabouts(dataset: Dataset, data_root: Path | None) -> str:
     """Return where the dataset's file is, and its size; of several files, where the last is."""
-    if not dataset.url:
-        return "embedded"
+    if dataset.within:
+        return dataset.within
     path = local_file(dataset, data_root)
     if path is None:
         places = [whereabouts(file, data_root) for file in dataset.files]
@@ -186,8 +207,12 @@ def whereabouts(dataset: Dataset, data_root: Path | None) -> str:
 
 def file_state(dataset: Dataset, data_root: Path | None = None) -> tuple[str, bool]:
     """Return the state of the dataset's file, in the data root or the cache; True: it is bad."""
+    if dataset.shipped:
+        same = dataset.shipped.is_file() and file_sha256(dataset.shipped) == dataset.sha256
+        fix = f"DAMAGED: install contrastbench again for {dataset.shipped}"
+        return (fix, True) if not same else (f"{dataset.within}, sha256 verified", False)
     if not dataset.url:
-        return "embedded", False
+        return dataset.within, False
     path, known = local_file(dataset, data_root), known_sha256(dataset)
     if path is None and dataset.files:
         states = [file_state(file, data_root) for file in dataset.files]

@@ -123,8 +123,8 @@ def fetch(domain: str, name: str, folder: Path | None) -> str:
 
 def fetch_declared(dataset: Dataset, folder: Path | None) -> str:
     """Fetch a declared dataset."""
-    if not dataset.url:
-        return "embedded"
+    if dataset.within:
+        return dataset.within
     path = download.local_file(dataset, folder) if folder else None
     if path is not None and folder in path.parents:
         return str(path)

@@ -93,7 +93,9 @@ def load_declared(name: str, data_root: Path | None) -> tuple[TabularSet, str]:
 def in_data_root(dataset: TabularDataset, data_root: Path | None) -> Iterator[Path]:
     """Its files in the data root or in its collection's folder there, unpacked first."""
     name = cached_file(dataset).name
-    for folder in (data_root, data_root / dataset.folder) if data_root else ():
+    for folder in (
+        (data_root, data_root / dataset.folder) if data_root and not dataset.shipped else ()
+    ):
         for path in (folder / name.removesuffix(".gz"), folder / name):
             if path.is_file():
                 yield path

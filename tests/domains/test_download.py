@@ -139,6 +139,21 @@ def test_a_file_of_the_data_root_is_held_against_the_declared_one(tmp_path: Path
     assert "records hold the hash of what is read" in download.file_state(known, tmp_path)[0]
 
 
+def test_a_shipped_file_is_verified_and_never_downloaded(tmp_path: Path) -> None:
+    path = tmp_path / "package/sts.tar"
+    known = replace(DATASETS["sts"], sha256=hashlib.sha256(b"whole").hexdigest(), shipped=path)
+    for damage in (None, b"other"):
+        if damage:
+            path.parent.mkdir()
+            path.write_bytes(damage)
+        with pytest.raises(UserError, match=rf"sts: DAMAGED: install contrastbench .* {path}"):
+            download.local_file(known, tmp_path)
+    path.write_bytes(b"whole")
+    assert download.fetch_file(known) == download.local_file(known, tmp_path) == path
+    assert download.file_state(known, tmp_path) == ("shipped, sha256 verified", False)
+    assert download.whereabouts(known, tmp_path) == fetch_declared(known, tmp_path) == "shipped"
+
+
 def test_what_has_another_hash_than_the_hub_says_is_not_used(hub: Served) -> None:
     hub.etags["senteval.tar"] = "0" * 64
     with pytest.raises(
