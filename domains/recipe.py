@@ -36,7 +36,6 @@ class Recipe(Strict):
     )
 
     max_grad_norm: ClassVar[float | None] = None  # to which gradients are cut before a step
-    nested: ClassVar[bool] = False  # parameters are chosen fold by fold, by `Evaluation.inner`
 
     epochs: int = Field(20, ge=0)
     batch_size: int = Field(128, ge=2)
@@ -97,6 +96,11 @@ class Recipe(Strict):
     def warmup_epochs(self) -> float:
         """Epochs over which the learning rate rises from zero, before the schedule."""
         return getattr(self, "warmup", 0.0)
+
+    @property
+    def nested(self) -> bool:
+        """Return whether parameters are chosen fold by fold, by `Evaluation.inner`."""
+        return False
 
     @property
     def validate_every(self) -> int | None:

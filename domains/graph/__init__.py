@@ -13,7 +13,7 @@ from pydantic import Field, model_validator
 
 from contrastbench.domains.declaration import Dataset, Declaration, Source, by_name, declared_rows
 from contrastbench.domains.own import PYTHON
-from contrastbench.domains.recipe import Recipe
+from contrastbench.domains.recipe import Recipe, added
 from contrastbench.losses.pairing import OTHER_VIEW, OWN_VIEW, PART_OF, SAME_CLASS, Pairing
 
 Augmentation = Literal["drop", "edges", "mask", "subgraph", "random2", "random3", "random4"]
@@ -49,8 +49,6 @@ class GraphRecipe(Recipe):
         *("edge_ratio", "mask_ratio", "subgraph_ratio"),
     }
 
-    nested: ClassVar[bool] = True  # every graph is tested in turn
-
     pairing: Literal["other_view", "own_view", "part_of", "supervised"] = Field(
         "other_view",
         description="own_view: negatives of the own view alone, for dhel and kcl; "
@@ -77,6 +75,11 @@ class GraphRecipe(Recipe):
     layers: int = Field(3, ge=1)
     hidden: int = Field(32, ge=1)
     folds: int = Field(10, ge=2)
+    parts: Literal["drawn", "fixed"] = added(
+        "drawn",
+        description="drawn: folds of each seed, tested in turn; fixed: 40 % are tested, the same "
+        "for all seeds, and neither trained on nor asked by a choice",
+    )
     svm: Literal["rbf", "linear"] = Field(
         "rbf", description="linear: on standardised embeddings, the next fold chooses its C"
     )
@@ -87,6 +90,8 @@ class GraphRecipe(Recipe):
             raise ValueError(
                 "svm=linear needs one fold to test and one to choose C: give folds=3 or more"
             )
+        if self.svm == "linear" and self.parts == "fixed":
+            raise ValueError("svm=linear chooses C by a fold, and parts=fixed has none: leave one")
         return self
 
     @property
@@ -94,6 +99,11 @@ class GraphRecipe(Recipe):
         """GraphCL's unsupervised_TU; other node features make it another protocol."""
         other = f"+{self.features}" if self.features != "labels" else ""
         return f"graphcl-unsupervised-tu/1{other}"
+
+    @property
+    def nested(self) -> bool:
+        """Return whether every graph is tested in turn."""
+        return self.parts == "drawn"
 
     @property
     def trainable(self) -> bool:
@@ -117,7 +127,9 @@ class GraphRecipe(Recipe):
             "C": [0.001, 0.01, 0.1, 1, 10, 100, 1000],
             "C chosen": "by 5 inner folds of each training part",
             "embeddings": "of all graphs, before the projection, not scaled",
-            "accuracy": "mean over stratified folds, shuffled by each run",
+            "accuracy": "mean over stratified folds, shuffled by each run"
+            if self.nested
+            else "of a stratified test part, the same for every run",
         }
 
     def idle(self, trained: bool) -> set[str]:
@@ -132,6 +144,7 @@ class GraphRecipe(Recipe):
         drawn = self.augmentation if self.pairing != "part_of" else ""
         idle = {key for key, users in operations.items() if drawn not in users}
         idle |= set() if drawn else {"augmentation"}
+        idle.add("parts" if self.nested else "folds")
         return super().idle(trained) | idle
 
 

@@ -30,10 +30,23 @@ from contrastbench.domains.graph.twins import colours
 from contrastbench.domains.graph.views import add_loops, augment
 from contrastbench.domains.model import embed_together
 from contrastbench.domains.random import generator
-from contrastbench.domains.report import DataReport, class_counts, class_doubts, count_twins
+from contrastbench.domains.report import (
+    DataReport,
+    class_counts,
+    class_doubts,
+    count_twins,
+    of_test,
+)
 from contrastbench.domains.scoring.classifiers import Labelled
 from contrastbench.domains.scoring.metrics import largest_share
-from contrastbench.domains.scoring.svm import check_folds, fold_draws, linear_folds, svm_folds
+from contrastbench.domains.scoring.svm import (
+    check_folds,
+    fixed_part,
+    fold_draws,
+    linear_folds,
+    svm_folds,
+    svm_part,
+)
 from contrastbench.errors import UserError
 from contrastbench.losses.contrast import (
     Contrast,
@@ -66,7 +79,8 @@ class GraphDomain(Domain[GraphRecipe, Model, Batch]):
 
     The first view is the graph itself, the second an augmented one; in InfoGraph's pairing a graph
     meets its nodes, and there is no view. The set is permuted once by the seed and not shuffled
-    again; all graphs are embedded for evaluation, and an SVM is scored by stratified folds.
+    again; all graphs are embedded for evaluation, and an SVM is scored by stratified folds, or on a
+    fixed test part that the encoder is not trained on.
     """
 
     uncaptured = "graphs of a batch differ in their sizes"
@@ -80,22 +94,36 @@ class GraphDomain(Domain[GraphRecipe, Model, Batch]):
             files = tu_files(dataset, root)
             graphs, self.sha256 = with_attributes(graphs, self.sha256, dataset, files)
         self.counts = graph_counts(graphs)
-        graphs = with_features(permuted_graphs(graphs, self.seed, recipe.limit), recipe.features)
-        if graphs.tasks and recipe.pairs_by_class:
-            raise UserError(f"{dataset} has tasks and no classes: leave out --recipe pairing")
+        # what is tested in every seed is also drawn by one
+        graphs = permuted_graphs(graphs, self.seed if recipe.nested else 0, recipe.limit)
+        graphs = with_features(graphs, recipe.features)
+        for key, without in {"pairing": not recipe.pairs_by_class, "parts": recipe.nested}.items():
+            if graphs.tasks and not without:
+                raise UserError(f"{dataset} has tasks and no classes: leave out --recipe {key}")
         with samples_drawn(recipe):
             if not graphs.tasks:
                 names = np.array(self.class_names or range(int(graphs.y.max()) + 1))
-                check_folds(names[graphs.y], recipe.folds, of=dataset)
+                if recipe.nested:
+                    check_folds(names[graphs.y], recipe.folds, of=dataset)
+                else:
+                    check_folds(names[graphs.y], 2, "use more data", dataset)
+        self.trained = len(graphs)
+        if not recipe.nested:
+            graphs, self.trained = training_first(graphs, self.seed)
         nodes = graphs.node_ptr.diff()
         if recipe.pairing == "part_of" and not bool(nodes.all()):
             raise UserError(f"{dataset} has graphs without nodes: leave out --recipe pairing")
         self.most_nodes = int(nodes.max())
         self.graphs = add_loops(graphs.to(self.device))
-        self.rows = torch.arange(len(graphs), device=self.device)
+        self.rows = torch.arange(self.trained, device=self.device)
+
+    @cached_property
+    def training(self) -> Graphs:
+        """The graphs that are trained on: all, or those before a fixed test part."""
+        return self.graphs[: self.trained]
 
     def data_hash(self, trained: bool) -> str:
-        """All graphs are trained on and scored."""
+        """Training and test graphs are of one set."""
         return self.sha256
 
     def notes(self, trained: bool) -> dict[str, Any]:
@@ -113,15 +141,19 @@ class GraphDomain(Domain[GraphRecipe, Model, Batch]):
         sizes = {"nodes": len(graphs.x), "edges": int((source != target).sum())}
         classes: tuple[str, ...] = ()
         empty = int((graphs.node_ptr.diff() == 0).sum())
+        parts = {"all": len(graphs)}
         if graphs.tasks:
             draws = task_folds(len(y), recipe.folds, self.seed)
             sizes |= {"tasks": graphs.tasks, "unknown answers": int(np.isnan(y).sum())}
         else:
             draws = fold_draws(y, recipe.folds, self.seed)
+            if not recipe.nested:
+                parts = {"train": self.trained, "test": len(graphs) - self.trained}
+                draws = iter([of_test(parts)])
             classes = self.class_names or tuple(map(str, range(self.class_count)))
         return DataReport(
             "graphs",
-            {"all": len(graphs)},
+            parts,
             class_counts(classes, y) if classes else {},
             sizes,
             count_twins(colours(graphs, recipe.layers), y if classes else np.zeros(len(y)), draws),
@@ -158,8 +190,8 @@ class GraphDomain(Domain[GraphRecipe, Model, Batch]):
     def batches(self, epoch: int) -> Iterator[Batch]:
         """Consecutive graphs and their augmented views, or without views the graphs twice."""
         size = self.recipe.batch_size
-        for start, stop in chunks(self.graphs, size):
-            graphs = views = self.graphs[start:stop]
+        for start, stop in chunks(self.training, size):
+            graphs = views = self.training[start:stop]
             if self.recipe.pairing != "part_of":
                 rng = generator(self.device, self.seed, epoch, start)
                 views = augment(graphs, self.recipe, rng)
@@ -169,7 +201,7 @@ class GraphDomain(Domain[GraphRecipe, Model, Batch]):
     @cached_property
     def has_negatives(self) -> list[bool]:
         """Whether each batch has two graphs, or two classes for pairs by class."""
-        classes = self.graphs.y.cpu().split(self.recipe.batch_size)
+        classes = self.training.y.cpu().split(self.recipe.batch_size)
         return [len(y.unique() if self.recipe.pairs_by_class else y) > 1 for y in classes]
 
     def steps(self) -> int:
@@ -178,8 +210,8 @@ class GraphDomain(Domain[GraphRecipe, Model, Batch]):
 
     @property
     def sample_count(self) -> int:
-        """Return how many graphs there are: the encoder is trained on all."""
-        return len(self.graphs)
+        """Return how many graphs the encoder is trained on."""
+        return self.trained
 
     def contrasts(self, model: Model, batch: Batch) -> list[Contrast]:
         """Pair the graphs of a batch, and tell the rows of the anchors."""
@@ -233,7 +265,9 @@ class GraphDomain(Domain[GraphRecipe, Model, Batch]):
         exported.write_export(folder, "graph", self.recipe, weights, **about)
 
     def evaluate(self, model: Model) -> Evaluation:
-        """Stratified k-fold accuracy of the recipe's SVM on the embeddings."""
+        """Accuracy of the recipe's SVM on the embeddings, in folds or on the fixed test part."""
+        if not self.recipe.nested:
+            return part_evaluation(self.embeddings(model), self.trained)
         return svm_evaluation(self.embeddings(model), self.recipe.svm, self.recipe.folds, self.seed)
 
 
@@ -270,6 +304,28 @@ def svm_evaluation(embeddings: Labelled, svm: str, folds: int, seed: int) -> Eva
             "folds_of": scores.others,
         },
     )
+
+
+def part_evaluation(embeddings: Labelled, trained: int) -> Evaluation:
+    """Accuracy of the SVM on the graphs after those that were trained on, which it is fitted on."""
+    x, y = (part.cpu().numpy() for part in embeddings)
+    train, test = np.split(np.arange(len(y)), [trained])
+    score = svm_part(x, y, train, test)
+    return Evaluation(
+        {"accuracy": score.accuracy, **score.beside},
+        "accuracy",
+        validation=score.inner,
+        samples={"train": len(train), "test": len(test)},
+        test_part="fixed",
+        details={"C": score.c, "largest_class": largest_share(y[test])},
+    )
+
+
+def training_first(graphs: Graphs, seed: int) -> tuple[Graphs, int]:
+    """Return the graphs to train on in the order of a seed, then the fixed test part; how many."""
+    train, test = map(torch.from_numpy, fixed_part(graphs.y.numpy()))
+    order = torch.randperm(len(train), generator=generator(torch.device("cpu"), seed))
+    return graphs.select(torch.cat([train[order], test])), len(train)
 
 
 def permuted_graphs(graphs: Graphs, seed: int, limit: int | None = None) -> Graphs:

@@ -6,6 +6,7 @@ tried every first step by then.
 
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 Array = np.ndarray[Any, np.dtype[Any]]
 C_GRID = (1e-3, 1e-2, 1e-1, 1e0, 1e1, 1e2, 1e3)
 INNER_FOLDS = 5
+TEST_SHARE = 0.4  # of a fixed test part
 
 
 class Fold(NamedTuple):
@@ -107,12 +109,42 @@ def svm_folds(x: Array, y: Array, folds: int = 10, seed: int = 0) -> FoldScores:
     # libsvm releases the interpreter's lock, so threads fill the cores without copying the
     # distances
     pool = Parallel(n_jobs=cpu_count(), prefer="threads", return_as="generator")
-    # a class with fewer members than inner folds is not a fault, see check_folds; filters are the
-    # whole process's, and threads that set and reset them each on its own undo one another
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "The least populated class", UserWarning)
+    with small_classes():
         scored = pool(delayed(svm_fold)(x, y, distance, *split) for split in splits)
         return collected_folds(scored, folds)
+
+
+def svm_part(x: Array, y: Array, train: Array, test: Array) -> Fold:
+    """Score one test part by the SVM of `svm_folds`, with the C of the training part's own folds.
+
+    Raises:
+        UserError: the embeddings are not finite.
+    """
+    x, y = checked_samples(x, y, 2)
+    with small_classes():
+        return svm_fold(x, y, squared_distances(x), train, test)
+
+
+@contextmanager
+def small_classes() -> Iterator[None]:
+    """Keep scikit-learn silent on classes with fewer members than inner folds: see `check_folds`.
+
+    Filters are the whole process's, and threads that set and reset them each on its own undo one
+    another.
+    """
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "The least populated class", UserWarning)
+        yield
+
+
+def fixed_part(y: Array) -> tuple[Array, Array]:
+    """Return the numbers of training and test samples: 40 % of each class, always the same."""
+    from sklearn.model_selection import train_test_split
+
+    train, test = train_test_split(
+        np.arange(len(y)), test_size=TEST_SHARE, stratify=y, random_state=0
+    )
+    return train, test
 
 
 def fold_draws(y: Array, folds: int, seed: int) -> Iterator[tuple[Array, Array]]:

@@ -216,6 +216,32 @@ def test_evaluation_says_what_it_measured() -> None:
     assert (len(evaluation.inner), d.recipe.nested) == (4, True)
 
 
+def test_a_fixed_part_is_that_of_all_seeds_and_not_trained_on() -> None:
+    one, two = (domain(seed=seed, limit=90, parts="fixed", batch_size=20) for seed in (1, 2))
+    assert len(one.graphs) - one.trained == 36, "40 % of the drawn graphs"
+    for a, b in zip(one.graphs.split(1)[54:], two.graphs.split(1)[54:], strict=True):
+        assert torch.equal(a.edge_index, b.edge_index)
+    batches = [[batch.graphs for batch in d.batches(0)] for d in (one, two)]
+    assert [len(graphs) for graphs in batches[0]] == [20, 20, 14]
+    assert not torch.equal(batches[0][0].edge_index, batches[1][0].edge_index)
+    seen = torch.cat([graphs.edge_ptr.diff() for graphs in batches[0]])
+    assert torch.equal(seen, one.graphs.edge_ptr.diff()[:54])
+    assert one.sample_count == 54
+    evaluation = one.evaluate(one.model())
+    assert (evaluation.folds, evaluation.test_part) == ((), "fixed")
+    assert evaluation.samples == {"train": 54, "test": 36}
+    assert 0 < evaluation.validation < 100
+    assert one.report(trained=True).parts == {"train": 54, "test": 36}
+    assert not one.recipe.nested
+
+
+def test_what_a_fixed_part_cannot_score_is_named() -> None:
+    with pytest.raises(UserError, match="svm=linear chooses C by a fold, and parts=fixed has none"):
+        GraphRecipe.of("graph", {"svm": "linear", "parts": "fixed"})
+    with pytest.raises(UserError, match=r"motifs: class \d has \d+ members.*; use more data$"):
+        domain(limit=6, parts="fixed")
+
+
 def test_a_record_says_that_it_is_of_a_copy(monkeypatch: pytest.MonkeyPatch) -> None:
     d = domain(limit=60, folds=3)
     assert d.notes(trained=True) == {}

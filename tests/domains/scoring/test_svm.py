@@ -13,7 +13,14 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, LinearSVC
 
 from contrastbench.domains.graph import GraphRecipe
-from contrastbench.domains.scoring.svm import C_GRID, check_folds, linear_folds, svm_folds
+from contrastbench.domains.scoring.svm import (
+    C_GRID,
+    check_folds,
+    fixed_part,
+    linear_folds,
+    svm_folds,
+    svm_part,
+)
 from contrastbench.losses import UserError
 
 
@@ -44,6 +51,18 @@ def test_identical_to_grid_search(load: Callable, folds: int, seed: int, classes
     assert scores.others["auroc"] == pytest.approx(auroc, abs=1e-9)
     assert scores.mean == pytest.approx(np.mean(accuracy))
     assert scores.std == pytest.approx(np.std(accuracy))
+
+
+def test_the_fixed_part_is_scored_by_grid_search_on_all_others() -> None:
+    x, y = load_wine(return_X_y=True)
+    train, test = fixed_part(y)
+    assert sorted([*train, *test]) == [*range(len(y))]
+    shares = np.bincount(y[test]) / np.bincount(y)
+    assert shares == pytest.approx([0.4] * 3, abs=0.01), "of each class"
+    scored = svm_part(x, y, train, test)
+    search = GridSearchCV(SVC(), {"C": list(C_GRID)}, cv=5).fit(x[train], y[train])
+    assert scored.accuracy == pytest.approx(100 * search.score(x[test], y[test]), abs=1e-12)
+    assert (scored.c, scored.inner) == (search.best_params_["C"], 100 * search.best_score_)
 
 
 def test_linear_folds_are_a_search_whose_validation_is_the_next_fold() -> None:
