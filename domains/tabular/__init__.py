@@ -13,7 +13,7 @@ from contrastbench.domains import saved
 from contrastbench.domains.declaration import Declaration, Source, by_name
 from contrastbench.domains.recipe import ClassedRecipe, Width, added
 from contrastbench.domains.tabular.dataset import TabularDataset
-from contrastbench.domains.tabular.pmlb import pmlb_tables
+from contrastbench.domains.tabular.pmlb import SHIPPED, pmlb_tables
 from contrastbench.losses.pairing import BOTH_VIEWS, OWN_VIEW, QUERY_KEY, SAME_CLASS, Pairing
 
 LINEAR_PROBE: dict[str, Any] = {  # as scoring/linear.py has them
@@ -97,6 +97,9 @@ class TabularRecipe(ClassedRecipe):
         description="of a table without its own: drawn by each seed, or fixed, so that no seed "
         "tests on rows by which another one chose",
     )
+    tested: float = added(
+        0.2, gt=0, lt=1, description="share of the rows that is tested, of a table without parts"
+    )
     pretraining: Literal["train", "train+validation"] = Field(
         "train", description="rows that the encoder is trained on, without their classes"
     )
@@ -179,6 +182,26 @@ def embedded_table(name: str, summary: str, loader: str = "") -> TabularDataset:
     )
 
 
+def uci_table(
+    name: str,
+    summary: str,
+    page: str,
+    sha256: str,
+    sizes: tuple[int, int],
+    citation: str,
+    parts: tuple[int, int, int] | None = None,
+) -> TabularDataset:
+    """Declare a table of UCI's repository that ships, its parts in one file."""
+    return TabularDataset(
+        *(name, summary, f"https://archive.ics.uci.edu/dataset/{page}", sha256, f"{name}.tsv.gz"),
+        *(citation, "CC BY 4.0", sizes),
+        shipped=SHIPPED / f"{name}.tsv.gz",
+        reader="data:read_tabbed",
+        target="target",
+        parts=parts,
+    )
+
+
 DATASETS = by_name(
     TabularDataset(
         "hidden-clusters",
@@ -216,6 +239,25 @@ DATASETS = by_name(
         reader="data:read_higgs",
         target=0,
         parts=(80_000, 20_000, 500_000),
+    ),
+    uci_table(
+        "avila",
+        "20,867 patterns of handwriting in a Latin bible, 10 measurements, 12 copyists",
+        "459/avila",
+        "ed00b1de223a06d9ee81c0d3e9fd6bcbfa3ba0c2af2ab205eb6267260993eb14",
+        (20867, 11),
+        "De Stefano et al., Reliable writer identification in medieval manuscripts, 2018",
+    ),
+    uci_table(
+        "wall-robot-navigation",
+        "5,456 readings of 24 distances, 4 moves of a robot along a wall; the last fifth in time "
+        "tests",
+        "194/wall+following+robot+navigation+data",
+        "066e7b9bd6180e58357b2fff1ae2997a9784f41f7102f329dfa7f2dcbd3a209f",
+        (5456, 25),
+        "Freire et al., Short-term memory mechanisms in neural network learning of robot "
+        "navigation tasks, 2009",
+        parts=(3274, 1091, 1091),
     ),
     *pmlb_tables(),
 )

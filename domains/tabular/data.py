@@ -136,13 +136,13 @@ def read_higgs(path: Path, dataset: TabularDataset) -> TabularSet:
     return from_frame(path, pd.concat(parts), dataset.target, starts=dataset.starts)
 
 
-def read_pmlb(path: Path, dataset: TabularDataset) -> TabularSet:
-    """A table of the Penn Machine Learning Benchmarks."""
+def read_tabbed(path: Path, dataset: TabularDataset) -> TabularSet:
+    """A table with a header and tabs, as the Penn Machine Learning Benchmarks are kept."""
     import pandas as pd
 
     frame = pd.read_csv(path, sep="\t")
     check_shape(path, frame.shape, dataset.sizes)
-    return from_frame(path, frame, dataset.target)
+    return from_frame(path, frame, dataset.target, starts=dataset.starts)
 
 
 def check_shape(path: Path, shape: tuple[int, ...], expected: tuple[int, ...]) -> None:

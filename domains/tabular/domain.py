@@ -87,7 +87,8 @@ class TabularDomain(Domain[TabularRecipe, Model, Batch]):
         )
         fit = "paper" if recipe.statistics == "paper" else recipe.pretraining
         fixed = recipe.parts == "fixed"
-        self.table, self.rows = table, split_rows(table, 0 if fixed else self.seed, recipe.limit)
+        seed = 0 if fixed else self.seed
+        self.table, self.rows = table, split_rows(table, seed, recipe.limit, recipe.tested)
         data = standardise_columns(table, self.rows, fit)
         self.train, self.validation, self.test = (
             p.to(device) for p in (data.train, data.validation, data.test)

@@ -12,6 +12,8 @@ from contrastbench.domains.tabular.columns import Columns, columns_by_name, fit
 from contrastbench.domains.tabular.table import Array, TabularSet
 from contrastbench.errors import UserError
 
+TESTED = 0.2  # share of the rows that the seed draws for the test part
+
 
 class PartRows(NamedTuple):
     """Row numbers of the three parts of a table."""
@@ -32,10 +34,13 @@ class Prepared:
     notes: dict[str, Any]  # what was left out or filled in
 
 
-def split_rows(table: TabularSet, seed: int, limit: int | None = None) -> PartRows:
+def split_rows(
+    table: TabularSet, seed: int, limit: int | None = None, tested: float = TESTED
+) -> PartRows:
     """The table's own split, or a stratified 60 / 20 / 20 by the seed; `limit` thins it.
 
-    Of a table that has a test part alone, the seed draws a quarter of the rest for validation.
+    The seed draws the share `tested` for the test part, and of a table that has a test part alone
+    or of the rest a quarter for validation.
 
     Raises:
         UserError: the training rows are of one class.
@@ -43,7 +48,7 @@ def split_rows(table: TabularSet, seed: int, limit: int | None = None) -> PartRo
     rows = np.arange(len(table))
     validation_start, test_start = table.starts or (None, None)
     if test_start is None:
-        rest, test = train_test_split(rows, test_size=0.2, stratify=table.y, random_state=seed)
+        rest, test = train_test_split(rows, test_size=tested, stratify=table.y, random_state=seed)
     else:
         rest, test = np.split(rows, [test_start])
     if validation_start is None:

@@ -346,7 +346,9 @@ RAW: dict[str, Raw] = {
         table("Higgs-100K"),
     ),
     "PMLB": Raw(
-        tables.read_pmlb, files({"pmlb/churn.tsv.gz": gzip.compress(PMLB.encode())}), table("churn")
+        tables.read_tabbed,
+        files({"pmlb/churn.tsv.gz": gzip.compress(PMLB.encode())}),
+        table("churn"),
     ),
 }
 NO_FILES = {  # readers of something else

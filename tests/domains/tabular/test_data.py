@@ -188,6 +188,16 @@ def test_higgs_keeps_a_seeded_draw_and_the_last_rows(tmp_path: Path) -> None:
             read_higgs(path, replace(small, sizes=sizes))
 
 
+@pytest.mark.parametrize("name", [name for name, known in DATASETS.items() if known.shipped])
+def test_a_shipped_table_is_read_wherever_it_is_asked_for(name: str, tmp_path: Path) -> None:
+    known = DATASETS[name]
+    (tmp_path / f"{name}.tsv").write_text("another table")
+    table, _ = load_rows(name, data_root=tmp_path)
+    assert (len(table), len(table.names) + 1) == known.sizes
+    assert f" {len(table.classes)} " in known.summary
+    assert table.starts == known.starts
+
+
 def test_a_table_of_the_penn_benchmarks_is_found_in_its_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -36,6 +36,11 @@ def test_parts_are_stratified_disjoint_and_of_the_seed() -> None:
     assert not np.array_equal(parts.test, split_rows(wine, seed=4).test)
 
 
+def test_a_larger_share_may_be_tested() -> None:
+    own = table(np.arange(100)[:, None])
+    assert [len(part) for part in split_rows(own, seed=1, tested=0.4)] == [45, 15, 40]
+
+
 def test_a_tables_own_parts_are_kept_and_a_limit_cuts_all_of_them() -> None:
     own = table(np.arange(100)[:, None], starts=(60, 80))
     parts = split_rows(own, seed=1)
