@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         part_of,
         query_key,
         same_class,
+        whole_of,
         whole_row,
     )
     from contrastbench.losses.views import ViewLoss
@@ -46,6 +47,7 @@ __all__ = [
     "part_of",
     "query_key",
     "same_class",
+    "whole_of",
     "whole_row",
 ]
 

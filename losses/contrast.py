@@ -374,6 +374,32 @@ def part_of(whole: Tensor, part: Tensor, starts: Tensor, most: int) -> Contrast:
     )
 
 
+def whole_of(part: Tensor, whole: Tensor, starts: Tensor) -> Contrast:
+    """Pair each part with its own whole and with all others, as InfoGraph's code does.
+
+    A node's graph is its positive, the other graphs of the batch its negatives. A mean over anchors
+    is one over all nodes, so large graphs count more than in `part_of`.
+
+    Args:
+        part: (M, D) embeddings of the parts of the first whole, of the second, ...; need not be
+            normalised.
+        whole: (N, D) embeddings.
+        starts: (N + 1,) where each whole's parts begin, and M.
+
+    >>> contrast = whole_of(torch.eye(3)[:, :2], torch.eye(2), torch.tensor([0, 2, 3]))
+    >>> contrast.positive_key.tolist(), contrast.key_id.tolist()
+    ([[0], [0], [1]], [0, 1])
+    """
+    owner = torch.searchsorted(starts, row_ids(part), right=True) - 1
+    keys, negatives = unit(whole), len(whole) - 1
+    positive_key = owner.unsqueeze(1)
+    return Contrast(
+        *(unit(part), None, keys, owner, row_ids(whole)),
+        positive_key=positive_key,
+        negatives=negatives,
+    )
+
+
 def indexed(contrast: Contrast, index: Tensor) -> Contrast:
     """Tell of which training sample each anchor is, for losses that keep numbers of each.
 
@@ -400,13 +426,15 @@ def permuted(
 
     A control: positives that do not belong together must teach nothing. Negatives stay as they are.
     The second of two whole views is moved likewise. Of several crops each has as many anchors as
-    there are keys, so the move is a third of these: never a whole crop.
+    there are keys, so the move is a third of these: never a whole crop. Anchors whose positives are
+    keys are no crops.
 
     >>> contrast = other_view(torch.eye(4), torch.eye(4))
     >>> permuted(contrast).positives().argmax(dim=2).flatten().tolist()
     [3, 0, 1, 2]
     """
     device, anchors = contrast.anchor.device, len(contrast.anchor)
+    of_view = anchors if contrast.positive_key is not None else min(anchors, len(contrast.keys))
     chosen = torch.rand(anchors, generator=rng).to(device) < share if share < 1 else None
 
     def moved(x: Tensor, rows: int) -> Tensor:
@@ -416,7 +444,7 @@ def permuted(
         return other.where(chosen[: len(x)].view(-1, *[1] * (x.ndim - 1)), x)
 
     there: dict[str, Any] = {
-        name: moved(tensor, min(anchors, len(contrast.keys)))
+        name: moved(tensor, of_view)
         for name in ("positive", "positive_key", "padding")
         if (tensor := getattr(contrast, name)) is not None
     }

@@ -14,7 +14,14 @@ from pydantic import Field, model_validator
 from contrastbench.domains.declaration import Dataset, Declaration, Source, by_name, declared_rows
 from contrastbench.domains.own import PYTHON
 from contrastbench.domains.recipe import Recipe, added
-from contrastbench.losses.pairing import OTHER_VIEW, OWN_VIEW, PART_OF, SAME_CLASS, Pairing
+from contrastbench.losses.pairing import (
+    OTHER_VIEW,
+    OWN_VIEW,
+    PART_OF,
+    SAME_CLASS,
+    WHOLE_OF,
+    Pairing,
+)
 
 Augmentation = Literal["drop", "edges", "mask", "subgraph", "random2", "random3", "random4"]
 TU_URL = "https://www.chrsmrrs.com/graphkerneldatasets/{}.zip"
@@ -49,10 +56,11 @@ class GraphRecipe(Recipe):
         *("edge_ratio", "mask_ratio", "subgraph_ratio"),
     }
 
-    pairing: Literal["other_view", "own_view", "part_of", "supervised"] = Field(
+    pairing: Literal["other_view", "own_view", "part_of", "whole_of", "supervised"] = Field(
         "other_view",
         description="own_view: negatives of the own view alone, for dhel and kcl; "
-        "part_of: InfoGraph's, a graph meets nodes, without views; supervised: graphs "
+        "part_of: InfoGraph's, a graph meets nodes, without views; whole_of: as its code has "
+        "it, a node meets graphs; supervised: graphs "
         "of one class are positives, those of test folds too, so it is no fair result",
     )
     augmentation: Augmentation = "random2"
@@ -113,9 +121,15 @@ class GraphRecipe(Recipe):
     @property
     def pairing_facts(self) -> Pairing:
         """GraphCL's pairing, DHEL's, pairs by class, or InfoGraph's."""
-        if self.pairs_by_class:
-            return SAME_CLASS
-        return {"other_view": OTHER_VIEW, "own_view": OWN_VIEW}.get(self.pairing, PART_OF)
+        return {
+            **{"other_view": OTHER_VIEW, "own_view": OWN_VIEW, "part_of": PART_OF},
+            **{"whole_of": WHOLE_OF, "supervised": SAME_CLASS},
+        }[self.pairing]
+
+    @property
+    def of_nodes(self) -> bool:
+        """Return whether graphs meet nodes, as in InfoGraph, and no views are drawn."""
+        return self.pairing in ("part_of", "whole_of")
 
     @property
     def evaluation(self) -> dict[str, Any]:
@@ -141,7 +155,7 @@ class GraphRecipe(Recipe):
             "edge_ratio": ("edges", "random3", "random4"),
             "mask_ratio": ("mask", "random4"),
         }
-        drawn = self.augmentation if self.pairing != "part_of" else ""
+        drawn = "" if self.of_nodes else self.augmentation
         idle = {key for key, users in operations.items() if drawn not in users}
         idle |= set() if drawn else {"augmentation"}
         idle.add("parts" if self.nested else "folds")

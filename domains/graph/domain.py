@@ -55,6 +55,7 @@ from contrastbench.losses.contrast import (
     own_view,
     part_of,
     same_class,
+    whole_of,
 )
 
 Model = GraphModel | InfoGraph | Counts
@@ -184,7 +185,7 @@ class GraphDomain(Domain[GraphRecipe, Model, Batch]):
                 return Counts(Histograms(features, width)).to(self.device)
             if recipe.encoder == "sizes":
                 return Counts(Sizes())
-            kind = InfoGraph if recipe.pairing == "part_of" else GraphModel
+            kind = InfoGraph if recipe.of_nodes else GraphModel
             return kind(features, recipe.hidden, recipe.layers).to(self.device)
 
     def batches(self, epoch: int) -> Iterator[Batch]:
@@ -192,7 +193,7 @@ class GraphDomain(Domain[GraphRecipe, Model, Batch]):
         size = self.recipe.batch_size
         for start, stop in chunks(self.training, size):
             graphs = views = self.training[start:stop]
-            if self.recipe.pairing != "part_of":
+            if not self.recipe.of_nodes:
                 rng = generator(self.device, self.seed, epoch, start)
                 views = augment(graphs, self.recipe, rng)
             parts = graphs.split(size), views.split(size), self.rows[start:stop].split(size)
@@ -214,8 +215,10 @@ class GraphDomain(Domain[GraphRecipe, Model, Batch]):
         return self.trained
 
     def contrasts(self, model: Model, batch: Batch) -> list[Contrast]:
-        """Pair the graphs of a batch, and tell the rows of the anchors."""
-        return [indexed(contrast, batch.rows) for contrast in self.paired(model, batch)]
+        """Pair the graphs of a batch, and tell the rows of the anchors; a node's is its graph's."""
+        pairs, rows = self.paired(model, batch), batch.rows
+        nodes = self.recipe.pairing == "whole_of"
+        return [indexed(pair, rows[pair.anchor_id] if nodes else rows) for pair in pairs]
 
     def paired(self, model: Model, batch: Batch) -> list[Contrast]:
         """GraphCL's pairing, DHEL's, InfoGraph's, or pairs by class."""
@@ -223,6 +226,8 @@ class GraphDomain(Domain[GraphRecipe, Model, Batch]):
         if isinstance(model, InfoGraph):
             with alone():  # nodes are not shared out
                 whole, nodes = model(graphs)
+            if self.recipe.pairing == "whole_of":
+                return [whole_of(nodes, whole, graphs.node_ptr)]
             return [part_of(whole, nodes, graphs.node_ptr, self.most_nodes)]
         first, second = embed_together(model, graphs), embed_together(model, views, symmetric=False)
         if self.recipe.pairs_by_class:

@@ -17,6 +17,7 @@ from contrastbench.losses.spec import LossSpec
     ("domain", "recipe"),
     [
         ("graph", {"pairing": "part_of"}),
+        ("graph", {"pairing": "whole_of"}),
         *((name, {"pairing": "own_view"}) for name in DOMAINS),
         ("image", {"positives": 1}),
         ("image", {"positives": 2}),
@@ -42,6 +43,7 @@ VICREG = LossSpec("packaged_losses:Vicreg")
     ("domain", "recipe"),
     [
         ("graph", {"pairing": "part_of"}),
+        ("graph", {"pairing": "whole_of"}),
         ("graph", {"pairing": "supervised"}),
         ("image", {"positives": 1}),
         ("image", {"pairing": "query_key", "local_crops": 1, "local_size": 8}),

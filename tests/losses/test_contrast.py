@@ -5,7 +5,7 @@ import torch
 
 from contrastbench.losses import Contrast, UserError, both_views, other_view, query_key, whole_row
 from contrastbench.losses.base import block_scores
-from contrastbench.losses.contrast import own_view, part_of, permuted, same_class, unit
+from contrastbench.losses.contrast import own_view, part_of, permuted, same_class, unit, whole_of
 
 N, D = 5, 7
 
@@ -135,6 +135,8 @@ def test_padding_moves_with_the_permuted_positives() -> None:
     contrast = permuted(part_of(torch.eye(3), torch.eye(6)[:, :3], starts, 3))
     assert contrast.padding is not None
     assert (~contrast.padding).sum(dim=1).tolist() == [3, 1, 2]
+    nodes = whole_of(torch.eye(6)[:, :3], torch.eye(3), torch.tensor([0, 2, 4, 6]))
+    assert permuted(nodes).positive_key.flatten().tolist() == [2, 2, 0, 0, 1, 1]
     by_class = same_class(torch.eye(4), torch.eye(4), torch.tensor([0, 0, 0, 1]))
     moved = permuted(by_class)
     for name in ("positive_key", "padding"):

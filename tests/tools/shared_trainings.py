@@ -28,6 +28,7 @@ CASES: dict[str, tuple[str, str, dict[str, Any]]] = {
     "graphs, a learned temperature": ("graph", f"{FILE}:Temperature", GRAPHS),
     "graphs, schedules": ("graph", SCHEDULED, GRAPHS),
     "graphs, nodes": ("graph", "jsd", {**GRAPHS, "pairing": "part_of"}),
+    "nodes, graphs": ("graph", "jsd", {**GRAPHS, "pairing": "whole_of"}),
     "a table, momentum": ("tabular", "rmlcpc", TABLE),
     "a table, both views": ("tabular", "phi_dro", {**TABLE, "pairing": "both_views"}),
     "a table, memory": ("tabular", "isogclr + sogclr", {**TABLE, "pairing": "own_view"}),

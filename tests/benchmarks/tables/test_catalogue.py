@@ -26,7 +26,7 @@ def test_the_list_says_what_is_published_what_runs_and_what_is_done(tmp_path: Pa
     for seed, seconds in enumerate((7200.0, 3600.0)):
         made(tmp_path, work, seed, metrics={"accuracy": 80.0}, seconds=seconds)
     line = next(line for line in listing.tables(tmp_path) if line.startswith("adnce-table5 "))
-    assert "36 values, 12 runnable,  1 done in 3.0 h " in line
+    assert "36 values, 20 runnable,  1 done in 3.0 h " in line
     assert line.endswith(table.source)
 
 

@@ -550,7 +550,7 @@ def test_published_values_stand_as_they_are_printed(tmp_path: Path) -> None:
         )
         is None
     )
-    assert "| *76.20* |" in render_table(
+    assert "| *87.67* |" in render_table(
         resolve(load_table("renyicl-table6"), None, tmp_path), "md"
     )
 

@@ -106,6 +106,28 @@ def test_a_graph_meets_its_own_nodes_and_those_of_others() -> None:
     assert dar.item() == pytest.approx(torch.stack(norms).mean().item(), abs=1e-9)
 
 
+def test_a_node_meets_its_own_graph_and_others_as_in_infographs_code() -> None:
+    """The loop is over all pairs of a node and a graph; a mean over graphs would not do."""
+    d = domain(limit=23, batch_size=11, folds=3, pairing="whole_of", features="degree")
+    model, tau = d.model().double(), 0.3
+    graphs, _, rows = next(iter(d.batches(0)))
+    graphs = replace(graphs, x=graphs.x.double())
+    (contrast,) = d.contrasts(model, graph.Batch(graphs, graphs, rows))
+    whole, nodes = map(unit, model(graphs))
+    owner = [g for g, size in enumerate(graphs.node_ptr.diff().tolist()) for _ in range(size)]
+    own, others = [], []
+    for v, g in ((v, g) for v in range(len(nodes)) for g in range(len(whole))):
+        f = nodes[v] @ whole[g] / tau
+        (own if owner[v] == g else others).append((1 + (-f if owner[v] == g else f).exp()).log())
+    expected = torch.stack(own).mean() + torch.stack(others).mean() - 2 * math.log(2)
+    loss, weight = get_loss("jsd", temperature=tau)(contrast), model.encoder.mlps[0][0].weight
+    gradients = [torch.autograd.grad(x, weight, retain_graph=True)[0] for x in (loss, expected)]
+    assert loss.item() == pytest.approx(expected.item(), abs=1e-9)
+    assert torch.allclose(*gradients, rtol=1e-7, atol=1e-10)
+    assert bool(gradients[0].any())
+    assert contrast.index.equal(rows[torch.tensor(owner)])
+
+
 def test_infographs_heads_are_three_layers_and_one_beside() -> None:
     model = domain(pairing="part_of").model()
     beside, one, two, three = (m for m in model.of_nodes.modules() if isinstance(m, nn.Linear))
