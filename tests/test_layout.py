@@ -86,7 +86,7 @@ FLOORS = {  # rooms and modules of a folder, the lowest first: each imports from
     "losses": (
         *("pairing", "blocks", "tiles", "expectation", "settings"),
         *("source", "contrast", "ranges", "limits", "expression", "code", "base"),
-        *("memory", "exponential", "library", "views", "loading", "registry", "spec"),
+        *("memory", "exponential", "library", "views", "loading", "registry", "stand_ins", "spec"),
         *("__init__", "reduction", "laws"),
     ),
     "domains": (

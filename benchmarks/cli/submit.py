@@ -1,7 +1,6 @@
 """Commands `bench submit` and `bench verify`: a loss with its records as one file."""
 
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Annotated
 
 import typer
@@ -13,6 +12,9 @@ from contrastbench.benchmarks.records.packs import SHIPPED
 from contrastbench.benchmarks.running.options import check_data_root
 from contrastbench.benchmarks.tables import catalogue
 from contrastbench.errors import UserError, tell
+
+CONFINED = "no network and no files but its own, Python's, and those of data (bwrap)"
+UNCONFINED = "bubblewrap would keep it from the network and your files: install bwrap"
 
 
 def submit(
@@ -64,16 +66,18 @@ def verify(
     suite = what or given.about.suite
     if what is None and suite not in catalogue.table_files():
         raise UserError(f"the bundle is for {suite!r}, which does not ship: add its sweep file")
-    from contrastbench.benchmarks.submission.verify import Verification, comment, run_checks
+    from contrastbench.benchmarks.report.words import rendered
+    from contrastbench.benchmarks.running.confined import can_confine
+    from contrastbench.benchmarks.submission.verify import Verification, run_checks
 
     if not trust:
-        show(comment(given))
+        show(rendered("verification.md.j2", given=given, case=None))
         raise UserError(f"{path} runs Python of its own: read it, then give --trust")
     places, root = list(dict.fromkeys([results, SHIPPED])), (data_root or Path()).absolute()
     tell(f"data are looked for in {root} (--data-root), then where downloads are kept")
-    with TemporaryDirectory(prefix="contrastbench-") as folder:
-        case = Verification(given, Path(folder), suite, places, root, quick, keep)
-        run_checks(case)
-        show(comment(given, case))
+    tell(f"the loss {'sees ' + CONFINED if can_confine() else 'runs as you do: ' + UNCONFINED}")
+    case = Verification(given, suite, places, root, quick, keep)
+    run_checks(case)
+    show(rendered("verification.md.j2", given=given, case=case))
     if not case.verified:
         raise typer.Exit(1)

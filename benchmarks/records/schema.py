@@ -8,7 +8,7 @@ so are those that early records lack.
 import re
 import reprlib
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Annotated, Any, Literal, NotRequired, get_args
 
 from pydantic import ConfigDict, Field, StringConstraints, TypeAdapter, ValidationError, with_config
@@ -141,6 +141,16 @@ def check_settings(settings: dict[str, Any]) -> None:
     """Raise UserError if a record could not be read again, because of what a user has set."""
     if wrong := first_unusable(settings):
         raise UserError(f"{wrong}: rename or change it")
+
+
+def has_text(value: Any) -> bool:
+    """Return whether a value of JSON is a text or holds one; keys are none.
+
+    >>> has_text({"a": [1, "b"]}), has_text({"a": [1, None]})
+    (True, False)
+    """
+    inner = value.values() if isinstance(value, dict) else value
+    return isinstance(inner, str) or (isinstance(inner, Iterable) and any(map(has_text, inner)))
 
 
 def wrong_together(record: Record) -> str:

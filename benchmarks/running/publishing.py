@@ -34,9 +34,7 @@ def publish_result(
         **cell.identity,
         "key": cell.key,
         **outcome,
-        "command": run_command(cell.experiment, cell.seed, device_words(options, device)),
-        **({"own_loss": own} if (own := cell.experiment.loss.files) else {}),
-        "environment": environment(device, compiled),
+        **made_by(cell, options, device, compiled),
     }
     record = cast(Record, fields)
     path = cell.path(options.results)
@@ -54,6 +52,17 @@ def publish_result(
             record,
         ) from None
     return reading.find_record(path) or record, path
+
+
+def made_by(
+    cell: Cell, options: Options, device: torch.device, compiled: Sequence[str] = ()
+) -> Fields:
+    """Return the record's fields that say what made it: command, machine, files of the loss."""
+    return {
+        "command": run_command(cell.experiment, cell.seed, device_words(options, device)),
+        **({"own_loss": own} if (own := cell.experiment.loss.files) else {}),
+        "environment": environment(device, compiled),
+    }
 
 
 def device_words(options: Options, device: torch.device) -> list[str]:

@@ -16,7 +16,6 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from statistics import median, stdev
 from typing import Any, NamedTuple
-from unicodedata import normalize
 
 from yaml import YAMLError
 
@@ -24,12 +23,11 @@ from contrastbench.benchmarks.records import reading, schema, store
 from contrastbench.benchmarks.records.command import parse_value
 from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.benchmarks.records.store import Fields, Record
+from contrastbench.benchmarks.running.loss_files import placed_loss, write_loss_files
 from contrastbench.benchmarks.running.options import Options
 from contrastbench.domains.own import parse_source
-from contrastbench.domains.reading import first_double
 from contrastbench.domains.registry import DOMAINS, declaration
 from contrastbench.errors import UserError
-from contrastbench.losses.expression import file_and_class, with_terms
 from contrastbench.losses.registry import is_registered
 from contrastbench.losses.spec import NONE, LossSpec
 
@@ -39,9 +37,6 @@ FACTS = ("samples", "rows", "images", "test_part", "scored_data", "report")  # o
 CIRCUMSTANCES = (  # equal numbers are promised where they are the same
     *("commit", "versions", "device", "devices", "device_memory_gib", "cpu", "threads"),
     *("deterministic", "tf32", "compiled", "variables"),
-)
-HIDDEN = re.compile(  # what a reader of Python does not see, or sees in another order
-    r"[\0-\b\v\x0e-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u206f\U000e0000-\U000e007f]|\r(?!\n)"
 )
 MOST_THREADS = 64  # of a record, where the machine has fewer cores: libraries end where many start
 
@@ -278,29 +273,6 @@ def option_values(words: Sequence[str], option: str) -> dict[str, Any]:
     """Return the values that a command gives by one of its options."""
     pairs = [words[i + 1].partition("=") for i, word in enumerate(words[:-1]) if word == option]
     return {key: parse_value(text) for key, _, text in pairs}
-
-
-def write_loss_files(files: Mapping[str, str], folder: Path) -> None:
-    """Write the files of somebody's loss, as a reader sees them and none outside the folder."""
-    if double := first_double(normalize("NFKC", name).casefold() for name in files):
-        raise UserError(f"some systems take two files of the loss for one, {double}: rename one")
-    for name, text in files.items():
-        if hidden := HIDDEN.search(name + text):
-            raise UserError(f"{name} has {hidden[0]!a}, which hides code from readers: remove it")
-        path = (folder / name).resolve()
-        if path.as_posix() != f"{folder.resolve().as_posix()}/{name}":  # as `./a` or `../loss/a`
-            raise UserError(f"the loss has a file outside its folder: {name}")
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(text.encode())
-
-
-def placed_loss(name: str, folder: Path) -> str:
-    """Return the name of a user's own loss with its files in a folder."""
-
-    def within(term: str) -> str:
-        return str(folder / term) if file_and_class(term) else term
-
-    return with_terms(name, within)
 
 
 def spread_of(record: Record, places: Sequence[Path], factor: float = FACTOR) -> Spread:

@@ -3,7 +3,7 @@
 import threading
 import time
 import traceback
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from functools import partial
@@ -23,6 +23,7 @@ from contrastbench.benchmarks.running.history import Diverged, History
 from contrastbench.benchmarks.running.interruption import termination_kept
 from contrastbench.benchmarks.running.learned import learned_details
 from contrastbench.benchmarks.running.opening import (
+    Opened,
     Prepared,
     check_same_data,
     finished_result,
@@ -32,11 +33,17 @@ from contrastbench.benchmarks.running.opening import (
 )
 from contrastbench.benchmarks.running.options import Options
 from contrastbench.benchmarks.running.provenance import provenance
-from contrastbench.benchmarks.running.publishing import as_details, in_lines, publish_result
+from contrastbench.benchmarks.running.publishing import (
+    as_details,
+    in_lines,
+    made_by,
+    publish_result,
+)
 from contrastbench.benchmarks.running.training import AnyDomain, Log, train
 from contrastbench.distributed import ProcessLost
 from contrastbench.domains.base import Exports, Validates
 from contrastbench.domains.reading import cause
+from contrastbench.domains.report import DataReport
 from contrastbench.errors import UnusableSamples, UserError, is_out_of_memory, is_termination, tell
 
 # The generator that is seeded, the threads of torch and what can be imported are the process's.
@@ -183,9 +190,7 @@ def scalars_of(cell: Cell, options: Options) -> AbstractContextManager[Log | Non
 
 def score(training: Prepared, place: int, model: nn.Module, history: History) -> Fields:
     """Score the model on the set of a cell, and return the measurements."""
-    cell, domain = training.cells[place]
-    first, trainer = training.cells[0]
-    trained = training.loss is not None and place == 0  # and not scored alone
+    domain, trainer = (training.cells[one].domain for one in (place, 0))
     start = time.perf_counter()
     evaluation = ranks.from_first(partial(domain.evaluate, model))
     if place and training.loss is not None and trainer.recipe.validate_every is not None:
@@ -196,25 +201,45 @@ def score(training: Prepared, place: int, model: nn.Module, history: History) ->
         "seconds_training": history.seconds,
         "seconds_evaluation": time.perf_counter() - start,
     }
-    digest, report = domain.data_hash(trained=False), training.reports[place].as_json()
-    read = {
-        **({"scored_data": digest} if digest != cell.data_hash else {}),
-        **({"trained_as": first.key} if place else {}),
-        **domain.notes(trained=trained),
-        **({"report": report} if report else {}),
-    }
     return {
         "metrics": {**evaluation.metrics, **history.metrics},
         "main": evaluation.main,
         "details": {
             **history.details,
             **as_details(evaluation),
-            **in_lines(read),
+            **facts(training.cells, place, training.loss is not None, training.reports[place]),
             **seconds,
             **in_lines(learned_details(training.loss)),
         },
         "seconds": sum(seconds.values()),
     }
+
+
+def facts(cells: Sequence[Opened], place: int, trained: bool, report: DataReport) -> Fields:
+    """Return what a record's details say of the data that were read, before any training."""
+    (cell, domain), read = cells[place], report.as_json()
+    digest = domain.data_hash(trained=False)
+    return in_lines(
+        {
+            **({"scored_data": digest} if digest != cell.data_hash else {}),
+            **({"trained_as": cells[0].cell.key} if place else {}),
+            **domain.notes(trained=trained and place == 0),  # and not scored alone
+            **({"report": read} if read else {}),
+        }
+    )
+
+
+def foretell(experiment: Experiment, seed: int, options: Options) -> list[Fields]:
+    """Return what the record of each cell of a training says, whatever the training finds."""
+    cells, trained = prepare_cells(experiment, seed, options, None), experiment.trained
+    return [
+        {
+            **cell.identity,
+            **made_by(cell, options, domain.device),
+            "details": facts(cells, place, trained, domain.report(trained and place == 0)),
+        }
+        for place, (cell, domain) in enumerate(cells)
+    ]
 
 
 def export(cell: Cell, domain: AnyDomain, model: nn.Module, folder: Path) -> None:

@@ -1,44 +1,39 @@
 """Run a bundle's loss in a process apart, with an empty home, and take what it hands back as bytes.
 
 This side plans and judges without the loss's code: what the loss declares becomes a class of the
-same name with the same arguments, ranges and limits, and nothing else, its stand-in. A process that
-takes too long is killed with all that it has started. This keeps accidents and curiosity away. It
-is no sandbox: the loss runs as the user who verifies, so a person reads it first.
+same name with the same arguments, ranges and limits, and nothing else, its stand-in. It lives in
+memory, as all does that this side keeps: nothing that a child could write is read but its answer.
+Without bubblewrap that is no sandbox: a person reads the loss first, which runs as this user.
 
 The process apart is `python -m contrastbench.benchmarks.submission.apart FOLDER`: it does what
 `request.json` asks there, and ends. It writes `answer.json`, and records into `results/`.
 """
 
 import json
-import os
 import resource
-import signal
-import subprocess
+import shutil
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from inspect import Parameter, Signature
 from pathlib import Path
+from tempfile import mkdtemp
 from typing import Any
 
 from pydantic import Field
 
 from contrastbench.benchmarks.records import store
 from contrastbench.benchmarks.records.experiment import Experiment
+from contrastbench.benchmarks.running.confined import run_apart
+from contrastbench.benchmarks.running.loss_files import placed_loss, write_loss_files
 from contrastbench.benchmarks.running.options import Options
-from contrastbench.domains.download import cache_folder
 from contrastbench.domains.strict import Strict
 from contrastbench.errors import UserError, printable
-from contrastbench.losses.expression import file_and_class
 from contrastbench.losses.registry import Description, describe, is_registered, term_names
 from contrastbench.losses.spec import LossSpec
 
-KEPT = ("PATH", "PYTHONPATH", "LANG", "LC_ALL", "TMPDIR", "LD_LIBRARY_PATH", "CONTRASTBENCH_DATA")
-KEPT_STARTS = ("OMP_", "MKL_", "OPENBLAS_", "DNNL_", "ONEDNN_", "ATEN_", "CUDA_", "KMP_")
 SECONDS = 1800  # of one cell, or of the laws
 MAX_MEMORY, MAX_FILE = 2**35, 2**30  # bytes
 COMMAND = [sys.executable, "-P", "-m", __name__]
-STAND_IN = f"from {__name__} import stand_in\n{{0}} = stand_in(__name__, {{0!r}}, {{1!r}})\n"
 
 
 class Answer(Strict, allow_inf_nan=True, ser_json_inf_nan="constants"):
@@ -63,71 +58,29 @@ def refusing(why: str = "") -> Iterator[None]:
         raise Refused(why or str(error) or type(error).__name__) from None
 
 
-def ask(folder: Path, seconds: float, **request: Any) -> Answer:
-    """Return the answer of a child process, which is killed after those seconds, to a request.
+def ask(
+    request: Mapping[str, Any], seconds: float, wanted: Sequence[str] = ()
+) -> tuple[Answer, list[bytes]]:
+    """Return a child's answer to a request, and the files of the wanted records that it has made.
+
+    Its folder is made for it and goes with it: all is read before another child begins.
 
     Raises:
         Refused: it ended without an answer, or its answer is an error.
     """
-    folder.mkdir(parents=True)
-    (folder / "request.json").write_text(json.dumps(request))
-    ending = start_child(folder, seconds)
-    with refusing(f"the loss's process {ending} without an answer"):
-        answer = Answer.model_validate_json(store.file_bytes(folder / "answer.json"))
-    if answer.error is not None:
-        raise Refused(f"the loss's process says: {printable(answer.error[:500])}")
-    return answer
-
-
-def start_child(folder: Path, seconds: float) -> str:
-    """Run a child to its end, and say how it ended."""
-    given: Any = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.DEVNULL)
-    given |= {"cwd": folder, "env": environment(folder / "home"), "start_new_session": True}
-    process = subprocess.Popen([*COMMAND, str(folder)], **given)
+    folder = Path(mkdtemp(prefix="contrastbench-")).resolve()
     try:
-        return f"ended with exit code {process.wait(seconds)}"
-    except subprocess.TimeoutExpired:
-        return f"was killed after {seconds:.0f} seconds"
+        (folder / "request.json").write_text(json.dumps(request), "utf-8")
+        ending = run_apart([*COMMAND, str(folder)], folder, seconds, Path(request["data_root"]))
+        with refusing(f"the loss's process {ending} without an answer"):
+            answer = Answer.model_validate_json(store.file_bytes(folder / "answer.json"))
+        if answer.error is not None:
+            raise Refused(f"the loss's process says: {printable(answer.error[:500])}")
+        with refusing("the loss's process made no valid record"):
+            return answer, [store.file_bytes(folder / "results" / name) for name in wanted]
     finally:
-        with suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
-
-
-def environment(home: Path) -> dict[str, str]:
-    """Return a child's variables: an empty home, in which downloaded data are linked."""
-    link = home / ".cache/contrastbench"
-    link.parent.mkdir(parents=True)
-    link.symlink_to(cache_folder())
-    hub = os.environ.get("HF_HUB_CACHE") or str(Path.home() / ".cache/huggingface/hub")
-    kept = {k: v for k, v in os.environ.items() if k in KEPT or k.startswith(KEPT_STARTS)}
-    return {**kept, "HOME": str(home), "XDG_CACHE_HOME": str(link.parent), "HF_HUB_CACHE": hub}
-
-
-def write_stand_ins(terms: Mapping[str, Description], folder: Path) -> None:
-    """Write the files of stand-ins into a folder, each for a term FILE:CLASS."""
-    for term, declared in terms.items():
-        file, name = file_and_class(term) or ("", "")  # the bundle's terms were checked
-        (folder / file).parent.mkdir(parents=True, exist_ok=True)
-        with (folder / file).open("a") as text:
-            text.write(STAND_IN.format(name, Answer(terms=(declared,)).model_dump_json()))
-
-
-def stand_in(module: str, name: str, answer: str) -> type:
-    """Return a class that has the arguments, ranges and limits that an answer declares."""
-    from contrastbench.losses.base import Loss
-
-    (about,) = Answer.model_validate_json(answer).terms
-
-    def keep(self: Any, **params: Any) -> None:
-        Loss.__init__(self)
-        vars(self).update({**about.params, **params})
-
-    defaults = {**dict.fromkeys(about.required, Parameter.empty), **about.params}
-    own = [Parameter(k, Parameter.KEYWORD_ONLY, default=v) for k, v in defaults.items()]
-    vars(keep)["__signature__"] = Signature([Parameter("self", Parameter.POSITIONAL_ONLY), *own])
-    has = {"ranges": about.ranges, "limits": about.limits, "__init__": keep, "__module__": module}
-    return type(name, (Loss,), has)
+        with suppress(OSError, RecursionError):  # whatever it has left there
+            shutil.rmtree(folder)
 
 
 def main() -> None:
@@ -141,19 +94,21 @@ def main() -> None:
 
 def answer_request(folder: Path) -> None:
     """Answer the request of a folder."""
-    request = json.loads((folder / "request.json").read_text())
+    request = json.loads((folder / "request.json").read_bytes())
     try:
-        answer = run(folder, request) if "experiment" in request else declare(request)
+        write_loss_files(request["files"], folder / "loss")
+        asked = request.get("experiment", request)["loss"]
+        loss = LossSpec(placed_loss(asked["name"], folder / "loss"), asked["params"])
+        answer = run(folder, request, loss) if "experiment" in request else declare(loss)
     except UserError as error:
         answer = Answer(error=str(error))
-    (folder / "answer.json").write_text(answer.model_dump_json())
+    (folder / "answer.json").write_text(answer.model_dump_json(), "utf-8")
 
 
-def declare(request: dict[str, Any]) -> Answer:
+def declare(loss: LossSpec) -> Answer:
     """Return what the loss declares, and what the laws say of it."""
     from contrastbench.losses import laws
 
-    loss = LossSpec(**request["loss"])
     loss.check()
     terms = tuple(describe(term) for term in term_names(loss.name) if not is_registered(term))
     checked = laws.check_loss(loss.name, **loss.params)
@@ -162,12 +117,11 @@ def declare(request: dict[str, Any]) -> Answer:
     return Answer(code=loss.code, laws={law.name: law.word for law in checked}, terms=terms)
 
 
-def run(folder: Path, request: dict[str, Any]) -> Answer:
+def run(folder: Path, request: dict[str, Any], loss: LossSpec) -> Answer:
     """Run the seeds of an experiment, which publishes their records."""
     from contrastbench.benchmarks.running.runner import run_cell
 
-    about = request["experiment"]
-    work = Experiment(**about | {"loss": LossSpec(**about["loss"])})
+    work = Experiment(**request["experiment"] | {"loss": loss})
     options = Options(folder / "results", Path(request["data_root"]), "cpu")
     for seed in request["seeds"]:
         run_cell(work, seed, options)

@@ -20,6 +20,7 @@ from pydantic import Field, ValidationError
 from pydantic_core import from_json
 
 from contrastbench.benchmarks.records import files, schema, store
+from contrastbench.benchmarks.running.loss_files import check_loss_files
 from contrastbench.benchmarks.sweeps.plan import make_plan, unfinished_tasks
 from contrastbench.domains import strict_yaml
 from contrastbench.domains.reading import contents, member, member_names, reading
@@ -78,6 +79,7 @@ def bundle_loss(suite: str, loss: LossSpec, results: Path) -> Path:
         raise UserError(f"{have}: run bench sweep {suite} --loss {loss.name}")
     declared = read_declaration(file.with_suffix(".yaml"))
     name, sources = portable(loss.name, loss.sources)
+    check_loss_files(sources)
     contents = {f"{LOSS_FOLDER}{path}": text.encode() for path, text in sources.items()}
     for work, seed, *_ in tasks:
         record = work.ok_by_seed(results).get(seed) or next(work.finished(results, seed))
@@ -113,7 +115,7 @@ def read_bundle(path: Path) -> Bundle:
     """Read a bundle into memory; nothing is written.
 
     Raises:
-        UserError: there is no such file, or it is no bundle.
+        UserError: there is no such file, it is no bundle, or its loss hides something from readers.
     """
     data = contents(path, MAX_BUNDLE_BYTES, FIX)
     with reading(path, FIX, "is no bundle"), zipfile.ZipFile(io.BytesIO(data)) as archive:
@@ -123,6 +125,7 @@ def read_bundle(path: Path) -> Bundle:
         files = {name: member(archive, name, size) for name, size in sizes.items()}
         own = [name for name in sizes if name.startswith(LOSS_FOLDER)]
         sources = {name.removeprefix(LOSS_FOLDER): files.pop(name).decode() for name in own}
+        check_loss_files(sources)
         about = dict(from_json(files.pop(BUNDLE_FILE, b""), allow_inf_nan=False))
     if not sources:
         raise UserError(f"{path} has no file of a loss: {FIX}")

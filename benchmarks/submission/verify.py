@@ -2,23 +2,26 @@
 
 A bundle's own records are a claim. Whatever they say, the standing is that of the records that this
 side made. A child process runs the loss; the process that judges never imports it, and knows it by
-what it declares. All that identifies a record that comes back must be what this side asked for.
+what it declares. Of a record that comes back, numbers alone are the child's own.
 """
 
 import re
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
 from itertools import groupby
 from math import sqrt
 from pathlib import Path
 from statistics import NormalDist
+from tempfile import TemporaryDirectory
+from typing import Any, cast
 
 from contrastbench.benchmarks.comparison.compare import baseline_row
 from contrastbench.benchmarks.records import merge, reading, schema, store
+from contrastbench.benchmarks.records.experiment import Experiment
+from contrastbench.benchmarks.records.store import Fields
 from contrastbench.benchmarks.report.comparison import compared
-from contrastbench.benchmarks.report.words import rendered, said
-from contrastbench.benchmarks.running import reproduction
+from contrastbench.benchmarks.report.words import said
 from contrastbench.benchmarks.running.options import Options
 from contrastbench.benchmarks.running.reproduction import Outcome, spread_of
 from contrastbench.benchmarks.submission import apart
@@ -28,13 +31,14 @@ from contrastbench.benchmarks.sweeps.plan import make_plan
 from contrastbench.benchmarks.tables.load import load_table
 from contrastbench.benchmarks.tables.resolved import resolve
 from contrastbench.errors import UserError, plural, tell
-from contrastbench.losses.expression import file_and_class
+from contrastbench.losses.expression import file_and_class, with_terms
 from contrastbench.losses.registry import is_registered, term_names
 from contrastbench.losses.spec import LossSpec
+from contrastbench.losses.stand_ins import make_stand_ins
 
+FACTS = ("data", "report", "scored_data", "trained_as")  # details that this side knows
+WORDS = ("test_part", "error")  # details that are texts, of fixed kinds
 LEVEL = 0.05  # an honest claim's risk, where machines differ as seeds do
-STAND_IN = "stand-in"  # folder of the loss as this process knows it
-OURS = "results"  # folder of the records of this side, with those that are made
 
 
 @dataclass
@@ -42,7 +46,6 @@ class Verification:
     """A bundle under verification, and what is known of it so far."""
 
     given: Bundle
-    folder: Path  # an empty one
     suite: str  # a table, or a sweep file
     places: Sequence[Path]  # folders of this side's records
     data_root: Path  # own data may lie here
@@ -50,22 +53,38 @@ class Verification:
     keep: Path | None = None  # where the records go that are made
     verified: bool = False  # all checks have passed; after a quick look its part agrees
     code: str = ""  # sha256 that the loss's records name
+    terms: dict[str, str] = field(default_factory=dict)  # of the loss, and of its stand-in
+    files: dict[Path, bytes] = field(default_factory=dict)  # this side's records, in memory
+    kept: dict[str, store.Record] = field(default_factory=dict)  # made earlier, by file names
     made: dict[str, store.Record] = field(default_factory=dict)  # here, by file names
     checks: list[tuple[str, str, str]] = field(default_factory=list)  # with what each found
     differing: list[Outcome] = field(default_factory=list)  # claims
     standing: str = ""
 
-    def placed(self, folder: str) -> LossSpec:
-        """Return the bundle's loss with its files in a folder."""
-        about = self.given.about
-        return LossSpec(reproduction.placed_loss(about.loss, self.folder / folder), about.params)
+    @property
+    def request(self) -> dict[str, Any]:
+        """Return what every child is told."""
+        return {"files": dict(self.given.sources), "data_root": str(self.data_root)}
 
+    @property
+    def stand_in(self) -> LossSpec:
+        """The bundle's loss as this process knows it."""
+        about, own = self.given.about, self.terms
+        return LossSpec(with_terms(about.loss, lambda term: own.get(term, term)), about.params)
 
-def comment(given: Bundle, case: Verification | None = None) -> str:
-    """Return what was found as Markdown that fits into a comment; before that, what to read."""
-    text = rendered("verification.md.j2", given=given, case=case)
-    placed = rf"{re.escape(str(case.folder))}/(loss/|stand-in/)?" if case else r"\Z"
-    return re.sub(placed, "", text)  # files have the names that the bundle gives them
+    def named(self, text: str) -> str:
+        """Return a text that has the bundle's names for those of stand-ins."""
+        terms = {own: term for term, own in self.terms.items()}
+        return re.sub(r"\bstand_in_\d+:\w+", lambda own: terms.get(own[0], own[0]), text)
+
+    @contextmanager
+    def laid_out(self) -> Iterator[Path]:
+        """Write this side's records to a new folder, which no child has seen or will see."""
+        with TemporaryDirectory(prefix="contrastbench-") as folder:
+            for name, data in self.files.items():
+                Path(folder, name).parent.mkdir(parents=True, exist_ok=True)
+                Path(folder, name).write_bytes(data)
+            yield Path(folder)
 
 
 def run_checks(case: Verification) -> None:
@@ -78,7 +97,7 @@ def run_checks(case: Verification) -> None:
         try:
             case.checks.append((name, "passed", check(case)))
         except apart.Refused as error:
-            case.checks.append((name, "**failed**", str(error)))
+            case.checks.append((name, "**failed**", case.named(str(error))))
             return
     case.verified = True
 
@@ -91,17 +110,14 @@ def check_loss(case: Verification) -> str:
     gather_records(case)
     with apart.refusing():
         terms = [term for term in term_names(about.loss) if not is_registered(term)]
-        reproduction.write_loss_files(case.given.sources, case.folder / "loss")
         files = {own[0].as_posix() if own else "" for own in map(file_and_class, terms)}
         if files - {*case.given.sources}:
             raise apart.Refused(f"{about.loss} names a file that is not in the bundle")
-        loss = asdict(case.placed("loss"))
-        answer = apart.ask(case.folder / "declared", apart.SECONDS, loss=loss)
-        declared = dict(zip(terms, answer.terms, strict=True))
-        apart.write_stand_ins(declared, case.folder / STAND_IN)
-        known = case.placed(STAND_IN)
-        known.make()
-        schema.check_settings({"params": known.complete.params})
+        loss = {"name": about.loss, "params": about.params}
+        answer, _ = apart.ask(case.request | {"loss": loss}, apart.SECONDS)
+        case.terms = make_stand_ins(dict(zip(terms, answer.terms, strict=True)))
+        case.stand_in.make()
+        schema.check_settings({"params": case.stand_in.complete.params})
     case.code = answer.code
     declined = ", ".join(law for law, word in answer.laws.items() if word == "declined")
     return f"{len(answer.laws)} laws" + f", declined: {declined}" * bool(declined)
@@ -112,28 +128,36 @@ def gather_records(case: Verification) -> None:
     table = load_table(case.suite, quick=case.quick)
     sources = [one for one in case.places if reading.dataset_folders(one)]
     names = {tuple(map(store.file_name, (c.domain, c.dataset))) for c in table.columns.values()}
-    merge.merge_records(sources, case.folder / OURS, names)
-    base = baseline_row(resolve(table, None, case.folder / OURS))
+    with TemporaryDirectory(prefix="contrastbench-") as folder:
+        merge.merge_records(sources, Path(folder), names)
+        paths = (path for path in Path(folder).rglob("*") if path.is_file())
+        case.files = {path.relative_to(folder): path.read_bytes() for path in paths}
+        base = baseline_row(resolve(table, None, Path(folder)))
     if not any(cell.records for cell in base.cells.values()):
         line = f"bench sweep {case.suite} --only 'row={base.name}' --results {case.places[0]}"
         where = " and ".join(map(str, case.places))
         raise UserError(f"no records of {base.name} in {where}: make them by {line}")
+    if keep := case.keep:
+        found = reading.all_records(keep)
+        case.kept = {path.relative_to(keep).as_posix(): record for path, record in found}
 
 
 def check_cells(case: Verification) -> str:
     """Make every cell that the suite asks for, stage by stage; by these the loss stands."""
-    loss, ours = case.placed(STAND_IN), case.folder / OURS
     while True:
-        with apart.refusing():
-            plan = make_plan(case.suite, results=ours, losses=[loss], quick=case.quick)
-            tasks = [task for task in plan.tasks() if task.state == "missing"]
-        if not tasks:
-            break
+        with case.laid_out() as ours:
+            with apart.refusing():
+                loss = case.stand_in
+                plan = make_plan(case.suite, results=ours, losses=[loss], quick=case.quick)
+                tasks = [task for task in plan.tasks() if task.state == "missing"]
+            if not tasks:
+                case.standing = case.named(
+                    " ".join(said(compared(resolve(plan.table, None, ours))))
+                )
+                made = len(case.made)
+                return f"{made} cell{plural(made)}, all that {plan.table.name} asks of the loss"
         for _, some in groupby(tasks, key=lambda task: task.experiment.key):
             make_records(case, list(some))
-    case.standing = " ".join(said(compared(resolve(plan.table, None, ours))))
-    made = len(case.made)
-    return f"{made} cell{plural(made)}, all that {plan.table.name} asks of the loss"
 
 
 def make_records(case: Verification, tasks: Sequence[Task]) -> None:
@@ -141,47 +165,66 @@ def make_records(case: Verification, tasks: Sequence[Task]) -> None:
 
     What was made before, by an earlier verification too, is not made again.
     """
-    from contrastbench.benchmarks.running.opening import prepare_cells
-
-    work, seeds = tasks[0].experiment, [task.seed for task in tasks]
-    loss = work.loss.name.replace(str(case.folder / STAND_IN), str(case.folder / "loss"))
-    code = work.loss.code and case.code  # none of a registered loss that it becomes
-    opened = prepare_cells(work, seeds[0], Options(data_root=case.data_root, device="cpu"), None)
-    cells = [{**cell.identity, "loss_code": code, "seed": s} for s in seeds for cell, _ in opened]
-    names = {store.record_path(Path(), one).as_posix(): one["seed"] for one in cells}
-    results, folder = case.keep or case.folder / "made", case.folder / "cells" / str(len(case.made))
-    new = {seed for name, seed in names.items() if not reading.find(results / name)}
-    if new:
-        asked = asdict(replace(work, loss=replace(work.loss, name=loss)))
-        given = {"experiment": asked, "seeds": sorted(new), "data_root": str(case.data_root)}
-        apart.ask(folder, apart.SECONDS * len(new), **given)
-    for name, seed in names.items():
-        record = reading.find_record(results / name)
-        if not record:
-            record = returned_record(folder / "results" / name, f"{tasks[0].label} seed {seed}")
-            store.publish_record(record, results / name)
-        case.made[name] = record
+    work, ours = tasks[0].experiment, dict[str, Fields]()
+    for task in tasks:
+        ours |= foretold(case, work, task.seed)
+    new = {name: one["seed"] for name, one in ours.items() if name not in case.kept}
+    if seeds := sorted({*new.values()}):
+        named = replace(work, loss=replace(work.loss, name=case.named(work.loss.name)))
+        given = case.request | {"experiment": asdict(named), "seeds": seeds}
+        _, made = apart.ask(given, apart.SECONDS * len(seeds), [*new])
+        for name, data in zip(new, made, strict=True):
+            case.kept[name] = record = returned_record(data, Path(name), ours[name])
+            if case.keep and not store.publish_record(record, case.keep / name):
+                raise apart.Refused(f"{case.keep / name} was written by another process")
+    for name, one in ours.items():
+        record = case.made[name] = case.kept[name]
+        if record.get("own_loss") != one.get("own_loss"):  # a process says which code it is of
+            raise apart.Refused(f"{name} was made of other files")
         known = record | {"loss_code": work.loss.code}
         known["key"] = store.key(known)
-        store.publish_record(known, store.record_path(case.folder / OURS, known))
+        case.files[store.record_path(Path(), known)] = store.serialise_record(known)
     tell(f"{len(case.made)} cells are made, the last on {work.domain} {work.dataset}")
 
 
-def returned_record(path: Path, label: str) -> store.Record:
-    """Return the record of a cell that a child has published; another's is refused."""
-    with apart.refusing(f"{label}: the loss's process made no valid record of it"):
-        return store.checked_record(store.file_bytes(path), path, "what the loss's process made")
+def foretold(case: Verification, work: Experiment, seed: int) -> dict[str, Fields]:
+    """Return what this side knows of the records of a training, by their names."""
+    from contrastbench.benchmarks.running.runner import foretell
+
+    known = dict[str, Fields]()
+    for one in foretell(work, seed, Options(data_root=case.data_root, device="cpu")):
+        one = {**one, "command": case.named(one["command"])}
+        if one["loss_code"]:  # not that of a registered loss that it becomes
+            files = {"name": case.given.about.loss, "files": dict(case.given.sources)}
+            one |= {"loss_code": case.code, "own_loss": files}
+        if known:  # of several, the first was trained
+            one["details"] |= {"trained_as": store.key(next(iter(known.values())))}
+        known[store.record_path(Path(), one).as_posix()] = one
+    return known
+
+
+def returned_record(data: bytes, path: Path, known: Fields) -> store.Record:
+    """Return a record that a child has published, with what this side knows of it."""
+    with apart.refusing("the loss's process made no valid record"):
+        record = store.checked_record(data, path, "what the loss's process made")
+    details = dict(known["details"])
+    for name, value in record["details"].items():
+        if name in WORDS or not (name in FACTS or schema.has_text(value)):
+            details.setdefault(name, value)
+    fields = {k: v for k, v in record.items() if k in schema.Record.__annotations__}
+    return cast(store.Record, {**fields, **known, "details": details})
 
 
 def compare_claim(case: Verification) -> str:
     """Compare the bundle's records with those made here."""
     ours = {name: record for name, record in case.made.items() if record["loss_code"]}
     factor = sqrt(2) * NormalDist().inv_cdf(1 - LEVEL / 2 / max(1, len(ours)))
-    outcomes, places = list[Outcome](), [case.folder / OURS]
-    for name, record in ours.items():
-        with suppress(UserError):  # a claim that cannot be read is none
-            claimed = store.checked_record(case.given.claims.get(name, b""), Path(name), name)
-            outcomes.append(Outcome(claimed, record, spread_of(record, places, factor)))
+    outcomes = list[Outcome]()
+    with case.laid_out() as folder:
+        for name, record in ours.items():
+            with suppress(UserError):  # a claim that cannot be read is none
+                claimed = store.checked_record(case.given.claims.get(name, b""), Path(name), name)
+                outcomes.append(Outcome(claimed, record, spread_of(record, [folder], factor)))
     case.differing = [claim for claim in outcomes if not (claim.equal or claim.within)]
     wrong = {"claimed otherwise": len(case.differing)}
     if not (case.quick and outcomes):  # the quick part may choose among other cells

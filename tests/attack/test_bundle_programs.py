@@ -6,17 +6,22 @@ Most tries end without a record, and so without a verdict. What can succeed is i
 
 import hashlib
 import os
+import random
 import select
+import shutil
+import socket
 import sys
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import asdict, replace
 from pathlib import Path
+from tempfile import mkdtemp
 
 import pytest
 
 from contrastbench.benchmarks.records import store
 from contrastbench.benchmarks.records.experiment import make_experiment
+from contrastbench.benchmarks.running import confined
 from contrastbench.benchmarks.running.opening import prepare_cells
 from contrastbench.benchmarks.running.options import Options
 from contrastbench.benchmarks.submission import apart
@@ -100,16 +105,18 @@ def attempt(folder: Path, seconds: float = SECONDS, **parts: str) -> store.Recor
     known = {**cell.identity, "loss": "mine"}
     text = CLASS.format(**{"top": "", "own": "", "step": "", **parts}, known=known)
     code = hashlib.sha256("\0".join(["Mine", text]).encode()).hexdigest()
-    (folder / "mine.py").write_text(text)
-    work = asdict(replace(WORK, loss=LossSpec(f"{folder / 'mine.py'}:Mine")))
-    apart.ask(folder / "child", seconds, experiment=work, seeds=[0], data_root=".")
-    wanted = store.record_path(folder / "child/results", {**known, "loss_code": code})
-    return returned_record(wanted, "it")
+    wanted = store.record_path(Path(), {**known, "loss_code": code})
+    work = asdict(replace(WORK, loss=LossSpec("mine.py:Mine")))
+    about = {"files": {"mine.py": text}, "experiment": work, "seeds": [0], "data_root": "."}
+    _, (data,) = apart.ask(about, seconds, [wanted.as_posix()])
+    return returned_record(data, wanted, {"details": {}})
 
 
 @pytest.fixture(autouse=True)
 def quick_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Start children warm, which a bubble would keep from their server."""
     monkeypatch.setattr(apart, "COMMAND", [python(), *apart.COMMAND[1:]])
+    monkeypatch.setattr(confined, "can_confine", lambda: False)
 
 
 @pytest.mark.parametrize("name", STOPPED)
@@ -151,19 +158,80 @@ def test_downloads_are_found_wherever_they_are(
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(Path.home() / folder))
     here = cache_folder()
-    for name, value in apart.environment(tmp_path).items():
+    for name, value in confined.environment(tmp_path).items():
         monkeypatch.setenv(name, value)
     assert cache_folder().resolve() == here.resolve()
 
 
+HAND = "import subprocess, sys; sys.exit(subprocess.call(['sleep', {0!r}], start_new_session={1}))"
+
+
+@pytest.mark.parametrize("bubble", [False, True])
 def test_what_a_loss_has_started_ends_with_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bubble: bool
 ) -> None:
-    monkeypatch.setattr(apart, "COMMAND", [sys.executable, *apart.COMMAND[1:]])
-    start = (
-        f"Path({str(tmp_path / 'pid')!r}).write_text(str(subprocess.Popen(['sleep', '99']).pid))"
-    )
-    attempt(tmp_path, top=start)
-    with suppress(ProcessLookupError):
-        handle = os.pidfd_open(int((tmp_path / "pid").read_text()))
+    """Even what has left its group, where it is confined."""
+    cold(monkeypatch, bubble)
+    sleep = f"{random.SystemRandom().uniform(1e8, 1e9):.6f}"
+    start = HAND.format(sleep, bubble)
+    attempt(tmp_path, top=f"subprocess.Popen([sys.executable, '-c', {start!r}]); os.times()")
+    for pid in running(sleep):
+        handle = os.pidfd_open(pid)
         assert select.select([handle], [], [], 60)[0], "it lives on"
+
+
+def running(word: str) -> list[int]:
+    """Return the processes that have a word in their command."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        with suppress(OSError):
+            if word.encode() in path.read_bytes():
+                found.append(int(path.parent.name))
+    return found
+
+
+def cold(monkeypatch: pytest.MonkeyPatch, bubble: bool) -> None:
+    """Start real children, in a bubble or not."""
+    monkeypatch.undo()
+    if bubble and not confined.can_confine():
+        pytest.skip("bubblewrap is missing, or may not confine here")
+    monkeypatch.setattr(confined, "can_confine", lambda: bubble)
+    monkeypatch.setattr(apart, "COMMAND", [sys.executable, *apart.COMMAND[1:]])
+
+
+REACHES = {  # what a loss does that it has no business with, by what it reaches
+    "a file of the user": "Path({secret!r}).read_text()",
+    "a folder of the user": "Path({secret!r}).with_name('new').touch()",
+    "the judge's own code": "Path(store.__file__).with_name('evil.py').touch()",
+    "a socket": "__import__('socket').create_connection(('127.0.0.1', {port}), 5)",
+    "the judge": "os.kill({judge}, 0)",
+    "the judge's memory": "Path('/proc/{judge}/maps').read_text()",
+    "downloaded data": "Path.home().joinpath('.cache/contrastbench/new').touch()",
+}
+
+
+@pytest.mark.parametrize("bubble", [False, True])
+def test_a_bubble_keeps_a_loss_from_the_network_and_all_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bubble: bool, found: Callable[[str], None]
+) -> None:
+    """Without one, each of these is reached, as a reader is told."""
+    cold(monkeypatch, bubble)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    cache_folder().mkdir()
+    home = Path(mkdtemp(dir=Path.home()))
+    try:
+        (home / "secret").write_text("it")
+        with socket.create_server(("127.0.0.1", 0)) as server:
+            about = {"secret": str(home / "secret"), "port": server.getsockname()[1]}
+            acts = {name: act.format(**about, judge=os.getpid()) for name, act in REACHES.items()}
+            top = f"reached = []\nfor name, act in {acts!r}.items():\n    try:\n        exec(act)"
+            top += "\n        reached.append(name)\n    except OSError: pass"
+            top += "\nraise ValueError(reached)"
+            with pytest.raises(Refused, match="ValueError") as error:
+                attempt(tmp_path, top=top)
+    finally:
+        shutil.rmtree(home)
+        Path(store.__file__).with_name("evil.py").unlink(missing_ok=True)
+    reached = {name for name in REACHES if repr(name) in str(error.value)}
+    assert reached == (set() if bubble else {*REACHES})
+    found(f"bundles: {len(reached)} of {len(REACHES)} places reached, in a bubble: {bubble}")

@@ -3,8 +3,9 @@
 import io
 import json
 import shutil
+import tempfile
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from contrastbench.benchmarks.cli.arguments import parse_losses
 from contrastbench.benchmarks.records import store
 from contrastbench.benchmarks.records.merge import merge_records
 from contrastbench.benchmarks.records.store import Record
+from contrastbench.benchmarks.report.words import rendered
 from contrastbench.benchmarks.running import runner
 from contrastbench.benchmarks.running.options import Options
 from contrastbench.benchmarks.submission import apart, bundle, verify
@@ -26,6 +28,7 @@ from contrastbench.errors import UserError
 from contrastbench.losses import laws
 from contrastbench.losses.registry import describe
 from contrastbench.losses.spec import LossSpec
+from contrastbench.losses.stand_ins import make_stand_ins
 
 MINE = """from contrastbench.losses.library.infonce import InfoNCE
 class Mine(InfoNCE):
@@ -59,17 +62,16 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def honest(prepared: Path, tmp_path_factory: pytest.TempPathFactory) -> str:
+def honest(prepared: Path) -> str:
     """Where the loss stands; its cells are kept in that folder, and not made twice."""
     given = bundle.read_bundle(prepared / "mine-suite.zip")
     places = str(prepared / "suite.yaml"), [prepared / "trusted"]
-    folder = tmp_path_factory.mktemp("honest")
-    case = verify.Verification(given, folder, *places, prepared, keep=prepared / "kept")
+    case = verify.Verification(given, *places, prepared, keep=prepared / "kept")
     with pytest.MonkeyPatch.context() as patch:
         patch_verification(patch)
         verify.run_checks(case)
     assert case.verified
-    return standing(verify.comment(given, case))
+    return standing(rendered("verification.md.j2", given=given, case=case))
 
 
 @pytest.fixture
@@ -85,10 +87,10 @@ def patch_verification(patch: pytest.MonkeyPatch) -> None:
     """Let cells take milliseconds, in this process, and no law be checked."""
     install(patch)
     patch.setattr(laws, "check_loss", lambda *_, **__: [])
-    patch.setattr(apart, "start_child", answered)
+    patch.setattr(apart, "run_apart", answered)
 
 
-def answered(folder: Path, _: float) -> str:
+def answered(_: Sequence[str], folder: Path, *__: object) -> str:
     """Answer a request in this process; `test_bundle_programs.py` starts real ones."""
     apart.answer_request(folder)
     return "ended"
@@ -97,6 +99,7 @@ def answered(folder: Path, _: float) -> str:
 def install(patch: pytest.MonkeyPatch) -> None:
     """Let cells take milliseconds, and score them such that trials can be chosen."""
     stub_domain.install(patch)
+    patch.setattr(stub_domain.Stub, "data_hash", lambda _, trained: ("0" if trained else "1") * 64)
     score = stub_domain.Stub.evaluate
     patch.setattr(stub_domain.Stub, "evaluate", lambda *of: validated(score(*of)))
 
@@ -106,7 +109,6 @@ def validated(found: Evaluation) -> Evaluation:
     about = {
         "samples": {"train": 4, "test": 2},
         "test_part": "redrawn",
-        "details": {"scored_data": "it"},
     }
     return replace(found, validation=found.metrics["accuracy"], **about)
 
@@ -214,7 +216,9 @@ def test_the_records_made_here_are_kept_and_go_on(mine, monkeypatch: pytest.Monk
     for path in sorted(Path("kept").rglob("*.json"))[:3]:
         path.unlink()
     asked, run = list[int](), apart.run
-    monkeypatch.setattr(apart, "run", lambda at, what: asked.extend(what["seeds"]) or run(at, what))
+    monkeypatch.setattr(
+        apart, "run", lambda at, what, loss: asked.extend(what["seeds"]) or run(at, what, loss)
+    )
     code, out = verified(mine, "--keep", "kept")
     assert (code, len(asked)) == (0, 3), out
     done = merge_records([Path("kept")], Path("results"))
@@ -228,7 +232,9 @@ def test_what_one_training_scores_is_made_once(mine, monkeypatch: pytest.MonkeyP
         fill(loss, Path(folder))
     submitted(mine)
     asked, run = list[int](), apart.run
-    monkeypatch.setattr(apart, "run", lambda at, what: asked.extend(what["seeds"]) or run(at, what))
+    monkeypatch.setattr(
+        apart, "run", lambda at, what, loss: asked.extend(what["seeds"]) or run(at, what, loss)
+    )
     code, out = verified(mine)
     assert (code, len(asked)) == (0, 5), out
     assert "| claim | passed | 10 of 10 equal to the bit |" in out
@@ -400,25 +406,25 @@ DECLARED = [
 def test_what_is_no_declaration_is_no_stand_in(
     mine, monkeypatch: pytest.MonkeyPatch, declared: Any
 ) -> None:
-    def answers(folder: Path, _: float) -> str:
+    def answers(_: Sequence[str], folder: Path, *__: object) -> str:
         term = {"summary": "", "params": {}, **declared}
         (folder / "answer.json").write_text(json.dumps({"terms": [term]}))
         return "ended"
 
-    monkeypatch.setattr(apart, "start_child", answers)
+    monkeypatch.setattr(apart, "run_apart", answers)
     code, out = verified(mine)
     assert (code, standing(out)) == (1, "")
     assert "| loss | **failed** |" in out
 
 
 def test_a_stand_in_declares_what_the_loss_does(limited) -> None:
-    answer = apart.declare({"loss": {"name": "mine.py:Mine"}}).model_dump_json()
+    answer = apart.declare(LossSpec("mine.py:Mine")).model_dump_json()
     (term,) = apart.Answer.model_validate_json(answer).terms
-    apart.write_stand_ins({"mine.py:Mine": term}, Path("apart"))
-    ours, theirs = describe("mine.py:Mine"), describe("apart/mine.py:Mine")
+    (name,) = make_stand_ins({"mine.py:Mine": term}).values()
+    ours, theirs = describe("mine.py:Mine"), describe(name)
     assert (theirs.params, theirs.ranges, theirs.limits) == (ours.params, ours.ranges, ours.limits)
-    for name in ("apart/mine.py:Mine", "mine.py:Mine"):
-        assert LossSpec(name).complete.params == {"temperature": 0.5, "margin": 0.1}
+    complete = LossSpec(name).complete
+    assert (complete.name, complete.params) == ("mine", {"temperature": 0.5, "margin": 0.1})
 
 
 ABOUT = {
@@ -436,10 +442,14 @@ BROKEN = [
     ({"loss/x": b"\xff", "bundle.json": b"{}"}, "x.zip is no bundle ('utf-8' codec can't decode"),
     ({"loss/x": b""}, "x.zip is no bundle (EOF while parsing a value"),
 ]
+INVISIBLE = (0x0C, 0xA0, 0xAD, 0x61C, 0x115F, 0x180E, 0x2800, 0x3164, 0xFE0F, 0xE0100, 0xE0101)
 UNSEEN = [  # a name outside, a second one of a file that was read, or what no reader sees of it
     *("../../x.py", "/x.py", f"{'x' * 300}.py", "mine.py/x.py", "../loss/mine.py", "mine.py/."),
     *("./mine.py", "x/../mine.py", "MINE.py", "\uff4dine.py", "\u202ea.py"),
     *("# \u202e", "'a\u200bb'", "# a\rprint()", "# a\x1b[2K", "# \u2028"),
+    *("mine.py/a/b.py", "MINE.PY/b.py", ".", "", "# coding: utf-7", "# coding: unicode_escape"),
+    *("# vim: set fileencoding=rot13 :", "# coding: nothing", "\ufeff#"),
+    *(f"# {chr(one)}" for one in INVISIBLE),
 ]
 
 
@@ -458,13 +468,13 @@ def test_what_is_no_bundle_is_not_verified(bench, contents: Any, message: str) -
 
 @pytest.mark.parametrize("what", UNSEEN)
 def test_no_file_of_a_loss_is_another_than_a_reader_sees(mine, what: str) -> None:
-    name, text = ("a.py", what) if what[0] in "#'" else (what, MINE)
+    name, text = ("a.py", what) if {*what} & {*"#'"} else (what, MINE)
     forged(lambda _, files: files.update({f"loss/{name}": text.encode()}))
     before = sorted(Path().rglob("*"))
     code, out, err = mine("verify", "mine-suite.zip", "suite.yaml", "--trust")
-    assert code in (1, 2)
-    why = ("the loss has a file outside its folder: ", "take two files", "hides code from readers")
-    assert sum(one in out for one in why) or err.count("\nbench: ") == 1
+    assert (code, out, err.count("\n")) == (2, "", 1), err
+    why = ("outside its folder: ", "take two files", "hides code", "UTF-8", "more than", "lies in")
+    assert sum(one in err for one in why) == 1, err
     assert sorted(Path().rglob("*")) == before
 
 
@@ -533,14 +543,120 @@ def test_the_judging_process_never_imports_the_loss(
     submitted(limited)
     Path("ran").unlink()
 
-    def elsewhere(folder: Path, seconds: float) -> str:
-        said = answered(folder, seconds)
+    def elsewhere(*given: Any) -> str:
+        said = answered(*given)
         Path("ran").unlink(missing_ok=True)
         return said
 
-    monkeypatch.setattr(apart, "start_child", elsewhere)
+    monkeypatch.setattr(apart, "run_apart", elsewhere)
     code, out = verified(limited)
     assert (code, Path("ran").exists()) == (0, False), out
+
+
+EVIL = "from pathlib import Path\nPath(%r).touch()\n"
+
+
+def test_nothing_that_a_child_writes_is_code_or_gets_longer(
+    honest: str, mine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It fills every folder that it can guess, beside its own and above, and the folder --keep."""
+    monkeypatch.setattr(tempfile, "tempdir", str(Path("temporary").absolute()))
+    ran, target = Path("ran").absolute(), Path("target").absolute()
+    Path("temporary").mkdir()
+    target.write_text("it")
+
+    def hostile(command: Sequence[str], folder: Path, *more: object) -> str:
+        said = answered(command, folder, *more)
+        for place in (folder, *folder.parents[: folder.parts[::-1].index("temporary")]):
+            for name in ("stand-in", "loss", "results", "declared", "cells"):
+                (place / name).mkdir(exist_ok=True)
+                (place / name / "mine.py").unlink(missing_ok=True)
+                (place / name / "mine.py").write_text(EVIL % str(ran))
+                (place / name / "other.py").unlink(missing_ok=True)
+                (place / name / "other.py").symlink_to(target)
+        for path in Path("kept").rglob("*.json"):
+            path.write_text("forged")
+        return said
+
+    monkeypatch.setattr(apart, "run_apart", hostile)
+    shutil.rmtree("kept")
+    code, out = verified(mine, "--keep", "kept")
+    assert (code, standing(out), ran.exists()) == (0, honest, False), out
+    assert target.read_text() == "it"
+
+
+def test_what_a_child_has_put_into_the_folder_of_results_is_not_kept_as_made_here(
+    mine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.rmtree("kept")
+
+    def hostile(command: Sequence[str], folder: Path, *more: object) -> str:
+        said = answered(command, folder, *more)
+        if (folder / "results").exists():
+            shutil.copytree(folder / "results", "kept", dirs_exist_ok=True)
+        return said
+
+    monkeypatch.setattr(apart, "run_apart", hostile)
+    code, out = verified(mine, "--keep", "kept")
+    assert (code, "was written by another process" in out) == (1, True), out
+
+
+def test_a_loss_that_says_it_is_another_gets_none_of_its_kept_records(
+    mine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The process alone knows the hash of its code: records made earlier are compared by files."""
+    code, declare = LossSpec("mine.py:Mine").code, apart.declare
+    worse = MINE.replace("pass", "def terms(self, scores): return -super().terms(scores)")
+    forged(lambda _, files: files.update({"loss/mine.py": worse.encode()}))
+    monkeypatch.setattr(
+        apart, "declare", lambda loss: declare(loss).model_copy(update={"code": code})
+    )
+    said, out = verified(mine, "--keep", "kept")
+    assert (said, "was made of other files" in out) == (1, True), out
+
+
+SAYS = {  # what a process says of a record beyond its numbers
+    "command": "bench run --loss other",
+    "environment": {"commit": "f" * 40, "device": "a card", "versions": {}},
+    "own_loss": {"name": "mine.py:Mine", "files": {"mine.py": "print()"}},
+    "peak": "of Everest",
+    "details": {"data": {"note": "verified by all"}, "note": "verified", "report": {"parts": {}}},
+}
+
+
+@pytest.mark.parametrize("what", SAYS)
+def test_a_kept_record_has_no_word_of_the_process_that_made_it(
+    mine, monkeypatch: pytest.MonkeyPatch, what: str
+) -> None:
+    """They are those of the records that an honest one makes."""
+    shutil.rmtree("kept")
+    verified(mine, "--keep", "honest")
+
+    def lies(command: Sequence[str], folder: Path, *more: object) -> str:
+        said = answered(command, folder, *more)
+        for path in (folder / "results").rglob("*.json"):
+            record = json.loads(path.read_bytes())
+            del record["sha256"]
+            inner = {**record["details"], **SAYS["details"]} if what == "details" else SAYS[what]
+            path.write_bytes(store.serialise_record({**record, what: inner}))
+        return said
+
+    monkeypatch.setattr(apart, "run_apart", lies)
+    verified(mine, "--keep", "kept")
+    kept, honest = (
+        {path.name: timeless(path) for path in Path(folder).rglob("*.json")}
+        for folder in ("kept", "honest")
+    )
+    assert len(kept) == 5
+    assert kept == honest
+
+
+def timeless(path: Path) -> dict[str, Any]:
+    """Return a record without the times and the memory that it took."""
+    record = json.loads(path.read_bytes())
+    details = {k: v for k, v in record["details"].items() if not k.startswith("seconds")}
+    taken = ("seconds", "sha256", "peak_memory_mib")
+    return {**{k: v for k, v in record.items() if k not in taken}, "details": details}
 
 
 MISTAKES = {

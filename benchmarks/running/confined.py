@@ -1,0 +1,89 @@
+"""Run somebody else's program apart: in a folder, without secrets, and confined if possible.
+
+Bubblewrap confines it, where the system has it and lets it work: the program then has no network,
+and sees no files but those that it needs.
+"""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Sequence
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from contrastbench.benchmarks.running.environment import DECIDING
+from contrastbench.benchmarks.running.provenance import ROOT
+from contrastbench.domains.download import cache_folder
+
+KEPT = ("PATH", "PYTHONPATH", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "CONTRASTBENCH_DATA")
+KEPT_STARTS = (*DECIDING, "OMP_", "ATEN_", "CUDA_", "KMP_")
+# of the system: programs and libraries, and what they ask of the machine
+SYSTEM = (
+    *("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/nix/store", "/sys"),
+    *("/etc/ld.so.cache", "/etc/alternatives", "/etc/localtime"),
+)
+BUBBLE = ["bwrap", "--unshare-all", "--die-with-parent", "--dev", "/dev", "--proc", "/proc"]
+
+
+def run_apart(command: Sequence[str], folder: Path, seconds: float, *seen: Path) -> str:
+    """Run a command in a folder, to its end or for so long, and say how it ended.
+
+    All that it has started is killed with it, unless it left the group of its processes; confined,
+    nothing can.
+
+    Args:
+        seen: files and folders that it reads.
+    """
+    variables = environment(folder / "home")
+    start = bubble(folder, *seen, cache_folder(), Path(variables["HF_HUB_CACHE"]))
+    given: Any = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.DEVNULL)
+    given |= {"cwd": folder, "env": variables, "start_new_session": True}
+    process = subprocess.Popen([*start, *command], **given)
+    try:
+        return f"ended with exit code {process.wait(seconds)}"
+    except subprocess.TimeoutExpired:
+        return f"was killed after {seconds:.0f} seconds"
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+def environment(home: Path) -> dict[str, str]:
+    """Return the variables of a program: an empty home, in which downloaded data are linked."""
+    link = home / ".cache/contrastbench"
+    link.parent.mkdir(parents=True)
+    link.symlink_to(cache_folder())
+    hub = os.environ.get("HF_HUB_CACHE") or str(Path.home() / ".cache/huggingface/hub")
+    kept = {k: v for k, v in os.environ.items() if k in KEPT or k.startswith(KEPT_STARTS)}
+    own = {"HOME": str(home), "TMPDIR": str(home), "XDG_CACHE_HOME": str(link.parent)}
+    return {**kept, **own, "HF_HUB_CACHE": hub}
+
+
+def bubble(folder: Path, *seen: Path) -> list[str]:
+    """Return the start of a command that confines the rest of it to a folder.
+
+    It may read the system's programs, this Python with its packages, and what is `seen`. The list
+    is empty where bubblewrap is missing or may not do this.
+    """
+    if not can_confine():
+        return []
+    modules = sys.path[not sys.flags.safe_path :]  # without the folder of the script, or this one
+    read: tuple[str | Path, ...] = (*SYSTEM, sys.prefix, sys.base_prefix, ROOT, *modules, *seen)
+    words = [*BUBBLE, "--tmpfs", "/tmp"]
+    for path in dict.fromkeys(str(Path(one).absolute()) for one in read):
+        words += ["--ro-bind-try", path, path]
+    return [*words, "--bind", str(folder), str(folder), "--chdir", str(folder), "--"]
+
+
+@cache
+def can_confine() -> bool:
+    """Return whether bubblewrap is here and this user may use it."""
+    command = [*BUBBLE, "--ro-bind", "/", "/", "true"]
+    try:
+        return subprocess.run(command, capture_output=True).returncode == 0
+    except OSError:
+        return False

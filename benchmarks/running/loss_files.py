@@ -1,0 +1,93 @@
+"""The files of somebody's loss, as a record or a bundle brings them: a reader sees what runs."""
+
+import io
+import re
+from collections.abc import Mapping
+from pathlib import Path, PurePosixPath
+from tokenize import detect_encoding
+from unicodedata import name as name_of
+from unicodedata import normalize
+
+from contrastbench.domains.reading import first_double
+from contrastbench.errors import UserError
+from contrastbench.losses.expression import file_and_class, with_terms
+
+MAX_NAME_BYTES = 200  # bytes of a file's path; file systems take 255 of each part
+UNSEEN = re.compile(  # in the names of letters and marks that are drawn as nothing
+    r"FILLER|VARIATION SELECTOR|JOINER|VOWEL INHERENT|BLANK|NULL NOTEHEAD"
+)
+
+
+def check_loss_files(files: Mapping[str, str]) -> None:
+    """Raise unless a reader sees what would run, and each file gets a place of its own.
+
+    Args:
+        files: texts by their paths within the folder of the loss.
+
+    Raises:
+        UserError: it names the file and what is wrong with it.
+    """
+    names = {name: normalize("NFKC", name).casefold() for name in files}
+    if double := first_double(names.values()):
+        raise UserError(f"some systems take two files of the loss for one, {double}: rename one")
+    for name, text in files.items():
+        check_name(name)
+        if {str(folder) for folder in PurePosixPath(names[name]).parents} & {*names.values()}:
+            raise UserError(f"{name} lies in a folder that is a file of the loss too: rename one")
+        check_text(name, text)
+
+
+def check_name(name: str) -> None:
+    """Raise unless it is a plain path within a folder, and no longer than systems take."""
+    path = PurePosixPath(name)
+    if len(name.encode()) > MAX_NAME_BYTES:
+        fault = f"a name of more than {MAX_NAME_BYTES} bytes"
+        raise UserError(f"the loss has {fault}: shorten {name[:40]}...")
+    if path.is_absolute() or {".."} & {*path.parts} or not path.parts or str(path) != name:
+        raise UserError(f"the loss has a file outside its folder: {name}")
+
+
+def check_text(name: str, text: str) -> None:
+    """Raise if a character of a file cannot be seen, or the file is read by another code."""
+    if hidden := re.search(r"\r(?!\n)", text):
+        unseen = hidden[0]
+    else:
+        unseen = next(filter(is_unseen, sorted({*name} | ({*text} - {*"\n\r\t"}))), "")
+    if unseen:
+        raise UserError(f"{name} has {unseen!a}, which hides code from readers: remove it")
+    try:
+        code = detect_encoding(io.BytesIO(text.encode()).readline)[0]
+    except SyntaxError as error:
+        code = str(error)
+    if code != "utf-8":
+        raise UserError(f"{name} is not read as UTF-8 ({code}): remove its line of coding")
+
+
+def is_unseen(letter: str) -> bool:
+    r"""Return whether nothing is drawn in its place, or nobody knows what.
+
+    Those are all that Unicode has for controls, formats, blanks other than a space, private use
+    and later versions; and letters and marks that are ignorable by default, or drawn as a blank.
+
+    >>> [is_unseen(letter) for letter in ("a", " ", "\u03c4", "\u00ad", "\u3164", "\ufe0f")]
+    [False, False, False, True, True, True]
+    """
+    return not letter.isprintable() or bool(UNSEEN.search(name_of(letter, "")))
+
+
+def write_loss_files(files: Mapping[str, str], folder: Path) -> None:
+    """Write the files of somebody's loss into a folder, which has none of their names yet."""
+    check_loss_files(files)
+    for name, text in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        with (folder / name).open("xb") as file:
+            file.write(text.encode())
+
+
+def placed_loss(name: str, folder: Path) -> str:
+    """Return the name of a user's own loss with its files in a folder."""
+
+    def within(term: str) -> str:
+        return str(folder / term) if file_and_class(term) else term
+
+    return with_terms(name, within)
