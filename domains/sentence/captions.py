@@ -9,12 +9,14 @@ from typing import NamedTuple
 import torch
 
 from contrastbench.domains.declaration import Dataset
-from contrastbench.domains.download import fetch_files, local_file
+from contrastbench.domains.download import fetch_file, fetch_files, local_file
 from contrastbench.domains.scoring.classifiers import Labelled
 from contrastbench.domains.sentence.data import Corpus, lines_of, rows_of, side_by_side
 from contrastbench.domains.sentence.encoding import Embeddings
 from contrastbench.errors import UserError
+from contrastbench.losses.contrast import unit
 
+SEARCH = "search_recall_at_1"
 HELD_OUT_ROWS = 1_000  # rows at the end that are reported, and as many before them that choose
 CaptionRows = list[list[str]]
 
@@ -26,6 +28,7 @@ class Captions(NamedTuple):
     dev: CaptionRows
     test: CaptionRows
     notes: Mapping[str, int] = MappingProxyType({})  # on reading, where there is something to say
+    search: bool = False  # whether the first sentence of a row is to find the second
 
     def few(self, limit: int) -> "Captions":
         """Return few rows to score on, for a smoke test."""
@@ -44,6 +47,21 @@ def load_captions(declared: Dataset, data_root: Path | None) -> Captions:
     if every.sha256 != declared.content:
         files = ", ".join(map(str, paths))
         raise UserError(f"not Multi30k's captions (their content is another): remove {files}")
+    return last_held_out(every)
+
+
+def load_pairs(declared: Dataset, data_root: Path | None) -> Captions:
+    """Read pairs whose first sentence is to find the second.
+
+    Raises:
+        UserError: they cannot be had.
+    """
+    path = local_file(declared, data_root) or fetch_file(declared)
+    return last_held_out(rows_of(path, lines_of(path)))._replace(search=True)
+
+
+def last_held_out(every: Corpus) -> Captions:
+    """Hold out the last rows, and as many before them."""
     rows, last = every.rows, len(every.rows) - HELD_OUT_ROWS
     first = last - HELD_OUT_ROWS
     return Captions(every._replace(rows=rows[:first]), rows[first:last], rows[last:])
@@ -58,3 +76,17 @@ def caption_classes(embeddings: Embeddings, rows: CaptionRows) -> Labelled:
     """Return the embeddings of all sentences; those of a row are a class, to find each other."""
     y = torch.arange(len(rows)).repeat_interleave(torch.tensor([*map(len, rows)]))
     return Labelled(embeddings.of(caption_sentences(rows)), y)
+
+
+def search_recall(embeddings: Embeddings, rows: CaptionRows) -> float:
+    """Return the percent of rows whose first sentence finds the second, the nearest by cosine.
+
+    It searches among the second sentences of all rows, each counted once, and never among the
+    first: whoever asks wants no other question. Where a question stands in several rows, the second
+    sentence of any of them is right.
+    """
+    first, second = zip(*rows, strict=True)
+    pool, right = [*dict.fromkeys(second)], {*zip(first, second, strict=True)}
+    cosine = unit(embeddings.of(first)) @ unit(embeddings.of(pool)).T
+    found = [pool[place] for place in cosine.argmax(dim=1).tolist()]
+    return 100 * sum(pair in right for pair in zip(first, found, strict=True)) / len(rows)

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from contrastbench.domains import saved
 from contrastbench.domains.declaration import Dataset, Source, by_name
@@ -41,6 +42,21 @@ def senteval(
         places=("senteval/downstream", "downstream"),
         reader=reader,
         rows=DEV_PAIRS | rows,
+    )
+
+
+def pairs(
+    name: str, summary: str, url: str, sha256: str, citation: str, licence: str
+) -> SentenceDataset:
+    """Declare pairs of sentences that ship in the package; `shipped/README.md` says how cut."""
+    return SentenceDataset(
+        *(name, f"{summary}; the first of 1,000 held-out pairs finds the second", url, sha256),
+        file=f"{name}.tsv.gz",
+        citation=citation,
+        licence=licence,
+        shipped=Path(__file__).with_name("shipped") / f"{name}.tsv.gz",
+        reader="scored:read_pairs",
+        own_corpus=True,
     )
 
 
@@ -93,6 +109,57 @@ DATASETS = by_name(
         ),
         reader="scored:read_captions",
         own_corpus=True,
+    ),
+    pairs(
+        "tldr",
+        "11,973 descriptions and their commands, tested on programs that are not trained on",
+        "https://github.com/tldr-pages/tldr/tree/08e345f42639f67d99282813247ac670dc6e87cb/pages",
+        "3403a5b5a554f771eeb734439f08b64013e8fec8808351aa137d830c478d467a",
+        "tldr-pages team and contributors, tldr pages",
+        "CC BY 4.0",
+    ),
+    pairs(
+        "tldr-es",
+        "6,293 instructions in English and Spanish",
+        "https://github.com/tldr-pages/tldr/tree/08e345f42639f67d99282813247ac670dc6e87cb/pages.es",
+        "023a8b4215016b4ac073744c5bdae3d05ead5f8524f5678e56a9752ba24e4829",
+        "tldr-pages team and contributors, tldr pages",
+        "CC BY 4.0",
+    ),
+    pairs(
+        "bible",
+        "10,461 verses in two translations, tested on books that are not trained on",
+        "https://github.com/scrollmapper/bible_databases/tree/a228a19a29099a41c196c2a310cd93e50a390e30/formats/csv",
+        "e3b442e685261d02b3800e46780beda13581cdb5fae74e70d1d6d901aefedc74",
+        "Jewish Publication Society, 1917; Berean Standard Bible, 2023",
+        "public domain, CC0",
+    ),
+    pairs(
+        "medqa",
+        "7,998 medical questions and how their answers begin, tested on diseases that are not "
+        "trained on",
+        "https://github.com/abachaa/MedQuAD/tree/577bd37b",
+        "f4e18e8e2722d43477de2e1c7afca04fe0c9d9c1cb3571f8259751d328f70310",
+        "Ben Abacha and Demner-Fushman, A question-entailment approach to question answering, 2019",
+        "CC BY 4.0",
+    ),
+    pairs(
+        "nl2bash",
+        "9,071 descriptions in English and their Bash commands",
+        "https://github.com/TellinaTool/nl2bash/tree/466c5fe8/data/bash",
+        "78915876ae149485fd3a0ad6fc9ca4afe71008d9f09faeace3a909b5cae70e3a",
+        "Lin et al., NL2Bash: A Corpus and Semantic Parser for Natural Language Interface to the "
+        "Linux Operating System, 2018",
+        "MIT",
+    ),
+    pairs(
+        "django",
+        "11,872 lines of Python and what they do in English",
+        "https://github.com/odashi/ase15-django-dataset/tree/c37fa281ced0de16aa7868415522905f8380686e/django",
+        "a3ff35f0693be915698a25bae55f2462731d56c4f19c5c93e2a8127ea4a4bfe2",
+        "Oda et al., Learning to Generate Pseudo-Code from Source Code Using Statistical Machine "
+        "Translation, 2015",
+        "MIT",
     ),
 )
 CORPORA = by_name(  # to train on

@@ -300,10 +300,12 @@ class SentenceDomain(Domain[SentenceRecipe, SentenceModel, Batch]):
         export.export(model, self.checkpoint, folder)
 
     def validate(self, model: SentenceModel) -> float:
-        """Spearman correlation in percent on the development pairs, or the captions' recall."""
+        """Spearman correlation in percent on the development pairs, or the recall among rows."""
         if self.scored.captions:
             rows = self.scored.captions.dev
             embeddings = self.encode(model, captions.caption_sentences(rows))
+            if self.scored.captions.search:
+                return captions.search_recall(embeddings, rows)
             return recall_at_1(captions.caption_classes(embeddings, rows))
         dev = self.scored.dev
         assert dev, "all sets but captions have such pairs"
@@ -315,8 +317,11 @@ class SentenceDomain(Domain[SentenceRecipe, SentenceModel, Batch]):
         if self.scored.captions:
             rows = self.scored.captions.test
             embeddings = self.encode(model, captions.caption_sentences(rows))
-            scores = retrieval(captions.caption_classes(embeddings, rows))
-            result = Evaluation(scores, "recall_at_1", samples={"test": len(rows)})
+            scores, main = retrieval(captions.caption_classes(embeddings, rows)), "recall_at_1"
+            if self.scored.captions.search:
+                main = captions.SEARCH
+                scores = {main: captions.search_recall(embeddings, rows), **scores}
+            result = Evaluation(scores, main, samples={"test": len(rows)})
         elif self.scored.tasks:
             tasks = self.scored.tasks
             embeddings = self.encode(model, [s for task in tasks for s in task.sentences])

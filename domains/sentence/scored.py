@@ -89,3 +89,9 @@ def read_captions(about: SentenceDataset, data_root: Path | None) -> ScoredSets:
     """Read captions of photographs, most of them to train on."""
     found = captions.load_captions(about, data_root)
     return ScoredSets(found.train.sha256, captions=found, corpus=lambda: found.train)
+
+
+def read_pairs(about: SentenceDataset, data_root: Path | None) -> ScoredSets:
+    """Read pairs of sentences, most of them to train on."""
+    found = captions.load_pairs(about, data_root)
+    return ScoredSets(found.train.sha256, captions=found, corpus=lambda: found.train)

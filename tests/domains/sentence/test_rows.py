@@ -13,6 +13,7 @@ from contrastbench.domains.sentence import captions, graded
 from contrastbench.domains.sentence.data import Corpus, read_corpus
 from contrastbench.domains.sentence.datasets import DATASETS
 from contrastbench.domains.sentence.domain import SentenceDomain
+from contrastbench.domains.sentence.encoding import Embeddings
 from contrastbench.losses import UserError
 
 CPU = torch.device("cpu")
@@ -158,3 +159,67 @@ def test_captions_in_several_files_are_those_of_one(few_captions: Path) -> None:
     second.write_bytes(gzip.compress(b"one line"))
     with pytest.raises(UserError, match=rf"unlike numbers of lines: .* 40, .*{second.name} 1$"):
         captions.load_captions(declared, few_captions)
+
+
+def found_by_loop(z: dict[str, torch.Tensor], held: list[list[str]]) -> float:
+    hits = 0
+    for asked, answer in held:
+        best, nearest = -2.0, ""
+        for _, other in held:
+            cosine = float(z[asked] @ z[other] / (z[asked].norm() * z[other].norm()))
+            if cosine > best:
+                best, nearest = cosine, other
+        hits += nearest == answer or [asked, nearest] in held
+    return 100 * hits / len(held)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_first_sentence_searches_among_the_second_ones_alone(seed: int) -> None:
+    draw = torch.Generator().manual_seed(seed)
+    held = [[f"question {k % 9}", f"answer {k % 11}"] for k in range(30)]
+    held += [[f"answer {k}", f"question {k}"] for k in range(3)]  # in both columns
+    names = [*dict.fromkeys(sentence for row in held for sentence in row)]
+    x = torch.randn(len(names), 6, generator=draw)
+    x[1::2] += 2 * x[::2][: len(x[1::2])]
+    z = dict(zip(names, x.double(), strict=True))
+    recall = captions.search_recall(Embeddings({n: k for k, n in enumerate(names)}, x, {}), held)
+    assert recall == pytest.approx(found_by_loop(z, held))
+    assert 0 < recall < 100
+
+
+def test_embeddings_that_are_all_one_find_one_answer() -> None:
+    held = [[f"q {k}", f"a {k}"] for k in range(8)]
+    row = {sentence: k for k, sentence in enumerate(sentence for pair in held for sentence in pair)}
+    assert captions.search_recall(Embeddings(row, torch.ones(16, 3), {}), held) == 100 / 8
+
+
+PAIRS = [name for name, about in DATASETS.items() if about.reader == "scored:read_pairs"]
+
+
+@pytest.mark.parametrize("name", PAIRS)
+def test_shipped_pairs_have_no_sentence_in_two_parts(name: str) -> None:
+    found = captions.load_pairs(DATASETS[name], None)
+    assert (len(found.dev), len(found.test)) == (1000, 1000)
+    parts = [found.train.rows, found.dev, found.test]
+    assert DATASETS[name].summary.startswith(f"{sum(map(len, parts)):,} ")
+    assert all(len(row) == 2 for rows in parts for row in rows)
+    texts = [{plain(s) for row in rows for s in row} for rows in parts]
+    assert not texts[2] & (texts[0] | texts[1])
+    assert len({plain(row[1]) for row in found.test}) == 1000
+
+
+def plain(sentence: str) -> str:
+    return "".join(filter(str.isalnum, sentence.lower()))
+
+
+def test_pairs_are_chosen_and_scored_by_search(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(captions, "HELD_OUT_ROWS", 50)
+    d = SentenceDomain("tldr", make_recipe("sentence", {"limit": 200}), 0, None, CPU)
+    model = d.model().eval()
+    result, part = d.evaluate(model), d.scored.captions
+    assert result.main == captions.SEARCH
+    embeddings = d.encode(model, captions.caption_sentences(part.test))
+    assert result.metrics[captions.SEARCH] == captions.search_recall(embeddings, part.test)
+    assert "recall_at_1" in result.metrics, "among the sentences of both columns"
+    embeddings = d.encode(model, captions.caption_sentences(part.dev))
+    assert d.validate(model) == captions.search_recall(embeddings, part.dev)
