@@ -33,6 +33,7 @@ from contrastbench.domains.image.data import (
     disjoint,
     imagenet,
     matlab,
+    tiles,
     transfer_sets,
 )
 from contrastbench.domains.image.data import load as images
@@ -165,6 +166,8 @@ TINY = {
     **{f"train/{kind}/images/{kind}.JPEG": jpeg(k, 16) for k, kind in enumerate(KINDS)},
     **{f"val/images/{k}.JPEG": jpeg(5 + k, 16) for k in (0, 1)},
 }
+TENTH = TINY | {"train/crow/images/crow1.JPEG": jpeg(7, 16)}
+TILES = {f"banded/banded_000{k}.jpg": jpeg(20 + k, 24) for k in (1, 2)}
 TEN = np.concatenate([np.arange(100)[:, None] % 10, noise(100, 3072)], axis=1)
 CIFAR_10 = {
     **{
@@ -227,6 +230,13 @@ def arrays(root: Path) -> None:
     np.savez(root / "mine.npz", images=noise(8, 16, 16), labels=np.arange(8) % 2)
 
 
+def declared_arrays(root: Path) -> None:
+    images, labels = noise(8, 16, 16), np.arange(8) % 2
+    parts = {"images": images[:4], "labels": labels[:4]}
+    tested = {"test_images": images[4:], "test_labels": labels[4:]}
+    np.savez(root / "devanagari.npz", **parts, **tested)
+
+
 def senteval_sets(place: str) -> Callable[[Path], str]:
     def read(root: Path) -> str:
         found = sentences.TextFiles(root / place)
@@ -286,6 +296,22 @@ RAW: dict[str, Raw] = {
         image("Tiny-ImageNet"),
         "iny-",
         whole=False,
+    ),
+    "Tiny-ImageNet-20": Raw(
+        imagenet.load_tenth,
+        files({f"tiny-imagenet-200/{k}": v for k, v in TENTH.items()}),
+        image("Tiny-ImageNet-20"),
+        "iny-",
+        whole=False,
+    ),
+    "DTD-10": Raw(
+        tiles.load_tiles,
+        files({f"dtd/images/{k}": v for k, v in TILES.items()}),
+        image("DTD-10"),
+        "DTD-10",
+    ),
+    "declared arrays": Raw(
+        own_images.load_declared_arrays, declared_arrays, image("Devanagari"), "devanagari.npz"
     ),
     "ImageNet": Raw(imagenet.load_imagenet, files(IMAGENET), image("ImageNet"), "imagenet"),
     "CUB": Raw(
@@ -396,6 +422,7 @@ def small() -> Iterator[None]:
 
     sizes = {
         **dict.fromkeys(("CUB", "CAR", "SOP"), (4, 2, 2)),
+        **{"Tiny-ImageNet-20": (1, 1, 1), "DTD-10": (1, 9, 9), "Devanagari": (2, 4, 4)},
         **dict.fromkeys(("Tiny-ImageNet", "ImageNet", "Food-101"), (2, 2, 2)),
         "CIFAR-10": DATASETS["CIFAR-10"].sizes,
         "CIFAR-10-5k": (10, 50, 10),
@@ -403,6 +430,8 @@ def small() -> Iterator[None]:
     few_images = {
         name: replace(DATASETS[name], sizes=size, content="") for name, size in sizes.items()
     }
+    few_images["DTD-10"] = replace(few_images["DTD-10"], classes=("banded",))
+    few_images["Devanagari"] = replace(few_images["Devanagari"], shipped=None)
     few_images["FC100"] = replace(DATASETS["FC100"], classes=("w3", "w70"))
     declared = {"CoverType": (15_200, 55), "Higgs-100K": (200, 29), "churn": (12, 3)}
     few_tables = {

@@ -2,7 +2,7 @@
 
 import gzip
 import tarfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from contrastbench.domains.declaration import Dataset
@@ -20,6 +20,12 @@ def archive_fix(about: Dataset) -> str:
     return ARCHIVE_FIX.format(about.url)
 
 
+def check_content(about: Dataset, digest: str) -> None:
+    """Raise unless the files hold what is declared."""
+    if about.content and digest != about.content:
+        raise UserError(f"the files kept as {about.name} have other content: {archive_fix(about)}")
+
+
 def read_members(
     about: Dataset, folder: str, data_root: Path | None, names: Sequence[str]
 ) -> dict[str, bytes]:
@@ -33,7 +39,7 @@ def read_members(
         return {name: decode.folder_reader(root)(name) for name in names}
     path = archive(about, data_root)
     with reading(path, archive_fix(about)):
-        files = list(members(path, folder, set(names)))
+        files = list(members(path, lambda m: m.parent.name == folder and m.name in names))
         if double := first_double(name for name, _ in files):
             raise ValueError(f"two members are named {double}")
     contents = dict(files)
@@ -43,15 +49,15 @@ def read_members(
     return contents
 
 
-def members(path: Path, folder: str, names: set[str]) -> Iterator[tuple[str, bytes]]:
-    """Yield the named files of an archive's folder; its checksum is verified at the end."""
+def members(path: Path, wanted: Callable[[Path], bool]) -> Iterator[tuple[str, bytes]]:
+    """Yield the files that are wanted of an archive; its checksum is verified at the end."""
     with BoundedArchive(path) as unpacked:
         with tarfile.open(fileobj=unpacked, mode="r|") as tar:
             for member in tar:
                 if member.size > UNPACKED:  # passing over what is not there takes for ever
                     raise ValueError(f"{member.name} is too large")
                 place = Path(member.name)
-                if place.name in names and place.parent.name == folder:
+                if wanted(place):
                     file = tar.extractfile(member)
                     if file is not None:
                         yield place.name, file.read()

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from contrastbench.domains.image.data import decode
-from contrastbench.domains.image.data.archives import archive_fix, read_members
+from contrastbench.domains.image.data.archives import archive_fix, check_content, read_members
 from contrastbench.domains.image.data.binaries import class_names, labels_below, shaped_bytes
 from contrastbench.domains.image.data.datasets import ImageDataset
 from contrastbench.domains.image.data.decode import ReadBytes
@@ -79,12 +79,6 @@ def ordered_parts(about: ImageDataset, data_root: Path | None) -> tuple[Samples,
     kept = decode.opened(path) if path else None
     samples, classes = from_pictures(kept) if kept else from_binary(about, data_root)
     return {part: canonical_order(*samples[part]) for part in ("train", "test")}, classes
-
-
-def check_content(about: ImageDataset, digest: str) -> None:
-    """Raise unless the files hold what is declared."""
-    if about.content and digest != about.content:
-        raise UserError(f"the files kept as {about.name} have other content: {archive_fix(about)}")
 
 
 def load_few_shot(about: ImageDataset, asked: Request) -> LoadedImages:

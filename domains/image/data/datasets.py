@@ -98,10 +98,20 @@ IMAGENET: dict[str, Any] = {
     "citation": "Russakovsky et al., ImageNet Large Scale Visual Recognition Challenge, 2015",
     "reader": "imagenet:load_imagenet",
 }
+TINY_IMAGENET: dict[str, Any] = {
+    "url": "http://cs231n.stanford.edu/tiny-imagenet-200.zip",
+    "sha256": "6198c8ae015e2b3e007c7841da39ec069199b9aa3bfa943a462022fe5e43c821",
+    "file": "tiny-imagenet-200.zip",
+    "citation": "Le and Yang, Tiny ImageNet Visual Recognition Challenge, 2015",
+    "places": ("tiny-imagenet-200",),
+}
 # aquatic mammals, insects, medium-sized mammals, people
 FC100_TESTED = """
 beaver dolphin otter seal whale bee beetle butterfly caterpillar cockroach fox porcupine possum
 raccoon skunk baby boy girl man woman
+"""
+DTD_FIRST = """
+banded blotchy braided bubbly bumpy chequered cobwebbed cracked crosshatched crystalline
 """
 # imagenet100.txt of Tian et al., Contrastive Multiview Coding, 2020
 IMAGENET_100 = tuple((HERE / "imagenet_100.txt").read_text(encoding="utf-8").split())
@@ -166,11 +176,17 @@ DATASETS = by_name(
         "Tiny-ImageNet",
         "110,000 photographs of 64 x 64 pixels, 200 classes; "
         "the published validation part is the test part",
-        "http://cs231n.stanford.edu/tiny-imagenet-200.zip",
-        file="tiny-imagenet-200.zip",
-        citation="Le and Yang, Tiny ImageNet Visual Recognition Challenge, 2015",
+        **TINY_IMAGENET,
         sizes=(200, 100_000, 10_000),
         reader="imagenet:load_tiny",
+    ),
+    ImageDataset(
+        "Tiny-ImageNet-20",
+        "10,000 training photographs of every tenth class of Tiny-ImageNet; 5,000 test",
+        **TINY_IMAGENET,
+        sizes=(20, 5_000, 5_000),
+        content="71cc4f3206e820f6cda23de474192e9513021dd0a302fe015f6929cd7b0525c8",
+        reader="imagenet:load_tenth",
     ),
     ImageDataset(
         "ImageNet-100",
@@ -185,6 +201,46 @@ DATASETS = by_name(
         "50,000 test",
         **IMAGENET,
         sizes=(1000, 1_281_167, 50_000),
+    ),
+    ImageDataset(
+        "DTD-10",
+        "nine tiles of each of 1,200 photographs of DTD's first ten textures; 5,400 tiles test, "
+        "of other photographs than train",
+        "https://www.robots.ox.ac.uk/~vgg/data/dtd/download/dtd-r1.0.1.tar.gz",
+        "e42855a52a4950a3b59612834602aa253914755c95b0cff9ead6d07395f8e205",
+        citation="Cimpoi et al., Describing Textures in the Wild, 2014",
+        sizes=(10, 5_400, 5_400),
+        content="798a0c10399a67689bf1d9bdc933f42495df222a932affb0e81e41fa9e8e4ca4",
+        classes=tuple(DTD_FIRST.split()),
+        places=("dtd/images", "dtd/dtd/images"),
+        reader="tiles:load_tiles",
+    ),
+    ImageDataset(
+        "Devanagari",
+        "9,660 handwritten characters of 28 x 28 pixels, 46 classes, cut from 92,000; 4,600 test",
+        "https://archive.ics.uci.edu/dataset/389/devanagari+handwritten+character+dataset",
+        "732ddfd5ae2860dc4a76be916422243ee40e41f09da618ac07582eeae12747a8",
+        "devanagari.npz",
+        "Acharya, Pant and Gyawali, Deep Learning Based Large Scale Handwritten Devanagari "
+        "Character Recognition, 2015",
+        "CC BY 4.0",
+        sizes=(46, 5060, 4600),
+        content="4899378cf265dda1fecaf76a529e569580633d78c49e5d54e5f8a30cbb1f64bd",
+        shipped=HERE / "shipped/devanagari.npz",
+        reader="own:load_declared_arrays",
+    ),
+    ImageDataset(
+        "EMNIST-letters",
+        "10,400 handwritten letters of 28 x 28 pixels, 26 classes, cut from 145,600; 5,200 test",
+        "https://www.nist.gov/itl/products-and-services/emnist-dataset",
+        "db9eb66a2d577e7fc78f93f0b54734eefea938fad96f8e1e5c1b5b8ef228bfa5",
+        "emnist.npz",
+        "Cohen et al., EMNIST: an extension of MNIST to handwritten letters, 2017",
+        "NIST's open licence, as NIST's Special Database 19",
+        sizes=(26, 5200, 5200),
+        content="1d22a0a4469734728ff66d1b487cc6782069210e2ec241a8021b79fff291b1c2",
+        shipped=HERE / "shipped/emnist.npz",
+        reader="own:load_declared_arrays",
     ),
     *class_disjoint(),
     *transfer_sets(),

@@ -77,7 +77,11 @@ def sizes_text(sizes: Sequence[int]) -> str:
 
 
 def from_files(
-    parts: Parts, read: ReadBytes, asked: Request, notes: Mapping[str, Any] | None = None
+    parts: Parts,
+    read: ReadBytes,
+    asked: Request,
+    notes: Mapping[str, Any] | None = None,
+    largest: int = MAX_KEPT_SIDE,
 ) -> LoadedImages:
     """A set of image files; its hash is that of their names, classes and bytes, however decoded.
 
@@ -86,6 +90,7 @@ def from_files(
         read: a file's bytes by its name.
         asked: how they are read; whole pictures of several or of large sizes stay files.
         notes: what is known of the files.
+        largest: pixels a side up to which pictures that all have one size keep it.
 
     Raises:
         UserError: a file is broken.
@@ -93,7 +98,7 @@ def from_files(
     names, trained = parts.train.names + parts.test.names, len(parts.train.names)
     look = decode.in_threads(lambda n: decode.image_header(n, read(n)), names, "checking images")
     headers = [*look]
-    side = common_side(headers, asked.size)
+    side = common_side(headers, asked.size, largest)
     split = whole_files if asked.whole and side is not None else stored_pixels
     train = split(parts.train, read, headers, side, asked.device)
     test = stored_pixels(parts.test, read, headers, side, asked.device)
@@ -126,10 +131,10 @@ def tested_twice(train: list[Header], test: list[Header]) -> dict[str, int]:
     return {TESTED_TWICE: count} if count else {}
 
 
-def common_side(headers: list[Header], size: int) -> int | None:
+def common_side(headers: list[Header], size: int, largest: int = MAX_KEPT_SIDE) -> int | None:
     """Pixels a side in which images are stored; None: all have one small size, and keep it."""
     sizes = {(header.width, header.height) for header in headers}
-    small = len(sizes) == 1 and max(*sizes.pop()) <= max(MAX_KEPT_SIDE, size)
+    small = len(sizes) == 1 and max(*sizes.pop()) <= max(largest, size)
     return None if small else stored_size(size)
 
 

@@ -114,6 +114,16 @@ def class_files(files: dict[str, list[str]], classes: tuple[str, ...]) -> Part:
     return part_of([(name, k) for k, label in enumerate(classes) for name in files.get(label, [])])
 
 
+def first_files(files: dict[str, list[str]], count: int) -> Parts:
+    """Return so many files of each class to train on, and the next ones to test."""
+    halves = (slice(count), slice(count, 2 * count))
+    train, test = (
+        class_files({label: names[half] for label, names in files.items()}, tuple(files))
+        for half in halves
+    )
+    return Parts(train, test, tuple(files))
+
+
 def classes_of(root: Path, name: str) -> dict[str, list[str]]:
     """Image files of each class folder of a part, by names from the root."""
     parent = root / name

@@ -4,10 +4,10 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from contrastbench.domains.image.data import decode
-from contrastbench.domains.image.data.archives import archive, archive_fix
+from contrastbench.domains.image.data.archives import archive, archive_fix, check_content
 from contrastbench.domains.image.data.datasets import IMAGENET_100, ImageDataset
 from contrastbench.domains.image.data.files import Part, Parts, check_sizes, from_files, photographs
-from contrastbench.domains.image.data.folders import class_files, images_of
+from contrastbench.domains.image.data.folders import class_files, first_files, images_of
 from contrastbench.domains.image.data.images import LoadedImages, Request
 from contrastbench.domains.reading import reading
 from contrastbench.errors import UserError
@@ -15,14 +15,40 @@ from contrastbench.errors import UserError
 
 def load_tiny(about: ImageDataset, asked: Request) -> LoadedImages:
     """Tiny-ImageNet from its zip or its folder; the test part is the published validation part."""
-    root = asked.data_root
+    path, kept, parts = tiny_files(about, asked.data_root)
+    check_sizes(path, about.name, parts, about.sizes, archive_fix(about))
+    return from_files(parts, kept.read, asked)
+
+
+def load_tenth(about: ImageDataset, asked: Request) -> LoadedImages:
+    """Every tenth class of Tiny-ImageNet's training part, at the size of views.
+
+    Half of what is read of each class is tested: the published test part is too small for that.
+    """
+    path, kept, whole = tiny_files(about, asked.data_root)
+    parts = every_tenth(whole, about.sizes[1] // about.sizes[0])
+    check_sizes(path, about.name, parts, about.sizes, archive_fix(about))
+    images, digest = from_files(parts, kept.read, asked, largest=0)
+    check_content(about, digest)
+    return images, digest
+
+
+def every_tenth(whole: Parts, count: int) -> Parts:
+    """Return so many training images of every tenth class, and as many to test, by their names."""
+    files = {
+        label: [name for name in whole.train.names if name.split("/")[1] == label]
+        for label in whole.classes[::10]
+    }
+    return first_files(files, count)
+
+
+def tiny_files(about: ImageDataset, root: Path | None) -> tuple[Path, decode.Kept, Parts]:
+    """Return where Tiny-ImageNet is, its files, and its parts."""
     folder = root / "tiny-imagenet-200" if root else None
     path = folder if folder and folder.is_dir() else archive(about, root)
     kept = decode.opened(path, archive_fix(about), "tiny-imagenet-200/")
     with reading(about.name, archive_fix(about)):
-        parts = tiny_parts(kept)
-    check_sizes(path, about.name, parts, about.sizes, archive_fix(about))
-    return from_files(parts, kept.read, asked)
+        return path, kept, tiny_parts(kept)
 
 
 def tiny_parts(kept: decode.Kept) -> Parts:

@@ -11,7 +11,9 @@ from typing import Any
 import numpy as np
 import torch
 
-from contrastbench.domains import own
+from contrastbench.domains import download, own
+from contrastbench.domains.image.data.archives import archive_fix, check_content
+from contrastbench.domains.image.data.datasets import ImageDataset
 from contrastbench.domains.image.data.folders import load_folder
 from contrastbench.domains.image.data.images import (
     LoadedImages,
@@ -20,7 +22,7 @@ from contrastbench.domains.image.data.images import (
     on_device,
     split_held_out,
 )
-from contrastbench.domains.reading import UNPACKED, file_kind, member, member_names
+from contrastbench.domains.reading import UNPACKED, file_kind, member, member_names, reading
 from contrastbench.errors import UserError
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -40,7 +42,15 @@ def read_folder(what: str, asked: Request) -> LoadedImages:
 
 def read_npz(what: str, asked: Request) -> LoadedImages:
     """Arrays `images` and `labels`, and perhaps `test_images` and `test_labels`, or the like."""
-    path = own.find_path(what, asked.data_root)
+    return read_arrays(own.find_path(what, asked.data_root), asked)
+
+
+def read_arrays(path: Path, asked: Request) -> LoadedImages:
+    """Read the arrays of a file of numpy.savez.
+
+    Raises:
+        UserError: it is none, or they are no pictures with classes.
+    """
     if (kind := file_kind(path)) not in ("a zip archive", ""):
         raise UserError(f"{path} is {kind}, not arrays by name: write it by numpy.savez")
     with zipfile.ZipFile(path) as archive:
@@ -63,6 +73,19 @@ def read_npz(what: str, asked: Request) -> LoadedImages:
     others = [name for key, name in keys.items() if key not in READ_KEYS]
     notes = {"arrays left out": others} if others else {}
     return replace(images, drawn=not tested, notes=notes), digest
+
+
+def load_declared_arrays(about: ImageDataset, asked: Request) -> LoadedImages:
+    """Load a declared set that is kept as arrays of a training and of a test part.
+
+    Raises:
+        UserError: the file is damaged, or holds something else.
+    """
+    path = download.local_file(about, asked.data_root) or download.fetch_file(about)
+    with reading(path, archive_fix(about)):
+        images, digest = read_arrays(path, asked)
+    check_content(about, digest)
+    return images, digest
 
 
 def array_keys(path: Path, names: Sequence[str]) -> dict[str, str]:

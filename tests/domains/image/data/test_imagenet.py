@@ -71,6 +71,28 @@ def test_tiny_imagenet_is_read_in_its_zip(tmp_path: Path, monkeypatch: pytest.Mo
     )
 
 
+def test_every_tenth_class_trains_and_is_tested(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known = replace(DATASETS["Tiny-ImageNet-20"], sizes=(2, 4, 4), content="")
+    monkeypatch.setitem(DATASETS, "Tiny-ImageNet-20", known)
+    kinds = [f"n{k:02}" for k in range(12)]
+    pictures = {
+        f"train/{c}/images/{c}_{k}.JPEG": jpeg(9 * int(c[1:]) + k) for c in kinds for k in range(5)
+    }
+    words = {"wnids.txt": "\n".join(kinds).encode(), "val/val_annotations.txt": b"v.JPEG\tn01\n"}
+    as_folder(tmp_path, {f"tiny-imagenet-200/{k}": v for k, v in (pictures | words).items()})
+    images, _ = load_images("Tiny-ImageNet-20", 32, tmp_path, CPU)
+    assert images.classes == ("n00", "n10")
+    assert images.train.labels.tolist() == images.test.labels.tolist() == [0, 0, 1, 1]
+    last = Image.open(io.BytesIO(jpeg(93))).resize((32, 32), Image.Resampling.BILINEAR)
+    assert np.array_equal(images.test.pixels[3].permute(1, 2, 0).numpy(), np.asarray(last))
+    known = replace(known, content="0" * 64)
+    monkeypatch.setitem(DATASETS, "Tiny-ImageNet-20", known)
+    load_declared.cache_clear()
+    refused(lambda: load_images("Tiny-ImageNet-20", 32, tmp_path, CPU), "have other content")
+
+
 def test_imagenet_100_is_the_published_list_from_imagenets_folders(tmp_path: Path) -> None:
     assert (
         hashlib.sha256("".join(f"{name}\n" for name in IMAGENET_100).encode()).hexdigest()

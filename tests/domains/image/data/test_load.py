@@ -39,6 +39,6 @@ def test_what_is_not_there_is_named() -> None:
         "unknown image dataset 'CIFAR10': did you mean 'CIFAR-10'.*folder:PATH",
     )
     refused(
-        lambda: load_images("Tiny-ImageNet", 64, None, CPU),
-        "Tiny-ImageNet has no known hash and is not downloaded: get http",
+        lambda: load_images("CUB", 64, None, CPU),
+        "CUB has no known hash and is not downloaded: get http",
     )

@@ -10,6 +10,7 @@ import torch
 import made_images
 from contrastbench.domains.image import ImageRecipe
 from contrastbench.domains.image.data import own
+from contrastbench.domains.image.data.datasets import DATASETS
 from contrastbench.domains.image.data.images import ImageSet
 from contrastbench.domains.image.data.load import load_images
 from contrastbench.domains.image.domain import ImageDomain
@@ -51,6 +52,16 @@ def test_arrays_without_one_are_divided_and_grey_has_three_colours(tmp_path: Pat
     assert sorted(images.test.labels.tolist()) == [0, 0, 1, 1]
     assert images.train.pixels.shape == (16, 3, 16, 16)
     assert (images.train.pixels == images.train.pixels[:, :1]).all()
+
+
+@pytest.mark.parametrize("name", [name for name, known in DATASETS.items() if known.shipped])
+def test_a_shipped_set_is_what_is_declared(name: str) -> None:
+    images, digest = read(name)
+    known = DATASETS[name]
+    assert (len(images.classes), len(images.train), len(images.test)) == known.sizes
+    assert digest == known.content
+    rows = {part: {*map(bytes, getattr(images, part).pixels.numpy())} for part in ("train", "test")}
+    assert not rows["train"] & rows["test"], "no test picture is a training picture"
 
 
 BAD = {
