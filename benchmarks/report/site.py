@@ -227,7 +227,7 @@ def linked_files(report: Report) -> SiteFiles:
     for view in report.shown:
         linked[f"{view.page}.csv"] = render_table(view.resolved, "csv")
         if view.figure:
-            linked[f"{view.page}.svg"] = words.rendered("figure.svg.j2", figure=view.figure)
+            linked[f"{view.page}.svg"] = words.drawn(view.figure)
         if view.verdicts and view.verdicts.places:
             tests = files.comma_separated(comparison_rows(view.verdicts), "{:.6g}")
             linked[f"{view.page}-tests.csv"] = tests

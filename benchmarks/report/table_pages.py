@@ -7,7 +7,7 @@ from contrastbench.benchmarks.records import files
 from contrastbench.benchmarks.report.comparison import effect_table
 from contrastbench.benchmarks.report.contents import TableView, view_of
 from contrastbench.benchmarks.report.tables import table_csv, table_markdown
-from contrastbench.benchmarks.report.words import rendered
+from contrastbench.benchmarks.report.words import drawn
 from contrastbench.benchmarks.tables import catalogue
 from contrastbench.benchmarks.tables.load import load_table
 from contrastbench.benchmarks.tables.resolved import Resolved, resolve
@@ -49,7 +49,7 @@ def texts(shown: TableView) -> dict[str, str]:
     pages = table_markdown(shown.resolved, shown.entries, page=shown, effects=effects)
     files_of = {".md": pages, ".csv": table_csv(shown.resolved, shown.entries)}
     if figure:
-        files_of[".svg"] = rendered("figure.svg.j2", figure=figure)
+        files_of[".svg"] = drawn(figure)
     if shown.table.is_suite and shown.table.test == "seeds":
         files_of["-cells.csv"] = files.comma_separated(list(cell_keys(shown.resolved)), "{}")
     return files_of

@@ -55,6 +55,11 @@ def rendered(template: str, **values: Any) -> str:
     return texts().get_template(template).render(**values)
 
 
+def drawn(figure: Any) -> str:
+    """Return a figure as an SVG file, in which every name is a text."""
+    return markup().get_template("figure.svg.j2").render(figure=figure)
+
+
 class Compiled(FileSystemBytecodeCache):
     """Keep compiled templates beside them, where Python keeps the modules that it compiles.
 
@@ -84,6 +89,12 @@ def texts() -> Environment:
 
 
 @cache
+def markup() -> Environment:
+    """Return the templates of HTML and SVG, which escape all that is not marked as ours."""
+    return environment(autoescape=True)
+
+
+@cache
 def prose() -> Environment:
     """Return the templates of sentences, in which no name begins a paragraph."""
     return environment(finalize=one_line)
@@ -103,6 +114,7 @@ def environment(
         bytecode_cache=compiled(autoescape, finalize is not None),
     )
     filters = [signed, number, names, listed, short, flat, paragraphs, setting, chosen, bullet]
+    filters += [unmentioned]
     made.filters |= {used.__name__: used for used in [*filters, over_domains]}
     made.filters |= {"p": p_text, "s": plural, "verdict": verdict_text, "cell": escaped_cell}
     made.filters |= {"table": markdown_table, "tex": latex_text}
@@ -185,8 +197,18 @@ def escaped_cell(text: str) -> str:
     >>> escaped_cell("a|b"), escaped_cell("<b>[x](y)"), escaped_cell("p < 0.1")
     ('a&#124;b', '&lt;b>[x]&#40;y)', 'p < 0.1')
     """
-    line = " ".join(text.splitlines()).replace("|", "&#124;").replace("](", "]&#40;")
+    line = re.sub(r"&(?=#?\w+;)", "&amp;", " ".join(text.splitlines()))
+    line = line.replace("|", "&#124;").replace("](", "]&#40;")
     return re.sub("<(?=[a-zA-Z/!?])", "&lt;", line)
+
+
+def unmentioned(text: str) -> str:
+    """Return Markdown in which GitHub sees no person, team or issue, as Renovate writes it.
+
+    >>> unmentioned("a@b @org/team org/repo#1")
+    'a@b @&#8203;org/team org/repo#&#8203;1'
+    """
+    return re.sub(r"(?<![a-zA-Z0-9])@(?=\w)|(?<!&)#(?=\d)", r"\g<0>&#8203;", text)
 
 
 def verdict_text(place: Any) -> str:
