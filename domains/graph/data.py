@@ -156,7 +156,8 @@ def load_graphs(name: str, data_root: Path | None = None) -> tuple[Graphs, str]:
     """
     about = DATASETS.get(name)
     if about and about.reader:
-        graphs = union(*map(torch.from_numpy, reader_of(__package__, about)()))
+        given = (about, data_root) if about.url else ()
+        graphs = union(*map(torch.from_numpy, reader_of(__package__, about)(*given)))
         return graphs, content_hash(graphs)
     return load_tu(name, data_root)
 
@@ -224,6 +225,9 @@ def content_hash(graphs: Graphs) -> str:
 
 def open_raw(name: str, data_root: Path | None) -> RawReader:
     """Open the raw files in the data root's folder or zip, or else in the download."""
+    known = DATASETS.get(name)
+    if known and known.shipped:
+        return zip_reader(fetch_file(known), name)
     beside = []
     for root in (data_root, data_root / "tudataset") if data_root else ():
         for folder in (root / name, root / name / "raw", root):
@@ -232,11 +236,11 @@ def open_raw(name: str, data_root: Path | None) -> RawReader:
         if (root / f"{name}.zip").is_file():
             return zip_reader(root / f"{name}.zip", name)
         beside += [path.stem for path in root.glob("*.zip")]
-    if name not in DATASETS:
+    if not known:
         hint = "; others need --data-root with NAME.zip"
         hint = f" ({data_root} has no {name}.zip)" if data_root else hint
         raise unknown_dataset("graph", name, {*beside, *DATASETS}, SOURCES, data_root, hint)
-    return zip_reader(fetch_file(DATASETS[name]), name)
+    return zip_reader(fetch_file(known), name)
 
 
 def folder_reader(folder: Path, name: str) -> RawReader:
