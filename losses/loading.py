@@ -19,7 +19,7 @@ from torch import nn
 
 from contrastbench.errors import UserError, unknown, users_code
 from contrastbench.losses.base import Loss, constructor
-from contrastbench.losses.settings import keep_settings
+from contrastbench.losses.settings import keep_settings, keep_variables
 from contrastbench.losses.source import Sources
 from contrastbench.losses.views import AdaptedLoss, takes_two_views
 
@@ -76,7 +76,7 @@ def from_package(path: str) -> Any:
             f"{path} is of Python's standard library, which has no losses: name one of a package"
         )
     try:
-        with users_code(f"import {module}"), keep_settings(path):
+        with users_code(f"import {module}"), keep_settings(path), keep_variables(path):
             imported = importlib.import_module(module)
     except UserError as error:
         if isinstance(error.__cause__, ModuleNotFoundError):

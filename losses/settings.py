@@ -1,7 +1,7 @@
 """Settings of the process, most of them torch's, which a user's code has to leave as they are."""
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -30,8 +30,36 @@ def leave_groups(met: bool) -> None:
         dist.destroy_process_group()
 
 
-# of the process, by the call that changes it: how to read it, and how to put it back
+def autocast() -> list[tuple[str, bool, torch.dtype]]:
+    """Return the kinds of devices on which torch chooses types by itself, whether and which."""
+    return [(k, torch.is_autocast_enabled(k), torch.get_autocast_dtype(k)) for k in AUTOCAST]
+
+
+def set_autocast(kinds: Iterable[tuple[str, bool, torch.dtype]]) -> None:
+    """Let torch choose types on kinds of devices, or not."""
+    for kind, enabled, dtype in kinds:
+        torch.set_autocast_enabled(kind, enabled)
+        torch.set_autocast_dtype(kind, dtype)
+
+
+def set_fp32_precision(precision: str) -> None:
+    """Set what all backends may round float32 to, unless they are told otherwise."""
+    torch.backends.fp32_precision = precision  # type: ignore[attr-defined]
+
+
+AUTOCAST = ("cpu", "cuda")
+VARIABLES = (  # starts of those that change how libraries compute, and on which device
+    *("MKL_", "OPENBLAS_", "OMP_", "DNNL_", "ONEDNN_", "NPY_", "NVIDIA_TF32_", "ATEN_"),
+    *("CUDA_VISIBLE_DEVICES", "CUBLAS_", "TORCH_", "PYTORCH_"),
+)
+# of the process, by the call that changes it: how to read it, and how to put it back; a later one
+# may be readable only once an earlier one is back
 SETTINGS: dict[str, tuple[Callable[[], Any], Callable[[Any], Any]]] = {
+    "torch.backends.fp32_precision": (
+        lambda: torch.backends.fp32_precision,  # type: ignore[attr-defined]
+        set_fp32_precision,
+    ),
+    "torch.autocast": (autocast, set_autocast),
     "os.chdir": (working_directory, os.chdir),
     "torch.distributed.init_process_group": (dist.is_initialized, leave_groups),
     "torch.set_default_dtype": (torch.get_default_dtype, torch.set_default_dtype),
@@ -60,13 +88,48 @@ def keep_settings(who: str) -> Iterator[None]:
     Raises:
         UserError: it has changed one.
     """
-    before = {call: read() for call, (read, _) in SETTINGS.items()}
+    before, changed = {call: state(call) for call in SETTINGS}, list[str]()
     try:
         yield
     finally:
-        changed = [call for call, (read, _) in SETTINGS.items() if read() != before[call]]
-        for call in changed:
-            SETTINGS[call][1](before[call])
+        for call, value in before.items():
+            if state(call) != value:
+                changed.append(call)
+                with suppress(RuntimeError):
+                    SETTINGS[call][1](value)
     if changed:
         what = "which changes the other trainings of the process: remove the call"
         raise UserError(f"{who} calls {changed[0]}, {what}")
+
+
+def state(call: str) -> Any:
+    """Return a setting, or why torch does not say it, as where two ways to set it were mixed."""
+    try:
+        return SETTINGS[call][0]()
+    except RuntimeError as error:
+        return str(error)
+
+
+@contextmanager
+def keep_variables(who: str) -> Iterator[None]:
+    """Put the variables back that other processes of this one would compute by.
+
+    Raises:
+        UserError: the user's code has changed one.
+    """
+    before = variables()
+    try:
+        yield
+    finally:
+        after = variables()
+        for name in after.keys() - before:
+            del os.environ[name]
+        os.environ.update(before)
+    if changed := sorted(name for name, _ in before.items() ^ after.items()):
+        what = "by which other trainings compute: set it before the command"
+        raise UserError(f"{who} changes the variable {changed[0]}, {what}")
+
+
+def variables() -> dict[str, str]:
+    """Return the variables that change how libraries compute."""
+    return {name: value for name, value in os.environ.items() if name.startswith(VARIABLES)}

@@ -43,12 +43,13 @@ class Sources:
         """Return a new module of the file, whose code has run.
 
         Raises:
-            UserError: its code changes a setting of torch; whatever else it raises goes through.
+            UserError: its code changes what others compute by; all else it raises goes through.
         """
-        from contrastbench.losses.settings import keep_settings
+        from contrastbench.losses.settings import keep_settings, keep_variables
 
         folder = hashlib.sha256(str(path.resolve()).encode()).hexdigest()
-        with IMPORTS, keep_settings(str(path)), self.beside(path.parent):
+        who = str(path)
+        with IMPORTS, keep_settings(who), keep_variables(who), self.beside(path.parent):
             spec = self.spec(f"file_{folder}.{path.stem}", path)
             module = module_from_spec(spec)
             sys.modules[spec.name] = module  # inspect and dataclasses look for it there

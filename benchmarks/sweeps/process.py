@@ -25,6 +25,7 @@ Reply = dict[str, Any]
 COMMAND = [sys.executable, "-P", "-m", "contrastbench.benchmarks.sweeps.worker"]
 
 RANKS_LOST = (team.LOST, team.NO_MEMORY)
+GO_ON = "the same command goes on; torchrun repeats it by itself with --max-restarts"
 
 
 def command(options: Options) -> list[str]:
@@ -38,6 +39,8 @@ def command(options: Options) -> list[str]:
 
 class Worker:
     """A process that gets one cell after another."""
+
+    code: tuple[str, ...] | None = None  # from outside this package, which it has run
 
     def __init__(self, options: Options, jobs: int) -> None:
         self.options = options
@@ -135,10 +138,7 @@ class TorchrunWorker(Worker):
             UserError: they have ended.
         """
         if not self.alive:
-            raise UserError(
-                "the ranks have ended with the last cell: the same command goes on; torchrun "
-                "repeats it by itself with --max-restarts"
-            )
+            raise UserError(f"the ranks have ended with the last cell: {GO_ON}")
         self.ready = self.ready or super().is_ready()
         return self.ready
 

@@ -27,10 +27,11 @@ from contrastbench.benchmarks.sweeps import claims
 from contrastbench.benchmarks.sweeps.cell_states import Task
 from contrastbench.benchmarks.sweeps.costs import duration
 from contrastbench.benchmarks.sweeps.plan import Plan, unfinished_tasks
-from contrastbench.benchmarks.sweeps.process import Reply, Worker, ran_out, torchrun_worker
+from contrastbench.benchmarks.sweeps.process import GO_ON, Reply, Worker, ran_out, torchrun_worker
 from contrastbench.benchmarks.sweeps.slots import slots
 from contrastbench.domains.progress import SECONDS_BETWEEN_LINES, Progress
 from contrastbench.errors import UserError, plural, printable
+from contrastbench.losses.expression import file_and_class
 
 ALL_SHARDS = (
     "all shards: unite the shards' records with bench merge, give them to each shard and repeat "
@@ -98,15 +99,29 @@ def to_run(work: Sequence[Task]) -> list[Task]:
 
 
 def in_order(work: Sequence[Task]) -> list[Task]:
-    """Return tasks with a seed of each experiment first, and a user's own losses before others."""
-    first: dict[str, int] = {}
+    """Return tasks with a seed of each experiment first, and a user's own losses before others.
+
+    Those of one own loss stand together, as each has a process of its own.
+    """
+    first, company = dict[str, int](), dict[tuple[str, ...], int]()
     for task in work:
         first.setdefault(task.experiment.key, task.seed)
+        company.setdefault(own_code(task), len(company))
 
-    def place(task: Task) -> tuple[bool, bool]:
-        return task.seed != first[task.experiment.key], not task.experiment.loss.code
+    def place(task: Task) -> tuple[bool, bool, int]:
+        own = own_code(task)
+        return task.seed != first[task.experiment.key], not own, company[own]
 
     return sorted(work, key=place)
+
+
+def own_code(task: Task) -> tuple[str, ...]:
+    """Return the loss and the data of a task that are code from outside this package.
+
+    One process runs no two of them: what it leaves in torch would change the others' numbers.
+    """
+    loss, data = task.experiment.loss, (work.dataset for work in task.experiment.scored)
+    return (*[loss.name] * bool(loss.code), *filter(file_and_class, data))
 
 
 class Sweep:
@@ -203,11 +218,8 @@ class Sweep:
         try:
             while (item := self.next()) is not None:
                 task, wait = item
-                if worker and not worker.alive:
-                    worker.end()
-                    worker = None
                 if (reply := self.known_refusal(task.experiment)) is None:
-                    worker = worker or self.start(device)
+                    worker = self.hired(worker, device, own_code(task))
                     reply = self.noted(task, worker.do(task, wait))
                 if reply["status"] == "claimed":
                     # put back here, not by who reads the reports: this thread may end before that
@@ -247,6 +259,21 @@ class Sweep:
         if reply["status"] == "refused" and not reply.get("seed_alone"):
             self.refused[scope(task.experiment, reply["no_data"])] = reply["error"]
         return reply
+
+    def hired(self, worker: Worker | None, device: str, code: tuple[str, ...]) -> Worker:
+        """Return the worker, or a new one if it has ended or has run other code from outside.
+
+        Raises:
+            UserError: torchrun has started it, which starts no others.
+        """
+        if worker and not (worker.alive and worker.code == code):
+            worker.end()
+            worker = None
+        worker = worker or self.start(device)
+        if worker.code not in (None, code):
+            raise UserError(f"the ranks have run other losses than {' '.join(code)}: {GO_ON}")
+        worker.code = code
+        return worker
 
     def start(self, device: str) -> Worker:
         """A worker on the device, which a stop will reach."""

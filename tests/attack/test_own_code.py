@@ -7,15 +7,18 @@ import hashlib
 import os
 import py_compile
 import random
+import shutil
 import subprocess
 import threading
 from collections.abc import Callable, Iterable
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import stub_domain
+from contrastbench.benchmarks.records import store
 from contrastbench.benchmarks.records.experiment import make_experiment
 from contrastbench.benchmarks.running.opening import prepare_cells, prepare_training
 from contrastbench.benchmarks.running.options import Options
@@ -259,3 +262,98 @@ def test_threads_train_as_one_after_the_other(ram: Path, found: Callable[[str], 
         )
     assert wrong == 0
     found(f"own code: {trials} times two trainings in threads: {wrong} wrong")
+
+
+LEFT_ON = {  # what a step leaves behind in the process, by its name
+    "autocast": "torch.autocast('cpu', torch.float16).__enter__()",
+    "hooks of saved tensors": "SAVED.__enter__()",
+    "a function mode": "Doubles().__enter__()",
+    "a hook of modules": "register_module_forward_hook(lambda _, __, out: out * 1.01)",
+    "a hook of optimizers": "register_optimizer_step_pre_hook(faster)",
+    "a patched class": "nn.Linear.forward = lambda self, x: F.linear(x, self.weight) * 1.01",
+    "a patched function": "F.relu = torch.relu = torch.abs",
+    "a thread that seeds": "threading.Thread(target=seeds, daemon=True).start()",
+    "a seed": "torch.seed = torch.manual_seed = lambda *_: torch.default_generator",
+    "tf32": "torch.backends.fp32_precision = 'tf32'",
+    "a default type": "torch.set_default_dtype(torch.float64)",
+}
+LEAVES = """
+import threading, time
+import torch
+import torch.nn.functional as F
+from torch import nn
+from torch.nn.modules.module import register_module_forward_hook
+from torch.optim.optimizer import register_optimizer_step_pre_hook
+from torch.overrides import TorchFunctionMode
+from contrastbench.losses.library.infonce import InfoNCE
+
+SAVED = torch.autograd.graph.saved_tensors_hooks(lambda x: x, lambda x: x * 1.01)
+
+class Doubles(TorchFunctionMode):
+    def __torch_function__(self, function, types, args=(), kwargs=None):
+        found = function(*args, **(kwargs or {{}}))
+        return found * 1.01 if function is torch.Tensor.exp else found
+
+def faster(optimizer, *_):
+    for group in optimizer.param_groups: group["lr"] *= 1.1
+
+def seeds():
+    while True: torch.manual_seed(0); time.sleep(1e-4)
+
+class Mine(InfoNCE):
+    def forward(self, contrast):
+        if not hasattr(torch, "left"):
+            torch.left = True
+            {act}
+        return super().forward(contrast)
+"""
+OTHERS = ("infonce", "adnce", "hcl")
+SETS = "{graph: {datasets: [motifs], recipe: {epochs: 1, limit: 30, batch_size: 10, folds: 3}}}"
+
+
+def beside(folder: Path, own: Iterable[str], jobs: int) -> dict[str, Any]:
+    """Sweep own losses and registered ones, and return what each registered one scores."""
+    text = f"seeds: 0\ndomains: {SETS}\nlosses: [{', '.join([*own, *OTHERS])}]\n"
+    (folder / "beside.yaml").write_text(text)
+    words = ("sweep", "beside.yaml", "--device", "cpu", "--jobs", str(jobs))
+    command = [python(), "-c", "from contrastbench.benchmarks.cli.main import main; main()", *words]
+    subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=500, check=False)
+    records = map(store.read_record, (folder / "results").rglob("*.json"))
+    found = {one["loss"]: one for one in records if one["loss"] in OTHERS}
+    shutil.rmtree(folder / "results")
+    return {name: (one["metrics"], one["environment"]) for name, one in found.items()}
+
+
+def test_what_a_loss_leaves_in_its_process_changes_no_other_cell(
+    tmp_path: Path, found: Callable[[str], None]
+) -> None:
+    alone = beside(tmp_path, [], 1)
+    assert {*alone} == {*OTHERS}
+    for number, act in enumerate(LEFT_ON.values()):
+        (tmp_path / f"left{number}.py").write_text(LEAVES.format(act=act))
+    own = [f"left{number}.py:Mine" for number in range(len(LEFT_ON))]
+    for jobs in (1, 2):
+        assert beside(tmp_path, own, jobs) == alone
+    found(f"own code: {len(LEFT_ON)} losses that leave a switch on beside {len(OTHERS)} others")
+
+
+@pytest.mark.parametrize("what", ["autocast", "tf32", "a default type"])
+def test_a_setting_that_a_step_leaves_fails_its_cell(what: str, tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(LEAVES.format(act=LEFT_ON[what]))
+    words = [python(), "-m", "contrastbench", "run", "--domain", "graph", "--tiny", "--loss"]
+    done = subprocess.run(
+        [*words, "mine.py:Mine"], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, "mine calls torch." in done.stdout) == (1, True), done.stdout
+
+
+def test_a_variable_that_an_import_changes_is_refused(tmp_path: Path) -> None:
+    """The workers of a sweep would have it; what nothing computes by is nobody's business."""
+    for name, refused in (("ONEDNN_DEFAULT_FPMATH_MODE", True), ("MINE", False)):
+        text = f"import os\nos.environ['{name}'] = 'BF16'\n" + LEAVES.format(act="pass")
+        (tmp_path / f"{name}.py").write_text(text)
+        spec = LossSpec(f"{tmp_path / name}.py:Mine")
+        with pytest.raises(UserError, match=name) if refused else nullcontext():
+            spec.check()
+        assert (name in os.environ) != refused
+    del os.environ["MINE"]

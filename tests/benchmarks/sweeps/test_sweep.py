@@ -10,6 +10,7 @@ import sys
 import textwrap
 import threading
 from collections.abc import Callable
+from itertools import groupby
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -31,6 +32,7 @@ from contrastbench.benchmarks.sweeps.sweep import (
     Sweep,
     failure_lines,
     in_order,
+    own_code,
     run_plan,
     to_run,
 )
@@ -402,6 +404,38 @@ def test_a_seed_of_each_row_runs_first_and_own_losses_before_others(tmp_path: Pa
     found = in_order([*tasks("infonce"), *tasks(f"{own}:mine")])
     names = [(task.experiment.loss.name.partition(":")[2], task.seed) for task in found]
     assert names == [("mine", 0), ("", 0), ("mine", 1), ("", 1)]
+
+
+def test_a_process_runs_registered_losses_or_one_of_ones_own(stub, tmp_path: Path) -> None:
+    """It is started once for each, in each pass over the seeds."""
+    notes = stub("say(**ok)")
+    for name in ("a", "b"):
+        (tmp_path / f"{name}.py").write_text("def mine(z1, z2):\n    return (z1 - z2).norm()\n")
+    own = [f"{tmp_path / name}.py:mine" for name in ("a", "b")]
+    run(in_order(tasks("infonce", own[0], "adnce", own[1])), tmp_path / "results")
+    lines = [line.split() for line in notes.read_text().splitlines()]
+    assert [line[2] for line in lines] == [*own, "infonce", "adnce"] * 2
+    started = [(pid, {line[2] for line in some}) for pid, some in groupby(lines, lambda x: x[0])]
+    one_pass = [{own[0]}, {own[1]}, {"infonce", "adnce"}]
+    assert [losses for _, losses in started] == one_pass * 2
+    assert len(dict(started)) == 6
+
+
+def test_data_that_code_makes_are_code_from_outside_too() -> None:
+    work = Experiment("graph", "mine.py:graphs", LossSpec("infonce"), {})
+    assert own_code(Task(work, 0, "missing")) == ("mine.py:graphs",)
+
+
+def test_ranks_of_torchrun_run_no_second_loss_of_ones_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sweep = Sweep([], Options(tmp_path), 1)
+    ranks = SimpleNamespace(alive=True, code=None, end=lambda: None)
+    monkeypatch.setattr(sweep, "start", lambda _: ranks)
+    assert sweep.hired(None, "cpu", ("a.py:A",)) is ranks
+    assert sweep.hired(ranks, "cpu", ("a.py:A",)) is ranks
+    with pytest.raises(UserError, match="the same command goes on"):
+        sweep.hired(ranks, "cpu", ())
 
 
 @pytest.mark.parametrize(("how", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
