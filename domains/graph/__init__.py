@@ -245,6 +245,7 @@ DATASETS = by_name(
             for file, sha256 in FACES.items()
         ),
         reader="outlines:face_rings",
+        equal=0.2,
     ),
     GraphDataset(
         "pixels",
