@@ -50,8 +50,9 @@ class ContrastiveModel(nn.Module):
     """Encoder, projection and, with a momentum, prediction head and target network.
 
     The target network is a copy of encoder and projection that follows them as in MoCo v3: a moving
-    average of the weights whose momentum rises to 1 along half a cosine; its batch norm keeps
-    statistics of its own.
+    average of the weights whose momentum rises to 1 along half a cosine, as BYOL's does; its batch
+    norm keeps statistics of its own. A momentum of 0 stays 0: the target is the online network with
+    its gradient stopped, as in SimSiam.
 
     Args:
         encoder: whose output is scored.
@@ -105,6 +106,8 @@ class ContrastiveModel(nn.Module):
 
     def momentum_now(self) -> float:
         """The momentum of the next update."""
+        if not self.momentum:
+            return 0.0
         done = min(1.0, self.updates / max(1, self.steps))
         return 1 - (1 - self.momentum) * (1 + math.cos(math.pi * done)) / 2
 

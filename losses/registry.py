@@ -8,7 +8,7 @@ import importlib
 import inspect
 import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -37,7 +37,7 @@ FAMILIES: Mapping[str, tuple[str, ...]] = {  # family -> names, each a module in
     "InfoNCE": (
         *("infonce", "debiased", "decoupled", "hcl", "rince", "alpha_cl", "mean_variance", "adnce"),
         *("phi_dro", "attentionnce", "cpc", "npair", "dcl_w", "supcon", "clip", "hardness", "macl"),
-        *("weince", "sogclr", "isogclr", "dhel", "free", "dystress"),
+        *("weince", "sogclr", "isogclr", "dhel", "free", "dystress", "dual_temperature"),
     ),
     "mutual information": (
         *("mlcpc", "rmlcpc", "renyi", "nwj", "dv", "jsd", "align_uniform", "f_micl", "spectral"),
@@ -66,6 +66,15 @@ ALIASES: Mapping[str, str] = {  # other names, and those in OURS
     "sigmoid": "siglip",
     "gcl": "sogclr",
     "rgcl": "isogclr",
+    "byol": "align_uniform",
+    "simsiam": "align_uniform",
+    "moco_v3": "infonce",
+    "simco": "dual_temperature",
+    "simmoco": "dual_temperature",
+}
+SETTINGS: Mapping[str, Mapping[str, Any]] = {  # defaults of aliases that are settings of a loss
+    "byol": {"weight": 0.0},
+    "simsiam": {"weight": 0.0},
 }
 NOTES: Mapping[str, str] = {  # on aliases that say more than a loss
     "dcl": "lightly's DCL is 'decoupled'",
@@ -74,6 +83,11 @@ NOTES: Mapping[str, str] = {  # on aliases that say more than a loss
     "simcse": "SimCSE's pairing is that of sentences",
     "mnrl": "its scale is 1 / temperature",
     "sincere": "with several positives, those of one class",
+    "byol": "with weight=0, which needs the recipe's pairing=query_key and predictor=true",
+    "simsiam": "with weight=0, which needs the recipe's pairing=query_key, predictor=true, ema=0",
+    "moco_v3": "MoCo v3's pairing is the recipe's query_key",
+    "simco": "its pairing is the recipe's both_ways",
+    "simmoco": "its pairing is the recipe's query_key with predictor=false",
 }
 ENTRY_POINTS = "contrastbench.losses"  # each names a class of losses
 LIBRARY = "contrastbench.losses.library"
@@ -102,6 +116,7 @@ class Term:
     name: str
     weight: float = 1.0
     sources: Sources = field(default_factory=Sources)
+    settings: Mapping[str, Any] = field(default_factory=dict)  # defaults of its alias
 
     @property
     def registered(self) -> bool:
@@ -140,7 +155,8 @@ class Term:
     def describe(self) -> Description:
         """Summary, defaults and ranges; read from the source of a registered one."""
         if self.registered:
-            return describe_source(self.name)
+            about = describe_source(self.name)
+            return replace(about, params=about.params | self.settings)
         with users_code(f"read what {self.name} declares"):
             return describe_class(self.target)
 
@@ -171,7 +187,7 @@ class Term:
         from contrastbench.losses.loading import make_loss_of
 
         self.full(params)  # raises
-        return make_loss_of(self.name, self.target, self.title.name, params)
+        return make_loss_of(self.name, self.target, self.title.name, {**self.settings, **params})
 
 
 def list_losses() -> list[str]:
@@ -215,9 +231,13 @@ def parse_terms(name: str, sources: Sources | None = None) -> dict[str, Term]:
         UserError: a term is there twice, perhaps as an alias.
     """
     sources = sources or Sources()
+    weighed = split_sum(name) if is_sum(name) else [(1.0, name)]
+    terms = [
+        Term(canonical_name(term), weight, sources, SETTINGS.get(term, {}))
+        for weight, term in weighed
+    ]
     if not is_sum(name):
-        return {"": Term(canonical_name(name), sources=sources)}
-    terms = [Term(canonical_name(term), weight, sources) for weight, term in split_sum(name)]
+        return {"": terms[0]}
     names = [term.name for term in terms]
     if double := next((name for name in names if names.count(name) > 1), ""):
         raise UserError(f"{double} is twice in the loss {name!r}: write it once, with one weight")

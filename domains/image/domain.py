@@ -47,7 +47,14 @@ from contrastbench.domains.scoring.logistic import regularised
 from contrastbench.domains.scoring.neighbours import neighbours
 from contrastbench.domains.scoring.retrieval import recall_at_1, retrieval
 from contrastbench.errors import UserError, tell
-from contrastbench.losses.contrast import Contrast, both_views, indexed, own_view, same_class
+from contrastbench.losses.contrast import (
+    Contrast,
+    both_views,
+    indexed,
+    own_view,
+    query_key,
+    same_class,
+)
 
 TINY_SIZE = 16  # pixels a side up to which one thread is the fastest
 BEST_ON_TEST = "accuracy_best_epoch_on_test"  # the metric that AttentionNCE's code reports
@@ -218,8 +225,9 @@ class ImageDomain(Domain[ImageRecipe, Model, Batch]):
         first, *others = [embed_together(model, view) for view in views]
         if self.recipe.pairs_by_class:
             return [same_class(first, others[0] if others else None, images.labels)]
-        if self.recipe.pairing == "own_view":
-            return [own_view(first, others[0]), own_view(others[0], first)]
+        if self.recipe.pairing in ("own_view", "both_ways"):
+            pair = own_view if self.recipe.pairing == "own_view" else query_key
+            return [pair(first, others[0]), pair(others[0], first)]
         labels = None if self.recipe.false_negatives else images.labels
         return [both_views(first, others[0], others[1:], labels)]
 

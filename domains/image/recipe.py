@@ -60,7 +60,7 @@ class ImageRecipe(ClassedRecipe):
     of_training: ClassVar[frozenset[str]] = ClassedRecipe.of_training | {
         *("warmup", "eval_every", "views", "min_scale", "noisy_crop", "flip", "asymmetric"),
         *("randaugment", "jitter_strength", "warp", "rotation", "local_crops", "local_size"),
-        *("positives", "pairing", "ema", "predictor", "predictor_bias"),
+        *("positives", "pairing", "ema", "predictor", "predictor_bias", "predictor_width"),
         *("projection", "projection_norm", "chunk"),
     }
 
@@ -125,14 +125,25 @@ class ImageRecipe(ClassedRecipe):
     positives: int = Field(
         0, ge=0, description="further views of both_views, other images of a class of balanced"
     )
-    pairing: Literal["both_views", "own_view", "query_key", "supervised", "balanced"] = Field(
+    pairing: Literal[
+        "both_views", "own_view", "query_key", "both_ways", "supervised", "balanced"
+    ] = Field(
         "both_views",
         description="own_view: negatives of the own view alone, for dhel and kcl; "
+        "both_ways: those of the other view alone; "
         "supervised: two views of each image; balanced: one, of metric learning",
     )
-    ema: float = Field(0.99, ge=0, le=1, description="of query_key's target network; rises to 1")
+    ema: float = Field(
+        0.99,
+        ge=0,
+        le=1,
+        description="of query_key's target network; rises to 1, or 0: it stays the network itself",
+    )
     predictor: bool = Field(True, description="query_key's prediction head")
     predictor_bias: bool = Field(True, description="of that head's last layer")
+    predictor_width: Width | None = added(
+        None, description="hidden width of that head; by default layers as those of the projection"
+    )
     encoder: Literal[
         "resnet18",
         "resnet34",
@@ -156,8 +167,8 @@ class ImageRecipe(ClassedRecipe):
         (512, 128),
         strict=False,
         min_length=1,
-        max_length=2,
-        description="hidden and last width; one width: a linear layer",
+        max_length=3,
+        description="hidden widths and the last one; one width: a linear layer",
     )
     projection_norm: bool = Field(
         False, description="batch norm without weights behind the projection, as MoCo v3"
@@ -244,14 +255,16 @@ class ImageRecipe(ClassedRecipe):
         Hard views had torchvision's RandAugment and uniform noise before images/2.
         """
         harder = self.views == "hard" or (self.randaugment is not None and self.randaugment[0] > 0)
-        return "images/2" if harder else "images/1"
+        still = self.pairing == "query_key" and self.ema == 0  # it rose to 1 before
+        return ("images/2" if harder else "images/1") + ("+still-ema" if still else "")
 
     @property
     def pairing_facts(self) -> Pairing:
         """Two views of each image, MoCo v3's queries and keys, or images of one class."""
         if self.pairs_by_class:
             return SAME_CLASS
-        pairing = {"query_key": QUERY_KEY, "own_view": OWN_VIEW}.get(self.pairing, BOTH_VIEWS)
+        others = {"query_key": QUERY_KEY, "both_ways": QUERY_KEY, "own_view": OWN_VIEW}
+        pairing = others.get(self.pairing, BOTH_VIEWS)
         two_views = self.false_negatives and not (self.positives or self.local_crops)
         return replace(pairing, one_positive=self.positives < 2, two_views=two_views)
 
@@ -295,7 +308,7 @@ class ImageRecipe(ClassedRecipe):
             ("chunk", "compile", "probe_lr", "score_on"): True,
             ("eval_every",): not self.eval_every,
             ("ema", "predictor", "local_crops"): no_target,
-            ("predictor_bias",): no_target or not self.predictor,
+            ("predictor_bias", "predictor_width"): no_target or not self.predictor,
             ("whole_pictures",): self.size <= SMALL_SIDE,
             ("positives",): self.pairing not in ("both_views", "balanced"),
             ("knn_k", "knn_temperature"): self.ranks and not self.eval_every,

@@ -116,7 +116,7 @@ class TabularRecipe(ClassedRecipe):
         description="own_view: negatives of the own view alone, for dhel and kcl; "
         "supervised: rows of one class are positives",
     )
-    ema: float = Field(0.99, ge=0, le=1, description="of query_key's target network; rises to 1")
+    ema: float = Field(0.99, ge=0, le=1, description="of query_key's target network; rises to 1; 0 stays")
     predictor: bool = Field(True, description="query_key's prediction head")
     encoder: Literal["mlp", "raw"] = Field(
         "mlp", description="raw: the features as they are, for --loss none"
@@ -143,7 +143,8 @@ class TabularRecipe(ClassedRecipe):
     @property
     def protocol(self) -> str:
         """RényiCL's protocol, the linear classifier's rate chosen on validation rows."""
-        return "renyicl-tabular/1"
+        still = self.pairing == "query_key" and self.ema == 0  # it rose to 1 before
+        return "renyicl-tabular/1" + ("+still-ema" if still else "")
 
     @property
     def pairing_facts(self) -> Pairing:

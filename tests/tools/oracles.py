@@ -286,6 +286,26 @@ def dcl_w(contrast: Contrast, temperature: float, sigma: float) -> Tensor:
     return torch.stack(terms).mean()
 
 
+def dual_temperature(contrast: Contrast, temperature: float, ratio: float) -> Tensor:
+    """The softmax of the weights is over the positive and the negatives, in each pairing."""
+
+    def rest(pos: Tensor, neg: Tensor, tau: float) -> Tensor:
+        others = torch.exp(neg.detach() / tau).sum()
+        return others / (torch.exp(pos.detach() / tau) + others)
+
+    terms = []
+    for positives, neg in anchors(contrast):
+        negatives = over(contrast, torch.exp(neg / temperature))
+        each = [
+            rest(pos, neg, ratio * temperature)
+            / rest(pos, neg, temperature)
+            * share(contrast, torch.exp(pos / temperature), negatives)
+            for pos in positives
+        ]
+        terms.append(torch.stack(each).mean())
+    return torch.stack(terms).mean()
+
+
 def f_micl(contrast: Contrast, f: str, sigma: float, weight: float, k: float) -> Tensor:
     """The similarity is f' of the kernel by autograd, the conjugate u f'(u) - f(u)."""
 
@@ -677,6 +697,7 @@ PARAMETERS: dict[str, Callable[[Random], dict[str, Any]]] = {
         "kernel": r.choice(["gaussian", "log", "imq"]),
     },
     "free": lambda r: {},
+    "dual_temperature": lambda r: {"ratio": r.choice([1, 10, r.uniform(0.5, 20)])},
     "dystress": lambda r: {"spread": r.choice([0, r.uniform(0.01, 1)])},
     "gor": lambda r: {
         "mean_weight": r.choice([0, 1, r.uniform(0, 3)]),

@@ -1,5 +1,6 @@
 """An encoder with its heads, in the recipe's precision."""
 
+from itertools import pairwise
 from pathlib import Path
 
 import torch
@@ -11,13 +12,14 @@ from contrastbench.domains.image.networks.inception import Inception
 from contrastbench.domains.image.networks.pretrained import load_weights
 from contrastbench.domains.image.networks.resnet import ResNet, start_as_shortcuts
 from contrastbench.domains.image.recipe import CONVNET, INCEPTION, STEM, ImageRecipe
-from contrastbench.domains.model import ContrastiveModel, head
+from contrastbench.domains.model import ContrastiveModel, layer
 
 
 def projection_head(inputs: int, widths: tuple[int, ...]) -> nn.Sequential:
-    """A head of two layers, or of one if that is all that has a width."""
+    """A head of as many layers as widths, the last of them linear."""
     *hidden, outputs = widths
-    return head(inputs, hidden[0], outputs) if hidden else nn.Sequential(nn.Linear(inputs, outputs))
+    layers = [part for pair in pairwise([inputs, *hidden]) for part in layer(*pair, True)]
+    return nn.Sequential(*layers, nn.Linear([inputs, *hidden][-1], outputs))
 
 
 def without_bias(network: nn.Sequential) -> nn.Sequential:
@@ -58,9 +60,9 @@ class ImageModel(ContrastiveModel):
         if recipe.projection_norm:
             without_bias(projector).append(BatchNorm1d(outputs, affine=False))
         moco = recipe.pairing == "query_key"
-        predictor = (
-            projection_head(outputs, recipe.projection) if moco and recipe.predictor else None
-        )
+        hidden = recipe.predictor_width
+        widths = (hidden, outputs) if hidden else recipe.projection
+        predictor = projection_head(outputs, widths) if moco and recipe.predictor else None
         if predictor is not None and not recipe.predictor_bias:
             without_bias(predictor)
         super().__init__(encoder, projector, predictor, recipe.ema if moco else None, steps)
