@@ -156,7 +156,7 @@ class Term:
         """Summary, defaults and ranges; read from the source of a registered one."""
         if self.registered:
             about = describe_source(self.name)
-            return replace(about, params=about.params | self.settings)
+            return replace(about, params={**about.params, **self.settings})
         with users_code(f"read what {self.name} declares"):
             return describe_class(self.target)
 

@@ -116,7 +116,9 @@ class TabularRecipe(ClassedRecipe):
         description="own_view: negatives of the own view alone, for dhel and kcl; "
         "supervised: rows of one class are positives",
     )
-    ema: float = Field(0.99, ge=0, le=1, description="of query_key's target network; rises to 1; 0 stays")
+    ema: float = Field(
+        0.99, ge=0, le=1, description="of query_key's target; rises to 1, but 0 stays"
+    )
     predictor: bool = Field(True, description="query_key's prediction head")
     encoder: Literal["mlp", "raw"] = Field(
         "mlp", description="raw: the features as they are, for --loss none"

@@ -22,6 +22,7 @@ from contrastbench.losses.spec import LossSpec
         ("image", {"positives": 1}),
         ("image", {"positives": 2}),
         ("image", {"pairing": "query_key"}),
+        ("image", {"pairing": "both_ways"}),
         ("image", {"pairing": "supervised"}),
         ("sentence", {"pairing": "query_key"}),
         ("tabular", {"pairing": "both_views"}),

@@ -40,6 +40,16 @@ def test_description_is_what_the_class_takes(name: str) -> None:
     assert len(about.summary) > 20
 
 
+def test_an_alias_may_be_a_setting_of_its_loss() -> None:
+    byol = registry.parse_terms("byol")[""]
+    assert byol.describe().params["weight"] == 0
+    assert LossSpec("byol").complete == LossSpec("align_uniform", {"weight": 0.0}).complete
+    give_note.cache_clear()
+    with pytest.warns(UserWarning, match="needs the recipe's pairing=query_key"):
+        assert get_loss("infonce + 2*simsiam").losses[1].weight == 0
+    assert LossSpec("byol", {"weight": 0.5}).complete.params["weight"] == 0.5
+
+
 def test_every_loss_has_the_name_of_its_module() -> None:
     other = {name: get_loss(name).name for name in LOSSES if get_loss(name).name != name}
     assert other == {}, "rename the module, or the entry in FAMILIES"

@@ -21,6 +21,7 @@ from contrastbench.domains.image.sampling import with_unlabelled
 from contrastbench.domains.image.views.transforms import normalise
 from contrastbench.domains.registry import declaration, make_recipe
 from contrastbench.losses import UserError, get_loss
+from contrastbench.losses.registry import SETTINGS
 from contrastbench.losses.spec import LossSpec
 
 CPU = torch.device("cpu")
@@ -159,6 +160,41 @@ def test_unlabelled_images_are_trained_on_beside_the_training_part() -> None:
     assert pool.labels.tolist() == [3, 3, 3, 5, 5, 5, 5, 5]
     assert pool.pixels.flatten().tolist() == pool.labels.tolist()
     assert with_unlabelled(first, None) is first
+
+
+@pytest.mark.parametrize(("name", "ema"), [("byol", 0.996), ("simsiam", 0.0)])
+def test_byol_and_simsiam_are_their_papers(name: str, ema: float) -> None:
+    """SimSiam's Algorithm 1 and BYOL's equation 2: distances of predictions to targets, both ways.
+
+    The target's gradient is stopped. SimSiam's is the network itself, BYOL's its average.
+    """
+    made = get_loss("align_uniform", **SETTINGS[name])
+    recipe = {"pairing": "query_key", "ema": ema, "predictor_width": 8, "projection": (24, 24, 16)}
+    d = domain(**recipe)
+    net = d.model().double()
+    with torch.no_grad():  # so that network and target differ
+        [p.mul_(1.5).add_(0.01) for p in net.projector.parameters()]
+    rows = next(iter(d.batches(0)))
+    views = d.views(d.pool.select(rows.rows), next(iter(d.batches(0))).rng)
+    d.views = lambda *_: [view.double() for view in views]
+    with torch.no_grad():
+        mixed = [
+            ema * t + (1 - ema) * o
+            for t, o in zip(net.target.parameters(), net.online.parameters(), strict=True)
+        ]
+    loss = sum(made(contrast) for contrast in d.contrasts(net, rows))
+    for target, wanted in zip(net.target.parameters(), mixed, strict=True):
+        assert torch.allclose(target, wanted)
+    z = [net.target(view.double()).detach() for view in views]
+    p = [net.predictor(net.projector(net.encoder(view.double()))) for view in views]
+    unit = torch.nn.functional.normalize
+    expected = sum((unit(p[a]) - unit(z[1 - a])).square().sum(dim=1).mean() for a in (0, 1))
+    weights = [*net.predictor.parameters(), net.projector[0].weight, net.encoder[0].weight]
+    ours, theirs = (torch.autograd.grad(x, weights) for x in (loss, expected))
+    assert loss.item() == pytest.approx(expected.item(), abs=1e-9)
+    for a, b in zip(ours, theirs, strict=True):
+        assert torch.allclose(a, b, rtol=1e-6, atol=1e-9)
+    assert bool(ours[-1].any())
 
 
 BESIDE = {"balanced_accuracy", "macro_f1", "auroc"}

@@ -75,6 +75,17 @@ def test_the_target_starts_as_a_copy_and_follows_by_its_momentum() -> None:
     assert net.momentum_now() == 1.0, "past the end it stands still"
 
 
+def test_a_momentum_of_zero_stays_so_that_the_target_is_the_network() -> None:
+    """SimSiam's: one network, whose gradient stops on one side."""
+    net = model(ema=0.0, steps=4)
+    for _ in range(5):
+        move(net)
+        net.update_target()
+    assert net.momentum_now() == 0.0
+    for target, online in zip(net.target.parameters(), net.online.parameters(), strict=True):
+        assert torch.equal(target, online)
+
+
 def test_the_state_holds_all_that_goes_on() -> None:
     net, other = model(), model()
     net.update_target()

@@ -69,6 +69,9 @@ def test_the_stem_for_small_images_keeps_their_size() -> None:
         ("adnce", 2048, [(512, 2048), (128, 512)]),
         ("renyicl-cifar", 512, [(2048, 512), (128, 2048)]),
         ("renyicl-imagenet", 2048, [(4096, 2048), (256, 4096)]),
+        ("moco-v3-imagenet", 2048, [(4096, 2048), (256, 4096)]),
+        ("byol-imagenet", 2048, [(4096, 2048), (256, 4096)]),
+        ("simsiam-imagenet", 2048, [(2048, 2048)] * 3),
         ("simclr-imagenet", 2048, [(2048, 2048), (128, 2048)]),
     ],
 )
@@ -79,7 +82,17 @@ def test_heads_are_as_published(preset: str, features: int, shapes: list[tuple[i
     assert [tuple(m.weight.shape) for m in net.projector if isinstance(m, nn.Linear)] == shapes
     kinds = [type(m).__name__ for m in net.projector]
     assert kinds[:4] == ["Linear", "BatchNorm1d", "ReLU", "Linear"]
-    if preset == "renyicl-imagenet":
+    if preset in ("byol-imagenet", "simsiam-imagenet"):
+        hidden = {"byol-imagenet": 4096, "simsiam-imagenet": 512}[preset]
+        last = shapes[-1][0]
+        assert [tuple(m.weight.shape) for m in net.predictor if isinstance(m, nn.Linear)] == [
+            (hidden, last),
+            (last, hidden),
+        ]
+        assert net.predictor[-1].bias is not None
+        assert isinstance(net.projector[-1], nn.BatchNorm1d) == (preset == "simsiam-imagenet")
+        assert hasattr(net, "target")
+    elif preset in ("renyicl-imagenet", "moco-v3-imagenet"):
         assert kinds[4:] == ["BatchNorm1d"]
         assert not net.projector[4].affine
         assert [tuple(m.weight.shape) for m in net.predictor if isinstance(m, nn.Linear)] == [
@@ -87,7 +100,7 @@ def test_heads_are_as_published(preset: str, features: int, shapes: list[tuple[i
             (256, 4096),
         ]
         assert [m.bias for m in net.modules() if isinstance(m, nn.Linear)] == [None] * 6, (
-            "RenyiCL's builder.py: no layer of a head has a bias"
+            "RenyiCL's and MoCo v3's builder.py: no layer of a head has a bias"
         )
     else:
         assert kinds[4:] == (["BatchNorm1d"] if preset == "simclr-imagenet" else [])
