@@ -17,7 +17,7 @@ from contrastbench.benchmarks.report import figures
 from contrastbench.benchmarks.report.groups import Group, settings_line
 from contrastbench.benchmarks.report.words import listed, paragraphs, said, sentences
 from contrastbench.benchmarks.tables import catalogue
-from contrastbench.benchmarks.tables.entries import Entry, digest, entries
+from contrastbench.benchmarks.tables.entries import Entry, backs, digest, entries
 from contrastbench.benchmarks.tables.load import load_table
 from contrastbench.benchmarks.tables.published_places import Coverage, coverage
 from contrastbench.benchmarks.tables.replication import Back
@@ -75,7 +75,7 @@ class TableView:
     @property
     def backs(self) -> list[Back]:
         """Return the published values that ours can tell of."""
-        return [entry.back for line in self.entries for entry in line if entry.back]
+        return backs(self.entries, self.table.name)
 
     @property
     def answer(self) -> str:

@@ -11,7 +11,12 @@ from contrastbench.benchmarks.comparison.statistics import ALPHA
 from contrastbench.benchmarks.comparison.verdicts import Verdicts
 from contrastbench.benchmarks.report.words import over_domains
 from contrastbench.benchmarks.tables.entries import Entry, signed
-from contrastbench.benchmarks.tables.replication import MAX_STANDARD_ERRORS
+from contrastbench.benchmarks.tables.replication import (
+    CAME_BACK,
+    MAX_STANDARD_ERRORS,
+    MISSED,
+    TOO_WIDE,
+)
 
 MIN_MARGINS, MAX_MARGINS = 2, 4  # margins that an axis of effects has room for on both sides
 MAX_PANELS = 8  # that stand side by side on a page
@@ -100,6 +105,7 @@ PRINTED = {
     "printed": "printed",
     "equal": "ours, came back",
     "worse": "ours, did not",
+    "undecided": "ours, too wide to tell",
     "control": "no printed value",
 }
 
@@ -234,8 +240,9 @@ def printed_panel(places: Sequence[Entry], decimals: int, width: int) -> Panel:
     """Return one column of printed and own values."""
     dots = [printed_dot(place, decimals) for place in places]
     values = [end for dot in dots for end in (*ends_of(dot), dot.printed) if end is not None]
-    known = [place.back.by_mean for place in places if place.back]
-    note = f"{sum(known)} of {len(known)} came back" if known else ""
+    known = [place.back.verdict for place in places if place.back]
+    wide = f", {known.count(TOO_WIDE)} too wide" if TOO_WIDE in known else ""
+    note = f"{known.count(CAME_BACK)} of {len(known)} came back{wide}" if known else ""
     low, high = min(values), max(values)
     return Panel(places[0].column, dots, low, high, int(high - low < 5), 0.0, note, width)
 
@@ -248,7 +255,8 @@ def printed_dot(entry: Entry, decimals: int) -> Dot:
     if entry.ours is None:
         return Dot(None, None, printed, "", text)
     half = MAX_STANDARD_ERRORS * (entry.ours.std or 0.0) / sqrt(entry.ours.n or 1)
-    kind = "control" if entry.back is None else "equal" if entry.back.by_mean else "worse"
+    kinds = {CAME_BACK: "equal", MISSED: "worse", TOO_WIDE: "undecided"}
+    kind = kinds[entry.back.verdict] if entry.back else "control"
     mean = entry.ours.mean
     return Dot(mean, (mean - half, mean + half) if half else None, printed, kind, text)
 

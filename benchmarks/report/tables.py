@@ -9,7 +9,7 @@ from contrastbench.benchmarks.report import latex
 from contrastbench.benchmarks.report.words import HASH_SHOWN, one_line, rendered, sentences
 from contrastbench.benchmarks.tables import origins
 from contrastbench.benchmarks.tables.audit import audit_lists
-from contrastbench.benchmarks.tables.entries import Entry, digest, entries
+from contrastbench.benchmarks.tables.entries import Entry, backs, digest, entries
 from contrastbench.benchmarks.tables.published_places import coverage, published_places
 from contrastbench.benchmarks.tables.resolved import Resolved, ResolvedCell
 from contrastbench.benchmarks.tables.table import Selection
@@ -47,7 +47,7 @@ def table_markdown(resolved: Resolved, lines: list[list[Entry]], **about: Any) -
     values = {
         "r": resolved,
         "cells": [header, *body],
-        "backs": [entry.back for line in lines for entry in line if entry.back],
+        "backs": backs(lines, resolved.table.name),
         "decimals": decimals,
         "digest": digest(lines),
         "choices": choice_lines(resolved),
@@ -115,7 +115,7 @@ def place_values(resolved: Resolved, entry: Entry) -> dict[str, Any]:
         "data": entry.data[:HASH_SHOWN],
         "failure": entry.failure,
         "ours_trimmed": mine.trimmed.value if mine and mine.trimmed else None,
-        "came_back": words[back.by_mean] if back else "",
+        "came_back": back.verdict if back else "",
         "came_back_trimmed": words[back.by_trimmed] if back else "",
     }
 

@@ -15,6 +15,7 @@ from jinja2 import Environment, FileSystemBytecodeCache, FileSystemLoader, Stric
 from contrastbench.benchmarks.comparison import DECIDED, DIFFERENT, TOO_FEW, VERDICTS, Verdict
 from contrastbench.benchmarks.report.latex import latex_text
 from contrastbench.benchmarks.tables.entries import signed
+from contrastbench.benchmarks.tables.replication import WIDEST
 from contrastbench.benchmarks.tables.schema import Setting
 from contrastbench.errors import plural
 from contrastbench.losses.spec import LossSpec
@@ -120,7 +121,12 @@ def environment(
     made.filters |= {"table": markdown_table, "tex": latex_text}
     made.globals |= {"VERDICTS": VERDICTS, "DECIDED": DECIDED, "DIFFERENT": DIFFERENT, "said": said}
     made.globals |= {"Verdict": Verdict, "TOO_FEW": TOO_FEW}
-    made.globals |= {"isfinite": isfinite, "INFINITE": inf, "HASH_SHOWN": HASH_SHOWN}
+    made.globals |= {
+        "isfinite": isfinite,
+        "INFINITE": inf,
+        "HASH_SHOWN": HASH_SHOWN,
+        "WIDEST": WIDEST,
+    }
     return made
 
 

@@ -6,9 +6,10 @@ from math import sqrt
 from statistics import fmean, stdev
 
 from contrastbench.benchmarks.records.store import Record, json_digest
-from contrastbench.benchmarks.tables.replication import Back, Centre, trimmed
+from contrastbench.benchmarks.tables.replication import Back, Centre, own_first, trimmed
 from contrastbench.benchmarks.tables.resolved import Line, Resolved, ResolvedCell
 from contrastbench.errors import unknown
+from contrastbench.losses.spec import NONE
 
 
 @dataclass(frozen=True)
@@ -201,3 +202,12 @@ def our_value(resolved: Resolved, column: str, records: Sequence[Record]) -> Val
         return None
     std = stdev(values) if len(values) > 1 else None
     return Value(fmean(values), std, len(values), trimmed=trimmed(values))
+
+
+def backs(lines: Iterable[Iterable[Entry]], table: str) -> list[Back]:
+    """Return the published values that ours can tell of, those of the paper's own method first.
+
+    Rows without a training are controls, which are not counted.
+    """
+    trained = (entry for line in lines for entry in line if entry.line.row.loss != NONE)
+    return own_first((entry.back for entry in trained if entry.back), table)

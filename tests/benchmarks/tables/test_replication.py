@@ -10,9 +10,17 @@ import pytest
 from scipy import stats
 
 from contrastbench.benchmarks.report.tables import render_table
-from contrastbench.benchmarks.tables.entries import Entry, Value, entries
+from contrastbench.benchmarks.tables.entries import Entry, Value, backs, entries
 from contrastbench.benchmarks.tables.load import load_table
-from contrastbench.benchmarks.tables.replication import Back, Centre, trimmed
+from contrastbench.benchmarks.tables.replication import (
+    CAME_BACK,
+    MISSED,
+    TOO_WIDE,
+    WIDEST,
+    Back,
+    Centre,
+    trimmed,
+)
 from contrastbench.benchmarks.tables.resolved import resolve
 from contrastbench.benchmarks.tables.schema import Row
 from counts import times
@@ -55,6 +63,34 @@ def test_an_outlier_lets_a_miss_pass_by_the_mean_alone() -> None:
     assert (found.by_mean, found.by_trimmed) == (True, False)
     worse = [value if value > 60 else -1000.0 for value in COLLAB]
     assert trimmed(worse) == trimmed(COLLAB)
+
+
+def test_a_value_comes_back_or_does_not_or_the_errors_are_too_wide_to_tell() -> None:
+    assert both(COLLAB, 72.26, 1.10 / 5**0.5).verdict == TOO_WIDE, "4.44 points below print"
+    narrow = [78.0, 78.4, 78.8]  # two errors are 0.46
+    assert [both(narrow, printed, None).verdict for printed in (78.8, 78.9)] == [CAME_BACK, MISSED]
+    at = Centre(80.0, WIDEST / 2)
+    assert Back("r", "A", at, at, 80.5, None).verdict == CAME_BACK, "the limit still tells"
+    wider = Centre(80.0, WIDEST / 2 + 1e-6)
+    verdicts = [Back("r", "A", wider, wider, value, None).verdict for value in (80.5, 82.0)]
+    assert verdicts == [TOO_WIDE, MISSED]
+
+
+def test_the_papers_own_method_comes_first_and_controls_are_not_counted(tmp_path: Path) -> None:
+    table = small_table(
+        name="adnce-mine",
+        columns={"DD": {"dataset": "DD"}},
+        rows=[
+            {"name": "No pre-train", "loss": "none", "paper": {"DD": [70.0]}},
+            {"name": "new", "loss": "infonce", "paper": {"DD": [70.0]}},
+            {"name": "ADNCE, mine", "loss": "adnce", "paper": {"DD": [70.0]}},
+        ],
+    )
+    for row in table.rows:
+        for seed in (0, 1):
+            made(tmp_path, table.places[row.name, "DD"].work, seed, metrics={"accuracy": 70.0})
+    resolved = resolve(table, None, tmp_path)
+    assert [one.row for one in backs(entries(resolved), table.name)] == ["ADNCE, mine", "new"]
 
 
 @pytest.mark.parametrize(
@@ -109,11 +145,12 @@ def test_a_table_says_the_rule_the_counts_and_where_both_rules_disagree(tmp_path
     text = render_table(resolve(TABLE, None, tmp_path), "md")
     assert "our error alone counts" in text, "of one value no deviation is printed"
     assert (
-        "By mean and trimmed mean: new 2 and 1 of 2. They disagree on new, COLLAB: 72.26 is" in text
+        "By mean and trimmed mean: new 0 and 1 of 2, 2 too wide to tell. They disagree on new, "
+        "COLLAB: 72.26 is printed, our mean is 67.82 (too wide to tell)" in text
     )
     lines = list(csv.DictReader(io.StringIO(render_table(resolve(TABLE, None, tmp_path), "csv"))))
     told = [(r["ours_trimmed"], r["came_back"], r["came_back_trimmed"]) for r in lines]
-    assert told == [("", "", "")] * 2 + [("70.5167", "yes", "no"), ("70.5167", "yes", "yes")]
+    assert told == [("", "", "")] * 2 + [("70.5167", TOO_WIDE, "no"), ("70.5167", TOO_WIDE, "yes")]
 
 
 @pytest.mark.parametrize("table", ["adnce-table10", "renyicl-table6"])
@@ -126,5 +163,6 @@ def test_the_findings_count_what_came_back(table: str) -> None:
         if "values of ADNCE's table come back" in line
     )
     for row in ("GraphCL", "ADNCE", "RényiCL"):
-        if mine := [one.by_mean for one in found if one.row == row]:
-            assert f"{row} {sum(mine)} of {len(mine)}" in finding
+        if mine := [one.verdict for one in found if one.row == row]:
+            wide = f" with {mine.count(TOO_WIDE)} too wide" if TOO_WIDE in mine else ""
+            assert f"{row} {mine.count(CAME_BACK)} of {len(mine)}{wide}" in finding
