@@ -15,6 +15,8 @@ from contrastbench.domains.strict import Strict
 from contrastbench.losses.spec import NONE
 
 Params = dict[str, Any]
+# what is not here, or where it is run instead, such as "loss swav: of prototypes"
+LACKS = "loss|encoder|pairing|views|preset|data|metric|printed|elsewhere"
 # by source: the keys beside it whose values are printed there
 Marks = dict[Printed, list[str]]
 Seed = Annotated[int, Field(ge=0, lt=SEED_LIMIT)]
@@ -42,6 +44,7 @@ class PublishedRow(Strict):
 
     name: str
     loss: str | None = None
+    quoted: str = Field("", pattern=rf"^(({LACKS}) \S+: .+)?$", description="why it is not run")
     params: dict[str, Any] = Field({})
     params_by_column: dict[str, dict[str, Any]] = Field({})
     grid: dict[str, list[Any]] = Field({}, description="values to choose from, instead of params")

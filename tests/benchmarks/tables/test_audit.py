@@ -8,7 +8,7 @@ import pytest
 import torch
 import yaml
 
-from contrastbench.benchmarks.report.tables import audit_markdown
+from contrastbench.benchmarks.report.tables import audit_markdown, render_table
 from contrastbench.benchmarks.tables import catalogue
 from contrastbench.benchmarks.tables.audit import (
     DEVIATES,
@@ -24,8 +24,9 @@ from contrastbench.benchmarks.tables.published_places import published_places
 from contrastbench.benchmarks.tables.resolved import Resolved, resolve
 from contrastbench.benchmarks.tables.table import Table
 from contrastbench.domains.recipe import Recipe
-from contrastbench.domains.registry import declarations, domain_class, make_recipe
+from contrastbench.domains.registry import declaration, declarations, domain_class, make_recipe
 from contrastbench.losses import UserError
+from contrastbench.losses.registry import OURS, canonical_name, describe
 from made_records import made
 
 FACTS: list[dict[str, Any]] = [
@@ -112,6 +113,55 @@ def test_parameters_and_evaluation_are_compared(tmp_path: Path) -> None:
     found = lists(table(tmp_path, says))
     assert found[SAME]["A"]["temperature"].source == "paper (2)"
     assert found[DEVIATES]["A"]["C"].paper == "(1.0)"
+
+
+def lacking(kind: str, name: str, domain: str) -> bool:
+    """Return whether the library has no such thing, or has it where a reason says so."""
+    about = declaration(domain)
+    if kind == "loss":
+        return canonical_name(name) not in OURS
+    if kind == "data":
+        return name not in about.datasets
+    if kind == "preset":
+        return name not in about.recipe.presets
+    if kind == "elsewhere":
+        return any(row.loss and "SimCLR" in row.name for row in load_table(name).rows)
+    if kind == "printed":
+        return name not in describe("adnce").params and "rayleigh" in str(describe("adnce").ranges)
+    if kind == "metric":
+        return all(
+            name not in str(one.metric) for one in load_table("dasl-table4").columns.values()
+        )
+    keys = {"views": ("views", "augmentation")}.get(kind, (kind,))
+    return not any(about.recipe.may_be(key, name) for key in keys)
+
+
+@pytest.mark.parametrize("name", [name for name in table_names() if load_table(name).quotes])
+def test_each_quoted_value_has_a_reason_that_is_true_of_the_library(name: str) -> None:
+    shown = load_table(name)
+    for row in shown.rows:
+        quoted = row.loss is None and bool(row.paper)
+        assert bool(row.quoted) == quoted, f"{row.name}: say why it is quoted, by `quoted`"
+        if quoted:
+            kind, thing = row.quoted.partition(":")[0].split()
+            assert lacking(kind, thing, shown.domain), f"{row.name}: it is here: {row.quoted}"
+
+
+def test_a_reason_that_the_library_refutes_is_seen() -> None:
+    assert not lacking("loss", "byol", "image")
+    assert not lacking("pairing", "query_key", "image")
+    assert not lacking("views", "random2", "graph")
+    assert not lacking("encoder", "resnet50", "image")
+    assert not lacking("data", "CIFAR-10", "image")
+    assert not lacking("preset", "adnce", "image")
+    assert not lacking("elsewhere", "adnce-table5", "graph")
+    assert not lacking("printed", "mu", "image")
+
+
+def test_reasons_stand_in_audits_and_tables() -> None:
+    resolved = resolve(load_table("adnce-table5"), None, EMPTY)
+    for text in (audit_markdown(resolved), render_table(resolved, "md")):
+        assert "JOAO (views joao: chosen while it trains)" in text
 
 
 def test_the_last_statement_holds(tmp_path: Path) -> None:

@@ -250,7 +250,7 @@ def test_a_mean_says_its_seeds_and_its_difference(tmp_path: Path) -> None:
     lines = render_table(resolve(SMALL, None, tmp_path), "csv").splitlines()
     assert (
         "small,paper,ours,A,infonce,no,85.0000,0.5000,3,87.0000,1.4142,2,2.0000,000000000000,"
-        ",87.0000,yes,yes"
+        ",87.0000,too wide to tell,yes"
     ) in lines
     assert "small,paper,quoted,A,,yes,80.0000,1.0000,3,,,,,,,,," in lines
     add(tmp_path, "A", 2, 87.0)
