@@ -51,7 +51,8 @@ def test_findings_stand_with_the_numbers_alone_that_they_are_on(tmp_path: Path) 
 
 def test_a_page_of_a_paper_says_what_came_back_then_who_is_better_then_shows_it() -> None:
     page = (RESULTS / "adnce-table10.md").read_text().split("\n\n")
-    assert page[1].startswith("**No pre-train: 1 of 7; GraphCL: 7 of 7; ADNCE: 2 of 7 printed")
+    assert "ADNCE 1 of 7, 1 too wide to tell; " in page[1], "the paper's own method first"
+    assert "No pre-train" not in page[1], "controls are not counted"
     assert page[2].endswith("ADNCE against GraphCL: undecided on 7 of 7.")
     assert page[3].endswith("](adnce-table10.svg)")
     assert next(i for i, part in enumerate(page) if part.startswith("| Method")) == 5
