@@ -1,4 +1,4 @@
-"""Outlines that become rings, and the graphs that ship in the package."""
+"""Outlines that become rings, lists of neighbours, and the graphs that ship in the package."""
 
 import hashlib
 from dataclasses import replace
@@ -10,8 +10,8 @@ import pytest
 import torch
 
 from contrastbench.domains.graph import DATASETS, GraphRecipe
+from contrastbench.domains.graph.collected import face_rings, listed_graphs
 from contrastbench.domains.graph.domain import GraphDomain
-from contrastbench.domains.graph.outlines import face_rings
 from contrastbench.losses import UserError
 
 FACES = DATASETS["faces"]
@@ -53,8 +53,16 @@ def test_each_node_of_a_ring_is_the_mean_of_its_piece(tmp_path: Path) -> None:
 
 def test_other_outlines_are_refused(tmp_path: Path) -> None:
     outline_files(tmp_path)
-    with pytest.raises(UserError, match=r"is not FaceAll_TRAIN.tsv .*: remove it"):
+    with pytest.raises(UserError, match=r"TRAIN.tsv is not the declared file .*: remove it"):
         face_rings(FACES, tmp_path)
+
+
+def test_lists_of_neighbours_are_graphs_side_by_side() -> None:
+    """Three graphs of 3, 1 and 2 nodes."""
+    text = "3  3 2  0 1 1  5 2 0 2  0 1 1   1 0  0 0   2 2  0 1 1  0 1 0"
+    x, edges, ends, y = listed_graphs([*map(int, text.split())])
+    assert (x.shape, ends.tolist(), y.tolist()) == ((6, 0), [0, 3, 4, 6], [1, 0, 1])
+    assert edges.T.tolist() == [[0, 1], [1, 0], [1, 2], [2, 1], [4, 5], [5, 4]]
 
 
 def test_shipped_graphs_are_touching_dark_pixels() -> None:
