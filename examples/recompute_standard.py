@@ -1,9 +1,9 @@
-"""Recompute the standing comparison from its records by pandas and scipy, without contrastbench.
+"""Recompute a standing comparison from its records by pandas and scipy, without contrastbench.
 
-    python examples/recompute_standard.py results standard-3
+    python examples/recompute_standard.py results standard-4
 
-It prints what `bench compare` shows: effects in percent of what training gains, half their 95 %
-intervals, and whether a method is different there, or equal in all domains.
+It prints what `bench compare` shows: each method's effect over data sets in percent of what
+training gains, half of its 95 % interval, p after Holm's correction, and the verdict.
 """
 
 import json
@@ -18,7 +18,7 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-MARGIN, ALPHA, SHOWN = 10.0, 0.05, 100  # seeds from 100 on choose settings or data sets
+MARGIN, ALPHA, FINALISTS, TRIALS, SHOWN = 5.0, 0.05, 4, (1000, 1001, 1002), (0, 1, 2)
 
 
 def read(results, keys):
@@ -27,46 +27,50 @@ def read(results, keys):
     for path in Path(results).glob("runs/*/*/packed-*.sqlite"):
         db = sqlite3.connect(path)
         text = {n: lzma.decompress(xz) for n, xz in db.execute("SELECT id, xz FROM blocks")}
-        # older packs have the latter
-        ((table,),) = db.execute("SELECT name FROM sqlite_master WHERE name IN ('files','records')")
-        for block, start, size in db.execute(f"SELECT block, start, size FROM {table}"):
+        for block, start, size in db.execute("SELECT block, start, size FROM files"):
             one = json.loads(text[block][start : start + size])
-            if one["key"] in keys and one["status"] == "ok":
+            if one["key"] in keys:
                 found[one["key"]][one["seed"]] = one
+    for path in Path(results).glob("runs/*/*/*/*.json"):
+        one = json.loads(path.read_text(encoding="utf-8"))
+        if one["key"] in keys:
+            found[one["key"]][one["seed"]] = one
     return found
 
 
-def chosen(score, value, best):
-    """Return the mean value of the settings with the best scores, of equal ones the earlier."""
-    return value[score.sort_values(ascending=False, kind="stable").index[:best]].mean()
-
-
-def number(runs, points, seed, best):
-    """Return the number of a seed: of one setting, or of those at the best of several points."""
-    own, rest = [run[seed] for run in runs], [[run[s] for s in {*run} - {seed}] for run in runs]
-    value = pd.DataFrame([r["details"].get("folds") or [r["metrics"][r["main"]]] for r in own])
-    if not best:
-        return fmean(value.loc[0])
-    ranking = pd.Series([fmean(map(validation, some)) for some in rest])
-    kept = sorted(ranking.groupby(points).idxmax())  # at each point the other seeds choose one
-    inner = [r["details"].get("inner") or [by] for r, by in zip(own, ranking, strict=True)]
-    score = pd.DataFrame(inner).loc[kept]  # each fold chooses by its own training part
-    return fmean(chosen(score[i], value[i], best) for i in value)
-
-
 def validation(run):
-    """Return the score by which a run's setting is ranked for other seeds."""
-    return fmean(run["details"].get("inner") or [run["details"]["validation"]])
+    """Return the score by which a run's setting is chosen; one that diverged ranks last."""
+    return run["details"]["validation"] if run["status"] == "ok" else -np.inf
+
+
+def chosen(runs, shift):
+    """Return the runs of the best of four finalists of the points, of equal ones the earlier."""
+    if len(runs) == 1:
+        return runs[0]
+    first = pd.Series([validation(run[TRIALS[0] + shift]) for run in runs])
+    best = first.sort_values(ascending=False, kind="stable").index[:FINALISTS]
+    means = [fmean(validation(runs[k][seed + shift]) for seed in TRIALS) for k in best]
+    return runs[best[int(np.argmax(means))]]
 
 
 def scores(results, cells):
-    """Return a column of seeds' numbers for each method and data set with its domain."""
+    """Return the mean score of each method on each data set with its domain."""
     runs, found = read(results, {*cells.key}), {}
-    places = cells.groupby(["method", "domain", "column", "best", "shift"], sort=False)
-    for (*place, best, shift), some in places:
-        shown = [{s - shift: r for s, r in runs[k].items() if s - shift < SHOWN} for k in some.key]
-        found[tuple(place)] = {s: number(shown, [*some.point], s, best) for s in sorted(shown[0])}
-    return pd.DataFrame(found)
+    for place, some in cells.groupby(["method", "domain", "column"], sort=False):
+        shift = some["shift"].iloc[0]
+        best = chosen([runs[key] for key in some.sort_values("point").key], shift)
+        found[place] = fmean(best[s + shift]["metrics"][best[s + shift]["main"]] for s in SHOWN)
+    return pd.Series(found).unstack(0)
+
+
+def over_sets(effects):
+    """Return the mean over domains with its standard error and degrees of freedom."""
+    by_domain = effects.groupby(level=0)
+    freedom, variance = by_domain.count() - 1, by_domain.var().fillna(0)
+    pooled = (freedom * variance).sum() / freedom.sum()
+    error = np.sqrt(pooled * (1 / by_domain.count()).sum()) / len(freedom)
+    own = (freedom * variance).sum() ** 2 / (freedom * variance**2).sum()
+    return pd.Series({"effect": by_domain.mean().mean(), "error": error, "freedom": own})
 
 
 def holm(p):
@@ -76,29 +80,22 @@ def holm(p):
 
 
 def compare(results, suite):
-    """Return the effect of each method in each domain, half its interval, and the verdicts."""
+    """Return the effect of each method over data sets, and its verdict."""
     cells = pd.read_csv(Path(results) / f"{suite}-cells.csv").fillna({"control": ""})
     score = scores(results, cells)
-    base = score["infonce"]
-    bare = [score[method].where(base.notna()).mean() for method in ("raw input", "untrained")]
-    gain = base.mean() - bare[0].combine(bare[1], max)
-    sets = pd.concat({m: 100 * (score[m] - base) / gain for m in cells.method.unique()}, axis=1)
-    domains = sets.T.groupby(level=[0, 1], sort=False).mean().T.dropna(axis=1, how="all")
-    found, error = pd.DataFrame({"effect": domains.mean()}), domains.sem()
-    t = stats.t(domains.count() - 1)
-    found["half"] = t.ppf(1 - ALPHA / 2) * error
-    none = pd.Series(2 * t.sf(found.effect.abs() / (error + 1e-12)), found.index)
-    beyond = pd.Series(t.sf((MARGIN - found.effect.abs()) / (error + 1e-12)), found.index)
-    sure = sets.mean().abs() > stats.t.ppf(1 - ALPHA / 2, sets.count() - 1) * sets.sem()
-    far = sets.mean()[sure & (sets.mean().abs() > MARGIN)].droplevel(2)  # each on one data set
-    beyond[far.index] = 1
-    none[far.index[far * found.effect[far.index] < 0]] = 1  # opposite effects do not cancel
-    runs = found.effect[cells[cells.control == ""].method.unique()].unstack().round(9)
-    tested = runs[runs.abs().max(axis=1) > 0].drop_duplicates().index  # each run once
-    found["different"] = holm(none[tested]) <= ALPHA
-    equal = holm(beyond[tested].groupby(level=0).max()) <= ALPHA
-    return found.join(equal.rename("equal")).fillna(False)
+    gain = score.infonce - score[["raw input", "untrained"]].max(axis=1)
+    effects = score.drop(columns="infonce").sub(score.infonce, axis=0).div(gain / 100, axis=0)
+    found = effects.apply(lambda one: over_sets(one.dropna())).T
+    t, size = stats.t(found.freedom), found.effect.abs()
+    found["half"] = t.ppf(1 - ALPHA / 2) * found.error
+    losses = [name for name in found.index if not {*cells[cells.method == name].control} - {""}]
+    found["p"] = holm(pd.Series(2 * t.sf(size / found.error), found.index)[losses])
+    found["p_equal"] = holm(pd.Series(t.sf((MARGIN - size) / found.error), found.index)[losses])
+    words = np.where(found.p_equal <= ALPHA, "equal", "undecided")
+    shown = np.where(found.effect > 0, "better", "worse")
+    found["verdict"] = np.where(found.p <= ALPHA, shown, words)
+    return found
 
 
 if __name__ == "__main__":
-    print(compare(*sys.argv[1:]).round(2).to_string())
+    print(compare(*sys.argv[1:]).round(3).to_string())

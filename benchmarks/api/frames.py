@@ -117,7 +117,6 @@ def compare(
     *,
     baseline: str | None = None,
     losses: Sequence[str] | str = (),
-    test: str | None = None,
     selection: str | None = None,
     results: str | Path = "results",
 ) -> "DataFrame":
@@ -130,17 +129,15 @@ def compare(
         name: of a table, as in `table`.
         baseline: a row; the first with InfoNCE if it is left out.
         losses: as in `table`.
-        test: wilcoxon (signed-rank), t or seeds, over data sets; by default the table's own, or
-            else wilcoxon. Single sets have the corrected t-test.
         selection: as in `table`.
         results: as in `table`.
 
     Raises:
-        UserError: no such table, row or test, no two rows share a seed, or pandas is not installed.
+        UserError: no such table or row, no two rows share a seed, or pandas is not installed.
     """
     with one_moment():
         chosen = resolved_table(name, losses, selection, Path(results))
-        verdicts = compared(chosen, baseline, test)
+        verdicts = compared(chosen, baseline)
         frame = as_frame(comparison_rows(verdicts))
         frame.attrs["answer"] = " ".join(said(verdicts))
         return frame

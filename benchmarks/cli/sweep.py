@@ -4,6 +4,7 @@ import os
 import re
 import sys
 from pathlib import Path
+from statistics import median
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -120,11 +121,18 @@ def sweep(
 def sight(what: str, results: Path, joining: int) -> str:
     """Return which effects a quick part shows where so many losses join, by some of the suite's."""
     from contrastbench.benchmarks.comparison.compare import compare
+    from contrastbench.benchmarks.comparison.over_sets import FEWEST, seen
+    from contrastbench.benchmarks.comparison.statistics import ALPHA
     from contrastbench.benchmarks.tables.load import load_table
     from contrastbench.benchmarks.tables.resolved import resolve
 
-    seen = compare(resolve(load_table(what, quick=True), None, results)).over.seen_by(joining)
-    return f"effects from {seen:.0f} % of what training gains" if seen else "large ones alone"
+    rows = compare(resolve(load_table(what, quick=True), None, results)).rows
+    found = [seen(row.over, ALPHA / joining) for row in rows if row.over.freedom >= FEWEST]
+    return (
+        f"effects from {median(found):.0f} % of what training gains"
+        if found
+        else "large ones alone"
+    )
 
 
 def parse_jobs(text: str) -> tuple[int, bool]:

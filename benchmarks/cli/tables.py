@@ -85,15 +85,11 @@ def compare(
     baseline: Annotated[
         str | None, typer.Option(help="Row to compare with; default: the first with InfoNCE.")
     ] = None,
-    test: Annotated[
-        str | None,
-        typer.Option(
-            help="Test over data sets: wilcoxon, t or seeds; default: the file's, or wilcoxon."
-        ),
-    ] = None,
     metric: opt.Metric = None,
     selection: opt.Selection = None,
-    format_: Annotated[str, typer.Option("--format", help="Format: md or csv.")] = "md",
+    format_: Annotated[
+        str, typer.Option("--format", help="Format: md, csv, json or latex.")
+    ] = "md",
     all_: Annotated[
         bool, typer.Option("--all", help="Show every test and its power as well.")
     ] = False,
@@ -113,7 +109,7 @@ def compare(
     chosen = resolve(joined, selection, results, metric)
     for line in origins.smoke_tests(chosen):  # first, since without records the rest is an error
         tell(line)
-    show(render_comparison(chosen, format_, baseline, test, every_test=all_, width=screen.width()))
+    show(render_comparison(chosen, format_, baseline, all_, screen.width()))
 
 
 @one_moment()

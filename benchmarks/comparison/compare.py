@@ -1,41 +1,73 @@
-"""Compare the rows of a table with a baseline: by column, and over data sets.
+"""Compare the rows of a table with a baseline: scores, effects, verdicts.
 
-Tests on single data sets are corrected by families, so that a loss that joins changes no other.
+Sets are the unit of a verdict over data sets. Tests on single ones are of seeds or folds, and are
+corrected by families, so that a loss that joins changes no other.
 """
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
-from contrastbench.benchmarks.comparison import Verdict
-from contrastbench.benchmarks.comparison.over_sets import OverSets, over_sets
+from contrastbench.benchmarks.comparison import Verdict, budget
+from contrastbench.benchmarks.comparison.effects import Counted, Effect, effect_of, gains_of
+from contrastbench.benchmarks.comparison.over_sets import Judged, judge, judge_control
 from contrastbench.benchmarks.comparison.places import UNTESTED, Comparison, compare_cell
-from contrastbench.benchmarks.comparison.set_tests import SET_TESTS
 from contrastbench.benchmarks.comparison.statistics import ALPHA, holm
-from contrastbench.benchmarks.comparison.verdicts import Verdicts, verdicts_of
+from contrastbench.benchmarks.records.scored import scored_data
 from contrastbench.benchmarks.tables.controls import CONTROLS
 from contrastbench.benchmarks.tables.resolved import Line, Resolved
 from contrastbench.benchmarks.tables.table import Table
 from contrastbench.errors import UserError, unknown
 
 
-def compare(resolved: Resolved, baseline: str | None = None, test: str | None = None) -> Verdicts:
+@dataclass(frozen=True)
+class Verdicts:
+    """A table's rows against a baseline: set by set, over sets, and who counts.
+
+    Args:
+        places: each row in each column.
+        rows: losses over sets, the best first; none where no set has an effect.
+        controls: the same of rows that everybody can place.
+        beside: rows that are asked for at the settings that the baseline chose.
+    """
+
+    table: Table
+    base: str
+    places: Sequence[Comparison]
+    rows: Sequence[Judged]
+    controls: Sequence[Judged]
+    counted: Counted
+    beside: Sequence[str] = ()
+
+    @property
+    def decides(self) -> bool:
+        """Return whether there are sets enough for verdicts over them."""
+        tested = any(row.over.verdict != Verdict.UNTESTED for row in (*self.rows, *self.controls))
+        return tested and not self.counted.nothing_counts
+
+    @property
+    def wrong(self) -> list[Judged]:
+        """Return the controls that did not come out as they must: nothing can be read then."""
+        return [control for control in self.controls if not control.came_out]
+
+    @property
+    def domains(self) -> list[str]:
+        """Return the domains that some row has an effect in."""
+        return list(dict.fromkeys(d for row in (*self.rows, *self.controls) for d in row.by_domain))
+
+
+def compare(resolved: Resolved, baseline: str | None = None) -> Verdicts:
     """Return all verdicts on a table's rows; without places where nothing can be compared.
 
-    Without a test named, the table's own or the signed-rank test judges over data sets. The
-    corrected t-test judges on single ones.
-
     Raises:
-        UserError: no such row or test, or nothing in the table can be run.
+        UserError: no such row, or nothing in the table can be run.
     """
-    if test is not None and test not in SET_TESTS:
-        raise unknown("test", test, SET_TESTS)
     base = baseline_row(resolved, baseline)
     places = compare_rows(resolved, base)
-    over = over_sets_of(resolved, base, places, test or resolved.table.test or "wilcoxon")
-    beside = [line.name for line in resolved.lines if line.row.beside]
-    lines = (line for line in resolved.lines if line.name in resolved.table.asked)
-    given = [line.name for line in lines if resolved.has_no_choice(line)]
-    return verdicts_of(resolved.table, base.name, places, over, beside, given)
+    rows, controls, counted = over_sets(resolved, base, places)
+    return Verdicts(
+        *(resolved.table, base.name, places, rows, controls, counted),
+        beside=[line.name for line in resolved.lines if line.row.beside],
+    )
 
 
 def baseline_row(resolved: Resolved, name: str | None = None) -> Line:
@@ -60,9 +92,9 @@ def compare_rows(resolved: Resolved, base: Line) -> list[Comparison]:
     Also where a row has failed, or the baseline has. Rows that `--loss` names come first. Losses
     that joined, the other losses, and the controls are families of tests.
     """
-    asked = resolved.table.asked
+    asked, sets = resolved.table.asked, set_names(base)
     comparisons = [
-        compare_cell(resolved, base, line, column)
+        replace(compare_cell(resolved, base, line, column), dataset=sets[column])
         for line in sorted(resolved.lines, key=lambda line: line.name not in asked)
         for column in base.cells
         if line is not base and column in line.cells
@@ -73,10 +105,23 @@ def compare_rows(resolved: Resolved, base: Line) -> list[Comparison]:
     families: dict[str, list[Comparison]] = {"joined": [], "listed": [], "controls": []}
     for place in comparisons:
         families[place.family_name].append(replace(place, waiting=place.row in waiting))
+    if resolved.table.is_suite_of_sets:
+        return [place for family in families.values() for place in family]
     more = {"listed": len(to_come)}
     return [
         place for name, family in families.items() for place in decide(family, more.get(name, 0))
     ]
+
+
+def set_names(base: Line) -> dict[str, str]:
+    """Return the data set of each column: columns that score equal data are one set."""
+    names: dict[tuple[str, str], str] = {}
+    found = {}
+    for column, cell in base.cells.items():
+        name, record = cell.work.dataset, next(iter(cell.records.values()), None)
+        data = scored_data(record) if record else name
+        found[column] = names.setdefault((cell.work.domain, data), name)
+    return found
 
 
 def places_to_come(
@@ -137,21 +182,79 @@ def with_verdict(place: Comparison, adjusted: float | None) -> Comparison:
     return replace(place, holm=adjusted, verdict=verdict)
 
 
-def over_sets_of(
-    resolved: Resolved, base: Line, comparisons: Sequence[Comparison], test: str
-) -> OverSets:
-    """Return the effects of a table's rows over data sets, controls apart.
+def over_sets(
+    resolved: Resolved, base: Line, places: Sequence[Comparison]
+) -> tuple[list[Judged], list[Judged], Counted]:
+    """Return losses and controls over data sets, and which sets and rows count.
 
     Against a baseline that is itself untrained, or a control, nothing is known of how rows must
     come out, and no training gains anything: effects are points, and each row is a contestant.
     """
     usual = not (base.control or base.is_untrained)
-    untrained = [line.name for line in resolved.lines if usual and line.is_untrained]
     musts = {
         line.name: CONTROLS[line.control or "untrained"].must
         for line in resolved.lines
-        if usual and (line.control or line.name in untrained)
+        if usual and (line.control or line.is_untrained)
     }
+    bare = {line.name for line in resolved.lines if usual and line.is_untrained}
+    gains, left_out = gains_of(place for place in places if place.row in bare)
+    by_row = rows_of(places)
+    effects = [effect_of(row, mine, gains) for row, mine in by_row.items()]
+    everywhere = {row: effect_of(row, mine, {}) for row, mine in by_row.items()}
+    losses = [one for one in effects if one.row not in musts and one.by_set]
+    losses = alike(losses, by_row)
+    counted = count(resolved, base, places, losses, musts, gains, left_out)
+    rows = judge(losses, counted, budget.others(resolved, base, by_row, losses, gains))
+    rows = [
+        replace(row, curve=budget.effect_curve(resolved, base, by_row[row.effect.row], gains))
+        for row in rows
+    ]
+    controls = [one for one in effects if one.row in musts and everywhere[one.row].by_set]
+    judged = [judge_control(c, everywhere[c.row], musts[c.row], counted) for c in controls]
+    return [] if counted.nothing_counts else rows, judged, counted
+
+
+def rows_of(places: Sequence[Comparison]) -> dict[str, list[Comparison]]:
+    """Return the places of each row."""
+    by_row: dict[str, list[Comparison]] = {}
+    for place in places:
+        by_row.setdefault(place.row, []).append(place)
+    return by_row
+
+
+def alike(losses: Sequence[Effect], by_row: Mapping[str, Sequence[Comparison]]) -> list[Effect]:
+    """Return losses that are the same runs on each set as one."""
+    found: dict[Hashable, list[Effect]] = {}
+    for loss in losses:
+        found.setdefault(runs_of(loss, by_row[loss.row]), []).append(loss)
+    return [replace(some[0], also=[one.row for one in some[1:]]) for some in found.values()]
+
+
+def runs_of(loss: Effect, mine: Sequence[Comparison]) -> Hashable:
+    """Return what losses have in common that are the same runs on each set."""
+    if loss.waiting:
+        return loss.row
+    if loss.same:
+        return loss.joined, ""
+    return loss.joined, frozenset((c.column, c.runs or c.same_as or loss.row) for c in mine)
+
+
+def count(
+    resolved: Resolved,
+    base: Line,
+    places: Sequence[Comparison],
+    losses: Sequence[Effect],
+    musts: Mapping[str, str],
+    gains: Mapping[str, float],
+    left_out: Sequence[str],
+) -> Counted:
+    """Return which sets and rows count, and which do not."""
+    has_run = {(cell.row.name, cell.column) for cell in resolved.cells if cell.ok or cell.failed}
+    known = {
+        row for one in losses if not (one.same and one.waiting) for row in (one.row, *one.also)
+    }
+    there = {row for row, _ in has_run}
+    compared = {place.column for place in places}
     expected = [
         line.name
         for line in resolved.lines
@@ -159,18 +262,18 @@ def over_sets_of(
         and is_listed(resolved.table, line, base)
         and any(not cell.same_as for cell in line.cells.values())
     ]
-    has_run = {(cell.row.name, cell.column) for cell in resolved.cells if cell.ok or cell.failed}
-    rows, columns = ({*names} for names in zip(*has_run, strict=True)) if has_run else ((), ())
-    return replace(
-        over_sets(comparisons, untrained, musts, SET_TESTS[test], expected),
-        without_results=[
+    return Counted(
+        gains,
+        left_out,
+        sum(name not in known for name in expected),
+        [
             line.name
             for line in resolved.lines
-            if line.cells and line.name not in musts and line.name not in rows
+            if line.cells and line.name not in musts and line.name not in there
         ],
-        not_compared=[
+        [
             name
             for name in resolved.table.columns
-            if name in columns and not any(place.column == name for place in comparisons)
+            if name in {column for _, column in has_run} - compared
         ],
     )

@@ -1,37 +1,112 @@
 """Effects on data sets: differences from the baseline that are comparable between sets.
 
 A difference of one point says little where training gains thirty, and much where it gains two. So
-an effect is the difference from the baseline over the baseline's gain.
+an effect is the difference from the baseline in percent of what the baseline's training gains.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from math import sqrt
-from statistics import fmean
+from statistics import fmean, stdev
+from typing import NamedTuple
 
-from contrastbench.benchmarks.comparison.places import Comparison
-from contrastbench.benchmarks.comparison.set_tests import Effects, Measured, SetName
-from contrastbench.benchmarks.comparison.signed_rank import DIGITS
+from contrastbench.benchmarks.comparison.places import Comparison, SetName
 
-Gains = Mapping[str, float]  # by column: two probes of one set gain differently
 LEAST_GAIN = 1.0  # percent points; a share of less is noise
 MIN_STANDARD_ERRORS = 2.0  # standard errors that a gain exceeds
+ALL_LOST = -100.0  # percent of the gain: a training that diverges loses all of it
 
 
-def gains_of(untrained: Sequence[Comparison]) -> tuple[dict[str, float], list[str]]:
-    """Return what training gains in each column, and where that is too little.
+class Scale(NamedTuple):
+    """The unit of effects, its decimals, and the margin within which they are equal."""
 
-    A set is named as a whole where this holds for all its columns.
+    unit: str
+    decimals: int
+    margin: float
+
+
+POINTS = Scale("points", 1, 1.0)  # where no row says what training gains
+SHARES = Scale("% of the training gain", 0, 5.0)
+
+
+class Measured(NamedTuple):
+    """The effect on one set, and its standard error over seeds; None: from a single seed."""
+
+    mean: float
+    error: float | None = None
+
+
+@dataclass(frozen=True)
+class Effect:
+    """One row's effects on the sets that count.
+
+    Args:
+        by_set: each effect.
+        failed: the sets on which a training of the row has failed.
+        base_failed: those on which the baseline diverged with some seeds, and the row did not.
+        same: whether its runs are the baseline's wherever it has run.
+        also: rows that are the same runs.
+        waiting: whether it lacks results where it is a loss of its own.
+    """
+
+    row: str
+    by_set: Mapping[SetName, Measured]
+    failed: frozenset[SetName] = frozenset()
+    base_failed: frozenset[SetName] = frozenset()
+    control: str = ""
+    joined: bool = False
+    same: bool = False
+    also: Sequence[str] = ()
+    waiting: bool = False
+
+    @property
+    def name(self) -> str:
+        """Return the row with all that are the same runs."""
+        return ", ".join([self.row, *self.also])
+
+
+@dataclass(frozen=True)
+class Counted:
+    """Which sets and rows count, and which do not.
+
+    Args:
+        gains: what training gains, by column; empty: it is not known, and effects are points.
+        left_out: sets on which training gains nothing clear.
+        to_come: losses that the table lists and that have no result; Holm's correction counts them.
+        without_results: rows that nothing is known of.
+        not_compared: columns that only one side has run on.
+    """
+
+    gains: Mapping[str, float] = field(default_factory=dict)
+    left_out: Sequence[str] = ()
+    to_come: int = 0
+    without_results: Sequence[str] = ()
+    not_compared: Sequence[str] = ()
+
+    @property
+    def scale(self) -> Scale:
+        """Return the unit of effects."""
+        return SHARES if self.gains else POINTS
+
+    @property
+    def nothing_counts(self) -> bool:
+        """Return whether training gains nothing clear on any set."""
+        return bool(self.left_out) and not self.gains
+
+
+def gains_of(bare: Iterable[Comparison]) -> tuple[dict[str, float], list[str]]:
+    """Return what training gains in each column, and the columns where that is too little.
+
+    Args:
+        bare: rows without a training: the gain is over the best of them.
     """
     by_column: dict[str, list[Comparison]] = {}
-    for place in untrained:
+    for place in bare:
         if place.difference is not None:
             by_column.setdefault(place.column, []).append(place)
     best = [max(rows, key=lambda place: place.difference or 0.0) for rows in by_column.values()]
-    gains = {place.column: -(place.difference or 0.0) for place in best if is_clear_gain(place)}
-    whole = {place.data_set for place in best if place.column in gains}
-    little = [place for place in best if place.column not in gains]
-    names = [place.column if place.data_set in whole else place.dataset for place in little]
-    return gains, list(dict.fromkeys(names))
+    clear = {place.column: -(place.difference or 0.0) for place in best if is_clear_gain(place)}
+    return clear, [place.column for place in best if place.column not in clear]
 
 
 def is_clear_gain(best: Comparison) -> bool:
@@ -40,49 +115,42 @@ def is_clear_gain(best: Comparison) -> bool:
     return gain >= LEAST_GAIN and gain >= MIN_STANDARD_ERRORS * error
 
 
-def effects_by_set(mine: Iterable[Comparison], gains: Gains) -> tuple[Effects, set[SetName]]:
-    """Return the effect on each set that counts, and those of them on which the row has failed."""
-    effects: dict[SetName, list[Measured]] = {}
-    failed = set[SetName]()
-    for place in mine:
-        name = place.data_set
-        if gains and place.column not in gains:
-            continue
-        if place.has_failed:
-            failed.add(name)
+def effect_of(row: str, mine: Sequence[Comparison], gains: Mapping[str, float]) -> Effect:
+    """Return the effects of one row."""
+    kept = [place for place in mine if not gains or place.column in gains]
+    found: dict[SetName, list[Measured]] = {}
+    for place in kept:
         if (effect := measured(place, gains.get(place.column))) is not None:
-            effects.setdefault(name, []).append(effect)
-    return {name: of_one_set(columns) for name, columns in effects.items()}, failed
+            found.setdefault(place.data_set, []).append(effect)
+    return Effect(
+        row,
+        {name: of_one_set(columns) for name, columns in found.items()},
+        failed=frozenset(place.data_set for place in kept if place.has_failed),
+        base_failed=frozenset(place.data_set for place in kept if place.base_lost),
+        control=mine[0].control,
+        joined=any(place.joined for place in mine),
+        same=all(place.same for place in mine),
+        waiting=any(place.waiting for place in mine),
+    )
 
 
 def measured(place: Comparison, gain: float | None) -> Measured | None:
     """Return the effect in one column, as a share of the gain if there is one; None: no number.
 
-    A training that diverges loses all that training gains: its effect is -100 %, with each seed
-    that does. Without a gain a place with such a seed has no number. A difference of the same runs,
-    or one that is the same with two or more diverged seeds or zero with every seed, is no chance.
+    Without a gain a place with a seed that diverged has no number.
     """
     if place.same:
         return Measured(0.0)
-    if place.has_failed and gain is None:
-        return None
-    if place.difference is None and not place.lost:
+    if (place.has_failed and gain is None) or (place.difference is None and not place.lost):
         return None
     scale = 1.0 if gain is None else gain / 100
-    by_seed = {k: d / scale for k, d in zip(place.seeds, place.differences, strict=True)}
-    by_seed |= dict.fromkeys(place.lost, -100.0)
-    always = {*by_seed.values()} == {-100.0} or not any(
-        round(value, DIGITS) for value in by_seed.values()
-    )
-    is_random = len(by_seed) == 1 or not always
-    return Measured(fmean(by_seed.values()), by_seed if is_random else {})
+    values = [difference / scale for difference in place.differences]
+    values += [ALL_LOST] * len(place.lost)
+    error = stdev(values) / sqrt(len(values)) if len(values) > 1 else None
+    return Measured(fmean(values), error)
 
 
 def of_one_set(columns: Sequence[Measured]) -> Measured:
-    """Return the mean over columns of a set, such as two probes of one training."""
-    drawn = [column.by_seed for column in columns if column.by_seed]
-    shared = set.intersection(*map(set, drawn)) if drawn else ()
-    seeds = sorted(shared) or [seed for c in drawn[:1] for seed in list(c)[:1]]  # no freedom
-    sums = {seed: sum(column.get(seed, 0.0) for column in drawn) for seed in seeds}
-    by_seed = {seed: total / len(columns) for seed, total in sums.items()}
-    return Measured(fmean(column.mean for column in columns), by_seed)
+    """Return the mean over columns of one set, such as two probes; errors as if they were one."""
+    errors = [column.error for column in columns if column.error is not None]
+    return Measured(fmean(column.mean for column in columns), fmean(errors) if errors else None)

@@ -24,6 +24,7 @@ from contrastbench.benchmarks.tables.table import Table
 from contrastbench.errors import plural
 
 UNTESTED = PValue(None)
+SetName = tuple[str, str]  # domain and data set: columns of equal data are no two
 
 
 @dataclass(frozen=True)
@@ -64,7 +65,7 @@ class Comparison:
     waiting: bool = False  # the row lacks results in a column where it is a loss of its own
 
     @cached_property
-    def data_set(self) -> tuple[str, str]:
+    def data_set(self) -> SetName:
         """Return the domain and the name of the set, which two columns may share."""
         return self.domain, self.dataset
 
@@ -108,7 +109,7 @@ def compare_cell(resolved: Resolved, base: Line, line: Line, column: str) -> Com
     pairs = [(theirs[seed], mine[seed]) for seed in comparison.seeds]
     if runs_behind(theirs) == comparison.runs:
         # a search may end at the baseline itself: a difference of 0 by construction
-        searched = resolved.table.follows_limits
+        searched = resolved.table.sweep and resolved.table.tune
         shown = with_means(resolved, comparison, pairs) if searched else comparison
         return replace(shown, why="the same runs", same=True)
     comparison = with_means(resolved, comparison, pairs)

@@ -12,10 +12,11 @@ from statistics import fmean
 import numpy as np
 from scipy import special
 
-from contrastbench.benchmarks.comparison.signed_rank import DIGITS, POWER
 from contrastbench.errors import plural
 
 ALPHA = 0.05
+POWER = 0.8  # chance to notice an effect that is there
+DIGITS = 9  # accuracies are quotients: equal effects may differ in their last bits
 MANY_SPLITS = 10**6  # splits: what these cannot resolve, no number does
 
 

@@ -1,41 +1,32 @@
-"""Render a comparison: Markdown for people, CSV for programs, and a terminal."""
+"""Render a comparison as Markdown, LaTeX, CSV or JSON, and for a terminal."""
 
-from collections import Counter
-from functools import partial
+import json
 from math import isfinite
 from typing import Any
 
-from contrastbench.benchmarks.comparison import VERDICTS, Verdict
-from contrastbench.benchmarks.comparison.compare import compare
-from contrastbench.benchmarks.comparison.over_sets import Effect, OverSets
+from contrastbench.benchmarks.comparison import DECIDED, Verdict
+from contrastbench.benchmarks.comparison.compare import Verdicts, compare, rows_of
+from contrastbench.benchmarks.comparison.over_sets import Judged, Part
 from contrastbench.benchmarks.comparison.places import Comparison
-from contrastbench.benchmarks.comparison.verdicts import Verdicts
+from contrastbench.benchmarks.comparison.statistics import ALPHA
 from contrastbench.benchmarks.records import files
-from contrastbench.benchmarks.report import screen
-from contrastbench.benchmarks.report.words import (
-    ANSWER,
-    flat,
-    over_domains,
-    rendered,
-    said,
-    sentences,
-    verdict_text,
-)
+from contrastbench.benchmarks.report import latex, screen
+from contrastbench.benchmarks.report.words import flat, rendered, said, sentences, verdict_text
 from contrastbench.benchmarks.tables import origins
 from contrastbench.benchmarks.tables.entries import signed
 from contrastbench.benchmarks.tables.resolved import Resolved
 from contrastbench.errors import UserError, unknown
 
 ALL_HINT = "bench compare with --all shows every test and its power."
-FORMATS = ("md", "csv")
+FORMATS = ("md", "csv", "json", "latex")
 MOST_LACKING = 3  # rows that an error names
+Cells = list[list[str]]
 
 
 def render_comparison(
     resolved: Resolved,
     format_: str,
     baseline: str | None = None,
-    test: str | None = None,
     every_test: bool = False,
     width: int | None = None,
 ) -> str:
@@ -44,26 +35,30 @@ def render_comparison(
     A width asks for the answer as a terminal of so many columns shows it.
 
     Raises:
-        UserError: unknown format, row or test, or no two rows share a seed.
+        UserError: unknown format or row, or no two rows share a seed.
     """
     if format_ not in FORMATS:
         raise unknown("format", format_, FORMATS)
-    verdicts = compared(resolved, baseline, test)
+    verdicts = compared(resolved, baseline)
     if format_ == "csv":
         return files.comma_separated(comparison_rows(verdicts), "{:.6g}")
+    if format_ == "json":
+        return json.dumps(as_values(verdicts), indent=2) + "\n"
+    if format_ == "latex":
+        return comparison_latex(verdicts)
     if width and not every_test:
         return on_screen(verdicts, width)
     about = {"v": verdicts, "effects": effect_table(verdicts), "every_test": every_test}
-    return rendered("comparison.md.j2", **about, counts=count_table(verdicts), hint=ALL_HINT)
+    return rendered("comparison.md.j2", **about, hint=ALL_HINT)
 
 
-def compared(resolved: Resolved, baseline: str | None = None, test: str | None = None) -> Verdicts:
+def compared(resolved: Resolved, baseline: str | None = None) -> Verdicts:
     """Return the verdicts on a table of which there is one at least.
 
     Raises:
         UserError: no two rows share a seed, or as `compare` does.
     """
-    verdicts = compare(resolved, baseline, test)
+    verdicts = compare(resolved, baseline)
     if verdicts.places:
         return verdicts
     if not any(line.cells for line in resolved.lines if line.name != verdicts.base):
@@ -82,103 +77,80 @@ def compared(resolved: Resolved, baseline: str | None = None, test: str | None =
 
 
 def on_screen(verdicts: Verdicts, width: int) -> str:
-    """Return the answer and a line for each row, within the width and 25 lines.
-
-    Where there are verdicts over sets, the answer's last part, on single ones, gives way to rows.
-    """
+    """Return the answer and a line for each row, within the width and 25 lines."""
     (heading,), words = said(verdicts, "heading"), said(verdicts)
-    if verdicts.over.decides:
-        words = said(verdicts, *ANSWER[:-1])
-        heading += f": effect in {verdicts.over.unit}, uncorrected 95 %"
-    rows, drops, parts = screen_table(verdicts, width)
-    notes = ["", *said(verdicts, *parts), ALL_HINT]
-    return screen.page(" ".join(words), heading, rows, drops, notes, width)
+    rows = effect_table(verdicts)
+    drops = [["Best of 1, 4, 8, 16"], ["Hangs on"], verdicts.domains] if verdicts.decides else ()
+    if not (verdicts.decides or screen.fits(rows, width)):
+        rows = count_table(verdicts)
+    return screen.page(" ".join(words), heading, rows, drops, ["", ALL_HINT], width)
 
 
-def screen_table(verdicts: Verdicts, width: int) -> tuple[screen.Cells, screen.Drops, list[str]]:
-    """Return the rows for a width, columns that go where they do not fit, and parts of the notes.
-
-    Where verdicts are by domain, marks there tell them, so the verdict goes first.
-    """
-    over, rows = verdicts.over, effect_table(verdicts)
-    domains = len(over.domains) * over.on_these
-    if not over.decides:
-        return rows if screen.fits(rows, width) else count_table(verdicts), (), ["notes"]
-    rows[0][1:3] = "Effect", "95 %"
-    without_sets = [row[:-1] for row in rows]
-    for shown in (rows, without_sets):
-        if screen.fits(shown, width):
-            return shown, (), ["notes"]
-    by_domain = [[row[1], *row[-1 - domains : -1]] for row in without_sets]
-    if domains > 1 and screen.fits(by_domain, width - screen.NARROWEST // 5 - 2):
-        named = [[row[0], *cells] for row, cells in zip(rows, by_domain, strict=True)]
-        return named, (), ["caution", "marks"]
-    return without_sets, [rows[0][3:-2], rows[0][2:3]], ["caution"]
-
-
-def effect_table(verdicts: Verdicts) -> list[list[str]]:
+def effect_table(verdicts: Verdicts) -> Cells:
     """Return the cells of each row: its effect over data sets, or on each of few sets."""
-    over = verdicts.over
-    if not over.decides:
+    if not verdicts.decides:
         return difference_table(verdicts)
-    drawn, counts = ["Over sets"] * over.tells_of_sets, verdicts.counts
-    columns = [f"Effect, {over.unit}", "95 %, uncorrected", *drawn, *over.domains]
-    header = ["Method", *columns, "Verdict", "On single sets"]
-    return [header, *(effect_cells(effect, over, counts[effect.row]) for effect in over.effects)]
+    curves = any(row.curve for row in verdicts.rows)
+    header = [f"Effect, {verdicts.counted.scale.unit}", *verdicts.domains, "Verdict", "Hangs on"]
+    rows = [effect_cells(row, verdicts, curves) for row in (*verdicts.rows, *verdicts.controls)]
+    return [["Method", *header, *["Best of 1, 4, 8, 16"] * curves], *rows]
 
 
-def effect_cells(effect: Effect, over: OverSets, count: Counter[str]) -> list[str]:
-    """Return one row's effect in numbers and words; a star where a domain shows it."""
-    show = partial(signed, decimals=over.decimals)
-    within = f", within {over.margin:g} {'%' if over.gains else 'points'}" * effect.is_small
-    control = f" (control{', over all sets' * bool(over.left_out)})" * bool(effect.must)
-    untrained = len(effect.untrained_in) == len(effect.by_domain)
+def effect_cells(row: Judged, verdicts: Verdicts, curves: bool) -> list[str]:
+    """Return one row's effect in numbers and words.
+
+    In a domain a star says that it shows a difference, and an equals sign that it is equal there.
+    """
+    decimals = verdicts.counted.scale.decimals
+    by_domain = [row.by_domain.get(name) for name in verdicts.domains]
+    small = row.over.holm_equal <= ALPHA and row.over.verdict in DECIDED
+    within = f", within {verdicts.counted.scale.margin:g}" * small
+    failed = f" (failed on {len(row.effect.failed)})" * bool(row.effect.failed)
+    doubts = ", ".join(row.hangs_on) or "none" * bool(row.tried)
+    curve = ", ".join(signed(value, decimals) for value in row.curve.values())
+    verdict = "the same loss" if row.effect.same else row.over.verdict
     return [
-        *(effect.name, show(effect.estimate), interval_text(effect.interval, over)),
-        *[interval_text(effect.over_sets, over)] * over.tells_of_sets,
-        *(domain_text(effect, name, over) for name in over.domains),
-        ("worse than untrained" if untrained else over_domains(effect))
-        + within
-        + control
-        + f" (failed on {effect.failed})" * bool(effect.failed),
-        set_verdicts(count),
+        row.effect.name,
+        part_text(row.over, decimals),
+        *("-" if part is None else part_text(part, decimals, marks=True) for part in by_domain),
+        verdict + within + " (control)" * bool(row.must) + failed,
+        doubts,
+        *[curve or "-"] * curves,
     ]
 
 
-def interval_text(ends: tuple[float, float], over: OverSets) -> str:
-    """Return the interval of an effect in numbers; too few sets or seeds have none."""
-    if not all(map(isfinite, ends)):
-        return "none"
-    return " to ".join(signed(end, over.decimals) for end in ends)
+def part_text(part: Part, decimals: int, marks: bool = False) -> str:
+    """Return a mean with half of its interval, and marks of its verdict where they are asked for.
 
-
-def domain_text(effect: Effect, name: str, over: OverSets) -> str:
-    """Return the effect in a domain, half of its interval, and a mark if it is decided.
-
-    A star: it differs; an equals sign: it is equal.
+    >>> part_text(Part(1.5, 1.0, 4.0, verdict=Verdict.BETTER), 1, marks=True)
+    '+1.5 ± 2.8*'
     """
-    mean, part = signed(effect.by_domain.get(name), over.decimals), effect.parts.get(name)
-    if part is None:
-        return mean
-    half = (part.interval[1] - part.interval[0]) / 2
-    width = f"{half:.{over.decimals}f}" if round(half, over.decimals) else f"{half:.1g}"
-    mark = "*" * (name in effect.decided) + " =" * (part.verdict == Verdict.EQUAL)
-    return mean + f" ± {width}" * isfinite(half) + mark
+    mark = {Verdict.EQUAL: " =", Verdict.BETTER: "*", Verdict.WORSE: "*"}.get(part.verdict, "")
+    half = f" ± {part.half:.{decimals}f}" if isfinite(part.half) else ""
+    return signed(part.mean, decimals) + half + mark * marks
 
 
-def count_table(shown: Verdicts) -> list[list[str]]:
+def count_table(verdicts: Verdicts) -> Cells:
     """Return the cells of a line for each method, with the number of columns by verdict."""
-    lines = ([row, *(str(n[name]) for name in shown.found)] for row, n in shown.counts.items())
-    return [["Method", *shown.found], *lines]
+    by_row = rows_of(verdicts.places)
+    found = [word for word in Verdict if any(place.verdict == word for place in verdicts.places)]
+    lines = (
+        [row, *(str(sum(place.verdict == word for place in mine)) for word in found)]
+        for row, mine in by_row.items()
+    )
+    return [["Method", *found], *lines]
 
 
-def difference_table(verdicts: Verdicts) -> list[list[str]]:
+def difference_table(verdicts: Verdicts) -> Cells:
     """Return the cells of each row: its difference on each data set."""
     columns = list(dict.fromkeys(place.column for place in verdicts.places))
     shown = {(place.row, place.column): difference_text(place) for place in verdicts.places}
-    controls = {effect.row for effect in verdicts.over.effects if effect.must}
-    names = {row: row + " (control)" * (row in controls) for row in verdicts.counts}
-    lines = ([name, *(shown.get((row, c), "-") for c in columns)] for row, name in names.items())
+    controls = {control.effect.row for control in verdicts.controls}
+    rows = rows_of(verdicts.places)
+    lines = (
+        [row + " (control)" * (row in controls), *(shown.get((row, c), "-") for c in columns)]
+        for row in rows
+    )
     return [["Method", *columns], *lines]
 
 
@@ -195,13 +167,51 @@ def difference_text(place: Comparison) -> str:
     return f"{signed(place.difference, 2)}{width}, {verdict_text(place)}"
 
 
-def set_verdicts(count: Counter[str]) -> str:
-    """Return how many single sets have which verdict.
+def comparison_latex(verdicts: Verdicts) -> str:
+    """Return the table for LaTeX: bold only where a verdict says better, or worse."""
+    head, *rows = effect_table(verdicts)
+    decided = {row.effect.name for row in verdicts.rows if row.over.verdict in DECIDED}
+    cells = [
+        [latex.bold(cell) if row[0] in decided else latex.latex_text(cell) for cell in row]
+        for row in rows
+    ]
+    about = {"label": f"{verdicts.table.name}-compared", "comments": said(verdicts)}
+    caption = f"{verdicts.table.title}, against {verdicts.base}. Bold: a verdict over data sets."
+    return rendered("booktabs.tex.j2", caption=caption, columns=head, rows=cells, **about) + "\n"
 
-    >>> set_verdicts(Counter({"better": 1, "undecided": 3}))
-    '1 better, 3 undecided'
-    """
-    return ", ".join(f"{count[name]} {name}" for name in VERDICTS if count[name])
+
+def as_values(verdicts: Verdicts) -> dict[str, Any]:
+    """Return all of a comparison as plain values."""
+    return {
+        "table": verdicts.table.name,
+        "against": verdicts.base,
+        "unit": verdicts.counted.scale.unit,
+        "answer": said(verdicts),
+        "rows": [row_values(row) for row in (*verdicts.rows, *verdicts.controls)],
+        "places": comparison_rows(verdicts),
+    }
+
+
+def row_values(row: Judged) -> dict[str, Any]:
+    """Return a row over data sets as plain values."""
+    return {
+        "methods": [row.effect.row, *row.effect.also],
+        "control": row.effect.control,
+        **part_values(row.over),
+        "domains": {name: part_values(part) for name, part in row.by_domain.items()},
+        "sets": {"/".join(name): one.mean for name, one in row.effect.by_set.items()},
+        "hangs_on": list(row.hangs_on),
+        "tried": row.tried,
+        "curve": dict(row.curve),
+    }
+
+
+def part_values(part: Part) -> dict[str, Any]:
+    """Return a mean over sets as plain values."""
+    half = part.half if isfinite(part.half) else None
+    about = {"effect": part.mean, "half_width": half, "freedom": part.freedom}
+    p = {"p_holm": part.holm, "p_holm_equal": part.holm_equal}
+    return {**about, **p, "verdict": str(part.verdict)}
 
 
 def comparison_rows(verdicts: Verdicts) -> list[dict[str, Any]]:

@@ -8,9 +8,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from contrastbench.benchmarks.comparison.compare import compare
-from contrastbench.benchmarks.comparison.over_sets import OverSets
-from contrastbench.benchmarks.comparison.verdicts import Verdicts
+from contrastbench.benchmarks.comparison.compare import Verdicts, compare
 from contrastbench.benchmarks.records import nested
 from contrastbench.benchmarks.records.store import Record, canonical, file_name
 from contrastbench.benchmarks.report import figures
@@ -58,11 +56,6 @@ class TableView:
         """Return the table as its file has it."""
         return self.resolved.table
 
-    @property
-    def over(self) -> OverSets:
-        """Return the effects over data sets."""
-        return self.verdicts.over if self.verdicts else OverSets()
-
     @cached_property
     def coverage(self) -> Coverage:
         """Return how many values there are, can be run and are done."""
@@ -91,8 +84,7 @@ class TableView:
         """Return in a sentence which rows are better."""
         if not (self.verdicts and self.verdicts.places):
             return ""
-        part = "standing" if self.table.quotes else "headline"
-        return " ".join(said(self.verdicts, part))
+        return " ".join(said(self.verdicts, "headline"))
 
     @cached_property
     def effects(self) -> figures.Figure | None:

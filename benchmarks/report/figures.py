@@ -1,15 +1,13 @@
 """Figures as plain values, which templates draw as SVG: rows of dots in panels."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import isfinite, sqrt
 from typing import NamedTuple
 
-from contrastbench.benchmarks.comparison.over_sets import Effect, OverSets
+from contrastbench.benchmarks.comparison.compare import Verdicts
+from contrastbench.benchmarks.comparison.over_sets import Judged, Part
 from contrastbench.benchmarks.comparison.places import Comparison
-from contrastbench.benchmarks.comparison.statistics import ALPHA
-from contrastbench.benchmarks.comparison.verdicts import Verdicts
-from contrastbench.benchmarks.report.words import over_domains
 from contrastbench.benchmarks.tables.entries import Entry, signed
 from contrastbench.benchmarks.tables.replication import (
     CAME_BACK,
@@ -32,6 +30,7 @@ class Dot(NamedTuple):
     printed: float | None = None  # theirs, hollow
     kind: str = ""  # a verdict, which gives colour and shape
     text: str = ""  # beside the mark
+    sets: Sequence[float] = ()  # the effects that a mean is of
 
 
 class Row(NamedTuple):
@@ -111,69 +110,51 @@ PRINTED = {
 
 
 def effects_figure(verdicts: Verdicts) -> Figure | None:
-    """Return effects in each domain and their mean; None where no verdict is possible.
-
-    Losses that are the same runs share a line. The mean has the colour of a verdict where the
-    verdict is on it.
-    """
-    over = verdicts.over
-    losses = [loss for loss in over.contestants if not loss.is_copy]
-    if not (losses and over.decides):
+    """Return the mean effect of each row, and each domain with its sets; None without verdicts."""
+    losses = [row for row in verdicts.rows if not row.effect.same]
+    if not (losses and verdicts.decides):
         return None
-    controls = [effect for effect in over.effects if effect.must]
-    shown = [*losses, *controls]
-    places = {name: dict(effects_in(over, shown, name)) for name in over.domains}
-    # a mean is judged where no domain is
-    mean = {
-        e.row: effect_dot(e, over, e.estimate, e.interval, "" if len(e.parts) > 1 else e.verdict)
-        for e in shown
-    }
-    several = len(over.domains) > 1
-    columns = {**places, "mean over domains": mean} if several else {over.domains[0]: mean}
-    ends = [end for dots in columns.values() for loss in losses for end in ends_of(dots[loss.row])]
-    axis = effect_axis(ends, over.margin)
-    width = ROOM // max(2, len(columns)) - 60
+    shown, scale = [*losses, *verdicts.controls], verdicts.counted.scale
+    columns = {"mean over domains": [effect_dot(row, row.over, scale.decimals) for row in shown]}
+    for name in verdicts.domains:
+        columns[name] = [domain_dot(row, name, scale.decimals) for row in shown]
+    if len(verdicts.domains) == 1:
+        columns.pop("mean over domains")
+    ends = [end for dots in columns.values() for dot in dots[: len(losses)] for end in ends_of(dot)]
+    axis, width = effect_axis(ends, scale.margin), ROOM // max(2, len(columns)) - 60
     panels = [
-        Panel(name, [dots[effect.row] for effect in shown], *axis, 0, over.margin, "", width, True)
-        for name, dots in columns.items()
+        Panel(name, dots, *axis, 0, scale.margin, "", width, True) for name, dots in columns.items()
     ]
-    rows = [Row(effect.name, effect.row, note(effect), bool(effect.must)) for effect in shown]
+    rows = [Row(row.effect.name, row.effect.row, note(row), bool(row.must)) for row in shown]
     texts = (
-        f"{effect.row} {signed(effect.estimate, over.decimals)}, {over_domains(effect)}"
-        for effect in shown
+        f"{row.effect.row} {signed(row.over.mean, scale.decimals)}, {row.over.verdict}"
+        for row in shown
     )
-    words = f"Effects against {verdicts.base} in {over.unit}: {'; '.join(texts)}."
+    words = f"Effects against {verdicts.base} in {scale.unit}: {'; '.join(texts)}."
     return Figure(rows, panels, words, VERDICTS)
 
 
-def note(effect: Effect) -> str:
+def note(row: Judged) -> str:
     """Say what a row's name does not: that it joined, or that trainings failed."""
-    return ", ".join(
-        ["joined"] * effect.joined + [f"failed on {effect.failed}"] * bool(effect.failed)
-    )
+    failed = len(row.effect.failed)
+    return ", ".join(["joined"] * row.effect.joined + [f"failed on {failed}"] * bool(failed))
 
 
-def effects_in(over: OverSets, shown: Sequence[Effect], domain: str) -> Iterator[tuple[str, Dot]]:
-    """Yield each row with its place in one domain, which has a verdict where seeds are drawn."""
-    for row in shown:
-        sets = {name: effect for name, effect in row.by_set.items() if name[0] == domain}
-        if part := row.parts.get(domain):
-            dot = effect_dot(row, over, part.estimate, part.interval, part.verdict)
-        elif sets:
-            ends = over.test.interval(sets, ALPHA)
-            dot = effect_dot(row, over, row.by_domain[domain], ends, "undecided")
-        else:
-            dot = Dot(text="–")
-        yield row.row, dot
+def domain_dot(row: Judged, domain: str, decimals: int) -> Dot:
+    """Return a row's place in a domain, with the effect on each of its sets."""
+    part = row.by_domain.get(domain)
+    if part is None:
+        return Dot(text="–")
+    sets = [one.mean for name, one in row.effect.by_set.items() if name[0] == domain]
+    return effect_dot(row, part, decimals)._replace(sets=sets)
 
 
-def effect_dot(
-    effect: Effect, over: OverSets, mean: float, interval: tuple[float, float], verdict: str
-) -> Dot:
-    """Return the place of an effect with its interval, if it has one."""
-    ends = interval if all(map(isfinite, interval)) else None
-    text = signed(mean, over.decimals).replace("-", "−")
-    return Dot(mean, ends, None, "control" if effect.must else verdict, text)
+def effect_dot(row: Judged, part: Part, decimals: int) -> Dot:
+    """Return the place of a mean with its interval, if it has one."""
+    ends = (part.mean - part.half, part.mean + part.half) if isfinite(part.half) else None
+    text = signed(part.mean, decimals).replace("-", "−")
+    kind = "control" if row.must else part.verdict.replace("untested", "undecided")
+    return Dot(part.mean, ends, None, kind, text)
 
 
 def differences_figure(verdicts: Verdicts) -> Figure | None:

@@ -45,6 +45,11 @@ def latex_text(plain: str) -> str:
     return re.sub(r"(?<![\w.])-(?=\d)", "$-$", text)
 
 
+def bold(plain: str) -> str:
+    """Return a text in bold."""
+    return rf"\textbf{{{latex_text(plain)}}}"
+
+
 def latex_cells(lines: Iterable[list[Entry]], decimals: int, values: str) -> list[list[str]]:
     """Return the cells of all rows: the best of a column bold, the second underlined."""
     rows = [row for line in lines for row in latex_rows(line, decimals, values)]
@@ -88,4 +93,4 @@ def marked(plain: str, mean: float | None, best: Sequence[float]) -> str:
     text = latex_text(plain)
     if mean is None or not plain or mean not in best:
         return text
-    return rf"\textbf{{{text}}}" if mean == best[0] else rf"\underline{{{text}}}"
+    return bold(plain) if mean == best[0] else rf"\underline{{{text}}}"

@@ -136,14 +136,14 @@ def by_loss(members: Sequence[Group]) -> dict[str, Any]:
 
 def leaderboard(shown: Sequence[TableView]) -> TableView | None:
     """Return the standing comparison, or else the first table that decides over data sets."""
-    deciding = [view for view in shown if view.over.effects and view.over.decides]
+    deciding = [view for view in shown if view.verdicts and view.verdicts.decides]
     return min(deciding, key=lambda view: view.table.name != NEWEST["standard"], default=None)
 
 
 def loss_pages(report: Report, board: TableView | None) -> Iterator[Page]:
     """Yield a page for each loss."""
-    contestants = board.over.contestants if board else []
-    effects = {row: effect for effect in contestants for row in (effect.row, *effect.also)}
+    judged = board.verdicts.rows if board and board.verdicts else ()
+    effects = {name: row for row in judged for name in (row.effect.row, *row.effect.also)}
     figure = board and board.effects
     for name in report.losses:
         values = {"board": board, "own": effects.get(name), "figure": figure and figure.only(name)}

@@ -11,6 +11,7 @@ from contrastbench.benchmarks.report.words import drawn
 from contrastbench.benchmarks.tables import catalogue
 from contrastbench.benchmarks.tables.load import load_table
 from contrastbench.benchmarks.tables.resolved import Resolved, resolve
+from contrastbench.benchmarks.tables.searches import Finalists
 from contrastbench.errors import UserError
 
 
@@ -50,23 +51,25 @@ def texts(shown: TableView) -> dict[str, str]:
     files_of = {".md": pages, ".csv": table_csv(shown.resolved, shown.entries)}
     if figure:
         files_of[".svg"] = drawn(figure)
-    if shown.table.is_suite and shown.table.test == "seeds":
+    if shown.table.is_suite_of_sets:
         files_of["-cells.csv"] = files.comma_separated(list(cell_keys(shown.resolved)), "{}")
     return files_of
 
 
 def cell_keys(resolved: Resolved) -> Iterator[dict[str, str | int]]:
-    """Yield the keys of the records that each number of a suite is made of, or chosen from.
+    """Yield the key of each setting that a suite's rows choose among, by its point.
 
     With them `examples/recompute_standard.py` computes the suite anew without this package.
     """
     for line in resolved.lines:
         for column, cell in line.cells.items():
-            keys = [cell.place.experiment(setting) for setting in cell.choice.settings]
-            best, shift = cell.choice.nested, cell.place.shift
-            for work, point in zip(keys, cell.choice.points, strict=True) if cell.ok else ():
-                by_seed = work.ok_by_data(resolved.results, resolved.table.unshown_seeds)
-                record = next(iter(by_seed[next(iter(cell.ok))].values()))
-                named = {"method": line.name, "control": line.control, "domain": work.domain}
-                chosen = {"best": best, "shift": shift, "point": point}
-                yield {**named, "column": column, **chosen, "key": record["key"]}
+            place, data = cell.place, next(iter(cell.ok), "")
+            search, settings = place.search, cell.choice.settings
+            settings = search.settings if isinstance(search, Finalists) else settings
+            named = {"method": line.name, "control": line.control, "column": column}
+            for point, setting in enumerate(settings):
+                work = place.experiment(setting)
+                runs = work.finished_cells(resolved.results).items()
+                if key := next((run["key"] for (of, _), run in runs if of == data), ""):
+                    numbers = {"shift": place.shift, "point": point}
+                    yield {**named, "domain": work.domain, **numbers, "key": str(key)}

@@ -70,8 +70,6 @@ def choice_lines(resolved: Resolved) -> list[str]:
         for column, cell in sorted(line.cells.items(), key=lambda item: kind_of(item[1])):
             if text := one_line(str(say.choice(line.row, cell))):
                 columns.setdefault(text, []).append(column)
-        if resolved.has_no_choice(line) and not any(cell.same_as for cell in line.cells.values()):
-            columns[one_line(str(say.nothing_to_choose()))] = list(line.cells)
         for text, where in columns.items():
             alike.setdefault((", ".join(where), text), []).append(line.name)
     return [f"{', '.join(rows)} on {where}: {text}" for (where, text), rows in alike.items()]

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from jinja2 import Environment, FileSystemBytecodeCache, FileSystemLoader, StrictUndefined, bccache
 
-from contrastbench.benchmarks.comparison import DECIDED, DIFFERENT, TOO_FEW, VERDICTS, Verdict
+from contrastbench.benchmarks.comparison import DECIDED, Verdict
 from contrastbench.benchmarks.report.latex import latex_text
 from contrastbench.benchmarks.tables.entries import signed
 from contrastbench.benchmarks.tables.replication import WIDEST
@@ -21,23 +21,18 @@ from contrastbench.errors import plural
 from contrastbench.losses.spec import LossSpec
 
 if TYPE_CHECKING:
-    from contrastbench.benchmarks.comparison.over_sets import Effect  # brings numpy
-    from contrastbench.benchmarks.comparison.verdicts import Verdicts
+    from contrastbench.benchmarks.comparison.compare import Verdicts  # brings numpy
 
 TEMPLATES = Path(__file__).with_name("templates")
 MAX_NAMES = 4  # names in one list of the answer
 HASH_SHOWN = 12  # digits of a data hash
 MAX_TITLE = 60  # characters of a page's title
-# parts of the answer, in their order
-OPENING = ("asked", "remarks")
-OVER_SETS = ("losses", "missing", "seen", "left_out")
-ANSWER = (*OPENING, "tuning", "controls", *OVER_SETS, "too_few", "single_sets")
 
 
 def said(verdicts: "Verdicts", *parts: str, **values: Any) -> list[str]:
     """Return what parts of a comparison say, a line each; by default the whole answer."""
     macros = prose().get_template("words.j2").make_module({"v": verdicts, **values})
-    texts = (str(getattr(macros, part)()) for part in parts or ANSWER)
+    texts = (str(getattr(macros, part)()) for part in parts or ["answer"])
     return [line for text in texts for line in paragraphs(text)]
 
 
@@ -115,18 +110,12 @@ def environment(
         bytecode_cache=compiled(autoescape, finalize is not None),
     )
     filters = [signed, number, names, listed, short, flat, paragraphs, setting, chosen, bullet]
-    filters += [unmentioned]
-    made.filters |= {used.__name__: used for used in [*filters, over_domains]}
+    made.filters |= {used.__name__: used for used in [*filters, unmentioned]}
     made.filters |= {"p": p_text, "s": plural, "verdict": verdict_text, "cell": escaped_cell}
     made.filters |= {"table": markdown_table, "tex": latex_text}
-    made.globals |= {"VERDICTS": VERDICTS, "DECIDED": DECIDED, "DIFFERENT": DIFFERENT, "said": said}
-    made.globals |= {"Verdict": Verdict, "TOO_FEW": TOO_FEW}
-    made.globals |= {
-        "isfinite": isfinite,
-        "INFINITE": inf,
-        "HASH_SHOWN": HASH_SHOWN,
-        "WIDEST": WIDEST,
-    }
+    made.globals |= {"DECIDED": DECIDED, "VERDICTS": [*Verdict], "said": said}
+    made.globals |= {"isfinite": isfinite, "INFINITE": inf, "HASH_SHOWN": HASH_SHOWN}
+    made.globals["WIDEST"] = WIDEST
     return made
 
 
@@ -221,16 +210,6 @@ def verdict_text(place: Any) -> str:
     """Return the verdict on a place, with why there is none."""
     notes = "; ".join(filter(None, (place.why, place.failure)))
     return place.verdict + (f" ({notes})" if notes else "")
-
-
-def over_domains(effect: "Effect") -> str:
-    """Return the verdict on a row over sets, with the domains that show it where there are several.
-
-    `better on sentence`
-    """
-    words = dict.fromkeys(effect.decided.values()) if effect.verdict in DIFFERENT else ()
-    shown = ((word, [name for name, of in effect.decided.items() if of == word]) for word in words)
-    return "; ".join(f"{word} on {', '.join(names)}" for word, names in shown) or effect.verdict
 
 
 def setting(trial: Setting, loss: str | None) -> str:

@@ -43,7 +43,7 @@ from contrastbench.losses.spec import NONE, LossSpec
 Entry = str | dict[str, Params | str]  # of a list of losses or data sets
 TITLE = "name"  # the key of an entry that names its row or column
 # keys that the sweep which a file extends sets
-EXTENDED = ("seeds", "tune", "decimals", "test", "quick", "draft")
+EXTENDED = ("seeds", "tune", "decimals", "quick", "draft")
 SMOKE = SweepFile(
     title="every loss in every domain",
     seeds="0",
@@ -89,10 +89,9 @@ def build_sweep(
     with document.at("controls"):
         named = [*(base.controls if base else ()), *asked_controls(file.controls)]
         controls = asked_controls(named)
-        searched = facts["tune"] and facts["tune"].search in ("points", "finalists")
-        if AGAIN in controls and not searched:
-            fix = "give tune: {search: finalists}"
-            raise UserError(f"{AGAIN} is another search at shared points: {fix}")
+        if AGAIN in controls and not facts["tune"]:
+            fix = "give tune: {}"
+            raise UserError(f"{AGAIN} is another search, and nothing is searched: {fix}")
     joined = [
         row_of(loss, loss.name, beside=asked.quick)
         for loss in asked.losses
@@ -140,9 +139,8 @@ def file_facts(
     """Return what the table of a file that extends no other has from it."""
     tune = file.tune
     seeds = sorted({seed for column in columns.values() for seed in column.seeds})
-    own = {seed for part in file.domains.values() for seed in part.trial_seeds}
     with document.at("tune"):
-        if shared := {*tune.seeds, *own} & {*seeds} if tune else None:
+        if shared := {*tune.seeds} & {*seeds} if tune else None:
             fix = "tune with other seeds"
             raise UserError(f"seeds {sorted(shared)} are in tune and in seeds: {fix}")
     return {
@@ -153,9 +151,8 @@ def file_facts(
         "decimals": file.decimals,
         "domain": next(iter(file.domains)),
         "seeds": seeds,
-        "tune": tune.but(search=tune.search or "staged") if tune else None,
+        "tune": tune.but(search=tune.search or "finalists") if tune else None,
         "draft": file.draft,
-        "test": file.test,
         "quick": declared_quick(file, document, columns, seeds),
     }
 
@@ -247,7 +244,6 @@ def listed_columns(
                         domain=domain,
                         recipe=part.recipe | own,
                         seeds=seeds,
-                        trial_seeds=part.trial_seeds,
                         temperature=part.temperature,
                     )
     if not columns:

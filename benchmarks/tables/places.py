@@ -3,16 +3,14 @@
 All that one row takes from another one is found here, once: which rows are one loss by algebra, so
 that they share their cells and are counted once (`decoupled` is `infonce` where the positive is not
 in the denominator), how many settings of its grid each row tries, and whose setting a control
-takes. Sweeps with a grid or a hypercube keep their rows apart, as when they were released. Brings
-no torch.
+takes. Sweeps with a grid keep their rows apart. Brings no torch.
 """
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from contrastbench.benchmarks.tables import finalists, hypercube, points, staged
+from contrastbench.benchmarks.tables import hypercube, points, spaces
 from contrastbench.benchmarks.tables.controls import AGAIN, CONTROLS
-from contrastbench.benchmarks.tables.finalists import Finalists
 from contrastbench.benchmarks.tables.hypercube import size_of
 from contrastbench.benchmarks.tables.points import BEST, Points
 from contrastbench.benchmarks.tables.schema import Row, Setting, Tune, baseline
@@ -21,18 +19,16 @@ from contrastbench.benchmarks.tables.searches import (
     Beside,
     BestOf,
     Control,
+    Finalists,
     Fixed,
     Grid,
-    Hypercube,
     Nested,
-    Staged,
     Trials,
 )
 from contrastbench.domains.recipe import Recipe
 from contrastbench.losses.reduction import reduced, simplest
 from contrastbench.losses.spec import NONE, LossSpec
 
-TRIALS = 4  # points of a hypercube, where a file names no number
 AGAIN_SEEDS = 2000  # is added to the seeds of another search of the baseline
 
 
@@ -96,15 +92,10 @@ def own_search(name: str, place: Place, budget: Tune, count: int) -> Search:
     folds_choose = bare(place).nested
     if grid := grid_in(place.row, place.setup):
         trials: Trials = Grid(name, place.loss.params, grid, count)
-    elif budget.search == "finalists" and place.row.loss != NONE:
+    elif budget.search == "finalists" and place.row.loss != NONE and budget.trials != 1:
         return finalists_search(place, budget)
     elif budget.search == "points" and place.row.loss != NONE:
         return Nested(Points(space_of(place, budget), place.setup.temperature), BEST)
-    elif budget.search == "staged" and hypercube.searched_ranges(place.loss):
-        staged_search = Staged(place.setting, space_of(place, budget))
-        return Nested(staged_search) if folds_choose else staged_search
-    elif budget.search and budget.trials != 1 and hypercube.searched_ranges(place.loss):
-        trials = Hypercube(place.loss, budget.trials or TRIALS)
     else:
         open_ = place.row.params_by_column.get(place.setup.column)
         return Fixed(place.setting, NO_GRID) if open_ else Fixed(Setting(place.loss.params))
@@ -114,8 +105,8 @@ def own_search(name: str, place: Place, budget: Tune, count: int) -> Search:
 def finalists_search(place: Place, budget: Tune, again: bool = False) -> Search:
     """Return the search of a standing comparison; folds choose among its points."""
     recipe, seeds = bare(place), place.setup.trial_seeds
-    count = budget.trials or finalists.POINTS
-    space = finalists.Space(place.loss, recipe.lr, count, again)
+    count = budget.trials or spaces.POINTS
+    space = spaces.Space(place.loss, recipe.lr, count, again)
     if recipe.nested:
         return Nested(space)
     return Finalists(place.setting, space, [seed + AGAIN_SEEDS * again for seed in seeds])
@@ -126,12 +117,11 @@ def bare(place: Place) -> Recipe:
     return place.experiment(Setting(place.loss.params)).full_recipe
 
 
-def space_of(place: Place, budget: Tune) -> staged.Space:
-    """Return the space that a staged search covers."""
+def space_of(place: Place, budget: Tune) -> points.Space:
+    """Return the space of a search at shared points."""
     recipe = bare(place)
     limit = simplest(place.loss, recipe.pairing_facts)
-    count = points.BUDGET if budget.search == "points" else staged.BUDGET
-    return staged.Space(place.loss, limit, recipe.lr, budget.trials or count)
+    return points.Space(place.loss, limit, recipe.lr, budget.trials or points.BUDGET)
 
 
 def beside_baseline(place: Place, base: Place, budget: Tune) -> Place:
@@ -179,6 +169,6 @@ def algebra(place: Place, tune: Tune | None) -> tuple[LossSpec, tuple[str, ...] 
     """
     if tune and hypercube.searched_ranges(place.loss):
         space = space_of(place, tune)
-        loss = space.loss if staged.has_own(space.loss) else space.base
+        loss = space.loss if spaces.has_own(space.loss) else space.base
         return loss, tuple(sorted(loss.params))
     return reduced(place.loss, bare(place).pairing_facts), None

@@ -12,8 +12,9 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from math import e
 
-from contrastbench.benchmarks.tables import hypercube, staged
+from contrastbench.benchmarks.tables import hypercube
 from contrastbench.benchmarks.tables.schema import Setting
+from contrastbench.benchmarks.tables.spaces import has_own, temperature_range
 from contrastbench.losses.ranges import Number
 from contrastbench.losses.spec import LossSpec
 
@@ -21,6 +22,21 @@ BUDGET = 8  # points, where a file names no number
 BEST = 3  # settings whose mean is a seed's number
 STEPS = (5**0.5 - 1) / 2, e - 2  # a and b: of the steps tried, few cover so well
 DECADE = Number(low=0, tune=(10**-0.5, 10**0.5), log=True)  # times the recipe's learning rate
+
+
+@dataclass(frozen=True)
+class Space:
+    """The loss of a row, the one that it becomes, the recipe's rate, and how many points it has."""
+
+    loss: LossSpec
+    limit: LossSpec | None
+    lr: float
+    trials: int = BUDGET
+
+    @property
+    def base(self) -> LossSpec:
+        """The simplest loss that it becomes, or itself."""
+        return self.limit or self.loss
 
 
 @dataclass(frozen=True)
@@ -33,7 +49,7 @@ class Points:
         again: whether the points are the next ones, of another search.
     """
 
-    space: staged.Space
+    space: Space
     temperature: Sequence[float] = ()
     again: bool = False
 
@@ -48,7 +64,7 @@ class Points:
     def losses(self, k: int) -> list[LossSpec]:
         """Return the losses at the k-th point, of which one counts."""
         loss, limit, trials = self.space.loss, self.space.limit, self.space.trials
-        if not staged.has_own(loss):
+        if not has_own(loss):
             return [self.space.base]
         own = own_params(loss, trials // 2 if limit else trials)
         if not limit:
@@ -58,9 +74,10 @@ class Points:
     def at(self, loss: LossSpec, k: int) -> Setting:
         """Return a loss at a point."""
         warm, fast = (k * step % 1 for step in STEPS)
-        range_ = staged.temperature_range(loss)
+        range_ = temperature_range(loss)
         if range_ and self.temperature:
-            range_ = replace(range_, tune=tuple(self.temperature))
+            low, high = self.temperature
+            range_ = replace(range_, tune=(low, high))
         temperature = {"temperature": hypercube.value_at(warm, range_, {}, "")} if range_ else {}
         rate = hypercube.rounded(self.space.lr * hypercube.value_at(fast, DECADE, {}, ""))
         return Setting({**loss.params, **temperature}, loss.name, {"lr": rate}, k)
@@ -68,9 +85,9 @@ class Points:
 
 def own_params(loss: LossSpec, count: int) -> list[hypercube.Params]:
     """Return the defaults and points of a loss's ranges besides its temperature."""
-    if not staged.has_own(loss):
+    if not has_own(loss):
         return [{}]
-    kept = {"temperature": 1.0} if staged.temperature_range(loss) else {}
+    kept = {"temperature": 1.0} if temperature_range(loss) else {}
     bare = LossSpec(loss.name, {**loss.params, **kept})
     return hypercube.hypercube_settings(bare, max(count, 2)) or [{}]
 

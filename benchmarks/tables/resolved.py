@@ -19,7 +19,6 @@ from contrastbench.benchmarks.tables.scores import EVERY_TRIAL, Choice, Place, S
 from contrastbench.benchmarks.tables.searches import Fixed
 from contrastbench.benchmarks.tables.table import ON_TEST, Selection, Table
 from contrastbench.errors import tell, unknown
-from contrastbench.losses.spec import NONE
 
 
 @dataclass(frozen=True)
@@ -143,14 +142,6 @@ class Resolved:
         Released codes report that; it is no honest number.
         """
         return [name for name, metric in self.metrics.items() if ON_TEST in (metric or "")]
-
-    def has_no_choice(self, line: Line) -> bool:
-        """Return whether a method of a sweep has nothing to choose, unlike others."""
-        table, row = self.table, line.row
-        choices = [cell.choice for cell in line.cells.values()]
-        chosen = any(choice.nested or choice.why or choice.best_of for choice in choices)
-        searched = row.loss != NONE and not row.control and not row.beside
-        return bool(table.sweep and table.tune and searched and not chosen)
 
     @property
     def copies(self) -> dict[tuple[str, str], list[str]]:

@@ -20,7 +20,6 @@ LACKS = "loss|encoder|pairing|views|preset|data|metric|printed|elsewhere"
 # by source: the keys beside it whose values are printed there
 Marks = dict[Printed, list[str]]
 Seed = Annotated[int, Field(ge=0, lt=SEED_LIMIT)]
-SetTestName = Literal["wilcoxon", "t", "seeds"]  # see `comparison.set_tests`
 Published = Annotated[list[float], Field(min_length=1, max_length=2)]  # [mean] or [mean, std]
 
 
@@ -33,7 +32,6 @@ class Column(Strict):
     recipe: dict[str, Any] = Field({})
     recipe_from: Marks = Field({})
     seeds: list[Seed] = Field([], description="some of the table's seeds, instead of all")
-    trial_seeds: list[Seed] = Field([], description="seeds of trials, instead of those of `tune`")
     temperature: tuple[Annotated[float, Field(gt=0)], float] | None = Field(
         None, strict=False, description="range of all losses in a search at shared points"
     )
@@ -105,16 +103,15 @@ class Tune(Strict):
     """The budget of a selection on validation data, the same for every method."""
 
     seeds: list[Seed] = Field(
-        [1000, 1001], min_length=1, description="of trials; no shown number is of these"
+        [1000, 1001, 1002], min_length=1, description="of trials; no shown number is of these"
     )
     trials: int | None = Field(
         None,
         ge=1,
         le=1000,  # more are a slip of the hand
-        description="settings for each method; default: those of the smallest grid, 4 of a "
-        "hypercube, 12 of a staged search, 8 points, 16 with finalists",
+        description="settings for each method; default: those of the smallest grid, or 16",
     )
-    search: Literal["hypercube", "staged", "points", "finalists"] | None = Field(
+    search: Literal["points", "finalists"] | None = Field(
         None, description="of a sweep without a grid, see the modules of that name"
     )
 
@@ -156,7 +153,6 @@ class DomainPart(Strict):
     )
     recipe: Params = Field({})
     seeds: str | int | list[int] | None = Field(None, description="instead of the sweep's")
-    trial_seeds: list[Seed] = Field([], description="seeds of trials, instead of those of tune")
     temperature: tuple[Annotated[float, Field(gt=0)], float] | None = Field(
         None, strict=False, description="range of all losses in a search at shared points"
     )
@@ -179,20 +175,16 @@ class SweepFile(Strict):
       tabular: {}                      # the domain's embedded dataset, its default recipe
     losses: [all, none, {mine.py:Mine: {margin: 0.2}}]   # all: those that need no classes
                                        # {hcl: {}, name: HCL}: the row's name in tables
-    tune: {trials: 12}                 # choose settings by validation data, in stages; or
-                                       # `search: points`: each seed by the others, at points that
-                                       # losses share; or `search: hypercube`
+    tune: {trials: 16}                 # choose settings by validation data
     controls: true                     # rows that must come out worse or better than InfoNCE;
                                        # or a list of their names
     only: {hcl: [MUT, DD]}             # a row that runs in columns with a part in their name
-    test: seeds                        # of a comparison over data sets: wilcoxon, t or seeds
     quick: {datasets: [MUTAG], seeds: 0-2}    # the part that `--quick` asks for
     draft: true                        # not released: every answer says so
     extends: other.yaml                # all of another sweep, and what this file adds to it
 
-    A domain may have `seeds` instead of the sweep's, `trial_seeds`, which its trials take instead
-    of those of `tune`, and the range of `temperature` that a search at shared points has for all
-    losses.
+    A domain may have `seeds` instead of the sweep's, and the range of `temperature` that a search
+    at shared points has for all losses.
     """
 
     title: str = ""
@@ -210,9 +202,6 @@ class SweepFile(Strict):
     )
     only: dict[str, Annotated[list[str], Field(min_length=1)]] = Field(
         {}, description="rows that run in some columns alone, by parts of the columns' names"
-    )
-    test: SetTestName | None = Field(
-        None, description="of a comparison over data sets, where none is asked for"
     )
     quick: QuickPart | None = None
     draft: bool = Field(False, description="a suite that is not released")

@@ -12,12 +12,15 @@ from functools import cached_property
 from math import inf
 from typing import Any, Protocol
 
-from contrastbench.benchmarks.tables import hypercube, staged
+from contrastbench.benchmarks.records.nested import ranked_first
 from contrastbench.benchmarks.tables.hypercube import draw_settings, size_of
 from contrastbench.benchmarks.tables.schema import Setting
 from contrastbench.benchmarks.tables.scores import EVERY_TRIAL, Choice, Place, Scores
+from contrastbench.benchmarks.tables.spaces import at_temperature
 from contrastbench.errors import UserError
 from contrastbench.losses.spec import LossSpec
+
+FINALISTS = 4
 
 
 class Trials(Protocol):
@@ -41,16 +44,12 @@ class Fixed:
 
 
 def best_setting(
-    given: Setting, tried: Sequence[Setting], scores: Sequence[float | None], more: int = 0
+    given: Setting, tried: Sequence[Setting], scores: Sequence[float | None]
 ) -> Choice:
-    """Return the best of the settings, or the given one and how many trials are done.
-
-    Args:
-        more: how many trials follow.
-    """
+    """Return the best of the settings, or the given one and how many trials are done."""
     done = [score for score in scores if score is not None]
     if len(done) < len(tried):
-        count = len(tried) + more
+        count = len(tried)
         why = f"{len(done)} of {count} trials are done" if count > 1 else "its trial is not done"
         return Choice([given], tried, why=why)
     if max(done) == -inf:
@@ -82,20 +81,6 @@ class Grid:
 
 
 @dataclass(frozen=True)
-class Hypercube:
-    """A loss's defaults and points of the ranges that it declares."""
-
-    loss: LossSpec
-    count: int
-
-    @cached_property
-    def settings(self) -> list[Setting]:
-        """Return the settings that are tried."""
-        points = hypercube.hypercube_settings(self.loss, self.count)
-        return [Setting({**self.loss.params, **point}) for point in points]
-
-
-@dataclass(frozen=True)
 class BestOf:
     """The best of settings that no score decides."""
 
@@ -109,29 +94,38 @@ class BestOf:
 
 
 @dataclass(frozen=True)
-class Staged:
-    """Stages, each of which follows from the scores of those before it, see `staged`."""
+class Finalists:
+    """Points with one seed, the best of them with further seeds, and the best of these.
+
+    Args:
+        given: the file's setting.
+        space: what is searched.
+        seeds: of trials: the first is that of every point.
+    """
 
     given: Setting
-    space: staged.Space
+    space: Trials
+    seeds: Sequence[int]
 
-    @cached_property
-    def settings(self) -> list[Setting]:
+    @property
+    def settings(self) -> Sequence[Setting]:
         """Return settings that no score decides."""
-        return staged.of_folds(self.space)
+        return self.space.settings
 
     def ask(self, scores: Scores) -> Choice:
-        """Return the best setting of all stages, or the trials of the stages so far."""
-        tried = staged.first_stage(self.space)
-        for stage in (staged.second_stage, staged.third_stage):
-            known = scores.of(tried)
-            done = [score for score in known if score is not None]
-            if len(done) < len(tried):
-                more, seeds = self.space.trials - len(tried), scores.place.setup.trial_seeds
-                choice = best_setting(self.given, tried, known, more)
-                return replace(choice, more=more * len(seeds))
-            tried = [*tried, *stage(self.space, tried, done.index(max(done)))]
-        return best_setting(self.given, tried, scores.of(tried))
+        """Return the best finalist, or the trials so far."""
+        first, further = self.seeds[:1], self.seeds[1:]
+        tried = self.space.settings
+        known = scores.of(tried, first)
+        count = min(FINALISTS, len(tried)) if further else 0
+        choice = best_setting(self.given, tried, known)
+        choice = replace(choice, tried_seeds=[first] * len(tried))
+        if choice.why or not count:
+            return replace(choice, more=count * len(further) * choice.is_open)
+        best = [tried[k] for k in ranked_first([one for one in known if one is not None], count)]
+        final = best_setting(self.given, best, scores.of(best, self.seeds))
+        seeds = [self.seeds if one in best else first for one in tried]
+        return replace(final, tried=tried, tried_seeds=seeds)
 
 
 @dataclass(frozen=True)
@@ -166,7 +160,7 @@ class Beside:
             why = f"{self.base.row.name}: {theirs} (bench merge --shipped adds what ships)"
             return Choice([self.given], why=why)
         named = replace(theirs, loss=theirs.loss or self.base.row.loss)
-        loss = staged.at_temperature(self.loss, named)
+        loss = at_temperature(self.loss, named)
         return Choice([Setting(loss.params, recipe=theirs.recipe)])
 
 

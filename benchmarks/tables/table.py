@@ -8,7 +8,7 @@ from pydantic import Field
 
 from contrastbench.benchmarks.records.seeds import ADMISSION_SEEDS, parse_seeds
 from contrastbench.benchmarks.tables import places
-from contrastbench.benchmarks.tables.schema import PublishedTable, QuickPart, Row, SetTestName, Tune
+from contrastbench.benchmarks.tables.schema import PublishedTable, QuickPart, Row, Tune
 from contrastbench.benchmarks.tables.scores import Place, Setup, tiny_recipe
 from contrastbench.errors import UserError, unknown
 
@@ -41,7 +41,6 @@ class Table(PublishedTable):
     joined: list[str] = Field([], description="those of them that the sweep does not list")
     controls: list[str] = Field([], description="names of the controls that a sweep asks for")
     draft: bool = False  # a suite that is not released
-    test: SetTestName | None = None  # over data sets, unless another one is asked for
     quick: QuickPart | None = None  # the quick part of a suite
     is_quick: bool = False  # the table is that part
 
@@ -59,15 +58,10 @@ class Table(PublishedTable):
         """Return the seeds that a column is shown with."""
         return self.columns[column].seeds or self.seeds
 
-    def seeds_of_trials(self, column: str) -> list[int]:
-        """Return the seeds that trials of a column have where no fold chooses."""
-        return self.columns[column].trial_seeds or self.budget.seeds
-
     @property
     def tuning_seeds(self) -> tuple[int, ...]:
         """Seeds that parameters are chosen with, here or in other sweeps: they are no results."""
-        own = (seed for column in self.columns.values() for seed in column.trial_seeds)
-        return tuple(dict.fromkeys([*self.budget.seeds, *own]))
+        return tuple(self.budget.seeds)
 
     @cached_property
     def unshown_seeds(self) -> set[int]:
@@ -86,10 +80,10 @@ class Table(PublishedTable):
         """Return whether others join the table with seeds of its own, as in a standing one."""
         return self.quick is not None
 
-    @cached_property
-    def follows_limits(self) -> bool:
-        """Return whether a row may choose the simpler loss that it becomes."""
-        return self.budget.search in ("staged", "points", "finalists")
+    @property
+    def is_suite_of_sets(self) -> bool:
+        """Return whether verdicts are over sets alone, as few seeds tell nothing of single ones."""
+        return self.is_suite and self.budget.search == "finalists"
 
     @property
     def selection(self) -> Selection:
@@ -135,7 +129,7 @@ class Table(PublishedTable):
     @cached_property
     def places(self) -> dict[tuple[str, str], Place]:
         """Return what can be run here, by row and column: all that fills it, made once."""
-        equal = self.sweep and not self.apart and (self.tune is None or self.follows_limits)
+        equal = self.sweep and not self.apart
         setups = {column: setup for column in self.columns if (setup := self.setup_of(column))}
         columns = {
             column: places.places_in(self.name, self.rows, setup, self.tune, equal)
@@ -154,6 +148,6 @@ class Table(PublishedTable):
         if about.dataset is None:
             return None
         small = tiny_recipe(domain) if self.tiny else {}
-        recipe, seeds = {**self.recipe, **about.recipe}, self.seeds_of_trials(column)
+        recipe, seeds = {**self.recipe, **about.recipe}, self.budget.seeds
         shown, range_ = self.seeds_of(column) if self.is_suite else (), about.temperature or ()
         return Setup(column, domain, about.dataset, recipe, small, seeds, shown, range_)

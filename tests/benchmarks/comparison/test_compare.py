@@ -17,9 +17,7 @@ from contrastbench.benchmarks.comparison.places import (
     redrawn,
 )
 from contrastbench.benchmarks.comparison.statistics import corrected_t, holm
-from contrastbench.benchmarks.comparison.verdicts import verdict_counts
-from contrastbench.benchmarks.report.comparison import compared, render_comparison
-from contrastbench.benchmarks.report.words import said
+from contrastbench.benchmarks.report.comparison import render_comparison
 from contrastbench.benchmarks.tables.load import load_table
 from contrastbench.benchmarks.tables.resolved import resolve
 from contrastbench.benchmarks.tables.table import Table
@@ -221,7 +219,6 @@ def test_verdicts_are_those_of_holms_p(tmp_path: Path) -> None:
         add(tmp_path, "also", "B", seed, [70.0, 70.0])
     late = compare(resolve(SMALL, None, tmp_path), "base").places
     assert [c.verdict for c in late] == [*(c.verdict for c in found), "undecided"]
-    assert verdict_counts(found) == {"new": {"better": 1, "undecided": 1}, "also": {"worse": 1}}
 
 
 def test_power_is_computed_only_where_it_is_shown(
@@ -239,32 +236,10 @@ def test_the_answer_comes_first(tmp_path: Path) -> None:
     for seed in range(5):
         add(tmp_path, "base", "A", seed, [50.0 + seed, 51.0])
         add(tmp_path, "new", "A", seed, [60.0 + seed, 61.0 + 0.1 * seed])
-    assert render_comparison(resolve(SMALL, None, tmp_path), "md", every_test=True).startswith(
-        "On single data sets better than base: new (1 of 1 data set) (1 test, Holm for all 2).\n"
-    )
+    better = render_comparison(resolve(SMALL, None, tmp_path), "md", every_test=True)
+    assert "better than base: new (A); worse than base: none" in better.splitlines()[0]
     worse = render_comparison(resolve(SMALL, None, tmp_path), "md", baseline="new")
-    assert worse.startswith(
-        "On single data sets worse than new: base (1 of 1 data set) (1 test, Holm for all 2).\n"
-    )
-
-
-@pytest.mark.parametrize(
-    ("test", "named"), [(None, "signed-rank"), ("wilcoxon", "signed-rank"), ("t", "t")]
-)
-def test_the_answer_names_the_test_over_sets(tmp_path: Path, test: str | None, named: str) -> None:
-    names = ("MUTAG", "DD", "NCI1", "PROTEINS", "COLLAB", "PTC_FM", "AIDS")
-    columns = {name: {"dataset": name} for name in names}
-    wide = Table(**{**SMALL.model_dump(exclude_defaults=True), "columns": columns})
-    for place, column in enumerate(columns):
-        for row, above in (("base", 0.0), ("new", 2.0 + place / 10)):
-            work = wide.places[row, column].work
-            made(tmp_path, work, 0, metrics={"accuracy": 80.0 + above})
-    text = render_comparison(resolve(wide, None, tmp_path), "md", test=test)
-    begins = f"Over 7 data sets ({named}-test, Holm for all 2 losses) better"
-    assert text.startswith(begins.replace("k-t", "k t"))
-    assert (
-        " ".join(said(compared(resolve(wide, None, tmp_path), test=test))) == text.splitlines()[0]
-    )
+    assert "better than new: none; worse than new: base (A)" in worse.splitlines()[0]
 
 
 def test_few_sets_are_shown_one_by_one(filled: Path) -> None:
@@ -275,18 +250,6 @@ def test_few_sets_are_shown_one_by_one(filled: Path) -> None:
         *[line for line in lines if line.startswith("| new | ")],
     ]
     assert lines[-1] == "bench compare with --all shows every test and its power."
-
-
-@pytest.mark.parametrize(("seeds", "factor"), [(2, "31.9"), (3, "6.3"), (4, "3.7"), (5, None)])
-def test_few_seeds_are_cautioned(tmp_path: Path, seeds: int, factor: str | None) -> None:
-    """An effect of +80 from three seeds tells its sign and its interval, not its size."""
-    for seed in range(seeds + 3):
-        add(tmp_path, "base", "A", seed, [80.0, 81.0])
-        add(tmp_path, "also", "A", seed, [79.0, 80.0 + seed / 100])
-        if seed < seeds:
-            add(tmp_path, "new", "A", seed, [84.0 + seed / 100, 85.0])
-    few = compare(resolve(SMALL, None, tmp_path)).few_seeds
-    assert (few and (few[0], f"{few[1]:.1f}")) == (factor and (seeds, factor))
 
 
 def test_a_row_that_is_the_baseline_under_another_name_is_not_tested(filled: Path) -> None:
@@ -340,7 +303,7 @@ def test_what_joins_comes_first(tmp_path: Path) -> None:
 def test_losses_without_results_are_named_and_nothing_is_said_of_them(
     bench, tmp_path: Path
 ) -> None:
-    text = "domains: {tabular: {datasets: [wine, iris]}}\nseeds: 0-3\ntest: seeds\n"
+    text = "domains: {tabular: {datasets: [wine, iris]}}\nseeds: 0-3\n"
     path = tmp_path / "mine.yaml"
     path.write_text(text + "losses: [infonce, adnce, hcl, cpc]\n")
     table = load_table(str(path))
@@ -352,9 +315,8 @@ def test_losses_without_results_are_named_and_nothing_is_said_of_them(
     made(tmp_path, work, 0, metrics={"accuracy": 80.0})
     code, out, _ = bench("compare", str(path), "--results", str(tmp_path))
     assert code == 0
-    assert "none of 2 losses that have run is better than infonce" in out
-    assert " No results yet: cpc. " in out
-    assert "Nothing is compared on iris: infonce or all others lack results." in out
+    assert "No results yet: cpc. " in out
+    assert "Only one side has run: iris." in out
 
 
 def test_odd_names_break_no_table(filled: Path) -> None:
@@ -366,7 +328,7 @@ def test_odd_names_break_no_table(filled: Path) -> None:
         resolve(SMALL.model_copy(update={"rows": rows}), None, filled), "md", every_test=True
     ).splitlines()
     tables = [line for line in lines if line.startswith("|")]
-    assert [line.count("|") for line in tables] == [3] * 3 + [12] * 3 + [3] * 3
+    assert [line.count("|") for line in tables] == [3] * 3 + [12] * 3
     assert all(line.startswith("| n&#124;e w |") for line in (tables[2], tables[5]))
 
 
@@ -382,7 +344,6 @@ def test_csv_has_the_numbers(filled: Path) -> None:
     [
         ({"baseline": "bas"}, "unknown row of small that can be run 'bas': did you mean 'base'"),
         ({"baseline": "quoted"}, "unknown row of small that can be run 'quoted'"),
-        ({"test": "z"}, "unknown test 'z'"),
         ({"format_": "pdf"}, "unknown format 'pdf'"),
         ({"baseline": "also"}, r"common with also under .* \(new on B: .* also on A, B: not run\)"),
     ],
@@ -412,12 +373,10 @@ def test_a_row_that_diverges_has_a_line_and_a_column(tmp_path: Path) -> None:
     found = {(c.row, c.column): c for c in compare(resolve(SMALL, None, failing(tmp_path))).places}
     lost = found["new", "B"]
     assert (lost.verdict, lost.failure, lost.seeds) == ("failed", "diverged (2 of 2)", ())
-    assert verdict_counts(list(found.values()))["new"]["failed"] == 1
     text = render_comparison(resolve(SMALL, None, tmp_path), "md", every_test=True)
     empty = " | ".join("-" * 7)
     assert f"| new | B | 0 (+2 unpaired) | {empty} | failed (diverged (2 of 2)) |" in text
-    assert "Failed: new (1 of 2 data sets)." in text.splitlines()[0]
-    assert "| Method | undecided | failed |" in text
+    assert "Failed: new on B." in text.splitlines()[0]
     line = next(
         line
         for line in render_comparison(resolve(SMALL, None, tmp_path), "csv").splitlines()
@@ -438,8 +397,7 @@ def test_a_row_that_diverges_with_some_seeds_is_not_better_by_the_others(tmp_pat
     found = next(one for one in compare(resolved, "base").places if one.row == "new")
     assert (found.verdict, found.lost, found.holm < 0.05) == ("undecided", (4, 5), True)
     text = render_comparison(resolved, "md", "base")
-    assert "Diverged with some seeds: new." in text
-    assert "better than base" not in text
+    assert "Diverged with some seeds: new on A, new on B." in text
 
 
 def test_lines_without_training_as_a_baseline_have_no_controls_and_no_gain(tmp_path: Path) -> None:
@@ -449,10 +407,8 @@ def test_lines_without_training_as_a_baseline_have_no_controls_and_no_gain(tmp_p
         score = {"none": 60.0}.get(row.name, 70.0) + seed
         made(tmp_path, table.places[row.name, column].work, seed, metrics={"accuracy": score})
     resolved = resolve(table, None, tmp_path)
-    assert "'none' is" in " ".join(said(compared(resolved)))
-    against = " ".join(said(compared(resolved, "none")))
-    assert "Controls" not in against
-    assert "cannot be read" not in against
+    assert [one.effect.row for one in compare(resolved).controls] == ["none"]
+    assert compare(resolved, "none").controls == []
 
 
 def test_a_baseline_that_diverges_does_not_drop_the_others(tmp_path: Path) -> None:
@@ -461,10 +417,6 @@ def test_a_baseline_that_diverges_does_not_drop_the_others(tmp_path: Path) -> No
     }
     lost = found["base", "B"]
     assert (lost.verdict, lost.why) == ("untested", "the baseline diverged (2 of 2)")
-    assert (
-        "Failed: new (B)."
-        in render_comparison(resolve(SMALL, None, tmp_path), "md", "new").splitlines()[0]
-    )
 
 
 def test_seeds_that_failed_are_said_beside_those_that_did_not(filled: Path) -> None:

@@ -15,11 +15,11 @@ from made_records import made
 
 SUITE = """\
 seeds: 0-7
-tune: {trials: 12, seeds: [1000]}
+tune: {trials: 12}
 quick: {datasets: [MUTAG], seeds: 0-2}
 domains:
   graph: {datasets: [MUTAG]}
-  tabular: {datasets: [wine, iris], trial_seeds: [1000, 1001]}
+  tabular: {datasets: [wine, iris]}
 losses: [infonce]
 """
 
@@ -41,21 +41,21 @@ def said(folder: Path, name: str, only: str = "", quick: bool = False) -> str:
 
 
 def test_trials_later_stages_and_what_they_choose_are_all_counted(tmp_path: Path) -> None:
-    graph, table = 12 * 8, 12 * 2 + 8  # folds choose among trials of the shown seeds
+    graph, table = 12 * 8, 12 + 4 * 2 + 8  # folds choose among trials of the shown seeds
     assert said(tmp_path, suite(tmp_path)) == (
-        f"{graph + 2 * table} cells, about 18 min 40 s, no forecast for 32"
+        f"{graph + 2 * table} cells, about 18 min 20 s, no forecast for 28"
     )
     assert said(tmp_path, suite(tmp_path), only="dataset=wine") == (
-        f"{table} cells, about 2 min 40 s"
+        f"{table} cells, about 2 min 20 s"
     )
 
 
-def test_trials_have_the_seeds_of_their_domain(tmp_path: Path) -> None:
+def test_points_have_one_seed_of_trials_and_folds_have_the_shown_ones(tmp_path: Path) -> None:
     plan = make_plan(suite(tmp_path), ["dataset=wine"], None, False, None, tmp_path)
-    assert {task.seed for task in plan.tasks()} == {1000, 1001}
+    assert {task.seed for task in plan.tasks()} == {1000}
     plan = make_plan(suite(tmp_path), ["dataset=MUTAG"], None, False, None, tmp_path)
     assert {task.seed for task in plan.tasks()} == set(range(8))
-    assert plan.table.tuning_seeds == (1000, 1001)
+    assert plan.table.tuning_seeds == (1000, 1001, 1002)
 
 
 def test_a_sweep_of_a_loss_that_joins_begins_with_it(

@@ -20,9 +20,9 @@ from counts import times
 from made_records import made
 
 TABLES = "domains: {tabular: {datasets: [digits-table]}}\n"
-CUBE = f"seeds: 0-3\n{TABLES}losses: [infonce, hcl, none]\ntune: {{trials: 3, search: hypercube}}\n"
-FEW = f"seeds: 0-1\n{TABLES}losses: [hcl]\ntune: {{trials: 2, search: hypercube}}\n"
-STAGED = f"seeds: 0-1\n{TABLES}losses: [hcl]\ntune: {{trials: 6}}\n"
+ONE = f"seeds: 0-3\n{TABLES}losses: [infonce, hcl, none]\ntune: {{trials: 3, seeds: [1000]}}\n"
+FEW = f"seeds: 0-1\n{TABLES}losses: [hcl]\ntune: {{trials: 2, seeds: [1000]}}\n"
+FINALS = f"seeds: 0-1\n{TABLES}losses: [hcl]\ntune: {{trials: 6}}\n"
 NESTED = (
     "seeds: 0-1\ndomains: {graph: {datasets: [motifs]}}\nlosses: [infonce]\n"
     "tune: {trials: 2}\ncontrols: true\n"
@@ -73,8 +73,8 @@ def swept(results: Path, shard: Shard = WHOLE_SWEEP) -> str:
 
 @pytest.mark.parametrize(
     ("file", "count", "rounds"),
-    [(CUBE, 3, 2), (STAGED, 3, 4), (NESTED, 2, 2), (FEW, 8, 2)],
-    ids=["hypercube", "staged", "nested", "more shards than cells"],
+    [(ONE, 3, 2), (FINALS, 3, 3), (NESTED, 2, 2), (FEW, 8, 2)],
+    ids=["one seed of trials", "finalists", "nested", "more shards than cells"],
 )
 @pytest.mark.usefixtures("in_folder")
 def test_merged_shards_have_the_records_of_one_sweep(
@@ -125,7 +125,7 @@ def test_a_control_waits_until_its_baseline_was_tried_on_all_seeds(trained, last
 
 
 def test_a_shard_says_what_it_has_and_how_the_sweep_goes_on(bench, trained) -> None:
-    Path("mine.yaml").write_text(CUBE)
+    Path("mine.yaml").write_text(ONE)
     words = ["sweep", "mine.yaml"]
     said = bench(*words, "--shard", "1/3")[1].splitlines()
     own = sum(trained.values())

@@ -9,9 +9,7 @@ import pytest
 from contrastbench.benchmarks.comparison.compare import compare
 from contrastbench.benchmarks.report import comparison as comparisons
 from contrastbench.benchmarks.report.tables import choice_lines, render_table
-from contrastbench.benchmarks.report.words import said
 from contrastbench.benchmarks.sweeps import plan
-from contrastbench.benchmarks.tables import staged
 from contrastbench.benchmarks.tables.load import load_table
 from contrastbench.benchmarks.tables.resolved import resolve
 from contrastbench.benchmarks.tables.table import Table
@@ -71,9 +69,7 @@ def test_a_search_without_parameters_of_its_own_is_the_simpler_losss_search(load
     }
 
 
-def test_released_searches_keep_their_rows_apart(load) -> None:
-    assert marked(load_table("standard-1")) == {}
-    assert marked(load(DOMAINS + LOSSES + "tune: {search: hypercube}\n")) == {}
+def test_a_smoke_test_keeps_its_rows_apart() -> None:
     assert marked(load_table("smoke")) == {}, "a smoke test runs every loss"
 
 
@@ -130,7 +126,7 @@ def same_in_csv(table: Table, results: Path, baseline: str) -> dict[str, str]:
     return {line["method"]: line["same_as"] for line in lines if line["same_as"]}
 
 
-def test_a_search_that_ends_at_the_baseline_differs_by_nothing(load, tmp_path: Path) -> None:
+def test_a_search_of_a_loss_that_is_the_baseline_is_not_run(load, tmp_path: Path) -> None:
     table = load(
         "domains: {tabular: {}}\nseeds: 0-2\n"
         "losses: [infonce, decoupled, debiased, npair]\ntune: {}\n"
@@ -139,20 +135,14 @@ def test_a_search_that_ends_at_the_baseline_differs_by_nothing(load, tmp_path: P
     while missing := [task for task in asked.tasks() if task.state == "missing"]:
         for task in missing:
             loss, seed = task.experiment.loss.complete, task.seed
-            best = staged.value_of(
-                staged.first_stage(staged.Space(LossSpec("infonce"), None, 0.1))[3]
-            )
-            value = 80.0 - (loss.name != "infonce") * 5 - abs(loss.params["temperature"] - best)
-            value -= task.experiment.full_recipe.lr != 0.1
+            value = 80.0 - (loss.name != "infonce") * 5 - abs(loss.params["temperature"] - 0.1)
             details = {"validation": value}
             made(tmp_path, task.experiment, seed, metrics={"accuracy": value}, details=details)
     resolved = resolve(table, None, tmp_path)
     found = {one.row: one for one in compare(resolved).places}
-    assert (found["debiased"].difference, found["debiased"].why) == (0.0, "the same runs")
-    assert found["debiased"].holm is None
     assert found["npair"].why == "the same as infonce by algebra"
+    assert found["debiased"].difference < -4, "a loss runs its own formula at each point"
     assert found["decoupled"].difference < -4
     assert "npair on hidden-clusters: the same as infonce here, by algebra" in list(
         choice_lines(resolved)
     )
-    assert said(compare(resolved), "tuning") == [], "the same runs, with no effect"

@@ -45,8 +45,8 @@ def test_every_row_has_as_many_points_and_the_same_rates(path: Path) -> None:
 
 
 def test_a_search_again_without_shared_points_is_a_mistake(path: Path) -> None:
-    path.write_text(SWEEP.replace("search: points", "search: staged"))
-    with pytest.raises(UserError, match=r"yaml:\d+: infonce again is another search at shared"):
+    path.write_text(SWEEP.replace("tune: {trials: 8, search: points}", ""))
+    with pytest.raises(UserError, match=r"yaml:\d+: infonce again is another search"):
         load_table(str(path))
 
 

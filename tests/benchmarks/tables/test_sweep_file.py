@@ -6,12 +6,9 @@ from time import process_time
 
 import pytest
 
-from contrastbench.benchmarks.comparison.compare import compare
-from contrastbench.benchmarks.report.tables import choice_lines
 from contrastbench.benchmarks.sweeps import plan
 from contrastbench.benchmarks.tables.build import with_files_beside
 from contrastbench.benchmarks.tables.load import load_table
-from contrastbench.benchmarks.tables.resolved import resolve
 from contrastbench.domains.registry import DOMAINS, make_recipe
 from contrastbench.losses import LOSSES, UserError
 from contrastbench.losses.registry import SUPERVISED
@@ -209,7 +206,6 @@ def test_a_file_extends_another_by_data_and_losses(extend) -> None:
     [
         ("", "my.yaml:1: nothing is added"),
         ("seeds: 1-2\nlosses: [adnce]\n", "my.yaml:2: base.yaml, which this sweep extends, sets"),
-        ("test: t\nlosses: [adnce]\n", "my.yaml:2: base.yaml, which this sweep extends, sets it"),
         ("losses: [infonce]\n", "my.yaml:2: loss infonce is listed twice"),
         ("domains: {graph: {datasets: [label-pairs]}}\n", "my.yaml:2: dataset label-pairs is lis"),
     ],
@@ -241,20 +237,6 @@ def test_a_joining_loss_has_values_that_it_takes(load) -> None:
     for wrong in (-1, float("inf")):
         with pytest.raises(UserError, match=f"temperature must be a finite number.*, got {wrong}"):
             load_table("my.yaml", losses=[LossSpec("adnce", {"temperature": wrong})])
-
-
-def test_a_loss_without_ranges_is_said_to_have_no_trials(load) -> None:
-    load("domains: {graph: {}}\nlosses: [none, infonce]\ntune: {trials: 2}\n")
-    table = load_table("my.yaml", losses=[LossSpec("mine.py:Mine")])
-    found = resolve(table, None, Path("results"))
-    said = list(choice_lines(found))
-    given = "as it is given: it declares no ranges to choose from"
-    assert f"mine.py:Mine on label-pairs: {given}" in said
-    assert not any(line.startswith("none on") for line in said)
-    assert compare(found).given == ["mine.py:Mine"]
-    load("domains: {graph: {}}\nlosses: [none, infonce, mine.py:Mine]\ntune: {trials: 2}\n")
-    listed = resolve(load_table("my.yaml"), None, Path("results"))
-    assert compare(listed).given == [], "the answer is on the losses that are asked for"
 
 
 def test_a_file_that_extends_itself_is_one_line(load, tmp_path: Path) -> None:

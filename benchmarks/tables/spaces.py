@@ -1,29 +1,22 @@
-"""The search of a standing comparison: sixteen points, four finalists, fresh seeds for the best.
+"""The points of a search: Sobol's over temperature, learning rate and a loss's own parameters.
 
-The points are Sobol's over temperature, learning rate and the loss's own parameters; the first is
-the loss's defaults at the recipe's rate. Each is tried with one seed, the best four with further
-ones, and the best of these is scored with seeds that no trial had. A loss runs its own formula at
-every point, in ranges that it declares for all domains alike. Brings no torch.
+The first is the loss's defaults at the recipe's rate. A loss runs its own formula at every point,
+in ranges that it declares for all domains alike. Brings no torch.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
-from contrastbench.benchmarks.records.nested import ranked_first
 from contrastbench.benchmarks.tables import hypercube
 from contrastbench.benchmarks.tables.schema import Setting
-from contrastbench.benchmarks.tables.scores import Choice, Scores
-from contrastbench.benchmarks.tables.searches import best_setting
-from contrastbench.losses.ranges import TEMPERATURE, Number, Range
-from contrastbench.losses.ranges import Choice as Texts
+from contrastbench.losses.ranges import TEMPERATURE, Choice, Number, Range
 from contrastbench.losses.registry import describe
 from contrastbench.losses.spec import LossSpec
 
 POINTS = 16  # where a file names no number
-FINALISTS = 4
 RATES = Number(low=0, tune=(10**-0.75, 10**0.75), log=True)  # times the recipe's learning rate
 RATE = "learning rate"
 # papers choose 0.02 (sentences) to 1; older suites search a narrower one by their file
@@ -71,7 +64,7 @@ class Space:
             if is_temperature(name)
         }
         own = {name: one for name, one in free.items() if name not in warm}
-        numbers = {name: one for name, one in own.items() if not isinstance(one, Texts)}
+        numbers = {name: one for name, one in own.items() if not isinstance(one, Choice)}
         return {**warm, RATE: RATES, **numbers}
 
     def at(self, shares: Sequence[float]) -> Setting:
@@ -86,6 +79,27 @@ class Space:
     def setting(self, params: Mapping[str, object], rate: float) -> Setting:
         """Return a setting of the loss at a learning rate."""
         return Setting({**self.loss.params, **params}, self.loss.name, {"lr": rate})
+
+
+def has_own(loss: LossSpec) -> bool:
+    """Return whether a loss has free parameters besides its temperature."""
+    return not all(map(is_temperature, hypercube.searched_ranges(loss)))
+
+
+def temperature_range(loss: LossSpec) -> Number | None:
+    """Return the range in which a loss's temperature is free; None: it has none, or is given."""
+    free = hypercube.searched_ranges(loss)
+    named = (r for name, r in free.items() if is_temperature(name) and isinstance(r, Number))
+    return next(named, None)
+
+
+def at_temperature(loss: LossSpec, best: Setting) -> LossSpec:
+    """Return the loss with the temperature of a setting, if it has one that is free."""
+    if not temperature_range(loss):
+        return loss
+    chosen = LossSpec(best.loss or "", best.params).complete.params
+    warm = next((value for name, value in chosen.items() if is_temperature(name)), 0.0)
+    return LossSpec(loss.name, {**loss.params, "temperature": float(warm)})
 
 
 def is_temperature(name: str) -> bool:
@@ -108,38 +122,3 @@ def sobol(dimensions: int, count: int) -> np.ndarray:
         (count - 1).bit_length()
     )
     return points[:count]
-
-
-@dataclass(frozen=True)
-class Finalists:
-    """Points with one seed, the best of them with further seeds, and the best of these.
-
-    Args:
-        given: the file's setting.
-        space: what is searched.
-        seeds: of trials: the first is that of every point.
-    """
-
-    given: Setting
-    space: Space
-    seeds: Sequence[int]
-
-    @property
-    def settings(self) -> list[Setting]:
-        """Return settings that no score decides."""
-        return self.space.settings
-
-    def ask(self, scores: Scores) -> Choice:
-        """Return the best finalist, or the trials so far."""
-        first, further = self.seeds[:1], self.seeds[1:]
-        tried = self.space.settings
-        known = scores.of(tried, first)
-        count = min(FINALISTS, len(tried)) if further else 0
-        choice = best_setting(self.given, tried, known)
-        choice = replace(choice, tried_seeds=[first] * len(tried))
-        if choice.why or not count:
-            return replace(choice, more=count * len(further) * choice.is_open)
-        best = [tried[k] for k in ranked_first([one for one in known if one is not None], count)]
-        final = best_setting(self.given, best, scores.of(best, self.seeds))
-        seeds = [self.seeds if one in best else first for one in tried]
-        return replace(final, tried=tried, tried_seeds=seeds)

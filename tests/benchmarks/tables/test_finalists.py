@@ -1,0 +1,190 @@
+"""The search by points and finalists, by simulation: scores are made up, nothing is trained."""
+
+from collections.abc import Callable
+from itertools import pairwise
+from math import log10
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.stats import qmc
+
+from contrastbench.benchmarks.records.experiment import Experiment
+from contrastbench.benchmarks.report.tables import choice_lines, render_table
+from contrastbench.benchmarks.sweeps import plan
+from contrastbench.benchmarks.sweeps.costs import Costs
+from contrastbench.benchmarks.tables import spaces
+from contrastbench.benchmarks.tables.load import load_table
+from contrastbench.benchmarks.tables.places import AGAIN_SEEDS
+from contrastbench.benchmarks.tables.resolved import resolve
+from contrastbench.benchmarks.tables.schema import Setting, Tune
+from contrastbench.benchmarks.tables.scores import tiny_recipe
+from contrastbench.benchmarks.tables.spaces import RATE, Space
+from contrastbench.losses import LOSSES, get_loss
+from contrastbench.losses.spec import LossSpec
+from made_records import made, small_table
+
+TABLE = small_table(
+    name="my",
+    domain="tabular",
+    columns={"A": {"dataset": "digits-table"}},
+    rows=[
+        {"name": "infonce", "loss": "infonce"},
+        {"name": "debiased", "loss": "debiased"},
+        {"name": "none", "loss": "none"},
+    ],
+    tune=Tune(seeds=[1000, 1001, 1002], search="finalists"),
+    seeds=[0, 1, 2],
+    sweep=True,
+)
+
+
+@pytest.mark.parametrize(("dimensions", "count"), [(1, 32), (2, 16), (5, 32), (6, 16), (2, 40)])
+def test_the_points_are_those_of_scipy(dimensions: int, count: int) -> None:
+    theirs = qmc.Sobol(dimensions, scramble=False).random_base2((count - 1).bit_length())
+    assert np.array_equal(spaces.sobol(dimensions, count), theirs[:count])
+
+
+@pytest.mark.parametrize("name", [name for name in LOSSES if name != "dar"])
+def test_each_loss_has_sixteen_points_of_its_own_formula(name: str) -> None:
+    first, *drawn = Space(LossSpec(name), 0.1).settings
+    assert first == Setting({}, name, {"lr": 0.1}), "its defaults at the recipe's rate"
+    assert len({str(one) for one in drawn}) == 15
+    for one in drawn:
+        assert one.loss == name
+        get_loss(name, **one.params)
+
+
+@pytest.mark.parametrize("again", [False, True])
+def test_each_part_of_each_range_is_met_once(again: bool) -> None:
+    space = Space(LossSpec("hcl"), 0.01, again=again)
+    assert [*space.ranges] == ["temperature", RATE, "tau_plus", "beta"]
+    drawn = space.settings[1:]
+    rates = [one.recipe["lr"] for one in drawn]
+    warm = [one.params["temperature"] for one in drawn]
+    for values, low, high in ((rates, 0.01 * 10**-0.75, 0.01 * 10**0.75), (warm, 0.02, 1.0)):
+        shares = sorted(log10(value / low) / log10(high / low) for value in values)
+        gaps = [b - a for a, b in pairwise([0.0, *shares, 1.0])]
+        assert 0.02 < min(gaps) <= max(gaps) < 0.15, "but for rounding a sixteenth apart"
+
+
+def test_a_search_again_has_the_same_defaults_and_other_points() -> None:
+    one, again = (Space(LossSpec("infonce"), 0.1, again=flag).settings for flag in (False, True))
+    assert one[0] == again[0]
+    assert not {str(s) for s in one[1:]} & {str(s) for s in again[1:]}
+
+
+def test_what_is_given_is_not_searched() -> None:
+    space = Space(LossSpec("hcl", {"temperature": 0.3}), 0.1)
+    assert [*space.ranges] == [RATE, "tau_plus", "beta"]
+    assert {one.params["temperature"] for one in space.settings} == {0.3}
+    assert [*Space(LossSpec("infonce + 0.5*decoupled"), 0.1).ranges] == [
+        "infonce.temperature",
+        "decoupled.temperature",
+        RATE,
+    ]
+
+
+def test_a_smoke_test_has_the_tiny_values_of_the_domain() -> None:
+    place = plan.runnable_places(TABLE)[0]
+    small = {**place.work.recipe, **tiny_recipe("tabular")}
+    assert place.smoke_test.recipe == small != place.work.recipe
+
+
+def test_a_row_with_records_of_two_data_is_named(tmp_path: Path) -> None:
+    table = TABLE.but(tune=None)
+    for place, hashes in zip(plan.runnable_places(table), ("12", "1"), strict=False):
+        for digit in hashes:
+            made(tmp_path, place.work, 0, data_hash=digit * 64)
+    assert resolve(table, None, tmp_path).other_data == {"A": ["infonce"]}
+
+
+def asked(results: Path) -> plan.Plan:
+    """What a sweep asks for."""
+    return plan.Plan(TABLE, plan.runnable_places(TABLE), TABLE.seeds, "validation", results)
+
+
+def round_of(results: Path, truth: Callable[[Experiment, int], float]) -> list[tuple[str, int]]:
+    """Make the records of one round of a sweep, as good as an experiment is with a seed."""
+    tasks = [task for task in asked(results).tasks() if task.state == "missing"]
+    for task in tasks:
+        score = truth(task.experiment, task.seed)
+        about = {"metrics": {"accuracy": score}, "details": {"validation": score}}
+        made(results, task.experiment, task.seed, **about)
+    return [(task.experiment.loss.name, task.seed) for task in tasks]
+
+
+def quality(work: Experiment, seed: int) -> float:
+    """A temperature of 0.14 is best, but for luck with the first seed."""
+    warm = work.loss.complete.params.get("temperature", 0.5)
+    lucky = 5 * (seed == 1000 and warm == 0.11)
+    return max(1.0, 80 - 100 * abs(warm - 0.14) + lucky - 5 * (work.loss.name == "debiased"))
+
+
+def test_a_search_is_sixteen_points_four_finalists_and_fresh_seeds(tmp_path: Path) -> None:
+    first = asked(tmp_path)
+    assert len(first.tasks()) == 2 * 16 + 3, "and the untrained encoder"
+    assert len(first.later_tasks()) == 2 * (4 * 2 + 3)
+    text = "\n".join(plan.plan_lines(first, Costs(tmp_path)))
+    assert "and then up to 22 cells that these decide on" in text
+    assert {seed for name, seed in round_of(tmp_path, quality) if name != "none"} == {1000}
+    finals = round_of(tmp_path, quality)
+    assert sorted({seed for _, seed in finals}) == [1001, 1002]
+    assert len(finals) == 2 * 4 * 2
+    shown = round_of(tmp_path, quality)
+    assert len(shown) == 2 * 3
+    assert {seed for _, seed in shown} == {0, 1, 2}
+    assert round_of(tmp_path, quality) == []
+    resolved = resolve(TABLE, None, tmp_path)
+    lines = list(choice_lines(resolved))
+    assert "infonce on A: temperature=0.14, lr=0.1, the best of 16" in lines, "not the lucky one"
+    assert "| infonce | 80.0" in render_table(resolved, "md")
+
+
+def test_one_that_diverges_with_a_further_seed_is_not_chosen(tmp_path: Path) -> None:
+    round_of(tmp_path, quality)
+    for task in asked(tmp_path).tasks():
+        if task.state == "missing":
+            bad = task.experiment.loss.params.get("temperature") == 0.14 and task.seed == 1002
+            about = {"details": {"validation": 70.0}, "metrics": {"accuracy": 70.0}}
+            made(tmp_path, task.experiment, task.seed, status="diverged" if bad else "ok", **about)
+    (infonce, *_), tried = resolve(TABLE, None, tmp_path).lines, {1001, 1002}
+    (setting,) = infonce.cells["A"].choice.settings
+    assert setting.params["temperature"] != 0.14
+    assert {*infonce.cells["A"].trial_seeds[0]} <= {1000, *tried}
+
+
+SUITE = """
+seeds: 0-2
+domains: {tabular: {datasets: [wine], recipe: {lr: 0.01}}}
+losses: [infonce, none]
+tune: {}
+controls: [temperature 5, infonce again]
+quick: {datasets: [wine], seeds: 0-2}
+"""
+
+
+def test_a_search_again_has_seeds_of_its_own_and_is_shown_by_the_others(tmp_path: Path) -> None:
+    path = tmp_path / "mine.yaml"
+    path.write_text(SUITE)
+    table = load_table(str(path))
+    places = plan.runnable_places(table)
+    seeds = set[int]()
+    while tasks := [
+        task
+        for task in plan.Plan(table, places, table.seeds, "validation", tmp_path).tasks()
+        if task.state == "missing"
+    ]:
+        for task in tasks:
+            score = quality(task.experiment, task.seed)
+            about = {"metrics": {"accuracy": score}, "details": {"validation": score}}
+            made(tmp_path, task.experiment, task.seed, **about)
+            seeds.add(task.seed)
+    own = {0, 1, 2, 1000, 1001, 1002}
+    assert seeds == own | {seed + AGAIN_SEEDS for seed in own}
+    again = next(
+        line for line in resolve(table, None, tmp_path).lines if line.control == "infonce again"
+    )
+    assert {*again.cells["wine"].records} == {0, 1, 2}
+    trained = {record["seed"] for record in again.cells["wine"].records.values()}
+    assert trained == {2000, 2001, 2002}
