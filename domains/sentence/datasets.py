@@ -119,14 +119,6 @@ DATASETS = by_name(
         "CC BY 4.0",
     ),
     pairs(
-        "tldr-es",
-        "6,293 instructions in English and Spanish",
-        "https://github.com/tldr-pages/tldr/tree/08e345f42639f67d99282813247ac670dc6e87cb/pages.es",
-        "023a8b4215016b4ac073744c5bdae3d05ead5f8524f5678e56a9752ba24e4829",
-        "tldr-pages team and contributors, tldr pages",
-        "CC BY 4.0",
-    ),
-    pairs(
         "bible",
         "10,461 verses in two translations, tested on books that are not trained on",
         "https://github.com/scrollmapper/bible_databases/tree/a228a19a29099a41c196c2a310cd93e50a390e30/formats/csv",
@@ -150,15 +142,6 @@ DATASETS = by_name(
         "78915876ae149485fd3a0ad6fc9ca4afe71008d9f09faeace3a909b5cae70e3a",
         "Lin et al., NL2Bash: A Corpus and Semantic Parser for Natural Language Interface to the "
         "Linux Operating System, 2018",
-        "MIT",
-    ),
-    pairs(
-        "django",
-        "11,872 lines of Python and what they do in English",
-        "https://github.com/odashi/ase15-django-dataset/tree/c37fa281ced0de16aa7868415522905f8380686e/django",
-        "a3ff35f0693be915698a25bae55f2462731d56c4f19c5c93e2a8127ea4a4bfe2",
-        "Oda et al., Learning to Generate Pseudo-Code from Source Code Using Statistical Machine "
-        "Translation, 2015",
         "MIT",
     ),
 )
