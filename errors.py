@@ -114,7 +114,12 @@ def users_code(action: str, file: str = "") -> Iterator[None]:
         cause = f"{type(error).__name__}: {text}" if text else type(error).__name__
         lines = [at for at in traceback.extract_tb(error.__traceback__) if at.filename == file]
         where = f", line {lines[-1].lineno}" if lines else ""
-        raise UserError(f"cannot {action}{where} ({cause})") from error
+        raise UserError(f"cannot {action}{where} ({cause}){BARE}") from error
+
+
+BARE = ": start Python without -OO or PYTHONOPTIMIZE=2, as libraries read docstrings" * (
+    sys.flags.optimize > 1
+)
 
 
 @contextmanager
@@ -144,7 +149,7 @@ def reopened(stream: TextIO, number: int) -> TextIO:
     with suppress(ValueError):  # it was detached
         if stream is None or not stream.closed:
             return stream
-    return open(number, "w", errors="backslashreplace", closefd=False)
+    return open(number, "w", encoding="utf-8", errors="backslashreplace", closefd=False)
 
 
 def is_out_of_memory(error: BaseException) -> bool:

@@ -9,17 +9,18 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from time import monotonic
-from typing import BinaryIO
+from queue import Empty, SimpleQueue
+from threading import Thread
+from typing import BinaryIO, TypeVar, cast
 
 import platformdirs
 
 from contrastbench.domains.declaration import Dataset
 from contrastbench.errors import UserError
 
+T = TypeVar("T")
 MAX_DOWNLOAD_BYTES = 8 << 30  # bytes of a download; no declared set has half of it
 LEAST_RATE, RATE_SECONDS = 1000, 60.0  # bytes a second, over so many; silence ends it earlier
-CHUNK = 2**8  # bytes that come together: a slow server is noticed after so many
 WHOLE = "downloaded, sha256 verified"
 
 
@@ -55,7 +56,7 @@ def sidecar(dataset: Dataset) -> Path:
 def known_sha256(dataset: Dataset) -> str:
     """Return the expected sha256, declared or kept from the hub; empty if there is neither."""
     kept = sidecar(dataset)
-    return dataset.sha256 or (kept.read_text() if kept.is_file() else "")
+    return dataset.sha256 or (kept.read_text("utf-8") if kept.is_file() else "")
 
 
 def fetch_file(dataset: Dataset, folder: Path | None = None) -> Path:
@@ -78,7 +79,7 @@ def fetch_file(dataset: Dataset, folder: Path | None = None) -> Path:
         raise UserError(
             f"{dataset.name} has no known hash and is not downloaded: get {dataset.url}, {fix}"
         )
-    download = partial(bounded, pooch.HTTPDownloader(progressbar=True, chunk_size=CHUNK))
+    download = partial(bounded, pooch.HTTPDownloader(progressbar=True))
     try:
         place = (name, folder or cache_folder())
         return Path(pooch.retrieve(dataset.url, f"sha256:{known}", *place, downloader=download))
@@ -98,22 +99,16 @@ class TooSlow(OSError):
 
 
 class BoundedFile:
-    """A file that takes so many bytes, at some rate: what never ends is never waited for."""
+    """A file that takes so many bytes, and counts them."""
 
     def __init__(self, file: BinaryIO, room: int) -> None:
-        self.file, self.room = file, room
-        self.since, self.came = monotonic(), 0
+        self.file, self.room, self.came = file, room, 0
 
     def write(self, data: bytes) -> None:
         """Take them, or raise."""
-        self.room -= len(data)
         self.came += len(data)
-        if self.room < 0:
+        if self.came > self.room:
             raise TooLarge
-        if (took := monotonic() - self.since) >= RATE_SECONDS:
-            if self.came < LEAST_RATE * took:
-                raise TooSlow
-            self.since, self.came = monotonic(), 0
         self.file.write(data)
 
     def flush(self) -> None:
@@ -122,9 +117,48 @@ class BoundedFile:
 
 
 def bounded(download: Callable[..., None], url: str, path: str, pooch: object) -> None:
-    """Download like pooch's downloader, but only up to the largest size."""
+    """Download like pooch's downloader, but only up to the largest size, and at some rate."""
     with Path(path).open("wb") as file:
-        download(url, BoundedFile(file, MAX_DOWNLOAD_BYTES), pooch)
+        counted = BoundedFile(file, MAX_DOWNLOAD_BYTES)
+        hurried(lambda: download(url, counted, pooch), lambda: counted.came)
+
+
+def hurried(ask: Callable[[], T], came: Callable[[], int] = lambda: 0) -> T:
+    """Return what a server answers while bytes come at the least rate, from the question on.
+
+    A thread waits for it: a server may send its headers as slowly as it likes.
+
+    Args:
+        ask: what asks the server.
+        came: returns the number of bytes that came so far.
+
+    Raises:
+        TooSlow: fewer came; what comes later is not waited for.
+    """
+    answers: SimpleQueue[tuple[T | None, BaseException | None]] = SimpleQueue()
+
+    def answer() -> None:
+        try:
+            answers.put((ask(), None))
+        except BaseException as error:
+            answers.put((None, error))
+
+    Thread(target=answer, daemon=True).start()
+    before = 0
+    while True:
+        try:
+            found, error = answers.get(timeout=RATE_SECONDS)
+        except Empty:
+            if came() - before < LEAST_RATE * RATE_SECONDS:
+                raise TooSlow from None
+            before = came()
+            continue
+        if error:
+            try:
+                raise error
+            finally:
+                del error  # whose frames hold this one: sockets are closed with them
+        return cast(T, found)
 
 
 def hub_sha256(dataset: Dataset, fix: str) -> str:
@@ -132,7 +166,8 @@ def hub_sha256(dataset: Dataset, fix: str) -> str:
     import requests
 
     try:
-        answer = requests.head(dataset.url, allow_redirects=True, timeout=20)
+        ask = partial(requests.head, dataset.url, allow_redirects=True, timeout=20)
+        answer = hurried(ask)
     except OSError as error:
         raise UserError(f"cannot download {dataset.url} ({type(error).__name__}): {fix}") from None
     tags = [step.headers.get("X-Linked-ETag", "").strip('"') for step in (*answer.history, answer)]
@@ -144,7 +179,7 @@ def hub_sha256(dataset: Dataset, fix: str) -> str:
     kept = sidecar(dataset)
     kept.parent.mkdir(parents=True, exist_ok=True)
     temporary = kept.with_suffix(f".{os.getpid()}")
-    temporary.write_text(digest)
+    temporary.write_text(digest, "utf-8")
     temporary.replace(kept)
     return digest
 

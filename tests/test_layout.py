@@ -215,6 +215,18 @@ def test_nothing_prints_a_name_raw() -> None:
                 assert first.startswith(("json.dumps(", "printable(")), (name, node.lineno)
 
 
+def test_no_text_is_read_or_written_in_the_locale_s_encoding() -> None:
+    """Ruff has a rule for it, which does not see a `Path` that a call returns."""
+    for path in [*SOURCES, *ROOT.glob("*.py")]:
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+                given = len(node.args) + ("encoding" in {word.arg for word in node.keywords})
+                least = {"read_text": 1, "write_text": 2}.get(node.func.attr, 0)
+                read = ast.unparse(node.func.value)
+                metadata = read in ("package", "distribution")  # which importlib reads as UTF-8
+                assert given >= least or metadata, (str(path), node.lineno)
+
+
 BUDGET = {
     "source": 25999,
     "tests": 30072,

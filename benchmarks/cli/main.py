@@ -125,7 +125,7 @@ def make_command(name: str) -> Any:
 
 def summary(command: str) -> str:
     """Return the first paragraph of a command's docstring, read without importing its module."""
-    source = Path(__file__).with_name(f"{MODULES[command]}.py").read_text()
+    source = Path(__file__).with_name(f"{MODULES[command]}.py").read_text("utf-8")
     pattern = rf'^def {function_name(command)}\(.*?"""(.*?)(?:\n\n|""")'
     docstring = re.search(pattern, source, re.MULTILINE | re.DOTALL)
     assert docstring, "each command has a docstring"

@@ -101,7 +101,7 @@ def cpu_model() -> str | None:
     Clouds hide the name behind a general one, so that family and model follow it on x86.
     """
     try:
-        text = CPUINFO.read_text(errors="replace")
+        text = CPUINFO.read_text("utf-8", "replace")
     except OSError:
         return printable(platform.processor()) or None
     lines = (line.partition(":") for line in text.partition("\n\n")[0].splitlines())
@@ -162,7 +162,7 @@ class PeakMemory:
 def forget_peak() -> bool:
     """Start the process's peak anew, which only Linux can, and return whether it worked."""
     try:
-        Path("/proc/self/clear_refs").write_text("5")
+        Path("/proc/self/clear_refs").write_text("5", "utf-8")
     except OSError:
         return False
     return True
@@ -170,7 +170,7 @@ def forget_peak() -> bool:
 
 def process_peak_mib() -> float:
     """Return the process's largest resident set since `forget_peak`."""
-    status = Path("/proc/self/status").read_text()
+    status = Path("/proc/self/status").read_text("utf-8")
     kib = next(line for line in status.splitlines() if line.startswith("VmHWM:")).split()[1]
     return int(kib) / 2**10
 

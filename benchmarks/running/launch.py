@@ -169,6 +169,6 @@ def how_ended(rank: int, code: int | None, folder: Path) -> str:
     if code is None:
         return "it had to be stopped"
     log = folder / f"{rank}.log"
-    lines = log.read_text(errors="replace").splitlines() if log.exists() else []
+    lines = log.read_text("utf-8", "replace").splitlines() if log.exists() else []
     how = signal.Signals(-code).name if code < 0 else [f"exit code {code}", *lines][-1]
     return how.removeprefix(f"[rank{rank}]: ")  # torch's

@@ -46,7 +46,7 @@ def of_checkout(root: Path) -> Provenance:
 
     def git(*words: str) -> str:
         command = ["git", "-C", str(root), *words]
-        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+        return subprocess.run(command, capture_output=True, check=True).stdout.decode().strip()
 
     try:
         commit = git("rev-parse", "HEAD")

@@ -4,6 +4,9 @@ What may be asked is read from the declarations, so that a new key is attacked w
 """
 
 import copy
+import os
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -147,3 +150,19 @@ def test_files(tmp_path: Path, found: Callable[[str], None]) -> None:
     replaced()
     torn()
     found(f"input: {times(500) * 2} sweep files with one thing wrong: each is read, or one line")
+
+
+@pytest.mark.parametrize("words", [["--help"], ["list", "losses"], ["list", "tables"]])
+def test_a_system_of_few_letters_reads_and_says_what_others_do(words: list[str]) -> None:
+    few = {**os.environ, "LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    command = [sys.executable, "-P", "-m", "contrastbench", *words]
+    done = subprocess.run(command, env=few, capture_output=True, check=False)
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+def test_python_without_docstrings_is_said_where_a_library_needs_them() -> None:
+    line = "from contrastbench.errors import users_code\nwith users_code('a'): raise ValueError"
+    without = {**os.environ, "PYTHONOPTIMIZE": "2"}
+    command = [sys.executable, "-P", "-c", line]
+    done = subprocess.run(command, env=without, capture_output=True, text=True, check=False)
+    assert "without -OO or PYTHONOPTIMIZE=2" in done.stderr.splitlines()[-1]

@@ -5,7 +5,6 @@ A run on what is kept already asks no server at all.
 
 import gzip
 import hashlib
-import io
 import re
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext, suppress
@@ -201,15 +200,43 @@ def test_every_answer(
     found(f"data: {len(ANSWERS)} hostile answers of a server: one line each, nothing left")
 
 
-@pytest.mark.parametrize(("size", "ends"), [(1, True), (999, True), (1001, False)])
+@pytest.mark.parametrize(("size", "ends"), [(1, True), (999, True), (1000, False), (1001, False)])
 def test_a_server_that_is_too_slow(size: int, ends: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """So many bytes come each second: below the least rate that ends within a minute or two."""
-    clock = iter(range(10_000))
-    monkeypatch.setattr(download, "monotonic", lambda: next(clock))
-    file = download.BoundedFile(io.BytesIO(), 10**9)
+    """So many bytes come each second: below the least rate that ends."""
+    monkeypatch.setattr(download, "RATE_SECONDS", 0.01)
+    enough, asked = Event(), 0
+
+    def came() -> int:
+        nonlocal asked
+        asked += 1
+        if asked == 20:
+            enough.set()
+        return (asked + 1) // 2 * size // 100  # it is asked twice each time
+
     with pytest.raises(download.TooSlow) if ends else nullcontext():
-        for _ in range(150):
-            file.write(bytes(size))
+        assert download.hurried(enough.wait, came)
+    enough.set()
+
+
+def dripping(server: Server) -> None:
+    """Send a header without end, a byte at a time."""
+    server.wfile.write(OK + b"X: ")
+    while not server.patience.wait(0.01):
+        server.wfile.write(b"x")
+
+
+@pytest.mark.parametrize("revision", ["", "0" * 40])
+def test_headers_that_never_end(
+    revision: str, server: Hostile, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No byte is so late that the client gives up by itself."""
+    monkeypatch.setattr(download, "RATE_SECONDS", 0.5)
+    monkeypatch.setattr(pooch.downloaders, "DEFAULT_TIMEOUT", 60)
+    server.answer[0] = dripping
+    wanted = replace(server.dataset, sha256="" if revision else "0" * 64, revision=revision)
+    with pytest.raises(UserError, match=r"cannot download .*mine\.zip \(TooSlow\)"):
+        download.fetch_file(wanted)
+    assert left(tmp_path / "cache") == []
 
 
 @pytest.mark.parametrize("place", ["{here}/elsewhere", "//localhost:{here}/x"])
