@@ -138,7 +138,7 @@ DATASETS = by_name(
     pairs(
         "nl2bash",
         "9,071 descriptions in English and their Bash commands",
-        "https://github.com/TellinaTool/nl2bash/tree/466c5fe8/data/bash",
+        "https://github.com/TellinaTool/nl2bash/tree/466c5fe873ab08c7cc0112ea1521cc6ad9c20992/data/bash",
         "78915876ae149485fd3a0ad6fc9ca4afe71008d9f09faeace3a909b5cae70e3a",
         "Lin et al., NL2Bash: A Corpus and Semantic Parser for Natural Language Interface to the "
         "Linux Operating System, 2018",
