@@ -130,7 +130,7 @@ DATASETS = by_name(
         "medqa",
         "7,998 medical questions and how their answers begin, tested on diseases that are not "
         "trained on",
-        "https://github.com/abachaa/MedQuAD/tree/577bd37b",
+        "https://github.com/abachaa/MedQuAD/tree/577bd37b96c02d1833b2c9eed2de9f96964e96cb",
         "f4e18e8e2722d43477de2e1c7afca04fe0c9d9c1cb3571f8259751d328f70310",
         "Ben Abacha and Demner-Fushman, A question-entailment approach to question answering, 2019",
         "CC BY 4.0",
