@@ -253,14 +253,14 @@ DATASETS = by_name(
     ),
     uci_table(
         "wall-robot-navigation",
-        "5,456 readings of 24 distances, 4 moves of a robot along a wall; the last fifth in time "
-        "tests",
+        "5,456 readings of 24 distances, 4 moves of a robot along a wall; the last two fifths in "
+        "time test",
         "194/wall+following+robot+navigation+data",
         "066e7b9bd6180e58357b2fff1ae2997a9784f41f7102f329dfa7f2dcbd3a209f",
         (5456, 25),
         "Freire et al., Short-term memory mechanisms in neural network learning of robot "
         "navigation tasks, 2009",
-        parts=(3274, 1091, 1091),
+        parts=(2455, 819, 2182),
     ),
     *pmlb_tables(),
 )
