@@ -26,7 +26,17 @@ TUNING = tuple(Tune().seeds)  # that choose parameters, where no sweep file name
 FIRST_COLUMNS = ("domain", "dataset", "loss", "seed", "status", "main", "score")
 WIDE_COLUMNS = ("metrics", "params", "learned", "health", "recipe")  # one for each name
 LAST_COLUMNS = (
-    *("folds", "inner", "seconds", "peak_memory_mib", "device", "commit", "version", "protocol"),
+    *(
+        "validation",
+        "folds",
+        "inner",
+        "seconds",
+        "peak_memory_mib",
+        "device",
+        "commit",
+        "version",
+        "protocol",
+    ),
     *("loss_code", "data_hash", "key", "error"),
 )
 
@@ -38,8 +48,9 @@ def records(
 
     Columns: domain, dataset, loss, seed, status, main and score (the metric that tables show, in
     percent), then metrics.*, params.*, learned.* (the last values of the loss's own parameters),
-    health.* and recipe.*, then folds, inner, seconds, peak_memory_mib, device, commit, version,
-    protocol, loss_code, data_hash, key and error.
+    health.* and recipe.*, then validation (the score by which a search chooses), folds, inner,
+    seconds, peak_memory_mib, device, commit, version, protocol, loss_code, data_hash, key and
+    error.
 
     Args:
         source: a folder of results, or what `run` has returned.
@@ -65,6 +76,7 @@ def as_row(record: Record) -> dict[str, Any]:
     details = record["details"]
     made = {
         "score": metrics.get(record.get("main", "")),
+        "validation": details.get("validation"),
         "folds": details.get("folds"),
         "inner": details.get("inner"),
         "device": environment.get("device"),

@@ -32,6 +32,7 @@ class Choice:
         tried: the trials that choose.
         tried_seeds: the seeds of each; empty: those of all trials of the column.
         more: how many cells of later stages follow at most.
+        ends: parameters of the chosen one that are the lowest or highest of all tried.
         nested: over how many settings the mean of a seed or fold is that chooses for itself.
         why: the reason why nothing is chosen yet; empty: something is.
     """
@@ -40,6 +41,7 @@ class Choice:
     tried: Sequence[Setting] = ()
     tried_seeds: Sequence[Sequence[int]] = ()
     more: int = 0
+    ends: Sequence[str] = ()
     nested: int = 0
     why: str = ""
 

@@ -125,7 +125,16 @@ class Finalists:
         best = [tried[k] for k in ranked_first([one for one in known if one is not None], count)]
         final = best_setting(self.given, best, scores.of(best, self.seeds))
         seeds = [self.seeds if one in best else first for one in tried]
-        return replace(final, tried=tried, tried_seeds=seeds)
+        ends = [] if final.why else at_ends(final.settings[0], tried)
+        return replace(final, tried=tried, tried_seeds=seeds, ends=ends)
+
+
+def at_ends(chosen: Setting, tried: Sequence[Setting]) -> list[str]:
+    """Return the parameters whose chosen value is the lowest or highest of all tried."""
+    every = [{**one.params, **one.recipe} for one in tried]
+    values = {name: [one[name] for one in every if name in one] for name in every[-1]}
+    own = {**chosen.params, **chosen.recipe}
+    return [name for name in values if own.get(name) in (min(values[name]), max(values[name]))]
 
 
 @dataclass(frozen=True)

@@ -71,12 +71,13 @@ def test_a_run_gives_its_records_and_reads_what_is_finished(tmp_path: Path) -> N
 
 
 def test_a_frame_has_a_row_for_each_record(tmp_path: Path) -> None:
-    add(tmp_path, 0, 80.0, params={"temperature": 0.4})
+    add(tmp_path, 0, 80.0, params={"temperature": 0.4}, details={"validation": 71.0})
     add(tmp_path, 1, 0.0, status="diverged", details={"error": "the loss is nan"})
     add(tmp_path, 1000, 99.0)
     frame = cb.records(tmp_path).set_index("seed")
     assert list(frame.index) == [1, 0] or list(frame.index) == [0, 1]
     assert (frame.score[0], frame["params.temperature"][0]) == (80.0, 0.4)
+    assert frame.validation[0] == 71.0, "a search can be recomputed from a frame"
     assert frame.score.isna()[1]
     assert frame.error[1] == "the loss is nan"
     assert 1000 in list(cb.records(tmp_path, but=()).seed), "it chose parameters"

@@ -141,6 +141,19 @@ def test_a_search_is_sixteen_points_four_finalists_and_fresh_seeds(tmp_path: Pat
     assert "| infonce | 80.0" in render_table(resolved, "md")
 
 
+def test_a_setting_at_an_end_of_the_points_is_said(tmp_path: Path) -> None:
+    def colder(work: Experiment, seed: int) -> float:
+        return 90 - 10 * work.loss.complete.params.get("temperature", 9.0)
+
+    while round_of(tmp_path, colder):
+        pass
+    (infonce, *_) = resolve(TABLE, None, tmp_path).lines
+    assert infonce.cells["A"].choice.ends == ["temperature"]
+    assert any(
+        "at an end: temperature" in one for one in choice_lines(resolve(TABLE, None, tmp_path))
+    )
+
+
 def test_one_that_diverges_with_a_further_seed_is_not_chosen(tmp_path: Path) -> None:
     round_of(tmp_path, quality)
     for task in asked(tmp_path).tasks():
