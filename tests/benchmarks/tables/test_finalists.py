@@ -148,9 +148,9 @@ def test_a_setting_at_an_end_of_the_points_is_said(tmp_path: Path) -> None:
     while round_of(tmp_path, colder):
         pass
     (infonce, *_) = resolve(TABLE, None, tmp_path).lines
-    assert infonce.cells["A"].choice.ends == ["temperature"]
+    assert infonce.cells["A"].choice.ends == ["temperature", "lr"], "its rate as well"
     assert any(
-        "at an end: temperature" in one for one in choice_lines(resolve(TABLE, None, tmp_path))
+        "at an end: temperature, lr" in one for one in choice_lines(resolve(TABLE, None, tmp_path))
     )
 
 
