@@ -204,9 +204,10 @@ def over_sets(
     losses = [one for one in effects if one.row not in musts and one.by_set]
     losses = alike(losses, by_row)
     counted = count(resolved, base, places, losses, musts, gains, left_out)
-    rows = judge(losses, counted, budget.others(resolved, base, by_row, losses, gains))
+    known = budget.curves(resolved)
+    rows = judge(losses, counted, budget.others(known, base.name, by_row, losses, gains))
     rows = [
-        replace(row, curve=budget.effect_curve(resolved, base, by_row[row.effect.row], gains))
+        replace(row, curve=budget.effect_curve(known, base.name, by_row[row.effect.row], gains))
         for row in rows
     ]
     controls = [one for one in effects if one.row in musts and everywhere[one.row].by_set]

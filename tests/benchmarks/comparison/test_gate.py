@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from contrastbench.benchmarks.comparison.budget import curves
 from contrastbench.benchmarks.comparison.compare import compare
 from contrastbench.benchmarks.comparison.places import Comparison
 from contrastbench.benchmarks.comparison.statistics import corrected_t
@@ -17,7 +18,7 @@ from contrastbench.benchmarks.report.table_pages import texts
 from contrastbench.benchmarks.sweeps.plan import make_plan
 from contrastbench.benchmarks.tables import catalogue
 from contrastbench.benchmarks.tables.load import load_table
-from contrastbench.benchmarks.tables.resolved import resolve
+from contrastbench.benchmarks.tables.resolved import Resolved, resolve
 from made_records import made
 from suites import REQUIRED_SHARE, Condition, conditions, gate_report, judged
 
@@ -114,6 +115,25 @@ def test_a_script_of_pandas_and_scipy_finds_the_same(tmp_path: Path) -> None:
         if not row.must:
             assert own.p == pytest.approx(row.over.holm, abs=1e-9)
             assert own.verdict == row.over.verdict
+    names = [one for one in verdicts.rows if one.effect.row == "adnce"]
+    assert [*names[0].curve] == [1, 4, 8], "the best of so many of eight points"
+    scores = curve_by_hand(tmp_path, resolved, "adnce", 4)
+    base = curve_by_hand(tmp_path, resolved, "infonce", 4)
+    assert scores.keys() == base.keys() == {*resolved.table.columns}
+
+
+def curve_by_hand(results: Path, resolved: Resolved, row: str, count: int) -> dict[str, float]:
+    """The test score of the best of the first points by validation with seed 1000."""
+    found = {}
+    for column in resolved.table.columns:
+        place = resolved.table.places[row, column]
+        trials = [place.experiment(one) for one in place.search.settings[:count]]  # type: ignore[attr-defined]
+        runs = [trial.ok_by_seed(results)[1000] for trial in trials]
+        best = max(runs, key=lambda run: run["details"]["validation"])
+        found[column] = best["metrics"]["accuracy"]
+    known = curves(resolved)
+    assert {column: known[row, column][count] for column in found} == found
+    return found
 
 
 FILE = """\
