@@ -74,6 +74,7 @@ def reader(tmp_path: Path) -> None:
     (tmp_path / "data").mkdir()
 
 
+@pytest.mark.filterwarnings("ignore:the loss .* is")  # which an alias says
 @pytest.mark.parametrize("words", commands(), ids=" ".join)
 @pytest.mark.usefixtures("reader", "offline")
 def test_a_command_does_what_it_is_shown_for(words: tuple[str, ...], bench: Bench) -> None:
