@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from pyarrow import Schema
 
 MAX_NUMBERS = 2**31  # of a file or a part: 16 GiB
+MAX_TEXT = 2**32  # bytes of all texts of a file
 
 
 def source(summary: str) -> Source:
@@ -69,12 +70,35 @@ def schema_of(path: Path) -> "Schema":
     from pyarrow import parquet
 
     kept = parquet.read_metadata(path)
-    if kept.num_rows * kept.num_columns > MAX_NUMBERS:
-        size = f"{kept.num_rows} rows of {kept.num_columns} columns"
-        raise UserError(f"{path} is too large ({size}): leave rows or columns out")
     schema = kept.schema.to_arrow_schema()
+    groups = [kept.row_group(group) for group in range(kept.num_row_groups)]
+    values = sum(one.column(k).num_values for one in groups for k in range(one.num_columns))
+    size = f"{kept.num_rows} rows of {kept.num_columns} columns"
+    if max(values, kept.num_rows * kept.num_columns) > MAX_NUMBERS:
+        raise UserError(f"{path} is too large ({size}): leave rows or columns out")
+    if text_bytes(path, schema) > MAX_TEXT:
+        raise UserError(f"{path} is too large ({size}): shorten its texts")
     check_doubles(path, schema.names)
     return schema
+
+
+def text_bytes(path: Path, schema: "Schema") -> int:
+    """Return the bytes of all texts of a Parquet file, of which it keeps equal ones once."""
+    from pyarrow import compute, parquet, types
+
+    kinds = {field.name: getattr(field.type, "value_type", field.type) for field in schema}
+    flat = {field.name for field in schema if not types.is_nested(field.type)}
+    tests = (types.is_string, types.is_large_string, types.is_binary, types.is_large_binary)
+    names = [name for name in kinds if name in flat and any(test(kinds[name]) for test in tests)]
+    total = 0
+    with parquet.ParquetFile(path, read_dictionary=names) as file:
+        for batch in file.iter_batches(columns=names) if names else ():
+            for column in batch.columns:
+                lengths = compute.binary_length(column.dictionary).take(column.indices)
+                total += compute.sum(lengths.cast("int64")).as_py() or 0
+            if total > MAX_TEXT:
+                break
+    return total
 
 
 def check_arrow_batches(folder: Path) -> None:

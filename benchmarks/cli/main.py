@@ -21,7 +21,7 @@ from typer.main import get_command
 
 from contrastbench.benchmarks.cli import options as opt
 from contrastbench.benchmarks.cli.output import say, show
-from contrastbench.benchmarks.records.files import DISK_FULL
+from contrastbench.benchmarks.records.files import DISK_ERRORS
 from contrastbench.benchmarks.running import launch
 from contrastbench.benchmarks.running.interruption import TERMINATED, end_on_sigterm
 from contrastbench.domains.reading import cause
@@ -193,7 +193,7 @@ def unusable_file(error: OSError) -> str:
     """Return which file cannot be used, or that the output cannot be written."""
     if error.filename is None:
         sys.stdout = io.StringIO()  # Python flushes it at its end
-        return f"cannot write the output ({error.strerror}): make room"
+        return f"cannot write the output ({error.strerror}): make room, or use another disk"
     return f"cannot use {error.filename} ({error.strerror}): name another"
 
 
@@ -222,7 +222,7 @@ def run_command_line() -> NoReturn:
         tell(f"bench: there is too little memory ({cause(error)})")
     except OSError as error:
         # of no file that somebody named
-        if error.filename is None and error.errno not in DISK_FULL:
+        if error.filename is None and error.errno not in DISK_ERRORS:
             raise
         code = 2
         tell(f"bench: {unusable_file(error)}")

@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 T = TypeVar("T")
 # errors of a disk, or of a user's share of it, that is full
 DISK_FULL = (errno.ENOSPC, errno.EDQUOT)
+DISK_ERRORS = (*DISK_FULL, errno.EIO, errno.ESTALE, errno.EROFS)  # of no file in particular
 FORMULA_SIGNS = ("=", "+", "-", "@", "＝", "＋", "－", "＠")  # a formula begins with them
 AT_ONCE = 32  # files that wait for the disk
 
@@ -110,12 +111,13 @@ def publish_all(wanted: Mapping[Path, Callable[[], bytes]]) -> dict[Path, bool]:
 def link(file: Path, path: Path) -> bool:
     """Give a file that is on the disk its name; False if there is one of that name.
 
-    The link fails where one stands, so of two who publish the second changes nothing.
+    The link fails where one stands, so of two who publish the second changes nothing. A server
+    whose answer is lost is asked again, and then says that its own link is there.
     """
     try:
         os.link(file, path)
     except FileExistsError:
-        return False
+        return path.samefile(file) if path.exists() else False
     return True
 
 

@@ -1,6 +1,5 @@
 """Find out before a training whether its record can be published. Brings no torch."""
 
-import os
 import tempfile
 from pathlib import Path
 
@@ -30,7 +29,7 @@ def check_writable(folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         with files.temporary_file(folder, bytes(LARGE_RECORD)) as file:
             linked = files.temporary(folder)
-            os.link(file, linked)
+            files.link(file, linked)
             linked.unlink()
     except OSError as error:
         said, fix = f"cannot write to {folder} ({error.strerror})", "another folder with --results"

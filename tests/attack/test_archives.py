@@ -263,6 +263,29 @@ def test_a_file_that_a_saved_set_names_is_validated_before_it_is_mapped(
         saved.load_saved(tmp_path / "mine")
 
 
+def test_few_bytes_of_parquet_stand_for_no_more_texts_than_memory_holds(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Equal texts are kept once: 1,194 bytes stood for six gigabytes."""
+    arrow, parquet = map(pytest.importorskip, ("pyarrow", "pyarrow.parquet"))
+    table = arrow.table(
+        {"a": ["x" * 100] * 50, "b": [b"y"] * 50, "c": [None, "z"] * 25, "n": [1] * 50}
+    )
+    table = table.append_column("d", table["c"].dictionary_encode())
+    parquet.write_table(table, tmp_path / "t.parquet")
+    texts = 50 * 100 + 50 + 25 + 25
+    monkeypatch.setattr(saved, "MAX_TEXT", texts)
+    assert saved.schema_of(tmp_path / "t.parquet").names == ["a", "b", "c", "n", "d"]
+    monkeypatch.setattr(saved, "MAX_TEXT", texts - 1)
+    with pytest.raises(UserError, match=r"too large \(50 rows of 5 columns\): shorten its texts"):
+        saved.schema_of(tmp_path / "t.parquet")
+    nested = arrow.table({"a": [[1.0] * 1000]})
+    parquet.write_table(nested, tmp_path / "n.parquet")
+    monkeypatch.setattr(saved, "MAX_NUMBERS", 999)
+    with pytest.raises(UserError, match=r"too large \(1 rows of 1 columns"):
+        saved.schema_of(tmp_path / "n.parquet")
+
+
 def test_pictures_that_a_saved_set_names_are_not_opened(tmp_path: Path) -> None:
     datasets, arrow, parquet = map(pytest.importorskip, ("datasets", "pyarrow", "pyarrow.parquet"))
     named = [{"bytes": None, "path": str(tmp_path / "secret")}]

@@ -1,5 +1,6 @@
 """Files of the store: damaged, on a full disk, and after a power cut at any moment."""
 
+import errno
 import io
 import os
 import resource
@@ -13,9 +14,11 @@ from typing import Any
 import pytest
 import torch
 
+from contrastbench.benchmarks.cli import main
 from contrastbench.benchmarks.records import files, packing, packs, reading, store
 from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.benchmarks.records.merge import merge_records
+from contrastbench.benchmarks.records.writable import check_writable
 from contrastbench.benchmarks.running import checkpoints
 from contrastbench.benchmarks.submission import bundle
 from contrastbench.domains import download
@@ -298,3 +301,36 @@ def test_what_has_no_end_is_no_file_of_data(tmp_path: Path) -> None:
     (tmp_path / "MUTAG.zip").symlink_to("/dev/zero")
     said, bad = download.file_state(DATASETS["MUTAG"], tmp_path)
     assert (said, bad) == (f"{tmp_path}/MUTAG.zip is neither file nor folder: remove it", True)
+
+
+def test_a_link_whose_answer_was_lost_is_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As on NFS, whose client asks again and hears that the name is taken: by itself."""
+    link = os.link
+
+    def lost(*names: Any) -> None:
+        link(*names)
+        raise FileExistsError(errno.EEXIST, "File exists")
+
+    monkeypatch.setattr(os, "link", lost)
+    check_writable(tmp_path)
+    assert files.publish_file(tmp_path / "a", b"ours")
+    monkeypatch.setattr(os, "link", link)
+    assert not files.publish_file(tmp_path / "a", b"ours")
+    assert not files.publish_file(tmp_path / "a", b"theirs")
+    assert [path.name for path in tmp_path.iterdir()] == ["a"]
+
+
+@pytest.mark.parametrize("number", files.DISK_ERRORS)
+def test_an_error_of_the_disk_is_one_line(
+    number: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fails(**_: object) -> None:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(main, "app", fails)
+    monkeypatch.setattr(main.sys, "stdout", io.StringIO())
+    with pytest.raises(SystemExit) as ended:
+        main.run_command_line()
+    assert (ended.value.code, capsys.readouterr().err.count("\n")) == (2, 1)
