@@ -4,6 +4,7 @@ A package `canary` is installed. Its import is heard, and what it has sings when
 """
 
 import json
+import re
 import shutil
 import sys
 from collections.abc import Iterator
@@ -18,7 +19,7 @@ from contrastbench.benchmarks.cli.main import app
 from contrastbench.benchmarks.records import store
 from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.benchmarks.submission import apart, bundle
-from contrastbench.domains import download, reading
+from contrastbench.domains import download, reading, saved
 from contrastbench.domains import registry as domain_registry
 from contrastbench.errors import UserError
 from contrastbench.losses import LossSpec
@@ -283,9 +284,19 @@ def test_a_trusted_record_is_still_no_way_to_what_is_no_loss(canary: Path) -> No
         (reading.UNPACKED >> 30, "GiB each"),
         (store.MAX_RECORD_BYTES >> 20, "MiB"),
         (bundle.MAX_BUNDLE_BYTES >> 20, "MiB"),
+        (saved.MAX_NUMBERS, "values"),
+        (saved.MAX_TEXT >> 30, "GiB"),
         (apart.MAX_MEMORY >> 30, "GiB of memory"),
         (apart.MAX_FILE >> 30, "GiB"),
     ],
 )
 def test_a_bound_of_the_page_is_that_of_the_code(bound: int, unit: str) -> None:
     assert f" {bound:,} {unit}" in (Path(__file__).parents[2] / "SECURITY.md").read_text()
+
+
+def test_each_claim_of_the_page_has_its_test() -> None:
+    page = (Path(__file__).parents[2] / "SECURITY.md").read_text()
+    rows = re.findall(r"^\|.*\| `(\w+\.py)::(\w+)` \|$", page, re.MULTILINE)
+    assert len(rows) > 20
+    for file, name in rows:
+        assert f"def {name}(" in Path(__file__).with_name(file).read_text(), (file, name)

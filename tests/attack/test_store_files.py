@@ -306,7 +306,7 @@ def test_what_has_no_end_is_no_file_of_data(tmp_path: Path) -> None:
 def test_a_link_whose_answer_was_lost_is_there(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As on NFS, whose client asks again and hears that the name is taken: by itself."""
+    """A client of NFS asks again, and hears that the name is taken: by its own link."""
     link = os.link
 
     def lost(*names: Any) -> None:
