@@ -122,12 +122,25 @@ def test_the_first_page_has_the_registrys_losses_by_family() -> None:
     assert len(text.split()) < 950
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/own-loss.md"])
-@pytest.mark.usefixtures("reader")
-def test_a_shown_table_has_the_columns_of_its_sweep_file(page: str, tmp_path: Path) -> None:
-    (tmp_path / "my.yaml").write_text(files()[f"{Path(page).name} my.yaml"])
-    shown = re.findall(r"^\| Method \| (.*) \|$", (ROOT / page).read_text(), re.MULTILINE)
-    assert shown == [" | ".join(load_table(str(tmp_path / "my.yaml")).columns)]
+def compared() -> dict[str, dict[str, str]]:
+    """Return the differences of the standing comparison by method and data set, by its page."""
+    answer = "| Method | CIFAR-10" + STANDING.read_text().rpartition("| Method | CIFAR-10")[2]
+    head, _, *rows = table_of(answer)
+    return {row[0]: dict(zip(head, row, strict=True)) for row in rows}
+
+
+def table_of(text: str) -> list[list[str]]:
+    """Return the cells of the lines of tables."""
+    return [line.strip("| ").split(" | ") for line in text.splitlines() if line.startswith("|")]
+
+
+def test_the_first_page_shows_places_of_the_standing_comparison() -> None:
+    """Another test makes that page from the records."""
+    shown = (ROOT / "README.md").read_text().partition("## Compare")[2].partition("Your loss")[0]
+    head, _, *rows = table_of(shown)
+    assert len(rows) > 2
+    for row in rows:
+        assert row == [compared()[row[0]][name] for name in head]
 
 
 def test_every_command_has_a_line_in_the_list() -> None:
@@ -160,9 +173,7 @@ def test_commands_beside_findings_can_be_given(monkeypatch: pytest.MonkeyPatch) 
 
 def test_the_page_has_the_differences_of_the_standing_comparison() -> None:
     """By its own rule, the first of a row; another test makes its page from the records."""
-    answer = "| Method | CIFAR-10" + STANDING.read_text().rpartition("| Method | CIFAR-10")[2]
-    lines = [line.strip("| ").split(" | ") for line in answer.splitlines() if line.startswith("|")]
-    known = {row[0]: row[lines[0].index("Omniglot")] for row in lines}
+    known = {method: row["Omniglot"] for method, row in compared().items()}
     text = (ROOT / "docs" / "comparing.md").read_text()
     rows = [line.strip("| ").split(" | ") for line in text.splitlines() if line.startswith("| `")]
     shown = {row[0].strip("`"): row[1] for row in rows if len(row) == 3}
