@@ -1,5 +1,6 @@
 """Cross-entropy over class weights against a loop from its equation."""
 
+from contextlib import nullcontext
 from dataclasses import replace
 
 import pytest
@@ -59,3 +60,13 @@ def test_ids_that_are_no_classes_are_one_line(name: str) -> None:
     for contrast in (both_views(z, z), *shifted):
         with pytest.raises(UserError, match=r"are no classes from 0: pair by same_class"):
             loss(contrast)
+
+
+@pytest.mark.parametrize(("label", "fits"), [(-1, False), (0, True), (4, True), (5, False)])
+def test_each_label_is_a_class(label: int, fits: bool) -> None:
+    loss = get_loss("cross_entropy")
+    loss.prepare(CLASSES, DIM)
+    batch = same_class(torch.randn(4, DIM), None, torch.tensor([1, 1, 2, 2]))
+    batch = replace(batch, anchor_id=torch.tensor([1, 1, 2, label]))
+    with nullcontext() if fits else pytest.raises(UserError):
+        assert loss(batch).isfinite()

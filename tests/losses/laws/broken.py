@@ -144,3 +144,14 @@ class Limits(InfoNCE):
     """Declares another loss than the one that it is."""
 
     limits = reduces(Limit("decoupled"))
+
+
+class HolesTimesZero(InfoNCE):
+    """Learns a share of the negatives, and multiplies holes by it: -inf where nothing learns."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.share = nn.Parameter(torch.zeros(()))
+
+    def terms(self, scores: Scores) -> Tensor:
+        return super().terms(scores) + (scores.neg * self.share).sum(dim=1, keepdim=True)

@@ -171,3 +171,10 @@ def test_a_loss_that_changes_the_folder_fails_and_the_folder_is_as_before() -> N
     before = Path.cwd()
     assert "the loss calls os.chdir" in run_law(LAWS[0], Moves, [0]).detail
     assert Path.cwd() == before
+
+
+def test_the_first_law_has_holes_of_minus_infinity() -> None:
+    """Where a loss learns they are finite, and hide what it makes of them elsewhere."""
+    (law,) = (law for law in LAWS if law.name == "runs")
+    broken = f"{Path(__file__).with_name('broken.py')}:HolesTimesZero"
+    assert not run_law(law, partial(get_loss, broken), range(1)).passed
