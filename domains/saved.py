@@ -76,9 +76,9 @@ def schema_of(path: Path) -> "Schema":
     size = f"{kept.num_rows} rows of {kept.num_columns} columns"
     if max(values, kept.num_rows * kept.num_columns) > MAX_NUMBERS:
         raise UserError(f"{path} is too large ({size}): leave rows or columns out")
+    check_doubles(path, schema.names)
     if text_bytes(path, schema) > MAX_TEXT:
         raise UserError(f"{path} is too large ({size}): shorten its texts")
-    check_doubles(path, schema.names)
     return schema
 
 

@@ -459,7 +459,10 @@ def test_an_output_on_a_full_disk_is_one_line(bench, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(sys, "stdout", Full())
     code, _, err = bench("list", "domains")
     assert code == 2
-    assert err == "bench: cannot write the output (No space left on device): make room\n"
+    assert (
+        err
+        == "bench: cannot write the output (No space left on device): make room, or use another disk\n"
+    )
 
 
 @pytest.mark.parametrize("make", [bytearray, torch.empty])
