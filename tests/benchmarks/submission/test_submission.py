@@ -184,7 +184,7 @@ def test_a_loss_goes_from_its_records_to_a_verdict(mine) -> None:
     assert "Licence MIT. Paper: https://example.org/mine." in out
     assert "| cells | passed | 5 cells, all that suite asks of the loss |" in out
     assert "| claim | passed | 5 of 5 equal to the bit |" in out
-    assert "mine.py:Mine: untested" in standing(out)
+    assert "the same loss as infonce: mine.py:Mine" in standing(out), "its margin changes nothing"
     assert len(out) < 65_000, "a comment on GitHub has at most 65,536 letters"
     assert not Path("nothing").exists()
     code, out = verified(mine, "--quick")
@@ -271,7 +271,7 @@ def test_trials_of_the_loss_that_it_becomes_are_this_sides(limited) -> None:
     code, out = verified(limited)
     assert code == 0, out
     assert f"| {len(made)} of {len(made)} equal to the bit |" in out
-    assert "mine.py:Mine: untested" in standing(out)
+    assert "the same loss as infonce: mine.py:Mine" in standing(out), "its margin changes nothing"
 
 
 def test_a_bundle_is_the_same_for_the_same_records_which_can_be_merged(mine) -> None:
