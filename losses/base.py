@@ -5,14 +5,13 @@ import math
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cache, partial
+from functools import cache
 from types import MappingProxyType
 from typing import Any, Self, TypeVar, cast
 
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import logsigmoid
-from torch.utils.checkpoint import checkpoint
 
 from contrastbench.distributed import gather, own_rows
 from contrastbench.errors import UserError
@@ -22,6 +21,7 @@ from contrastbench.losses.expression import Title, flat_params, prefixes, weight
 from contrastbench.losses.limits import reduces
 from contrastbench.losses.ranges import declare
 from contrastbench.losses.ranges import in_range as in_range  # for the losses of users
+from contrastbench.losses.rows import fill, over_rows
 
 T = TypeVar("T")
 Pool = Callable[[Tensor], Tensor]
@@ -62,6 +62,7 @@ class Scores:
     )  # which of the batch's anchors these are
     # `of_batch` where these are a block of the batch; None: these are all
     whole: "Callable[[OfScores, Pool], Tensor] | None" = None
+    holes: Tensor | None = None  # where `fill` puts a value; None: as `hole` says
 
     @property
     def padding(self) -> Tensor:
@@ -82,6 +83,10 @@ class Scores:
     def hole(self) -> Tensor:
         """(a, K) True where the key is no negative of the anchor: its score is below any cosine."""
         return self.neg < -2
+
+    def filled(self, x: Tensor, value: float) -> Tensor:
+        """Return x of all keys, (a, K), with that value where the key is no negative."""
+        return fill(x, self.hole if self.holes is None else self.holes, value)
 
     def mean_pos(self, x: Tensor) -> Tensor:
         """Mean over each anchor's positives, (a, P) -> (a,)."""
@@ -111,7 +116,7 @@ class Scores:
 
     def mean_neg(self, x: Tensor) -> Tensor:
         """Mean over each anchor's negatives, (a, K) -> (a, 1)."""
-        return x.masked_fill(self.hole, 0).sum(dim=1, keepdim=True) / self.count
+        return self.filled(x, 0).sum(dim=1, keepdim=True) / self.count
 
     def log_mean_neg(self, log_x: Tensor) -> Tensor:
         """Log of the mean over each anchor's negatives, (a, K) with -inf in the holes -> (a, 1)."""
@@ -429,15 +434,14 @@ class ScoreLoss(Loss):
         step = own.step * max(1, elements // max(1, len(contrast.keys)))
         starts = range(own.start, anchors, step)
         parts = [slice(start, start + step, own.step) for start in starts] or [own]
+        pos = positive_scores(contrast)
+        learned = [parameter for parameter in self.parameters() if parameter.requires_grad]
 
-        def block(rows: slice, _: Tensor) -> Tensor:  # torch takes the device from the tensor
-            return f(replace(block_scores(contrast, rows, self.hole), rows=rows))
+        def block(rows: slice, scores: Tensor, pos: Tensor) -> Tensor:
+            return f(replace(scored(contrast, rows, scores, pos, self.hole), rows=rows))
 
-        if len(parts) == 1:
-            return with_a_positive_each(contrast, gather(block(parts[0], contrast.anchor), anchors))
-        recomputed = partial(checkpoint, block, use_reentrant=False, context_fn=blocks.same_draws)
-        values = [recomputed(rows, contrast.anchor) for rows in parts]
-        return with_a_positive_each(contrast, gather(torch.cat(values), anchors))
+        values = over_rows(block, parts, contrast.anchor, contrast.keys, pos, learned)
+        return with_a_positive_each(contrast, gather(values, anchors))
 
     def block_terms(self, scores: Scores) -> Tensor:
         """The terms of a block of anchors."""
@@ -452,22 +456,35 @@ class ScoreLoss(Loss):
 
 def block_scores(contrast: Contrast, rows: slice, hole: float = -math.inf) -> Scores:
     """Scores of some rows of anchors, with that score where a key is no negative."""
-    same = contrast.anchor_id[rows].unsqueeze(1) == contrast.key_id  # (a, K)
     scores = contrast.anchor[rows] @ contrast.keys.T
-    pos = None if contrast.positive_key is None else scores.gather(1, contrast.positive_key[rows])
-    return with_positives(contrast, rows, scores.masked_fill(same, hole), pos)
+    return scored(contrast, rows, scores, positive_scores(contrast)[rows], hole)
 
 
-def with_positives(
-    contrast: Contrast, rows: slice, neg: Tensor, pos: Tensor | None = None
-) -> Scores:
-    """The scores of some rows of anchors, from those with the keys.
+def positive_scores(contrast: Contrast) -> Tensor:
+    """(A, P) cosines of the anchors with positives that are no keys; of others (A, 0)."""
+    if contrast.positive_key is not None:
+        return contrast.anchor.new_empty(len(contrast.anchor), 0)
+    return torch.linalg.vecdot(contrast.anchor.unsqueeze(1), contrast.positives())
+
+
+def scored(contrast: Contrast, rows: slice, scores: Tensor, pos: Tensor, hole: float) -> Scores:
+    """Scores of some rows of anchors, from their cosines with all keys and with other positives.
+
+    Positives that are keys are scored once.
+    """
+    if contrast.positive_key is not None:
+        pos = scores.gather(1, contrast.positive_key[rows])
+    holes = contrast.holes(rows)
+    found = with_positives(contrast, rows, fill(scores, holes, hole), pos)
+    return replace(found, holes=holes)
+
+
+def with_positives(contrast: Contrast, rows: slice, neg: Tensor, pos: Tensor) -> Scores:
+    """The scores of some rows of anchors with all keys and with positives.
 
     Raises:
         ValueError: an anchor has no negative, so no contrastive loss is defined.
     """
-    if pos is None:
-        pos = torch.linalg.vecdot(contrast.anchor[rows].unsqueeze(1), contrast.positives(rows))
     padding = None if contrast.padding is None else contrast.padding[rows]
     count = contrast.count(rows)
     if contrast.negatives is None:

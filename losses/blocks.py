@@ -4,12 +4,12 @@ import math
 import random
 import sys
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 from typing import Any
 
 import torch
 
-CPU_BLOCK, CPU_TILE = 2**22, 256  # what the caches of a CPU like: 16 MiB in float32, 256 KiB
+CPU_BLOCK, CPU_TILE = 2**19, 256  # what the caches of a CPU like: 2 MiB in float32, 256 KiB
 # As many as keep an accelerator busy: there every operation on a block costs a launch, whatever
 # its size. Rows keep about ten numbers for each score, tiles about five.
 BLOCK, TILE = 2**25, 2**13
@@ -40,33 +40,31 @@ def memory(device: torch.device) -> int:
     return BYTES_PER_SCORE * TILE**2
 
 
-def same_draws() -> tuple[AbstractContextManager[None], AbstractContextManager[None]]:
-    """Return contexts for a block's forward pass and for its recomputation, which draws the same.
-
-    torch puts its own generators back; these are Python's, and NumPy's where it is imported.
-    """
-    return nullcontext(), drawing_from(generator_states())
-
-
 @contextmanager
-def drawing_from(states: list[Any]) -> Iterator[None]:
+def drawing_from(states: list[Any], device: torch.device) -> Iterator[None]:
     """Draw from these states within the block, and go on after it as if nothing had been drawn."""
-    later = generator_states()
-    set_generators(states)
+    later = generator_states(device)
+    set_generators(states, device)
     try:
         yield
     finally:
-        set_generators(later)
+        set_generators(later, device)
 
 
-def generator_states() -> list[Any]:
-    """Return the states of the process's generators that are not torch's."""
+def generator_states(device: torch.device) -> list[Any]:
+    """Return the states of Python's generator, of torch's here and there, and NumPy's if any."""
     numpy = sys.modules.get("numpy")
-    return [random.getstate(), *([numpy.random.get_state()] if numpy else [])]
+    here = torch.get_rng_state()
+    there = here if device.type == "cpu" else torch.get_device_module(device).get_rng_state(device)
+    return [random.getstate(), here, there, *([numpy.random.get_state()] if numpy else [])]
 
 
-def set_generators(states: list[Any]) -> None:
+def set_generators(states: list[Any], device: torch.device) -> None:
     """Put the generators back into these states."""
-    random.setstate(states[0])
-    for state in states[1:]:
+    of_python, here, there, *of_numpy = states
+    random.setstate(of_python)
+    torch.set_rng_state(here)
+    if device.type != "cpu":
+        torch.get_device_module(device).set_rng_state(there, device)
+    for state in of_numpy:
         sys.modules["numpy"].random.set_state(state)

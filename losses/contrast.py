@@ -3,7 +3,7 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import reduce
+from functools import cached_property, reduce
 from typing import Any
 
 import torch
@@ -12,6 +12,8 @@ from torch import Tensor
 from contrastbench.errors import UserError
 
 WHOLE = (torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)  # what labels may be
+
+FEW_HOLES = 1 / 16  # of a matrix: so many places are filled faster one by one than by a mask
 
 
 @dataclass(frozen=True)
@@ -105,9 +107,34 @@ class Contrast:
         ids = self.anchor_id[rows].contiguous()
         if self.negatives is not None:
             return ids.new_full((len(ids), 1), self.negatives)
-        keys = self.key_id.sort().values
-        same = torch.searchsorted(keys, ids, right=True) - torch.searchsorted(keys, ids)
-        return (len(keys) - same).unsqueeze(1)
+        first, end = self.same_ids(ids)
+        return (len(self.key_id) - end + first).unsqueeze(1)
+
+    @cached_property
+    def sorted_keys(self) -> tuple[Tensor, Tensor]:
+        """(K,) the keys' ids in ascending order, and the keys in it."""
+        return tuple(self.key_id.sort())  # type: ignore[return-value]
+
+    def same_ids(self, ids: Tensor) -> tuple[Tensor, Tensor]:
+        """(a,) each where the keys with an anchor's id begin among the sorted ones, and end."""
+        keys, _ = self.sorted_keys
+        return torch.searchsorted(keys, ids), torch.searchsorted(keys, ids, right=True)
+
+    def holes(self, rows: slice = slice(None)) -> Tensor:
+        """Where keys are no negatives of some rows of anchors, for `rows.fill`.
+
+        (a, K) a mask; on the CPU numbers of the places in it, which is faster if they are few. To
+        ask an accelerator how many there are would wait.
+        """
+        ids = self.anchor_id[rows].contiguous()
+        if ids.device.type == "cpu":
+            first, end = self.same_ids(ids)
+            row = torch.repeat_interleave(end - first)
+            if len(row) <= FEW_HOLES * len(ids) * len(self.keys):
+                ends = (end - first).cumsum(0)
+                rank = torch.arange(len(row)) + (end - ends)[row]
+                return row * len(self.keys) + self.sorted_keys[1][rank]
+        return ids.unsqueeze(1) == self.key_id
 
 
 def unless(wrong: Tensor, x: Tensor, message: str) -> Tensor:

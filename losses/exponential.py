@@ -7,7 +7,7 @@ from torch import Tensor
 
 from contrastbench.distributed import world
 from contrastbench.losses import blocks
-from contrastbench.losses.base import ScoreLoss, Scores, with_positives
+from contrastbench.losses.base import ScoreLoss, Scores, positive_scores, with_positives
 from contrastbench.losses.contrast import Contrast
 from contrastbench.losses.tiles import Summands, tiled_sums
 
@@ -31,8 +31,8 @@ class SummedLoss(ScoreLoss):
         raise NotImplementedError
 
     def terms(self, scores: Scores) -> Tensor:
-        found = self.summands(scores.neg.masked_fill(scores.hole, 0))
-        kept = (x.masked_fill(scores.hole, 0) for x in found)
+        found = self.summands(scores.filled(scores.neg, 0))
+        kept = (scores.filled(x, 0) for x in found)
         return self.row_terms(scores, *(x.sum(dim=1, keepdim=True) for x in kept))
 
     def forward(self, contrast: Contrast) -> Tensor:
@@ -41,7 +41,8 @@ class SummedLoss(ScoreLoss):
             sums = self.tile_sums(z, contrast.anchor_id) if self.tiled(contrast) else None
             if sums is None:
                 return super().forward(contrast)
-            scores = with_positives(contrast, slice(None), z.new_empty(len(z), 0))
+            neg, pos = z.new_empty(len(z), 0), positive_scores(contrast)
+            scores = with_positives(contrast, slice(None), neg, pos)
             return self.conclude(contrast, self.row_terms(scores, *sums))
 
     def tiled(self, contrast: Contrast) -> bool:
@@ -79,40 +80,42 @@ class ExponentialLoss(SummedLoss):
         return (s / self.temperature,)
 
     def terms(self, scores: Scores) -> Tensor:
-        summands = self.log_summands(scores.neg.masked_fill(scores.hole, 0))
-        holed = [x.masked_fill(scores.hole, -math.inf) for x in summands]
+        summands = self.log_summands(scores.filled(scores.neg, 0))
+        holed = [scores.filled(x, -math.inf) for x in summands]
         return self.row_terms(scores, *(torch.logsumexp(x, dim=1, keepdim=True) for x in holed))
 
     def tile_sums(self, z: Tensor, ids: Tensor) -> tuple[Tensor, ...] | None:
-        peaks = self.peaks(z.dtype)
-        if peaks is None:
+        shifts = self.shifts(z.dtype)
+        if shifts is None:
             return None
 
         def summands(s: Tensor) -> tuple[Tensor, ...]:
             return tuple(
-                (log - peak).exp() for log, peak in zip(self.log_summands(s), peaks, strict=True)
+                (log - shift).exp() for log, shift in zip(self.log_summands(s), shifts, strict=True)
             )
 
         sums = self.over_tiles(z, ids, summands)
-        return tuple(x.log() + peak for x, peak in zip(sums, peaks, strict=True))
+        return tuple(x.log() + shift for x, shift in zip(sums, shifts, strict=True))
 
-    def peaks(self, dtype: torch.dtype) -> list[float] | None:
-        """The largest of each summand; None if tiles cannot take them out, or if asking waits."""
+    def shifts(self, dtype: torch.dtype) -> list[float] | None:
+        """What tiles take out of each summand; None if they cannot, or if asking waits."""
         own = (*self.parameters(), *self.buffers())
         on_host = all(tensor.device.type == "cpu" for tensor in own)
-        return largest_summands(self.log_summands, dtype) if on_host else None
+        return tile_shifts(self.log_summands, dtype) if on_host else None
 
 
-def largest_summands(log_summands: Summands, dtype: torch.dtype) -> list[float] | None:
-    """The largest value of each summand over all cosines of that type, computed on the CPU.
+def tile_shifts(log_summands: Summands, dtype: torch.dtype) -> list[float] | None:
+    """What to take out of each summand so that all of its exponentials are numbers of that type.
 
-    None if the smallest is too small beside it to be summed.
+    It is the largest value over all cosines, or the middle where the smallest is too small beside
+    that; None if it is too small even so. Computed on the CPU.
     """
     # 129 cosines, -1, 0 and 1 among them, are close enough to the extremes of a smooth summand
     logs = log_summands(torch.linspace(-1, 1, 129, dtype=dtype))
     # e^28 is left for the number of keys and for the scale of the gradient
     room = math.log(torch.finfo(dtype).max) - 28
     values = torch.stack([x.detach().expand(129) for x in logs])
-    if not bool((values.amax(dim=1) - values.amin(dim=1) < room).all()):
+    highest, lowest = values.amax(dim=1), values.amin(dim=1)
+    if not bool((highest - lowest < 2 * room).all()):
         return None
-    return values.amax(dim=1).tolist()
+    return highest.where(highest - lowest < room, (highest + lowest) / 2).tolist()

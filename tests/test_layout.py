@@ -84,7 +84,7 @@ def test_imports_point_one_way(path: Path) -> None:
 
 FLOORS = {  # rooms and modules of a folder, the lowest first: each imports from those below it
     "losses": (
-        *("pairing", "blocks", "tiles", "expectation", "settings"),
+        *("pairing", "blocks", "rows", "tiles", "expectation", "settings"),
         *("source", "contrast", "ranges", "limits", "expression", "code", "base"),
         *("memory", "exponential", "library", "views", "loading", "registry", "stand_ins", "spec"),
         *("__init__", "reduction", "laws"),

@@ -63,5 +63,5 @@ class AlphaCL(ScoreLoss):
         if self.variant == "paper":
             distance = distance.sqrt()
         alpha = torch.softmax(-(distance**self.p) / self.temperature, dim=1).detach()
-        pushed = alpha * scores.neg.masked_fill(scores.hole, 0)
+        pushed = alpha * scores.filled(scores.neg, 0)
         return pushed.sum(dim=1) - scores.mean_pos(scores.pos)

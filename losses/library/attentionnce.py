@@ -71,5 +71,5 @@ class AttentionNCE(ScoreLoss):
         beta = torch.softmax(scores.neg / self.d_neg, dim=1).detach()
         beta = scores.count * (beta + (1e-6 if self.variant == "official_code" else 0))
         pos = scores.mean_pos(alpha * scores.pos).unsqueeze(1) / self.temperature
-        neg = beta * scores.neg.masked_fill(scores.hole, 0) / self.temperature
-        return -scores.log_share(pos, neg.masked_fill(scores.hole, -math.inf)).squeeze(1)
+        neg = beta * scores.filled(scores.neg, 0) / self.temperature
+        return -scores.log_share(pos, scores.filled(neg, -math.inf)).squeeze(1)

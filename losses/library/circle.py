@@ -2,15 +2,15 @@
 
 from types import MappingProxyType
 
-import torch
 from torch import Tensor
 from torch.nn.functional import logsigmoid
 
-from contrastbench.losses.base import ScoreLoss, Scores
+from contrastbench.losses.base import Scores
+from contrastbench.losses.exponential import ExponentialLoss
 from contrastbench.losses.ranges import Number, declare
 
 
-class Circle(ScoreLoss):
+class Circle(ExponentialLoss):
     r"""Circle loss: each score is paced by its own distance from its optimum.
 
     .. math:: \log\Bigl(1 + \sum_j e^{\gamma\, [s_j + m]_+ (s_j - m)}
@@ -46,9 +46,10 @@ class Circle(ScoreLoss):
         self.margin = self.checked("margin", margin)
         self.gamma = self.checked("gamma", gamma)
 
-    def terms(self, scores: Scores) -> Tensor:
-        pos, neg, m = scores.pos, scores.neg.masked_fill(scores.hole, 0), self.margin
+    def log_summands(self, s: Tensor) -> tuple[Tensor, ...]:
+        return (self.gamma * (s.detach() + self.margin).relu() * (s - self.margin),)
+
+    def row_terms(self, scores: Scores, *log_sums: Tensor) -> Tensor:
+        pos, m = scores.pos, self.margin
         near = -self.gamma * (1 + m - pos.detach()).relu() * (pos - 1 + m)
-        far = self.gamma * (neg.detach() + m).relu() * (neg - m)
-        log_neg = torch.logsumexp(far.masked_fill(scores.hole, -torch.inf), dim=1)
-        return -logsigmoid(-scores.log_sum_pos(near).squeeze(1) - log_neg)
+        return -logsigmoid(-scores.log_sum_pos(near) - log_sums[0]).squeeze(1)

@@ -3,12 +3,13 @@
 import torch
 from torch import Tensor
 
-from contrastbench.losses.base import ScoreLoss, Scores
+from contrastbench.losses.base import Scores
 from contrastbench.losses.expectation import log_mean
+from contrastbench.losses.exponential import ExponentialLoss
 from contrastbench.losses.ranges import TEMPERATURE, declare
 
 
-class DV(ScoreLoss):
+class DV(ExponentialLoss):
     r"""Donsker-Varadhan: the KL divergence between positive and negative pairs, not skewed (MINE).
 
     .. math:: -\mathbb{E}_P[f] + \log \mathbb{E}_Q[e^f], \qquad f = \frac{s}{\tau}
@@ -36,9 +37,9 @@ class DV(ScoreLoss):
         super().__init__()
         self.temperature = self.checked("temperature", temperature)
 
-    def terms(self, scores: Scores) -> Tensor:
-        pos, neg = scores.pos / self.temperature, scores.neg / self.temperature
-        return torch.cat([scores.mean_pos(pos).unsqueeze(1), scores.log_mean_neg(neg)], dim=1)
+    def row_terms(self, scores: Scores, *log_sums: Tensor) -> Tensor:
+        mean = scores.mean_pos(scores.pos / self.temperature).unsqueeze(1)
+        return torch.cat([mean, log_sums[0] - scores.count.log()], dim=1)
 
     def combine(self, terms: Tensor) -> Tensor:
         return log_mean(terms[:, 1]) - terms[:, 0].mean()

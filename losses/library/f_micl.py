@@ -6,7 +6,8 @@ from collections.abc import Callable
 from torch import Tensor
 from torch.nn.functional import logsigmoid, softplus
 
-from contrastbench.losses.base import ScoreLoss, Scores
+from contrastbench.losses.base import Scores
+from contrastbench.losses.exponential import SummedLoss
 from contrastbench.losses.limits import Limit, Towards, reduces
 from contrastbench.losses.ranges import Choice, Number, declare
 
@@ -25,7 +26,7 @@ DIVERGENCES: dict[str, tuple[OfKernel, OfKernel]] = {
 }
 
 
-class FMICL(ScoreLoss):
+class FMICL(SummedLoss):
     r"""Mutual information by an f-divergence (f-MICL) whose density ratio is a Gaussian kernel.
 
     .. math:: -\mathbb{E}_P[f'(G)] + \lambda\, \mathbb{E}_Q[f^*(f'(G))], \qquad
@@ -106,8 +107,11 @@ class FMICL(ScoreLoss):
         self.weight = self.checked("weight", weight)
         self.k = self.checked("k", k)
 
-    def terms(self, scores: Scores) -> Tensor:
-        similarity, conjugate = DIVERGENCES[self.f]
+    def summands(self, s: Tensor) -> tuple[Tensor, ...]:
+        _, conjugate = DIVERGENCES[self.f]
+        return (conjugate((s - 1) / self.sigma**2, self.k),)
+
+    def row_terms(self, scores: Scores, *sums: Tensor) -> Tensor:
+        similarity, _ = DIVERGENCES[self.f]
         pos = similarity((scores.pos - 1) / self.sigma**2, self.k)
-        neg = conjugate((scores.neg - 1) / self.sigma**2, self.k)
-        return self.weight * scores.mean_neg(neg).squeeze(1) - scores.mean_pos(pos)
+        return self.weight * (sums[0] / scores.count).squeeze(1) - scores.mean_pos(pos)

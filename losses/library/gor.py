@@ -5,12 +5,13 @@ from types import MappingProxyType
 import torch
 from torch import Tensor
 
-from contrastbench.losses.base import ScoreLoss, Scores
+from contrastbench.losses.base import Scores
 from contrastbench.losses.contrast import Contrast
+from contrastbench.losses.exponential import SummedLoss
 from contrastbench.losses.ranges import Number, declare
 
 
-class Gor(ScoreLoss):
+class Gor(SummedLoss):
     r"""Spread-out regulariser: negatives have the moments of random points on the sphere.
 
     .. math:: w_1 M_1^2 + w_2 \max(0, M_2 - 1/d), \qquad
@@ -47,9 +48,11 @@ class Gor(ScoreLoss):
         self.mean_weight = self.checked("mean_weight", mean_weight)
         self.second_moment_weight = self.checked("second_moment_weight", second_moment_weight)
 
-    def terms(self, scores: Scores) -> Tensor:
-        s = scores.neg.masked_fill(scores.hole, 0)
-        return torch.cat([scores.mean_neg(s), scores.mean_neg(s**2)], dim=1)
+    def summands(self, s: Tensor) -> tuple[Tensor, ...]:
+        return s, s**2
+
+    def row_terms(self, scores: Scores, *sums: Tensor) -> Tensor:
+        return torch.cat(sums, dim=1) / scores.count
 
     def conclude(self, contrast: Contrast, terms: Tensor) -> Tensor:
         first, second = terms.mean(dim=0)

@@ -154,6 +154,6 @@ def of_block(temperature: Tensor, scores: Scores) -> Tensor:
     """
     logits = scores.neg / temperature[scores.rows].unsqueeze(1)
     with torch.no_grad():
-        weighted = torch.softmax(logits, dim=1) * logits.masked_fill(scores.hole, 0)
+        weighted = torch.softmax(logits, dim=1) * scores.filled(logits, 0)
     pos = scores.mean_pos(scores.pos).unsqueeze(1)
     return torch.cat([pos, scores.log_mean_neg(logits), weighted.sum(1, keepdim=True)], dim=1)

@@ -2,11 +2,12 @@
 
 from torch import Tensor
 
-from contrastbench.losses.base import ScoreLoss, Scores
+from contrastbench.losses.base import Scores
+from contrastbench.losses.exponential import SummedLoss
 from contrastbench.losses.ranges import Choice, Number, declare
 
 
-class KCL(ScoreLoss):
+class KCL(SummedLoss):
     r"""KCL: a kernel of positive pairs against its mean over pairs of the own view, `own_view`.
 
     .. math:: -\frac1P \sum_p k(s^+_p) + \gamma \frac1K \sum_j k(s_j), \qquad
@@ -48,9 +49,12 @@ class KCL(ScoreLoss):
         self.gamma = self.checked("gamma", gamma)
         self.kernel = self.checked("kernel", kernel)
 
-    def terms(self, scores: Scores) -> Tensor:
-        pos, neg = self.similarity(scores.pos), self.similarity(scores.neg.clamp_min(-1))
-        return self.gamma * scores.mean_neg(neg).squeeze(1) - scores.mean_pos(pos)
+    def summands(self, s: Tensor) -> tuple[Tensor, ...]:
+        return (self.similarity(s),)
+
+    def row_terms(self, scores: Scores, *sums: Tensor) -> Tensor:
+        neg = (sums[0] / scores.count).squeeze(1)
+        return self.gamma * neg - scores.mean_pos(self.similarity(scores.pos))
 
     def similarity(self, s: Tensor) -> Tensor:
         """Return the kernel of two rows with these cosines."""

@@ -2,15 +2,15 @@
 
 from types import MappingProxyType
 
-import torch
 from torch import Tensor
 
-from contrastbench.losses.base import ScoreLoss, Scores
+from contrastbench.losses.base import Scores
+from contrastbench.losses.exponential import ExponentialLoss
 from contrastbench.losses.library.npair import distance
 from contrastbench.losses.ranges import Number, declare
 
 
-class Lifted(ScoreLoss):
+class Lifted(ExponentialLoss):
     r"""Generalised lifted structure: all positives of an anchor against all its negatives.
 
     .. math:: \Bigl[\log \sum_i e^{d^+_i} + \log \sum_j e^{m - d_j}\Bigr]_+, \qquad
@@ -41,7 +41,9 @@ class Lifted(ScoreLoss):
         super().__init__()
         self.margin = self.checked("margin", margin)
 
-    def terms(self, scores: Scores) -> Tensor:
-        near, far = scores.log_sum_pos(distance(scores.pos)), -distance(scores.neg)
-        log_neg = torch.logsumexp(far.masked_fill(scores.hole, -torch.inf), dim=1)
-        return (near.squeeze(1) + self.margin + log_neg).relu()
+    def log_summands(self, s: Tensor) -> tuple[Tensor, ...]:
+        return (-distance(s),)
+
+    def row_terms(self, scores: Scores, *log_sums: Tensor) -> Tensor:
+        near = scores.log_sum_pos(distance(scores.pos))
+        return (near + self.margin + log_sums[0]).relu().squeeze(1)

@@ -45,7 +45,7 @@ class MeanVariance(ScoreLoss):
         self.temperature = self.checked("temperature", temperature)
 
     def terms(self, scores: Scores) -> Tensor:
-        s = scores.neg.masked_fill(scores.hole, 0)
+        s = scores.filled(scores.neg, 0)
         mean = scores.mean_neg(s)
         variance = scores.mean_neg((s - mean).square())
         return (mean + variance / (2 * self.temperature)).squeeze(1) - scores.mean_pos(scores.pos)

@@ -3,13 +3,14 @@
 import torch
 from torch import Tensor
 
-from contrastbench.losses.base import ScoreLoss, Scores
+from contrastbench.losses.base import Scores
 from contrastbench.losses.expectation import log_mean, log_mix
+from contrastbench.losses.exponential import ExponentialLoss
 from contrastbench.losses.limits import Limit, reduces
 from contrastbench.losses.ranges import SKEW, TEMPERATURE, declare
 
 
-class MLCPC(ScoreLoss):
+class MLCPC(ExponentialLoss):
     r"""Alpha-MLCPC: the skew KL divergence between positive and negative pairs.
 
     .. math:: -\mathbb{E}_P[f] + \log\left(\alpha\, \mathbb{E}_P[e^f]
@@ -41,12 +42,12 @@ class MLCPC(ScoreLoss):
         self.temperature = self.checked("temperature", temperature)
         self.alpha = self.checked("alpha", alpha)
 
-    def terms(self, scores: Scores) -> Tensor:
-        pos, neg = scores.pos / self.temperature, scores.neg / self.temperature
+    def row_terms(self, scores: Scores, *log_sums: Tensor) -> Tensor:
+        pos = scores.pos / self.temperature
         means = [
             scores.mean_pos(pos).unsqueeze(1),
             scores.log_mean_pos(pos),
-            scores.log_mean_neg(neg),
+            log_sums[0] - scores.count.log(),
         ]
         return torch.cat(means, dim=1)
 

@@ -60,6 +60,6 @@ class MultiSimilarity(ScoreLoss):
         pos, neg, padding = scores.pos, scores.neg, scores.padding
         hardest = pos.masked_fill(padding, torch.inf).amin(dim=1, keepdim=True)
         near = ~(padding | (pos >= neg.amax(dim=1, keepdim=True) + self.epsilon))
-        far = ~(scores.hole | (neg <= hardest - self.epsilon))
-        pulled = log_one_plus_sum(-self.alpha * (pos - self.base).T, near.T) / self.alpha
-        return pulled + log_one_plus_sum(self.beta * (neg - self.base).T, far.T) / self.beta
+        far = ~(neg <= hardest - self.epsilon)  # no hole's -inf is
+        pulled = log_one_plus_sum(-self.alpha * (pos - self.base), near, dim=1) / self.alpha
+        return pulled + log_one_plus_sum(self.beta * (neg - self.base), far, dim=1) / self.beta

@@ -1,15 +1,15 @@
 """The (n+1)-tuplet loss of metric learning."""
 
-import torch
 from torch import Tensor
-from torch.nn.functional import logsigmoid
+from torch.nn.functional import logsigmoid, threshold
 
-from contrastbench.losses.base import ScoreLoss, Scores
+from contrastbench.losses.base import Scores
+from contrastbench.losses.exponential import ExponentialLoss
 from contrastbench.losses.limits import Limit, reduces
 from contrastbench.losses.ranges import TEMPERATURE, Choice, declare
 
 
-class NPair(ScoreLoss):
+class NPair(ExponentialLoss):
     r"""N-pair: the positive is more similar than every negative.
 
     .. math:: \log\left(1 + \sum_j e^{(s_j - s^+)/\gamma}\right) \qquad \text{or} \qquad
@@ -53,17 +53,17 @@ class NPair(ScoreLoss):
         self.temperature = self.checked("temperature", temperature)
         self.similarity = self.checked("similarity", similarity)
 
-    def terms(self, scores: Scores) -> Tensor:
-        pos, neg = scores.pos, scores.neg
-        if self.similarity == "distance":
-            pos, neg = -distance(pos), (-distance(neg)).masked_fill(scores.hole, -torch.inf)
-        total = torch.logsumexp(neg / self.temperature, dim=1, keepdim=True)
-        return -scores.mean_pos(logsigmoid(pos / self.temperature - total))
+    def log_summands(self, s: Tensor) -> tuple[Tensor, ...]:
+        similarity = s if self.similarity == "cosine" else -distance(s)
+        return (similarity / self.temperature,)
+
+    def row_terms(self, scores: Scores, *log_sums: Tensor) -> Tensor:
+        (pos,), (total,) = self.log_summands(scores.pos), log_sums
+        return -scores.mean_pos(logsigmoid(pos - total))
 
 
 def distance(s: Tensor) -> Tensor:
     """Euclidean distance of unit vectors of cosine s; its gradient is zero where they coincide."""
-    # a true gradient is infinite there; 1e-12 is below what cosines in float64 can tell apart
-    square = 2 - 2 * s
-    together = square <= 1e-12  # a nan is not, and stays
-    return square.masked_fill(together, 1).sqrt().masked_fill(together, 0)
+    # a true gradient is infinite there; 1e-12 is below what cosines in float64 can tell apart, and
+    # a nan stays
+    return threshold(2 - 2 * s, 1e-12, 0).sqrt()

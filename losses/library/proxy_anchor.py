@@ -77,7 +77,7 @@ class ProxyAnchor(Loss):
             return near.sum() / own.any(dim=0).sum() + far.mean()
 
 
-def log_one_plus_sum(x: Tensor, chosen: Tensor) -> Tensor:
-    """(classes,) log(1 + sum of exp(x)) over the chosen rows of each column."""
+def log_one_plus_sum(x: Tensor, chosen: Tensor, dim: int = 0) -> Tensor:
+    """log(1 + sum of exp(x)) along a dimension, over what is chosen of it."""
     terms = x.masked_fill(~chosen, -torch.inf)
-    return torch.cat([torch.zeros_like(terms[:1]), terms]).logsumexp(dim=0)
+    return torch.cat([torch.zeros_like(terms.narrow(dim, 0, 1)), terms], dim).logsumexp(dim)

@@ -3,13 +3,14 @@
 import torch
 from torch import Tensor
 
-from contrastbench.losses.base import ScoreLoss, Scores
+from contrastbench.losses.base import Scores
 from contrastbench.losses.expectation import log_mean
+from contrastbench.losses.exponential import ExponentialLoss
 from contrastbench.losses.limits import Limit, Towards, reduces
 from contrastbench.losses.ranges import ORDER, TEMPERATURE, declare
 
 
-class Renyi(ScoreLoss):
+class Renyi(ExponentialLoss):
     r"""Rényi: the divergence of order gamma between positive and negative pairs, not skewed.
 
     .. math:: -\frac{1}{\gamma - 1} \log \mathbb{E}_P[e^{(\gamma-1) f}]
@@ -42,12 +43,12 @@ class Renyi(ScoreLoss):
         self.temperature = self.checked("temperature", temperature)
         self.gamma = self.checked("gamma", gamma)
 
-    def terms(self, scores: Scores) -> Tensor:
-        pos, neg = scores.pos / self.temperature, scores.neg / self.temperature
-        return torch.cat(
-            [scores.log_mean_pos((self.gamma - 1) * pos), scores.log_mean_neg(self.gamma * neg)],
-            dim=1,
-        )
+    def log_summands(self, s: Tensor) -> tuple[Tensor, ...]:
+        return (self.gamma * (s / self.temperature),)
+
+    def row_terms(self, scores: Scores, *log_sums: Tensor) -> Tensor:
+        tilted = scores.log_mean_pos((self.gamma - 1) * (scores.pos / self.temperature))
+        return torch.cat([tilted, log_sums[0] - scores.count.log()], dim=1)
 
     def combine(self, terms: Tensor) -> Tensor:
         tilted, log_q = log_mean(terms)

@@ -3,13 +3,14 @@
 import torch
 from torch import Tensor
 
-from contrastbench.losses.base import ScoreLoss, Scores
+from contrastbench.losses.base import Scores
 from contrastbench.losses.expectation import log_mean, log_mix
+from contrastbench.losses.exponential import ExponentialLoss
 from contrastbench.losses.limits import Limit, Towards, reduces
 from contrastbench.losses.ranges import ORDER, SKEW, TEMPERATURE, declare
 
 
-class RMLCPC(ScoreLoss):
+class RMLCPC(ExponentialLoss):
     r"""Rényi-MLCPC: the skew Rényi divergence of order gamma between positive and negative pairs.
 
     .. math:: -\frac{1}{\gamma - 1} \log \mathbb{E}_P[e^{(\gamma-1) f}]
@@ -49,12 +50,15 @@ class RMLCPC(ScoreLoss):
         self.alpha = self.checked("alpha", alpha)
         self.gamma = self.checked("gamma", gamma)
 
-    def terms(self, scores: Scores) -> Tensor:
-        pos, neg, gamma = scores.pos / self.temperature, scores.neg / self.temperature, self.gamma
+    def log_summands(self, s: Tensor) -> tuple[Tensor, ...]:
+        return (self.gamma * (s / self.temperature),)
+
+    def row_terms(self, scores: Scores, *log_sums: Tensor) -> Tensor:
+        pos = scores.pos / self.temperature
         means = [
-            scores.log_mean_pos((gamma - 1) * pos),
-            scores.log_mean_pos(gamma * pos),
-            scores.log_mean_neg(gamma * neg),
+            scores.log_mean_pos((self.gamma - 1) * pos),
+            scores.log_mean_pos(self.gamma * pos),
+            log_sums[0] - scores.count.log(),
         ]
         return torch.cat(means, dim=1)
 

@@ -57,12 +57,12 @@ class Triplet(ScoreLoss):
         padding = scores.padding
         if self.mining == "hard":
             farthest = pos.masked_fill(padding, -torch.inf).amax(dim=1)
-            nearest = neg.masked_fill(scores.hole, torch.inf).amin(dim=1)
+            nearest = scores.filled(neg, torch.inf).amin(dim=1)
             single = (farthest - nearest + self.margin).relu()
             return torch.stack([single, torch.ones_like(single)], dim=1)
         of_pos, of_neg = self.counts(scores, pos.detach(), neg.detach(), padding)
         total = (of_pos * (pos + self.margin)).sum(dim=1)
-        total = total - (of_neg * neg.masked_fill(scores.hole, 0)).sum(dim=1)
+        total = total - (of_neg * scores.filled(neg, 0)).sum(dim=1)
         every = (~padding).sum(dim=1) * scores.count.squeeze(1)
         return torch.stack([total, every if self.mining == "all" else of_pos.sum(dim=1)], dim=1)
 
@@ -73,7 +73,7 @@ class Triplet(ScoreLoss):
 
         The sum over triplets needs no more than these, so no tensor has an entry for each triplet.
         """
-        far, most = neg.masked_fill(scores.hole, torch.inf), pos + self.margin
+        far, most = scores.filled(neg, torch.inf), pos + self.margin
         of_pos = count_below(far, most)
         of_neg = pos.shape[1] - count_below(most.masked_fill(padding, -torch.inf), far, right=True)
         if self.mining == "semihard":
@@ -81,8 +81,7 @@ class Triplet(ScoreLoss):
             of_pos = of_pos - count_below(far, least, right=True)
             nearer = count_below(least.masked_fill(padding, torch.inf), far)
             of_neg = of_neg - (~padding).sum(dim=1, keepdim=True) + nearer
-        of_pos, of_neg = of_pos.masked_fill(padding, 0), of_neg.masked_fill(scores.hole, 0)
-        return of_pos.to(pos.dtype), of_neg.to(pos.dtype)
+        return of_pos.masked_fill(padding, 0), scores.filled(of_neg, 0)
 
     def combine(self, terms: Tensor) -> Tensor:
         total, triplets = terms.sum(dim=0)
@@ -93,11 +92,19 @@ def count_below(x: Tensor, bound: Tensor, right: bool = False) -> Tensor:
     """Count the x of each row that are below each bound of that row, or right at it.
 
     >>> count_below(torch.tensor([[3.0, 1, 2]]), torch.tensor([[2.0, 9]])).tolist()
-    [[1, 3]]
+    [[1.0, 3.0]]
     """
-    less = torch.le if right else torch.lt
-    if bound.shape[1] <= FEW:  # passes over x, each faster than a part of its sort
-        return torch.stack([less(x, column).sum(dim=1) for column in bound.split(1, dim=1)], dim=1)
+    # passes over the longer one, each faster than a part of a sort
+    if bound.shape[1] <= FEW:
+        below = [less(x, column, right).sum(dim=1) for column in bound.split(1, dim=1)]
+        return torch.stack(below, dim=1)
     if x.shape[1] <= FEW:
-        return torch.stack([less(column, bound) for column in x.split(1, dim=1)]).sum(dim=0)
-    return torch.searchsorted(x.sort(dim=1).values, bound.contiguous(), right=right)
+        columns = x.split(1, dim=1)
+        return sum((less(column, bound, right) for column in columns), torch.zeros_like(bound))
+    return torch.searchsorted(x.sort(dim=1).values, bound.contiguous(), right=right).to(x.dtype)
+
+
+def less(x: Tensor, bound: Tensor, right: bool) -> Tensor:
+    """(a, K) 1 where x is below the bound, or right at it, else 0: faster than true and false."""
+    compare = torch.le if right else torch.lt
+    return compare(x, bound, out=x.new_empty(torch.broadcast_shapes(x.shape, bound.shape)))

@@ -4,6 +4,7 @@ import math
 
 import torch
 from torch import Tensor
+from torch.nn.functional import threshold
 
 from contrastbench.losses.base import ScoreLoss, Scores
 from contrastbench.losses.limits import Limit, Towards, inf, reduces
@@ -79,12 +80,12 @@ class WEINCE(ScoreLoss):
     def terms(self, scores: Scores) -> Tensor:
         of_batch = scores.of_batch(tails, self.blend)
         gumbel, weibull = (x.unsqueeze(1) for x in of_batch[scores.rows].unbind(1))
-        sharp, hole = gumbel / self.temperature, scores.hole
+        sharp = gumbel / self.temperature
 
         def logit(s: Tensor) -> Tensor:
-            return sharp * s - weibull * (1 - s).clamp_min(MIN_SHORTFALL).log()
+            return sharp * s - weibull * threshold(1 - s, MIN_SHORTFALL, MIN_SHORTFALL).log()
 
-        neg = logit(scores.neg.masked_fill(hole, 0)).masked_fill(hole, -math.inf)
+        neg = scores.filled(logit(scores.filled(scores.neg, 0)), -math.inf)
         return -scores.mean_pos(scores.log_share(logit(scores.pos), neg))
 
     def blend(self, evidence: Tensor) -> Tensor:

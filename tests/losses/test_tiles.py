@@ -6,18 +6,20 @@ import pytest
 import torch
 
 from contrastbench.losses import LOSSES, Loss, both_views, get_loss, same_class
-from contrastbench.losses.exponential import SummedLoss, largest_summands
+from contrastbench.losses.exponential import SummedLoss, tile_shifts
 from contrastbench.losses.laws.assertions import configured, value_and_gradient
 from contrastbench.losses.laws.random_contrasts import numbered_samples, random_views
 from contrastbench.losses.registry import describe
 
 TILED = [name for name in LOSSES if isinstance(get_loss(name), SummedLoss)]
 WHOLE = 10**9
+KINDS = torch.float32, torch.float64
 
 
 def test_losses_of_sums_are_tiled() -> None:
     expected = {"infonce", "debiased", "decoupled", "hcl", "rince", "adnce", "cpc", "nwj"}
-    expected |= {"siglip", "jsd", "spectral"}
+    expected |= {"siglip", "jsd", "spectral", "renyi", "rmlcpc", "mlcpc", "dv", "npair", "lifted"}
+    expected |= {"circle", "kcl", "f_micl", "gor"}
     assert expected <= set(TILED)
 
 
@@ -63,17 +65,21 @@ def test_tiles_hold_neither_the_matrix_nor_its_rows() -> None:
 
 def test_sums_that_constants_cannot_hold_go_by_rows() -> None:
     single, double = torch.float32, torch.float64
-    assert largest_summands(lambda s: (s / 0.05, s), single) == pytest.approx([20, 1])
-    assert largest_summands(lambda s: (s / 0.01,), single) is None
-    assert largest_summands(lambda s: (s / 0.01,), double) == pytest.approx([100])
-    assert largest_summands(lambda s: (s / 0.05, -1e30 * s), single) is None
+    assert tile_shifts(lambda s: (s / 0.05, s), single) == pytest.approx([20, 1])
+    assert tile_shifts(lambda s: (s / 0.02 + 7,), single) == pytest.approx([7])
+    assert tile_shifts(lambda s: (s / 0.01,), single) is None
+    assert tile_shifts(lambda s: (s / 0.01,), double) == pytest.approx([100])
+    assert tile_shifts(lambda s: (s / 0.05, -1e30 * s), single) is None
 
 
-def test_cold_losses_are_right_in_float32() -> None:
-    """At temperature 0.01 the smallest summand is e^-200 of the largest: rows take over."""
+@pytest.mark.parametrize("temperature", [0.01, 0.02])
+def test_cold_losses_are_right_in_float32(temperature: float) -> None:
+    """The smallest summand is e^-100 of the largest, or e^-200, where rows take over."""
     views = random_views(2, 150, dtype=torch.float32)
-    loss = configured(get_loss("infonce", temperature=0.01), {"tile": 64})
-    expected = loss(both_views(views[0].double(), views[1].double()))
-    torch.testing.assert_close(
-        loss(both_views(*views[:2])).double(), expected, rtol=1e-5, atol=1e-5
+    loss = configured(get_loss("infonce", temperature=temperature), {"tile": 64})
+    found, expected = (
+        value_and_gradient(loss, both_views(*x), x)
+        for x in ([v.to(kind).requires_grad_() for v in views[:2]] for kind in KINDS)
     )
+    for a, b in zip(found, expected, strict=True):
+        torch.testing.assert_close(a.double(), b, rtol=1e-5, atol=1e-5)
