@@ -9,7 +9,7 @@ from pathlib import Path
 import torch
 
 DEFAULT = ("--help", "list losses", "table adnce-table5", "compare standard")
-BESIDE = {"python -c pass": "pass", "import typer": "import typer"}
+BESIDE = {"python -c pass": "pass", "import typer, pydantic": "import typer, pydantic"}
 RUNS = 5
 
 
@@ -23,13 +23,21 @@ def report(names: Sequence[str], data_root: Path | None, device: torch.device) -
 
 
 def line(title: str, words: Sequence[str]) -> str:
-    """Return the line of a command of Python's."""
-    return f"{title:30} {min(cpu_seconds(words) for _ in range(RUNS)):.2f}"
+    """Return the line of a command of Python's: its seconds, or why it ended without a result."""
+    try:
+        return f"{title:30} {min(cpu_seconds(words) for _ in range(RUNS)):.2f}"
+    except subprocess.CalledProcessError as error:
+        said = error.stderr.strip().splitlines() or [f"exit code {error.returncode}"]
+        return f"{title:30}    - {said[-1]}"
 
 
 def cpu_seconds(words: Sequence[str]) -> float:
-    """Run Python, and return the seconds of a core that it took."""
+    """Run Python, and return the seconds of a core that it took.
+
+    Raises:
+        CalledProcessError: it did not end well.
+    """
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    subprocess.run([sys.executable, *words], capture_output=True, check=True)
+    subprocess.run([sys.executable, *words], capture_output=True, check=True, text=True)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     return after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime

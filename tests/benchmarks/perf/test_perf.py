@@ -81,4 +81,12 @@ def test_commands_take_more_than_python_alone(bench, monkeypatch: pytest.MonkeyP
     code, out, err = bench("perf", "commands", "--", "--version")
     assert code == 0, err
     seconds = dict(line.rsplit(None, 1) for line in out.splitlines()[3:])
-    assert list(seconds) == ["python -c pass", "import typer", "bench --version"]
+    assert list(seconds) == ["python -c pass", "import typer, pydantic", "bench --version"]
+
+
+def test_a_command_that_fails_says_why(bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As `compare standard` does where there are no records."""
+    monkeypatch.setattr("contrastbench.benchmarks.perf.commands.RUNS", 1)
+    code, out, err = bench("perf", "commands", "tabel")
+    assert code == 0, err
+    assert re.fullmatch("bench tabel +- bench: .*table.*", out.splitlines()[-1])
