@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-CPU_BLOCK, CPU_TILE = 2**19, 256  # what the caches of a CPU like: 2 MiB in float32, 256 KiB
+CPU_BLOCK, CPU_TILE = 3 * 2**16, 256  # what a CPU's caches like: 768 KiB in float32, 256 KiB
 # As many as keep an accelerator busy: there every operation on a block costs a launch, whatever
 # its size. Rows keep about ten numbers for each score, tiles about five.
 BLOCK, TILE = 2**25, 2**13

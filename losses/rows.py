@@ -4,8 +4,9 @@ The backward pass computes a block's scores again, and goes back through its fun
 products of the gradient are added up in place, where autograd would make each anew and join them.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from itertools import chain
 from typing import Any, cast
 
 import torch
@@ -67,15 +68,16 @@ class Rows(torch.autograd.Function):
     ) -> Tensor:
         ctx.save_for_backward(anchor, keys, pos, *parameters)
         ctx.block, ctx.parts, ctx.drawn = block, parts, blocks.generator_states(anchor.device)
-        values = [block(rows, anchor[rows] @ keys.T, pos[rows]) for rows in parts]
-        ctx.sizes = [len(x) for x in values]
-        return torch.cat(values)
+        ctx.same, ctx.sizes = anchor is keys, [len(pos[rows]) for rows in parts]
+        values = (block(rows, anchor[rows] @ keys.T, pos[rows]) for rows in parts)
+        return joined(values, sum(ctx.sizes))
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
         anchor, keys, *inputs = ctx.saved_tensors
-        of_anchor, of_keys, of_pos, *own = map(torch.zeros_like, (anchor, keys, *inputs))
+        of_anchor, of_pos, *own = map(torch.zeros_like, (anchor, *inputs))
+        of_keys = of_anchor if ctx.same else torch.zeros_like(keys)
         off = torch.autocast(anchor.device.type, enabled=False)
         with off, blocks.drawing_from(ctx.drawn, anchor.device):
             for rows, upstream in zip(ctx.parts, gradient.split(ctx.sizes), strict=True):
@@ -90,7 +92,21 @@ class Rows(torch.autograd.Function):
                 of_keys.addmm_(slope.T, anchor[rows])
                 for sum_, x in zip(own, slopes, strict=True):
                     sum_ += x
-        return None, None, of_anchor, of_keys, of_pos, *own
+        return None, None, of_anchor, None if ctx.same else of_keys, of_pos, *own
+
+
+def joined(pieces: Iterator[Tensor], rows: int) -> Tensor:
+    """Return pieces of so many rows as one tensor, into which each goes when it comes.
+
+    If they were kept, small ones between large ones that are freed, these would leave holes in
+    memory.
+    """
+    first = next(pieces)
+    whole, end = first.new_empty(rows, *first.shape[1:]), 0
+    for piece in chain([first], pieces):
+        whole[end : end + len(piece)] = piece
+        end += len(piece)
+    return whole
 
 
 def block_slopes(

@@ -59,9 +59,8 @@ class AlphaCL(ScoreLoss):
         self.variant = self.checked("variant", variant)
 
     def terms(self, scores: Scores) -> Tensor:
-        distance = (1 - scores.neg).clamp_min(0)  # inf in the holes
-        if self.variant == "paper":
-            distance = distance.sqrt()
-        alpha = torch.softmax(-(distance**self.p) / self.temperature, dim=1).detach()
+        squared = (1 - scores.neg.detach()).clamp_min(0)  # distance; inf in the holes
+        power = self.p / 2 if self.variant == "paper" else self.p
+        alpha = torch.softmax(-(squared**power) / self.temperature, dim=1)
         pushed = alpha * scores.filled(scores.neg, 0)
         return pushed.sum(dim=1) - scores.mean_pos(scores.pos)
