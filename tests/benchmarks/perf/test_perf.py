@@ -85,7 +85,7 @@ def test_commands_take_more_than_python_alone(bench, monkeypatch: pytest.MonkeyP
 
 
 def test_a_command_that_fails_says_why(bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As `compare standard` does where there are no records."""
+    """The line is that of `compare standard` where there are no records."""
     monkeypatch.setattr("contrastbench.benchmarks.perf.commands.RUNS", 1)
     code, out, err = bench("perf", "commands", "tabel")
     assert code == 0, err
