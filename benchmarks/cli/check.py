@@ -67,18 +67,24 @@ def check_loss(
         results += print_diagnoses(check_loss(spec.name, **spec.params))
     if all(result.passed for result in results):
         for spec in specs:
-            try_views(spec)
+            results += try_views(spec)
     conclude_checks(results, "; the checks after a failed one were not run")
 
 
-def try_views(spec: LossSpec) -> None:
-    """Say how the first steps of a loss of two whole views went; it may need rates of its own."""
+def try_views(spec: LossSpec) -> "list[CheckResult]":
+    """Say how the first steps of a loss of two whole views went; it may need rates of its own.
+
+    Returns:
+        The first domain in which it raises, if there is one.
+    """
     from contrastbench.benchmarks.running.trial import trials
 
     made = spec.make()
-    if made is not None and made.needs_views:
-        for trial in trials(spec):
-            say(f"{'tried':8}  {trial.domain:18}  {trial_text(trial)}")
+    for trial in trials(spec) if made is not None and made.needs_views else ():
+        if trial.raised:
+            return print_diagnoses([trial.raised])
+        say(f"{'tried':8}  {trial.domain:18}  {trial_text(trial)}")
+    return []
 
 
 def trial_text(trial: "Trial") -> str:

@@ -15,8 +15,10 @@ from contrastbench.benchmarks.running.history import Diverged
 from contrastbench.benchmarks.running.opening import loss_on_device, open_domain
 from contrastbench.benchmarks.running.training import Run
 from contrastbench.domains.registry import DOMAINS, declaration
-from contrastbench.errors import UserError
+from contrastbench.errors import UserError, is_out_of_memory, is_termination, keep_streams
 from contrastbench.losses.contrast import Contrast
+from contrastbench.losses.laws.battery import CheckResult
+from contrastbench.losses.laws.causes import diagnosis
 from contrastbench.losses.spec import LossSpec
 
 STEPS = 20
@@ -32,6 +34,7 @@ class Trial:
     health: dict[str, float] = field(default_factory=dict)  # after the last one
     error: str = ""  # why there was no last one
     diverged: bool = False
+    raised: CheckResult | None = None  # by the loss
 
 
 def trials(spec: LossSpec) -> Iterator[Trial]:
@@ -57,7 +60,7 @@ def trial(work: Experiment) -> Trial:
         losses.append(value)
 
     torch.set_num_threads(domain.threads)
-    with generators_kept(device):
+    with generators_kept(device), keep_streams():
         torch.manual_seed(0)
         made = work.loss.make()
         assert made is not None, "none is no loss to check"
@@ -71,4 +74,11 @@ def trial(work: Experiment) -> Trial:
             run.check_weights()
         except Diverged as error:
             return Trial(work.domain, recipe, losses, error=str(error), diverged=True)
+        except BaseException as error:  # a user's loss may raise anything, and call sys.exit
+            if is_termination(error) or is_out_of_memory(error):
+                raise
+            cause = diagnosis(error, made)
+            what = f"{work.domain}, step {run.history.step + 1}: {cause}"
+            failed = CheckResult("tried", False, what, cause.remedy, str(cause.place or ""))
+            return Trial(work.domain, recipe, losses, raised=failed)
     return Trial(work.domain, recipe, losses, embedding_health(seen[0]))

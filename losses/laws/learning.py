@@ -1,12 +1,14 @@
 """Check learning: a loss's own parameters learn, move and are saved."""
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from contrastbench.losses.base import Loss
+from contrastbench.losses.contrast import Contrast
 from contrastbench.losses.laws.assertions import (
     Build,
     Remark,
+    Wrong,
     check_close,
     configured,
     learned_parameters,
@@ -55,6 +57,48 @@ def check_state(build: Build, seed: int) -> None:
     single = loss.float()(pairing([v.float() for v in views]))
     assert single.dtype == torch.float32, f"a float32 contrast gives a {single.dtype} loss"
     check_close(single.double(), again(contrast), 1e-5)
+    check_resumed(build, seed)
+
+
+def check_resumed(build: Build, seed: int) -> None:
+    """Fail if the loss of a training that goes on from a checkpoint is another one.
+
+    A loss that draws by other generators than torch's is not compared.
+    """
+    trained, resumed, one, other = (build().train() for _ in range(4))
+    pairing = some_pairing(seed)
+    contrast = pairing(random_views(seed, 6))
+    for drawn_by in range(seed, seed + 3):
+        trained(pairing(random_views(drawn_by, 6, grad=True))).backward()
+    resumed.load_state_dict(trained.state_dict())
+    names = hidden_changes(build(), trained)
+    if differ(one, other, contrast) or not differ(trained, resumed, contrast):
+        return
+    changed = ", ".join(names) or "what is no attribute of the loss"
+    remedy = f'self.register_buffer("{[*names, "x"][0]}", a tensor) in __init__ is kept'
+    raise Wrong(f"training changes {changed}, which no checkpoint holds", remedy)
+
+
+def differ(one: Loss, other: Loss, contrast: Contrast) -> bool:
+    """Return whether two losses differ on a contrast, with the same draws of torch."""
+    values = []
+    for loss in (one, other):
+        torch.manual_seed(0)
+        values.append(loss(contrast))
+    return not torch.equal(*values)
+
+
+def hidden_changes(fresh: Loss, trained: Loss) -> list[str]:
+    """Return the attributes that training has changed and that are no part of a checkpoint."""
+    kept = {*trained.state_dict(), *vars(nn.Module())}
+    pairs = zip(fresh.modules(), trained.named_modules(), strict=True)
+    return [
+        key
+        for before, (prefix, after) in pairs
+        for key, value in {**vars(after), **after._buffers}.items()
+        if not {key, f"{prefix}.{key}".lstrip(".")} & kept
+        and repr(value) != repr(getattr(before, key, None))
+    ]
 
 
 def check_buffers(build: Build, seed: int) -> None:

@@ -1,15 +1,18 @@
 """Check what a loss does to positives and to negatives: it learns from both, in this direction."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import pairwise
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from contrastbench.losses.base import Loss
-from contrastbench.losses.laws.assertions import Build, Remark
+from contrastbench.losses.contrast import Contrast
+from contrastbench.losses.laws.assertions import Build, Remark, Wrong
 from contrastbench.losses.laws.random_contrasts import (
     LAW_PAIRINGS,
     apart_by,
@@ -22,49 +25,62 @@ COSINES = (0.0, 0.3, 0.6, 0.9)  # of negatives
 
 STEP_ROUNDING = 1e-9  # relative
 SEPARATE_POSITIVES = "both_views with positives"  # where positives are no keys
+FLAT_REMEDY = "a hinge that no cosine reaches, a rounding, a sign: take a smooth function"
 CONTRAST_FIELDS = {"positives": "positive", "negatives": "keys"}  # of a contrast
 
 
 def check_detached(build: Build, seed: int) -> None:
     """Whatever changes the value gets a gradient: positives and negatives."""
-    loss = build().requires_grad_(False)
+    loss, pairing = build().requires_grad_(False), LAW_PAIRINGS["both_views"]
     for name, field in CONTRAST_FIELDS.items():
-        if not depends_on(field, build, seed):
-            continue
-        # a hinge may be flat on one of the batches that differ
-        learns = any(field_learns(field, loss, drawn_by) for drawn_by in (seed, seed + 1))
-        assert learns, f"{name}: detached, or a tensor becomes a number"
+        if depends_on(field, build, seed):
+            contrast, moved = with_others(field, seed)
+            ends = [getattr(each, field) for each in (contrast, moved)]
+            check_learns(name, partial(with_field, loss, contrast, field), *ends)
     if loss.needs_views:
-        views, others = random_views(seed, 6, grad=True), random_views(seed + 1, 6)
-        value = loss(LAW_PAIRINGS["both_views"](views))
-        learns = value.requires_grad and any(gets_gradient(value, view) for view in views[:2])
-        assert learns, "views: detached, or a tensor becomes a number"
+        views, others = random_views(seed, 6)[:2], random_views(seed + 1, 6)[:2]
+        check_learns("views", lambda x: loss(pairing([*x])), *map(torch.stack, (views, others)))
         for k in range(2):
-            moved = loss(LAW_PAIRINGS["both_views"]([*views[:k], others[k], *views[k + 1 :]]))
-            assert not torch.equal(value, moved), f"view {k + 1} changes nothing"
+            value = loss(pairing([*views[:k], others[k], *views[k + 1 :]]))
+            assert not torch.equal(loss(pairing(views)), value), f"view {k + 1} changes nothing"
 
 
-def field_learns(field: str, loss: Loss, seed: int) -> bool:
-    """Return whether a field of a contrast gets a gradient."""
-    contrast = LAW_PAIRINGS[SEPARATE_POSITIVES](random_views(seed, 6))
-    leaf = getattr(contrast, field).clone().requires_grad_()
-    value = loss(replace(contrast, **{field: leaf}))
-    return value.requires_grad and gets_gradient(value, leaf)
+def check_learns(name: str, f: Callable[[Tensor], Tensor], start: Tensor, end: Tensor) -> None:
+    """Fail unless f has a gradient at an end of a way or in its middle: a hinge is flat on a part.
+
+    Where f is convex and differs at both ends, it has one at the higher end.
+    """
+    gradients = [gradient(f, torch.lerp(start, end, share)) for share in (0.0, 0.5, 1.0)]
+    assert any(g is not None for g in gradients), f"{name}: detached, or a tensor becomes a number"
+    if not any(g is not None and g.any() for g in gradients):
+        raise Wrong(f"{name}: the gradient is zero on all batches that were drawn", FLAT_REMEDY)
+
+
+def gradient(f: Callable[[Tensor], Tensor], x: Tensor) -> Tensor | None:
+    """Return the gradient of f at x; None: f does not know where its value comes from."""
+    leaf = x.clone().requires_grad_()
+    value = f(leaf)
+    found = torch.autograd.grad(value, [leaf], allow_unused=True) if value.requires_grad else [None]
+    return found[0]
+
+
+def with_field(loss: Loss, contrast: Contrast, field: str, vectors: Any) -> Tensor:
+    """Return the loss of a contrast with other vectors in one of its fields."""
+    return loss(replace(contrast, **{field: vectors}))
+
+
+def with_others(field: str, seed: int) -> tuple[Contrast, Contrast]:
+    """Return a contrast, and the same with another draw's vectors in one of its fields."""
+    contrast, other = (
+        LAW_PAIRINGS[SEPARATE_POSITIVES](random_views(drawn_by, 6)) for drawn_by in (seed, seed + 1)
+    )
+    return contrast, replace(contrast, **{field: getattr(other, field)})
 
 
 def depends_on(field: str, build: Build, seed: int) -> bool:
     """Return whether the loss is another one where a field of a contrast has other vectors."""
-    contrast, other = (
-        LAW_PAIRINGS[SEPARATE_POSITIVES](random_views(drawn_by, 6)) for drawn_by in (seed, seed + 1)
-    )
-    moved = replace(contrast, **{field: getattr(other, field)})
+    contrast, moved = with_others(field, seed)
     return not torch.equal(build()(moved), build()(contrast))
-
-
-def gets_gradient(value: Tensor, leaf: Tensor) -> bool:
-    """Return whether the leaf gets a gradient that is not zero."""
-    (gradient,) = torch.autograd.grad(value, [leaf], allow_unused=True, retain_graph=True)
-    return gradient is not None and bool(gradient.any())
 
 
 def check_sign(build: Build, seed: int) -> None:

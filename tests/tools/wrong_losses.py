@@ -44,6 +44,7 @@ LAWS = {  # class -> the one law that names its mistake
     "TimesTemperature": "low temperature",
     "NoCheck": "parameters",
     "Unused": "learning",
+    "Hidden": "state",
 }
 
 

@@ -11,6 +11,7 @@ from contrastbench.benchmarks.running.trial import STEPS, Trial, trial
 from contrastbench.losses.spec import LossSpec
 
 LOSSES = """
+import sys
 import torch
 
 class Pull(torch.nn.Module):
@@ -20,6 +21,13 @@ class Pull(torch.nn.Module):
 class Burst(torch.nn.Module):
     def forward(self, z1, z2):
         return 1e38 * (z1 - z2).square().sum(dim=1).mean() ** 2
+
+class Tires(torch.nn.Module):
+    calls = 0
+
+    def forward(self, z1, z2):
+        Tires.calls += z1.requires_grad and len(z1) > 64
+        return (z1 - z2).square().mean() / (Tires.calls < 2 or sys.exit("tired"))
 """
 
 
@@ -40,3 +48,17 @@ def test_the_first_steps_say_whether_a_loss_trains(name: str, tmp_path: Path) ->
 
 def test_a_domain_that_cannot_be_opened_is_said() -> None:
     assert trial_text(Trial("image", error="no torchvision")) == "not tried: no torchvision"
+
+
+def test_a_loss_that_raises_in_its_trial_is_a_failed_check(
+    bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "mine.py"
+    file.write_text(LOSSES)
+    monkeypatch.setattr("contrastbench.losses.laws.check_loss", lambda loss: [])
+    code, out, err = bench("check-loss", f"{file}:Tires")
+    fail, place, *_, last = out.splitlines()
+    assert (code, err, fail.split()[:2]) == (1, "", ["FAIL", "tried"])
+    assert "graph, step 2: SystemExit: tired" in fail
+    assert "at mine.py:18: return" in place
+    assert last.startswith("0 of 1 checks passed")

@@ -42,7 +42,8 @@ def test_laws(name: str, seed: int) -> None:
     precision.check_float32(build, seed)
 
 
-OTHER_LAWS = [law for law in LAWS if law.name not in wrong_losses.LAWS.values()]
+USERS_LAWS = {*wrong_losses.LAWS.values()} - {"state"}  # which also has a mistake that is rare
+OTHER_LAWS = [law for law in LAWS if law.name not in USERS_LAWS]
 
 
 @pytest.mark.parametrize("law", OTHER_LAWS, ids=lambda law: law.name)

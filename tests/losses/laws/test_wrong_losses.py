@@ -35,14 +35,25 @@ def test_the_table_has_every_wrong_loss_and_no_other() -> None:
     assert rows.partition("\n\n")[0].count("\n") + 1 == len(LAWS)
 
 
-def test_a_hinge_that_is_flat_on_one_batch_is_not_detached(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("code", "detail"),
+    [
+        ("(0.5 - scores.pos).relu() + scores.mean_neg(scores.neg)", ""),
+        ("(scores.mean_neg(scores.neg) - scores.pos - 0.2).relu()", ""),  # flat where they align
+        (
+            "scores.mean_neg(scores.neg) - scores.pos.round()",
+            "positives: the gradient is zero on all batches that were drawn",
+        ),
+    ],
+)
+def test_a_flat_gradient_is_not_called_detached(code: str, detail: str, tmp_path: Path) -> None:
     own = tmp_path / "own.py"
-    hinges = "scores.mean_pos((0.5 - scores.pos).relu()) + scores.mean_neg(scores.neg).squeeze(1)"
     own.write_text(
         "from contrastbench.losses import ScoreLoss\n\nclass Mine(ScoreLoss):\n"
-        f"    def terms(self, scores):\n        return {hinges}\n"
+        f"    def terms(self, scores):\n        return scores.mean_pos({code})\n"
     )
-    assert [one for one in check_loss(f"{own}:Mine") if not one.passed] == []
+    failed = [one.detail for one in check_loss(f"{own}:Mine") if not one.passed]
+    assert failed == ([detail] if detail else [])
 
 
 def test_a_loss_of_views_depends_on_both_and_may_have_the_gradient_of_normalize(
