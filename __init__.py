@@ -39,7 +39,8 @@ _MODULES = {
 
 def __getattr__(name: str) -> Any:
     if name == "__version__":
-        return importlib.import_module("importlib.metadata").version("contrastbench")
+        found = importlib.import_module("contrastbench.benchmarks.running.provenance")
+        return found.provenance().version or "0"
     if name in _MODULES:
         return getattr(importlib.import_module(f"contrastbench.{_MODULES[name]}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

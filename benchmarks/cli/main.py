@@ -25,6 +25,7 @@ from contrastbench.benchmarks.records.files import DISK_ERRORS
 from contrastbench.benchmarks.running import launch
 from contrastbench.benchmarks.running.interruption import TERMINATED, end_on_sigterm
 from contrastbench.domains.reading import cause
+from contrastbench.domains.registry import DOMAINS, declaration
 from contrastbench.errors import UserError, is_out_of_memory, printable, tell
 
 # by its version typer carries a click of its own or uses the installed one; this is the right one's
@@ -183,10 +184,25 @@ def usage(error: Exception) -> str:
     """Return what is wrong with the arguments, and the choices for a missing one."""
     message: str = error.format_message()  # type: ignore[attr-defined]
     choices = getattr(getattr(error, "param", None), "help", None)
+    if pair := recipe_pair(error):
+        return f"{message.partition(' (')[0].rstrip('.')}: did you mean --recipe {pair}?"
     missing = type(error).__name__ == "MissingParameter"
     if re.fullmatch(r"No such command '[^']*'\.?", message):
         return f"{message.rstrip('.')}: --help lists all commands"
     return f"{message.rstrip('.')}: {choices}" if missing and choices else message
+
+
+def recipe_pair(error: Exception) -> str:
+    """Return KEY=VALUE of a setting of the training that was given as an option; "" for others."""
+    option = str(getattr(error, "option_name", ""))
+    key = option.lstrip("-").replace("-", "_")
+    command = getattr(getattr(error, "ctx", None), "command", None)
+    if "recipe" not in [param.name for param in getattr(command, "params", ())]:
+        return ""
+    if not any(key in declaration(name).recipe.model_fields for name in DOMAINS):
+        return ""
+    value = re.search(rf"{re.escape(option)}[= ](\S+)", " ".join(sys.argv))
+    return f"{key}={value[1] if value else 'VALUE'}"
 
 
 def unusable_file(error: OSError) -> str:

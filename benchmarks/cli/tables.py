@@ -18,13 +18,15 @@ from contrastbench.benchmarks.tables.load import load_table
 from contrastbench.benchmarks.tables.resolved import resolve
 from contrastbench.errors import UserError, tell
 
+Format = Annotated[str, typer.Option("--format", help="Format: md, csv, json or latex.")]
+
 
 @one_moment()
 def table(
     name: Annotated[
         str | None, typer.Argument(help="Table (bench list tables) or YAML file.")
     ] = None,
-    format_: Annotated[str, typer.Option("--format", help="Format: md, csv or latex.")] = "md",
+    format_: Format = "md",
     values: Annotated[
         str | None, typer.Option(help="Values in LaTeX: theirs, ours or both (default).")
     ] = None,
@@ -87,9 +89,7 @@ def compare(
     ] = None,
     metric: opt.Metric = None,
     selection: opt.Selection = None,
-    format_: Annotated[
-        str, typer.Option("--format", help="Format: md, csv, json or latex.")
-    ] = "md",
+    format_: Format = "md",
     all_: Annotated[
         bool, typer.Option("--all", help="Show every test and its power as well.")
     ] = False,

@@ -1,5 +1,6 @@
-"""Render a table: Markdown for people, CSV for programs, LaTeX for papers. Brings no numpy."""
+"""Render a table for people (Markdown), programs (CSV, JSON) and papers (LaTeX), without numpy."""
 
+import json
 import re
 from collections.abc import Iterable
 from typing import Any
@@ -25,7 +26,7 @@ def render_table(resolved: Resolved, format_: str, values: str | None = None) ->
     Raises:
         UserError: unknown format or values, or values of another format.
     """
-    formats = {"md": table_markdown, "csv": table_csv, "latex": table_latex}
+    formats = {"md": table_markdown, "csv": table_csv, "json": table_json, "latex": table_latex}
     if format_ not in formats:
         raise unknown("format", format_, formats)
     if values is None:
@@ -85,6 +86,11 @@ def kind_of(cell: ResolvedCell) -> int:
 def table_csv(resolved: Resolved, lines: list[list[Entry]]) -> str:
     """A table for programs: one line for each place."""
     return files.comma_separated(table_rows(resolved, lines), "{:.4f}")
+
+
+def table_json(resolved: Resolved, lines: list[list[Entry]]) -> str:
+    """The lines of the CSV as a list, with all digits."""
+    return json.dumps(table_rows(resolved, lines), indent=2) + "\n"
 
 
 def table_rows(resolved: Resolved, lines: Iterable[Iterable[Entry]]) -> list[dict[str, Any]]:

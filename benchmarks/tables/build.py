@@ -27,7 +27,7 @@ from contrastbench.benchmarks.tables.schema import (
     SweepFile,
     baseline,
 )
-from contrastbench.benchmarks.tables.table import QUICK, Table
+from contrastbench.benchmarks.tables.table import NO_QUICK_PART, QUICK, Table
 from contrastbench.domains.registry import (
     DOMAINS,
     check_domain_name,
@@ -202,7 +202,7 @@ def quick_facts(whole: Mapping[str, Any], listed: Sequence[Row]) -> dict[str, An
     """
     name, part, columns = whole["name"], whole["quick"], whole["columns"]
     if not part:
-        raise UserError(f"{name} declares no quick part: leave --quick out")
+        raise UserError(f"{name} {NO_QUICK_PART.format(name)}")
     base, all_rows = baseline(listed), [row for row in whole["rows"] if row.control != AGAIN]
     kept = {base.name if base else "", *whole["asked"]}
     rows = [row for row in all_rows if row.control or row.name in kept]

@@ -14,7 +14,7 @@ from contrastbench.benchmarks.tables.build import Asked, check_distinct
 from contrastbench.benchmarks.tables.places import plain_place
 from contrastbench.benchmarks.tables.protocol import Protocol, SharedProtocol, Statement
 from contrastbench.benchmarks.tables.schema import PublishedTable, Row
-from contrastbench.benchmarks.tables.table import Table
+from contrastbench.benchmarks.tables.table import NO_QUICK_PART, Table
 from contrastbench.domains import strict_yaml
 from contrastbench.domains.registry import check_domain_name, check_listed_dataset, declaration
 from contrastbench.domains.strict_yaml import Document
@@ -32,7 +32,7 @@ def published_table(document: Document, name: str, asked: Asked) -> Table:
         UserError: whatever is wrong, with the file and the line in it.
     """
     if asked.quick:
-        raise UserError(f"{name} declares no quick part: leave --quick out")
+        raise UserError(f"{name} {NO_QUICK_PART.format(name)}")
     if asked.losses:
         raise UserError(
             f"{name} is no sweep, so no loss can join: leave --loss out, or name a sweep file"

@@ -16,6 +16,7 @@ import pytest
 import torch
 from typer.main import get_command
 
+import contrastbench
 import stub_domain
 from contrastbench.benchmarks.cli import listing
 from contrastbench.benchmarks.cli import main as cli
@@ -55,6 +56,9 @@ MISTAKES = [
     (["table", "adnce-table5", "--all"], "every table as it is: leave out adnce-table5 or --all"),
     (["run", "--domain", "graph"], "Missing option '--loss'"),
     ([*RUN, "--sed", "1"], "--seeds"),
+    ([*RUN, "--epochs", "3"], "No such option: --epochs: did you mean --recipe epochs=3?"),
+    ([*RUN, "--weight-decay=0.1"], "did you mean --recipe weight_decay=0.1?"),
+    (["sweep", "smoke", "--epochs", "3"], "No such option: --epochs"),
     ([*RUN, "--set", "mu=1e308"], "params has 1e+308 (a number in bounds, or a text of one"),
     ([*RUN, "--results", ""], "the value of --results is empty: give one, or leave it out"),
     (["table", ""], "an argument is empty: give one, or leave it out"),
@@ -410,6 +414,7 @@ def test_the_version_is_that_of_the_code(bench) -> None:
     version, commit = provenance()
     assert bench("--version")[1] == f"contrastbench {version}\n"
     assert bench("doctor")[1].splitlines()[1] == f"contrastbench {version}"
+    assert contrastbench.__version__ == version
     named = version and re.search(r"\+g([0-9a-f]+)", version)
     assert not named or (commit and commit.startswith(named[1]))
 
