@@ -110,7 +110,7 @@ def environment(
         bytecode_cache=compiled(autoescape, finalize is not None),
     )
     filters = [signed, number, names, listed, short, flat, paragraphs, setting, chosen, bullet]
-    made.filters |= {used.__name__: used for used in [*filters, unmentioned]}
+    made.filters |= {used.__name__: used for used in [*filters, unmentioned, tallied]}
     made.filters |= {"p": p_text, "s": plural, "verdict": verdict_text, "cell": escaped_cell}
     made.filters |= {"table": markdown_table, "tex": latex_text}
     made.globals |= {"DECIDED": DECIDED, "VERDICTS": [*Verdict], "said": said}
@@ -168,6 +168,15 @@ def p_text(p: float | None) -> str:
     if p is None:
         return "-"
     return "< 0.0001" if p < 0.0001 else "> 0.99" if p > 0.99 else f"{p:.4f}"
+
+
+def tallied(verdicts: Sequence[str]) -> str:
+    """Return how often each verdict is there.
+
+    >>> tallied(["undecided", "better", "undecided"])
+    '1 better, 2 undecided'
+    """
+    return ", ".join(f"{verdicts.count(word)} {word}" for word in Verdict if word in verdicts)
 
 
 def flat(text: str) -> str:

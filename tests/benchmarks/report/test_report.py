@@ -115,7 +115,7 @@ def test_a_table_shows_ours_the_papers_and_what_went_wrong(filled: Path) -> None
 def test_the_first_page_lists_tables_by_paper_with_what_is_done(filled: Path) -> None:
     text = squeezed(pages(filled, "small")["index.html"])
     row = '<a href="tables/small.html">small</a> <small>Small &amp; safe</small></th>'
-    answer = "Printed values that came back: base 0 of 1."
+    answer = "Values that came back: base 0 of 1."
     assert f'{row}<td class="num">1 of 1</td><td>{answer}' in text
 
 
