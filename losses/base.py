@@ -430,8 +430,9 @@ class ScoreLoss(Loss):
     def of_anchors(self, contrast: Contrast, f: OfScores) -> Tensor:
         """(A, ...) f of the scores of all anchors, computed in blocks of rows."""
         anchors, own = len(contrast.anchor), own_rows(len(contrast.anchor))
-        elements = self.block_elements or blocks.block_elements(contrast.anchor.device)
-        step = own.step * max(1, elements // max(1, len(contrast.keys)))
+        device, keys = contrast.anchor.device, max(1, len(contrast.keys))
+        elements = self.block_elements or blocks.block_elements(device, anchors * keys)
+        step = own.step * max(1, elements // keys)
         starts = range(own.start, anchors, step)
         parts = [slice(start, start + step, own.step) for start in starts] or [own]
         pos = positive_scores(contrast)

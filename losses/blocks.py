@@ -10,6 +10,7 @@ from typing import Any
 import torch
 
 CPU_BLOCK, CPU_TILE = 3 * 2**16, 256  # what a CPU's caches like: 768 KiB in float32, 256 KiB
+CPU_WHOLE = 2**18  # so few scores are one block, which is not computed again
 # As many as keep an accelerator busy: there every operation on a block costs a launch, whatever
 # its size. Rows keep about ten numbers for each score, tiles about five.
 BLOCK, TILE = 2**25, 2**13
@@ -17,9 +18,11 @@ BLOCK, TILE = 2**25, 2**13
 BYTES_PER_SCORE = 2**9
 
 
-def block_elements(device: torch.device) -> int:
-    """Return how many scores a block of rows holds."""
-    return CPU_BLOCK if device.type == "cpu" else min(BLOCK, memory(device) // BYTES_PER_SCORE)
+def block_elements(device: torch.device, scores: int) -> int:
+    """Return how many of so many scores a block of rows holds."""
+    if device.type == "cpu":
+        return scores if scores <= CPU_WHOLE else CPU_BLOCK
+    return min(BLOCK, memory(device) // BYTES_PER_SCORE)
 
 
 def tile(device: torch.device) -> int:

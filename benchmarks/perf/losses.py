@@ -93,7 +93,7 @@ def measured_entry(
     command += map(str, (name, size, device, gigabytes))
     # bytes; fixed thresholds are not raised at the first large block freed, and blocks of rows
     # below them are used again, as beside a network, whose activations have raised them
-    allocator = {"MALLOC_MMAP_THRESHOLD_": "1000000", "MALLOC_TRIM_THRESHOLD_": "16000000"}
+    allocator = {"MALLOC_MMAP_THRESHOLD_": "2000000", "MALLOC_TRIM_THRESHOLD_": "16000000"}
     done = subprocess.run(
         command, capture_output=True, text=True, check=False, env={**os.environ, **allocator}
     )

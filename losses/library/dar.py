@@ -58,7 +58,8 @@ class DAR(Loss):
 
     def forward(self, contrast: Contrast) -> Tensor:
         differences, apart = first_order(contrast, self.form)
-        elements = self.block_elements or blocks.block_elements(differences.device)
+        device, lengths = differences.device, len(differences) ** 2
+        elements = self.block_elements or blocks.block_elements(device, lengths)
         step = max(1, elements // len(differences))
         norms = [
             checkpoint(total_norm, differences, apart, slice(i, i + step), use_reentrant=False)

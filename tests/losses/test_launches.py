@@ -114,11 +114,14 @@ def test_a_cpus_tiles_would_be_over_the_budget() -> None:
 
 def test_a_small_card_takes_smaller_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(blocks, "memory", lambda device: 2**31)  # 2 GiB
-    assert blocks.block_elements(shadow()) == blocks.tile(shadow()) ** 2 == 2**22
-    assert (blocks.block_elements(torch.device("cpu")), blocks.tile(torch.device("cpu"))) == (
-        blocks.CPU_BLOCK,
-        blocks.CPU_TILE,
-    )
+    assert blocks.block_elements(shadow(), 2**30) == blocks.tile(shadow()) ** 2 == 2**22
+    cpu = torch.device("cpu")
+    assert (blocks.block_elements(cpu, 2**30), blocks.tile(cpu)) == (2**16 * 3, 2**8)
+
+
+def test_few_scores_of_a_cpu_are_one_block() -> None:
+    assert blocks.block_elements(torch.device("cpu"), 512**2) == 512**2
+    assert blocks.block_elements(torch.device("cpu"), 514**2) < 512**2
 
 
 # What the CPU refuses without a wait
