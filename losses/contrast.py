@@ -418,13 +418,8 @@ def whole_of(part: Tensor, whole: Tensor, starts: Tensor) -> Contrast:
     ([[0], [0], [1]], [0, 1])
     """
     owner = torch.searchsorted(starts, row_ids(part), right=True) - 1
-    keys, negatives = unit(whole), len(whole) - 1
-    positive_key = owner.unsqueeze(1)
-    return Contrast(
-        *(unit(part), None, keys, owner, row_ids(whole)),
-        positive_key=positive_key,
-        negatives=negatives,
-    )
+    ids = row_ids(whole)
+    return Contrast(unit(part), None, unit(whole), owner, ids, positive_key=owner.unsqueeze(1))
 
 
 def indexed(contrast: Contrast, index: Tensor) -> Contrast:
