@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from contrastbench.errors import UserError
 from contrastbench.losses.base import Loss
 from contrastbench.losses.contrast import Contrast, widen
+from contrastbench.losses.libraries import LIBRARIES, called_by_library, is_from, made_by_library
 
 NEEDS_VIEWS = (
     "takes two whole views of each sample, which this recipe does not pair: "
@@ -76,7 +77,8 @@ class AdaptedLoss(ViewLoss):
         defaults = {n: p.default for n, p in known.items() if p.default is not p.empty}
         check_values(defaults, values)
         self.values = {**defaults, **values}
-        self.inner = target(**values) if isinstance(target, type) else partial(target, **values)
+        kind = isinstance(target, type)
+        self.inner = made_by_library(target, values) if kind else partial(target, **values)
 
     @property
     def name(self) -> str:
@@ -89,16 +91,30 @@ class AdaptedLoss(ViewLoss):
         return dict(self.values)
 
     def of_views(self, z1: Tensor, z2: Tensor) -> Tensor:
-        return self.inner(z1, z2)
+        of_library = is_from(type(self.inner), *LIBRARIES)
+        return called_by_library(self.inner, z1, z2) if of_library else self.inner(z1, z2)
 
 
 def own_parameters(target: Callable[..., Any]) -> dict[str, inspect.Parameter]:
-    """Return the parameters of a class's constructor, or of a function after its two views."""
+    """Return the parameters of a class's constructor, or of a function after its two views.
+
+    A library's model, and defaults that no record can hold, are the library's own.
+    """
     given = [*inspect.signature(target).parameters.values()]
     if not isinstance(target, type):
         given = [p for p in given if p not in given[:2] or p.kind not in POSITIONAL]
     variable = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
-    return {p.name: p for p in given if p.kind not in variable}
+    known = {p.name: p for p in given if p.kind not in variable}
+    if not is_from(target, *LIBRARIES):
+        return known
+    return {k: p for k, p in known.items() if k != "model" and is_missing_or_plain(p.default)}
+
+
+def is_missing_or_plain(default: Any) -> bool:
+    """Return whether a default is missing, or a value that a record can hold."""
+    return default is inspect.Parameter.empty or isinstance(
+        default, bool | float | int | str | None
+    )
 
 
 def check_values(defaults: Mapping[str, Any], values: Mapping[str, Any]) -> None:
@@ -120,6 +136,8 @@ def check_values(defaults: Mapping[str, Any], values: Mapping[str, Any]) -> None
 
 def takes_two_views(title: str, target: Any) -> None:
     """Raise unless a module's or a function's call takes exactly two tensors, by their places."""
+    if is_from(target, *LIBRARIES):
+        return
     module = isinstance(target, type) and issubclass(target, nn.Module)
     try:
         call = inspect.signature(target.forward if module else target)

@@ -86,7 +86,8 @@ FLOORS = {  # rooms and modules of a folder, the lowest first: each imports from
     "losses": (
         *("pairing", "blocks", "rows", "tiles", "expectation", "settings"),
         *("source", "contrast", "ranges", "limits", "expression", "code", "base"),
-        *("memory", "exponential", "library", "views", "loading", "registry", "stand_ins", "spec"),
+        *("memory", "exponential", "library", "libraries", "views", "loading", "registry"),
+        *("stand_ins", "spec"),
         *("__init__", "reduction", "laws"),
     ),
     "domains": (

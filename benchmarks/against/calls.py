@@ -21,6 +21,7 @@ from contrastbench.benchmarks.against.batches import Batch
 from contrastbench.errors import UserError, users_code
 from contrastbench.losses import Loss, both_views, get_loss, other_view, same_class, whole_row
 from contrastbench.losses.expression import file_and_class, package_and_name
+from contrastbench.losses.libraries import LIBRARIES, called_by_library, is_from, made_by_library
 from contrastbench.losses.loading import from_file, from_package
 from contrastbench.losses.source import Sources
 
@@ -32,8 +33,6 @@ PAIRINGS: dict[str, Callable[[Batch], Any]] = {
 }
 Call = Callable[[Batch], Tensor]
 TEMPERATURES = ("temperature", "tau", "scale")  # names that packages have for it
-# losses of sentence-transformers that take a label for each pair of sentences
-PAIR_LABELS = ("ContrastiveLoss", "OnlineContrastiveLoss", "CosineSimilarityLoss", "CoSENTLoss")
 
 
 @dataclass(frozen=True)
@@ -105,33 +104,14 @@ def foreign_callable(name: str, target: Any, params: Mapping[str, Any]) -> Any:
             if params:
                 raise UserError(f"{name} is an object, which takes no parameters: name its class")
             return target
-        if is_from(target, "sentence_transformers"):
-            return target(model=GivenEmbeddings(), **params)
-        return target(**params)
-
-
-class GivenEmbeddings(nn.Module):
-    """A model of sentence-transformers that returns the embeddings that it is given."""
-
-    def forward(self, features: dict[str, Tensor], **_: Any) -> dict[str, Tensor]:
-        """Return the features, which hold the embeddings already."""
-        return features
-
-
-def is_from(kind: type, package: str) -> bool:
-    """Return whether a class, or one that it is derived from, is of a package."""
-    return any(base.__module__.partition(".")[0] == package for base in kind.__mro__)
+        return made_by_library(target, params)
 
 
 def convention(loss: Any) -> Callable[[Any, str, Batch], Any]:
     """Return how a loss is called."""
     if isinstance(loss, Loss):
         return call_ours
-    if is_from(type(loss), "pytorch_metric_learning"):
-        return call_metric_learning
-    if is_from(type(loss), "sentence_transformers"):
-        return call_sentence_transformers
-    return call_views
+    return call_library if is_from(type(loss), *LIBRARIES) else call_views
 
 
 def call_ours(loss: Loss, pairing: str, batch: Batch) -> Tensor:
@@ -154,33 +134,10 @@ def ids(pairing: str, batch: Batch) -> Tensor:
     return batch.labels if pairing == "same_class" else samples
 
 
-def call_metric_learning(loss: Any, pairing: str, batch: Batch) -> Any:
-    """Call a loss on embeddings with labels; the second view is the reference where it is alone.
-
-    Labels that are the same tensor would mean that row i of both is one embedding.
-    """
-    labels = ids(pairing, batch)
-    if pairing in ("other_view", "whole_row"):
-        return loss(batch.z1, labels, ref_emb=batch.z2, ref_labels=labels.clone())
-    return loss(batch.views, labels.repeat(2))
-
-
-def call_sentence_transformers(loss: Any, pairing: str, batch: Batch) -> Any:
-    """Call a loss on columns: two views, all pairs with labels, or all rows with classes."""
-    labels, names = ids(pairing, batch), [base.__name__ for base in type(loss).__mro__]
-    if any(name.startswith("Batch") for name in names):
-        return loss(as_features(batch.views), labels.repeat(2))
-    if set(PAIR_LABELS) & set(names):
-        size = len(labels)
-        first, second = batch.z1.repeat_interleave(size, dim=0), batch.z2.repeat(size, 1)
-        same = labels.repeat_interleave(size) == labels.repeat(size)
-        return loss(as_features(first, second), same.to(first.dtype))
-    return loss(as_features(batch.z1, batch.z2), None)
-
-
-def as_features(*embeddings: Tensor) -> list[dict[str, Tensor]]:
-    """Return embeddings as the features that the model `GivenEmbeddings` returns."""
-    return [{"sentence_embedding": z} for z in embeddings]
+def call_library(loss: Any, pairing: str, batch: Batch) -> Any:
+    """Call a loss of a library with labels; the second view is the reference where it is alone."""
+    apart = pairing in ("other_view", "whole_row")
+    return called_by_library(loss, batch.z1, batch.z2, ids(pairing, batch), apart)
 
 
 def call_views(loss: Any, pairing: str, batch: Batch) -> Any:

@@ -1,5 +1,6 @@
 """The first steps of a loss of two whole views, as `bench check-loss` tries them."""
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -7,6 +8,7 @@ import pytest
 
 from contrastbench.benchmarks.cli.check import trial_text
 from contrastbench.benchmarks.records.experiment import Experiment
+from contrastbench.benchmarks.running import trial as trials
 from contrastbench.benchmarks.running.trial import STEPS, Trial, trial
 from contrastbench.losses.spec import LossSpec
 
@@ -44,6 +46,28 @@ def test_the_first_steps_say_whether_a_loss_trains(name: str, tmp_path: Path) ->
     else:
         assert trial_text(found).endswith("try --recipe lr=0.001")
         assert trial_text(found).startswith("diverged, the loss is ")
+
+
+PAGE = Path(__file__).parents[3] / "docs" / "own-loss.md"
+ROWS = re.findall(r"^\| `([a-z_.]+)` \| (`\w+Loss`.*) \|$", PAGE.read_text(encoding="utf-8"), re.M)
+
+
+def test_the_page_names_losses_of_four_libraries() -> None:
+    assert len(ROWS) == 4
+
+
+@pytest.mark.filterwarnings("ignore")  # the libraries' own
+@pytest.mark.parametrize(("module", "names"), ROWS, ids=[module for module, _ in ROWS])
+def test_each_loss_of_the_page_trains_in_one_line(
+    module: str, names: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip(module, reason='pip install "[perf]"')
+    monkeypatch.setattr(trials, "STEPS", 2)
+    for name in re.findall(r"\w+", names):
+        spec = LossSpec(f"{module}:{name}")
+        found = trial(Experiment("tabular", "digits-table", spec, {}))
+        assert (found.error, found.raised, len(found.losses)) == ("", None, 2), name
+        assert found.losses[0] != found.losses[1], name
 
 
 def test_a_domain_that_cannot_be_opened_is_said() -> None:
