@@ -57,6 +57,9 @@ class Scores:
     positive_in_denominator: bool = True
     mean_over_negatives: bool = False
     padded: Tensor | None = None  # as `padding`; None: the pairing has none, so nothing is masked
+    # (a,) and (K,) samples of the anchors and of the keys, or their classes where classes pair
+    anchor_id: Tensor = field(default_factory=lambda: torch.empty(0))
+    key_id: Tensor = field(default_factory=lambda: torch.empty(0))
     rows: slice = field(
         default_factory=lambda: slice(None)
     )  # which of the batch's anchors these are
@@ -493,7 +496,8 @@ def with_positives(contrast: Contrast, rows: slice, neg: Tensor, pos: Tensor) ->
     elif contrast.negatives < (1 if contrast.positive_key is None else 2):  # it is one of them
         raise UserError(NO_NEGATIVES)
     flags = contrast.positive_in_denominator, contrast.mean_over_negatives
-    return Scores(pos, neg, count.to(neg.dtype), *flags, padding)
+    ids = contrast.anchor_id[rows], contrast.key_id
+    return Scores(pos, neg, count.to(neg.dtype), *flags, padding, *ids)
 
 
 def with_a_positive_each(contrast: Contrast, terms: Tensor) -> Tensor:

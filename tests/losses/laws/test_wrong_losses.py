@@ -56,6 +56,23 @@ def test_a_flat_gradient_is_not_called_detached(code: str, detail: str, tmp_path
     assert failed == ([detail] if detail else [])
 
 
+def test_terms_know_samples_and_are_called_as_a_training_calls_them(tmp_path: Path) -> None:
+    own = tmp_path / "own.py"
+    own.write_text(
+        "from contrastbench.losses import ScoreLoss\n\nclass Ids(ScoreLoss):\n"
+        "    def terms(self, scores):\n"
+        "        same = scores.anchor_id[:, None] == scores.key_id\n"
+        "        own = scores.neg.masked_fill(same, -float('inf'))\n"
+        "        own = own.exp().sum(1) / scores.count.squeeze(1)\n"
+        "        return own - scores.mean_pos(scores.pos)\n\nclass Before(Ids):\n"
+        "    def forward(self, contrast):\n        self.ids = contrast.anchor_id\n"
+        "        return super().forward(contrast)\n\n    def terms(self, scores):\n"
+        "        return super().terms(scores) + 0 * self.ids[scores.rows]\n"
+    )
+    for name in ("Ids", "Before"):
+        assert [one for one in check_loss(f"{own}:{name}", [0]) if not one.passed] == [], name
+
+
 def test_a_loss_of_views_depends_on_both_and_may_have_the_gradient_of_normalize(
     tmp_path: Path,
 ) -> None:
