@@ -106,7 +106,9 @@ def finalists_search(place: Place, budget: Tune, again: bool = False) -> Search:
     """Return the search of a standing comparison; folds choose among its points."""
     recipe, seeds = bare(place), place.setup.trial_seeds
     count = budget.trials or spaces.POINTS
-    space = spaces.Space(place.loss, recipe.lr, count, again)
+    trained = place.work.scored[0]  # two sets that score one training share its cells
+    name = f"{trained.domain}/{trained.dataset}"
+    space = spaces.Space(place.loss, recipe.lr, count, again, name)
     if recipe.nested:
         return Nested(space)
     return Finalists(place.setting, space, [seed + AGAIN_SEEDS * again for seed in seeds])
