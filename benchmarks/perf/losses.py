@@ -111,7 +111,9 @@ def measure_loss(name: str, size: int, device: torch.device, gigabytes: float) -
         resource.setrlimit(resource.RLIMIT_DATA, (int(gigabytes * 1e9), int(gigabytes * 1e9)))
     torch.set_num_threads(1)
     step = train_step(name, size, device)
-    train_step(name, 512, device)()  # what torch loads at its first step, 40 MB, is not the loss's
+    train_step(
+        name, 1024, device
+    )()  # what torch loads at its first blocks, 40 MB, is not the loss's
     before = peak_megabytes(device)
     seconds = best_of(step, device)
     megabytes = peak_megabytes(device) - before
