@@ -230,7 +230,7 @@ def test_the_notebook_ends_with_the_standing_of_an_own_loss(
     for cell in code_cells():
         capsys.readouterr()
         exec(cell, names)
-    assert capsys.readouterr().out.startswith("mine.py:Mine on 1 of 1 data set: ")
+    assert capsys.readouterr().out.startswith("mine.py:Mine on single sets: 1 ")
     assert len(names["frame"]) == 6  # type: ignore[arg-type]
     assert list(names["compared"].method) == ["mine.py:Mine", "none", "adnce"]  # type: ignore[attr-defined]
     left = {path.name for path in tmp_path.iterdir()} - {"__pycache__"}

@@ -54,7 +54,7 @@ def test_the_comparison_of_its_workflow_begins_with_the_loss(
         runner.run_cell(task.experiment, task.seed, Options(Path("results"), device="cpu"))
     code, out, err = copied(*compare)
     assert code == 0, err
-    assert out.startswith("mine.py:Mine on 2 of 2 data sets: ")
+    assert out.startswith("mine.py:Mine")
     assert "\n| mine.py:Mine | " in out, "Markdown for the summary of the job"
 
 

@@ -1,6 +1,5 @@
 """The forecast before a sweep, from like cells."""
 
-import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -100,9 +99,5 @@ def test_a_sweep_of_unknown_cells_says_nothing_and_a_join_says_so(tmp_path: Path
 
 def test_a_quick_join_sees_what_losses_that_ran_would_have_seen_alone(tmp_path: Path) -> None:
     results = Path(__file__).parents[3] / "results"
-    one, two = (
-        int(re.findall(r"from (\d+) % of what", sight("standard", results, joining))[0])
-        for joining in (1, 2)
-    )
-    assert 10 < one < two < 100  # of four seeds
+    assert sight("standard", results, 1) == "large ones alone", "seven sets bear no verdict"
     assert sight("standard", tmp_path, 1) == "large ones alone"
