@@ -156,8 +156,13 @@ def test_files(tmp_path: Path, found: Callable[[str], None]) -> None:
 def test_a_system_of_few_letters_reads_and_says_what_others_do(words: list[str]) -> None:
     few = {**os.environ, "LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
     command = [sys.executable, "-P", "-m", "contrastbench", *words]
-    done = subprocess.run(command, env=few, capture_output=True, check=False)
-    assert (done.returncode, done.stderr) == (0, b"")
+    theirs, ours = (
+        subprocess.run(command, env=one, capture_output=True, check=True)
+        for one in ({**os.environ, "PYTHONUTF8": "1"}, few)
+    )
+    for few_letters, all_letters in ((ours.stdout, theirs.stdout), (ours.stderr, theirs.stderr)):
+        assert few_letters.isascii()
+        assert len(few_letters.splitlines()) == len(all_letters.splitlines())
 
 
 def test_python_without_docstrings_is_said_where_a_library_needs_them() -> None:
