@@ -1,11 +1,14 @@
 """The forecast before a sweep, from like cells."""
 
 from collections.abc import Iterator
+from math import sqrt
 from pathlib import Path
+from statistics import stdev
 
 import pytest
 
 from contrastbench.benchmarks.cli.sweep import sight
+from contrastbench.benchmarks.comparison.statistics import ALPHA, noncentrality
 from contrastbench.benchmarks.sweeps.costs import Costs
 from contrastbench.benchmarks.sweeps.plan import forecast_line, make_plan
 from contrastbench.benchmarks.tables.load import load_table
@@ -101,3 +104,23 @@ def test_a_quick_join_sees_what_losses_that_ran_would_have_seen_alone(tmp_path: 
     results = Path(__file__).parents[3] / "results"
     assert sight("standard", results, 1) == "large ones alone", "seven sets bear no verdict"
     assert sight("standard", tmp_path, 1) == "large ones alone"
+
+
+def test_a_quick_part_of_many_sets_names_the_effect_that_it_sees(tmp_path: Path) -> None:
+    path, sets = tmp_path / "many.yaml", ["wine", "iris", "letter", "nursery", "car"]
+    path.write_text(
+        f"seeds: 0-2\ndomains: {{tabular: {{datasets: {sets}}}}}\n"
+        f"quick: {{seeds: 0, datasets: {sets}}}\nlosses: [none, infonce, adnce]\n"
+    )
+    table, effects = load_table(str(path)), [1.0, 3.0, 5.0, 7.0, 9.0]  # percent of a gain of ten
+    for name, effect in zip(sets, effects, strict=True):
+        for row, accuracy in (("none", 50.0), ("infonce", 60.0), ("adnce", 60.0 + effect / 10)):
+            there = {"metrics": {"accuracy": accuracy}, "data_hash": f"{name:0<64}"}
+            made(tmp_path, table.places[row, name].work, 0, **there)
+    error = stdev(effects) / sqrt(5)
+    least = [noncentrality(4, ALPHA / joining) * error for joining in (1, 3)]
+    for joining, percent in zip((1, 3), least, strict=True):
+        assert sight(str(path), tmp_path, joining) == (
+            f"effects from {percent:.0f} % of what training gains"
+        )
+    assert round(least[0]) < round(least[1])
