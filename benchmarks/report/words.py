@@ -16,9 +16,10 @@ from contrastbench.benchmarks.comparison import DECIDED, Verdict
 from contrastbench.benchmarks.report.latex import latex_text
 from contrastbench.benchmarks.tables.entries import signed
 from contrastbench.benchmarks.tables.replication import WIDEST
-from contrastbench.benchmarks.tables.schema import Setting
+from contrastbench.benchmarks.tables.schema import Row, Setting
 from contrastbench.errors import plural
-from contrastbench.losses.spec import LossSpec
+from contrastbench.losses.registry import SUPERVISED
+from contrastbench.losses.spec import NONE, LossSpec
 
 if TYPE_CHECKING:
     from contrastbench.benchmarks.comparison.compare import Verdicts  # brings numpy
@@ -114,6 +115,7 @@ def environment(
     made.filters |= {"p": p_text, "s": plural, "verdict": verdict_text, "cell": escaped_cell}
     made.filters |= {"table": markdown_table, "tex": latex_text}
     made.globals |= {"DECIDED": DECIDED, "VERDICTS": [*Verdict], "said": said}
+    made.filters["near_infonce"] = near_infonce
     made.globals |= {"isfinite": isfinite, "INFINITE": inf, "HASH_SHOWN": HASH_SHOWN}
     made.globals["WIDEST"] = WIDEST
     return made
@@ -227,6 +229,17 @@ def setting(trial: Setting, loss: str | None) -> str:
         return parameters({**trial.params, **trial.recipe})
     limit = f"chose its limit: {LossSpec(trial.loss or '', trial.params).complete.label}"
     return ", ".join([limit, *([parameters(trial.recipe)] if trial.recipe else [])])
+
+
+def near_infonce(trial: Setting, row: Row) -> str:
+    """Return how near the gradient of a chosen setting is to InfoNCE's; nothing to say of it."""
+    name = trial.loss or row.loss or NONE
+    if row.control or name in (NONE, "infonce", *SUPERVISED):
+        return ""
+    from contrastbench.benchmarks.against.nearness import nearness  # brings torch
+
+    cosine, temperature = nearness(name, trial.params)
+    return f", gradient at cosine {cosine:.3f} to infonce's at temperature {temperature:g}"
 
 
 def chosen(params: dict[str, Any]) -> str:
