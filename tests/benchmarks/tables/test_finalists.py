@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from scipy.stats import qmc
 
+from contrastbench.benchmarks.against.nearness import nearness
 from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.benchmarks.report.tables import choice_lines, render_table
 from contrastbench.benchmarks.sweeps import plan
@@ -176,6 +177,10 @@ def test_a_search_is_sixteen_points_four_finalists_and_fresh_seeds(tmp_path: Pat
     resolved = resolve(TABLE, None, tmp_path)
     lines = list(choice_lines(resolved))
     assert any(f"infonce on A: temperature={BEST:g}, lr=" in line for line in lines), "not luck"
+    (chosen,) = resolved.lines[1].cells["A"].choice.settings
+    cosine, _ = nearness("debiased", chosen.params)
+    told = [line.partition("gradient at cosine ")[2] for line in lines]
+    assert [text[:5] for text in told if text] == [f"{cosine:.3f}"], "and none for infonce"
     assert "| infonce | 80.0" in render_table(resolved, "md")
 
 
