@@ -84,10 +84,10 @@ class GraphRecipe(Recipe):
         description="node labels or 1 where there are none; degree; attributes: labels and the "
         "set's node attributes, standardised",
     )
-    encoder: Literal["gin", "raw", "sizes"] = Field(
+    encoder: Literal["gin", "gine", "raw", "sizes"] = Field(
         "gin",
-        description="raw: degrees and labels counted and projected, for --loss none; "
-        "sizes: nodes and edges",
+        description="gine: with the edges' labels or bonds; raw: degrees and labels counted and "
+        "projected, for --loss none; sizes: nodes and edges",
     )
     layers: int = Field(3, ge=1)
     hidden: int = Field(32, ge=1)
@@ -125,7 +125,12 @@ class GraphRecipe(Recipe):
     @property
     def trainable(self) -> bool:
         """Return whether the encoder has weights; counts have none."""
-        return self.encoder == "gin"
+        return self.encoder in ("gin", "gine")
+
+    @property
+    def reads_edges(self) -> bool:
+        """Return whether the encoder reads the features of edges."""
+        return self.encoder == "gine"
 
     @property
     def pairing_facts(self) -> Pairing:

@@ -5,7 +5,7 @@ import io
 import re
 import zipfile
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property, lru_cache
 from itertools import pairwise
 from pathlib import Path
@@ -40,8 +40,10 @@ class Graphs:
     node_ptr: Tensor  # (graphs + 1,) where each graph's nodes begin
     edge_ptr: Tensor  # (graphs + 1,) where each graph's edges begin
     y: Tensor  # (graphs,) classes 0, 1, ...; or (graphs, tasks) answers 0, 1 or nan
+    edge_attr: Tensor  # (edges, features), without columns where no encoder reads them
     labels: tuple[str, ...] = ()  # what the columns of x stand for, where a reader names them
     classes: tuple[str, ...] = ()  # the classes' names, where a reader has them
+    smiles: tuple[str, ...] = ()  # of each graph, where all are molecules
 
     def __len__(self) -> int:
         return len(self.y)
@@ -74,6 +76,7 @@ class Graphs:
                 self.node_ptr[start : stop + 1] - n0,
                 self.edge_ptr[start : stop + 1] - e0,
                 self.y[start:stop],
+                self.edge_attr[e0:e1],
             )
             for (start, stop), ((n0, e0), (n1, e1)) in zip(
                 pairwise(places), pairwise(ends), strict=True
@@ -85,16 +88,14 @@ class Graphs:
         nodes, node_ptr = segment_items(self.node_ptr, order)
         edges, edge_ptr = segment_items(self.edge_ptr, order)
         shift = (node_ptr[:-1] - self.node_ptr[order]).repeat_interleave(edge_ptr.diff())
-        return Graphs(
-            self.x[nodes], self.edge_index[:, edges] + shift, node_ptr, edge_ptr, self.y[order]
-        )
+        links = self.edge_index[:, edges] + shift
+        parts = node_ptr, edge_ptr, self.y[order], self.edge_attr[edges]
+        return Graphs(self.x[nodes], links, *parts)
 
     def to(self, device: torch.device) -> "Graphs":
         """The same graphs on a device."""
-        x, edges, nodes, ends, y = (
-            t.to(device) for t in (self.x, self.edge_index, self.node_ptr, self.edge_ptr, self.y)
-        )
-        return Graphs(x, edges, nodes, ends, y, self.labels, self.classes)
+        parts = (field.name for field in fields(self) if field.type is Tensor)
+        return replace(self, **{name: getattr(self, name).to(device) for name in parts})
 
     @cached_property
     def graph_of_node(self) -> Tensor:
@@ -133,14 +134,20 @@ def segment_items(ptr: Tensor, order: Tensor) -> tuple[Tensor, Tensor]:
     return torch.arange(len(shift), device=ptr.device) + shift, new_ptr
 
 
-def union(x: Tensor, edge_index: Tensor, node_ptr: Tensor, y: Tensor) -> Graphs:
-    """Graphs of an unordered edge list: loops and repeated edges removed, edges sorted."""
-    n = max(1, len(x))
-    source, target = edge_index[:, edge_index[0] != edge_index[1]]
-    key = torch.unique(source * n + target)
-    edges = torch.stack([key // n, key % n])
+def union(
+    x: Tensor, edge_index: Tensor, node_ptr: Tensor, y: Tensor, edge_attr: Tensor | None = None
+) -> Graphs:
+    """Graphs of an unordered edge list: loops and repeated edges removed, edges sorted.
+
+    Of repeated edges the first one's features stay.
+    """
+    n, proper = max(1, len(x)), edge_index[0] != edge_index[1]
+    source, target = edge_index[:, proper]
+    keys, first = np.unique(source * n + target, return_index=True)
+    edges = torch.from_numpy(np.stack([keys // n, keys % n]))
     edge_ptr = torch.searchsorted(edges[0].contiguous(), node_ptr)
-    return Graphs(x, edges, node_ptr, edge_ptr, y)
+    attr = x.new_zeros(len(keys), 0) if edge_attr is None else edge_attr[proper][first]
+    return Graphs(x, edges, node_ptr, edge_ptr, y, attr)
 
 
 def load_graphs(name: str, data_root: Path | None = None) -> tuple[Graphs, str]:
@@ -216,6 +223,26 @@ def with_attributes(
     return replace(graphs, x=x), both
 
 
+def with_edge_labels(graphs: Graphs, dataset: str, files: tuple[str, RawReader] | None) -> Graphs:
+    """The graphs of a TU set with their edges' labels one-hot; `files` as for the attributes.
+
+    Raises:
+        UserError: the set has no labels of edges, or a damaged file of them.
+    """
+    name, read = files or (dataset, lambda _: None)
+    with reading(f"graph dataset {name}", "get its files again"):
+        ends = None if files is None else numbers(name, "A", read)
+        count = None if ends is None else len(ends)
+        labels = numbers(name, "edge_labels", read, count, False)
+    if ends is None or labels is None:
+        fix = "leave out --recipe encoder=gine"
+        raise UserError(f"{dataset} has no labels or features of edges: {fix}")
+    edges = torch.from_numpy(np.ascontiguousarray(ends.T) - 1)
+    attr = one_hots(name, "edge_labels", labels)
+    sorted_ = union(graphs.x, edges, graphs.node_ptr, graphs.y, attr)
+    return replace(graphs, edge_attr=sorted_.edge_attr)
+
+
 def graph_counts(graphs: Graphs) -> dict[str, int]:
     """Return counts that tell a set from a part of it; an edge counts in both directions."""
     sizes = {"graphs": len(graphs), "nodes": len(graphs.x), "edges": graphs.edge_index.shape[1]}
@@ -287,7 +314,7 @@ def parse_tu(name: str, read: RawReader, declared: GraphDataset | None) -> Graph
     labels = numbers(name, "node_labels", read, len(indicator), required)
     node_ptr = np.searchsorted(indicator, np.arange(1, len(y) + 2))
     graphs = union(
-        node_features(name, labels, len(indicator)),
+        torch.zeros(len(indicator), 0) if labels is None else one_hots(name, "node_labels", labels),
         torch.from_numpy(np.ascontiguousarray(edges.T) - 1),
         torch.from_numpy(node_ptr),
         torch.from_numpy(y.reshape(-1)),
@@ -298,20 +325,17 @@ def parse_tu(name: str, read: RawReader, declared: GraphDataset | None) -> Graph
 
 
 def label_names(labels: Array | None) -> tuple[str, ...]:
-    """Return what the columns of `node_features` stand for, as COLUMN:LABEL."""
+    """Return what the columns of `one_hots` stand for, as COLUMN:LABEL."""
     columns = enumerate(() if labels is None else labels.T)
     return tuple(f"{k}:{v}" for k, c in columns for v in range(int(c.min()), int(c.max()) + 1))
 
 
-def node_features(name: str, labels: Array | None, nodes: int) -> Tensor:
-    """Node labels one-hot, column by column; no columns without labels."""
-    if labels is None:
-        return torch.zeros(nodes, 0)
+def one_hots(name: str, suffix: str, labels: Array) -> Tensor:
+    """The labels of a raw file one-hot, column by column."""
     width = sum(int(c.max()) - int(c.min()) + 1 for c in labels.T)
-    if width > MAX_LABELS or width * nodes > MAX_FEATURES:
-        raise raw_file_error(
-            name, "node_labels", f"labels {labels.min()}..{labels.max()} are too many"
-        )
+    if width > MAX_LABELS or width * len(labels) > MAX_FEATURES:
+        fault = f"labels {labels.min()}..{labels.max()} are too many"
+        raise raw_file_error(name, suffix, fault)
     return torch.cat([one_hot(torch.from_numpy(c - c.min())).float() for c in labels.T], dim=1)
 
 
@@ -331,7 +355,7 @@ def numbers(
     dtype: Any = np.int64,
 ) -> Any:
     """A raw file's numbers, a line for each node if they are given; None: it need not be there."""
-    text = read(suffix)
+    of, text = "edges" if suffix == "edge_labels" else "nodes", read(suffix)
     if text is None and not required:
         return None
     if not text or not text.strip():
@@ -343,7 +367,7 @@ def numbers(
         counted = re.sub(r"row (\d+), c", lambda row: f"line {int(row[1]) + 1}, c", wrong)
         raise raw_file_error(name, suffix, counted) from None
     if nodes not in (None, len(values)):
-        raise raw_file_error(name, suffix, f"{len(values)} lines for {nodes} nodes")
+        raise raw_file_error(name, suffix, f"{len(values)} lines for {nodes} {of}")
     return values
 
 

@@ -1,6 +1,7 @@
 """Graphs: GraphCL's unsupervised protocol on the TU collection, with any loss."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import cached_property
 from itertools import compress
 from pathlib import Path
@@ -23,7 +24,14 @@ from contrastbench.domains.graph.data import (
     occurrences,
     with_attributes,
 )
-from contrastbench.domains.graph.encoder import Counts, GraphModel, Histograms, InfoGraph, Sizes
+from contrastbench.domains.graph.encoder import (
+    GIN,
+    Counts,
+    GraphModel,
+    Histograms,
+    InfoGraph,
+    Sizes,
+)
 from contrastbench.domains.graph.own import load_own_graphs, tu_files
 from contrastbench.domains.graph.tasks import task_evaluation, task_folds
 from contrastbench.domains.graph.twins import colours
@@ -63,7 +71,8 @@ Model = GraphModel | InfoGraph | Counts
 CHUNK_EDGES = 2**22
 UNREAD = {  # files of the TU collection's format, and what becomes of them
     "node_attributes": "left out: --recipe features=attributes reads them",
-    **dict.fromkeys(("edge_labels", "edge_attributes", "graph_attributes"), "left out"),
+    "edge_labels": "left out: --recipe encoder=gine reads them",
+    **dict.fromkeys(("edge_attributes", "graph_attributes"), "left out"),
 }
 
 
@@ -89,7 +98,7 @@ class GraphDomain(Domain[GraphRecipe, Model, Batch]):
     def read(self) -> None:
         """Read the graphs, with the recipe's features and in the seed's order."""
         dataset, recipe, root = self.dataset, self.recipe, self.data_root
-        graphs, self.sha256, self.data_notes = load_own_graphs(dataset, root)
+        graphs, self.sha256, self.data_notes = load_own_graphs(dataset, root, recipe.reads_edges)
         self.labels, self.class_names = graphs.labels, graphs.classes
         if recipe.features == "attributes":
             files = tu_files(dataset, root)
@@ -166,13 +175,12 @@ class GraphDomain(Domain[GraphRecipe, Model, Batch]):
     def unused(self) -> dict[str, str]:
         """Return notes on what a set in the TU collection's format has, and nothing here reads."""
         files = tu_files(self.dataset, self.data_root)
-        parts = dict(UNREAD)
-        if self.recipe.features == "attributes":
-            del parts["node_attributes"]
+        read = {"node_attributes": self.recipe.features == "attributes"}
+        read["edge_labels"] = self.recipe.reads_edges
         return {
             part.replace("_", " "): fate
-            for part, fate in parts.items()
-            if files and files[1](part) is not None
+            for part, fate in UNREAD.items()
+            if files and not read.get(part) and files[1](part) is not None
         }
 
     def model(self) -> Model:
@@ -186,7 +194,8 @@ class GraphDomain(Domain[GraphRecipe, Model, Batch]):
             if recipe.encoder == "sizes":
                 return Counts(Sizes())
             kind = InfoGraph if recipe.of_nodes else GraphModel
-            return kind(features, recipe.hidden, recipe.layers).to(self.device)
+            bonds = self.graphs.edge_attr.shape[1]
+            return kind(GIN(features, recipe.hidden, recipe.layers, bonds)).to(self.device)
 
     def batches(self, epoch: int) -> Iterator[Batch]:
         """Consecutive graphs and their augmented views, or without views the graphs twice."""
@@ -364,7 +373,7 @@ def with_features(graphs: Graphs, features: str) -> Graphs:
         x = one_hot(graphs.row_ptr.diff().clamp_max(MAX_DEGREE), MAX_DEGREE + 1).float()
     elif x.shape[1] == 0:
         x = x.new_ones(len(x), 1)
-    return Graphs(x, graphs.edge_index, graphs.node_ptr, graphs.edge_ptr, graphs.y)
+    return replace(graphs, x=x)
 
 
 def chunks(graphs: Graphs, batch_size: int) -> Iterator[tuple[int, int]]:

@@ -56,8 +56,17 @@ class NeighbourSum(torch.autograd.Function):
         return ctx.neighbours.backward @ gradient, None
 
 
+def bond_sum(x: Tensor, bonds: Tensor, graphs: Graphs) -> Tensor:
+    """(nodes, d) GINE's sum of ReLU(x_j + e_ij) over each node's neighbours, e of each edge."""
+    messages = (x[graphs.edge_index[1]] + bonds).relu()
+    return torch.segment_reduce(messages, "sum", offsets=graphs.row_ptr, axis=0)
+
+
 class GIN(nn.Module):
-    """Graph isomorphism network (Xu et al. 2019, eq. 4.1, epsilon 0).
+    """Graph isomorphism network (Xu et al. 2019, eq. 4.1, epsilon 0), or with edges' features.
+
+    Those are GINE's (Hu et al. 2020): a linear map of them, without a bias, is added to the
+    neighbour, and what is above zero is summed. Loops have features of 0.
 
     Every layer's sum over a graph's nodes is part of its embedding.
 
@@ -68,14 +77,17 @@ class GIN(nn.Module):
         features: columns of the node features.
         hidden: width of each layer.
         layers: number of layers.
+        bonds: columns of the edge features; 0: they are not read.
     """
 
-    def __init__(self, features: int, hidden: int = 32, layers: int = 3) -> None:
+    def __init__(self, features: int, hidden: int = 32, layers: int = 3, bonds: int = 0) -> None:
         super().__init__()
-        self.features = features
+        self.features, self.edge_features = features, bonds
         widths = [features] + [hidden] * layers
         self.mlps = nn.ModuleList(mlp(a, b, b) for a, b in pairwise(widths))
         self.norms = nn.ModuleList(BatchNorm1d(hidden) for _ in range(layers))
+        inputs = widths[:-1] if bonds else []
+        self.bonds = nn.ModuleList(nn.Linear(bonds, width, bias=False) for width in inputs)
         self.width = hidden * layers
 
     def forward(self, graphs: Graphs, symmetric: bool = True) -> Tensor:
@@ -84,9 +96,13 @@ class GIN(nn.Module):
 
     def layers(self, graphs: Graphs, symmetric: bool = True) -> Iterator[Tensor]:
         """(nodes, hidden) what each layer makes of the nodes."""
-        x, neighbours = graphs.x, Neighbours(graphs, symmetric)
-        for layer, norm in zip(self.mlps, self.norms, strict=True):
-            x = norm(layer(x + NeighbourSum.apply(x, neighbours)).relu())
+        x, neighbours = graphs.x, None if self.bonds else Neighbours(graphs, symmetric)
+        for k, (layer, norm) in enumerate(zip(self.mlps, self.norms, strict=True)):
+            if neighbours:
+                around = NeighbourSum.apply(x, neighbours)
+            else:
+                around = bond_sum(x, self.bonds[k](graphs.edge_attr), graphs)
+            x = norm(layer(x + around).relu())
             yield x
 
 
@@ -114,9 +130,9 @@ def xavier_layer(layer: nn.Linear) -> nn.Linear:
 class GraphModel(nn.Module):
     """GIN and the projection that only training uses."""
 
-    def __init__(self, features: int, hidden: int, layers: int) -> None:
+    def __init__(self, encoder: GIN) -> None:
         super().__init__()
-        self.encoder = GIN(features, hidden, layers)
+        self.encoder = encoder
         self.projector = mlp(self.encoder.width, self.encoder.width, self.encoder.width)
 
     def forward(self, graphs: Graphs, symmetric: bool = True) -> Tensor:
@@ -142,9 +158,9 @@ class InfoGraphHead(nn.Module):
 class InfoGraph(nn.Module):
     """GIN with a head for graphs and one for their nodes (Sun et al. 2020), of training alone."""
 
-    def __init__(self, features: int, hidden: int, layers: int) -> None:
+    def __init__(self, encoder: GIN) -> None:
         super().__init__()
-        self.encoder = GIN(features, hidden, layers)
+        self.encoder = encoder
         self.of_graphs = InfoGraphHead(self.encoder.width)
         self.of_nodes = InfoGraphHead(self.encoder.width)
 

@@ -53,12 +53,17 @@ class Encoder:
     def of_graphs(self, graphs: Graphs, what: str) -> Tensor:
         """(graphs, d) on the device."""
         graphs = with_features(graphs, self.recipe.features)
-        width, columns = self.network.features, graphs.x.shape[1]
-        if columns != width:
-            raise UserError(
-                f"{what} has {columns} features for each node, and {self.name} was trained on "
-                f"{width}: give graphs with the features of the training"
-            )
+        network = self.network  # 0 features of edges: they are not read
+        for kind, width, part in (
+            ("node", network.features, graphs.x),
+            ("edge", network.edge_features, graphs.edge_attr),
+        ):
+            columns = part.shape[1]
+            if width and columns != width:
+                raise UserError(
+                    f"{what} has {columns} features for each {kind}, and {self.name} was trained "
+                    f"on {width}: give graphs with the features of the training"
+                )
         return embed_graphs(self.network, add_loops(graphs.to(self.device)), self.recipe.batch_size)
 
     def read(self, dataset: str, data_root: Path | None) -> Samples:
@@ -66,11 +71,12 @@ class Encoder:
         parsed = owned.parse_source(dataset, SOURCES)
         if parsed and parsed[0].runs_code:
             return Samples(own.function_data(parsed[1], data_root))
-        if parsed:
+        if parsed and parsed[0].folder and not self.recipe.reads_edges:
             with owned.reading_own(parsed[0], dataset):
                 graphs, names = own.folder_of_any(parsed[1], data_root)
             return Samples(self.relabelled(graphs, dataset), names)
-        return Samples(self.relabelled(own.load_own_graphs(dataset, data_root)[0], dataset))
+        graphs = own.load_own_graphs(dataset, data_root, self.recipe.reads_edges)[0]
+        return Samples(self.relabelled(graphs, dataset))
 
     def relabelled(self, graphs: Graphs, what: str) -> Graphs:
         """Return graphs whose named labels stand in the columns of the training.
@@ -105,7 +111,8 @@ def open_encoder(name: str, data_root: Path | None, device: torch.device) -> Enc
     with reading(name, EXPORT_FIX):
         recipe = GraphRecipe(**config["recipe"])
         features = weights["mlps.0.0.weight"].shape[1]
-        network = GIN(features, recipe.hidden, recipe.layers)
+        bonds = weights["bonds.0.weight"].shape[1] if recipe.reads_edges else 0
+        network = GIN(features, recipe.hidden, recipe.layers, bonds)
         network.load_state_dict(weights)
         labels = tuple(map(str, config.get("labels", ())))  # exports of older versions have none
     return Encoder(name, network.to(device).eval(), recipe, labels, device)
@@ -116,9 +123,8 @@ def score(
 ) -> dict[str, float]:
     """Return the metrics of an exported encoder by the SVM of that name."""
     opened = open_encoder(encoder, data_root, device)
-    graphs = permuted_graphs(
-        opened.relabelled(own.load_own_graphs(dataset, data_root)[0], dataset), seed
-    )
+    graphs = own.load_own_graphs(dataset, data_root, opened.recipe.reads_edges)[0]
+    graphs = permuted_graphs(opened.relabelled(graphs, dataset), seed)
     if not graphs.tasks:
         check_folds(graphs.y.numpy(), opened.recipe.folds, "use more data", dataset)
     embeddings = Labelled(opened.of_graphs(graphs, dataset), graphs.y)

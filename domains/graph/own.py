@@ -5,6 +5,7 @@ the other one too, and is counted.
 """
 
 import csv
+import hashlib
 import inspect
 import warnings
 from collections.abc import Callable, Iterable, Sequence
@@ -43,8 +44,19 @@ class Item(NamedTuple):
     y: Any  # its class, or a tuple of answers to tasks
 
 
-def load_own_graphs(name: str, data_root: Path | None) -> LoadedGraphs:
-    """A set of graphs, a user's own or by its name."""
+def load_own_graphs(name: str, data_root: Path | None, edges: bool = False) -> LoadedGraphs:
+    """A set of graphs, a user's own or by its name; with the features of its edges, or without."""
+    graphs, digest, notes = load_any(name, data_root)
+    if not edges:
+        return replace(graphs, edge_attr=graphs.edge_attr[:, :0]), digest, notes
+    if not graphs.edge_attr.shape[1]:
+        graphs = data.with_edge_labels(graphs, name, tu_files(name, data_root))
+    values = graphs.edge_attr.contiguous().numpy().tobytes()
+    return graphs, hashlib.sha256(digest.encode() + values).hexdigest(), notes
+
+
+def load_any(name: str, data_root: Path | None) -> LoadedGraphs:
+    """A set of graphs, a user's own or by its name, as it was read."""
     if not (parsed := own.parse_source(name, SOURCES)):
         return *data.load_graphs(name, data_root), {}
     source, what = parsed
@@ -69,8 +81,10 @@ def read_own(what: str, name: str, read: Reader, data_root: Path | None) -> Load
 def both_ways(graphs: Graphs) -> tuple[Graphs, dict[str, Any]]:
     """Edges in both directions, and how many were added."""
     edges = torch.cat([graphs.edge_index, graphs.edge_index.flip(0)], dim=1)
-    whole = union(graphs.x, edges, graphs.node_ptr, graphs.y)
-    whole = replace(whole, labels=graphs.labels, classes=graphs.classes)
+    attr = graphs.edge_attr.repeat(2, 1)
+    whole = union(graphs.x, edges, graphs.node_ptr, graphs.y, attr)
+    named = {key: getattr(graphs, key) for key in ("labels", "classes", "smiles")}
+    whole = replace(whole, **named)
     added = whole.edge_index.shape[1] - graphs.edge_index.shape[1]
     return whole, {"edges added in the other direction": added} if added else {}
 

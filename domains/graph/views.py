@@ -3,8 +3,11 @@
 The operations are GraphCL's (You et al. 2020, section 3.1) as its unsupervised_TU code does them.
 """
 
+from dataclasses import replace
+
 import torch
 from torch import Tensor
+from torch.nn.functional import pad
 
 from contrastbench.domains.graph import GraphRecipe
 from contrastbench.domains.graph.data import Graphs, pointers, segment_items, segments
@@ -102,7 +105,7 @@ def mask_features(graphs: Graphs, masked: Tensor, generator: torch.Generator) ->
         noise = torch.randn((int(masked.sum()), x.shape[1]), generator=generator, device=x.device)
         x = x.clone()
         x[masked] = 0.5 + 0.5 * noise
-    return Graphs(x, graphs.edge_index, graphs.node_ptr, graphs.edge_ptr, graphs.y)
+    return replace(graphs, x=x)
 
 
 def restrict(graphs: Graphs, keep_node: Tensor, keep_edge: Tensor) -> Graphs:
@@ -117,14 +120,15 @@ def restrict(graphs: Graphs, keep_node: Tensor, keep_edge: Tensor) -> Graphs:
     node_at = pointers(keep_node)
     edges = node_at[torch.stack([source[proper], target[proper]])]
     edge_ptr = torch.searchsorted(edge[proper], graphs.edge_ptr)
-    return Graphs(graphs.x[keep_node], edges, node_at[graphs.node_ptr], edge_ptr, graphs.y)
+    attr = graphs.edge_attr[edge[proper]]
+    return Graphs(graphs.x[keep_node], edges, node_at[graphs.node_ptr], edge_ptr, graphs.y, attr)
 
 
 def add_loops(graphs: Graphs) -> Graphs:
     """The released code's self-loops: of every node in a graph with edges but the last.
 
     The last is the one with the highest number among those with edges. Loops take part in the
-    un-augmented view, in evaluation and in the counts of the augmentations.
+    un-augmented view, in evaluation and in the counts of the augmentations. Their features are 0.
     """
     source, target = graphs.edge_index
     last_edge = graphs.edge_ptr[1:].clamp_min(1) - 1
@@ -134,7 +138,8 @@ def add_loops(graphs: Graphs) -> Graphs:
     node = torch.arange(len(graphs.x), device=source.device)
     loops = node[node < highest[graphs.graph_of_node]]
     n = max(1, len(graphs.x))
-    key = torch.cat([source * n + target, loops * n + loops]).sort().values
+    key, order = torch.cat([source * n + target, loops * n + loops]).sort()
     edges = torch.stack([key // n, key % n])
     edge_ptr = torch.searchsorted(edges[0].contiguous(), graphs.node_ptr)
-    return Graphs(graphs.x, edges, graphs.node_ptr, edge_ptr, graphs.y)
+    attr = pad(graphs.edge_attr, (0, 0, 0, len(loops)))[order]
+    return replace(graphs, edge_index=edges, edge_ptr=edge_ptr, edge_attr=attr)

@@ -12,7 +12,7 @@ from torch import nn
 
 from contrastbench.domains.graph import DATASETS, GraphRecipe
 from contrastbench.domains.graph import domain as graph
-from contrastbench.domains.graph.data import Graphs, load_graphs
+from contrastbench.domains.graph.data import load_graphs, union
 from contrastbench.domains.graph.domain import GraphDomain, chunks, permuted_graphs, with_features
 from contrastbench.domains.graph.own import Item, both_ways, with_classes
 from contrastbench.domains.graph.twins import colours
@@ -167,7 +167,7 @@ def test_nodes_begin_with_the_attributes_of_their_graph(tmp_path: Path) -> None:
     assert found.data_hash(True) != plain.data_hash(True)
     assert found.graphs.y.equal(plain.graphs.y)
     none, ends = torch.zeros(2, 0, dtype=torch.int64), torch.zeros(21, dtype=torch.int64)
-    order = permuted_graphs(Graphs(torch.zeros(0, 1), none, ends, ends, torch.arange(20)), 0).y
+    order = permuted_graphs(union(torch.zeros(0, 1), none, ends, torch.arange(20)), 0).y
     scaled = (np.arange(40) - 19.5) / np.std(np.arange(40))
     expected = np.concatenate([scaled[2 * k : 2 * k + 2] for k in order.tolist()])
     assert found.graphs.x[:, 0].numpy() == pytest.approx(expected, rel=1e-6)
@@ -208,13 +208,8 @@ def test_features_are_labels_or_one_or_the_degree() -> None:
     assert torch.equal(with_features(motifs, "labels").x, torch.ones(len(motifs.x), 1))
     degree = with_features(motifs, "degree").x
     assert torch.equal(degree.argmax(dim=1), motifs.row_ptr.diff())
-    labelled = Graphs(
-        torch.eye(5),
-        motifs.edge_index[:, :0],
-        torch.tensor([0, 5]),
-        torch.tensor([0, 0]),
-        motifs.y[:1],
-    )
+    ends = torch.tensor([0, 5])
+    labelled = union(torch.eye(5), motifs.edge_index[:, :0], ends, motifs.y[:1])
     assert torch.equal(with_features(labelled, "labels").x, torch.eye(5))
     assert GraphRecipe(features="degree").protocol != GraphRecipe().protocol
 
