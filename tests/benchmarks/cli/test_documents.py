@@ -191,6 +191,21 @@ def test_the_map_is_that_of_the_records(tmp_path: Path, capsys: pytest.CaptureFi
     assert (tmp_path / "map.svg").stat().st_size > 1000
 
 
+@pytest.mark.slow
+def test_where_losses_help_is_drawn_by_records(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    script = runpy.run_path(str(ROOT / "examples" / "where_it_helps.py"))
+    script["main"]("standard-3", str(ROOT / "results"), tmp_path / "where.svg", "hcl")
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split(",")[-1] for line in lines] == [" 5 sets", " 5 sets", " 6 sets", " 7 sets"]
+    assert (tmp_path / "where.svg").stat().st_size > 1000
+    x, y = [1.0, 10.0, 100.0, 1000.0], [3.0, 6.0, 8.0, 12.0]
+    per, half, p = script["slope"](x, y)
+    assert (round(per, 6), p < 0.05, per - half > 0) == (2.9, True, True)
+    assert script["sizes"]({"number": 3, "smallest": 20, "largest": 20}).tolist() == [20, 20, 20]
+
+
 @pytest.mark.parametrize(
     ("words", "found"),
     [
