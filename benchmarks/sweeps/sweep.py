@@ -101,16 +101,18 @@ def to_run(work: Sequence[Task]) -> list[Task]:
 def in_order(work: Sequence[Task]) -> list[Task]:
     """Return tasks with a seed of each experiment first, and a user's own losses before others.
 
-    Those of one own loss stand together, as each has a process of its own.
+    Those of one own loss stand together, as each has a process of its own; then those of one data
+    set, of which a process keeps the last that it read.
     """
-    first, company = dict[str, int](), dict[tuple[str, ...], int]()
+    first, company, sets = dict[str, int](), dict[tuple[str, ...], int](), dict[str, int]()
     for task in work:
         first.setdefault(task.experiment.key, task.seed)
         company.setdefault(own_code(task), len(company))
+        sets.setdefault(task.experiment.scored[0].dataset, len(sets))
 
-    def place(task: Task) -> tuple[bool, bool, int]:
-        own = own_code(task)
-        return task.seed != first[task.experiment.key], not own, company[own]
+    def place(task: Task) -> tuple[bool, bool, int, int]:
+        own, later = own_code(task), task.seed != first[task.experiment.key]
+        return later, not own, company[own], sets[task.experiment.scored[0].dataset]
 
     return sorted(work, key=place)
 

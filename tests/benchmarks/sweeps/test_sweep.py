@@ -406,6 +406,12 @@ def test_a_seed_of_each_row_runs_first_and_own_losses_before_others(tmp_path: Pa
     assert names == [("mine", 0), ("", 0), ("mine", 1), ("", 1)]
 
 
+def test_cells_of_one_data_set_stand_together() -> None:
+    work = [t for k in ("infonce", "adnce") for d in ("a", "b") for t in tasks(k, dataset=d)]
+    found = [(task.experiment.dataset, task.seed) for task in in_order(work)]
+    assert found == [(name, seed) for seed in (0, 1) for name in "aabb"]
+
+
 def test_a_process_runs_registered_losses_or_one_of_ones_own(stub, tmp_path: Path) -> None:
     """It is started once for each, in each pass over the seeds."""
     notes = stub("say(**ok)")
