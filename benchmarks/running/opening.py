@@ -1,9 +1,8 @@
 """Open a cell: its data, device and loss, and all that is refused before a training."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import NamedTuple
 
 import torch
 from joblib import cpu_count
@@ -44,39 +43,54 @@ class NoMemory(UserError):
     """The dataset does not fit into memory now; with fewer other processes it may."""
 
 
-class Opened(NamedTuple):
-    """A cell, and its data in their domain."""
-
-    cell: Cell
-    domain: AnyDomain
-
-
 @dataclass(frozen=True)
-class Prepared:
-    """A training that can begin, with its cells: the first trains, and all score its model.
+class Opened:
+    """The cells that one training makes: the first trains, and all score its model.
 
     Args:
-        cells: the opened cells.
-        loss: on the domain's device; None: the encoder stays as it is.
+        cells: with the hashes of their data.
+        domains: the data of each.
+        place: of the cell that was asked for.
+        loss: on the domain's device; None: the encoder stays as it is, or the loss is not yet made.
         reports: what the data of each cell hold.
         compiled: what of the training is compiled.
-        checkpoint: the path of an interrupted training's checkpoint.
     """
 
-    cells: Sequence[Opened]
-    loss: Loss | None
-    reports: Sequence[DataReport]
-    compiled: Sequence[str]
-    checkpoint: Path
+    cells: Sequence[Cell]
+    domains: Sequence[AnyDomain]
+    place: int
+    options: Options
+    loss: Loss | None = None
+    reports: Sequence[DataReport] = ()
+    compiled: Sequence[str] = ()
+
+    @property
+    def domain(self) -> AnyDomain:
+        """Return the domain that trains."""
+        return self.domains[0]
+
+    @property
+    def asked(self) -> Cell:
+        """Return the cell that was asked for."""
+        return self.cells[self.place]
+
+    @property
+    def trains(self) -> bool:
+        """Return whether there is a loss to train with."""
+        return self.asked.experiment.trained
+
+    @property
+    def checkpoint(self) -> Path:
+        """Return the path of an interrupted training's checkpoint."""
+        first = self.cells[0]
+        name = f"{first.key[:16]}-seed{first.seed}.safetensors"
+        return self.options.results / "checkpoints" / name
 
 
-def prepare_cells(
-    experiment: Experiment, seed: int, options: Options, cores: int | None
-) -> list[Opened]:
-    """Read the data and set up the device and threads.
-
-    Returns:
-        The cells that one training makes, with their domains; the first one trains.
+def open_cells(
+    experiment: Experiment, seed: int, options: Options, cores: int | None = None
+) -> Opened:
+    """Read and hash the data, and set up the device and threads.
 
     Raises:
         UserError: no such device or loss, nothing to train, or no data.
@@ -86,22 +100,20 @@ def prepare_cells(
     experiment.loss.check()  # a mistake is named before data are read
     with torch.random.fork_rng(devices=[]):
         experiment.loss.make()
-    own, beside = ranks.own_device(options.device), ranks.local_world_size()
+    own = ranks.own_device(options.device)
     device = open_device(own, options.deterministic, options.tf32)
-    first, *others = (
-        (work, open_domain(work, seed, options.data_root, device)) for work in experiment.scored
-    )
-    cores = max(1, (cores or cpu_count()) // beside)
-    threads = options.threads or min(first[1].threads, cores)
+    works = experiment.scored
+    domains = [open_domain(work, seed, options.data_root, device) for work in works]
+    cores = max(1, (cores or cpu_count()) // ranks.local_world_size())
+    threads = options.threads or min(domains[0].threads, cores)
     torch.set_num_threads(threads)
     threadpool_limits(threads)  # of BLAS, too: a probe of few columns takes twice as long by two
     contents = recipe.contents(options.data_root, experiment.trained)
-    digest = first[1].data_hash(experiment.trained)
-    digests = [digest, *(store.json_digest((digest, d.data_hash(False))) for _, d in others)]
-    return [
-        Opened(Cell(work, seed, digest, contents), domain)
-        for (work, domain), digest in zip([first, *others], digests, strict=True)
-    ]
+    digest = domains[0].data_hash(experiment.trained)
+    beside = (store.json_digest((digest, other.data_hash(False))) for other in domains[1:])
+    hashed = zip(works, [digest, *beside], strict=True)
+    cells = [Cell(work, seed, digest, contents) for work, digest in hashed]
+    return Opened(cells, domains, works.index(experiment), options)
 
 
 def open_domain(
@@ -142,16 +154,16 @@ def check_same_data(cell: Cell, data_hash: str | None) -> None:
         )
 
 
-def prepare_training(cells: Sequence[Opened], options: Options) -> Prepared:
-    """Prepare the training of cells, of which the first trains and all score.
+def with_loss(opened: Opened) -> Opened:
+    """Make the loss, look at the data, and say what was read.
 
     Raises:
-        UserError: they cannot be scored, recorded, or trained with this loss.
+        UserError: the cells cannot be scored, recorded, or trained with this loss.
     """
-    (cell, domain), *others = cells
-    if not cell.experiment.trained or cell.experiment.full_recipe.epochs == 0:
+    cell, domain = opened.cells[0], opened.domain
+    if not opened.trains or cell.experiment.full_recipe.epochs == 0:
         domain.check_untrained()
-    for sibling, other in others:
+    for sibling, other in zip(opened.cells[1:], opened.domains[1:], strict=True):
         if shapes(other) != shapes(domain):
             trained, scored = cell.experiment.dataset, sibling.experiment.dataset
             raise UserError(
@@ -159,18 +171,17 @@ def prepare_training(cells: Sequence[Opened], options: Options) -> Prepared:
                 "score_on takes sets of like inputs"
             )
     loss = make_cell_loss(cell, domain)
-    reports = [scored.report(loss is not None and scored is domain) for _, scored in cells]
-    tell_reports(cells, reports)
-    compiled = compiled_parts(domain, loss) if options.compile else []
-    for cell, _ in cells:
-        check_writable(cell.path(options.results).parent)
-    name = f"{cell.key[:16]}-seed{cell.seed}.safetensors"
-    return Prepared(cells, loss, reports, compiled, options.results / "checkpoints" / name)
+    reports = [scored.report(loss is not None and scored is domain) for scored in opened.domains]
+    tell_reports(opened.cells, reports)
+    compiled = compiled_parts(domain, loss) if opened.options.compile else []
+    for cell in opened.cells:
+        check_writable(cell.path(opened.options.results).parent)
+    return replace(opened, loss=loss, reports=reports, compiled=compiled)
 
 
-def tell_reports(cells: Sequence[Opened], reports: Sequence[DataReport]) -> None:
+def tell_reports(cells: Sequence[Cell], reports: Sequence[DataReport]) -> None:
     """Say what was read, once for all seeds of a run, or all cells of a worker."""
-    for (cell, _), report in zip(cells, reports, strict=True) if ranks.is_first() else ():
+    for cell, report in zip(cells, reports, strict=True) if ranks.is_first() else ():
         dataset = cell.experiment.dataset
         if (dataset, cell.data_hash) not in told_reports:
             told_reports.add((dataset, cell.data_hash))
@@ -256,15 +267,18 @@ def check_export(name: str, domain: AnyDomain, folder: Path, record: Path, finis
     prepare_output(folder, "--export")
 
 
-def finished_result(cell: Cell, domain: AnyDomain, options: Options) -> tuple[Record, Path] | None:
+@ranks.by_first
+def finished_result(opened: Opened) -> tuple[Record, Path] | None:
     """Return the record and its path, if the cell has one.
 
     Raises:
         UserError: what the options ask for would fail after the training, or be missing.
     """
+    cell, options = opened.asked, opened.options
     finished, export = cell.finished(options.results), options.export
     path = finished[1] if finished else cell.path(options.results)
     if export and not (finished and exports.holds(export, finished[0])):
+        domain = opened.domains[opened.place]
         check_export(cell.experiment.domain, domain, export, path, finished is not None)
     if options.tensorboard:
         scalars.check_tensorboard(options.tensorboard)

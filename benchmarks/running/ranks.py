@@ -12,8 +12,9 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import timedelta
+from functools import wraps
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 import torch
 import torch.distributed as dist
@@ -25,6 +26,7 @@ from contrastbench.benchmarks.running.launch import EXIT_OF_LOST, launched, star
 from contrastbench.distributed import ProcessLost, process_lost
 from contrastbench.errors import MEETING, UserError, tell
 
+P = ParamSpec("P")
 T = TypeVar("T")
 
 RANK_TIMEOUT = timedelta(days=30)  # of those who wait for an evaluation
@@ -59,21 +61,26 @@ def own_device(name: str) -> str:
     return f"{kind}:{os.environ['LOCAL_RANK']}" if kind == "cuda" else kind
 
 
-def from_first(work: Callable[[], T]) -> T:
-    """Return the result of rank 0's work in all ranks; its failure fails them all."""
-    if world_size() == 1:
-        return work()
-    said: list[Any] = [None]
-    try:
-        if is_first():
-            said = [(work(),)]
-    finally:
-        with process_lost():
-            dist.broadcast_object_list(said, group=control_group)
-    if said[0] is None:
-        raise FirstFailed("rank 0 has said why")
-    result: T = said[0][0]
-    return result
+def by_first(step: Callable[P, T]) -> Callable[P, T]:
+    """Let rank 0 alone take a step, whose result is that of all; its failure fails them all."""
+
+    @wraps(step)
+    def shared(*args: P.args, **kwargs: P.kwargs) -> T:
+        if world_size() == 1:
+            return step(*args, **kwargs)
+        said: list[Any] = [None]
+        try:
+            if is_first():
+                said = [(step(*args, **kwargs),)]
+        finally:
+            with process_lost():
+                dist.broadcast_object_list(said, group=control_group)
+        if said[0] is None:
+            raise FirstFailed("rank 0 has said why")
+        result: T = said[0][0]
+        return result
+
+    return shared
 
 
 class FirstFailed(Exception):

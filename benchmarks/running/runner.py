@@ -1,12 +1,11 @@
-"""One cell: train a loss in a domain, score it, publish the record."""
+"""One cell: open its data, train a loss, score the model, publish the record."""
 
 import threading
 import time
 import traceback
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import replace
-from functools import partial
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import cast
 
@@ -15,7 +14,7 @@ from joblib import cpu_count
 from torch import nn
 
 from contrastbench.benchmarks.records import exports, store
-from contrastbench.benchmarks.records.experiment import Cell, Experiment
+from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.benchmarks.records.store import Fields, Record
 from contrastbench.benchmarks.running import ranks, scalars
 from contrastbench.benchmarks.running.devices import PeakMemory
@@ -24,12 +23,11 @@ from contrastbench.benchmarks.running.interruption import termination_kept
 from contrastbench.benchmarks.running.learned import learned_details
 from contrastbench.benchmarks.running.opening import (
     Opened,
-    Prepared,
     check_same_data,
     finished_result,
-    prepare_cells,
-    prepare_training,
+    open_cells,
     told_reports,
+    with_loss,
 )
 from contrastbench.benchmarks.running.options import Options
 from contrastbench.benchmarks.running.provenance import provenance
@@ -41,13 +39,31 @@ from contrastbench.benchmarks.running.publishing import (
 )
 from contrastbench.benchmarks.running.training import AnyDomain, Log, train
 from contrastbench.distributed import ProcessLost
-from contrastbench.domains.base import Exports, Validates
+from contrastbench.domains.base import Evaluation, Exports, Validates
 from contrastbench.domains.reading import cause
 from contrastbench.domains.report import DataReport
 from contrastbench.errors import UnusableSamples, UserError, is_out_of_memory, is_termination, tell
 
 # The generator that is seeded, the threads of torch and what can be imported are the process's.
 one_training = threading.RLock()
+
+
+@dataclass(frozen=True)
+class Trained:
+    """The model that a training has made, or the untrained one."""
+
+    opened: Opened
+    model: nn.Module
+    history: History
+    peak: PeakMemory
+
+
+@dataclass(frozen=True)
+class Scored:
+    """What the record of each cell of a training says that was found, or why nothing was."""
+
+    opened: Opened
+    outcomes: list[Fields]
 
 
 def run_seeds(
@@ -98,38 +114,30 @@ def run_cell(
     """
     with one_training:
         provenance()  # of the code that was loaded: its checkout may move on meanwhile
-        cells = prepare_cells(experiment, seed, options, cores)
-        place = experiment.scored.index(experiment)
-        cell, domain = cells[place]
-        check_same_data(cell, data_hash)
-        if finished := ranks.from_first(partial(finished_result, cell, domain, options)):
+        opened = open_cells(experiment, seed, options, cores)
+        check_same_data(opened.asked, data_hash)
+        if finished := finished_result(opened):
             return finished
-        training = prepare_training(cells, options)
-        # more threads than this process has cores among others
-        crowds = domain.device.type == "cpu" and ranks.from_first(
-            lambda: torch.get_num_threads() > cpu_count()
-        )
-        with turn() if crowds else nullcontext():
-            outcomes = attempt_training(training, options)
-        if not ranks.is_first():
-            return cast(Record, {**cell.identity, **outcomes[place]}), cell.path(options.results)
-        with_what = options, domain.device, training.compiled
-        both = zip(cells, outcomes, strict=True)
-        record, path = [publish_result(cell, made, *with_what) for (cell, _), made in both][place]
-        if record["status"] in store.FINAL_STATUSES:
-            training.checkpoint.unlink(missing_ok=True)
-        return record, path
+        opened = with_loss(opened)
+        with turn() if crowds(opened.domain.device) else nullcontext():
+            scored = attempt(opened)
+        return publish(scored)
 
 
-def attempt_training(training: Prepared, options: Options) -> list[Fields]:
-    """Return the measurements of each cell of a training, or the failure of them all.
+@ranks.by_first
+def crowds(device: torch.device) -> bool:
+    """Return whether the CPU has more threads to run than this process has cores among others."""
+    return device.type == "cpu" and torch.get_num_threads() > cpu_count()
 
-    One training's failure never stops another. A rank that fails alone cannot wait for the others:
-    it ends, and they do.
+
+def attempt(opened: Opened) -> Scored:
+    """Train and score; a failure is an outcome of each cell, and never stops another training.
+
+    A rank that fails alone cannot wait for the others: it ends, and they do.
     """
     try:
         with termination_kept():
-            return [{"status": "ok", **measured} for measured in measure(training, options)]
+            return score_cells(train_cells(opened))
     except Diverged as error:
         failure = {"status": "diverged", "details": {"error": str(error), **error.details}}
     except BaseException as error:  # a user's loss may raise anything, and call sys.exit
@@ -141,7 +149,7 @@ def attempt_training(training: Prepared, options: Options) -> list[Fields]:
         failure = {"status": "failed", "details": about}
         if is_out_of_memory(error):
             failure = {"status": "oom", "details": {"error": str(error) or repr(error)}}
-    return [failure] * len(training.cells)
+    return Scored(opened, [failure] * len(opened.cells))
 
 
 def shown_error(error: BaseException) -> BaseException:
@@ -161,42 +169,45 @@ def reason(error: BaseException) -> str:
     return str(error) if isinstance(error, UserError) else repr(error)
 
 
-def measure(training: Prepared, options: Options) -> list[Fields]:
-    """Train, score on each set and export if asked to; return the measurements of each set."""
-    cell, domain = training.cells[0]
-    start, peak = time.perf_counter(), PeakMemory(domain.device)
-    with scalars_of(cell, options) as log:
-        given = domain, training.loss, training.checkpoint
-        model, history = train(*given, log, training.compiled)
+def train_cells(opened: Opened) -> Trained:
+    """Train the loss by the first cell."""
+    start, peak = time.perf_counter(), PeakMemory(opened.domain.device)
+    with scalars_of(opened) as log:
+        given = opened.domain, opened.loss, opened.checkpoint
+        model, history = train(*given, log, opened.compiled)
     history.seconds += time.perf_counter() - start
-    beside = replace(history, dev_curve=[], metrics={}, seconds=0.0)  # its time counts once
-    outcomes: list[Fields] = [
-        {**score(training, place, model, beside if place else history), "peak_memory_mib": peak.mib}
-        for place in range(len(training.cells))
-    ]
-    store.canonical(outcomes)  # what no record can hold, such as NaN, is a failure of this cell
-    if options.export and ranks.is_first():
-        export(cell, domain, model, options.export)
-    return outcomes
+    return Trained(opened, model, history, peak)
 
 
-def scalars_of(cell: Cell, options: Options) -> AbstractContextManager[Log | None]:
+def scalars_of(opened: Opened) -> AbstractContextManager[Log | None]:
     """Return what takes a training's scalars, if anything does."""
-    if options.tensorboard is None or not ranks.is_first():
+    board, results = opened.options.tensorboard, opened.options.results
+    if board is None or not ranks.is_first():
         return nullcontext()
-    name = cell.path(options.results).relative_to(options.results / "runs").with_suffix("")
-    return scalars.scalars(options.tensorboard / name)
+    name = opened.cells[0].path(results).relative_to(results / "runs").with_suffix("")
+    return scalars.scalars(board / name)
 
 
-def score(training: Prepared, place: int, model: nn.Module, history: History) -> Fields:
+def score_cells(trained: Trained) -> Scored:
+    """Score the model on each set, and export it if asked to."""
+    opened, outcomes = trained.opened, list[Fields]()
+    for place in range(len(opened.cells)):
+        outcome = {"status": "ok", **score(trained, place)}
+        outcomes.append({**outcome, "peak_memory_mib": trained.peak.mib})
+    store.canonical(outcomes)  # what no record can hold, such as NaN, is a failure of this cell
+    if opened.options.export and ranks.is_first():
+        export(opened, trained.model, opened.options.export)
+    return Scored(opened, outcomes)
+
+
+def score(trained: Trained, place: int) -> Fields:
     """Score the model on the set of a cell, and return the measurements."""
-    domain, trainer = (training.cells[one].domain for one in (place, 0))
+    opened, history = trained.opened, trained.history
+    if place:  # the time of the training counts once
+        history = replace(history, dev_curve=[], metrics={}, seconds=0.0)
+    validates = place and opened.trains and opened.domain.recipe.validate_every is not None
     start = time.perf_counter()
-    evaluation = ranks.from_first(partial(domain.evaluate, model))
-    if place and training.loss is not None and trainer.recipe.validate_every is not None:
-        assert isinstance(domain, Validates), "it is of the training's kind"
-        validation = ranks.from_first(partial(domain.validate, model))
-        evaluation = replace(evaluation, validation=validation)
+    evaluation = evaluated(opened.domains[place], trained.model, bool(validates))
     seconds = {
         "seconds_training": history.seconds,
         "seconds_evaluation": time.perf_counter() - start,
@@ -207,23 +218,33 @@ def score(training: Prepared, place: int, model: nn.Module, history: History) ->
         "details": {
             **history.details,
             **as_details(evaluation),
-            **facts(training.cells, place, training.loss is not None, training.reports[place]),
+            **facts(opened, place, opened.reports[place]),
             **seconds,
-            **in_lines(learned_details(training.loss)),
+            **in_lines(learned_details(opened.loss)),
         },
         "seconds": sum(seconds.values()),
     }
 
 
-def facts(cells: Sequence[Opened], place: int, trained: bool, report: DataReport) -> Fields:
+@ranks.by_first
+def evaluated(domain: AnyDomain, model: nn.Module, validates: bool) -> Evaluation:
+    """Score the model, by its validation part too where it was trained on another set."""
+    evaluation = domain.evaluate(model)
+    if validates:
+        assert isinstance(domain, Validates), "it is of the training's kind"
+        evaluation = replace(evaluation, validation=domain.validate(model))
+    return evaluation
+
+
+def facts(opened: Opened, place: int, report: DataReport) -> Fields:
     """Return what a record's details say of the data that were read, before any training."""
-    (cell, domain), read = cells[place], report.as_json()
+    cell, domain, read = opened.cells[place], opened.domains[place], report.as_json()
     digest = domain.data_hash(trained=False)
     return in_lines(
         {
             **({"scored_data": digest} if digest != cell.data_hash else {}),
-            **({"trained_as": cells[0].cell.key} if place else {}),
-            **domain.notes(trained=trained and place == 0),  # and not scored alone
+            **({"trained_as": opened.cells[0].key} if place else {}),
+            **domain.notes(trained=opened.trains and place == 0),  # and not scored alone
             **({"report": read} if read else {}),
         }
     )
@@ -231,22 +252,37 @@ def facts(cells: Sequence[Opened], place: int, trained: bool, report: DataReport
 
 def foretell(experiment: Experiment, seed: int, options: Options) -> list[Fields]:
     """Return what the record of each cell of a training says, whatever the training finds."""
-    cells, trained = prepare_cells(experiment, seed, options, None), experiment.trained
+    opened = open_cells(experiment, seed, options)
     return [
         {
             **cell.identity,
             **made_by(cell, options, domain.device),
-            "details": facts(cells, place, trained, domain.report(trained and place == 0)),
+            "details": facts(opened, place, domain.report(opened.trains and place == 0)),
         }
-        for place, (cell, domain) in enumerate(cells)
+        for place, (cell, domain) in enumerate(zip(opened.cells, opened.domains, strict=True))
     ]
 
 
-def export(cell: Cell, domain: AnyDomain, model: nn.Module, folder: Path) -> None:
+def export(opened: Opened, model: nn.Module, folder: Path) -> None:
     """Write the model and its cell; where that fails, the record is kept."""
-    assert isinstance(domain, Exports), "check_export has refused it"
+    assert isinstance(opened.domain, Exports), "check_export has refused it"
     try:
-        domain.export(model, folder)
-        (folder / exports.CELL_FILE).write_text(store.canonical(cell.identity) + "\n", "utf-8")
+        opened.domain.export(model, folder)
+        identity = store.canonical(opened.cells[0].identity)
+        (folder / exports.CELL_FILE).write_text(identity + "\n", "utf-8")
     except Exception as error:
         tell(f"--export {folder} failed ({cause(error)}): the record is kept, the model is not")
+
+
+def publish(scored: Scored) -> tuple[Record, Path]:
+    """Publish the records, and return the one that was asked for, with its path."""
+    opened, options = scored.opened, scored.opened.options
+    cells = zip(opened.cells, scored.outcomes, strict=True)
+    if not ranks.is_first():
+        found = {**opened.asked.identity, **scored.outcomes[opened.place]}
+        return cast(Record, found), opened.asked.path(options.results)
+    with_what = options, opened.domain.device, opened.compiled
+    record, path = [publish_result(cell, made, *with_what) for cell, made in cells][opened.place]
+    if record["status"] in store.FINAL_STATUSES:
+        opened.checkpoint.unlink(missing_ok=True)
+    return record, path

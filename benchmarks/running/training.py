@@ -239,7 +239,7 @@ class Run:
         """Score the model on the first rank, after turning the losses so far into numbers."""
         self.collect()
         self.check_weights()
-        result = ranks.from_first(lambda: score(self.model))
+        result = ranks.by_first(score)(self.model)
         self.model.train()
         return result
 
@@ -307,7 +307,7 @@ class Run:
         interruption.signal, due = ranks.maximum_over_ranks(interruption.signal, late)
         if self.checkpoint and (due or interruption.signal):
             self.collect()
-            ranks.from_first(partial(self.save, self.checkpoint))
+            self.save(self.checkpoint)
             self.saved = time.monotonic()
         interruption.stop_if_asked()
 
@@ -316,6 +316,7 @@ class Run:
         interruption.signal, _ = ranks.maximum_over_ranks(interruption.signal, False)
         interruption.stop_if_asked()
 
+    @ranks.by_first
     def save(self, path: Path) -> None:
         """Write the checkpoint; a disk that does not take it costs no training."""
         moments = moments_of(self.optimizer)
@@ -329,7 +330,7 @@ class Run:
 
     def resume(self, checkpoint: Path) -> None:
         """Go on from the checkpoint, if there is one and it is of this training."""
-        if stored := ranks.from_first(partial(self.find, checkpoint)):
+        if stored := self.find(checkpoint):
             self.restore(*stored)
         device = next(self.model.parameters()).device
         if not self.history.go_on(circumstances(device, self.compiled)):
@@ -339,6 +340,7 @@ class Run:
                 "uninterrupted training are not promised"
             )
 
+    @ranks.by_first
     def find(self, checkpoint: Path) -> tuple[checkpoints.Tensors, dict[str, Any]] | None:
         """Return the checkpoint, unless it is of another model or loss, or of another release."""
         stored = checkpoints.read_checkpoint(checkpoint)

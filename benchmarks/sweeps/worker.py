@@ -63,7 +63,7 @@ def serve(channel: IO[str]) -> None:
             print(json.dumps(reply), file=channel, flush=True)
         if reply.get("last"):
             sys.exit(launch.EXIT_OF_LOST)
-        message = ranks.from_first(inbox.next)
+        message = inbox.next()
         if message is None:
             return
         inbox.busy.set()
@@ -86,6 +86,7 @@ class Inbox:
         if self.busy.is_set():
             os.kill(os.getpid(), signal.SIGTERM)
 
+    @ranks.by_first
     def next(self) -> Message | None:
         """Return the next message, or None at their end."""
         line = self.lines.get()
@@ -149,6 +150,7 @@ def held(path: Path, wait: bool) -> Iterator[bool]:
     """Let the first rank hold a claim while all are in the block; say whether it may."""
     with ExitStack() as stack:
 
+        @ranks.by_first
         def take() -> bool:
             try:
                 stack.enter_context(claim(path, wait))
@@ -156,7 +158,7 @@ def held(path: Path, wait: bool) -> Iterator[bool]:
                 return False
             return True
 
-        yield ranks.from_first(take)
+        yield take()
 
 
 def turn_name() -> str:

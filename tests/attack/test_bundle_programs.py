@@ -22,7 +22,7 @@ import pytest
 from contrastbench.benchmarks.records import store
 from contrastbench.benchmarks.records.experiment import make_experiment
 from contrastbench.benchmarks.running import confined
-from contrastbench.benchmarks.running.opening import prepare_cells
+from contrastbench.benchmarks.running.opening import open_cells
 from contrastbench.benchmarks.running.options import Options
 from contrastbench.benchmarks.submission import apart
 from contrastbench.benchmarks.submission.apart import Refused
@@ -101,7 +101,7 @@ UNDEFENDED: dict[str, dict[str, str]] = {
 
 def attempt(folder: Path, seconds: float = SECONDS, **parts: str) -> store.Record:
     """Run a program as a loss, and return the record that comes back."""
-    ((cell, _),) = prepare_cells(WORK, 0, Options(folder, device="cpu"), None)
+    (cell,) = open_cells(WORK, 0, Options(folder, device="cpu")).cells
     known = {**cell.identity, "loss": "mine"}
     text = CLASS.format(**{"top": "", "own": "", "step": "", **parts}, known=known)
     code = hashlib.sha256("\0".join(["Mine", text]).encode()).hexdigest()

@@ -20,7 +20,7 @@ import pytest
 import stub_domain
 from contrastbench.benchmarks.records import store
 from contrastbench.benchmarks.records.experiment import make_experiment
-from contrastbench.benchmarks.running.opening import prepare_cells, prepare_training
+from contrastbench.benchmarks.running.opening import open_cells, with_loss
 from contrastbench.benchmarks.running.options import Options
 from contrastbench.losses import LossSpec, UserError
 from counts import dice, times
@@ -151,7 +151,7 @@ def test_a_loss_is_trained_whatever_its_to_returns(tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text(OF_STREAMS.format(act="pass") + act)
     loss, options = LossSpec(f"{tmp_path}/mine.py:Mine"), Options(tmp_path, device="cpu")
     work = make_experiment("graph", None, loss, {"epochs": 1}, tiny=True)
-    assert prepare_training(prepare_cells(work, 0, options, None), options).loss is not None
+    assert with_loss(open_cells(work, 0, options)).loss is not None
 
 
 def hashed(*texts: str) -> str:

@@ -6,7 +6,7 @@ import pytest
 
 from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.benchmarks.running.domain_laws import Subject, check_facts, first_contrasts
-from contrastbench.benchmarks.running.opening import prepare_cells, prepare_training
+from contrastbench.benchmarks.running.opening import open_cells, with_loss
 from contrastbench.benchmarks.running.options import Options
 from contrastbench.domains.registry import DOMAINS, declaration
 from contrastbench.errors import UserError
@@ -56,9 +56,9 @@ def test_a_loss_of_views_is_refused_before_the_training(
 ) -> None:
     about = declaration(domain)
     work = Experiment(domain, about.default, VICREG, {**about.tiny, **recipe})
-    cells = prepare_cells(work, 0, Options(tmp_path), None)
+    opened = open_cells(work, 0, Options(tmp_path))
     with pytest.raises(UserError, match="Vicreg takes two whole views of each sample, which this"):
-        prepare_training(cells, Options(tmp_path))
+        with_loss(opened)
 
 
 @pytest.mark.parametrize("domain", ["graph", "image", "sentence", "tabular"])

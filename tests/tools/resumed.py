@@ -144,7 +144,7 @@ def everywhere(case: str, folder: Path, steps: int, ends: int) -> list[str]:
         return training.train(opened(case, epochs), made(CASES[case][1]), path)
 
     def laid(kept: Path) -> None:
-        ranks.from_first(lambda: shutil.copy(kept, path))
+        ranks.by_first(shutil.copy)(kept, path)
 
     def is_as(kept: Path) -> bool:
         """Both read under the name that they are of."""
@@ -154,16 +154,14 @@ def everywhere(case: str, folder: Path, steps: int, ends: int) -> list[str]:
 
     with keeping() as written:
         whole = train()
-    kept = ranks.from_first(lambda: written)
+    kept = ranks.by_first(lambda: written)()
     assert len(kept) >= steps
     wrong = []
     for place, (before, after) in enumerate(pairwise(kept)):
         laid(before)
         with stopping():
             train()
-        wrong += [f"the step after {before.name}"] * (
-            not ranks.from_first(lambda after=after: is_as(after))  # type: ignore[misc]
-        )
+        wrong += [f"the step after {before.name}"] * (not ranks.by_first(is_as)(after))
         if place % ends == ends - 1:
             laid(before)
             wrong += [f"the end after {before.name}"] * (not equal(train(), whole))

@@ -64,7 +64,7 @@ def test_only_the_set_that_trains_is_reported_as_trained_on(
     sets, options = ["motifs", "label-pairs"], Options(tmp_path, device="cpu")
     for loss, recipe in (("none", TINY), ("infonce", {**TINY, "score_on": sets})):
         work = Experiment("graph", "motifs", LossSpec(loss), recipe)
-        opening.prepare_training(opening.prepare_cells(work, 0, options, None), options)
+        opening.with_loss(opening.open_cells(work, 0, options))
     assert said == [("motifs", False), ("motifs", True), ("label-pairs", False)]
 
 

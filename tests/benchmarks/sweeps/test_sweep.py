@@ -13,13 +13,13 @@ from collections.abc import Callable
 from itertools import groupby
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import pytest
 from filelock import Timeout
 
 from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.benchmarks.running import runner
+from contrastbench.benchmarks.running.opening import Opened
 from contrastbench.benchmarks.running.options import Options
 from contrastbench.benchmarks.sweeps import claims, worker
 from contrastbench.benchmarks.sweeps import process as process_module
@@ -374,17 +374,17 @@ def test_trainings_of_more_threads_than_their_share_of_cores_take_turns(
         "wait": True,
         "loss_code": "",
     }
-    taken, measure = [], runner.measure
+    taken, attempt = [], runner.attempt
 
-    def measured(*given: Any) -> list[dict[str, Any]]:
+    def measured(opened: Opened) -> runner.Scored:
         try:
             with claims.claim(tmp_path / "claims" / worker.turn_name(), wait=False):
                 taken.append(0)
         except Timeout:
             taken.append(1)
-        return measure(*given)
+        return attempt(opened)
 
-    monkeypatch.setattr(runner, "measure", measured)
+    monkeypatch.setattr(runner, "attempt", measured)
     reply = worker.answer_message(message)
     assert (reply["status"], taken) == ("ok", [turns])
 
