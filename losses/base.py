@@ -3,11 +3,12 @@
 import inspect
 import math
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cache
 from types import MappingProxyType
-from typing import Any, Self, TypeVar, cast
+from typing import Any, ClassVar, Self, TypeVar, cast, dataclass_transform
 
 import torch
 from torch import Tensor, nn
@@ -19,12 +20,13 @@ from contrastbench.losses import blocks
 from contrastbench.losses.contrast import Contrast, unless
 from contrastbench.losses.expression import Title, flat_params, prefixes, weighted
 from contrastbench.losses.limits import reduces
-from contrastbench.losses.ranges import declare
+from contrastbench.losses.ranges import check_ranges, declare
 from contrastbench.losses.ranges import in_range as in_range  # for the losses of users
 from contrastbench.losses.rows import fill, over_rows
 
 T = TypeVar("T")
 Pool = Callable[[Tensor], Tensor]
+Arguments = dict[str, inspect.Parameter]
 
 # Stands for -inf where a loss has parameters of its own: their gradient contains zero times a
 # hole's score, which is nan for -inf. Far below any cosine, so that exp(FINITE_HOLE / 1000) is zero
@@ -152,12 +154,16 @@ class Scores:
 OfScores = Callable[[Scores], Tensor]
 
 
+@dataclass_transform(kw_only_default=True)
 class Loss(nn.Module):
     """A scalar of a Contrast. Losses add up and scale: `infonce + 0.5 * dar` is a Loss.
 
     The constructor's arguments name the loss in records: each is kept as an attribute of the same
     name. An argument that becomes an `nn.Parameter`, such as a temperature that is learned, is
     recorded with the value that the constructor got, the initial one.
+
+    A class without an `__init__` of its own has one: as in a dataclass, each annotated attribute
+    that its `ranges` name is an argument. It is checked and kept, and `__post_init__` follows.
 
     A loss may have parameters and buffers of its own. Whoever trains with it has to
 
@@ -190,17 +196,38 @@ class Loss(nn.Module):
     own_view = False  # whether its paper takes negatives of the anchor's own view alone
     needs_views = False  # whether the contrast must have two whole views, as for a ViewLoss
     lr: float | None = None  # learning rate of the loss's own parameters; None: the encoder's
+    _fields: Mapping[str, Any] = MappingProxyType({})  # annotated arguments and their defaults
+    __signature__: ClassVar[inspect.Signature | None]
     _arguments: dict[str, Any]  # what the constructor got
     _target: Any = None  # the plain module or function that it calls
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Self:
         """Note the arguments, because an attribute that is learned does not keep its value."""
         loss = super().__new__(cls)
-        loss.__dict__["_arguments"] = arguments(cls, *args, **kwargs)
+        loss.__dict__["_arguments"] = {}
+        with suppress(TypeError):  # the call raises by itself, and copying calls nothing
+            loss.__dict__["_arguments"] = bind(constructor(cls), args, kwargs)
         return loss
 
-    def __init__(self) -> None:
-        super().__init__()  # written out, because nn.Module's takes any arguments
+    def __init_subclass__(cls, **more: Any) -> None:
+        super().__init_subclass__(**more)
+        cls.__signature__ = None
+        if cls.__init__ is Loss.__init__:  # and an attribute that is learned is none of the class
+            own = [name for name in inspect.get_annotations(cls) if name in cls.ranges]
+            values = {name: vars(cls).get(name, inspect.Parameter.empty) for name in own}
+            cls._fields = {**cls._fields, **values}
+            for name in values.keys() & vars(cls).keys():
+                delattr(cls, name)
+            cls.__signature__ = inspect.Signature([*constructor(cls).values()])
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__()
+        given = bind(as_arguments(self._fields), args, kwargs)
+        vars(self).update(check_ranges(self.ranges, given))
+        self.__post_init__()
+
+    def __post_init__(self) -> None:
+        """Make what depends on the arguments, which are attributes by now."""
 
     def __call__(self, contrast: Contrast, *more: Any) -> Tensor:
         """Return the loss of one contrast; embeddings alone do not determine the pairs."""
@@ -293,18 +320,27 @@ def one_number(name: str, value: Any) -> Tensor:
     return value
 
 
-def constructor(kind: type[Loss]) -> dict[str, inspect.Parameter]:
+def constructor(kind: type[Loss]) -> Arguments:
     """Return the arguments of a class's constructor by name."""
+    if kind.__init__ is Loss.__init__:
+        return as_arguments(kind._fields)
     _, *rest = inspect.signature(kind.__init__).parameters.values()
     return {argument.name: argument for argument in rest}
 
 
-def arguments(kind: type[Loss], *args: Any, **kwargs: Any) -> dict[str, Any]:
-    """Return the arguments of a constructor's call by name; {} if it cannot be called so."""
-    try:
-        bound = inspect.signature(kind.__init__).bind(None, *args, **kwargs)
-    except TypeError:  # the call raises by itself, and copying makes an object without calling
-        return {}
+def as_arguments(fields: Mapping[str, Any]) -> Arguments:
+    """Return the arguments of fields with these defaults."""
+    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    return {name: inspect.Parameter(name, kind, default=fields[name]) for name in fields}
+
+
+def bind(known: Arguments, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arguments of a call by name, after defaults.
+
+    Raises:
+        TypeError: a constructor with these arguments cannot be called so.
+    """
+    bound = inspect.Signature([*known.values()]).bind(*args, **kwargs)
     bound.apply_defaults()
     return bound.arguments
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from importlib.metadata import entry_points
 from pathlib import Path
-from types import ModuleType
+from traceback import walk_tb
 from typing import TYPE_CHECKING, Any
 
 from contrastbench.errors import UserError, unknown, users_code
@@ -336,30 +336,31 @@ def source_class(name: str) -> ast.ClassDef:
 
 @cache
 def describe_source(name: str) -> Description:
-    """Read summary, defaults, ranges and limits of a registered loss from its module's text."""
+    """Read summary, arguments, ranges and limits of a registered loss from its module's text.
+
+    Raises:
+        UserError: a declaration cannot be read, with its line.
+    """
     node = source_class(name)
-    functions = {n.name: n.args for n in node.body if isinstance(n, ast.FunctionDef)}
-    init = functions.get("__init__")  # none: it has no parameters
-    names = [a.arg for a in init.args[1:]] if init else []
-    summary = (ast.get_docstring(node) or "").split("\n")[0]
-    defaults = [evaluate_text(default, ranges) for default in (init.defaults if init else [])]
-    params = dict(zip(names, defaults, strict=True))
-    return Description(
-        summary, params, declared(node, "ranges", ranges), declared(node, "limits", limits) or ()
-    )
+    values = {
+        ast.unparse(line.targets[0] if isinstance(line, ast.Assign) else line.target): line.value
+        for line in node.body
+        if isinstance(line, ast.Assign | ast.AnnAssign) and line.value
+    }
+    about = {key: declared(name, values[key]) for key in ("ranges", "limits") if key in values}
+    params = {key: declared(name, values[key]) for key in values if key in about.get("ranges", ())}
+    return Description((ast.get_docstring(node) or "").split("\n")[0], params, **about)
 
 
-def declared(node: ast.ClassDef, attribute: str, names: ModuleType) -> Any:
-    """Evaluate a class attribute that uses the names of one module alone; None without one."""
-    for statement in node.body:
-        if isinstance(statement, ast.Assign) and ast.unparse(statement.targets[0]) == attribute:
-            return evaluate_text(statement.value, names)
-    return None
-
-
-def evaluate_text(expression: ast.expr, names: ModuleType) -> Any:
-    """Evaluate our own text, which uses the names of one module alone."""
-    return eval(compile(ast.Expression(expression), "<ours>", "eval"), vars(names).copy())
+def declared(name: str, expression: ast.expr) -> Any:
+    """Evaluate a declaration of a loss of ours, which uses names of `ranges` and `limits` alone."""
+    names = {**vars(limits), **vars(ranges)}
+    try:
+        return eval(compile(ast.Expression(expression), "<ours>", "eval"), names)
+    except Exception as error:
+        line = next(n for f, n in walk_tb(error.__traceback__) if f.f_code.co_filename == "<ours>")
+        fix = "write Number(low=0), Choice(...), Given(...) or Limit(...)"
+        raise UserError(f"losses/library/{name}.py:{line}: {error}: {fix}") from None
 
 
 def describe_class(target: Any) -> Description:

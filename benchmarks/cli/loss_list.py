@@ -2,7 +2,8 @@
 
 from collections.abc import Iterator
 
-from contrastbench.losses.registry import FAMILIES, OURS, aliases, describe
+from contrastbench.errors import UserError
+from contrastbench.losses.registry import FAMILIES, OURS, Description, aliases, describe
 from contrastbench.losses.registry import losses as registered_losses
 
 
@@ -12,7 +13,7 @@ def loss_lines() -> Iterator[str]:
         if name not in OURS:  # to describe it would import it, and torch with it
             yield f"{name}\n    Of a package: {path}"
             continue
-        loss = describe(name)
+        loss = described(name)
         params = ", ".join(f"{key}={value}" for key, value in loss.params.items())
         ranges = "; ".join(f"{key} {r}" for key, r in loss.ranges.items())
         limits = "".join(f"\n    is {limit}" for limit in loss.limits)
@@ -21,13 +22,21 @@ def loss_lines() -> Iterator[str]:
     yield "none\n    No training: the encoder as it is."
 
 
+def described(name: str) -> Description:
+    """Describe a loss, or say in its place why it cannot be, so that the others are listed."""
+    try:
+        return describe(name)
+    except UserError as error:
+        return Description(str(error), {})
+
+
 def families() -> Iterator[str]:
     """Yield each family of losses, then a line for each of its losses: name, summary, aliases."""
     for family, members in FAMILIES.items():
         yield family
         for name in members:
             also = f" (also {', '.join(aliases(name))})" if aliases(name) else ""
-            yield f"    {name:16} {describe(name).summary}{also}"
+            yield f"    {name:16} {described(name).summary}{also}"
     others = {name: path for name, path in registered_losses().items() if name not in OURS}
     if others:
         yield "of packages"

@@ -68,20 +68,11 @@ class ADNCE(ExponentialLoss):
         )
     )
 
-    def __init__(
-        self,
-        temperature: float = 0.5,
-        mu: float = 0.7,
-        sigma: float = 1.0,
-        weight: str = "gaussian",
-        variant: str = "official_code",
-    ) -> None:
-        super().__init__()
-        self.temperature = self.checked("temperature", temperature)
-        self.weight = self.checked("weight", weight)
-        self.mu = self.checked("mu", mu)
-        self.sigma = self.checked("sigma", sigma)
-        self.variant = self.checked("variant", variant)
+    temperature: float = 0.5
+    mu: float = 0.7
+    sigma: float = 1.0
+    weight: str = "gaussian"
+    variant: str = "official_code"
 
     def log_summands(self, s: Tensor) -> tuple[Tensor, ...]:
         argument = s if self.variant == "official_code" else (s / self.temperature).exp()

@@ -48,11 +48,9 @@ class AlignUniform(ExponentialLoss):
     )
     limits = reduces(Limit("dv", {"alpha": 2, "t": 1, "weight": 1}, {"temperature": 0.5}))
 
-    def __init__(self, alpha: float = 2.0, t: float = 2.0, weight: float = 1.0) -> None:
-        super().__init__()
-        self.alpha = self.checked("alpha", alpha)
-        self.t = self.checked("t", t)
-        self.weight = self.checked("weight", weight)
+    alpha: float = 2.0
+    t: float = 2.0
+    weight: float = 1.0
 
     def log_summands(self, s: Tensor) -> tuple[Tensor, ...]:
         return (2 * self.t * (s - 1),)

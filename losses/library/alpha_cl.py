@@ -52,11 +52,9 @@ class AlphaCL(ScoreLoss):
         ),
     )
 
-    def __init__(self, temperature: float = 0.5, p: float = 4.0, variant: str = "paper") -> None:
-        super().__init__()
-        self.temperature = self.checked("temperature", temperature)
-        self.p = self.checked("p", p)
-        self.variant = self.checked("variant", variant)
+    temperature: float = 0.5
+    p: float = 4.0
+    variant: str = "paper"
 
     def terms(self, scores: Scores) -> Tensor:
         squared = (1 - scores.neg.detach()).clamp_min(0)  # distance; inf in the holes

@@ -53,18 +53,10 @@ class AttentionNCE(ScoreLoss):
         Limit("infonce", {"d_neg": Towards(inf, near=1e9), "variant": "paper"}, one_positive=True)
     )
 
-    def __init__(
-        self,
-        temperature: float = 0.5,
-        d_pos: float = 1.0,
-        d_neg: float = 1.0,
-        variant: str = "official_code",
-    ) -> None:
-        super().__init__()
-        self.temperature = self.checked("temperature", temperature)
-        self.d_pos = self.checked("d_pos", d_pos)
-        self.d_neg = self.checked("d_neg", d_neg)
-        self.variant = self.checked("variant", variant)
+    temperature: float = 0.5
+    d_pos: float = 1.0
+    d_neg: float = 1.0
+    variant: str = "official_code"
 
     def terms(self, scores: Scores) -> Tensor:
         alpha = scores.weights_pos(scores.pos / self.d_pos).detach()

@@ -41,10 +41,8 @@ class Circle(ExponentialLoss):
         margin=Number(low=0, high=1, tune=(0.1, 0.5)), gamma=Number(low=0, tune=(4, 256), log=True)
     )
 
-    def __init__(self, margin: float = 0.4, gamma: float = 80.0) -> None:
-        super().__init__()
-        self.margin = self.checked("margin", margin)
-        self.gamma = self.checked("gamma", gamma)
+    margin: float = 0.4
+    gamma: float = 80.0
 
     def log_summands(self, s: Tensor) -> tuple[Tensor, ...]:
         return (self.gamma * (s.detach() + self.margin).relu() * (s - self.margin),)

@@ -47,9 +47,9 @@ class CLIP(ExponentialLoss):
     )
     ranges = declare(temperature=Number(low=0.01, closed="low", tune=(0.05, 1), log=True))
 
-    def __init__(self, temperature: float = 0.07) -> None:
-        super().__init__()
-        self.temperature = self.checked("temperature", temperature)
+    temperature: float = 0.07
+
+    def __post_init__(self) -> None:
         self.log_scale = nn.Parameter(-torch.tensor(self.temperature).log())
 
     def keep_in_range(self) -> None:

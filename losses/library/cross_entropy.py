@@ -43,9 +43,9 @@ class CrossEntropy(Loss):
     needs_classes = True
     ranges = declare(temperature=TEMPERATURE)
 
-    def __init__(self, temperature: float = 0.1) -> None:
-        super().__init__()
-        self.temperature = self.checked("temperature", temperature)
+    temperature: float = 0.1
+
+    def __post_init__(self) -> None:
         self.weights = nn.Parameter(torch.empty(0, 0))
 
     def prepare(self, classes: int, dim: int) -> None:

@@ -51,10 +51,8 @@ class DAR(Loss):
 
     ranges = declare(form=Choice("chain", "star"), reduction=Choice("mean", "sum"))
 
-    def __init__(self, form: str = "chain", reduction: str = "mean") -> None:
-        super().__init__()
-        self.form = self.checked("form", form)
-        self.reduction = self.checked("reduction", reduction)
+    form: str = "chain"
+    reduction: str = "mean"
 
     def forward(self, contrast: Contrast) -> Tensor:
         differences, apart = first_order(contrast, self.form)

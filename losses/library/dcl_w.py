@@ -41,10 +41,8 @@ class DCLW(ExponentialLoss):
     ranges = declare(temperature=TEMPERATURE, sigma=Number(low=0, tune=(0.25, 4), log=True))
     limits = reduces(Limit("decoupled", {"sigma": Towards(inf, near=1e9)}))
 
-    def __init__(self, temperature: float = 0.5, sigma: float = 0.5) -> None:
-        super().__init__()
-        self.temperature = self.checked("temperature", temperature)
-        self.sigma = self.checked("sigma", sigma)
+    temperature: float = 0.5
+    sigma: float = 0.5
 
     def row_terms(self, scores: Scores, *log_sums: Tensor) -> Tensor:
         return torch.cat([log_sums[0], scores.mean_pos(scores.pos).unsqueeze(1)], dim=1)

@@ -41,10 +41,8 @@ class Debiased(ExponentialLoss):
     ranges = declare(temperature=TEMPERATURE, tau_plus=CLASS_PRIOR)
     limits = reduces(Limit("infonce", {"tau_plus": 0}))
 
-    def __init__(self, temperature: float = 0.5, tau_plus: float = 0.1) -> None:
-        super().__init__()
-        self.temperature = self.checked("temperature", temperature)
-        self.tau_plus = self.checked("tau_plus", tau_plus)
+    temperature: float = 0.5
+    tau_plus: float = 0.1
 
     def row_terms(self, scores: Scores, *log_sums: Tensor) -> Tensor:
         pos, (neg,) = scores.pos / self.temperature, log_sums

@@ -34,9 +34,7 @@ class Decoupled(ExponentialLoss):
     ranges = declare(temperature=TEMPERATURE)
     limits = reduces(Limit("infonce", constant=True, positive_in_denominator=False))
 
-    def __init__(self, temperature: float = 0.5) -> None:
-        super().__init__()
-        self.temperature = self.checked("temperature", temperature)
+    temperature: float = 0.5
 
     def row_terms(self, scores: Scores, *log_sums: Tensor) -> Tensor:
         return log_sums[0].squeeze(1) - scores.mean_pos(scores.pos / self.temperature)

@@ -39,9 +39,8 @@ class DHEL(Decoupled):
     ranges = declare(temperature=TEMPERATURE, variant=VARIANT)
     limits = reduces(Limit("decoupled", {"variant": "paper"}))
 
-    def __init__(self, temperature: float = 0.3, variant: str = "official_code") -> None:
-        super().__init__(temperature)
-        self.variant = self.checked("variant", variant)
+    temperature: float = 0.3
+    variant: str = "official_code"
 
     def row_terms(self, scores: Scores, *log_sums: Tensor) -> Tensor:
         terms = super().row_terms(scores, *log_sums)

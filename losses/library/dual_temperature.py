@@ -38,10 +38,8 @@ class DualTemperature(ExponentialLoss):
     ranges = declare(temperature=TEMPERATURE, ratio=Number(low=0, tune=(1, 20), log=True))
     limits = reduces(Limit("infonce", {"ratio": 1}))
 
-    def __init__(self, temperature: float = 0.1, ratio: float = 10.0) -> None:
-        super().__init__()
-        self.temperature = self.checked("temperature", temperature)
-        self.ratio = self.checked("ratio", ratio)
+    temperature: float = 0.1
+    ratio: float = 10.0
 
     def log_summands(self, s: Tensor) -> tuple[Tensor, ...]:
         return s / self.temperature, s / (self.ratio * self.temperature)

@@ -33,9 +33,7 @@ class DV(ExponentialLoss):
 
     ranges = declare(temperature=TEMPERATURE)
 
-    def __init__(self, temperature: float = 0.5) -> None:
-        super().__init__()
-        self.temperature = self.checked("temperature", temperature)
+    temperature: float = 0.5
 
     def row_terms(self, scores: Scores, *log_sums: Tensor) -> Tensor:
         mean = scores.mean_pos(scores.pos / self.temperature).unsqueeze(1)

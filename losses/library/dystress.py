@@ -39,10 +39,8 @@ class Dystress(ExponentialLoss):
     )
     limits = reduces(Limit("infonce", {"spread": 0}))
 
-    def __init__(self, temperature: float = 0.1, spread: float = 0.1) -> None:
-        super().__init__()
-        self.temperature = self.checked("temperature", temperature)
-        self.spread = self.checked("spread", spread)
+    temperature: float = 0.1
+    spread: float = 0.1
 
     def log_summands(self, s: Tensor) -> tuple[Tensor, ...]:
         return (self.scaled(s),)

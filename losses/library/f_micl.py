@@ -98,14 +98,10 @@ class FMICL(SummedLoss):
         ),
     )
 
-    def __init__(
-        self, f: str = "kl", sigma: float = 1.0, weight: float = 1.0, k: float = 1.5
-    ) -> None:
-        super().__init__()
-        self.f = self.checked("f", f)
-        self.sigma = self.checked("sigma", sigma)
-        self.weight = self.checked("weight", weight)
-        self.k = self.checked("k", k)
+    f: str = "kl"
+    sigma: float = 1.0
+    weight: float = 1.0
+    k: float = 1.5
 
     def summands(self, s: Tensor) -> tuple[Tensor, ...]:
         _, conjugate = DIVERGENCES[self.f]

@@ -43,10 +43,8 @@ class Gor(SummedLoss):
         second_moment_weight=Number(low=0, closed="low", tune=(0.1, 10), log=True),
     )
 
-    def __init__(self, mean_weight: float = 1.0, second_moment_weight: float = 1.0) -> None:
-        super().__init__()
-        self.mean_weight = self.checked("mean_weight", mean_weight)
-        self.second_moment_weight = self.checked("second_moment_weight", second_moment_weight)
+    mean_weight: float = 1.0
+    second_moment_weight: float = 1.0
 
     def summands(self, s: Tensor) -> tuple[Tensor, ...]:
         return s, s**2

@@ -39,10 +39,8 @@ class Hardness(ExponentialLoss):
     ranges = declare(temperature=TEMPERATURE, alpha=Number(low=0, closed=True, tune=(0, 10)))
     limits = reduces(Limit("infonce", {"alpha": 0}))
 
-    def __init__(self, temperature: float = 0.5, alpha: float = 5.0) -> None:
-        super().__init__()
-        self.temperature = self.checked("temperature", temperature)
-        self.alpha = self.checked("alpha", alpha)
+    temperature: float = 0.5
+    alpha: float = 5.0
 
     def log_summands(self, s: Tensor) -> tuple[Tensor, ...]:
         return (s / self.temperature + self.alpha * s.detach(),)

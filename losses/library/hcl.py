@@ -44,11 +44,9 @@ class HCL(ExponentialLoss):
     )
     limits = reduces(Limit("debiased", {"beta": 0}))
 
-    def __init__(self, temperature: float = 0.5, tau_plus: float = 0.1, beta: float = 1.0) -> None:
-        super().__init__()
-        self.temperature = self.checked("temperature", temperature)
-        self.tau_plus = self.checked("tau_plus", tau_plus)
-        self.beta = self.checked("beta", beta)
+    temperature: float = 0.5
+    tau_plus: float = 0.1
+    beta: float = 1.0
 
     def log_summands(self, s: Tensor) -> tuple[Tensor, ...]:
         log_w = self.beta * s / self.temperature

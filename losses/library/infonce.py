@@ -35,9 +35,7 @@ class InfoNCE(ExponentialLoss):
 
     ranges = declare(temperature=TEMPERATURE)
 
-    def __init__(self, temperature: float = 0.5) -> None:
-        super().__init__()
-        self.temperature = self.checked("temperature", temperature)
+    temperature: float = 0.5
 
     def row_terms(self, scores: Scores, *log_sums: Tensor) -> Tensor:
         pos, (neg,) = scores.pos / self.temperature, log_sums

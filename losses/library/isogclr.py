@@ -72,24 +72,15 @@ class ISogCLR(ScoreLoss):
     temperatures: Tensor
     slopes: Tensor
 
-    def __init__(
-        self,
-        temperature: float = 0.1,
-        gamma: float = 0.9,
-        rho: float = 0.3,
-        eta: float = 0.01,
-        beta: float = 0.9,
-        temperature_min: float = 0.05,
-        temperature_max: float = 0.7,
-    ) -> None:
-        super().__init__()
-        self.temperature = self.checked("temperature", temperature)
-        self.gamma = self.checked("gamma", gamma)
-        self.rho = self.checked("rho", rho)
-        self.eta = self.checked("eta", eta)
-        self.beta = self.checked("beta", beta)
-        self.temperature_min = self.checked("temperature_min", temperature_min)
-        self.temperature_max = self.checked("temperature_max", temperature_max)
+    temperature: float = 0.1
+    gamma: float = 0.9
+    rho: float = 0.3
+    eta: float = 0.01
+    beta: float = 0.9
+    temperature_min: float = 0.05
+    temperature_max: float = 0.7
+
+    def __post_init__(self) -> None:
         if self.temperature_min > self.temperature_max:
             pair = f"{self.temperature_min:g} and {self.temperature_max:g}"
             fix = "lower the first or raise the second"

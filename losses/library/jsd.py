@@ -36,9 +36,7 @@ class JSD(SummedLoss):
 
     ranges = declare(temperature=TEMPERATURE)
 
-    def __init__(self, temperature: float = 0.5) -> None:
-        super().__init__()
-        self.temperature = self.checked("temperature", temperature)
+    temperature: float = 0.5
 
     def summands(self, s: Tensor) -> tuple[Tensor, ...]:
         return (softplus(s / self.temperature),)

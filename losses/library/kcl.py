@@ -43,11 +43,9 @@ class KCL(SummedLoss):
         kernel=Choice("gaussian", "log", "imq"),
     )
 
-    def __init__(self, t: float = 2.0, gamma: float = 16.0, kernel: str = "gaussian") -> None:
-        super().__init__()
-        self.t = self.checked("t", t)
-        self.gamma = self.checked("gamma", gamma)
-        self.kernel = self.checked("kernel", kernel)
+    t: float = 2.0
+    gamma: float = 16.0
+    kernel: str = "gaussian"
 
     def summands(self, s: Tensor) -> tuple[Tensor, ...]:
         return (self.similarity(s),)

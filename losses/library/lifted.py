@@ -37,9 +37,7 @@ class Lifted(ExponentialLoss):
     declined_laws = MappingProxyType({"repeated positives": "it sums over positives"})
     ranges = declare(margin=Number(low=0, tune=(0.25, 2), log=True))
 
-    def __init__(self, margin: float = 1.0) -> None:
-        super().__init__()
-        self.margin = self.checked("margin", margin)
+    margin: float = 1.0
 
     def log_summands(self, s: Tensor) -> tuple[Tensor, ...]:
         return (-distance(s),)

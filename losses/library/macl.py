@@ -45,13 +45,9 @@ class MACL(ScoreLoss):
     )
     limits = reduces(Limit("decoupled", {"alpha": 0}, gradient_only=True))
 
-    def __init__(
-        self, temperature: float = 0.5, alpha: float = 0.5, threshold: float = 0.0
-    ) -> None:
-        super().__init__()
-        self.temperature = self.checked("temperature", temperature)
-        self.alpha = self.checked("alpha", alpha)
-        self.threshold = self.checked("threshold", threshold)
+    temperature: float = 0.5
+    alpha: float = 0.5
+    threshold: float = 0.0
 
     def terms(self, scores: Scores) -> Tensor:
         alignment = scores.of_batch(mean_pos, torch.mean)

@@ -40,9 +40,7 @@ class MeanVariance(ScoreLoss):
         )
     )
 
-    def __init__(self, temperature: float = 0.5) -> None:
-        super().__init__()
-        self.temperature = self.checked("temperature", temperature)
+    temperature: float = 0.5
 
     def terms(self, scores: Scores) -> Tensor:
         s = scores.filled(scores.neg, 0)

@@ -37,10 +37,8 @@ class MLCPC(ExponentialLoss):
     ranges = declare(temperature=TEMPERATURE, alpha=SKEW)
     limits = reduces(Limit("dv", {"alpha": 0}))
 
-    def __init__(self, temperature: float = 0.5, alpha: float = 2**-16) -> None:
-        super().__init__()
-        self.temperature = self.checked("temperature", temperature)
-        self.alpha = self.checked("alpha", alpha)
+    temperature: float = 0.5
+    alpha: float = 2**-16
 
     def row_terms(self, scores: Scores, *log_sums: Tensor) -> Tensor:
         pos = scores.pos / self.temperature

@@ -47,14 +47,10 @@ class MultiSimilarity(ScoreLoss):
         epsilon=Number(low=0, tune=(0.05, 1), log=True),
     )
 
-    def __init__(
-        self, alpha: float = 2.0, beta: float = 50.0, base: float = 0.5, epsilon: float = 0.1
-    ) -> None:
-        super().__init__()
-        self.alpha = self.checked("alpha", alpha)
-        self.beta = self.checked("beta", beta)
-        self.base = self.checked("base", base)
-        self.epsilon = self.checked("epsilon", epsilon)
+    alpha: float = 2.0
+    beta: float = 50.0
+    base: float = 0.5
+    epsilon: float = 0.1
 
     def terms(self, scores: Scores) -> Tensor:
         pos, neg, padding = scores.pos, scores.neg, scores.padding

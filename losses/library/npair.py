@@ -48,10 +48,8 @@ class NPair(ExponentialLoss):
         )
     )
 
-    def __init__(self, temperature: float = 1.0, similarity: str = "cosine") -> None:
-        super().__init__()
-        self.temperature = self.checked("temperature", temperature)
-        self.similarity = self.checked("similarity", similarity)
+    temperature: float = 1.0
+    similarity: str = "cosine"
 
     def log_summands(self, s: Tensor) -> tuple[Tensor, ...]:
         similarity = s if self.similarity == "cosine" else -distance(s)

@@ -53,11 +53,9 @@ class PhiDRO(ScoreLoss):
         Limit("phi_dro", {"phi": "cressie_read", "k": Towards(1, near=1 + 1e-8)}, {"phi": "kl"}),
     )
 
-    def __init__(self, temperature: float = 0.5, phi: str = "kl", k: float = 1.5) -> None:
-        super().__init__()
-        self.temperature = self.checked("temperature", temperature)
-        self.phi = self.checked("phi", phi)
-        self.k = self.checked("k", k)
+    temperature: float = 0.5
+    phi: str = "kl"
+    k: float = 1.5
 
     def terms(self, scores: Scores) -> Tensor:
         if self.phi == "kl":

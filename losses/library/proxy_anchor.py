@@ -55,11 +55,11 @@ class ProxyAnchor(Loss):
         lr=Number(low=0, tune=(1e-3, 1e-1), log=True),
     )
 
-    def __init__(self, alpha: float = 32.0, margin: float = 0.1, lr: float = 0.01) -> None:
-        super().__init__()
-        self.alpha = self.checked("alpha", alpha)
-        self.margin = self.checked("margin", margin)
-        self.lr = self.checked("lr", lr)
+    alpha: float = 32.0
+    margin: float = 0.1
+    lr: float = 0.01
+
+    def __post_init__(self) -> None:
         self.proxies = nn.Parameter(torch.empty(0, 0))
 
     def prepare(self, classes: int, dim: int) -> None:

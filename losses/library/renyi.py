@@ -38,10 +38,8 @@ class Renyi(ExponentialLoss):
     ranges = declare(temperature=TEMPERATURE, gamma=ORDER)
     limits = reduces(Limit("dv", {"gamma": Towards(1, near=1 + 1e-7)}))
 
-    def __init__(self, temperature: float = 0.5, gamma: float = 2.0) -> None:
-        super().__init__()
-        self.temperature = self.checked("temperature", temperature)
-        self.gamma = self.checked("gamma", gamma)
+    temperature: float = 0.5
+    gamma: float = 2.0
 
     def log_summands(self, s: Tensor) -> tuple[Tensor, ...]:
         return (self.gamma * (s / self.temperature),)

@@ -44,11 +44,9 @@ class RINCE(ExponentialLoss):
     )
     limits = reduces(Limit("infonce", {"q": Towards(0, near=1e-9)}, constant=True))
 
-    def __init__(self, temperature: float = 0.5, q: float = 0.5, lam: float = 0.01) -> None:
-        super().__init__()
-        self.temperature = self.checked("temperature", temperature)
-        self.q = self.checked("q", q)
-        self.lam = self.checked("lam", lam)
+    temperature: float = 0.5
+    q: float = 0.5
+    lam: float = 0.01
 
     def row_terms(self, scores: Scores, *log_sums: Tensor) -> Tensor:
         pos, (neg,) = scores.pos / self.temperature, log_sums

@@ -44,11 +44,9 @@ class RMLCPC(ExponentialLoss):
         Limit("renyi", {"alpha": 0}), Limit("mlcpc", {"gamma": Towards(1, near=1 + 1e-7)})
     )
 
-    def __init__(self, temperature: float = 0.5, alpha: float = 2**-16, gamma: float = 2.0) -> None:
-        super().__init__()
-        self.temperature = self.checked("temperature", temperature)
-        self.alpha = self.checked("alpha", alpha)
-        self.gamma = self.checked("gamma", gamma)
+    temperature: float = 0.5
+    alpha: float = 2**-16
+    gamma: float = 2.0
 
     def log_summands(self, s: Tensor) -> tuple[Tensor, ...]:
         return (self.gamma * (s / self.temperature),)

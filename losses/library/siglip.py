@@ -42,13 +42,12 @@ class SigLIP(SummedLoss):
     )
     limits = reduces(Limit("jsd", {"bias": 0, "reduction": "mean"}, constant=True, at_start=True))
 
-    def __init__(
-        self, temperature: float = 0.1, bias: float = -10.0, reduction: str = "sum"
-    ) -> None:
-        super().__init__()
-        self.temperature = self.checked("temperature", temperature)
-        self.bias = nn.Parameter(torch.tensor(self.checked("bias", bias)))
-        self.reduction = self.checked("reduction", reduction)
+    temperature: float = 0.1
+    bias: float | Tensor = -10.0
+    reduction: str = "sum"
+
+    def __post_init__(self) -> None:
+        self.bias = nn.Parameter(torch.tensor(self.bias))
         self.log_scale = nn.Parameter(-torch.tensor(self.temperature).log())
 
     def summands(self, s: Tensor) -> tuple[Tensor, ...]:

@@ -56,10 +56,10 @@ class SogCLR(ExponentialLoss):
     limits = reduces(Limit("decoupled", {"gamma": 1}, factor="temperature", constant=True))
     log_u: Tensor
 
-    def __init__(self, temperature: float = 0.1, gamma: float = 0.9) -> None:
-        super().__init__()
-        self.temperature = self.checked("temperature", temperature)
-        self.gamma = self.checked("gamma", gamma)
+    temperature: float = 0.1
+    gamma: float = 0.9
+
+    def __post_init__(self) -> None:
         self.register_buffer("log_u", torch.empty(0))
 
     def prepare_samples(self, samples: int) -> None:

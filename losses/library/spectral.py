@@ -34,9 +34,7 @@ class Spectral(SummedLoss):
 
     ranges = declare(mu=Number(low=0, tune=(0.3, 100), log=True))
 
-    def __init__(self, mu: float = 1.0) -> None:
-        super().__init__()
-        self.mu = self.checked("mu", mu)
+    mu: float = 1.0
 
     def summands(self, s: Tensor) -> tuple[Tensor, ...]:
         return (s.square(),)

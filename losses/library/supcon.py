@@ -44,11 +44,11 @@ class SupCon(ExponentialLoss):
     ranges = declare(temperature=TEMPERATURE, form=Choice("out", "in"))
     limits = reduces(Limit("infonce", one_positive=True))
 
-    def __init__(self, temperature: float = 0.5, form: str = "out") -> None:
-        super().__init__()
-        self.temperature = self.checked("temperature", temperature)
-        self.form = self.checked("form", form)
-        self.declined_laws = SUMS | PUSHES if form == "out" else SUMS
+    temperature: float = 0.5
+    form: str = "out"
+
+    def __post_init__(self) -> None:
+        self.declined_laws = SUMS | PUSHES if self.form == "out" else SUMS
 
     def row_terms(self, scores: Scores, *log_sums: Tensor) -> Tensor:
         pos, (neg,) = scores.pos / self.temperature, log_sums

@@ -46,10 +46,8 @@ class Triplet(ScoreLoss):
         margin=Number(low=0, tune=(0.05, 1), log=True), mining=Choice("all", "semihard", "hard")
     )
 
-    def __init__(self, margin: float = 0.2, mining: str = "all") -> None:
-        super().__init__()
-        self.margin = self.checked("margin", margin)
-        self.mining = self.checked("mining", mining)
+    margin: float = 0.2
+    mining: str = "all"
 
     def terms(self, scores: Scores) -> Tensor:
         """(a, 2) the sum over each anchor's triplets, and their number."""

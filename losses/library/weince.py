@@ -62,20 +62,11 @@ class WEINCE(ScoreLoss):
     )
     limits = reduces(Limit("infonce", {"margin": Towards(inf, near=1e9)}))
 
-    def __init__(
-        self,
-        temperature: float = 0.5,
-        margin: float = 2.0,
-        kappa_rho: float = 10.0,
-        kappa_aic: float = 1.0,
-        variant: str = "official_code",
-    ) -> None:
-        super().__init__()
-        self.temperature = self.checked("temperature", temperature)
-        self.margin = self.checked("margin", margin)
-        self.kappa_rho = self.checked("kappa_rho", kappa_rho)
-        self.kappa_aic = self.checked("kappa_aic", kappa_aic)
-        self.variant = self.checked("variant", variant)
+    temperature: float = 0.5
+    margin: float = 2.0
+    kappa_rho: float = 10.0
+    kappa_aic: float = 1.0
+    variant: str = "official_code"
 
     def terms(self, scores: Scores) -> Tensor:
         of_batch = scores.of_batch(tails, self.blend)

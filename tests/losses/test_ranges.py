@@ -1,10 +1,12 @@
 """Every parameter of every loss rejects what is out of its range, with an error that names it."""
 
+import inspect
 import math
 from collections.abc import Callable
 from typing import Any
 
 import pytest
+import torch
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
@@ -111,6 +113,29 @@ def test_a_name_without_a_range_is_named() -> None:
 
     with pytest.raises(UserError, match=r"test_ranges.py:\d+: .* finds no range: add temperature="):
         Mistyped()
+
+
+def test_annotated_attributes_are_the_arguments_of_a_class_without_a_constructor() -> None:
+    class Kept(ScoreLoss):
+        ranges = declare(temperature=TEMPERATURE, margin=Number(low=0))
+        temperature: float = 0.5
+        margin: float = 0.1
+        table: str = "no argument, as no range names it"
+
+    class Written(Kept):
+        def __init__(self, margin: float = 0.3) -> None:
+            super().__init__(margin=margin)
+            self.learned = torch.nn.Parameter(torch.zeros(()))
+
+    assert str(inspect.signature(Kept)) == "(temperature=0.5, margin=0.1)"
+    assert (Kept(0.2).params, Written().params) == (
+        {"temperature": 0.2, "margin": 0.1},
+        {"margin": 0.3},
+    )
+    assert Written().temperature == 0.5
+    for wrong, error in (({"margin": 0}, UserError), ({"table": "x"}, TypeError)):
+        with pytest.raises(error):
+            Kept(**wrong)
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,7 @@
 """Losses by name: sums, aliases, descriptions, and what the registry does not import."""
 
+import ast
+import re
 import subprocess
 import sys
 from importlib.metadata import EntryPoint
@@ -38,6 +40,22 @@ def test_description_is_what_the_class_takes(name: str) -> None:
     assert about == registry.describe_class(registry.loss_class(name)), "with or without torch"
     assert about.summary.endswith(".") or about.summary
     assert len(about.summary) > 20
+
+
+def test_a_slip_in_a_declaration_is_a_line_and_leaves_the_other_losses_listed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    text = "class Gor:\n    ranges = declare(\n        a=Number(),\n        b=Range(0, 1),\n    )"
+    (slip,), known = ast.parse(text).body, registry.source_class
+    monkeypatch.setattr(
+        registry, "source_class", lambda name: slip if name == "gor" else known(name)
+    )
+    registry.describe_source.cache_clear()
+    lines = [*loss_lines()]
+    assert len(lines) > len(LOSSES)
+    (wrong,) = [line for line in lines if "gor.py" in line]
+    assert re.match(r"gor\(\)\n    losses/library/gor.py:4: .*: write Number\(low=0\)", wrong)
+    registry.describe_source.cache_clear()
 
 
 def test_an_alias_may_be_a_setting_of_its_loss() -> None:
