@@ -5,9 +5,10 @@ failure, and the next one follows.
 """
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext, redirect_stderr, suppress
 from dataclasses import dataclass
+from functools import partial
 from io import StringIO
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -16,18 +17,18 @@ import torch
 from torch import Tensor
 
 from contrastbench.benchmarks.records.experiment import Experiment
-from contrastbench.benchmarks.running.domain_laws import Subject, check_resume
+from contrastbench.benchmarks.running import domain_laws
 from contrastbench.benchmarks.running.opening import open_domain
 from contrastbench.benchmarks.running.options import Options
 from contrastbench.benchmarks.running.runner import run_cell
 from contrastbench.benchmarks.running.training import AnyDomain, Run
 from contrastbench.domains.registry import DOMAINS, declaration, domain_class
-from contrastbench.errors import UserError, is_termination
+from contrastbench.errors import UserError
 from contrastbench.losses import LOSSES, get_loss, same_class
 from contrastbench.losses.contrast import Contrast
 from contrastbench.losses.laws import CheckResult
 from contrastbench.losses.laws.assertions import value_and_gradient
-from contrastbench.losses.laws.battery import prepared_loss
+from contrastbench.losses.laws.battery import Law, outcome, plain_cause, prepared_loss
 from contrastbench.losses.laws.random_contrasts import LAW_PAIRINGS, numbered_samples, random_views
 from contrastbench.losses.spec import LossSpec
 
@@ -63,17 +64,13 @@ class DeviceWork:
 
 def run_checks(work: DeviceWork) -> Iterator[CheckResult]:
     """Do every check, and yield what came of each."""
-    for name, check in DEVICE_CHECKS.items():
-        try:
-            with redirect_stderr(StringIO()):  # what domains say of their data, time and again
-                yield CheckResult(name, True, check(work))
-        except BaseException as error:
-            if is_termination(error):
-                raise
-            yield CheckResult(name, False, f"{type(error).__name__}: {error}".split("\n")[0])
+    for law in DEVICE_CHECKS:
+        with redirect_stderr(StringIO()):  # what domains say of their data, time and again
+            found = outcome(law, partial(law.check, work), plain_cause)
+        yield found
 
 
-def losses_of_the_cpu(work: DeviceWork) -> str:
+def check_losses(work: DeviceWork) -> str:
     """Every loss with every pairing: values and gradients are the CPU's."""
     worst = dict.fromkeys(TOLERANCES, 0.0)
     for name in work.losses:
@@ -108,7 +105,7 @@ def pair_views(title: str, views: Sequence[Tensor]) -> Contrast:
     return numbered_samples(same_class(views[0], views[1], labels))
 
 
-def steps_without_waiting(work: DeviceWork) -> str:
+def check_steps(work: DeviceWork) -> str:
     """Check that the host never waits for the device in a step of each domain."""
     for name in work.installed:
         domain, loss = work.open(name), get_loss(CELL_LOSS).to(work.device)
@@ -137,7 +134,7 @@ def check_no_wait(device: torch.device) -> Iterator[None]:
         torch.cuda.set_sync_debug_mode("default")
 
 
-def cells_twice(work: DeviceWork) -> str:
+def check_cells(work: DeviceWork) -> str:
     """A small cell of each domain, trained and scored twice, has the same numbers to the bit."""
     said = []
     for name in work.installed:
@@ -156,10 +153,10 @@ def train_small_cell(name: str, device: torch.device) -> SmallCell:
     return metrics[record["main"]], metrics, record["details"]["loss_by_epoch"]
 
 
-def resumed(work: DeviceWork) -> str:
+def check_resume(work: DeviceWork) -> str:
     """A training that was interrupted ends in the bits of one that was not."""
     for name in work.installed:
-        check_resume(Subject(tiny(name), work.device))
+        domain_laws.check_resume(domain_laws.Subject(tiny(name), work.device))
     return checked_domains(work)
 
 
@@ -176,9 +173,4 @@ def checked_domains(work: DeviceWork) -> str:
     return ", ".join(work.installed) + without
 
 
-DEVICE_CHECKS: dict[str, Callable[[DeviceWork], str]] = {
-    "losses": losses_of_the_cpu,
-    "steps": steps_without_waiting,
-    "cells": cells_twice,
-    "resume": resumed,
-}
+DEVICE_CHECKS = [Law(check_losses), Law(check_steps), Law(check_cells), Law(check_resume)]

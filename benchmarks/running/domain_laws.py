@@ -13,6 +13,7 @@ import signal
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import redirect_stderr, suppress
 from dataclasses import dataclass, fields, replace
+from functools import partial
 from io import StringIO
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -32,9 +33,10 @@ from contrastbench.benchmarks.running.training import AnyDomain, Look, train
 from contrastbench.domains.base import Domain, Evaluation, NumbersSamples
 from contrastbench.domains.declaration import Declaration, TestPart
 from contrastbench.domains.registry import declaration, domain_class, make_recipe
-from contrastbench.errors import is_termination, users_code
+from contrastbench.errors import users_code
 from contrastbench.losses.contrast import Contrast
 from contrastbench.losses.laws import CheckResult
+from contrastbench.losses.laws.battery import Law, outcome, plain_cause
 from contrastbench.losses.laws.limits import pairing_of
 from contrastbench.losses.pairing import Pairing
 from contrastbench.losses.spec import LossSpec
@@ -78,9 +80,6 @@ class Subject:
         return train(domain, loss.to(self.device), checkpoint, look=look)
 
 
-DomainCheck = Callable[[Subject], None]
-
-
 def check_domain(name: str) -> list[CheckResult]:
     """Run every check on a domain, on its default dataset by its tiny recipe.
 
@@ -92,21 +91,7 @@ def check_domain(name: str) -> list[CheckResult]:
     with users_code(f"open domain {name}"):
         threads = subject.open().threads
     torch.set_num_threads(min(threads, cpu_count()))  # as a run does
-    return [run_check(check, subject) for check in CHECKS]
-
-
-def run_check(check: DomainCheck, subject: Subject) -> CheckResult:
-    """Run one check; an exception of the user's domain is a failed check."""
-    title = check.__name__.removeprefix("check_").replace("_", " ")
-    try:
-        check(subject)
-    except AssertionError as error:
-        return CheckResult(title, False, str(error))
-    except BaseException as error:
-        if is_termination(error):
-            raise
-        return CheckResult(title, False, f"{type(error).__name__}: {error}".split("\n")[0])
-    return CheckResult(title, True, (check.__doc__ or "").split("\n")[0])
+    return [outcome(law, partial(law.check, subject), plain_cause) for law in CHECKS]
 
 
 def check_declaration(subject: Subject) -> None:
@@ -132,9 +117,8 @@ def check_model(subject: Subject) -> None:
         disturb_generators(disturbance)
         weights.append(domain.model().state_dict())
     name = differing_tensor(weights[0], weights[1])
-    fix = "initialise under torch.random.fork_rng and manual_seed(self.seed)"
-    assert name is None, f"one seed gives two models ({name} differs): {fix}"
-    assert differing_tensor(weights[0], weights[2]), f"all seeds give one model: {fix}"
+    assert name is None, f"one seed gives two models ({name} differs)"
+    assert differing_tensor(weights[0], weights[2]), "all seeds give one model"
 
 
 def check_batches(subject: Subject) -> None:
@@ -142,14 +126,11 @@ def check_batches(subject: Subject) -> None:
     domain, again, other = subject.open(), subject.open(), subject.open(1)
     model = domain.model()
     epochs = [views(domain, model, epoch, 0) for epoch in (0, 1)]
-    fix = "draw from generator(device, seed, epoch)"
     for epoch in (1, 1, 0):  # not as a training asks
         same = equal_bits(views(again, model, epoch, 1), epochs[epoch])
-        assert same, f"epoch {epoch} is not the same when asked for in another order: {fix}"
-    assert not equal_bits(views(other, model, 0, 0), epochs[0]), (
-        f"all seeds give the same views: {fix}"
-    )
-    assert not equal_bits(*epochs), f"all epochs give the same views: {fix}"
+        assert same, f"epoch {epoch} is not the same when asked for in another order"
+    assert not equal_bits(views(other, model, 0, 0), epochs[0]), "all seeds give the same views"
+    assert not equal_bits(*epochs), "all epochs give the same views"
 
 
 def check_steps(subject: Subject) -> None:
@@ -171,11 +152,10 @@ def check_contrasts(subject: Subject) -> None:
         check_facts(contrast, subject.experiment.full_recipe.pairing_facts)
         check_index(contrast, subject.open())
     check_gradients(model, contrasts, subject.experiment.loss)
-    _, again = first_contrasts(subject, 1)
+    again = contrast_tensors(first_contrasts(subject, 1)[1])
     fix = "draw from a generator or seed that the batch carries"
-    assert equal_bits(contrast_tensors(contrasts), contrast_tensors(again)), (
-        f"a batch gives two contrasts: {fix}"
-    )
+    same = equal_bits(contrast_tensors(contrasts), again)
+    assert same, f"a batch gives two contrasts: {fix}"
 
 
 def check_resume(subject: Subject) -> None:
@@ -189,9 +169,8 @@ def check_resume(subject: Subject) -> None:
         assert checkpoint.exists(), "no checkpoint was written: check in a process's main thread"
         resumed, later = subject.train(checkpoint)
     name = differing_tensor(model.state_dict(), resumed.state_dict())
-    fix = "keep all that training changes in the model's parameters and buffers"
-    assert name is None, f"{name} differs after an interruption at step {stop}: {fix}"
-    assert later == history, f"the losses differ after an interruption at step {stop}: {fix}"
+    assert name is None, f"{name} differs after an interruption at step {stop}"
+    assert later == history, f"the losses differ after an interruption at step {stop}"
 
 
 def check_data_hash(subject: Subject) -> None:
@@ -200,15 +179,14 @@ def check_data_hash(subject: Subject) -> None:
     hashes = data_hashes(domain)
     for digest in hashes:
         sha256 = len(digest) == 64 and not set(digest) - set("0123456789abcdef")
-        assert sha256, f"data_hash gives {digest!r}, which is no sha256: use hashlib.sha256"
-    fix = "hash the samples in a fixed order, not files, paths, times or draws"
-    assert data_hashes(another) == hashes, f"two openings give two data hashes: {fix}"
+        assert sha256, f"data_hash gives {digest!r}, which is no sha256"
+    assert data_hashes(another) == hashes, "two openings give two data hashes"
     domain.model(), domain.steps(), list(domain.batches(0))
-    assert data_hashes(domain) == hashes, f"data_hash changes as the domain is used: {fix}"
+    assert data_hashes(domain) == hashes, "data_hash changes as the domain is used"
     own, embedded = subject.experiment.dataset, subject.about.datasets.items()
     for name in sorted(name for name, dataset in embedded if not dataset.url and name != own):
         same = data_hashes(subject.open(dataset=name)) == hashes
-        assert not same, f"{name} and {own} have one data hash: {fix}"
+        assert not same, f"{name} and {own} have one data hash"
 
 
 def check_evaluation(subject: Subject) -> None:
@@ -221,23 +199,23 @@ def check_evaluation(subject: Subject) -> None:
         disturb_generators(disturbance)
         scores.append(domain.evaluate(model))
     first, second = scores
-    fix = "key all draws of the scoring by the seed, and draw them from generators of its own"
     name = differing_tensor(before, model.state_dict())
+    fix = "key all draws of the scoring by the seed, and draw them from generators of its own"
     assert name is None, f"evaluate changes {name}: score in eval mode, and train copies alone"
     assert first.metrics == second.metrics, f"a model has two scores: {fix}"
     check_numbers(first, subject.experiment.full_recipe.nested)
     store.canonical({**as_details(first), **subject.open().notes(trained=True)})
 
 
-CHECKS: list[DomainCheck] = [
-    check_declaration,
-    check_model,
-    check_batches,
-    check_steps,
-    check_contrasts,
-    check_resume,
-    check_data_hash,
-    check_evaluation,
+CHECKS = [  # with what helps, where the check itself does not say it
+    Law(check_declaration),
+    Law(check_model, remedy="initialise under torch.random.fork_rng and manual_seed(self.seed)"),
+    Law(check_batches, remedy="draw from generator(device, seed, epoch)"),
+    Law(check_steps),
+    Law(check_contrasts),
+    Law(check_resume, remedy="keep all that training changes in the model's state_dict"),
+    Law(check_data_hash, remedy="give a sha256 of samples in a fixed order, not of files or draws"),
+    Law(check_evaluation),
 ]
 
 

@@ -12,7 +12,6 @@ from contrastbench.losses.laws.places import SourceLine
 from contrastbench.losses.laws.random_contrasts import PairingFunction
 
 Build = Callable[..., Loss]  # makes the loss in float64, with some parameters changed
-LossCheck = Callable[[Build, int], None]  # takes a seed, and raises AssertionError
 
 
 class Wrong(AssertionError):

@@ -4,8 +4,9 @@
 []
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
@@ -22,7 +23,7 @@ from contrastbench.losses.laws import (
     meaning,
     precision,
 )
-from contrastbench.losses.laws.assertions import Build, LossCheck, Remark, Wrong
+from contrastbench.losses.laws.assertions import Build, Remark, Wrong
 from contrastbench.losses.laws.causes import (
     KEEP_GIVEN,
     LOGARITHM_REMEDY,
@@ -50,11 +51,14 @@ BLOCK_REMEDY = (
 
 @dataclass(frozen=True)
 class Law:
-    """A check, what its failure means, and what usually helps then."""
+    """A check of a loss, a domain or a device, what its failure means, and what usually helps then.
 
-    check: LossCheck
-    wrong: str
-    remedy: str
+    A check raises AssertionError, and may return what it has found.
+    """
+
+    check: Callable[..., str | None]
+    wrong: str = ""  # "": its message says it
+    remedy: str = ""
     of_classes: bool = True  # False: not asked of a loss that learns a weight for each class
 
     @property
@@ -62,6 +66,8 @@ class Law:
         """The name of the law, by which a loss may decline it."""
         return self.check.__name__.removeprefix("check_").replace("_", " ")
 
+
+Cause = Callable[[Law, BaseException], Wrong]
 
 # From causes to consequences, because the first that fails is the last that runs.
 LAWS = [
@@ -285,22 +291,39 @@ def repeat_draws(*_: object) -> None:
 
 
 def run_law(law: Law, build: Build, seeds: Iterable[int]) -> CheckResult:
-    """Return the outcome of one check; whatever a user's loss raises is a failed check."""
-    try:
+    """Return the outcome of one check of a loss."""
+
+    def check() -> None:
         with torch.random.fork_rng([]), keep_settings("the loss"), keep_streams():
             for seed in seeds:
                 law.check(build, seed)
+
+    return outcome(law, check, partial(cause_in_loss, build))
+
+
+def outcome(law: Law, check: Callable[[], str | None], cause: Cause) -> CheckResult:
+    """Return the outcome of a check; whatever somebody's own code raises is a failed one."""
+    try:
+        said = check()
     except Remark as remark:
         return CheckResult(law.name, True, str(remark), word="remark")
     except BaseException as error:
         if is_termination(error):
             raise
-        return failed(law, error, build)
-    return CheckResult(law.name, True, (law.check.__doc__ or "").split("\n")[0])
+        wrong = cause(law, error)
+        return CheckResult(law.name, False, str(wrong), wrong.remedy, str(wrong.place or ""))
+    return CheckResult(law.name, True, said or (law.check.__doc__ or "").split("\n")[0])
 
 
-def failed(law: Law, error: BaseException, build: Build) -> CheckResult:
-    """Return the outcome of a check that has raised."""
+def plain_cause(law: Law, error: BaseException) -> Wrong:
+    """Return the message of a check as a diagnosis, or what else was raised."""
+    if isinstance(error, AssertionError):
+        return Wrong(str(error), getattr(error, "remedy", "") or law.remedy)
+    return Wrong(f"{type(error).__name__}: {error}".split("\n")[0])
+
+
+def cause_in_loss(build: Build, law: Law, error: BaseException) -> Wrong:
+    """Return the diagnosis of a loss that has failed a check."""
     if isinstance(error, Wrong):
         cause = error
     elif isinstance(error, AssertionError) and raised_by_check(error):
@@ -309,5 +332,4 @@ def failed(law: Law, error: BaseException, build: Build) -> CheckResult:
     else:
         cause = diagnosis(error, build())
     declines = f"; or decline it: declined_laws = {{{law.name!r}: WHY}}" * (law.name in OF_DESIGN)
-    remedy = f"{cause.remedy}{declines}"
-    return CheckResult(law.name, False, str(cause), remedy, str(cause.place or ""))
+    return Wrong(str(cause), f"{cause.remedy}{declines}", cause.place)

@@ -13,10 +13,12 @@ from contrastbench.benchmarks.perf.check_device import DEVICE_CHECKS, DeviceWork
 from contrastbench.benchmarks.running import devices
 from contrastbench.domains.tabular.domain import TabularDomain
 from contrastbench.losses.laws import CheckResult
+from contrastbench.losses.laws.battery import Law
 from shadow import counting, shadow
 
 SHADOW = shadow()  # before torch's first backward pass, which asks what devices there are
 CPU = torch.device("cpu")
+CHECKS = {law.name: law for law in DEVICE_CHECKS}
 LOSSES = ("infonce", "dar")
 ON_SHADOW = DeviceWork(SHADOW, ("tabular",), LOSSES)
 
@@ -40,12 +42,12 @@ def watched(device: torch.device) -> Iterator[None]:
 def result(name: str, work: DeviceWork = ON_SHADOW) -> CheckResult:
     """Return what comes of one check."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(check_device, "DEVICE_CHECKS", {name: DEVICE_CHECKS[name]})
+        patch.setattr(check_device, "DEVICE_CHECKS", [CHECKS[name]])
         (found,) = run_checks(work)
     return found
 
 
-@pytest.mark.parametrize("name", DEVICE_CHECKS)
+@pytest.mark.parametrize("name", CHECKS)
 def test_a_device_that_computes_as_the_cpu_passes(name: str) -> None:
     found = result(name)
     assert found.passed, found.detail
@@ -54,11 +56,13 @@ def test_a_device_that_computes_as_the_cpu_passes(name: str) -> None:
 def test_a_failure_is_told_and_the_next_check_follows(
     bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def wrong(work: DeviceWork) -> str:
+    def check_one(work: DeviceWork) -> str:
         raise ValueError("wrong\nand more")
 
-    checks = {"one": wrong, "two": lambda work: "fine"}
-    monkeypatch.setattr(check_device, "DEVICE_CHECKS", checks)
+    def check_two(work: DeviceWork) -> str:
+        return "fine"
+
+    monkeypatch.setattr(check_device, "DEVICE_CHECKS", [Law(check_one), Law(check_two)])
     code, out, _ = bench("check-device", "cpu")
     assert code == 1
     assert [line.split() for line in out.splitlines()[-3:-1]] == [
