@@ -13,6 +13,7 @@ from torch import nn
 from contrastbench.domains.declaration import TestPart
 from contrastbench.domains.recipe import Recipe
 from contrastbench.domains.report import DataReport
+from contrastbench.domains.samples import Samples
 from contrastbench.errors import UnusableSamples, UserError
 from contrastbench.losses.contrast import Contrast
 
@@ -122,9 +123,13 @@ class Domain(ABC, Generic[RecipeT, ModelT, BatchT]):
         """Return notes on reading the data, for the record."""
         return {}
 
+    def samples(self, trained: bool) -> Samples:
+        """Return what a report asks of the samples that are used."""
+        return Samples()
+
     def report(self, trained: bool) -> DataReport:
         """Return what the data hold, for people and for the record."""
-        return DataReport()
+        return DataReport.of(self.samples(trained))
 
     def check_export(self) -> None:
         """Raise UserError unless models of this recipe can be exported: they have weights."""

@@ -5,15 +5,15 @@ Brings no numerics: lists, plans and mistakes need only the declarations.
 
 import hashlib
 import os
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from os.path import expanduser
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 from contrastbench.domains.declaration import Source
-from contrastbench.domains.reading import needing, reading
+from contrastbench.domains.reading import reading, refuse
 from contrastbench.errors import UserError, unknown
 
 Read = TypeVar("Read")
@@ -49,12 +49,9 @@ def parse_source(name: str, sources: Iterable[Source]) -> tuple[Source, str] | N
         kind, what = PYTHON, name * bool(what)
     if kind not in known:
         raise unknown("kind of data", kind, known)
-    if known[kind].corpus:
-        raise UserError(
-            f"{name} is training text and cannot be scored: give it as --recipe corpus={name}"
-        )
-    if not what:
-        raise UserError(f"{name} has nothing after the colon: give {known[kind].usage}")
+    fix = f"give it as --recipe corpus={name}"
+    refuse(name, (known[kind].corpus, f" is training text and cannot be scored: {fix}"))
+    refuse(name, (not what, f" has nothing after the colon: give {known[kind].usage}"))
     return known[kind], what
 
 
@@ -84,47 +81,57 @@ def looks_like(source: Source, name: str, data_root: Path | None) -> bool:
     return name.lower().endswith(source.suffixes) and any(path.is_file() for path in paths)
 
 
-@contextmanager
-def reading_own(source: Source, name: str, fault: str = "cannot be read") -> Iterator[None]:
-    """Make whatever reading a user's own data raises one line.
-
-    Raises:
-        UserError: in place of what was raised; a library that is missing is named with its extra.
-    """
-    with reading(name, "repair or replace it", fault), needing(source.extra, name):
-        yield
-
-
-def read_once(
-    source: Source,
-    what: str,
-    data_root: Path | None,
-    read: Callable[..., Read],
-    *options: Hashable,
-    fault: str = "cannot be read",
-) -> Read:
-    """Read a user's own data, from memory if the source has not changed since the last seed.
-
-    Args:
-        source: its kind.
-        what: that kind names.
-        data_root: a folder that may hold it.
-        read: reads it, called with `what` and the options.
-        options: what else decides on what is read.
-        fault: what to say of data that cannot be read.
-    """
-    state = source_state(what, data_root)
-    data: Read = read_unchanged(source, what, read, options, fault, data_root, state)
-    return data
-
-
 @lru_cache(maxsize=1)
 def read_unchanged(
-    source: Source, what: str, read: Callable[..., Any], options: Any, fault: str, *state: Hashable
-) -> Any:
-    """Read as `read_once` does, once for a state of the files."""
-    with reading_own(source, f"{source.kind}:{what}", fault):
-        return read(what, *options)
+    read: Callable[..., Read], source: Source, fault: str, asked: tuple[Any, ...], state: str
+) -> Read:
+    """Read a user's own data, once for a state of the files; whatever is raised becomes one line.
+
+    Raises:
+        UserError: in place of what was raised.
+    """
+    with reading(f"{source.kind}:{asked[0]}", fault=fault, extra=source.extra):
+        return read(*asked)
+
+
+@dataclass(frozen=True)
+class Adapter(Generic[Read]):
+    """The one way in for the data of a domain: sets that it declares, and those that users bring.
+
+    Args:
+        domain: its name.
+        datasets: that it declares.
+        sources: kinds of data that users bring.
+        readers: of these by kind, called with what stands behind the colon, the data root, options.
+        declared: reads a declared set, called with its name, the data root and the options.
+        fault: what to say of a user's data that cannot be read.
+        others: whether a data root may hold sets that are not declared, which `declared` reads too.
+    """
+
+    domain: str
+    datasets: Mapping[str, Any]
+    sources: Sequence[Source]
+    readers: Mapping[str, Callable[..., Read]]
+    declared: Callable[..., Read]
+    fault: str = "cannot be read"
+    others: bool = False
+
+    def read(self, name: str, data_root: Path | None, *options: Hashable) -> Read:
+        """Read a set; a user's own from memory if it has not changed since the last seed.
+
+        Raises:
+            UserError: there is no such set, or it cannot be read.
+        """
+        if parsed := parse_source(name, self.sources):
+            source, what = parsed
+            if source.runs_code:  # it may import what was edited, or draw at random
+                return self.readers[source.kind](what, data_root, *options)
+            asked, state = (what, data_root, *options), source_state(what, data_root)
+            kept: Read = read_unchanged(self.readers[source.kind], source, self.fault, asked, state)
+            return kept
+        if name not in self.datasets and not self.others:
+            raise unknown_dataset(self.domain, name, self.datasets, self.sources, data_root)
+        return self.declared(name, data_root, *options)
 
 
 def candidate_paths(name: str, data_root: Path | None) -> Iterator[Path]:
@@ -163,8 +170,7 @@ def comma_files(what: str, data_root: Path | None) -> list[Path]:
     if any(path.is_file() for path in candidate_paths(what, data_root)):
         return [find_path(what, data_root)]
     files = [find_path(name.strip(), data_root) for name in what.split(",")]
-    if len(files) > 2:
-        raise UserError(f"{what} names {len(files)} files: give at most 2")
+    refuse(what, (len(files) > 2, f" names {len(files)} files: give at most 2"))
     return files
 
 
@@ -211,5 +217,5 @@ def check_link(folder: Path) -> None:
     """Raise if a folder is a link to one that holds it, whose files would have no end."""
     if folder.is_symlink():
         target = folder.resolve()
-        if any(place.resolve().is_relative_to(target) for place in folder.parents):
-            raise UserError(f"{folder} is a link to a folder that holds it: remove it")
+        circle = any(place.resolve().is_relative_to(target) for place in folder.parents)
+        refuse(folder, (circle, " is a link to a folder that holds it: remove it"))

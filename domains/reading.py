@@ -4,7 +4,7 @@ import re
 import stat
 import zipfile
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from gzip import GzipFile
 from math import inf
@@ -17,7 +17,9 @@ UNPACKED = 4 << 30  # bytes of an archive's member; more is no data set of ours 
 
 
 @contextmanager
-def reading(what: object, fix: str, fault: str = "is damaged") -> Iterator[None]:
+def reading(
+    what: object, fix: str = "repair or replace it", fault: str = "is damaged", extra: str = ""
+) -> Iterator[None]:
     """Make whatever a reader raises one line.
 
     Readers of other libraries answer damage with any exception there is, so no list of them holds.
@@ -26,6 +28,7 @@ def reading(what: object, fix: str, fault: str = "is damaged") -> Iterator[None]
         what: a file, or the name of a data set.
         fix: what to do.
         fault: what to say of it.
+        extra: what pip installs for the reader; a library that is missing is then named with it.
 
     Raises:
         UserError: in place of what was raised.
@@ -35,7 +38,39 @@ def reading(what: object, fix: str, fault: str = "is damaged") -> Iterator[None]
     except UserError:
         raise
     except Exception as error:
+        if extra and isinstance(error, ImportError):
+            raise missing(what, error.name or extra, extra) from None
         raise UserError(f"{what} {fault} ({cause(error)}): {fix}") from error
+
+
+def missing(what: object, module: str, extra: str) -> UserError:
+    """Return the error for a library that is not installed."""
+    fix = f'pip install "contrastbench[{extra}]"'
+    return UserError(f"{what} needs {module}, which is not installed: {fix}")
+
+
+def refuse(what: object, *rules: tuple[object, str]) -> None:
+    """Raise by the first rule that something breaks.
+
+    Args:
+        what: is refused, such as a file.
+        rules: what breaks it, nothing where it is empty or false; and words that follow `what`.
+            The first of several faults stands in the place of {}, and its parts if it is a tuple.
+
+    Raises:
+        UserError: one rule is broken.
+
+    >>> refuse("a.csv", (0 > 1, " is odd"), ([("b", 2), ("c", 3)], ": {} is there {} times"))
+    Traceback (most recent call last):
+    contrastbench.errors.UserError: a.csv: b is there 2 times
+    """
+    for broken, words in rules:
+        several = isinstance(broken, Collection) and not isinstance(broken, str)
+        if len(broken) if several else broken:  # type: ignore[arg-type]
+            first = next(iter(broken)) if several else broken  # type: ignore[call-overload]
+            for part in first if isinstance(first, tuple) else (first,):
+                words = words.replace("{}", str(part), 1)
+            raise UserError(f"{what}{words}")
 
 
 KINDS = {  # how files begin, and what they are
@@ -88,10 +123,7 @@ def needing(extra: str, what: str) -> Iterator[None]:
     try:
         yield
     except ImportError as error:
-        module = error.name or extra
-        raise UserError(
-            f'{what} needs {module}, which is not installed: pip install "contrastbench[{extra}]"'
-        ) from None
+        raise missing(what, error.name or extra, extra) from None
 
 
 def cause(error: BaseException) -> str:
@@ -129,8 +161,8 @@ def member_names(archive: zipfile.ZipFile) -> list[str]:
             entry hides in another's comment, whose length is wrong.
     """
     names = archive.namelist()
-    if double := first_double(names):
-        raise zipfile.BadZipFile(f"two members are named {double}")
+    if several := doubles(names):
+        raise zipfile.BadZipFile(f"two members are named {several[0]}")
     for info in archive.infolist():
         archive.open(info).close()  # compares the names
         if b"PK\1\2" in info.comment + info.extra:
@@ -138,13 +170,13 @@ def member_names(archive: zipfile.ZipFile) -> list[str]:
     return names
 
 
-def first_double(names: Iterable[str]) -> str:
-    """A name that is there twice, of which readers take one or the other; empty if there is none.
+def doubles(names: Iterable[str]) -> list[str]:
+    """Return the names that are there twice, of which readers take one or the other.
 
-    >>> first_double(["a", "b", "a"]), first_double("ab")
-    ('a', '')
+    >>> doubles(["a", "b", "a"]), doubles("ab")
+    (['a'], [])
     """
-    return next((name for name, count in Counter(names).items() if count > 1), "")
+    return [name for name, count in Counter(names).items() if count > 1]
 
 
 def check_doubles(what: object, columns: Iterable[str]) -> None:
@@ -153,11 +185,8 @@ def check_doubles(what: object, columns: Iterable[str]) -> None:
     Raises:
         UserError: it names these columns.
     """
-    double = [name for name, count in Counter(columns).items() if count > 1]
-    if double:
-        raise UserError(
-            f"{what}: several columns have the name {' or '.join(double)}: rename or remove them"
-        )
+    names = " or ".join(doubles(columns))
+    refuse(what, (names, ": several columns have the name {}: rename or remove them"))
 
 
 def member(archive: zipfile.ZipFile, name: str, limit: int = UNPACKED) -> bytes:

@@ -1,109 +1,91 @@
-"""What a data set holds as it was read: sizes, equal samples, and what is probably wrong."""
+"""What is said of any data as it was read: sizes, equal samples, and what is probably wrong."""
 
 import re
 from collections import Counter
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any, Self
+from typing import Any, TypeVar
 from unicodedata import normalize
 
 import numpy as np
 
 from contrastbench.domains.recipe import Recipe
+from contrastbench.domains.samples import (
+    TOLD_SHARE,
+    WRONG_SHARE,
+    Counted,
+    Samples,
+    Twins,
+    of_test,
+)
 
-Array = np.ndarray[Any, np.dtype[Any]]
-Numbers = Sequence[int] | Array
-Draws = Iterable[tuple[Numbers, Numbers]]  # of training and test samples
-TOLD_SHARE = 1.0  # percent of test samples, or of all, from which equal ones are told of
-WRONG_SHARE = 10.0  # percent of them from which data are probably not as they are meant
 FEW = 3  # names that a line has
 MAX_LINES = 5
 MAX_CLASSES = 100  # whose counts a record has
 NO_CLASS = re.compile("(?i)nan|null|n[./]?a[.]?|<na>|nat|missing|unknown|unlabell?ed|[?]|")
+Data = TypeVar("Data")
+Rules = Mapping[str, Callable[[Data], Any]]  # what is found, such as names or a count, by its words
+Shares = Mapping[str, tuple[str, Callable[[Data], Sequence[object]]]]  # and among which it is found
 
 
-class Counted(int):
-    """A count that knows the first place; a record holds the number."""
+def found_by(rules: Rules[Data], data: Data) -> dict[str, Any]:
+    """Return what rules find in data; those that find nothing are left out.
 
-    first: str
-
-    def __new__(cls, count: int, first: object = "") -> Self:
-        """Return the count with its place."""
-        made = super().__new__(cls, count)
-        made.first = str(first)
-        return made
+    >>> found_by({"odd numbers": lambda x: [k for k in x if k % 2], "noughts": lambda x: 0}, [1, 2])
+    {'odd numbers': [1]}
+    """
+    found = {words: rule(data) for words, rule in rules.items()}
+    return {words: some for words, some in found.items() if some}
 
 
-@dataclass(frozen=True)
-class Twins:
-    """How many samples equal others."""
-
-    tested: int  # test samples; where folds turn, all samples
-    trained_on: int  # test samples that equal a training sample
-    samples: int
-    repeated: int  # samples that equal another one
-    conflicts: int  # samples that equal one of another class
-    ceiling: float  # percent right of who gives equal samples their most frequent class
-
-    @property
-    def share(self) -> float:
-        """Return the percent of test samples that equal a training sample."""
-        return 100 * self.trained_on / max(1, self.tested)
-
-    @property
-    def wrong(self) -> bool:
-        """Return whether test samples are probably training samples by mistake."""
-        return self.share >= WRONG_SHARE
-
-    def text(self, samples: str, classes: bool = True) -> str:
-        """Return the counts in words; empty if there is little to tell.
-
-        Args:
-            samples: what they are.
-            classes: whether they have classes, or scores that people gave.
-        """
-        repeated, conflicts = (100 * n / self.samples for n in (self.repeated, self.conflicts))
-        if max(self.share, repeated) < TOLD_SHARE:
-            return ""
-        known, label = ("a training one", "class") if classes else ("one to choose by", "score")
-        tested = f"{self.share:.1f} % of test {samples} equal {known}"
-        other = f", {conflicts:.1f} % one of another {label}" * bool(self.conflicts)
-        bounded = classes and self.conflicts and self.ceiling < 99.95
-        best = f" (at best {self.ceiling:.1f} % right)" * bool(bounded)
-        return f"{tested}; {repeated:.1f} % of all equal another{other}{best}"
-
-
-def count_twins(keys: Iterable[Hashable], labels: Sequence[float] | Array, draws: Draws) -> Twins:
-    """Count the samples that equal others.
+def by_share(rules: Shares[Data], data: Data) -> tuple[dict[str, Counted], dict[str, Counted]]:
+    """Return notes and doubts: what rules find, by its share of those among which it is.
 
     Args:
-        keys: of each sample; those of equal samples are equal.
-        labels: the class of each.
-        draws: numbers of training and of test samples, once or for each fold.
-
-    >>> count_twins("abab", [0, 0, 1, 0], [([0, 1], [2, 3])])
-    Twins(tested=2, trained_on=2, samples=4, repeated=4, conflicts=2, ceiling=75.0)
+        rules: by its words the attribute of the data that is counted, and what finds some of it.
+        data: of any kind.
     """
-    number: dict[Hashable, int] = {}
-    kinds = np.array([number.setdefault(key, len(number)) for key in keys], dtype=np.int64)
-    _, y = np.unique(np.asarray(labels), return_inverse=True)
-    pairs, sizes = np.unique(kinds * (y.max() + 1) + y.reshape(-1), return_counts=True)
-    of_pair = pairs // (y.max() + 1)
-    largest = np.zeros(len(number), dtype=np.int64)
-    np.maximum.at(largest, of_pair, sizes)
-    tested = trained_on = 0
-    for train, test in draws:
-        seen = np.zeros(len(number), dtype=bool)
-        seen[kinds[train]] = True
-        tested, trained_on = tested + len(test), trained_on + int(seen[kinds[test]].sum())
-    return Twins(
-        tested,
-        trained_on,
-        len(kinds),
-        int((np.bincount(kinds)[kinds] > 1).sum()),
-        int((np.bincount(of_pair)[kinds] > 1).sum()),
-        100 * int(largest.sum()) / len(kinds),
-    )
+    found = {words: find(data) for words, (_, find) in rules.items()}
+    shares = {k: 100 * len(found[k]) / max(1, len(getattr(data, rules[k][0]))) for k in found}
+    counts = {words: Counted.of(some) for words, some in found.items() if some}
+    notes = {k: n for k, n in counts.items() if TOLD_SHARE <= shares[k] < WRONG_SHARE}
+    return notes, {k: n for k, n in counts.items() if shares[k] >= WRONG_SHARE}
+
+
+def look_alikes(words: Iterable[str]) -> list[str]:
+    """Return the words of which another differs in case, blanks, .0 or how accents are encoded.
+
+    >>> look_alikes(["no", "Yes", "yes ", "1", "1.0"])
+    ["'Yes'", "'yes '", "'1'", "'1.0'"]
+    """
+    looks = {
+        word: " ".join(normalize("NFC", word).casefold().split()).removesuffix(".0")
+        for word in words
+    }
+    counts = Counter(looks.values())
+    return [ascii(word) for word, look in looks.items() if counts[look] > 1]
+
+
+def groups_in_both(samples: Samples) -> list[str]:
+    """Return the groups that are trained on and tested, where one part is tested."""
+    if samples.draws or not len(samples.groups):
+        return []
+    train, test = ({samples.groups[k] for k in part} for part in of_test(samples.parts))
+    return sorted(map(str, train & test))
+
+
+RULES: Rules[Samples] = {  # what is probably wrong with samples of any kind
+    "classes that look alike": lambda s: look_alikes(s.classes),
+    "classes that may stand for what is missing": lambda s: [
+        *filter(NO_CLASS.fullmatch, s.classes)
+    ],
+    "groups that are trained on and tested": groups_in_both,
+}
+
+
+def doubts_of(samples: Samples) -> dict[str, Any]:
+    """Return what is probably wrong with samples, by the rules of all data and of their own."""
+    return {**samples.doubts, **found_by(RULES, samples)}
 
 
 @dataclass(frozen=True)
@@ -115,21 +97,46 @@ class DataReport:
     classes: Mapping[str, int] = field(default_factory=dict)  # samples of each
     features: Mapping[str, int] = field(default_factory=dict)  # how many of each kind
     twins: Twins | None = None
-    # what was left out, converted or guessed, and what is probably wrong: counts or names
+    near: Twins | None = None  # of nearly equal samples
     notes: Mapping[str, Any] = field(default_factory=dict)
     doubts: Mapping[str, Any] = field(default_factory=dict)
-    own: bool = False  # whether it is a user's own, whose sizes nobody has checked
+    own: bool = False
+
+    @classmethod
+    def of(cls, samples: Samples) -> "DataReport":
+        """Return the report on samples: what is counted, noted, and found by the rules."""
+        return cls(
+            samples.what,
+            samples.parts,
+            class_counts(samples.classes, samples.labels),
+            samples.features,
+            samples.twins(samples.keys),
+            samples.twins(samples.near),
+            samples.notes,
+            doubts_of(samples),
+            samples.own,
+        )
+
+    @property
+    def likeness(self) -> list[tuple[bool, str]]:
+        """Return the lines on equal and nearly equal samples, each with whether it is a doubt."""
+        counted = {"equal": self.twins, "nearly equal": self.near}
+        texts = [
+            (twins.wrong, twins.text(self.samples, self.samples != "pairs", how))
+            for how, twins in counted.items()
+            if twins
+        ]
+        return [(wrong, text) for wrong, text in texts if text]
 
     @property
     def wrong(self) -> bool:
         """Return whether something is probably not as it is meant."""
-        return bool(self.doubts or (self.twins and self.twins.wrong))
+        return bool(self.doubts) or any(t.wrong for t in (self.twins, self.near) if t)
 
     def lines(self, name: str, most: int = MAX_LINES, always: bool = False) -> list[str]:
         """Return lines for people, none where there is nothing to tell unless `always`."""
-        twins = self.twins.text(self.samples, self.samples != "pairs") if self.twins else ""
-        facts = [f"probably wrong: {noted(*pair)}" for pair in self.doubts.items()]
-        facts += ["probably wrong: " * bool(self.twins and self.twins.wrong) + twins] * bool(twins)
+        doubts = [(True, noted(*pair)) for pair in self.doubts.items()] + self.likeness
+        facts = ["probably wrong: " * wrong + text for wrong, text in doubts]
         facts += [noted(*pair) for pair in self.notes.items()]
         if not (facts or self.own or always):
             return []
@@ -154,7 +161,8 @@ class DataReport:
         if len(counts) > MAX_CLASSES:
             ends = {"smallest": min(counts), "largest": max(counts)}
             facts["classes"] = {"number": len(counts), **ends}
-        return {key: facts[key] for key in ("parts", "classes", "features", "twins") if facts[key]}
+        keys = ("parts", "classes", "features", "twins", "near")
+        return {key: facts[key] for key in keys if facts[key]}
 
 
 def classes_text(classes: Mapping[str, int]) -> str:
@@ -175,6 +183,7 @@ def classes_text(classes: Mapping[str, int]) -> str:
 def noted(what: str, value: Any) -> str:
     """Return a note in words.
 
+    >>> from contrastbench.domains.samples import Counted
     >>> noted("grey", Counted(2, "a.png")), noted("empty columns", ["a", "b"])
     ('grey: 2 (first: a.png)', 'empty columns: a, b')
     """
@@ -183,55 +192,19 @@ def noted(what: str, value: Any) -> str:
     if isinstance(value, list | tuple):
         more = f" and {len(value) - FEW} more" if len(value) > FEW else ""
         return f"{what}: {', '.join(map(str, value[:FEW]))}{more}"
-    first = value.first if isinstance(value, Counted) else ""
+    first = getattr(value, "first", "")
     return f"{what}: {value}" + f" (first: {first})" * bool(first)
 
 
-def class_counts(names: Sequence[str], labels: Iterable[int]) -> dict[str, int]:
+def class_counts(names: Sequence[str], labels: Iterable[Any]) -> dict[str, int]:
     """Return how many samples each class has, by its name."""
+    if not names:
+        return {}
     counts = np.bincount(np.fromiter(labels, dtype=np.int64), minlength=len(names))
     return dict(zip(names, counts.tolist(), strict=True))
-
-
-def of_test(parts: Mapping[str, int]) -> tuple[Array, Array]:
-    """Return the numbers of the samples of the first and of the last part.
-
-    >>> [numbers.tolist() for numbers in of_test({"train": 2, "validation": 1, "test": 2})]
-    [[0, 1], [3, 4]]
-    """
-    sizes = [*parts.values()]
-    samples = np.arange(sum(sizes))
-    return samples[: sizes[0]], samples[len(samples) - sizes[-1] :]
 
 
 def small_batch(size: int, recipe: Recipe) -> dict[str, int]:
     """Return the note on a training whose samples are fewer than its batches should have."""
     note = f"samples of a batch, all there are in place of batch_size={recipe.batch_size}"
     return {note: size} if size < recipe.batch_size else {}
-
-
-def class_doubts(classes: Sequence[str]) -> dict[str, list[str]]:
-    """Return which names of classes are probably not as they are meant.
-
-    >>> class_doubts(["no", "NaN", "yes"])
-    {'classes that may stand for what is missing': ['NaN']}
-    """
-    doubts = {
-        "classes that look alike": look_alikes(classes),
-        "classes that may stand for what is missing": [*filter(NO_CLASS.fullmatch, classes)],
-    }
-    return {doubt: names for doubt, names in doubts.items() if names}
-
-
-def look_alikes(words: Iterable[str]) -> list[str]:
-    """Return the words of which another differs in case, blanks, .0 or how accents are encoded.
-
-    >>> look_alikes(["no", "Yes", "yes ", "1", "1.0"])
-    ["'Yes'", "'yes '", "'1'", "'1.0'"]
-    """
-    looks = {
-        word: " ".join(normalize("NFC", word).casefold().split()).removesuffix(".0")
-        for word in words
-    }
-    counts = Counter(looks.values())
-    return [ascii(word) for word, look in looks.items() if counts[look] > 1]

@@ -1,7 +1,7 @@
-"""Data in the format of Hugging Face's `datasets`: `hf:PATH`.
+"""Data in the format of Hugging Face's `datasets`: `hf:PATH`, or `hf:NAME` of its hub.
 
-The path is a folder that `save_to_disk` wrote or a Parquet file, here or in the data root. What the
-hub has becomes one by `datasets.load_dataset(NAME).save_to_disk(PATH)`.
+The path is a folder that `save_to_disk` wrote or a Parquet file, here or in the data root. What is
+of neither name is asked of the hub, whose revision is noted.
 """
 
 import json
@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 
 from contrastbench.domains import own
 from contrastbench.domains.declaration import Source
-from contrastbench.domains.reading import check_doubles, reading
-from contrastbench.errors import UserError
+from contrastbench.domains.reading import check_doubles, reading, refuse
 
 if TYPE_CHECKING:
     import datasets
@@ -27,38 +26,65 @@ def source(summary: str) -> Source:
     return Source("hf", "PATH", summary, "hf", (".parquet",), True)
 
 
-def saved_parts(what: str, data_root: Path | None) -> "dict[str, datasets.Dataset]":
+def saved_parts(
+    what: str, data_root: Path | None
+) -> "tuple[dict[str, datasets.Dataset], dict[str, str]]":
     """Training, validation and test part, as far as there are such splits; "": the only one.
 
-    Where no split is a test part, that of validation is, as in GLUE.
+    Where no split is a test part, that of validation is, as in GLUE. Notes have the hub's revision.
 
     Raises:
-        UserError: there is no such folder or file, or its splits are no such parts.
+        UserError: there is no such set, or its splits are no such parts.
     """
-    data = load_saved(locate_data(what, data_root))
+    data, notes = load_saved(what, data_root)
     splits = {"": data} if not isinstance(data, dict) else data
     if len(splits) == 1:
-        return {"": next(iter(splits.values()))}
+        return {"": next(iter(splits.values()))}, notes
     by_part = {own.part_name(name): split for name, split in splits.items()}
     if "test" not in by_part and "validation" in by_part:
         by_part["test"] = by_part.pop("validation")
-    if not {"train", "test"} <= by_part.keys():
-        names = ", ".join(splits)
-        raise UserError(f"hf:{what} has the splits {names}: it needs one to train and one to test")
-    return {part: by_part[part] for part in own.PARTS if part in by_part}
+    lacking, names = {"train", "test"} - by_part.keys(), ", ".join(splits)
+    fault = f" has the splits {names}: it needs one to train and one to test"
+    refuse(f"hf:{what}", (lacking, fault))
+    return {part: by_part[part] for part in own.PARTS if part in by_part}, notes
 
 
-def load_saved(path: Path) -> "datasets.DatasetDict | datasets.Dataset":
-    """Load a folder of `save_to_disk` or a Parquet file."""
+def load_saved(
+    what: str, data_root: Path | None
+) -> "tuple[datasets.DatasetDict | datasets.Dataset, dict[str, str]]":
+    """Load a folder of `save_to_disk`, a Parquet file, or a set of the hub."""
     import datasets
 
+    path = next(filter(Path.exists, own.candidate_paths(what, data_root)), None)
+    if path is None:
+        return hub_set(what, data_root)
     if path.is_dir():
         check_arrow_batches(path)
-        return datasets.load_from_disk(str(path))
+        return datasets.load_from_disk(str(path)), {}
     from pyarrow import parquet
 
     schema_of(path)
-    return datasets.Dataset(parquet.read_table(path))
+    return datasets.Dataset(parquet.read_table(path)), {}
+
+
+def hub_set(what: str, data_root: Path | None) -> "tuple[datasets.DatasetDict, dict[str, str]]":
+    """Load a set of the hub, NAME[:PART][@REVISION], from its cache if it is there.
+
+    Raises:
+        UserError: there is none, or no network.
+    """
+    import datasets
+    from huggingface_hub import HfApi
+
+    name, _, revision = what.partition("@")
+    name, _, part = name.partition(":")
+    elsewhere = f", nor in {data_root}" * bool(data_root)
+    fix = "datasets.load_dataset(NAME).save_to_disk(FOLDER) writes one where there is a network"
+    with reading(f"no folder or file {what}{elsewhere}", fix, "and the hub gives no such set"):
+        known = HfApi().dataset_info(name, revision=revision or None).sha
+        return datasets.load_dataset(name, part or None, revision=known), {
+            "hub revision": str(known)
+        }
 
 
 def schema_of(path: Path) -> "Schema":
@@ -74,11 +100,11 @@ def schema_of(path: Path) -> "Schema":
     groups = [kept.row_group(group) for group in range(kept.num_row_groups)]
     values = sum(one.column(k).num_values for one in groups for k in range(one.num_columns))
     size = f"{kept.num_rows} rows of {kept.num_columns} columns"
-    if max(values, kept.num_rows * kept.num_columns) > MAX_NUMBERS:
-        raise UserError(f"{path} is too large ({size}): leave rows or columns out")
+    large = max(values, kept.num_rows * kept.num_columns) > MAX_NUMBERS
+    refuse(path, (large, f" is too large ({size}): leave rows or columns out"))
     check_doubles(path, schema.names)
-    if text_bytes(path, schema) > MAX_TEXT:
-        raise UserError(f"{path} is too large ({size}): shorten its texts")
+    large = text_bytes(path, schema) > MAX_TEXT
+    refuse(path, (large, f" is too large ({size}): shorten its texts"))
     return schema
 
 
@@ -124,18 +150,3 @@ def mapped_files(folder: Path) -> Iterator[Path]:
     for part in parts:
         state = json.loads((folder / part / "state.json").read_bytes())
         yield from (folder / part / file["filename"] for file in state["_data_files"])
-
-
-def locate_data(what: str, data_root: Path | None) -> Path:
-    """Return the folder or the file.
-
-    Raises:
-        UserError: there is none.
-    """
-    for path in own.candidate_paths(what, data_root):
-        if path.exists():
-            return path
-    fix = "for a set of the hub, datasets.load_dataset(NAME).save_to_disk(FOLDER) writes one"
-    raise UserError(
-        f"no folder or file {what}" + f", nor in {data_root}" * bool(data_root) + f": {fix}"
-    )

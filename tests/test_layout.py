@@ -92,7 +92,7 @@ FLOORS = {  # rooms and modules of a folder, the lowest first: each imports from
     ),
     "domains": (
         *("names", "reading", "strict", "strict_yaml", "random", "progress"),
-        *("batch_norm", "model", "recipe", "report"),
+        *("batch_norm", "model", "recipe", "samples", "report"),
         *("declaration", "scoring", "base", "own", "download", "saved", "registry", "exported"),
         *("graph", "image", "sentence", "tabular", "__init__"),
     ),

@@ -8,7 +8,7 @@ from tokenize import detect_encoding
 from unicodedata import name as name_of
 from unicodedata import normalize
 
-from contrastbench.domains.reading import first_double
+from contrastbench.domains.reading import doubles
 from contrastbench.errors import UserError
 from contrastbench.losses.expression import file_and_class, with_terms
 
@@ -28,7 +28,7 @@ def check_loss_files(files: Mapping[str, str]) -> None:
         UserError: it names the file and what is wrong with it.
     """
     names = {name: normalize("NFKC", name).casefold() for name in files}
-    if double := first_double(names.values()):
+    if double := next(iter(doubles(names.values())), ""):
         raise UserError(f"some systems take two files of the loss for one, {double}: rename one")
     for name, text in files.items():
         check_name(name)

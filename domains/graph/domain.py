@@ -38,13 +38,8 @@ from contrastbench.domains.graph.twins import colours
 from contrastbench.domains.graph.views import add_loops, augment
 from contrastbench.domains.model import embed_together
 from contrastbench.domains.random import generator
-from contrastbench.domains.report import (
-    DataReport,
-    class_counts,
-    class_doubts,
-    count_twins,
-    of_test,
-)
+from contrastbench.domains.report import Rules, found_by
+from contrastbench.domains.samples import Samples
 from contrastbench.domains.scoring.classifiers import Labelled
 from contrastbench.domains.scoring.metrics import largest_share
 from contrastbench.domains.scoring.svm import (
@@ -144,31 +139,29 @@ class GraphDomain(Domain[GraphRecipe, Model, Batch]):
         notes = counts | self.data_notes | ({"copy": copy} if copy else {})
         return {"data": notes} if notes else {}
 
-    def report(self, trained: bool) -> DataReport:
-        """Return the sizes, which graphs the encoder cannot tell apart, and what is left out."""
+    def samples(self, trained: bool) -> Samples:
+        """Return the graphs, which of them the encoder cannot tell apart, and what is left out."""
         graphs, recipe, y = self.graphs, self.recipe, self.graphs.y.cpu().numpy()
         own, (source, target) = not is_known(self.dataset), graphs.edge_index
         sizes = {"nodes": len(graphs.x), "edges": int((source != target).sum())}
-        classes: tuple[str, ...] = ()
-        empty = int((graphs.node_ptr.diff() == 0).sum())
-        parts = {"all": len(graphs)}
+        parts, classes, draws = {"all": len(graphs)}, self.class_names, None
         if graphs.tasks:
-            draws = task_folds(len(y), recipe.folds, self.seed)
+            draws, classes = task_folds(len(y), recipe.folds, self.seed), ()
             sizes |= {"tasks": graphs.tasks, "unknown answers": int(np.isnan(y).sum())}
-        else:
+        elif recipe.nested:
             draws = fold_draws(y, recipe.folds, self.seed)
-            if not recipe.nested:
-                parts = {"train": self.trained, "test": len(graphs) - self.trained}
-                draws = iter([of_test(parts)])
-            classes = self.class_names or tuple(map(str, range(self.class_count)))
-        return DataReport(
+        else:
+            parts = {"train": self.trained, "test": len(graphs) - self.trained}
+        return Samples(
             "graphs",
             parts,
-            class_counts(classes, y) if classes else {},
-            sizes,
-            count_twins(colours(graphs, recipe.layers), y if classes else np.zeros(len(y)), draws),
-            self.data_notes | (self.unused() if own else {}) | without_edges(graphs),
-            class_doubts(classes) | ({"graphs without nodes": empty} if empty else {}),
+            np.zeros(len(y)) if graphs.tasks else y,
+            classes if classes or graphs.tasks else [*map(str, range(self.class_count))],
+            keys=lambda: colours(graphs, recipe.layers),
+            draws=draws and [*draws],
+            features=sizes,
+            notes=self.data_notes | (self.unused() if own else {}) | found_by(NOTES, graphs),
+            doubts=found_by(DOUBTS, graphs),
             own=own,
         )
 
@@ -358,12 +351,15 @@ def is_known(name: str) -> bool:
     return known is not None and (not known.url or len(known.sizes) == 3)
 
 
-def without_edges(graphs: Graphs) -> dict[str, int]:
-    """Return a note on graphs of several nodes and no edge, if there are any."""
+def without_edges(graphs: Graphs) -> int:
+    """Return how many graphs have several nodes and no edge."""
     source, target = graphs.edge_index
     edges = occurrences(graphs.graph_of_node[source[source != target]], len(graphs))
-    lonely = int(((graphs.node_ptr.diff() > 1) & (edges == 0)).sum())
-    return {"graphs without edges": lonely} if lonely else {}
+    return int(((graphs.node_ptr.diff() > 1) & (edges == 0)).sum())
+
+
+NOTES: Rules[Graphs] = {"graphs without edges": without_edges}
+DOUBTS: Rules[Graphs] = {"graphs without nodes": lambda g: int((g.node_ptr.diff() == 0).sum())}
 
 
 def with_features(graphs: Graphs, features: str) -> Graphs:

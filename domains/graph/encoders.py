@@ -72,7 +72,7 @@ class Encoder:
         if parsed and parsed[0].runs_code:
             return Samples(own.function_data(parsed[1], data_root))
         if parsed and parsed[0].folder and not self.recipe.reads_edges:
-            with owned.reading_own(parsed[0], dataset):
+            with reading(dataset, fault="cannot be read"):
                 graphs, names = own.folder_of_any(parsed[1], data_root)
             return Samples(self.relabelled(graphs, dataset), names)
         graphs = own.load_own_graphs(dataset, data_root, self.recipe.reads_edges)[0]

@@ -10,6 +10,7 @@ import inspect
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -23,8 +24,8 @@ from contrastbench.domains.graph import DATASETS, SOURCES, data
 from contrastbench.domains.graph.data import MAX_FEATURES, Graphs, content_hash, pointers, union
 from contrastbench.domains.graph.files import GRAPH_FILES, LABELS_FILE, read_file
 from contrastbench.domains.graph.tasks import UNKNOWN, answers
-from contrastbench.domains.reading import contents, first_double, reading
-from contrastbench.domains.report import Counted
+from contrastbench.domains.reading import contents, doubles, reading, refuse
+from contrastbench.domains.samples import Counted
 from contrastbench.errors import UserError, unknown, users_code
 from contrastbench.losses.source import Sources
 
@@ -46,7 +47,7 @@ class Item(NamedTuple):
 
 def load_own_graphs(name: str, data_root: Path | None, edges: bool = False) -> LoadedGraphs:
     """A set of graphs, a user's own or by its name; with the features of its edges, or without."""
-    graphs, digest, notes = load_any(name, data_root)
+    graphs, digest, notes = ADAPTER.read(name, data_root)
     if not edges:
         return replace(graphs, edge_attr=graphs.edge_attr[:, :0]), digest, notes
     if not graphs.edge_attr.shape[1]:
@@ -55,26 +56,17 @@ def load_own_graphs(name: str, data_root: Path | None, edges: bool = False) -> L
     return graphs, hashlib.sha256(digest.encode() + values).hexdigest(), notes
 
 
-def load_any(name: str, data_root: Path | None) -> LoadedGraphs:
-    """A set of graphs, a user's own or by its name, as it was read."""
-    if not (parsed := own.parse_source(name, SOURCES)):
-        return *data.load_graphs(name, data_root), {}
-    source, what = parsed
-    if source.runs_code:  # it may import what was edited, or draw at random
-        return read_own(what, what, READERS[source.kind], data_root)
-    return own.read_once(source, what, data_root, read_own, name, READERS[source.kind], data_root)
-
-
-def read_own(what: str, name: str, read: Reader, data_root: Path | None) -> LoadedGraphs:
+def read_own(kind: str, what: str, data_root: Path | None) -> LoadedGraphs:
     """Read a user's graphs; edges get both directions.
 
     Raises:
         UserError: there is no edge.
     """
-    given, notes = read(what, data_root)
+    given, notes = READERS[kind](what, data_root)
     graphs, added = both_ways(given)
-    if not graphs.edge_index.numel():
-        raise UserError(f"{name} has no edge in any graph: give graphs with edges")
+    name = what if kind == own.PYTHON else f"{kind}:{what}"
+    empty = not graphs.edge_index.numel()
+    refuse(name, (empty, " has no edge in any graph: give graphs with edges"))
     return graphs, content_hash(graphs), added | notes
 
 
@@ -187,8 +179,8 @@ def classes_in(folder: Path) -> list[tuple[str, Any]]:
         raise UserError(f"{folder / LABELS_FILE}: {','.join(wrong)!r} is not FILE,CLASS")
     if len(rows) < 2:
         raise UserError(f"{folder / LABELS_FILE} names {len(rows)} graphs: {TWO_GRAPHS_FIX}")
-    if double := first_double(row[0] for row in rows):
-        raise UserError(f"{folder / LABELS_FILE} names {double} twice: give it one class")
+    several = doubles(row[0] for row in rows)
+    refuse(folder / LABELS_FILE, (several, " names {} twice: give it one class"))
     if wide > 2:
         return [(row[0], answers(f"{folder / LABELS_FILE}: {row[0]}", row[1:])) for row in rows]
     if without := next((file for file, y in rows if y.lower() in UNKNOWN), ""):
@@ -317,3 +309,9 @@ def item_of(name: str, graph: Any) -> Item:
 
 
 READERS: dict[str, Reader] = {"folder": read_folder, own.PYTHON: read_function}
+ADAPTER: own.Adapter[LoadedGraphs] = own.Adapter(
+    *("graph", DATASETS, SOURCES),
+    {kind: partial(read_own, kind) for kind in READERS},
+    lambda name, data_root: (*data.load_graphs(name, data_root), {}),
+    others=True,
+)

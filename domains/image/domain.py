@@ -16,7 +16,7 @@ from contrastbench.domains.image.data.datasets import DATASETS
 from contrastbench.domains.image.data.decode import cancel_decoding
 from contrastbench.domains.image.data.images import Croppable, ImageFiles, Images, held_out
 from contrastbench.domains.image.data.load import load_images
-from contrastbench.domains.image.data.report import image_report
+from contrastbench.domains.image.data.report import image_samples
 from contrastbench.domains.image.networks.encoders import Encoder, export
 from contrastbench.domains.image.networks.model import ImageModel
 from contrastbench.domains.image.preprocessing import Model, Preprocessing, policies
@@ -34,7 +34,8 @@ from contrastbench.domains.image.scoring.protocols import check_fits_classifiers
 from contrastbench.domains.image.scoring.protocols import check_scored_classes as check_protocol
 from contrastbench.domains.model import MOVING_TARGET, Raw, embed_together, moco
 from contrastbench.domains.random import balanced, check_class_count, generator
-from contrastbench.domains.report import DataReport, small_batch
+from contrastbench.domains.report import small_batch
+from contrastbench.domains.samples import Samples
 from contrastbench.domains.scoring.classifiers import (
     Classifier,
     Labelled,
@@ -144,11 +145,11 @@ class ImageDomain(Domain[ImageRecipe, Model, Batch]):
         """Return notes on images that were converted, resized or left out."""
         return {"data": self.image_notes}
 
-    def report(self, trained: bool) -> DataReport:
-        """Return the sizes, equal images, and what was converted, resized or left out."""
+    def samples(self, trained: bool) -> Samples:
+        """Return the images of all parts, and what was converted, resized or left out."""
         smaller = small_batch(self.batch_size, self.recipe) if trained else {}
         own = self.dataset not in DATASETS
-        return image_report(self.splits, self.class_names, self.image_notes, own, smaller)
+        return image_samples(self.splits, self.class_names, self.image_notes, own, smaller)
 
     @property
     def host_work(self) -> str:
@@ -326,12 +327,12 @@ class ImageDomain(Domain[ImageRecipe, Model, Batch]):
             scores["test"],
             "recall_at_1",
             validation=chosen_by["recall_at_1"] if chosen_by else None,
-            samples=self.samples,
+            samples=self.counts,
             details={"training_images": len(self.pool), "validation_scores": chosen_by},
         )
 
     @property
-    def samples(self) -> dict[str, int]:
+    def counts(self) -> dict[str, int]:
         """Return how many images each part has."""
         return {name: len(part) for name, part in self.splits.items()}
 
@@ -391,7 +392,7 @@ class ImageDomain(Domain[ImageRecipe, Model, Batch]):
             accuracies | beside_accuracy(*test),
             "accuracy",
             validation=validation[self.recipe.probe] if validation else None,
-            samples=self.samples,
+            samples=self.counts,
             details={
                 "training_images": len(self.pool),
                 "largest_class": 100 * test.y.bincount().max().item() / len(test.y),

@@ -1,19 +1,17 @@
 """Captions of photographs: five of each, to train on and to find each other."""
 
-from collections.abc import Mapping
 from itertools import chain
 from pathlib import Path
-from types import MappingProxyType
 from typing import NamedTuple
 
 import torch
 
 from contrastbench.domains.declaration import Dataset
 from contrastbench.domains.download import fetch_file, fetch_files, local_file
+from contrastbench.domains.reading import refuse
 from contrastbench.domains.scoring.classifiers import Labelled
 from contrastbench.domains.sentence.data import Corpus, lines_of, rows_of, side_by_side
 from contrastbench.domains.sentence.encoding import Embeddings
-from contrastbench.errors import UserError
 from contrastbench.losses.contrast import unit
 
 SEARCH = "search_recall_at_1"
@@ -27,7 +25,6 @@ class Captions(NamedTuple):
     train: Corpus
     dev: CaptionRows
     test: CaptionRows
-    notes: Mapping[str, int] = MappingProxyType({})  # on reading, where there is something to say
     search: bool = False  # whether the first sentence of a row is to find the second
 
     def few(self, limit: int) -> "Captions":
@@ -44,9 +41,9 @@ def load_captions(declared: Dataset, data_root: Path | None) -> Captions:
     whole = local_file(declared, data_root)
     paths = [whole] if whole else fetch_files(declared, data_root)
     every = rows_of(whole, lines_of(whole)) if whole else side_by_side(paths)
-    if every.sha256 != declared.content:
-        files = ", ".join(map(str, paths))
-        raise UserError(f"not Multi30k's captions (their content is another): remove {files}")
+    files = ", ".join(map(str, paths))
+    another = every.sha256 != declared.content
+    refuse("not Multi30k's captions", (another, f" (their content is another): remove {files}"))
     return last_held_out(every)
 
 

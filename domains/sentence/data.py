@@ -6,10 +6,10 @@ import io
 import math
 import re
 import tarfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from contrastbench.domains import own
 from contrastbench.domains.declaration import Dataset
@@ -18,14 +18,16 @@ from contrastbench.domains.reading import (
     UNPACKED,
     check_kind,
     contents,
-    first_double,
+    doubles,
     is_number,
     reading,
+    refuse,
     unpacked,
 )
 from contrastbench.domains.sentence.datasets import CORPORA, DATASETS, SENTEVAL_URL
 from contrastbench.errors import UserError
 
+T = TypeVar("T")
 STS_YEARS = {
     "STS12": ("MSRpar", "MSRvid", "SMTeuroparl", "surprise.OnWN", "surprise.SMTnews"),
     "STS13": ("FNWN", "headlines", "OnWN"),  # SMT is licensed and in nobody's table
@@ -97,8 +99,8 @@ class Archive:
         self.path = path
         with reading(path, SENTEVAL_FIX), tarfile.open(path) as tar:
             self.members = [member for member in tar if member.isfile()]
-            if double := first_double(member.name for member in self.members):
-                raise ValueError(f"two members are named {double}")
+            if several := doubles(member.name for member in self.members):
+                raise ValueError(f"two members are named {several[0]}")
 
     def read(self, name: str) -> bytes:
         """The bytes of the file of that name, in whichever folder of the archive it lies."""
@@ -176,10 +178,10 @@ def sts_sets(read: TextFiles) -> dict[str, list[Pairs]]:
 
 def check_size(root: Path, name: str, rows: int) -> None:
     """Raise unless the set is as large as it is published."""
-    if rows != DECLARED_ROWS.get(name, rows):
-        raise UserError(
-            f"{root}: {name} has {rows} rows, not {DECLARED_ROWS[name]}: get {SENTEVAL_URL} again"
-        )
+    known = DECLARED_ROWS.get(name, rows)
+    refuse(
+        root, (rows != known, f": {name} has {rows} rows, not {known}: get {SENTEVAL_URL} again")
+    )
 
 
 def rejoined(sentences: Iterable[str]) -> list[str]:
@@ -195,13 +197,12 @@ def year_pairs(read: TextFiles, year: str, subset: str) -> Pairs:
     """A subset of STS12-16: sentences and gold scores stand in two files."""
     name = f"STS/{year}-en-test/STS.{{}}.{subset}.txt"
     sentences, gold = read.lines(name.format("input")), read.lines(name.format("gs"))
-    if len(sentences) != len(gold):
-        counts = f"{len(sentences)} pairs for {len(gold)} scores"
-        raise UserError(
-            f"{read.root / name.format('gs')} is damaged: {counts}; get {SENTEVAL_URL} again"
-        )
+    path = read.root / name.format("gs")
+    counts = f"{len(sentences)} pairs for {len(gold)} scores"
+    unlike = len(sentences) != len(gold)
+    refuse(path, (unlike, f" is damaged: {counts}; get {SENTEVAL_URL} again"))
     rows = [[*line.split("\t")[:2], score] for line, score in zip(sentences, gold, strict=True)]
-    return scored_pairs(read.root / name.format("gs"), subset, rows)
+    return scored_pairs(path, subset, numbered(path, rows))
 
 
 def stsb_pairs(read: TextFiles, split: str) -> Pairs:
@@ -209,39 +210,45 @@ def stsb_pairs(read: TextFiles, split: str) -> Pairs:
     # tab-separated, whatever its name says; quotes are text
     name = f"STS/STSBenchmark/sts-{split}.csv"
     rows = [[*line.split("\t")[5:7], (line.split("\t") + [""] * 5)[4]] for line in read.lines(name)]
-    return scored_pairs(read.root / name, split, rows)
+    return scored_pairs(read.root / name, split, numbered(read.root / name, rows))
 
 
 def sick_pairs(read: TextFiles) -> Pairs:
     """SICK's test pairs with their relatedness."""
     name = "SICK/SICK_test_annotated.txt"
     rows = [line.split("\t")[1:4] for line in read.lines(name)[1:]]
-    return scored_pairs(read.root / name, "test", rows, begin=2)
+    return scored_pairs(read.root / name, "test", numbered(read.root / name, rows, 2))
 
 
-def scored_pairs(path: object, name: str, rows: Iterable[list[str]], begin: int = 1) -> Pairs:
-    """Pairs of rows (first, second, gold score), those without a score counted and left out."""
+def scored_pairs(
+    what: object, name: str, rows: Iterable[tuple[str, Sequence[str]]], fix: str = SENTEVAL_FIX
+) -> Pairs:
+    """Pairs of rows (first, second, gold score), those without a score counted and left out.
+
+    Args:
+        what: is read.
+        name: of the pairs.
+        rows: each with where it stands.
+        fix: what to do where a score is none.
+    """
     scored, unscored = [], 0
-    for number, row in enumerate(rows, begin):
-        if (gold := gold_score(f"{path} line {number}", row, SENTEVAL_FIX)) is None:
+    for where, row in rows:
+        refuse(where, (len(row) != 3, f" has a damaged pair, {row}: {fix}"))
+        if not row[2].strip():
             unscored += 1
-        else:
-            scored.append((*row[:2], gold))
-    if len(scored) < 2:
-        raise UserError(f"{path} has {len(scored)} pairs with a score: there is nothing to rank")
+            continue
+        finite = is_number(row[2]) and math.isfinite(float(row[2]))
+        refuse(where, (not finite, f" has the score {row[2]!r}, which is no finite number: {fix}"))
+        scored.append((*row[:2], float(row[2])))
+    few = f" has {len(scored)} pairs with a score: there is nothing to rank"
+    refuse(what, (len(scored) < 2, few))
     first_, second_, gold_ = zip(*scored, strict=True)
     return Pairs(name, rejoined(first_), rejoined(second_), list(gold_), unscored)
 
 
-def gold_score(where: str, row: Sequence[str], fix: str) -> float | None:
-    """Return the score of a row (first, second, gold), None where it is empty."""
-    if len(row) != 3:
-        raise UserError(f"{where} has a damaged pair, {row}: {fix}")
-    if not row[2].strip():
-        return None
-    if not (is_number(row[2]) and math.isfinite(float(row[2]))):
-        raise UserError(f"{where} has the score {row[2]!r}, which is no finite number: {fix}")
-    return float(row[2])
+def numbered(path: object, rows: Iterable[T], begin: int = 1) -> Iterator[tuple[str, T]]:
+    """Yield each row of a file with where it stands."""
+    return ((f"{path} line {number}", row) for number, row in enumerate(rows, begin))
 
 
 def corpus_file(name: str, data_root: Path | None) -> Path:
@@ -252,9 +259,9 @@ def corpus_file(name: str, data_root: Path | None) -> Path:
     """
     declared = CORPORA.get(name)
     path = local_file(declared, data_root) if declared else None
-    if declared and path and file_sha256(path) != declared.sha256:
-        fix = OTHER_FIX.format(path)
-        raise UserError(f"{path} is not SimCSE's file (its sha256 is another): {fix}")
+    another = bool(declared and path and file_sha256(path) != declared.sha256)
+    fault = f" is not SimCSE's file (its sha256 is another): {OTHER_FIX.format(path)}"
+    refuse(path, (another, fault))
     try:
         return path or (fetch_file(declared) if declared else own.find_path(name, data_root))
     except UserError as error:
@@ -290,10 +297,7 @@ def sentences_of(name: object, lines: Sequence[str]) -> Corpus:
     Raises:
         UserError: fewer than two sentences.
     """
-    rows = [[line] for line in lines if line.strip()]
-    if len(rows) < 2:
-        raise UserError(f"{name} has {len(rows)} sentences: give at least two")
-    return corpus_of(rows, lines)
+    return corpus_of(name, [[line] for line in lines if line.strip()], lines, "sentences")
 
 
 def rows_of(name: object, lines: list[str]) -> Corpus:
@@ -304,21 +308,20 @@ def rows_of(name: object, lines: list[str]) -> Corpus:
     Raises:
         UserError: a row of one sentence, or fewer than two rows.
     """
-    rows = []
-    for number, line in enumerate(lines, 1):
-        row = list(dict.fromkeys(filter(None, map(str.strip, line.split("\t")))))
-        if len(row) == 1:
-            fix = "give it a second, after a tab, or remove it"
-            raise UserError(f"{name} line {number} has one sentence: {fix}")
-        if row:
-            rows.append(row)
-    if len(rows) < 2:
-        raise UserError(f"{name} has {len(rows)} rows: give at least two")
-    return corpus_of(rows, lines)
+    split = [[*dict.fromkeys(filter(None, map(str.strip, x.split("\t"))))] for x in lines]
+    lonely = [number for number, row in enumerate(split, 1) if len(row) == 1]
+    fix = "give it a second, after a tab, or remove it"
+    refuse(name, (lonely, f" line {{}} has one sentence: {fix}"))
+    return corpus_of(name, [row for row in split if row], lines, "rows")
 
 
-def corpus_of(rows: list[list[str]], lines: Sequence[str]) -> Corpus:
-    """Return the corpus that lines hold."""
+def corpus_of(name: object, rows: list[list[str]], lines: Sequence[str], what: str) -> Corpus:
+    """Return the corpus that lines hold.
+
+    Raises:
+        UserError: there are fewer than two rows.
+    """
+    refuse(name, (len(rows) < 2, f" has {len(rows)} {what}: give at least two"))
     digest = hashlib.sha256("\n".join(lines).encode()).hexdigest()
     return Corpus(rows, len(lines) - len(rows), digest)
 
@@ -330,10 +333,10 @@ def side_by_side(paths: Sequence[Path]) -> Corpus:
         UserError: unreadable, or files of unlike lengths.
     """
     columns = [lines_of(path) for path in paths]
-    if len(set(map(len, columns))) > 1:
-        each = zip(paths, columns, strict=True)
-        counts = ", ".join(f"{path} {len(lines)}" for path, lines in each)
-        raise UserError(f"files of one corpus have unlike numbers of lines: {counts}")
+    each = zip(paths, columns, strict=True)
+    counts = ", ".join(f"{path} {len(lines)}" for path, lines in each)
+    unlike = len({*map(len, columns)}) > 1
+    refuse("files of one corpus", (unlike, f" have unlike numbers of lines: {counts}"))
     return rows_of(paths[0], ["\t".join(row) for row in zip(*columns, strict=True)])
 
 

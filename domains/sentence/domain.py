@@ -9,7 +9,7 @@ import hashlib
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,7 @@ from contrastbench.domains import own as owned
 from contrastbench.domains.base import Domain, Evaluation
 from contrastbench.domains.declaration import reader_of
 from contrastbench.domains.random import generator
-from contrastbench.domains.report import WRONG_SHARE, DataReport
+from contrastbench.domains.samples import WRONG_SHARE, Samples
 from contrastbench.domains.scoring.retrieval import recall_at_1, retrieval
 from contrastbench.domains.sentence import (
     SentenceRecipe,
@@ -39,7 +39,7 @@ from contrastbench.domains.sentence.datasets import CORPORA, DATASETS, SOURCES
 from contrastbench.domains.sentence.dropout import SharedDropout
 from contrastbench.domains.sentence.encoder import Head, SentenceModel, Tokens
 from contrastbench.domains.sentence.encoding import Embeddings, check_head, encode, pad
-from contrastbench.domains.sentence.report import sentence_report
+from contrastbench.domains.sentence.report import sentence_samples
 from contrastbench.domains.sentence.scored import ScoredSets
 from contrastbench.domains.sentence.token_ids import token_ids
 from contrastbench.errors import UserError
@@ -166,13 +166,8 @@ class SentenceDomain(Domain[SentenceRecipe, SentenceModel, Batch]):
 
     def notes(self, trained: bool) -> dict[str, Any]:
         """The corpus of a run that trains, and the checkpoint unless the seed makes it."""
-        notes: dict[str, Any] = {}
-        if self.about is None and self.scored.sets:
-            (test,) = self.scored.sets["pairs"]
-            unscored = (self.scored.dev.unscored if self.scored.dev else 0) + test.unscored
-            notes["data"] = {"pairs without a score": unscored} if unscored else {}
-        if self.scored.captions and self.scored.captions.notes:
-            notes["data"] = dict(self.scored.captions.notes)
+        told = self.about is None and (self.scored.sets or self.scored.notes)
+        notes: dict[str, Any] = {"data": dict(self.scored.notes)} if told else {}
         if trained:
             notes["corpus"] = {
                 "name": self.corpus_name,
@@ -186,18 +181,19 @@ class SentenceDomain(Domain[SentenceRecipe, SentenceModel, Batch]):
             }
         return notes
 
-    def report(self, trained: bool) -> DataReport:
-        """Return the sizes, equal pairs, repeated sentences, and what was left out."""
-        trained |= bool(self.about is None and self.scored.corpus and not self.recipe.names_corpus)
-        notes = self.notes(trained)
-        data, empty = dict(notes.get("data", {})), self.corpus.empty_lines if trained else 0
-        data |= {"empty lines of the training sentences": empty} if empty else {}
-        if trained and self.corpus_name not in CORPORA and (cut := self.cut_sentences()):
-            data[f"first 1,000 training sentences, cut to {self.recipe.max_length} tokens"] = cut
-        found = sentence_report(
-            self.scored, self.corpus if trained else None, data, own=self.about is None
-        )
-        unknown = self.unknown_tokens() if found.own else 0
+    def samples(self, trained: bool) -> Samples:
+        """Return what is scored, and what was left out or is odd of all sentences."""
+        mine = self.about is None
+        trained |= bool(mine and self.scored.corpus and not self.recipe.names_corpus)
+        data = dict(self.notes(trained).get("data", {}))
+        if trained:
+            empty = self.corpus.empty_lines
+            cut = 0 if self.corpus_name in CORPORA else self.cut_sentences()
+            data |= {"empty lines of the training sentences": empty} if empty else {}
+            first = f"first 1,000 training sentences, cut to {self.recipe.max_length} tokens"
+            data |= {first: cut} if cut else {}
+        found = sentence_samples(self.scored, self.corpus if trained else None, data, mine)
+        unknown = self.unknown_tokens() if mine else 0
         doubt = "percent of words unknown to the encoder, take another, such as random:1x64:NAME"
         return replace(found, doubts={**found.doubts, **({doubt: unknown} if unknown else {})})
 
@@ -334,18 +330,18 @@ class SentenceDomain(Domain[SentenceRecipe, SentenceModel, Batch]):
         return result
 
 
-def read_any(dataset: str, data_root: Path | None) -> ScoredSets:
-    """Read a declared set or a user's own.
-
-    Raises:
-        UserError: there is no such set, or it cannot be read.
-    """
-    if parsed := owned.parse_source(dataset, SOURCES):
-        return own.load_own_pairs(*parsed, data_root)
-    if dataset not in DATASETS:
-        raise owned.unknown_dataset("sentence", dataset, DATASETS, SOURCES, data_root)
-    sets: ScoredSets = reader_of(str(__package__), DATASETS[dataset])(DATASETS[dataset], data_root)
+def read_declared(name: str, data_root: Path | None) -> ScoredSets:
+    """Read a declared set."""
+    sets: ScoredSets = reader_of(str(__package__), DATASETS[name])(DATASETS[name], data_root)
     return sets
+
+
+ADAPTER = owned.Adapter(
+    *("sentence", DATASETS, SOURCES),
+    {kind: partial(own.read_own, kind) for kind in own.READERS},
+    read_declared,
+)
+read_any = ADAPTER.read
 
 
 def two_of_each(rows: list[list[str]], rng: torch.Generator) -> list[tuple[str, str]]:

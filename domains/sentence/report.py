@@ -1,29 +1,51 @@
-"""What sets of sentences hold as they were read."""
+"""What sets of sentences hold as they were read, by a table of rules."""
 
 from collections import Counter
-from collections.abc import Sequence
 from itertools import chain
-from typing import Any
+from typing import Any, NamedTuple
 
-from contrastbench.domains.report import (
-    TOLD_SHARE,
-    WRONG_SHARE,
-    Counted,
-    DataReport,
-    count_twins,
-    of_test,
-)
+from contrastbench.domains.report import Shares, by_share
+from contrastbench.domains.samples import Samples, of_test
 from contrastbench.domains.sentence.data import Corpus
 from contrastbench.domains.sentence.scored import ScoredSets
 from contrastbench.domains.sentence.scoring import golds
 
-TRAINED_ON = "scored sentences that are trained on"  # without their scores
+
+class Texts(NamedTuple):
+    """All sentences of a run."""
+
+    pairs: list[tuple[str, str]]  # that are scored
+    lines: list[str]  # that are trained on
+    compared: list[str]  # different ones that are scored
 
 
-def sentence_report(
+SHARES: Shares[Texts] = {
+    "pairs of twice the same sentence": ("pairs", lambda t: [a for a, b in t.pairs if a == b]),
+    "pairs with an empty sentence": (
+        "pairs",
+        lambda t: [a or b for a, b in t.pairs if not (a and b)],
+    ),
+    "training sentences that repeat another": (
+        "lines",
+        lambda t: [*(Counter(t.lines) - Counter({*t.lines})).elements()],  # those after the first
+    ),
+    "training sentences with tabs, perhaps columns": (
+        "lines",
+        lambda t: [line for line in t.lines if "\t" in line],
+    ),
+}
+NO_DOUBTS: Shares[Texts] = {
+    "scored sentences that are trained on": (  # without their scores
+        "compared",
+        lambda t: [*filter({*t.lines}.__contains__, t.compared)],
+    )
+}
+
+
+def sentence_samples(
     scored: ScoredSets, corpus: Corpus | None, notes: dict[str, Any], own: bool
-) -> DataReport:
-    """Return sizes, equal pairs, and repeated sentences.
+) -> Samples:
+    """Return the scored pairs, or other rows, with what the rules find of all sentences.
 
     Args:
         scored: what is scored.
@@ -36,29 +58,21 @@ def sentence_report(
     pairs = [*chosen, *tested]
     keys = [(min(pair), max(pair)) for p in pairs for pair in zip(p.first, p.second, strict=True)]
     sizes = {"to choose by": sum(map(len, chosen)), "test": sum(map(len, tested))}
-    lines = list(chain.from_iterable(corpus.rows)) if corpus else []
-    known, texts = {*lines}, dict.fromkeys(scored.compared)
-    more = Counter(lines) - Counter(known)  # of each line, those after its first
-    odd: dict[str, tuple[list[str], Sequence[object]]] = {
-        "pairs of twice the same sentence": ([a for a, b in keys if a == b], keys),
-        "pairs with an empty sentence": ([a or b for a, b in keys if not (a and b)], keys),
-        "training sentences that repeat another": ([*more.elements()], lines),
-        "training sentences with tabs, perhaps columns": ([s for s in lines if "\t" in s], lines),
-        TRAINED_ON: ([text for text in texts if text in known], [*texts]),
-    }
-    shares = {what: 100 * len(some) / max(1, len(of)) for what, (some, of) in odd.items()}
-    counts = {what: Counted(len(some), some[0]) for what, (some, _) in odd.items() if some}
-    wrong = [k for k in counts if shares[k] >= WRONG_SHARE and k != TRAINED_ON]
     others = {task.name: len(task.sentences) for task in scored.tasks}
     if scored.captions:
         others = {"to choose by": len(scored.captions.dev), "test": len(scored.captions.test)}
-    return DataReport(
+    lines = list(chain.from_iterable(corpus.rows)) if corpus else []
+    texts = Texts(keys, lines, [*dict.fromkeys(scored.compared)])
+    told, doubts = by_share(SHARES, texts)
+    told |= {k: n for found in by_share(NO_DOUBTS, texts) for k, n in found.items()}
+    return Samples(
         "pairs" if pairs else "sentences" if scored.tasks else "rows of sentences",
         {part: size for part, size in (sizes if pairs else others).items() if size},
+        golds(pairs),
+        keys=(lambda: keys) if pairs else None,
+        draws=[of_test(sizes)],
         features={"training sentences": len(lines)},
-        twins=count_twins(keys, golds(pairs), [of_test(sizes)]) if pairs else None,
-        notes=notes
-        | {k: n for k, n in counts.items() if k not in wrong and shares[k] >= TOLD_SHARE},
-        doubts={k: counts[k] for k in wrong},
+        notes=notes | told,
+        doubts=doubts,
         own=own,
     )

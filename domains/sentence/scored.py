@@ -1,10 +1,11 @@
 """Read what a declared set of sentences scores: pairs, transfer tasks or captions."""
 
 import hashlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
+from typing import Any
 
 from contrastbench.domains.sentence import captions, graded, transfer
 from contrastbench.domains.sentence.captions import Captions
@@ -32,6 +33,7 @@ class ScoredSets:
     tasks: list[TransferTask] = field(default_factory=list)
     captions: Captions | None = None
     corpus: Callable[[], Corpus] | None = None
+    notes: Mapping[str, Any] = field(default_factory=dict)  # on reading
 
     @property
     def compared(self) -> Iterator[str]:
@@ -87,11 +89,14 @@ def dev_pairs(about: SentenceDataset, data_root: Path | None) -> tuple[TextFiles
 
 def read_captions(about: SentenceDataset, data_root: Path | None) -> ScoredSets:
     """Read captions of photographs, most of them to train on."""
-    found = captions.load_captions(about, data_root)
-    return ScoredSets(found.train.sha256, captions=found, corpus=lambda: found.train)
+    return trained_on(captions.load_captions(about, data_root))
 
 
 def read_pairs(about: SentenceDataset, data_root: Path | None) -> ScoredSets:
     """Read pairs of sentences, most of them to train on."""
-    found = captions.load_pairs(about, data_root)
+    return trained_on(captions.load_pairs(about, data_root))
+
+
+def trained_on(found: Captions) -> ScoredSets:
+    """Return rows whose first part is the corpus."""
     return ScoredSets(found.train.sha256, captions=found, corpus=lambda: found.train)

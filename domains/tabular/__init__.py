@@ -270,6 +270,7 @@ SOURCES = (
     Source("csv", FILES_HELP, "a table with a header, .tsv with tabs", "tabular", (".csv", ".tsv")),
     Source("parquet", FILES_HELP, "a table as pandas writes it", "tabular", (".parquet",)),
     saved.source("a table of the datasets library"),
+    Source("openml", "ID", "a table of openml.org by its number", "tabular"),
 )
 
 DECLARATION = Declaration(

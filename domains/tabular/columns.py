@@ -8,8 +8,9 @@ import numpy as np
 from sklearn.impute import SimpleImputer
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
+from contrastbench.domains.samples import Array
 from contrastbench.domains.tabular.separated import MISSING
-from contrastbench.domains.tabular.table import Array, TabularSet
+from contrastbench.domains.tabular.table import TabularSet
 from contrastbench.errors import UserError
 
 MAX_CATEGORIES = 100  # of a column; the rarest share the last input
@@ -156,16 +157,10 @@ def few_names(names: list[str]) -> str:
     return f"the column {shown}" if len(names) == 1 else f"{len(names)} columns ({shown})"
 
 
-def columns_by_name(table: TabularSet) -> dict[str, Array]:
-    """Return a table's columns by name."""
-    return dict(zip(table.names, (*table.numeric.T, *table.categorical.T), strict=True))
-
-
 def fit(table: TabularSet, rows: Array) -> Columns:
     """Return the columns of a table with the statistics of some of its rows."""
-    words = table.names[table.numeric.shape[1] :]
     numbers = zip(table.names, fit_numbers(table.numeric, rows), strict=False)
-    categories = zip(words, map(fit_categories, table.categorical[rows].T), strict=True)
+    categories = zip(table.words, map(fit_categories, table.categorical[rows].T), strict=True)
     return Columns({**dict(numbers), **dict(categories)})
 
 

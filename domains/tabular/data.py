@@ -1,7 +1,7 @@
 """Tables: scikit-learn's, declared ones and anybody's own, read strictly."""
 
 from collections.abc import Iterator
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 
 import numpy as np
@@ -10,14 +10,14 @@ from sklearn import datasets as sklearn_datasets
 from contrastbench.domains import own as owned
 from contrastbench.domains.declaration import reader_of
 from contrastbench.domains.download import cached_file, fetch_file
-from contrastbench.domains.reading import needing, reading
+from contrastbench.domains.reading import reading, refuse
+from contrastbench.domains.samples import Array
 from contrastbench.domains.tabular import DATASETS, SOURCES, own
 from contrastbench.domains.tabular.dataset import TabularDataset
 from contrastbench.domains.tabular.hidden_clusters import hidden_clusters
-from contrastbench.domains.tabular.own import NO_TABLE
-from contrastbench.domains.tabular.table import Array, TabularSet, from_frame, with_hash
-from contrastbench.errors import UserError
+from contrastbench.domains.tabular.table import TabularSet, from_frame
 
+NO_TABLE = "cannot be read as a table"
 # the class and the 21 low-level features; the other 7 are computed from them
 HIGGS_COLUMNS = range(22)
 
@@ -44,16 +44,8 @@ def load_rows(
     Raises:
         UserError: unknown name or column, no file, or a file that is no table with classes.
     """
-    if parsed := owned.parse_source(name, SOURCES):
-        roles = own.Roles(target, split, drop, lenient)
-        options = parsed[0], roles, data_root
-        return owned.read_once(*parsed, data_root, own.read_rows, *options, fault=NO_TABLE)
-    if name not in DATASETS:
-        raise owned.unknown_dataset("tabular", name, DATASETS, SOURCES, data_root)
-    for option, value in (("--target", target), ("split", split), ("drop", drop or None)):
-        if value is not None:
-            raise UserError(f"{option} is for data of your own: {name} has its classes and parts")
-    return load_declared(name, data_root)
+    table = ADAPTER.read(name, data_root, own.Roles(target, split, drop, lenient))
+    return table, table.digest
 
 
 def scikit_learn_table(dataset: TabularDataset) -> TabularSet:
@@ -79,15 +71,26 @@ def no_columns(rows: int) -> Array:
 
 
 @lru_cache(maxsize=1)
-def load_declared(name: str, data_root: Path | None) -> tuple[TabularSet, str]:
+def load_declared(name: str, data_root: Path | None, roles: own.Roles) -> TabularSet:
     """A declared table: an embedded one, or from the data root or the network."""
+    for option, value in (("--target", roles.target), ("split", roles.split), ("drop", roles.drop)):
+        own_alone = f" is for data of your own: {name} has its classes and parts"
+        refuse(option, (value or (), own_alone))
     dataset = DATASETS[name]
     read = reader_of(__package__, dataset)
     if not dataset.url:
-        return with_hash(read(dataset))
+        return read(dataset)
     path = next(in_data_root(dataset, data_root), None) or fetch_file(dataset)
-    with reading(path, "repair or replace it", NO_TABLE), needing("tabular", path.name):
-        return with_hash(read(path, dataset))
+    with reading(path, fault=NO_TABLE, extra="tabular"):
+        return read(path, dataset)
+
+
+ADAPTER = owned.Adapter(
+    *("tabular", DATASETS, SOURCES),
+    {kind: partial(own.read_rows, kind) for kind in own.READERS},
+    load_declared,
+    NO_TABLE,
+)
 
 
 def in_data_root(dataset: TabularDataset, data_root: Path | None) -> Iterator[Path]:
@@ -147,5 +150,5 @@ def read_tabbed(path: Path, dataset: TabularDataset) -> TabularSet:
 
 def check_shape(path: Path, shape: tuple[int, ...], expected: tuple[int, ...]) -> None:
     """Raise unless a declared dataset has the declared rows and columns."""
-    if shape != expected:
-        raise UserError(f"{path} is damaged: {shape} rows and columns instead of {expected}")
+    fault = f" is damaged: {shape} rows and columns instead of {expected}"
+    refuse(path, (shape != expected, fault))

@@ -3,9 +3,9 @@
 import re
 from typing import TYPE_CHECKING
 
+from contrastbench.domains.reading import refuse
 from contrastbench.domains.tabular.separated import known_cells
 from contrastbench.domains.tabular.table import drop_option
-from contrastbench.errors import UserError
 
 if TYPE_CHECKING:
     import pandas
@@ -44,21 +44,16 @@ def days(name: str, column: "pandas.Series") -> "pandas.Series | None":
 
     if is_numeric_dtype(column):
         return None
-    filled = known_cells(column)
+    filled, what = known_cells(column), f"{name}: column {column.name} has dates"
     fix = f"write 2020-12-31, or give {drop_option([str(column.name)])}"
     if not is_datetime64_any_dtype(column):
         filled = filled.astype(str).str.strip()
-        if filled.str.match(OTHER).mean() > DATE_SHARE:
-            raise UserError(
-                f"{name}: column {column.name} has dates such as {filled.iloc[0]!r}: {fix}"
-            )
+        other_form = filled.str.match(OTHER).mean() > DATE_SHARE
+        refuse(what, ([*map(repr, filled[:1])] if other_form else (), f" such as {{}}: {fix}"))
         if not filled.str.match(ISO).mean() > DATE_SHARE:
             return None
     times = pd.to_datetime(filled, format="ISO8601", utc=True, errors="coerce")
-    if times.isna().any():
-        other = filled[times.isna()].iloc[0]
-        raise UserError(
-            f"{name}: column {column.name} has dates, and {other!r}, which is none: {fix}"
-        )
+    others = [*map(repr, filled[times.isna()])]
+    refuse(what, (others, f", and {{}}, which is none: {fix}"))
     numbers = (times - pd.Timestamp(0, tz="UTC")) / pd.Timedelta(days=1)
     return numbers.reindex(column.index)

@@ -16,7 +16,8 @@ from contrastbench.domains.base import Domain, Evaluation
 from contrastbench.domains.declaration import TestPart
 from contrastbench.domains.model import MOVING_TARGET, Raw, embed_together, moco
 from contrastbench.domains.random import balanced, check_class_count, generator
-from contrastbench.domains.report import DataReport, class_counts, count_twins, of_test, small_batch
+from contrastbench.domains.report import doubts_of, small_batch
+from contrastbench.domains.samples import Samples
 from contrastbench.domains.scoring.classifiers import (
     Classifier,
     Labelled,
@@ -113,21 +114,21 @@ class TabularDomain(Domain[TabularRecipe, Model, Batch]):
     def notes(self, trained: bool) -> dict[str, Any]:
         """Return notes on what reading and preparation left out, and on the training rows."""
         rows = {"pretraining_rows": len(self.pretraining.y)} if trained else {}
-        return {"data": self.table_notes | self.table.doubts, **rows}
+        return {"data": self.table_notes | doubts_of(self.samples(trained)), **rows}
 
-    def report(self, trained: bool) -> DataReport:
-        """Return the sizes, equal rows, and what reading and preparation left out."""
+    def samples(self, trained: bool) -> Samples:
+        """Return the rows of all parts, and what reading and preparation left out."""
         table, used = self.table, np.concatenate(self.rows)
-        parts = {part: len(rows) for part, rows in self.rows._asdict().items()}
         words = len(table.words)
-        return DataReport(
+        return Samples(
             "rows",
-            parts,
-            class_counts(table.classes, table.y[used]),
-            {"columns of numbers": len(table.names) - words, "columns of words": words},
-            count_twins(table.keys(used), table.y[used], [of_test(parts)]),
-            self.table_notes | (small_batch(self.batch_size, self.recipe) if trained else {}),
-            table.doubts,
+            {part: len(rows) for part, rows in self.rows._asdict().items()},
+            table.y[used],
+            table.classes,
+            keys=lambda: table.keys(used),
+            features={"columns of numbers": len(table.numbers), "columns of words": words},
+            notes=self.table_notes | (small_batch(self.batch_size, self.recipe) if trained else {}),
+            doubts=table.doubts,
             own=self.dataset not in DATASETS,
         )
 

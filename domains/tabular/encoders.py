@@ -12,16 +12,17 @@ from contrastbench.domains import exported
 from contrastbench.domains import own as owned
 from contrastbench.domains.declaration import TestPart
 from contrastbench.domains.exported import EXPORT_FIX, Samples
-from contrastbench.domains.reading import needing, reading
+from contrastbench.domains.reading import reading, refuse
+from contrastbench.domains.samples import Array
 from contrastbench.domains.tabular import DATASETS, SOURCES, TabularRecipe, own
-from contrastbench.domains.tabular.columns import Categories, Columns, columns_by_name
-from contrastbench.domains.tabular.data import load_rows
+from contrastbench.domains.tabular.columns import Categories, Columns
+from contrastbench.domains.tabular.data import NO_TABLE, load_rows
 from contrastbench.domains.tabular.dates import with_days
 from contrastbench.domains.tabular.domain import probe_evaluation
 from contrastbench.domains.tabular.encoder import TabularModel, embed_rows
 from contrastbench.domains.tabular.preprocessing import labelled_parts, split_rows
 from contrastbench.domains.tabular.separated import read_csv
-from contrastbench.domains.tabular.table import Array, column_array
+from contrastbench.domains.tabular.table import column_array
 from contrastbench.errors import UserError, plural, tell
 
 if TYPE_CHECKING:
@@ -75,9 +76,8 @@ class Encoder:
 
     def of_file(self, path: Path, parquet: bool) -> "pandas.DataFrame":
         """Read a CSV or Parquet file."""
-        with reading(path, "repair or replace it", own.NO_TABLE), needing("tabular", path.name):
-            if not path.is_file():
-                raise UserError(f"no file {path}: give the path of a CSV or Parquet file")
+        with reading(path, fault=NO_TABLE, extra="tabular"):
+            refuse("no file", (not path.is_file(), f" {path}: give that of a CSV or Parquet file"))
             return own.read_parquet(path) if parquet else read_csv(path, self.words)
 
     @property
@@ -98,9 +98,9 @@ class Encoder:
         """Return the rows of a table, in their order and whether they have a class or not."""
         parsed = owned.parse_source(dataset, SOURCES)
         if parsed is None:
-            return Samples(columns_by_name(load_rows(dataset, None, data_root)[0]))
+            return Samples(load_rows(dataset, None, data_root)[0].columns)
         source, what = parsed
-        with owned.reading_own(source, dataset, own.NO_TABLE):
+        with reading(dataset, fault=NO_TABLE, extra=source.extra):
             import pandas as pd
 
             if source.kind in ("csv", "parquet"):
@@ -144,7 +144,7 @@ def score(
     split, drop = (None, ()) if dataset in DATASETS else (opened.recipe.split, opened.recipe.drop)
     table, _ = load_rows(dataset, target, data_root, split, drop, lenient=True)
     rows = split_rows(table, seed)
-    x = opened.inputs(columns_by_name(table), dataset)
+    x = opened.inputs(table.columns, dataset)
     parts = {
         name: part.to(device)
         for name, part in zip(rows._fields, labelled_parts(x, table, rows), strict=True)

@@ -1,10 +1,10 @@
-"""Tables that users bring: CSV and Parquet files, and those of `datasets`.
+"""Tables that users bring: CSV and Parquet files, those of `datasets` and of OpenML.
 
 One table is drawn into three parts by the seed, as the declared ones are. It may have its own test
 part: a second file, a column that says which row is whose, or the splits of `datasets`.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -12,25 +12,18 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from contrastbench.domains import own, saved
-from contrastbench.domains.declaration import Source
-from contrastbench.domains.reading import check_doubles
+from contrastbench.domains.download import cache_folder
+from contrastbench.domains.reading import check_doubles, refuse
+from contrastbench.domains.report import found_by
 from contrastbench.domains.tabular.dates import DATES_NOTE, with_days
+from contrastbench.domains.tabular.rules import DOUBTS
 from contrastbench.domains.tabular.separated import line_of, read_csv
-from contrastbench.domains.tabular.table import (
-    Starts,
-    TabularSet,
-    check_categories,
-    from_frame,
-    suspicions,
-    with_hash,
-)
+from contrastbench.domains.tabular.table import Starts, TabularSet, check_categories, from_frame
 from contrastbench.domains.tabular.words import check_words
-from contrastbench.errors import UserError, unknown
+from contrastbench.errors import unknown
 
 if TYPE_CHECKING:
     import pandas
-
-NO_TABLE = "cannot be read as a table"
 
 
 class Frames(NamedTuple):
@@ -39,6 +32,7 @@ class Frames(NamedTuple):
     parts: "dict[str, pandas.DataFrame]"  # by name, training first; "": to be drawn
     notes: Mapping[str, Any] = MappingProxyType({})  # on what was converted
     files: Mapping[str, Path] = MappingProxyType({})  # CSV files by part, whose lines are named
+    target: str | None = None  # the column of classes, where it is known
 
     def place(self, part: str, row: int) -> str:
         """Say where a row of a part stands."""
@@ -54,20 +48,26 @@ class Roles(NamedTuple):
     lenient: bool = False  # whether a column that is split by or left out may not be there
 
 
-def read_rows(
-    what: str, source: Source, roles: Roles, data_root: Path | None
-) -> tuple[TabularSet, str]:
-    """A user's table, whose columns have these roles, and the sha256 of its content."""
-    name, frames = f"{source.kind}:{what}", READERS[source.kind](what, data_root)
-    named = with_names(name, frames.parts)
+def read_rows(kind: str, what: str, data_root: Path | None, roles: Roles) -> TabularSet:
+    """Read a user's table, whose columns have these roles."""
+    name, frames = f"{kind}:{what}", READERS[kind](what, data_root)
+    for frame in frames.parts.values():
+        check_doubles(name, map(str, frame.columns))
+    named = {part: frame.rename(columns=str) for part, frame in frames.parts.items()}
+    there = {column for frame in named.values() for column in frame}
     if roles.lenient:
-        there = {column for frame in named.values() for column in frame}
         split = roles.split if "" in named and roles.split in there else None
-        drop = tuple(column for column in roles.drop if column in there)
-        roles = roles._replace(split=split, drop=drop)
-    parts = without_columns(name, named, roles)
+        roles = roles._replace(split=split, drop=tuple(c for c in roles.drop if c in there))
+    for column in roles.drop:
+        check_column(name, column, there)
+        fix = f": column {column} holds the {{}}: take it out of drop"
+        refuse(
+            name, ("classes" * (column == roles.target) or "parts" * (column == roles.split), fix)
+        )
+    dropped = [*roles.drop]
+    parts = {part: rows.drop(columns=dropped, errors="ignore") for part, rows in named.items()}
     frame, starts = concatenate_parts(name, parts, roles.split)
-    target = checked_target(name, frame, roles.target)
+    target = checked_target(name, frame, roles.target or frames.target)
     frame, notes = with_days(name, frame, target)
     known = [target, roles.split, *notes.get(DATES_NOTE, [])]
     for part, rows in parts.items():
@@ -76,38 +76,13 @@ def read_rows(
     table = from_frame(name, frame, target, starts)
     check_categories(name, table)
     notes |= {**frames.notes, **table.notes}
-    return with_hash(replace(table, notes=notes, doubts=suspicions(table)))
+    return replace(table, notes=notes, doubts=found_by(DOUBTS, table))
 
 
-def without_columns(
-    name: str, parts: "dict[str, pandas.DataFrame]", roles: Roles
-) -> "dict[str, pandas.DataFrame]":
-    """Return the parts without the columns to leave out.
-
-    Raises:
-        UserError: there is no such column, or it holds the classes or the parts.
-    """
-    columns = {column for frame in parts.values() for column in frame}
-    for column in roles.drop:
-        if column not in columns:
-            raise unknown(f"column of {name}", column, columns)
-        if column in (roles.target, roles.split):
-            use = "classes" if column == roles.target else "parts"
-            raise UserError(f"{name}: column {column} holds the {use}: take it out of drop")
-    return {
-        part: frame.drop(columns=[*roles.drop], errors="ignore") for part, frame in parts.items()
-    }
-
-
-def with_names(name: str, parts: "dict[str, pandas.DataFrame]") -> "dict[str, pandas.DataFrame]":
-    """The parts, whose columns have texts as names.
-
-    Raises:
-        UserError: two columns have one name.
-    """
-    for frame in parts.values():
-        check_doubles(name, map(str, frame.columns))
-    return {part: frame.rename(columns=str) for part, frame in parts.items()}
+def check_column(name: str, column: str, columns: Iterable[str]) -> None:
+    """Raise unless a table has a column of that name."""
+    if column not in columns:
+        raise unknown(f"column of {name}", column, columns)
 
 
 def checked_target(name: str, frame: "pandas.DataFrame", target: str | None) -> str:
@@ -117,20 +92,20 @@ def checked_target(name: str, frame: "pandas.DataFrame", target: str | None) -> 
         UserError: it is not named, or not one of the table's.
     """
     names = list(frame.columns)
-    if not len(frame):
-        raise UserError(f"{name} has no rows")
-    if len(names) == 1 and target != names[0]:
-        raise UserError(
-            f"{name} has one column, {names[0]!r}: put commas, semicolons or tabs between columns"
-        )
-    if target is None:
-        few = names if len(names) <= 10 else [*names[:5], "...", *names[-5:]]
-        raise UserError(
-            f"{name}: name the column of classes with --target, or recipe: {{target: NAME}} in a "
-            f"sweep file, one of {len(names)}: {', '.join(few)}"
-        )
-    if target not in names:
-        raise unknown(f"column of {name}", target, names)
+    alone = [repr(only) for only in names if len(names) == 1 and target != only]
+    few = ", ".join(names if len(names) <= 10 else [*names[:5], "...", *names[-5:]])
+    fix = "with --target, or recipe: {target: NAME}"  # as a sweep file has it
+    refuse(
+        name,
+        (not len(frame), " has no rows"),
+        (alone, " has one column, {}: put commas, semicolons or tabs between columns"),
+        (
+            target is None,
+            f": name the column of classes {fix} in a sweep file, one of {len(names)}: {few}",
+        ),
+    )
+    assert target is not None, "refused above"
+    check_column(name, target, names)
     return target
 
 
@@ -145,8 +120,7 @@ def concatenate_parts(
     import pandas as pd
 
     if split is not None:
-        if "" not in parts:
-            raise UserError(f"{name} has its own parts: leave split={split} out")
+        refuse(name, ("" not in parts, f" has its own parts: leave split={split} out"))
         parts = split_by_column(name, parts[""], split)
     if "" in parts:
         return parts[""], None
@@ -154,8 +128,7 @@ def concatenate_parts(
     for part in others:
         check_columns(name, first, part)
     train, validation, test = (len(parts.get(part, ())) for part in own.PARTS)
-    if not train or not test:
-        raise UserError(f"{name} has no {'test' if train else 'training'} rows")
+    refuse(name, (not train, " has no training rows"), (not test, " has no test rows"))
     frame = pd.concat(parts.values(), ignore_index=True)
     return frame, (train if validation else None, train + validation)
 
@@ -164,13 +137,11 @@ def split_by_column(
     name: str, frame: "pandas.DataFrame", split: str
 ) -> "dict[str, pandas.DataFrame]":
     """The parts that a column names."""
-    if split not in frame:
-        raise unknown(f"column of {name}", split, list(frame.columns))
+    check_column(name, split, list(frame.columns))
     texts = frame[split].astype(str)
     part_of = texts.map(own.part_name)
-    if part_of.isna().any():
-        text = texts[part_of.isna()].iloc[0]
-        raise UserError(f"{name}: column {split} has {text!r}: write train, validation or test")
+    odd = [*map(repr, texts[part_of.isna()])]
+    refuse(name, (odd, f": column {split} has {{}}: write train, validation or test"))
     rest = frame.drop(columns=split)
     return {part: rest[part_of == part] for part in own.PARTS if (part_of == part).any()}
 
@@ -179,29 +150,26 @@ def check_columns(name: str, first: "pandas.DataFrame", part: "pandas.DataFrame"
     """Raise unless both parts have the same columns, of numbers or of words."""
     from pandas.api.types import is_bool_dtype, is_numeric_dtype
 
-    for column in sorted({*first} ^ {*part}):
-        raise UserError(f"{name}: column {column} is missing in one part: add it or remove it")
+    lacking = sorted({*first} ^ {*part})
+    refuse(name, (lacking, ": column {} is missing in one part: add it or remove it"))
+    mixed = []
     for column in first:
         filled = [rows[column] for rows in (first, part) if rows[column].notna().any()]
         # True and False are words beside a hole
         kinds = {is_numeric_dtype(rows) and not is_bool_dtype(rows) for rows in filled}
-        if len(kinds) > 1:
-            raise UserError(f"{name}: column {column} has numbers in one part and words in another")
+        mixed += [column] * (len(kinds) > 1)
+    refuse(name, (mixed, ": column {} has numbers in one part and words in another"))
 
 
-def files_reader(
-    read: "Callable[[Path], pandas.DataFrame]", lines: bool = False
-) -> Callable[[str, Path | None], Frames]:
-    """A reader of one file, or of a training and a test file."""
-
-    def frames(what: str, data_root: Path | None) -> Frames:
-        paths = own.comma_files(what, data_root)
-        named = dict(zip(("",) if len(paths) == 1 else ("train", "test"), paths, strict=True))
-        tables = {part: read(path) for part, path in named.items()}
-        notes = {k: v for table in tables.values() for k, v in table.attrs.pop("notes", {}).items()}
-        return Frames(tables, notes=notes, files=named if lines else {})
-
-    return frames
+def read_files(
+    read: "Callable[[Path], pandas.DataFrame]", what: str, data_root: Path | None
+) -> Frames:
+    """Read one file, or a training and a test file."""
+    paths = own.comma_files(what, data_root)
+    named = dict(zip(("",) if len(paths) == 1 else ("train", "test"), paths, strict=True))
+    tables = {part: read(path) for part, path in named.items()}
+    notes = {k: v for table in tables.values() for k, v in table.attrs.pop("notes", {}).items()}
+    return Frames(tables, notes, named if read is read_csv else {})
 
 
 def read_parquet(path: Path) -> "pandas.DataFrame":
@@ -209,25 +177,42 @@ def read_parquet(path: Path) -> "pandas.DataFrame":
     import pandas as pd
     from pyarrow import types
 
-    for field in saved.schema_of(path):
-        if types.is_nested(field.type):
-            raise UserError(f"{path} is no table: column {field.name} is no single value")
+    nested = [field.name for field in saved.schema_of(path) if types.is_nested(field.type)]
+    refuse(path, (nested, " is no table: column {} is no single value"))
     return pd.read_parquet(path)
 
 
 def read_saved(what: str, data_root: Path | None) -> Frames:
     """The splits of a data set of the `datasets` library."""
-    parts = saved.saved_parts(what, data_root)
+    parts, notes = saved.saved_parts(what, data_root)
     for part in parts.values():
         nested = [k for k, feature in part.features.items() if not hasattr(feature, "dtype")]
-        if nested or part.num_rows * part.num_columns > saved.MAX_NUMBERS:
-            fault = f"column {nested[0]} is no single value" if nested else "it is too large"
-            raise UserError(f"hf:{what} is no table: {fault}")
-    return Frames({part: rows.to_pandas() for part, rows in parts.items()})
+        large = part.num_rows * part.num_columns > saved.MAX_NUMBERS
+        refuse(
+            f"hf:{what} is no table: ",
+            (nested, "column {} is no single value"),
+            (large, "it is too large"),
+        )
+    return Frames({part: rows.to_pandas() for part, rows in parts.items()}, notes)
+
+
+def read_openml(what: str, data_root: Path | None) -> Frames:
+    """A table of OpenML by its number, in the data root's or the cache's folder `openml`."""
+    from sklearn.datasets import fetch_openml
+
+    refuse(f"openml:{what}", (not what.isdecimal(), " is no number of a table: give openml:61"))
+    place = str(data_root or cache_folder())
+    found = fetch_openml(
+        data_id=int(what), data_home=place, as_frame=True, parser="auto", n_retries=1
+    )
+    version = f"{found.details['name']}, version {found.details['version']}"
+    (target,) = found.target_names
+    return Frames({"": found.frame}, {"table of OpenML": version}, target=target)
 
 
 READERS: dict[str, Callable[[str, Path | None], Frames]] = {
-    "csv": files_reader(read_csv, lines=True),
-    "parquet": files_reader(read_parquet),
+    "csv": partial(read_files, read_csv),
+    "parquet": partial(read_files, read_parquet),
     "hf": read_saved,
+    "openml": read_openml,
 }

@@ -7,9 +7,10 @@ import numpy as np
 import torch
 from sklearn.model_selection import train_test_split
 
+from contrastbench.domains.samples import Array
 from contrastbench.domains.scoring.classifiers import Labelled
-from contrastbench.domains.tabular.columns import Columns, columns_by_name, fit
-from contrastbench.domains.tabular.table import Array, TabularSet
+from contrastbench.domains.tabular.columns import Columns, fit
+from contrastbench.domains.tabular.table import TabularSet
 from contrastbench.errors import UserError
 
 TESTED = 0.2  # share of the rows that the seed draws for the test part
@@ -87,7 +88,7 @@ def standardise_columns(
     """
     count = {"train": 1, "train+validation": 2, "paper": 3}[statistics]
     fitted_on = np.concatenate(parts[:count])
-    columns, values = fit(table, fitted_on), columns_by_name(table)
+    columns, values = fit(table, fitted_on), table.columns
     if not columns.used:
         raise UserError(
             "every column is constant over the training rows: add a feature that varies"
@@ -117,6 +118,6 @@ def notes_on(table: TabularSet, columns: Columns, fitted_on: Array) -> dict[str,
         "constant columns": [name for name in idle if filled.get(name, True)],
         "empty columns": [name for name in idle if not filled.get(name, True)],
         "unseen categories": {
-            name: len(words) for name, words in columns.unseen(columns_by_name(table)).items()
+            name: len(words) for name, words in columns.unseen(table.columns).items()
         },
     }

@@ -9,9 +9,8 @@ from itertools import accumulate, islice
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from contrastbench.domains.reading import UNPACKED, check_doubles, check_kind, is_number
-from contrastbench.domains.report import Counted
-from contrastbench.errors import UserError
+from contrastbench.domains.reading import UNPACKED, check_doubles, check_kind, is_number, refuse
+from contrastbench.domains.samples import Counted
 
 if TYPE_CHECKING:
     import pandas
@@ -40,15 +39,13 @@ def read_csv(path: Path, words: Collection[str] = ()) -> "pandas.DataFrame":
         UserError: two columns have one name, rows have more or fewer fields than the header, the
             file is not UTF-8 or something else than a text, or the decimal sign is unclear.
     """
-    packed = check_unpacked(path)
-    if not packed:
+    if not check_unpacked(path):
         check_kind(path, "a table of text", "save it as CSV")
     try:
         return read_text(path, words)
     except UnicodeDecodeError:
-        raise UserError(
-            f"{path} cannot be read as a table (it is not UTF-8): save it as UTF-8"
-        ) from None
+        refuse(path, (True, " cannot be read as a table (it is not UTF-8): save it as UTF-8"))
+        raise
 
 
 def read_text(path: Path, words: Collection[str]) -> "pandas.DataFrame":
@@ -60,11 +57,9 @@ def read_text(path: Path, words: Collection[str]) -> "pandas.DataFrame":
     read = partial(read, skipinitialspace=True)
     header = read(header=None, nrows=1, dtype=str).iloc[0]
     check_header(path, [*filter(None, header)])
-    if max(field_counts(path, sign)[above:], default=0) > len(header):
-        raise UserError(
-            f"{path}: rows have more fields than the header has names: name them all, "
-            "or remove the lines above the header"
-        )
+    longer = max(field_counts(path, sign)[above:], default=0) > len(header)
+    fix = "name them all, or remove the lines above the header"
+    refuse(path, (longer, f": rows have more fields than the header has names: {fix}"))
     kept = dict.fromkeys(words, str)
     read = partial(read, na_values=["", "NA", "?"], low_memory=False, dtype=kept)
     frame = read()
@@ -88,8 +83,8 @@ def read_text(path: Path, words: Collection[str]) -> "pandas.DataFrame":
 
 def check_header(path: Path, names: list[str]) -> None:
     """Raise if two names are equal, of which pandas would rename one, or names are numbers."""
-    if any(is_number(name) and re.search("[0-9]", name) and not name.isdecimal() for name in names):
-        raise UserError(f"{path}: line 1 has numbers in place of names: write a header above it")
+    numbers = [n for n in names if is_number(n) and re.search("[0-9]", n) and not n.isdecimal()]
+    refuse(path, (numbers, ": line 1 has numbers in place of names: write a header above it"))
     check_doubles(path, names)
 
 
@@ -101,7 +96,7 @@ def minus_note(frame: "pandas.DataFrame", parsed: "dict[str, pandas.Series]") ->
         if name in parsed and parsed[name].dtype != object
         for row in column.index[column.str.contains(MINUS)]
     ]
-    return {MINUS_NOTE: Counted(len(places), places[0])} if places else {}
+    return {MINUS_NOTE: Counted.of(places)} if places else {}
 
 
 def zeros_note(frame: "pandas.DataFrame", head: "pandas.DataFrame") -> dict[str, list[str]]:
@@ -162,10 +157,9 @@ def field_counts(path: Path, sign: str) -> list[int]:
 def check_fields(path: Path, names: int) -> None:
     """Raise if a record has fewer fields than the header, as the sum below a table has."""
     sign, above = separator(path)
-    for line, fields in islice(records(path, sign), above, None):
-        if len(fields) < names:
-            counts = f"{len(fields)} of {names} fields"
-            raise UserError(f"{path} line {line} has {counts}: fill or remove it")
+    few = (pair for pair in islice(records(path, sign), above, None) if len(pair[1]) < names)
+    cut = [(line, len(fields)) for line, fields in islice(few, 1)]
+    refuse(path, (cut, f" line {{}} has {{}} of {names} fields: fill or remove it"))
 
 
 def line_of(path: Path, row: int) -> int:
@@ -218,25 +212,23 @@ def check_clear(path: Path, columns: "dict[str, pandas.Series]", sign: str, fix:
     """Raise if a sign of numbers may in all columns be decimal or stand between thousands."""
     if not columns or not all(all_match(GROUPED.format(f"[{sign}]"), c) for c in columns.values()):
         return
-    name, column = next(iter(columns.items()))
-    value = next(text for text in column if sign in text)
     called = {",": "comma", ".": "point"}[sign]
-    raise UserError(
-        f"{path}: column {name} has numbers such as {value!r}, whose {called} may be decimal or "
-        f"stand between thousands: {fix}"
-    )
+    values = [(name, repr(v)) for name, column in columns.items() for v in column if sign in v]
+    fault = f"whose {called} may be decimal or stand between thousands: {fix}"
+    refuse(path, (values, f": column {{}} has numbers such as {{}}, {fault}"))
 
 
 def check_points(path: Path, frame: "pandas.DataFrame", decimal: str) -> None:
     """Raise if a column has decimal points beside one of decimal commas."""
     from pandas.api.types import is_numeric_dtype
 
-    for name, column in texts(frame):
-        if is_numeric_dtype(parse_numbers(column)) and column.str.contains(".", regex=False).any():
-            raise UserError(
-                f"{path}: column {decimal} has decimal commas and column {name} decimal points: "
-                "write all numbers alike"
-            )
+    pointed = [
+        name
+        for name, column in texts(frame)
+        if is_numeric_dtype(parse_numbers(column)) and column.str.contains(".", regex=False).any()
+    ]
+    both = f"column {decimal} has decimal commas and column {{}} decimal points"
+    refuse(path, (pointed, f": {both}: write all numbers alike"))
 
 
 def texts(frame: "pandas.DataFrame") -> "Iterable[tuple[str, pandas.Series]]":
@@ -266,6 +258,6 @@ def check_unpacked(path: Path) -> bool:
         return False
     with get_handle(path, "rb", compression="infer", is_text=False) as handles:
         blocks = iter(lambda: handles.handle.read(2**20), b"")
-        if any(size > UNPACKED for size in accumulate(map(len, blocks))):
-            raise UserError(f"{path} unpacks to more than {UNPACKED / 2**30:.3g} GiB")
+        large = any(size > UNPACKED for size in accumulate(map(len, blocks)))
+    refuse(path, (large, f" unpacks to more than {UNPACKED / 2**30:.3g} GiB"))
     return True

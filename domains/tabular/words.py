@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from contrastbench.domains.reading import refuse
 from contrastbench.domains.tabular.separated import as_numbers, texts
 from contrastbench.domains.tabular.table import column_array, plain_floats
 from contrastbench.errors import UserError
@@ -52,17 +53,15 @@ def check_words(name: str, frame: "pandas.DataFrame", place: Callable[[int], str
         place: says where a row stands.
     """
     for column, values in frame.items():
-        infinite = np.flatnonzero(np.isin(column_array(values), [np.inf, -np.inf]))
-        if len(infinite):
-            fault = "has an infinite value: leave it empty if it is missing"
-            raise UserError(f"{name} {place(int(infinite[0]))}: column {column} {fault}")
+        infinite = np.flatnonzero(np.isin(column_array(values), [np.inf, -np.inf])).tolist()
+        fault = f"column {column} has an infinite value: leave it empty if it is missing"
+        refuse(f"{name} ", ([*map(place, infinite[:1])], f"{{}}: {fault}"))
     for column, filled in texts(frame.apply(plain_floats)):
         distinct = filled.drop_duplicates()
-        odd = unread_number(distinct) or stray_word(filled, distinct)
-        if odd:
+        if odd := unread_number(distinct) or stray_word(filled, distinct):
             row, fault = odd
-            where = place(int(row))
-            raise UserError(f"{name} {where}: column {column} has {filled[row][:40]!r} {fault}")
+            fault = f"column {column} has {filled[row][:40]!r} {fault}"
+            raise UserError(f"{name} {place(int(row))}: {fault}")
 
 
 def unread_number(distinct: "pandas.Series") -> tuple[int, str] | None:

@@ -73,5 +73,6 @@ def test_a_pipe_and_a_link_to_nowhere_are_named(
 
 @pytest.mark.parametrize("gold", ["nan", "inf"])
 def test_a_gold_score_is_a_number(gold: str, tmp_path: Path) -> None:
+    rows = sentences.numbered(tmp_path, [["a", "b", "1"], ["c", "d", gold]])
     with pytest.raises(UserError, match=f"line 2 has the score '{gold}'"):
-        sentences.scored_pairs(tmp_path, "x", [["a", "b", "1"], ["c", "d", gold]])
+        sentences.scored_pairs(tmp_path, "x", rows)

@@ -2,7 +2,8 @@
 
 import pytest
 
-from contrastbench.domains.report import Counted, DataReport, Twins, count_twins
+from contrastbench.domains.report import DataReport
+from contrastbench.domains.samples import Counted, Samples, Twins, count_twins
 
 NOTHING = Twins(20, 0, 100, 0, 0, 100.0)
 
@@ -33,3 +34,24 @@ def test_equal_samples_of_folds_are_counted_fold_by_fold() -> None:
 @pytest.mark.parametrize(("tested", "wrong"), [(1, False), (10, True)])
 def test_many_equal_samples_are_probably_wrong(tested: int, wrong: bool) -> None:
     assert DataReport(twins=Twins(100, tested, 500, 2 * tested, 0, 100.0)).wrong == wrong
+
+
+def test_samples_of_any_kind_are_reported_by_the_same_rules() -> None:
+    """Equal and nearly equal samples, groups in both parts, and classes that look alike."""
+    samples = Samples(
+        "songs",
+        {"train": 3, "test": 2},
+        [0, 1, 2, 0, 1],
+        ("Jazz", "jazz", "nan"),
+        keys=lambda: "abcad",
+        near=lambda: "aabab",
+        groups="ppqpr",
+    )
+    report = DataReport.of(samples)
+    assert (report.twins.trained_on, report.near.trained_on) == (1, 2)
+    assert report.near.conflicts == 5
+    assert [*report.doubts.values()] == [["'Jazz'", "'jazz'"], ["nan"], ["p"]]
+    assert report.classes == {"Jazz": 2, "jazz": 2, "nan": 1}
+    assert sum("test songs" in line for line in report.lines("mine", 99)) == 2
+    folds = DataReport.of(Samples(labels=[0, 1], groups="pp", draws=[([0], [1])]))
+    assert not folds.doubts, "folds may keep groups whole"

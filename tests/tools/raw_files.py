@@ -40,9 +40,9 @@ from contrastbench.domains.image.data import load as images
 from contrastbench.domains.image.data import own as own_images
 from contrastbench.domains.image.data.datasets import DATASETS
 from contrastbench.domains.own import read_unchanged
-from contrastbench.domains.sentence import SOURCES
 from contrastbench.domains.sentence import data as sentences
 from contrastbench.domains.sentence import own as own_sentences
+from contrastbench.domains.sentence.domain import read_any
 from contrastbench.domains.sentence.transfer import tasks
 from contrastbench.domains.tabular import data as tables
 from contrastbench.domains.tabular import own as own_tables
@@ -97,9 +97,12 @@ def table(name: str, target: str | None = None) -> Callable[[Path], str]:
     return read
 
 
-def pairs(kind: str, file: str) -> Callable[[Path], str]:
-    (source,) = (source for source in SOURCES if (source.kind, source.corpus) == (kind, False))
-    return lambda root: own_sentences.load_own_pairs(source, f"{root}/{file}", None).sha256
+def pairs(name: str) -> Callable[[Path], str]:
+    def read(root: Path) -> str:
+        read_unchanged.cache_clear()
+        return read_any(name.format(root), None).sha256
+
+    return read
 
 
 def files(made: Files) -> Callable[[Path], Any]:
@@ -340,12 +343,12 @@ RAW: dict[str, Raw] = {
     "pairs": Raw(
         own_sentences.read_files,
         files({"a.tsv": "".join("\t".join(map(str, row)) + "\n" for row in PAIRS).encode()}),
-        pairs("pairs", "a.tsv"),
+        pairs("pairs:{}/a.tsv"),
     ),
     "pairs of datasets": Raw(
         own_sentences.read_saved,
         saved(columns(PAIRS, "sentence1", "sentence2", "score")),
-        pairs("hf", "mine"),
+        pairs("hf:{}/mine"),
         "mine",
     ),
     "CSV": Raw(own_tables.READERS["csv"], files({"t.csv": CSV}), table("csv:{}/t.csv", "y")),
@@ -381,6 +384,7 @@ NO_FILES = {  # readers of something else
     **dict.fromkeys((digits.load_embedded, digits.load_shifted), "is embedded"),
     **dict.fromkeys((tables.scikit_learn_table, tables.hidden_cluster_table), "is embedded"),
     own_graphs.read_function: "is the user's code",
+    own_tables.read_openml: "is scikit-learn's",
 }
 
 

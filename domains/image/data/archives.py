@@ -8,7 +8,7 @@ from pathlib import Path
 from contrastbench.domains.declaration import Dataset
 from contrastbench.domains.download import fetch_file
 from contrastbench.domains.image.data import decode
-from contrastbench.domains.reading import UNPACKED, first_double, reading
+from contrastbench.domains.reading import UNPACKED, doubles, reading
 from contrastbench.errors import UserError
 
 MAX_UNPACKED_BYTES = 4 << 30  # bytes of all members of an archive; STL-10 has 2.9e9
@@ -40,8 +40,8 @@ def read_members(
     path = archive(about, data_root)
     with reading(path, archive_fix(about)):
         files = list(members(path, lambda m: m.parent.name == folder and m.name in names))
-        if double := first_double(name for name, _ in files):
-            raise ValueError(f"two members are named {double}")
+        if several := doubles(name for name, _ in files):
+            raise ValueError(f"two members are named {several[0]}")
     contents = dict(files)
     missing = [name for name in names if name not in contents]
     if missing:

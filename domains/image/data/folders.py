@@ -10,7 +10,7 @@ from contrastbench.domains.image.data import decode
 from contrastbench.domains.image.data.files import Part, Parts, from_files, part_of
 from contrastbench.domains.image.data.images import LoadedImages, Request, held_out
 from contrastbench.domains.own import files_below, part_name
-from contrastbench.domains.report import Counted
+from contrastbench.domains.samples import Counted
 from contrastbench.errors import UserError
 
 
@@ -155,4 +155,4 @@ def left_out(root: Path, parts: Sequence[str], *read: dict[str, list[str]]) -> d
     there = [Path(part, name).as_posix() for part in parts for name in files_below(root / part)]
     others = [name for name in there if name not in used]
     note = "files left out, no images of a class"
-    return {note: Counted(len(others), others[0])} if others else {}
+    return {note: Counted.of(others)} if others else {}

@@ -35,18 +35,15 @@ def load_images(
     Raises:
         UserError: unknown name, no file and no network, or a file that is no image.
     """
-    asked = Request(size, data_root, device, whole)
-    if parsed := owned.parse_source(dataset, SOURCES):
-        read = own.READERS[parsed[0].kind]
-        return owned.read_once(*parsed, data_root, read, asked)
-    if dataset not in DATASETS:
-        raise owned.unknown_dataset("image", dataset, DATASETS, SOURCES, data_root)
-    return load_declared(dataset, asked)
+    return ADAPTER.read(dataset, data_root, Request(size, data_root, device, whole))
 
 
 @lru_cache(maxsize=1)
-def load_declared(dataset: str, asked: Request) -> LoadedImages:
+def load_declared(dataset: str, data_root: Path | None, asked: Request) -> LoadedImages:
     """A declared set; the last one stays in memory for the next seed."""
     about = DATASETS[dataset]
     reader: ImageReader = reader_of(__package__, about)
     return reader(about, asked) if asked.whole else kept(about, asked, reader)
+
+
+ADAPTER = owned.Adapter("image", DATASETS, SOURCES, own.READERS, load_declared)

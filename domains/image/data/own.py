@@ -32,17 +32,17 @@ ARRAY_WORDS = {
 }
 READ_KEYS = ("images", "labels", "test_images", "test_labels")
 CHANNELS = (1, 3)  # channels: grey, or red, green and blue
-OwnReader = Callable[[str, Request], LoadedImages]
+OwnReader = Callable[[str, Path | None, Request], LoadedImages]
 
 
-def read_folder(what: str, asked: Request) -> LoadedImages:
+def read_folder(what: str, data_root: Path | None, asked: Request) -> LoadedImages:
     """Files in folders, one for each class."""
-    return load_folder(own.find_path(what, asked.data_root, Path.is_dir).resolve(), asked)
+    return load_folder(own.find_path(what, data_root, Path.is_dir).resolve(), asked)
 
 
-def read_npz(what: str, asked: Request) -> LoadedImages:
+def read_npz(what: str, data_root: Path | None, asked: Request) -> LoadedImages:
     """Arrays `images` and `labels`, and perhaps `test_images` and `test_labels`, or the like."""
-    return read_arrays(own.find_path(what, asked.data_root), asked)
+    return read_arrays(own.find_path(what, data_root), asked)
 
 
 def read_arrays(path: Path, asked: Request) -> LoadedImages:

@@ -6,12 +6,12 @@ from pathlib import Path
 import pytest
 import torch
 
-from contrastbench.domains import own as owned
-from contrastbench.domains.sentence import SOURCES, SentenceRecipe, own
+from contrastbench.domains.report import DataReport
+from contrastbench.domains.sentence import SentenceRecipe, own
 from contrastbench.domains.sentence.data import Corpus, sentences_of
-from contrastbench.domains.sentence.domain import SentenceDomain
+from contrastbench.domains.sentence.domain import SentenceDomain, read_any
 from contrastbench.domains.sentence.graded import graded_pairs
-from contrastbench.domains.sentence.report import sentence_report
+from contrastbench.domains.sentence.report import sentence_samples
 from contrastbench.losses import UserError
 
 ROWS = [f"sentence {k}\tsentence {k + k % 3}\t{k % 6}" for k in range(20)]
@@ -22,19 +22,13 @@ def write(path: Path, rows: list[str], header: str | None = None) -> Path:
     return path
 
 
-def read(name: str, root: Path | None = None) -> own.ScoredSets:
-    parsed = owned.parse_source(name, SOURCES)
-    assert parsed
-    return own.load_own_pairs(*parsed, root)
-
-
 def test_a_fifth_of_one_file_chooses(tmp_path: Path) -> None:
-    scored = read(f"pairs:{write(tmp_path / 'a.tsv', ROWS)}")
+    scored = read_any(f"pairs:{write(tmp_path / 'a.tsv', ROWS)}", None)
     assert (len(scored.dev), len(scored.sets["pairs"][0])) == (4, 16)
     assert sorted(scored.dev.first + scored.sets["pairs"][0].first) == sorted(
         f"sentence {k}" for k in range(20)
     )
-    assert read(f"pairs:{tmp_path / 'a.tsv'}").sha256 == scored.sha256, "for every run"
+    assert read_any(f"pairs:{tmp_path / 'a.tsv'}", None).sha256 == scored.sha256, "for every run"
 
 
 def test_an_encoder_that_knows_few_of_the_words_is_doubted(tmp_path: Path) -> None:
@@ -49,7 +43,7 @@ def test_the_second_of_two_files_is_reported(tmp_path: Path) -> None:
     write(tmp_path / "dev.tsv", ROWS[:8])
     named = [f"x\t{b}\t{c}\t{a}" for a, b, c in (row.split("\t") for row in ROWS[8:])]
     write(tmp_path / "test.tsv", [*named, "x\ta\t\tb"], "id\tsentence2\tscore\tsentence1")
-    scored = read("pairs:dev.tsv,test.tsv", tmp_path)
+    scored = read_any("pairs:dev.tsv,test.tsv", tmp_path)
     assert (len(scored.dev), len(scored.sets["pairs"][0])) == (8, 12)
     (test,) = scored.sets["pairs"]
     assert (test.first[0], test.second[0], test.gold[0]) == ("sentence 8", "sentence 10", 2.0)
@@ -74,7 +68,7 @@ def test_bad_pairs_are_one_line(tmp_path: Path) -> None:
         write(tmp_path / "a.tsv", list(rows))
         write(tmp_path / "b.tsv", ROWS)
         with pytest.raises(UserError, match=message) as error:
-            read("pairs:a.tsv,b.tsv", tmp_path)
+            read_any("pairs:a.tsv,b.tsv", tmp_path)
         assert "\n" not in str(error.value)
 
 
@@ -83,16 +77,16 @@ def test_rows_without_scores_train_choose_and_report(tmp_path: Path) -> None:
     rows = [list(pair) for pair in zip(made.first[:40], made.second[:40], strict=True)]
     lines = ["\t".join(row) for row in [*rows, [rows[1][1], "one more"], ["so", "so"]]]
     path = write(tmp_path / "a.tsv", lines, "sentence1\tsentence2")
-    found = read(f"pairs:{path}")
+    found = read_any(f"pairs:{path}", None)
     assert found.captions
     assert found.corpus
-    assert [*found.captions.notes.values()] == [1, 1]
+    assert [*found.notes.values()] == [1, 1]
     train, dev, test = found.corpus().rows, found.captions.dev, found.captions.test
     assert (len(train), len(dev), len(test)) == (32, 4, 4)
     rows[1].append("one more")  # its row is joined with that of the same sentence
     assert sorted([*train, *dev, *test]) == sorted(rows)
     with pytest.raises(UserError, match="no scores and 19 rows without a common sentence: give at"):
-        read(f"pairs:{write(tmp_path / 'b.tsv', lines[:19])}")
+        read_any(f"pairs:{write(tmp_path / 'b.tsv', lines[:19])}", None)
     recipe = SentenceRecipe(epochs=1, eval_every=9, max_length=3)  # a word between two marks
     own_pairs = SentenceDomain(f"pairs:{path}", recipe, 0, None, torch.device("cpu"))
     assert own_pairs.evaluate(own_pairs.model()).main == "recall_at_1"
@@ -115,11 +109,11 @@ def test_pairs_of_the_datasets_library(tmp_path: Path) -> None:
     datasets.DatasetDict({"train": whole, **parts}).save_to_disk(tmp_path / "mine")
     write(tmp_path / "dev.tsv", ROWS[:8])
     write(tmp_path / "test.tsv", ROWS[8:])
-    assert read("hf:mine", tmp_path) == read("pairs:dev.tsv,test.tsv", tmp_path)
+    assert read_any("hf:mine", tmp_path) == read_any("pairs:dev.tsv,test.tsv", tmp_path)
     datasets.Dataset.from_dict({**columns, "label": [None, *columns["label"][1:]]}).save_to_disk(
         tmp_path / "holes"
     )
-    scored = read("hf:holes", tmp_path)
+    scored = read_any("hf:holes", tmp_path)
     assert scored.dev.unscored + scored.sets["pairs"][0].unscored == 1
     datasets.Dataset.from_dict({"text": ["one", "", "two"]}).save_to_disk(tmp_path / "texts")
     (tmp_path / "lines.txt").write_text("one\n\ntwo\n")
@@ -130,7 +124,7 @@ def test_pairs_of_the_datasets_library(tmp_path: Path) -> None:
     domain.scored, domain.recipe = replace(domain.scored, corpus=None), recipe
     assert domain.corpus[2] == digest, "the hub's texts are those of a file"
     with pytest.raises(UserError, match="hf:texts has the columns text: name sentence1"):
-        read("hf:texts", tmp_path)
+        read_any("hf:texts", tmp_path)
     with pytest.raises(UserError, match="hf:mine has no column text or sentence"):
         own.saved_texts("mine", tmp_path)
 
@@ -142,19 +136,23 @@ def test_pairs_of_the_datasets_library(tmp_path: Path) -> None:
 def test_columns_may_have_the_names_that_others_give(header: str, tmp_path: Path) -> None:
     write(tmp_path / "plain.tsv", ROWS)
     write(tmp_path / "named.tsv", ROWS, header)
-    assert read("pairs:named.tsv", tmp_path).sha256 == read("pairs:plain.tsv", tmp_path).sha256
+    assert (
+        read_any("pairs:named.tsv", tmp_path).sha256 == read_any("pairs:plain.tsv", tmp_path).sha256
+    )
 
 
 def test_equal_pairs_and_repeated_lines_are_counted(tmp_path: Path) -> None:
     rows = [f"{'ab'[k % 2]} {k // 2}\t{'ba'[k % 2]} {k // 2}\t{k}" for k in range(40)]
     write(tmp_path / "a.tsv", rows)
     corpus = Corpus([["a line"], ["a 1"], ["a line"], ["more"]], 2, "")
-    report = sentence_report(read("pairs:a.tsv", tmp_path), corpus, {}, own=True)
+    report = DataReport.of(
+        sentence_samples(read_any("pairs:a.tsv", tmp_path), corpus, {}, own=True)
+    )
     assert report.twins
     assert (report.twins.repeated, report.twins.conflicts) == (40, 40)
     assert report.doubts == {"training sentences that repeat another": 1}
     assert report.notes == {"scored sentences that are trained on": 1}
     same = [f"a {k}\ta {k}\t{k}" for k in range(20)]
     write(tmp_path / "b.tsv", same)
-    doubts = sentence_report(read("pairs:b.tsv", tmp_path), None, {}, own=True).doubts
+    doubts = sentence_samples(read_any("pairs:b.tsv", tmp_path), None, {}, own=True).doubts
     assert doubts == {"pairs of twice the same sentence": 20}

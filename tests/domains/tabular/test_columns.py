@@ -8,7 +8,7 @@ from sklearn.impute import SimpleImputer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
-from contrastbench.domains.tabular.columns import Columns, columns_by_name, fit
+from contrastbench.domains.tabular.columns import Columns, fit
 from contrastbench.domains.tabular.table import TabularSet
 from contrastbench.losses import UserError
 
@@ -40,12 +40,12 @@ def test_numbers_have_the_bits_of_scikit_learn(order: str) -> None:
     varying = made.numeric[:, [0, 1, 3, 4]]
     pipeline = make_pipeline(SimpleImputer(strategy="median"), StandardScaler())
     expected = pipeline.fit(varying[FIT]).transform(varying).astype(np.float32)
-    assert np.array_equal(fit(made, FIT).encode(columns_by_name(made))[:, :4], expected)
+    assert np.array_equal(fit(made, FIT).encode(made.columns)[:, :4], expected)
 
 
 def test_words_have_the_inputs_of_scikit_learn() -> None:
     made = table()
-    found = fit(made, FIT).encode(columns_by_name(made))[:, 4:]
+    found = fit(made, FIT).encode(made.columns)[:, 4:]
     encoder = OneHotEncoder(
         handle_unknown="infrequent_if_exist", max_categories=100, sparse_output=False
     )
@@ -60,9 +60,7 @@ def test_columns_are_the_same_after_json() -> None:
     columns = fit(made, FIT)
     again = Columns.of_json(json.loads(json.dumps(columns.as_json())))
     assert again == columns
-    assert np.array_equal(
-        again.encode(columns_by_name(made)), columns.encode(columns_by_name(made))
-    )
+    assert np.array_equal(again.encode(made.columns), columns.encode(made.columns))
     assert again.width == len(again.feature_of) == 4 + 3 + 100
     assert [*again.used] == ["a", "b", "d", "e", "few", "many"]
 
@@ -70,7 +68,7 @@ def test_columns_are_the_same_after_json() -> None:
 def test_a_column_of_another_kind_is_read_as_the_training_had_it() -> None:
     made = table()
     made.categorical[:, 0] = np.where(np.arange(400) % 4 < 2, "1", "2")
-    columns, expected = fit(made, FIT), columns_by_name(made)
+    columns, expected = fit(made, FIT), made.columns
     words = [repr(x) for x in expected["a"].tolist()]
     words = ["None" if word == "nan" else word for word in words]
     other = expected | {
@@ -88,7 +86,7 @@ def test_truth_is_the_same_with_and_without_a_hole() -> None:
     """pandas reads True and False beside a hole as words, and else as numbers."""
     made = table()
     made.categorical[:, 0] = np.array(["True", "False", "", "True"] * 100)
-    columns, values = fit(made, np.arange(400)), columns_by_name(made)
+    columns, values = fit(made, np.arange(400)), made.columns
     some = np.arange(400) % 4 < 2
     whole = {name: column[some] for name, column in values.items()}
     numbers = whole | {"few": np.array([1.0, 0.0] * 100)}
@@ -98,7 +96,7 @@ def test_truth_is_the_same_with_and_without_a_hole() -> None:
 
 def test_what_was_constant_is_not_asked_for() -> None:
     made = table()
-    columns, values = fit(made, FIT), columns_by_name(made)
+    columns, values = fit(made, FIT), made.columns
     few = {name: column for name, column in values.items() if name not in ("c", "one")}
     assert np.array_equal(columns.encode(few), columns.encode(values))
     del few["a"]

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from sklearn.utils import Bunch
 
 from contrastbench.domains.own import read_unchanged
 from contrastbench.domains.tabular.data import load_rows
@@ -149,8 +150,6 @@ def test_a_folder_of_the_datasets_library(tmp_path: Path) -> None:
     datasets.Dataset.from_dict({"a": [[1]] * 20, "y": [0, 1] * 10}).save_to_disk(tmp_path / "n")
     with pytest.raises(UserError, match="hf:n is no table: column a is no single value"):
         load_rows("hf:n", "y", tmp_path)
-    with pytest.raises(UserError, match=r"no folder or file imdb, nor in .*: for a set of the hub"):
-        load_rows("hf:imdb", "y", tmp_path)
 
 
 @pytest.mark.parametrize("name", ["csv:t.csv", "csv:t.tsv", "parquet:t.parquet", "hf:t.parquet"])
@@ -297,3 +296,59 @@ def test_columns_are_left_out(tmp_path: Path) -> None:
         assert str(error.value) == message
     with pytest.raises(UserError, match="drop is for data of your own"):
         load_rows("wine", drop=("alcohol",))
+
+
+def test_a_table_of_openml_has_its_own_target(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    details = {"name": "mine", "version": "2"}
+    bunch = Bunch(frame=frame(20), target_names=["y"], details=details)
+    monkeypatch.setattr(
+        "sklearn.datasets.fetch_openml", lambda **asked: asks.append(asked) or bunch
+    )
+    asks: list[dict[str, object]] = []
+    table, digest = load_rows("openml:61", data_root=tmp_path)
+    assert (asks[0]["data_id"], asks[0]["data_home"]) == (61, str(tmp_path))
+    assert table.notes == {"table of OpenML": "mine, version 2"}
+    write(tmp_path / "t.csv", frame(20))
+    assert load_rows("csv:t.csv", "y", tmp_path)[1] == digest
+    with pytest.raises(UserError, match="openml:iris is no number of a table: give openml:61"):
+        load_rows("openml:iris")
+
+
+def no_network(*_: object, **__: object) -> None:
+    raise ConnectionError("no route")
+
+
+def test_sets_of_others_need_a_network_or_one_line_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("datasets")
+    monkeypatch.setattr("sklearn.datasets.fetch_openml", no_network)
+    monkeypatch.setattr("huggingface_hub.HfApi.dataset_info", no_network)
+    for name, said in {
+        "openml:61": r"openml:61 cannot be read as a table \(no route\)",
+        "hf:imdb": r"no folder or file imdb and the hub gives no such set \(no route\): datasets",
+    }.items():
+        with pytest.raises(UserError, match=said):
+            load_rows(name, "y")
+
+
+def test_a_set_of_the_hub_is_that_of_its_revision(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    datasets = pytest.importorskip("datasets")
+    asks: list[tuple[object, ...]] = []
+
+    def info(self: object, name: str, revision: str | None) -> Bunch:
+        return Bunch(sha=revision or "newest")
+
+    def load(name: str, part: str | None, revision: str) -> object:
+        asks.append((name, part, revision))
+        return datasets.DatasetDict({"train": datasets.Dataset.from_pandas(frame(20))})
+
+    monkeypatch.setattr("huggingface_hub.HfApi.dataset_info", info)
+    monkeypatch.setattr("datasets.load_dataset", load)
+    first, digest = load_rows("hf:me/mine", "y", tmp_path)
+    assert first.notes == {"hub revision": "newest"}
+    pinned = load_rows("hf:me/mine:german@abc", "y", tmp_path)
+    assert (pinned[0].notes, pinned[1]) == ({"hub revision": "abc"}, digest)
+    assert asks == [("me/mine", None, "newest"), ("me/mine", "german", "abc")]
