@@ -7,7 +7,7 @@ of neither name is asked of the hub, whose revision is noted.
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from contrastbench.domains import own
 from contrastbench.domains.declaration import Source
@@ -28,7 +28,7 @@ def source(summary: str) -> Source:
 
 def saved_parts(
     what: str, data_root: Path | None
-) -> "tuple[dict[str, datasets.Dataset], dict[str, str]]":
+) -> "tuple[dict[str, datasets.Dataset], dict[str, Any]]":
     """Training, validation and test part, as far as there are such splits; "": the only one.
 
     Where no split is a test part, that of validation is, as in GLUE. Notes have the hub's revision.
@@ -51,7 +51,7 @@ def saved_parts(
 
 def load_saved(
     what: str, data_root: Path | None
-) -> "tuple[datasets.DatasetDict | datasets.Dataset, dict[str, str]]":
+) -> "tuple[datasets.DatasetDict | datasets.Dataset, dict[str, Any]]":
     """Load a folder of `save_to_disk`, a Parquet file, or a set of the hub."""
     import datasets
 
@@ -67,7 +67,7 @@ def load_saved(
     return datasets.Dataset(parquet.read_table(path)), {}
 
 
-def hub_set(what: str, data_root: Path | None) -> "tuple[datasets.DatasetDict, dict[str, str]]":
+def hub_set(what: str, data_root: Path | None) -> "tuple[datasets.DatasetDict, dict[str, Any]]":
     """Load a set of the hub, NAME[:PART][@REVISION], from its cache if it is there.
 
     Raises:

@@ -289,6 +289,7 @@ SOURCES = (
         "graph",
         runs_code=True,
     ),
+    Source("pyg", "CLASS[:NAME]", "a set of torch_geometric.datasets", "graph", runs_code=True),
 )
 
 DECLARATION = Declaration(

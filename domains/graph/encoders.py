@@ -69,7 +69,7 @@ class Encoder:
     def read(self, dataset: str, data_root: Path | None) -> Samples:
         """Return the graphs of a set in their order."""
         parsed = owned.parse_source(dataset, SOURCES)
-        if parsed and parsed[0].runs_code:
+        if parsed and parsed[0].kind == owned.PYTHON:
             return Samples(own.function_data(parsed[1], data_root))
         if parsed and parsed[0].folder and not self.recipe.reads_edges:
             with reading(dataset, fault="cannot be read"):

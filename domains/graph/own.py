@@ -17,16 +17,16 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 from torch import Tensor
-from torch.nn.functional import one_hot
 
 from contrastbench.domains import own
+from contrastbench.domains.download import cache_folder
 from contrastbench.domains.graph import DATASETS, SOURCES, data
 from contrastbench.domains.graph.data import MAX_FEATURES, Graphs, content_hash, pointers, union
 from contrastbench.domains.graph.files import GRAPH_FILES, LABELS_FILE, read_file
 from contrastbench.domains.graph.tasks import UNKNOWN, answers
 from contrastbench.domains.reading import contents, doubles, reading, refuse
 from contrastbench.domains.samples import Counted
-from contrastbench.errors import UserError, unknown, users_code
+from contrastbench.errors import unknown, users_code
 from contrastbench.losses.source import Sources
 
 FURTHER = "files whose further columns or attributes are left out"
@@ -85,9 +85,8 @@ def with_classes(items: Sequence[Item]) -> ReadGraphs:
     """Return many graphs, whose classes are numbered in their order; or with answers to tasks."""
     edges = sum(item.edges.shape[1] for item in items)
     if isinstance(items[0].y, tuple):
-        widths = {len(item.y) for item in items}
-        if len(widths) > 1:
-            raise UserError(f"graphs have {min(widths)} and {max(widths)} labels: give as many")
+        low, high = (pick(len(item.y) for item in items) for pick in (min, max))
+        refuse("graphs", (low < high, f" have {low} and {high} labels: give as many"))
         graphs = stack_graphs(items, torch.tensor([item.y for item in items]))
         return graphs, removed(graphs, edges)
     classes = np.array([item.y for item in items], dtype=object)  # a long text takes its own room
@@ -103,9 +102,9 @@ def stack_graphs(items: Sequence[Item], y: Tensor) -> Graphs:
         UserError: features do not fit together.
     """
     widths = [item.x.shape[1] for item in items]
-    if other := next((k for k, width in enumerate(widths) if width != widths[0]), None):
-        found = f"graph 0 has {widths[0]} node features, and graph {other} has {widths[other]}"
-        raise UserError(f"{found}: give all the same")
+    others = [(k, width) for k, width in enumerate(widths) if width != widths[0]]
+    first = f"graph 0 has {widths[0]} node features"
+    refuse(first, (others, ", and graph {} has {}: give all the same"))
     ptr = pointers(torch.tensor([len(item.x) for item in items]))
     edges = [item.edges + start for item, start in zip(items, ptr, strict=False)]
     return union(torch.cat([item.x for item in items]), torch.cat(edges, 1), ptr, y)
@@ -117,15 +116,14 @@ def read_folder(what: str, data_root: Path | None) -> ReadGraphs:
     if files := files_of(folder):
         graphs = data.parse_tu(*files, None)
         return graphs, removed(graphs, (files[1]("A") or b"").count(b","))
-    if not (folder / LABELS_FILE).is_file():
-        fix = f"neither NAME_graph_indicator.txt nor {LABELS_FILE} with FILE,CLASS in each line"
-        raise UserError(f"{folder} has {fix}")
+    lacking = f"neither NAME_graph_indicator.txt nor {LABELS_FILE} with FILE,CLASS in each line"
+    refuse(folder, (not (folder / LABELS_FILE).is_file(), f" has {lacking}"))
     rows = classes_in(folder)
     names = [file for file, _ in rows]
     graphs, notes = united_files(folder, names, [y for _, y in rows])
     others = sorted({*graph_files(folder)} - {*names, LABELS_FILE})
     if others:
-        notes[f"graph files that {LABELS_FILE} does not name"] = Counted(len(others), others[0])
+        notes[f"graph files that {LABELS_FILE} does not name"] = Counted.of(others)
     return graphs, notes
 
 
@@ -157,61 +155,57 @@ def files_of(folder: Path) -> tuple[str, data.RawReader] | None:
         UserError: there are several.
     """
     tu = sorted(folder.glob("*_graph_indicator.txt"))
-    if len(tu) > 1:
-        names = ", ".join(path.name.removesuffix("_graph_indicator.txt") for path in tu)
-        raise UserError(
-            f"{folder} holds several data sets ({names}): move each into a folder of its own"
-        )
-    name = tu[0].name.removesuffix("_graph_indicator.txt") if tu else ""
-    return (name, data.folder_reader(folder, name)) if tu else None
+    names = [path.name.removesuffix("_graph_indicator.txt") for path in tu]
+    several = f" holds several data sets ({', '.join(names)}): move each into a folder of its own"
+    refuse(folder, (len(tu) > 1, several))
+    return (names[0], data.folder_reader(folder, names[0])) if tu else None
 
 
 def classes_in(folder: Path) -> list[tuple[str, Any]]:
     """The lines of the file of classes: a file and its class each, or its answers to tasks."""
-    with reading(folder / LABELS_FILE, "save it as UTF-8", "cannot be read"):
-        lines = contents(folder / LABELS_FILE).decode("utf-8-sig").splitlines()
+    path = folder / LABELS_FILE
+    with reading(path, "save it as UTF-8", "cannot be read"):
+        lines = contents(path).decode("utf-8-sig").splitlines()
     rows = [[field.strip() for field in row] for row in csv.reader(lines) if row]
     if rows and not Path(rows[0][0]).suffix and not (folder / rows[0][0]).is_file():
         del rows[0]  # its header
     wide = max(2, *map(len, rows)) if rows else 2
-    wrong = next((row for row in rows if len(row) != wide), None)
-    if wrong:
-        raise UserError(f"{folder / LABELS_FILE}: {','.join(wrong)!r} is not FILE,CLASS")
-    if len(rows) < 2:
-        raise UserError(f"{folder / LABELS_FILE} names {len(rows)} graphs: {TWO_GRAPHS_FIX}")
-    several = doubles(row[0] for row in rows)
-    refuse(folder / LABELS_FILE, (several, " names {} twice: give it one class"))
+    refuse(
+        path,
+        ([repr(",".join(r)) for r in rows if len(r) != wide], ": {} is not FILE,CLASS"),
+        (len(rows) < 2, f" names {len(rows)} graphs: {TWO_GRAPHS_FIX}"),
+        (doubles(row[0] for row in rows), " names {} twice: give it one class"),
+    )
     if wide > 2:
-        return [(row[0], answers(f"{folder / LABELS_FILE}: {row[0]}", row[1:])) for row in rows]
-    if without := next((file for file, y in rows if y.lower() in UNKNOWN), ""):
-        raise UserError(f"{folder / LABELS_FILE}: {without} has no class: give one, or remove it")
+        return [(row[0], answers(f"{path}: {row[0]}", row[1:])) for row in rows]
+    without = [file for file, y in rows if y.lower() in UNKNOWN]
+    refuse(path, (without, ": {} has no class: give one, or remove it"))
     return [(file, y) for file, y in rows]
 
 
 def united_files(folder: Path, names: Sequence[str], classes: Sequence[Any]) -> ReadGraphs:
     """Return the graphs of files with their classes, nodes' labels one-hot."""
-    if missing := [name for name in names if not (folder / name).is_file()]:
-        fault = f"names {missing[0]}, and {folder} has no such file: add it, or remove the line"
-        raise UserError(f"{folder / LABELS_FILE} {fault}")
-    by_name = {name: read_file(folder / name) for name in names}
-    kinds = sorted({label for graph in by_name.values() for label in graph.labels} - {""})
-    nodes = sum(len(by_name[name].labels) for name in names)
-    if len(kinds) * nodes > MAX_FEATURES:
-        raise UserError(f"{folder}: {nodes} nodes have {len(kinds)} labels, which are too many")
+    missing = [name for name in names if not (folder / name).is_file()]
+    fault = f"and {folder} has no such file: add it, or remove the line"
+    refuse(folder / LABELS_FILE, (missing, f" names {{}}, {fault}"))
+    files = [read_file(folder / name) for name in names]
+    kinds = sorted({label for graph in files for label in graph.labels} - {""})
+    nodes = sum(len(graph.labels) for graph in files)
+    many = f": {nodes} nodes have {len(kinds)} labels, which are too many"
+    refuse(folder, (len(kinds) * nodes > MAX_FEATURES, many))
     number = {kind: k for k, kind in enumerate(kinds)}
     items = []
-    for name, y in zip(names, classes, strict=True):
-        labels, edges, _ = by_name[name]
-        if kinds and "" in labels:
-            fault = f"node {labels.index('')} has no label, others have one"
-            raise UserError(f"{folder / name}: {fault}")
-        x = one_hot(torch.tensor([number[k] for k in labels]), len(kinds)) if kinds else None
-        x = torch.zeros(len(labels), 0) if x is None else x.float()
+    for name, (labels, edges, _), y in zip(names, files, classes, strict=True):
+        bare = [k for k, label in enumerate(labels) if kinds and not label]
+        refuse(folder / name, (bare, ": node {} has no label, others have one"))
+        x = torch.zeros(len(labels), len(kinds))
+        if kinds:
+            x[torch.arange(len(labels)), torch.tensor([number[k] for k in labels])] = 1
         items.append(Item(torch.tensor(edges, dtype=torch.long).view(-1, 2).T, x, y))
-    wide = [name for name in names if by_name[name].further]
+    wide = [name for name, graph in zip(names, files, strict=True) if graph.further]
     graphs, notes = with_classes(items)
     graphs = replace(graphs, labels=tuple(kinds))
-    return graphs, notes | ({FURTHER: Counted(len(wide), wide[0])} if wide else {})
+    return graphs, notes | ({FURTHER: Counted.of(wide)} if wide else {})
 
 
 def folder_of_any(what: str, data_root: Path | None) -> tuple[Graphs, list[str] | None]:
@@ -219,12 +213,9 @@ def folder_of_any(what: str, data_root: Path | None) -> tuple[Graphs, list[str] 
     folder = own.find_path(what, data_root, Path.is_dir)
     if any(folder.glob("*_graph_indicator.txt")):
         return both_ways(read_folder(what, data_root)[0])[0], None
-    if (folder / LABELS_FILE).is_file():
-        names = [file for file, _ in classes_in(folder)]
-    else:
-        names = graph_files(folder)
-    if not names:
-        raise UserError(f"{folder} has no {', '.join(GRAPH_FILES)} files: give a folder with some")
+    listed = (folder / LABELS_FILE).is_file()
+    names = [file for file, _ in classes_in(folder)] if listed else graph_files(folder)
+    refuse(folder, (not names, f" has no {', '.join(GRAPH_FILES)} files: give a folder with some"))
     return both_ways(united_files(folder, names, [""] * len(names))[0])[0], names
 
 
@@ -263,14 +254,13 @@ def of_data(what: str, graphs: Iterable[Any]) -> ReadGraphs:
         elif given and float(given[0]).is_integer():
             y = int(given[0])
         else:
-            fix = "give each graph one class, a whole number"
-            raise UserError(f"{what}: graph {k} has y={y}: {fix}")
+            fault = f" has y={y}: give each graph one class, a whole number"
+            refuse(f"{what}: graph {k}", (True, fault))
         items.append(item._replace(y=y))
         wide += [f"graph {k}"] * any(getattr(graph, key, None) is not None for key in EDGE_DATA)
-    if len(items) < 2:
-        raise UserError(f"{what}: {len(items)} graphs: {TWO_GRAPHS_FIX}")
+    refuse(what, (len(items) < 2, f": {len(items)} graphs: {TWO_GRAPHS_FIX}"))
     note, (made, notes) = "graphs whose edge attributes are left out", with_classes(items)
-    return made, notes | ({note: Counted(len(wide), wide[0])} if wide else {})
+    return made, notes | ({note: Counted.of(wide)} if wide else {})
 
 
 def without_classes(what: str, graphs: Sequence[Any]) -> Graphs:
@@ -279,8 +269,7 @@ def without_classes(what: str, graphs: Sequence[Any]) -> Graphs:
     Raises:
         UserError: there is none, or one is no such graph.
     """
-    if not graphs:
-        raise UserError(f"{what} has no graphs: give a list of torch_geometric.data.Data")
+    refuse(what, (not graphs, " has no graphs: give a list of torch_geometric.data.Data"))
     items = [item_of(f"{what}: graph {k}", graph) for k, graph in enumerate(graphs)]
     return both_ways(stack_graphs(items, torch.zeros(len(items), dtype=torch.long)))[0]
 
@@ -291,24 +280,46 @@ def item_of(name: str, graph: Any) -> Item:
     Raises:
         UserError: it is none, or its nodes are not numbered, or have no features that are numbers.
     """
-    edges, x = (getattr(graph, key, None) for key in ("edge_index", "x"))
-    nodes = getattr(graph, "num_nodes", None)
-    if edges is None or not nodes or edges.dim() != 2 or len(edges) != 2:
-        raise UserError(f"{name} is no torch_geometric.data.Data with nodes and an edge_index")
-    if edges.is_floating_point() or edges.is_complex() or edges.dtype == torch.bool:
-        raise UserError(f"{name} has an edge_index of {edges.dtype}: give whole numbers")
-    if wrong := edges[(edges < 0) | (edges >= nodes)].tolist():
-        raise UserError(f"{name} has {nodes} nodes and an edge of node {wrong[0]}: correct it")
+    edges: Any
+    edges, x, nodes = (getattr(graph, key, None) for key in ("edge_index", "x", "num_nodes"))
+    shaped = edges is not None and nodes and edges.dim() == 2 and len(edges) == 2
+    fault = " is no torch_geometric.data.Data with nodes and an edge_index"
+    refuse(name, (not shaped, fault))
+    assert nodes, "refused above"
+    kind = edges.dtype
+    counted = not (kind.is_floating_point or kind.is_complex or kind == torch.bool)
+    wrong = edges[(edges < 0) | (edges >= nodes)].tolist() if counted else ()
     x = torch.zeros(nodes, 0) if x is None else torch.as_tensor(x).detach()
-    if not x.dim() or len(x) != nodes or x.is_complex():
-        sizes = f"{nodes} nodes and x of {x.dtype} and shape {tuple(x.shape)}"
-        raise UserError(f"{name} has {sizes}: give each node a row of numbers")
-    if not bool(x.isfinite().all()):
-        raise UserError(f"{name} has node features that are not finite")
+    unlike = not x.dim() or len(x) != nodes or x.is_complex()
+    sizes = f" has {nodes} nodes and x of {x.dtype} and shape {tuple(x.shape)}"
+    refuse(
+        name,
+        (not counted, f" has an edge_index of {kind}: give whole numbers"),
+        (wrong, f" has {nodes} nodes and an edge of node {{}}: correct it"),
+        (unlike, f"{sizes}: give each node a row of numbers"),
+        (not bool(x.isfinite().all()), " has node features that are not finite"),
+    )
     return Item(edges.long(), x.reshape(nodes, -1).float(), None)
 
 
-READERS: dict[str, Reader] = {"folder": read_folder, own.PYTHON: read_function}
+def read_set(what: str, data_root: Path | None) -> ReadGraphs:
+    """Read a set of torch_geometric.datasets, CLASS or CLASS:NAME, which it fetches if need be."""
+    from torch_geometric import datasets
+
+    kind, _, name = what.partition(":")
+    if kind not in datasets.__all__:
+        raise unknown("set of torch_geometric.datasets", kind, datasets.__all__)
+    place = (data_root or cache_folder()) / "torch_geometric" / kind
+    fix = "give pyg:CLASS:NAME, and a network for the first time"
+    with reading(f"pyg:{what}", fix, "cannot be had"):
+        return of_data(f"pyg:{what}", getattr(datasets, kind)(str(place), *filter(None, [name])))
+
+
+READERS: dict[str, Reader] = {
+    "folder": read_folder,
+    own.PYTHON: read_function,
+    "pyg": read_set,
+}
 ADAPTER: own.Adapter[LoadedGraphs] = own.Adapter(
     *("graph", DATASETS, SOURCES),
     {kind: partial(read_own, kind) for kind in READERS},

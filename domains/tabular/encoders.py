@@ -77,7 +77,8 @@ class Encoder:
     def of_file(self, path: Path, parquet: bool) -> "pandas.DataFrame":
         """Read a CSV or Parquet file."""
         with reading(path, fault=NO_TABLE, extra="tabular"):
-            refuse("no file", (not path.is_file(), f" {path}: give that of a CSV or Parquet file"))
+            fix = "give the path of a CSV or Parquet file"
+            refuse("no file", (not path.is_file(), f" {path}: {fix}"))
             return own.read_parquet(path) if parquet else read_csv(path, self.words)
 
     @property

@@ -140,6 +140,19 @@ def saved(columns: dict[str, list[Any]]) -> Callable[[Path], Any]:
     return make
 
 
+def saved_pictures(root: Path) -> None:
+    """Write pictures as a folder of the `datasets` library."""
+    import datasets
+
+    kinds = {"image": datasets.Image(), "label": datasets.ClassLabel(names=[*KINDS])}
+    rows = {
+        "image": [{"bytes": data, "path": None} for data in PICTURES.values()],
+        "label": [KINDS.index(name.split("/")[0]) for name in PICTURES],
+    }
+    features = datasets.Features(kinds)
+    datasets.Dataset.from_dict(rows, features=features).save_to_disk(root / "mine")
+
+
 TU = {
     "A": "1, 2\n2, 1\n2, 3\n3, 2\n6, 7\n7, 6\n7, 8\n8, 7\n6, 8\n8, 6\n",
     "graph_indicator": "1\n1\n1\n2\n2\n3\n3\n3\n",
@@ -332,6 +345,9 @@ RAW: dict[str, Raw] = {
         image("folder:{}/p"),
         "/p",
     ),
+    "pictures of datasets": Raw(
+        own_images.read_saved, saved_pictures, image("hf:{}/mine"), "", which="*.arrow"
+    ),
     "arrays": Raw(own_images.read_npz, arrays, image("npz:{}/mine.npz")),
     "SentEval": Raw(
         sentences.TextFiles, senteval_tar, senteval_sets("senteval.tar"), "senteval.tar"
@@ -385,6 +401,7 @@ NO_FILES = {  # readers of something else
     **dict.fromkeys((tables.scikit_learn_table, tables.hidden_cluster_table), "is embedded"),
     own_graphs.read_function: "is the user's code",
     own_tables.read_openml: "is scikit-learn's",
+    own_graphs.read_set: "is torch-geometric's",
 }
 
 

@@ -6,6 +6,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from contrastbench.domains import saved
 from contrastbench.domains.declaration import Dataset, Source, by_name, declared_rows
 
 CALTECH_FITTED = 30  # images of each class of Caltech-101 that are not tested
@@ -249,6 +250,7 @@ DATASETS = by_name(
 SOURCES = (
     Source("folder", "PATH", "train/CLASS/FILE, test/CLASS/FILE", "image", folder=True),
     Source("npz", "FILE", "arrays images, labels, test_images, test_labels", "image", (".npz",)),
+    saved.source("pictures with a label, of the datasets library"),
 )
 
 

@@ -10,8 +10,8 @@ from contrastbench.domains.image.data import decode
 from contrastbench.domains.image.data.files import Part, Parts, from_files, part_of
 from contrastbench.domains.image.data.images import LoadedImages, Request, held_out
 from contrastbench.domains.own import files_below, part_name
+from contrastbench.domains.reading import refuse
 from contrastbench.domains.samples import Counted
-from contrastbench.errors import UserError
 
 
 def load_folder(root: Path, asked: Request) -> LoadedImages:
@@ -30,18 +30,12 @@ def folder_parts(root: Path) -> tuple[Parts, dict[str, Any]]:
     if "train" not in folders:
         return one_part(root)
     trained = folders.pop("train")
-    if not folders:
-        raise UserError(
-            f"{root} has {trained}, but neither test nor val: add one, or give "
-            f"folder:{root / trained}"
-        )
+    fix = f"add one, or give folder:{root / trained}"
+    refuse(root, (not folders, f" has {trained}, but neither test nor val: {fix}"))
     tested = folders.pop("test", None) or folders.pop("validation")
     train, test = classes_of(root, trained), classes_of(root, tested)
-    extra = sorted(test.keys() - train.keys())
-    if extra:
-        raise UserError(
-            f"{root / tested / extra[0]}: {root / trained} has no such class; move or remove it"
-        )
+    extra = [root / tested / name for name in sorted(test.keys() - train.keys())]
+    refuse("", (extra, f"{{}}: {root / trained} has no such class; move or remove it"))
     classes = tuple(sorted(train))
     notes = left_out(root, [trained, tested], train, test)
     if part_name(tested) == "validation":
@@ -63,11 +57,13 @@ def part_folders(root: Path) -> dict[str, str]:
     folders = sorted(path.name for path in root.iterdir() if path.is_dir())
     named = [(part, name) for name in folders if (part := part_name(name))]
     parts = dict(named)
-    if len(parts) < len(named):
-        names = ", ".join(name for _, name in named)
-        raise UserError(f"{root} has {names}: keep one folder of each part")
-    if named and "train" not in parts and len(named) == len(folders):
-        raise UserError(f"{root} has {', '.join(parts.values())} and no train: name one folder so")
+    names = ", ".join(name for _, name in named)
+    untrained = bool(named) and "train" not in parts and len(named) == len(folders)
+    refuse(
+        root,
+        (len(parts) < len(named), f" has {names}: keep one folder of each part"),
+        (untrained, f" has {', '.join(parts.values())} and no train: name one folder so"),
+    )
     return parts
 
 
@@ -77,15 +73,12 @@ def one_part(root: Path) -> tuple[Parts, dict[str, Any]]:
     classes = tuple(sorted(files))
     check_classes(root, classes)
     for folder in map(root.joinpath, classes):
-        if parts := sorted(x.name for x in folder.iterdir() if x.is_dir() and part_name(x.name)):
-            fix = "put the folders of parts above those of classes"
-            raise UserError(f"{folder} has {', '.join(parts)} in a class: {fix}")
-    lonely = [name for name, names in files.items() if len(names) < 2]
-    if lonely:
-        raise UserError(
-            f"{root / lonely[0]} has one image, but training and test part need one each: "
-            "add or remove it"
-        )
+        parts = sorted(x.name for x in folder.iterdir() if x.is_dir() and part_name(x.name))
+        fix = " in a class: put the folders of parts above those of classes"
+        refuse(folder, (", ".join(parts), f" has {{}}{fix}"))
+    lonely = [root / name for name, names in files.items() if len(names) < 2]
+    fix = "but training and test part need one each: add or remove it"
+    refuse("", (lonely, f"{{}} has one image, {fix}"))
     train, test = split_fifth(class_files(files, classes))
     return Parts(train, test, classes, drawn=True), left_out(root, ["."], files)
 
@@ -101,12 +94,15 @@ def check_classes(root: Path, classes: tuple[str, ...]) -> None:
     """Raise unless there are two classes to tell apart."""
     if len(classes) < 2:
         only = root / classes[0]
-        if only.is_dir() and "train" in part_folders(only):
-            raise UserError(f"{root} holds one folder with parts: give folder:{only}")
-        inner = f", or give folder:{only} for the folders in it"
+        inside = part_folders(only) if only.is_dir() else {}
         deeper = only.is_dir() and any(map(Path.is_dir, only.iterdir()))
-        fix = f"add a folder with another class{inner * deeper}"
-        raise UserError(f"{root} has a single class, {classes[0]}: {fix}")
+        fix = "add a folder with another class"
+        fix += f", or give folder:{only} for the folders in it" * deeper
+        refuse(
+            root,
+            ("train" in inside, f" holds one folder with parts: give folder:{only}"),
+            (True, f" has a single class, {classes[0]}: {fix}"),
+        )
 
 
 def class_files(files: dict[str, list[str]], classes: tuple[str, ...]) -> Part:
@@ -130,9 +126,8 @@ def classes_of(root: Path, name: str) -> dict[str, list[str]]:
     folders = sorted(
         path for path in parent.iterdir() if path.is_dir() and not path.name.startswith(".")
     )
-    if not folders:
-        fix = "put the images of each class into a folder of that name"
-        raise UserError(f"{parent.resolve()} has no class folders: {fix}")
+    fix = "put the images of each class into a folder of that name"
+    refuse(parent.resolve(), (not folders, f" has no class folders: {fix}"))
     return {
         folder.name: images_of(root, (Path(name) / folder.name).as_posix()) for folder in folders
     }
@@ -142,10 +137,8 @@ def images_of(root: Path, folder: str) -> list[str]:
     """Image files of a class folder, by names from the root."""
     there = files_below(root / folder)
     images = [name for name in there if Path(name).suffix.lower() in decode.IMAGE_SUFFIXES]
-    if not images:
-        others = f", but files such as {there[0]}: save them as PNG" if there else ""
-        fix = others or ": fill or remove it"
-        raise UserError(f"class folder {root / folder} has no images{fix}")
+    fix = f", but files such as {there[0]}: save them as PNG" if there else ": fill or remove it"
+    refuse(f"class folder {root / folder}", (not images, f" has no images{fix}"))
     return [f"{folder}/{name}" for name in images]
 
 

@@ -11,10 +11,11 @@ from typing import Any
 import numpy as np
 import torch
 
-from contrastbench.domains import download, own
+from contrastbench.domains import download, own, saved
 from contrastbench.domains.image.data.archives import archive_fix, check_content
 from contrastbench.domains.image.data.datasets import ImageDataset
-from contrastbench.domains.image.data.folders import load_folder
+from contrastbench.domains.image.data.files import Parts, from_files, part_of
+from contrastbench.domains.image.data.folders import load_folder, split_fifth
 from contrastbench.domains.image.data.images import (
     LoadedImages,
     Request,
@@ -22,7 +23,14 @@ from contrastbench.domains.image.data.images import (
     on_device,
     split_held_out,
 )
-from contrastbench.domains.reading import UNPACKED, file_kind, member, member_names, reading
+from contrastbench.domains.reading import (
+    UNPACKED,
+    file_kind,
+    member,
+    member_names,
+    reading,
+    refuse,
+)
 from contrastbench.errors import UserError
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -51,8 +59,8 @@ def read_arrays(path: Path, asked: Request) -> LoadedImages:
     Raises:
         UserError: it is none, or they are no pictures with classes.
     """
-    if (kind := file_kind(path)) not in ("a zip archive", ""):
-        raise UserError(f"{path} is {kind}, not arrays by name: write it by numpy.savez")
+    kind = file_kind(path).removeprefix("a zip archive")
+    refuse(path, (kind, " is {}, not arrays by name: write it by numpy.savez"))
     with zipfile.ZipFile(path) as archive:
         there = member_names(archive)
         keys = array_keys(path, [name.removesuffix(".npy") for name in there])
@@ -62,8 +70,7 @@ def read_arrays(path: Path, asked: Request) -> LoadedImages:
     parts = {"train": (array_pixels(path, "images", arrays), torch.from_numpy(y.reshape(-1)))}
     if tested:
         unknown = sorted({*np.unique(arrays["test_labels"]).tolist()} - {*classes.tolist()})
-        if unknown:
-            raise UserError(f"{path}: class {unknown[0]} has no training images")
+        refuse(path, (unknown, ": class {} has no training images"))
         test_y = torch.from_numpy(np.searchsorted(classes, arrays["test_labels"]).reshape(-1))
         parts["test"] = (array_pixels(path, "test_images", arrays), test_y)
     else:
@@ -102,15 +109,13 @@ def array_keys(path: Path, names: Sequence[str]) -> dict[str, str]:
         known = len(kinds) == 1 and len(parts) + 1 == len(words) <= 2
         part = f"{parts[0]}_" if known and parts and parts != ["train"] else ""
         key = part + kinds[0] if known else name
-        if key in arrays:
-            raise UserError(f"{path} has {arrays[key]} and {name}: keep one of them")
+        refuse(path, (key in arrays, f" has {arrays.get(key)} and {name}: keep one of them"))
         arrays[key] = name
     tested = {"test_images", "test_labels"} & arrays.keys()
-    for key in READ_KEYS if tested else READ_KEYS[:2]:
-        if key not in arrays:
-            unnamed = any(re.fullmatch(r"arr_\d+", name) for name in names)
-            fix = ": give them names, as in numpy.savez(FILE, images=x, labels=y)" * unnamed
-            raise UserError(f"{path} has no array {key}: it holds {', '.join(names)}{fix}")
+    lacking = [key for key in READ_KEYS[: 4 if tested else 2] if key not in arrays]
+    unnamed = any(re.fullmatch(r"arr_\d+", name) for name in names)
+    fix = ": give them names, as in numpy.savez(FILE, images=x, labels=y)" * unnamed
+    refuse(path, (lacking, f" has no array {{}}: it holds {', '.join(names)}{fix}"))
     return arrays
 
 
@@ -133,34 +138,82 @@ def array(archive: zipfile.ZipFile, key: str) -> Array:
 def array_pixels(path: Path, key: str, arrays: dict[str, Array]) -> torch.Tensor:
     """(N, 3, height, width) uint8; grey in all three colours."""
     images, labels = arrays[key], arrays[key.replace("images", "labels")]
-    if not len(images):
-        raise UserError(f"{path}: {key} holds no images")
-    if images.dtype != np.uint8 or images.ndim not in (3, 4):
-        fix = "give uint8 of shape (N, height, width) or (N, height, width, 3)"
-        raise UserError(f"{path}: {key} is {images.dtype} of shape {images.shape}: {fix}")
-    if labels.shape not in ((len(images),), (len(images), 1)) or labels.dtype.kind not in "iubUS":
-        kind = f"{labels.dtype} of shape {labels.shape} for {len(images)} images"
-        raise UserError(f"{path}: its labels are {kind}: give one whole number or text an image")
+    pictured = images.dtype == np.uint8 and images.ndim in (3, 4)
+    fix = "give uint8 of shape (N, height, width) or (N, height, width, 3)"
+    matched = labels.shape in ((len(images),), (len(images), 1)) and labels.dtype.kind in "iubUS"
+    kind = f"{labels.dtype} of shape {labels.shape} for {len(images)} images"
+    refuse(
+        path,
+        (not len(images), f": {key} holds no images"),
+        (not pictured, f": {key} is {images.dtype} of shape {images.shape}: {fix}"),
+        (not matched, f": its labels are {kind}: give one whole number or text an image"),
+    )
     if images.ndim == 3:
         images = images[..., None]
     if images.shape[3] in CHANNELS:
         images = images.transpose(0, 3, 1, 2)
-    if images.shape[1] not in CHANNELS or min(images.shape[2:]) < 8:
-        raise UserError(f"{path}: {key} has shape {arrays[key].shape}: 1 or 3 colours, 8 pixels")
+    odd = images.shape[1] not in CHANNELS or min(images.shape[2:]) < 8
+    refuse(path, (odd, f": {key} has shape {arrays[key].shape}: 1 or 3 colours, 8 pixels"))
     return torch.from_numpy(np.ascontiguousarray(np.repeat(images, 3 // images.shape[1], axis=1)))
 
 
 def check_training_classes(path: Path, parts: Samples, classes: int) -> None:
     """Raise unless there are classes to tell apart, each with training images."""
     (train, y), (test, _) = parts["train"], parts["test"]
-    if classes < 2:
-        raise UserError(
-            f"{path} has a single class, so nothing can be classified: add images of another class"
-        )
-    if len(y.unique()) < classes or not len(test):
-        raise UserError(f"{path}: a class has one image: training and test part need one each")
-    if train.shape[1:] != test.shape[1:]:
-        raise UserError(f"{path}: training and test images have different sizes: resize one part")
+    single = "has a single class, so nothing can be classified: add images of another class"
+    lonely = len(y.unique()) < classes or not len(test)
+    refuse(
+        path,
+        (classes < 2, f" {single}"),
+        (lonely, ": a class has one image: training and test part need one each"),
+        (
+            train.shape[1:] != test.shape[1:],
+            ": training and test images have different sizes: resize one part",
+        ),
+    )
 
 
-READERS: dict[str, OwnReader] = {"folder": read_folder, "npz": read_npz}
+def read_saved(what: str, data_root: Path | None, asked: Request) -> LoadedImages:
+    """Pictures of a set of the `datasets` library, as files are read, with a label each.
+
+    Raises:
+        UserError: it has no pictures and labels, or keeps them elsewhere.
+    """
+    from datasets import Image
+
+    (parts, notes), name = saved.saved_parts(what, data_root), f"hf:{what}"
+    features = next(iter(parts.values())).features
+    pictures = [column for column, kind in features.items() if isinstance(kind, Image)]
+    labels = [column for column in features if ARRAY_WORDS.get(column) == "labels"]
+    fault = f" has the columns {', '.join(features)}: give one of pictures and one named label"
+    refuse(name, (len(pictures) != 1 or len(labels) != 1, fault))
+    content: dict[str, bytes] = {}
+    classes: dict[str, Any] = {}  # of each picture
+    for part, split in parts.items():
+        cells, ys = (split.data.column(k).to_pylist() for k in (pictures[0], labels[0]))
+        files = {f"{part}/{k}": cell["bytes"] for k, cell in enumerate(cells)}
+        content, classes = content | files, classes | dict(zip(files, ys, strict=True))
+    elsewhere = [file for file, data in content.items() if not data]
+    refuse(name, (elsewhere, " holds no bytes of picture {}: save it anew by save_to_disk"))
+    files_of = {part: [k for k in content if k.startswith(f"{part}/")] for part in parts}
+    trained = sorted({classes[k] for k in files_of.get("train", content)})
+    number, names = {y: k for k, y in enumerate(trained)}, getattr(features[labels[0]], "names", {})
+    known = tuple(str(names[y]) if names else str(y) for y in trained)
+    if left := files_of.pop("validation", []):  # which is drawn from train, as for every set
+        notes = {**notes, "pictures left out, of the split validation": len(left)}
+    new = [classes[k] for files in files_of.values() for k in files if classes[k] not in number]
+    refuse(name, (new, ": class {} has no training images"))
+    made = [part_of([(k, number[classes[k]]) for k in files]) for files in files_of.values()]
+    train, test = made if len(made) == 2 else split_fifth(made[0])
+    lonely = len({*train.labels}) < len(known) or not test.names
+    single = " has a single class, so nothing can be classified: add images of another class"
+    refuse(
+        name,
+        (len(known) < 2, single),
+        (lonely, ": a class has one image: training and test part need one each"),
+    )
+    listed = Parts(train, test, known, drawn=len(made) < 2, listed=True)
+    return from_files(listed, content.__getitem__, asked, notes)
+
+
+READERS: dict[str, OwnReader] = {"folder": read_folder, "npz": read_npz, "hf": read_saved}

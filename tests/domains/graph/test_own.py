@@ -263,3 +263,29 @@ def test_a_graph_of_other_features_is_named() -> None:
     graphs = [Data(edge_index=loop, y=k, x=torch.ones(2, 1 + k // 2)) for k in range(3)]
     with pytest.raises(UserError, match=r"graph 0 has 1 .*graph 2 has 2"):
         own.of_data("mine.py:make", graphs)
+
+
+def test_a_set_of_torch_geometric_is_read_by_its_class(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    datasets = pytest.importorskip("torch_geometric.datasets")
+    Data = pytest.importorskip("torch_geometric.data").Data
+    loop, asks = torch.tensor([[0], [1]]), []
+
+    def made(root: str, name: str) -> list[object]:
+        asks.append((root, name))
+        if name != "TOY":
+            raise ConnectionError("no route")
+        return [Data(edge_index=loop, y=torch.tensor([k]), num_nodes=2) for k in range(2)]
+
+    monkeypatch.setattr(datasets, "TUDataset", made)
+    graphs, digest, notes = own.load_own_graphs("pyg:TUDataset:TOY", tmp_path)
+    assert (graphs.y.tolist(), asks[0]) == (
+        [0, 1],
+        (str(tmp_path / "torch_geometric/TUDataset"), "TOY"),
+    )
+    assert (len(digest), notes) == (64, {"edges added in the other direction": 2})
+    with pytest.raises(UserError, match=r"pyg:TUDataset:NO cannot be had \(no route\): give pyg:"):
+        own.load_own_graphs("pyg:TUDataset:NO", tmp_path)
+    with pytest.raises(UserError, match="unknown set of torch_geometric.datasets 'TUDatase': did"):
+        own.load_own_graphs("pyg:TUDatase", tmp_path)

@@ -158,3 +158,39 @@ def test_equal_and_empty_images_are_counted(tmp_path: Path) -> None:
     assert (flat, flat.first[:6]) == (2, "image ")
     assert made.features == {"height": 9, "width": 9}
     assert made.wrong
+
+
+def test_pictures_of_the_datasets_library_are_those_of_a_folder(tmp_path: Path) -> None:
+    datasets = pytest.importorskip("datasets")
+    root = made_images.folder(tmp_path / "folder", ("train", "val", "test"))
+    names = ("ox", "cat", "dog")
+    kinds = {"image": datasets.Image(), "label": datasets.ClassLabel(names=[*names])}
+
+    def split(part: str) -> object:
+        paths = sorted((root / part).rglob("*.png"))
+        rows = {
+            "image": [{"bytes": path.read_bytes(), "path": None} for path in paths],
+            "label": [names.index(path.parent.name) for path in paths],
+        }
+        return datasets.Dataset.from_dict(rows, features=datasets.Features(kinds))
+
+    parts = {"train": split("train"), "validation": split("val"), "test": split("test")}
+    datasets.DatasetDict(parts).save_to_disk(tmp_path / "mine")
+    (found, digest), (expected, _) = read("hf:mine", tmp_path), read(f"folder:{root}")
+    assert found.classes == ("cat", "dog"), "a class without a picture is none"
+    assert found.notes == {"pictures left out, of the split validation": 6}
+    for one, other in ((found.train, expected.train), (found.test, expected.test)):
+        assert torch.equal(one.pixels, other.pixels)
+        assert torch.equal(one.labels, other.labels)
+    parts["train"].save_to_disk(tmp_path / "one")
+    single = read("hf:one", tmp_path)
+    assert (single[0].drawn, len(single[0].test), single[1] != digest) == (True, 2, True)
+    parts["train"].remove_columns("label").save_to_disk(tmp_path / "bare")
+    with pytest.raises(UserError, match="hf:bare has the columns image: give one of pictures and"):
+        read("hf:bare", tmp_path)
+    elsewhere = [{"bytes": None, "path": "/etc/hostname"}] * 4
+    features = datasets.Features(kinds)
+    rows = {"image": elsewhere, "label": [1, 2] * 2}
+    datasets.Dataset.from_dict(rows, features=features).save_to_disk(tmp_path / "away")
+    with pytest.raises(UserError, match="hf:away holds no bytes of picture /0: save it anew"):
+        read("hf:away", tmp_path)
