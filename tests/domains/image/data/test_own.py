@@ -188,7 +188,7 @@ def test_pictures_of_the_datasets_library_are_those_of_a_folder(tmp_path: Path) 
     parts["train"].remove_columns("label").save_to_disk(tmp_path / "bare")
     with pytest.raises(UserError, match="hf:bare has the columns image: give one of pictures and"):
         read("hf:bare", tmp_path)
-    elsewhere = [{"bytes": None, "path": "/etc/hostname"}] * 4
+    elsewhere = [{"bytes": b"", "path": None}] * 4
     features = datasets.Features(kinds)
     rows = {"image": elsewhere, "label": [1, 2] * 2}
     datasets.Dataset.from_dict(rows, features=features).save_to_disk(tmp_path / "away")
