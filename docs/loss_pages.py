@@ -15,7 +15,7 @@ from torch import Tensor
 
 from contrastbench.benchmarks.report import losses
 from contrastbench.losses import ScoreLoss, get_loss
-from contrastbench.losses.registry import FAMILIES, LIBRARY, OURS, aliases, describe, loss_class
+from contrastbench.losses.registry import FAMILIES, LIBRARY, OURS, aliases, describe, load
 
 ROOT = Path(__file__).parents[1]
 FOLDER = Path(__file__).with_name("reference") / "losses"
@@ -64,7 +64,7 @@ def formula(name: str) -> str:
     also = ", ".join(f"``{other}``" for other in aliases(name))
     said = f"Family: {losses.family(name)}." + f" Other names: {also}." * bool(also)
     params = ", ".join(f"{key}={value!r}" for key, value in describe(name).params.items())
-    place = f"{LIBRARY}.{name}.{loss_class(name).__name__}"
+    place = f"{LIBRARY}.{name}.{load(name).__name__}"
     return f"{said}\n\n.. autoclass:: {place}({params})\n"
 
 

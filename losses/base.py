@@ -481,7 +481,10 @@ class ScoreLoss(Loss):
             return f(replace(scored(contrast, rows, scores, pos, self.hole), rows=rows))
 
         values = over_rows(block, parts, contrast.anchor, contrast.keys, pos, learned)
-        return with_a_positive_each(contrast, gather(values, anchors))
+        terms = gather(values, anchors)
+        if contrast.padding is None:
+            return terms
+        return unless(contrast.padding.all(dim=1).any(), terms, NO_POSITIVES)
 
     def block_terms(self, scores: Scores) -> Tensor:
         """The terms of a block of anchors."""
@@ -534,14 +537,3 @@ def with_positives(contrast: Contrast, rows: slice, neg: Tensor, pos: Tensor) ->
     flags = contrast.positive_in_denominator, contrast.mean_over_negatives
     ids = contrast.anchor_id[rows], contrast.key_id
     return Scores(pos, neg, count.to(neg.dtype), *flags, padding, *ids)
-
-
-def with_a_positive_each(contrast: Contrast, terms: Tensor) -> Tensor:
-    """Return the terms of all anchors.
-
-    Raises:
-        UserError: an anchor has padding in the place of positives; on a device all terms are NaN.
-    """
-    if contrast.padding is None:
-        return terms
-    return unless(contrast.padding.all(dim=1).any(), terms, NO_POSITIVES)

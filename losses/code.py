@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from contrastbench.errors import UserError
-from contrastbench.losses.expression import file_and_class, with_terms
+from contrastbench.losses.expression import with_files
 from contrastbench.losses.source import Sources
 
 OURS = ("contrastbench.", "torch.", "builtins")  # whose code is not hashed
@@ -91,11 +91,7 @@ def portable(name: str, sources: Sources) -> tuple[str, dict[str, str]]:
     except UnicodeDecodeError:
         files = {}
 
-    def within(term: str) -> str:
-        own = file_and_class(term)
-        return f"{own[0].absolute().relative_to(folder).as_posix()}:{own[1]}" if own else term
-
-    return with_terms(name, within), files
+    return with_files(name, lambda path: path.absolute().relative_to(folder).as_posix()), files
 
 
 def source_files(kind: Any) -> Iterator[str]:

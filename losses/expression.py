@@ -49,21 +49,24 @@ def is_sum(name: str) -> bool:
     return ("+" in name or "*" in name) and not (own and isfile(own[0]))  # noqa: PTH113 - a long sum is no name of one
 
 
-def split_sum(expression: str) -> list[tuple[float, str]]:
-    """The weight and the name of each term.
+def parse(name: str) -> list[tuple[float, str]]:
+    """The weight and the name of each term of a sum, or of a loss alone.
 
-    >>> split_sum("infonce + 0.5*dar")
-    [(1.0, 'infonce'), (0.5, 'dar')]
+    >>> parse("infonce + 0.5*dar"), parse("infonce")
+    ([(1.0, 'infonce'), (0.5, 'dar')], [(1.0, 'infonce')])
     """
     terms = []
-    for text in (text.strip() for text in expression.split("+")):
+    for text in (text.strip() for text in name.split("+")) if is_sum(name) else ():
         match = re.fullmatch(f"(?:{WEIGHT})?({LOSS_NAME})", text)
         if not match:
-            raise UserError(
-                f"cannot read {text!r} in the loss {expression!r}: write it as infonce + 0.5*dar"
-            )
+            raise UserError(f"cannot read {text!r} in the loss {name!r}: write infonce + 0.5*dar")
         terms.append((float(match[1] or 1), match[2]))
-    return terms
+    return terms or [(1.0, name)]
+
+
+def names(name: str) -> list[str]:
+    """The names of the terms of a sum, or of the only loss."""
+    return [term for _, term in parse(name)]
 
 
 def weighted(name: str, weight: float) -> str:
@@ -81,9 +84,21 @@ def with_terms(name: str, change: Callable[[str], str]) -> str:
     >>> with_terms("infonce + 0.5*dar", str.upper)
     'INFONCE + 0.5*DAR'
     """
-    if not is_sum(name):
-        return change(name)
-    return " + ".join(weighted(change(term), weight) for weight, term in split_sum(name))
+    return " + ".join(weighted(change(term), weight) for weight, term in parse(name))
+
+
+def with_files(name: str, place: Callable[[Path], Path | str]) -> str:
+    """Return the name of a loss or a sum with another place of each of its files.
+
+    >>> with_files("infonce + mine.py:Mine", lambda path: Path("their") / path)
+    'infonce + their/mine.py:Mine'
+    """
+
+    def placed(term: str) -> str:
+        own = file_and_class(term)
+        return f"{place(own[0])}:{own[1]}" if own else term
+
+    return with_terms(name, placed)
 
 
 def absolute(name: str) -> str:
@@ -91,14 +106,9 @@ def absolute(name: str) -> str:
 
     A sum stays as it is where its files' folder has a character of sums in its name.
     """
-
-    def placed(term: str) -> str:
-        own = file_and_class(term)
-        return f"{own[0].absolute()}:{own[1]}" if own else term
-
     if is_sum(name) and set("+*") & set(str(Path.cwd())):
         return name
-    return with_terms(name, placed)
+    return with_files(name, Path.absolute)
 
 
 def prefixes(titles: Iterable[Title]) -> list[str]:

@@ -7,6 +7,7 @@ import ast
 import importlib
 import inspect
 import warnings
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
@@ -22,9 +23,10 @@ from contrastbench.losses.expression import (
     file_and_class,
     flat_params,
     is_sum,
+    names,
     package_and_name,
+    parse,
     prefixes,
-    split_sum,
 )
 from contrastbench.losses.limits import Limits
 from contrastbench.losses.ranges import Range
@@ -126,7 +128,7 @@ class Term:
     @cached_property
     def target(self) -> Any:
         """Its class, or a function of two views; nothing of it was called."""
-        return loss_class(self.name, self.sources)
+        return load(self.name, self.sources)
 
     @property
     def adapted(self) -> bool:
@@ -215,12 +217,7 @@ def canonical_name(name: str) -> str:
     return ALIASES.get(name, name)
 
 
-def term_names(name: str) -> list[str]:
-    """Return the losses of a sum as they are written, or the only loss."""
-    return [term for _, term in split_sum(name)] if is_sum(name) else [name]
-
-
-def parse_terms(name: str, sources: Sources | None = None) -> dict[str, Term]:
+def terms_of(name: str, sources: Sources | None = None) -> dict[str, Term]:
     """The terms of a sum by the prefix of their parameters; by "" a loss that is no sum.
 
     Args:
@@ -231,22 +228,21 @@ def parse_terms(name: str, sources: Sources | None = None) -> dict[str, Term]:
         UserError: a term is there twice, perhaps as an alias.
     """
     sources = sources or Sources()
-    weighed = split_sum(name) if is_sum(name) else [(1.0, name)]
     terms = [
         Term(canonical_name(term), weight, sources, SETTINGS.get(term, {}))
-        for weight, term in weighed
+        for weight, term in parse(name)
     ]
     if not is_sum(name):
         return {"": terms[0]}
-    names = [term.name for term in terms]
-    if double := next((name for name in names if names.count(name) > 1), ""):
+    counts = Counter(term.name for term in terms)
+    if double := next((term for term, count in counts.items() if count > 1), ""):
         raise UserError(f"{double} is twice in the loss {name!r}: write it once, with one weight")
     return dict(zip(prefixes(term.title for term in terms), terms, strict=True))
 
 
 def is_registered(name: str) -> bool:
     """Return whether the loss, and each term of a sum, is one of ours."""
-    return all(canonical_name(term) in OURS for term in term_names(name))
+    return all(canonical_name(term) in OURS for term in names(name))
 
 
 def losses() -> dict[str, str]:
@@ -274,7 +270,7 @@ def aliases(name: str) -> list[str]:
     return [alias for alias, target in ALIASES.items() if target == name]
 
 
-def loss_class(name: str, sources: Sources | None = None) -> Any:
+def load(name: str, sources: Sources | None = None) -> Any:
     """Return the class or function of a loss by its name, file or import path; it is not called."""
     if name in OURS:
         return getattr(importlib.import_module(f"{LIBRARY}.{name}"), source_class(name).name)
@@ -312,7 +308,7 @@ def describe(name: str) -> Description:
     >>> print(describe("rince").ranges["q"])
     > 0 and <= 1
     """
-    about = {prefix: term.describe() for prefix, term in parse_terms(name).items()}
+    about = {prefix: term.describe() for prefix, term in terms_of(name).items()}
     if "" in about:
         return about[""]
     return Description(

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -42,11 +43,6 @@ def set_autocast(kinds: Iterable[tuple[str, bool, torch.dtype]]) -> None:
         torch.set_autocast_dtype(kind, dtype)
 
 
-def set_fp32_precision(precision: str) -> None:
-    """Set what all backends may round float32 to, unless they are told otherwise."""
-    torch.backends.fp32_precision = precision  # type: ignore[attr-defined]
-
-
 AUTOCAST = ("cpu", "cuda")
 VARIABLES = (  # starts of those that change how libraries compute, and on which device
     *("MKL_", "OPENBLAS_", "OMP_", "DNNL_", "ONEDNN_", "NPY_", "NVIDIA_TF32_", "ATEN_"),
@@ -56,8 +52,8 @@ VARIABLES = (  # starts of those that change how libraries compute, and on which
 # may be readable only once an earlier one is back
 SETTINGS: dict[str, tuple[Callable[[], Any], Callable[[Any], Any]]] = {
     "torch.backends.fp32_precision": (
-        lambda: torch.backends.fp32_precision,  # type: ignore[attr-defined]
-        set_fp32_precision,
+        partial(getattr, torch.backends, "fp32_precision"),
+        partial(setattr, torch.backends, "fp32_precision"),
     ),
     "torch.autocast": (autocast, set_autocast),
     "os.chdir": (working_directory, os.chdir),

@@ -8,15 +8,14 @@ from typing import TYPE_CHECKING, Any
 from contrastbench.errors import UserError, unknown
 from contrastbench.losses import ranges
 from contrastbench.losses.code import code_of, portable, releases
-from contrastbench.losses.expression import assign, flat_params, weighted
+from contrastbench.losses.expression import assign, flat_params, names, weighted
 from contrastbench.losses.registry import (
     ALIASES,
     Term,
     give_note,
     is_registered,
     list_losses,
-    parse_terms,
-    term_names,
+    terms_of,
 )
 from contrastbench.losses.source import Sources
 
@@ -58,7 +57,7 @@ class LossSpec:
     @cached_property
     def terms(self) -> dict[str, Term]:
         """The terms of a sum by prefix, or the only one; none of them is made."""
-        return {} if self.name == NONE else parse_terms(self.name, self.sources)
+        return {} if self.name == NONE else terms_of(self.name, self.sources)
 
     @cached_property
     def given(self) -> dict[str, dict[str, Any]]:
@@ -152,7 +151,7 @@ class LossSpec:
         Raises:
             UserError: as in `check`, or it cannot be made.
         """
-        for alias in ALIASES.keys() & set(term_names(self.name)):
+        for alias in ALIASES.keys() & set(names(self.name)):
             give_note(alias)
         made = [(term.weight, term.make(self.given[key])) for key, term in self.terms.items()]
         if self.name == NONE or "" in self.terms:

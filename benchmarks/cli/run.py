@@ -4,7 +4,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from statistics import fmean, stdev
-from typing import IO, TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -88,7 +88,11 @@ def run(
     switches = deterministic, tf32, compile_
     options = Options(results, data_root, device, threads, *switches, export, tensorboard)
     if devices > 1 and not (launch.launched() or launch.started()):  # a file may set WORLD_SIZE
-        raise typer.Exit(run_on_devices(devices, output or sys.stdout))
+        job = launch.Job(["contrastbench", *sys.argv[1:]], output or sys.stdout)
+        ending = launch.launch(job, devices)
+        if ending.lost:
+            tell(f"bench: {ending.lost}")
+        raise typer.Exit(ending.code)
 
     from contrastbench.benchmarks.running import ranks
     from contrastbench.benchmarks.running.devices import choose_device
@@ -110,14 +114,6 @@ def run(
         say(seeds_summary([record for record in done if record["dataset"] == work.dataset]))
     if any(record["status"] != "ok" for record in done):
         raise typer.Exit(1)
-
-
-def run_on_devices(devices: int, output: IO[str]) -> int:
-    """Give this command to a process for each device, and return its exit code."""
-    ending = launch.launch(launch.Job(["contrastbench", *sys.argv[1:]], output), devices)
-    if ending.lost:
-        tell(f"bench: {ending.lost}")
-    return ending.code
 
 
 def record_lines(record: "Record", path: Path, kept: bool = False) -> Iterator[str]:
@@ -157,15 +153,10 @@ def record_line(record: "Record", path: Path, kept: bool = False) -> str:
     if record["status"] != "ok":
         return f"{cell}: {record['status']}, {record['details']['error']} ({'kept, ' * kept}{path})"
     numbers = ", ".join(f"{name} {value:.2f}" for name, value in record["metrics"].items())
-    numbers += majority_text(record)
-    return f"{cell}: {numbers} ({'kept, ' * kept}{record['seconds']:.1f} s, {path})"
-
-
-def majority_text(record: "Record") -> str:
-    """Return the largest class's share where an accuracy hides much, or nothing."""
     share: Any = record["details"].get("largest_class", 0.0)
-    skewed = share >= SKEWED or record["metrics"].get("accuracy", 100.0) <= share
-    return f"; {share:.2f} is the largest class's share" if skewed else ""
+    if share >= SKEWED or record["metrics"].get("accuracy", 100.0) <= share:
+        numbers += f"; {share:.2f} is the largest class's share"
+    return f"{cell}: {numbers} ({'kept, ' * kept}{record['seconds']:.1f} s, {path})"
 
 
 def learned_text(values: Mapping[str, Any]) -> str:

@@ -62,24 +62,19 @@ def write_pages(folder: Path, made: Mapping[str, str]) -> None:
         UserError: a file of that name stands there that no report wrote.
         OSError: a file cannot be written.
     """
-    earlier = earlier_files(folder)
+    path, root = folder / FILE_LIST, folder.resolve()
+    names = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
+    earlier = {name for name in names if (folder / name).resolve().is_relative_to(root)}
     check_overwrite(folder, made, earlier)
     folder.mkdir(parents=True, exist_ok=True)
-    files.replace(folder / FILE_LIST, sorted_lines({*earlier, *made}))
-    for path in {(folder / name).parent for name in made}:
-        path.mkdir(parents=True, exist_ok=True)
+    files.replace(path, sorted_lines({*earlier, *made}))
+    for place in {(folder / name).parent for name in made}:
+        place.mkdir(parents=True, exist_ok=True)
     with ThreadPoolExecutor(files.AT_ONCE) as pool:
         list(pool.map(lambda name: files.replace(folder / name, made[name]), made))
     for name in earlier - set(made):
         remove_page(folder, folder / name)
-    files.replace(folder / FILE_LIST, sorted_lines(made))
-
-
-def earlier_files(folder: Path) -> set[str]:
-    """Return the files that an earlier report wrote there."""
-    path = folder / FILE_LIST
-    names = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
-    return {name for name in names if (folder / name).resolve().is_relative_to(folder.resolve())}
+    files.replace(path, sorted_lines(made))
 
 
 def check_overwrite(folder: Path, made: Iterable[str], earlier: set[str]) -> None:

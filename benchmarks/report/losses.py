@@ -15,9 +15,9 @@ from contrastbench.benchmarks.report.groups import Group
 from contrastbench.benchmarks.tables.catalogue import by_number
 from contrastbench.losses import ScoreLoss
 from contrastbench.losses.base import Scores
-from contrastbench.losses.expression import is_sum, split_sum
+from contrastbench.losses.expression import names
 from contrastbench.losses.ranges import Number
-from contrastbench.losses.registry import OURS, describe, loss_class
+from contrastbench.losses.registry import OURS, describe, load
 from contrastbench.losses.spec import LossSpec
 
 POSITIVE = 0.8  # score of the anchor's positive
@@ -38,7 +38,7 @@ def page_losses(shown: Sequence[TableView], groups: Sequence[Group], all_: bool)
     # records of FILE.py:CLASS say the class alone
     named = {group.first["loss"] for group in groups}
     named = (named - {LossSpec(name).complete.name for name in listed}) | listed
-    named |= {term for name in named if is_sum(name) for _, term in split_sum(name)}
+    named |= {term for name in named for term in names(name)}
     ours = [name for name in OURS if all_ or name in named]
     return [*ours, *sorted(named - set(OURS), key=by_number)]
 
@@ -52,7 +52,7 @@ def description(name: str) -> Iterator[Block]:
     """Yield the paragraphs and formulas of the docstring of a loss of ours."""
     if name not in OURS:
         return
-    for text in DESCRIPTION_END.split(inspect.getdoc(loss_class(name)) or "")[0].split("\n\n"):
+    for text in DESCRIPTION_END.split(inspect.getdoc(load(name)) or "")[0].split("\n\n"):
         if text.lstrip().startswith(MATH):
             tex = text.replace(MATH, "").strip()
             yield Block(formula=Markup(convert(" ".join(tex.split()), display="block")))
@@ -101,6 +101,4 @@ def in_tables(name: str, tables: Sequence[TableView]) -> Iterator[TableView]:
 
 def has_loss(name: str, loss: str | None) -> bool:
     """Return whether a row's loss is the named one, or a sum with it."""
-    if loss is None or loss == name:
-        return loss == name
-    return is_sum(loss) and name in [term for _, term in split_sum(loss)]
+    return loss is not None and name in names(loss)

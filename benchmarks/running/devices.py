@@ -156,7 +156,11 @@ class PeakMemory:
         """Return the peak in MiB; None where the system still remembers an earlier cell's."""
         if self.device.type == "cuda":
             return torch.cuda.max_memory_allocated(self.device) / 2**20
-        return process_peak_mib() if self.forgotten else None
+        if not self.forgotten:
+            return None
+        status = Path("/proc/self/status").read_text("utf-8")
+        kib = next(line for line in status.splitlines() if line.startswith("VmHWM:")).split()[1]
+        return int(kib) / 2**10
 
 
 def forget_peak() -> bool:
@@ -166,13 +170,6 @@ def forget_peak() -> bool:
     except OSError:
         return False
     return True
-
-
-def process_peak_mib() -> float:
-    """Return the process's largest resident set since `forget_peak`."""
-    status = Path("/proc/self/status").read_text("utf-8")
-    kib = next(line for line in status.splitlines() if line.startswith("VmHWM:")).split()[1]
-    return int(kib) / 2**10
 
 
 def synchronize(device: torch.device) -> None:

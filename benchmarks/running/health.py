@@ -1,7 +1,6 @@
 """Whether a training went well: the embeddings of its last batch, and its gradients."""
 
 import math
-from collections.abc import Iterable
 
 import torch
 from torch import Tensor
@@ -62,8 +61,3 @@ def tied(cosines: Tensor, negative: Tensor) -> float:
     none = equal.new_zeros(len(equal), 1)
     either = torch.cat([none, equal], dim=1) | torch.cat([equal, none], dim=1)
     return (either.sum() / negative.sum()).item()
-
-
-def gradient_norm(parameters: Iterable[Tensor]) -> Tensor:
-    """Return the length of all gradients as one vector."""
-    return torch.nn.utils.get_total_norm([p.grad for p in parameters if p.grad is not None])

@@ -10,7 +10,6 @@ from unicodedata import normalize
 
 from contrastbench.domains.reading import doubles
 from contrastbench.errors import UserError
-from contrastbench.losses.expression import file_and_class, with_terms
 
 MAX_NAME_BYTES = 200  # bytes of a file's path; file systems take 255 of each part
 UNSEEN = re.compile(  # in the names of letters and marks that are drawn as nothing
@@ -82,12 +81,3 @@ def write_loss_files(files: Mapping[str, str], folder: Path) -> None:
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         with (folder / name).open("xb") as file:
             file.write(text.encode())
-
-
-def placed_loss(name: str, folder: Path) -> str:
-    """Return the name of a user's own loss with its files in a folder."""
-
-    def within(term: str) -> str:
-        return str(folder / term) if file_and_class(term) else term
-
-    return with_terms(name, within)

@@ -46,15 +46,10 @@ class LARS(optim.SGD):
         """Scale the gradients, and take a step of SGD with them."""
         for group in self.param_groups:
             for weight in (p for p in group["params"] if p.grad is not None and p.ndim > 1):
-                weight.grad = lars_gradient(weight, weight.grad, group["decay"])
+                update = weight.grad.add(weight, alpha=group["decay"])
+                own, other = weight.norm(), update.norm()
+                weight.grad = update * torch.where(own * other > 0, TRUST * own / other, 1.0)
         super().step()
-
-
-def lars_gradient(weight: Tensor, gradient: Tensor, decay: float) -> Tensor:
-    """Return the gradient with weight decay, scaled to the weight's length where it has one."""
-    update = gradient.add(weight, alpha=decay)
-    lengths = weight.norm(), update.norm()
-    return update * torch.where(lengths[0] * lengths[1] > 0, TRUST * lengths[0] / lengths[1], 1.0)
 
 
 def make_schedule(

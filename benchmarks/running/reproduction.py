@@ -23,11 +23,12 @@ from contrastbench.benchmarks.records import reading, schema, store
 from contrastbench.benchmarks.records.command import parse_value
 from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.benchmarks.records.store import Fields, Record
-from contrastbench.benchmarks.running.loss_files import placed_loss, write_loss_files
+from contrastbench.benchmarks.running.loss_files import write_loss_files
 from contrastbench.benchmarks.running.options import Options
 from contrastbench.domains.own import parse_source
 from contrastbench.domains.registry import DOMAINS, declaration
 from contrastbench.errors import UserError
+from contrastbench.losses.expression import with_files
 from contrastbench.losses.registry import is_registered
 from contrastbench.losses.spec import NONE, LossSpec
 
@@ -178,7 +179,7 @@ def experiment_of(record: Record, folder: Path) -> Experiment:
     if own := record.get("own_loss"):
         check_packages(own.get("packages", {}))
         write_loss_files(own["files"], folder)
-        loss = LossSpec(placed_loss(own["name"], folder), given["set"])
+        loss = LossSpec(with_files(own["name"], folder.joinpath), given["set"])
     else:
         loss = LossSpec(record["loss"], {} if record["loss"] == NONE else record["params"])
     work = Experiment(record["domain"], record["dataset"], loss, recipe)

@@ -21,7 +21,7 @@ from contrastbench.benchmarks.running import checkpoints, ranks
 from contrastbench.benchmarks.running.compiling import ENCODER, STEP, CapturedSteps
 from contrastbench.benchmarks.running.draws import generators_kept, seed_generators
 from contrastbench.benchmarks.running.environment import circumstances
-from contrastbench.benchmarks.running.health import embedding_health, gradient_norm
+from contrastbench.benchmarks.running.health import embedding_health
 from contrastbench.benchmarks.running.history import Diverged, History
 from contrastbench.benchmarks.running.interruption import Interruption
 from contrastbench.benchmarks.running.optimizers import (
@@ -201,8 +201,10 @@ class Run:
     def update(self, value: Tensor) -> None:
         """Take one step of the optimizer, after which the loss is one of the history's."""
         average_gradients(parameter.grad for parameter in self.trained)
-        if self.history.step == 0 or self.is_last:
-            self.note_gradient()
+        if self.history.step == 0 or self.is_last:  # the length before it is clipped
+            names = ["gradient_start"] * (self.history.step == 0) + ["gradient_end"] * self.is_last
+            gradients = [p.grad for p in self.trained if p.grad is not None]
+            self.norms |= dict.fromkeys(names, nn.utils.get_total_norm(gradients))
         if self.recipe.max_grad_norm:
             nn.utils.clip_grad_norm_(self.model.parameters(), self.recipe.max_grad_norm)
         self.optimizer.step()
@@ -210,17 +212,15 @@ class Run:
         self.values.append(value)
         self.history.step += 1
         if self.history.step % self.steps_per_epoch == 0:
-            self.end_epoch()
+            self.collect()
+            losses = self.history.losses
+            self.history.loss_by_epoch.append(math.fsum(losses) / len(losses))
+            self.history.losses = []
 
     @property
     def is_last(self) -> bool:
         """Return whether the step to come is the last one."""
         return self.history.step == self.steps - 1
-
-    def note_gradient(self) -> None:
-        """Note the length of the gradient before it is clipped."""
-        names = ["gradient_start"] * (self.history.step == 0) + ["gradient_end"] * self.is_last
-        self.norms |= dict.fromkeys(names, gradient_norm(self.trained))
 
     @property
     def trained(self) -> list[nn.Parameter]:
@@ -264,12 +264,6 @@ class Run:
         """Keep the metrics after this epoch, with the epoch in their names."""
         for name, value in evaluation.metrics.items():
             self.history.metrics[f"{name}@{self.epoch_to_score}"] = value
-
-    def end_epoch(self) -> None:
-        """Note the epoch's mean loss."""
-        self.collect()
-        self.history.loss_by_epoch.append(math.fsum(self.history.losses) / len(self.history.losses))
-        self.history.losses = []
 
     def collect(self) -> None:
         """Move losses and norms from the device into the history as numbers."""

@@ -24,11 +24,12 @@ from pydantic import Field
 from contrastbench.benchmarks.records import store
 from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.benchmarks.running.confined import run_apart
-from contrastbench.benchmarks.running.loss_files import placed_loss, write_loss_files
+from contrastbench.benchmarks.running.loss_files import write_loss_files
 from contrastbench.benchmarks.running.options import Options
 from contrastbench.domains.strict import Strict
 from contrastbench.errors import UserError, printable
-from contrastbench.losses.registry import Description, describe, is_registered, term_names
+from contrastbench.losses.expression import names, with_files
+from contrastbench.losses.registry import Description, describe, is_registered
 from contrastbench.losses.spec import LossSpec
 
 SECONDS = 1800  # of one cell, or of the laws
@@ -98,7 +99,7 @@ def answer_request(folder: Path) -> None:
     try:
         write_loss_files(request["files"], folder / "loss")
         asked = request.get("experiment", request)["loss"]
-        loss = LossSpec(placed_loss(asked["name"], folder / "loss"), asked["params"])
+        loss = LossSpec(with_files(asked["name"], (folder / "loss").joinpath), asked["params"])
         answer = run(folder, request, loss) if "experiment" in request else declare(loss)
     except UserError as error:
         answer = Answer(error=str(error))
@@ -110,7 +111,7 @@ def declare(loss: LossSpec) -> Answer:
     from contrastbench.losses import laws
 
     loss.check()
-    terms = tuple(describe(term) for term in term_names(loss.name) if not is_registered(term))
+    terms = tuple(describe(term) for term in names(loss.name) if not is_registered(term))
     checked = laws.check_loss(loss.name, **loss.params)
     if broken := [f"{law.name}: {law.detail}" for law in checked if not law.passed]:
         raise UserError(broken[0])

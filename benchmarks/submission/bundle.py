@@ -27,8 +27,7 @@ from contrastbench.domains.reading import contents, member, member_names, readin
 from contrastbench.domains.strict import Strict
 from contrastbench.errors import UserError
 from contrastbench.losses.code import portable
-from contrastbench.losses.expression import file_and_class
-from contrastbench.losses.registry import term_names
+from contrastbench.losses.expression import file_and_class, names
 from contrastbench.losses.spec import LossSpec
 
 BUNDLE_FILE, LOSS_FOLDER = "bundle.json", "loss/"
@@ -69,7 +68,7 @@ def bundle_loss(suite: str, loss: LossSpec, results: Path) -> Path:
         UserError: the loss has no file, no licence or no paper, a cell has no result (as where the
             file was edited since), or another file is there.
     """
-    file = next((own[0] for own in map(file_and_class, term_names(loss.name)) if own), None)
+    file = next((own[0] for own in map(file_and_class, names(loss.name)) if own), None)
     if not file:
         raise UserError(f"{loss.name} has no file of its own: give --loss FILE.py:CLASS")
     plan = make_plan(suite, results=results, losses=[loss])

@@ -31,8 +31,8 @@ from contrastbench.benchmarks.sweeps.plan import make_plan
 from contrastbench.benchmarks.tables.load import load_table
 from contrastbench.benchmarks.tables.resolved import resolve
 from contrastbench.errors import UserError, plural, tell
-from contrastbench.losses.expression import file_and_class, with_terms
-from contrastbench.losses.registry import is_registered, term_names
+from contrastbench.losses.expression import file_and_class, names, with_terms
+from contrastbench.losses.registry import is_registered
 from contrastbench.losses.spec import LossSpec
 from contrastbench.losses.stand_ins import make_stand_ins
 
@@ -109,7 +109,7 @@ def check_loss(case: Verification) -> str:
         raise apart.Refused(f"it is for {about.suite}, not for {suite.name}")
     gather_records(case)
     with apart.refusing():
-        terms = [term for term in term_names(about.loss) if not is_registered(term)]
+        terms = [term for term in names(about.loss) if not is_registered(term)]
         files = {own[0].as_posix() if own else "" for own in map(file_and_class, terms)}
         if files - {*case.given.sources}:
             raise apart.Refused(f"{about.loss} names a file that is not in the bundle")

@@ -26,7 +26,10 @@ class Costs:
         if dataset not in self.took:
             self.took[dataset] = quartiles(experiment.domain, dataset)
         if experiment.key not in self.shared:
-            self.shared[experiment.key] = cost_key(experiment_fields(experiment))
+            recipe = experiment.full_recipe.model_dump(mode="json")
+            about = {"domain": experiment.domain, "dataset": experiment.dataset}
+            about |= {"loss": experiment.loss.name, "recipe": recipe}
+            self.shared[experiment.key] = cost_key(about)
         return self.took[dataset].get(self.shared[experiment.key])
 
 
@@ -43,13 +46,6 @@ def quartiles(domain: str, dataset: Path) -> dict[str, float]:
                     keys[record["key"]] = cost_key({**record, "recipe": recipe})
                 took.setdefault(keys[record["key"]], []).append(record["seconds"])
     return {name: sorted(some)[(len(some) - 1) // 4] for name, some in took.items()}
-
-
-def experiment_fields(experiment: Experiment) -> dict[str, Any]:
-    """Return the description that records of the experiment have."""
-    recipe = experiment.full_recipe.model_dump(mode="json")
-    names = {"domain": experiment.domain, "dataset": experiment.dataset}
-    return {**names, "loss": experiment.loss.name, "recipe": recipe}
 
 
 def cost_key(cell: Mapping[str, Any]) -> str:

@@ -111,7 +111,9 @@ def attempt(message: Message) -> Message:
     """Run the cell and say what became of it."""
     about = message["experiment"]
     experiment = Experiment(**about | {"loss": LossSpec(**about["loss"])})
-    options = to_options(message["options"])
+    given, root = message["options"], message["options"]["data_root"]
+    paths = {"results": Path(given["results"]), "data_root": None if root is None else Path(root)}
+    options = Options(**given | paths)
     if experiment.loss.code != message["loss_code"]:
         name = experiment.loss.name
         raise UserError(f"{name} was edited after the sweep was planned: run the sweep again")
@@ -168,13 +170,6 @@ def turn_name() -> str:
     other, and each for one that does not run.
     """
     return f"cores-{host()}-{os.getppid()}.lock"
-
-
-def to_options(values: Message) -> Options:
-    """The options of a message."""
-    root = values["data_root"]
-    paths = {"results": Path(values["results"]), "data_root": None if root is None else Path(root)}
-    return Options(**values | paths)
 
 
 if __name__ == "__main__":

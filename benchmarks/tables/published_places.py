@@ -10,7 +10,7 @@ from contrastbench.benchmarks.tables.protocol import Statement, StatementKind
 from contrastbench.benchmarks.tables.resolved import Line, Resolved, ResolvedCell
 from contrastbench.benchmarks.tables.table import ON_TEST
 from contrastbench.domains.registry import make_recipe
-from contrastbench.losses.expression import is_sum, split_sum
+from contrastbench.losses.expression import parse
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class PublishedPlace:
     def params(self) -> dict[str, Any]:
         """The loss's, defaults included, and the weights of the later terms of a sum."""
         loss = self.work.loss.complete
-        terms = split_sum(loss.name)[1:] if is_sum(loss.name) else []
+        terms = parse(loss.name)[1:]
         return {**loss.params, **{f"weight of {term}": weight for weight, term in terms}}
 
     @property

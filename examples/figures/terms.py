@@ -10,14 +10,14 @@ import torch
 from common import arguments, followed, panels, save
 
 from contrastbench.losses import get_loss
-from contrastbench.losses.registry import term_names
+from contrastbench.losses.expression import parse
 
 
 def main(given=None):
     """Train each loss, and draw a panel for each term."""
     losses = ["infonce", "infonce + 0.1*dar", "infonce + 0.5*dar"]
     args = arguments(__doc__, "image", losses, given=given)
-    names = list(dict.fromkeys(name for loss in args.losses for name in term_names(loss.name)))
+    names = list(dict.fromkeys(name for loss in args.losses for _, name in parse(loss.name)))
     terms = [get_loss(name) for name in names]
     drawing, axes = panels(len(names), args.title)
 

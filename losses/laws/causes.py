@@ -3,6 +3,7 @@
 import difflib
 import re
 from collections.abc import Sequence
+from traceback import walk_stack
 from typing import Any
 
 import torch
@@ -15,10 +16,10 @@ from contrastbench.losses.contrast import Contrast
 from contrastbench.losses.laws.assertions import Wrong
 from contrastbench.losses.laws.places import (
     SourceLine,
-    calling_place,
     code_folders,
     error_place,
     formula_place,
+    lines_within,
 )
 
 HOLES = "scores.neg is -inf in holes: use scores.hole or a method of Scores"
@@ -104,7 +105,7 @@ class Watch(TorchFunctionMode):
             by_zero = any(type(x) in (int, float) and x == 0 for x in args)
             holes = any(map(self.is_hole, inputs)) and not by_zero
             self.remedy = HOLES if holes else first_match(MADE_BY, name)
-            self.place = calling_place(self.folders) or self.place
+            self.place = next(lines_within(walk_stack(None), self.folders), self.place)
 
     def is_wrong(self, x: Tensor) -> bool:
         """Return whether a tensor is not finite, besides in the holes."""

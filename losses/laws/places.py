@@ -5,7 +5,7 @@ import os
 from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from traceback import walk_stack, walk_tb
+from traceback import walk_tb
 from types import FrameType
 
 from contrastbench.losses.base import Loss, definition, summands
@@ -45,11 +45,6 @@ def lines_within(
         file = frame.f_code.co_filename
         if os.path.dirname(file) in folders:  # noqa: PTH120
             yield SourceLine(file, line)
-
-
-def calling_place(folders: set[str]) -> SourceLine | None:
-    """Return the innermost line of the running call that is the user's own."""
-    return next(lines_within(walk_stack(None), folders), None)
 
 
 def error_place(error: BaseException, loss: Loss) -> SourceLine | None:

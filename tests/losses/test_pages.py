@@ -12,7 +12,7 @@ import torch
 
 from contrastbench.benchmarks.report import losses
 from contrastbench.losses import get_loss
-from contrastbench.losses.registry import ALIASES, FAMILIES, LIBRARY, OURS, describe, loss_class
+from contrastbench.losses.registry import ALIASES, FAMILIES, LIBRARY, OURS, describe, load
 
 pytest.importorskip("matplotlib")
 ROOT = Path(__file__).parents[2]
@@ -23,7 +23,7 @@ PAGES: dict[str, Any] = runpy.run_path(str(ROOT / "docs" / "loss_pages.py"))
 def test_a_page_has_the_losss_facts(name: str) -> None:
     text, about = PAGES["page"](name), describe(name)
     assert re.findall(r"^(.*)\n=+$", text, re.MULTILINE) == [name], "the one title"
-    assert f"{LIBRARY}.{name}.{loss_class(name).__name__}(" in text
+    assert f"{LIBRARY}.{name}.{load(name).__name__}(" in text
     for key, values in about.ranges.items():
         assert f"``{key}``\n     - ``{about.params[key]}``\n     - {values}" in text
     for limit in about.limits:

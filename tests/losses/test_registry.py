@@ -37,7 +37,7 @@ def test_description_is_what_the_class_takes(name: str) -> None:
     about = describe(name)
     assert about.params == get_loss(name).params
     assert {*about.ranges} == {*about.params}, "each parameter is declared"
-    assert about == registry.describe_class(registry.loss_class(name)), "with or without torch"
+    assert about == registry.describe_class(registry.load(name)), "with or without torch"
     assert about.summary.endswith(".") or about.summary
     assert len(about.summary) > 20
 
@@ -59,7 +59,7 @@ def test_a_slip_in_a_declaration_is_a_line_and_leaves_the_other_losses_listed(
 
 
 def test_an_alias_may_be_a_setting_of_its_loss() -> None:
-    byol = registry.parse_terms("byol")[""]
+    byol = registry.terms_of("byol")[""]
     assert byol.describe().params["weight"] == 0
     assert LossSpec("byol").complete == LossSpec("align_uniform", {"weight": 0.0}).complete
     give_note.cache_clear()
