@@ -10,13 +10,14 @@ from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.benchmarks.running.options import Options
 from contrastbench.benchmarks.running.runner import run_cell
 from contrastbench.benchmarks.running.training import train
+from contrastbench.domains.scoring.metrics import class_metrics
 from contrastbench.domains.tabular import TabularRecipe
 from contrastbench.domains.tabular.domain import TabularDomain
 from contrastbench.losses import UserError, get_loss
 from contrastbench.losses.spec import LossSpec
 
 CPU = torch.device("cpu")
-BESIDE = {"balanced_accuracy", "macro_f1", "auroc"}
+BESIDE = class_metrics(np.arange(2), np.arange(2), np.eye(2)).keys()
 
 
 def domain(
