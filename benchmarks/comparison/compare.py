@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from contrastbench.benchmarks.comparison import Verdict, budget
 from contrastbench.benchmarks.comparison.effects import Counted, Effect, effect_of, gains_of
 from contrastbench.benchmarks.comparison.over_sets import Judged, judge, judge_control
-from contrastbench.benchmarks.comparison.places import UNTESTED, Comparison, compare_cell
+from contrastbench.benchmarks.comparison.pairs import UNTESTED, Comparison, compare_cell
 from contrastbench.benchmarks.comparison.statistics import ALPHA, holm
 from contrastbench.benchmarks.records.scored import scored_data
 from contrastbench.benchmarks.tables.controls import CONTROLS

@@ -10,7 +10,7 @@ from math import sqrt
 from statistics import fmean, stdev
 from typing import NamedTuple
 
-from contrastbench.benchmarks.comparison.places import Comparison, SetName
+from contrastbench.benchmarks.comparison.pairs import Comparison, SetName
 
 LEAST_GAIN = 1.0  # percent points; a share of less is noise
 MIN_STANDARD_ERRORS = 2.0  # standard errors that a gain exceeds

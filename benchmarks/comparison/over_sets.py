@@ -22,7 +22,7 @@ from scipy import special
 
 from contrastbench.benchmarks.comparison import DECIDED, Verdict
 from contrastbench.benchmarks.comparison.effects import Counted, Effect
-from contrastbench.benchmarks.comparison.places import SetName
+from contrastbench.benchmarks.comparison.pairs import SetName
 from contrastbench.benchmarks.comparison.statistics import (
     ALPHA,
     DIGITS,

@@ -77,7 +77,7 @@ BLOCK = {
 }
 
 
-class Place(NamedTuple):
+class Span(NamedTuple):
     """Where the bytes of a file are within a pack."""
 
     block: int
@@ -99,7 +99,7 @@ class Pack:
             self.base.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MAX_RECORD_BYTES)
             self.base.execute("PRAGMA trusted_schema = OFF")
             self.version = self.checked_version()
-            self.folders = self.read_places()  # of losses: the place of each file by its name
+            self.folders = self.read_spans()  # of losses: the place of each file by its name
 
     def checked_version(self) -> int:
         """Return the version of its format; raise unless it has its tables and nothing else."""
@@ -114,9 +114,9 @@ class Pack:
             raise ValueError("its tables are others")
         return int(version)
 
-    def read_places(self) -> dict[str, dict[str, Place]]:
+    def read_spans(self) -> dict[str, dict[str, Span]]:
         """Return where each file is, in order; raise where one could lie outside of its folder."""
-        places: dict[str, dict[str, Place]] = {}
+        places: dict[str, dict[str, Span]] = {}
         for folder, name, *place in self.base.execute(f"{FILES[self.version]} ORDER BY 1, 2"):
             if not folder:
                 raise ValueError("a record lacks its cell")
@@ -124,7 +124,7 @@ class Pack:
                 raise ValueError(f"{folder}/{name} is no record's file")
             if {type(part) for part in place} != {int}:
                 raise ValueError("a value is of another type")
-            places.setdefault(folder, {})[name] = Place(*place)
+            places.setdefault(folder, {})[name] = Span(*place)
         return places
 
     @contextmanager

@@ -13,7 +13,7 @@ from contrastbench.domains.registry import declaration
 
 
 @dataclass(frozen=True)
-class Scored:
+class ScoredParts:
     """The parts of an evaluation that others read, see `contrastbench.domains.base.Evaluation`."""
 
     folds: Sequence[float]
@@ -23,7 +23,7 @@ class Scored:
     validation: float | None
 
 
-def scored_parts(record: Record) -> Scored:
+def scored_parts(record: Record) -> ScoredParts:
     """Return the evaluation of an ok record."""
     details = record["details"]
     folds = details.get("folds", [])
@@ -31,7 +31,7 @@ def scored_parts(record: Record) -> Scored:
     samples = details.get("samples") or details.get("rows") or details.get("images") or {}
     test_part = details.get("test_part") or ("folds" if folds else early_test_part(record))
     inner, validation = details.get("inner", []), details.get("validation")
-    return Scored(folds, inner, samples, test_part, validation)
+    return ScoredParts(folds, inner, samples, test_part, validation)
 
 
 def folds_of(record: Record, metric: str) -> list[float]:

@@ -7,7 +7,7 @@ from typing import Any
 from contrastbench.benchmarks.comparison import DECIDED, Verdict
 from contrastbench.benchmarks.comparison.compare import Verdicts, compare, rows_of
 from contrastbench.benchmarks.comparison.over_sets import Judged, Part
-from contrastbench.benchmarks.comparison.places import Comparison
+from contrastbench.benchmarks.comparison.pairs import Comparison
 from contrastbench.benchmarks.comparison.statistics import ALPHA
 from contrastbench.benchmarks.records import files
 from contrastbench.benchmarks.report import latex, screen

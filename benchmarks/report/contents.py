@@ -24,7 +24,7 @@ from contrastbench.benchmarks.tables.table import Table
 from contrastbench.losses.spec import LossSpec
 
 
-class Fold(NamedTuple):
+class ChosenFold(NamedTuple):
     """A fold, or a seed without any: the settings chosen, what they were chosen by, and score."""
 
     settings: str
@@ -38,7 +38,7 @@ class Composed(NamedTuple):
     entry: Entry
     anchor: str
     settings: Sequence[tuple[str, Group]]  # by number, from 1 on
-    seeds: Mapping[int, Sequence[Fold]]
+    seeds: Mapping[int, Sequence[ChosenFold]]
 
 
 @dataclass(frozen=True)
@@ -193,13 +193,13 @@ def composed(shown: TableView, entry: Entry, groups: Sequence[Group]) -> Compose
     )
 
 
-def folds_of(record: Record, numbers: Mapping[str, int], best: int) -> Iterator[Fold]:
+def folds_of(record: Record, numbers: Mapping[str, int], best: int) -> Iterator[ChosenFold]:
     """Yield the folds of a combined record; a seed without any is one."""
     about: dict[str, Any] = dict(record["details"])
     chosen = [numbers[canonical(params)] for params in about["chosen"]]
     scores = about.get("folds") or [record["metrics"][record["main"]]]
     for i, parts in enumerate(zip(about["inner"], scores, strict=True)):
-        yield Fold(listed(sorted(chosen[i * best : (i + 1) * best])), *parts)
+        yield ChosenFold(listed(sorted(chosen[i * best : (i + 1) * best])), *parts)
 
 
 def related(shown: Iterable[TableView], groups: Sequence[Group]) -> set[int]:

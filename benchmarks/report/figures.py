@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from contrastbench.benchmarks.comparison.compare import Verdicts
 from contrastbench.benchmarks.comparison.over_sets import Judged, Part
-from contrastbench.benchmarks.comparison.places import Comparison
+from contrastbench.benchmarks.comparison.pairs import Comparison
 from contrastbench.benchmarks.tables.entries import Entry, signed
 from contrastbench.benchmarks.tables.replication import (
     CAME_BACK,

@@ -23,7 +23,7 @@ LOGS = "slurm"  # the folder of jobs and of what they print, in that of results
 BENCH = [sys.executable, "-P", "-m", "contrastbench"]
 
 
-class Job:
+class SlurmJob:
     """A process that runs `bench`, and what submitit does with it at the time limit."""
 
     def __init__(self, words: Sequence[str], devices: int) -> None:
@@ -42,7 +42,7 @@ class Job:
         # not `wait`: the signal may have come within the other one, which holds a lock
         if not os.waitpid(self.process.pid, 0)[1]:
             sys.exit()  # it was finished in the same moment
-        return submitit.helpers.DelayedSubmission(Job(self.words, self.devices))
+        return submitit.helpers.DelayedSubmission(SlurmJob(self.words, self.devices))
 
 
 def ignore_signal_of_submitit() -> None:
@@ -91,7 +91,7 @@ def submit(words: Sequence[str], folder: Path, devices: int, settings: Mapping[s
         with redirect_stderr(io.StringIO()):  # submitit also prints what it raises
             executor = submitit.SlurmExecutor(folder.absolute(), max_num_timeout=REQUEUES)
             executor.update_parameters(**given)
-            return executor.submit_array([Job(words, devices)] * jobs)[0].job_id.split("_")[0]
+            return executor.submit_array([SlurmJob(words, devices)] * jobs)[0].job_id.split("_")[0]
     except (RuntimeError, ValueError) as error:
         raise UserError(f"--slurm: {' '.join(str(error).split())}") from None
 

@@ -119,11 +119,11 @@ def bare(place: Place) -> Recipe:
     return place.experiment(Setting(place.loss.params)).full_recipe
 
 
-def space_of(place: Place, budget: Tune) -> points.Space:
+def space_of(place: Place, budget: Tune) -> points.PointSpace:
     """Return the space of a search at shared points."""
     recipe = bare(place)
     limit = simplest(place.loss, recipe.pairing_facts)
-    return points.Space(place.loss, limit, recipe.lr, budget.trials or points.BUDGET)
+    return points.PointSpace(place.loss, limit, recipe.lr, budget.trials or points.BUDGET)
 
 
 def beside_baseline(place: Place, base: Place, budget: Tune) -> Place:

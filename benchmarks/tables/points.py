@@ -25,7 +25,7 @@ DECADE = Number(low=0, tune=(10**-0.5, 10**0.5), log=True)  # times the recipe's
 
 
 @dataclass(frozen=True)
-class Space:
+class PointSpace:
     """The loss of a row, the one that it becomes, the recipe's rate, and how many points it has."""
 
     loss: LossSpec
@@ -49,7 +49,7 @@ class Points:
         again: whether the points are the next ones, of another search.
     """
 
-    space: Space
+    space: PointSpace
     temperature: Sequence[float] = ()
     again: bool = False
 

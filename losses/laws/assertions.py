@@ -8,8 +8,8 @@ from torch import Tensor
 
 from contrastbench.losses.base import Loss
 from contrastbench.losses.contrast import Contrast
-from contrastbench.losses.laws.places import SourceLine
 from contrastbench.losses.laws.random_contrasts import PairingFunction
+from contrastbench.losses.laws.source_lines import SourceLine
 
 Build = Callable[..., Loss]  # makes the loss in float64, with some parameters changed
 

@@ -32,8 +32,8 @@ from contrastbench.losses.laws.causes import (
     SHAPE_REMEDY,
     diagnosis,
 )
-from contrastbench.losses.laws.places import raised_by_check
 from contrastbench.losses.laws.random_contrasts import with_sample_numbers
+from contrastbench.losses.laws.source_lines import raised_by_check
 from contrastbench.losses.settings import keep_settings
 from contrastbench.losses.source import Sources
 from contrastbench.losses.spec import LossSpec

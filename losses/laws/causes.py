@@ -14,7 +14,7 @@ from contrastbench.errors import UserError
 from contrastbench.losses.base import Loss, Scores
 from contrastbench.losses.contrast import Contrast
 from contrastbench.losses.laws.assertions import Wrong
-from contrastbench.losses.laws.places import (
+from contrastbench.losses.laws.source_lines import (
     SourceLine,
     code_folders,
     error_place,

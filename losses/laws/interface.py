@@ -19,8 +19,8 @@ from contrastbench.losses.laws.assertions import (
     raises_value_error,
 )
 from contrastbench.losses.laws.causes import NEW_ALIKE, ROOT_REMEDY, SHAPE_REMEDY, Watch
-from contrastbench.losses.laws.places import error_place, formula_place
 from contrastbench.losses.laws.random_contrasts import LAW_PAIRINGS, random_views, some_pairing
+from contrastbench.losses.laws.source_lines import error_place, formula_place
 from contrastbench.losses.views import ViewLoss
 
 ALL_ROWS = slice(None)

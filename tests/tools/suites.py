@@ -17,7 +17,7 @@ from statistics import fmean, stdev
 from scipy.special import stdtr
 
 from contrastbench.benchmarks.comparison.compare import baseline_row, compare
-from contrastbench.benchmarks.comparison.places import Comparison
+from contrastbench.benchmarks.comparison.pairs import Comparison
 from contrastbench.benchmarks.comparison.statistics import ALPHA
 from contrastbench.benchmarks.records.seeds import ADMISSION_SEEDS, parse_seeds
 from contrastbench.benchmarks.report.words import markdown_table

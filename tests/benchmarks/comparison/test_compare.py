@@ -10,7 +10,7 @@ import torch
 
 from contrastbench.benchmarks.comparison import statistics
 from contrastbench.benchmarks.comparison.compare import baseline_row, compare
-from contrastbench.benchmarks.comparison.places import (
+from contrastbench.benchmarks.comparison.pairs import (
     Comparison,
     compare_cell,
     differences_by_fold,

@@ -14,7 +14,7 @@ from contrastbench.benchmarks.comparison.effects import (
     effect_of,
     gains_of,
 )
-from contrastbench.benchmarks.comparison.places import Comparison
+from contrastbench.benchmarks.comparison.pairs import Comparison
 
 SET = ("graph", "G0")
 PATTERN = tuple(sign * sqrt(3) / 2 for sign in (-1, 1, -1, 1))  # mean 0, standard deviation 1

@@ -11,7 +11,7 @@ import pytest
 
 from contrastbench.benchmarks.comparison.budget import curves
 from contrastbench.benchmarks.comparison.compare import compare
-from contrastbench.benchmarks.comparison.places import Comparison
+from contrastbench.benchmarks.comparison.pairs import Comparison
 from contrastbench.benchmarks.comparison.statistics import corrected_t
 from contrastbench.benchmarks.report.contents import view_of
 from contrastbench.benchmarks.report.table_pages import texts

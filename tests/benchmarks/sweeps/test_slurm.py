@@ -44,8 +44,8 @@ def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Programs:
 def test_jobs_run_the_same_command_and_the_next_step_is_said(
     bench, programs: Programs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    script, given = programs(), list[slurm.Job]()
-    job = slurm.Job
+    script, given = programs(), list[slurm.SlurmJob]()
+    job = slurm.SlurmJob
     monkeypatch.setattr(slurm, "Job", lambda *about: given.append(job(*about)) or given[-1])
     settings = ["--slurm", "jobs=3", "--slurm=gpus_per_node=a100:1", "--slurm", "mem=4G"]
     shard = ["--shard", "1/2"]
