@@ -4,7 +4,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from statistics import fmean, stdev
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import IO, TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -88,11 +88,7 @@ def run(
     switches = deterministic, tf32, compile_
     options = Options(results, data_root, device, threads, *switches, export, tensorboard)
     if devices > 1 and not (launch.launched() or launch.started()):  # a file may set WORLD_SIZE
-        job = launch.Job(["contrastbench", *sys.argv[1:]], output or sys.stdout)
-        ending = launch.launch(job, devices)
-        if ending.lost:
-            tell(f"bench: {ending.lost}")
-        raise typer.Exit(ending.code)
+        raise typer.Exit(run_on_devices(devices, output or sys.stdout))
 
     from contrastbench.benchmarks.running import ranks
     from contrastbench.benchmarks.running.devices import choose_device
@@ -114,6 +110,14 @@ def run(
         say(seeds_summary([record for record in done if record["dataset"] == work.dataset]))
     if any(record["status"] != "ok" for record in done):
         raise typer.Exit(1)
+
+
+def run_on_devices(devices: int, output: IO[str]) -> int:
+    """Give this command to a process for each device, and return its exit code."""
+    ending = launch.launch(launch.Job(["contrastbench", *sys.argv[1:]], output), devices)
+    if ending.lost:
+        tell(f"bench: {ending.lost}")
+    return ending.code
 
 
 def record_lines(record: "Record", path: Path, kept: bool = False) -> Iterator[str]:

@@ -50,6 +50,11 @@ def add(results: Path, column: str, seed: int, accuracy: float, **change: object
     made(results, work, seed, **{"metrics": {"accuracy": accuracy}, **change})
 
 
+def shown(results: Path, table: Table = SMALL, format_: str = "md") -> str:
+    """A table as text."""
+    return render_table(resolve(table, None, results), format_)
+
+
 REPORT_THE_BEST_EPOCH = {  # linear.py of AttentionNCE, main_lincls.py of RényiCL
     "attentionnce-table1": "",
     "attentionnce-table3": "",
@@ -223,74 +228,60 @@ def test_a_column_without_a_dataset_is_quoted(tmp_path: Path) -> None:
     columns = {**SMALL.columns, "C": Column()}
     rows = [*SMALL.rows[:1], SMALL.rows[1].model_copy(update={"paper": {"C": [60.0]}})]
     quoted = SMALL.model_copy(update={"columns": columns, "rows": rows})
-    assert "| ours | - / missing | - / missing | *60.0* | - / missing |" in render_table(
-        resolve(quoted, None, tmp_path), "md"
-    )
+    assert "| ours | - / missing | - / missing | *60.0* | - / missing |" in shown(tmp_path, quoted)
 
 
 def test_what_stands_under_a_table_is_in_paragraphs(tmp_path: Path) -> None:
     noted = SMALL.model_copy(update={"notes": "First.\n\nSecond."})
-    under = render_table(resolve(noted, None, tmp_path), "md").split("\n\n")[2:]
+    under = shown(tmp_path, noted).split("\n\n")[2:]
     assert under[1:] == [
         "Selection: paper: parameters as published.",
         "Source: s.",
         "First.",
         "Second.\n",
     ]
-    assert render_table(resolve(SMALL, None, tmp_path), "md").endswith("\n\nSource: s.\n"), (
-        "no notes, no paragraph"
-    )
+    assert shown(tmp_path).endswith("\n\nSource: s.\n"), "no notes, no paragraph"
 
 
 def test_a_mean_says_its_seeds_and_its_difference(tmp_path: Path) -> None:
     for seed, accuracy in enumerate((86.0, 88.0)):
         add(tmp_path, "A", seed, accuracy)
-    text = render_table(resolve(SMALL, None, tmp_path), "md")
+    text = shown(tmp_path)
     assert "| ours | 85.0 ± 0.5 / 87.0 ± 1.4 (2 of 3) / +2.0 | - / missing | - / missing |" in text
     assert "| quoted | *80.0 ± 1.0* | - | *70.0* |" in text
-    lines = render_table(resolve(SMALL, None, tmp_path), "csv").splitlines()
+    lines = shown(tmp_path, SMALL, "csv").splitlines()
     assert (
         "small,paper,ours,A,infonce,no,85.0000,0.5000,3,87.0000,1.4142,2,2.0000,000000000000,"
         ",87.0000,too wide to tell,yes"
     ) in lines
     assert "small,paper,quoted,A,,yes,80.0000,1.0000,3,,,,,,,,," in lines
-    values = json.loads(render_table(resolve(SMALL, None, tmp_path), "json"))
+    values = json.loads(shown(tmp_path, SMALL, "json"))
     assert [[*one] for one in values] == [lines[0].split(",")] * (len(lines) - 1)
     (ours,) = [one for one in values if (one["method"], one["column"]) == ("ours", "A")]
     assert (ours["ours_mean"], ours["ours_std"]) == (87.0, pytest.approx(2**0.5))
     add(tmp_path, "A", 2, 87.0)
-    assert "(3) / +2.0 |" in render_table(resolve(SMALL, None, tmp_path), "md"), (
-        "as many as the paper's need no words"
-    )
+    assert "(3) / +2.0 |" in shown(tmp_path), "as many as printed"
 
 
 def test_a_place_that_failed_is_not_missing(tmp_path: Path) -> None:
     for seed, status in ((0, "diverged"), (1, "diverged"), (1000, "diverged"), (2, "oom")):
         add(tmp_path, "A", seed, 0.0, status=status)
-    text = render_table(resolve(SMALL, None, tmp_path), "md")
+    text = shown(tmp_path)
     assert "| ours | 85.0 ± 0.5 / diverged (2 of 3), oom (1 of 3) | - / missing |" in text
     assert text.count("failed on A") == 1, "the mean over columns"
-    assert '0.5000,3,,,,,,"diverged (2 of 3), oom (1 of 3)"' in render_table(
-        resolve(SMALL, None, tmp_path), "csv"
-    )
+    assert '0.5000,3,,,,,,"diverged (2 of 3), oom (1 of 3)"' in shown(tmp_path, SMALL, "csv")
     add(tmp_path, "A", 2, 86.0)
-    assert "/ 86.0 (1 of 3), diverged (2 of 3) / +1.0 |" in render_table(
-        resolve(SMALL, None, tmp_path), "md"
-    )
+    assert "/ 86.0 (1 of 3), diverged (2 of 3) / +1.0 |" in shown(tmp_path)
 
 
 def test_one_seed_has_no_deviation_and_the_average_waits_for_all_columns(tmp_path: Path) -> None:
     add(tmp_path, "A", 0, 86.0)
-    assert "/ 86.0 (1 of 3) / +1.0 | - / missing | - / missing |" in render_table(
-        resolve(SMALL, None, tmp_path), "md"
-    )
+    assert "/ 86.0 (1 of 3) / +1.0 | - / missing | - / missing |" in shown(tmp_path)
     add(tmp_path, "B", 0, 76.0)
-    assert "| - / 76.0 (1) | - / 81.0 (1) |" in render_table(resolve(SMALL, None, tmp_path), "md")
+    assert "| - / 76.0 (1) | - / 81.0 (1) |" in shown(tmp_path)
     for seed in (1, 2):
         add(tmp_path, "A", seed, 86.0)
-    assert "(3) / +1.0 | - / 76.0 (1) | - / 81.0 (1) |" in render_table(
-        resolve(SMALL, None, tmp_path), "md"
-    ), "fewest seeds of its columns"
+    assert "(3) / +1.0 | - / 76.0 (1) | - / 81.0 (1) |" in shown(tmp_path)  # of its columns
 
 
 @pytest.mark.parametrize(
@@ -379,11 +370,9 @@ def test_a_record_older_than_a_recipe_key_still_counts_once(tmp_path: Path) -> N
     old = make_recipe("graph", {}).model_dump(mode="json")
     del old["schedule"]
     add(tmp_path, "A", 0, 86.0, recipe=old)
-    assert "/ 86.0 (1 of 3) /" in render_table(resolve(SMALL, None, tmp_path), "md")
+    assert "/ 86.0 (1 of 3) /" in shown(tmp_path)
     add(tmp_path, "A", 0, 86.0)
-    assert "/ 86.0 (1 of 3) /" in render_table(resolve(SMALL, None, tmp_path), "md"), (
-        "one value a seed"
-    )
+    assert "/ 86.0 (1 of 3) /" in shown(tmp_path), "one value a seed"
 
 
 RESULTS = Path(__file__).parents[3] / "results"
@@ -462,13 +451,11 @@ def test_names_are_neither_formulas_nor_html(tmp_path: Path) -> None:
     rows = [Row(name=name, loss="infonce") for name in ("=1+1", "<script>", "[x](http://y)")]
     about = {"name": "-odd", "columns": columns, "rows": rows, "source": "<i>"}
     odd = SMALL.model_copy(update=about)
-    cells = [
-        line.split(",") for line in render_table(resolve(odd, None, tmp_path), "csv").splitlines()
-    ]
+    cells = [line.split(",") for line in shown(tmp_path, odd, "csv").splitlines()]
     assert {line[0] for line in cells[1:]} == {"'-odd"}
     assert {line[2] for line in cells[1:]} == {"'=1+1", "<script>", "[x](http://y)"}
     assert {line[3] for line in cells[1:]} >= {"'@A", "<b>B"}
-    page = render_table(resolve(odd, None, tmp_path), "md")
+    page = shown(tmp_path, odd)
     assert not [mark for mark in ("<script", "<b", "](", "<i") if mark in page]
     assert "&lt;script>" in page
 
@@ -478,17 +465,13 @@ def test_odd_names_break_no_table(tmp_path: Path) -> None:
     odd = SMALL.model_copy(
         update={"name": "100% a_b", "columns": columns, "rows": [Row(name="one\n\ntwo|three")]}
     )
-    lines = [
-        line
-        for line in render_table(resolve(odd, None, tmp_path), "md").splitlines()
-        if line.startswith("|")
-    ]
+    lines = [line for line in shown(tmp_path, odd).splitlines() if line.startswith("|")]
     assert lines == [
         "| Method | A&#124;B | C D | AVG |",
         "| --- | --- | --- | --- |",
         "| one  two&#124;three | - | - | - |",
     ]
-    latex = render_table(resolve(odd, None, tmp_path), "latex")
+    latex = shown(tmp_path, odd, "latex")
     assert r"\label{tab:100--a_b}" in latex.splitlines()
     assert r"one  two$|$three & - & - & - \\" in latex.splitlines()
 
@@ -497,7 +480,7 @@ def test_names_and_formats_answer_with_the_closest(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="unknown table 'adnce-tabel5': did you mean"):
         load_table("adnce-tabel5")
     with pytest.raises(UserError, match="unknown format 'mdd': did you mean 'md'"):
-        render_table(resolve(SMALL, None, tmp_path), "mdd")
+        shown(tmp_path, SMALL, "mdd")
 
 
 OWN = "title: x\nsource: s\ndecimals: 0\ndomain: graph\ncolumns: {A: {}}\n"
@@ -546,18 +529,9 @@ def test_a_key_that_only_the_program_sets_is_refused(tmp_path: Path, key: str, r
 
 def test_published_values_stand_as_they_are_printed(tmp_path: Path) -> None:
     """RényiCL's Table 14: means with one digit, deviations with two."""
-    assert "71.6 ± 0.36" in render_table(
-        resolve(load_table("renyicl-table14"), None, tmp_path), "md"
-    )
-    assert (
-        re.search(
-            r"\b74\.40\b", render_table(resolve(load_table("adnce-table5"), None, tmp_path), "md")
-        )
-        is None
-    )
-    assert "| *87.67* |" in render_table(
-        resolve(load_table("renyicl-table6"), None, tmp_path), "md"
-    )
+    assert "71.6 ± 0.36" in shown(tmp_path, load_table("renyicl-table14"))
+    assert not re.search(r"\b74\.40\b", shown(tmp_path, load_table("adnce-table5")))
+    assert "| *87.67* |" in shown(tmp_path, load_table("renyicl-table6"))
 
 
 @pytest.mark.parametrize("name", ["renyicl-table5", "renyicl-table14"])
