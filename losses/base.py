@@ -163,7 +163,7 @@ class Loss(nn.Module):
     recorded with the value that the constructor got, the initial one.
 
     A class without an `__init__` of its own has one: as in a dataclass, each annotated attribute
-    that its `ranges` name is an argument. It is checked and kept, and `__post_init__` follows.
+    that its `ranges` name is an argument, which is checked and kept. `_set_up` follows.
 
     A loss may have parameters and buffers of its own. Whoever trains with it has to
 
@@ -212,21 +212,24 @@ class Loss(nn.Module):
     def __init_subclass__(cls, **more: Any) -> None:
         super().__init_subclass__(**more)
         cls.__signature__ = None
-        if cls.__init__ is Loss.__init__:  # and an attribute that is learned is none of the class
-            own = [name for name in inspect.get_annotations(cls) if name in cls.ranges]
+        if cls.__init__ is Loss.__init__:
+            own = {n: kind for n, kind in inspect.get_annotations(cls).items() if n in cls.ranges}
             values = {name: vars(cls).get(name, inspect.Parameter.empty) for name in own}
             cls._fields = {**cls._fields, **values}
-            for name in values.keys() & vars(cls).keys():
-                delattr(cls, name)
+            for name in own.keys() & vars(cls).keys():
+                if "Tensor" in str(own[name]):  # it is learned: an attribute of the loss alone
+                    delattr(cls, name)
             cls.__signature__ = inspect.Signature([*constructor(cls).values()])
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__()
-        given = bind(as_arguments(self._fields), args, kwargs)
-        vars(self).update(check_ranges(self.ranges, given))
-        self.__post_init__()
+        kinds = type(self).__mro__[: type(self).__mro__.index(Loss)]  # above which is the call?
+        above = max((k + 1 for k, kind in enumerate(kinds) if "__init__" in vars(kind)), default=0)
+        fields = next((k._fields for k in kinds[above:] if issubclass(k, Loss)), Loss._fields)
+        vars(self).update(check_ranges(self.ranges, bind(as_arguments(fields), args, kwargs)))
+        self._set_up()
 
-    def __post_init__(self) -> None:
+    def _set_up(self) -> None:
         """Make what depends on the arguments, which are attributes by now."""
 
     def __call__(self, contrast: Contrast, *more: Any) -> Tensor:

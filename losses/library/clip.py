@@ -49,7 +49,7 @@ class CLIP(ExponentialLoss):
 
     temperature: float = 0.07
 
-    def __post_init__(self) -> None:
+    def _set_up(self) -> None:
         self.log_scale = nn.Parameter(-torch.tensor(self.temperature).log())
 
     def keep_in_range(self) -> None:

@@ -45,7 +45,7 @@ class CrossEntropy(Loss):
 
     temperature: float = 0.1
 
-    def __post_init__(self) -> None:
+    def _set_up(self) -> None:
         self.weights = nn.Parameter(torch.empty(0, 0))
 
     def prepare(self, classes: int, dim: int) -> None:

@@ -80,7 +80,7 @@ class ISogCLR(ScoreLoss):
     temperature_min: float = 0.05
     temperature_max: float = 0.7
 
-    def __post_init__(self) -> None:
+    def _set_up(self) -> None:
         if self.temperature_min > self.temperature_max:
             pair = f"{self.temperature_min:g} and {self.temperature_max:g}"
             fix = "lower the first or raise the second"

@@ -59,7 +59,7 @@ class ProxyAnchor(Loss):
     margin: float = 0.1
     lr: float = 0.01
 
-    def __post_init__(self) -> None:
+    def _set_up(self) -> None:
         self.proxies = nn.Parameter(torch.empty(0, 0))
 
     def prepare(self, classes: int, dim: int) -> None:

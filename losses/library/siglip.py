@@ -46,7 +46,7 @@ class SigLIP(SummedLoss):
     bias: float | Tensor = -10.0
     reduction: str = "sum"
 
-    def __post_init__(self) -> None:
+    def _set_up(self) -> None:
         self.bias = nn.Parameter(torch.tensor(self.bias))
         self.log_scale = nn.Parameter(-torch.tensor(self.temperature).log())
 

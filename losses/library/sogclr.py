@@ -59,7 +59,7 @@ class SogCLR(ExponentialLoss):
     temperature: float = 0.1
     gamma: float = 0.9
 
-    def __post_init__(self) -> None:
+    def _set_up(self) -> None:
         self.register_buffer("log_u", torch.empty(0))
 
     def prepare_samples(self, samples: int) -> None:

@@ -47,7 +47,7 @@ class SupCon(ExponentialLoss):
     temperature: float = 0.5
     form: str = "out"
 
-    def __post_init__(self) -> None:
+    def _set_up(self) -> None:
         self.declined_laws = SUMS | PUSHES if self.form == "out" else SUMS
 
     def row_terms(self, scores: Scores, *log_sums: Tensor) -> Tensor:

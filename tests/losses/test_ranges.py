@@ -3,6 +3,7 @@
 import inspect
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -127,7 +128,16 @@ def test_annotated_attributes_are_the_arguments_of_a_class_without_a_constructor
             super().__init__(margin=margin)
             self.learned = torch.nn.Parameter(torch.zeros(()))
 
+    @dataclass(eq=False)
+    class Data(ScoreLoss):
+        ranges = declare(margin=Number(low=0))
+        margin: float = 0.1
+
+        def __post_init__(self) -> None:
+            super().__init__()
+
     assert str(inspect.signature(Kept)) == "(temperature=0.5, margin=0.1)"
+    assert Data(0.2).params == Data(margin=0.2).params == {"margin": 0.2}
     assert (Kept(0.2).params, Written().params) == (
         {"temperature": 0.2, "margin": 0.1},
         {"margin": 0.3},
