@@ -46,7 +46,7 @@ def test_jobs_run_the_same_command_and_the_next_step_is_said(
 ) -> None:
     script, given = programs(), list[slurm.SlurmJob]()
     job = slurm.SlurmJob
-    monkeypatch.setattr(slurm, "Job", lambda *about: given.append(job(*about)) or given[-1])
+    monkeypatch.setattr(slurm, "SlurmJob", lambda *about: given.append(job(*about)) or given[-1])
     settings = ["--slurm", "jobs=3", "--slurm=gpus_per_node=a100:1", "--slurm", "mem=4G"]
     shard = ["--shard", "1/2"]
     code, said, _ = bench(*WORDS, *shard, "--jobs", "2", *TIME, *settings, "--devices", "2")
