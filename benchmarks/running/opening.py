@@ -50,6 +50,7 @@ class Opened:
     Args:
         cells: with the hashes of their data.
         domains: the data of each.
+        scored: the hashes of what scores the model.
         place: of the cell that was asked for.
         loss: on the domain's device; None: the encoder stays as it is, or the loss is not yet made.
         reports: what the data of each cell hold.
@@ -58,6 +59,7 @@ class Opened:
 
     cells: Sequence[Cell]
     domains: Sequence[AnyDomain]
+    scored: Sequence[str]
     place: int
     options: Options
     loss: Loss | None = None
@@ -109,11 +111,12 @@ def open_cells(
     torch.set_num_threads(threads)
     threadpool_limits(threads)  # of BLAS, too: a probe of few columns takes twice as long by two
     contents = recipe.contents(options.data_root, experiment.trained)
-    digest = domains[0].data_hash(experiment.trained)
-    beside = (store.json_digest((digest, other.data_hash(False))) for other in domains[1:])
-    hashed = zip(works, [digest, *beside], strict=True)
+    scored = [domain.data_hash(trained=False) for domain in domains]
+    digest = domains[0].data_hash(trained=True) if experiment.trained else scored[0]
+    digests = [digest, *(store.json_digest((digest, other)) for other in scored[1:])]
+    hashed = zip(works, digests, strict=True)
     cells = [Cell(work, seed, digest, contents) for work, digest in hashed]
-    return Opened(cells, domains, works.index(experiment), options)
+    return Opened(cells, domains, scored, works.index(experiment), options)
 
 
 def open_domain(

@@ -239,7 +239,7 @@ def evaluated(domain: AnyDomain, model: nn.Module, validates: bool) -> Evaluatio
 def facts(opened: Opened, place: int, report: DataReport) -> Fields:
     """Return what a record's details say of the data that were read, before any training."""
     cell, domain, read = opened.cells[place], opened.domains[place], report.as_json()
-    digest = domain.data_hash(trained=False)
+    digest = opened.scored[place]
     return in_lines(
         {
             **({"scored_data": digest} if digest != cell.data_hash else {}),
