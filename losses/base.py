@@ -490,7 +490,6 @@ class ScoreLoss(Loss):
         return unless(contrast.padding.all(dim=1).any(), terms, NO_POSITIVES)
 
     def block_terms(self, scores: Scores) -> Tensor:
-        """The terms of a block of anchors."""
         terms = self.terms(scores)
         if not isinstance(terms, Tensor):
             raise UserError(

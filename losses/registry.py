@@ -185,7 +185,6 @@ class Term:
         return full
 
     def make(self, params: Mapping[str, Any]) -> "Loss":
-        """Make the loss of this term."""
         from contrastbench.losses.loading import make_loss_of
 
         self.full(params)  # raises

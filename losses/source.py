@@ -90,7 +90,6 @@ class OnceRead(SourceFileLoader):
         self.sources = sources
 
     def get_code(self, fullname: str) -> CodeType:
-        """Return the code of the module."""
         code: CodeType = self.source_to_code(self.sources.read(Path(self.path)), self.path)
         return code
 

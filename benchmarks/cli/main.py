@@ -141,7 +141,6 @@ class Grouped(TyperGroup):
         self.commands = Commands()  # type: ignore[assignment]
 
     def list_commands(self, ctx: Any) -> list[str]:
-        """Return the names of all commands."""
         return [*self.commands]
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:

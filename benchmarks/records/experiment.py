@@ -258,7 +258,6 @@ class Cell:
         return store.key(self.identity)
 
     def path(self, results: Path, suffix: str = "") -> Path:
-        """Return the path of its record."""
         return store.record_path(results, self.identity, suffix)
 
     def finished(self, results: Path) -> tuple[Record, Path] | None:

@@ -150,14 +150,12 @@ class Pack:
         return self.block(place.block)[place.start : place.start + place.size]
 
     def read_block(self, number: int) -> bytes:
-        """Read the bytes of a block."""
         with self.readable():
             ((data,),) = self.base.execute(BLOCK[self.version], (number,))
             return self.decompressor(data)
 
     @property
     def decompressor(self) -> Callable[[bytes], bytes]:
-        """Return what decompresses a block."""
         if self.version > 1:
             return partial(whole, lzma.LZMADecompressor(lzma.FORMAT_XZ))
         ((dictionary,),) = self.base.execute("SELECT deflated FROM dictionary")
