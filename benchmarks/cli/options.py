@@ -1,8 +1,11 @@
 """Options that several commands share, each declared once."""
 
-from collections.abc import Sequence
+import inspect
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import wraps
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -94,3 +97,43 @@ Join = Annotated[
 Quick = Annotated[
     bool, typer.Option("--quick", help="Take the quick part that a suite declares, in minutes.")
 ]
+
+
+@dataclass(frozen=True)
+class Cells:
+    """A question for the cells of a table or a sweep."""
+
+    what: What
+    loss: Join = None
+    quick: Quick = False
+    only: Only = None
+    seeds: Seeds = None
+    tiny: Tiny = False
+    selection: Selection = None
+    shard: Shard = None
+    results: Results = Path("results")
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """A question for the numbers of a table."""
+
+    loss: Join = None
+    quick: Quick = False
+    metric: Metric = None
+    selection: Selection = None
+    results: Results = Path("results")
+
+
+def asking(command: Callable[..., None]) -> Callable[..., None]:
+    """Let the fields of a command's first argument, a question, be options of the command."""
+    first, *others = inspect.signature(command).parameters.values()
+    own, kind = inspect.signature(first.annotation).parameters, inspect.Parameter.KEYWORD_ONLY
+
+    @wraps(command)
+    def asked(**given: Any) -> None:
+        command(first.annotation(**{name: given.pop(name) for name in own}), **given)
+
+    options = [option.replace(kind=kind) for option in (*own.values(), *others)]
+    vars(asked)["__signature__"] = inspect.Signature(options)
+    return asked

@@ -3,6 +3,7 @@
 import os
 import re
 import sys
+from dataclasses import replace
 from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Annotated, Any
@@ -22,8 +23,9 @@ if TYPE_CHECKING:
     from contrastbench.benchmarks.sweeps.plan import Plan
 
 
+@opt.asking
 def sweep(
-    what: opt.What,
+    asked: opt.Cells,
     jobs: Annotated[
         str | None,
         typer.Option(help="Processes: 8 over all devices, or 2/device on each; default: 1."),
@@ -32,13 +34,6 @@ def sweep(
         int | None,
         typer.Option(min=1, help="Number of devices of each training; on cpu: of processes."),
     ] = None,
-    loss: opt.Join = None,
-    quick: opt.Quick = False,
-    only: opt.Only = None,
-    seeds: opt.Seeds = None,
-    tiny: opt.Tiny = False,
-    selection: opt.Selection = None,
-    results: opt.Results = Path("results"),
     data_root: opt.DataRoot = None,
     device: opt.Device = "auto",
     threads: opt.Threads = None,
@@ -49,7 +44,6 @@ def sweep(
         list[str] | None,
         typer.Option(help="Setting KEY=VALUE: jobs=8, or submitit's, such as time=600."),
     ] = None,
-    shard: opt.Shard = None,
 ) -> None:
     """Run every missing cell of a table or of a sweep file.
 
@@ -73,7 +67,7 @@ def sweep(
     Example: bench sweep adnce-table5 --shard 0/3
     """
     from contrastbench.benchmarks.sweeps.costs import Costs
-    from contrastbench.benchmarks.sweeps.plan import forecast_line, make_plan
+    from contrastbench.benchmarks.sweeps.plan import forecast_line
     from contrastbench.benchmarks.sweeps.process import torchrun
     from contrastbench.benchmarks.sweeps.sweep import run_plan
 
@@ -87,8 +81,7 @@ def sweep(
 
             return worker.join(device, sys.stdout)
     workers, per_device = parse_jobs(jobs or "1")
-    joining = parse_losses(loss)
-    plan = make_plan(what, only or [], seeds, tiny, selection, results, True, joining, quick, shard)
+    plan, results = planned(asked), asked.results
     if slurm:
         return on_slurm(plan, jobs, devices, parse_pairs("--slurm", slurm))
     options = Options(
@@ -104,9 +97,9 @@ def sweep(
     check_runnable(plan, options)
     if line := forecast_line(plan, Costs(results)):
         tell(f"forecast: {line}")
-    if quick and joining:
-        whole = make_plan(what, only or [], None, tiny, selection, results, True, joining)
-        seen = sight(what, results, len(joining))
+    if asked.quick and asked.loss:
+        whole = planned(replace(asked, quick=False, seeds=None, shard=None))
+        seen = sight(asked.what, results, len(asked.loss))
         tell(f"a quick part sees {seen}; all: {forecast_line(whole, Costs(results))}")
     failed = False
     with torchrun(options):
@@ -115,6 +108,14 @@ def sweep(
             failed |= bad
     if failed:
         raise typer.Exit(1)
+
+
+def planned(asked: opt.Cells) -> "Plan":
+    """Return the plan that a question is for."""
+    from contrastbench.benchmarks.sweeps.plan import make_plan
+
+    about = asked.what, asked.only or [], asked.seeds, asked.tiny, asked.selection, asked.results
+    return make_plan(*about, True, parse_losses(asked.loss), asked.quick, asked.shard)
 
 
 @one_moment()
@@ -180,17 +181,8 @@ def on_slurm(plan: "Plan", jobs: str | None, devices: int | None, settings: dict
 
 
 @one_moment()
-def plan(
-    what: opt.What,
-    loss: opt.Join = None,
-    quick: opt.Quick = False,
-    only: opt.Only = None,
-    seeds: opt.Seeds = None,
-    tiny: opt.Tiny = False,
-    selection: opt.Selection = None,
-    shard: opt.Shard = None,
-    results: opt.Results = Path("results"),
-) -> None:
+@opt.asking
+def plan(asked: opt.Cells) -> None:
     """List what is done, missing or failed, and forecast the rest.
 
     The forecast is the lower quartile of the times of like records: the same data and recipe, any
@@ -199,11 +191,9 @@ def plan(
     Example: bench plan adnce-table5 --only column=PROTEINS
     """
     from contrastbench.benchmarks.sweeps.costs import Costs
-    from contrastbench.benchmarks.sweeps.plan import make_plan, plan_lines
+    from contrastbench.benchmarks.sweeps.plan import plan_lines
 
-    joining = parse_losses(loss)
-    made = make_plan(what, only or [], seeds, tiny, selection, results, True, joining, quick, shard)
-    for line in plan_lines(made, Costs(results)):
+    for line in plan_lines(planned(asked), Costs(asked.results)):
         say(line)
 
 

@@ -15,14 +15,16 @@ from contrastbench.benchmarks.records.read_cache import one_moment
 from contrastbench.benchmarks.report.tables import audit_markdown, render_table
 from contrastbench.benchmarks.tables import origins
 from contrastbench.benchmarks.tables.load import load_table
-from contrastbench.benchmarks.tables.resolved import resolve
+from contrastbench.benchmarks.tables.resolved import Resolved, resolve
 from contrastbench.errors import UserError, tell
 
 Format = Annotated[str, typer.Option("--format", help="Format: md, csv, json or latex.")]
 
 
 @one_moment()
+@opt.asking
 def table(
+    asked: opt.Numbers,
     name: Annotated[
         str | None, typer.Argument(help="Table (bench list tables) or YAML file.")
     ] = None,
@@ -37,32 +39,32 @@ def table(
             help="Write all tables, and those of YAML files in --results, there as md and csv.",
         ),
     ] = False,
-    loss: opt.Join = None,
-    quick: opt.Quick = False,
-    metric: opt.Metric = None,
-    selection: opt.Selection = None,
-    results: opt.Results = Path("results"),
 ) -> None:
     """Show a published table beside our numbers.
 
     Example: bench table adnce-table5 --format latex
     """
-    if all_ and (name or loss or quick or metric or selection or format_ != "md"):
+    if all_ and (name or format_ != "md" or asked != opt.Numbers(results=asked.results)):
         given = name or "--selection, --metric, --format, --quick and --loss"
         raise UserError(f"--all writes every table as it is: leave out {given} or --all")
     if all_:
         from contrastbench.benchmarks.report.table_pages import write_tables  # brings numpy
 
-        for path in write_tables(results):
+        for path in write_tables(asked.results):
             say(path)
     elif name is None:
         raise UserError("name a table (bench list tables) or give --all")
     else:
-        joined = load_table(name, losses=parse_losses(loss), quick=quick)
-        resolved = resolve(joined, selection, results, metric)
+        resolved = answered(name, asked)
         show(render_table(resolved, format_, values))
         for line in (*origins.smoke_tests(resolved), *origins.where_from(name, resolved)):
             tell(line)
+
+
+def answered(name: str, asked: opt.Numbers) -> Resolved:
+    """Return the table that a question is for, with its numbers."""
+    table = load_table(name, losses=parse_losses(asked.loss), quick=asked.quick)
+    return resolve(table, asked.selection, asked.results, asked.metric)
 
 
 @one_moment()
@@ -80,20 +82,17 @@ def audit(name: opt.Table, results: opt.Results = Path("results")) -> None:
 
 
 @one_moment()
+@opt.asking
 def compare(
+    asked: opt.Numbers,
     name: opt.Table,
-    loss: opt.Join = None,
-    quick: opt.Quick = False,
     baseline: Annotated[
         str | None, typer.Option(help="Row to compare with; default: the first with InfoNCE.")
     ] = None,
-    metric: opt.Metric = None,
-    selection: opt.Selection = None,
     format_: Format = "md",
     all_: Annotated[
         bool, typer.Option("--all", help="Show every test and its power as well.")
     ] = False,
-    results: opt.Results = Path("results"),
 ) -> None:
     """Compare a table's rows with a baseline row.
 
@@ -105,8 +104,7 @@ def compare(
     from contrastbench.benchmarks.report import screen
     from contrastbench.benchmarks.report.comparison import render_comparison
 
-    joined = load_table(name, losses=parse_losses(loss), quick=quick)
-    chosen = resolve(joined, selection, results, metric)
+    chosen = answered(name, asked)
     for line in origins.smoke_tests(chosen):  # first, since without records the rest is an error
         tell(line)
     show(render_comparison(chosen, format_, baseline, all_, screen.width()))
