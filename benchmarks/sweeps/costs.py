@@ -27,8 +27,8 @@ class Costs:
             self.took[dataset] = quartiles(experiment.domain, dataset)
         if experiment.key not in self.shared:
             recipe = experiment.full_recipe.model_dump(mode="json")
-            about = {"domain": experiment.domain, "dataset": experiment.dataset}
-            about |= {"loss": experiment.loss.name, "recipe": recipe}
+            names = {"domain": experiment.domain, "dataset": experiment.dataset}
+            about = {**names, "loss": experiment.loss.name, "recipe": recipe}
             self.shared[experiment.key] = cost_key(about)
         return self.took[dataset].get(self.shared[experiment.key])
 
