@@ -11,7 +11,7 @@ from contrastbench.distributed import average_gradients, gather, own_rows
 from contrastbench.losses import LOSSES, get_loss
 from contrastbench.losses.laws.random_contrasts import LAW_PAIRINGS, random_views
 
-PAGE = Path(__file__).parents[2] / "docs" / "own-loss.md"
+PAGE = Path(__file__).parents[2] / "docs" / "loss-kinds.md"
 FILE = Path(__file__).parents[1] / "losses" / "learned.py"
 SAMPLES = 7  # neither two nor three processes divide them
 LEARNED = [f"{FILE}:{name}" for name in ("Temperature", "Scale", "Proxy")]
@@ -54,7 +54,7 @@ def embed(model: nn.Module, views: Sequence[Tensor]) -> list[Tensor]:
 
 
 def shown(name: str, folder: Path) -> Path:
-    """Write a file that docs/own-loss.md shows, and return its path."""
+    """Write a file that docs/loss-kinds.md shows, and return its path."""
     page = PAGE.read_text(encoding="utf-8")
     (text,) = re.findall(rf"```python\n(# {name}\n.*?)```", page, re.DOTALL)
     (folder / name).write_text(text)

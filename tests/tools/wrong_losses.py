@@ -11,7 +11,7 @@ from contrastbench.losses.laws import CheckResult, check_loss
 
 FILE = Path(__file__).parents[1] / "losses" / "laws" / "wrong.py"
 PAGE = Path(__file__).parents[2] / "docs" / "check-loss.md"
-HEAD = "| mistake | line | `bench check-loss` says | try |\n| --- | --- | --- | --- |\n"
+HEAD = "| mistake | `bench check-loss` says | try |\n| --- | --- | --- |\n"
 LAWS = {  # class -> the one law that names its mistake
     "TypingError": "runs",
     "NoReturn": "runs",
@@ -68,9 +68,8 @@ def row(name: str, found: CheckResult) -> str:
     """Return the row of a loss in the table, without what was measured."""
     said = re.sub(r" \([^()]*( apart from |: not finite)[^()]*\)$", "", found.detail)
     word = found.word or "FAIL"
-    about, line = mistake(name)
-    remedy = found.remedy.replace("|", "\\|")
-    return f"| {about} | `{line}` | {word} {found.name}: {said} | {remedy} |\n"
+    remedy = found.remedy.partition("; or decline it")[0].replace("|", "\\|")
+    return f"| {mistake(name)[0]} | {word} {found.name}: {said} | {remedy} |\n"
 
 
 def table() -> str:
