@@ -1,6 +1,6 @@
 """Graphs: GraphCL's unsupervised protocol on the TU collection, with any loss."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import cached_property
 from itertools import compress
@@ -31,15 +31,18 @@ from contrastbench.domains.graph.encoder import (
     Histograms,
     InfoGraph,
     Sizes,
+    Sums,
 )
+from contrastbench.domains.graph.molecules import fingerprints, scaffold_parts
 from contrastbench.domains.graph.own import load_own_graphs, tu_files
-from contrastbench.domains.graph.tasks import task_evaluation, task_folds
+from contrastbench.domains.graph.tasks import task_evaluation, task_folds, task_part
 from contrastbench.domains.graph.twins import colours
 from contrastbench.domains.graph.views import add_loops, augment
 from contrastbench.domains.model import embed_together
+from contrastbench.domains.own import PARTS
 from contrastbench.domains.random import generator
 from contrastbench.domains.report import Rules, found_by
-from contrastbench.domains.samples import Samples
+from contrastbench.domains.samples import Samples, of_test
 from contrastbench.domains.scoring.classifiers import Labelled
 from contrastbench.domains.scoring.metrics import largest_share
 from contrastbench.domains.scoring.svm import (
@@ -93,18 +96,18 @@ class GraphDomain(Domain[GraphRecipe, Model, Batch]):
     def read(self) -> None:
         """Read the graphs, with the recipe's features and in the seed's order."""
         dataset, recipe, root = self.dataset, self.recipe, self.data_root
-        graphs, self.sha256, self.data_notes = load_own_graphs(dataset, root, recipe.reads_edges)
+        graphs, self.sha256, self.data_notes = load_own_graphs(
+            dataset, root, recipe.reads_edges, recipe.target
+        )
         self.labels, self.class_names = graphs.labels, graphs.classes
         if recipe.features == "attributes":
             files = tu_files(dataset, root)
             graphs, self.sha256 = with_attributes(graphs, self.sha256, dataset, files)
         self.counts = graph_counts(graphs)
+        self.check_recipe(graphs)
         # what is tested in every seed is also drawn by one
-        graphs = permuted_graphs(graphs, self.seed if recipe.nested else 0, recipe.limit)
-        graphs = with_features(graphs, recipe.features)
-        for key, without in {"pairing": not recipe.pairs_by_class, "parts": recipe.nested}.items():
-            if graphs.tasks and not without:
-                raise UserError(f"{dataset} has tasks and no classes: leave out --recipe {key}")
+        kept = recipe.parts == "scaffold"
+        graphs = permuted_graphs(graphs, self.seed if recipe.nested else 0, recipe.limit, kept)
         with samples_drawn(recipe):
             if not graphs.tasks:
                 names = np.array(self.class_names or range(int(graphs.y.max()) + 1))
@@ -112,20 +115,35 @@ class GraphDomain(Domain[GraphRecipe, Model, Batch]):
                     check_folds(names[graphs.y], recipe.folds, of=dataset)
                 else:
                     check_folds(names[graphs.y], 2, "use more data", dataset)
-        self.trained = len(graphs)
+        self.parts = {"all": len(graphs)}
         if not recipe.nested:
-            graphs, self.trained = training_first(graphs, self.seed)
+            graphs, self.parts = parted(graphs, self.seed, recipe.parts)
         nodes = graphs.node_ptr.diff()
-        if recipe.pairing == "part_of" and not bool(nodes.all()):
-            raise UserError(f"{dataset} has graphs without nodes: leave out --recipe pairing")
         self.most_nodes = int(nodes.max())
+        if recipe.encoder == "ecfp":
+            graphs = fingerprints(graphs)
+        graphs = with_features(graphs, recipe.features)
         self.graphs = add_loops(graphs.to(self.device))
-        self.rows = torch.arange(self.trained, device=self.device)
+        self.rows = torch.arange(self.sample_count, device=self.device)
+
+    def check_recipe(self, graphs: Graphs) -> None:
+        """Raise UserError unless the graphs are such as the recipe takes."""
+        recipe, empty = self.recipe, bool((graphs.node_ptr.diff() == 0).any())
+        classes, smiles = not graphs.tasks, bool(graphs.smiles)
+        for key, wrong, fault in (
+            ("pairing", recipe.pairs_by_class and not classes, "has tasks and no classes"),
+            ("parts", recipe.parts == "fixed" and not classes, "has tasks and no classes"),
+            ("parts", recipe.parts == "scaffold" and not smiles, "has no SMILES"),
+            ("encoder", recipe.encoder == "ecfp" and not smiles, "has no SMILES"),
+            ("pairing", recipe.pairing == "part_of" and empty, "has graphs without nodes"),
+        ):
+            if wrong:
+                raise UserError(f"{self.dataset} {fault}: leave out --recipe {key}")
 
     @cached_property
     def training(self) -> Graphs:
         """The graphs that are trained on: all, or those before a fixed test part."""
-        return self.graphs[: self.trained]
+        return self.graphs[: self.sample_count]
 
     def data_hash(self, trained: bool) -> str:
         """Training and test graphs are of one set."""
@@ -144,21 +162,19 @@ class GraphDomain(Domain[GraphRecipe, Model, Batch]):
         graphs, recipe, y = self.graphs, self.recipe, self.graphs.y.cpu().numpy()
         own, (source, target) = not is_known(self.dataset), graphs.edge_index
         sizes = {"nodes": len(graphs.x), "edges": int((source != target).sum())}
-        parts, classes, draws = {"all": len(graphs)}, self.class_names, None
+        classes, draws = self.class_names, None
         if graphs.tasks:
-            draws, classes = task_folds(len(y), recipe.folds, self.seed), ()
+            draws, classes = recipe.nested and task_folds(len(y), recipe.folds, self.seed), ()
             sizes |= {"tasks": graphs.tasks, "unknown answers": int(np.isnan(y).sum())}
         elif recipe.nested:
             draws = fold_draws(y, recipe.folds, self.seed)
-        else:
-            parts = {"train": self.trained, "test": len(graphs) - self.trained}
         return Samples(
             "graphs",
-            parts,
+            self.parts,
             np.zeros(len(y)) if graphs.tasks else y,
             classes if classes or graphs.tasks else [*map(str, range(self.class_count))],
             keys=lambda: colours(graphs, recipe.layers),
-            draws=draws and [*draws],
+            draws=[*draws] if draws else None,
             features=sizes,
             notes=self.data_notes | (self.unused() if own else {}) | found_by(NOTES, graphs),
             doubts=found_by(DOUBTS, graphs),
@@ -184,8 +200,8 @@ class GraphDomain(Domain[GraphRecipe, Model, Batch]):
             if recipe.encoder == "raw":
                 width = recipe.hidden * recipe.layers
                 return Counts(Histograms(features, width)).to(self.device)
-            if recipe.encoder == "sizes":
-                return Counts(Sizes())
+            if not recipe.trainable:
+                return Counts(Sizes() if recipe.encoder == "sizes" else Sums())
             kind = InfoGraph if recipe.of_nodes else GraphModel
             bonds = self.graphs.edge_attr.shape[1]
             return kind(GIN(features, recipe.hidden, recipe.layers, bonds)).to(self.device)
@@ -214,7 +230,7 @@ class GraphDomain(Domain[GraphRecipe, Model, Batch]):
     @property
     def sample_count(self) -> int:
         """Return how many graphs the encoder is trained on."""
-        return self.trained
+        return next(iter(self.parts.values()))
 
     def contrasts(self, model: Model, batch: Batch) -> list[Contrast]:
         """Pair the graphs of a batch, and tell the rows of the anchors; a node's is its graph's."""
@@ -274,7 +290,7 @@ class GraphDomain(Domain[GraphRecipe, Model, Batch]):
     def evaluate(self, model: Model) -> Evaluation:
         """Accuracy of the recipe's SVM on the embeddings, in folds or on the fixed test part."""
         if not self.recipe.nested:
-            return part_evaluation(self.embeddings(model), self.trained)
+            return part_evaluation(self.embeddings(model), self.parts)
         return svm_evaluation(self.embeddings(model), self.recipe.svm, self.recipe.folds, self.seed)
 
 
@@ -313,10 +329,12 @@ def svm_evaluation(embeddings: Labelled, svm: str, folds: int, seed: int) -> Eva
     )
 
 
-def part_evaluation(embeddings: Labelled, trained: int) -> Evaluation:
-    """Accuracy of the SVM on the graphs after those that were trained on, which it is fitted on."""
+def part_evaluation(embeddings: Labelled, parts: Mapping[str, int]) -> Evaluation:
+    """Accuracy of the SVM on the last part, fitted on the first one; or the AUROC over tasks."""
     x, y = (part.cpu().numpy() for part in embeddings)
-    train, test = np.split(np.arange(len(y)), [trained])
+    if y.ndim > 1:
+        return task_part(x, y, parts)
+    train, test = of_test(parts)
     score = svm_part(x, y, train, test)
     return Evaluation(
         {"accuracy": score.accuracy, **score.beside},
@@ -328,17 +346,22 @@ def part_evaluation(embeddings: Labelled, trained: int) -> Evaluation:
     )
 
 
-def training_first(graphs: Graphs, seed: int) -> tuple[Graphs, int]:
-    """Return the graphs to train on in the order of a seed, then the fixed test part; how many."""
-    train, test = map(torch.from_numpy, fixed_part(graphs.y.numpy()))
+def parted(graphs: Graphs, seed: int, parts: str) -> tuple[Graphs, dict[str, int]]:
+    """Return the graphs to train on in the order of a seed, then the other parts; their sizes."""
+    kept = parts == "scaffold"
+    numbers = scaffold_parts(graphs.smiles) if kept else fixed_part(graphs.y.numpy())
+    train, *others = map(torch.from_numpy, numbers)
     order = torch.randperm(len(train), generator=generator(torch.device("cpu"), seed))
-    return graphs.select(torch.cat([train[order], test])), len(train)
+    sizes = dict(zip(PARTS if kept else PARTS[::2], map(len, numbers), strict=True))
+    return graphs.select(torch.cat([train[order], *others])), sizes
 
 
-def permuted_graphs(graphs: Graphs, seed: int, limit: int | None = None) -> Graphs:
-    """Return the graphs in the order of a seed, or the first of them."""
-    order = torch.randperm(len(graphs), generator=generator(torch.device("cpu"), seed))
-    return graphs.select(order[:limit])
+def permuted_graphs(
+    graphs: Graphs, seed: int, limit: int | None = None, kept: bool = False
+) -> Graphs:
+    """Return the graphs in the order of a seed, or the first of them; `kept`: in their own."""
+    order = torch.randperm(len(graphs), generator=generator(torch.device("cpu"), seed))[:limit]
+    return graphs.select(order.sort().values if kept else order)
 
 
 def is_known(name: str) -> bool:

@@ -20,9 +20,11 @@ from torch import Tensor
 
 from contrastbench.domains import own
 from contrastbench.domains.download import cache_folder
-from contrastbench.domains.graph import DATASETS, SOURCES, data
+from contrastbench.domains.graph import DATASETS, MOLECULES, SOURCES, data
+from contrastbench.domains.graph.collected import declared_file
 from contrastbench.domains.graph.data import MAX_FEATURES, Graphs, content_hash, pointers, union
 from contrastbench.domains.graph.files import GRAPH_FILES, LABELS_FILE, read_file
+from contrastbench.domains.graph.molecules import read_smiles
 from contrastbench.domains.graph.tasks import UNKNOWN, answers
 from contrastbench.domains.reading import contents, doubles, reading, refuse
 from contrastbench.domains.samples import Counted
@@ -33,7 +35,7 @@ FURTHER = "files whose further columns or attributes are left out"
 TWO_GRAPHS_FIX = "give at least two, as negatives of each other"
 EDGE_DATA = ("edge_attr", "edge_weight")  # of torch-geometric's Data
 ReadGraphs = tuple[Graphs, dict[str, Any]]  # and notes
-Reader = Callable[[str, Path | None], ReadGraphs]
+Reader = Callable[..., ReadGraphs]  # of what a source names and the data root
 LoadedGraphs = tuple[Graphs, str, dict[str, Any]]  # graphs, the sha256 of their content, notes
 
 
@@ -45,9 +47,25 @@ class Item(NamedTuple):
     y: Any  # its class, or a tuple of answers to tasks
 
 
-def load_own_graphs(name: str, data_root: Path | None, edges: bool = False) -> LoadedGraphs:
-    """A set of graphs, a user's own or by its name; with the features of its edges, or without."""
-    graphs, digest, notes = ADAPTER.read(name, data_root)
+def load_own_graphs(
+    name: str, data_root: Path | None, edges: bool = False, target: str | None = None
+) -> LoadedGraphs:
+    """A set of graphs, a user's own or by its name.
+
+    Args:
+        name: of the set.
+        data_root: a folder that may hold it.
+        edges: whether edges have their features.
+        target: the columns of a CSV file that are answers.
+    """
+    known = DATASETS.get(name)
+    if known and known.target:
+        target = known.target if target is None else target
+        name = f"{MOLECULES.kind}:{declared_file(known, data_root)}"
+    asked = () if target is None else (target,)
+    tabled = name.startswith(f"{MOLECULES.kind}:")
+    refuse(name, (asked and not tabled, " has no target column: leave --target out"))
+    graphs, digest, notes = ADAPTER.read(name, data_root, *asked)
     if not edges:
         return replace(graphs, edge_attr=graphs.edge_attr[:, :0]), digest, notes
     if not graphs.edge_attr.shape[1]:
@@ -56,13 +74,13 @@ def load_own_graphs(name: str, data_root: Path | None, edges: bool = False) -> L
     return graphs, hashlib.sha256(digest.encode() + values).hexdigest(), notes
 
 
-def read_own(kind: str, what: str, data_root: Path | None) -> LoadedGraphs:
+def read_own(kind: str, what: str, data_root: Path | None, *asked: str) -> LoadedGraphs:
     """Read a user's graphs; edges get both directions.
 
     Raises:
         UserError: there is no edge.
     """
-    given, notes = READERS[kind](what, data_root)
+    given, notes = READERS[kind](what, data_root, *asked)
     graphs, added = both_ways(given)
     name = what if kind == own.PYTHON else f"{kind}:{what}"
     empty = not graphs.edge_index.numel()
@@ -319,6 +337,7 @@ READERS: dict[str, Reader] = {
     "folder": read_folder,
     own.PYTHON: read_function,
     "pyg": read_set,
+    MOLECULES.kind: read_smiles,
 }
 ADAPTER: own.Adapter[LoadedGraphs] = own.Adapter(
     *("graph", DATASETS, SOURCES),

@@ -84,7 +84,8 @@ MISTAKES = [
     (["data", "fetch", "MUTGA"], "unknown dataset 'MUTGA': did you mean 'MUTAG'?"),
     (["data", "list", "--data-root", "no"], "data root no does not exist: name a folder"),
     (["data", "fetch"], "name a dataset that is downloaded"),
-    ([*RUN, "--target", "y"], "domain graph has no target column: leave --target out"),
+    ([*RUN, "--target", "y"], "label-pairs has no target column: leave --target out"),
+    ([*RUN, "--domain", "image", "--target", "y"], "domain image has no target column: leave"),
     ([*TABLE, "--dataset", "csv:"], "csv: has nothing after the colon: give csv:FILE[,TEST]"),
     ([*TABLE, "--dataset", "csv:mine.csv", "--target", "y"], "no file mine.csv"),
 ]
