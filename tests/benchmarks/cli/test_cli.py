@@ -34,6 +34,7 @@ MAIN = "from contrastbench.benchmarks.cli.main import main; main()"
 KEPT = "what is finished is kept, the same command goes on with the rest"
 RUN = ["run", "--domain", "graph", "--loss", "adnce"]
 TABLE = ["run", "--domain", "tabular", "--loss", "adnce"]
+IMAGE = ["run", "--domain", "image", "--loss", "adnce"]
 
 
 MISTAKES = [
@@ -85,7 +86,7 @@ MISTAKES = [
     (["data", "list", "--data-root", "no"], "data root no does not exist: name a folder"),
     (["data", "fetch"], "name a dataset that is downloaded"),
     ([*RUN, "--target", "y"], "label-pairs has no target column: leave --target out"),
-    ([*RUN, "--domain", "image", "--target", "y"], "domain image has no target column: leave"),
+    ([*IMAGE, "--target", "y"], "domain image has no target column: leave --target out"),
     ([*TABLE, "--dataset", "csv:"], "csv: has nothing after the colon: give csv:FILE[,TEST]"),
     ([*TABLE, "--dataset", "csv:mine.csv", "--target", "y"], "no file mine.csv"),
 ]
