@@ -47,6 +47,7 @@ def verify(
     keep: Annotated[
         Path | None, typer.Option(help="Folder for the records made here, to be merged.")
     ] = None,
+    jobs: Annotated[int, typer.Option(min=1, help="Number of processes at a time.")] = 1,
     results: opt.Results = Path("results"),
     data_root: opt.DataRoot = None,
 ) -> None:
@@ -76,7 +77,7 @@ def verify(
     places, root = list(dict.fromkeys([results, SHIPPED])), (data_root or Path()).absolute()
     tell(f"data are looked for in {root} (--data-root), then where downloads are kept")
     tell(f"the loss {'sees ' + CONFINED if can_confine() else 'runs as you do: ' + UNCONFINED}")
-    case = Verification(given, suite, places, root, quick, keep)
+    case = Verification(given, suite, places, root, quick, keep, jobs)
     run_checks(case)
     show(rendered("verification.md.j2", given=given, case=case))
     if not case.verified:

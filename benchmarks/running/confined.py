@@ -8,6 +8,8 @@ import os
 import signal
 import subprocess
 import sys
+import threading
+import time
 from collections.abc import Sequence
 from contextlib import suppress
 from functools import cache
@@ -28,24 +30,28 @@ SYSTEM = (
 BUBBLE = ["bwrap", "--unshare-all", "--die-with-parent", "--dev", "/dev", "--proc", "/proc"]
 
 
-def run_apart(command: Sequence[str], folder: Path, seconds: float, *seen: Path) -> str:
-    """Run a command in a folder, to its end or for so long, and say how it ended.
+def run_apart(
+    command: Sequence[str], folder: Path, seconds: float, stop: threading.Event, *seen: Path
+) -> str:
+    """Run a command in a folder, to its end, for so long or until a stop, and say how it ended.
 
     All that it has started is killed with it, unless it left the group of its processes; confined,
     nothing can.
 
     Args:
+        stop: set by another thread, ends it within a second.
         seen: files and folders that it reads.
     """
     variables = environment(folder / "home")
     start = bubble(folder, *seen, cache_folder(), Path(variables["HF_HUB_CACHE"]))
     given: Any = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.DEVNULL)
     given |= {"cwd": folder, "env": variables, "start_new_session": True}
-    process = subprocess.Popen([*start, *command], **given)
+    process, until = subprocess.Popen([*start, *command], **given), time.monotonic() + seconds
     try:
-        return f"ended with exit code {process.wait(seconds)}"
-    except subprocess.TimeoutExpired:
-        return f"was killed after {seconds:.0f} seconds"
+        while time.monotonic() < until and not stop.is_set():
+            with suppress(subprocess.TimeoutExpired):
+                return f"ended with exit code {process.wait(min(1, seconds))}"
+        return "was stopped" if stop.is_set() else f"was killed after {seconds:.0f} seconds"
     finally:
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)

@@ -13,6 +13,7 @@ import json
 import resource
 import shutil
 import sys
+import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -60,11 +61,20 @@ def refusing(why: str = "") -> Iterator[None]:
 
 
 def ask(
-    request: Mapping[str, Any], seconds: float, wanted: Sequence[str] = ()
+    request: Mapping[str, Any],
+    seconds: float,
+    stop: threading.Event,
+    wanted: Sequence[str] = (),
 ) -> tuple[Answer, list[bytes]]:
     """Return a child's answer to a request, and the files of the wanted records that it has made.
 
-    Its folder is made for it and goes with it: all is read before another child begins.
+    Its folder is made for it and goes with it, and no child is told that of another.
+
+    Args:
+        request: what it is asked.
+        seconds: that it may take.
+        stop: set by another thread, ends it.
+        wanted: the names of records.
 
     Raises:
         Refused: it ended without an answer, or its answer is an error.
@@ -72,7 +82,8 @@ def ask(
     folder = Path(mkdtemp(prefix="contrastbench-")).resolve()
     try:
         (folder / "request.json").write_text(json.dumps(request), "utf-8")
-        ending = run_apart([*COMMAND, str(folder)], folder, seconds, Path(request["data_root"]))
+        command, root = [*COMMAND, str(folder)], Path(request["data_root"])
+        ending = run_apart(command, folder, seconds, stop, root)
         with refusing(f"the loss's process {ending} without an answer"):
             answer = Answer.model_validate_json(store.file_bytes(folder / "answer.json"))
         if answer.error is not None:

@@ -6,7 +6,9 @@ what it declares. Of a record that comes back, numbers alone are the child's own
 """
 
 import re
+import threading
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
 from itertools import groupby
@@ -51,6 +53,7 @@ class Verification:
     data_root: Path  # own data may lie here
     quick: bool = False  # the suite's quick part alone, of which nothing is verified
     keep: Path | None = None  # where the records go that are made
+    jobs: int = 1  # processes at a time
     verified: bool = False  # all checks have passed; after a quick look its part agrees
     code: str = ""  # sha256 that the loss's records name
     terms: dict[str, str] = field(default_factory=dict)  # of the loss, and of its stand-in
@@ -60,6 +63,9 @@ class Verification:
     checks: list[tuple[str, str, str]] = field(default_factory=list)  # with what each found
     differing: list[Outcome] = field(default_factory=list)  # claims
     standing: str = ""
+    # threads wait for children; what this process itself knows and does, one does at a time
+    turn: threading.Lock = field(default_factory=threading.Lock)
+    stop: threading.Event = field(default_factory=threading.Event)  # of all children
 
     @property
     def request(self) -> dict[str, Any]:
@@ -114,7 +120,7 @@ def check_loss(case: Verification) -> str:
         if files - {*case.given.sources}:
             raise apart.Refused(f"{about.loss} names a file that is not in the bundle")
         loss = {"name": about.loss, "params": about.params}
-        answer, _ = apart.ask(case.request | {"loss": loss}, apart.SECONDS)
+        answer, _ = apart.ask(case.request | {"loss": loss}, apart.SECONDS, case.stop)
         case.terms = make_stand_ins(dict(zip(terms, answer.terms, strict=True)))
         case.stand_in.make()
         schema.check_settings({"params": case.stand_in.complete.params})
@@ -156,8 +162,29 @@ def check_cells(case: Verification) -> str:
                 )
                 made = len(case.made)
                 return f"{made} cell{plural(made)}, all that {plan.table.name} asks of the loss"
-        for _, some in groupby(tasks, key=lambda task: task.experiment.key):
-            make_records(case, list(some))
+        make_all(case, tasks)
+
+
+def make_all(case: Verification, tasks: Sequence[Task]) -> None:
+    """Make the records of tasks by several children; what ends this side ends them all."""
+    trainings = dict[str, list[Task]]()
+    for task in tasks:
+        trainings.setdefault(task.experiment.scored[0].key, []).append(task)
+    with ThreadPoolExecutor(case.jobs) as pool:
+        waiting = [pool.submit(make_trainings, case, some) for some in trainings.values()]
+        try:
+            for one in as_completed(waiting):
+                one.result()
+        except BaseException:
+            case.stop.set()
+            pool.shutdown(cancel_futures=True)
+            raise
+
+
+def make_trainings(case: Verification, tasks: Sequence[Task]) -> None:
+    """Make the records of experiments that share trainings, one experiment after the other."""
+    for _, some in groupby(tasks, key=lambda task: task.experiment.key):
+        make_records(case, list(some))
 
 
 def make_records(case: Verification, tasks: Sequence[Task]) -> None:
@@ -166,17 +193,27 @@ def make_records(case: Verification, tasks: Sequence[Task]) -> None:
     What was made before, by an earlier verification too, is not made again.
     """
     work, ours = tasks[0].experiment, dict[str, Fields]()
-    for task in tasks:
-        ours |= foretold(case, work, task.seed)
+    with case.turn:
+        for task in tasks:
+            ours |= foretold(case, work, task.seed)
     new = {name: one["seed"] for name, one in ours.items() if name not in case.kept}
+    made = list[bytes]()
     if seeds := sorted({*new.values()}):
         named = replace(work, loss=replace(work.loss, name=case.named(work.loss.name)))
         given = case.request | {"experiment": asdict(named), "seeds": seeds}
-        _, made = apart.ask(given, apart.SECONDS * len(seeds), [*new])
-        for name, data in zip(new, made, strict=True):
-            case.kept[name] = record = returned_record(data, Path(name), ours[name])
-            if case.keep and not store.publish_record(record, case.keep / name):
-                raise apart.Refused(f"{case.keep / name} was written by another process")
+        _, made = apart.ask(given, apart.SECONDS * len(seeds), case.stop, [*new])
+    with case.turn:
+        keep_records(case, work, ours, dict(zip(new, made, strict=True)))
+
+
+def keep_records(
+    case: Verification, work: Experiment, ours: dict[str, Fields], new: dict[str, bytes]
+) -> None:
+    """Keep the records of an experiment's trainings, of which some are new."""
+    for name, data in new.items():
+        case.kept[name] = record = returned_record(data, Path(name), ours[name])
+        if case.keep and not store.publish_record(record, case.keep / name):
+            raise apart.Refused(f"{case.keep / name} was written by another process")
     for name, one in ours.items():
         record = case.made[name] = case.kept[name]
         if record.get("own_loss") != one.get("own_loss"):  # a process says which code it is of
@@ -217,7 +254,7 @@ def returned_record(data: bytes, path: Path, known: Fields) -> store.Record:
 
 def compare_claim(case: Verification) -> str:
     """Compare the bundle's records with those made here."""
-    ours = {name: record for name, record in case.made.items() if record["loss_code"]}
+    ours = {name: record for name, record in sorted(case.made.items()) if record["loss_code"]}
     factor = sqrt(2) * NormalDist().inv_cdf(1 - LEVEL / 2 / max(1, len(ours)))
     outcomes = list[Outcome]()
     with case.laid_out() as folder:

@@ -11,6 +11,7 @@ import select
 import shutil
 import socket
 import sys
+import threading
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import asdict, replace
@@ -108,7 +109,7 @@ def attempt(folder: Path, seconds: float = SECONDS, **parts: str) -> store.Recor
     wanted = store.record_path(Path(), {**known, "loss_code": code})
     work = asdict(replace(WORK, loss=LossSpec("mine.py:Mine")))
     about = {"files": {"mine.py": text}, "experiment": work, "seeds": [0], "data_root": "."}
-    _, (data,) = apart.ask(about, seconds, [wanted.as_posix()])
+    _, (data,) = apart.ask(about, seconds, threading.Event(), [wanted.as_posix()])
     return returned_record(data, wanted, {"details": {}})
 
 

@@ -8,6 +8,7 @@ import zipfile
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
+from threading import Barrier, Event
 from typing import Any
 
 import pytest
@@ -19,7 +20,7 @@ from contrastbench.benchmarks.records import store
 from contrastbench.benchmarks.records.merge import merge_records
 from contrastbench.benchmarks.records.store import Record
 from contrastbench.benchmarks.report.words import rendered
-from contrastbench.benchmarks.running import runner
+from contrastbench.benchmarks.running import confined, runner
 from contrastbench.benchmarks.running.options import Options
 from contrastbench.benchmarks.submission import apart, bundle, verify
 from contrastbench.benchmarks.sweeps.plan import make_plan
@@ -238,6 +239,44 @@ def test_what_one_training_scores_is_made_once(mine, monkeypatch: pytest.MonkeyP
     code, out = verified(mine)
     assert (code, len(asked)) == (0, 5), out
     assert "| claim | passed | 10 of 10 equal to the bit |" in out
+
+
+def test_several_children_at_a_time_come_to_the_same(
+    honest: str, mine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    both = Barrier(2, timeout=60)
+
+    def together(command: Sequence[str], folder: Path, *more: object) -> str:
+        if json.loads((folder / "request.json").read_bytes()).get("seeds") == [1000]:
+            both.wait()
+        return answered(command, folder, *more)
+
+    monkeypatch.setattr(apart, "run_apart", together)
+    code, out = verified(mine, "--jobs", "2")
+    assert (code, standing(out)) == (0, honest), out
+
+
+def test_ctrl_c_ends_all_children(mine, monkeypatch: pytest.MonkeyPatch) -> None:
+    begun, ended = Event(), list[bool]()
+
+    def waits(command: Sequence[str], folder: Path, seconds: float, stop: Event, *_: Path) -> str:
+        if "seeds" not in json.loads((folder / "request.json").read_bytes()):
+            return answered(command, folder)
+        begun.set()
+        ended.append(stop.wait(60))
+        return confined.run_apart(["sleep", "600"], folder, 600, stop)
+
+    def interrupted(_: object) -> Any:
+        begun.wait(60)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(apart, "run_apart", waits)
+    monkeypatch.setattr(verify, "as_completed", interrupted)
+    given = bundle.read_bundle(Path("mine-suite.zip"))
+    case = verify.Verification(given, "suite.yaml", [Path("trusted")], Path(), jobs=2)
+    with pytest.raises(KeyboardInterrupt):
+        verify.run_checks(case)
+    assert set(ended) == {True}
 
 
 LIMITED = """from contrastbench.losses.library.infonce import InfoNCE
