@@ -37,7 +37,7 @@ from contrastbench.benchmarks.running.publishing import (
     made_by,
     publish_result,
 )
-from contrastbench.benchmarks.running.training import AnyDomain, Log, train
+from contrastbench.benchmarks.running.training import AnyDomain, train
 from contrastbench.distributed import ProcessLost
 from contrastbench.domains.base import Evaluation, Exports, Validates
 from contrastbench.domains.reading import cause
@@ -172,20 +172,14 @@ def reason(error: BaseException) -> str:
 def train_cells(opened: Opened) -> Trained:
     """Train the loss by the first cell."""
     start, peak = time.perf_counter(), PeakMemory(opened.domain.device)
-    with scalars_of(opened) as log:
+    board, results = opened.options.tensorboard, opened.options.results
+    name = opened.cells[0].path(results).relative_to(results / "runs").with_suffix("")
+    logging = scalars.scalars(board / name) if board and ranks.is_first() else nullcontext()
+    with logging as log:
         given = opened.domain, opened.loss, opened.checkpoint
         model, history = train(*given, log, opened.compiled)
     history.seconds += time.perf_counter() - start
     return Trained(opened, model, history, peak)
-
-
-def scalars_of(opened: Opened) -> AbstractContextManager[Log | None]:
-    """Return what takes a training's scalars, if anything does."""
-    board, results = opened.options.tensorboard, opened.options.results
-    if board is None or not ranks.is_first():
-        return nullcontext()
-    name = opened.cells[0].path(results).relative_to(results / "runs").with_suffix("")
-    return scalars.scalars(board / name)
 
 
 def score_cells(trained: Trained) -> Scored:
