@@ -4,6 +4,7 @@ import ast
 import re
 import subprocess
 import sys
+from collections.abc import Callable
 from importlib.metadata import EntryPoint
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from contrastbench.benchmarks.cli.loss_list import families, loss_lines
 from contrastbench.losses import LOSSES, LossSpec, UserError, get_loss, registry
 from contrastbench.losses.registry import describe, give_note
 
+Announce = Callable[[str, str], None]
 TWO = """
 from contrastbench.losses.base import ScoreLoss
 
@@ -247,19 +249,29 @@ def test_modules_beside_a_file_are_a_part_of_it(tmp_path: Path) -> None:
 
 
 def test_a_package_that_was_edited_after_its_import_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, announce: Announce
 ) -> None:
     monkeypatch.syspath_prepend(tmp_path)
     package = tmp_path / "a_package_of_losses" / "__init__.py"
     package.parent.mkdir()
     package.write_text(TWO)
-    theirs = EntryPoint("theirs", "a_package_of_losses:A", "contrastbench.losses")
-    monkeypatch.setattr(registry, "entry_points", lambda group: [theirs])
+    announce("theirs", "a_package_of_losses:A")
     code = LossSpec("theirs").code
     assert code == LossSpec("theirs").code
     package.write_text(TWO.replace("0.1", "0.3"))
     with pytest.raises(UserError, match=r"__init__.py was edited after it was imported: start a"):
         _ = LossSpec("theirs").code
+
+
+@pytest.fixture
+def announce(monkeypatch: pytest.MonkeyPatch) -> Announce:
+    """Let a package announce a loss."""
+
+    def call(name: str, value: str) -> None:
+        theirs = EntryPoint(name, value, "contrastbench.losses")
+        monkeypatch.setattr(registry, "entry_points", lambda group: [theirs])
+
+    return call
 
 
 def test_none_is_a_spec_without_a_loss() -> None:
@@ -272,9 +284,8 @@ def test_none_is_a_spec_without_a_loss() -> None:
         LossSpec("none", {"mu": 1}).check()
 
 
-def test_losses_of_packages_come_after_ours(monkeypatch: pytest.MonkeyPatch) -> None:
-    theirs = EntryPoint("theirs", "package.module:Loss", "contrastbench.losses")
-    monkeypatch.setattr(registry, "entry_points", lambda group: [theirs])
+def test_losses_of_packages_come_after_ours(announce: Announce) -> None:
+    announce("theirs", "package.module:Loss")
     assert list(registry.losses()) == [*registry.OURS, "theirs"]
     assert "theirs\n    Of a package: package.module:Loss" in loss_lines()
     assert list(families())[-1].split() == ["theirs", "package.module:Loss"]
@@ -282,9 +293,8 @@ def test_losses_of_packages_come_after_ours(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 @pytest.mark.parametrize("value", ["", ":", "[x]"])
-def test_an_entry_point_of_nothing_is_no_loss(value: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    theirs = EntryPoint("theirs", value, "contrastbench.losses")
-    monkeypatch.setattr(registry, "entry_points", lambda group: [theirs])
+def test_an_entry_point_of_nothing_is_no_loss(value: str, announce: Announce) -> None:
+    announce("theirs", value)
     assert "infonce" in registry.losses()
     with pytest.raises(UserError):
         get_loss("theirs")
@@ -294,11 +304,8 @@ def test_an_entry_point_of_nothing_is_no_loss(value: str, monkeypatch: pytest.Mo
     ("name", "other"),
     [("hcl", "contrastbench.losses.library.hcl"), ("dcl", "a word of"), ("none", "a word of")],
 )
-def test_a_package_cannot_take_a_name_of_ours(
-    monkeypatch: pytest.MonkeyPatch, name: str, other: str
-) -> None:
-    theirs = EntryPoint(name, "package.module:Loss", "contrastbench.losses")
-    monkeypatch.setattr(registry, "entry_points", lambda group: [theirs])
+def test_a_package_cannot_take_a_name_of_ours(announce: Announce, name: str, other: str) -> None:
+    announce(name, "package.module:Loss")
     with pytest.raises(UserError, match=f"two losses are named {name}: {other}.* uninstall one"):
         registry.losses()
     assert get_loss("hcl").name == "hcl"  # ours can be used all the same
@@ -311,64 +318,39 @@ def test_a_file_without_the_loss_and_no_file_are_named(folder: Path) -> None:
         get_loss("other.py:A")
 
 
-@pytest.mark.parametrize(
-    "text",
-    ["def broken(", "import no_such_module", "1 / 0", "raise OSError", "raise SystemExit(0)"],
-)
-def test_a_file_that_cannot_be_imported_is_named(tmp_path: Path, text: str) -> None:
-    file = tmp_path / "mine.py"
-    file.write_text(text)
-    with pytest.raises(
-        UserError,
-        match=r"cannot import .*mine.py(, line \d+)? \((\w+Error: .+|SystemExit: 0|OSError)\)$",
-    ) as error:
-        get_loss(f"{file}:Mine")
-    assert "\n" not in str(error.value)
+def made(argument: str, body: str = "self.t = t", first: str = "super().__init__()") -> str:
+    """A file with a class whose constructor takes this."""
+    head = "import torch\nfrom contrastbench.losses import ScoreLoss\n\nclass Mine(ScoreLoss):\n"
+    return f"{head}    def __init__(self, {argument}):\n        {first}\n        {body}\n"
+
+
+BROKEN = ("def broken(", "import no_such_module", "1 / 0", "raise OSError", "raise SystemExit(0)")
+NO_LOSS = ("class Mine: pass", "Mine = 3", "from shutil import move as Mine")
+CANNOT = r"cannot import .*mine.py(, line \d+)? \((\w+Error: .+|SystemExit: 0|OSError)\)$"
 
 
 @pytest.mark.parametrize(
-    ("argument", "body", "message"),
+    ("text", "message"),
     [
-        ("t=1.0", "pass", "does not keep its argument t: add self.t = t"),
-        ("t", "self.t = t", "mine.py:Mine needs t: give it a default, or a value: --set t=VALUE"),
-        ("t=1.0", "{}['x']", "cannot make .*mine.py:Mine, line 7 .KeyError: 'x'"),
-        ("t=1.0", "raise SystemExit(0)", "cannot make .*mine.py:Mine, line 7 .SystemExit: 0"),
-        ("t=1.0", "raise ValueError", "cannot make .*mine.py:Mine, line 7 .ValueError.$"),
-        (
-            "t=torch.ones(2)",
-            "self.t = t",
-            r"a record cannot hold t=tensor\(\[1., 1.\]\): take a finite number",
-        ),
-        ("t=float('inf')", "self.t = t", "a record cannot hold t=inf: take a finite number"),
-        ("t=(1, 2)", "self.t = t", r"a record cannot hold t=\(1, 2\): .* or a list"),
-        ("**t", "self.t = t", r"takes \*\*t: name each argument of the constructor"),
+        *((text, CANNOT) for text in BROKEN),
+        *((text, "Mine in .*mine.py is no loss: derive it from") for text in NO_LOSS),
+        (made("t=1.0", "pass"), "does not keep its argument t: add self.t = t"),
+        (made("t"), "mine.py:Mine needs t: give it a default, or a value: --set t=VALUE"),
+        (made("t=1.0", "{}['x']"), "cannot make .*mine.py:Mine, line 7 .KeyError: 'x'"),
+        (made("t=1", "raise SystemExit(0)"), "cannot make .*py:Mine, line 7 .SystemExit: 0"),
+        (made("t=1", "raise ValueError"), "cannot make .*mine.py:Mine, line 7 .ValueError.$"),
+        (made("t=torch.ones(2)"), r"a record cannot hold t=tensor\(\[1., 1.\]\): take a finite"),
+        (made("t=float('inf')"), "a record cannot hold t=inf: take a finite number"),
+        (made("t=(1, 2)"), r"a record cannot hold t=\(1, 2\): .* or a list"),
+        (made("**t"), r"takes \*\*t: name each argument of the constructor"),
+        (made("t=1.0", first="pass"), r"py:Mine is not set up: call super\(\).__init__\(\)"),
     ],
 )
-def test_a_mistake_in_a_users_constructor_is_named(
-    tmp_path: Path, argument: str, body: str, message: str
-) -> None:
-    head = "import torch\nfrom contrastbench.losses import ScoreLoss\n\nclass Mine(ScoreLoss):\n"
-    init = f"    def __init__(self, {argument}):\n        super().__init__()\n        {body}\n"
-    (tmp_path / "mine.py").write_text(head + init)
+def test_a_mistake_in_a_users_file_is_one_line(tmp_path: Path, text: str, message: str) -> None:
+    (tmp_path / "mine.py").write_text(text)
     with pytest.raises(UserError, match=message) as error:
         get_loss(f"{tmp_path}/mine.py:Mine")
     assert "\n" not in str(error.value)
-
-
-def test_a_constructor_without_that_of_its_base_is_named(tmp_path: Path) -> None:
-    head = "from contrastbench.losses import ScoreLoss\nclass Mine(ScoreLoss):\n"
-    (tmp_path / "mine.py").write_text(f"{head}    def __init__(self, t=1.0):\n        self.t = t\n")
-    with pytest.raises(UserError, match=r"mine.py:Mine is not set up: call super\(\).__init__\(\)"):
-        get_loss(f"{tmp_path}/mine.py:Mine")
-
-
-@pytest.mark.parametrize(
-    "text", ["class mine: pass", "mine = 3", "from shutil import move as mine"]
-)
-def test_what_is_no_class_of_losses_is_refused(tmp_path: Path, text: str) -> None:
-    (tmp_path / "mine.py").write_text(text)
-    with pytest.raises(UserError, match=r"mine in .*mine.py is no loss: derive it from"):
-        get_loss(f"{tmp_path}/mine.py:mine")
 
 
 def test_sigterm_is_no_mistake_of_the_users(tmp_path: Path) -> None:
