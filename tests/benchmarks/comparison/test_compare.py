@@ -55,6 +55,16 @@ def lost(results: Path, row: str, column: str, seed: int, status: str) -> None:
     made(results, work, seed, status=status)
 
 
+def places(results: Path, baseline: str | None = None, table: Table = SMALL) -> list[Comparison]:
+    """The rows of a table against its baseline, place by place."""
+    return [*compare(resolve(table, None, results), baseline).places]
+
+
+def shown(results: Path, *about: Any, **more: Any) -> str:
+    """The comparison as text."""
+    return render_comparison(resolve(SMALL, None, results), *about, **more)
+
+
 FOLDS = {  # row -> seed -> two folds
     "base": {0: [80.0, 90.0], 1: [82.0, 91.0], 2: [81.0, 86.0], 3: [70.0, 71.0]},
     "new": {0: [81.0, 93.0], 1: [85.0, 93.0], 2: [82.5, 90.0], 7: [99.0, 99.0]},
@@ -70,16 +80,14 @@ def filled(tmp_path: Path) -> Path:
 
 
 def test_pairs_are_the_seeds_that_both_have(filled: Path) -> None:
-    (found,) = compare(resolve(SMALL, None, filled)).places
+    (found,) = places(filled)
     assert (found.row, found.column, found.seeds, found.unpaired) == ("new", "A", (0, 1, 2), 2)
     shared = [(sum(FOLDS["base"][s]) / 2, sum(FOLDS["new"][s]) / 2) for s in (0, 1, 2)]
     assert found.baseline == pytest.approx(sum(a for a, _ in shared) / 3)
     assert found.ours == pytest.approx(sum(b for _, b in shared) / 3)
     differences = [b - a for a, b in shared]
     assert (found.difference, found.std) == pytest.approx((fmean(differences), stdev(differences)))
-    assert "3 (+2 unpaired)" in render_comparison(
-        resolve(SMALL, None, filled), "md", every_test=True
-    )
+    assert "3 (+2 unpaired)" in shown(filled, "md", every_test=True)
 
 
 def test_a_place_says_which_seeds_are_shared_alone_and_lost(filled: Path) -> None:
@@ -114,7 +122,7 @@ def test_a_place_that_is_to_run_is_not_final(about: dict[str, str], final: bool)
 
 
 def test_folds_of_one_seed_are_compared_and_corrected(filled: Path) -> None:
-    (found,) = compare(resolve(SMALL, None, filled)).places
+    (found,) = places(filled)
     folds = [1.0, 3.0, 3.0, 2.0, 1.5, 4.0]
     assert (found.n, found.ratio) == (6, 1.0)  # two folds: as much tested as trained on
     assert found.t.p == pytest.approx(corrected_t(folds, 1.0).p)
@@ -194,7 +202,7 @@ def test_records_that_do_not_say_how_they_were_split_are_understood() -> None:
 def test_one_seed_is_no_test_however_many_folds(tmp_path: Path) -> None:
     add(tmp_path, "base", "A", 0, [80.0, 90.0])
     add(tmp_path, "new", "A", 0, [85.0, 99.0])
-    (found,) = compare(resolve(SMALL, None, tmp_path)).places
+    (found,) = places(tmp_path)
     assert found.difference == pytest.approx(7.0)
     assert (found.t.p, found.holm) == (None, None)
     assert (found.verdict, found.why) == ("untested", "too few: 1 pair")
@@ -207,7 +215,7 @@ def test_verdicts_are_those_of_holms_p(tmp_path: Path) -> None:
         add(tmp_path, "new", "A", seed, [88.0 + seed, 88.0 + 0.5 * seed])
         add(tmp_path, "new", "B", seed, [69.0, 71.5])
         add(tmp_path, "also", "A", seed, [77.0 + seed, 77.0 + 0.5 * seed])
-    found = compare(resolve(SMALL, None, tmp_path), "base").places
+    found = places(tmp_path, "base")
     assert {(c.row, c.column): c.verdict for c in found} == {
         ("new", "A"): "better",
         ("new", "B"): "undecided",
@@ -217,7 +225,7 @@ def test_verdicts_are_those_of_holms_p(tmp_path: Path) -> None:
     assert [c.holm for c in found] == holm([*ps, 1.0])[:3], "also is to run on B"
     for seed in range(4):
         add(tmp_path, "also", "B", seed, [70.0, 70.0])
-    late = compare(resolve(SMALL, None, tmp_path), "base").places
+    late = places(tmp_path, "base")
     assert [c.verdict for c in late] == [*(c.verdict for c in found), "undecided"]
 
 
@@ -226,9 +234,9 @@ def test_power_is_computed_only_where_it_is_shown(
 ) -> None:
     asked = []
     monkeypatch.setattr(statistics, "noncentrality", lambda *about: asked.append(about) or 3.0)
-    render_comparison(resolve(SMALL, None, filled), "md")
+    shown(filled, "md")
     assert not asked
-    render_comparison(resolve(SMALL, None, filled), "md", every_test=True)
+    shown(filled, "md", every_test=True)
     assert {level for _, level in asked} == {0.05 / 2}, "Holm's first of two"
 
 
@@ -236,14 +244,14 @@ def test_the_answer_comes_first(tmp_path: Path) -> None:
     for seed in range(5):
         add(tmp_path, "base", "A", seed, [50.0 + seed, 51.0])
         add(tmp_path, "new", "A", seed, [60.0 + seed, 61.0 + 0.1 * seed])
-    better = render_comparison(resolve(SMALL, None, tmp_path), "md", every_test=True)
+    better = shown(tmp_path, "md", every_test=True)
     assert "better than base: new (A); worse than base: none" in better.splitlines()[0]
-    worse = render_comparison(resolve(SMALL, None, tmp_path), "md", baseline="new")
+    worse = shown(tmp_path, "md", baseline="new")
     assert "better than new: none; worse than new: base (A)" in worse.splitlines()[0]
 
 
 def test_few_sets_are_shown_one_by_one(filled: Path) -> None:
-    lines = render_comparison(resolve(SMALL, None, filled), "md").splitlines()
+    lines = shown(filled, "md").splitlines()
     assert [line for line in lines if line.startswith("| ")] == [
         "| Method | A |",
         "| --- | --- |",
@@ -254,29 +262,23 @@ def test_few_sets_are_shown_one_by_one(filled: Path) -> None:
 
 def test_a_row_that_is_the_baseline_under_another_name_is_not_tested(filled: Path) -> None:
     rows = [*SMALL.rows, SMALL.rows[2].model_copy(update={"name": "again"})]
-    found = {
-        c.row: c
-        for c in compare(resolve(SMALL.model_copy(update={"rows": rows}), None, filled)).places
-    }
-    assert (found["again"].verdict, found["again"].why, found["again"].holm) == (
-        "untested",
-        "the same runs",
-        None,
-    )
+    found = {c.row: c for c in places(filled, table=SMALL.but(rows=rows))}
+    again = found["again"]
+    assert (again.verdict, again.why, again.holm) == ("untested", "the same runs", None)
 
 
 def test_runs_on_other_data_are_not_tested(tmp_path: Path) -> None:
     for seed in range(3):
         add(tmp_path, "base", "A", seed, [80.0, 90.0])
         add(tmp_path, "new", "A", seed, [85.0, 99.0 + seed], data_hash="1" * 64)
-    (found,) = compare(resolve(SMALL, None, tmp_path)).places
+    (found,) = places(tmp_path)
     assert (found.t.p, found.why) == (None, "other data or starting weights")
 
 
 def test_the_baseline_is_infonce_unless_named(filled: Path) -> None:
     assert baseline_row(resolve(SMALL, None, Path())).name == "base"
     assert baseline_row(resolve(SMALL, None, Path()), "new").name == "new"
-    (found,) = compare(resolve(SMALL, None, filled), "new").places
+    (found,) = places(filled, "new")
     assert (found.row, found.difference) == ("base", pytest.approx(-14.5 / 6))
 
 
@@ -287,17 +289,9 @@ def test_what_joins_comes_first(tmp_path: Path) -> None:
         add(tmp_path, "new", "A", seed, [50.5 + seed, 50.5])
         add(tmp_path, "new", "B", seed, [50.5 + seed, 50.5])
         add(tmp_path, "also", "A", seed, [60.0 + seed, 61.0 + 0.1 * seed])
-    joined = SMALL.model_copy(update={"asked": ["also"], "joined": ["also"]})
-    assert [one.row for one in compare(resolve(SMALL, None, tmp_path)).places] == [
-        "new",
-        "new",
-        "also",
-    ]
-    assert [one.row for one in compare(resolve(joined, None, tmp_path)).places] == [
-        "also",
-        "new",
-        "new",
-    ]
+    joined = SMALL.but(asked=["also"], joined=["also"])
+    assert [one.row for one in places(tmp_path)] == ["new", "new", "also"]
+    assert [one.row for one in places(tmp_path, table=joined)] == ["also", "new", "new"]
 
 
 def test_losses_without_results_are_named_and_nothing_is_said_of_them(
@@ -333,7 +327,7 @@ def test_odd_names_break_no_table(filled: Path) -> None:
 
 
 def test_csv_has_the_numbers(filled: Path) -> None:
-    lines = render_comparison(resolve(SMALL, None, filled), "csv").splitlines()
+    lines = shown(filled, "csv").splitlines()
     found = dict(zip(*(line.split(",") for line in lines), strict=True))
     names = ("method", "against", "seeds", "unpaired", "t_n", "verdict")
     assert [found[name] for name in names] == ["new", "base", "0 1 2", "2", "6", "undecided"]
@@ -350,7 +344,7 @@ def test_csv_has_the_numbers(filled: Path) -> None:
 )
 def test_wrong_questions_are_one_line(filled: Path, change: dict[str, Any], message: str) -> None:
     with pytest.raises(UserError, match=message):
-        render_comparison(resolve(SMALL, None, filled), **{"format_": "md", **change})
+        shown(filled, **{"format_": "md", **change})
 
 
 def test_a_table_of_quotes_cannot_be_compared(tmp_path: Path) -> None:
@@ -370,18 +364,14 @@ def failing(results: Path) -> Path:
 
 
 def test_a_row_that_diverges_has_a_line_and_a_column(tmp_path: Path) -> None:
-    found = {(c.row, c.column): c for c in compare(resolve(SMALL, None, failing(tmp_path))).places}
+    found = {(c.row, c.column): c for c in places(failing(tmp_path))}
     lost = found["new", "B"]
     assert (lost.verdict, lost.failure, lost.seeds) == ("failed", "diverged (2 of 2)", ())
-    text = render_comparison(resolve(SMALL, None, tmp_path), "md", every_test=True)
+    text = shown(tmp_path, "md", every_test=True)
     empty = " | ".join("-" * 7)
     assert f"| new | B | 0 (+2 unpaired) | {empty} | failed (diverged (2 of 2)) |" in text
     assert "Failed: new on B." in text.splitlines()[0]
-    line = next(
-        line
-        for line in render_comparison(resolve(SMALL, None, tmp_path), "csv").splitlines()
-        if ",failed," in line
-    )
+    line = next(line for line in shown(tmp_path, "csv").splitlines() if ",failed," in line)
     assert line.startswith("small,new,base,B,")
     assert line.endswith(",failed,,diverged (2 of 2)")
 
@@ -412,25 +402,21 @@ def test_lines_without_training_as_a_baseline_have_no_controls_and_no_gain(tmp_p
 
 
 def test_a_baseline_that_diverges_does_not_drop_the_others(tmp_path: Path) -> None:
-    found = {
-        (c.row, c.column): c for c in compare(resolve(SMALL, None, failing(tmp_path)), "new").places
-    }
+    found = {(c.row, c.column): c for c in places(failing(tmp_path), "new")}
     lost = found["base", "B"]
     assert (lost.verdict, lost.why) == ("untested", "the baseline diverged (2 of 2)")
 
 
 def test_seeds_that_failed_are_said_beside_those_that_did_not(filled: Path) -> None:
     lost(filled, "new", "A", 3, "oom")
-    (found,) = compare(resolve(SMALL, None, filled)).places
+    (found,) = places(filled)
     assert (found.seeds, found.failure) == ((0, 1, 2), "oom (1 of 5)")
-    assert "| undecided (oom (1 of 5)) |" in render_comparison(
-        resolve(SMALL, None, filled), "md", every_test=True
-    )
+    assert "| undecided (oom (1 of 5)) |" in shown(filled, "md", every_test=True)
 
 
 def test_a_later_try_that_went_well_is_no_failure(filled: Path) -> None:
     lost(filled, "new", "A", 0, "failed")
-    assert compare(resolve(SMALL, None, filled)).places[0].failure == ""
+    assert places(filled)[0].failure == ""
 
 
 def test_a_corpus_that_trains_is_no_other_data_to_score_on(tmp_path: Path) -> None:
@@ -438,7 +424,7 @@ def test_a_corpus_that_trains_is_no_other_data_to_score_on(tmp_path: Path) -> No
         add(tmp_path, "base", "A", seed, [80.0, 90.0])
         corpus = {"data_hash": "1" * 64, "details": {"folds": [], "scored_data": "0" * 64}}
         add(tmp_path, "new", "A", seed, [85.0, 99.0 + seed], **corpus)
-    (found,) = compare(resolve(SMALL, None, tmp_path)).places
+    (found,) = places(tmp_path)
     assert (found.seeds, found.why) == ((0, 1, 2), "")
     assert found.t.p is not None
 
@@ -451,7 +437,7 @@ def test_rows_of_two_corpora_meet_on_the_same_one(tmp_path: Path) -> None:
             add(tmp_path, "new", "A", seed, [level + 1, level + 1.5 * seed], **about)
         if level == 50.0:
             add(tmp_path, "base", "A", 3, [level], **about)
-    found, *_ = compare(resolve(SMALL, None, tmp_path)).places
+    found, *_ = places(tmp_path)
     assert found.difference is not None
     assert abs(found.difference) < 2, "not of one corpus against the other"
 
