@@ -46,7 +46,7 @@ FAMILIES: Mapping[str, tuple[str, ...]] = {  # family -> names, each a module in
         *("siglip", "kcl"),
     ),
     "metric learning": ("circle", "multi_similarity", "triplet", "lifted"),
-    "regularisation": ("dar", "gor"),
+    "regularisation": ("dar", "gor", "koleo"),
     "classes": ("proxy_anchor", "cross_entropy"),
 }
 # of a supervised training: no contrast without classes will do, so `all` leaves them out

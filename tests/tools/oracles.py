@@ -543,6 +543,11 @@ def gor(contrast: Contrast, mean_weight: float, second_moment_weight: float) -> 
     return mean_weight * first * first + second_moment_weight * beyond
 
 
+def koleo(contrast: Contrast) -> Tensor:
+    nearest = [torch.sqrt(2 - 2 * neg.max()) for _, neg in anchors(contrast)]
+    return -torch.stack([torch.log(d + 1e-8) for d in nearest]).mean()
+
+
 def sigmoid(x: float) -> float:
     return 1 / (1 + math.exp(-x)) if x > -700 else 0.0
 
@@ -699,6 +704,7 @@ PARAMETERS: dict[str, Callable[[Random], dict[str, Any]]] = {
     "free": lambda r: {},
     "dual_temperature": lambda r: {"ratio": r.choice([1, 10, r.uniform(0.5, 20)])},
     "dystress": lambda r: {"spread": r.choice([0, r.uniform(0.01, 1)])},
+    "koleo": lambda r: {},
     "gor": lambda r: {
         "mean_weight": r.choice([0, 1, r.uniform(0, 3)]),
         "second_moment_weight": r.choice([0, 1, r.uniform(0, 3)]),
