@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cache
+from inspect import Parameter
 from types import MappingProxyType
 from typing import Any, ClassVar, Self, TypeVar, cast, dataclass_transform
 
@@ -26,7 +27,7 @@ from contrastbench.losses.rows import fill, over_rows
 
 T = TypeVar("T")
 Pool = Callable[[Tensor], Tensor]
-Arguments = dict[str, inspect.Parameter]
+KIND = Parameter.POSITIONAL_OR_KEYWORD  # of annotated arguments
 
 # Stands for -inf where a loss has parameters of its own: their gradient contains zero times a
 # hole's score, which is nan for -inf. Far below any cosine, so that exp(FINITE_HOLE / 1000) is zero
@@ -196,7 +197,7 @@ class Loss(nn.Module):
     own_view = False  # whether its paper takes negatives of the anchor's own view alone
     needs_views = False  # whether the contrast must have two whole views, as for a ViewLoss
     lr: float | None = None  # learning rate of the loss's own parameters; None: the encoder's
-    _fields: Mapping[str, Any] = MappingProxyType({})  # annotated arguments and their defaults
+    _annotated: ClassVar[inspect.Signature] = inspect.Signature()  # of annotated arguments
     __signature__: ClassVar[inspect.Signature | None]
     _arguments: dict[str, Any]  # what the constructor got
     _target: Any = None  # the plain module or function that it calls
@@ -206,7 +207,8 @@ class Loss(nn.Module):
         loss = super().__new__(cls)
         loss.__dict__["_arguments"] = {}
         with suppress(TypeError):  # the call raises by itself, and copying calls nothing
-            loss.__dict__["_arguments"] = bind(constructor(cls), args, kwargs)
+            known = inspect.Signature([*constructor(cls).values()])
+            loss.__dict__["_arguments"] = bind(known, args, kwargs)
         return loss
 
     def __init_subclass__(cls, **more: Any) -> None:
@@ -214,19 +216,19 @@ class Loss(nn.Module):
         cls.__signature__ = None
         if cls.__init__ is Loss.__init__:
             own = {n: kind for n, kind in inspect.get_annotations(cls).items() if n in cls.ranges}
-            values = {name: vars(cls).get(name, inspect.Parameter.empty) for name in own}
-            cls._fields = {**cls._fields, **values}
+            known = dict(cls._annotated.parameters)
+            known |= {n: Parameter(n, KIND, default=vars(cls).get(n, Parameter.empty)) for n in own}
+            cls.__signature__ = cls._annotated = inspect.Signature([*known.values()])
             for name in own.keys() & vars(cls).keys():
                 if "Tensor" in str(own[name]):  # it is learned: an attribute of the loss alone
                     delattr(cls, name)
-            cls.__signature__ = inspect.Signature([*constructor(cls).values()])
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__()
         kinds = type(self).__mro__[: type(self).__mro__.index(Loss)]  # above which is the call?
         above = max((k + 1 for k, kind in enumerate(kinds) if "__init__" in vars(kind)), default=0)
-        fields = next((k._fields for k in kinds[above:] if issubclass(k, Loss)), Loss._fields)
-        vars(self).update(check_ranges(self.ranges, bind(as_arguments(fields), args, kwargs)))
+        base = next((kind for kind in kinds[above:] if issubclass(kind, Loss)), Loss)
+        vars(self).update(check_ranges(self.ranges, bind(base._annotated, args, kwargs)))
         self._set_up()
 
     def _set_up(self) -> None:
@@ -323,27 +325,19 @@ def one_number(name: str, value: Any) -> Tensor:
     return value
 
 
-def constructor(kind: type[Loss]) -> Arguments:
+def constructor(kind: type[Loss]) -> dict[str, Parameter]:
     """Return the arguments of a class's constructor by name."""
     if kind.__init__ is Loss.__init__:
-        return as_arguments(kind._fields)
+        return dict(kind._annotated.parameters)
     _, *rest = inspect.signature(kind.__init__).parameters.values()
     return {argument.name: argument for argument in rest}
 
 
-def as_arguments(fields: Mapping[str, Any]) -> Arguments:
-    """Return the arguments of fields with these defaults."""
-    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
-    return {name: inspect.Parameter(name, kind, default=fields[name]) for name in fields}
-
-
-def bind(known: Arguments, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the arguments of a call by name, after defaults.
-
-    Raises:
-        TypeError: a constructor with these arguments cannot be called so.
-    """
-    bound = inspect.Signature([*known.values()]).bind(*args, **kwargs)
+def bind(
+    known: inspect.Signature, args: Sequence[Any], kwargs: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return the arguments of a call by name, after defaults; raise TypeError for wrong ones."""
+    bound = known.bind(*args, **kwargs)
     bound.apply_defaults()
     return bound.arguments
 

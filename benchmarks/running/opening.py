@@ -77,11 +77,6 @@ class Opened:
         return self.cells[self.place]
 
     @property
-    def trains(self) -> bool:
-        """Return whether there is a loss to train with."""
-        return self.asked.experiment.trained
-
-    @property
     def checkpoint(self) -> Path:
         """Return the path of an interrupted training's checkpoint."""
         first = self.cells[0]
@@ -164,7 +159,7 @@ def with_loss(opened: Opened) -> Opened:
         UserError: the cells cannot be scored, recorded, or trained with this loss.
     """
     cell, domain = opened.cells[0], opened.domain
-    if not opened.trains or cell.experiment.full_recipe.epochs == 0:
+    if not cell.experiment.trained or cell.experiment.full_recipe.epochs == 0:
         domain.check_untrained()
     for sibling, other in zip(opened.cells[1:], opened.domains[1:], strict=True):
         if shapes(other) != shapes(domain):

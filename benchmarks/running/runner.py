@@ -199,9 +199,9 @@ def score(trained: Trained, place: int) -> Fields:
     opened, history = trained.opened, trained.history
     if place:  # the time of the training counts once
         history = replace(history, dev_curve=[], metrics={}, seconds=0.0)
-    validates = place and opened.trains and opened.domain.recipe.validate_every is not None
+    chooses = opened.loss is not None and opened.domain.recipe.validate_every is not None
     start = time.perf_counter()
-    evaluation = evaluated(opened.domains[place], trained.model, bool(validates))
+    evaluation = evaluated(opened.domains[place], trained.model, bool(place and chooses))
     seconds = {
         "seconds_training": history.seconds,
         "seconds_evaluation": time.perf_counter() - start,
@@ -238,7 +238,7 @@ def facts(opened: Opened, place: int, report: DataReport) -> Fields:
         {
             **({"scored_data": digest} if digest != cell.data_hash else {}),
             **({"trained_as": opened.cells[0].key} if place else {}),
-            **domain.notes(trained=opened.trains and place == 0),  # and not scored alone
+            **domain.notes(trained=cell.experiment.trained and place == 0),  # and not scored alone
             **({"report": read} if read else {}),
         }
     )
@@ -251,7 +251,7 @@ def foretell(experiment: Experiment, seed: int, options: Options) -> list[Fields
         {
             **cell.identity,
             **made_by(cell, options, domain.device),
-            "details": facts(opened, place, domain.report(opened.trains and place == 0)),
+            "details": facts(opened, place, domain.report(cell.experiment.trained and place == 0)),
         }
         for place, (cell, domain) in enumerate(zip(opened.cells, opened.domains, strict=True))
     ]
