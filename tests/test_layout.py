@@ -101,8 +101,8 @@ FLOORS = {  # rooms and modules of a folder, the lowest first: each imports from
         *("sampling", "networks", "scoring", "domain"),
     ),
     "benchmarks": (
-        *("records", "running", "tables", "sweeps", "comparison", "report", "submission"),
-        *("against", "perf", "api", "cli", "__init__"),
+        *("records", "running", "tables", "sweeps", "comparison", "against", "report"),
+        *("submission", "perf", "api", "cli", "__init__"),
     ),
 }
 
