@@ -2,7 +2,6 @@
 
 import json
 import time
-from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, cast
@@ -11,41 +10,34 @@ import torch
 
 from contrastbench.benchmarks.records import files, reading, store
 from contrastbench.benchmarks.records.command import run_command
-from contrastbench.benchmarks.records.experiment import Cell
 from contrastbench.benchmarks.records.store import Fields, Record
 from contrastbench.benchmarks.records.writable import NotWritten
 from contrastbench.benchmarks.running import ranks
 from contrastbench.benchmarks.running.environment import environment
+from contrastbench.benchmarks.running.opening import Opened
 from contrastbench.benchmarks.running.options import Options
 from contrastbench.domains.base import Evaluation
 from contrastbench.errors import printable, tell
 
 
-def publish_result(
-    cell: Cell, outcome: Fields, options: Options, device: torch.device, compiled: Sequence[str]
-) -> tuple[Record, Path]:
+def publish_result(opened: Opened, place: int, outcome: Fields) -> tuple[Record, Path]:
     """Publish the record and return the one that stands, which may be another runner's.
 
     Raises:
         NotWritten: it cannot be published; it is on standard error then.
     """
-    fields = {
-        "schema": store.SCHEMA,
-        **cell.identity,
-        "key": cell.key,
-        **outcome,
-        **made_by(cell, options, device, compiled),
-    }
-    record = cast(Record, fields)
-    path = cell.path(options.results)
+    cell, results = opened.cells[place], opened.options.results
+    about = {"schema": store.SCHEMA, **cell.identity, "key": cell.key}
+    record = cast(Record, {**about, **outcome, **made_by(opened, place)})
+    path = cell.path(results)
     if record["status"] not in store.FINAL_STATUSES:
-        path = cell.path(options.results, f".{record['status']}-{time.time_ns()}")
+        path = cell.path(results, f".{record['status']}-{time.time_ns()}")
     try:
         store.publish_record(record, path)
     except OSError as error:
         with suppress(OSError):  # a worker's standard error is a file, perhaps on the same disk
             tell(json.dumps(record))  # the disk may be full: the number is not lost
-        free = f"{options.results} has {files.free_mib(options.results):.0f} MiB free"
+        free = f"{results} has {files.free_mib(results):.0f} MiB free"
         raise NotWritten(
             f"cannot write {path} ({error.strerror}): the record is printed above; "
             f"{free}, make room and repeat the command",
@@ -54,14 +46,13 @@ def publish_result(
     return reading.find_record(path) or record, path
 
 
-def made_by(
-    cell: Cell, options: Options, device: torch.device, compiled: Sequence[str] = ()
-) -> Fields:
+def made_by(opened: Opened, place: int) -> Fields:
     """Return the record's fields that say what made it: command, machine, files of the loss."""
+    cell, device = opened.cells[place], opened.domain.device
     return {
-        "command": run_command(cell.experiment, cell.seed, device_words(options, device)),
+        "command": run_command(cell.experiment, cell.seed, device_words(opened.options, device)),
         **({"own_loss": own} if (own := cell.experiment.loss.files) else {}),
-        "environment": environment(device, compiled),
+        "environment": environment(device, opened.compiled),
     }
 
 

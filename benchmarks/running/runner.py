@@ -250,7 +250,7 @@ def foretell(experiment: Experiment, seed: int, options: Options) -> list[Fields
     return [
         {
             **cell.identity,
-            **made_by(cell, options, domain.device),
+            **made_by(opened, place),
             "details": facts(opened, place, domain.report(cell.experiment.trained and place == 0)),
         }
         for place, (cell, domain) in enumerate(zip(opened.cells, opened.domains, strict=True))
@@ -270,13 +270,12 @@ def export(opened: Opened, model: nn.Module, folder: Path) -> None:
 
 def publish(scored: Scored) -> tuple[Record, Path]:
     """Publish the records, and return the one that was asked for, with its path."""
-    opened, options = scored.opened, scored.opened.options
-    cells = zip(opened.cells, scored.outcomes, strict=True)
+    opened, made = scored.opened, scored.outcomes
     if not ranks.is_first():
-        found = {**opened.asked.identity, **scored.outcomes[opened.place]}
-        return cast(Record, found), opened.asked.path(options.results)
-    with_what = options, opened.domain.device, opened.compiled
-    record, path = [publish_result(cell, made, *with_what) for cell, made in cells][opened.place]
+        record = cast(Record, {**opened.asked.identity, **made[opened.place]})
+        return record, opened.asked.path(opened.options.results)
+    published = [publish_result(opened, place, outcome) for place, outcome in enumerate(made)]
+    record, path = published[opened.place]
     if record["status"] in store.FINAL_STATUSES:
         opened.checkpoint.unlink(missing_ok=True)
     return record, path
