@@ -10,16 +10,19 @@ from pathlib import Path
 from typing import Any
 
 import matplotlib as mpl
+import torch
 from matplotlib.figure import Figure
 from torch import Tensor
 
 from contrastbench.benchmarks.report import losses
 from contrastbench.losses import ScoreLoss, get_loss
+from contrastbench.losses.base import Scores
 from contrastbench.losses.registry import FAMILIES, LIBRARY, OURS, aliases, describe, load
 
 ROOT = Path(__file__).parents[1]
 FOLDER = Path(__file__).with_name("reference") / "losses"
 STANDING = ("standard-3",)  # suites of which the pages of losses show values
+POSITIVE = 0.8  # score of the anchor's positive
 SHOWN = (-1.0, -0.5, 0.0, 0.5, 0.8, 1.0)  # scores of negatives in the table of weights
 
 
@@ -116,7 +119,7 @@ def weights_section(name: str) -> str:
     loss = get_loss(name)
     if not isinstance(loss, ScoreLoss):
         return ""
-    scores, gradient = losses.gradient_weights(loss)
+    scores, gradient = gradient_weights(loss)
     shown = [gradient[(scores - score).abs().argmin()].item() for score in SHOWN]
     rows = [("weight", *(f"{weight:.2f}" for weight in shown))]
     drawn = "".join(f"   {line}\n" for line in drawing(scores, gradient).splitlines())
@@ -147,3 +150,13 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
         f"   {'*' if i == 0 else ' '} - {cell}" for line in lines for i, cell in enumerate(line)
     )
     return f".. list-table::\n   :header-rows: 1\n\n{cells}"
+
+
+def gradient_weights(loss: ScoreLoss) -> tuple[Tensor, Tensor]:
+    """Return scores of negatives, and the gradient of one anchor's loss in each, of mean size 1."""
+    neg = torch.linspace(-1, 1, 1001, dtype=torch.float64).unsqueeze(0).requires_grad_()
+    pos = torch.full((1, 1), POSITIVE, dtype=torch.float64)
+    count = torch.full_like(pos, neg.shape[1])
+    value = loss.combine(loss.terms(Scores(pos, neg, count, True, True)))
+    (gradient,) = torch.autograd.grad(value, neg)
+    return neg.detach()[0], (gradient / gradient.abs().mean())[0]

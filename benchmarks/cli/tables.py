@@ -97,7 +97,7 @@ def compare(
     """Compare a table's rows with a baseline row.
 
     The output begins with the verdict on each --loss, then controls, and each row over data sets. A
-    terminal shows at most 25 lines of its width; a file gets Markdown with all rows.
+    terminal shows as many columns as fit it; a file gets Markdown with all of them.
 
     Example: bench compare adnce-table5 --baseline ADNCE
     """

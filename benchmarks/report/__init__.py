@@ -40,7 +40,7 @@ def write_report(
     option = "--single" if single else "--output"
     try:
         report = read_report(names, results, joining, quick)
-        made = render_site(report, single)
+        made = render_site(report, single, (target.absolute().parent / "index.html").is_file())
         if single:
             files.replace(target, made[""])
         else:

@@ -77,7 +77,7 @@ def compared(resolved: Resolved, baseline: str | None = None) -> Verdicts:
 
 
 def on_screen(verdicts: Verdicts, width: int) -> str:
-    """Return the answer and a line for each row, within the width and 25 lines."""
+    """Return the answer and a line for each row, within the width."""
     (heading,), words = said(verdicts, "heading"), said(verdicts)
     rows = effect_table(verdicts)
     drops = [["Best of 1, 4, 8, 16"], ["Hangs on"], verdicts.domains] if verdicts.decides else ()

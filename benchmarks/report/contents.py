@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
+from statistics import median
 from typing import Any, NamedTuple
 
 from contrastbench.benchmarks.comparison.compare import Verdicts, compare
@@ -88,16 +89,15 @@ class TableView:
 
     @cached_property
     def effects(self) -> figures.Figure | None:
-        """Return the picture of effects over data sets."""
-        return figures.effects_figure(self.verdicts) if self.verdicts else None
+        """Return the picture of effects over data sets, or of differences on few."""
+        if not (self.verdicts and self.verdicts.places):
+            return None
+        return figures.effects_figure(self.verdicts) or figures.differences_figure(self.verdicts)
 
     @cached_property
     def figure(self) -> figures.Figure | None:
         """Return the picture of the table: theirs beside ours, or effects, or differences."""
-        shown = figures.printed_figure(self.entries, self.table.decimals)
-        if shown or not (self.verdicts and self.verdicts.places):
-            return shown
-        return self.effects or figures.differences_figure(self.verdicts)
+        return figures.printed_figure(self.entries, self.table.decimals) or self.effects
 
     @property
     def composed(self) -> list[Entry]:
@@ -114,6 +114,24 @@ class TableView:
     def groups(self) -> list[int]:
         """Return the numbers of the groups behind the table's values."""
         return list(dict.fromkeys(number for some in self.behind.values() for number in some))
+
+
+def costs(shown: TableView, groups: Sequence[Group]) -> dict[str, float]:
+    """Return how long each row trains, over the baseline's time: the median over its columns.
+
+    A place has its fastest record, as others may have shared their machine.
+    """
+    seconds = {
+        place: min(found)
+        for place, numbers in shown.behind.items()
+        if (found := [s for number in numbers if (s := groups[number].fastest)])
+    }
+    base = shown.verdicts.base if shown.verdicts else ""
+    ratios = defaultdict[str, list[float]](list)
+    for (row, column), own in seconds.items():
+        if (base, column) in seconds:
+            ratios[row].append(own / seconds[base, column])
+    return {row: median(some) for row, some in ratios.items()}
 
 
 def table_views(

@@ -67,6 +67,10 @@ class Panel:
         share = (inside - self.low) / ((self.high - self.low) or 1)
         return round(EDGE + share * (self.width - 2 * EDGE), 1)
 
+    def at(self, width: int) -> "Panel":
+        """Return the panel with another width."""
+        return replace(self, width=width)
+
     @property
     def ticks(self) -> list[tuple[float, str]]:
         """Return the numbers below the title: both ends, and zero between them."""
@@ -123,7 +127,8 @@ def effects_figure(verdicts: Verdicts) -> Figure | None:
     ends = [end for dots in columns.values() for dot in dots[: len(losses)] for end in ends_of(dot)]
     axis, width = effect_axis(ends, scale.margin), ROOM // max(2, len(columns)) - 60
     panels = [
-        Panel(name, dots, *axis, 0, scale.margin, "", width, True) for name, dots in columns.items()
+        Panel(name, dots, *axis, 0, scale.margin, scale.unit, width, True)
+        for name, dots in columns.items()
     ]
     rows = [Row(row.effect.name, row.effect.row, note(row), bool(row.must)) for row in shown]
     texts = (
@@ -171,7 +176,7 @@ def differences_figure(verdicts: Verdicts) -> Figure | None:
     width = ROOM // max(2, len(columns)) - 60
     panels = [
         Panel(column, [places.get((row, column), Dot(text="–")) for row in rows], low, high,
-              1, 0.0, "", width, True)
+              1, 0.0, "points", width, True)
         for column in columns
     ]  # fmt: skip
     controls = {place.row for place in shown if place.control}

@@ -14,6 +14,7 @@ from contrastbench.benchmarks.records.store import FINAL_STATUSES, Record
 from contrastbench.errors import UserError
 
 KEY_DIGITS = 16  # digits of a key that name a record's file
+MAX_TOLD = 3  # settings in the heading of an experiment
 
 
 @dataclass
@@ -40,12 +41,6 @@ class Group:
     def main(self) -> str:
         """Return the name of the main metric, or nothing where no seed is ok."""
         return next((record["main"] for record in self.records if "main" in record), "")
-
-    @property
-    def metrics(self) -> list[str]:
-        """Return the names of all metrics, the main one first."""
-        names = {name for record in self.records for name in record.get("metrics", {})}
-        return sorted(names, key=lambda name: (name != self.main, name))
 
     @property
     def runs(self) -> list[tuple[Record, str]]:
@@ -87,6 +82,12 @@ class Group:
         """Return how many seeds were tried and have no number."""
         return sum(record["status"] != "ok" for record in self.outcomes())
 
+    @property
+    def fastest(self) -> float:
+        """Return the seconds of the fastest training; 0 where no record says."""
+        about: list[Any] = [record.get("details", {}) for record in self.records]
+        return min(filter(None, (one.get("seconds_training") for one in about)), default=0.0)
+
     def mean_std(self, tuning: Container[int]) -> tuple[float | None, float | None]:
         """Return mean and deviation of the main metric, without seeds that choose parameters."""
         ok = (r for r in self.records if r["status"] == "ok" and r["seed"] not in tuning)
@@ -94,22 +95,35 @@ class Group:
         return mean_std(scores) if scores else (None, None)
 
 
-def titles(members: Sequence[Group]) -> list[tuple[str, Group]]:
-    """Return the experiments of one loss on one data set, each with what tells it apart."""
-    recipes = [group.first["recipe"] for group in members]
-    names = dict.fromkeys(name for recipe in recipes for name in recipe)
-    varying = [name for name in names if len({str(recipe.get(name)) for recipe in recipes}) > 1]
-    lines = [
-        settings_line(
-            {**group.first["params"], **{n: group.first["recipe"].get(n) for n in varying}}
-        )
-        for group in members
+def titles(members: Sequence[Group]) -> list[tuple[str, str, Group]]:
+    """Return the experiments of one loss on one data set.
+
+    Each has the few settings that together tell most of them apart, and the others: its parameters,
+    and what else differs.
+    """
+    settings = [{**group.first["recipe"], **group.first["params"]} for group in members]
+
+    def distinct(names: Sequence[str]) -> int:
+        return len({tuple(str(one.get(name)) for name in names) for one in settings})
+
+    names = list(dict.fromkeys(name for one in settings for name in one))
+    told = list[str]()
+    for _ in range(MAX_TOLD):
+        best = max(names, key=lambda name: distinct([*told, name]))
+        told += [best] * (distinct([*told, best]) > distinct(told))
+    others = [
+        n for n in names if n not in told and (n in members[0].first["params"] or distinct([n]) > 1)
     ]
-    again = Counter(lines)
-    return [
-        (f"{title}, key {group.anchor}" if again[title] > 1 else title, group)
-        for title, group in zip(lines, members, strict=True)
-    ]
+    few, rest = (
+        [settings_line({n: one.get(n) for n in some}) for one in settings]
+        for some in (told, others)
+    )
+    again = Counter(few)
+    titles = (
+        f"{line}, key {group.anchor}" if again[line] > 1 else line
+        for line, group in zip(few, members, strict=True)
+    )
+    return list(zip(titles, rest, members, strict=True))
 
 
 def settings_line(values: Mapping[str, Any]) -> str:

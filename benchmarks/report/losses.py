@@ -5,22 +5,17 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-import torch
 from latex2mathml.converter import convert
 from markupsafe import Markup
-from torch import Tensor
 
 from contrastbench.benchmarks.report.contents import TableView
 from contrastbench.benchmarks.report.groups import Group
 from contrastbench.benchmarks.tables.catalogue import by_number
-from contrastbench.losses import ScoreLoss
-from contrastbench.losses.base import Scores
 from contrastbench.losses.expression import names
 from contrastbench.losses.ranges import Number
 from contrastbench.losses.registry import OURS, describe, load
 from contrastbench.losses.spec import LossSpec
 
-POSITIVE = 0.8  # score of the anchor's positive
 MATH = ".. math::"
 DESCRIPTION_END = re.compile(r"\n\s*(?:Args:|Raises:|>>>)")  # begins what is no description
 
@@ -79,16 +74,6 @@ def limit_laws(name: str) -> Iterator[tuple[bool, str, str]]:
         for limit in describe(other).limits:
             if limit.to == name != other:
                 yield False, other, f"{other} is {limit}"
-
-
-def gradient_weights(loss: ScoreLoss) -> tuple[Tensor, Tensor]:
-    """Return scores of negatives, and the gradient of one anchor's loss in each, of mean size 1."""
-    neg = torch.linspace(-1, 1, 1001, dtype=torch.float64).unsqueeze(0).requires_grad_()
-    pos = torch.full((1, 1), POSITIVE, dtype=torch.float64)
-    count = torch.full_like(pos, neg.shape[1])
-    value = loss.combine(loss.terms(Scores(pos, neg, count, True, True)))
-    (gradient,) = torch.autograd.grad(value, neg)
-    return neg.detach()[0], (gradient / gradient.abs().mean())[0]
 
 
 def in_tables(name: str, tables: Sequence[TableView]) -> Iterator[TableView]:

@@ -1,4 +1,4 @@
-"""A comparison on a terminal: lines that fit its width, and at most 25 of them."""
+"""A comparison on a terminal, in lines that fit its width."""
 
 import os
 import shutil
@@ -6,12 +6,10 @@ import sys
 import textwrap
 from collections.abc import Sequence
 
-from contrastbench.errors import plural, printable
+from contrastbench.errors import printable
 
-TERMINAL_LINES = 25
 NARROWEST = 40
 COLUMN_GAP = "  "
-MIN_TABLE_LINES = 3  # lines of a table: its header, a row, and the number of others
 Drops = Sequence[Sequence[str]]
 Cells = Sequence[Sequence[str]]  # the first line is the header
 
@@ -27,17 +25,13 @@ def width() -> int | None:
 def page(
     answer: str, heading: str, rows: Cells, drops: Drops, notes: Sequence[str], wide: int
 ) -> str:
-    """Return the lines of a comparison; the last rows give way and are counted.
+    """Return the lines of a comparison: answer, table with all its rows, notes.
 
-    The answer stands first and notes behind the table, whose drops are those of `fitted`.
+    The drops are those of `fitted`.
     """
     before = [*wrapped(answer, wide), "", *wrapped(heading, wide)]
     after = [line for note in notes for line in wrapped(note, wide) or [""]]
-    room = max(MIN_TABLE_LINES, TERMINAL_LINES - len(before) - len(after))
-    more = len(rows) - room + 1 if len(rows) > room else 0
-    table = fitted(rows[: len(rows) - more], wide, drops)
-    left_out = [f"and {more} more row{plural(more)}"] * bool(more)
-    return "\n".join([*before, *table, *left_out, *after, ""])
+    return "\n".join([*before, *fitted(rows, wide, drops), *after, ""])
 
 
 def wrapped(text: str, wide: int) -> list[str]:

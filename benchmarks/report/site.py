@@ -35,7 +35,7 @@ from contrastbench.benchmarks.tables.schema import Tune
 from contrastbench.domains.progress import Progress
 from contrastbench.losses.spec import LossSpec
 
-INDEX, RECORDS = "index", "records/index"
+INDEX, RECORDS, ADD = "index", "records/index", "add-your-loss"
 SiteFiles = dict[str, str]  # by path in the folder
 
 
@@ -103,7 +103,8 @@ def read_report(
 def pages(report: Report) -> Iterator[Page]:
     """Yield all pages, the first one first."""
     board = leaderboard(report.shown)
-    about = {"board": board, "papers": by_paper(report.shown)}
+    times = contents.costs(board, report.groups) if board else {}
+    about = {"board": board, "papers": by_paper(report.shown), "times": times}
     yield Page(INDEX, "Contrastive losses, compared", "index", about)
     for view in report.shown:
         values = {"one": view, "choices": choice_lines(view.resolved)}
@@ -113,6 +114,7 @@ def pages(report: Report) -> Iterator[Page]:
             title = f"{view.table.name}: which fold chose which setting"
             yield Page(f"{view.page}-folds", title, "composed", {"one": view, "found": numbers})
     yield from loss_pages(report, board)
+    yield Page(ADD, "Add your loss", "add", {})
     sets: dict[str, list[Group]] = defaultdict(list)
     for group in report.chosen:
         sets[group.page].append(group)
@@ -136,8 +138,11 @@ def by_loss(members: Sequence[Group]) -> dict[str, Any]:
 
 def leaderboard(shown: Sequence[TableView]) -> TableView | None:
     """Return the standing comparison, or else the first table that decides over data sets."""
-    deciding = [view for view in shown if view.verdicts and view.verdicts.decides]
-    return min(deciding, key=lambda view: view.table.name != NEWEST["standard"], default=None)
+    standing = NEWEST["standard"]
+    drawn = (v for v in shown if v.verdicts and (v.verdicts.decides or v.table.name == standing))
+    return min(
+        (v for v in drawn if v.effects), key=lambda v: v.table.name != standing, default=None
+    )
 
 
 def loss_pages(report: Report, board: TableView | None) -> Iterator[Page]:
@@ -168,12 +173,12 @@ def by_paper(tables: Sequence[TableView]) -> dict[str, list[TableView]]:
     return {**({"Studies": studies} if studies else {}), **papers}
 
 
-def render_site(report: Report, single: bool) -> SiteFiles:
-    """Return the files of the report."""
+def render_site(report: Report, single: bool, home: bool = False) -> SiteFiles:
+    """Return the files of the report, whose pages link the site above it if that is their home."""
     wanted = list(pages(report))
     made = jinja_environment()
     known = {page.name for page in wanted}
-    made.globals |= {"report": report, "single": single, "known": known}
+    made.globals |= {"report": report, "single": single, "known": known, "home": home}
     bodies = dict(rendered(made, wanted, single))
     frame = made.get_template("frame.html.j2")
     if single:
@@ -243,8 +248,8 @@ def jinja_environment() -> Environment:
     """Return the templates; autoescape is on for all that is not marked as ours."""
     made = words.environment(autoescape=True)
     made.globals |= {
-        **{"losses": losses, "loss_page": loss_page, "RECORDS": RECORDS, "INDEX": INDEX},
-        "anchor": contents.anchor,
+        **{"losses": losses, "loss_page": loss_page, "anchor": contents.anchor},
+        **{"RECORDS": RECORDS, "INDEX": INDEX, "ADD": ADD},
         "version": provenance().version or "",
         "ours": lambda name: Markup(text_of(name)),
     }

@@ -2,9 +2,9 @@
 
 Point k lies at the shares k a and k b (mod 1) of the two ranges: any run of such points covers
 both evenly, every second one alone does too, and no value comes back. Rates span a decade around
-the recipe's. A loss's own parameters ride on the same points. Where it becomes another loss, each
-point has that loss, whose cells all rows share, and every second one its own settings beside it: so
-no search of a loss is poorer than that of its limit. Brings no torch.
+the recipe's. Each point also has values of a loss's own parameters. Where it becomes another loss,
+each point has that loss, whose cells all rows share, and every second one its own settings beside
+it: so no search of a loss is poorer than that of its limit. Brings no torch.
 """
 
 from collections.abc import Sequence

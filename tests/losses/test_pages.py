@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 import torch
 
-from contrastbench.benchmarks.report import losses
 from contrastbench.losses import get_loss
 from contrastbench.losses.registry import ALIASES, FAMILIES, LIBRARY, OURS, describe, load
 
@@ -62,7 +61,7 @@ def test_the_rows_of_the_standing_comparisons_are_those_of_their_files() -> None
 
 
 def test_weights_are_the_gradients() -> None:
-    scores, weights = losses.gradient_weights(get_loss("infonce", temperature=0.2))
+    scores, weights = PAGES["gradient_weights"](get_loss("infonce", temperature=0.2))
     expected = (scores / 0.2).exp()
     torch.testing.assert_close(weights, expected / expected.mean())
     assert f"{weights[-1]:.2f}" != f"{weights[0]:.2f}"

@@ -29,17 +29,20 @@ function sort(button) {
   }
 }
 
-function button(text, does) {
-  const made = document.createElement("button");
-  made.type = "button";
-  made.textContent = text;
-  made.addEventListener("click", () => does(made));
-  return made;
-}
-
 for (const header of document.querySelectorAll("th[data-sort]")) {
   const named = header.querySelector(".panel") ?? header;
-  named.replaceChildren(button(named.textContent.trim(), sort));
+  const button = Object.assign(document.createElement("button"), { type: "button", textContent: named.textContent.trim() });
+  button.addEventListener("click", () => sort(button));
+  named.replaceChildren(button);
+}
+for (const board of document.querySelectorAll("[data-filter]")) {
+  const about = board.dataset.filter;
+  const field = Object.assign(document.createElement("input"), { type: "search", placeholder: about, ariaLabel: about });
+  field.addEventListener("input", () => {
+    for (const name of board.querySelectorAll("tbody th"))
+      name.parentElement.hidden = !`${name.textContent} ${name.dataset.family ?? ""}`.toLowerCase().includes(field.value.trim().toLowerCase());
+  });
+  board.prepend(field);
 }
 // A table that fits needs no box of its own to scroll in: its header then sticks to the window
 const boxes = new ResizeObserver((entries) => {
@@ -50,7 +53,11 @@ for (const box of document.querySelectorAll("main .scroll:has(> table)")) {
   boxes.observe(box);
   boxes.observe(box.firstElementChild);
 }
-// A link into what is folded opens it
-const unfold = () => document.getElementById(decodeURIComponent(location.hash.slice(1)))?.closest("details")?.setAttribute("open", "");
+// A link into what is folded opens it, and shows it
+const unfold = () => {
+  const named = document.getElementById(decodeURIComponent(location.hash.slice(1)));
+  named?.closest("details")?.setAttribute("open", "");
+  named?.scrollIntoView({ behavior: "instant" });
+};
 addEventListener("hashchange", unfold);
 unfold();

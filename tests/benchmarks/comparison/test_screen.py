@@ -1,4 +1,4 @@
-"""A comparison on a terminal: it fits the width, and 25 lines."""
+"""A comparison on a terminal: it fits the width, and has every row."""
 
 from pathlib import Path
 
@@ -42,19 +42,10 @@ def test_a_comparison_fits_the_terminal(filled: Path, width: int, sets: int, los
     wide = table(sets, NAMES[:losses])
     lines = render_comparison(resolve(wide, None, filled), "md", width=width).splitlines()
     assert max(map(len, lines)) <= width
-    assert len(lines) <= 25
     assert not [line for line in lines if line != line.rstrip()]
     shown = "\n".join(lines)
-    assert sum(f"\n{name} " in shown for name in NAMES) >= min(losses, 2)
+    assert all(f"\n{name} " in shown for name in NAMES[:losses])
     assert "bench compare with --all" in " ".join(lines)
-
-
-def test_what_a_narrow_terminal_leaves_out_is_counted(filled: Path) -> None:
-    wide = table(8, NAMES)
-    lines = render_comparison(resolve(wide, None, filled), "md", width=60).splitlines()
-    more = [int(line.split()[1]) for line in lines if line.endswith(" more rows")]
-    shown = sum(line.split("  ")[0] in NAMES for line in lines)
-    assert shown + sum(more) == len(NAMES)
 
 
 def test_many_differences_are_counted_by_verdict(filled: Path) -> None:
@@ -105,5 +96,6 @@ def test_the_standing_comparison_fits(bench, monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setenv("COLUMNS", "60")
     code, out, _ = bench("compare", "standard", "--results", str(shipped))
     lines = out.splitlines()
-    assert (code, len(lines) <= 25, max(map(len, lines)) <= 60) == (0, True, True)
+    assert (code, max(map(len, lines)) <= 60) == (0, True)
+    assert {line.split("  ")[0] for line in lines} >= {"triplet", "spectral", "cross entropy"}
     assert "Controls as they must be" in lines[0]

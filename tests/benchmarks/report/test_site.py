@@ -86,6 +86,34 @@ def test_the_leaderboard_says_which_losses_differ_and_how_sure_that_is(
     assert '<td class="better"' in rows["adnce"]
     assert "+15" in rows["adnce"]
     assert '<td class="control"' in rows["none"]
+    assert "% of the training gain" in text
+    assert "better: adnce" in squeezed(made["tables/mine.html"])
+
+
+def test_a_leaderboard_says_family_and_time_beside_the_baseline(tmp_path: Path) -> None:
+    (tmp_path / "mine.yaml").write_text(SWEEP)
+    for dataset in yaml.safe_load(SWEEP)["domains"]["graph"]["datasets"]:
+        for seed in range(2):
+            for loss, seconds in (("none", 0.0), ("infonce", 4.0), ("adnce", 6.0)):
+                about = {"dataset": dataset, "data_hash": dataset.ljust(64, "0"), "loss": loss}
+                score = 40.0 if loss == "none" else 80.0
+                details = {"seconds_training": seconds + seed}
+                add(tmp_path, seed, score + seed, **about, details=details)
+    with one_moment():
+        read = site.read_report([str(tmp_path / "mine.yaml")], tmp_path)
+        row = rows_of(site.render_site(read, single=False)["index.html"])["adnce"]
+    assert 'data-family="InfoNCE"' in row
+    assert '<td class="num">1.5</td></tr>' in row
+
+
+def test_a_report_below_other_pages_links_them(filled: Path, made: dict[str, str]) -> None:
+    assert 'href="../index.html"' not in made["index.html"]
+    with one_moment():
+        read = site.read_report([str(filled / "mine.yaml")], filled)
+        below = site.render_site(read, single=False, home=True)
+    assert 'href="../index.html">Documentation' in below["index.html"]
+    assert 'href="../../index.html">Documentation' in below["tables/mine.html"]
+    assert 'href="../own-loss.html"' in below["add-your-loss.html"]
 
 
 def test_a_loss_that_has_joined_says_so(filled: Path) -> None:
@@ -131,7 +159,7 @@ def test_a_loss_has_its_formula_family_and_rows(made: dict[str, str]) -> None:
     assert '<math xmlns="http://www.w3.org/1998/Math/MathML" display="block">' in text
     assert 'href="https://arxiv.org/abs/2310.11048"' in text
     assert "Args:" not in text
-    assert '<th scope="row"><code>sigma</code></th>' in text
+    assert '<th scope="row">sigma</th>' in text
     assert 'It becomes <a href="infonce.html">infonce</a>' in text
     assert 'Numbers of it stand in <a href="../tables/mine.html">mine</a>.' in text
 
