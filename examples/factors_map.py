@@ -68,7 +68,7 @@ def show(domain, pairs, axes):
     own = (f"{k} {100 * (base[k] - base[PLAIN]) / gain:+z.0f}" for k in base.index if k != PLAIN)
     wide = 2**0.5 * half
     print(f"\n{domain}: effects ± {half:.0f}, changes ± {wide:.0f} % of {gain:.1f} points.")
-    print(f"A change of {found_by:.0f} % would be found four times in five.")
+    print(f"A change of {found_by:.0f} % would be found with 80 % power.")
     print(f"InfoNCE itself: {', '.join(own)} %.\n")
     print("| factor | loss | effect by level | change |\n| --- | --- | --- | --- |")
     for (factor, loss, found, by), corrected in zip(rows, p, strict=True):

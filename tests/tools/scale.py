@@ -37,34 +37,26 @@ python tests/tools/scale.py                   # writes this page
 The table lists the cells (experiments times seeds) of `bench sweep TABLE` with the published
 parameters. Its hours are for one card, and for {cards} cards that run cells side by side.
 
-**The hours rest on an assumption.** Torch counts the products of training steps and of scoring,
-on one step of each recipe. We divide them by {tflops:g} x 10^12 operations a second, in float32
-and bf16 alike. The data sheet of NVIDIA's A100 gives about twice that for float32 (19.5). `python
-tests/gpu/times.py steps cuda` measures yours: an H200 had 20 and 178 in a ResNet-18's step.
+- **The hours rest on an assumption.** Torch counts the products of one step of each recipe and of
+  scoring. We divide them by {tflops:g} x 10^12 operations a second, in float32 and bf16 alike. The
+  data sheet of NVIDIA's A100 says 19.5 for float32. An H200 had 20 and 178 in a ResNet-18's step:
+  `python tests/gpu/times.py steps cuda`.
+- **The hours are lower bounds.** They leave out views, optimizers, classifiers on the CPU, reading
+  and the further scores of `score_on`.
+- **They are too rough for a forecast.** With the one rate that suits 5,289 shipped records best,
+  57 % took between half and twice the time. Like records forecast 93 % of 7,826 records so well, so
+  `bench plan` uses these where there are any.
 
-**The hours are lower bounds.** They leave out views, optimizers, classifiers on the CPU (such as
-the SVM of graphs), reading and the further scores of `score_on`. No record of the papers' tables
-of images and sentences exists to compare with.
-
-**They are too rough for a forecast.** We compared such counts with the 5,289 shipped records that
-have one. With the one rate that suits them best, 57 % took between half and twice the time. Like
-records are better: they forecast 93 % of 7,826 records so well. `bench plan` therefore forecasts
-from records alone, of the same data and recipe.
-
-The column "waits for" says what limits a step. "Launches" are steps whose products take less than
-{launches:g} ms: there the launch of kernels takes longer, or the CPU that fits classifiers.
-Several workers a card help (`--jobs 2/device`). "Products" are steps that the network limits.
-Twice the cards take half the time, until only the longest cell is left. "Hours a value" are those
-of one card for one printed value: the next hour goes where they are fewest.
-
-A record takes {record:.0f} kB, the median in results/runs, and is kept. A cell in training has
-one checkpoint of its weights and the moments of the optimizer. The ResNet-50 of ADNCE needs
-{checkpoint:.0f} MB for it.
+A step "waits for" launches where its products take less than {launches:g} ms: there several workers
+a card help (`--jobs 2/device`). Otherwise it waits for products. Twice the cards take half the
+time, until only the longest cell is left. "Hours a value" are those of one card and printed value.
+A record takes {record:.0f} kB. A cell in training has a checkpoint, of {checkpoint:.0f} MB for the
+ResNet-50 of ADNCE.
 
 """
 COLUMNS = (
     "table", "cells", "not counted", "hours, one card", "hours a value", f"hours, {CARDS} cards",
-    "longest cell, hours", "step, ms", "waits for", "records, MB",
+    "longest cell, hours", "step, ms", "waits for",
 )  # fmt: skip
 PARTS = ("paper", "domain", "hours, one card")
 FOOT = """
@@ -100,10 +92,7 @@ def main() -> None:
     every = {key: experiment for some in tables.values() for key, experiment in some.items()}
     cells = {key: cost(experiment, TFLOPS * 1e12) for key, experiment in every.items()}
     record = median(len(serialise_record(one)) for _, one in all_records(DOCS.parent / "results"))
-    lines = [
-        row(name, [cells[key] for key in some], seeds[name], record)
-        for name, some in tables.items()
-    ]
+    lines = [row(name, [cells[key] for key in some], seeds[name]) for name, some in tables.items()]
     hours: dict[tuple[str, str], dict[str, float]] = {}
     for name, some in tables.items():
         for key, experiment in some.items():
@@ -134,7 +123,7 @@ def hours_of(cell: Cell | None) -> float:
     return cell.hours if cell else 0.0
 
 
-def row(name: str, cells: Sequence[Cell | None], seeds: int, record: float) -> str:
+def row(name: str, cells: Sequence[Cell | None], seeds: int) -> str:
     """Return the line of one table."""
     counted = [cell for cell in cells if cell]
     hours = [cell.hours for cell in counted for _ in range(seeds)]
@@ -146,7 +135,7 @@ def row(name: str, cells: Sequence[Cell | None], seeds: int, record: float) -> s
     shown = f"{in_words(steps[0])} to {in_words(steps[-1])}" if steps else "-"
     texts = [name, str(count), str(count - len(hours)), *map(hours_in_words, numbers)]
     texts.insert(4, hours_in_words(sum(hours) / values) if values else "-")
-    texts += [shown, ", ".join(sorted(waits)), f"{count * record / 1e6:.1f}"]
+    texts += [shown, ", ".join(sorted(waits))]
     return line_of(texts)
 
 

@@ -9,6 +9,7 @@ import os
 import re
 import shlex
 import warnings
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -27,7 +28,7 @@ GOLDEN = TESTS / "losses" / "golden.json"
 HEAD = (
     "| package | command, after `bench check-loss` | outcome | why |\n| --- | --- | --- | --- |\n"
 )
-RELEASED = "| code | place | ours | outcome |\n| --- | --- | --- | --- |\n"
+RELEASED = "| code | place | ours | equal at |\n| --- | --- | --- | --- |\n"
 
 
 @dataclass(frozen=True)
@@ -94,18 +95,19 @@ def here(folder: Path) -> Iterator[None]:
 
 def released() -> str:
     """Return the table of released codes, whose values are in golden.json."""
-    lines = []
+    counts = Counter[tuple[str, str, str]]()
     for group in json.loads(GOLDEN.read_text())["released"]:
-        cases = group["cases"]
-        words = "equal" if "value" in cases[0] else "gradients equal; the code's value is another"
         place = group["place"].partition(" (")[0].replace("|", "\\|")
         state = group.get("release") or group["commit"][:7]
         code = f"[{group['repository'].rpartition('/')[2]}]({group['repository']}) {state}"
-        lines.append(
-            f"| {code} | {place} | `{group['loss'].rpartition(':')[2]}`, {group['pairing']} "
-            f"| {words}, {len(cases)} settings |\n"
-        )
-    return RELEASED + "".join(lines)
+        gradients = "" if "value" in group["cases"][0] else ", gradients"
+        loss = f"`{group['loss'].rpartition(':')[2]}`, {group['pairing']}{gradients}"
+        counts[code, place, loss] += len(group["cases"])
+    lines, before = "", ""
+    for (code, place, loss), count in counts.items():
+        lines += f"| {code * (code != before)} | {place} | {loss} | {count} |\n"
+        before = code
+    return RELEASED + lines
 
 
 def table() -> str:

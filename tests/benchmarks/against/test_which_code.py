@@ -28,8 +28,7 @@ def test_the_table_of_released_codes_is_that_of_the_golden_values() -> None:
 
 @pytest.mark.parametrize("file", sorted(FILES.glob("*.py")), ids=lambda file: file.name)
 def test_the_page_shows_the_files_that_rows_need(file) -> None:
-    text = file.read_text(encoding="utf-8")
-    assert f"`{file.name}`:\n\n```python\n{text}```\n" in PAGE.read_text(encoding="utf-8")
+    assert f"```{{literalinclude}} ../tests/peers/{file.name}\n" in PAGE.read_text(encoding="utf-8")
 
 
 def test_the_page_shows_a_table_as_it_is_printed(bench) -> None:

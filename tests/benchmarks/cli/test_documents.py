@@ -186,7 +186,7 @@ def test_the_page_has_the_differences_of_the_standing_comparison() -> None:
 def test_the_map_is_that_of_the_records(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     script = runpy.run_path(str(ROOT / "examples" / "factors_map.py"))
     script["main"](str(ROOT / "results"), tmp_path / "map.svg")
-    page = (ROOT / "docs" / "factors.md").read_text()
+    page = (ROOT / "results" / "factors-map.md").read_text()
     assert capsys.readouterr().out.strip() in page
     assert (tmp_path / "map.svg").stat().st_size > 1000
 
