@@ -1,11 +1,14 @@
 """Declarations of domains, which need no torch."""
 
 import csv
+import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from pkgutil import resolve_name
 from typing import Any, Literal, TypeVar
+
+from pydantic import ConfigDict, TypeAdapter
 
 from contrastbench.domains.recipe import Recipe
 
@@ -16,6 +19,8 @@ TestPart = Literal["folds", "redrawn", "fixed"]
 @dataclass(frozen=True)
 class Dataset:
     """One dataset: its source, its expected content and its licence."""
+
+    __pydantic_config__ = ConfigDict(extra="forbid")  # of a file that declares it
 
     name: str
     summary: str
@@ -94,6 +99,39 @@ def declared_rows(path: Path) -> Iterator[dict[str, str]]:
     """Yield the rows of a CSV file, each a data set of a collection."""
     with path.open(encoding="utf-8", newline="") as file:
         yield from csv.DictReader(file)
+
+
+def declared_sets(path: Path, kind: type[Declared], **words: str) -> dict[str, Declared]:
+    """Read the sets that a TOML file declares: each collection says what its sets share.
+
+    Args:
+        path: of the file; what ships lies in a folder beside it.
+        kind: the class of the sets, whose fields are the keys.
+        words: what stands for {word} in texts, besides {name} for the name of a set.
+    """
+    declare, found = TypeAdapter(kind).validate_python, dict[str, Declared]()
+    for shared in tomllib.loads(path.read_text(encoding="utf-8")).values():
+        for name, own in shared.pop("sets").items():
+            values = filled({"name": name, **shared, **own}, {"name": name, **words})
+            if "shipped" in values:
+                values["shipped"] = path.with_name("shipped") / values["shipped"]
+            found[name] = declare(values)
+    return found
+
+
+def filled(value: Any, words: Mapping[str, str]) -> Any:
+    """Return texts with words in place of these in braces.
+
+    >>> filled({"file": ["{name}.gz"]}, {"name": "iris"})
+    {'file': ['iris.gz']}
+    """
+    if isinstance(value, dict):
+        return {key: filled(one, words) for key, one in value.items()}
+    if isinstance(value, list):
+        return [filled(one, words) for one in value]
+    for word, text in words.items() if isinstance(value, str) else ():
+        value = value.replace(f"{{{word}}}", text)
+    return value
 
 
 def by_name(*datasets: Declared) -> dict[str, Declared]:

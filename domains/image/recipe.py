@@ -1,6 +1,6 @@
 """The recipe of images: how they are trained on and scored. It imports no numerics."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -220,8 +220,9 @@ class ImageRecipe(ClassedRecipe):
 
     @model_validator(mode="after")
     def _parts_fit_together(self) -> "ImageRecipe":
-        if fault := next(misfits(self), None):
-            raise ValueError(fault)
+        for words, broken in MISFITS.items():
+            if broken(self):
+                raise ValueError(words.format(r=self))
         return self
 
     def beside(self, loss: Mapping[str, Any]) -> Self:
@@ -377,32 +378,44 @@ class ImageRecipe(ClassedRecipe):
         return self.probe in ("retrieval", "recall")
 
 
-def misfits(r: ImageRecipe) -> Iterator[str]:
-    """Yield what does not fit together in a recipe, and what to do."""
-    if r.local_crops and r.pairing != "query_key":
-        yield "local_crops are used only by pairing=query_key: set it or remove local_crops"
-    if r.local_crops and r.local_size > r.size:
-        yield f"local_size={r.local_size} is larger than the views' {r.size}"
-    if r.positives and r.pairing not in ("both_views", "balanced"):
-        yield "positives need pairing=both_views or pairing=balanced: set one or remove positives"
-    if r.pairing == "balanced" and not r.positives:
-        yield "pairing=balanced needs other images of each class: positives=3"
-    if r.pairing == "balanced" and r.batch_size % r.samples_per_class:
-        images = f"{r.samples_per_class} images of a class"
-        yield f"batch_size={r.batch_size} is no multiple of the {images}"
-    own_blur = r.blur is not None or r.views == "none" or r.jitter_strength != 0.5
-    if r.asymmetric and (r.positives or own_blur):
-        fix = "leave out positives, blur, jitter_strength, views=none"
-        yield f"asymmetric views are two with a blur of their own: {fix}"
-    if r.rotation and not r.warp:
-        yield f"rotation={r.rotation} needs a warp: warp=border"
-    if r.warp and r.whole_pictures:
-        yield f"warp={r.warp} is of stored pictures: leave out whole_pictures"
-    if r.probe_lr and r.probe not in PROBES:
-        yield f"probe_lr needs a probe that is trained on views, not {r.probe}"
-    if r.pretrained and (r.width != 1 or r.size <= STEM):
-        yield f"{r.encoder} needs width=1.0 and a size of more than {STEM} pixels"
-    if r.encoder.endswith(INCEPTION) and (r.size % HALVED or (r.test_size or 0) % HALVED):
-        yield f"{r.encoder} needs images of {HALVED}, 64, ... 224 pixels: size=224"
-    if r.eval_every and not r.validation:
-        yield "eval_every needs validation images to choose by: give validation=0.1"
+# what does not fit together in a recipe, and what to do
+MISFITS: dict[str, Callable[[ImageRecipe], object]] = {
+    "local_crops are used only by pairing=query_key: set it or remove local_crops": (
+        lambda r: r.local_crops and r.pairing != "query_key"
+    ),
+    "local_size={r.local_size} is larger than the views' {r.size}": (
+        lambda r: r.local_crops and r.local_size > r.size
+    ),
+    "positives need pairing=both_views or pairing=balanced: set one or remove positives": (
+        lambda r: r.positives and r.pairing not in ("both_views", "balanced")
+    ),
+    "pairing=balanced needs other images of each class: positives=3": (
+        lambda r: r.pairing == "balanced" and not r.positives
+    ),
+    "batch_size={r.batch_size} is no multiple of the {r.samples_per_class} images of a class": (
+        lambda r: r.pairing == "balanced" and r.batch_size % r.samples_per_class
+    ),
+    "asymmetric views are two with a blur of their own: "
+    "leave out positives, blur, jitter_strength, views=none": (
+        lambda r: (
+            r.asymmetric
+            and (r.positives or (r.blur, r.jitter_strength) != (None, 0.5) or r.views == "none")
+        )
+    ),
+    "rotation={r.rotation} needs a warp: warp=border": lambda r: r.rotation and not r.warp,
+    "warp={r.warp} is of stored pictures: leave out whole_pictures": (
+        lambda r: r.warp and r.whole_pictures
+    ),
+    "probe_lr needs a probe that is trained on views, not {r.probe}": (
+        lambda r: r.probe_lr and r.probe not in PROBES
+    ),
+    f"{{r.encoder}} needs width=1.0 and a size of more than {STEM} pixels": (
+        lambda r: r.pretrained and (r.width != 1 or r.size <= STEM)
+    ),
+    f"{{r.encoder}} needs images of {HALVED}, 64, ... 224 pixels: size=224": (
+        lambda r: r.encoder.endswith(INCEPTION) and (r.size % HALVED or (r.test_size or 0) % HALVED)
+    ),
+    "eval_every needs validation images to choose by: give validation=0.1": (
+        lambda r: r.eval_every and not r.validation
+    ),
+}

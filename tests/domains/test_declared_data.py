@@ -18,7 +18,7 @@ from contrastbench.domains.registry import (
 )
 
 ROOT = Path(__file__).parents[2] / "domains"
-DECLARING = {"__init__.py", "datasets.py", "pmlb.py"}  # where declarations stand
+DECLARING = {"__init__.py", "datasets.py"}  # where declarations stand
 DATA = {"image": "image.data"}  # where readers stand, if it is not the domain's folder
 OTHER_MEANINGS = {"ImageNet", "SUN397"}  # a folder's name, a class of torchvision
 NAMED = [

@@ -66,41 +66,6 @@ def test_a_zip_is_read_in_place(tmp_path: Path, inside: str) -> None:
     assert sorted(path.name for path in tmp_path.iterdir()) == ["TOY.zip", "files"]
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"A": None}, "TOY_A.txt .* no such file"),
-        ({"A": ""}, "TOY_A.txt .* it is empty"),
-        ({"A": RAW["A"][:-3]}, "TOY_A.txt .* '', no whole number, at line 10, column 2"),
-        ({"A": RAW["A"][:-5]}, "TOY_A.txt .* edge 6, 8 is there in one direction only"),
-        ({"A": RAW["A"] + "1, x\n"}, "TOY_A.txt .* ' x', no whole number, at line 11"),
-        ({"A": RAW["A"] + "3, 4\n4, 3\n"}, "TOY_A.txt .* line 11 joins two graphs"),
-        ({"A": RAW["A"] + "8, 9\n9, 8\n"}, "TOY_A.txt .* node numbers 1..9, but there are 8 nodes"),
-        (
-            {"graph_indicator": "1\n1\n2\n1\n2\n3\n3\n3\n"},
-            "TOY_graph_indicator.txt .* do not stand together",
-        ),
-        (
-            {"graph_labels": "1\n-1\n"},
-            "TOY_graph_indicator.txt .* 1..3, but graph_labels has 2 lines",
-        ),
-        (
-            {"node_labels": RAW["node_labels"].replace("2", "9" * 18)},
-            r"TOY_node_labels.txt .* labels 0..9+ are too many",
-        ),
-        ({"node_labels": RAW["node_labels"][:-2]}, "TOY_node_labels.txt .* 7 lines for 8 nodes"),
-        ({"graph_indicator": "1.5\n" * 8}, "TOY_graph_indicator.txt .* string '1.5', no whole"),
-    ],
-)
-def test_what_is_wrong_is_named(
-    tmp_path: Path, changes: dict[str, str | None], message: str
-) -> None:
-    write(tmp_path, **changes)
-    with pytest.raises(UserError, match=message) as error:
-        read(tmp_path)
-    assert "\n" not in str(error.value)
-
-
 ATTRIBUTES = "".join(f"{k}.5, {k % 3}, 7\n" for k in range(8))
 
 
@@ -151,13 +116,6 @@ def test_attributes_that_are_missing_or_wrong_are_named(
     assert "\n" not in str(error.value)
 
 
-def test_a_known_set_must_have_its_known_size(tmp_path: Path) -> None:
-    for suffix, text in RAW.items():
-        (tmp_path / f"MUTAG_{suffix}.txt").write_text(text)
-    with pytest.raises(UserError, match=r"MUTAG_graph_labels.txt .* 3 graphs, MUTAG has 188"):
-        load_graphs("MUTAG", tmp_path)
-
-
 def test_a_set_of_known_content_must_have_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -172,19 +130,6 @@ def test_a_set_of_known_content_must_have_it(
     data.load_tu.cache_clear()
     with pytest.raises(UserError, match=r"the files of PTC_FM differ .* get http.*zip"):
         load_graphs("PTC_FM", tmp_path)
-
-
-def test_a_known_set_must_have_its_node_labels(tmp_path: Path) -> None:
-    for suffix in ("A", "graph_indicator", "graph_labels"):
-        (tmp_path / f"MUTAG_{suffix}.txt").write_text(RAW[suffix])
-    with pytest.raises(UserError, match=r"MUTAG_node_labels.txt .* no such file"):
-        load_graphs("MUTAG", tmp_path)
-
-
-def test_an_unknown_name_answers_with_the_closest(tmp_path: Path) -> None:
-    write(tmp_path / "TOY")
-    with pytest.raises(UserError, match="unknown graph dataset 'PROTEIN': did you mean 'PROTEINS'"):
-        load_graphs("PROTEIN", tmp_path)
 
 
 def test_empty_graphs_keep_their_rows(tmp_path: Path) -> None:

@@ -61,14 +61,7 @@ def test_a_missing_folder_and_bad_text_are_one_line(tmp_path: Path, offline: Non
     for root in (None, tmp_path):
         with pytest.raises(UserError, match=r"--data-root"):
             senteval_path(DATASETS["sts"], root)
-    write(tmp_path, "bad.txt", b"fine\n\xed\xa0\x80\n")
-    with pytest.raises(UserError, match=r"bad\.txt line 2 is not UTF-8"):
-        read_corpus("bad.txt", tmp_path)
-    write(tmp_path, "one.txt", "only\n\n")
-    with pytest.raises(UserError, match="1 sentences: give at least two"):
-        read_corpus("one.txt", tmp_path)
-    for name in ("wiki1m", "no.txt"):
-        with pytest.raises(UserError):
-            corpus_file(name, tmp_path)
+    with pytest.raises(UserError):
+        corpus_file("wiki1m", tmp_path)
     write(tmp_path, "two.txt", "one\n \ntwo\r\n")
     assert read_corpus("two.txt", tmp_path)[:2] == ([["one"], ["two"]], 1)

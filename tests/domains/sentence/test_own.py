@@ -50,28 +50,6 @@ def test_the_second_of_two_files_is_reported(tmp_path: Path) -> None:
     assert (scored.dev.unscored, scored.sets["pairs"][0].unscored) == (0, 1)
 
 
-def test_bad_pairs_are_one_line(tmp_path: Path) -> None:
-    for rows, message in {
-        ("a\tb\t1", "a\tb\thigh"): "a.tsv line 2 has the score 'high'",
-        ("sentence1\tsentence2\tscore", "a\tb\t1", "", "a\tb\tnan"): "line 4 has the score 'nan'",
-        ("a\tb",): "has 2 columns: name those of sentence1, sentence2, score in line 1",
-        ("sentence1\tsentence2\tscore", "a\tb"): "line 2 has 2 columns",
-        ("sentence1\tsentence2\tscore", "", "a\tb\t1", "a\tb"): "line 4 has 2 columns",
-        ("sentence1\tsentence2\tscore\tscore", "a\tb\t1\t2"): "columns have the name score",
-        ("left\tright\thow", "a\tb\t1", "c\td\t2"): "has 3 columns: name those of sentence1",
-        ("sent_a\tsent_b\tgold\tsim", "a\tb\t1\t2"): "columns have the name gold or sim",
-        ("a\tb\t2", "c\td\t2"): "all scores of a part are 2: give different ones",
-        ("a\tb\t1",): "1 pairs with a score",
-        ("a\tb\t1,5", "c\td\t2,5"): "line 1 has the score '1,5', .*: write a number",
-        ("1\ta\tb", "2\tc\td"): "line 1 has the score 'b'",
-    }.items():
-        write(tmp_path / "a.tsv", list(rows))
-        write(tmp_path / "b.tsv", ROWS)
-        with pytest.raises(UserError, match=message) as error:
-            read_any("pairs:a.tsv,b.tsv", tmp_path)
-        assert "\n" not in str(error.value)
-
-
 def test_rows_without_scores_train_choose_and_report(tmp_path: Path) -> None:
     made = graded_pairs("test")
     rows = [list(pair) for pair in zip(made.first[:40], made.second[:40], strict=True)]

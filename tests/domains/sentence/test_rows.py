@@ -80,22 +80,6 @@ def test_a_line_of_one_sentence_meets_itself(tmp_path: Path) -> None:
     assert batch.sentences == batch.positives
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("a\tb\n\nonly\n", "line 3 has one sentence: give it a second, after a tab, or remove it"),
-        ("a\tb\nc\t c \t\n", "line 2 has one sentence"),
-        ("a\tb\n", "1 rows: give at least two"),
-        ("", "0 rows: give at least two"),
-    ],
-)
-def test_rows_that_cannot_be_paired_are_one_line(tmp_path: Path, text: str, message: str) -> None:
-    path = tmp_path / "bad.tsv"
-    path.write_text(text)
-    with pytest.raises(UserError, match=message):
-        rows(path)
-
-
 @pytest.fixture
 def few_captions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Forty rows under the name of the captions, five of which are held out twice."""

@@ -83,62 +83,6 @@ def test_the_file_may_be_in_the_data_root(tmp_path: Path, monkeypatch: pytest.Mo
         load_rows("csv:t.csv", "y", tmp_path)
 
 
-BAD = {
-    "no target": (
-        MIXED,
-        None,
-        "name the column of classes with --target, or .*, one of 3: a, colour, y",
-    ),
-    "near target": (MIXED, "colours", "unknown column of .*t.csv 'colours': did you mean 'colour'"),
-    "infinite": (
-        MIXED.replace("\n3,", "\ninf,").replace("\n4,", "\n-inf,"),
-        "y",
-        r"csv:.*t\.csv line 5: column a has an infinite value",
-    ),
-    "one class": (MIXED.replace("yes", "no"), "y", "all 12 rows are of one class"),
-    "rare class": (
-        MIXED.replace("11,,yes", "11,,maybe"),
-        "y",
-        "class maybe has 1 of 5 rows that three parts need",
-    ),
-    "numbers as classes": (MIXED, "a", "of 5 rows that .* another column of classes"),
-    "only classes": (rows(["x", "z"] * 5, "y"), "y", "t.csv has only the column of classes"),
-    "no labels": (rows(["1,red,"] * 9), "y", "the column of classes is empty: fill it, or"),
-    "no rows": ("a,y\n", "y", "t.csv has no rows"),
-    "no header": (
-        MIXED.replace("a,colour,y", "5.1,red,no"),
-        "no",
-        "line 1 has numbers in place of names: write a header above it",
-    ),
-    "empty": ("", "y", "cannot be read as a table .No columns to parse"),
-    "ragged": ("a,y\n1,2\n1,2,3,4\n", "y", "rows have more fields than the header has names"),
-    "row names of R": (
-        "a,y\n" + "".join(f"{k},{k / 7},{k % 2}\n" for k in range(1, 13)),
-        "y",
-        "rows have more fields than the header has names",
-    ),
-}
-
-
-@pytest.mark.parametrize("case", BAD)
-def test_bad_tables_are_one_line(case: str, tmp_path: Path) -> None:
-    text, target, message = BAD[case]
-    with pytest.raises(UserError, match=message) as error:
-        load_rows(write(tmp_path / "t.csv", text), target)
-    assert "\n" not in str(error.value)
-
-
-@pytest.mark.parametrize("kind", ["csv", "parquet"])
-def test_other_files_are_one_line(kind: str, tmp_path: Path) -> None:
-    path = tmp_path / "t"
-    path.write_bytes(bytes(range(256)) * 8)
-    with pytest.raises(UserError, match="cannot be read as a table") as error:
-        load_rows(f"{kind}:{path}", "y")
-    assert "\n" not in str(error.value)
-    with pytest.raises(UserError, match="no file"):
-        load_rows(f"{kind}:{tmp_path / 'nothing'}", "y")
-
-
 def test_without_pandas_the_fix_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     name = write(tmp_path / "t.csv", MIXED)
     monkeypatch.setitem(sys.modules, "pandas", None)
@@ -147,13 +91,6 @@ def test_without_pandas_the_fix_is_named(tmp_path: Path, monkeypatch: pytest.Mon
         match=r'needs pandas, which is not installed: pip install "contrastbench\[tabular\]"',
     ):
         load_rows(name, "y")
-
-
-def test_a_target_is_for_ones_own_tables() -> None:
-    with pytest.raises(UserError, match="--target is for data of your own: wine has its classes"):
-        load_rows("wine", "alcohol")
-    with pytest.raises(UserError, match="unknown tabular dataset 'wines': did you mean 'wine'"):
-        load_rows("wines")
 
 
 def test_covertype_has_the_repositorys_split(tmp_path: Path) -> None:

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from contrastbench.domains.tabular.data import load_rows
-from contrastbench.losses import UserError
 
 pd = pytest.importorskip("pandas")
 
@@ -43,19 +42,6 @@ def test_dates_may_be_missing(hole: str, tmp_path: Path) -> None:
     assert np.isnan(read.numeric[:, 0]).tolist() == [True, True, *[False] * 28]
 
 
-@pytest.mark.parametrize(
-    "form", ["%Y/%m/%d", "%d.%m.%Y", "%m/%d/%Y 00:00:00", "%d %b %Y", "%d-%B-%Y", "%b %d, %Y"]
-)
-def test_dates_in_another_form_are_refused(form: str, tmp_path: Path) -> None:
-    first = DAYS[0].strftime(form)
-    with pytest.raises(UserError) as error:
-        load_rows(table([day.strftime(form) for day in DAYS], tmp_path), "y")
-    assert str(error.value) == (
-        f"csv:{tmp_path / 't.csv'}: column day has dates such as {first!r}: "
-        "write 2020-12-31, or give --recipe 'drop=[day]'"
-    )
-
-
 @pytest.mark.parametrize("texts", [["1.10", "1.9x", "2.0"], ["1.2.3", "1.2.4", "1.10.0"]])
 def test_other_words_stay_words(texts: list[str], tmp_path: Path) -> None:
     assert load_rows(table(texts * 10, tmp_path), "y")[0].categorical.shape == (30, 1)
@@ -76,8 +62,3 @@ def test_dates_of_a_parquet_file_are_dates(kind: str, tmp_path: Path) -> None:
     frame.to_parquet(tmp_path / "t.parquet")
     read, _ = load_rows(f"parquet:{tmp_path / 't.parquet'}", "y")
     assert read.numeric[:, 0].tolist() == NUMBERS
-
-
-def test_a_word_among_dates_is_named(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"column day has dates, and 'soon', which is none"):
-        load_rows(table([*map(str, DAYS[:29]), "soon"], tmp_path), "y")

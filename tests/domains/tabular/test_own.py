@@ -68,30 +68,6 @@ def test_rows_without_a_class_move_the_parts(tmp_path: Path) -> None:
     assert (table.starts, table.numeric[19, 0]) == ((None, 19), 20)
 
 
-def test_parts_that_do_not_fit_are_one_line(tmp_path: Path) -> None:
-    def refused(message: str, other: "pd.DataFrame", column: str | None = None) -> None:
-        write(tmp_path / "b.csv", other)
-        with pytest.raises(UserError, match=message) as error:
-            load_rows("csv:b.csv" if column else "csv:a.csv,b.csv", "y", tmp_path, column)
-        assert "\n" not in str(error.value)
-
-    write(tmp_path / "a.csv", frame(20))
-    refused("column b is missing in one part", frame(6).assign(b=1))
-    refused("column a has numbers in one part and words in another", frame(6).assign(a="x"))
-    refused("class maybe has no training rows: add", frame(6).assign(y="maybe"))
-    refused("column part has 'later': write train", frame(20).assign(part="later"), "part")
-    refused("has no test rows", frame(20).assign(part="train"), "part")
-    refused(
-        "unknown column of csv:b.csv 'prat': did you mean 'part'", frame(6).assign(part=1), "prat"
-    )
-    three = frame(9).assign(part=["train", "val", "test"] * 3, y=["a", "b", "b"] * 3)
-    refused("class b has no training rows: add some", three, "part")
-    with pytest.raises(UserError, match=r"has its own parts: leave split=part out"):
-        load_rows("csv:a.csv,b.csv", "y", tmp_path, "part")
-    with pytest.raises(UserError, match="names 3 files: give at most 2"):
-        load_rows("csv:a.csv,b.csv,a.csv", "y", tmp_path)
-
-
 def test_words_for_what_is_missing_are_words_among_words(tmp_path: Path) -> None:
     kinds = ["None", "null", "n/a", "NA", "?", ""] * 5
     table = frame(30).assign(kind=kinds, b=[*["null", "NaN", "", "1e3", "7", "2.5"] * 5])
@@ -108,17 +84,6 @@ def test_truth_values_with_a_hole_in_one_file(tmp_path: Path) -> None:
     write(tmp_path / "b.csv", frame(6).assign(b=[True, False, None] * 2))
     read, _ = load_rows("csv:a.csv,b.csv", "y", tmp_path)
     assert sorted(set(read.categorical[:, 0])) == ["", "False", "True"]
-
-
-@pytest.mark.parametrize(("part", "gone"), [("test", slice(16, 24)), ("validation", slice(8, 16))])
-def test_a_part_without_classes_is_found_before_a_training(
-    part: str, gone: slice, tmp_path: Path
-) -> None:
-    table = frame(24).assign(part=[("train", "dev", "test")[k // 8] for k in range(24)])
-    table.loc[table.index[gone], "y"] = None
-    write(tmp_path / "t.csv", table)
-    with pytest.raises(UserError, match=f"no {part} row has a class"):
-        load_rows("csv:t.csv", "y", tmp_path, "part")
 
 
 def test_decimals_and_very_large_numbers_are_numbers(tmp_path: Path) -> None:
@@ -152,17 +117,13 @@ def test_a_folder_of_the_datasets_library(tmp_path: Path) -> None:
         load_rows("hf:n", "y", tmp_path)
 
 
-@pytest.mark.parametrize("name", ["csv:t.csv", "csv:t.tsv", "parquet:t.parquet", "hf:t.parquet"])
+@pytest.mark.parametrize("name", ["parquet:t.parquet", "hf:t.parquet"])
 def test_a_doubled_name_is_refused(name: str, tmp_path: Path) -> None:
-    path = tmp_path / name.partition(":")[2]
-    if path.suffix == ".parquet":
-        arrow = pytest.importorskip("pyarrow")
-        pytest.importorskip("datasets")
-        columns = [list(range(20)), *[["no", "yes"] * 10] * 2]
-        arrow.parquet.write_table(arrow.table(columns, names=["a", "y", "y"]), path)
-    else:
-        rows = "\n".join(["a,y, y,,", *(f"{k},no,no,1,2" for k in range(20))])
-        path.write_text(rows.replace(",", "\t" if name == "csv:t.tsv" else ","))
+    arrow = pytest.importorskip("pyarrow")
+    pytest.importorskip("datasets")
+    columns = [list(range(20)), *[["no", "yes"] * 10] * 2]
+    rows = arrow.table(columns, names=["a", "y", "y"])
+    arrow.parquet.write_table(rows, tmp_path / "t.parquet")
     with pytest.raises(UserError, match="several columns have the name y: rename or remove them"):
         load_rows(name, "y", tmp_path)
 
@@ -286,16 +247,6 @@ def test_columns_are_left_out(tmp_path: Path) -> None:
     assert table.names == ("a",)
     write(tmp_path / "rest.csv", frame(20).assign(part=["train"] * 14 + ["test"] * 6))
     assert load_rows("csv:rest.csv", "y", tmp_path, "part")[1] == digest
-    for column, message in {
-        "y": "csv:whole.csv: column y holds the classes: take it out of drop",
-        "part": "csv:whole.csv: column part holds the parts: take it out of drop",
-        "aa": "unknown column of csv:whole.csv 'aa': did you mean 'a'?",
-    }.items():
-        with pytest.raises(UserError) as error:
-            load_rows("csv:whole.csv", "y", tmp_path, "part", (column,))
-        assert str(error.value) == message
-    with pytest.raises(UserError, match="drop is for data of your own"):
-        load_rows("wine", drop=("alcohol",))
 
 
 def test_a_table_of_openml_has_its_own_target(

@@ -69,26 +69,6 @@ def test_decimal_commas_in_quotes_are_read(tmp_path: Path) -> None:
     assert (table.names, table.numeric[:, 0].tolist()) == (("x",), VALUES)
 
 
-THOUSANDS = text(";", ",", [k + 1.125 for k in range(20)]).replace("1,125", "1,000")
-
-
-@pytest.mark.parametrize(
-    ("content", "encoding", "said"),
-    [
-        (THOUSANDS.replace(",125", ",000"), "utf-8", "such as '1,000', whose comma may be decimal"),
-        (
-            text(";", ",").replace("red", "1.5").replace("blue", "2.5"),
-            "utf-8",
-            "column x has decimal commas and column colour decimal points",
-        ),
-        (text(":"), "utf-8", "one column, 'x:colour:kind': put commas, semicolons or tabs between"),
-        (text(",").replace("red", "grün"), "latin-1", "(it is not UTF-8): save it as UTF-8"),
-    ],
-)
-def test_what_is_unclear_is_refused(content: str, encoding: str, said: str, tmp_path: Path) -> None:
-    assert said in refusal(tmp_path, content, encoding)
-
-
 @pytest.mark.parametrize("name", ["t.csv", "t.tsv"])
 def test_the_separator_may_stand_above_the_header(name: str, tmp_path: Path) -> None:
     table = read(tmp_path, f"sep=|\n{text('|')}", name)
@@ -104,33 +84,9 @@ def test_points_that_may_stand_between_thousands_are_refused(tmp_path: Path) -> 
     assert read(tmp_path, unclear.replace(";", ",")).numeric[0, 0] == 1.201
 
 
-def test_a_record_with_too_few_fields_is_named(tmp_path: Path) -> None:
-    content = text(",") + "\nsum of all rows\n"
-    line = content.count("\n")
-    assert refusal(tmp_path, content).endswith(f"line {line} has 1 of 3 fields: fill or remove it")
-
-
 @pytest.mark.parametrize("minus", ["\u2212", "\u2013"])
 def test_a_long_minus_is_a_minus(minus: str, tmp_path: Path) -> None:
     table = read(tmp_path, text(",").replace("red", f"{minus}4").replace("blue", "2"))
     assert table.numeric[:2, 1].tolist() == [-4, -4]
     (note,) = table.notes.values()
     assert note.first == "column colour, row 1"
-
-
-@pytest.mark.parametrize(
-    ("start", "kind"),
-    [
-        (b'{"x": [1, 2]}', "JSON"),
-        (b"\xef\xbb\xbf[\n  {\n", "JSON"),
-        (b"<!DOCTYPE HTML><table>", "a web page"),
-        (b"PAR1\0\0", "a Parquet file"),
-        (b"\x1f\x8b\x08\0", "packed by gzip"),
-        (b"\xd0\xcf\x11\xe0\xa1", "an old Excel workbook"),
-        (b"@RELATION t\n@ATTRIBUTE x REAL\n", "an ARFF file"),
-    ],
-)
-def test_another_kind_of_file_is_named(start: bytes, kind: str, tmp_path: Path) -> None:
-    (tmp_path / "t.csv").write_bytes(start)
-    with pytest.raises(UserError, match=rf"t\.csv is {kind}, not a table of text: save it as CSV"):
-        load_rows(f"csv:{tmp_path / 't.csv'}", "kind")

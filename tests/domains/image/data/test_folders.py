@@ -1,9 +1,7 @@
 """Anybody's folders of images: what is read, and what is refused."""
 
-import shutil
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -115,81 +113,6 @@ def test_test_images_that_are_trained_on_are_counted(tmp_path: Path) -> None:
     (root / "test").symlink_to(root / "train")
     save(root / "train/cat/9.png", noise(16, 16, 3))
     assert read(root).notes == {"test images that are training images too": 7}
-
-
-BAD: dict[str, tuple[Callable[[Path], Any], str]] = {
-    "empty class": (
-        lambda r: (r / "train/bird").mkdir(),
-        "class folder .*train/bird has no images: fill or remove it",
-    ),
-    "other files": (
-        lambda r: (
-            shutil.rmtree(r / "train/cat")
-            or (r / "train/cat").mkdir()
-            or (r / "train/cat/1.heic").touch()
-        ),
-        "train/cat has no images, but files such as 1.heic: save them as PNG",
-    ),
-    "no class folders": (
-        lambda r: shutil.rmtree(r / "test/cat") or shutil.rmtree(r / "test/dog"),
-        "test has no class folders",
-    ),
-    "class in test alone": (
-        lambda r: folder(r).joinpath("test/cat").rename(r / "test/ox"),
-        "test/ox: .*train has no such class",
-    ),
-    "one class": (
-        lambda r: [shutil.rmtree(r / p / "dog") for p in ("train", "test")],
-        "has a single class, cat: add a folder",
-    ),
-    "train alone": (
-        lambda r: shutil.rmtree(r / "test"),
-        "has train, but neither test nor val: add one, or give folder:.*train",
-    ),
-    "a link in a circle": (
-        lambda r: (r / "train/cat/again").symlink_to(r / "train"),
-        "train/cat/again is a link to a folder that holds it: remove it",
-    ),
-    "two parts to train on": (
-        lambda r: (r / "Training").mkdir(),
-        "has Training, test, train: keep one folder of each part",
-    ),
-    "no part to train on": (
-        lambda r: (r / "train").rename(r / "Valid"),
-        "has Valid, test and no train: name one folder so",
-    ),
-    "parts in a folder of their own": (
-        lambda r: [
-            (r / "all").mkdir(),
-            *((r / p).rename(r / "all" / p) for p in ("train", "test")),
-        ],
-        "holds one folder with parts: give folder:.*all",
-    ),
-    "parts below classes": (
-        lambda r: [
-            *(shutil.copytree(r / "train" / c, r / c / "Test") for c in ("cat", "dog")),
-            *(shutil.rmtree(r / p) for p in ("train", "test")),
-        ],
-        "has Test in a class: put the folders of parts above",
-    ),
-    "nothing": (
-        lambda r: [shutil.rmtree(r / p) for p in ("train", "test")],
-        "has no class folders: put the images of each",
-    ),
-}
-
-
-@pytest.mark.parametrize("case", BAD)
-def test_bad_folders_are_one_line(case: str, tmp_path: Path) -> None:
-    spoil, message = BAD[case]
-    spoil(folder(tmp_path))
-    refused(lambda: read(tmp_path), message)
-
-
-def test_a_class_of_one_image_cannot_be_split(tmp_path: Path) -> None:
-    root = folder(tmp_path, (".",))
-    save(root / "ox/0.png", noise(16, 16, 3))
-    refused(lambda: read(root), "ox has one image, but training and test part need one each")
 
 
 def test_the_real_subset_of_cifar(shared: Callable[..., Path]) -> None:

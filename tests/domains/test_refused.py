@@ -1,0 +1,96 @@
+"""All readers: what each refuses, by the table of `refused.yaml`, is one line that says why."""
+
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from contrastbench.domains.own import read_unchanged
+from contrastbench.losses import UserError
+
+pytest.importorskip("pandas")
+pytest.importorskip("PIL")
+pytest.importorskip("networkx")
+pytest.importorskip("torch_geometric")
+import made_images
+from contrastbench.domains.graph import data as graphs
+from contrastbench.domains.graph.own import load_own_graphs
+from contrastbench.domains.image.data.load import load_images
+from contrastbench.domains.sentence.data import read_corpus
+from contrastbench.domains.sentence.domain import read_any
+from contrastbench.domains.tabular.data import load_rows
+
+READ: dict[str, Callable[..., Any]] = {
+    "tabular": lambda name, root, drop=(), **options: load_rows(
+        name, data_root=root, drop=tuple(drop), **options
+    ),
+    "image": lambda name, root: load_images(name, 16, root, made_images.CPU),
+    "sentence": read_any,
+    "corpus": read_corpus,
+    "graph": load_own_graphs,
+}
+TABLE = yaml.safe_load(Path(__file__).with_name("refused.yaml").read_text("utf-8"))
+
+
+def cases() -> Iterator[Any]:
+    """Yield what is read, the files before their change, the words, the change and the options."""
+    for group in TABLE:
+        for words, changes, *options in group["cases"]:
+            asked = group.get("options", {}) | (options[0] if options else {})
+            read = (group["read"], group.get("base", {}), words, changes, asked)
+            yield pytest.param(*read, id=f"{group['read']} {words[:40]}")
+
+
+def column(about: dict[str, Any]) -> str:
+    """Return a table with a column that is made by a pattern."""
+    lines = [f"{about.get('name', 'v')},w,y"]
+    for k in range(about.get("rows", 40)):
+        pattern = about["then"] if k >= about.get("from", 10**6) else about["column"]
+        made = pattern.format(k=k, b=k % 2, t=10 + k % 20, h=100 + k, x=f"{k:02X}", u="kKM"[k % 3])
+        lines.append(f'"{about.get("at", {}).get(k, made)}",{k % 3},{"no" if k % 2 else "yes"}')
+    return "\n".join(lines)
+
+
+def change(root: Path, base: dict[str, str] | str, changes: dict[str, Any]) -> None:
+    """Write files and what a case makes of them."""
+    files: dict[str, Any] = {} if base == "pictures" else dict(base)
+    if base == "pictures":
+        made_images.folder(root)
+    if "column" in changes:
+        files, changes = {"t.csv": column(changes)}, {}
+    for name, new in changes.items():
+        if isinstance(new, dict):
+            for old, other in new.items():
+                assert old in files[name], f"{old!r} is there to be replaced"
+                files[name] = files[name].replace(old, other)
+        elif name != "shell":
+            files[name] = new
+    for name, text in files.items():
+        if text is not None:
+            (root / name).write_bytes(text if isinstance(text, bytes) else text.encode())
+    subprocess.run(changes.get("shell", ":"), shell=True, cwd=root, check=True)
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize(("read", "base", "words", "changes", "options"), [*cases()])
+def test_what_is_refused_is_one_line(
+    read: str,
+    base: Any,
+    words: str,
+    changes: Any,
+    options: Any,
+    tmp_path: Path,
+    offline: None,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    change(tmp_path, base, changes)
+    read_unchanged.cache_clear()
+    graphs.load_tu.cache_clear()
+    domain, name = read.split(" ", 1)
+    with pytest.raises(UserError, match=words) as error:
+        READ[domain](name, tmp_path, **options)
+    assert "\n" not in str(error.value)
