@@ -36,7 +36,8 @@ def saved_parts(
     Raises:
         UserError: there is no such set, or its splits are no such parts.
     """
-    data, notes = load_saved(what, data_root)
+    here = next(filter(Path.exists, own.candidate_paths(what, data_root)), None)
+    data, notes = (load_saved(here), {}) if here else hub_set(what, data_root)
     splits = {"": data} if not isinstance(data, dict) else data
     if len(splits) == 1:
         return {"": next(iter(splits.values()))}, notes
@@ -49,22 +50,17 @@ def saved_parts(
     return {part: by_part[part] for part in own.PARTS if part in by_part}, notes
 
 
-def load_saved(
-    what: str, data_root: Path | None
-) -> "tuple[datasets.DatasetDict | datasets.Dataset, dict[str, Any]]":
-    """Load a folder of `save_to_disk`, a Parquet file, or a set of the hub."""
+def load_saved(path: Path) -> "datasets.DatasetDict | datasets.Dataset":
+    """Load a folder of `save_to_disk` or a Parquet file."""
     import datasets
 
-    path = next(filter(Path.exists, own.candidate_paths(what, data_root)), None)
-    if path is None:
-        return hub_set(what, data_root)
     if path.is_dir():
         check_arrow_batches(path)
-        return datasets.load_from_disk(str(path)), {}
+        return datasets.load_from_disk(str(path))
     from pyarrow import parquet
 
     schema_of(path)
-    return datasets.Dataset(parquet.read_table(path)), {}
+    return datasets.Dataset(parquet.read_table(path))
 
 
 def hub_set(what: str, data_root: Path | None) -> "tuple[datasets.DatasetDict, dict[str, Any]]":

@@ -16,7 +16,7 @@ import senteval
 from contrastbench.domains import download
 from contrastbench.domains.declaration import Dataset
 from contrastbench.domains.registry import fetch_declared, make_recipe
-from contrastbench.domains.sentence.datasets import CORPORA, DATASETS, SIMCSE_REVISION
+from contrastbench.domains.sentence.datasets import CORPORA, DATASETS
 from contrastbench.domains.sentence.domain import SentenceDomain
 from contrastbench.losses import UserError
 
@@ -83,7 +83,8 @@ def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, small_sets: None) -> It
     Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
     monkeypatch.setattr(download, "cache_folder", lambda: tmp_path / "cache")
     for known, name in ((DATASETS, "sts"), (DATASETS, "transfer"), (CORPORA, "wiki1m")):
-        url = f"http://127.0.0.1:{server.server_port}/datasets/x/resolve/{SIMCSE_REVISION}/{Path(known[name].url).name}"
+        revision, file = DATASETS["sts"].revision, Path(known[name].url).name
+        url = f"http://127.0.0.1:{server.server_port}/datasets/x/resolve/{revision}/{file}"
         monkeypatch.setitem(known, name, replace(known[name], url=url))
     monkeypatch.setitem(
         CORPORA, "wiki1m", replace(CORPORA["wiki1m"], sha256=hashlib.sha256(corpus).hexdigest())
