@@ -23,7 +23,7 @@ from transformers import AutoConfig, AutoModel, AutoTokenizer
 from transformers.utils import logging
 
 from contrastbench.domains.download import in_place
-from contrastbench.domains.reading import cause, reading
+from contrastbench.domains.reading import cause, reading, refuse
 from contrastbench.errors import UserError
 
 TOKENIZER_FILES = (
@@ -62,10 +62,9 @@ class Checkpoint:
         Raises:
             UserError: it has none.
         """
-        if self.pooler is None:
-            raise UserError(
-                f"encoder {name!r} has no pooler of its own: give --recipe head=new and train it"
-            )
+        fix = "give --recipe head=new and train it"
+        refuse(f"encoder {name!r}", (not self.pooler, f" has no pooler of its own: {fix}"))
+        assert self.pooler, "refused above"
         return self.pooler
 
     @property
@@ -173,11 +172,8 @@ def shape_of(name: str) -> dict[str, int]:
     shape = kind.removeprefix("random:")
     sides = re.fullmatch(r"([1-9]\d{0,3})x([1-9]\d{0,4})", shape)
     layers, width = map(int, sides.groups()) if sides else (0, 1)
-    if width % HEAD:
-        raise UserError(
-            f"encoder {name!r}: give random:LAYERSxWIDTH:NAME, such as random:2x128:NAME, "
-            f"where the width is a multiple of {HEAD}"
-        )
+    fix = f"such as random:2x128:NAME, where the width is a multiple of {HEAD}"
+    refuse(f"encoder {name!r}", (width % HEAD, f": give random:LAYERSxWIDTH:NAME, {fix}"))
     return {
         "num_hidden_layers": layers,
         "hidden_size": width,
@@ -188,25 +184,18 @@ def shape_of(name: str) -> dict[str, int]:
 
 def check_tokenizer(name: str, folder: Path, encoder: Any, tokenizer: Any) -> None:
     """Raise unless it is of files, of BERT's kind, and has no more ids than the encoder."""
-    if not any(path for pattern in VOCABULARY_FILES for path in folder.glob(pattern)):
-        raise UserError(
-            f"encoder {name!r}: {folder} has no tokenizer files: "
-            "tokenizer.save_pretrained writes them"
-        )
-    if (
-        encoder.config.is_encoder_decoder
-        or tokenizer.cls_token_id is None
-        or tokenizer.pad_token_id is None
-    ):
-        raise UserError(
-            f"encoder {name!r} is a {encoder.config.model_type}: "
-            "an encoder of BERT's kind is needed"
-        )
+    there = any(path for pattern in VOCABULARY_FILES for path in folder.glob(pattern))
+    marks = (tokenizer.cls_token_id, tokenizer.pad_token_id)
+    other = encoder.config.is_encoder_decoder or None in marks
+    kind, ids = encoder.config.model_type, len(tokenizer)
     rows = encoder.get_input_embeddings().num_embeddings
-    if len(tokenizer) > rows:
-        raise UserError(
-            f"encoder {name!r}: its tokenizer has {len(tokenizer)} ids, its embedding {rows} rows"
-        )
+    missing = f": {folder} has no tokenizer files: tokenizer.save_pretrained writes them"
+    refuse(
+        f"encoder {name!r}",
+        (not there, missing),
+        (other, f" is a {kind}: an encoder of BERT's kind is needed"),
+        (ids > rows, f": its tokenizer has {ids} ids, its embedding {rows} rows"),
+    )
 
 
 def files_hash(folder: Path, weights: bool) -> str:
@@ -234,10 +223,9 @@ def locate_checkpoint(source: str, data_root: Path | None) -> Path:
     else:
         packaged = source in PACKAGES
         folder = packaged_folder(source) if packaged else hub_folder(*source.partition("@")[::2])
-    if not (folder / "config.json").is_file():
-        raise UserError(
-            f"encoder {source!r}: {folder} has no config.json: it is no checkpoint of transformers"
-        )
+    configured = (folder / "config.json").is_file()
+    fault = f": {folder} has no config.json: it is no checkpoint of transformers"
+    refuse(f"encoder {source!r}", (not configured, fault))
     return folder
 
 
@@ -289,13 +277,13 @@ def hub_folder(repository: str, named: str) -> Path:
 def checked_checkpoint(name: str, encoder: Any, tokenizer: Any, missing: set[str]) -> Checkpoint:
     """The checkpoint, all weights from its file but the pooler's, which is taken off."""
     lost = sorted(key for key in missing if not key.startswith("pooler."))
-    if lost:
-        fix = f"encoder {name!r} lacks weights that would be newly initialised"
-        raise UserError(f"{fix}: {', '.join(lost[:3])}{', ...' if len(lost) > 3 else ''}")
-    if not all(weight.isfinite().all() for weight in encoder.parameters()):
-        raise UserError(
-            f"encoder {name!r} has weights that are not finite: it diverged when it was trained"
-        )
+    few = ", ".join(lost[:3]) + ", ..." * (len(lost) > 3)
+    finite = all(weight.isfinite().all() for weight in encoder.parameters())
+    refuse(
+        f"encoder {name!r}",
+        (few, " lacks weights that would be newly initialised: {}"),
+        (not finite, " has weights that are not finite: it diverged when it was trained"),
+    )
     pooler = getattr(encoder, "pooler", None)
     if pooler is not None:
         encoder.pooler = None  # it would run, untrained as it may be, on every batch

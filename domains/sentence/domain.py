@@ -22,6 +22,7 @@ from contrastbench.domains import own as owned
 from contrastbench.domains.base import Domain, Evaluation
 from contrastbench.domains.declaration import reader_of
 from contrastbench.domains.random import generator
+from contrastbench.domains.reading import refuse
 from contrastbench.domains.samples import WRONG_SHARE, Samples
 from contrastbench.domains.scoring.retrieval import recall_at_1, retrieval
 from contrastbench.domains.sentence import (
@@ -42,7 +43,6 @@ from contrastbench.domains.sentence.encoding import Embeddings, check_head, enco
 from contrastbench.domains.sentence.report import sentence_samples
 from contrastbench.domains.sentence.scored import ScoredSets
 from contrastbench.domains.sentence.token_ids import token_ids
-from contrastbench.errors import UserError
 from contrastbench.losses.contrast import Contrast, indexed, own_view, query_key, whole_row
 
 CAPTURED = ("bert", "roberta")  # whose steps launch the same kernels each time
@@ -107,20 +107,14 @@ class SentenceDomain(Domain[SentenceRecipe, SentenceModel, Batch]):
     def check_recipe(self) -> None:
         """Raise for what would be ignored, or would fail at the first long sentence."""
         recipe, positions = self.recipe, self.checkpoint.max_length
-        if self.about and self.about.own_corpus and recipe.names_corpus:
-            raise UserError(
-                f"the dataset {self.dataset} has its own training sentences: "
-                "leave corpus out, or give --dataset sts"
-            )
-        if recipe.whiten and not self.scored.sets:
-            raise UserError(
-                f"whitening needs scored pairs, but {self.dataset} has none: leave whiten out"
-            )
-        if recipe.max_length > positions:
-            raise UserError(
-                f"max_length={recipe.max_length}: "
-                f"encoder {recipe.encoder!r} has {positions} positions"
-            )
+        own = self.about and self.about.own_corpus and recipe.names_corpus
+        fix = "leave corpus out, or give --dataset sts"
+        bare = recipe.whiten and not self.scored.sets
+        refuse(f"the dataset {self.dataset}", (own, f" has its own training sentences: {fix}"))
+        unscored = f", but {self.dataset} has none: leave whiten out"
+        refuse("whitening needs scored pairs", (bare, unscored))
+        long = f": encoder {recipe.encoder!r} has {positions} positions"
+        refuse(f"max_length={recipe.max_length}", (recipe.max_length > positions, long))
 
     def check_untrained(self) -> None:
         """Raise if the model as it is cannot be scored."""

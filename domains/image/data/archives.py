@@ -8,8 +8,7 @@ from pathlib import Path
 from contrastbench.domains.declaration import Dataset
 from contrastbench.domains.download import fetch_file
 from contrastbench.domains.image.data import decode
-from contrastbench.domains.reading import UNPACKED, doubles, reading
-from contrastbench.errors import UserError
+from contrastbench.domains.reading import UNPACKED, doubles, reading, refuse
 
 MAX_UNPACKED_BYTES = 4 << 30  # bytes of all members of an archive; STL-10 has 2.9e9
 ARCHIVE_FIX = "delete it and download {} again"
@@ -22,8 +21,8 @@ def archive_fix(about: Dataset) -> str:
 
 def check_content(about: Dataset, digest: str) -> None:
     """Raise unless the files hold what is declared."""
-    if about.content and digest != about.content:
-        raise UserError(f"the files kept as {about.name} have other content: {archive_fix(about)}")
+    fault = f" have other content: {archive_fix(about)}"
+    refuse(f"the files kept as {about.name}", (about.content not in ("", digest), fault))
 
 
 def read_members(
@@ -43,9 +42,8 @@ def read_members(
         if several := doubles(name for name, _ in files):
             raise ValueError(f"two members are named {several[0]}")
     contents = dict(files)
-    missing = [name for name in names if name not in contents]
-    if missing:
-        raise UserError(f"{path} has no {folder}/{missing[0]}: {archive_fix(about)}")
+    missing = [f"{folder}/{name}" for name in names if name not in contents]
+    refuse(path, (missing, f" has no {{}}: {archive_fix(about)}"))
     return contents
 
 

@@ -19,7 +19,7 @@ from torch import Tensor
 
 from contrastbench.domains.own import files_below
 from contrastbench.domains.progress import Progress
-from contrastbench.domains.reading import contents, member, member_names, reading
+from contrastbench.domains.reading import contents, member, member_names, reading, refuse
 from contrastbench.errors import UserError
 
 IMAGE_SUFFIXES = {
@@ -179,13 +179,9 @@ def image_header(name: str, data: bytes) -> Header:
         UserError: it is no image, or too small.
     """
     image = open_image(name, data)
-    if min(image.size) < MIN_SIDE:
-        size = f"{image.width} x {image.height} pixels, fewer than {MIN_SIDE} a side"
-        raise UserError(f"{name} has {size}: remove it")
-    if image.mode == "F":
-        raise UserError(
-            f"{name} has pixels of mode {image.mode}, not of 8 or 16 bits: convert it to RGB"
-        )
+    size = f"{image.width} x {image.height} pixels, fewer than {MIN_SIDE} a side"
+    mode = f" has pixels of mode {image.mode}, not of 8 or 16 bits: convert it to RGB"
+    refuse(name, (min(image.size) < MIN_SIDE, f" has {size}: remove it"), (image.mode == "F", mode))
     with reading(name, REPLACE):
         frames = int(getattr(image, "n_frames", 1))
     digest = hashlib.sha256(data).hexdigest()
@@ -212,9 +208,9 @@ def open_image(name: str, data: bytes) -> Image.Image:
             raise UserError(f"{name} is no image ({reason}): {REPLACE}") from None
         except Image.DecompressionBombError as error:
             raise UserError(f"{name} is too large ({error}): make it smaller") from None
-    if image.width * image.height > MAX_PIXELS:
-        size = f"{image.width} x {image.height} pixels"
-        raise UserError(f"{name} is too large ({size}, more than {MAX_PIXELS}): make it smaller")
+    size = f"{image.width} x {image.height} pixels, more than {MAX_PIXELS}"
+    large = image.width * image.height > MAX_PIXELS
+    refuse(name, (large, f" is too large ({size}): make it smaller"))
     return image
 
 
@@ -272,9 +268,9 @@ def to_rgb(image: Image.Image, name: str = "an image") -> Image.Image:
         values = np.asarray(image)
         if values.min() < 0 or values.max() > 65535:
             raise ValueError("values of more than 16 bits")
-        if 0 < values.max() < MIN_LARGEST:
-            grey = f"16-bit grey from {values.min()} to {values.max()}"
-            raise UserError(f"{name} is {grey}, too dark for the higher 8 bits: save it in 8 bits")
+        grey = f" is 16-bit grey from {values.min()} to {values.max()}"
+        fault = ", too dark for the higher 8 bits: save it in 8 bits"
+        refuse(name, (bool(0 < values.max() < MIN_LARGEST), grey + fault))
         image = Image.fromarray((values >> 8).astype(np.uint8))
     if "transparency" in image.info:  # a palette's, which Pillow leaves out by this detour only
         image = image.convert("RGBA")

@@ -12,8 +12,7 @@ from contrastbench.domains.image.data.datasets import ImageDataset
 from contrastbench.domains.image.data.decode import Kept
 from contrastbench.domains.image.data.files import Part, Parts, check_sizes, part_of, photographs
 from contrastbench.domains.image.data.images import LoadedImages, Request
-from contrastbench.domains.reading import reading
-from contrastbench.errors import UserError
+from contrastbench.domains.reading import reading, refuse
 
 FilesByClass = dict[str, list[str]]  # image files by class, in the order of classes
 
@@ -30,8 +29,9 @@ def load_disjoint(about: ImageDataset, asked: Request) -> LoadedImages:
         parts = LAYOUTS[about.layout](kept)
     check_sizes(path, about.name, parts, about.sizes, again)
     images, digest = photographs(parts, kept.read, asked)
-    if about.content and digest != about.content:
-        raise UserError(f"the files kept as {about.name} in {path} have other content: {again}")
+    other = about.content and digest != about.content
+    fault = f" in {path} have other content: {again}"
+    refuse(f"the files kept as {about.name}", (other, fault))
     return images, digest
 
 

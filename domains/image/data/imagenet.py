@@ -9,7 +9,7 @@ from contrastbench.domains.image.data.datasets import IMAGENET_100, ImageDataset
 from contrastbench.domains.image.data.files import Part, Parts, check_sizes, from_files, photographs
 from contrastbench.domains.image.data.folders import class_files, first_files, images_of
 from contrastbench.domains.image.data.images import LoadedImages, Request
-from contrastbench.domains.reading import reading
+from contrastbench.domains.reading import reading, refuse
 from contrastbench.errors import UserError
 
 
@@ -79,11 +79,8 @@ def load_imagenet(about: ImageDataset, asked: Request) -> LoadedImages:
     files = []
     for split in ("train", "val"):
         missing = [label for label in classes if not (root / split / label).is_dir()]
-        if missing:
-            raise UserError(
-                f"{root / split} has no folder {missing[0]}, "
-                f"one of {about.name}'s {len(classes)} classes"
-            )
+        which = f"one of {about.name}'s {len(classes)} classes"
+        refuse(root / split, (missing, f" has no folder {{}}, {which}"))
         files.append({label: images_of(root, f"{split}/{label}") for label in classes})
     train, test = (class_files(images, classes) for images in files)
     parts = Parts(train, test, classes)
