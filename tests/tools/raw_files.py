@@ -212,13 +212,6 @@ IMAGENET = {
     for part in ("train", "val")
     for k, name in enumerate(imagenet.IMAGENET_100[:2])
 }
-CLASSES = {f"{c:03}.Kind/{k}.jpg": jpeg(10 * c + k, 16) for c in range(1, 5) for k in (0,)}
-SOP = {f"Stanford_Online_Products/{name}": content for name, content in CLASSES.items()}
-for part, classes in (("train", (1, 2)), ("test", (3, 4))):
-    there = [name for name in CLASSES if int(name[:3]) in classes]
-    lines = [f"{k} {int(name[:3])} 1 {name}\n" for k, name in enumerate(there)]
-    text = "".join(["image_id class_id super_class_id path\n", *lines])
-    SOP[f"Stanford_Online_Products/Ebay_{part}.txt"] = text.encode()
 FOOD = {
     **{f"food-101/images/{kind}/{k}.jpg": jpeg(k, 16) for k in (0, 1) for kind in KINDS},
     **{
@@ -233,13 +226,33 @@ TEXT = "\n".join(senteval.sentence(k) for k in range(20)).encode()
 ROWS = "".join(f"one {k}\tanother {k}\n" for k in range(20)).encode()
 
 
-def car(root: Path) -> None:
-    as_folder(root / "cars196" / "car_ims", CLASSES)
+def four_classes(*counts: int) -> Files:
+    """So many pictures of each class."""
+    numbered = enumerate(counts or (1, 1, 1, 1), start=1)
+    return {f"{c:03}.Kind/{k}.jpg": jpeg(10 * c + k, 16) for c, n in numbered for k in range(n)}
+
+
+def cub(root: Path, *counts: int) -> None:
+    as_folder(root / "CUB_200_2011/images", four_classes(*counts))
+
+
+def car(root: Path, *counts: int) -> None:
+    made = four_classes(*counts)
+    as_folder(root / "cars196" / "car_ims", made)
     rows = np.array(
-        [(f"car_ims/{name}", int(name[:3])) for name in CLASSES],
+        [(f"car_ims/{name}", int(name[:3])) for name in reversed(made)],
         dtype=[("relative_im_path", object), ("class", object)],
     )
     savemat(root / "cars196" / "cars_annos.mat", {"annotations": rows})
+
+
+def sop(root: Path, *counts: int) -> None:
+    made = four_classes(*counts)
+    for part, classes in (("train", (1, 2)), ("test", (3, 4))):
+        there = [name for name in made if name[:3] in [f"{c:03}" for c in classes]]
+        lines = [f"{k} {int(name[:3])} 1 {name}\n" for k, name in enumerate(there)]
+        made[f"Ebay_{part}.txt"] = "".join(["image_id class_id super path\n", *lines]).encode()
+    as_folder(root / "Stanford_Online_Products", made)
 
 
 def arrays(root: Path) -> None:
@@ -330,14 +343,9 @@ RAW: dict[str, Raw] = {
         own_images.load_declared_arrays, declared_arrays, image("Devanagari"), "devanagari.npz"
     ),
     "ImageNet": Raw(imagenet.load_imagenet, files(IMAGENET), image("ImageNet"), "imagenet"),
-    "CUB": Raw(
-        disjoint.load_disjoint,
-        files({f"CUB_200_2011/images/{k}": v for k, v in CLASSES.items()}),
-        image("CUB"),
-        "CUB_200",
-    ),
+    "CUB": Raw(disjoint.load_disjoint, cub, image("CUB"), "CUB_200"),
     "CAR": Raw(disjoint.load_disjoint, car, image("CAR"), "cars196", which="*.mat"),
-    "SOP": Raw(disjoint.load_disjoint, files(SOP), image("SOP"), "Stanford"),
+    "SOP": Raw(disjoint.load_disjoint, sop, image("SOP"), "Stanford"),
     "Food-101": Raw(transfer_sets.load_transfer, files(FOOD), image("Food-101"), "food-101"),
     "pictures": Raw(
         own_images.read_folder,

@@ -9,8 +9,8 @@ import pytest
 import torch
 
 pytest.importorskip("PIL")
-from scipy.io import savemat
-
+pytest.importorskip("pandas")
+import raw_files
 from contrastbench.domains.base import PairsByClass
 from contrastbench.domains.image.data.datasets import DATASETS
 from contrastbench.domains.image.data.images import IMAGENET_MEAN
@@ -19,7 +19,7 @@ from contrastbench.domains.image.domain import ImageDomain
 from contrastbench.domains.random import balanced, generator
 from contrastbench.domains.registry import known_data, make_recipe
 from contrastbench.losses import UserError, get_loss
-from made_images import CPU, as_folder, jpeg, refused
+from made_images import CPU, as_folder, refused
 
 METRIC = {
     **{"preset": "metric", "size": 16, "encoder": "resnet18", "width": 0.0625, "epochs": 1},
@@ -28,38 +28,14 @@ METRIC = {
 SIZES = (4, 12, 10)  # classes, images of the first two, and of the others
 
 
+COUNTS = (6, 6, 5, 5)
+
+
 def files() -> dict[str, bytes]:
-    """Four classes of 6, 6, 5 and 5 images."""
-    counts = enumerate((6, 6, 5, 5), start=1)
-    return {f"{c:03}.Kind/{k}.jpg": jpeg(10 * c + k, 16) for c, n in counts for k in range(n)}
+    return raw_files.four_classes(*COUNTS)
 
 
-def cub(root: Path) -> None:
-    as_folder(root / "CUB_200_2011", {f"images/{name}": data for name, data in files().items()})
-    (root / "CUB_200_2011/classes.txt").write_text("1 001.Kind\n")
-
-
-def car(root: Path) -> None:
-    as_folder(root / "cars196" / "car_ims", files())
-    names = [f"car_ims/{name}" for name in reversed(files())]
-    rows = [(name, int(name[8:11])) for name in names]
-    kinds = [("relative_im_path", object), ("class", object)]
-    import numpy as np
-
-    savemat(root / "cars196/cars_annos.mat", {"annotations": np.array(rows, dtype=kinds)})
-
-
-def sop(root: Path) -> None:
-    folder = root / "Stanford_Online_Products"
-    as_folder(folder, files())
-    for part, classes in (("train", (1, 2)), ("test", (3, 4))):
-        listed = [name for name in files() if int(name[:3]) in classes]
-        lines = [f"{k} {int(name[:3])} 1 {name}" for k, name in enumerate(listed)]
-        text = "\n".join(["image_id class_id super_class_id path", *lines])
-        (folder / f"Ebay_{part}.txt").write_text(text)
-
-
-def omniglot(root: Path) -> None:
+def omniglot(root: Path, *_: int) -> None:
     for name, data in files().items():
         part = "background" if int(name[:3]) < 3 else "evaluation"
         as_folder(root / "omniglot" / f"images_{part}" / "Greek", {name: data})
@@ -75,10 +51,14 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "make"), [("CUB", cub), ("CAR", car), ("SOP", sop), ("Omniglot", omniglot)]
+    ("name", "make"),
+    [
+        *(("CUB", raw_files.cub), ("CAR", raw_files.car), ("SOP", raw_files.sop)),
+        ("Omniglot", omniglot),
+    ],
 )
 def test_halves_of_the_classes_train_and_are_tested(name: str, make, tmp_path: Path) -> None:
-    make(tmp_path)
+    make(tmp_path, *COUNTS)
     images, _ = load_images(name, 16, tmp_path, CPU)
     assert images.train.labels.tolist() == [0] * 6 + [1] * 6
     assert images.test.labels.tolist() == [2] * 5 + [3] * 5
@@ -155,7 +135,7 @@ def domain(root: Path, **recipe: object) -> ImageDomain:
 
 
 def test_contrasts_are_of_one_view_and_the_scored_is_the_embedding(tmp_path: Path) -> None:
-    cub(tmp_path)
+    raw_files.cub(tmp_path, *COUNTS)
     d = domain(tmp_path)
     assert isinstance(d, PairsByClass)
     assert (d.class_count, d.dim, d.steps()) == (2, 6, 1)
@@ -174,7 +154,7 @@ def test_contrasts_are_of_one_view_and_the_scored_is_the_embedding(tmp_path: Pat
 
 
 def test_nothing_is_said_of_what_is_known_of_a_declared_set(tmp_path: Path) -> None:
-    cub(tmp_path)
+    raw_files.cub(tmp_path, *COUNTS)
     opened = domain(tmp_path, **DATASETS["CUB"].scored_by, size=8)
     opened.image_notes = {"grey, in all three colours": 22}
     assert opened.report(trained=False).lines("CUB") == []
@@ -182,14 +162,14 @@ def test_nothing_is_said_of_what_is_known_of_a_declared_set(tmp_path: Path) -> N
 
 
 def test_a_validation_part_of_the_training_classes_may_choose(tmp_path: Path) -> None:
-    cub(tmp_path)
+    raw_files.cub(tmp_path, *COUNTS)
     evaluation = (d := domain(tmp_path, validation=0.3)).evaluate(d.model())
     assert evaluation.samples == {"train": 8, "validation": 4, "test": 10}
     assert evaluation.validation == evaluation.details["validation_scores"]["recall_at_1"]
 
 
 def test_what_does_not_fit_is_one_line(tmp_path: Path) -> None:
-    cub(tmp_path)
+    raw_files.cub(tmp_path, *COUNTS)
     for recipe, message in (
         ({"positives": 1}, "8 images, 2 of each class, are of 4 classes, and 2 to 2 are there"),
         ({"batch_size": 4}, "4 images, 4 of each class, are of 1 classes"),
@@ -203,7 +183,7 @@ def test_what_does_not_fit_is_one_line(tmp_path: Path) -> None:
 
 def test_images_of_other_classes_are_other_data(tmp_path: Path) -> None:
     """Where a list says the classes, no file's name or content does."""
-    sop(tmp_path)
+    raw_files.sop(tmp_path, *COUNTS)
     _, digest = load_images("SOP", 16, tmp_path, CPU)
     listed = tmp_path / "Stanford_Online_Products/Ebay_train.txt"
     exchanged = {" 1 1 001": " 2 1 001", " 2 1 002": " 1 1 002"}
