@@ -1,8 +1,7 @@
 """Declarations of domains, which need no torch."""
 
-import csv
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from pkgutil import resolve_name
@@ -93,12 +92,6 @@ def reader_of(package: str, dataset: Dataset) -> Any:
 
 Datasets = Mapping[str, Dataset]
 Declared = TypeVar("Declared", bound=Dataset)
-
-
-def declared_rows(path: Path) -> Iterator[dict[str, str]]:
-    """Yield the rows of a CSV file, each a data set of a collection."""
-    with path.open(encoding="utf-8", newline="") as file:
-        yield from csv.DictReader(file)
 
 
 def declared_sets(path: Path, kind: type[Declared], **words: str) -> dict[str, Declared]:

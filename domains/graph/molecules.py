@@ -17,7 +17,6 @@ import torch
 from torch import Tensor
 
 from contrastbench.domains import own
-from contrastbench.domains.declaration import declared_rows
 from contrastbench.domains.graph.data import Array, Graphs, pointers, union
 from contrastbench.domains.graph.tasks import ANSWERS, UNKNOWN, answers
 from contrastbench.domains.reading import check_kind, contents, reading, refuse
@@ -34,7 +33,7 @@ NUMBER = re.compile(r"[-+]?\.?\d[\d.]*(e[-+]?\d+)?").fullmatch
 BITS, RADIUS = 2048, 2  # of a fingerprint
 SHARES = 0.8, 0.9  # of the molecules, where the training and the validation part end
 # methods of rdkit for an atom or a bond, and what columns stand for; the last one takes the rest
-CODES = [*declared_rows(Path(__file__).with_name("codes.csv"))]
+CODES = [*csv.DictReader(Path(__file__).with_name("codes.csv").read_text("utf-8").splitlines())]
 ATOM, BOND = (
     {row["method"]: row["columns"].split() for row in CODES if row["of"] == part}
     for part in ("atom", "bond")
