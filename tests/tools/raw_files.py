@@ -410,6 +410,7 @@ NO_FILES = {  # readers of something else
     own_graphs.read_function: "is the user's code",
     own_tables.read_openml: "is scikit-learn's",
     own_graphs.read_set: "is torch-geometric's",
+    own_graphs.read_smiles: "are read as tables are, and need rdkit",
 }
 
 
