@@ -182,7 +182,12 @@ def on_slurm(plan: "Plan", jobs: str | None, devices: int | None, settings: dict
 
 @one_moment()
 @opt.asking
-def plan(asked: opt.Cells) -> None:
+def plan(
+    asked: opt.Cells,
+    cost: Annotated[
+        bool, typer.Option("--cost", help="Add a line: what all cells take by data set.")
+    ] = False,
+) -> None:
     """List what is done, missing or failed, and forecast the rest.
 
     The forecast is the lower quartile of the times of like records: the same data and recipe, any
@@ -191,9 +196,10 @@ def plan(asked: opt.Cells) -> None:
     Example: bench plan adnce-table5 --only column=PROTEINS
     """
     from contrastbench.benchmarks.sweeps.costs import Costs
-    from contrastbench.benchmarks.sweeps.plan import plan_lines
+    from contrastbench.benchmarks.sweeps.plan import cost_line, plan_lines
 
-    for line in plan_lines(planned(asked), Costs(asked.results)):
+    made, costs = planned(asked), Costs(asked.results)
+    for line in (*plan_lines(made, costs), *([cost_line(made, costs)] if cost else [])):
         say(line)
 
 

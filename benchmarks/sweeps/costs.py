@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from contrastbench.benchmarks.records import reading, store
 from contrastbench.benchmarks.records.experiment import Experiment, default_recipe
@@ -17,11 +17,16 @@ class Costs:
 
     def __init__(self, results: Path) -> None:
         self.results = results
-        self.took: dict[Path, dict[str, float]] = {}  # by dataset, then by what cells share
+        self.took: dict[Path, dict[str, Parts]] = {}  # by dataset, then by what cells share
         self.shared: dict[str, str] = {}  # by an experiment's key
 
     def of(self, experiment: Experiment) -> float | None:
         """Return the seconds of one seed, or None where no like cell has a record."""
+        parts = self.parts_of(experiment)
+        return parts and parts.whole
+
+    def parts_of(self, experiment: Experiment) -> "Parts | None":
+        """Return the seconds of one seed, and those of its training."""
         dataset = experiment.folder(self.results).parent
         if dataset not in self.took:
             self.took[dataset] = quartiles(experiment.domain, dataset)
@@ -33,9 +38,16 @@ class Costs:
         return self.took[dataset].get(self.shared[experiment.key])
 
 
-def quartiles(domain: str, dataset: Path) -> dict[str, float]:
+class Parts(NamedTuple):
+    """Seconds of a cell, which trains and scores."""
+
+    whole: float
+    training: float
+
+
+def quartiles(domain: str, dataset: Path) -> dict[str, Parts]:
     """Return the lower quartile of the seconds of a dataset's cells by what they share."""
-    took: dict[str, list[float]] = {}
+    took: dict[str, list[Parts]] = {}
     keys: dict[str, str] = {}  # of what a cell shares
     for folder in reading.loss_folders(dataset):
         for _, record in reading.list_records(folder):
@@ -44,7 +56,8 @@ def quartiles(domain: str, dataset: Path) -> dict[str, float]:
                     # a setting that a record lacks is younger than it: it had the default
                     recipe = {**default_recipe(domain), **record["recipe"]}
                     keys[record["key"]] = cost_key({**record, "recipe": recipe})
-                took.setdefault(keys[record["key"]], []).append(record["seconds"])
+                training = record["details"].get("seconds_training", 0.0)
+                took.setdefault(keys[record["key"]], []).append(Parts(record["seconds"], training))
     return {name: sorted(some)[(len(some) - 1) // 4] for name, some in took.items()}
 
 

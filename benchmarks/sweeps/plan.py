@@ -13,7 +13,7 @@ from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.benchmarks.records.read_cache import one_moment
 from contrastbench.benchmarks.records.seeds import parse_seeds
 from contrastbench.benchmarks.sweeps.cell_states import State, Task, survey
-from contrastbench.benchmarks.sweeps.costs import Costs, duration
+from contrastbench.benchmarks.sweeps.costs import Costs, Parts, duration
 from contrastbench.benchmarks.sweeps.shard import WHOLE_SWEEP, Shard, parse_shard
 from contrastbench.benchmarks.tables.load import load_table
 from contrastbench.benchmarks.tables.origins import lacking
@@ -195,6 +195,20 @@ def plan_lines(plan: Plan, costs: Costs) -> Iterator[str]:
     if follow := plan.later_tasks():
         text = f"and then up to {len(follow)} cells that these decide on{forecast(follow, costs)}"
         yield f"{'':{width}}  {text}"
+
+
+def cost_line(plan: Plan, costs: Costs) -> str:
+    """Return what all cells take by data set, the dearest first, and how much of it is training."""
+    parts: dict[str, list[Parts]] = {}
+    for task in (*plan.tasks(), *plan.later_tasks()):
+        if known := costs.parts_of(task.experiment):
+            parts.setdefault(task.experiment.dataset, []).append(known)
+    sums = {name: Parts(*map(sum, zip(*some, strict=True))) for name, some in parts.items()}
+    shown = [
+        f"{name} {duration(all_.whole)} ({100 * all_.training / max(all_.whole, 1e-9):.0f} %)"
+        for name, all_ in sorted(sums.items(), key=lambda item: -item[1].whole)
+    ]
+    return f"all cells by set (% training): {', '.join(shown) or 'no forecast'}"
 
 
 def forecast_line(plan: Plan, costs: Costs) -> str:

@@ -66,6 +66,14 @@ def test_states_and_cost_of_the_rest(tmp_path: Path) -> None:
     ]
 
 
+def test_the_whole_cost_is_that_of_done_and_missing_cells_by_set(tmp_path: Path) -> None:
+    base, wine = (plan.runnable_places(TABLE)[place].work for place in (0, 2))
+    made(tmp_path, base, 0, seconds=10.0, details={"seconds_training": 8.0})
+    made(tmp_path, wine, 0, seconds=20.0, details={})
+    line = plan.cost_line(planned(tmp_path, 5), Costs(tmp_path)).partition(": ")[2]
+    assert line == "wine 3 min 20 s (0 %), MUTAG 50 s (80 %)"
+
+
 def test_like_cells_differ_in_loss_and_rate_alone_and_the_faster_ones_count(tmp_path: Path) -> None:
     def of(loss: str, dataset: str = "MUTAG", **recipe: float) -> Experiment:
         return Experiment("graph", dataset, LossSpec(loss), recipe)
