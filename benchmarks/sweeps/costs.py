@@ -56,7 +56,7 @@ def quartiles(domain: str, dataset: Path) -> dict[str, Parts]:
                     # a setting that a record lacks is younger than it: it had the default
                     recipe = {**default_recipe(domain), **record["recipe"]}
                     keys[record["key"]] = cost_key({**record, "recipe": recipe})
-                training = record["details"].get("seconds_training", 0.0)
+                training: Any = record["details"].get("seconds_training", 0.0)
                 took.setdefault(keys[record["key"]], []).append(Parts(record["seconds"], training))
     return {name: sorted(some)[(len(some) - 1) // 4] for name, some in took.items()}
 
