@@ -101,7 +101,11 @@ class ImageDomain(Domain[ImageRecipe, Model, Batch]):
         if not recipe.ranks:
             check_fits_classifiers(dataset, data)
         self.check_further()
-        train, validation = held_out_split(data.train, recipe.validation, self.seed, recipe.limit)
+        # other sets' records were chosen by a share of their training images
+        last = data.validation if dataset.startswith("npz:") else 0
+        train, validation = held_out_split(
+            data.train, recipe.validation, self.seed, recipe.limit, last=last
+        )
         test, _ = held_out_split(data.test, 0.0, self.seed, recipe.limit)
         self.splits = {
             "train": train,

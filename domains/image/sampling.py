@@ -59,8 +59,11 @@ def held_out_split(
     seed: int,
     limit: int | None = None,
     fix: str = "give another --recipe validation",
+    last: int = 0,
 ) -> tuple[Split, Split | None]:
     """The rest, and a stratified share drawn by the seed; `limit` keeps so many of all.
+
+    In place of a share it is so many of the last images, which the set's authors choose by.
 
     Raises:
         UserError: the part is empty.
@@ -73,6 +76,8 @@ def held_out_split(
     members = [rows[labels == label] for label in labels.unique()]
     halves = [member.tensor_split([round(share * len(member))]) for member in members]
     out, kept = (torch.cat(part) for part in zip(*halves, strict=True))
+    if last:
+        out, kept = (rows[part] for part in (rows >= len(images) - last, rows < len(images) - last))
     if len(out) == 0:
         raise UserError(f"{share} of {len(rows)} images leaves classes empty: {fix}")
     return images.select(kept.to(images.labels.device)), images.select(out.to(images.labels.device))

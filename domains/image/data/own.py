@@ -38,7 +38,8 @@ ARRAY_WORDS = {
     **dict.fromkeys(("images", "image", "imgs", "x", "data", "pixels"), "images"),
     **dict.fromkeys(("labels", "label", "y", "targets", "target", "classes"), "labels"),
 }
-READ_KEYS = ("images", "labels", "test_images", "test_labels")
+PART_KEYS = {part: (f"{part}images", f"{part}labels") for part in ("", "test_", "validation_")}
+READ_KEYS = [*PART_KEYS[""], *PART_KEYS["test_"]]
 CHANNELS = (1, 3)  # channels: grey, or red, green and blue
 OwnReader = Callable[[str, Path | None, Request], LoadedImages]
 
@@ -64,22 +65,28 @@ def read_arrays(path: Path, asked: Request) -> LoadedImages:
     with zipfile.ZipFile(path) as archive:
         there = member_names(archive)
         keys = array_keys(path, [name.removesuffix(".npy") for name in there])
-        arrays = {key: array(archive, name) for key, name in keys.items() if key in READ_KEYS}
-    tested = "test_images" in arrays
-    classes, y = np.unique(arrays["labels"], return_inverse=True)
-    parts = {"train": (array_pixels(path, "images", arrays), torch.from_numpy(y.reshape(-1)))}
-    if tested:
-        unknown = sorted({*np.unique(arrays["test_labels"]).tolist()} - {*classes.tolist()})
-        refuse(path, (unknown, ": class {} has no training images"))
-        test_y = torch.from_numpy(np.searchsorted(classes, arrays["test_labels"]).reshape(-1))
-        parts["test"] = (array_pixels(path, "test_images", arrays), test_y)
-    else:
-        parts = split_held_out(*parts["train"])
+        tested = "test_images" in keys
+        asked_for = [*PART_KEYS][: 3 if tested else 1]
+        found = {k: PART_KEYS[k] for k in asked_for if keys.keys() >= {*PART_KEYS[k]}}
+        read = {key for pair in found.values() for key in pair}
+        arrays = {key: array(archive, name) for key, name in keys.items() if key in read}
+    classes, parts = np.unique(arrays["labels"]), Samples()
+    for part, (images, labels) in found.items():
+        unknown = sorted({*np.unique(arrays[labels]).tolist()} - {*classes.tolist()})
+        refuse(path, (part and unknown, ": class {} has no training images"))
+        y = torch.from_numpy(np.searchsorted(classes, arrays[labels]).reshape(-1))
+        parts[part.strip("_") or "train"] = (array_pixels(path, images, arrays), y)
+    parts = parts if tested else split_held_out(*parts["train"])
     check_training_classes(path, parts, len(classes))
-    images, digest = on_device(parts, map(str, classes.tolist()), asked.device)
-    others = [name for key, name in keys.items() if key not in READ_KEYS]
+    chosen_by = parts.pop("validation", None)
+    if chosen_by:  # stands behind the training images
+        (x, y), (own_x, own_y) = parts["train"], chosen_by
+        parts["train"] = torch.cat([x, own_x]), torch.cat([y, own_y])
+    made, digest = on_device(parts, map(str, classes.tolist()), asked.device)
+    others = [name for key, name in keys.items() if key not in read]
     notes = {"arrays left out": others} if others else {}
-    return replace(images, drawn=not tested, notes=notes), digest
+    count = len(chosen_by[1]) if chosen_by else 0
+    return replace(made, validation=count, drawn=not tested, notes=notes), digest
 
 
 def load_declared_arrays(about: ImageDataset, asked: Request) -> LoadedImages:
@@ -167,7 +174,7 @@ def check_training_classes(path: Path, parts: Samples, classes: int) -> None:
         (classes < 2, f" {single}"),
         (lonely, ": a class has one image: training and test part need one each"),
         (
-            train.shape[1:] != test.shape[1:],
+            any(x.shape[1:] != train.shape[1:] for x, _ in parts.values()),
             ": training and test images have different sizes: resize one part",
         ),
     )

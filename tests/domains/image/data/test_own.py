@@ -137,6 +137,21 @@ def arrays() -> tuple[np.ndarray, ...]:
     return pixels[:20], labels[:20], pixels[20:], labels[20:]
 
 
+def test_a_file_of_medmnist_chooses_by_its_own_part(tmp_path: Path) -> None:
+    pixels, labels, *tested = arrays()
+    names = ("train_images", "train_labels", "val_images", "val_labels")
+    kept = dict(zip(names, (pixels[:14], labels[:14], pixels[14:], labels[14:]), strict=True))
+    kept |= dict(zip(("test_images", "test_labels"), tested, strict=True))
+    name, cpu = npz(tmp_path / "a.npz", **kept), torch.device("cpu")
+    for seed in (0, 1):
+        made = ImageDomain(name, ImageRecipe(size=8), seed, None, cpu)
+        assert made.counts == {"train": 14, "validation": 6, "test": 10}
+        seen = made.splits["validation"].pixels[:, 0].numpy()
+        assert sorted(map(bytes, seen)) == sorted(map(bytes, pixels[14:]))
+    whole = ImageDomain(name, ImageRecipe(size=8, validation=0), 0, None, cpu)
+    assert whole.counts == {"train": 20, "test": 10}
+
+
 def test_arrays_of_one_name_are_refused(tmp_path: Path) -> None:
     pixels, labels, *_ = arrays()
     name = npz(tmp_path / "a.npz", images=pixels, labels=labels, train_images=pixels)
