@@ -31,6 +31,7 @@ class Evaluation:
     validation: float | None = None  # what may choose hyperparameters
     folds: Sequence[float] = ()  # the main metric on each fold, where it is their mean
     inner: Sequence[float] = ()  # for each fold, the score within its training part
+    right: Sequence[bool] = ()  # of each sample of one test part, whose share is the main metric
     samples: dict[str, int] = field(default_factory=dict)  # of train, validation and test part
     test_part: TestPart = "fixed"  # the set's own, drawn anew by each seed, or all samples in turn
     # for people: nothing here is read by other parts

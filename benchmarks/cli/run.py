@@ -13,6 +13,7 @@ from contrastbench.benchmarks.cli.arguments import parse_pairs
 from contrastbench.benchmarks.cli.output import print_json, say, show
 from contrastbench.benchmarks.records import store
 from contrastbench.benchmarks.records.experiment import make_experiment
+from contrastbench.benchmarks.records.scored import sample_interval
 from contrastbench.benchmarks.records.seeds import parse_seeds
 from contrastbench.benchmarks.records.store import cell_of
 from contrastbench.benchmarks.running import launch, standard_output
@@ -160,6 +161,8 @@ def record_line(record: "Record", path: Path, kept: bool = False) -> str:
     share: Any = record["details"].get("largest_class", 0.0)
     if share >= SKEWED or record["metrics"].get("accuracy", 100.0) <= share:
         numbers += f"; {share:.2f} is the largest class's share"
+    if interval := sample_interval(record):
+        numbers += "; by its test samples {:.2f} to {:.2f}".format(*interval)
     return f"{cell}: {numbers} ({'kept, ' * kept}{record['seconds']:.1f} s, {path})"
 
 

@@ -65,6 +65,8 @@ class Details(TypedDict, total=False):
 
     folds: list[FiniteNumber]
     inner: list[FiniteNumber]
+    # the bits of the test samples, as `scored.packed_bits` writes them
+    right: Annotated[str, Field(pattern="^[1-9a-f][0-9a-f]*$")]
     validation: FiniteNumber | None
     test_part: TestPart
     samples: dict[PrintableText, Count]

@@ -44,6 +44,32 @@ def folds_of(record: Record, metric: str) -> list[float]:
     return folds if is_mean else []
 
 
+def packed_bits(right: Sequence[bool]) -> str:
+    """Return which samples are right as hexadecimal digits, after a 1 that keeps leading noughts.
+
+    >>> packed_bits([False, True, True, False])
+    '16'
+    """
+    return f"{int('1' + ''.join('01'[bit] for bit in right), 2):x}" if len(right) else ""
+
+
+def sample_interval(record: Record) -> tuple[float, float] | None:
+    """Return the 95 % interval of one run's main metric over its test samples, in percent.
+
+    Percentiles of the bootstrap (Efron 1979). Of samples drawn with replacement the number of right
+    ones is binomial, so that nothing is drawn. Whatever a seed changes is not in it. None: the
+    record does not say which samples are right, or all are alike and so no draw differs.
+    """
+    from scipy.stats import binom
+
+    bits: str = record["details"].get("right") or "1"
+    right = [*map(int, f"{int(bits, 16):b}"[1:])]
+    if len({*right}) < 2:
+        return None
+    low, high = binom.interval(0.95, len(right), fmean(right))
+    return 100 * float(low) / len(right), 100 * float(high) / len(right)
+
+
 def scored_data(record: Record) -> str:
     """Return the hash of the data that scored the model; early records may lack it."""
     own = record["data_hash"]

@@ -10,6 +10,7 @@ import torch
 
 from contrastbench.benchmarks.records import files, reading, store
 from contrastbench.benchmarks.records.command import run_command
+from contrastbench.benchmarks.records.scored import packed_bits
 from contrastbench.benchmarks.records.store import Fields, Record
 from contrastbench.benchmarks.records.writable import NotWritten
 from contrastbench.benchmarks.running import ranks
@@ -89,5 +90,6 @@ def as_details(evaluation: Evaluation) -> dict[str, Any]:
         "inner": list(evaluation.inner) or None,
         "samples": evaluation.samples or None,
         "test_part": evaluation.test_part,
+        "right": packed_bits(evaluation.right) or None,
     }
     return {**evaluation.details, **{key: v for key, v in typed.items() if v is not None}}

@@ -213,7 +213,7 @@ class Sums(nn.Module):
     """The sum over a graph's nodes; of a fingerprint, which is one node, itself."""
 
     def forward(self, graphs: Graphs) -> Tensor:
-        """(graphs, features) embeddings."""
+        """Return the embeddings (graphs, features)."""
         return sum_pooled(graphs.x, graphs)
 
 

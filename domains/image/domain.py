@@ -397,6 +397,7 @@ class ImageDomain(Domain[ImageRecipe, Model, Batch]):
             "accuracy",
             validation=validation[self.recipe.probe] if validation else None,
             samples=self.counts,
+            right=(test.x.argmax(dim=1) == test.y).tolist(),
             details={
                 "training_images": len(self.pool),
                 "largest_class": 100 * test.y.bincount().max().item() / len(test.y),

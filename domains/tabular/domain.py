@@ -244,6 +244,7 @@ def probe_evaluation(
         validation=held[probe],
         samples={name: len(part.y) for name, part in parts.items()},
         test_part=test_part,
+        right=(scores[probe].argmax(dim=1) == y).tolist(),
         details={
             "largest_class": 100 * y.bincount().max().item() / len(y),
             "validation_accuracy": held,
