@@ -5,10 +5,11 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, TypeVar
-from unicodedata import normalize
+from unicodedata import category, normalize
 
 import numpy as np
 
+from contrastbench.domains.reading import is_number
 from contrastbench.domains.recipe import Recipe
 from contrastbench.domains.samples import (
     TOLD_SHARE,
@@ -22,6 +23,7 @@ from contrastbench.domains.samples import (
 FEW = 3  # names that a line has
 MAX_LINES = 5
 MAX_CLASSES = 100  # whose counts a record has
+LOOKS = str.maketrans("аеорсухіѕјкмнвтαοριντκ", "aeopcyxisjkmhbtaopivtk")  # of other alphabets
 NO_CLASS = re.compile("(?i)nan|null|n[./]?a[.]?|<na>|nat|missing|unknown|unlabell?ed|[?]|")
 Data = TypeVar("Data")
 Rules = Mapping[str, Callable[[Data], Any]]  # what is found, such as names or a count, by its words
@@ -53,17 +55,33 @@ def by_share(rules: Shares[Data], data: Data) -> tuple[dict[str, Counted], dict[
 
 
 def look_alikes(words: Iterable[str]) -> list[str]:
-    """Return the words of which another differs in case, blanks, .0 or how accents are encoded.
+    """Return the words that look like another one.
 
-    >>> look_alikes(["no", "Yes", "yes ", "1", "1.0"])
-    ["'Yes'", "'yes '", "'1'", "'1.0'"]
+    They differ in case, blanks, .0, a full stop, signs without width, or letters of alphabets.
+
+    >>> look_alikes(["no", "Yes", "yes ", "1", "1.0", "no."])
+    ["'no'", "'Yes'", "'yes '", "'1'", "'1.0'", "'no.'"]
     """
-    looks = {
-        word: " ".join(normalize("NFC", word).casefold().split()).removesuffix(".0")
-        for word in words
-    }
+    looks = {word: look_of(word) for word in words}
     counts = Counter(looks.values())
     return [ascii(word) for word, look in looks.items() if counts[look] > 1]
+
+
+def look_of(word: str) -> str:
+    """Return what a reader sees of a word."""
+    seen = "".join(letter for letter in normalize("NFC", word) if category(letter) != "Cf")
+    look = " ".join(seen.casefold().translate(LOOKS).split()).removesuffix(".0")
+    return look.rstrip(".") or look
+
+
+def negative_alone(numbers: Iterable[float]) -> bool:
+    """Return whether -1 alone is negative, beside two other numbers or more.
+
+    >>> negative_alone([-1, 0, 1]), negative_alone([-1, 1]), negative_alone([-2, -1, 0, 1])
+    (True, False, False)
+    """
+    low, *others = sorted({*numbers}) or [0]
+    return bool(low == -1 and len(others) > 1 and others[0] >= 0)
 
 
 def groups_in_both(samples: Samples) -> list[str]:
@@ -77,8 +95,15 @@ def groups_in_both(samples: Samples) -> list[str]:
 RULES: Rules[Samples] = {  # what is probably wrong with samples of any kind
     "classes that look alike": lambda s: look_alikes(s.classes),
     "classes that may stand for what is missing": lambda s: [
-        *filter(NO_CLASS.fullmatch, s.classes)
+        *filter(NO_CLASS.fullmatch, s.classes),
+        *["-1"] * (all(map(is_number, s.classes)) and negative_alone(map(float, s.classes))),
     ],
+    "scores that may stand for what is missing": lambda s: (
+        ["-1"] * (not s.classes and negative_alone(s.labels))
+    ),
+    "scores that may be classes of inference": lambda s: (
+        ["0", "1", "2"] * (s.own and not s.classes and {*s.labels} == {0, 1, 2})
+    ),
     "groups that are trained on and tested": groups_in_both,
 }
 
@@ -120,7 +145,9 @@ class DataReport:
     @property
     def likeness(self) -> list[tuple[bool, str]]:
         """Return the lines on equal and nearly equal samples, each with whether it is a doubt."""
-        counted = {"equal": self.twins, "nearly equal": self.near}
+        counted = {"equal": self.twins}
+        if self.near != self.twins:
+            counted["nearly equal"] = self.near
         texts = [
             (twins.wrong, twins.text(self.samples, self.samples != "pairs", how))
             for how, twins in counted.items()

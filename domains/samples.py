@@ -6,6 +6,8 @@ from typing import Any, Self
 
 import numpy as np
 
+from contrastbench.errors import UserError
+
 Array = np.ndarray[Any, np.dtype[Any]]
 Numbers = Sequence[int] | Array
 Draws = Iterable[tuple[Numbers, Numbers]]  # of training and test samples
@@ -132,6 +134,24 @@ def count_twins(keys: Iterable[Hashable], labels: Sequence[float] | Array, draws
         int((np.bincount(of_pair)[kinds] > 1).sum()),
         100 * int(largest.sum()) / len(kinds),
     )
+
+
+def group_draw(y: Array, groups: Array, share: float, seed: int) -> tuple[Array, Array]:
+    """Return the numbers of some samples without a drawn share, and of these; groups stay whole.
+
+    Raises:
+        UserError: there are too few groups.
+    """
+    from sklearn.model_selection import StratifiedGroupKFold
+
+    parts, count = max(2, round(1 / share)), len({*groups.tolist()})
+    if count < parts:
+        raise UserError(
+            f"{count} groups are too few to draw a share of {share:g}: leave groups out"
+        )
+    folds = StratifiedGroupKFold(parts, shuffle=True, random_state=seed)
+    kept, drawn = next(iter(folds.split(y, y, groups)))
+    return kept, drawn
 
 
 def of_test(parts: Mapping[str, int]) -> tuple[Array, Array]:

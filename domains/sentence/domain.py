@@ -186,10 +186,22 @@ class SentenceDomain(Domain[SentenceRecipe, SentenceModel, Batch]):
             data |= {"empty lines of the training sentences": empty} if empty else {}
             first = f"first 1,000 training sentences, cut to {self.recipe.max_length} tokens"
             data |= {first: cut} if cut else {}
-        found = sentence_samples(self.scored, self.corpus if trained else None, data, mine)
+        if mine and (
+            cut := sum(
+                len(ids) > self.checkpoint.max_length
+                for ids in self.seen([*dict.fromkeys(self.scored.compared)])
+            )
+        ):
+            data |= {f"scored sentences, cut to {self.checkpoint.max_length} tokens": cut}
+        corpus = self.corpus if trained else None
+        found = sentence_samples(self.scored, corpus, data, mine, self.seen if mine else None)
         unknown = self.unknown_tokens() if mine else 0
         doubt = "percent of words unknown to the encoder, take another, such as random:1x64:NAME"
         return replace(found, doubts={**found.doubts, **({doubt: unknown} if unknown else {})})
+
+    def seen(self, sentences: list[str]) -> list[tuple[int, ...]]:
+        """Return the tokens of sentences, one more than the encoder has positions for."""
+        return [*map(tuple, token_ids(self.checkpoint, sentences, self.checkpoint.max_length + 1))]
 
     def unknown_tokens(self) -> int:
         """Return the percent of unknown tokens in the first 1,000 scored sentences; 0 of few."""

@@ -1,14 +1,17 @@
 """What sets of sentences hold as they were read, by a table of rules."""
 
 from collections import Counter
+from collections.abc import Callable, Hashable, Sequence
 from itertools import chain
 from typing import Any, NamedTuple
 
-from contrastbench.domains.report import Shares, by_share
+from contrastbench.domains.report import NO_CLASS, Shares, by_share
 from contrastbench.domains.samples import Samples, of_test
-from contrastbench.domains.sentence.data import Corpus
+from contrastbench.domains.sentence.data import Corpus, words_of
 from contrastbench.domains.sentence.scored import ScoredSets
 from contrastbench.domains.sentence.scoring import golds
+
+Encoded = Callable[[list[str]], Sequence[Hashable]]  # what an encoder sees of sentences
 
 
 class Texts(NamedTuple):
@@ -17,6 +20,24 @@ class Texts(NamedTuple):
     pairs: list[tuple[str, str]]  # that are scored
     lines: list[str]  # that are trained on
     compared: list[str]  # different ones that are scored
+    encoded: Encoded | None = None
+
+
+def seen_twice(texts: Texts, others: list[str], first: list[str] | None = None) -> list[str]:
+    """Return the sentences that an encoder sees as it sees a first one, or without them one before.
+
+    Only those of equal words are looked at: tokens of a million lines take minutes.
+    """
+    if texts.encoded is None:
+        return []
+    words = Counter(map(words_of, chain(first or (), others)))
+    some, rest = ([x for x in part or () if words[words_of(x)] > 1] for part in (first, others))
+    seen, twice = {*texts.encoded(some)}, []
+    for sentence, key in zip(rest, texts.encoded(rest), strict=True):
+        twice += [sentence] * (key in seen)
+        if first is None:
+            seen.add(key)
+    return twice
 
 
 SHARES: Shares[Texts] = {
@@ -25,9 +46,17 @@ SHARES: Shares[Texts] = {
         "pairs",
         lambda t: [a or b for a, b in t.pairs if not (a and b)],
     ),
+    "pairs with a word for what is missing as a sentence": (
+        "pairs",
+        lambda t: [a for pair in t.pairs for a in pair if a and NO_CLASS.fullmatch(a)],
+    ),
     "training sentences that repeat another": (
         "lines",
         lambda t: [*(Counter(t.lines) - Counter({*t.lines})).elements()],  # those after the first
+    ),
+    "training sentences that repeat another but for capitals or the like": (
+        "lines",
+        lambda t: seen_twice(t, [*dict.fromkeys(t.lines)]),
     ),
     "training sentences with tabs, perhaps columns": (
         "lines",
@@ -38,12 +67,20 @@ NO_DOUBTS: Shares[Texts] = {
     "scored sentences that are trained on": (  # without their scores
         "compared",
         lambda t: [*filter({*t.lines}.__contains__, t.compared)],
-    )
+    ),
+    "scored sentences that are trained on but for capitals or the like": (
+        "compared",
+        lambda t: seen_twice(t, sorted({*t.compared} - {*t.lines}), [*{*t.lines}]),
+    ),
 }
 
 
 def sentence_samples(
-    scored: ScoredSets, corpus: Corpus | None, notes: dict[str, Any], own: bool
+    scored: ScoredSets,
+    corpus: Corpus | None,
+    notes: dict[str, Any],
+    own: bool,
+    encoded: Encoded | None = None,
 ) -> Samples:
     """Return the scored pairs, or other rows, with what the rules find of all sentences.
 
@@ -52,6 +89,7 @@ def sentence_samples(
         corpus: what is trained on, if there is a training.
         notes: on reading.
         own: whether nobody has checked the sizes.
+        encoded: gives what the encoder sees of sentences, the same of nearly equal ones.
     """
     tested = [part for parts in scored.sets.values() for part in parts]
     chosen = [scored.dev] if scored.dev and tested else []
@@ -62,7 +100,7 @@ def sentence_samples(
     if scored.captions:
         others = {"to choose by": len(scored.captions.dev), "test": len(scored.captions.test)}
     lines = list(chain.from_iterable(corpus.rows)) if corpus else []
-    texts = Texts(keys, lines, [*dict.fromkeys(scored.compared)])
+    texts = Texts(keys, lines, [*dict.fromkeys(scored.compared)], encoded)
     told, doubts = by_share(SHARES, texts)
     told |= {k: n for found in by_share(NO_DOUBTS, texts) for k, n in found.items()}
     return Samples(
@@ -70,9 +108,17 @@ def sentence_samples(
         {part: size for part, size in (sizes if pairs else others).items() if size},
         golds(pairs),
         keys=(lambda: keys) if pairs else None,
+        near=(lambda: seen_pairs(keys, encoded)) if pairs and encoded else None,
         draws=[of_test(sizes)],
         features={"training sentences": len(lines)},
         notes=notes | told,
         doubts=doubts,
         own=own,
     )
+
+
+def seen_pairs(pairs: Sequence[tuple[str, str]], encoded: Encoded) -> list[frozenset[Hashable]]:
+    """Return what the encoder sees of each pair, in whichever order."""
+    names = [*dict.fromkeys(chain.from_iterable(pairs))]
+    seen = dict(zip(names, encoded(names), strict=True))
+    return [frozenset((seen[a], seen[b])) for a, b in pairs]

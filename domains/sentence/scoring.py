@@ -15,6 +15,7 @@ from contrastbench.errors import UserError, tell
 from contrastbench.losses.contrast import unit
 
 Array = np.ndarray[Any, np.dtype[Any]]
+DIGITS = 6  # of a cosine of float32 numbers, whose order is no chance
 ROUNDING = 1e-9  # of a cosine, computed in float64 of float32 numbers
 
 
@@ -57,7 +58,17 @@ def spearman(x: Array, y: Array) -> float:
     """
     if not (np.isfinite(x).all() and np.isfinite(y).all()):
         raise UserError("similarities are not finite: the encoder diverged")
-    return 0.0 if constant(x) or constant(y) else float(spearmanr(x, y).statistic)
+    return 0.0 if constant(x) or constant(y) else float(spearmanr(settled(x), y).statistic)
+
+
+def settled(cosines: Array) -> Array:
+    """Return cosines as they are, or rounded where more than half are then equal to another.
+
+    >>> settled(np.array([1.0, 1.0 - 1e-8, 1.0 - 2e-8, 0.5])).tolist()
+    [1.0, 1.0, 1.0, 0.5]
+    """
+    rounded = cosines.round(DIGITS)
+    return rounded if 2 * len(np.unique(rounded)) <= len(cosines) else cosines
 
 
 def constant(row: Array) -> bool:

@@ -92,6 +92,9 @@ class TabularRecipe(ClassedRecipe):
     drop: tuple[str, ...] = added(
         (), strict=False, description="columns of one's own that are left out"
     )
+    groups: str | None = added(
+        None, description="the column of one's own, no feature, whose equal rows stay in one part"
+    )
     parts: Literal["drawn", "fixed"] = added(
         "drawn",
         description="of a table without its own: drawn by each seed, or fixed, so that no seed "

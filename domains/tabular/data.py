@@ -29,6 +29,7 @@ def load_rows(
     split: str | None = None,
     drop: tuple[str, ...] = (),
     lenient: bool = False,
+    groups: str | None = None,
 ) -> tuple[TabularSet, str]:
     """A table by name and the sha256 of its content.
 
@@ -40,11 +41,12 @@ def load_rows(
         split: the column of one's own that says train, validation or test.
         drop: the columns of one's own that are left out.
         lenient: whether a column that is split by or left out may not be there.
+        groups: the column of one's own whose rows of one value stay in one part.
 
     Raises:
         UserError: unknown name or column, no file, or a file that is no table with classes.
     """
-    table = ADAPTER.read(name, data_root, own.Roles(target, split, drop, lenient))
+    table = ADAPTER.read(name, data_root, own.Roles(target, split, drop, groups, lenient))
     return table, table.digest
 
 
@@ -73,7 +75,12 @@ def no_columns(rows: int) -> Array:
 @lru_cache(maxsize=1)
 def load_declared(name: str, data_root: Path | None, roles: own.Roles) -> TabularSet:
     """A declared table: an embedded one, or from the data root or the network."""
-    for option, value in (("--target", roles.target), ("split", roles.split), ("drop", roles.drop)):
+    for option, value in (
+        ("--target", roles.target),
+        ("split", roles.split),
+        ("drop", roles.drop),
+        ("groups", roles.groups),
+    ):
         own_alone = f" is for data of your own: {name} has its classes and parts"
         refuse(option, (value or (), own_alone))
     dataset = DATASETS[name]

@@ -84,7 +84,8 @@ class TabularDomain(Domain[TabularRecipe, Model, Batch]):
         """Read the table, split its rows and standardise its columns."""
         recipe, device = self.recipe, self.device
         table, self.sha256 = load_rows(
-            self.dataset, recipe.target, self.data_root, recipe.split, recipe.drop
+            *(self.dataset, recipe.target, self.data_root, recipe.split, recipe.drop),
+            groups=recipe.groups,
         )
         fit = "paper" if recipe.statistics == "paper" else recipe.pretraining
         fixed = recipe.parts == "fixed"
@@ -119,17 +120,19 @@ class TabularDomain(Domain[TabularRecipe, Model, Batch]):
     def samples(self, trained: bool) -> Samples:
         """Return the rows of all parts, and what reading and preparation left out."""
         table, used = self.table, np.concatenate(self.rows)
-        words = len(table.words)
+        words, own = len(table.words), self.dataset not in DATASETS
         return Samples(
             "rows",
             {part: len(rows) for part, rows in self.rows._asdict().items()},
             table.y[used],
             table.classes,
             keys=lambda: table.keys(used),
+            near=(lambda: table.near_keys(used)) if own else None,
+            groups=np.asarray(table.groups)[used] if len(table.groups) else (),
             features={"columns of numbers": len(table.numbers), "columns of words": words},
             notes=self.table_notes | (small_batch(self.batch_size, self.recipe) if trained else {}),
             doubts=table.doubts,
-            own=self.dataset not in DATASETS,
+            own=own,
         )
 
     def model(self) -> Model:

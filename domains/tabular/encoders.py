@@ -21,7 +21,7 @@ from contrastbench.domains.tabular.dates import with_days
 from contrastbench.domains.tabular.domain import probe_evaluation
 from contrastbench.domains.tabular.encoder import TabularModel, embed_rows
 from contrastbench.domains.tabular.preprocessing import labelled_parts, split_rows
-from contrastbench.domains.tabular.separated import read_csv
+from contrastbench.domains.tabular.separated import read_csv, with_columns
 from contrastbench.domains.tabular.table import column_array
 from contrastbench.errors import UserError, plural, tell
 
@@ -92,7 +92,7 @@ class Encoder:
         named = frame.rename(columns=str)
         frame = named[[name for name in self.columns.by_name if name in named.columns]]
         numbers = frame[[name for name in frame.columns if name not in self.words]]
-        frame = frame.assign(**with_days("the table", numbers, but="")[0])
+        frame = with_columns(frame, with_days("the table", numbers, but="")[0])
         return {str(name): column_array(frame[name]) for name in frame.columns}
 
     def read(self, dataset: str, data_root: Path | None) -> Samples:
@@ -142,8 +142,8 @@ def score(
     """
     opened = open_encoder(encoder, data_root, device)
     target = target or (None if dataset in DATASETS else opened.recipe.target)
-    split, drop = (None, ()) if dataset in DATASETS else (opened.recipe.split, opened.recipe.drop)
-    table, _ = load_rows(dataset, target, data_root, split, drop, lenient=True)
+    roles = {} if dataset in DATASETS else opened.recipe.model_dump(include={*own.Roles._fields})
+    table, _ = load_rows(dataset, data_root=data_root, lenient=True, **{**roles, "target": target})
     rows = split_rows(table, seed)
     x = opened.inputs(table.columns, dataset)
     parts = {

@@ -18,7 +18,13 @@ from contrastbench.domains.report import found_by
 from contrastbench.domains.tabular.dates import DATES_NOTE, with_days
 from contrastbench.domains.tabular.rules import DOUBTS
 from contrastbench.domains.tabular.separated import line_of, read_csv
-from contrastbench.domains.tabular.table import Starts, TabularSet, check_categories, from_frame
+from contrastbench.domains.tabular.table import (
+    Starts,
+    TabularSet,
+    check_categories,
+    column_array,
+    from_frame,
+)
 from contrastbench.domains.tabular.words import check_words
 from contrastbench.errors import unknown
 
@@ -34,8 +40,11 @@ class Frames(NamedTuple):
     files: Mapping[str, Path] = MappingProxyType({})  # CSV files by part, whose lines are named
     target: str | None = None  # the column of classes, where it is known
 
-    def place(self, part: str, row: int) -> str:
-        """Say where a row of a part stands."""
+    def place(self, row: int) -> str:
+        """Say where a row stands, of all parts one after another."""
+        (part, rows), *others = self.parts.items()
+        if row >= len(rows):
+            return self._replace(parts=dict(others)).place(row - len(rows))
         return f"line {line_of(self.files[part], row)}" if self.files else f"row {row + 1}"
 
 
@@ -45,38 +54,51 @@ class Roles(NamedTuple):
     target: str | None = None  # the column of classes
     split: str | None = None  # the column that says which row is whose
     drop: tuple[str, ...] = ()  # columns that are left out
+    groups: str | None = None  # the column of groups that are kept whole
     lenient: bool = False  # whether a column that is split by or left out may not be there
 
 
 def read_rows(kind: str, what: str, data_root: Path | None, roles: Roles) -> TabularSet:
     """Read a user's table, whose columns have these roles."""
+    import pandas as pd
+
     name, frames = f"{kind}:{what}", READERS[kind](what, data_root)
     for frame in frames.parts.values():
         check_doubles(name, map(str, frame.columns))
-    named = {part: frame.rename(columns=str) for part, frame in frames.parts.items()}
+    named, count = {}, 0
+    for part, frame in frames.parts.items():
+        named[part] = frame.rename(columns=str).set_axis(range(count, count + len(frame)))
+        count += len(frame)
     there = {column for frame in named.values() for column in frame}
     if roles.lenient:
         split = roles.split if "" in named and roles.split in there else None
-        roles = roles._replace(split=split, drop=tuple(c for c in roles.drop if c in there))
+        grouped = roles.groups if roles.groups in there else None
+        drop = tuple(c for c in roles.drop if c in there)
+        roles = roles._replace(split=split, drop=drop, groups=grouped)
     for column in roles.drop:
         check_column(name, column, there)
         fix = f": column {column} holds the {{}}: take it out of drop"
         refuse(
             name, ("classes" * (column == roles.target) or "parts" * (column == roles.split), fix)
         )
-    dropped = [*roles.drop]
+    if roles.groups:
+        check_column(name, roles.groups, there)
+    dropped = [*roles.drop, *filter(None, [roles.groups])]
     parts = {part: rows.drop(columns=dropped, errors="ignore") for part, rows in named.items()}
     frame, starts = concatenate_parts(name, parts, roles.split)
     target = checked_target(name, frame, roles.target or frames.target)
-    frame, notes = with_days(name, frame, target)
+    frame, notes = with_days(name, frame, target, frames.place)
     known = [target, roles.split, *notes.get(DATES_NOTE, [])]
-    for part, rows in parts.items():
-        features = rows.drop(columns=known, errors="ignore")
-        check_words(name, features, partial(frames.place, part))
+    for rows in parts.values():
+        check_words(name, rows.drop(columns=known, errors="ignore"), frames.place)
     table = from_frame(name, frame, target, starts)
     check_categories(name, table)
+    whole = pd.concat(named.values()).loc[frame.index[frame[target].notna()]]
+    others = {column: column_array(whole[column]) for column in roles.drop}
+    groups = whole[roles.groups].astype(str).to_numpy() if roles.groups else ()
     notes |= {**frames.notes, **table.notes}
-    return replace(table, notes=notes, doubts=found_by(DOUBTS, table))
+    table = replace(table, notes=notes, dropped=others, groups=groups)
+    return replace(table, doubts=found_by(DOUBTS, table))
 
 
 def check_column(name: str, column: str, columns: Iterable[str]) -> None:
@@ -129,7 +151,7 @@ def concatenate_parts(
         check_columns(name, first, part)
     train, validation, test = (len(parts.get(part, ())) for part in own.PARTS)
     refuse(name, (not train, " has no training rows"), (not test, " has no test rows"))
-    frame = pd.concat(parts.values(), ignore_index=True)
+    frame = pd.concat(parts.values())
     return frame, (train if validation else None, train + validation)
 
 

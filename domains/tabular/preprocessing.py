@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from sklearn.model_selection import train_test_split
 
-from contrastbench.domains.samples import Array
+from contrastbench.domains.samples import Array, group_draw
 from contrastbench.domains.scoring.classifiers import Labelled
 from contrastbench.domains.tabular.columns import Columns, fit
 from contrastbench.domains.tabular.table import TabularSet
@@ -49,13 +49,11 @@ def split_rows(
     rows = np.arange(len(table))
     validation_start, test_start = table.starts or (None, None)
     if test_start is None:
-        rest, test = train_test_split(rows, test_size=tested, stratify=table.y, random_state=seed)
+        rest, test = draw_rows(table, rows, tested, seed)
     else:
         rest, test = np.split(rows, [test_start])
     if validation_start is None:
-        train, validation = train_test_split(
-            rest, test_size=0.25, stratify=table.y[rest], random_state=seed
-        )
+        train, validation = draw_rows(table, rest, 0.25, seed)
     else:
         train, validation = np.split(rest, [validation_start])
     if limit is not None and limit < len(table):
@@ -68,6 +66,21 @@ def split_rows(
     if len(np.unique(table.y[train])) < 2:
         raise UserError(f"the {len(train)} training rows are of one class: use more rows")
     return PartRows(train, validation, test)
+
+
+def draw_rows(table: TabularSet, rows: Array, share: float, seed: int) -> tuple[Array, Array]:
+    """Return some rows without a drawn share, and that share; by class, and whole groups.
+
+    Raises:
+        UserError: a class has fewer groups than that needs.
+    """
+    if not len(table.groups):
+        kept, drawn = train_test_split(
+            rows, test_size=share, stratify=table.y[rows], random_state=seed
+        )
+        return kept, drawn
+    kept, drawn = group_draw(table.y[rows], np.asarray(table.groups)[rows], share, seed)
+    return rows[kept], rows[drawn]
 
 
 def standardise_columns(

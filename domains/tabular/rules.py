@@ -6,11 +6,19 @@ from collections.abc import Callable
 import numpy as np
 
 from contrastbench.domains.own import part_name
+from contrastbench.domains.reading import is_number
 from contrastbench.domains.report import FEW, Rules, look_alikes
 from contrastbench.domains.samples import Array
+from contrastbench.domains.tabular.dates import DATES_NOTE, FIRST_DAY
 from contrastbench.domains.tabular.table import MAX_FEW_CATEGORIES, TabularSet
+from contrastbench.domains.tabular.words import SURE_NUMBERS
 
 IDS = re.compile(r"(?i)(?:.*[_ -])?(?:id|uuid)")
+ENDS = {
+    *(float(sign * 2**bits - (sign > 0)) for bits in (15, 31, 63) for sign in (-1, 1)),
+    *(sign * float(np.finfo(kind).max) for kind in ("float32", "float64") for sign in (-1, 1)),
+}  # of types of numbers
+SURPRISE = 12.0  # nats; chance makes one of 160,000 columns so
 PLACES = re.compile(r"(?i)(?:zip|postal|post|plz|postleitzahl)(?:[ _-]?(?:code|index))?")
 Named = Callable[[TabularSet], list[str]]
 
@@ -50,10 +58,11 @@ def counts_rows(column: Array, y: Array) -> bool:
 
 
 def holes(column: Array) -> list[tuple[float, int]]:
-    """Return values of nines, or minus them, that stand apart from all others, and how often.
+    """Return values that probably stand for what is missing, and how often.
 
-    They are there three times or more, and farther from the others than those vary, or far more
-    often. So is -1 to -9 where it alone is negative.
+    They are the smallest or the largest, there three times or more, and farther from the others
+    than those vary. So are nines that are far more often there than any other value, -1 to -9 where
+    it alone is negative, and the ends of a type however few.
 
     >>> holes(np.array([*range(18, 90), 999, 999, 999])), holes(np.array([*range(50), -1, -1, -1]))
     ([(999.0, 3)], [(-1.0, 3)])
@@ -64,13 +73,60 @@ def holes(column: Array) -> list[tuple[float, int]]:
     codes = []
     for k in (0, len(values) - 1):
         others, value, text = np.delete(values, k), values[k], f"{values[k]:.15g}"
-        apart = np.abs(others - value).min() > np.ptp(others)
+        coded = np.abs(others - value).min() > np.ptp(others)
         often = counts[k] > FEW * np.delete(counts, k).max()
-        coded = bool(re.fullmatch("-?99+", text)) and (apart or often)
+        coded |= often and bool(re.fullmatch("-?99+", text))
         coded |= bool(re.fullmatch("-[1-9]", text)) and others.min() >= 0
-        if counts[k] >= FEW and coded:
+        coded |= value == FIRST_DAY
+        if value in ENDS or (counts[k] >= FEW and coded):
             codes.append((float(value), int(counts[k])))
     return codes
+
+
+def shown(name: str, value: float, table: TabularSet) -> str:
+    """Return a value as its file has it: a day, or a number."""
+    day = np.datetime64(int(value), "D") if name in table.notes.get(DATES_NOTE, ()) else None
+    return str(day or f"{value:.10g}")
+
+
+def cut_by_class(column: Array, y: Array) -> bool:
+    """Return whether cuts of a column of numbers tell the class of every row.
+
+    >>> y = np.array([0, 0, 1, 1, 1])
+    >>> cut_by_class(np.array([3.0, 1, 4, 9, 4]), y), cut_by_class(np.array([3.0, 1, 3, 9, 4]), y)
+    (True, False)
+    """
+    if np.isnan(column).any():
+        return False
+    order = np.lexsort((y, column))
+    changes = np.flatnonzero(np.diff(y[order]))
+    return len(changes) == y.max() and bool((np.diff(column[order])[changes] > 0).all())
+
+
+def tells_by_value(column: Array, y: Array) -> bool:
+    """Return whether values repeat and each has one class, more often than chance explains.
+
+    >>> y = np.arange(90) % 6 // 3
+    >>> tells_by_value(np.arange(90) % 6, y), tells_by_value(np.arange(90) % 7, y)
+    (True, False)
+    """
+    filled = column != "" if column.dtype == object else np.isfinite(column)
+    _, kinds, counts = np.unique(column[filled], return_inverse=True, return_counts=True)
+    labels = y[filled]
+    pairs = len(np.unique(kinds * (y.max() + 1) + labels))
+    common = np.bincount(labels).max() / max(1, len(labels)) if len(labels) else 1.0
+    surprise = -np.log(common) * (len(labels) - len(counts))
+    return len(counts) == pairs > y.max() + 1 and surprise > SURPRISE
+
+
+def lies_outside(column: Array, table: TabularSet) -> bool:
+    """Return whether most numbers of a test part of its own lie outside those before it."""
+    if not table.starts:
+        return False
+    known, test = (part[np.isfinite(part)] for part in np.split(column, [table.starts[1]]))
+    if not (len(known) and len(test)):
+        return False
+    return bool(((test < known.min()) | (test > known.max())).mean() > 0.5)
 
 
 def plain_dates(column: Array) -> bool:
@@ -101,6 +157,33 @@ DOUBTS: Rules[TabularSet] = {
     "columns that number samples by their names: leave them out by drop": numbers_that(
         lambda name, column, t: IDS.fullmatch(name) and not counts_rows(column, t.y)
     ),
+    "columns whose cuts tell the class": numbers_that(
+        lambda _, column, t: (
+            cut_by_class(column, t.y) and not (renames(column, t) or counts_rows(column, t.y))
+        )
+    ),
+    "columns whose values repeat and each have one class, as codes of it or groups: drop, or give "
+    "recipe groups": lambda t: [
+        name
+        for name, column in {**t.columns, **t.dropped}.items()
+        if tells_by_value(column, t.y)
+        and not (renames(column, t) or (column.dtype != object and cut_by_class(column, t.y)))
+    ],
+    "columns whose test values mostly lie outside the training ones, perhaps in another unit": (
+        numbers_that(lambda _, column, t: lies_outside(column, t))
+    ),
+    "columns of numbers kept as texts, read as words: save them as numbers": words_that(
+        lambda column: (
+            len({*column} - {""}) >= SURE_NUMBERS and all(map(is_number, {*column} - {""}))
+        )
+    ),
+    "rows in the order of time, of which any are drawn to be tested: the last ones, by split": (
+        lambda t: [
+            name
+            for name in t.notes.get(DATES_NOTE, ())
+            if not t.starts and (np.diff(t.numbers[name]) >= 0).all()
+        ]
+    ),
     "columns that say train or test: give recipe split, or drop": words_that(
         lambda column: {"train", "test"} <= {*map(part_name, column)}
     ),
@@ -111,7 +194,7 @@ DOUBTS: Rules[TabularSet] = {
         numbers_that(lambda name, *_: PLACES.fullmatch(name))
     ),
     "numbers that may stand for what is missing: leave it empty": lambda t: [
-        f"{name} {value:g} ({count} times)"
+        f"{name} {shown(name, value, t)} ({count} times)"
         for name, column in t.numbers.items()
         for value, count in holes(column)
     ],

@@ -2,10 +2,10 @@
 
 import csv
 import re
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
-from itertools import accumulate, islice
+from itertools import accumulate, islice, pairwise
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
@@ -75,15 +75,30 @@ def read_text(path: Path, words: Collection[str]) -> "pandas.DataFrame":
         check_points(path, frame, next(iter(decimal)))
     parsed = {name: parse_numbers(frame[name], bool(decimal)) for name in frame if name not in kept}
     notes: dict[str, Any] = minus_note(frame, parsed)
-    frame = frame.assign(**parsed)
+    frame = with_columns(frame, parsed)
     notes |= zeros_note(frame, read(dtype=str, nrows=SNIFFED))
     frame.attrs["notes"] = notes
     return frame
 
 
+def with_columns(
+    frame: "pandas.DataFrame", columns: "Mapping[str, pandas.Series] | pandas.DataFrame"
+) -> "pandas.DataFrame":
+    """Return a table with other columns; `assign` has no name for one called self."""
+    made = frame.copy(deep=False)
+    for name, column in columns.items():
+        made[name] = column
+    return made
+
+
 def check_header(path: Path, names: list[str]) -> None:
-    """Raise if two names are equal, of which pandas would rename one, or names are numbers."""
+    """Raise if two names are equal, of which pandas would rename one, or names are numbers.
+
+    Columns may be counted or years: 0, 1, 2 or 1990, 1991.
+    """
     numbers = [n for n in names if is_number(n) and re.search("[0-9]", n) and not n.isdecimal()]
+    if len(names) > 1 and all(map(str.isdecimal, names)):
+        numbers += names * ({int(b) - int(a) for a, b in pairwise(names)} != {1})
     refuse(path, (numbers, ": line 1 has numbers in place of names: write a header above it"))
     check_doubles(path, names)
 

@@ -2,20 +2,22 @@
 
 import hashlib
 import shlex
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import yaml
 
-from contrastbench.domains.reading import refuse
+from contrastbench.domains.reading import is_number, refuse
 from contrastbench.domains.samples import Array, Counted
 
 if TYPE_CHECKING:
     import pandas
 
 MAX_FEW_CATEGORIES = 20  # different words, which may be categories of a small table
+NEAR_DIGITS = 6  # of a number, that nearly equal ones share
 LEAST_OF_CLASS = 5  # rows, where parts are drawn
 Starts = tuple[int | None, int]  # of the validation and the test rows; None: the seed draws them
 
@@ -32,6 +34,8 @@ class TabularSet:
     starts: Starts | None = None  # None: the seed draws all three parts
     notes: dict[str, Any] = field(default_factory=dict)  # what reading left out
     doubts: dict[str, Any] = field(default_factory=dict)  # what is probably not as meant
+    dropped: dict[str, Array] = field(default_factory=dict)  # columns that are no features
+    groups: Sequence[str] | Array = ()  # of each row, such as its patient; kept whole
 
     def __len__(self) -> int:
         return len(self.y)
@@ -61,6 +65,17 @@ class TabularSet:
         digest.update(np.ascontiguousarray(self.y.astype(np.int64)).data)
         digest.update("\x1f".join(self.categorical.ravel()).encode())
         return digest.hexdigest()
+
+    def near_keys(self, rows: Array) -> list[bytes]:
+        """Return a digest of each of some rows, the same where numbers agree in six digits.
+
+        They are digits of what the middle half of a column varies by: a time is no constant.
+        """
+        filled = np.nan_to_num(self.numeric[rows], posinf=0.0, neginf=0.0)
+        low, high = np.quantile(filled, (0.25, 0.75), axis=0) if self.numbers else ((), ())
+        spread = np.subtract(high, low)
+        rounded = (self.numeric / np.where(spread > 0, spread, 1)).round(NEAR_DIGITS)
+        return replace(self, numeric=rounded).keys(rows)
 
     def keys(self, rows: Array) -> list[bytes]:
         """Return a digest of each of some rows, the same for equal ones."""
@@ -155,6 +170,8 @@ def check_categories(path: object, table: TabularSet) -> None:
         for name, column in table.words.items()
         if len({*column} - {""}) > max(MAX_FEW_CATEGORIES, (column != "").sum() / 2)
     ]
+    numbers = [name for name in distinct if all(map(is_number, {*table.words[name]} - {""}))]
+    refuse(path, (numbers, ": column {} has numbers kept as texts: save them as numbers"))
     fix = f"leave out what no rows share with {drop_option(distinct)}, and write numbers as 12.5"
     refuse(path, (", ".join(distinct), ": most words stand in one row only in {}: " + fix))
 

@@ -30,6 +30,8 @@ FORMS = {  # of numbers that are not read, and how to write them
     r"-?P(?:\d+D)?(?:T(?:[\d.]+[HMS]){1,3})?": "of time: write seconds or hours",
     rf"[<>≤≥~≈] ?{NUMBER}": "that is a bound: write the number, or leave it empty",
     rf"'{NUMBER}|=\"{NUMBER}\"": "as Excel keeps texts: write 12.5",
+    rf"{NUMBER} ?[*†‡^]+": "with a mark behind: write the number alone",
+    r"[+-]?(?:\d+[.]?\d*|[.]\d+)[dD][+-]?\d+": "with D for its exponent: write 1.2E-3",
     r"[+-]?\d+(?:[.,٫]\d+)?": "in digits other than 0 to 9: write 12.5",
 }
 ANY_FORM = re.compile("|".join(FORMS))
@@ -53,7 +55,7 @@ def check_words(name: str, frame: "pandas.DataFrame", place: Callable[[int], str
         place: says where a row stands.
     """
     for column, values in frame.items():
-        infinite = np.flatnonzero(np.isin(column_array(values), [np.inf, -np.inf])).tolist()
+        infinite = values.index[np.isin(column_array(values), [np.inf, -np.inf])].tolist()
         fault = f"column {column} has an infinite value: leave it empty if it is missing"
         refuse(f"{name} ", ([*map(place, infinite[:1])], f"{{}}: {fault}"))
     for column, filled in texts(frame.apply(plain_floats)):
@@ -86,6 +88,8 @@ def stray_word(filled: "pandas.Series", distinct: "pandas.Series") -> tuple[int,
     """Return the first word that stands among numbers, where it is no name of a category."""
     like = distinct.map(lambda text: bool(ANY_FORM.fullmatch(text)))
     words, numbers = distinct[~like], int(like.sum())
+    if words.empty:
+        return None
     count = int(filled.isin([*words]).sum())
     few = count <= STRAY_SHARE * len(filled) and (numbers >= MANY_NUMBERS or count == 1)
     if numbers and (few or (numbers >= SURE_NUMBERS and len(words) <= MAX_UNITS)):

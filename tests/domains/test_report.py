@@ -55,3 +55,29 @@ def test_samples_of_any_kind_are_reported_by_the_same_rules() -> None:
     assert sum("test songs" in line for line in report.lines("mine", 99)) == 2
     folds = DataReport.of(Samples(labels=[0, 1], groups="pp", draws=[([0], [1])]))
     assert not folds.doubts, "folds may keep groups whole"
+
+
+@pytest.mark.parametrize(
+    ("labels", "classes", "named"),
+    [
+        ([0, 1, 2, 3], ("pos", "pos.", "p\u043es", "pos\u200b"), 4),
+        ([0, 1, 2], ("-1", "0", "1"), 1),
+        ([0, 1], ("-1", "1"), 0),
+        ([0, 1, 2], ("-2", "-1", "0"), 0),
+        ([-1.0, 0.5, 4], (), 1),
+        ([-1.0, -0.5, 4], (), 0),
+        ([0, 2, 1, 0], (), 3),
+        ([0, 2, 1, 3], (), 0),
+    ],
+)
+def test_labels_that_are_not_meant_so_are_named(
+    labels: list[float], classes: tuple[str, ...], named: int
+) -> None:
+    report = DataReport.of(Samples(labels=labels, classes=classes, own=True))
+    assert sum(map(len, report.doubts.values())) == named
+
+
+def test_nearly_equal_samples_are_told_where_they_are_more() -> None:
+    some = Twins(20, 5, 100, 10, 0, 100.0)
+    assert len(DataReport(twins=NOTHING, near=some).lines("a")) == 2
+    assert len(DataReport(twins=some, near=some).lines("a")) == 2

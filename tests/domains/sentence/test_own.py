@@ -10,8 +10,9 @@ from contrastbench.domains.report import DataReport
 from contrastbench.domains.sentence import SentenceRecipe, own
 from contrastbench.domains.sentence.data import Corpus, sentences_of
 from contrastbench.domains.sentence.domain import SentenceDomain, read_any
-from contrastbench.domains.sentence.graded import graded_pairs
+from contrastbench.domains.sentence.graded import graded_pairs, spell
 from contrastbench.domains.sentence.report import sentence_samples
+from contrastbench.domains.sentence.scoring import spearman
 from contrastbench.losses import UserError
 
 ROWS = [f"sentence {k}\tsentence {k + k % 3}\t{k % 6}" for k in range(20)]
@@ -134,3 +135,54 @@ def test_equal_pairs_and_repeated_lines_are_counted(tmp_path: Path) -> None:
     write(tmp_path / "b.tsv", same)
     doubts = sentence_samples(read_any("pairs:b.tsv", tmp_path), None, {}, own=True).doubts
     assert doubts == {"pairs of twice the same sentence": 20}
+
+
+@pytest.mark.parametrize(
+    ("first", "more", "lines", "found"),
+    [
+        ("Dakima", "", ["nodasa"], {}),
+        ("nan", "", ["nodasa"], {"pairs with a word for what is missing as a sentence": 1}),
+        ("dakima", " ra" * 150, ["nodasa"], {"scored sentences, cut to 128 tokens": 1}),
+        (
+            "a",
+            "",
+            ["LEVU"],
+            {"scored sentences that are trained on but for capitals or the like": 1},
+        ),
+        (
+            "a",
+            "",
+            ["nodasa", "nodaSA", "nodasa!"],
+            {"training sentences that repeat another but for capitals or the like": 1},
+        ),
+    ],
+)
+def test_sentences_are_compared_as_the_encoder_sees_them(
+    first: str, more: str, lines: list[str], found: dict[str, int], tmp_path: Path
+) -> None:
+    words = ["levu", *map(spell, range(1, 31))]
+    rows = [f"{a}\t{b}\t{k}" for k, (a, b) in enumerate(zip(words[1:], words, strict=False))]
+    write(tmp_path / "a.tsv", [*rows[:-1], f"{first}{more}\t{words[7]} {words[9]}\t5.5"])
+    write(tmp_path / "c.txt", lines + [spell(k) for k in range(40, 45)])
+    recipe = SentenceRecipe(corpus="text:c.txt")
+    domain = SentenceDomain("pairs:a.tsv", recipe, 0, tmp_path, torch.device("cpu"))
+    report = domain.report(trained=True)
+    assert {**report.notes, **report.doubts} == found
+
+
+def test_pairs_that_differ_in_capitals_are_nearly_equal(tmp_path: Path) -> None:
+    words = [*map(spell, range(1, 41))]
+    rows = [f"{a}\t{b}\t{k}" for k, (a, b) in enumerate(zip(words[::2], words[1::2], strict=True))]
+    write(tmp_path / "a.tsv", [*rows, *map(str.upper, rows)])
+    domain = SentenceDomain("pairs:a.tsv", SentenceRecipe(), 0, tmp_path, torch.device("cpu"))
+    report = domain.report(trained=False)
+    assert (report.twins.repeated, report.near.repeated) == (0, 40)
+
+
+def test_the_order_of_what_rounding_left_is_no_rank() -> None:
+    noise = torch.randn(100, generator=torch.Generator().manual_seed(0)).double().numpy() * 1e-8
+    cosine, gold = 1 + noise, [*range(100)]
+    cosine[:8] = [k / 10 for k in range(8)]
+    level = cosine.round(3)
+    assert spearman(cosine, gold) == pytest.approx(spearman(level, gold))
+    assert spearman(noise[:8] + cosine[:8], gold[:8]) == 1

@@ -142,9 +142,8 @@ def test_a_column_that_tells_the_class_is_named(tmp_path: Path) -> None:
         random=np.random.default_rng(0).permutation(y),
     )
     telling = ["number", "numbers_with_holes", "copy", "renamed", "holes"]
-    assert load_rows(f"csv:{write(tmp_path / 't.csv', table)}", "y")[0].doubts == {
-        "columns that tell the class, one value for each": telling
-    }
+    one, by_value = load_rows(f"csv:{write(tmp_path / 't.csv', table)}", "y")[0].doubts.values()
+    assert (one, by_value) == (telling, ["fine"])
 
 
 def test_a_row_number_is_not_taken_for_the_class(tmp_path: Path) -> None:
@@ -303,3 +302,81 @@ def test_a_set_of_the_hub_is_that_of_its_revision(
     pinned = load_rows("hf:me/mine:german@abc", "y", tmp_path)
     assert (pinned[0].notes, pinned[1]) == ({"hub revision": "abc"}, digest)
     assert asks == [("me/mine", None, "newest"), ("me/mine", "german", "abc")]
+
+
+DAYS = pd.date_range("2020-01-01", periods=60).astype(str)
+NOISE = np.random.default_rng(0).normal(size=60).round(3)
+KINDS = np.array(["no", "yes"])[NOISE.argsort().argsort() % 2]
+
+
+@pytest.mark.parametrize(
+    ("column", "named"),
+    [
+        ([*NOISE[:57], *[9999.9] * 3], "v 9999.9 (3 times)"),
+        ([*NOISE[:57], *[-999.25] * 3], "v -999.25 (3 times)"),
+        ([*NOISE[:59], -(2**31)], "v -2147483648 (1 times)"),
+        ([*NOISE[:58], *[9999.9] * 2], None),
+        ([*NOISE[:57], *[3.1] * 3], None),
+        ([*DAYS[57:], *DAYS[:54], *["1900-01-01"] * 3], "v 1900-01-01 (3 times)"),
+        (DAYS[:30].repeat(2), "v"),  # in the order of time
+        (DAYS[29::-1].repeat(2), None),
+        ((KINDS == "no") * 9 + NOISE, "v"),  # whose cut tells the class
+        ((KINDS == "no") * 2 + NOISE, None),
+        ([f"{kind[0]}{k % 5}" for k, kind in enumerate(KINDS)], "v"),  # each has one class
+        ([f"{kind[0]}{k}" for k, kind in enumerate(KINDS)][:20] * 3, None),
+    ],
+)
+def test_a_column_that_is_not_meant_so_is_named(
+    column: list[object], named: str | None, tmp_path: Path
+) -> None:
+    table = pd.DataFrame({"v": column, "w": NOISE[::-1], "y": KINDS})
+    doubts = load_rows(f"csv:{write(tmp_path / 't.csv', table)}", "y")[0].doubts
+    assert [*doubts.values()] == ([[named]] if named else [])
+
+
+def test_test_rows_of_another_unit_are_named(tmp_path: Path) -> None:
+    write(tmp_path / "a.csv", pd.DataFrame({"v": NOISE, "w": NOISE[::-1], "y": KINDS}))
+    write(tmp_path / "b.csv", pd.DataFrame({"v": 1000 * NOISE, "w": NOISE, "y": KINDS}))
+    doubts = load_rows("csv:a.csv,b.csv", "y", tmp_path)[0].doubts
+    assert [*doubts.values()] == [["v"]]
+
+
+def test_a_column_may_be_called_self(tmp_path: Path) -> None:
+    table = frame(20).assign(day=DAYS[:20]).rename(columns={"day": "self"})
+    assert load_rows(f"csv:{write(tmp_path / 't.csv', table)}", "y")[0].names == ("a", "self")
+
+
+def test_numbers_kept_as_texts_are_named(tmp_path: Path) -> None:
+    pytest.importorskip("pyarrow")
+    table = pd.DataFrame({"v": NOISE.astype(str), "y": KINDS})
+    table.to_parquet(tmp_path / "t.parquet")
+    with pytest.raises(UserError, match="column v has numbers kept as texts: save them"):
+        load_rows("parquet:t.parquet", "y", tmp_path)
+    table.assign(v=(NOISE.argsort() % 20).astype(str)).to_parquet(tmp_path / "t.parquet")
+    read_unchanged.cache_clear()
+    assert [*load_rows("parquet:t.parquet", "y", tmp_path)[0].doubts.values()] == [["v"]]
+
+
+def test_groups_stay_in_one_part(tmp_path: Path) -> None:
+    table = frame(60).assign(a=NOISE, who=[f"p{k % 12}" for k in range(60)])
+    read, digest = load_rows(f"csv:{write(tmp_path / 't.csv', table)}", "y", groups="who")
+    assert (read.names, read.doubts) == (("a",), {})
+    parts = split_rows(read, 0)
+    groups = [{*read.groups[part]} for part in parts]
+    assert sum(map(len, groups)) == 12
+    assert sorted(np.concatenate(parts)) == [*range(60)]
+    assert parts.test.tolist() != split_rows(read, 1).test.tolist()
+    assert load_rows("csv:t.csv", "y", tmp_path, drop=("who",))[1] == digest, "no feature"
+    few = load_rows(f"csv:{write(tmp_path / 'f.csv', table.assign(who=KINDS))}", "y", groups="who")
+    with pytest.raises(UserError, match="2 groups are too few"):
+        split_rows(few[0], 0)
+
+
+def test_rows_that_are_equal_but_for_noise_are_counted(tmp_path: Path) -> None:
+    """Not so where a column is large beside what it varies by, such as a time."""
+    table = pd.DataFrame({"v": NOISE + 1e6, "w": NOISE[::-1], "y": KINDS})
+    twins = table.assign(v=table.v + 1e-9, w=table.w + 1e-9)
+    write(tmp_path / "t.csv", pd.concat([table, twins]))
+    read, _ = load_rows("csv:t.csv", "y", tmp_path)
+    rows = np.arange(120)
+    assert [len({*keys}) for keys in (read.keys(rows), read.near_keys(rows))] == [120, 60]

@@ -90,3 +90,10 @@ def test_a_long_minus_is_a_minus(minus: str, tmp_path: Path) -> None:
     assert table.numeric[:2, 1].tolist() == [-4, -4]
     (note,) = table.notes.values()
     assert note.first == "column colour, row 1"
+
+
+@pytest.mark.parametrize("names", ["0,1,2", "2019,2020,2021"])
+def test_a_header_may_count_columns(names: str, tmp_path: Path) -> None:
+    rows = [f"{k},{k % 3},{k % 2}" for k in range(20)]
+    (tmp_path / "t.csv").write_text("\n".join([names, *rows]))
+    assert len(load_rows("csv:t.csv", names.split(",")[2], tmp_path)[0].names) == 2
