@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from contrastbench.domains import own
 from contrastbench.domains.declaration import Source
-from contrastbench.domains.reading import check_doubles, reading, refuse
+from contrastbench.domains.reading import check_doubles, contents, first_double, reading, refuse
 
 if TYPE_CHECKING:
     import datasets
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 MAX_NUMBERS = 2**31  # of a file or a part: 16 GiB
 MAX_TEXT = 2**32  # bytes of all texts of a file
+MAX_BYTES = 8 * MAX_NUMBERS  # of a saved set, once it is unpacked
+MAX_JSON = 2**24  # bytes of what a saved set says of itself
 
 
 def source(summary: str) -> Source:
@@ -41,6 +43,8 @@ def saved_parts(
     splits = {"": data} if not isinstance(data, dict) else data
     if len(splits) == 1:
         return {"": next(iter(splits.values()))}, notes
+    double = first_double(filter(None, map(own.part_name, splits)))
+    refuse(f"hf:{what}", (double, f" has several splits for the {double} part: remove all but one"))
     by_part = {own.part_name(name): split for name, split in splits.items()}
     if "test" not in by_part and "validation" in by_part:
         by_part["test"] = by_part.pop("validation")
@@ -54,6 +58,7 @@ def load_saved(path: Path) -> "datasets.DatasetDict | datasets.Dataset":
     """Load a folder of `save_to_disk` or a Parquet file."""
     import datasets
 
+    refuse(path, (not (path.is_dir() or path.is_file()), " is no file: replace it"))
     if path.is_dir():
         check_arrow_batches(path)
         return datasets.load_from_disk(str(path))
@@ -124,25 +129,37 @@ def text_bytes(path: Path, schema: "Schema") -> int:
 
 
 def check_arrow_batches(folder: Path) -> None:
-    """Raise where an Arrow file is damaged: `datasets` maps it into memory, trusts it, and dies."""
+    """Raise where an Arrow file is damaged: `datasets` maps it into memory, trusts it, and dies.
+
+    Few bytes may stand for many: they may be compressed, and nulls take none.
+    """
     import pyarrow
 
     with reading(folder, "save_to_disk of datasets writes one", "is no saved set"):
         paths = [*mapped_files(folder)]
+    values = size = 0
     for path in paths:
+        refuse(path, (not path.is_file(), " is no file: replace it"))  # a pipe might never end
         with (
             reading(path, "repair or replace it"),
             pyarrow.OSFile(str(path)) as file,
             pyarrow.ipc.open_stream(file) as batches,
         ):
             for batch in batches:
+                values += batch.num_rows * batch.num_columns
+                size += batch.nbytes
+                large = values > MAX_NUMBERS or size > MAX_BYTES
+                refuse(folder, (large, " is too large: leave rows or columns out"))
                 batch.validate(full=True)
 
 
 def mapped_files(folder: Path) -> Iterator[Path]:
     """Yield the files that `datasets` maps, whose names and places the folder says."""
+
+    def said(name: Path) -> dict[str, Any]:
+        return dict(json.loads(contents(folder / name, MAX_JSON)))
+
     whole = (folder / "state.json").is_file()
-    parts = [""] if whole else json.loads((folder / "dataset_dict.json").read_bytes())["splits"]
-    for part in parts:
-        state = json.loads((folder / part / "state.json").read_bytes())
-        yield from (folder / part / file["filename"] for file in state["_data_files"])
+    for part in [""] if whole else said(Path("dataset_dict.json"))["splits"]:
+        files = said(Path(part, "state.json"))["_data_files"]
+        yield from (folder / part / file["filename"] for file in files)

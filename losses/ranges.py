@@ -49,7 +49,7 @@ class Number:
         if self.tune is None:
             return
         first, last = self.tune
-        if not self.low <= first <= last <= self.high:
+        if not (self.low <= first <= last <= self.high and math.isfinite(last - first)):
             raise UserError(f"tune={self.tune} is no interval of numbers {self}".rstrip())
         if self.log and first <= 0:
             raise UserError(f"tune={self.tune} is searched by factors (log=True): begin above zero")

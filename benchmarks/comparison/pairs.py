@@ -112,11 +112,13 @@ def compare_cell(resolved: Resolved, base: Line, line: Line, column: str) -> Com
         searched = resolved.table.sweep and resolved.table.tune
         shown = with_means(resolved, comparison, pairs) if searched else comparison
         return replace(shown, why="the same runs", same=True)
+    metrics = {resolved.metrics[column] or one["main"] for pair in pairs for one in pair}
+    if len(metrics) > 1:
+        return replace(comparison, why=f"other metrics: {', '.join(sorted(metrics))}")
     comparison = with_means(resolved, comparison, pairs)
     if any(scored_data(a) != scored_data(b) for a, b in pairs):
         return replace(comparison, why="other data or starting weights")
-    metric = resolved.metrics[column] or pairs[0][0]["main"]
-    return with_tests(comparison, pairs, metric)
+    return with_tests(comparison, pairs, *metrics)
 
 
 def without_scores(

@@ -29,6 +29,7 @@ SHIPPED = Path(__file__).parents[2] / "results"  # an installed package has its 
 PACK_PATTERN = "packed-*.sqlite"
 # of a finished record's file
 RECORD_FILE_NAME = re.compile(r"([0-9a-f]{16})-seed([0-9]{1,10})\.json")
+MAX_XZ_BYTES = 2**26  # of memory to decompress a block, whatever it asks for; ours takes 2**23
 BLOCKS_KEPT = 64  # of a pack, each some hundred kilobytes
 EARLY_CELLS = {
     "recipes": "CREATE TABLE recipes (id INTEGER PRIMARY KEY, recipe TEXT NOT NULL UNIQUE)",
@@ -157,7 +158,7 @@ class Pack:
     @property
     def decompressor(self) -> Callable[[bytes], bytes]:
         if self.version > 1:
-            return partial(whole, lzma.LZMADecompressor(lzma.FORMAT_XZ))
+            return partial(whole, lzma.LZMADecompressor(lzma.FORMAT_XZ, MAX_XZ_BYTES))
         ((dictionary,),) = self.base.execute("SELECT deflated FROM dictionary")
         inflated = whole(zlib.decompressobj(-15), dictionary)
         return partial(whole, zlib.decompressobj(-15, inflated))

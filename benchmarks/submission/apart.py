@@ -22,7 +22,7 @@ from typing import Any
 
 from pydantic import Field
 
-from contrastbench.benchmarks.records import store
+from contrastbench.benchmarks.records import schema, store
 from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.benchmarks.running.confined import run_apart
 from contrastbench.benchmarks.running.loss_files import write_loss_files
@@ -42,7 +42,7 @@ class Answer(Strict, allow_inf_nan=True, ser_json_inf_nan="constants"):
     """What a child says; a mistake of the loss is an answer, too."""
 
     error: str | None = None
-    code: str = ""  # sha256 of the loss's files
+    code: schema.Hash = "0" * 64  # sha256 of the loss's files
     laws: dict[str, str] = Field({})  # of each that holds: "declined", or nothing
     terms: tuple[Description, ...] = ()  # those that are not registered
 

@@ -34,6 +34,7 @@ from contrastbench.benchmarks.tables.load import load_table
 from contrastbench.benchmarks.tables.resolved import resolve
 from contrastbench.errors import UserError, plural, tell
 from contrastbench.losses.expression import file_and_class, names, with_terms
+from contrastbench.losses.laws import LAWS
 from contrastbench.losses.registry import is_registered
 from contrastbench.losses.spec import LossSpec
 from contrastbench.losses.stand_ins import make_stand_ins
@@ -121,6 +122,8 @@ def check_loss(case: Verification) -> str:
             raise apart.Refused(f"{about.loss} names a file that is not in the bundle")
         loss = {"name": about.loss, "params": about.params}
         answer, _ = apart.ask(case.request | {"loss": loss}, apart.SECONDS, case.stop)
+        if answer.laws.keys() - {law.name for law in LAWS}:
+            raise apart.Refused("the loss's process names laws that are none")
         case.terms = make_stand_ins(dict(zip(terms, answer.terms, strict=True)))
         case.stand_in.make()
         schema.check_settings({"params": case.stand_in.complete.params})
@@ -144,8 +147,7 @@ def gather_records(case: Verification) -> None:
         where = " and ".join(map(str, case.places))
         raise UserError(f"no records of {base.name} in {where}: make them by {line}")
     if keep := case.keep:
-        found = reading.all_records(keep)
-        case.kept = {path.relative_to(keep).as_posix(): record for path, record in found}
+        case.kept = {p.relative_to(keep).as_posix(): r for p, r in reading.all_records(keep)}
 
 
 def check_cells(case: Verification) -> str:
@@ -157,10 +159,8 @@ def check_cells(case: Verification) -> str:
                 plan = make_plan(case.suite, results=ours, losses=[loss], quick=case.quick)
                 tasks = [task for task in plan.tasks() if task.state == "missing"]
             if not tasks:
-                case.standing = case.named(
-                    " ".join(said(compared(resolve(plan.table, None, ours))))
-                )
-                made = len(case.made)
+                text = " ".join(said(compared(resolve(plan.table, None, ours))))
+                case.standing, made = case.named(text), len(case.made)
                 return f"{made} cell{plural(made)}, all that {plan.table.name} asks of the loss"
         make_all(case, tasks)
 

@@ -6,6 +6,7 @@ Nothing is written, run, unpickled or connected to, and no link out of them is f
 import gzip
 import io
 import json
+import os
 import struct
 import zlib
 from collections.abc import Callable, Iterator
@@ -261,6 +262,51 @@ def test_a_file_that_a_saved_set_names_is_validated_before_it_is_mapped(
     monkeypatch.setattr(datasets, "load_from_disk", lambda _: pytest.fail("it is mapped"))
     with pytest.raises(UserError, match=rf"{Path(name).name} is damaged"):
         saved.load_saved(tmp_path / "mine")
+
+
+SAVED = {  # what is wrong with a set, by what it says of itself and its files
+    "a pipe": ("state.json", lambda p: os.mkfifo(p), "not a regular file"),
+    "a pipe of data": ("data-00000-of-00001.arrow", lambda p: os.mkfifo(p), "is no file"),
+    "a tower": ("state.json", lambda p: p.write_text("[" * 10**5), "is no saved set"),
+}
+
+
+@pytest.mark.parametrize("name", SAVED)
+def test_a_saved_set_without_an_end_is_refused(name: str, tmp_path: Path) -> None:
+    datasets = pytest.importorskip("datasets")
+    parts = {part: datasets.Dataset.from_dict({"a": [None] * 99}) for part in ("train", "test")}
+    datasets.DatasetDict(parts).save_to_disk(str(tmp_path / "mine"))
+    file, spoil, message = SAVED[name]
+    (tmp_path / "mine/test" / file).unlink()
+    spoil(tmp_path / "mine/test" / file)
+    with pytest.raises(UserError, match=message):
+        saved.load_saved(tmp_path / "mine")
+
+
+def test_few_bytes_of_arrow_stand_for_no_more_than_the_bounds(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nulls take no bytes, and batches may be compressed: 2 KB were read for minutes."""
+    datasets = pytest.importorskip("datasets")
+    data = datasets.Dataset.from_dict({"a": [None] * 99, "b": [1.0] * 99})
+    datasets.DatasetDict(train=data, test=data).save_to_disk(str(tmp_path / "mine"))
+    size = sum(one.data.nbytes for one in (data, data))
+    for bound, most in (("MAX_NUMBERS", 4 * 99), ("MAX_BYTES", size)):
+        with monkeypatch.context() as patch:
+            patch.setattr(saved, bound, most)
+            assert {*saved.load_saved(tmp_path / "mine")} == {"train", "test"}
+            patch.setattr(saved, bound, most - 1)
+            with pytest.raises(UserError, match="mine is too large: leave rows"):
+                saved.load_saved(tmp_path / "mine")
+
+
+def test_a_saved_set_has_one_split_for_each_part(tmp_path: Path) -> None:
+    """Of two the last was taken, without a word."""
+    datasets = pytest.importorskip("datasets")
+    data = datasets.Dataset.from_dict({"a": [1.0] * 9})
+    datasets.DatasetDict(train=data, Training=data, test=data).save_to_disk(str(tmp_path / "mine"))
+    with pytest.raises(UserError, match="several splits for the train part"):
+        saved.saved_parts("mine", tmp_path)
 
 
 def test_few_bytes_of_parquet_stand_for_no_more_texts_than_memory_holds(

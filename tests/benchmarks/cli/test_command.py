@@ -106,6 +106,11 @@ def test_a_sum_in_a_folder_of_an_odd_name_keeps_its_relative_path(
         assert found["loss"] == shown
 
 
+def test_the_command_of_a_path_that_is_no_text_can_be_shown() -> None:
+    line = run_command(Experiment("tabular", "csv:\udcff.csv", LossSpec("infonce"), {}), 0)
+    assert r"csv:\udcff.csv" in line.encode().decode()
+
+
 @pytest.mark.parametrize("value", [*ODD, ODD, 1, 1.0, True, None, 1e-5, 5e-324, -3, [], [[1.0]]])
 def test_values_are_read_as_they_were_written(value: Any) -> None:
     text = f"key={as_yaml(value)}"

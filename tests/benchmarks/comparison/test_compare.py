@@ -275,6 +275,17 @@ def test_runs_on_other_data_are_not_tested(tmp_path: Path) -> None:
     assert (found.t.p, found.why) == (None, "other data or starting weights")
 
 
+def test_runs_that_are_scored_by_other_metrics_are_not_compared(tmp_path: Path) -> None:
+    """A record may have another main metric, and lack the baseline's."""
+    for seed in range(3):
+        add(tmp_path, "base", "A", seed, [80.0, 90.0])
+        other = {"main": "f1", "metrics": {"f1": 99.0 - seed}}
+        made(tmp_path, SMALL.places["new", "A"].work, seed, **other)
+    table = SMALL.model_copy(update={"metric": None})
+    (found,) = compare(resolve(table, None, tmp_path)).places
+    assert (found.difference, found.why) == (None, "other metrics: accuracy, f1")
+
+
 def test_the_baseline_is_infonce_unless_named(filled: Path) -> None:
     assert baseline_row(resolve(SMALL, None, Path())).name == "base"
     assert baseline_row(resolve(SMALL, None, Path()), "new").name == "new"

@@ -58,3 +58,10 @@ def test_a_process_of_somebody_else_is_alive(monkeypatch: pytest.MonkeyPatch) ->
 
     monkeypatch.setattr(os, "kill", refuse)
     assert files.process_exists(1)
+
+
+def test_a_name_that_leads_nowhere_is_taken(tmp_path: Path) -> None:
+    """What is published there would be no file, and nobody would miss it."""
+    (tmp_path / "a").symlink_to(tmp_path / "nothing")
+    assert not files.publish_file(tmp_path / "a", b"a record")
+    assert not (tmp_path / "a").exists()

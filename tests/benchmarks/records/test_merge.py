@@ -26,6 +26,8 @@ def test_the_union_keeps_what_is_equal_and_names_what_is_not(tmp_path: Path) -> 
     assert done.unequal == [f"{target}: metrics.accuracy is 81.0 in it, but 82.0 in {other}"]
     again = merge_records([there, far], here)
     assert (again.added, again.equal, len(again.unequal)) == (0, 2, 1)
+    assert merge_records([there], tmp_path / "none", {("graph", "other")}).added == 0
+    assert merge_records([there], tmp_path / "all", {("graph", "MUTAG")}).added == 2
 
 
 @pytest.mark.parametrize(

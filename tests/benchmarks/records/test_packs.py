@@ -271,6 +271,9 @@ def records_or_error(results: Path) -> dict[str, store.Record] | str:
 
 LARGE = b" " * (store.MAX_RECORD_BYTES + 1)
 BOMB = lzma.compress(LARGE, check=lzma.CHECK_NONE)
+WIDE = bytearray(lzma.compress(b"x", check=lzma.CHECK_NONE))
+WIDE[16] = 36  # a dictionary of a gibibyte
+WIDE[20:24] = zlib.crc32(WIDE[12:20]).to_bytes(4, "little")
 OLD_BOMB = zlib.compress(LARGE, wbits=-15)
 
 
@@ -279,6 +282,7 @@ OLD_BOMB = zlib.compress(LARGE, wbits=-15)
     [
         ("UPDATE blocks SET xz = zeroblob(17000000)", "too big"),
         ("UPDATE blocks SET xz = (SELECT x FROM bomb.b)", "cut off or too long"),
+        ("UPDATE blocks SET xz = (SELECT wide FROM bomb.b)", "not a pack"),
         ("DELETE FROM blocks", "not a pack"),
         ("UPDATE files SET block = 'text'", "of another type"),
         ("UPDATE files SET start = start + 1", "is not a record"),
@@ -319,8 +323,8 @@ def forged(path: Path, statement: str, bomb: bytes) -> Path:
     """Change the tables of a pack, and give it the name of its new bytes."""
     with closing(sqlite3.connect(path, isolation_level=None)) as base:
         base.execute("ATTACH ':memory:' AS bomb")
-        base.execute("CREATE TABLE bomb.b (x)")
-        base.execute("INSERT INTO bomb.b VALUES (?)", (bomb,))
+        base.execute("CREATE TABLE bomb.b (x, wide)")
+        base.execute("INSERT INTO bomb.b VALUES (?, ?)", (bomb, WIDE))
         base.execute(statement)
     named = named_pack(path)
     path.unlink()

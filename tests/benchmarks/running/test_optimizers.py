@@ -8,6 +8,7 @@ from torch import nn
 
 from contrastbench.benchmarks.running.optimizers import (
     load_moments,
+    lars_gradient,
     make_optimizer,
     make_schedule,
     moments_of,
@@ -75,6 +76,10 @@ def test_lars_is_the_loop_of_its_paper() -> None:
             values[k] = [w - lr * v for w, v in zip(values[k], velocity[k], strict=True)]
         for weight, expected in zip(weights, values, strict=True):
             assert weight.flatten().tolist() == pytest.approx(expected, rel=1e-12)
+
+
+def test_lars_leaves_a_weight_without_an_update() -> None:
+    assert lars_gradient(torch.ones(2, 2), torch.zeros(2, 2), 0.0).tolist() == [[0.0, 0.0]] * 2
 
 
 @pytest.mark.parametrize("done", [0, 1, 3])

@@ -7,6 +7,7 @@ import tempfile
 import zipfile
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from math import inf
 from pathlib import Path
 from threading import Barrier, Event
 from typing import Any
@@ -439,6 +440,9 @@ DECLARED = [
     {"limits": [{"to": "infonce", "at": "print"}]},
     {"params": {"params": 0}},
     {"params": {"__class__": 0}},
+    {"params": {"a": 0}, "ranges": {"a": {"tune": [0, inf]}}},
+    {"laws": {"## verified": "declined"}},
+    {"code": ""},
 ]
 
 
@@ -448,7 +452,8 @@ def test_what_is_no_declaration_is_no_stand_in(
 ) -> None:
     def answers(_: Sequence[str], folder: Path, *__: object) -> str:
         term = {"summary": "", "params": {}, **declared}
-        (folder / "answer.json").write_text(json.dumps({"terms": [term]}))
+        told = {key: term.pop(key) for key in ("laws", "code") if key in term}
+        (folder / "answer.json").write_text(json.dumps({"terms": [term], **told}))
         return "ended"
 
     monkeypatch.setattr(apart, "run_apart", answers)
