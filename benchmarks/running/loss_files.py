@@ -2,15 +2,17 @@
 
 import io
 import re
-from collections.abc import Mapping
+import tokenize
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path, PurePosixPath
-from tokenize import detect_encoding
 from unicodedata import name as name_of
 from unicodedata import normalize
 
 from contrastbench.domains.reading import doubles
 from contrastbench.errors import UserError
 
+MAX_LINE = 500  # letters: what stands far to the right is not seen
 MAX_NAME_BYTES = 200  # bytes of a file's path; file systems take 255 of each part
 UNSEEN = re.compile(  # in the names of letters and marks that are drawn as nothing
     r"FILLER|VARIATION SELECTOR|JOINER|VOWEL INHERENT|BLANK|NULL NOTEHEAD"
@@ -54,12 +56,28 @@ def check_text(name: str, text: str) -> None:
         unseen = next(filter(is_unseen, sorted({*name} | ({*text} - {*"\n\r\t"}))), "")
     if unseen:
         raise UserError(f"{name} has {unseen!a}, which hides code from readers: remove it")
+    if (longest := max(map(len, text.splitlines()), default=0)) > MAX_LINE:
+        fault = f"a line of {longest} letters, which hides code"
+        raise UserError(f"{name} has {fault}: give each at most {MAX_LINE}")
+    for word, read in disguised(text):
+        raise UserError(f"{name} has {word!a}, which hides code as Python reads {read}: write that")
     try:
-        code = detect_encoding(io.BytesIO(text.encode()).readline)[0]
+        code = tokenize.detect_encoding(io.BytesIO(text.encode()).readline)[0]
     except SyntaxError as error:
         code = str(error)
     if code != "utf-8":
         raise UserError(f"{name} is not read as UTF-8 ({code}): remove its line of coding")
+
+
+def disguised(text: str) -> Iterator[tuple[str, str]]:
+    """Yield words of code that Python reads as others, which a search for these does not find."""
+    with suppress(tokenize.TokenError, SyntaxError):  # no Python, or none that runs
+        for token in tokenize.generate_tokens(io.StringIO(text).readline):
+            formatted = re.match("[rR]?[fF]", token.string) and token.string[-1] in "'\""
+            if token.type == tokenize.NAME or formatted:
+                for word in re.findall(r"\w+", token.string):
+                    if (read := normalize("NFKC", word)) != word and read.isascii():
+                        yield word, read
 
 
 def is_unseen(letter: str) -> bool:

@@ -96,7 +96,10 @@ def test_choice(name: str, key: str, bad: object) -> None:
         (lambda: Number(low=1, high=0), "low=1 is not below high=0"),
         (lambda: Number(0, 1, tune=(0.5, 3)), r"tune=\(0.5, 3\) is no interval of numbers > 0 and"),
         (lambda: Number(tune=(0.5, 0.1)), r"tune=\(0.5, 0.1\) is no interval of numbers"),
-        (lambda: Number(0, tune=(0.1, math.inf)), r"tune=\(0.1, inf\) is no interval of numbers > 0"),
+        (
+            lambda: Number(0, tune=(0.1, math.inf)),
+            r"tune=\(0.1, inf\) is no interval of numbers > 0",
+        ),
         (lambda: Number(0, closed="low", tune=(0, 1), log=True), "searched by factors"),
     ],
 )

@@ -7,8 +7,8 @@ import torch
 from torch import nn
 
 from contrastbench.benchmarks.running.optimizers import (
-    load_moments,
     lars_gradient,
+    load_moments,
     make_optimizer,
     make_schedule,
     moments_of,

@@ -495,6 +495,7 @@ UNSEEN = [  # a name outside, a second one of a file that was read, or what no r
     *("mine.py/a/b.py", "MINE.PY/b.py", ".", "", "# coding: utf-7", "# coding: unicode_escape"),
     *("# vim: set fileencoding=rot13 :", "# coding: nothing", "\ufeff#"),
     *(f"# {chr(one)}" for one in INVISIBLE),
+    *(f"x = 1  #{' ' * 500}", "\uff45val('1')", "f'{\U0001d41e\u1d5bal(1)}'", "'' ; x.e\u02e3ec"),
 ]
 
 
