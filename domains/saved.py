@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from contrastbench.domains import own
 from contrastbench.domains.declaration import Source
-from contrastbench.domains.reading import check_doubles, contents, first_double, reading, refuse
+from contrastbench.domains.reading import check_doubles, contents, doubles, reading, refuse
 
 if TYPE_CHECKING:
     import datasets
@@ -43,8 +43,8 @@ def saved_parts(
     splits = {"": data} if not isinstance(data, dict) else data
     if len(splits) == 1:
         return {"": next(iter(splits.values()))}, notes
-    double = first_double(filter(None, map(own.part_name, splits)))
-    refuse(f"hf:{what}", (double, f" has several splits for the {double} part: remove all but one"))
+    double = doubles(filter(None, map(own.part_name, splits)))
+    refuse(f"hf:{what}", (double, " has several splits for the {} part: remove all but one"))
     by_part = {own.part_name(name): split for name, split in splits.items()}
     if "test" not in by_part and "validation" in by_part:
         by_part["test"] = by_part.pop("validation")

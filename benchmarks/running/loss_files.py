@@ -56,7 +56,7 @@ def check_text(name: str, text: str) -> None:
         unseen = next(filter(is_unseen, sorted({*name} | ({*text} - {*"\n\r\t"}))), "")
     if unseen:
         raise UserError(f"{name} has {unseen!a}, which hides code from readers: remove it")
-    if (longest := max(map(len, text.splitlines()), default=0)) > MAX_LINE:
+    if (longest := max(map(len, text.expandtabs().splitlines()), default=0)) > MAX_LINE:
         fault = f"a line of {longest} letters, which hides code"
         raise UserError(f"{name} has {fault}: give each at most {MAX_LINE}")
     for word, read in disguised(text):

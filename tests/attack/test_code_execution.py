@@ -18,6 +18,7 @@ import pytest
 from contrastbench.benchmarks.cli.main import app
 from contrastbench.benchmarks.records import store
 from contrastbench.benchmarks.records.experiment import Experiment
+from contrastbench.benchmarks.running import loss_files
 from contrastbench.benchmarks.submission import apart, bundle
 from contrastbench.domains import download, reading, saved
 from contrastbench.domains import registry as domain_registry
@@ -286,6 +287,8 @@ def test_a_trusted_record_is_still_no_way_to_what_is_no_loss(canary: Path) -> No
         (bundle.MAX_BUNDLE_BYTES >> 20, "MiB"),
         (saved.MAX_NUMBERS, "values"),
         (saved.MAX_TEXT >> 30, "GiB"),
+        (saved.MAX_BYTES >> 30, "GiB"),
+        (loss_files.MAX_LINE, "letters"),
         (apart.MAX_MEMORY >> 30, "GiB of memory"),
         (apart.MAX_FILE >> 30, "GiB"),
     ],

@@ -3,6 +3,7 @@
 import random
 import sys
 from collections.abc import Callable
+from unicodedata import normalize
 
 import pytest
 
@@ -21,6 +22,21 @@ def test_what_unicode_calls_ignorable_is_refused(found: Callable[[str], None]) -
     assert wrong == []
     assert not any(map(is_unseen, PLAIN))
     found(f"bundles: {sys.maxunicode + 1} letters: each that nobody sees is refused")
+
+
+@pytest.mark.parametrize("form", ["{}", "import {}", "x.{}", "f'{{{}}}'", "x = 'τ'; {}"])
+def test_a_word_that_python_reads_as_another_is_refused(form: str) -> None:
+    """Names are normalised (PEP 3131): who looks for `exec` finds none of these."""
+    twins: dict[str, list[str]] = {}
+    for letter in map(chr, range(128, sys.maxunicode + 1)):
+        if f"a{letter}".isidentifier() and (plain := normalize("NFKC", letter)) in {*"exec"}:
+            twins.setdefault(plain, []).append(letter)
+    for k, plain in enumerate("exec"):
+        for letter in twins[plain]:
+            word = f"{'exec'[:k]}{letter}{'exec'[k + 1 :]}"
+            with pytest.raises(UserError, match="hides code as Python reads exec"):
+                check_loss_files({"a.py": form.format(word)})
+    check_loss_files({"a.py": form.format("τ") + "  # the ℓ² norm in ℝ"})
 
 
 NAMES = ("a.py", "a/b.py", "A.py", "a", "a/b/c.py", "\u212a.py", "k.py", "K/x.py", "b", "..", "./a")
