@@ -257,11 +257,11 @@ def test_a_file_that_a_saved_set_names_is_validated_before_it_is_mapped(
     state = json.loads((tmp_path / "mine/state.json").read_text())
     text = json.dumps({**state, "_data_files": [{"filename": name}]})
     (tmp_path / "mine/state.json").write_text(text)
-    assert saved.load_saved("mine", tmp_path)[0]["a"][98] == 1.0
+    assert saved.load_saved(tmp_path / "mine")["a"][98] == 1.0
     (tmp_path / "mine" / name).write_bytes((tmp_path / "mine" / name).read_bytes()[:-400])
     monkeypatch.setattr(datasets, "load_from_disk", lambda _: pytest.fail("it is mapped"))
     with pytest.raises(UserError, match=rf"{Path(name).name} is damaged"):
-        saved.load_saved("mine", tmp_path)
+        saved.load_saved(tmp_path / "mine")
 
 
 SAVED = {  # what is wrong with a set, by what it says of itself and its files
@@ -280,7 +280,7 @@ def test_a_saved_set_without_an_end_is_refused(name: str, tmp_path: Path) -> Non
     (tmp_path / "mine/test" / file).unlink()
     spoil(tmp_path / "mine/test" / file)
     with pytest.raises(UserError, match=message):
-        saved.load_saved("mine", tmp_path)
+        saved.load_saved(tmp_path / "mine")
 
 
 def test_few_bytes_of_arrow_stand_for_no_more_than_the_bounds(
@@ -294,10 +294,10 @@ def test_few_bytes_of_arrow_stand_for_no_more_than_the_bounds(
     for bound, most in (("MAX_NUMBERS", 4 * 99), ("MAX_BYTES", size)):
         with monkeypatch.context() as patch:
             patch.setattr(saved, bound, most)
-            assert {*saved.load_saved("mine", tmp_path)[0]} == {"train", "test"}
+            assert {*saved.load_saved(tmp_path / "mine")} == {"train", "test"}
             patch.setattr(saved, bound, most - 1)
             with pytest.raises(UserError, match="mine is too large: leave rows"):
-                saved.load_saved("mine", tmp_path)
+                saved.load_saved(tmp_path / "mine")
 
 
 def test_a_saved_set_has_one_split_for_each_part(tmp_path: Path) -> None:
