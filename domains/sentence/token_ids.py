@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from contrastbench.domains.sentence.checkpoint import Checkpoint
 
 Ids = Sequence[int]
-MOST_SENTENCES = 100_000  # kept of one tokenizer and length: about 25 MB
+MOST_SENTENCES = 200_000  # kept of one tokenizer and length: about 50 MB
 _kept: dict[tuple[str, int], dict[str, Ids]] = {}
 
 
@@ -24,7 +24,10 @@ def token_ids(checkpoint: Checkpoint, sentences: Sequence[str], most: int) -> li
     made: dict[str, Ids] = {
         sentence: array("i", ids) for sentence, ids in zip(new, rows, strict=True)
     }
-    if len(kept) + len(made) <= MOST_SENTENCES:
+    ids_of = ChainMap(made, kept)
+    found = [ids_of[sentence] for sentence in sentences]
+    if len(kept) + len(made) > MOST_SENTENCES:
+        kept.clear()  # they are those of sets that a sweep has left behind
+    if len(made) <= MOST_SENTENCES:
         kept.update(made)
-    ids_of = ChainMap(kept, made)
-    return [ids_of[sentence] for sentence in sentences]
+    return found

@@ -52,6 +52,16 @@ def test_a_sentence_is_tokenized_once_for_a_checkpoint_and_a_length(checkpoint: 
     assert checkpoint.tokenizer.count == 3 * distinct
 
 
+def test_a_full_store_makes_room_for_the_next_set(
+    checkpoint: Checkpoint, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(token_ids, "MOST_SENTENCES", 3)
+    given = ["a", "b"], ["b", "c", "d"], ["c", "d"], [*"efgh"], ["c"]
+    found = [[[*row] for row in token_ids.token_ids(checkpoint, some, 8)] for some in given]
+    assert found == [graded.tokenizer()(some)["input_ids"] for some in given]
+    assert checkpoint.tokenizer.count == 2 + 2 + 4
+
+
 def test_a_checkpoint_without_files_keeps_nothing(checkpoint: Checkpoint) -> None:
     made = replace(checkpoint, sha256="")
     token_ids.token_ids(made, SENTENCES, 8)
