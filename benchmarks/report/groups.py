@@ -98,32 +98,26 @@ class Group:
 def titles(members: Sequence[Group]) -> list[tuple[str, str, Group]]:
     """Return the experiments of one loss on one data set.
 
-    Each has the few settings that together tell most of them apart, and the others: its parameters,
-    and what else differs.
+    Each has the few settings in which it is least like the others, and then its other parameters
+    with all that differs.
     """
     settings = [{**group.first["recipe"], **group.first["params"]} for group in members]
-
-    def distinct(names: Sequence[str]) -> int:
-        return len({tuple(str(one.get(name)) for name in names) for one in settings})
-
-    names = list(dict.fromkeys(name for one in settings for name in one))
-    told = list[str]()
-    for _ in range(MAX_TOLD):
-        best = max(names, key=lambda name: distinct([*told, name]))
-        told += [best] * (distinct([*told, best]) > distinct(told))
-    others = [
-        n for n in names if n not in told and (n in members[0].first["params"] or distinct([n]) > 1)
+    names = dict.fromkeys(name for one in settings for name in one)
+    alike = {name: Counter(str(one.get(name)) for one in settings) for name in names}
+    varying = sorted((n for n in names if len(alike[n]) > 1), key=lambda n: -max(alike[n].values()))
+    made = []
+    for group, one in zip(members, settings, strict=True):
+        own = [n for n in varying if alike[n][str(one.get(n))] <= len(members) / 2][:MAX_TOLD]
+        rest = [n for n in dict.fromkeys((*varying, *group.first["params"])) if n not in own]
+        title, others = (settings_line({n: one.get(n) for n in some}) for some in (own, rest))
+        made.append((title, others, group))
+    again = Counter(title for title, _, _ in made)
+    return [
+        (f"{title}, key {group.anchor}".removeprefix(", "), rest, group)
+        if again[title] > 1
+        else (title, rest, group)
+        for title, rest, group in made
     ]
-    few, rest = (
-        [settings_line({n: one.get(n) for n in some}) for one in settings]
-        for some in (told, others)
-    )
-    again = Counter(few)
-    titles = (
-        f"{line}, key {group.anchor}" if again[line] > 1 else line
-        for line, group in zip(few, members, strict=True)
-    )
-    return list(zip(titles, rest, members, strict=True))
 
 
 def settings_line(values: Mapping[str, Any]) -> str:
