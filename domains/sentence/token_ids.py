@@ -26,8 +26,8 @@ def token_ids(checkpoint: Checkpoint, sentences: Sequence[str], most: int) -> li
     }
     ids_of = ChainMap(made, kept)
     found = [ids_of[sentence] for sentence in sentences]
-    if len(kept) + len(made) > MOST_SENTENCES:
-        kept.clear()  # they are those of sets that a sweep has left behind
     if len(made) <= MOST_SENTENCES:
+        if len(kept) + len(made) > MOST_SENTENCES:
+            kept.clear()  # they are those of sets that a sweep has left behind
         kept.update(made)
     return found
