@@ -14,8 +14,8 @@ from contrastbench.errors import printable
 
 PACKAGES = (  # that compute, read data, or fit what scores
     *("torch", "numpy", "scikit-learn", "scipy", "joblib"),
-    *("torch-geometric", "torchvision", "pillow", "transformers", "tokenizers", "datasets"),
-    *("pandas", "pyarrow"),
+    *("torch-geometric", "rdkit", "torchvision", "pillow", "transformers", "tokenizers"),
+    *("datasets", "pandas", "pyarrow"),
 )
 DECIDING = (  # starts of variables that change rounding
     *("MKL_", "OPENBLAS_", "DNNL_", "ONEDNN_"),

@@ -14,9 +14,10 @@ from contrastbench.domains.graph.encoders import open_encoder
 from contrastbench.domains.graph.twins import colours
 from contrastbench.domains.graph.views import add_loops, augment
 from contrastbench.domains.random import generator
-from contrastbench.losses import UserError
+from contrastbench.losses import UserError, get_loss
+from shadow import shadow
 
-CPU = torch.device("cpu")
+SHADOW, CPU = shadow(), torch.device("cpu")  # before any backward pass, which settles the devices
 
 
 @pytest.fixture(scope="module")
@@ -118,3 +119,17 @@ def test_an_export_reads_edges_again(tmp_path: Path) -> None:
     assert torch.allclose(rows.sort(dim=0).values, expected.sort(dim=0).values, atol=1e-5)
     with pytest.raises(UserError, match=r"has 0 features for each edge, and .* trained on 12"):
         opened.embed(replace(trained.graphs, edge_attr=trained.graphs.edge_attr[:, :0]))
+
+
+def test_a_step_ends_in_the_bits_of_the_cpu(tmp_path: Path) -> None:
+    name, recipe = triangles(tmp_path / "a"), GraphRecipe(folds=2, encoder="gine")
+    steps = []
+    for device in (CPU, SHADOW):
+        made = GraphDomain(name, recipe, 0, None, device)
+        model = made.model()
+        (contrast,) = made.contrasts(model, next(iter(made.batches(0))))
+        get_loss("infonce")(contrast).backward()
+        assert {weight.device.type for weight in model.parameters()} == {device.type}
+        steps.append([weight.grad.cpu() for weight in model.parameters()])
+    for ours, theirs in zip(*steps, strict=True):
+        assert torch.equal(ours, theirs)
