@@ -199,6 +199,7 @@ def test_the_median_has_a_wider_error() -> None:
         ("better", {"a": [50.0, 60.0, 55.0, 52.0, 58.0]}, True),
         ("below", {"a": [-50.0, 20.0, -5.0]}, True),
         ("below", {"a": [50.0, -20.0, -5.0]}, False),
+        ("below", {"a": [0.4, 0.6, 0.5]}, False),
         ("equal", {"a": [1.0, -1.0, 0.5, -0.5, 0.2]}, True),
         ("equal", {"a": [9.0, 8.0, 10.0, 9.5, 8.5]}, False),
         ("worse", {"a": [-50.0], "b": [-3.0]}, True),  # few sets: the sign on each

@@ -1,5 +1,6 @@
 """Files on their way: names that nobody shares, and an end for those of the dead."""
 
+import json
 import os
 import signal
 import subprocess
@@ -8,7 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from contrastbench.benchmarks.records import files, store
+from contrastbench.benchmarks.records import exports, files, store
+from contrastbench.benchmarks.records.experiment import Experiment
+from contrastbench.losses.spec import LossSpec
+from made_records import record_of
 
 WRITER = """
 import sys
@@ -65,3 +69,11 @@ def test_a_name_that_leads_nowhere_is_taken(tmp_path: Path) -> None:
     (tmp_path / "a").symlink_to(tmp_path / "nothing")
     assert not files.publish_file(tmp_path / "a", b"a record")
     assert not (tmp_path / "a").exists()
+
+
+def test_an_export_is_of_its_own_cell_alone(tmp_path: Path) -> None:
+    record = record_of(Experiment("graph", "MUTAG", LossSpec("infonce"), {}), 0)
+    assert not exports.holds(tmp_path, record)
+    (tmp_path / exports.CELL_FILE).write_text(json.dumps(record))
+    assert exports.holds(tmp_path, record)
+    assert not exports.holds(tmp_path, {**record, "seed": 1})

@@ -244,3 +244,16 @@ def test_a_search_again_has_seeds_of_its_own_and_is_shown_by_the_others(tmp_path
     assert {*again.cells["wine"].records} == {0, 1, 2}
     trained = {record["seed"] for record in again.cells["wine"].records.values()}
     assert trained == {2000, 2001, 2002}
+
+
+def test_a_loss_takes_the_temperature_of_a_setting_unless_it_has_one() -> None:
+    best = Setting({"temperature": 0.2}, loss="infonce")
+    assert spaces.at_temperature(LossSpec("adnce"), best).params == {"temperature": 0.2}
+    for own in (LossSpec("adnce", {"temperature": 0.7}), LossSpec("align_uniform")):
+        assert spaces.at_temperature(own, best).params == own.params
+
+
+@pytest.mark.parametrize("seed", [-1, 2**64])
+def test_no_seed_is_out_of_its_range(seed: int) -> None:
+    with pytest.raises(ValueError, match=r"seeds\.0"):
+        small_table(seeds=[seed])
