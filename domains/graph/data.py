@@ -20,7 +20,7 @@ from contrastbench.domains.declaration import reader_of
 from contrastbench.domains.download import fetch_file
 from contrastbench.domains.graph import DATASETS, SOURCES, TU_URL, GraphDataset
 from contrastbench.domains.own import unknown_dataset
-from contrastbench.domains.reading import cause, member, member_names, reading
+from contrastbench.domains.reading import cause, member, member_names, reading, refuse
 from contrastbench.errors import UserError
 
 Array = np.ndarray[Any, np.dtype[np.int64]]
@@ -189,7 +189,7 @@ def load_tu(name: str, data_root: Path | None) -> tuple[Graphs, str]:
     known = DATASETS.get(name)
     if known and known.content not in ("", digest):
         again = f"get {TU_URL.format(name)} again"
-        raise UserError(f"the files of {name} differ from the collection's: {again}")
+        refuse(f"the files of {name}", (True, f" differ from the collection's: {again}"))
     return graphs, digest
 
 
@@ -212,11 +212,10 @@ def with_attributes(
     name, read = files or (dataset, lambda _: None)
     with reading(f"graph dataset {name}", "get its files again"):
         values = numbers(name, "node_attributes", read, len(graphs.x), False, np.float64)
-    if values is None:
-        fix = "leave out --recipe features=attributes; x of a Data is taken as it is"
-        raise UserError(f"{dataset} has no file of node attributes: {fix}")
-    if not np.isfinite(values).all():
-        raise raw_file_error(name, "node_attributes", "not all numbers are finite")
+    fix = "leave out --recipe features=attributes; x of a Data is taken as it is"
+    refuse(dataset, (values is None, f" has no file of node attributes: {fix}"))
+    infinite = not np.isfinite(values).all()
+    refuse_raw(name, "node_attributes", (infinite, "not all numbers are finite"))
     constant = values.max(axis=0) == values.min(axis=0)
     scaled = (values - values.mean(axis=0)) / np.where(constant, np.inf, values.std(axis=0))
     x = torch.cat([graphs.x, torch.from_numpy(scaled).to(graphs.x)], dim=1)
@@ -334,17 +333,17 @@ def label_names(labels: Array | None) -> tuple[str, ...]:
 def one_hots(name: str, suffix: str, labels: Array) -> Tensor:
     """The labels of a raw file one-hot, column by column."""
     width = sum(int(c.max()) - int(c.min()) + 1 for c in labels.T)
-    if width > MAX_LABELS or width * len(labels) > MAX_FEATURES:
-        fault = f"labels {labels.min()}..{labels.max()} are too many"
-        raise raw_file_error(name, suffix, fault)
+    many = width > MAX_LABELS or width * len(labels) > MAX_FEATURES
+    refuse_raw(name, suffix, (many, f"labels {labels.min()}..{labels.max()} are too many"))
     return torch.cat([one_hot(torch.from_numpy(c - c.min())).float() for c in labels.T], dim=1)
 
 
-def raw_file_error(name: str, suffix: str, fault: str) -> UserError:
-    """The error for a raw file that cannot be right."""
+def refuse_raw(name: str, suffix: str, *faults: tuple[object, str]) -> None:
+    """Raise by the first of some faults that a raw file has; as `refuse` does."""
     # nobody has a user's own set
     fix = f"get {TU_URL.format(name)} again" if name in DATASETS else "correct it"
-    return UserError(f"{name}_{suffix}.txt is missing or damaged: {fault.rstrip('.')}; {fix}")
+    what = f"{name}_{suffix}.txt is missing or damaged: "
+    refuse(what, *((broken, f"{fault.rstrip('.')}; {fix}") for broken, fault in faults))
 
 
 def numbers(
@@ -359,24 +358,26 @@ def numbers(
     of, text = "edges" if suffix == "edge_labels" else "nodes", read(suffix)
     if text is None and not required:
         return None
-    if not text or not text.strip():
-        raise raw_file_error(name, suffix, "no such file" if text is None else "it is empty")
+    refuse_raw(
+        name, suffix, (text is None, "no such file"), (not (text or b"").strip(), "it is empty")
+    )
+    counted = ""
     try:
-        values = np.loadtxt(io.BytesIO(text), dtype, delimiter=",", ndmin=2, comments=None)
+        values = np.loadtxt(io.BytesIO(text or b""), dtype, delimiter=",", ndmin=2, comments=None)
     except ValueError as error:
         wrong = cause(error).partition(";")[0].replace(" to int64", ", no whole number,")
         counted = re.sub(r"row (\d+), c", lambda row: f"line {int(row[1]) + 1}, c", wrong)
-        raise raw_file_error(name, suffix, counted) from None
-    if nodes not in (None, len(values)):
-        raise raw_file_error(name, suffix, f"{len(values)} lines for {nodes} {of}")
+    refuse_raw(name, suffix, (counted, counted))
+    unlike = nodes not in (None, len(values))
+    refuse_raw(name, suffix, (unlike, f"{len(values)} lines for {nodes} {of}"))
     return values
 
 
 def integers(name: str, suffix: str, read: RawReader) -> Array:
     """A raw file of one integer a line."""
     values = numbers(name, suffix, read)
-    if values.shape[1] != 1:
-        raise raw_file_error(name, suffix, f"{values.shape[1]} columns instead of one")
+    columns = values.shape[1]
+    refuse_raw(name, suffix, (columns != 1, f"{columns} columns instead of one"))
     return values[:, 0]
 
 
@@ -386,38 +387,33 @@ def check_indicator(name: str, indicator: Array, graphs: int) -> None:
     A graph without nodes may stand between others; after the last it would be a line of labels too
     many.
     """
-    if indicator.min() < 1 or indicator.max() != graphs:
-        numbers = f"graph numbers {indicator.min()}..{indicator.max()}"
-        raise raw_file_error(
-            name, "graph_indicator", f"{numbers}, but graph_labels has {graphs} lines"
-        )
-    if (np.diff(indicator) < 0).any():
-        raise raw_file_error(name, "graph_indicator", "nodes of one graph do not stand together")
+    low, high = indicator.min(), indicator.max()
+    counts = f"graph numbers {low}..{high}, but graph_labels has {graphs} lines"
+    apart = bool((np.diff(indicator) < 0).any())
+    refuse_raw(
+        name,
+        "graph_indicator",
+        (low < 1 or high != graphs, counts),
+        (apart, "nodes of one graph do not stand together"),
+    )
 
 
 def check_edge_symmetry(name: str, edges: Array, indicator: Array) -> None:
     """Edges join nodes of one graph and are there in both directions."""
-    if edges.shape[1] != 2:
-        raise raw_file_error(name, "A", f"{edges.shape[1]} columns instead of two")
-    if edges.min() < 1 or edges.max() > len(indicator):
-        raise raw_file_error(
-            name,
-            "A",
-            f"node numbers {edges.min()}..{edges.max()}, but there are {len(indicator)} nodes",
-        )
+    columns, nodes = edges.shape[1], len(indicator)
+    refuse_raw(name, "A", (columns != 2, f"{columns} columns instead of two"))
+    low, high = edges.min(), edges.max()
+    numbered = f"node numbers {low}..{high}, but there are {nodes} nodes"
+    refuse_raw(name, "A", (low < 1 or high > nodes, numbered))
     source, target = edges.T
-    crossing = indicator[source - 1] != indicator[target - 1]
-    if crossing.any():
-        raise raw_file_error(name, "A", f"line {crossing.argmax() + 1} joins two graphs")
-    n = len(indicator) + 1
+    crossing = np.flatnonzero(indicator[source - 1] != indicator[target - 1]) + 1
+    refuse_raw(name, "A", (crossing.tolist(), "line {} joins two graphs"))
+    n = nodes + 1
     forward, backward = (
         torch.from_numpy(key).unique() for key in (source * n + target, target * n + source)
     )
-    if not torch.equal(forward, backward):
-        lonely = int(forward[~torch.isin(forward, backward)][0])
-        raise raw_file_error(
-            name, "A", f"edge {lonely // n}, {lonely % n} is there in one direction only"
-        )
+    lonely = [divmod(k, n) for k in forward[~torch.isin(forward, backward)].tolist()]
+    refuse_raw(name, "A", (lonely, "edge {}, {} is there in one direction only"))
 
 
 def check_known_size(name: str, graphs: Graphs, declared: GraphDataset | None) -> None:
@@ -425,5 +421,5 @@ def check_known_size(name: str, graphs: Graphs, declared: GraphDataset | None) -
     counts = graph_counts(graphs)
     files = (("graph_labels", "graphs"), ("graph_indicator", "nodes"), ("A", "edges"))
     for (suffix, unit), known in zip(files, declared.sizes if declared else (), strict=False):
-        if counts[unit] != known:
-            raise raw_file_error(name, suffix, f"{counts[unit]} {unit}, {name} has {known}")
+        fault = f"{counts[unit]} {unit}, {name} has {known}"
+        refuse_raw(name, suffix, (counts[unit] != known, fault))

@@ -8,7 +8,8 @@ import csv
 import hashlib
 import inspect
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -242,13 +243,19 @@ def read_function(what: str, data_root: Path | None) -> ReadGraphs:
     return of_data(what, function_data(what, data_root))
 
 
+@contextmanager
+def quiet_compiler() -> Iterator[None]:
+    """Leave out what torch says of its old compiler, which torch-geometric calls."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "`torch.jit", FutureWarning)
+        yield
+
+
 def function_data(what: str, data_root: Path | None) -> list[Any]:
     """Run a user's own function and return its graphs."""
     file, _, function = what.partition(":")
     path = own.find_path(file, data_root)
-    with warnings.catch_warnings(), users_code(f"run {what}"):
-        # torch-geometric calls torch's old compiler
-        warnings.filterwarnings("ignore", "`torch.jit", FutureWarning)
+    with quiet_compiler(), users_code(f"run {what}"):
         known = vars(Sources().run(path))
         if not callable(known.get(function)):
             made = [name for name, value in known.items() if inspect.isfunction(value)]
@@ -322,8 +329,8 @@ def item_of(name: str, graph: Any) -> Item:
 
 def read_set(what: str, data_root: Path | None) -> ReadGraphs:
     """Read a set of torch_geometric.datasets, CLASS or CLASS:NAME, which it fetches if need be."""
-    from torch_geometric import datasets
-
+    with quiet_compiler():
+        from torch_geometric import datasets
     kind, _, name = what.partition(":")
     if kind not in datasets.__all__:
         raise unknown("set of torch_geometric.datasets", kind, datasets.__all__)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from contrastbench.domains import own, saved
 from contrastbench.domains.download import cache_folder
-from contrastbench.domains.reading import check_doubles, refuse
+from contrastbench.domains.reading import check_doubles, reading, refuse
 from contrastbench.domains.report import found_by
 from contrastbench.domains.tabular.dates import DATES_NOTE, with_days
 from contrastbench.domains.tabular.rules import DOUBTS
@@ -224,12 +224,12 @@ def read_openml(what: str, data_root: Path | None) -> Frames:
 
     refuse(f"openml:{what}", (not what.isdecimal(), " is no number of a table: give openml:61"))
     place = str(data_root or cache_folder())
-    found = fetch_openml(
-        data_id=int(what), data_home=place, as_frame=True, parser="auto", n_retries=1
-    )
+    fix = "give the number of a table of openml.org, and a network for the first time"
+    with reading(f"openml:{what}", fix, "cannot be had"):
+        found = fetch_openml(data_id=int(what), data_home=place, as_frame=True, n_retries=0)
     version = f"{found.details['name']}, version {found.details['version']}"
-    (target,) = found.target_names
-    return Frames({"": found.frame}, {"table of OpenML": version}, target=target)
+    targets = [*found.target_names][:1] or [None]
+    return Frames({"": found.frame}, {"table of OpenML": version}, target=targets[0])
 
 
 READERS: dict[str, Callable[[str, Path | None], Frames]] = {

@@ -275,7 +275,7 @@ def test_sets_of_others_need_a_network_or_one_line_says_so(monkeypatch: pytest.M
     monkeypatch.setattr("sklearn.datasets.fetch_openml", no_network)
     monkeypatch.setattr("huggingface_hub.HfApi.dataset_info", no_network)
     for name, said in {
-        "openml:61": r"openml:61 cannot be read as a table \(no route\)",
+        "openml:61": r"openml:61 cannot be had \(no route\): give the number",
         "hf:imdb": r"no folder or file imdb and the hub gives no such set \(no route\): datasets",
     }.items():
         with pytest.raises(UserError, match=said):
