@@ -2,7 +2,7 @@
 
 import re
 import zipfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from io import BytesIO
 from pathlib import Path
@@ -14,8 +14,8 @@ import torch
 from contrastbench.domains import download, own, saved
 from contrastbench.domains.image.data.archives import archive_fix, check_content
 from contrastbench.domains.image.data.datasets import ImageDataset
-from contrastbench.domains.image.data.files import Parts, from_files, part_of
-from contrastbench.domains.image.data.folders import load_folder, split_fifth
+from contrastbench.domains.image.data.files import Parts, from_files
+from contrastbench.domains.image.data.folders import class_files, load_folder, split_fifth
 from contrastbench.domains.image.data.images import (
     LoadedImages,
     Request,
@@ -184,43 +184,53 @@ def read_saved(what: str, data_root: Path | None, asked: Request) -> LoadedImage
     """Pictures of a set of the `datasets` library, as files are read, with a label each.
 
     Raises:
-        UserError: it has no pictures and labels, or keeps them elsewhere.
+        UserError: it has no pictures and labels, or no test pictures of the same classes.
     """
+    (splits, notes), name = saved.saved_parts(what, data_root), f"hf:{what}"
+    content, parts = saved_pictures(name, splits)
+    if left := parts.pop("validation", {}):  # which is drawn from train, as for every set
+        notes["pictures left out, of the split validation"] = sum(map(len, left.values()))
+    trained, *tested = parts.values()
+    classes = tuple(trained)
+    new = sorted({label for part in tested for label in part} - {*classes})
+    refuse(name, (new, ": class {} has no training images"))
+    read = [class_files(part, classes) for part in parts.values()]
+    train, test = read if tested else split_fifth(read[0])
+    single = " has a single class, so nothing can be classified: add images of another class"
+    lonely = [label for k, label in enumerate(classes) if k not in train.labels]
+    refuse(
+        name,
+        (len(classes) < 2, single),
+        (lonely, ": class {} has one image: training and test part need one each"),
+    )
+    found = Parts(train, test, classes, drawn=not tested, listed=True)
+    return from_files(found, content.__getitem__, asked, notes)
+
+
+def saved_pictures(
+    name: str, splits: Mapping[str, Any]
+) -> tuple[dict[str, bytes], dict[str, dict[str, list[str]]]]:
+    """Return the bytes of all pictures by name, and the names of each class in each part."""
     from datasets import Image
 
-    (parts, notes), name = saved.saved_parts(what, data_root), f"hf:{what}"
-    features = next(iter(parts.values())).features
+    features = next(iter(splits.values())).features
     pictures = [column for column, kind in features.items() if isinstance(kind, Image)]
     labels = [column for column in features if ARRAY_WORDS.get(column) == "labels"]
     fault = f" has the columns {', '.join(features)}: give one of pictures and one named label"
-    refuse(name, (len(pictures) != 1 or len(labels) != 1, fault))
+    refuse(name, ((len(pictures), len(labels)) != (1, 1), fault))
     content: dict[str, bytes] = {}
-    classes: dict[str, Any] = {}  # of each picture
-    for part, split in parts.items():
+    parts: dict[str, dict[str, list[str]]] = {}
+    known = getattr(features[labels[0]], "names", None)
+    for part, split in splits.items():
         cells, ys = (split.data.column(k).to_pylist() for k in (pictures[0], labels[0]))
-        files = {f"{part}/{k}": cell["bytes"] for k, cell in enumerate(cells)}
-        content, classes = content | files, classes | dict(zip(files, ys, strict=True))
+        content |= {f"{part}/{k}": cell["bytes"] for k, cell in enumerate(cells)}
+        places: dict[Any, list[str]] = {}
+        for k, y in enumerate(ys):
+            places.setdefault(y, []).append(f"{part}/{k}")
+        parts[part] = {known[y] if known else str(y): places[y] for y in sorted(places)}
     elsewhere = [file for file, data in content.items() if not data]
     refuse(name, (elsewhere, " holds no bytes of picture {}: save it anew by save_to_disk"))
-    files_of = {part: [k for k in content if k.startswith(f"{part}/")] for part in parts}
-    trained = sorted({classes[k] for k in files_of.get("train", content)})
-    number, names = {y: k for k, y in enumerate(trained)}, getattr(features[labels[0]], "names", {})
-    known = tuple(str(names[y]) if names else str(y) for y in trained)
-    if left := files_of.pop("validation", []):  # which is drawn from train, as for every set
-        notes = {**notes, "pictures left out, of the split validation": len(left)}
-    new = [classes[k] for files in files_of.values() for k in files if classes[k] not in number]
-    refuse(name, (new, ": class {} has no training images"))
-    made = [part_of([(k, number[classes[k]]) for k in files]) for files in files_of.values()]
-    train, test = made if len(made) == 2 else split_fifth(made[0])
-    lonely = len({*train.labels}) < len(known) or not test.names
-    single = " has a single class, so nothing can be classified: add images of another class"
-    refuse(
-        name,
-        (len(known) < 2, single),
-        (lonely, ": a class has one image: training and test part need one each"),
-    )
-    listed = Parts(train, test, known, drawn=len(made) < 2, listed=True)
-    return from_files(listed, content.__getitem__, asked, notes)
+    return content, parts
 
 
 READERS: dict[str, OwnReader] = {"folder": read_folder, "npz": read_npz, "hf": read_saved}
