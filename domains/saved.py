@@ -5,6 +5,7 @@ of neither name is asked of the hub, whose revision is noted.
 """
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -69,7 +70,7 @@ def load_saved(path: Path) -> "datasets.DatasetDict | datasets.Dataset":
 
 
 def hub_set(what: str, data_root: Path | None) -> "tuple[datasets.DatasetDict, dict[str, Any]]":
-    """Load a set of the hub, NAME[:PART][@REVISION], from its cache if it is there.
+    """Load a set of the hub, NAME[:PART][@REVISION]; one at a commit may be in the cache alone.
 
     Raises:
         UserError: there is none, or no network.
@@ -82,10 +83,10 @@ def hub_set(what: str, data_root: Path | None) -> "tuple[datasets.DatasetDict, d
     elsewhere = f", nor in {data_root}" * bool(data_root)
     fix = "datasets.load_dataset(NAME).save_to_disk(FOLDER) writes one where there is a network"
     with reading(f"no folder or file {what}{elsewhere}", fix, "and the hub gives no such set"):
-        known = HfApi().dataset_info(name, revision=revision or None).sha
-        return datasets.load_dataset(name, part or None, revision=known), {
-            "hub revision": str(known)
-        }
+        if not re.fullmatch("[0-9a-f]{40}", revision):
+            revision = str(HfApi().dataset_info(name, revision=revision or None).sha)
+        data = datasets.load_dataset(name, part or None, revision=revision)
+        return data, {"hub revision": revision}
 
 
 def schema_of(path: Path) -> "Schema":
