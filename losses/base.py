@@ -270,6 +270,13 @@ class Loss(nn.Module):
     def keep_in_range(self) -> None:
         """Take what is learned back into its range, if a step has led out of it."""
 
+    def _load_from_state_dict(self, kept: Mapping[str, Any], prefix: str, *rest: Any) -> None:
+        """Give buffers that begin empty, such as a queue, the shapes that a checkpoint has."""
+        for name, buffer in self._buffers.items():
+            if buffer is not None and not buffer.numel() and prefix + name in kept:
+                self._buffers[name] = buffer.new_empty(kept[prefix + name].shape)
+        super()._load_from_state_dict(kept, prefix, *rest)
+
     def parameter_groups(self) -> list[dict[str, Any]]:
         """The loss's own parameters as groups of an optimizer; none if nothing is learned."""
         own = [parameter for parameter in self.parameters() if parameter.requires_grad]

@@ -441,6 +441,26 @@ def indexed(contrast: Contrast, index: Tensor) -> Contrast:
     return replace(contrast, index=index if views == 1 else index.repeat(views))
 
 
+def queued(contrast: Contrast, rows: Tensor) -> Contrast:
+    """Add rows that are negatives for every anchor, such as the keys of earlier batches in MoCo.
+
+    Args:
+        contrast: of a batch.
+        rows: (M, D) unit rows, which get no gradient; or none yet, of any shape.
+
+    >>> contrast = queued(other_view(torch.eye(4), torch.eye(4)), torch.eye(2, 4))
+    >>> contrast.key_id.tolist(), contrast.negatives
+    ([0, 1, 2, 3, -1, -1], 5)
+    """
+    more = rows.detach().to(contrast.keys).reshape(-1, contrast.keys.shape[1])
+    return replace(
+        contrast,
+        keys=torch.cat([contrast.keys, more]),
+        key_id=torch.cat([contrast.key_id, contrast.key_id.new_full((len(more),), -1)]),
+        negatives=None if contrast.negatives is None else contrast.negatives + len(more),
+    )
+
+
 def permuted(
     contrast: Contrast, share: float = 1.0, rng: torch.Generator | None = None
 ) -> Contrast:

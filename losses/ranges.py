@@ -40,6 +40,7 @@ class Number:
     tune: tuple[float, float] | None = None
     log: bool = False
     excluded: tuple[float, str] | None = None
+    kind = "a finite number"  # no field
 
     def __post_init__(self) -> None:
         if self.closed not in (True, False, "low", "high"):
@@ -61,7 +62,7 @@ class Number:
         number = not isinstance(value, bool) and isinstance(value, Real)
         if number and abs(value) <= sys.float_info.max and value in self:
             return float(value)
-        raise UserError(f"{name} must be {f'a finite number {self}'.strip()}, got {value!r}")
+        raise UserError(f"{name} must be {f'{self.kind} {self}'.strip()}, got {value!r}")
 
     def __contains__(self, value: Any) -> bool:
         return bool(
@@ -77,6 +78,25 @@ class Number:
             if math.isfinite(bound)
         ]
         return " and ".join(bounds) + (f" but not {self.excluded[0]:g}" if self.excluded else "")
+
+
+@dataclass(frozen=True)
+class Whole(Number):
+    """Whole numbers between two bounds, which are allowed values.
+
+    >>> str(Whole(1, 9)), Whole(1).check("size", 64.0, {})
+    ('>= 1 and <= 9', 64)
+    """
+
+    closed: bool | str = True
+    kind = "a whole number"
+
+    def check(self, name: str, value: Any, params: Mapping[str, Any]) -> int:
+        """The value as an int; an error that names the range if it is outside, or a fraction."""
+        number = super().check(name, value, params)
+        if not number.is_integer():
+            raise UserError(f"{name} must be {f'{self.kind} {self}'.strip()}, got {value!r}")
+        return int(number)
 
 
 @dataclass(frozen=True)

@@ -340,9 +340,10 @@ class Run:
         stored = checkpoints.read_checkpoint(checkpoint)
         if stored is None:
             return None
-        tensors, state = stored
+        (tensors, state), own = stored, self.tensors
         theirs = {n: t for n, t in tensors.items() if n.startswith(("model.", "loss."))}
-        same = checkpoints.forms(theirs) == checkpoints.forms(self.tensors)
+        theirs |= {n: t for n, t in own.items() if n in theirs and not t.numel()}  # as a queue
+        same = checkpoints.forms(theirs) == checkpoints.forms(own)
         if same and state.keys() == {entry.name for entry in fields(History)}:
             return stored
         checkpoints.tell_unusable(checkpoint)

@@ -11,7 +11,7 @@ from functools import cache
 from itertools import combinations, product
 from typing import Any
 
-from contrastbench.losses.ranges import Choice, Given, Number, Range
+from contrastbench.losses.ranges import Choice, Given, Number, Range, Whole
 from contrastbench.losses.registry import describe
 from contrastbench.losses.spec import NONE, LossSpec
 
@@ -117,7 +117,7 @@ def value_at(share: float, range_: Range, fixed: Params, name: str) -> Any:
     assert range_.tune, "only such are searched"
     low, high = range_.tune
     value = low * (high / low) ** share if range_.log else low + (high - low) * share
-    return rounded(value)
+    return round(value) if isinstance(range_, Whole) else rounded(value)
 
 
 def rounded(value: float) -> float:

@@ -2,6 +2,7 @@
 
 import json
 import math
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from contrastbench.losses.base import Loss, ScoreLoss, block_scores
+from contrastbench.losses.base import Loss, ScoreLoss, Scores, block_scores
 from contrastbench.losses.contrast import Contrast
 from contrastbench.losses.laws.assertions import (
     Build,
@@ -24,6 +25,7 @@ from contrastbench.losses.laws.source_lines import error_place, formula_place
 from contrastbench.losses.views import ViewLoss
 
 ALL_ROWS = slice(None)
+Terms = Callable[[Scores], Tensor]
 NONSENSE_NUMBERS = (math.nan, math.inf, -math.inf, "0.5", None, True)
 NONSENSE_TEXTS = ("no such", 3, None)
 
@@ -46,30 +48,43 @@ def check_runs(build: Build, seed: int) -> None:
 
 def check_in_place(build: Build, seed: int) -> None:
     """The loss leaves the scores and the contrast as they are."""
-    loss, contrast = build(), LAW_PAIRINGS["query_key"](random_views(seed, 6))
+    contrast = LAW_PAIRINGS["query_key"](random_views(seed, 6))
     given: list[Tensor] = [contrast.anchor, contrast.keys, *(contrast.views or ())]
     before = [tensor._version for tensor in given]
-    for part in formulas(loss):
-        scores = block_scores(contrast, ALL_ROWS, part.hole)
-        given += (scores.pos, scores.neg, scores.count)
-        before += [tensor._version for tensor in given[-3:]]
-        part.terms(scores)
-    loss(contrast)
+
+    def noted(_: ScoreLoss, terms: Terms, scores: Scores) -> Tensor:
+        given.extend((scores.pos, scores.neg, scores.count))
+        before.extend(tensor._version for tensor in given[-3:])
+        return terms(scores)
+
+    with_terms(build(), noted)(contrast)
     assert before == [tensor._version for tensor in given], ""
 
 
 def check_terms(build: Build, seed: int) -> None:
     """`terms` returns one row for each anchor."""
-    contrast = LAW_PAIRINGS["query_key"](random_views(seed, 6))  # 12 anchors with 6 keys
-    anchors = len(contrast.anchor)
-    for loss in formulas(build()):
-        shape = tuple(loss.terms(block_scores(contrast, ALL_ROWS, loss.hole)).shape)
+
+    def shaped(loss: ScoreLoss, terms: Terms, scores: Scores) -> Tensor:
+        made, anchors = terms(scores), len(scores.pos)
+        shape = tuple(made.shape)
         message = f"terms returns shape {shape} for {anchors} anchors"
         if shape[1:] == (anchors,):
             raise Wrong(f"{message}: (a,) met (a, 1)", SHAPE_REMEDY, formula_place(loss))
         if len(shape) not in (1, 2) or shape[0] != anchors:
             fix = "return one term for each anchor: combine takes their mean"
             raise Wrong(message, fix, formula_place(loss))
+        return made
+
+    # 12 anchors with 6 keys
+    with_terms(build(), shaped)(LAW_PAIRINGS["query_key"](random_views(seed, 6)))
+
+
+def with_terms(loss: Loss, look: Callable[[ScoreLoss, Terms, Scores], Tensor]) -> Loss:
+    """Return the loss with a look at its formulas, which are called as a training calls them."""
+    for part in loss.modules():
+        if isinstance(part, ScoreLoss):
+            vars(part)["terms"] = partial(look, part, part.terms)
+    return loss
 
 
 def check_device(build: Build, seed: int) -> None:
@@ -144,5 +159,6 @@ def check_parameters(build: Build, seed: int) -> None:
     params = json.loads(json.dumps(loss.params))
     check_close(build(**params)(contrast), loss(contrast), 0)
     for key, value in params.items():
-        for bad in NONSENSE_NUMBERS if isinstance(value, float) else NONSENSE_TEXTS:
+        number = isinstance(value, int | float) and not isinstance(value, bool)
+        for bad in NONSENSE_NUMBERS if number else NONSENSE_TEXTS:
             raises_value_error(partial(build, **{key: bad}), f"{key}={bad!r}")

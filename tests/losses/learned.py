@@ -5,9 +5,10 @@ from types import MappingProxyType
 import torch
 from torch import Tensor, nn
 
-from contrastbench.losses import Contrast, Loss, ScoreLoss, Scores
+from contrastbench.losses import Contrast, Loss, ScoreLoss, Scores, queued
 from contrastbench.losses.base import in_range
 from contrastbench.losses.exponential import ExponentialLoss
+from contrastbench.losses.library.infonce import InfoNCE
 
 
 class Temperature(ScoreLoss):
@@ -80,3 +81,17 @@ class Proxy(Loss):
     def forward(self, contrast: Contrast) -> Tensor:
         scores = contrast.anchor @ nn.functional.normalize(self.proxies, dim=1).T
         return nn.functional.cross_entropy(scores / self.temperature, contrast.anchor_id)
+
+
+class Bank(InfoNCE):
+    """InfoNCE with a queue that begins empty, so its shape is that of its checkpoint."""
+
+    def __init__(self, temperature: float = 0.5) -> None:
+        super().__init__(temperature)
+        self.register_buffer("queue", torch.empty(0))
+
+    def forward(self, contrast: Contrast) -> Tensor:
+        value = super().forward(queued(contrast, self.queue))
+        rows = self.queue.reshape(-1, contrast.keys.shape[1])
+        self.queue = torch.cat([contrast.keys.detach(), rows])[:40]
+        return value

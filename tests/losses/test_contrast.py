@@ -3,9 +3,18 @@
 import pytest
 import torch
 
-from contrastbench.losses import Contrast, UserError, both_views, other_view, query_key, whole_row
+from contrastbench.losses import (
+    Contrast,
+    UserError,
+    both_views,
+    other_view,
+    query_key,
+    queued,
+    whole_row,
+)
 from contrastbench.losses.base import block_scores
 from contrastbench.losses.contrast import own_view, part_of, permuted, same_class, unit, whole_of
+from contrastbench.losses.laws.random_contrasts import SCORED, random_views
 
 N, D = 5, 7
 
@@ -143,3 +152,15 @@ def test_padding_moves_with_the_permuted_positives() -> None:
         before, after = getattr(by_class, name), getattr(moved, name)
         assert after[2:].equal(before[:-2])
         assert after[:2].equal(before[-2:])
+
+
+@pytest.mark.parametrize("pairing", SCORED)
+def test_a_queue_is_negative_for_all_and_changes_nothing_else(pairing: str) -> None:
+    contrast, rows = SCORED[pairing](random_views(0, 6)), unit(random_views(1, 5)[0])
+    plain, more = (block_scores(c, slice(None)) for c in (contrast, queued(contrast, rows)))
+    assert torch.equal(more.pos, plain.pos)
+    torch.testing.assert_close(more.neg, torch.cat([plain.neg, contrast.anchor @ rows.T], dim=1))
+    assert torch.equal(more.count, plain.count + 5)
+    assert torch.equal(more.neg.isfinite().sum(dim=1, keepdim=True), more.count.long())
+    empty = block_scores(queued(contrast, torch.empty(0)), slice(None))
+    assert torch.equal(empty.neg, plain.neg)

@@ -11,8 +11,17 @@ import torch
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from contrastbench.benchmarks.tables.hypercube import value_at
 from contrastbench.losses import LOSSES, LossSpec, ScoreLoss, UserError, get_loss
-from contrastbench.losses.ranges import TEMPERATURE, Choice, Given, Number, check_ranges, declare
+from contrastbench.losses.ranges import (
+    TEMPERATURE,
+    Choice,
+    Given,
+    Number,
+    Whole,
+    check_ranges,
+    declare,
+)
 from contrastbench.losses.registry import describe
 from counts import times
 
@@ -165,3 +174,13 @@ def test_annotated_attributes_are_the_arguments_of_a_class_without_a_constructor
 )
 def test_closed_ends_are_allowed(name: str, params: dict[str, Any]) -> None:
     assert get_loss(name, **params).params.items() >= params.items()
+
+
+def test_whole_numbers_are_searched_and_kept_as_such() -> None:
+    size = Whole(low=1, tune=(1, 64), log=True)
+    found = [value_at(share, size, {}, "size") for share in (0, 0.5, 0.9, 1)]
+    assert (found, {*map(type, found)}) == ([1, 8, 42, 64], {int})
+    assert type(size.check("size", 8.0, {})) is int
+    for bad in (0, 6.5, True, "6", math.inf):
+        with pytest.raises(UserError, match="size must be a whole number >= 1, got"):
+            size.check("size", bad, {})

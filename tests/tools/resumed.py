@@ -47,6 +47,7 @@ CASES: dict[str, tuple[str, str, dict[str, Any]]] = {
     "tabular, learned": ("tabular", f"{LEARNED}:Counting", {"limit": 60}),
     "tabular, scheduled": ("tabular", SCHEDULED, {"limit": 60}),
     "tabular, memory": ("tabular", "isogclr", {"limit": 60}),
+    "tabular, queue": ("tabular", f"0.5*{LEARNED}:Bank", {"limit": 60}),
 }
 State = tuple[dict[str, bytes], dict[str, Any]]
 

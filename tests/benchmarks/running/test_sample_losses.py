@@ -37,8 +37,9 @@ def test_it_is_prepared_with_the_samples_of_the_domain(name: str) -> None:
     assert learned_details(loss) == {"learned": {"isogclr.mean_temperature": mean}}
 
 
-def test_it_goes_on_from_a_checkpoint_as_if_it_had_not_stopped(tmp_path: Path) -> None:
-    assert everywhere("tabular, memory", tmp_path, 4, 2) == []
+@pytest.mark.parametrize("kept", ["memory", "queue"])
+def test_it_goes_on_from_a_checkpoint_as_if_it_had_not_stopped(kept: str, tmp_path: Path) -> None:
+    assert everywhere(f"tabular, {kept}", tmp_path, 4, 2) == []
 
 
 def test_a_domain_that_does_not_number_its_samples_is_named(

@@ -59,7 +59,8 @@ def test_a_flat_gradient_is_not_called_detached(code: str, detail: str, tmp_path
 def test_terms_know_samples_and_are_called_as_a_training_calls_them(tmp_path: Path) -> None:
     own = tmp_path / "own.py"
     own.write_text(
-        "from contrastbench.losses import ScoreLoss\n\nclass Ids(ScoreLoss):\n"
+        "from contrastbench.losses import ScoreLoss\n"
+        "from contrastbench.losses.ranges import Whole, declare\n\nclass Ids(ScoreLoss):\n"
         "    def terms(self, scores):\n"
         "        same = scores.anchor_id[:, None] == scores.key_id\n"
         "        own = scores.neg.masked_fill(same, -float('inf'))\n"
@@ -68,9 +69,15 @@ def test_terms_know_samples_and_are_called_as_a_training_calls_them(tmp_path: Pa
         "    def forward(self, contrast):\n        self.ids = contrast.anchor_id\n"
         "        return super().forward(contrast)\n\n    def terms(self, scores):\n"
         "        return super().terms(scores) + 0 * self.ids[scores.rows]\n"
+        "\nclass Changes(Before):\n    def terms(self, scores):\n"
+        "        scores.neg.mul_(1)\n        return super().terms(scores)\n"
+        "\nclass Counts(Before):\n    def __init__(self, k: int = 5) -> None:\n"
+        "        super().__init__()\n        self.k = self.checked('k', k)\n"
+        "    ranges = declare(k=Whole(low=1))\n"
     )
-    for name in ("Ids", "Before"):
-        assert [one for one in check_loss(f"{own}:{name}", [0]) if not one.passed] == [], name
+    for name, failed in (("Ids", []), ("Before", []), ("Counts", []), ("Changes", ["in place"])):
+        found = check_loss(f"{own}:{name}", [0])
+        assert [one.name for one in found if not one.passed] == failed, name
 
 
 def test_a_loss_of_views_depends_on_both_and_may_have_the_gradient_of_normalize(
