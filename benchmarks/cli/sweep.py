@@ -12,7 +12,7 @@ import typer
 
 from contrastbench.benchmarks.cli import options as opt
 from contrastbench.benchmarks.cli.arguments import parse_losses, parse_pairs
-from contrastbench.benchmarks.cli.output import say
+from contrastbench.benchmarks.cli.output import say, show
 from contrastbench.benchmarks.records.read_cache import one_moment
 from contrastbench.benchmarks.running.launch import launched
 from contrastbench.benchmarks.running.options import Options, check_data_root
@@ -21,6 +21,8 @@ from contrastbench.errors import UserError, tell
 
 if TYPE_CHECKING:
     from contrastbench.benchmarks.sweeps.plan import Plan
+
+CPUS_PER_GPU = 8  # of a Slurm job: views, probes and workers beside the kernels
 
 
 @opt.asking
@@ -52,7 +54,8 @@ def sweep(
 
     A seed of each row and column runs first, so that what cannot run fails early.
 
-    With --slurm, Slurm jobs share the cells; each has --jobs processes.
+    With --slurm, Slurm jobs share the cells; each has --jobs processes. print=true shows their
+    script alone.
     A job near its time limit (time=600 is in minutes) writes checkpoints and is queued again.
     Exit code 1: some cells have no result.
 
@@ -169,13 +172,17 @@ def on_slurm(plan: "Plan", jobs: str | None, devices: int | None, settings: dict
     workers, per_device = parse_jobs(jobs or "1")
     if jobs and settings.get("nodes", 1) != 1:
         raise UserError("--slurm nodes: the nodes share one cell at a time: leave --jobs out")
-    if per_device and "cpus_per_task" not in settings:
+    gpus = slurm.gpus_of(settings)
+    if per_device and not gpus and "cpus_per_task" not in settings:
         raise UserError("--jobs N/device with --slurm: give --slurm cpus_per_task=N, the cores")
     if "gpu" in f"{settings.get('partition')}" and str(settings).count("gpu") == 1:
         tell("the partition's name says GPU, and none is asked for: --slurm gpus_per_node=1")
-    own = {"job_name": f"sweep-{plan.table.name}", "cpus_per_task": workers * (devices or 1)}
+    cores = max(workers * (devices or 1), CPUS_PER_GPU * gpus)
+    own = {"job_name": f"sweep-{plan.table.name}", "cpus_per_task": cores}
     words, logs = slurm.without_option(sys.argv[1:], "--slurm"), plan.results / slurm.LOGS
-    number = slurm.submit(words, logs, devices or 1, {**own, **settings})
+    number, script = slurm.submit(words, logs, devices or 1, {**own, **settings})
+    if script:
+        return show(script)
     say(f"job {number} is submitted; its logs: {logs}/{number}_*.out")
     say("this same command goes on with it, and bench plan counts what is left")
 
@@ -191,7 +198,8 @@ def plan(
     """List what is done, missing or failed, and forecast the rest.
 
     The forecast is the lower quartile of the times of like records: the same data and recipe, any
-    loss and learning rate. Many records come from busy machines.
+    loss and learning rate. Many records come from busy machines. Where a paper's cell has no like
+    record, its counted operations stand for it.
 
     Example: bench plan adnce-table5 --only column=PROTEINS
     """

@@ -5,6 +5,7 @@ Brings no torch.
 
 import io
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -67,18 +68,46 @@ def command(words: Sequence[str], devices: int) -> list[str]:
     ]
 
 
-def submit(words: Sequence[str], folder: Path, devices: int, settings: Mapping[str, Any]) -> str:
-    """Submit jobs that run `bench` with these words, and return their number.
+class Shown(submitit.SlurmExecutor):
+    """An executor that needs no Slurm, because its script is shown and not submitted."""
+
+    @classmethod
+    def affinity(cls) -> int:
+        """Return that it can be used here."""
+        return 1
+
+
+def gpus_of(settings: Mapping[str, Any]) -> int:
+    """Return how many GPUs a node of a job has.
+
+    >>> gpus_of({"gpus_per_node": "a100:2"}), gpus_of({"gres": "gpu:a100"}), gpus_of({"mem": "4G"})
+    (2, 1, 0)
+    """
+    asked = (f"{settings.get(name, 0)}" for name in ("gpus_per_node", "gpus_per_task", "gres"))
+    counts = (re.search(r"(?:^|:)(\d+)$", text) for text in asked)
+    return max(int(count[1]) if count else 1 for count in counts)
+
+
+def submit(
+    words: Sequence[str], folder: Path, devices: int, settings: Mapping[str, Any]
+) -> tuple[str, str]:
+    """Submit jobs that run `bench` with these words.
 
     Args:
         devices: of each training, on each node.
-        settings: `jobs`, their number, and parameters of submitit's executor.
+        settings: `jobs`, their number, `print`, which submits none, and parameters of submitit's
+            executor.
+
+    Returns:
+        The number of the jobs, "" where they are not submitted, and the script of those.
 
     Raises:
         UserError: a setting is wrong, or Slurm is not here or refuses.
     """
     given = {"ntasks_per_node": 1, "stderr_to_stdout": True, **settings}
-    jobs = given.pop("jobs", 1)
+    jobs, shown = given.pop("jobs", 1), given.pop("print", False)
+    if not isinstance(shown, bool):
+        raise UserError(f"--slurm print={shown}: give true, which shows the script, or false")
     for name, value in {"jobs": jobs, "nodes": 1, "time": None, **given}.items():
         if name in ("jobs", "nodes", "time") and not (isinstance(value, int) and value > 0):
             unit = " of minutes, the limit of a job" * (name == "time")
@@ -89,9 +118,14 @@ def submit(words: Sequence[str], folder: Path, devices: int, settings: Mapping[s
     given.setdefault("srun_args", [f"--cpus-per-task={given['cpus_per_task']}"])
     try:
         with redirect_stderr(io.StringIO()):  # submitit also prints what it raises
-            executor = submitit.SlurmExecutor(folder.absolute(), max_num_timeout=REQUEUES)
+            kind = Shown if shown else submitit.SlurmExecutor
+            executor = kind(folder.absolute(), max_num_timeout=REQUEUES)
             executor.update_parameters(**given)
-            return executor.submit_array([SlurmJob(words, devices)] * jobs)[0].job_id.split("_")[0]
+            if shown:
+                executor.parameters["map_count"] = jobs
+                return "", executor._make_submission_file_text(executor._submitit_command_str, "")
+            jobs_of_array = executor.submit_array([SlurmJob(words, devices)] * jobs)
+            return jobs_of_array[0].job_id.split("_")[0], ""
     except (RuntimeError, ValueError) as error:
         raise UserError(f"--slurm: {' '.join(str(error).split())}") from None
 

@@ -60,7 +60,7 @@ def test_jobs_run_the_same_command_and_the_next_step_is_said(
     lines = script.read_text().splitlines()
     for line in (
         "--array=0-2%3",
-        "--cpus-per-task=4",
+        "--cpus-per-task=8",
         "--gpus-per-node=a100:1",
         "--job-name=sweep-smoke",
         "--mem=4G",
@@ -69,7 +69,7 @@ def test_jobs_run_the_same_command_and_the_next_step_is_said(
         "--time=60",
     ):
         assert f"#SBATCH {line}" in lines
-    assert any("srun" in line and "--cpus-per-task=4" in line for line in lines)
+    assert any("srun" in line and "--cpus-per-task=8" in line for line in lines)
     assert given[0].words == [*WORDS, *shard, "--jobs", "2", "--devices", "2"]
     assert given[0].devices == 2
 
@@ -81,6 +81,7 @@ def test_jobs_run_the_same_command_and_the_next_step_is_said(
         (["jobs=0"], "--slurm jobs=0: give a whole number above zero"),
         (["jobs"], "--slurm 'jobs': give KEY=VALUE"),
         (["nodes=x"], "--slurm nodes=x: give a whole number above zero"),
+        (["print=2"], "--slurm print=2: give true, which shows the script, or false"),
         (["a=1"], "--slurm: Unavailable parameter(s): ['a'] Valid parameters are:"),
         (["account=x"], "--slurm: sbatch: error: no such account sbatch: error: sorry"),
         (["--jobs=2/device"], "--jobs N/device with --slurm: give --slurm cpus_per_task=N"),
@@ -103,6 +104,18 @@ def test_without_slurm_it_says_so(bench, monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setenv("PATH", "")
     code, _, complaint = bench(*WORDS, *TIME)
     assert (code, complaint.count("\n"), "are you indeed on a slurm" in complaint) == (2, 1, True)
+
+
+@pytest.mark.parametrize(("asked", "cores"), [([], 1), (["gres=gpu:2"], 16), (["gres=gpu"], 8)])
+def test_the_script_is_shown_without_slurm_and_nothing_is_written(
+    bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, asked: list[str], cores: int
+) -> None:
+    monkeypatch.setenv("PATH", "")
+    words = [f"--slurm={one}" for one in ("print=true", "jobs=3", "mem=4G", *asked)]
+    code, script, _ = bench(*WORDS, *TIME, *words, "--results", str(tmp_path / "r"))
+    assert (code, (tmp_path / "r").exists()) == (0, False)
+    lines = ["--array=0-2%3", "--mem=4G", "--time=60", f"--cpus-per-task={cores}"]
+    assert {f"#SBATCH {line}" for line in lines} <= set(script.splitlines())
 
 
 PROCESS = """
