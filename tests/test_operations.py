@@ -7,7 +7,7 @@ import torch
 
 import operations
 from contrastbench.benchmarks.records.experiment import Experiment
-from contrastbench.benchmarks.sweeps.plan import make_plan
+from contrastbench.benchmarks.sweeps import plan
 from contrastbench.domains.registry import declaration
 from contrastbench.losses.spec import LossSpec
 from operations import PARTS, Sample, encoder_sample
@@ -88,7 +88,10 @@ def test_the_page_has_the_cells_of_its_tables() -> None:
         if line.startswith("| ") and "-table" in line
     ]
     assert rows
+    kept = [[name, cells, hours.replace(",", "")] for name, cells, _, hours, *_ in rows]
+    _, *counted = (Path(plan.__file__).with_name("operations.csv")).read_text().splitlines()
+    assert [line.split(",") for line in counted] == [one for one in kept if "<" not in one[2]]
     for name, cells, *_ in rows:
-        plan = make_plan(name, [], None, False, None, Path("nowhere"))
-        own = {place.work.key: len(plan.seeds) for place in plan.places}
+        made = plan.make_plan(name, [], None, False, None, Path("nowhere"))
+        own = {place.work.key: len(made.seeds) for place in made.places}
         assert int(cells) == sum(own.values()), f"python tests/tools/scale.py: {name} has changed"

@@ -198,8 +198,8 @@ def plan(
     """List what is done, missing or failed, and forecast the rest.
 
     The forecast is the lower quartile of the times of like records: the same data and recipe, any
-    loss and learning rate. Many records come from busy machines. Where a paper's cell has no like
-    record, its counted operations stand for it.
+    loss and learning rate. Many records come from busy machines. Where cells of a paper's table
+    have no like record, a last line has the hours of its counted operations.
 
     Example: bench plan adnce-table5 --only column=PROTEINS
     """

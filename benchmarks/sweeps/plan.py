@@ -25,6 +25,7 @@ from contrastbench.losses.spec import LossSpec
 
 Work = list[tuple[Experiment, Sequence[int]]]
 KEYS = ("row", "column", "domain", "dataset", "loss")
+COUNTED = "a forecast from counted operations, not from records: see docs/scale.md"
 
 
 def runnable_places(table: Table, only: Sequence[str] = ()) -> list[Place]:
@@ -195,6 +196,19 @@ def plan_lines(plan: Plan, costs: Costs) -> Iterator[str]:
     if follow := plan.later_tasks():
         text = f"and then up to {len(follow)} cells that these decide on{forecast(follow, costs)}"
         yield f"{'':{width}}  {text}"
+    if "no forecast" in forecast(work, costs) and (counted := counted_hours(plan)):
+        yield f"at least {counted:,.2f} h on one card, {COUNTED}"
+
+
+def counted_hours(plan: Plan) -> float:
+    """Return the hours of a paper's table by docs/scale.md, for the share of its cells ahead."""
+    _, *lines = Path(__file__).with_name("operations.csv").read_text("utf-8").splitlines()
+    known = {
+        name: float(hours) / int(cells)
+        for name, cells, hours in (line.split(",") for line in lines)
+    }
+    ahead = unfinished_tasks(plan.tasks())
+    return 0.0 if plan.table.tiny else known.get(plan.table.name, 0.0) * len(ahead)
 
 
 def cost_line(plan: Plan, costs: Costs) -> str:

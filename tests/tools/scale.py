@@ -21,6 +21,7 @@ from contrastbench.errors import UserError
 from operations import operations
 
 DOCS = Path(__file__).parents[2] / "docs"
+COUNTED = DOCS.parent / "benchmarks" / "sweeps" / "operations.csv"  # what `bench plan` reads
 TFLOPS = 10.0
 CARDS = 8
 LAUNCHES_MS = 5.0  # a step's products take less: its few hundred kernels take longer to launch
@@ -43,9 +44,9 @@ parameters. Its hours are for one card, and for {cards} cards that run cells sid
   `python tests/gpu/times.py steps cuda`.
 - **The hours are lower bounds.** They leave out views, optimizers, classifiers on the CPU, reading
   and the further scores of `score_on`.
-- **They are too rough for a forecast.** With the one rate that suits 5,289 shipped records best,
+- **They are a rough forecast.** With the one rate that suits 5,289 shipped records best,
   57 % took between half and twice the time. Like records forecast 93 % of 7,826 records so well, so
-  `bench plan` uses these where there are any.
+  `bench plan` uses these where there are any, and shows the hours below otherwise, as counted.
 
 A step "waits for" launches where its products take less than {launches:g} ms: there several workers
 a card help (`--jobs 2/device`). Otherwise it waits for products. Twice the cards take half the
@@ -93,6 +94,9 @@ def main() -> None:
     cells = {key: cost(experiment, TFLOPS * 1e12) for key, experiment in every.items()}
     record = median(len(serialise_record(one)) for _, one in all_records(DOCS.parent / "results"))
     lines = [row(name, [cells[key] for key in some], seeds[name]) for name, some in tables.items()]
+    shown = [line.strip("| ").split(" | ") for line in lines]
+    known = [f"{one[0]},{one[1]},{one[3].replace(',', '')}" for one in shown if "<" not in one[3]]
+    COUNTED.write_text("\n".join(["table,cells,hours", *known]) + "\n", "utf-8")
     hours: dict[tuple[str, str], dict[str, float]] = {}
     for name, some in tables.items():
         for key, experiment in some.items():

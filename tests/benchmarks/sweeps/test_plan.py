@@ -95,6 +95,24 @@ def test_like_cells_differ_in_loss_and_rate_alone_and_the_faster_ones_count(tmp_
 
 
 @pytest.mark.parametrize(
+    ("words", "hours"),
+    [
+        (["adnce-table1"], "825.94"),  # of images: the page's hours of all cells
+        (["adnce-table4", "--seeds", "0-1"], "11.43"),  # of sentences: two of five seeds
+        (["adnce-table4", "--tiny"], ""),
+        (["adnce-table5", "--seeds", "0"], ""),  # of graphs, whose steps wait for launches
+    ],
+)
+def test_a_papers_table_without_like_records_has_its_counted_hours(
+    words: list[str], hours: str, bench, tmp_path: Path
+) -> None:
+    code, out, _ = bench("plan", *words, "--results", str(tmp_path))
+    last = out.splitlines()[-1]
+    assert (code, last.startswith(f"at least {hours} h on one card")) == (0, bool(hours))
+    assert ("not from records" in last) == bool(hours)
+
+
+@pytest.mark.parametrize(
     ("only", "wanted"),
     [
         (["column=A"], ["base A", "star A"]),
