@@ -40,7 +40,7 @@ from contrastbench.losses.spec import LossSpec
 from contrastbench.losses.stand_ins import make_stand_ins
 
 FACTS = ("data", "report", "scored_data", "trained_as")  # details that this side knows
-WORDS = ("test_part", "error")  # details that are texts, of fixed kinds
+WORDS = ("test_part", "error", "right")  # details that are texts, of fixed kinds
 LEVEL = 0.05  # an honest claim's risk, where machines differ as seeds do
 
 
