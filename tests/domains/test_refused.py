@@ -1,7 +1,9 @@
 """All readers: what each refuses, by the table of `refused.yaml`, is one line that says why."""
 
+import shlex
 import subprocess
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +21,7 @@ import made_images
 from contrastbench.domains.graph import data as graphs
 from contrastbench.domains.graph.own import load_own_graphs
 from contrastbench.domains.image.data.load import load_images
+from contrastbench.domains.registry import domain_class, make_recipe
 from contrastbench.domains.sentence.data import read_corpus
 from contrastbench.domains.sentence.domain import read_any
 from contrastbench.domains.tabular.data import load_rows
@@ -94,3 +97,26 @@ def test_what_is_refused_is_one_line(
     with pytest.raises(UserError, match=words) as error:
         READ[domain](name, tmp_path, **options)
     assert "\n" not in str(error.value)
+
+
+SAID = yaml.safe_load(Path(__file__).with_name("said.yaml").read_text("utf-8"))
+
+
+@pytest.mark.parametrize("name", SAID)
+def test_what_was_once_taken_wrongly_is_said(
+    name: str, shared: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(shared("cases", name))
+    words = shlex.split(Path("COMMAND.txt").read_text("utf-8"))
+    given = dict(pairwise(words))
+    pairs = [words[k + 1].partition("=") for k, word in enumerate(words) if word == "--recipe"]
+    values = {key: yaml.safe_load(value) for key, _, value in pairs}
+    values |= {"target": given["--target"]} if "--target" in given else {}
+    domain, dataset, trained = given["--domain"], given["--dataset"], given["--loss"] != "none"
+    recipe, cpu = make_recipe(domain, values), made_images.CPU
+    try:
+        report = domain_class(domain)(dataset, recipe, 0, None, cpu).report(trained)
+        said = "\n".join(report.lines(dataset, 1000))
+    except UserError as error:
+        said = str(error)
+    assert SAID[name] in said
