@@ -17,7 +17,7 @@ from contrastbench.domains import download, own
 from contrastbench.domains.image.data.datasets import ImageDataset
 from contrastbench.domains.image.data.images import Images, ImageSet, LoadedImages, Request
 
-VERSION = 3  # of what decoding gives: who changes a pixel of it raises this
+VERSION = 4  # of what decoding gives: who changes a pixel of it raises this
 PARTS = ("train", "test", "unlabelled")
 FIELDS = ("classes", "validation", "drawn", "mean", "std", "notes")
 DIGEST = 32  # bytes of a sha256, at the end of a file
@@ -40,16 +40,17 @@ def kept(
     key = hashlib.sha256(repr(words).encode()).hexdigest()
     path = download.cache_folder() / "decoded" / key
     with suppress(OSError, SafetensorError, ValueError, KeyError):  # absent or damaged
-        return load(path, asked.device), about.content
+        return load(path, asked.device)
     images, digest = read(about, asked)
     with suppress(OSError):  # a full disk costs time alone
-        save(path, images)
+        save(path, images, digest)
     return images, digest
 
 
-def save(path: Path, images: ImageSet) -> None:
-    """Write a set that is in memory, and the sha256 of what is written."""
-    words = json.dumps({field: getattr(images, field) for field in FIELDS}).encode()
+def save(path: Path, images: ImageSet, digest: str) -> None:
+    """Write a set that is in memory with the sha256 of its content, and that of what is written."""
+    facts = {field: getattr(images, field) for field in FIELDS}
+    words = json.dumps({"digest": digest, **facts}).encode()
     tensors: dict[str, Tensor] = {"words": torch.frombuffer(bytearray(words), dtype=torch.uint8)}
     for name in PARTS:
         part = getattr(images, name)
@@ -68,7 +69,7 @@ def save(path: Path, images: ImageSet) -> None:
         temporary.unlink(missing_ok=True)
 
 
-def load(path: Path, device: torch.device) -> ImageSet:
+def load(path: Path, device: torch.device) -> LoadedImages:
     """Return what `save` wrote.
 
     Raises:
@@ -82,10 +83,11 @@ def load(path: Path, device: torch.device) -> ImageSet:
     tensors = tensors_in(data)
     words = json.loads(tensors.pop("words").numpy().tobytes())
     words |= {field: tuple(words[field]) for field in ("classes", "mean", "std")}
+    digest = words.pop("digest")
     there = {name: x.to(device) for name, x in tensors.items()}
     parts = {
         name: Images(there[f"{name}.pixels"], there[f"{name}.labels"])
         for name in PARTS
         if f"{name}.pixels" in there
     }
-    return ImageSet(parts["train"], parts["test"], parts.get("unlabelled"), **words)
+    return ImageSet(parts["train"], parts["test"], parts.get("unlabelled"), **words), digest
