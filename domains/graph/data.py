@@ -90,7 +90,8 @@ class Graphs:
         shift = (node_ptr[:-1] - self.node_ptr[order]).repeat_interleave(edge_ptr.diff())
         links = self.edge_index[:, edges] + shift
         parts = node_ptr, edge_ptr, self.y[order], self.edge_attr[edges]
-        return Graphs(self.x[nodes], links, *parts)
+        smiles = tuple(self.smiles[k] for k in order.tolist()) if self.smiles else ()
+        return Graphs(self.x[nodes], links, *parts, smiles=smiles)
 
     def to(self, device: torch.device) -> "Graphs":
         """The same graphs on a device."""

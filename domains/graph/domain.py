@@ -1,6 +1,6 @@
 """Graphs: GraphCL's unsupervised protocol on the TU collection, with any loss."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import cached_property
 from itertools import compress
@@ -31,12 +31,15 @@ from contrastbench.domains.graph.encoder import (
     Histograms,
     InfoGraph,
     Sizes,
+    Sums,
 )
+from contrastbench.domains.graph.molecules import fingerprints, scaffold_parts
 from contrastbench.domains.graph.own import load_own_graphs, tu_files
-from contrastbench.domains.graph.tasks import task_evaluation, task_folds
+from contrastbench.domains.graph.tasks import task_evaluation, task_folds, task_part
 from contrastbench.domains.graph.twins import colours
 from contrastbench.domains.graph.views import add_loops, augment
 from contrastbench.domains.model import embed_together
+from contrastbench.domains.own import PARTS
 from contrastbench.domains.random import generator
 from contrastbench.domains.report import (
     DataReport,
@@ -98,18 +101,18 @@ class GraphDomain(Domain[GraphRecipe, Model, Batch]):
     def read(self) -> None:
         """Read the graphs, with the recipe's features and in the seed's order."""
         dataset, recipe, root = self.dataset, self.recipe, self.data_root
-        graphs, self.sha256, self.data_notes = load_own_graphs(dataset, root, recipe.reads_edges)
+        graphs, self.sha256, self.data_notes = load_own_graphs(
+            dataset, root, recipe.reads_edges, recipe.target
+        )
         self.labels, self.class_names = graphs.labels, graphs.classes
         if recipe.features == "attributes":
             files = tu_files(dataset, root)
             graphs, self.sha256 = with_attributes(graphs, self.sha256, dataset, files)
         self.counts = graph_counts(graphs)
+        self.check_recipe(graphs)
         # what is tested in every seed is also drawn by one
-        graphs = permuted_graphs(graphs, self.seed if recipe.nested else 0, recipe.limit)
-        graphs = with_features(graphs, recipe.features)
-        for key, without in {"pairing": not recipe.pairs_by_class, "parts": recipe.nested}.items():
-            if graphs.tasks and not without:
-                raise UserError(f"{dataset} has tasks and no classes: leave out --recipe {key}")
+        kept = recipe.parts == "scaffold"
+        graphs = permuted_graphs(graphs, self.seed if recipe.nested else 0, recipe.limit, kept)
         with samples_drawn(recipe):
             if not graphs.tasks:
                 names = np.array(self.class_names or range(int(graphs.y.max()) + 1))
@@ -117,20 +120,33 @@ class GraphDomain(Domain[GraphRecipe, Model, Batch]):
                     check_folds(names[graphs.y], recipe.folds, of=dataset)
                 else:
                     check_folds(names[graphs.y], 2, "use more data", dataset)
-        self.trained = len(graphs)
+        self.parts = {"all": len(graphs)}
         if not recipe.nested:
-            graphs, self.trained = training_first(graphs, self.seed)
+            graphs, self.parts = parted(graphs, self.seed, recipe.parts)
         nodes = graphs.node_ptr.diff()
-        if recipe.pairing == "part_of" and not bool(nodes.all()):
-            raise UserError(f"{dataset} has graphs without nodes: leave out --recipe pairing")
         self.most_nodes = int(nodes.max())
+        if recipe.encoder == "ecfp":
+            graphs = fingerprints(graphs)
+        graphs = with_features(graphs, recipe.features)
         self.graphs = add_loops(graphs.to(self.device))
-        self.rows = torch.arange(self.trained, device=self.device)
+        self.rows = torch.arange(self.sample_count, device=self.device)
+
+    def check_recipe(self, graphs: Graphs) -> None:
+        """Raise UserError unless the graphs are such as the recipe takes."""
+        recipe, dataset = self.recipe, self.dataset
+        asked = {"pairing": recipe.pairs_by_class, "parts": recipe.parts == "fixed"}
+        for key in (key for key, given in asked.items() if given and graphs.tasks):
+            raise UserError(f"{dataset} has tasks and no classes: leave out --recipe {key}")
+        asked = {"parts": recipe.parts == "scaffold", "encoder": recipe.encoder == "ecfp"}
+        for key in (key for key, given in asked.items() if given and not graphs.smiles):
+            raise UserError(f"{dataset} has no SMILES: leave out --recipe {key}")
+        if recipe.pairing == "part_of" and not bool(graphs.node_ptr.diff().all()):
+            raise UserError(f"{dataset} has graphs without nodes: leave out --recipe pairing")
 
     @cached_property
     def training(self) -> Graphs:
         """The graphs that are trained on: all, or those before a fixed test part."""
-        return self.graphs[: self.trained]
+        return self.graphs[: self.sample_count]
 
     def data_hash(self, trained: bool) -> str:
         """Training and test graphs are of one set."""
@@ -151,19 +167,17 @@ class GraphDomain(Domain[GraphRecipe, Model, Batch]):
         sizes = {"nodes": len(graphs.x), "edges": int((source != target).sum())}
         classes: tuple[str, ...] = ()
         empty = int((graphs.node_ptr.diff() == 0).sum())
-        parts = {"all": len(graphs)}
         if graphs.tasks:
             draws = task_folds(len(y), recipe.folds, self.seed)
             sizes |= {"tasks": graphs.tasks, "unknown answers": int(np.isnan(y).sum())}
         else:
             draws = fold_draws(y, recipe.folds, self.seed)
-            if not recipe.nested:
-                parts = {"train": self.trained, "test": len(graphs) - self.trained}
-                draws = iter([of_test(parts)])
             classes = self.class_names or tuple(map(str, range(self.class_count)))
+        if not recipe.nested:
+            draws = iter([of_test(self.parts)])
         return DataReport(
             "graphs",
-            parts,
+            self.parts,
             class_counts(classes, y) if classes else {},
             sizes,
             count_twins(colours(graphs, recipe.layers), y if classes else np.zeros(len(y)), draws),
@@ -191,8 +205,8 @@ class GraphDomain(Domain[GraphRecipe, Model, Batch]):
             if recipe.encoder == "raw":
                 width = recipe.hidden * recipe.layers
                 return Counts(Histograms(features, width)).to(self.device)
-            if recipe.encoder == "sizes":
-                return Counts(Sizes())
+            if not recipe.trainable:
+                return Counts(Sizes() if recipe.encoder == "sizes" else Sums())
             kind = InfoGraph if recipe.of_nodes else GraphModel
             bonds = self.graphs.edge_attr.shape[1]
             return kind(GIN(features, recipe.hidden, recipe.layers, bonds)).to(self.device)
@@ -221,7 +235,7 @@ class GraphDomain(Domain[GraphRecipe, Model, Batch]):
     @property
     def sample_count(self) -> int:
         """Return how many graphs the encoder is trained on."""
-        return self.trained
+        return next(iter(self.parts.values()))
 
     def contrasts(self, model: Model, batch: Batch) -> list[Contrast]:
         """Pair the graphs of a batch, and tell the rows of the anchors; a node's is its graph's."""
@@ -281,7 +295,7 @@ class GraphDomain(Domain[GraphRecipe, Model, Batch]):
     def evaluate(self, model: Model) -> Evaluation:
         """Accuracy of the recipe's SVM on the embeddings, in folds or on the fixed test part."""
         if not self.recipe.nested:
-            return part_evaluation(self.embeddings(model), self.trained)
+            return part_evaluation(self.embeddings(model), self.parts)
         return svm_evaluation(self.embeddings(model), self.recipe.svm, self.recipe.folds, self.seed)
 
 
@@ -320,10 +334,12 @@ def svm_evaluation(embeddings: Labelled, svm: str, folds: int, seed: int) -> Eva
     )
 
 
-def part_evaluation(embeddings: Labelled, trained: int) -> Evaluation:
-    """Accuracy of the SVM on the graphs after those that were trained on, which it is fitted on."""
+def part_evaluation(embeddings: Labelled, parts: Mapping[str, int]) -> Evaluation:
+    """Accuracy of the SVM on the last part, fitted on the first one; or the AUROC over tasks."""
     x, y = (part.cpu().numpy() for part in embeddings)
-    train, test = np.split(np.arange(len(y)), [trained])
+    if y.ndim > 1:
+        return task_part(x, y, parts)
+    train, test = of_test(parts)
     score = svm_part(x, y, train, test)
     return Evaluation(
         {"accuracy": score.accuracy, **score.beside},
@@ -335,17 +351,24 @@ def part_evaluation(embeddings: Labelled, trained: int) -> Evaluation:
     )
 
 
-def training_first(graphs: Graphs, seed: int) -> tuple[Graphs, int]:
-    """Return the graphs to train on in the order of a seed, then the fixed test part; how many."""
-    train, test = map(torch.from_numpy, fixed_part(graphs.y.numpy()))
+def parted(graphs: Graphs, seed: int, parts: str) -> tuple[Graphs, dict[str, int]]:
+    """Return the graphs to train on in the order of a seed, then the other parts; their sizes."""
+    if parts == "scaffold":
+        numbers = dict(zip(PARTS, scaffold_parts(graphs.smiles), strict=True))
+    else:
+        numbers = dict(zip(("train", "test"), fixed_part(graphs.y.numpy()), strict=True))
+    train, *others = map(torch.from_numpy, numbers.values())
     order = torch.randperm(len(train), generator=generator(torch.device("cpu"), seed))
-    return graphs.select(torch.cat([train[order], test])), len(train)
+    sizes = {part: len(held) for part, held in numbers.items()}
+    return graphs.select(torch.cat([train[order], *others])), sizes
 
 
-def permuted_graphs(graphs: Graphs, seed: int, limit: int | None = None) -> Graphs:
-    """Return the graphs in the order of a seed, or the first of them."""
-    order = torch.randperm(len(graphs), generator=generator(torch.device("cpu"), seed))
-    return graphs.select(order[:limit])
+def permuted_graphs(
+    graphs: Graphs, seed: int, limit: int | None = None, kept: bool = False
+) -> Graphs:
+    """Return the graphs in the order of a seed, or the first of them; `kept`: in their own."""
+    order = torch.randperm(len(graphs), generator=generator(torch.device("cpu"), seed))[:limit]
+    return graphs.select(order.sort().values if kept else order)
 
 
 def is_known(name: str) -> bool:

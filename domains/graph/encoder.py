@@ -209,9 +209,17 @@ class Sizes(nn.Module):
         return torch.stack([graphs.node_ptr.diff(), edges], dim=1).log1p()
 
 
+class Sums(nn.Module):
+    """The sum over a graph's nodes; of a fingerprint, which is one node, itself."""
+
+    def forward(self, graphs: Graphs) -> Tensor:
+        """(graphs, features) embeddings."""
+        return sum_pooled(graphs.x, graphs)
+
+
 class Counts(nn.Module):
     """Counts in a model's place, which no loss trains."""
 
-    def __init__(self, encoder: Histograms | Sizes) -> None:
+    def __init__(self, encoder: Histograms | Sizes | Sums) -> None:
         super().__init__()
         self.encoder = encoder

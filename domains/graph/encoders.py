@@ -10,7 +10,7 @@ from torch import Tensor
 from contrastbench.domains import exported
 from contrastbench.domains import own as owned
 from contrastbench.domains.exported import EXPORT_FIX, Samples
-from contrastbench.domains.graph import SOURCES, GraphRecipe, own
+from contrastbench.domains.graph import MOLECULES, SOURCES, GraphRecipe, own
 from contrastbench.domains.graph.data import Graphs
 from contrastbench.domains.graph.domain import (
     embed_graphs,
@@ -19,6 +19,7 @@ from contrastbench.domains.graph.domain import (
     with_features,
 )
 from contrastbench.domains.graph.encoder import GIN
+from contrastbench.domains.graph.molecules import read_smiles
 from contrastbench.domains.graph.views import add_loops
 from contrastbench.domains.reading import reading
 from contrastbench.domains.scoring.classifiers import Labelled
@@ -71,6 +72,10 @@ class Encoder:
         parsed = owned.parse_source(dataset, SOURCES)
         if parsed and parsed[0].runs_code:
             return Samples(own.function_data(parsed[1], data_root))
+        if parsed and parsed[0] is MOLECULES:
+            with owned.reading_own(parsed[0], dataset):
+                graphs, _ = read_smiles(parsed[1], data_root, "")
+            return Samples(graphs, [*graphs.smiles])
         if parsed and parsed[0].folder and not self.recipe.reads_edges:
             with owned.reading_own(parsed[0], dataset):
                 graphs, names = own.folder_of_any(parsed[1], data_root)

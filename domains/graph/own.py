@@ -19,9 +19,11 @@ from torch import Tensor
 from torch.nn.functional import one_hot
 
 from contrastbench.domains import own
-from contrastbench.domains.graph import DATASETS, SOURCES, data
+from contrastbench.domains.graph import DATASETS, MOLECULES, SOURCES, data
+from contrastbench.domains.graph.collected import declared_file
 from contrastbench.domains.graph.data import MAX_FEATURES, Graphs, content_hash, pointers, union
 from contrastbench.domains.graph.files import GRAPH_FILES, LABELS_FILE, read_file
+from contrastbench.domains.graph.molecules import read_smiles
 from contrastbench.domains.graph.tasks import UNKNOWN, answers
 from contrastbench.domains.reading import contents, first_double, reading
 from contrastbench.domains.report import Counted
@@ -32,7 +34,7 @@ FURTHER = "files whose further columns or attributes are left out"
 TWO_GRAPHS_FIX = "give at least two, as negatives of each other"
 EDGE_DATA = ("edge_attr", "edge_weight")  # of torch-geometric's Data
 ReadGraphs = tuple[Graphs, dict[str, Any]]  # and notes
-Reader = Callable[[str, Path | None], ReadGraphs]
+Reader = Callable[..., ReadGraphs]  # of what a source names and the data root
 LoadedGraphs = tuple[Graphs, str, dict[str, Any]]  # graphs, the sha256 of their content, notes
 
 
@@ -44,9 +46,18 @@ class Item(NamedTuple):
     y: Any  # its class, or a tuple of answers to tasks
 
 
-def load_own_graphs(name: str, data_root: Path | None, edges: bool = False) -> LoadedGraphs:
-    """A set of graphs, a user's own or by its name; with the features of its edges, or without."""
-    graphs, digest, notes = load_any(name, data_root)
+def load_own_graphs(
+    name: str, data_root: Path | None, edges: bool = False, target: str | None = None
+) -> LoadedGraphs:
+    """A set of graphs, a user's own or by its name.
+
+    Args:
+        name: of the set.
+        data_root: a folder that may hold it.
+        edges: whether edges have their features.
+        target: the columns of a CSV file that are answers.
+    """
+    graphs, digest, notes = load_any(name, data_root, target)
     if not edges:
         return replace(graphs, edge_attr=graphs.edge_attr[:, :0]), digest, notes
     if not graphs.edge_attr.shape[1]:
@@ -55,23 +66,32 @@ def load_own_graphs(name: str, data_root: Path | None, edges: bool = False) -> L
     return graphs, hashlib.sha256(digest.encode() + values).hexdigest(), notes
 
 
-def load_any(name: str, data_root: Path | None) -> LoadedGraphs:
+def load_any(name: str, data_root: Path | None, target: str | None = None) -> LoadedGraphs:
     """A set of graphs, a user's own or by its name, as it was read."""
-    if not (parsed := own.parse_source(name, SOURCES)):
+    known, parsed = DATASETS.get(name), own.parse_source(name, SOURCES)
+    if known and known.target:
+        parsed = MOLECULES, str(declared_file(known, data_root))
+        target = known.target if target is None else target
+    source, what = parsed or (None, name)
+    if target is not None and source is not MOLECULES:
+        raise UserError(f"{name} has no columns: leave out --target")
+    if source is None:
         return *data.load_graphs(name, data_root), {}
-    source, what = parsed
+    read = READERS[source.kind]
     if source.runs_code:  # it may import what was edited, or draw at random
-        return read_own(what, what, READERS[source.kind], data_root)
-    return own.read_once(source, what, data_root, read_own, name, READERS[source.kind], data_root)
+        return read_own(what, what, read, data_root)
+    return own.read_once(source, what, data_root, read_own, name, read, data_root, target)
 
 
-def read_own(what: str, name: str, read: Reader, data_root: Path | None) -> LoadedGraphs:
+def read_own(
+    what: str, name: str, read: Reader, data_root: Path | None, target: str | None = None
+) -> LoadedGraphs:
     """Read a user's graphs; edges get both directions.
 
     Raises:
         UserError: there is no edge.
     """
-    given, notes = read(what, data_root)
+    given, notes = read(what, data_root, *([] if target is None else [target]))
     graphs, added = both_ways(given)
     if not graphs.edge_index.numel():
         raise UserError(f"{name} has no edge in any graph: give graphs with edges")
@@ -316,4 +336,8 @@ def item_of(name: str, graph: Any) -> Item:
     return Item(edges.long(), x.reshape(nodes, -1).float(), None)
 
 
-READERS: dict[str, Reader] = {"folder": read_folder, own.PYTHON: read_function}
+READERS: dict[str, Reader] = {
+    "folder": read_folder,
+    own.PYTHON: read_function,
+    MOLECULES.kind: read_smiles,
+}

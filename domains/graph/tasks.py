@@ -1,13 +1,16 @@
 """Graphs with several answers of yes or no each, some unknown: molecules and their assays."""
 
 import math
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from contrastbench.domains.base import Evaluation
 from contrastbench.errors import UserError
+
+if TYPE_CHECKING:
+    from sklearn.pipeline import Pipeline
 
 Array = np.ndarray[Any, np.dtype[Any]]
 INNER_FOLDS = 3
@@ -64,19 +67,74 @@ def task_evaluation(x: Array, y: Array, folds: int, seed: int) -> Evaluation:
     )
 
 
+def task_part(x: Array, y: Array, parts: Mapping[str, int]) -> Evaluation:
+    """Return the mean AUROC over tasks of the last part, in percent, as `task_evaluation` does.
+
+    A part between chooses: the regressions of the first part are scored on it as well.
+
+    Args:
+        x: (n, d) embeddings, part after part.
+        y: (n, tasks) answers.
+        parts: their sizes.
+    """
+    ends = np.cumsum([*parts.values()])[:-1]
+    train, *held = np.split(np.arange(len(y)), ends)
+    areas = 100 * np.array([held_areas(x, answer, train, held) for answer in y.T])
+    if np.isnan(areas).all(axis=0).any():
+        raise UserError("a part has no task with both answers: use more data")
+    validation, tested = np.nanmean(areas, axis=0)
+    return Evaluation(
+        {"auroc": tested},
+        "auroc",
+        validation=validation,
+        samples=dict(parts),
+        details={"auroc_of_tasks": areas[:, -1].tolist()},
+    )
+
+
 def task_areas(x: Array, answer: Array, train: Array, test: Array) -> tuple[float, float]:
     """Return the AUROC of one task on the test part, and in folds of the training part."""
-    from sklearn.linear_model import LogisticRegression
-    from sklearn.metrics import roc_auc_score
     from sklearn.model_selection import cross_val_score
+
+    (area,) = held_areas(x, answer, train, [test], INNER_FOLDS)
+    if math.isnan(area):
+        return math.nan, math.nan
+    fit = train[~np.isnan(answer[train])]
+    model = regression(x)
+    inner = cross_val_score(model, x[fit], answer[fit], cv=INNER_FOLDS, scoring="roc_auc").mean()
+    return area, float(inner)
+
+
+def held_areas(
+    x: Array, answer: Array, train: Array, held: Sequence[Array], least: int = 1
+) -> list[float]:
+    """Return the AUROC of one task on each held part; nan where both answers are not there.
+
+    Args:
+        x: (n, d) embeddings.
+        answer: (n,) to the task.
+        train: the numbers of the rows to fit on.
+        held: those of each part.
+        least: rows of an answer to fit on.
+    """
+    from sklearn.metrics import roc_auc_score
+
+    fit, *tests = (part[~np.isnan(answer[part])] for part in (train, *held))
+    rarest = [min((answer[part] == k).sum() for k in (0, 1)) for part in (fit, *tests)]
+    if rarest[0] < least:
+        return [math.nan] * len(tests)
+    model = regression(x).fit(x[fit], answer[fit])
+    return [
+        float(roc_auc_score(answer[part], model.decision_function(x[part]))) if few else math.nan
+        for part, few in zip(tests, rarest[1:], strict=True)
+    ]
+
+
+def regression(x: Array) -> "Pipeline":
+    """Make a logistic regression on standardised columns; bits stay as they are."""
+    from sklearn.linear_model import LogisticRegression
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler
 
-    fit, held = (part[~np.isnan(answer[part])] for part in (train, test))
-    rarest = [min((answer[part] == k).sum() for k in (0, 1)) for part in (fit, held)]
-    if rarest[0] < INNER_FOLDS or not rarest[1]:
-        return math.nan, math.nan
-    model = make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000))
-    inner = cross_val_score(model, x[fit], answer[fit], cv=INNER_FOLDS, scoring="roc_auc").mean()
-    scores = model.fit(x[fit], answer[fit]).decision_function(x[held])
-    return float(roc_auc_score(answer[held], scores)), float(inner)
+    scale = [] if np.isin(x, (0, 1)).all() else [StandardScaler()]
+    return make_pipeline(*scale, LogisticRegression(max_iter=1000))
