@@ -33,6 +33,10 @@ class Samples(NamedTuple):
 class Encoder(Protocol):
     """A trained encoder that embeds any samples of its kind."""
 
+    @property
+    def network(self) -> "torch.nn.Module":
+        """Return the network, whose `features` are the embeddings where it has such a method."""
+
     def embed(self, data: Any) -> "Tensor":
         """(n, d) float32 on the CPU: an embedding of each sample."""
 

@@ -39,6 +39,8 @@ GROUPS = {  # commands as the help shows them, with their modules
         "plan": "sweep",
         "reproduce": "reproduce",
         "score": "score",
+        "embed": "embed",
+        "predict": "embed",
     },
     "Compare": {"table": "tables", "compare": "tables", "report": "tables", "audit": "tables"},
     "Check": {

@@ -24,9 +24,7 @@ def reproduce(
     results: opt.Results = Path("results"),
     data_root: opt.DataRoot = None,
     device: opt.DeviceOfRecord = None,
-    trust: Annotated[
-        bool, typer.Option("--trust", help="Run the Python that the record holds or names.")
-    ] = False,
+    trust: opt.Trust = False,
 ) -> None:
     """Run a record again, and say whether its numbers are equal.
 

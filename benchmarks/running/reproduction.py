@@ -15,11 +15,12 @@ from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from statistics import median, stdev
+from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
 from yaml import YAMLError
 
-from contrastbench.benchmarks.records import reading, schema, store
+from contrastbench.benchmarks.records import exports, reading, schema, store
 from contrastbench.benchmarks.records.command import parse_value
 from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.benchmarks.records.store import Fields, Record
@@ -27,7 +28,7 @@ from contrastbench.benchmarks.running.loss_files import write_loss_files
 from contrastbench.benchmarks.running.options import Options
 from contrastbench.domains.own import parse_source
 from contrastbench.domains.registry import DOMAINS, declaration
-from contrastbench.errors import UserError
+from contrastbench.errors import UserError, tell
 from contrastbench.losses.expression import with_files
 from contrastbench.losses.registry import is_registered
 from contrastbench.losses.spec import NONE, LossSpec
@@ -193,12 +194,18 @@ def experiment_of(record: Record, folder: Path) -> Experiment:
 
 
 def run_again(
-    record: Record, work: Experiment, folder: Path, data_root: Path | None, device: str | None
+    record: Record,
+    work: Experiment,
+    folder: Path,
+    data_root: Path | None,
+    device: str | None,
+    export: Path | None = None,
 ) -> Record:
     """Run a record's experiment again, in the circumstances of the record where it can be.
 
     Args:
         device: cpu, cuda, ...; None: cpu for a record of a CPU.
+        export: a folder for the encoder.
 
     Raises:
         UserError: the data here are not those of the record.
@@ -216,6 +223,7 @@ def run_again(
         about.get("deterministic", True),
         about.get("tf32", False),
         bool(about.get("compiled")),
+        export,
     )
     try:
         return run_cell(work, record["seed"], options, data_hash=record["data_hash"])[0]
@@ -224,6 +232,36 @@ def run_again(
             f"{record['dataset']} here is not the data of the record ({record['data_hash'][:16]})"
             ": name the folder that holds it with --data-root"
         ) from None
+
+
+def is_record(name: str) -> bool:
+    """Return whether this is the name of a record, or of its file.
+
+    >>> is_record("results/runs/graph/motifs/adnce/0a1b-seed3.json"), is_record("my-encoder")
+    (True, False)
+    """
+    return re.fullmatch(r"(.*/)?[0-9a-f]+-seed[0-9]+(\.json)?", name) is not None
+
+
+def encoder_of(
+    record: Record, results: Path, data_root: Path | None, device: str | None, trusted: bool
+) -> Path:
+    """Return the folder of a record's encoder, which is trained again where it is not there.
+
+    Raises:
+        UserError: it cannot be, as in `run_again`.
+    """
+    folder = results / "encoders" / f"{record['key'][:16]}-seed{record['seed']}"
+    if not exports.holds(folder, record):
+        check_trust(record, trusted)
+        tell(f"{folder} gets the encoder of the record, which is trained again")
+        with TemporaryDirectory(prefix="contrastbench-") as name:
+            (Path(name) / "loss").mkdir()
+            work = experiment_of(record, Path(name) / "loss")
+            again = run_again(record, work, Path(name), data_root, device, folder)
+        if again["status"] != "ok":
+            raise UserError(f"the training is {again['status']}: {again['details'].get('error')}")
+    return folder
 
 
 def check_trust(record: Record, trusted: bool) -> None:

@@ -45,6 +45,7 @@ from contrastbench.domains.report import Rules, found_by
 from contrastbench.domains.samples import Samples, of_test
 from contrastbench.domains.scoring.classifiers import Labelled
 from contrastbench.domains.scoring.metrics import largest_share
+from contrastbench.domains.scoring.probe import write_probe
 from contrastbench.domains.scoring.svm import (
     check_folds,
     fixed_part,
@@ -282,10 +283,13 @@ class GraphDomain(Domain[GraphRecipe, Model, Batch]):
             )
 
     def export(self, model: Model, folder: Path) -> None:
-        """Write the trained encoder, without its projection."""
+        """Write the trained encoder, without its projection, and a classifier of its graphs."""
         weights = model.encoder.state_dict()
         about = {"seed": self.seed, "labels": list(self.labels)}
         exported.write_export(folder, "graph", self.recipe, weights, **about)
+        if not self.graphs.tasks:
+            x, y = (part[: self.sample_count] for part in self.embeddings(model))
+            write_probe(folder, self.class_names, Labelled(x, y))
 
     def evaluate(self, model: Model) -> Evaluation:
         """Accuracy of the recipe's SVM on the embeddings, in folds or on the fixed test part."""

@@ -46,6 +46,7 @@ from contrastbench.domains.scoring.classifiers import (
 )
 from contrastbench.domains.scoring.logistic import regularised
 from contrastbench.domains.scoring.neighbours import neighbours
+from contrastbench.domains.scoring.probe import write_probe
 from contrastbench.domains.scoring.retrieval import recall_at_1, retrieval
 from contrastbench.errors import UserError, tell
 from contrastbench.losses.contrast import (
@@ -341,9 +342,12 @@ class ImageDomain(Domain[ImageRecipe, Model, Batch]):
         return {name: len(part) for name, part in self.splits.items()}
 
     def export(self, model: Model, folder: Path) -> None:
-        """Write the encoder for `bench score`."""
+        """Write the encoder, and a classifier where its classes are to be told apart."""
         assert isinstance(model, ImageModel), "pixels have been refused"
         export(model, self.recipe, self.preprocessing, folder)
+        if not self.recipe.ranks:
+            rows = {part: self.features(model, part) for part in self.splits if part != "test"}
+            write_probe(folder, self.class_names, rows["train"], rows.get("validation"))
 
     def probe_by_epoch(
         self, model: Model, rows: dict[str, Labelled]

@@ -27,7 +27,7 @@ BATCH_TOKENS = 2048
 class Encoder:
     """A frozen model with its tokenizer."""
 
-    model: SentenceModel
+    network: SentenceModel
     checkpoint: Checkpoint
 
     def embed(self, data: Any) -> Tensor:
@@ -47,7 +47,7 @@ class Encoder:
                 raise UserError(f"sentence {number} is {sentence!r}, no text: give strings")
         if not sentences:
             raise UserError("there are no sentences: give a list with some")
-        return encode(self.model, self.checkpoint, sentences, BATCH_TOKENS).of(sentences)
+        return encode(self.network, self.checkpoint, sentences, BATCH_TOKENS).of(sentences)
 
     def read(self, dataset: str, data_root: Path | None) -> Samples:
         """Return the lines of a text file, or the texts of a set of `datasets`, in order."""

@@ -27,6 +27,7 @@ from contrastbench.domains.scoring.classifiers import (
 )
 from contrastbench.domains.scoring.linear import linear, plain_linear, pseudo_inverse
 from contrastbench.domains.scoring.logistic import logistic
+from contrastbench.domains.scoring.probe import write_probe
 from contrastbench.domains.tabular import DATASETS, TabularRecipe
 from contrastbench.domains.tabular.data import load_rows
 from contrastbench.domains.tabular.encoder import CHUNK, TabularModel, embed_rows
@@ -216,9 +217,12 @@ class TabularDomain(Domain[TabularRecipe, Model, Batch]):
         return Labelled(embed_rows(model.encoder.eval(), self.test.x), self.test.y)
 
     def export(self, model: Model, folder: Path) -> None:
-        """Write the encoder with the statistics of its columns."""
+        """Write the encoder with the statistics of its columns, and a classifier."""
         about = {"seed": self.seed, "columns": self.columns.as_json()}
         exported.write_export(folder, "tabular", self.recipe, model.encoder.state_dict(), **about)
+        encoder = model.encoder.eval()
+        parts = (Labelled(embed_rows(encoder, p.x), p.y) for p in (self.train, self.validation))
+        write_probe(folder, self.table.classes, *parts)
 
     def evaluate(self, model: Model) -> Evaluation:
         """Percent on the test rows of classifiers fitted on the training rows' embeddings."""

@@ -28,7 +28,7 @@ ENCODER, PROJECTOR = "encoder.", "projector."
 class Encoder:
     """A frozen network, and how images become its input."""
 
-    model: Model
+    network: Model
     preprocessing: Preprocessing
     device: torch.device
 
@@ -43,7 +43,7 @@ class Encoder:
         """
         if isinstance(data, ImageSet):
             parts = [part for part in (data.train, data.unlabelled, data.test) if part is not None]
-            return torch.cat([self.preprocessing.features(self.model, p).x for p in parts]).cpu()
+            return torch.cat([self.preprocessing.features(self.network, p).x for p in parts]).cpu()
         batches = picture_batches(data, self.preprocessing.size)
         return torch.cat([self.features(batch) for batch in batches])
 
@@ -51,7 +51,7 @@ class Encoder:
     def features(self, pixels: Tensor) -> Tensor:
         """(n, features) of pictures in [0, 1] that have the network's size."""
         seen = self.preprocessing
-        z = self.model.eval().features(normalise(pixels.to(self.device), seen.mean, seen.std))
+        z = self.network.eval().features(normalise(pixels.to(self.device), seen.mean, seen.std))
         if not bool(z.isfinite().all()):
             raise UserError("embeddings are not finite: the encoder diverged")
         return z.cpu()

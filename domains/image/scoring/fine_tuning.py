@@ -61,7 +61,7 @@ def labelled_part(images: Split, share: float, seed: int) -> Split:
 def linear_head(opened: Encoder, images: Split, classes: int, seed: int) -> nn.Linear:
     """A column for each feature of the first image, drawn by the seed."""
     first = images.select(torch.zeros_like(images.labels[:1]))
-    columns = opened.preprocessing.features(opened.model, first).x.shape[1]
+    columns = opened.preprocessing.features(opened.network, first).x.shape[1]
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         return nn.Linear(columns, classes)
@@ -71,7 +71,7 @@ def tuned(
     opened: Encoder, train: Split, test: Split, classes: int, rates: Rates, seed: int
 ) -> tuple[Tensor, Tensor]:
     """(n, classes) scores of the test images after the training, and their classes."""
-    model, seen = copy.deepcopy(opened.model), opened.preprocessing
+    model, seen = copy.deepcopy(opened.network), opened.preprocessing
     head = linear_head(opened, train, classes, seed).to(train.labels.device)
     groups = [  # base rates are scaled to the batch
         {"params": model.parameters(), "lr": rates.encoder * BATCH / 256},

@@ -94,7 +94,7 @@ def score_opened(
     opened: Encoder, dataset: str, by: str, seed: int, data_root: Path | None, device: torch.device
 ) -> dict[str, float]:
     """The metrics of an opened encoder, as `score` has them."""
-    model, seen = opened.model, opened.preprocessing
+    model, seen = opened.network, opened.preprocessing
     images, _ = load_images(dataset, seen.size, data_root, device)
     check_scored_classes(dataset, images, by)
     if by == FINE_TUNED:

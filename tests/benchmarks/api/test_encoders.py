@@ -17,9 +17,11 @@ pytest.importorskip("transformers")
 pytest.importorskip("pandas")
 import pandas as pd
 from PIL import Image
+from sklearn.base import clone
 from torch_geometric.data import Batch, Data
 
 import contrastbench as cb
+from contrastbench.benchmarks.running import reproduction
 from contrastbench.domains.registry import domain_class, make_recipe
 from contrastbench.losses import UserError
 
@@ -103,6 +105,59 @@ def example(*words: str) -> dict[str, Any]:
 def test_an_example_of_the_page_runs(folder: str) -> None:
     made = example(f'cb.encoder("{folder}")')
     assert made["encoder"].domain == FOLDERS[folder][0]
+
+
+@pytest.mark.usefixtures("here")
+def test_an_encoder_is_a_transformer_and_a_module() -> None:
+    encoder = example("make_pipeline")["model"][0]
+    expected = cb.encoder("table-encoder").embed(people())
+    found = clone(encoder).set_output(transform="pandas").transform(people())
+    assert np.array_equal(found, expected)
+    assert list(found) == [f"encoder{k}" for k in range(expected.shape[1])]
+    assert isinstance(encoder, torch.nn.Module)
+    inputs = torch.from_numpy(encoder.opened.inputs(encoder.opened.table(people()), "it"))
+    z = encoder(inputs)
+    assert z.detach().numpy() == pytest.approx(expected, abs=1e-5)
+    z.sum().backward()
+    assert all(parameter.grad is not None for parameter in encoder.parameters())
+
+
+@pytest.mark.parametrize("folder", ["graph-encoder", "image-encoder", "table-encoder"])
+def test_new_rows_get_classes_and_embeddings(
+    folder: str, bench, reader: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(reader)
+    data = {"graph": "motifs", "image": "folder:pictures", "table": "csv:people.csv"}
+    words = [folder, "--data", data[folder.partition("-")[0]], "--device", "cpu", "--output"]
+    for command, name in (("embed", "a.parquet"), ("predict", "b.csv")):
+        assert bench(command, *words, str(tmp_path / name))[0] == 0
+    encoder = cb.encoder(folder)
+    samples = encoder.read(words[2])
+    rows, said = pd.read_parquet(tmp_path / "a.parquet"), pd.read_csv(tmp_path / "b.csv")
+    if samples.names:
+        assert list(rows.pop("name")) == list(said["name"]) == samples.names
+    assert rows.to_numpy() == pytest.approx(encoder.embed(samples.data), abs=1e-6)
+    shares = encoder.predict_proba(samples.data)
+    assert shares.sum(axis=1) == pytest.approx(1)
+    assert said["probability"].to_numpy() == pytest.approx(shares.max(axis=1))
+    assert list(said["class"].astype(str)) == list(encoder.predict(samples.data))
+    code, _, complaint = bench("embed", *words, "a.xlsx")
+    assert (code, complaint.count("\n"), "ends in .parquet or .csv" in complaint) == (2, 1, True)
+
+
+@pytest.mark.usefixtures("here")
+def test_the_encoder_of_a_record_is_trained_again_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    recipe = {**SMALL["tabular"], "epochs": 1}
+    (record,) = cb.run("tabular", "infonce", "csv:people.csv", recipe=recipe, results=tmp_path)
+    first = cb.encoder(record, results=tmp_path).embed(people())
+    assert "is trained again" in capsys.readouterr().err
+    monkeypatch.setattr(reproduction, "run_again", lambda *_: pytest.fail("trained"))
+    name = f"{record['key'][:16]}-seed0"
+    assert np.array_equal(cb.encoder(name, results=tmp_path).embed(people()), first)
+    with pytest.raises(UserError, match=r"runs Python of its own, .* then give --trust"):
+        cb.encoder({**record, "loss": "mine.py:Mine", "seed": 1}, results=tmp_path)
 
 
 @pytest.mark.usefixtures("here")

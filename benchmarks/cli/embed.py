@@ -1,0 +1,97 @@
+"""Commands `bench embed` and `predict`: what a trained encoder makes of new data."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from contrastbench.benchmarks.cli import options as opt
+from contrastbench.benchmarks.cli.output import say, show
+from contrastbench.domains.reading import needing
+from contrastbench.errors import UserError, plural
+
+if TYPE_CHECKING:
+    from contrastbench.benchmarks.api.encoders import Encoder
+    from contrastbench.domains.exported import Samples
+
+WRITERS = {".parquet": "to_parquet", ".csv": "to_csv"}  # of a frame, by the suffix of a file
+Record = Annotated[
+    str, typer.Argument(help="Record (its file or KEY-seedN), or folder that --export wrote.")
+]
+Data = Annotated[str, typer.Option(help="Data set, such as csv:new.csv; it needs no classes.")]
+Output = Annotated[Path, typer.Option(help="File to write, .parquet or .csv.")]
+Predicted = Annotated[
+    Path | None, typer.Option(help="File to write, .parquet or .csv; default: standard output.")
+]
+
+
+def embed(
+    record: Record,
+    data: Data,
+    output: Output,
+    results: opt.Results = Path("results"),
+    data_root: opt.DataRoot = None,
+    device: opt.Device = "auto",
+    trust: opt.Trust = False,
+) -> None:
+    """Write the embeddings of new data, a row for each sample.
+
+    The encoder of a record is trained again once, because a record keeps no weights.
+
+    Example: bench embed FOLDER --data csv:new.csv --output emb.parquet
+    """
+    check_suffix(output)
+    opened, samples = open_data(record, data, results, data_root, device, trust)
+    columns = enumerate(opened.embed(samples.data).T)
+    write({f"encoder{k}": column for k, column in columns}, samples, output)
+
+
+def predict(
+    record: Record,
+    data: Data,
+    output: Predicted = None,
+    results: opt.Results = Path("results"),
+    data_root: opt.DataRoot = None,
+    device: opt.Device = "auto",
+    trust: opt.Trust = False,
+) -> None:
+    """Write the class of each sample of new data, and its probability.
+
+    They are those of logistic regression on the embeddings of the training rows.
+
+    Example: bench predict FOLDER --data csv:new.csv
+    """
+    check_suffix(output)
+    opened, samples = open_data(record, data, results, data_root, device, trust)
+    shares = opened.predict_proba(samples.data)
+    classes = opened.classes_[shares.argmax(axis=1)]
+    write({"class": classes, "probability": shares.max(axis=1)}, samples, output)
+
+
+def open_data(
+    record: str, data: str, results: Path, data_root: Path | None, device: str, trust: bool
+) -> "tuple[Encoder, Samples]":
+    """Open the encoder and read the data."""
+    from contrastbench.benchmarks.api.encoders import encoder
+
+    opened = encoder(record, device=device, data_root=data_root, results=results, trust=trust)
+    return opened, opened.read(data, data_root)
+
+
+def check_suffix(output: Path | None) -> None:
+    """Raise unless the file is of a known format, before anything is embedded."""
+    if output and output.suffix not in WRITERS:
+        raise UserError(f"--output {output}: give a name that ends in .parquet or .csv")
+
+
+def write(columns: dict[str, Any], samples: "Samples", output: Path | None) -> None:
+    """Write columns by name, after the names of samples that have some."""
+    with needing("tabular", "a table of samples"):
+        import pandas as pd
+
+    named = {} if samples.names is None else {"name": samples.names}
+    frame = pd.DataFrame({**named, **columns})
+    if output is None:
+        return show(frame.to_csv(index=False))
+    getattr(frame, WRITERS[output.suffix])(output, index=False)
+    say(f"{output}: {len(frame)} row{plural(len(frame))} of {len(columns)} columns")
