@@ -3,6 +3,7 @@
 import io
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,9 @@ import torch
 from PIL import Image
 from torch import Tensor
 
-from contrastbench.domains.image.data.images import Images, ImageSet
-from contrastbench.domains.image.data.load import load_images
+from contrastbench.domains.image.data.datasets import DATASETS
+from contrastbench.domains.image.data.images import Images, ImageSet, LoadedImages
+from contrastbench.domains.image.data.load import load_declared, load_images
 from contrastbench.domains.image.networks.model import ImageModel
 from contrastbench.domains.registry import make_recipe
 from contrastbench.losses import UserError
@@ -64,6 +66,21 @@ def refused(work: Callable[[], Any], message: str) -> None:
     with pytest.raises(UserError, match=message) as error:
         work()
     assert "\n" not in str(error.value)
+
+
+def declare(patch: pytest.MonkeyPatch, name: str, **facts: Any) -> None:
+    """Have a declared set be another by some facts, such as a small one."""
+    patch.setitem(DATASETS, name, replace(DATASETS[name], **facts))
+
+
+def declared(name: str, root: Path | None, size: int = 16) -> LoadedImages:
+    """A declared set, read anew."""
+    load_declared.cache_clear()
+    return load_images(name, size, root, CPU)
+
+
+def unread(message: str, name: str, root: Path | None, size: int = 16) -> None:
+    refused(lambda: declared(name, root, size), message)
 
 
 def rng(seed: int = 0) -> torch.Generator:

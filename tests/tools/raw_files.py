@@ -28,7 +28,6 @@ from contrastbench.domains.graph import data as graphs
 from contrastbench.domains.graph import own as own_graphs
 from contrastbench.domains.image.data import (
     binaries,
-    cifar,
     digits,
     disjoint,
     imagenet,
@@ -313,11 +312,11 @@ RAW: dict[str, Raw] = {
     "GraphML": Raw(own_graphs.read_folder, files(LISTED), graph("folder:{}/g"), "/g"),
     "edge lists": Raw(own_graphs.read_folder, files(EDGES), graph("folder:{}/g"), "/g"),
     "CIFAR-10": Raw(
-        cifar.load_cifar, tarred("cifar-10-binary.tar.gz", CIFAR_10), image("CIFAR-10"), "-10"
+        binaries.load_cifar, tarred("cifar-10-binary.tar.gz", CIFAR_10), image("CIFAR-10"), "-10"
     ),
-    "CIFAR-10 unpacked": Raw(cifar.load_cifar, files(CIFAR_10), image("CIFAR-10"), "-10"),
-    "CIFAR-10-5k": Raw(cifar.load_first, files(CIFAR_10), image("CIFAR-10-5k"), "-10"),
-    "FC100": Raw(cifar.load_few_shot, files(CIFAR_100), image("FC100"), "-100"),
+    "CIFAR-10 unpacked": Raw(binaries.load_cifar, files(CIFAR_10), image("CIFAR-10"), "-10"),
+    "CIFAR-10-5k": Raw(binaries.load_cifar, files(CIFAR_10), image("CIFAR-10-5k"), "-10"),
+    "FC100": Raw(binaries.load_few_shot, files(CIFAR_100), image("FC100"), "-100"),
     "STL-10": Raw(binaries.load_stl, files(STL), image("STL-10"), "stl10_binary"),
     "Tiny-ImageNet": Raw(
         imagenet.load_tiny,
@@ -440,15 +439,15 @@ def in_a_fork(raw: bytes) -> list[tuple[int, str]]:
 @contextmanager
 def small() -> Iterator[None]:
     """Sets may be as small as they are here."""
-    records, exactly = cifar.binary_records, binaries.shaped_bytes
+    records, exactly = binaries.binary_records, binaries.shaped_bytes
 
-    def few_records(about: Any, raw: bytes, count: int, labels: int) -> Any:
-        return records(about, raw, count // 100, labels)
+    def few_records(raw: bytes, count: int, labels: int) -> Any:
+        return records(raw, count // 100, labels)
 
-    def few(about: Any, raw: bytes, shape: tuple[int, ...]) -> Any:
+    def few(raw: bytes, shape: tuple[int, ...]) -> Any:
         if shape == (100_000,):  # classes that are made, not read
-            return exactly(about, raw[:2], (2,))
-        return exactly(about, raw, (shape[0] // 1000 if shape[0] < 100_000 else 2, *shape[1:]))
+            return exactly(raw[:2], (2,))
+        return exactly(raw, (shape[0] // 1000 if shape[0] < 100_000 else 2, *shape[1:]))
 
     sizes = {
         **dict.fromkeys(("CUB", "CAR", "SOP"), (4, 2, 2)),
@@ -470,7 +469,7 @@ def small() -> Iterator[None]:
     few_tables["Higgs-100K"] = replace(few_tables["Higgs-100K"], parts=(40, 10, 20))
 
     with (
-        patch.object(cifar, "binary_records", few_records),
+        patch.object(binaries, "binary_records", few_records),
         patch.object(binaries, "shaped_bytes", few),
         patch.object(matlab, "annotations", in_a_fork),
         patch.object(sentences, "DECLARED_ROWS", {}),

@@ -8,25 +8,14 @@ from pathlib import Path
 from contrastbench.domains.declaration import Dataset
 from contrastbench.domains.download import fetch_file
 from contrastbench.domains.image.data import decode
+from contrastbench.domains.image.data.datasets import ImageDataset
 from contrastbench.domains.reading import UNPACKED, doubles, reading, refuse
 
 MAX_UNPACKED_BYTES = 4 << 30  # bytes of all members of an archive; STL-10 has 2.9e9
-ARCHIVE_FIX = "delete it and download {} again"
-
-
-def archive_fix(about: Dataset) -> str:
-    """Say what to do with a damaged file."""
-    return ARCHIVE_FIX.format(about.url)
-
-
-def check_content(about: Dataset, digest: str) -> None:
-    """Raise unless the files hold what is declared."""
-    fault = f" have other content: {archive_fix(about)}"
-    refuse(f"the files kept as {about.name}", (about.content not in ("", digest), fault))
 
 
 def read_members(
-    about: Dataset, folder: str, data_root: Path | None, names: Sequence[str]
+    about: ImageDataset, folder: str, data_root: Path | None, names: Sequence[str]
 ) -> dict[str, bytes]:
     """Return the bytes of the named files of a folder, unpacked or in the set's archive.
 
@@ -37,13 +26,13 @@ def read_members(
     if root and root.is_dir():
         return {name: decode.folder_reader(root)(name) for name in names}
     path = archive(about, data_root)
-    with reading(path, archive_fix(about)):
+    with reading(path, about.again):
         files = list(members(path, lambda m: m.parent.name == folder and m.name in names))
         if several := doubles(name for name, _ in files):
             raise ValueError(f"two members are named {several[0]}")
     contents = dict(files)
     missing = [f"{folder}/{name}" for name in names if name not in contents]
-    refuse(path, (missing, f" has no {{}}: {archive_fix(about)}"))
+    refuse(path, (missing, f" has no {{}}: {about.again}"))
     return contents
 
 

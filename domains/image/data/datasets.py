@@ -34,6 +34,13 @@ class ImageDataset(Dataset):
     validation_part: str = ""  # its name, where its authors have one
     scoring: Scoring = ACCURACY
 
+    @property
+    def again(self) -> str:
+        """Say what to do where its files are damaged or others."""
+        return (
+            f"delete it and download {self.url} again" if self.sha256 else f"get {self.url} again"
+        )
+
 
 DATASETS = declared_sets(Path(__file__).with_name("datasets.toml"), ImageDataset)
 IMAGENET_100 = DATASETS["ImageNet-100"].classes

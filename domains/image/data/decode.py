@@ -67,18 +67,6 @@ def folder_reader(root: Path) -> ReadBytes:
     return lambda name: contents(root / name)
 
 
-def zip_reader(path: Path, fix: str) -> ReadBytes:
-    """Members of a zip, read in place."""
-    with reading(path, fix):
-        archive = zipfile.ZipFile(path)
-
-    def read(name: str) -> bytes:
-        with reading(f"{path}: {name}", fix):
-            return member(archive, name, PACKED)
-
-    return read
-
-
 def opened(path: Path, fix: str = REPLACE, top: str | None = None) -> Kept:
     """The files of a folder, or those in one folder of a zip.
 
@@ -89,14 +77,19 @@ def opened(path: Path, fix: str = REPLACE, top: str | None = None) -> Kept:
     """
     if path.is_dir():
         return Kept(files_below(path), folder_reader(path))
-    read = zip_reader(path, fix)
-    with reading(path, fix), zipfile.ZipFile(path) as archive:
+    with reading(path, fix):
+        archive = zipfile.ZipFile(path)
         names = [name for name in member_names(archive) if not name.endswith("/")]
     tops = {name.partition("/")[0] for name in names} - {"__MACOSX"}
     if top is None:
         top = f"{tops.pop()}/" if len(tops) == 1 else ""
     inside = [name.removeprefix(top) for name in names if name.startswith(top)]
-    return Kept(inside, lambda name: read(top + name))
+
+    def read(name: str) -> bytes:
+        with reading(f"{path}: {top}{name}", fix):
+            return member(archive, top + name, PACKED)
+
+    return Kept(inside, read)
 
 
 def picture_paths(names: Iterable[str]) -> list[PurePosixPath]:

@@ -10,9 +10,8 @@ from contrastbench.domains import download
 from contrastbench.domains.image.data import decode, matlab
 from contrastbench.domains.image.data.datasets import ImageDataset
 from contrastbench.domains.image.data.decode import Kept
-from contrastbench.domains.image.data.files import Part, Parts, check_sizes, part_of, photographs
+from contrastbench.domains.image.data.files import Part, Parts, part_of, photographs
 from contrastbench.domains.image.data.images import LoadedImages, Request
-from contrastbench.domains.reading import reading, refuse
 
 FilesByClass = dict[str, list[str]]  # image files by class, in the order of classes
 
@@ -24,15 +23,8 @@ def load_disjoint(about: ImageDataset, asked: Request) -> LoadedImages:
         UserError: it is not there, or is something else.
     """
     path = download.local_file(about, asked.data_root) or download.fetch_file(about)
-    kept, again = decode.opened(path), f"get {about.url} again"
-    with reading(path, again):
-        parts = LAYOUTS[about.layout](kept)
-    check_sizes(path, about.name, parts, about.sizes, again)
-    images, digest = photographs(parts, kept.read, asked)
-    other = about.content and digest != about.content
-    fault = f" in {path} have other content: {again}"
-    refuse(f"the files kept as {about.name}", (other, fault))
-    return images, digest
+    kept = decode.opened(path, about.again)
+    return photographs(about, LAYOUTS[about.layout](kept), path, kept.read, asked)
 
 
 def by_folder(kept: Kept) -> Parts:

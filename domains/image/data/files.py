@@ -3,11 +3,13 @@
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import torch
 
 from contrastbench.domains.image.data import decode
+from contrastbench.domains.image.data.datasets import ImageDataset
 from contrastbench.domains.image.data.decode import Header, ReadBytes
 from contrastbench.domains.image.data.images import (
     IMAGENET_MEAN,
@@ -28,6 +30,8 @@ RESIDENT_BYTES, RESIDENT_SHARE = 4 << 30, 1 / 3
 DECODED_AT_ONCE = 256  # images that are decoded and copied to the device at once
 TESTED_TWICE = "test images that are training images too"  # by the bytes of their files
 MAX_KEPT_SIDE = 96  # images that all have one size of at most so many pixels a side keep it
+
+SIZES = "{} classes, {} training and {} test images"
 
 Label = int | tuple[int, ...]  # a class, or 1, 0 or -1 for each class
 
@@ -60,20 +64,23 @@ class Parts:
     listed: bool = False  # whether classes stand in a list, so that no name tells an image's
 
 
-def check_sizes(where: object, name: str, parts: Parts, sizes: Sequence[int], fix: str) -> None:
-    """Raise unless a published set has its classes, training and test images.
+def check_sizes(about: ImageDataset, parts: Parts, where: object, each: int = 1) -> None:
+    """Raise unless a published set has its classes, training and test images, if they are known.
+
+    Args:
+        about: the set.
+        parts: its files.
+        where: they are.
+        each: images of a file.
 
     Raises:
         UserError: it has others, and is not scored in silence.
     """
-    found = len(parts.classes), len(parts.train.names), len(parts.test.names)
-    if found != tuple(sizes):
-        raise UserError(f"{where} has {sizes_text(found)}, {name} {sizes_text(sizes)}: {fix}")
-
-
-def sizes_text(sizes: Sequence[int]) -> str:
-    """A set's sizes in words."""
-    return "{} classes, {} training and {} test images".format(*sizes)
+    counts = (each * len(part.names) for part in (parts.train, parts.test))
+    found = (len(parts.classes), *counts)
+    if about.sizes not in ((), found):
+        theirs, said = SIZES.format(*found), SIZES.format(*about.sizes)
+        raise UserError(f"{where} has {theirs}, {about.name} {said}: {about.again}")
 
 
 def from_files(
@@ -108,8 +115,15 @@ def from_files(
     return images, content_of_files(parts, names, headers)
 
 
-def photographs(parts: Parts, read: ReadBytes, asked: Request) -> LoadedImages:
-    """A set of image files, as `from_files` reads them, normalised by the colours of ImageNet."""
+def photographs(
+    about: ImageDataset, parts: Parts, where: Path, read: ReadBytes, asked: Request
+) -> LoadedImages:
+    """A declared set of image files, normalised by the colours of ImageNet.
+
+    Raises:
+        UserError: it has other sizes, or a file is broken.
+    """
+    check_sizes(about, parts, where)
     images, digest = from_files(parts, read, asked)
     return replace(images, mean=IMAGENET_MEAN, std=IMAGENET_STD), digest
 

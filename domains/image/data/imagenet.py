@@ -4,19 +4,19 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from contrastbench.domains.image.data import decode
-from contrastbench.domains.image.data.archives import archive, archive_fix, check_content
+from contrastbench.domains.image.data.archives import archive
 from contrastbench.domains.image.data.datasets import IMAGENET_100, ImageDataset
 from contrastbench.domains.image.data.files import Part, Parts, check_sizes, from_files, photographs
 from contrastbench.domains.image.data.folders import class_files, first_files, images_of
 from contrastbench.domains.image.data.images import LoadedImages, Request
-from contrastbench.domains.reading import reading, refuse
+from contrastbench.domains.reading import refuse
 from contrastbench.errors import UserError
 
 
 def load_tiny(about: ImageDataset, asked: Request) -> LoadedImages:
     """Tiny-ImageNet from its zip or its folder; the test part is the published validation part."""
     path, kept, parts = tiny_files(about, asked.data_root)
-    check_sizes(path, about.name, parts, about.sizes, archive_fix(about))
+    check_sizes(about, parts, path)
     return from_files(parts, kept.read, asked)
 
 
@@ -27,10 +27,8 @@ def load_tenth(about: ImageDataset, asked: Request) -> LoadedImages:
     """
     path, kept, whole = tiny_files(about, asked.data_root)
     parts = every_tenth(whole, about.sizes[1] // about.sizes[0])
-    check_sizes(path, about.name, parts, about.sizes, archive_fix(about))
-    images, digest = from_files(parts, kept.read, asked, largest=0)
-    check_content(about, digest)
-    return images, digest
+    check_sizes(about, parts, path)
+    return from_files(parts, kept.read, asked, largest=0)
 
 
 def every_tenth(whole: Parts, count: int) -> Parts:
@@ -46,9 +44,8 @@ def tiny_files(about: ImageDataset, root: Path | None) -> tuple[Path, decode.Kep
     """Return where Tiny-ImageNet is, its files, and its parts."""
     folder = root / "tiny-imagenet-200" if root else None
     path = folder if folder and folder.is_dir() else archive(about, root)
-    kept = decode.opened(path, archive_fix(about), "tiny-imagenet-200/")
-    with reading(about.name, archive_fix(about)):
-        return path, kept, tiny_parts(kept)
+    kept = decode.opened(path, about.again, "tiny-imagenet-200/")
+    return path, kept, tiny_parts(kept)
 
 
 def tiny_parts(kept: decode.Kept) -> Parts:
@@ -83,10 +80,7 @@ def load_imagenet(about: ImageDataset, asked: Request) -> LoadedImages:
         refuse(root / split, (missing, f" has no folder {{}}, {which}"))
         files.append({label: images_of(root, f"{split}/{label}") for label in classes})
     train, test = (class_files(images, classes) for images in files)
-    parts = Parts(train, test, classes)
-    if about.sizes:
-        check_sizes(root, about.name, parts, about.sizes, "get the rest")
-    return photographs(parts, decode.folder_reader(root), asked)
+    return photographs(about, Parts(train, test, classes), root, decode.folder_reader(root), asked)
 
 
 def imagenet_folder(about: ImageDataset, data_root: Path | None) -> Path:

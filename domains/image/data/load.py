@@ -6,12 +6,14 @@ from pathlib import Path
 
 import torch
 
+from contrastbench.domains import download
 from contrastbench.domains import own as owned
 from contrastbench.domains.declaration import reader_of
 from contrastbench.domains.image.data import own
 from contrastbench.domains.image.data.datasets import DATASETS, SOURCES, ImageDataset
 from contrastbench.domains.image.data.images import LoadedImages, Request
 from contrastbench.domains.image.data.kept import kept
+from contrastbench.domains.reading import reading, refuse
 
 ImageReader = Callable[[ImageDataset, Request], LoadedImages]
 
@@ -40,10 +42,26 @@ def load_images(
 
 @lru_cache(maxsize=1)
 def load_declared(dataset: str, data_root: Path | None, asked: Request) -> LoadedImages:
-    """A declared set; the last one stays in memory for the next seed."""
+    """A declared set; the last one stays in memory for the next seed.
+
+    Raises:
+        UserError: its files are not there, are damaged, or hold something else.
+    """
     about = DATASETS[dataset]
     reader: ImageReader = reader_of(__package__, about)
-    return reader(about, asked) if asked.whole else kept(about, asked, reader)
+
+    def read(about: ImageDataset, asked: Request) -> LoadedImages:
+        where = download.local_file(about, data_root) or data_root or dataset
+        with reading(where, about.again):
+            images, digest = reader(about, asked)
+        other = about.content not in ("", digest)
+        refuse(
+            f"the files kept as {dataset}",
+            (other, f" in {where} have other content: {about.again}"),
+        )
+        return images, digest
+
+    return read(about, asked) if asked.whole else kept(about, asked, read)
 
 
 ADAPTER = owned.Adapter("image", DATASETS, SOURCES, own.READERS, load_declared)

@@ -2,7 +2,7 @@
 
 import re
 import zipfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from io import BytesIO
 from pathlib import Path
@@ -12,7 +12,6 @@ import numpy as np
 import torch
 
 from contrastbench.domains import download, own, saved
-from contrastbench.domains.image.data.archives import archive_fix, check_content
 from contrastbench.domains.image.data.datasets import ImageDataset
 from contrastbench.domains.image.data.files import Parts, from_files
 from contrastbench.domains.image.data.folders import class_files, load_folder, split_fifth
@@ -23,14 +22,7 @@ from contrastbench.domains.image.data.images import (
     on_device,
     split_held_out,
 )
-from contrastbench.domains.reading import (
-    UNPACKED,
-    file_kind,
-    member,
-    member_names,
-    reading,
-    refuse,
-)
+from contrastbench.domains.reading import UNPACKED, file_kind, member, member_names, refuse
 from contrastbench.errors import UserError
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -77,12 +69,15 @@ def read_arrays(path: Path, asked: Request) -> LoadedImages:
         y = torch.from_numpy(np.searchsorted(classes, arrays[labels]).reshape(-1))
         parts[part.strip("_") or "train"] = (array_pixels(path, images, arrays), y)
     parts = parts if tested else split_held_out(*parts["train"])
-    check_training_classes(path, parts, len(classes))
+    names = [str(label) for label in classes.tolist()]
+    check_classes(path, names, parts["train"][1].unique().tolist())
+    odd = len({x.shape[1:] for x, _ in parts.values()}) > 1
+    refuse(path, (odd, ": training and test images have different sizes: resize one part"))
     chosen_by = parts.pop("validation", None)
     if chosen_by:  # stands behind the training images
         (x, y), (own_x, own_y) = parts["train"], chosen_by
         parts["train"] = torch.cat([x, own_x]), torch.cat([y, own_y])
-    made, digest = on_device(parts, map(str, classes.tolist()), asked.device)
+    made, digest = on_device(parts, names, asked.device)
     others = [name for key, name in keys.items() if key not in read]
     notes = {"arrays left out": others} if others else {}
     count = len(chosen_by[1]) if chosen_by else 0
@@ -95,11 +90,9 @@ def load_declared_arrays(about: ImageDataset, asked: Request) -> LoadedImages:
     Raises:
         UserError: the file is damaged, or holds something else.
     """
-    path = download.local_file(about, asked.data_root) or download.fetch_file(about)
-    with reading(path, archive_fix(about)):
-        images, digest = read_arrays(path, asked)
-    check_content(about, digest)
-    return images, digest
+    return read_arrays(
+        download.local_file(about, asked.data_root) or download.fetch_file(about), asked
+    )
 
 
 def array_keys(path: Path, names: Sequence[str]) -> dict[str, str]:
@@ -164,20 +157,12 @@ def array_pixels(path: Path, key: str, arrays: dict[str, Array]) -> torch.Tensor
     return torch.from_numpy(np.ascontiguousarray(np.repeat(images, 3 // images.shape[1], axis=1)))
 
 
-def check_training_classes(path: Path, parts: Samples, classes: int) -> None:
+def check_classes(where: object, classes: Sequence[str], trained: Collection[object]) -> None:
     """Raise unless there are classes to tell apart, each with training images."""
-    (train, y), (test, _) = parts["train"], parts["test"]
-    single = "has a single class, so nothing can be classified: add images of another class"
-    lonely = len(y.unique()) < classes or not len(test)
-    refuse(
-        path,
-        (classes < 2, f" {single}"),
-        (lonely, ": a class has one image: training and test part need one each"),
-        (
-            any(x.shape[1:] != train.shape[1:] for x, _ in parts.values()),
-            ": training and test images have different sizes: resize one part",
-        ),
-    )
+    single = " has a single class, so nothing can be classified: add images of another class"
+    lonely = [label for k, label in enumerate(classes) if k not in trained]
+    fault = ": class {} has one image: training and test part need one each"
+    refuse(where, (len(classes) < 2, single), (lonely, fault))
 
 
 def read_saved(what: str, data_root: Path | None, asked: Request) -> LoadedImages:
@@ -196,13 +181,7 @@ def read_saved(what: str, data_root: Path | None, asked: Request) -> LoadedImage
     refuse(name, (new, ": class {} has no training images"))
     read = [class_files(part, classes) for part in parts.values()]
     train, test = read if tested else split_fifth(read[0])
-    single = " has a single class, so nothing can be classified: add images of another class"
-    lonely = [label for k, label in enumerate(classes) if k not in train.labels]
-    refuse(
-        name,
-        (len(classes) < 2, single),
-        (lonely, ": class {} has one image: training and test part need one each"),
-    )
+    check_classes(name, classes, train.labels)
     found = Parts(train, test, classes, drawn=not tested, listed=True)
     return from_files(found, content.__getitem__, asked, notes)
 

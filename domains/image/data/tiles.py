@@ -7,13 +7,12 @@ from torch import Tensor
 
 from contrastbench.domains import download
 from contrastbench.domains.image.data import decode
-from contrastbench.domains.image.data.archives import archive_fix, check_content, members
+from contrastbench.domains.image.data.archives import members
 from contrastbench.domains.image.data.datasets import ImageDataset
 from contrastbench.domains.image.data.decode import Kept
 from contrastbench.domains.image.data.files import Part, check_sizes, content_of_files
 from contrastbench.domains.image.data.folders import first_files
 from contrastbench.domains.image.data.images import LoadedImages, Request, on_device
-from contrastbench.domains.reading import reading
 
 ROWS = 3  # of tiles in a photograph, and columns
 
@@ -27,22 +26,15 @@ def load_tiles(about: ImageDataset, asked: Request) -> LoadedImages:
         UserError: the files are not there, damaged or others.
     """
     path = download.local_file(about, asked.data_root) or download.fetch_file(about)
-    with reading(path, archive_fix(about)):
-        kept = named_photographs(path, about.classes)
-        named = {label: [n for n in kept.names if class_of(n) == label] for label in about.classes}
-        number, *tiles = about.sizes
-        photographs = [count // ROWS**2 for count in tiles]
-        parts = first_files(named, photographs[0] // number)
-        check_sizes(path, about.name, parts, (number, *photographs), archive_fix(about))
-        names = parts.train.names + parts.test.names
-        digest = content_of_files(
-            parts, names, [decode.image_header(n, kept.read(n)) for n in names]
-        )
-    check_content(about, digest)
-    samples = {
-        name: tiles_of(part, kept, asked.size)
-        for name, part in (("train", parts.train), ("test", parts.test))
-    }
+    kept = named_photographs(path, about.classes)
+    named = {label: [n for n in kept.names if class_of(n) == label] for label in about.classes}
+    classes, train, _ = about.sizes
+    parts = first_files(named, train // ROWS**2 // classes)
+    check_sizes(about, parts, path, ROWS**2)
+    names = parts.train.names + parts.test.names
+    digest = content_of_files(parts, names, [decode.image_header(n, kept.read(n)) for n in names])
+    both = {"train": parts.train, "test": parts.test}
+    samples = {name: tiles_of(part, kept, asked.size) for name, part in both.items()}
     return on_device(samples, parts.classes, asked.device)[0], digest
 
 

@@ -16,14 +16,7 @@ from torchvision import datasets
 from contrastbench.domains import download
 from contrastbench.domains.image.data import decode
 from contrastbench.domains.image.data.datasets import CALTECH_FITTED, ImageDataset
-from contrastbench.domains.image.data.files import (
-    Label,
-    Part,
-    Parts,
-    check_sizes,
-    part_of,
-    photographs,
-)
+from contrastbench.domains.image.data.files import Label, Part, Parts, part_of, photographs
 from contrastbench.domains.image.data.images import LoadedImages, Request
 from contrastbench.domains.reading import reading
 
@@ -126,15 +119,14 @@ def load_transfer(about: ImageDataset, asked: Request) -> LoadedImages:
         UserError: it is not there, or is something else.
     """
     path = download.local_file(about, asked.data_root) or download.fetch_file(about)
-    root, again = path.parent, f"get {about.url} again"
-    with reading(path, again, "is not as torchvision's reader wants it"):
+    root = path.parent
+    with reading(path, about.again, "is not as torchvision's reader wants it"):
         listed = files_of(about, root)
         train, test = (
             relative_part(files, root) for files in (listed.train + listed.validation, listed.test)
         )
     parts = Parts(train, test, tuple(listed.classes))
-    check_sizes(path, about.name, parts, about.sizes, again)
-    images, digest = photographs(parts, decode.folder_reader(root), asked)
+    images, digest = photographs(about, parts, path, decode.folder_reader(root), asked)
     labelled = sha256(f"{digest}{train.labels}{test.labels}".encode()).hexdigest()
     return replace(images, validation=len(listed.validation)), labelled
 

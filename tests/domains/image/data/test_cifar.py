@@ -1,11 +1,10 @@
-"""CIFAR from archives, folders and recoded pictures: what is read, and what is refused."""
+"""CIFAR from archives, folders and recoded pictures, and STL-10: what is read and refused."""
 
 import hashlib
 import io
 import tarfile
 import zipfile
 import zlib
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -15,12 +14,10 @@ import torch
 pytest.importorskip("PIL")
 from PIL import Image
 
-from contrastbench.domains.image.data import archives, cifar
+from contrastbench.domains.image.data import archives, binaries
 from contrastbench.domains.image.data.datasets import DATASETS
 from contrastbench.domains.image.data.images import Images
-from contrastbench.domains.image.data.load import load_declared, load_images
-from contrastbench.losses import UserError
-from made_images import CPU, as_folder, noise, refused
+from made_images import as_folder, declare, declared, noise, unread
 
 
 def tar(path: Path, files: dict[str, bytes]) -> None:
@@ -56,23 +53,20 @@ def test_an_archive_that_never_ends_is_one_line(
 ) -> None:
     monkeypatch.setattr(archives, "MAX_UNPACKED_BYTES", 1_000_000)  # three of its members
     tar(tmp_path / "cifar-10-binary.tar.gz", cifar_files(False))
-    with pytest.raises(UserError, match="it unpacks to more than"):
-        load_images("CIFAR-10", 32, tmp_path, CPU)
+    unread("it unpacks to more than", "CIFAR-10", tmp_path, 32)
 
 
 @pytest.fixture
 def small_cifar(monkeypatch: pytest.MonkeyPatch) -> None:
     """A hundredth of CIFAR's records, whatever they hold."""
-    whole = cifar.binary_records
+    whole = binaries.binary_records
     monkeypatch.setattr(
-        cifar,
+        binaries,
         "binary_records",
-        lambda name, raw, count, labels: whole(name, raw, count // 100, labels),
+        lambda raw, count, labels: whole(raw, count // 100, labels),
     )
     for name, sizes in (("CIFAR-10", (10, 500, 100)), ("CIFAR-10-5k", (10, 50, 10))):
-        about = replace(DATASETS[name], content="", sizes=sizes)
-        monkeypatch.setitem(DATASETS, name, about)
-    load_declared.cache_clear()
+        declare(monkeypatch, name, content="", sizes=sizes)
 
 
 @pytest.mark.usefixtures("small_cifar")
@@ -80,7 +74,7 @@ def small_cifar(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_cifar_is_read_from_its_binary_version(hundred: bool, tmp_path: Path) -> None:
     name, files = ("CIFAR-100" if hundred else "CIFAR-10"), cifar_files(hundred)
     tar(tmp_path / f"{name.lower()}-binary.tar.gz", files)
-    images, sha256 = load_images(name, 32, tmp_path, CPU)
+    images, sha256 = declared(name, tmp_path, 32)
     assert isinstance(images.train, Images)
     assert (len(images.train), len(images.test), images.unlabelled) == (500, 100, None)
     classes = 100 if hundred else 10
@@ -90,7 +84,7 @@ def test_cifar_is_read_from_its_binary_version(hundred: bool, tmp_path: Path) ->
     assert {row.tobytes() for row in first[3::classes]} <= ours
     assert images.classes[:2] == (("w0", "w1") if hundred else ("plane", "car"))
     as_folder(tmp_path / "unpacked", files)
-    assert load_images(name, 32, tmp_path / "unpacked", CPU)[1] == sha256
+    assert declared(name, tmp_path / "unpacked", 32)[1] == sha256
 
 
 def pictures(files: dict[str, bytes]) -> dict[str, bytes]:
@@ -116,7 +110,7 @@ def test_the_same_content_is_the_same_set_however_it_is_kept(name: str, tmp_path
     with zipfile.ZipFile(tmp_path / "zip" / "cifar10.zip", "w") as archive:
         for path, content in pictures(files).items():
             archive.writestr(path, content)
-    sets = [load_images(name, 32, tmp_path / kind, CPU) for kind in ("binary", "folder", "zip")]
+    sets = [declared(name, tmp_path / kind, 32) for kind in ("binary", "folder", "zip")]
     assert len({sha256 for _, sha256 in sets}) == 1
     few = name == "CIFAR-10-5k"
     for images, _ in sets:
@@ -127,7 +121,7 @@ def test_the_same_content_is_the_same_set_however_it_is_kept(name: str, tmp_path
 
 def test_the_order_is_that_of_the_classes_and_of_the_hashes_of_pixels() -> None:
     pixels, labels = torch.from_numpy(noise(20, 3, 2, 2)), torch.arange(20) % 3
-    ordered, classes = cifar.canonical_order(pixels, labels)
+    ordered, classes = binaries.canonical_order(pixels, labels)
     keys = [
         (int(label), hashlib.sha256(bytes(image.flatten().tolist())).hexdigest())
         for image, label in zip(ordered, classes, strict=True)
@@ -137,25 +131,49 @@ def test_the_order_is_that_of_the_classes_and_of_the_hashes_of_pixels() -> None:
 
 
 def test_something_else_under_the_name_is_refused(tmp_path: Path) -> None:
-    load_declared.cache_clear()
     as_folder(tmp_path, pictures(cifar_files(False)))
-    refused(
-        lambda: load_images("CIFAR-10", 32, tmp_path, CPU), "kept as CIFAR-10 have other content"
-    )
+    unread("kept as CIFAR-10 in .* have other content", "CIFAR-10", tmp_path, 32)
 
 
 @pytest.mark.usefixtures("small_cifar")
 def test_fc100_tests_all_images_of_other_classes_than_it_trains(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    about = DATASETS["FC100"]
-    assert len(about.classes) == len(set(about.classes)) == 20
-    monkeypatch.setitem(DATASETS, "FC100", replace(about, classes=("w3", "w70")))
+    classes = DATASETS["FC100"].classes
+    assert len(classes) == len(set(classes)) == 20
+    declare(monkeypatch, "FC100", classes=("w3", "w70"))
     as_folder(tmp_path, cifar_files(True))
-    images, _ = load_images("FC100", 16, tmp_path, CPU)
+    images, _ = declared("FC100", tmp_path)
     assert images.test.labels.tolist() == [3] * 6 + [70] * 6
     assert images.train.labels.bincount().tolist() == [6 * (k not in (3, 70)) for k in range(100)]
-    whole, _ = load_images("CIFAR-100", 16, tmp_path, CPU)
+    whole, _ = declared("CIFAR-100", tmp_path)
     rows = torch.cat([part.pixels[part.labels == 3] for part in (whole.train, whole.test)])
     found = {image.numpy().tobytes() for image in images.test.pixels[:6]}
     assert found == {image.numpy().tobytes() for image in rows}
+
+
+def test_stl_is_read_column_by_column(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = binaries.shaped_bytes
+    monkeypatch.setattr(
+        binaries,
+        "shaped_bytes",
+        lambda raw, shape: whole(
+            raw[: int(np.prod(shape)) // 1000], (shape[0] // 1000, *shape[1:])
+        ),
+    )
+    pixels = {
+        "train": noise(5, 3, 96, 96),
+        "test": noise(8, 3, 96, 96, seed=1),
+        "unlabeled": noise(100, 3, 96, 96, seed=2),
+    }
+    files = {f"stl10_binary/{part}_X.bin": x.swapaxes(2, 3).tobytes() for part, x in pixels.items()}
+    files["stl10_binary/train_y.bin"] = bytes([1, 10, 3, 4, 5])
+    files["stl10_binary/test_y.bin"] = bytes([2] * 8)
+    files["stl10_binary/class_names.txt"] = b"airplane\nbird\n"
+    as_folder(tmp_path, files)
+    images, _ = declared("STL-10", tmp_path, 32)
+    assert isinstance(images.unlabelled, Images)
+    assert np.array_equal(images.train.batch(torch.arange(5)).numpy(), pixels["train"])
+    assert np.array_equal(images.unlabelled.pixels.numpy(), pixels["unlabeled"])
+    assert images.train.labels.tolist() == [0, 9, 2, 3, 4]
+    assert images.unlabelled.labels.unique().tolist() == [-1]

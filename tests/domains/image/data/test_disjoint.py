@@ -14,12 +14,11 @@ import raw_files
 from contrastbench.domains.base import PairsByClass
 from contrastbench.domains.image.data.datasets import DATASETS
 from contrastbench.domains.image.data.images import IMAGENET_MEAN
-from contrastbench.domains.image.data.load import load_declared, load_images
 from contrastbench.domains.image.domain import ImageDomain
 from contrastbench.domains.random import balanced, generator
 from contrastbench.domains.registry import known_data, make_recipe
 from contrastbench.losses import UserError, get_loss
-from made_images import CPU, as_folder, refused
+from made_images import CPU, as_folder, declare, declared, unread
 
 METRIC = {
     **{"preset": "metric", "size": 16, "encoder": "resnet18", "width": 0.0625, "epochs": 1},
@@ -44,10 +43,9 @@ def omniglot(root: Path, *_: int) -> None:
 @pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Sets of a few images by the names of the large ones."""
-    load_declared.cache_clear()
     for name, about in DATASETS.items():
         if about.reader == "disjoint:load_disjoint":
-            monkeypatch.setitem(DATASETS, name, replace(about, sizes=SIZES, content=""))
+            declare(monkeypatch, name, sizes=SIZES, content="")
 
 
 @pytest.mark.parametrize(
@@ -59,11 +57,11 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
 )
 def test_halves_of_the_classes_train_and_are_tested(name: str, make, tmp_path: Path) -> None:
     make(tmp_path, *COUNTS)
-    images, _ = load_images(name, 16, tmp_path, CPU)
+    images, _ = declared(name, tmp_path)
     assert images.train.labels.tolist() == [0] * 6 + [1] * 6
     assert images.test.labels.tolist() == [2] * 5 + [3] * 5
     assert images.mean == IMAGENET_MEAN
-    first = load_images("CUB", 16, tmp_path, CPU)[0] if name == "CUB" else images
+    first = declared("CUB", tmp_path)[0] if name == "CUB" else images
     assert torch.equal(images.train.pixels, first.train.pixels)
 
 
@@ -74,7 +72,7 @@ def test_a_declaration_is_all_that_another_set_needs(
     about = replace(DATASETS["CUB"], **mine)
     monkeypatch.setitem(DATASETS, "Mine", about)
     as_folder(tmp_path / "mine", files())
-    images, _ = load_images("Mine", 16, tmp_path, CPU)
+    images, _ = declared("Mine", tmp_path)
     assert (len(images.classes), len(images.train), len(images.test)) == SIZES
     assert make_recipe("image", {"score_on": ["retrieval:Mine"]})
     assert known_data()["Mine"] is about
@@ -82,37 +80,34 @@ def test_a_declaration_is_all_that_another_set_needs(
 
 def test_a_zip_is_its_folder(tmp_path: Path) -> None:
     as_folder(tmp_path / "cars196", files())
-    _, unpacked = load_images("Cars196", 16, tmp_path, CPU)
-    load_declared.cache_clear()
+    _, unpacked = declared("Cars196", tmp_path)
     with zipfile.ZipFile(tmp_path / "cars196.zip", "w") as archive:
         for name, content in files().items():
             archive.writestr(f"cars196/{name}", content)
-    assert load_images("Cars196", 16, tmp_path, CPU)[1] == unpacked
+    assert declared("Cars196", tmp_path)[1] == unpacked
 
 
 def test_what_is_not_there_or_something_else_is_one_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    refused(
-        lambda: load_images("SOP", 16, tmp_path, CPU),
+    unread(
         r"SOP has no known hash and is not downloaded: get https://cvgl.*, "
         r"put Stanford_Online_Products into",
+        "SOP",
+        tmp_path,
     )
     as_folder(tmp_path / "cars196", dict(list(files().items())[:-1]))
-    refused(
-        lambda: load_images("Cars196", 16, tmp_path, CPU),
+    unread(
         "cars196 has 4 classes, 12 training and 9 test images, Cars196 4 classes, .* 10 test",
+        "Cars196",
+        tmp_path,
     )
     as_folder(tmp_path / "cars196", files())
-    other = replace(DATASETS["Cars196"], sizes=SIZES, content="0" * 64)
-    monkeypatch.setitem(DATASETS, "Cars196", other)
-    refused(
-        lambda: load_images("Cars196", 16, tmp_path, CPU),
-        "kept as Cars196 in .* have other content",
-    )
+    declare(monkeypatch, "Cars196", content="0" * 64)
+    unread("kept as Cars196 in .* have other content", "Cars196", tmp_path)
     (tmp_path / "Stanford_Online_Products").mkdir()
     (tmp_path / "Stanford_Online_Products" / "half").touch()
-    refused(lambda: load_images("SOP", 16, tmp_path, CPU), "cannot read .*Ebay_train.txt")
+    unread("cannot read .*Ebay_train.txt", "SOP", tmp_path)
 
 
 def test_a_balanced_batch_has_as_many_images_of_each_class_in_turns() -> None:
@@ -184,7 +179,7 @@ def test_what_does_not_fit_is_one_line(tmp_path: Path) -> None:
 def test_images_of_other_classes_are_other_data(tmp_path: Path) -> None:
     """Where a list says the classes, no file's name or content does."""
     raw_files.sop(tmp_path, *COUNTS)
-    _, digest = load_images("SOP", 16, tmp_path, CPU)
+    _, digest = declared("SOP", tmp_path)
     listed = tmp_path / "Stanford_Online_Products/Ebay_train.txt"
     exchanged = {" 1 1 001": " 2 1 001", " 2 1 002": " 1 1 002"}
     lines = listed.read_text().splitlines()
@@ -192,5 +187,4 @@ def test_images_of_other_classes_are_other_data(tmp_path: Path) -> None:
         assert old in lines[k]
         lines[k] = lines[k].replace(old, new)
     listed.write_text("\n".join(lines))
-    load_declared.cache_clear()
-    assert load_images("SOP", 16, tmp_path, CPU)[1] != digest
+    assert declared("SOP", tmp_path)[1] != digest

@@ -83,7 +83,7 @@ BAD = {
         "training and test images have different sizes",
     ),
     "one class": ({"labels": LABELS * 0}, "has a single class"),
-    "lonely class": ({"labels": np.arange(20) // 19}, "a class has one image"),
+    "lonely class": ({"labels": np.arange(20) // 19}, "class 1 has one image"),
 }
 
 

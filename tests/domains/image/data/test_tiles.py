@@ -2,7 +2,6 @@
 
 import io
 import tarfile
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,9 +10,7 @@ import pytest
 pytest.importorskip("PIL")
 from PIL import Image
 
-from contrastbench.domains.image.data.datasets import DATASETS
-from contrastbench.domains.image.data.load import load_declared, load_images
-from made_images import CPU, as_folder, refused
+from made_images import as_folder, declare, declared, refused
 
 GREYS = {f"{kind}/{kind}_{k}.png": 60 * k + 9 * i for i, kind in enumerate("ab") for k in range(3)}
 
@@ -30,14 +27,13 @@ def squares(grey: int) -> bytes:
 
 @pytest.fixture
 def small_set(monkeypatch: pytest.MonkeyPatch) -> None:
-    known = replace(DATASETS["DTD-10"], classes=("a", "b"), sizes=(2, 18, 18), content="")
-    monkeypatch.setitem(DATASETS, "DTD-10", known)
+    declare(monkeypatch, "DTD-10", classes=("a", "b"), sizes=(2, 18, 18), content="")
 
 
 def test_a_photographs_tiles_are_in_one_part(small_set: None, tmp_path: Path) -> None:
     files = {name: squares(grey) for name, grey in GREYS.items()}
     as_folder(tmp_path / "unpacked/dtd/images", files)
-    images, digest = load_images("DTD-10", 8, tmp_path / "unpacked", CPU)
+    images, digest = declared("DTD-10", tmp_path / "unpacked", 8)
     assert (images.classes, images.train.labels.tolist()) == (("a", "b"), [0] * 9 + [1] * 9)
     for part, number in ((images.train, 0), (images.test, 1)):
         expected = np.add.outer([60 * number, 60 * number + 9], range(9)).ravel()
@@ -49,14 +45,12 @@ def test_a_photographs_tiles_are_in_one_part(small_set: None, tmp_path: Path) ->
             member = tarfile.TarInfo(f"dtd/images/{name}")
             member.size = len(content)
             tar.addfile(member, io.BytesIO(content))
-    load_declared.cache_clear()
-    assert load_images("DTD-10", 8, tmp_path / "packed", CPU)[1] == digest
+    assert declared("DTD-10", tmp_path / "packed", 8)[1] == digest
 
 
 def test_other_photographs_are_refused(
     small_set: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     as_folder(tmp_path / "dtd/images", {name: squares(grey) for name, grey in GREYS.items()})
-    monkeypatch.setitem(DATASETS, "DTD-10", replace(DATASETS["DTD-10"], content="0" * 64))
-    load_declared.cache_clear()
-    refused(lambda: load_images("DTD-10", 8, tmp_path, CPU), "DTD-10 have other content")
+    declare(monkeypatch, "DTD-10", content="0" * 64)
+    refused(lambda: declared("DTD-10", tmp_path, 8), "DTD-10 in .* have other content")

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from zlib import crc32
 
@@ -15,13 +14,12 @@ from scipy.io import savemat
 
 from contrastbench.domains.image.data import transfer_sets
 from contrastbench.domains.image.data.datasets import DATASETS, scoring
-from contrastbench.domains.image.data.load import load_declared, load_images
 from contrastbench.domains.image.domain import ImageDomain
 from contrastbench.domains.image.networks.encoders import export
 from contrastbench.domains.image.preprocessing import Preprocessing
 from contrastbench.domains.image.scoring import protocols
 from contrastbench.domains.registry import make_recipe
-from made_images import CPU, as_folder, jpeg, refused
+from made_images import CPU, as_folder, declare, declared, jpeg, refused, unread
 
 KINDS = ("crow", "wren")
 NAMES = {
@@ -152,11 +150,10 @@ OWN_VALIDATION = ("FGVC-Aircraft", "DTD", "Flowers-102", "VOC2007")
 @pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Sets of a few images by the names of the large ones; torchvision knows some by their MD5."""
-    load_declared.cache_clear()
     sizes = {**dict.fromkeys(MADE, (2, 6, 6)), "Caltech-101": (2, 60, 6)}
     sizes["Flowers-102"] = (102, 6, 6)  # its reader knows their names
     for name, counts in sizes.items():
-        monkeypatch.setitem(DATASETS, name, replace(DATASETS[name], sizes=counts))
+        declare(monkeypatch, name, sizes=counts)
     flowers = transfer_sets.datasets.Flowers102
     monkeypatch.setattr(flowers, "_check_integrity", lambda self: True)
 
@@ -169,7 +166,7 @@ def test_each_set_is_made_here_and_declared() -> None:
 @pytest.mark.parametrize("name", MADE)
 def test_parts_and_classes_are_those_of_the_set(name: str, tmp_path: Path) -> None:
     MADE[name](tmp_path / "here")
-    images, digest = load_images(name, 16, tmp_path / "here", CPU)
+    images, digest = declared(name, tmp_path / "here")
     several = torch.tensor([[1, -1], [-1, 1]])
     y = [torch.tensor([0, 1]), several][name == "VOC2007"]
     if name == "Caltech-101":
@@ -186,18 +183,16 @@ def test_parts_and_classes_are_those_of_the_set(name: str, tmp_path: Path) -> No
     pixels = torch.cat([images.train.pixels, images.test.pixels]).flatten(1)
     assert len(pixels.unique(dim=0)) == len(pixels), "no image is in two parts"
     MADE[name](tmp_path / "there")
-    load_declared.cache_clear()
-    assert load_images(name, 16, tmp_path / "there", CPU)[1] == digest
+    assert declared(name, tmp_path / "there")[1] == digest
 
 
 def test_another_class_is_another_content(tmp_path: Path) -> None:
     """The classes stand in lists, not in the names of files."""
     aircraft(tmp_path)
-    digest = load_images("FGVC-Aircraft", 16, tmp_path, CPU)[1]
+    digest = declared("FGVC-Aircraft", tmp_path)[1]
     lists = tmp_path / "fgvc-aircraft-2013b/data/images_variant_val.txt"
     lists.write_text(lists.read_text().replace("train1 crow", "train1 wren"))
-    load_declared.cache_clear()
-    assert load_images("FGVC-Aircraft", 16, tmp_path, CPU)[1] != digest
+    assert declared("FGVC-Aircraft", tmp_path)[1] != digest
 
 
 @pytest.mark.parametrize("name", ["Food-101", "VOC2007"])
@@ -207,11 +202,11 @@ def test_what_is_not_there_is_one_line_with_file_address_and_place(name: str, tm
         f"{name} has no known hash and is not downloaded: get {about.url}, "
         f"put {about.file} into a folder"
     )
-    refused(lambda: load_images(name, 16, tmp_path, CPU), message)
+    unread(message, name, tmp_path)
     (tmp_path / about.file).mkdir()
-    refused(lambda: load_images(name, 16, tmp_path, CPU), message)
+    unread(message, name, tmp_path)
     (tmp_path / about.file / "half").touch()
-    refused(lambda: load_images(name, 16, tmp_path, CPU), f"{about.file} .*get {about.url} again")
+    unread(f"{about.file} .*get {about.url} again", name, tmp_path)
 
 
 def encoder(folder: Path) -> str:
@@ -224,7 +219,7 @@ def encoder(folder: Path) -> str:
 def test_validation_images_are_the_authors_or_drawn(tmp_path: Path) -> None:
     for name, sizes in (("DTD", [2, 4]), ("Caltech-101", [50, 10])):
         MADE[name](tmp_path)
-        images, _ = load_images(name, 16, tmp_path, CPU)
+        images, _ = declared(name, tmp_path)
         share = scoring(name).share
         found = protocols.fitting_parts(images, share, 0)
         assert [len(part) for part in found] == sizes
