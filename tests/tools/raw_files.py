@@ -404,8 +404,9 @@ RAW: dict[str, Raw] = {
     ),
 }
 NO_FILES = {  # readers of something else
-    **dict.fromkeys((digits.load_embedded, digits.load_shifted), "is embedded"),
-    **dict.fromkeys((tables.scikit_learn_table, tables.hidden_cluster_table), "is embedded"),
+    **dict.fromkeys(
+        (digits.load_grey, tables.scikit_learn_table, tables.hidden_cluster_table), "is embedded"
+    ),
     own_graphs.read_function: "is the user's code",
     own_tables.read_openml: "is scikit-learn's",
     own_graphs.read_set: "is torch-geometric's",
@@ -439,26 +440,22 @@ def in_a_fork(raw: bytes) -> list[tuple[int, str]]:
 @contextmanager
 def small() -> Iterator[None]:
     """Sets may be as small as they are here."""
-    records, exactly = binaries.binary_records, binaries.shaped_bytes
+    records = binaries.binary_records
 
     def few_records(raw: bytes, count: int, labels: int) -> Any:
         return records(raw, count // 100, labels)
-
-    def few(raw: bytes, shape: tuple[int, ...]) -> Any:
-        if shape == (100_000,):  # classes that are made, not read
-            return exactly(raw[:2], (2,))
-        return exactly(raw, (shape[0] // 1000 if shape[0] < 100_000 else 2, *shape[1:]))
 
     sizes = {
         **dict.fromkeys(("CUB", "CAR", "SOP"), (4, 2, 2)),
         **{"Tiny-ImageNet-20": (1, 1, 1), "DTD-10": (1, 9, 9), "Devanagari": (2, 4, 4)},
         **dict.fromkeys(("Tiny-ImageNet", "ImageNet", "Food-101"), (2, 2, 2)),
-        "CIFAR-10": DATASETS["CIFAR-10"].sizes,
+        **{"CIFAR-10": DATASETS["CIFAR-10"].sizes, "STL-10": (10, 5, 8)},
         "CIFAR-10-5k": (10, 50, 10),
     }
     few_images = {
         name: replace(DATASETS[name], sizes=size, content="") for name, size in sizes.items()
     }
+    few_images["STL-10"] = replace(few_images["STL-10"], unlabelled=2)
     few_images["DTD-10"] = replace(few_images["DTD-10"], classes=("banded",))
     few_images["Devanagari"] = replace(few_images["Devanagari"], shipped=None)
     few_images["FC100"] = replace(DATASETS["FC100"], classes=("w3", "w70"))
@@ -470,7 +467,6 @@ def small() -> Iterator[None]:
 
     with (
         patch.object(binaries, "binary_records", few_records),
-        patch.object(binaries, "shaped_bytes", few),
         patch.object(matlab, "annotations", in_a_fork),
         patch.object(sentences, "DECLARED_ROWS", {}),
         patch.dict(DATASETS, few_images),

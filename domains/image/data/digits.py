@@ -24,25 +24,11 @@ SEED = 20262  # of the shifts
 MAX_SHIFT_PIXELS = 2  # pixels of the farthest shift
 
 
-def load_embedded(about: ImageDataset, asked: Request) -> LoadedImages:
-    """Read scikit-learn's digits as they are."""
-    return enlarged(grey_digits(), asked)
-
-
-def load_shifted(about: ImageDataset, asked: Request) -> LoadedImages:
-    """Read scikit-learn's digits, each moved by up to two pixels."""
-    return enlarged(shifted(grey_digits()), asked)
-
-
-def grey_digits() -> Array:
-    """Return the digits (N, 8, 8) in 256 levels."""
-    grey: Array = (load_digits().images * (255 / 16)).round().astype(np.uint8)
-    return grey
-
-
-def enlarged(grey: Array, asked: Request) -> LoadedImages:
-    """Enlarge the digits to the size of views; the hash is of 8 x 8 pixels."""
+def load_grey(about: ImageDataset, asked: Request) -> LoadedImages:
+    """scikit-learn's digits, or each moved, enlarged to views; the hash is of 8 x 8 pixels."""
     data = load_digits()
+    grey = (data.images * (255 / 16)).round().astype(np.uint8)
+    grey = shifted(grey) if about.layout == "shifted" else grey
     labels = torch.from_numpy(data.target.astype(np.int64))
     small = split_held_out(torch.from_numpy(grey)[:, None], labels)
     large = {part: (enlarge(x, asked.size), y) for part, (x, y) in small.items()}

@@ -7,17 +7,11 @@ from typing import Any
 import torch
 
 from contrastbench.domains.image.data import decode
-from contrastbench.domains.image.data.files import Part, Parts, from_files, part_of
-from contrastbench.domains.image.data.images import LoadedImages, Request, held_out
+from contrastbench.domains.image.data.files import Part, Parts, part_of
+from contrastbench.domains.image.data.images import held_out
 from contrastbench.domains.own import files_below, part_name
 from contrastbench.domains.reading import refuse
 from contrastbench.domains.samples import Counted
-
-
-def load_folder(root: Path, asked: Request) -> LoadedImages:
-    """A user's folder, and the sha256 of its content."""
-    parts, notes = folder_parts(root)
-    return from_files(parts, decode.folder_reader(root), asked, notes)
 
 
 def folder_parts(root: Path) -> tuple[Parts, dict[str, Any]]:

@@ -12,9 +12,10 @@ import numpy as np
 import torch
 
 from contrastbench.domains import download, own, saved
+from contrastbench.domains.image.data import decode
 from contrastbench.domains.image.data.datasets import ImageDataset
 from contrastbench.domains.image.data.files import Parts, from_files
-from contrastbench.domains.image.data.folders import class_files, load_folder, split_fifth
+from contrastbench.domains.image.data.folders import class_files, folder_parts, split_fifth
 from contrastbench.domains.image.data.images import (
     LoadedImages,
     Request,
@@ -38,7 +39,9 @@ OwnReader = Callable[[str, Path | None, Request], LoadedImages]
 
 def read_folder(what: str, data_root: Path | None, asked: Request) -> LoadedImages:
     """Files in folders, one for each class."""
-    return load_folder(own.find_path(what, data_root, Path.is_dir).resolve(), asked)
+    root = own.find_path(what, data_root, Path.is_dir).resolve()
+    parts, notes = folder_parts(root)
+    return from_files(parts, decode.folder_reader(root), asked, notes)
 
 
 def read_npz(what: str, data_root: Path | None, asked: Request) -> LoadedImages:

@@ -12,9 +12,9 @@ from contrastbench.domains.image.networks.encoders import Encoder
 from contrastbench.domains.image.views.policies import policy
 from contrastbench.domains.progress import tracked
 from contrastbench.domains.random import generator
-from contrastbench.domains.scoring.classifiers import percent
+from contrastbench.domains.scoring.classifiers import accuracy_within
 
-EPOCHS, BATCH, TOP_K = 20, 512, 5
+EPOCHS, BATCH = 20, 512
 DROPS, DROP = (16, 20), 0.2  # epochs after which the rates are a fifth
 
 
@@ -42,9 +42,9 @@ def semi_supervised(opened: Encoder, images: ImageSet, seed: int) -> dict[str, f
     for rates in FINE_TUNING_RATES:
         part = labelled_part(images.train, rates.share, seed)
         scores, y = tuned(opened, part, images.test, len(images.classes), rates, seed)
-        ranked = scores.topk(min(TOP_K, scores.shape[1])).indices == y.unsqueeze(1)
-        for name, right in (("top-1", ranked[:, 0]), ("top-5", ranked.any(dim=1))):
-            accuracies[f"{rates.share:.0%}_{name}"] = percent(right)
+        for first in (1, 5):
+            name = f"{rates.share:.0%}_top-{first}"
+            accuracies[name] = accuracy_within(scores, y, first)
     return accuracies
 
 

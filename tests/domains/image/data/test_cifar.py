@@ -153,14 +153,7 @@ def test_fc100_tests_all_images_of_other_classes_than_it_trains(
 
 
 def test_stl_is_read_column_by_column(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = binaries.shaped_bytes
-    monkeypatch.setattr(
-        binaries,
-        "shaped_bytes",
-        lambda raw, shape: whole(
-            raw[: int(np.prod(shape)) // 1000], (shape[0] // 1000, *shape[1:])
-        ),
-    )
+    declare(monkeypatch, "STL-10", sizes=(10, 5, 8), unlabelled=100)
     pixels = {
         "train": noise(5, 3, 96, 96),
         "test": noise(8, 3, 96, 96, seed=1),
