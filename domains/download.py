@@ -47,6 +47,17 @@ def in_place(folder: Path) -> Iterator[Path]:
         shutil.rmtree(temporary, ignore_errors=True)
 
 
+def write_whole(path: Path, data: bytes) -> None:
+    """Write a file that others see whole or not at all."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        temporary.write_bytes(data)
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
 def sidecar(dataset: Dataset) -> Path:
     """Return the path of the hub's sha256, for a file whose sha256 is not declared."""
     path = cached_file(dataset)
@@ -177,10 +188,7 @@ def hub_sha256(dataset: Dataset, fix: str) -> str:
             f"cannot download {dataset.url} ({answer.status_code}, and no sha256 beforehand): {fix}"
         )
     kept = sidecar(dataset)
-    kept.parent.mkdir(parents=True, exist_ok=True)
-    temporary = kept.with_suffix(f".{os.getpid()}")
-    temporary.write_text(digest, "utf-8")
-    temporary.replace(kept)
+    write_whole(kept, digest.encode())
     return digest
 
 

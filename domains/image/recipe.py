@@ -22,6 +22,7 @@ PRESETS_FILE = Path(__file__).with_name("presets.yaml")
 SMALL_SIDE = 96  # pixels a side up to which the published sets of photographs are kept as they are
 Operations = Annotated[int, Field(ge=0)]
 Magnitude = Annotated[float, Field(ge=0, le=10)]
+SomeShare = Annotated[float, Field(gt=0, le=1)]
 STEM = 64  # pixels a side of views up to which a network's stem keeps the size
 INCEPTION = "bn_inception"
 CONVNET = "convnet"  # four convolutions
@@ -96,21 +97,15 @@ class ImageRecipe(ClassedRecipe):
         description="crops and flips by one sampling with such edges, colours by one matrix: fast",
     )
     rotation: float = added(0.0, ge=0, description="largest angle of a warp, in radians")
-    noisy_crop: float | None = added(
-        None,
-        gt=0,
-        le=1,
-        description="share of a view that a further random crop shows in its place",
+    noisy_crop: SomeShare | None = added(
+        None, description="share of a view that a further random crop shows in its place"
     )
     flip: float = Field(0.0, ge=0, le=1, description="probability that a view is mirrored")
     blur: float | None = Field(
         None, ge=0, le=1, description="probability of Gaussian blur, in place of the views' own"
     )
-    jitter_strength: float = added(
-        0.5,
-        gt=0,
-        le=1,
-        description="of colours: 1 is SimCLR's on ImageNet, 0.5 that of small images",
+    jitter_strength: SomeShare = added(
+        0.5, description="of colours: 1 is SimCLR's on ImageNet, 0.5 that of small images"
     )
     asymmetric: bool = Field(
         False, description="BYOL's and MoCo v3's two views: one blurred, the other solarised"

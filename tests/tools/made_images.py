@@ -97,6 +97,10 @@ def picture(height: int = 32, width: int = 32, n: int = N, seed: int = 0) -> Ten
     return images
 
 
+def floats() -> Tensor:
+    return picture().float() / 255
+
+
 def same_distribution(one: Tensor, two: Tensor) -> None:
     """Means within 4.5 standard errors, distribution functions within 2.2 of their scale."""
     error = (one.var(dim=0) / len(one) + two.var(dim=0) / len(two)).sqrt()

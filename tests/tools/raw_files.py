@@ -183,21 +183,6 @@ TINY = {
 }
 TENTH = TINY | {"train/crow/images/crow1.JPEG": jpeg(7, 16)}
 TILES = {f"banded/banded_000{k}.jpg": jpeg(20 + k, 24) for k in (1, 2)}
-TEN = np.concatenate([np.arange(100)[:, None] % 10, noise(100, 3072)], axis=1)
-CIFAR_10 = {
-    **{
-        f"cifar-10-batches-bin/data_batch_{k}.bin": TEN.astype(np.uint8).tobytes()
-        for k in range(1, 6)
-    },
-    "cifar-10-batches-bin/test_batch.bin": TEN.astype(np.uint8).tobytes(),
-    "cifar-10-batches-bin/batches.meta.txt": b"plane\ncar\n",
-}
-HUNDRED = np.concatenate([np.full((100, 1), 7), np.arange(100)[:, None], noise(100, 3072)], axis=1)
-CIFAR_100 = {
-    "cifar-100-binary/train.bin": HUNDRED.astype(np.uint8).tobytes() * 5,
-    "cifar-100-binary/test.bin": HUNDRED.astype(np.uint8).tobytes(),
-    "cifar-100-binary/fine_label_names.txt": "\n".join(f"w{k}" for k in range(100)).encode(),
-}
 STL = {
     "stl10_binary/train_X.bin": noise(5, 3, 96, 96).tobytes(),
     "stl10_binary/train_y.bin": bytes([1, 10, 3, 4, 5]),
@@ -223,6 +208,26 @@ CSV = ("a,colour,y\n" + ROWS).encode()
 PAIRS = [(f"sentence {k}", f"other {k // 2}", float(k % 5)) for k in range(20)]
 TEXT = "\n".join(senteval.sentence(k) for k in range(20)).encode()
 ROWS = "".join(f"one {k}\tanother {k}\n" for k in range(20)).encode()
+
+
+def cifar_files(hundred: bool) -> Files:
+    """Records of seeded noise whose class is the record's number modulo the classes."""
+
+    def part(count: int, seed: int) -> bytes:
+        rows = np.concatenate(
+            [np.zeros((count, 1 + hundred), dtype=np.uint8), noise(count, 3072, seed=seed)], axis=1
+        )
+        rows[:, hundred * 1] = np.arange(count) % (100 if hundred else 10)
+        rows[:, 0] = 7 if hundred else rows[:, 0]  # the coarse class, which is not read
+        return rows.tobytes()
+
+    if hundred:
+        words = "\n".join(f"w{k}" for k in range(100)).encode()
+        whole = {"train.bin": part(500, 0), "test.bin": part(100, 1), "fine_label_names.txt": words}
+        return {f"cifar-100-binary/{name}": content for name, content in whole.items()}
+    batches = {f"data_batch_{k}.bin": part(100, k) for k in range(1, 6)}
+    whole = {**batches, "test_batch.bin": part(100, 6), "batches.meta.txt": b"plane\ncar\n\n"}
+    return {f"cifar-10-batches-bin/{name}": content for name, content in whole.items()}
 
 
 def four_classes(*counts: int) -> Files:
@@ -303,6 +308,7 @@ def columns(rows: list[tuple[Any, ...]], *names: str) -> dict[str, list[Any]]:
 COVERTYPE = "".join(",".join(["1"] * 54) + f",{k % 7}\n" for k in range(15_200))
 HIGGS = "".join(f"{k % 2}," + ",".join(["0.5"] * 28) + "\n" for k in range(200))
 PMLB = "a\tb\ttarget\n" + "".join(f"{k}\t{k % 5}\t{k % 2}\n" for k in range(12))
+CIFAR_10, CIFAR_100 = (cifar_files(hundred) for hundred in (False, True))
 RAW: dict[str, Raw] = {
     "TU files": Raw(graphs.load_tu, files(TOY), graph("TOY"), "TOY", whole=False),
     "a zip of TU files": Raw(graphs.load_tu, zipped("TOY.zip", TOY), graph("TOY"), "TOY"),

@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import os
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -60,13 +59,7 @@ def save(path: Path, images: ImageSet, digest: str) -> None:
         elif part is not None:
             return
     data = bytes_of(tensors)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        temporary.write_bytes(data + hashlib.sha256(data).digest())
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
+    download.write_whole(path, data + hashlib.sha256(data).digest())
 
 
 def load(path: Path, device: torch.device) -> LoadedImages:

@@ -2,8 +2,6 @@
 
 import hashlib
 import io
-import tarfile
-import zipfile
 import zlib
 from pathlib import Path
 
@@ -18,41 +16,14 @@ from contrastbench.domains.image.data import archives, binaries
 from contrastbench.domains.image.data.datasets import DATASETS
 from contrastbench.domains.image.data.images import Images
 from made_images import as_folder, declare, declared, noise, unread
-
-
-def tar(path: Path, files: dict[str, bytes]) -> None:
-    with tarfile.open(path, "w:gz", compresslevel=1) as archive:
-        for name, content in files.items():
-            member = tarfile.TarInfo(name)
-            member.size = len(content)
-            archive.addfile(member, io.BytesIO(content))
-
-
-def cifar_files(hundred: bool) -> dict[str, bytes]:
-    """Records of seeded noise whose class is the record's number modulo the classes."""
-
-    def part(count: int, seed: int) -> bytes:
-        rows = np.concatenate(
-            [np.zeros((count, 1 + hundred), dtype=np.uint8), noise(count, 3072, seed=seed)], axis=1
-        )
-        rows[:, hundred * 1] = np.arange(count) % (100 if hundred else 10)
-        rows[:, 0] = 7 if hundred else rows[:, 0]  # the coarse class, which is not read
-        return rows.tobytes()
-
-    if hundred:
-        words = "\n".join(f"w{k}" for k in range(100)).encode()
-        whole = {"train.bin": part(500, 0), "test.bin": part(100, 1), "fine_label_names.txt": words}
-        return {f"cifar-100-binary/{name}": content for name, content in whole.items()}
-    batches = {f"data_batch_{k}.bin": part(100, k) for k in range(1, 6)}
-    whole = {**batches, "test_batch.bin": part(100, 6), "batches.meta.txt": b"plane\ncar\n\n"}
-    return {f"cifar-10-batches-bin/{name}": content for name, content in whole.items()}
+from raw_files import CIFAR_10, CIFAR_100, tarred, zipped
 
 
 def test_an_archive_that_never_ends_is_one_line(
     small_cifar: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(archives, "MAX_UNPACKED_BYTES", 1_000_000)  # three of its members
-    tar(tmp_path / "cifar-10-binary.tar.gz", cifar_files(False))
+    tarred("cifar-10-binary.tar.gz", CIFAR_10)(tmp_path)
     unread("it unpacks to more than", "CIFAR-10", tmp_path, 32)
 
 
@@ -72,8 +43,8 @@ def small_cifar(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("small_cifar")
 @pytest.mark.parametrize("hundred", [False, True])
 def test_cifar_is_read_from_its_binary_version(hundred: bool, tmp_path: Path) -> None:
-    name, files = ("CIFAR-100" if hundred else "CIFAR-10"), cifar_files(hundred)
-    tar(tmp_path / f"{name.lower()}-binary.tar.gz", files)
+    name, files = ("CIFAR-100" if hundred else "CIFAR-10"), (CIFAR_100 if hundred else CIFAR_10)
+    tarred(f"{name.lower()}-binary.tar.gz", files)(tmp_path)
     images, sha256 = declared(name, tmp_path, 32)
     assert isinstance(images.train, Images)
     assert (len(images.train), len(images.test), images.unlabelled) == (500, 100, None)
@@ -103,13 +74,11 @@ def pictures(files: dict[str, bytes]) -> dict[str, bytes]:
 @pytest.mark.usefixtures("small_cifar")
 @pytest.mark.parametrize("name", ["CIFAR-10", "CIFAR-10-5k"])
 def test_the_same_content_is_the_same_set_however_it_is_kept(name: str, tmp_path: Path) -> None:
-    files = cifar_files(False)
+    files = CIFAR_10
     as_folder(tmp_path / "binary", files)
     as_folder(tmp_path / "folder", pictures(files))
     (tmp_path / "zip").mkdir()
-    with zipfile.ZipFile(tmp_path / "zip" / "cifar10.zip", "w") as archive:
-        for path, content in pictures(files).items():
-            archive.writestr(path, content)
+    zipped("cifar10.zip", pictures(files))(tmp_path / "zip")
     sets = [declared(name, tmp_path / kind, 32) for kind in ("binary", "folder", "zip")]
     assert len({sha256 for _, sha256 in sets}) == 1
     few = name == "CIFAR-10-5k"
@@ -131,7 +100,7 @@ def test_the_order_is_that_of_the_classes_and_of_the_hashes_of_pixels() -> None:
 
 
 def test_something_else_under_the_name_is_refused(tmp_path: Path) -> None:
-    as_folder(tmp_path, pictures(cifar_files(False)))
+    as_folder(tmp_path, pictures(CIFAR_10))
     unread("kept as CIFAR-10 in .* have other content", "CIFAR-10", tmp_path, 32)
 
 
@@ -142,7 +111,7 @@ def test_fc100_tests_all_images_of_other_classes_than_it_trains(
     classes = DATASETS["FC100"].classes
     assert len(classes) == len(set(classes)) == 20
     declare(monkeypatch, "FC100", classes=("w3", "w70"))
-    as_folder(tmp_path, cifar_files(True))
+    as_folder(tmp_path, CIFAR_100)
     images, _ = declared("FC100", tmp_path)
     assert images.test.labels.tolist() == [3] * 6 + [70] * 6
     assert images.train.labels.bincount().tolist() == [6 * (k not in (3, 70)) for k in range(100)]

@@ -1,6 +1,5 @@
 """Sets of metric learning: what is read, what is refused, and what trains and scores on them."""
 
-import zipfile
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -81,9 +80,8 @@ def test_a_declaration_is_all_that_another_set_needs(
 def test_a_zip_is_its_folder(tmp_path: Path) -> None:
     as_folder(tmp_path / "cars196", files())
     _, unpacked = declared("Cars196", tmp_path)
-    with zipfile.ZipFile(tmp_path / "cars196.zip", "w") as archive:
-        for name, content in files().items():
-            archive.writestr(f"cars196/{name}", content)
+    packed = {f"cars196/{name}": content for name, content in files().items()}
+    raw_files.zipped("cars196.zip", packed)(tmp_path)
     assert declared("Cars196", tmp_path)[1] == unpacked
 
 

@@ -3,7 +3,6 @@
 import hashlib
 import io
 import shutil
-import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +15,7 @@ from PIL import Image
 from contrastbench.domains.image.data.datasets import IMAGENET_100
 from contrastbench.domains.image.data.images import IMAGENET_MEAN
 from made_images import as_folder, declare, declared, jpeg, refused, unread
+from raw_files import zipped
 
 PUBLISHED = "79f3f1552ccc478ce24bd934b4573625db584ddc1f4643ae23c994a94cb11397"  # of imagenet100.txt
 
@@ -35,9 +35,7 @@ def tiny_files() -> dict[str, bytes]:
 
 def test_tiny_imagenet_is_read_in_its_zip(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     declare(monkeypatch, "Tiny-ImageNet", sizes=(2, 4, 2))
-    with zipfile.ZipFile(tmp_path / "tiny-imagenet-200.zip", "w") as archive:
-        for name, content in tiny_files().items():
-            archive.writestr(name, content)
+    zipped("tiny-imagenet-200.zip", tiny_files())(tmp_path)
     images, sha256 = declared("Tiny-ImageNet", tmp_path, 64)
     assert (images.classes, images.train.labels.tolist(), images.test.labels.tolist()) == (
         ("n1", "n2"),

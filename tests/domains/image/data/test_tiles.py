@@ -1,7 +1,6 @@
 """Tiles of photographs: each photograph's in one part, and the same from folders and archive."""
 
 import io
-import tarfile
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +10,7 @@ pytest.importorskip("PIL")
 from PIL import Image
 
 from made_images import as_folder, declare, declared, refused
+from raw_files import tarred
 
 GREYS = {f"{kind}/{kind}_{k}.png": 60 * k + 9 * i for i, kind in enumerate("ab") for k in range(3)}
 
@@ -40,11 +40,8 @@ def test_a_photographs_tiles_are_in_one_part(small_set: None, tmp_path: Path) ->
         assert part.pixels.shape == (18, 3, 8, 8)
         assert part.pixels.float().mean(dim=(1, 2, 3)).tolist() == expected.tolist()
     (tmp_path / "packed").mkdir()
-    with tarfile.open(tmp_path / "packed/dtd-r1.0.1.tar.gz", "w:gz") as tar:
-        for name, content in files.items():
-            member = tarfile.TarInfo(f"dtd/images/{name}")
-            member.size = len(content)
-            tar.addfile(member, io.BytesIO(content))
+    packed = {f"dtd/images/{name}": content for name, content in files.items()}
+    tarred("dtd-r1.0.1.tar.gz", packed)(tmp_path / "packed")
     assert declared("DTD-10", tmp_path / "packed", 8)[1] == digest
 
 

@@ -16,13 +16,9 @@ from contrastbench.domains.image.preprocessing import published_policy
 from contrastbench.domains.image.views import colour, draws, policies, spatial
 from contrastbench.domains.image.views import transforms as views
 from contrastbench.domains.registry import make_recipe
-from made_images import N, picture, rng, same_distribution
+from made_images import N, floats, picture, rng, same_distribution
 
 EXACT = 2e-6  # float32 in another order of operations
-
-
-def floats() -> Tensor:
-    return picture().float() / 255
 
 
 def spread(low: float, high: float) -> Tensor:

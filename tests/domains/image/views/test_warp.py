@@ -13,11 +13,7 @@ from contrastbench.domains.image.preprocessing import published_policy
 from contrastbench.domains.image.views import colour, draws, spatial
 from contrastbench.domains.image.views import transforms as views
 from contrastbench.domains.registry import make_recipe
-from made_images import N, picture, rng, same_distribution
-
-
-def floats() -> Tensor:
-    return picture().float() / 255
+from made_images import N, floats, picture, rng, same_distribution
 
 
 def maps(*rows: float) -> Tensor:
