@@ -108,11 +108,8 @@ class ImageDomain(Domain[ImageRecipe, Model, Batch]):
             data.train, recipe.validation, self.seed, recipe.limit, last=last
         )
         test, _ = held_out_split(data.test, 0.0, self.seed, recipe.limit)
-        self.splits = {
-            "train": train,
-            **({"validation": validation} if validation else {}),
-            "test": test,
-        }
+        parts = {"train": train, "validation": validation, "test": test}
+        self.splits = {name: part for name, part in parts.items() if part is not None}
         if recipe.ranks:
             for part in self.splits.keys() - {"train"}:
                 with samples_drawn(recipe):

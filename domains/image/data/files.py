@@ -110,7 +110,9 @@ def from_files(
     train = split(parts.train, read, headers, side, asked.device)
     test = stored_pixels(parts.test, read, headers, side, asked.device)
     known = dict(notes or {}) | decode.oddities(headers) | resized(headers, side)
-    known |= tested_twice(headers[:trained], headers[trained:])
+    seen = {header.sha256 for header in headers[:trained]}
+    if twice := sum(header.sha256 in seen for header in headers[trained:]):
+        known[TESTED_TWICE] = twice
     images = ImageSet(train, test, None, parts.classes, drawn=parts.drawn, notes=known)
     return images, content_of_files(parts, names, headers)
 
@@ -136,13 +138,6 @@ def content_of_files(parts: Parts, names: Sequence[str], headers: Sequence[Heade
     if parts.listed:
         digest.update(f"{parts.train.labels}{parts.test.labels}".encode())
     return digest.hexdigest()
-
-
-def tested_twice(train: list[Header], test: list[Header]) -> dict[str, int]:
-    """Return how many test files have the bytes of a training file."""
-    trained = {header.sha256 for header in train}
-    count = sum(header.sha256 in trained for header in test)
-    return {TESTED_TWICE: count} if count else {}
 
 
 def common_side(headers: list[Header], size: int, largest: int = MAX_KEPT_SIDE) -> int | None:

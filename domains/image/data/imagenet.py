@@ -26,18 +26,13 @@ def load_tenth(about: ImageDataset, asked: Request) -> LoadedImages:
     Half of what is read of each class is tested: the published test part is too small for that.
     """
     path, kept, whole = tiny_files(about, asked.data_root)
-    parts = every_tenth(whole, about.sizes[1] // about.sizes[0])
-    check_sizes(about, parts, path)
-    return from_files(parts, kept.read, asked, largest=0)
-
-
-def every_tenth(whole: Parts, count: int) -> Parts:
-    """Return so many training images of every tenth class, and as many to test, by their names."""
     files = {
         label: [name for name in whole.train.names if name.split("/")[1] == label]
         for label in whole.classes[::10]
     }
-    return first_files(files, count)
+    parts = first_files(files, about.sizes[1] // about.sizes[0])
+    check_sizes(about, parts, path)
+    return from_files(parts, kept.read, asked, largest=0)
 
 
 def tiny_files(about: ImageDataset, root: Path | None) -> tuple[Path, decode.Kept, Parts]:

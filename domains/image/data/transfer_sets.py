@@ -6,9 +6,10 @@ has its authors' parts. No sha256 of their archives is known to us, so none is d
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from torchvision import datasets
@@ -30,14 +31,6 @@ class SetFiles(NamedTuple):
     train: LabelledFiles
     validation: LabelledFiles  # empty: a share of the training images is drawn
     test: LabelledFiles
-
-
-def torchvision_files(kind: Callable[..., Any], root: Path, validation: str) -> SetFiles:
-    """Read by one of torchvision's datasets, without loading the images."""
-    parts = [kind(root, split=name, loader=str) for name in ("train", "test")]
-    held_out = kind(root, split=validation, loader=str) if validation else ()
-    train, test, own = ([part[k] for k in range(len(part))] for part in (*parts, held_out))
-    return SetFiles(parts[0].classes, train, own, test)
 
 
 def pets(root: Path) -> SetFiles:
@@ -106,10 +99,14 @@ FOLDER_READERS: dict[str, Callable[[Path], SetFiles]] = {
 
 
 def files_of(about: ImageDataset, root: Path) -> SetFiles:
-    """Read the names and classes of a set's files as torchvision does."""
+    """Read the names and classes of a set's files as torchvision does, without the images."""
     if about.layout in FOLDER_READERS:
         return FOLDER_READERS[about.layout](root)
-    return torchvision_files(getattr(datasets, about.layout), root, about.validation_part)
+    part = partial(getattr(datasets, about.layout), root, loader=str)
+    parts = [part(split=name) for name in ("train", "test")]
+    held_out = part(split=about.validation_part) if about.validation_part else ()
+    train, test, own = ([one[k] for k in range(len(one))] for one in (*parts, held_out))
+    return SetFiles(parts[0].classes, train, own, test)
 
 
 def load_transfer(about: ImageDataset, asked: Request) -> LoadedImages:

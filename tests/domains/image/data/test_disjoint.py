@@ -16,8 +16,8 @@ from contrastbench.domains.image.data.images import IMAGENET_MEAN
 from contrastbench.domains.image.domain import ImageDomain
 from contrastbench.domains.random import balanced, generator
 from contrastbench.domains.registry import known_data, make_recipe
-from contrastbench.losses import UserError, get_loss
-from made_images import CPU, as_folder, declare, declared, unread
+from contrastbench.losses import get_loss
+from made_images import CPU, as_folder, declare, declared, refused, unread
 
 METRIC = {
     **{"preset": "metric", "size": 16, "encoder": "resnet18", "width": 0.0625, "epochs": 1},
@@ -170,8 +170,7 @@ def test_what_does_not_fit_is_one_line(tmp_path: Path) -> None:
         ({"positives": 0}, "pairing=balanced needs other images of each class: positives=3"),
         ({"probe": "lbfgs"}, "CUB tests other classes than it trains, .* preset=metric"),
     ):
-        with pytest.raises(UserError, match=message):
-            domain(tmp_path, **recipe)
+        refused(lambda recipe=recipe: domain(tmp_path, **recipe), message)
 
 
 def test_images_of_other_classes_are_other_data(tmp_path: Path) -> None:

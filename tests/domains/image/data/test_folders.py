@@ -23,13 +23,9 @@ def test_a_folder_is_its_images(tmp_path: Path) -> None:
     assert isinstance(images.train, Images)
     assert (images.classes, images.notes) == (("cat", "dog"), {})
     assert images.train.labels.tolist() == [0, 0, 0, 1, 1, 1]
-    assert np.array_equal(
-        images.train.pixels[4].numpy(), noise(16, 16, 3, seed=11).transpose(2, 0, 1)
-    )
-    assert np.array_equal(
-        images.test.batch(torch.tensor([5]))[0].numpy(),
-        noise(16, 16, 3, seed=112).transpose(2, 0, 1),
-    )
+    for part, row, seed in ((images.train, 4, 11), (images.test, 5, 112)):
+        found = part.batch(torch.tensor([row]))[0].permute(1, 2, 0)
+        assert np.array_equal(found.numpy(), noise(16, 16, 3, seed=seed))
 
 
 def test_val_is_the_test_part_where_there_is_no_test(tmp_path: Path) -> None:
@@ -38,18 +34,12 @@ def test_val_is_the_test_part_where_there_is_no_test(tmp_path: Path) -> None:
 
 def test_a_folder_without_parts_is_split_the_same_way_every_time(tmp_path: Path) -> None:
     images = read(folder(tmp_path, (".",), count=10))
-    assert (images.train.labels.bincount().tolist(), images.test.labels.bincount().tolist()) == (
-        [8, 8],
-        [2, 2],
-    )
-    pixels = torch.cat(
-        [part.batch(torch.arange(len(part))) for part in (images.train, images.test)]
-    )
+    parts = images.train, images.test
+    assert [part.labels.bincount().tolist() for part in parts] == [[8, 8], [2, 2]]
+    pixels = torch.cat([part.batch(torch.arange(len(part))) for part in parts])
     assert len(pixels.flatten(1).unique(dim=0)) == 20
     read_unchanged.cache_clear()
-    assert torch.equal(
-        read(tmp_path).test.batch(torch.arange(4)), images.test.batch(torch.arange(4))
-    )
+    assert torch.equal(read(tmp_path).test.batch(torch.arange(4)), pixels[16:])
 
 
 def test_the_folder_may_be_in_the_data_root(
@@ -99,10 +89,8 @@ def test_linked_class_folders_are_read_and_counted(tmp_path: Path) -> None:
     images = read(root)
     assert len(images.train) == 3 + 3 + 2, "a linked folder in a class folder is read too"
     assert images.notes == {"files left out, no images of a class": 1}
-    assert (
-        load_images(f"folder:{root}", 16, None, CPU)[1]
-        == load_images(f"folder:{elsewhere}", 16, None, CPU)[1]
-    )
+    hashes = {load_images(f"folder:{path}", 16, None, CPU)[1] for path in (root, elsewhere)}
+    assert len(hashes) == 1
     state = own.source_state(str(root), None)
     save(elsewhere / "test/cat/9.png", noise(16, 16, 3))
     assert own.source_state(str(root), None) != state, "and is read again when it changes"
@@ -116,15 +104,10 @@ def test_test_images_that_are_trained_on_are_counted(tmp_path: Path) -> None:
 
 
 def test_the_real_subset_of_cifar(shared: Callable[..., Path]) -> None:
-    images, sha256 = load_images(
-        "folder:cifar10-subset", 32, shared("data", "cifar10-subset").parent, CPU
-    )
-    assert (len(images.train), len(images.test), len(images.classes), images.notes) == (
-        5085,
-        1017,
-        10,
-        {},
-    )
+    root = shared("data", "cifar10-subset").parent
+    images, sha256 = load_images("folder:cifar10-subset", 32, root, CPU)
+    assert [len(part) for part in (images.train, images.test)] == [5085, 1017]
+    assert (len(images.classes), images.notes) == (10, {})
     assert sha256.startswith("530b6131910cd7f0")
 
 

@@ -37,11 +37,8 @@ def test_tiny_imagenet_is_read_in_its_zip(tmp_path: Path, monkeypatch: pytest.Mo
     declare(monkeypatch, "Tiny-ImageNet", sizes=(2, 4, 2))
     zipped("tiny-imagenet-200.zip", tiny_files())(tmp_path)
     images, sha256 = declared("Tiny-ImageNet", tmp_path, 64)
-    assert (images.classes, images.train.labels.tolist(), images.test.labels.tolist()) == (
-        ("n1", "n2"),
-        [0, 0, 1, 1],
-        [0, 1],
-    )
+    assert images.classes == ("n1", "n2")
+    assert (images.train.labels.tolist(), images.test.labels.tolist()) == ([0, 0, 1, 1], [0, 1])
     expected = np.asarray(Image.open(io.BytesIO(jpeg(10)))).transpose(2, 0, 1)
     assert np.array_equal(images.test.batch(torch.tensor([1]))[0].numpy(), expected)
     as_folder(tmp_path / "unpacked", tiny_files())
@@ -79,10 +76,8 @@ def test_every_tenth_class_trains_and_is_tested(
 
 
 def test_imagenet_100_is_the_published_list_from_imagenets_folders(tmp_path: Path) -> None:
-    assert (
-        hashlib.sha256("".join(f"{name}\n" for name in IMAGENET_100).encode()).hexdigest()
-        == PUBLISHED
-    )
+    listed = "".join(f"{name}\n" for name in IMAGENET_100).encode()
+    assert hashlib.sha256(listed).hexdigest() == PUBLISHED
     assert len(set(IMAGENET_100)) == 100
     unread("no data root is given: get ImageNet from", "ImageNet-100", None, 224)
     for place in ("train", "val"):

@@ -29,9 +29,8 @@ def test_features_are_the_packages() -> None:
     with torch.no_grad():
         found = network(x)
     assert found.shape == (2, 1024)
-    torch.testing.assert_close(
-        found[0, 2::100], torch.tensor(GOLDEN).double(), rtol=1e-5, atol=1e-5
-    )
+    golden = torch.tensor(GOLDEN).double()
+    torch.testing.assert_close(found[0, 2::100], golden, rtol=1e-5, atol=1e-5)
     assert sum(p.numel() for p in network.parameters()) == 10_270_240
 
 

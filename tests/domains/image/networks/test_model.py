@@ -50,17 +50,17 @@ def test_the_stem_for_small_images_keeps_their_size() -> None:
     with torch.device("meta"):
         small, ordinary = ResNet("resnet18", small=True), ResNet("resnet18")
         assert nn.Sequential(*list(small)[:3])(torch.empty(1, 3, 32, 32)).shape == (1, 64, 32, 32)
-        assert nn.Sequential(*list(ordinary)[:4])(torch.empty(1, 3, 224, 224)).shape == (
-            1,
-            64,
-            56,
-            56,
-        )
+        large = nn.Sequential(*list(ordinary)[:4])(torch.empty(1, 3, 224, 224))
+        assert large.shape == (1, 64, 56, 56)
         assert not any(isinstance(layer, nn.MaxPool2d) for layer in small)
         kernels = [
             ImageModel(ImageRecipe(size=size), 1).encoder[0].kernel_size[0] for size in (64, 65)
         ]
     assert kernels == [3, 7]
+
+
+def linear_shapes(head: nn.Sequential) -> list[tuple[int, ...]]:
+    return [tuple(m.weight.shape) for m in head if isinstance(m, nn.Linear)]
 
 
 @pytest.mark.parametrize(
@@ -79,26 +79,20 @@ def test_heads_are_as_published(preset: str, features: int, shapes: list[tuple[i
     with torch.device("meta"):
         net = ImageModel(make_recipe("image", {"preset": preset}), 1)
     assert net.encoder.features == features
-    assert [tuple(m.weight.shape) for m in net.projector if isinstance(m, nn.Linear)] == shapes
+    assert linear_shapes(net.projector) == shapes
     kinds = [type(m).__name__ for m in net.projector]
     assert kinds[:4] == ["Linear", "BatchNorm1d", "ReLU", "Linear"]
     if preset in ("byol-imagenet", "simsiam-imagenet"):
         hidden = {"byol-imagenet": 4096, "simsiam-imagenet": 512}[preset]
         last = shapes[-1][0]
-        assert [tuple(m.weight.shape) for m in net.predictor if isinstance(m, nn.Linear)] == [
-            (hidden, last),
-            (last, hidden),
-        ]
+        assert linear_shapes(net.predictor) == [(hidden, last), (last, hidden)]
         assert net.predictor[-1].bias is not None
         assert isinstance(net.projector[-1], nn.BatchNorm1d) == (preset == "simsiam-imagenet")
         assert hasattr(net, "target")
     elif preset in ("renyicl-imagenet", "moco-v3-imagenet"):
         assert kinds[4:] == ["BatchNorm1d"]
         assert not net.projector[4].affine
-        assert [tuple(m.weight.shape) for m in net.predictor if isinstance(m, nn.Linear)] == [
-            (4096, 256),
-            (256, 4096),
-        ]
+        assert linear_shapes(net.predictor) == [(4096, 256), (256, 4096)]
         assert [m.bias for m in net.modules() if isinstance(m, nn.Linear)] == [None] * 6, (
             "RenyiCL's and MoCo v3's builder.py: no layer of a head has a bias"
         )

@@ -30,26 +30,20 @@ def close(ours: Tensor, theirs: list[Tensor], atol: float = EXACT) -> None:
     torch.testing.assert_close(ours, torch.stack(theirs), rtol=0, atol=atol)
 
 
-COLOURS: dict[str, tuple[Any, Any, tuple[float, float], float]] = {
-    "hue": (
-        colour.hue,
-        F.adjust_hue,
-        (-0.5, 0.5),
-        1e-5,
-    ),  # a division by the chroma amplifies rounding
-    "solarise": (colour.solarise, F.solarize, (0.0, 1.0), 0.0),
-}
-
-
-@pytest.mark.parametrize("name", COLOURS)
-def test_colour_operations_are_torchvisions(name: str) -> None:
-    ours, theirs, (low, high), atol = COLOURS[name]
-    images, parameters = floats(), spread(low, high)
-    close(
-        ours(images, parameters),
-        [theirs(x, p) for x, p in zip(images, parameters.tolist(), strict=True)],
-        atol,
-    )
+@pytest.mark.parametrize(
+    ("ours", "theirs", "ends", "atol"),
+    [
+        (colour.hue, F.adjust_hue, (-0.5, 0.5), 1e-5),  # dividing by the chroma adds rounding
+        (colour.solarise, F.solarize, (0.0, 1.0), 0.0),
+    ],
+    ids=["hue", "solarise"],
+)
+def test_colour_operations_are_torchvisions(
+    ours: Any, theirs: Any, ends: tuple[float, float], atol: float
+) -> None:
+    images, parameters = floats(), spread(*ends)
+    expected = [theirs(x, p) for x, p in zip(images, parameters.tolist(), strict=True)]
+    close(ours(images, parameters), expected, atol)
 
 
 def test_grey_is_torchvisions() -> None:
