@@ -61,11 +61,7 @@ def test_every_epoch_shuffles_the_images_anew_into_full_batches() -> None:
 
 def test_parts_are_disjoint_and_validation_comes_from_training() -> None:
     d = domain(limit=None)
-    assert {name: len(part) for name, part in d.splits.items()} == {
-        "train": 1295,
-        "validation": 143,
-        "test": 359,
-    }
+    assert d.counts == {"train": 1295, "validation": 143, "test": 359}
     seen = [{image.numpy().tobytes() for image in part.pixels} for part in d.splits.values()]
     assert not seen[0] & seen[2]
     assert len(d.pool) == 1295
@@ -94,10 +90,8 @@ def test_pairings(recipe: dict, anchors: int, positives: int, keys: int) -> None
 def test_views_are_by_the_recipes_policies_one_after_the_other(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    d, seen = (
-        domain(preset="renyicl-imagenet", local_crops=2, size=32, local_size=16, batch_size=32),
-        [],
-    )
+    seen, sizes = [], {"size": 32, "local_size": 16, "batch_size": 32}
+    d = domain(preset="renyicl-imagenet", local_crops=2, **sizes)
     monkeypatch.setattr(preprocessing, "recolour", lambda x, kind, rng: seen.append(kind) or x)
     views = d.views(d.splits["train"].select(torch.arange(2)), torch.Generator())
     expected = [replace(kind, fill=CIFAR_MEAN) for kind in policies(d.recipe)]
@@ -239,9 +233,8 @@ def test_test_images_may_be_larger_than_the_crops_of_the_training(
         name: torch.randint(0, 256, (n, 3, 96, 96), dtype=torch.uint8)
         for name, n in (("train", 12), ("test", 8))
     }
-    stl, _ = on_device(
-        {name: (x, torch.arange(len(x)) % 2) for name, x in whole.items()}, ["cat", "dog"], CPU
-    )
+    parts = {name: (x, torch.arange(len(x)) % 2) for name, x in whole.items()}
+    stl, _ = on_device(parts, ["cat", "dog"], CPU)
     monkeypatch.setattr(image, "load_images", lambda *_: (stl, "made"))
     monkeypatch.setitem(PROBES, "paper", replace(PROBES["paper"], epochs=2, batch=6))
     values = {"preset": "adnce", "test_size": 96, "batch_size": 4, "encoder": "resnet18"}

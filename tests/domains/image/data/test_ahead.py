@@ -60,9 +60,8 @@ def test_an_error_leaves_what_no_thread_has_begun() -> None:
         wait()
     over.set()
     threads.shutdown()
-    assert len(done) <= 17 * decode.IMAGES_PER_THREAD, (
-        "at most 16 threads, and one that goes on after the error"
-    )
+    most = 16 + 1  # threads, and one that goes on after the error
+    assert len(done) <= most * decode.IMAGES_PER_THREAD
     assert decode.pool() is not threads
 
 
@@ -140,9 +139,8 @@ def test_a_file_damaged_later_is_one_line_of_the_step_that_needs_it(
     (tmp_path / damaged).write_bytes(b"no image")
     model = one.model()
     one.contrasts(model, batches[0])
-    refused(
-        lambda: one.contrasts(model, batches[1]), rf"{damaged} is no image .*: remove or replace it"
-    )
+    words = rf"{damaged} is no image .*: remove or replace it"
+    refused(lambda: one.contrasts(model, batches[1]), words)
 
 
 def test_a_file_that_has_another_size_by_now_is_one_line(tmp_path: Path, unread: None) -> None:

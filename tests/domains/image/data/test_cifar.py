@@ -3,6 +3,7 @@
 import hashlib
 import io
 import zlib
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +17,7 @@ from contrastbench.domains.image.data import archives, binaries
 from contrastbench.domains.image.data.datasets import DATASETS
 from contrastbench.domains.image.data.images import Images
 from made_images import as_folder, declare, declared, noise, unread
-from raw_files import CIFAR_10, CIFAR_100, tarred, zipped
+from raw_files import CIFAR_10, CIFAR_100, small, tarred, zipped
 
 
 def test_an_archive_that_never_ends_is_one_line(
@@ -28,16 +29,10 @@ def test_an_archive_that_never_ends_is_one_line(
 
 
 @pytest.fixture
-def small_cifar(monkeypatch: pytest.MonkeyPatch) -> None:
+def small_cifar() -> Iterator[None]:
     """A hundredth of CIFAR's records, whatever they hold."""
-    whole = binaries.binary_records
-    monkeypatch.setattr(
-        binaries,
-        "binary_records",
-        lambda raw, count, labels: whole(raw, count // 100, labels),
-    )
-    for name, sizes in (("CIFAR-10", (10, 500, 100)), ("CIFAR-10-5k", (10, 50, 10))):
-        declare(monkeypatch, name, content="", sizes=sizes)
+    with small():
+        yield
 
 
 @pytest.mark.usefixtures("small_cifar")
@@ -104,13 +99,13 @@ def test_something_else_under_the_name_is_refused(tmp_path: Path) -> None:
     unread("kept as CIFAR-10 in .* have other content", "CIFAR-10", tmp_path, 32)
 
 
-@pytest.mark.usefixtures("small_cifar")
-def test_fc100_tests_all_images_of_other_classes_than_it_trains(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_fc100_has_twenty_classes() -> None:
     classes = DATASETS["FC100"].classes
     assert len(classes) == len(set(classes)) == 20
-    declare(monkeypatch, "FC100", classes=("w3", "w70"))
+
+
+@pytest.mark.usefixtures("small_cifar")
+def test_fc100_tests_all_images_of_other_classes_than_it_trains(tmp_path: Path) -> None:
     as_folder(tmp_path, CIFAR_100)
     images, _ = declared("FC100", tmp_path)
     assert images.test.labels.tolist() == [3] * 6 + [70] * 6

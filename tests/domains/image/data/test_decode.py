@@ -86,13 +86,11 @@ def test_an_orientation_that_changes_nothing_or_is_damaged_is_not_said(tmp_path:
 @pytest.mark.parametrize("suffix", ["gif", "webp", "png", "tiff"])
 def test_of_several_frames_the_first_is_taken_and_said(suffix: str, tmp_path: Path) -> None:
     levels = (40, 200, 120)
-    first, *others = (
-        Image.fromarray(np.full((16, 16, 3), level, dtype=np.uint8)) for level in levels
-    )
+    plain = [np.full((16, 16, 3), level, dtype=np.uint8) for level in levels]
+    first, *others = map(Image.fromarray, plain)
     options = {"lossless": True} if suffix == "webp" else {}
-    pixels, notes = harmless(
-        first, tmp_path, suffix, save_all=True, append_images=others, **options
-    )
+    options |= {"save_all": True, "append_images": others}
+    pixels, notes = harmless(first, tmp_path, suffix, **options)
     assert np.array_equal(pixels, np.asarray(first))
     assert notes.pop("first of several frames taken") == 1
     assert set(notes) <= {"P, converted to RGB"}

@@ -21,10 +21,8 @@ def pictures(root: Path) -> tuple[Path, list[Image.Image]]:
     """A folder with training pictures of several shapes, and these in order."""
     shapes = [(40, 60), (90, 30), (33, 33), (200, 50), (16, 16), (50, 51)]
     for k, shape in enumerate(shapes):
-        save(
-            folder(root) / f"train/{'cat' if k < 3 else 'dog'}/{k % 3}.png",
-            noise(*shape, 3, seed=k),
-        )
+        name = f"train/{'cat' if k < 3 else 'dog'}/{k % 3}.png"
+        save(folder(root) / name, noise(*shape, 3, seed=k))
     names = sorted((root / "train").rglob("*.png"))
     return root, [Image.open(name).convert("RGB") for name in names]
 

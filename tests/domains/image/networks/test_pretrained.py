@@ -1,6 +1,7 @@
 """Weights of torchvision in our ResNets, and of BN-Inception in ours."""
 
 import hashlib
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ from contrastbench.domains.download import file_sha256
 from contrastbench.domains.image.networks import pretrained
 from contrastbench.domains.image.networks.inception import Inception
 from contrastbench.domains.image.networks.resnet import ResNet
-from contrastbench.losses import UserError
+from made_images import refused
 
 
 @pytest.mark.parametrize("name", ["resnet18", "resnet34", "resnet50"])
@@ -47,8 +48,8 @@ def test_bn_inception_takes_weights_without_counters(monkeypatch: pytest.MonkeyP
     assert asked == [pretrained.INCEPTION_URL]
     assert all(torch.equal(ours.state_dict()[name], tensor) for name, tensor in kept.items())
     theirs.popitem()
-    with pytest.raises(UserError, match=r"bn_inception-52deb4733.pth is damaged"):
-        pretrained.load_weights(ours, "bn_inception", None)
+    again = partial(pretrained.load_weights, ours, "bn_inception", None)
+    refused(again, r"bn_inception-52deb4733.pth is damaged")
 
 
 def test_they_lie_in_the_data_root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -58,14 +59,11 @@ def test_they_lie_in_the_data_root(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     url = f"https://download.pytorch.org/models/{path.name}"
     assert pretrained.pretrained_weights(url, tmp_path)["w"].tolist() == [1, 1]
     torch.save({"w": torch.zeros(2)}, path)
-    with pytest.raises(UserError, match=f"does not begin with {digits}.*: put {path.name} into a"):
-        pretrained.pretrained_weights(url, tmp_path)
-    empty = hashlib.sha256(b"").hexdigest()[:8]
+    load, empty = pretrained.pretrained_weights, hashlib.sha256(b"").hexdigest()[:8]
+    refused(lambda: load(url, tmp_path), f"does not begin with {digits}.*: put {path.name} into a")
     (tmp_path / f"a-{empty}.pth").touch()
-    with pytest.raises(UserError, match=rf"cannot be read .*: put a-{empty}.pth into a folder"):
-        pretrained.pretrained_weights(
-            f"https://download.pytorch.org/models/a-{empty}.pth", tmp_path
-        )
+    url = f"https://download.pytorch.org/models/a-{empty}.pth"
+    refused(lambda: load(url, tmp_path), rf"cannot be read .*: put a-{empty}.pth into a folder")
 
 
 def test_a_download_is_kept_and_checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

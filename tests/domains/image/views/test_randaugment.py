@@ -69,9 +69,8 @@ def test_the_same_level_gives_timms_image(
     images = picture(*shape)
     levels = 2.6 + 7.4 * torch.rand(N, generator=rng(3))
     levels[3], levels[4] = 5.0, 10.0
-    expected = [
-        timms(x, name, m, sign, cubic) for x, m in zip(images, levels.tolist(), strict=True)
-    ]
+    pairs = zip(images, levels.tolist(), strict=True)
+    expected = [timms(x, name, m, sign, cubic) for x, m in pairs]
     ours = r.apply(images.float(), draws(name, levels, sign, cubic), FILL)
     difference = (ours - torch.stack(expected)).abs()
     assert torch.equal(ours, ours.round())
