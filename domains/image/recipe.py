@@ -10,7 +10,7 @@ from pydantic import Field, model_validator
 
 from contrastbench.domains.image.data.datasets import DATASETS, SOURCES
 from contrastbench.domains.image.probes import PROBES, Name, Probe
-from contrastbench.domains.recipe import ClassedRecipe, Width, added
+from contrastbench.domains.recipe import ClassedRecipe, Share, Width, added
 from contrastbench.errors import UserError
 from contrastbench.losses.pairing import BOTH_VIEWS, OWN_VIEW, QUERY_KEY, SAME_CLASS, Pairing
 
@@ -128,10 +128,8 @@ class ImageRecipe(ClassedRecipe):
         "both_ways: those of the other view alone; "
         "supervised: two views of each image; balanced: one, of metric learning",
     )
-    ema: float = Field(
+    ema: Share = Field(
         0.99,
-        ge=0,
-        le=1,
         description="of query_key's target network; rises to 1, or 0: it stays the network itself",
     )
     predictor: bool = Field(True, description="query_key's prediction head")
