@@ -14,7 +14,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 import numpy as np
 import torch
 from joblib import cpu_count
-from PIL import ExifTags, Image, UnidentifiedImageError
+from PIL import ExifTags, Image, UnidentifiedImageError, features
 from torch import Tensor
 
 from contrastbench.domains.own import files_below
@@ -23,12 +23,26 @@ from contrastbench.domains.reading import contents, member, member_names, readin
 from contrastbench.errors import UserError
 
 IMAGE_SUFFIXES = {
-    *(".bmp", ".gif", ".jfif", ".jpe", ".jpeg", ".jpg", ".pbm", ".pgm", ".png", ".pnm", ".ppm"),
-    *(".tif", ".tiff", ".webp"),
+    *(
+        ".avif",
+        ".bmp",
+        ".gif",
+        ".jfif",
+        ".jpe",
+        ".jpeg",
+        ".jpg",
+        ".pbm",
+        ".pgm",
+        ".png",
+        ".pnm",
+        ".ppm",
+    ),
+    *(".avif", ".tif", ".tiff", ".webp"),
 }
 MIN_LARGEST = 2**12  # of a 16-bit image; below it the higher 8 bits keep fewer than 16 levels
+AVIF = ("AVIF",) * features.check("avif")  # which Pillow can since 11.3
 # Pillow runs a program for EPS
-IMAGE_FORMATS = ("BMP", "GIF", "JPEG", "PNG", "PPM", "TIFF", "WEBP")
+IMAGE_FORMATS = ("BMP", "GIF", "JPEG", "PNG", "PPM", "TIFF", "WEBP", *AVIF)
 MIN_SIDE = 8  # pixels a side
 MAX_PIXELS = 2**26  # pixels; each thread that decodes may hold as many
 PACKED = 2**28  # bytes of an image file in an archive

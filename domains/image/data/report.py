@@ -5,13 +5,18 @@ from hashlib import blake2b
 from typing import Any
 
 import torch
+from torch.nn.functional import adaptive_avg_pool2d
 
 from contrastbench.domains.image.data.files import TESTED_TWICE
 from contrastbench.domains.image.data.images import Images, Split
 from contrastbench.domains.report import Rules, found_by
 from contrastbench.domains.samples import Counted, Samples
+from contrastbench.losses.contrast import unit
 
 FLAT = 4  # levels of 256; fewer are no picture
+MOST_COMPARED = 10_000  # images, each with each
+THUMB, LIKE = 8, 0.995  # pixels a side of a small picture; from which correlation two are alike
+GREY = torch.tensor([0.299, 0.587, 0.114]).view(3, 1, 1)  # what Pillow makes of colours
 
 
 def image_samples(
@@ -32,6 +37,7 @@ def image_samples(
     """
     held = [part for part in splits.values() if isinstance(part, Images)]
     whole = len(held) == len(splits)  # none is decoded only when it is used
+    compared = own and whole and sum(map(len, held)) <= MOST_COMPARED
     told = {*notes} - {TESTED_TWICE} if own else set()
     told |= set() if whole else {TESTED_TWICE}  # equal files, where pixels cannot be compared
     sides = {part.pixels.shape[2:] for part in held} if own else {}  # declared ones are resized
@@ -41,6 +47,7 @@ def image_samples(
         torch.cat([part.labels for part in splits.values()]).tolist(),
         classes,
         keys=(lambda: pixel_keys(held)) if whole else None,
+        near=(lambda: small_keys(held)) if compared else None,
         features=dict(zip(("height", "width"), *sides, strict=True)) if len(sides) == 1 else {},
         notes={note: value for note, value in notes.items() if note in told} | dict(more),
         doubts=found_by(DOUBTS, splits),
@@ -52,6 +59,30 @@ def pixel_keys(parts: Sequence[Images]) -> Iterator[bytes]:
     """Yield a digest of the pixels of each image."""
     blocks = (pixels.cpu() for part in parts for pixels in part.pixels.split(1024))
     yield from (blake2b(x).digest() for block in blocks for x in block.contiguous().numpy())
+
+
+def small_keys(parts: Sequence[Images]) -> list[int]:
+    """Return the same number for images that are nearly equal when small and grey, or mirrored.
+
+    A key is the number of the first image whose brightness correlates by more than LIKE.
+    """
+    thumbs = []
+    for block in (block for part in parts for block in part.pixels.split(1024)):
+        grey = (block.cpu().float() * GREY).sum(1, keepdim=True)
+        thumbs.append(adaptive_avg_pool2d(grey, THUMB)[:, 0])
+    small = torch.cat(thumbs)
+    small = small - small.mean((1, 2), keepdim=True)
+    flat = small.flatten(1).std(1) < FLAT
+    mirrored, small = (unit(x.flatten(1)) for x in (small.flip(2), small))
+    first = torch.cat(
+        [
+            (torch.maximum(some @ small.T, some @ mirrored.T) > LIKE).int().argmax(1)
+            for some in small.split(1024)
+        ]
+    )
+    own = torch.arange(len(first))
+    keys: list[int] = torch.where(flat, own, first[first]).tolist()
+    return keys
 
 
 def one_colour(splits: Mapping[str, Split]) -> Counted:
