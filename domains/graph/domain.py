@@ -385,7 +385,12 @@ def without_edges(graphs: Graphs) -> int:
     return int(((graphs.node_ptr.diff() > 1) & (edges == 0)).sum())
 
 
-NOTES: Rules[Graphs] = {"graphs without edges": without_edges}
+NOTES: Rules[Graphs] = {
+    "graphs without edges": without_edges,
+    "nodes of one whole number, perhaps a code, which is read as an amount": lambda g: (
+        len(g.x) * bool(g.x.shape[1] == 1 and (g.x == g.x.round()).all() and g.x.max() > 1)
+    ),
+}
 DOUBTS: Rules[Graphs] = {"graphs without nodes": lambda g: int((g.node_ptr.diff() == 0).sum())}
 
 

@@ -1,7 +1,7 @@
 """Files of one graph each: GraphML, and lists of edges."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
@@ -26,7 +26,7 @@ class FileGraph(NamedTuple):
 
     labels: list[str]  # of its nodes; empty where there is none
     edges: list[tuple[int, int]]
-    further: bool = False  # whether edges have more than their nodes, or nodes than a label
+    further: Collection[str] = ()  # names of what edges and nodes have besides, and nobody reads
 
 
 def read_file(path: Path) -> FileGraph:
@@ -39,9 +39,8 @@ def read_file(path: Path) -> FileGraph:
             labels = [label for _, label in graph.nodes(data="label", default="")]
             place = {node: k for k, node in enumerate(graph)}
             edges = [(place[a], place[b]) for a, b in graph.edges()]
-            further = any(keys.keys() - {"label"} for _, keys in graph.nodes(data=True))
-            further |= any(keys for *_, keys in graph.edges(data=True))
-            return FileGraph([str(label) for label in labels], edges, further)
+            known = [data for *_, data in (*graph.nodes(data=True), *graph.edges(data=True))]
+            return FileGraph([*map(str, labels)], edges, {*chain(*known)} - {"label"})
         check_kind(path, "a list of edges", "give two columns of nodes")
         pairs, further = node_pairs(contents(path).decode("utf-8-sig"))
     if not pairs:
@@ -51,17 +50,18 @@ def read_file(path: Path) -> FileGraph:
     return FileGraph([""] * len(place), [(place[a], place[b]) for a, b in pairs], further)
 
 
-def node_pairs(text: str) -> tuple[list[tuple[str, str]], bool]:
-    r"""Return the nodes of each line of a list of edges, and whether it has further columns.
+def node_pairs(text: str) -> tuple[list[tuple[str, str]], list[str]]:
+    r"""Return the nodes of each line of a list of edges, and the names of further columns.
 
     Tabs, commas, semicolons or blanks stand between columns. Those named source and target, or the
     like, hold the nodes, otherwise the first two do. What follows # or % is left out.
 
     Raises:
-        ValueError: a line does not name two nodes, or a first line of names does not tell them.
+        ValueError: a line does not name two nodes, a first line of names does not tell them, or
+            lines may be a weight before them, or a node and all its neighbours.
 
     >>> node_pairs("id, source, target\n7, 0, 1\n8, 1, 2")
-    ([('0', '1'), ('1', '2')], True)
+    ([('0', '1'), ('1', '2')], ['id'])
     """
     lines = [*filter(None, (re.split("[#%{]", line)[0].strip() for line in text.splitlines()))]
     sign = next((sign for sign in "\t,;" if lines and sign in lines[0]), None)
@@ -79,7 +79,24 @@ def node_pairs(text: str) -> tuple[list[tuple[str, str]], bool]:
     known = {*chain.from_iterable(pairs[1:])}
     if known and not header and rows[0][-1] == str(len(rows) - 1) and rows[0][0] not in known:
         raise ValueError(f"{' '.join(rows[0])!r} counts nodes and edges: remove it")
-    return pairs, high > 2 or "{" in text
+    columns = [*zip(*rows[header:], strict=True)]
+    if len(columns) > 2 and not header:
+        check_columns(columns)
+    names = rows[0] if header else [f"column {k + 1}" for k in range(high)]
+    nulls = [" (0 of some edges)" * (column.count("0") > 1) for column in columns]
+    named = [*map("".join, zip(names, nulls, strict=False))]
+    others = [name for k, name in enumerate(named) if k not in (first, second)]
+    return pairs, others + ["data in brackets"] * ("{" in text)
+
+
+def check_columns(columns: Sequence[Sequence[str]]) -> None:
+    """Raise if columns without names are probably not two nodes and more of their edge."""
+    first, *others = columns
+    if all(word.count(".") for word in first) and not any("." in word for word in others[0]):
+        raise ValueError(f"{first[0]!r} may be a weight: name the columns source and target")
+    around = {*chain.from_iterable(zip(first, other, strict=True) for other in others)}
+    if len({*first}) == len(first) > 3 and all((b, a) in around for a, b in around):
+        raise ValueError("each line may be a node and its neighbours: give each edge a line")
 
 
 def end_columns(rows: Sequence[Sequence[str]]) -> tuple[int, int, bool]:

@@ -27,14 +27,14 @@ from contrastbench.domains.graph.data import MAX_FEATURES, Graphs, content_hash,
 from contrastbench.domains.graph.files import GRAPH_FILES, LABELS_FILE, read_file
 from contrastbench.domains.graph.molecules import read_smiles
 from contrastbench.domains.graph.tasks import UNKNOWN, answers
-from contrastbench.domains.reading import contents, doubles, reading, refuse
+from contrastbench.domains.reading import contents, doubles, is_number, reading, refuse
 from contrastbench.domains.samples import Counted
 from contrastbench.errors import unknown, users_code
 from contrastbench.losses.source import Sources
 
-FURTHER = "files whose further columns or attributes are left out"
+FURTHER = "columns or attributes, left out"
 TWO_GRAPHS_FIX = "give at least two, as negatives of each other"
-EDGE_DATA = ("edge_attr", "edge_weight")  # of torch-geometric's Data
+READ = ("edge_index", "x", "y", "num_nodes")  # of torch-geometric's Data
 ReadGraphs = tuple[Graphs, dict[str, Any]]  # and notes
 Reader = Callable[..., ReadGraphs]  # of what a source names and the data root
 LoadedGraphs = tuple[Graphs, str, dict[str, Any]]  # graphs, the sha256 of their content, notes
@@ -186,7 +186,7 @@ def classes_in(folder: Path) -> list[tuple[str, Any]]:
     with reading(path, "save it as UTF-8", "cannot be read"):
         lines = contents(path).decode("utf-8-sig").splitlines()
     rows = [[field.strip() for field in row] for row in csv.reader(lines) if row]
-    if rows and not Path(rows[0][0]).suffix and not (folder / rows[0][0]).is_file():
+    if rows and Path(rows[0][0]).suffix not in GRAPH_FILES and not (folder / rows[0][0]).is_file():
         del rows[0]  # its header
     wide = max(2, *map(len, rows)) if rows else 2
     refuse(
@@ -197,6 +197,9 @@ def classes_in(folder: Path) -> list[tuple[str, Any]]:
     )
     if wide > 2:
         return [(row[0], answers(f"{path}: {row[0]}", row[1:])) for row in rows]
+    numbers = [y for _, y in rows if is_number(y) and not float(y).is_integer()]
+    measured = numbers[:1] if len({*numbers}) > len(rows) / 2 else ()
+    refuse(path, (measured, " has numbers such as {}, no classes: write a class for each"))
     without = [file for file, y in rows if y.lower() in UNKNOWN]
     refuse(path, (without, ": {} has no class: give one, or remove it"))
     return [(file, y) for file, y in rows]
@@ -221,10 +224,10 @@ def united_files(folder: Path, names: Sequence[str], classes: Sequence[Any]) -> 
         if kinds:
             x[torch.arange(len(labels)), torch.tensor([number[k] for k in labels])] = 1
         items.append(Item(torch.tensor(edges, dtype=torch.long).view(-1, 2).T, x, y))
-    wide = [name for name, graph in zip(names, files, strict=True) if graph.further]
+    wide = sorted({name for graph in files for name in graph.further})
     graphs, notes = with_classes(items)
     graphs = replace(graphs, labels=tuple(kinds))
-    return graphs, notes | ({FURTHER: Counted.of(wide)} if wide else {})
+    return graphs, notes | ({FURTHER: wide} if wide else {})
 
 
 def folder_of_any(what: str, data_root: Path | None) -> tuple[Graphs, list[str] | None]:
@@ -269,7 +272,7 @@ def of_data(what: str, graphs: Iterable[Any]) -> ReadGraphs:
     Raises:
         UserError: there are fewer than two, or one is no such graph, or has no class.
     """
-    items, wide = [], []
+    items, wide = [], set()
     for k, graph in enumerate(graphs):
         y = getattr(graph, "y", None)
         item = item_of(f"{what}: graph {k}", graph)
@@ -282,10 +285,10 @@ def of_data(what: str, graphs: Iterable[Any]) -> ReadGraphs:
             fault = f" has y={y}: give each graph one class, a whole number"
             refuse(f"{what}: graph {k}", (True, fault))
         items.append(item._replace(y=y))
-        wide += [f"graph {k}"] * any(getattr(graph, key, None) is not None for key in EDGE_DATA)
+        wide |= {key for key, value in graph.to_dict().items() if torch.is_tensor(value)}
     refuse(what, (len(items) < 2, f": {len(items)} graphs: {TWO_GRAPHS_FIX}"))
-    note, (made, notes) = "graphs whose edge attributes are left out", with_classes(items)
-    return made, notes | ({note: Counted.of(wide)} if wide else {})
+    (made, notes), left = with_classes(items), sorted(wide - {*READ})
+    return made, notes | ({FURTHER: left} if left else {})
 
 
 def without_classes(what: str, graphs: Sequence[Any]) -> Graphs:

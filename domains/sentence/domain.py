@@ -186,13 +186,9 @@ class SentenceDomain(Domain[SentenceRecipe, SentenceModel, Batch]):
             data |= {"empty lines of the training sentences": empty} if empty else {}
             first = f"first 1,000 training sentences, cut to {self.recipe.max_length} tokens"
             data |= {first: cut} if cut else {}
-        if mine and (
-            cut := sum(
-                len(ids) > self.checkpoint.max_length
-                for ids in self.seen([*dict.fromkeys(self.scored.compared)])
-            )
-        ):
-            data |= {f"scored sentences, cut to {self.checkpoint.max_length} tokens": cut}
+        most, compared = self.checkpoint.max_length, dict.fromkeys(self.scored.compared)
+        cut = sum(len(ids) > most for ids in self.seen([*compared] if mine else []))
+        data |= {f"scored sentences, cut to {most} tokens": cut} if cut else {}
         corpus = self.corpus if trained else None
         found = sentence_samples(self.scored, corpus, data, mine, self.seen if mine else None)
         unknown = self.unknown_tokens() if mine else 0

@@ -75,15 +75,13 @@ def read_rows(kind: str, what: str, data_root: Path | None, roles: Roles) -> Tab
         grouped = roles.groups if roles.groups in there else None
         drop = tuple(c for c in roles.drop if c in there)
         roles = roles._replace(split=split, drop=drop, groups=grouped)
-    for column in roles.drop:
+    dropped = [*roles.drop, *filter(None, [roles.groups])]
+    for column in dropped:
         check_column(name, column, there)
         fix = f": column {column} holds the {{}}: take it out of drop"
         refuse(
             name, ("classes" * (column == roles.target) or "parts" * (column == roles.split), fix)
         )
-    if roles.groups:
-        check_column(name, roles.groups, there)
-    dropped = [*roles.drop, *filter(None, [roles.groups])]
     parts = {part: rows.drop(columns=dropped, errors="ignore") for part, rows in named.items()}
     frame, starts = concatenate_parts(name, parts, roles.split)
     target = checked_target(name, frame, roles.target or frames.target)

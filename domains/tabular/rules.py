@@ -33,18 +33,6 @@ def words_that(test: Callable[[Array], object]) -> Named:
     return lambda t: [name for name, column in t.words.items() if test(column)]
 
 
-def renames(column: Array, table: TabularSet) -> bool:
-    """Return whether a column has one value for each class; holes may be a value or be left out."""
-    import pandas as pd
-
-    pairs = pd.DataFrame({"x": column, "y": table.y}).drop_duplicates()
-    filled = pairs[pairs.x.notna() & (pairs.x != "")]
-    return any(
-        len(some) == some.x.nunique(dropna=False) == some.y.nunique() == len(table.classes)
-        for some in (pairs, filled)
-    )
-
-
 def counts_rows(column: Array, y: Array) -> bool:
     """Return whether whole numbers count the rows, or each class has a range of its own.
 
@@ -85,8 +73,12 @@ def holes(column: Array) -> list[tuple[float, int]]:
 
 def shown(name: str, value: float, table: TabularSet) -> str:
     """Return a value as its file has it: a day, or a number."""
-    day = np.datetime64(int(value), "D") if name in table.notes.get(DATES_NOTE, ()) else None
-    return str(day or f"{value:.10g}")
+    return str(np.datetime64(int(value), "D") if name in days_of(table) else f"{value:.10g}")
+
+
+def days_of(table: TabularSet) -> list[str]:
+    """Return the names of the columns of dates."""
+    return [*table.notes.get(DATES_NOTE, ())]
 
 
 def cut_by_class(column: Array, y: Array) -> bool:
@@ -103,20 +95,30 @@ def cut_by_class(column: Array, y: Array) -> bool:
     return len(changes) == y.max() and bool((np.diff(column[order])[changes] > 0).all())
 
 
-def tells_by_value(column: Array, y: Array) -> bool:
-    """Return whether values repeat and each has one class, more often than chance explains.
+def tells_class(column: Array, y: Array) -> bool:
+    """Return whether cuts tell the class, or values have one class each, no others or many times.
+
+    Holes may be a value or be left out.
 
     >>> y = np.arange(90) % 6 // 3
-    >>> tells_by_value(np.arange(90) % 6, y), tells_by_value(np.arange(90) % 7, y)
-    (True, False)
+    >>> tells_class(np.arange(90) % 6, y), tells_class(np.arange(90) % 7, y), tells_class(y, y)
+    (True, False, True)
     """
-    filled = column != "" if column.dtype == object else np.isfinite(column)
-    _, kinds, counts = np.unique(column[filled], return_inverse=True, return_counts=True)
-    labels = y[filled]
-    pairs = len(np.unique(kinds * (y.max() + 1) + labels))
-    common = np.bincount(labels).max() / max(1, len(labels)) if len(labels) else 1.0
-    surprise = -np.log(common) * (len(labels) - len(counts))
-    return len(counts) == pairs > y.max() + 1 and surprise > SURPRISE
+    numbers = column.dtype != object
+    if numbers and (counts_rows(column, y) or cut_by_class(column, y)):
+        return not counts_rows(column, y)
+    filled = np.isfinite(column) if numbers else column != ""
+    return any(map(one_class_each, (column, column[filled]), (y, y[filled])))
+
+
+def one_class_each(column: Array, y: Array) -> bool:
+    """Return whether values have one class each, and this is no chance."""
+    _, kinds, counts = np.unique(column, return_inverse=True, return_counts=True)
+    _, of_class = np.unique(y, return_counts=True)
+    pairs = len({*zip(kinds.tolist(), y.tolist(), strict=True)})
+    surprise = (len(y) - len(counts)) * np.log(len(y) / of_class.max(initial=1))
+    sure = len(counts) == len(of_class) or surprise > SURPRISE
+    return len(of_class) > 1 and len(counts) == pairs and bool(sure)
 
 
 def lies_outside(column: Array, table: TabularSet) -> bool:
@@ -148,41 +150,28 @@ def are_long(column: Array) -> bool:
 
 
 DOUBTS: Rules[TabularSet] = {
-    "columns that tell the class, one value for each": lambda t: [
-        name for name, column in t.columns.items() if renames(column, t)
-    ],
+    "columns that tell the class, by values or by cuts: drop, or give one as recipe groups": (
+        lambda t: [
+            name
+            for name, column in {**t.columns, **t.dropped}.items()
+            if tells_class(column, t.y)
+            and (name in t.columns or len(t.classes) < len({*column}) <= len(column) / 2)
+        ]
+    ),
     "columns that number the rows, or sort them by class": numbers_that(
         lambda _, column, t: counts_rows(column, t.y)
     ),
     "columns that number samples by their names: leave them out by drop": numbers_that(
         lambda name, column, t: IDS.fullmatch(name) and not counts_rows(column, t.y)
     ),
-    "columns whose cuts tell the class": numbers_that(
-        lambda _, column, t: (
-            cut_by_class(column, t.y) and not (renames(column, t) or counts_rows(column, t.y))
-        )
-    ),
-    "columns whose values repeat and each have one class, as codes of it or groups: drop, or give "
-    "recipe groups": lambda t: [
-        name
-        for name, column in {**t.columns, **t.dropped}.items()
-        if tells_by_value(column, t.y)
-        and not (renames(column, t) or (column.dtype != object and cut_by_class(column, t.y)))
-    ],
-    "columns whose test values mostly lie outside the training ones, perhaps in another unit": (
-        numbers_that(lambda _, column, t: lies_outside(column, t))
+    "columns of numbers mostly unlike those of training, perhaps of another unit": numbers_that(
+        lambda _, column, t: lies_outside(column, t)
     ),
     "columns of numbers kept as texts, read as words: save them as numbers": words_that(
-        lambda column: (
-            len({*column} - {""}) >= SURE_NUMBERS and all(map(is_number, {*column} - {""}))
-        )
+        lambda column: len({*column}) > SURE_NUMBERS and all(map(is_number, {*column} - {""}))
     ),
-    "rows in the order of time, of which any are drawn to be tested: the last ones, by split": (
-        lambda t: [
-            name
-            for name in t.notes.get(DATES_NOTE, ())
-            if not t.starts and (np.diff(t.numbers[name]) >= 0).all()
-        ]
+    "rows in the order of time, of which any are drawn to be tested": numbers_that(
+        lambda name, x, t: name in days_of(t) and not t.starts and (np.diff(x) >= 0).all()
     ),
     "columns that say train or test: give recipe split, or drop": words_that(
         lambda column: {"train", "test"} <= {*map(part_name, column)}

@@ -88,10 +88,8 @@ def stray_word(filled: "pandas.Series", distinct: "pandas.Series") -> tuple[int,
     """Return the first word that stands among numbers, where it is no name of a category."""
     like = distinct.map(lambda text: bool(ANY_FORM.fullmatch(text)))
     words, numbers = distinct[~like], int(like.sum())
-    if words.empty:
-        return None
     count = int(filled.isin([*words]).sum())
     few = count <= STRAY_SHARE * len(filled) and (numbers >= MANY_NUMBERS or count == 1)
-    if numbers and (few or (numbers >= SURE_NUMBERS and len(words) <= MAX_UNITS)):
+    if numbers and len(words) and (few or (numbers >= SURE_NUMBERS and len(words) <= MAX_UNITS)):
         return words.index[0], "among numbers: write a number, or leave it empty"
     return None

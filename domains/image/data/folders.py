@@ -1,7 +1,5 @@
 """Anybody's images: a folder for each class, with or without one for each part above them."""
 
-import re
-from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -14,9 +12,6 @@ from contrastbench.domains.image.data.images import held_out
 from contrastbench.domains.own import files_below, part_name
 from contrastbench.domains.reading import refuse
 from contrastbench.domains.samples import Counted
-
-FRAMES = "test files named as training ones but for a number, perhaps of one video or patient"
-UNREAD = (".heic", ".heif", ".jp2", ".jxl", ".svg", ".psd", ".tga", ".ico", ".dcm", ".eps", ".npy")
 
 
 def folder_parts(root: Path) -> tuple[Parts, dict[str, Any]]:
@@ -44,8 +39,7 @@ def folder_parts(root: Path) -> tuple[Parts, dict[str, Any]]:
     if len(test) < len(train):
         notes["classes without test images"] = len(train) - len(test)
     check_classes(root, classes)
-    made = [class_files(files, classes) for files in (train, test)]
-    return Parts(*made, classes), notes | frames(*made)
+    return Parts(class_files(train, classes), class_files(test, classes), classes), notes
 
 
 def part_folders(root: Path) -> dict[str, str]:
@@ -81,8 +75,7 @@ def one_part(root: Path) -> tuple[Parts, dict[str, Any]]:
     fix = "but training and test part need one each: add or remove it"
     refuse("", (lonely, f"{{}} has one image, {fix}"))
     train, test = split_fifth(class_files(files, classes))
-    notes = left_out(root, ["."], files) | frames(train, test)
-    return Parts(train, test, classes, drawn=True), notes
+    return Parts(train, test, classes, drawn=True), left_out(root, ["."], files)
 
 
 def check_one_level(root: Path, files: dict[str, list[str]]) -> None:
@@ -91,28 +84,6 @@ def check_one_level(root: Path, files: dict[str, list[str]]) -> None:
     nested = len(inner) > 1 and all(inner) and all(other == inner for other in others)
     names = f"{', '.join(files)} classes, or {', '.join(map('/'.join, sorted(inner)))} in each"
     refuse(root, (nested, f": are {names}: leave one level of folders"))
-
-
-def frames(train: Part, test: Part) -> dict[str, Counted]:
-    """Return how many test files are named as training files of one series but for a number.
-
-    Names such as v0_f001 tell a series, v0_f, where classes have several of them.
-    """
-    series = [[re.sub(r"\d+(?=\D*$)", "", name) for name in part.names] for part in (train, test)]
-    seen = Counter(name for name in series[0] if any(map(str.isdigit, Path(name).stem)))
-    alike = [name for name, one in zip(test.names, series[1], strict=True) if seen[one] > 1]
-    few = len(seen) < 2 * len({*train.labels}) or len(alike) < len(test.names) / 10
-    return {} if few else {FRAMES: Counted.of(alike)}
-
-
-def series_of(name: str) -> str:
-    """Return the name of a file without its last number; empty where no other number is left.
-
-    >>> series_of("a/v0_f001.png"), series_of("a/001.png"), series_of("a1/x.png")
-    ('a/v0_f.png', '', '')
-    """
-    short = re.sub(r"\d+(?=\D*$)", "", name)
-    return short if re.search(r"\d[^/]*$", short) else ""
 
 
 def split_fifth(whole: Part) -> tuple[Part, Part]:
@@ -179,8 +150,5 @@ def left_out(root: Path, parts: Sequence[str], *read: dict[str, list[str]]) -> d
     used = {name for files in read for names in files.values() for name in names}
     there = [Path(part, name).as_posix() for part in parts for name in files_below(root / part)]
     others = [name for name in there if name not in used]
-    unread = [name for name in others if Path(name).suffix.lower() in UNREAD]
-    others = [name for name in others if name not in {*unread}]
-    found = {"files left out, no images of a class": others}
-    found["pictures left out, of formats that are not read: save them as PNG"] = unread
-    return {note: Counted.of(some) for note, some in found.items() if some}
+    note = "files left out, no images of a class"
+    return {note: Counted.of(others)} if others else {}

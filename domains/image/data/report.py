@@ -66,20 +66,13 @@ def small_keys(parts: Sequence[Images]) -> list[int]:
 
     A key is the number of the first image whose brightness correlates by more than LIKE.
     """
-    thumbs = []
-    for block in (block for part in parts for block in part.pixels.split(1024)):
-        grey = (block.cpu().float() * GREY).sum(1, keepdim=True)
-        thumbs.append(adaptive_avg_pool2d(grey, THUMB)[:, 0])
-    small = torch.cat(thumbs)
+    blocks = (block.cpu().float() for part in parts for block in part.pixels.split(1024))
+    small = torch.cat([adaptive_avg_pool2d((block * GREY).sum(1), THUMB) for block in blocks])
     small = small - small.mean((1, 2), keepdim=True)
     flat = small.flatten(1).std(1) < FLAT
     mirrored, small = (unit(x.flatten(1)) for x in (small.flip(2), small))
-    first = torch.cat(
-        [
-            (torch.maximum(some @ small.T, some @ mirrored.T) > LIKE).int().argmax(1)
-            for some in small.split(1024)
-        ]
-    )
+    like = (torch.maximum(x @ small.T, x @ mirrored.T) > LIKE for x in small.split(1024))
+    first = torch.cat([some.int().argmax(1) for some in like])
     own = torch.arange(len(first))
     keys: list[int] = torch.where(flat, own, first[first]).tolist()
     return keys

@@ -11,8 +11,9 @@ import torch
 
 from contrastbench.domains.graph import GraphRecipe, own
 from contrastbench.domains.graph.data import load_graphs
-from contrastbench.domains.graph.domain import GraphDomain
+from contrastbench.domains.graph.domain import NOTES, GraphDomain
 from contrastbench.domains.graph.files import node_pairs
+from contrastbench.domains.report import found_by
 from contrastbench.losses import UserError
 
 # a path of three nodes, two nodes without an edge, and a triangle
@@ -138,13 +139,15 @@ def test_a_set_that_nobody_counted_says_its_counts(
         ("1, 2\r\n 2 ,3\r\n", ["1 2", "2 3"], False),
         ("1 2 {'a': 1, 'b': 2}\n", ["1 2"], True),  # as networkx writes it
         ('"source";"target"\n"0";"1"\n', ["0 1"], False),
+        ("0 1 1\n1 0 1\n", ["0 1", "1 0"], True),  # no lists of neighbours
         ("% sym unweighted\n1 2 0.5 1300000000\n", ["1 2"], True),  # as KONECT writes it
     ],
 )
 def test_the_nodes_of_an_edge_are_told_from_all_else(
     text: str, pairs: list[str], further: bool
 ) -> None:
-    assert node_pairs(text) == ([tuple(pair.split()) for pair in pairs], further)
+    found, names = node_pairs(text)
+    assert (found, bool(names)) == ([tuple(pair.split()) for pair in pairs], further)
 
 
 @pytest.mark.parametrize(
@@ -152,7 +155,8 @@ def test_the_nodes_of_an_edge_are_told_from_all_else(
     ["weight,Src_ID,w2,dst_id", "type,node_from,x,node_to", "k,head,l,tail", "w,Node1,z,Node2"],
 )
 def test_the_columns_of_nodes_are_found_by_name(header: str) -> None:
-    assert node_pairs(f"{header}\n5,0,9,1\n6,1,9,2\n") == ([("0", "1"), ("1", "2")], True)
+    names = header.split(",")[::2]
+    assert node_pairs(f"{header}\n5,0,9,1\n6,1,9,2\n") == ([("0", "1"), ("1", "2")], names)
 
 
 def edge_lists(folder: Path, *texts: str, classes: str = "xy") -> str:
@@ -173,13 +177,12 @@ def test_loops_and_files_without_a_class_are_counted(tmp_path: Path) -> None:
     assert notes["graph files that labels.csv does not name"].first == "2.csv"
 
 
-def test_edge_attributes_are_counted() -> None:
+def test_edge_attributes_are_named() -> None:
     Data = pytest.importorskip("torch_geometric.data").Data
     loop = torch.tensor([[0], [1]])
     graphs = [Data(edge_index=loop, y=k, num_nodes=2) for k in range(2)]
     graphs[1].edge_attr = torch.ones(1, 3)
-    (note,) = own.of_data("mine.py:make", graphs)[1].values()
-    assert (note, note.first) == (1, "graph 1")
+    assert own.of_data("mine.py:make", graphs)[1] == {own.FURTHER: ["edge_attr"]}
 
 
 def test_a_set_of_torch_geometric_is_read_by_its_class(
@@ -206,3 +209,30 @@ def test_a_set_of_torch_geometric_is_read_by_its_class(
         own.load_own_graphs("pyg:TUDataset:NO", tmp_path)
     with pytest.raises(UserError, match=r"unknown set of torch_geometric\.datasets 'TUDatase'"):
         own.load_own_graphs("pyg:TUDatase", tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [("source,target,w\n0,1,0\n1,2,0\n", "w (0 of some edges)"), ("0 1 2\n1 2 3\n", "column 3")],
+)
+def test_what_is_not_read_of_files_is_named(text: str, named: str, tmp_path: Path) -> None:
+    for k in range(4):
+        (tmp_path / f"{k}.csv").write_text(text)
+    rows = [f"{k}.csv,{k % 2}" for k in range(4)]
+    (tmp_path / "labels.csv").write_text("\n".join(["file.name,class", *rows]))
+    graphs, _, notes = own.load_own_graphs(f"folder:{tmp_path}", None)
+    assert (len(graphs), notes[own.FURTHER]) == (4, [named])
+
+
+def test_what_is_not_read_of_graphs_is_named(tmp_path: Path) -> None:
+    torch_geometric = pytest.importorskip("torch_geometric")
+    ring, x = torch.tensor([[0, 1, 2], [1, 2, 0]]), torch.tensor([[6.0], [7.0], [6.0]])
+    made = [
+        torch_geometric.data.Data(x=x, edge_index=ring, y=k % 2, pos=torch.ones(3, 2), z=x[:, 0])
+        for k in range(4)
+    ]
+    graphs, notes = own.of_data("mine", made)
+    assert notes[own.FURTHER] == ["pos", "z"]
+    assert sum(found_by(NOTES, graphs).values()) == 12, "a code of each node"
+    graphs.x[0] = 0.5
+    assert not found_by(NOTES, graphs)

@@ -141,9 +141,9 @@ def test_a_column_that_tells_the_class_is_named(tmp_path: Path) -> None:
         other=["n", "y", "m"] * 9 + ["n", "y", "y"],
         random=np.random.default_rng(0).permutation(y),
     )
-    telling = ["number", "numbers_with_holes", "copy", "renamed", "holes"]
-    one, by_value = load_rows(f"csv:{write(tmp_path / 't.csv', table)}", "y")[0].doubts.values()
-    assert (one, by_value) == (telling, ["fine"])
+    telling = ["number", "numbers_with_holes", "copy", "renamed", "holes", "fine"]
+    doubts = load_rows(f"csv:{write(tmp_path / 't.csv', table)}", "y")[0].doubts
+    assert [*doubts.values()] == [telling]
 
 
 def test_a_row_number_is_not_taken_for_the_class(tmp_path: Path) -> None:
@@ -352,7 +352,7 @@ def test_numbers_kept_as_texts_are_named(tmp_path: Path) -> None:
     table.to_parquet(tmp_path / "t.parquet")
     with pytest.raises(UserError, match="column v has numbers kept as texts: save them"):
         load_rows("parquet:t.parquet", "y", tmp_path)
-    table.assign(v=(NOISE.argsort() % 20).astype(str)).to_parquet(tmp_path / "t.parquet")
+    table.assign(v=(NOISE.argsort() % 24).astype(str)).to_parquet(tmp_path / "t.parquet")
     read_unchanged.cache_clear()
     assert [*load_rows("parquet:t.parquet", "y", tmp_path)[0].doubts.values()] == [["v"]]
 

@@ -1,11 +1,13 @@
 """Images that users bring: arrays, and the format of the `datasets` library."""
 
 import io
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+from PIL import Image, features
 
 import made_images
 from contrastbench.domains.image import ImageRecipe
@@ -197,3 +199,31 @@ def test_pictures_of_the_datasets_library_are_those_of_a_folder(tmp_path: Path) 
     rows = {"image": elsewhere, "label": [1, 2] * 2}
     datasets.Dataset.from_dict(rows, features=features).save_to_disk(tmp_path / "away")
     refused(lambda: read("hf:away", tmp_path), "hf:away holds no bytes of picture /0: save it")
+
+
+@pytest.mark.parametrize(
+    ("change", "near"),
+    [
+        (lambda x: x, 6),
+        (lambda x: x[:, :, ::-1], 6),  # mirrored
+        (lambda x: np.clip(x.astype(int) + made_images.noise(*x.shape) % 3, 0, 255), 6),
+        (lambda x: x.mean(3, keepdims=True).repeat(3, 3), 6),  # nearly grey as Pillow makes it
+        (lambda x: x[:, ::-1], 0),
+        (lambda x: x[[1, 0, 3, 2, 5, 4]] // 2 + x // 2, 0),
+    ],
+)
+def test_nearly_equal_images_are_counted(change: Callable, near: int, tmp_path: Path) -> None:
+    coarse = np.random.default_rng(0).integers(0, 256, (20, 4, 4, 1))
+    images = coarse.repeat(4, 1).repeat(4, 2).repeat(3, 3).astype(np.uint8)
+    test = {"test_images": change(images[:6]).astype(np.uint8), "test_labels": LABELS[:6]}
+    name = npz(tmp_path / "a.npz", images=images, labels=LABELS, **test)
+    domain = ImageDomain(name, ImageRecipe(size=16, validation=0), 0, None, made_images.CPU)
+    assert domain.report(trained=False).near.trained_on == near
+
+
+@pytest.mark.skipif(not features.check("avif"), reason="this Pillow reads no AVIF")
+def test_pictures_of_avif_are_read(tmp_path: Path) -> None:
+    for k in range(20):
+        (tmp_path / "ab"[k % 2]).mkdir(exist_ok=True)
+        Image.fromarray(COLOUR[k]).save(tmp_path / "ab"[k % 2] / f"{k}.avif")
+    assert len(read(f"folder:{tmp_path}")[0].train) == 16
