@@ -23,20 +23,7 @@ from contrastbench.domains.reading import contents, member, member_names, readin
 from contrastbench.errors import UserError
 
 IMAGE_SUFFIXES = {
-    *(
-        ".avif",
-        ".bmp",
-        ".gif",
-        ".jfif",
-        ".jpe",
-        ".jpeg",
-        ".jpg",
-        ".pbm",
-        ".pgm",
-        ".png",
-        ".pnm",
-        ".ppm",
-    ),
+    *(".bmp", ".gif", ".jfif", ".jpe", ".jpeg", ".jpg", ".pbm", ".pgm", ".png", ".pnm", ".ppm"),
     *(".avif", ".tif", ".tiff", ".webp"),
 }
 MIN_LARGEST = 2**12  # of a 16-bit image; below it the higher 8 bits keep fewer than 16 levels
