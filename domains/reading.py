@@ -85,6 +85,8 @@ KINDS = {  # how files begin, and what they are
     b"@relation": "an ARFF file",
     b"<!doctype html": "a web page",
     b"<html": "a web page",
+    b"<table": "a web page",
+    b"@problemname": "a file of time series (.ts)",
     b"<?xml": "XML",
     b"%%MatrixMarket": "a matrix of Matrix Market",
     b"version https://git-lfs": "a pointer of Git LFS, without the file itself",

@@ -31,11 +31,15 @@ SENTENCE = "(?:sentences?|sent|text|question|phrase|s|q)[_ ]?"
 COLUMN_NAMES = tuple(  # as people write them
     re.compile(pattern, re.IGNORECASE)
     for pattern in (
-        f"{SENTENCE}(?:1|a|one)|first(?:[_ ]sentence)?|premise",
-        f"{SENTENCE}(?:2|b|two)|second(?:[_ ]sentence)?|hypothesis",
-        "(?:gold[_ ]?)?(?:score|label|similarity|relatedness)(?:[_ ]?score)?|gold|sim",
+        f"{SENTENCE}(?:1|a|one)|#1 string|first(?:[_ ]sentence)?|premise",
+        f"{SENTENCE}(?:2|b|two)|#2 string|second(?:[_ ]sentence)?|hypothesis",
+        "quality|(?:gold[_ ]?)?(?:score|label|similarity|relatedness)(?:[_ ]?score)?|gold|sim",
     )
 )
+ROW_NAMES = re.compile(
+    "(?i)anchor|query|question|pos(?:itive)?|answer|passage|sent_?[01]|text_?[01]"
+)
+NEGATIVE = re.compile("(?i)(?:hard[_ ]?)?neg(?:ative)?s?")
 VALIDATION_SHARE = 0.2  # of the pairs of one file
 HELD_OUT_SHARE = 0.1  # of rows without scores, to choose by and as many to report
 LEAST_ROWS = 20  # without scores
@@ -79,8 +83,13 @@ def rows_without_scores(path: Path) -> CaptionRows:
     lettered = [any(map(str.isalpha, "".join(column))) for column in zip(*rows, strict=False)]
     if any(is_number(row[-1]) for row in rows) or not all(lettered):
         return []
+    negative = [name for name in rows[0] if NEGATIVE.fullmatch(name)]
+    headed = all(ROW_NAMES.fullmatch(name) or NEGATIVE.fullmatch(name) for name in rows[0])
+    fix = ": column {} has negatives, which would count as positives: remove it"
+    refuse(path, (headed and negative, fix))
     named = zip(rows[0], COLUMN_NAMES, strict=False)
-    return rows[1:] if all(pattern.fullmatch(name) for name, pattern in named) else rows
+    headed |= all(pattern.fullmatch(name) for name, pattern in named)
+    return rows[1:] if headed else rows
 
 
 def held_out(name: str, rows: CaptionRows) -> ScoredSets:

@@ -102,7 +102,8 @@ def read_rows(kind: str, what: str, data_root: Path | None, roles: Roles) -> Tab
 def check_column(name: str, column: str, columns: Iterable[str]) -> None:
     """Raise unless a table has a column of that name."""
     if column not in columns:
-        raise unknown(f"column of {name}", column, columns)
+        quoted = f"; names have quotes here: give \"'{column}'\"" * (f"'{column}'" in columns)
+        raise unknown(f"column of {name}", column, columns, quoted)
 
 
 def checked_target(name: str, frame: "pandas.DataFrame", target: str | None) -> str:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 MISSING = ("NaN", "nan", "null", "NULL", "None", "N/A", "n/a", "n.a.", "#N/A", "<NA>", "NaT")
 SEPARATORS = (",", ";", "\t", "|")
 SNIFFED = 50  # records at the top of a file that tell its separator
+ORANGE = {"continuous", "discrete", "string", "time", "nan"}
 MINUS = "[\u2212\u2013]"  # as word processors write it
 MINUS_NOTE = "numbers with a long minus sign, read as -"
 ZEROS_NOTE = "numbers that begin with zeros or +, as codes do: a letter before keeps them"
@@ -63,6 +64,9 @@ def read_text(path: Path, words: Collection[str]) -> "pandas.DataFrame":
     kept = dict.fromkeys(words, str)
     read = partial(read, na_values=["", "NA", "?"], low_memory=False, dtype=kept)
     frame = read()
+    types = {*map(str, frame.head(1).to_numpy().ravel())}
+    named = types & {"continuous", "discrete"} and types <= ORANGE
+    refuse(path, (named, " line 2 has types of columns, as Orange has: remove it and line 3"))
     if frame.iloc[:, -1].isna().any():
         check_fields(path, len(frame.columns))
     if sign == ";":

@@ -27,7 +27,7 @@ IMAGE_SUFFIXES = {
     *(".avif", ".tif", ".tiff", ".webp"),
 }
 MIN_LARGEST = 2**12  # of a 16-bit image; below it the higher 8 bits keep fewer than 16 levels
-AVIF = ("AVIF",) * features.check("avif")  # which Pillow can since 11.3
+AVIF = ("AVIF",) if features.check("avif") else ()  # which Pillow can since 11.3
 # Pillow runs a program for EPS
 IMAGE_FORMATS = ("BMP", "GIF", "JPEG", "PNG", "PPM", "TIFF", "WEBP", *AVIF)
 MIN_SIDE = 8  # pixels a side

@@ -110,7 +110,12 @@ def test_pairs_of_the_datasets_library(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "header",
-    ["sent_a\tsent_b\tsimilarity", "text1\ttext2\tlabel", "Question1\tQuestion2\tgold_score"],
+    [
+        "#1 String\t#2 String\tQuality",
+        "sent_a\tsent_b\tsimilarity",
+        "text1\ttext2\tlabel",
+        "Question1\tQuestion2\tgold_score",
+    ],
 )
 def test_columns_may_have_the_names_that_others_give(header: str, tmp_path: Path) -> None:
     write(tmp_path / "plain.tsv", ROWS)
@@ -186,3 +191,11 @@ def test_the_order_of_what_rounding_left_is_no_rank() -> None:
     level = cosine.round(3)
     assert spearman(cosine, gold) == pytest.approx(spearman(level, gold))
     assert spearman(noise[:8] + cosine[:8], gold[:8]) == 1
+
+
+@pytest.mark.parametrize("header", ["anchor\tpositive", "query\tanswer", "sent0\tsent1"])
+def test_a_header_of_rows_is_no_row(header: str, tmp_path: Path) -> None:
+    rows = [f"one {k}\tother {k}" for k in range(40)]
+    path = write(tmp_path / "a.tsv", rows, header)
+    assert len(own.rows_without_scores(path)) == 40
+    assert len(own.rows_without_scores(write(path, ["an anchor\tpositive", *rows]))) == 41
