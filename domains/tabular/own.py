@@ -200,7 +200,10 @@ def read_parquet(path: Path) -> "pandas.DataFrame":
 
     nested = [field.name for field in saved.schema_of(path) if types.is_nested(field.type)]
     refuse(path, (nested, " is no table: column {} is no single value"))
-    return pd.read_parquet(path)
+    frame = pd.read_parquet(path)
+    named = [*filter(None, frame.index.names)]
+    frame.attrs["notes"] = {"index of pandas, left out": named} if named else {}
+    return frame
 
 
 def read_saved(what: str, data_root: Path | None) -> Frames:

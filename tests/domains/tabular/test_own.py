@@ -380,3 +380,10 @@ def test_rows_that_are_equal_but_for_noise_are_counted(tmp_path: Path) -> None:
     read, _ = load_rows("csv:t.csv", "y", tmp_path)
     rows = np.arange(120)
     assert [len({*keys}) for keys in (read.keys(rows), read.near_keys(rows))] == [120, 60]
+
+
+def test_a_named_index_is_named(tmp_path: Path) -> None:
+    pytest.importorskip("pyarrow")
+    frame(20).set_index(DAYS[:20].rename("when")).to_parquet(tmp_path / "t.parquet")
+    notes = load_rows("parquet:t.parquet", "y", tmp_path)[0].notes
+    assert notes == {"index of pandas, left out": ["when"]}
