@@ -16,6 +16,7 @@ from contrastbench.domains.image.data import decode
 from contrastbench.domains.image.data.archives import read_members
 from contrastbench.domains.image.data.datasets import ImageDataset
 from contrastbench.domains.image.data.images import LoadedImages, Request, Samples, on_device
+from contrastbench.domains.reading import reading
 from contrastbench.errors import UserError
 
 
@@ -60,7 +61,9 @@ def load_few_shot(about: ImageDataset, asked: Request) -> LoadedImages:
     """Load all samples anew: those of the declared classes are tested, the others train."""
     samples, classes = from_binary(about, asked.data_root)
     pixels, labels = (torch.cat(parts) for parts in zip(*samples.values(), strict=True))
-    tested = torch.isin(labels, torch.tensor([classes.index(word) for word in about.classes]))
+    with reading(about.name, about.again):
+        numbers = [classes.index(word) for word in about.classes]
+    tested = torch.isin(labels, torch.tensor(numbers))
     rows = {"train": ~tested, "test": tested}
     parts = {part: canonical_order(pixels[some], labels[some]) for part, some in rows.items()}
     return on_device(parts, classes, asked.device)
@@ -85,9 +88,10 @@ def from_binary(about: ImageDataset, data_root: Path | None) -> tuple[Samples, S
     kept = BINARIES[about.layout]
     names = (*kept.train, kept.test, kept.words)
     raw = read_members(about, about.layout, data_root, names)
-    train = binary_records(b"".join(raw[file] for file in kept.train), 50_000, kept.labels)
-    samples = {"train": train, "test": binary_records(raw[kept.test], 10_000, kept.labels)}
-    return samples, raw[kept.words].decode().split()
+    with reading(about.name, about.again):
+        train = binary_records(b"".join(raw[file] for file in kept.train), 50_000, kept.labels)
+        samples = {"train": train, "test": binary_records(raw[kept.test], 10_000, kept.labels)}
+        return samples, raw[kept.words].decode().split()
 
 
 def binary_records(raw: bytes, count: int, labels: int) -> tuple[Tensor, Tensor]:
@@ -134,11 +138,12 @@ def load_stl(about: ImageDataset, asked: Request) -> LoadedImages:
     files.remove("unlabeled_y.bin")
     raw = read_members(about, "stl10_binary", asked.data_root, (*files, "class_names.txt"))
     parts = {}
-    for part, count in counts.items():
-        columns = shaped_bytes(raw.pop(f"{part}_X.bin"), (count, 3, 96, 96))
-        labels = shaped_bytes(raw.get(f"{part}_y.bin", bytes(count)), (count,)).long() - 1
-        parts[part] = columns.mT.contiguous(), labels_below(labels, classes)
-    return on_device(parts, raw["class_names.txt"].decode().split(), asked.device)
+    with reading(about.name, about.again):
+        for part, count in counts.items():
+            columns = shaped_bytes(raw.pop(f"{part}_X.bin"), (count, 3, 96, 96))
+            labels = shaped_bytes(raw.get(f"{part}_y.bin", bytes(count)), (count,)).long() - 1
+            parts[part] = columns.mT.contiguous(), labels_below(labels, classes)
+        return on_device(parts, raw["class_names.txt"].decode().split(), asked.device)
 
 
 def labels_below(labels: Tensor, classes: int) -> Tensor:

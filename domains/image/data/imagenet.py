@@ -9,7 +9,7 @@ from contrastbench.domains.image.data.datasets import IMAGENET_100, ImageDataset
 from contrastbench.domains.image.data.files import Part, Parts, check_sizes, from_files, photographs
 from contrastbench.domains.image.data.folders import class_files, first_files, images_of
 from contrastbench.domains.image.data.images import LoadedImages, Request
-from contrastbench.domains.reading import refuse
+from contrastbench.domains.reading import reading, refuse
 from contrastbench.errors import UserError
 
 
@@ -40,7 +40,8 @@ def tiny_files(about: ImageDataset, root: Path | None) -> tuple[Path, decode.Kep
     folder = root / "tiny-imagenet-200" if root else None
     path = folder if folder and folder.is_dir() else archive(about, root)
     kept = decode.opened(path, about.again, "tiny-imagenet-200/")
-    return path, kept, tiny_parts(kept)
+    with reading(path, about.again):
+        return path, kept, tiny_parts(kept)
 
 
 def tiny_parts(kept: decode.Kept) -> Parts:

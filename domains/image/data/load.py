@@ -13,7 +13,8 @@ from contrastbench.domains.image.data import own
 from contrastbench.domains.image.data.datasets import DATASETS, SOURCES, ImageDataset
 from contrastbench.domains.image.data.images import LoadedImages, Request
 from contrastbench.domains.image.data.kept import kept
-from contrastbench.domains.reading import reading, refuse
+from contrastbench.domains.reading import reading
+from contrastbench.errors import UserError
 
 ImageReader = Callable[[ImageDataset, Request], LoadedImages]
 
@@ -51,14 +52,12 @@ def load_declared(dataset: str, data_root: Path | None, asked: Request) -> Loade
     reader: ImageReader = reader_of(__package__, about)
 
     def read(about: ImageDataset, asked: Request) -> LoadedImages:
-        where = download.local_file(about, data_root) or data_root or dataset
-        with reading(where, about.again):
+        path = download.local_file(about, data_root) if about.url else None
+        with reading(path or dataset, about.again):
             images, digest = reader(about, asked)
-        other = about.content not in ("", digest)
-        refuse(
-            f"the files kept as {dataset}",
-            (other, f" in {where} have other content: {about.again}"),
-        )
+        if about.content not in ("", digest):
+            place = f" in {path}" * (not about.sha256)  # of others an unpacked folder may be read
+            raise UserError(f"the files kept as {dataset}{place} have other content: {about.again}")
         return images, digest
 
     return read(about, asked) if asked.whole else kept(about, asked, read)

@@ -50,4 +50,4 @@ def test_other_photographs_are_refused(
 ) -> None:
     as_folder(tmp_path / "dtd/images", {name: squares(grey) for name, grey in GREYS.items()})
     declare(monkeypatch, "DTD-10", content="0" * 64)
-    refused(lambda: declared("DTD-10", tmp_path, 8), "DTD-10 in .* have other content")
+    refused(lambda: declared("DTD-10", tmp_path, 8), "DTD-10 have other content")
