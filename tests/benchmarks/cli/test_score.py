@@ -35,7 +35,7 @@ def exported(folder: Path, **recipe: object) -> ImageDomain:
 def test_a_folder_gives_the_features_that_were_scored(recipe: dict, tmp_path: Path) -> None:
     d = exported(tmp_path / "encoder", **recipe)
     opened = open_encoder(str(tmp_path / "encoder"), None, CPU)
-    found = opened.preprocessing.features(opened.model, d.splits["test"])
+    found = opened.preprocessing.features(opened.network, d.splits["test"])
     assert torch.equal(found.x, d.embeddings(d.model()).x)
 
 
@@ -126,7 +126,7 @@ def test_fine_tuning_trains_encoder_and_head_at_their_rates(
     d = exported(tmp_path / "encoder")
     opened = open_encoder(str(tmp_path / "encoder"), None, CPU)
     train, test = d.splits["train"], d.splits["test"]
-    before = {k: v.clone() for k, v in opened.model.state_dict().items()}
+    before = {k: v.clone() for k, v in opened.network.state_dict().items()}
     steps: list[list[float]] = []
 
     class Watched(torch.optim.SGD):
@@ -148,7 +148,7 @@ def test_fine_tuning_trains_encoder_and_head_at_their_rates(
         pytest.approx([0.16, 0.06] if epoch < 16 else [0.032, 0.012]) for epoch in range(20)
     ], "a batch holds the part: one step an epoch"
     assert (scores.shape, torch.equal(y, test.labels)) == ((len(test), 10), True)
-    assert all(torch.equal(v, before[k]) for k, v in opened.model.state_dict().items())
+    assert all(torch.equal(v, before[k]) for k, v in opened.network.state_dict().items())
     frozen, _ = fine_tuning.tuned(opened, part, test, 10, fine_tuning.Rates(0.1, 0.0, 0.03), 0)
     assert not torch.equal(scores, frozen), "the encoder learns too"
 
