@@ -206,7 +206,7 @@ def test_seeds_of_one_run_train_with_one_reading_of_the_file(
 def test_data_that_are_edited_between_two_seeds_are_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(stub_domain.Stub, "data_hash", lambda self, _: f"{self.seed // 2:064}")
+    monkeypatch.setattr(stub_domain.Stub, "data_hash", lambda self, **_: f"{self.seed // 2:064}")
     with pytest.raises(UserError, match="label-pairs was edited before seed 2 read it"):
         cb.run("graph", "infonce", seeds="0-3", recipe={"epochs": 1}, results=tmp_path)
     assert len(list(tmp_path.glob("runs/*/*/*/*.json"))) == 2
