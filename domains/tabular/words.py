@@ -75,7 +75,8 @@ def unread_number(distinct: "pandas.Series") -> tuple[int, str] | None:
     if all(map(UNITS.fullmatch, distinct)) and len(distinct) >= MANY_NUMBERS:
         units = distinct.str.replace(NUMBER, " ", regex=True).str.strip()
         if len({*" ".join(units).lower().split()}) <= MAX_UNITS:
-            return units.index[units != ""][0], "with a unit: write the number alone"
+            few = "; or, if it is a code, a letter before each" * bool((units == "").mean() > 0.5)
+            return units.index[units != ""][0], f"with a unit: write the number alone{few}"
     odd = distinct[~distinct.str.fullmatch(NUMBER)]
     shapes = distinct.str.replace(SHAPED, "", regex=True).nunique()
     many = len(odd) >= max(SURE_NUMBERS, len(distinct) / 2)
