@@ -313,7 +313,6 @@ KINDS = np.array(["no", "yes"])[NOISE.argsort().argsort() % 2]
     ("column", "named"),
     [
         ([*NOISE[:57], *[9999.9] * 3], "v 9999.9 (3 times)"),
-        ([*NOISE[:57], *[-999.25] * 3], "v -999.25 (3 times)"),
         ([*NOISE[:59], -(2**31)], "v -2147483648 (1 times)"),
         ([*NOISE[:58], *[9999.9] * 2], None),
         ([*NOISE[:57], *[3.1] * 3], None),
@@ -321,7 +320,6 @@ KINDS = np.array(["no", "yes"])[NOISE.argsort().argsort() % 2]
         (DAYS[:30].repeat(2), "v"),  # in the order of time
         (DAYS[29::-1].repeat(2), None),
         ((KINDS == "no") * 9 + NOISE, "v"),  # whose cut tells the class
-        ((KINDS == "no") * 2 + NOISE, None),
         ([f"{kind[0]}{k % 5}" for k, kind in enumerate(KINDS)], "v"),  # each has one class
         ([f"{kind[0]}{k}" for k, kind in enumerate(KINDS)][:20] * 3, None),
     ],
