@@ -94,6 +94,7 @@ FLOORS = {  # rooms and modules of a folder, the lowest first: each imports from
         *("names", "reading", "strict", "strict_yaml", "random", "progress"),
         *("batch_norm", "model", "recipe", "samples", "report"),
         *("declaration", "scoring", "base", "own", "download", "saved", "registry", "exported"),
+        "probe",
         *("graph", "image", "sentence", "tabular", "__init__"),
     ),
     "domains/image": (

@@ -11,7 +11,7 @@ from contrastbench.benchmarks.records.packs import SHIPPED
 from contrastbench.benchmarks.running import reproduction
 from contrastbench.benchmarks.running.devices import open_device
 from contrastbench.domains import exported
-from contrastbench.domains.scoring.probe import read_probe
+from contrastbench.domains.probe import read_probe
 
 if TYPE_CHECKING:
     from numpy import float32, float64, str_

@@ -55,7 +55,7 @@ def predict(
     device: opt.Device = "auto",
     trust: opt.Trust = False,
 ) -> None:
-    """Write the class of each sample of new data, and its probability.
+    """Write the class of each new sample, and its probability.
 
     They are those of logistic regression on the embeddings of the training rows.
 

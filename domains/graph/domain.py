@@ -40,12 +40,12 @@ from contrastbench.domains.graph.twins import colours
 from contrastbench.domains.graph.views import add_loops, augment
 from contrastbench.domains.model import embed_together
 from contrastbench.domains.own import PARTS
+from contrastbench.domains.probe import write_probe
 from contrastbench.domains.random import generator
 from contrastbench.domains.report import Rules, found_by
 from contrastbench.domains.samples import Samples, of_test
 from contrastbench.domains.scoring.classifiers import Labelled
 from contrastbench.domains.scoring.metrics import largest_share
-from contrastbench.domains.scoring.probe import write_probe
 from contrastbench.domains.scoring.svm import (
     check_folds,
     fixed_part,

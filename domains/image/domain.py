@@ -33,6 +33,7 @@ from contrastbench.domains.image.scoring.linear_probe import policy_of, train_pr
 from contrastbench.domains.image.scoring.protocols import check_fits_classifiers, score_opened
 from contrastbench.domains.image.scoring.protocols import check_scored_classes as check_protocol
 from contrastbench.domains.model import MOVING_TARGET, Raw, embed_together, moco
+from contrastbench.domains.probe import write_probe
 from contrastbench.domains.random import balanced, check_class_count, generator
 from contrastbench.domains.report import small_batch
 from contrastbench.domains.samples import Samples
@@ -46,7 +47,6 @@ from contrastbench.domains.scoring.classifiers import (
 )
 from contrastbench.domains.scoring.logistic import regularised
 from contrastbench.domains.scoring.neighbours import neighbours
-from contrastbench.domains.scoring.probe import write_probe
 from contrastbench.domains.scoring.retrieval import recall_at_1, retrieval
 from contrastbench.errors import UserError, tell
 from contrastbench.losses.contrast import (

@@ -15,6 +15,7 @@ from contrastbench.domains import exported
 from contrastbench.domains.base import Domain, Evaluation
 from contrastbench.domains.declaration import TestPart
 from contrastbench.domains.model import MOVING_TARGET, Raw, embed_together, moco
+from contrastbench.domains.probe import write_probe
 from contrastbench.domains.random import balanced, check_class_count, generator
 from contrastbench.domains.report import doubts_of, small_batch
 from contrastbench.domains.samples import Samples
@@ -27,7 +28,6 @@ from contrastbench.domains.scoring.classifiers import (
 )
 from contrastbench.domains.scoring.linear import linear, plain_linear, pseudo_inverse
 from contrastbench.domains.scoring.logistic import logistic
-from contrastbench.domains.scoring.probe import write_probe
 from contrastbench.domains.tabular import DATASETS, TabularRecipe
 from contrastbench.domains.tabular.data import load_rows
 from contrastbench.domains.tabular.encoder import CHUNK, TabularModel, embed_rows

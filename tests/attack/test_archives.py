@@ -299,8 +299,7 @@ def test_few_bytes_of_arrow_stand_for_no_more_than_the_bounds(
             with pytest.raises(UserError, match="mine is too large: leave rows"):
                 saved.load_saved(tmp_path / "mine")
 
-
-def test_a_saved_set_has_one_split_for_each_part(tmp_path: Path) -> None:
+    """Reading took the last of two, without a word."""
     """Of two the last was taken, without a word."""
     datasets = pytest.importorskip("datasets")
     data = datasets.Dataset.from_dict({"a": [1.0] * 9})

@@ -7,8 +7,8 @@ import torch
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
 
+from contrastbench.domains.probe import FILE, read_probe, write_probe
 from contrastbench.domains.scoring.classifiers import Labelled
-from contrastbench.domains.scoring.probe import FILE, read_probe, write_probe
 from contrastbench.losses import UserError
 
 
