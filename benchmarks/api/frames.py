@@ -59,15 +59,13 @@ def records(
     Raises:
         UserError: a record was edited, or pandas is not installed.
     """
-    with needing("tabular", "a frame"):
-        import pandas
     if isinstance(source, str | Path):
         if not Path(source).is_dir():
             raise UserError(f"{source} is no folder of results: bench run makes one")
         source = (record for _, record in reading.all_records(Path(source)))
     rows = [as_row(record) for record in source if record["seed"] not in but]
     names = ordered_columns(name for row in rows for name in row)
-    return pandas.DataFrame(rows, columns=names)
+    return framed(rows, names)
 
 
 def as_row(record: Record) -> dict[str, Any]:
@@ -164,10 +162,17 @@ def resolved_table(
     return resolve(joined, selection, results)
 
 
-def as_frame(rows: Sequence[Mapping[str, Any]]) -> "DataFrame":
-    """Return rows as a frame; a number that is not there is NaN."""
+def framed(values: object, columns: Sequence[str] | None = None) -> "DataFrame":
+    """Return a frame of rows, or of columns by name."""
     with needing("tabular", "a frame"):
         import pandas
-    frame = pandas.DataFrame(rows)
+    return pandas.DataFrame(values, columns=columns)
+
+
+def as_frame(rows: Sequence[Mapping[str, Any]]) -> "DataFrame":
+    """Return rows as a frame; a number that is not there is NaN."""
+    frame = framed(rows)
+    from pandas import to_numeric
+
     texts = {name for row in rows for name, value in row.items() if isinstance(value, str)}
-    return frame.apply(lambda column: column if column.name in texts else pandas.to_numeric(column))
+    return frame.apply(lambda column: column if column.name in texts else to_numeric(column))

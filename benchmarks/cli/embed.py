@@ -7,7 +7,6 @@ import typer
 
 from contrastbench.benchmarks.cli import options as opt
 from contrastbench.benchmarks.cli.output import say, show
-from contrastbench.domains.reading import needing
 from contrastbench.errors import UserError, plural
 
 if TYPE_CHECKING:
@@ -86,11 +85,10 @@ def check_suffix(output: Path | None) -> None:
 
 def write(columns: dict[str, Any], samples: "Samples", output: Path | None) -> None:
     """Write columns by name, after the names of samples that have some."""
-    with needing("tabular", "a table of samples"):
-        import pandas as pd
+    from contrastbench.benchmarks.api.frames import framed
 
     named = {} if samples.names is None else {"name": samples.names}
-    frame = pd.DataFrame({**named, **columns})
+    frame = framed({**named, **columns})
     if output is None:
         return show(frame.to_csv(index=False))
     getattr(frame, WRITERS[output.suffix])(output, index=False)
