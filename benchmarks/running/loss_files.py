@@ -9,7 +9,11 @@ from pathlib import Path, PurePosixPath
 from unicodedata import name as name_of
 from unicodedata import normalize
 
+from pydantic import Field
+
+from contrastbench.domains import strict_yaml
 from contrastbench.domains.reading import doubles
+from contrastbench.domains.strict import Strict
 from contrastbench.errors import UserError
 
 MAX_LINE = 500  # letters: what stands far to the right is not seen
@@ -17,6 +21,20 @@ MAX_NAME_BYTES = 200  # bytes of a file's path; file systems take 255 of each pa
 UNSEEN = re.compile(  # in the names of letters and marks that are drawn as nothing
     r"FILLER|VARIATION SELECTOR|JOINER|VOWEL INHERENT|BLANK|NULL NOTEHEAD"
 )
+
+
+class LossDeclaration(Strict):
+    """What an author says of a loss, in a YAML file beside it."""
+
+    licence: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9 .+()-]{1,99}$")  # of SPDX names
+    paper: str = Field(pattern=r"^https://[^\s<>\"|]{4,300}$")
+
+
+def read_declaration(path: Path) -> LossDeclaration:
+    """Return the licence and paper that stand in a file; raise where one is missing or wrong."""
+    if not path.is_file():
+        raise UserError(f"{path} is missing: write two lines, licence: MIT and paper: https://...")
+    return strict_yaml.read_yaml(path).as_model(LossDeclaration)
 
 
 def check_loss_files(files: Mapping[str, str]) -> None:

@@ -1,9 +1,8 @@
 """Run a bundle's loss in a process apart, with an empty home, and take what it hands back as bytes.
 
-This side plans and judges without the loss's code: what the loss declares becomes a class of the
-same name with the same arguments, ranges and limits, and nothing else, its stand-in. It lives in
-memory, as all does that this side keeps: nothing that a child could write is read but its answer.
-Without bubblewrap that is no sandbox: a person reads the loss first, which runs as this user.
+What the loss declares becomes its stand-in, which lives in memory, as all does that this side
+keeps: nothing that a child could write is read but its answer. Without bubblewrap that is no
+sandbox: a person reads the loss first, which runs as this user.
 
 The process apart is `python -m contrastbench.benchmarks.submission.apart FOLDER`: it does what
 `request.json` asks there, and ends. It writes `answer.json`, and records into `results/`.
@@ -61,20 +60,12 @@ def refusing(why: str = "") -> Iterator[None]:
 
 
 def ask(
-    request: Mapping[str, Any],
-    seconds: float,
-    stop: threading.Event,
-    wanted: Sequence[str] = (),
+    request: Mapping[str, Any], seconds: float, stop: threading.Event, wanted: Sequence[str] = ()
 ) -> tuple[Answer, list[bytes]]:
     """Return a child's answer to a request, and the files of the wanted records that it has made.
 
-    Its folder is made for it and goes with it, and no child is told that of another.
-
-    Args:
-        request: what it is asked.
-        seconds: that it may take.
-        stop: set by another thread, ends it.
-        wanted: the names of records.
+    Its folder is made for it and goes with it, and no child is told that of another. The seconds
+    are all that it has; `stop`, which another thread sets, ends it earlier.
 
     Raises:
         Refused: it ended without an answer, or its answer is an error.
@@ -93,15 +84,6 @@ def ask(
     finally:
         with suppress(OSError, RecursionError):  # whatever it has left there
             shutil.rmtree(folder)
-
-
-def main() -> None:
-    """Answer the request of a folder, within limits of memory and of the size of files."""
-    for what, most in ((resource.RLIMIT_DATA, MAX_MEMORY), (resource.RLIMIT_FSIZE, MAX_FILE)):
-        hard = resource.getrlimit(what)[1]
-        least = most if hard == resource.RLIM_INFINITY else min(most, hard)
-        resource.setrlimit(what, (least, least))
-    answer_request(Path(sys.argv[1]))
 
 
 def answer_request(folder: Path) -> None:
@@ -141,4 +123,8 @@ def run(folder: Path, request: dict[str, Any], loss: LossSpec) -> Answer:
 
 
 if __name__ == "__main__":
-    main()
+    for what, most in ((resource.RLIMIT_DATA, MAX_MEMORY), (resource.RLIMIT_FSIZE, MAX_FILE)):
+        hard = resource.getrlimit(what)[1]
+        least = most if hard == resource.RLIM_INFINITY else min(most, hard)
+        resource.setrlimit(what, (least, least))
+    answer_request(Path(sys.argv[1]))

@@ -16,15 +16,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import Field, ValidationError
+from pydantic import ValidationError
 from pydantic_core import from_json
 
 from contrastbench.benchmarks.records import files, schema, store
-from contrastbench.benchmarks.running.loss_files import check_loss_files
+from contrastbench.benchmarks.running import loss_files
 from contrastbench.benchmarks.sweeps.plan import make_plan, unfinished_tasks
-from contrastbench.domains import strict_yaml
 from contrastbench.domains.reading import contents, member, member_names, reading
-from contrastbench.domains.strict import Strict
 from contrastbench.errors import UserError
 from contrastbench.losses.code import portable
 from contrastbench.losses.expression import file_and_class, names
@@ -35,14 +33,7 @@ MAX_BUNDLE_BYTES = 2**28  # bytes of all files together
 FIX = "give one that bench submit wrote"
 
 
-class LossDeclaration(Strict):
-    """What an author says of a loss, in a YAML file beside it."""
-
-    licence: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9 .+()-]{1,99}$")  # of SPDX names
-    paper: str = Field(pattern=r"^https://[^\s<>\"|]{4,300}$")
-
-
-class About(LossDeclaration):
+class About(loss_files.LossDeclaration):
     """The contents of `bundle.json`."""
 
     format: Literal[3] = 3
@@ -64,9 +55,7 @@ class Bundle:
 def bundle_loss(suite: str, loss: LossSpec, results: Path) -> Path:
     """Write the bundle of a loss into the current folder, and return its path.
 
-    Raises:
-        UserError: the loss has no file, no licence or no paper, a cell has no result (as where the
-            file was edited since), or another file is there.
+    A loss without a file, a licence, a paper or a result of each cell raises `UserError`.
     """
     file = next((own[0] for own in map(file_and_class, names(loss.name)) if own), None)
     if not file:
@@ -76,9 +65,9 @@ def bundle_loss(suite: str, loss: LossSpec, results: Path) -> Path:
     if lacking := unfinished_tasks(tasks):
         have = f"{len(lacking)} of {len(tasks)} cells have no result yet with {file} as it is"
         raise UserError(f"{have}: run bench sweep {suite} --loss {loss.name}")
-    declared = read_declaration(file.with_suffix(".yaml"))
+    declared = loss_files.read_declaration(file.with_suffix(".yaml"))
     name, sources = portable(loss.name, loss.sources)
-    check_loss_files(sources)
+    loss_files.check_loss_files(sources)
     contents = {f"{LOSS_FOLDER}{path}": text.encode() for path, text in sources.items()}
     for work, seed, *_ in tasks:
         record = work.ok_by_seed(results).get(seed) or next(work.finished(results, seed))
@@ -90,13 +79,6 @@ def bundle_loss(suite: str, loss: LossSpec, results: Path) -> Path:
     if not files.publish_file(path, data) and path.read_bytes() != data:
         raise UserError(f"{path} is another file: move it away, then submit again")
     return path
-
-
-def read_declaration(path: Path) -> LossDeclaration:
-    """Return the licence and paper that stand in a file; raise where one is missing or wrong."""
-    if not path.is_file():
-        raise UserError(f"{path} is missing: write two lines, licence: MIT and paper: https://...")
-    return strict_yaml.read_yaml(path).as_model(LossDeclaration)
 
 
 def bundle_bytes(about: Mapping[str, Any], files: Mapping[str, bytes]) -> bytes:
@@ -124,7 +106,7 @@ def read_bundle(path: Path) -> Bundle:
         files = {name: member(archive, name, size) for name, size in sizes.items()}
         own = [name for name in sizes if name.startswith(LOSS_FOLDER)]
         sources = {name.removeprefix(LOSS_FOLDER): files.pop(name).decode() for name in own}
-        check_loss_files(sources)
+        loss_files.check_loss_files(sources)
         about = dict(from_json(files.pop(BUNDLE_FILE, b""), allow_inf_nan=False))
     if not sources:
         raise UserError(f"{path} has no file of a loss: {FIX}")

@@ -12,7 +12,6 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
 from itertools import groupby
-from math import sqrt
 from pathlib import Path
 from statistics import NormalDist
 from tempfile import TemporaryDirectory
@@ -21,7 +20,6 @@ from typing import Any, cast
 from contrastbench.benchmarks.comparison.compare import baseline_row
 from contrastbench.benchmarks.records import merge, reading, schema, store
 from contrastbench.benchmarks.records.experiment import Experiment
-from contrastbench.benchmarks.records.store import Fields
 from contrastbench.benchmarks.report.comparison import compared
 from contrastbench.benchmarks.report.words import said
 from contrastbench.benchmarks.running.options import Options
@@ -95,11 +93,7 @@ class Verification:
 
 
 def run_checks(case: Verification) -> None:
-    """Run the checks of a bundle; where the loss stands does not depend on what it claims.
-
-    Raises:
-        UserError: this side lacks something, such as data.
-    """
+    """Run the checks of a bundle; raise `UserError` where this side lacks something, as data."""
     for name, check in (("loss", check_loss), ("cells", check_cells), ("claim", compare_claim)):
         try:
             case.checks.append((name, "passed", check(case)))
@@ -155,8 +149,7 @@ def check_cells(case: Verification) -> str:
     while True:
         with case.laid_out() as ours:
             with apart.refusing():
-                loss = case.stand_in
-                plan = make_plan(case.suite, results=ours, losses=[loss], quick=case.quick)
+                plan = make_plan(case.suite, results=ours, losses=[case.stand_in], quick=case.quick)
                 tasks = [task for task in plan.tasks() if task.state == "missing"]
             if not tasks:
                 text = " ".join(said(compared(resolve(plan.table, None, ours))))
@@ -170,8 +163,13 @@ def make_all(case: Verification, tasks: Sequence[Task]) -> None:
     trainings = dict[str, list[Task]]()
     for task in tasks:
         trainings.setdefault(task.experiment.scored[0].key, []).append(task)
+
+    def make(some: Sequence[Task]) -> None:  # one experiment after the other
+        for _, one in groupby(some, key=lambda task: task.experiment.key):
+            make_records(case, list(one))
+
     with ThreadPoolExecutor(case.jobs) as pool:
-        waiting = [pool.submit(make_trainings, case, some) for some in trainings.values()]
+        waiting = [pool.submit(make, some) for some in trainings.values()]
         try:
             for one in as_completed(waiting):
                 one.result()
@@ -181,18 +179,12 @@ def make_all(case: Verification, tasks: Sequence[Task]) -> None:
             raise
 
 
-def make_trainings(case: Verification, tasks: Sequence[Task]) -> None:
-    """Make the records of experiments that share trainings, one experiment after the other."""
-    for _, some in groupby(tasks, key=lambda task: task.experiment.key):
-        make_records(case, list(some))
-
-
 def make_records(case: Verification, tasks: Sequence[Task]) -> None:
     """Run the seeds of one experiment in a child process, and keep all that its trainings score.
 
     What was made before, by an earlier verification too, is not made again.
     """
-    work, ours = tasks[0].experiment, dict[str, Fields]()
+    work, ours = tasks[0].experiment, dict[str, store.Fields]()
     with case.turn:
         for task in tasks:
             ours |= foretold(case, work, task.seed)
@@ -203,32 +195,25 @@ def make_records(case: Verification, tasks: Sequence[Task]) -> None:
         given = case.request | {"experiment": asdict(named), "seeds": seeds}
         _, made = apart.ask(given, apart.SECONDS * len(seeds), case.stop, [*new])
     with case.turn:
-        keep_records(case, work, ours, dict(zip(new, made, strict=True)))
+        for name, data in zip(new, made, strict=True):
+            case.kept[name] = record = returned_record(data, Path(name), ours[name])
+            if case.keep and not store.publish_record(record, case.keep / name):
+                raise apart.Refused(f"{case.keep / name} was written by another process")
+        for name, one in ours.items():
+            record = case.made[name] = case.kept[name]
+            if record.get("own_loss") != one.get("own_loss"):  # a process says which code it is of
+                raise apart.Refused(f"{name} was made of other files")
+            known = record | {"loss_code": work.loss.code}
+            known["key"] = store.key(known)
+            case.files[store.record_path(Path(), known)] = store.serialise_record(known)
+        tell(f"{len(case.made)} cells are made, the last on {work.domain} {work.dataset}")
 
 
-def keep_records(
-    case: Verification, work: Experiment, ours: dict[str, Fields], new: dict[str, bytes]
-) -> None:
-    """Keep the records of an experiment's trainings, of which some are new."""
-    for name, data in new.items():
-        case.kept[name] = record = returned_record(data, Path(name), ours[name])
-        if case.keep and not store.publish_record(record, case.keep / name):
-            raise apart.Refused(f"{case.keep / name} was written by another process")
-    for name, one in ours.items():
-        record = case.made[name] = case.kept[name]
-        if record.get("own_loss") != one.get("own_loss"):  # a process says which code it is of
-            raise apart.Refused(f"{name} was made of other files")
-        known = record | {"loss_code": work.loss.code}
-        known["key"] = store.key(known)
-        case.files[store.record_path(Path(), known)] = store.serialise_record(known)
-    tell(f"{len(case.made)} cells are made, the last on {work.domain} {work.dataset}")
-
-
-def foretold(case: Verification, work: Experiment, seed: int) -> dict[str, Fields]:
+def foretold(case: Verification, work: Experiment, seed: int) -> dict[str, store.Fields]:
     """Return what this side knows of the records of a training, by their names."""
     from contrastbench.benchmarks.running.runner import foretell
 
-    known = dict[str, Fields]()
+    known = dict[str, store.Fields]()
     for one in foretell(work, seed, Options(data_root=case.data_root, device="cpu")):
         one = {**one, "command": case.named(one["command"])}
         if one["loss_code"]:  # not that of a registered loss that it becomes
@@ -240,22 +225,20 @@ def foretold(case: Verification, work: Experiment, seed: int) -> dict[str, Field
     return known
 
 
-def returned_record(data: bytes, path: Path, known: Fields) -> store.Record:
+def returned_record(data: bytes, path: Path, known: store.Fields) -> store.Record:
     """Return a record that a child has published, with what this side knows of it."""
     with apart.refusing("the loss's process made no valid record"):
         record = store.checked_record(data, path, "what the loss's process made")
-    details = dict(known["details"])
-    for name, value in record["details"].items():
-        if name in WORDS or not (name in FACTS or schema.has_text(value)):
-            details.setdefault(name, value)
+    theirs = {k: v for k, v in record["details"].items() if k not in FACTS}
+    found = {k: v for k, v in theirs.items() if k in WORDS or not schema.has_text(v)}
     fields = {k: v for k, v in record.items() if k in schema.Record.__annotations__}
-    return cast(store.Record, {**fields, **known, "details": details})
+    return cast(store.Record, {**fields, **known, "details": {**found, **known["details"]}})
 
 
 def compare_claim(case: Verification) -> str:
     """Compare the bundle's records with those made here."""
     ours = {name: record for name, record in sorted(case.made.items()) if record["loss_code"]}
-    factor = sqrt(2) * NormalDist().inv_cdf(1 - LEVEL / 2 / max(1, len(ours)))
+    factor = 2**0.5 * NormalDist().inv_cdf(1 - LEVEL / 2 / max(1, len(ours)))
     outcomes = list[Outcome]()
     with case.laid_out() as folder:
         for name, record in ours.items():
