@@ -7,6 +7,7 @@ of neither name is asked of the hub, whose revision is noted.
 import json
 import re
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -80,11 +81,17 @@ def hub_set(what: str, data_root: Path | None) -> "tuple[datasets.DatasetDict, d
 
     name, _, revision = what.partition("@")
     name, _, part = name.partition(":")
+    # which `datasets` would take for the hub's: a path, or a reader of the current folder's files
+    reader = name.isidentifier() and find_spec(f"datasets.packaged_modules.{name}")
+    fault = " is of files here, which have no part or revision: give their path alone"
+    refuse(f"hf:{what}", (reader or Path(name).exists(), fault))
     elsewhere = f", nor in {data_root}" * bool(data_root)
     fix = "datasets.load_dataset(NAME).save_to_disk(FOLDER) writes one where there is a network"
     with reading(f"no folder or file {what}{elsewhere}", fix, "and the hub gives no such set"):
         if not re.fullmatch("[0-9a-f]{40}", revision):
             revision = str(HfApi().dataset_info(name, revision=revision or None).sha)
+            fault = " is at no commit of the hub: ask for another revision"
+            refuse(f"hf:{what}", (not re.fullmatch("[0-9a-f]{40}", revision), fault))
         data = datasets.load_dataset(name, part or None, revision=revision)
         return data, {"hub revision": revision}
 

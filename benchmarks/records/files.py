@@ -18,7 +18,8 @@ T = TypeVar("T")
 # errors of a disk, or of a user's share of it, that is full
 DISK_FULL = (errno.ENOSPC, errno.EDQUOT)
 DISK_ERRORS = (*DISK_FULL, errno.EIO, errno.ESTALE, errno.EROFS)  # of no file in particular
-FORMULA_SIGNS = ("=", "+", "-", "@", "＝", "＋", "－", "＠")  # a formula begins with them
+# where a formula may begin, by its sign: other countries' spreadsheets part cells at semicolons
+FORMULA = re.compile(r"(^|[;\t\r\n])(?=\s*[=+\-@＝＋－＠])")
 AT_ONCE = 32  # files that wait for the disk
 
 
@@ -161,13 +162,13 @@ def replace(path: Path, content: str | bytes) -> None:
 def no_formula(value: T) -> T | str:
     """Escape a CSV cell so that no spreadsheet computes it; numbers stay as they are.
 
-    Some spreadsheets skip white space before a formula, and read full-width signs as plain ones.
+    Some spreadsheets skip white space before a formula, read full-width signs as plain ones, or
+    begin a cell after a semicolon, a tab or a line break, in quotes too.
 
-    >>> no_formula("=1+1"), no_formula("1+1"), no_formula(-1), no_formula(" @x")
-    ("'=1+1", '1+1', -1, "' @x")
+    >>> no_formula("=1+1"), no_formula("1+1"), no_formula(-1), no_formula(" @x"), no_formula("a;=1")
+    ("'=1+1", '1+1', -1, "' @x", "a;'=1")
     """
-    risky = isinstance(value, str) and value.lstrip().startswith(FORMULA_SIGNS)
-    return f"'{value}" if risky else value
+    return FORMULA.sub(r"\1'", value) if isinstance(value, str) else value
 
 
 def comma_separated(rows: Sequence[Mapping[str, Any]], number: str) -> str:

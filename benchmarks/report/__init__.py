@@ -68,12 +68,12 @@ def write_pages(folder: Path, made: Mapping[str, str]) -> None:
     check_overwrite(folder, made, earlier)
     folder.mkdir(parents=True, exist_ok=True)
     files.replace(path, sorted_lines({*earlier, *made}))
+    for name in earlier - set(made):  # first: it may be the file of a new name in other case
+        remove_page(folder, folder / name)
     for place in {(folder / name).parent for name in made}:
         place.mkdir(parents=True, exist_ok=True)
     with ThreadPoolExecutor(files.AT_ONCE) as pool:
         list(pool.map(lambda name: files.replace(folder / name, made[name]), made))
-    for name in earlier - set(made):
-        remove_page(folder, folder / name)
     files.replace(path, sorted_lines(made))
 
 

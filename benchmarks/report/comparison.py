@@ -175,7 +175,7 @@ def comparison_latex(verdicts: Verdicts) -> str:
         [latex.bold(cell) if row[0] in decided else latex.latex_text(cell) for cell in row]
         for row in rows
     ]
-    about = {"label": f"{verdicts.table.name}-compared", "comments": said(verdicts)}
+    about = {"label": latex.label(f"{verdicts.table.name}-compared"), "comments": said(verdicts)}
     caption = f"{verdicts.table.title}, against {verdicts.base}. Bold: a verdict over data sets."
     return rendered("booktabs.tex.j2", caption=caption, columns=head, rows=cells, **about) + "\n"
 

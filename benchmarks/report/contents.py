@@ -144,8 +144,8 @@ def table_views(
     seen = Counter[str]()
     for table in tables:
         resolved, name = resolve(table, None, results), file_name(table.name)
-        seen[name] += 1
-        again = f"-{seen[name]}" * (seen[name] > 1)
+        seen[one := name.casefold()] += 1  # some systems take two files of such names for one
+        again = f"-{seen[one]}" * (seen[one] > 1)
         behind = {
             (cell.row.name, cell.column): groups_behind(cell, results, by_folder)
             for cell in resolved.cells

@@ -45,6 +45,11 @@ def latex_text(plain: str) -> str:
     return re.sub(r"(?<![\w.])-(?=\d)", "$-$", text)
 
 
+def label(name: str) -> str:
+    """Return the label of a table, of letters that end no line and no argument."""
+    return re.sub(r"[^\w.:-]", "-", name, flags=re.ASCII)
+
+
 def bold(plain: str) -> str:
     """Return a text in bold."""
     return rf"\textbf{{{latex_text(plain)}}}"

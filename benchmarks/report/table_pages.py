@@ -12,6 +12,7 @@ from contrastbench.benchmarks.tables import catalogue
 from contrastbench.benchmarks.tables.load import load_table
 from contrastbench.benchmarks.tables.resolved import Resolved, resolve
 from contrastbench.benchmarks.tables.searches import Finalists
+from contrastbench.domains.reading import doubles
 from contrastbench.errors import UserError
 
 
@@ -23,7 +24,10 @@ def write_tables(results: Path) -> Iterator[Path]:
     Raises:
         UserError: a table's file is wrong, or the folder cannot be written.
     """
-    for name in [*catalogue.table_names(), *map(str, sorted(results.glob("*.yaml")))]:
+    tables = [*catalogue.table_names(), *map(str, sorted(results.glob("*.yaml")))]
+    if double := next(iter(doubles(Path(name.casefold()).stem for name in tables)), ""):
+        raise UserError(f"two tables of {results} would be {double}.md: rename that YAML file")
+    for name in tables:
         resolved = resolve(load_table(name), None, results)
         if resolved.table.draft:
             continue

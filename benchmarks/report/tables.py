@@ -1,7 +1,6 @@
 """Render a table for people (Markdown), programs (CSV, JSON) and papers (LaTeX), without numpy."""
 
 import json
-import re
 from collections.abc import Iterable
 from typing import Any
 
@@ -130,7 +129,7 @@ def table_latex(resolved: Resolved, lines: list[list[Entry]], values: str = late
         rendered(
             "table.tex.j2",
             r=resolved,
-            label=re.sub(r"[^\w.:-]", "-", resolved.table.name, flags=re.ASCII),  # it ends no line
+            label=latex.label(resolved.table.name),
             columns=[entry.column for entry in lines[0]],
             rows=latex.latex_cells(lines, resolved.table.decimals, values),
             ours=values != latex.THEIRS,

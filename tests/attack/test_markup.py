@@ -1,5 +1,6 @@
 """Names that are handed in stay texts in every file that somebody opens or posts."""
 
+import csv
 import json
 import re
 from collections.abc import Mapping
@@ -9,12 +10,19 @@ from xml.etree import ElementTree
 
 import pytest
 
+from contrastbench.benchmarks.records import store
 from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.benchmarks.records.read_cache import one_moment
-from contrastbench.benchmarks.report import site
+from contrastbench.benchmarks.report import site, write_pages
+from contrastbench.benchmarks.report.comparison import render_comparison
 from contrastbench.benchmarks.report.table_pages import write_tables
+from contrastbench.benchmarks.report.tables import render_table
 from contrastbench.benchmarks.report.words import rendered
 from contrastbench.benchmarks.submission.bundle import About, Bundle
+from contrastbench.benchmarks.tables import catalogue
+from contrastbench.benchmarks.tables.load import load_table
+from contrastbench.benchmarks.tables.resolved import Resolved, resolve
+from contrastbench.errors import UserError
 from contrastbench.losses.spec import LossSpec
 from made_records import made
 
@@ -64,3 +72,94 @@ def test_a_comment_notifies_nobody(summons: str) -> None:
     text = rendered("verification.md.j2", given=given, case=None)
     seen = unescape(text.replace("&#8203;", "\u200b"))  # as GitHub reads Markdown
     assert not re.search(r"(?<![a-zA-Z0-9])@\w|#\d", seen)
+
+
+def resolved_table(folder: Path, name: str, row: str = "R") -> Resolved:
+    """Return a table with records, of a file and a row that have such names."""
+    losses = f"[infonce, {{adnce: {{}}, name: {json.dumps(row)}}}]"
+    (folder / f"{name}.yaml").write_text(
+        f"seeds: 0-1\nlosses: {losses}\ndomains: {{tabular: {{datasets: [wine]}}}}\n"
+    )
+    for loss in ("infonce", "adnce"):
+        for seed in (0, 1):
+            made(folder, Experiment("tabular", "wine", LossSpec(loss), {}), seed)
+    return resolve(load_table(str(folder / f"{name}.yaml")), None, folder)
+
+
+FORMULAS = (
+    "=1+1",
+    "a;=1+1",
+    "a; \uff1d1+1",
+    "a\n=1+1",
+    "a\n@SUM(1+1)",
+    "a;+1",
+    "x;y\n-1+1",
+    ";=1+1",
+)
+
+
+@pytest.mark.parametrize("row", FORMULAS)
+def test_no_cell_is_a_formula_wherever_spreadsheets_part_cells(tmp_path: Path, row: str) -> None:
+    resolved = resolved_table(tmp_path, "mine", row)
+    compared = render_comparison(resolved, "csv", None, False, None)
+    for text in (render_table(resolved, "csv"), compared):
+        rows = [*csv.reader(text.splitlines(keepends=True))]
+        assert len({*map(len, rows)}) == 1
+        parted = [cell for line in text.splitlines() for cell in re.split("[,;\t]", line)]
+        formulas = [cell for cell in parted if re.match('[\\s"]*[=+@\uff1d]|[\\s"]*-[^0-9]', cell)]
+        assert not formulas
+        assert "+1" in text
+
+
+def test_the_name_of_a_file_ends_no_label_and_no_address(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(catalogue, "table_names", list)
+    resolved = resolved_table(tmp_path, "a b}\\input{c")
+    for text in (
+        render_table(resolved, "latex"),
+        render_comparison(resolved, "latex", None, False, None),
+    ):
+        (label,) = re.findall(r"\\label\{(.*)\}", text)
+        assert re.fullmatch(r"tab:[\w-]+", label)
+    (page,) = [path for path in write_tables(tmp_path) if path.name == "a b}\\input{c.md"]
+    assert re.search(r"!\[.*\]\(a%20b%7D%5Cinput%7Bc\.svg\)", page.read_text())
+
+
+def test_two_tables_of_one_page_are_refused(tmp_path: Path) -> None:
+    resolved_table(tmp_path, "ADNCE-Table5")
+    with pytest.raises(UserError, match=r"would be adnce-table5\.md: rename"):
+        list(write_tables(tmp_path))
+
+
+def test_a_page_in_another_case_replaces_the_old_one_after_it_has_gone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As where a file system takes `A.html` and `a.html` for one."""
+    write_pages(tmp_path, {"A.html": "old"})
+    monkeypatch.setattr(
+        "contrastbench.benchmarks.report.remove_page",
+        lambda folder, path: (folder / path.name.lower()).unlink(missing_ok=True),
+    )
+    write_pages(tmp_path, {"a.html": "new"})
+    assert (tmp_path / "a.html").read_text() == "new"
+
+
+def test_tables_whose_names_differ_by_case_have_two_pages(tmp_path: Path) -> None:
+    resolved_table(tmp_path, "Mine"), resolved_table(tmp_path, "mine")
+    report = site.read_report([str(tmp_path / f"{one}.yaml") for one in ("Mine", "mine")], tmp_path)
+    pages = [view.page.casefold() for view in report.shown]
+    assert len({*pages}) == len(pages) == 2
+
+
+def test_names_that_differ_by_case_share_no_file_of_a_record(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As where a file system looks names up without their case: both stay, with their numbers."""
+    monkeypatch.setattr(store, "file_name", str.casefold)
+    names = [(one, "infonce") for one in ("csv:A.csv", "csv:a.csv")]
+    works = [Experiment("tabular", one, LossSpec(loss), {}) for one, loss in names]
+    paths = [made(tmp_path, work, 0, metrics={"accuracy": i}) for i, work in enumerate(works)]
+    again = [made(tmp_path, works[0], 0, loss=loss) for loss in ("Mine", "mine")]
+    assert len({str(path).casefold() for path in (*paths, *again)}) == 4
+    assert [store.read_record(path)["metrics"]["accuracy"] for path in paths] == [0, 1]

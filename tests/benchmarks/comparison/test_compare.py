@@ -265,6 +265,7 @@ def test_a_row_that_is_the_baseline_under_another_name_is_not_tested(filled: Pat
     found = {c.row: c for c in places(filled, table=SMALL.but(rows=rows))}
     again = found["again"]
     assert (again.verdict, again.why, again.holm) == ("untested", "the same runs", None)
+    assert (again.difference, again.baseline) == (None, None)  # a search alone ends there
 
 
 def test_runs_on_other_data_are_not_tested(tmp_path: Path) -> None:

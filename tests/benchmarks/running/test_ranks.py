@@ -13,7 +13,7 @@ import torch
 import ending
 from contrastbench.benchmarks.cli.arguments import parse_pairs
 from contrastbench.benchmarks.records.experiment import Experiment
-from contrastbench.benchmarks.running import checkpoints, ranks
+from contrastbench.benchmarks.running import checkpoints, launch, ranks
 from contrastbench.benchmarks.running.options import Options
 from contrastbench.benchmarks.running.runner import run_cell
 from contrastbench.losses import LossSpec, UserError
@@ -183,3 +183,14 @@ def test_signals_are_heard_again_after_a_meeting() -> None:
         for number, handler in before.items():
             signal.signal(number, handler)
     assert heard == [*before]
+
+
+def test_each_rank_has_a_card_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    told = list[Any]()
+    monkeypatch.setattr(subprocess, "Popen", lambda _, **given: told.append(given))
+    for rank in (0, 1):
+        launch.start_rank(rank, 2, tmp_path, launch.Job(["x"], sys.stdout, card=3))
+    cards = [[one["env"][name] for name in ("RANK", "LOCAL_RANK", "WORLD_SIZE")] for one in told]
+    assert cards == [["0", "3", "2"], ["1", "4", "2"]]
+    assert all(one["start_new_session"] for one in told)  # Ctrl-C stops them after one step
+    assert (told[0]["stdout"], told[1]["stdout"]) == (sys.stdout, subprocess.DEVNULL)

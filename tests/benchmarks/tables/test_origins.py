@@ -8,6 +8,7 @@ import pytest
 from contrastbench.benchmarks.tables import origins
 from contrastbench.benchmarks.tables.load import load_table
 from contrastbench.benchmarks.tables.resolved import Resolved, resolve
+from contrastbench.losses.spec import LossSpec
 from made_records import add
 
 SWEEP = """
@@ -64,3 +65,21 @@ def test_a_loss_that_was_edited_since_it_ran_is_named(
     assert said in bench("compare", "my.yaml", "--results", str(own))[2]
     path.unlink()
     assert not origins.edited(resolved(own))
+
+
+def test_what_lacks_is_said_of_each_row_with_its_columns(own: Path) -> None:
+    for seed in range(4):
+        add(own, seed, 80.0, dataset="MUTAG")
+    found = origins.lacking(resolved(own).cells)
+    assert [line.partition(": ")[0] for line in found] == [
+        "infonce on PROTEINS",
+        "adnce on MUTAG, PROTEINS",
+        "hcl on MUTAG, PROTEINS",
+    ]
+
+
+def test_a_loss_that_a_table_has_does_not_join_it(own: Path) -> None:
+    file, losses = str(own.parent / "my.yaml"), [LossSpec("adnce"), LossSpec("kcl")]
+    rows = load_table(file, losses=losses).rows
+    assert [row.loss for row in rows] == ["infonce", "adnce", "hcl", "kcl"]
+    assert not any(row.beside for row in rows)  # but in a quick look

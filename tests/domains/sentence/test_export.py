@@ -8,6 +8,7 @@ import torch
 from transformers import AutoModel, AutoTokenizer
 
 from contrastbench.benchmarks.records.experiment import Experiment
+from contrastbench.benchmarks.running.opening import check_export
 from contrastbench.benchmarks.running.options import Options
 from contrastbench.benchmarks.running.runner import run_cell
 from contrastbench.domains.registry import make_recipe
@@ -100,3 +101,5 @@ def test_what_cannot_be_exported_is_said_before_the_training(
         experiment = Experiment("sentence", "graded", LossSpec("infonce"), {"pooler": pooler})
         with pytest.raises(UserError, match=message):
             run_cell(experiment, 0, Options(tmp_path, export=tmp_path / folder))
+    (tmp_path / "empty").mkdir()
+    check_export("sentence", domain(), tmp_path / "empty", tmp_path / "none", False)

@@ -289,7 +289,7 @@ def test_a_set_of_the_hub_is_that_of_its_revision(
     asks: list[tuple[object, ...]] = []
 
     def info(self: object, name: str, revision: str | None) -> Bunch:
-        return Bunch(sha=revision or "newest")
+        return Bunch(sha={"abc": "a" * 40, "none": None}.get(revision, "b" * 40))
 
     def load(name: str, part: str | None, revision: str) -> object:
         asks.append((name, part, revision))
@@ -298,10 +298,18 @@ def test_a_set_of_the_hub_is_that_of_its_revision(
     monkeypatch.setattr("huggingface_hub.HfApi.dataset_info", info)
     monkeypatch.setattr("datasets.load_dataset", load)
     first, digest = load_rows("hf:me/mine", "y", tmp_path)
-    assert first.notes == {"hub revision": "newest"}
+    assert first.notes == {"hub revision": "b" * 40}
     pinned = load_rows("hf:me/mine:german@abc", "y", tmp_path)
-    assert (pinned[0].notes, pinned[1]) == ({"hub revision": "abc"}, digest)
-    assert asks == [("me/mine", None, "newest"), ("me/mine", "german", "abc")]
+    assert (pinned[0].notes, pinned[1]) == ({"hub revision": "a" * 40}, digest)
+    assert asks == [("me/mine", None, "b" * 40), ("me/mine", "german", "a" * 40)]
+    (tmp_path / "me/other").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path)
+    for name in ("csv", "me/other:part", "me/other", ""):  # `datasets` would read files here
+        with pytest.raises(UserError, match="is of files here"):
+            load_rows(f"hf:{name}@{'0' * 40}", "y", None)
+    with pytest.raises(UserError, match="is at no commit of the hub"):
+        load_rows("hf:me/mine@none", "y", tmp_path)
+    assert len(asks) == 2
 
 
 DAYS = pd.date_range("2020-01-01", periods=60).astype(str)
