@@ -90,12 +90,8 @@ def test_the_same_runs_have_no_effect_wherever_they_ran() -> None:
 
 
 def test_a_curve_is_against_the_best_of_all_on_the_sets_that_count() -> None:
-    known = {
-        ("new", "G0"): {1: 50.0, 4: 60.0},
-        ("base", "G0"): {1: 40.0, 4: 55.0, 8: 58.0},
-        ("new", "small"): {1: 90.0, 4: 90.0},
-        ("base", "small"): {1: 10.0},
-    }
+    new = {("new", "G0"): {1: 50.0, 4: 60.0}, ("new", "small"): {1: 90.0}}
+    base = {("base", "G0"): {1: 40.0, 4: 55.0, 8: 58.0}, ("base", "small"): {1: 10.0}}
     mine = [line("new", SET, 1.0), line("new", ("graph", "small"), 1.0)]
-    curve = effect_curve(known, "base", mine, {"G0": 4.0})
+    curve = effect_curve(new | base, "base", mine, {"G0": 4.0})
     assert curve == {1: pytest.approx(-200), 4: pytest.approx(50)}
