@@ -130,7 +130,7 @@ def test_tables_whose_names_differ_by_case_have_two_pages(
 def test_names_that_differ_by_case_share_no_file_of_a_record(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As where a file system looks names up without their case: both stay, with their numbers."""
+    """A file system that looks names up without their case keeps both, with their numbers."""
     monkeypatch.setattr(store, "file_name", str.casefold)
     works = [Experiment("tabular", one, LossSpec("infonce"), {}) for one in ("A", "a")]
     paths = [made(tmp_path, work, 0, metrics={"accuracy": i}) for i, work in enumerate(works)]
