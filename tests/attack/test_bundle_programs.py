@@ -16,6 +16,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import asdict, replace
 from pathlib import Path
+from pprint import pformat
 from tempfile import mkdtemp
 
 import pytest
@@ -104,7 +105,7 @@ def attempt(folder: Path, seconds: float = SECONDS, **parts: str) -> store.Recor
     """Run a program as a loss, and return the record that comes back."""
     (cell,) = open_cells(WORK, 0, Options(folder, device="cpu")).cells
     known = {**cell.identity, "loss": "mine"}
-    text = CLASS.format(**{"top": "", "own": "", "step": "", **parts}, known=known)
+    text = CLASS.format(**{"top": "", "own": "", "step": "", **parts}, known=pformat(known))
     code = hashlib.sha256("\0".join(["Mine", text]).encode()).hexdigest()
     wanted = store.record_path(Path(), {**known, "loss_code": code})
     work = asdict(replace(WORK, loss=LossSpec("mine.py:Mine")))
@@ -225,7 +226,7 @@ def test_a_bubble_keeps_a_loss_from_the_network_and_all_files(
         with socket.create_server(("127.0.0.1", 0)) as server:
             about = {"secret": str(home / "secret"), "port": server.getsockname()[1]}
             acts = {name: act.format(**about, judge=os.getpid()) for name, act in REACHES.items()}
-            top = f"reached = []\nfor name, act in {acts!r}.items():\n    try:\n        exec(act)"
+            top = f"reached = []\nfor name, act in {pformat(acts)}.items():\n    try:\n        exec(act)"
             top += "\n        reached.append(name)\n    except OSError: pass"
             top += "\nraise ValueError(reached)"
             with pytest.raises(Refused, match="ValueError") as error:
