@@ -226,8 +226,8 @@ def test_a_bubble_keeps_a_loss_from_the_network_and_all_files(
         with socket.create_server(("127.0.0.1", 0)) as server:
             about = {"secret": str(home / "secret"), "port": server.getsockname()[1]}
             acts = {name: act.format(**about, judge=os.getpid()) for name, act in REACHES.items()}
-            top = f"reached = []\nfor name, act in {pformat(acts)}.items():\n    try:\n        exec(act)"
-            top += "\n        reached.append(name)\n    except OSError: pass"
+            top = f"reached = []\nfor name, act in {pformat(acts)}.items():\n    try:\n        "
+            top += "exec(act)\n        reached.append(name)\n    except OSError: pass"
             top += "\nraise ValueError(reached)"
             with pytest.raises(Refused, match="ValueError") as error:
                 attempt(tmp_path, top=top)
