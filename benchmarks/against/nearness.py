@@ -26,19 +26,16 @@ def nearness(name: str, params: Mapping[str, Any]) -> tuple[float, float]:
     >>> nearness("debiased", {"temperature": 0.2, "tau_plus": 0.1})[0] < 1
     True
     """
-    mine = gradient(name, params)
-    found = {tau: float(mine @ gradient("infonce", {"temperature": tau})) for tau in TEMPERATURES}
+    mine = gradient(name, tuple(params.items()))
+    found = {
+        tau: float(mine @ gradient("infonce", (("temperature", tau),))) for tau in TEMPERATURES
+    }
     best = max(found, key=found.__getitem__)
     return round(found[best], 3), best
 
 
-def gradient(name: str, params: Mapping[str, Any]) -> torch.Tensor:
-    """Return the gradient of a loss on the batch, of length 1."""
-    return _gradient(name, tuple(params.items()))
-
-
 @lru_cache
-def _gradient(name: str, params: tuple[tuple[str, Any], ...]) -> torch.Tensor:
-    """Return the same; InfoNCE's at each temperature are asked for by every loss."""
+def gradient(name: str, params: tuple[tuple[str, Any], ...]) -> torch.Tensor:
+    """Return the gradient of a loss on the batch, of length 1; every loss asks for InfoNCE's."""
     ((_, found),) = runs(CalledLoss(name, dict(params)), [random_batch(PAIRS, 0)], torch.float64)
     return torch.nn.functional.normalize(found.flatten(), dim=0)

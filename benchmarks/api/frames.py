@@ -1,6 +1,7 @@
 """Return records, tables and comparisons as data frames of pandas, without importing torch."""
 
 from collections.abc import Container, Iterable, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -64,8 +65,9 @@ def records(
             raise UserError(f"{source} is no folder of results: bench run makes one")
         source = (record for _, record in reading.all_records(Path(source)))
     rows = [as_row(record) for record in source if record["seed"] not in but]
-    names = ordered_columns(name for row in rows for name in row)
-    return framed(rows, names)
+    known = {name for row in rows for name in row}
+    wide = [sorted(n for n in known if n.startswith(f"{part}.")) for part in WIDE_COLUMNS]
+    return framed(rows, [*FIRST_COLUMNS, *chain(*wide), *LAST_COLUMNS])
 
 
 def as_row(record: Record) -> dict[str, Any]:
@@ -88,13 +90,6 @@ def as_row(record: Record) -> dict[str, Any]:
     parts = dict(zip(WIDE_COLUMNS, groups, strict=True))
     flat = {f"{part}.{name}": v for part, some in parts.items() for name, v in some.items()}
     return {**own, **made, **flat}
-
-
-def ordered_columns(names: Iterable[str]) -> list[str]:
-    """Return all columns in their order; of those that records differ in, the given ones."""
-    known = set(names)
-    wide = [sorted(n for n in known if n.startswith(f"{part}.")) for part in WIDE_COLUMNS]
-    return [*FIRST_COLUMNS, *(name for some in wide for name in some), *LAST_COLUMNS]
 
 
 def table(

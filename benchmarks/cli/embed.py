@@ -1,5 +1,6 @@
 """Commands `bench embed` and `predict`: what a trained encoder makes of new data."""
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,25 +15,28 @@ if TYPE_CHECKING:
     from contrastbench.domains.exported import Samples
 
 WRITERS = {".parquet": "to_parquet", ".csv": "to_csv"}  # of a frame, by the suffix of a file
-Record = Annotated[
-    str, typer.Argument(help="Record (its file or KEY-seedN), or folder that --export wrote.")
-]
-Data = Annotated[str, typer.Option(help="Data set, such as csv:new.csv; it needs no classes.")]
 Output = Annotated[Path, typer.Option(help="File to write, .parquet or .csv.")]
 Predicted = Annotated[
     Path | None, typer.Option(help="File to write, .parquet or .csv; default: standard output.")
 ]
 
 
-def embed(
-    record: Record,
-    data: Data,
-    output: Output,
-    results: opt.Results = Path("results"),
-    data_root: opt.DataRoot = None,
-    device: opt.Device = "auto",
-    trust: opt.Trust = False,
-) -> None:
+@dataclass(frozen=True)
+class Question:
+    """A question for what a trained encoder makes of data."""
+
+    record: Annotated[
+        str, typer.Argument(help="Record (its file or KEY-seedN), or folder that --export wrote.")
+    ]
+    data: Annotated[str, typer.Option(help="Data set, such as csv:new.csv; it needs no classes.")]
+    results: opt.Results = Path("results")
+    data_root: opt.DataRoot = None
+    device: opt.Device = "auto"
+    trust: opt.Trust = False
+
+
+@opt.asking
+def embed(asked: Question, output: Output) -> None:
     """Write the embeddings of new data, a row for each sample.
 
     The encoder of a record is trained again once, because a record keeps no weights.
@@ -40,41 +44,33 @@ def embed(
     Example: bench embed FOLDER --data csv:new.csv --output emb.parquet
     """
     check_suffix(output)
-    opened, samples = open_data(record, data, results, data_root, device, trust)
+    opened, samples = open_data(asked)
     columns = enumerate(opened.embed(samples.data).T)
     write({f"encoder{k}": column for k, column in columns}, samples, output)
 
 
-def predict(
-    record: Record,
-    data: Data,
-    output: Predicted = None,
-    results: opt.Results = Path("results"),
-    data_root: opt.DataRoot = None,
-    device: opt.Device = "auto",
-    trust: opt.Trust = False,
-) -> None:
-    """Write the class of each new sample, and its probability.
+@opt.asking
+def predict(asked: Question, output: Predicted = None) -> None:
+    """Write the class of each sample of new data, and its probability.
 
     They are those of logistic regression on the embeddings of the training rows.
 
     Example: bench predict FOLDER --data csv:new.csv
     """
     check_suffix(output)
-    opened, samples = open_data(record, data, results, data_root, device, trust)
+    opened, samples = open_data(asked)
     shares = opened.predict_proba(samples.data)
     classes = opened.classes_[shares.argmax(axis=1)]
     write({"class": classes, "probability": shares.max(axis=1)}, samples, output)
 
 
-def open_data(
-    record: str, data: str, results: Path, data_root: Path | None, device: str, trust: bool
-) -> "tuple[Encoder, Samples]":
+def open_data(asked: Question) -> "tuple[Encoder, Samples]":
     """Open the encoder and read the data."""
     from contrastbench.benchmarks.api.encoders import encoder
 
-    opened = encoder(record, device=device, data_root=data_root, results=results, trust=trust)
-    return opened, opened.read(data, data_root)
+    own = {name: value for name, value in vars(asked).items() if name not in ("record", "data")}
+    opened = encoder(asked.record, **own)
+    return opened, opened.read(asked.data, asked.data_root)
 
 
 def check_suffix(output: Path | None) -> None:

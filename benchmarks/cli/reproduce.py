@@ -4,7 +4,6 @@ import re
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Annotated, Any
 
 import typer
@@ -39,13 +38,7 @@ def reproduce(
     recorded = reproduction.named_record(record, places)
     reproduction.check_trust(recorded, trust)
     check_needs(recorded["domain"])
-    with TemporaryDirectory(prefix="contrastbench-") as name:
-        folder = Path(name)
-        (folder / "loss").mkdir()
-        work = reproduction.experiment_of(recorded, folder / "loss")
-        import contrastbench.benchmarks.running.runner  # noqa: F401
-
-        again = reproduction.run_again(recorded, work, folder, data_root, device)
+    again = reproduction.run_again(recorded, data_root, device)
     outcome = Outcome(recorded, again, reproduction.spread_of(recorded, places))
     for line in reproduction_lines(outcome):
         say(line)

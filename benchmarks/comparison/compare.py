@@ -104,7 +104,9 @@ def compare_rows(resolved: Resolved, base: Line) -> list[Comparison]:
     waiting = {row for row, _ in to_come}
     families: dict[str, list[Comparison]] = {"joined": [], "listed": [], "controls": []}
     for place in comparisons:
-        families[place.family_name].append(replace(place, waiting=place.row in waiting))
+        # the family of tests that it is corrected in: a join changes no other one
+        family = "controls" if place.control else "joined" if place.joined else "listed"
+        families[family].append(replace(place, waiting=place.row in waiting))
     if resolved.table.is_suite_of_sets:
         return [place for family in families.values() for place in family]
     more = {"listed": len(to_come)}

@@ -70,11 +70,6 @@ class Comparison:
         return self.domain, self.dataset
 
     @cached_property
-    def family_name(self) -> str:
-        """Return the family of tests that it is corrected in: a join changes no other one."""
-        return "controls" if self.control else "joined" if self.joined else "listed"
-
-    @cached_property
     def has_failed(self) -> bool:
         """Return whether a training of the row has failed, with which the baseline did not."""
         return self.verdict == Verdict.FAILED or bool(self.lost)

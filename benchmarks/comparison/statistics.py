@@ -17,7 +17,6 @@ from contrastbench.errors import plural
 ALPHA = 0.05
 POWER = 0.8  # chance to notice an effect that is there
 DIGITS = 9  # accuracies are quotients: equal effects may differ in their last bits
-MANY_SPLITS = 10**6  # splits: what these cannot resolve, no number does
 
 
 @dataclass(frozen=True)

@@ -113,11 +113,9 @@ def environment(
     filters = [signed, number, names, listed, short, flat, paragraphs, setting, chosen, bullet]
     made.filters |= {used.__name__: used for used in [*filters, unmentioned, tallied]}
     made.filters |= {"p": p_text, "s": plural, "verdict": verdict_text, "cell": escaped_cell}
-    made.filters |= {"table": markdown_table, "tex": latex_text}
-    made.globals |= {"DECIDED": DECIDED, "VERDICTS": [*Verdict], "said": said}
-    made.filters["near_infonce"] = near_infonce
+    made.filters |= {"table": markdown_table, "tex": latex_text, "near_infonce": near_infonce}
+    made.globals |= {"DECIDED": DECIDED, "VERDICTS": [*Verdict], "said": said, "WIDEST": WIDEST}
     made.globals |= {"isfinite": isfinite, "INFINITE": inf, "HASH_SHOWN": HASH_SHOWN}
-    made.globals["WIDEST"] = WIDEST
     return made
 
 

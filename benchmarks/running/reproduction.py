@@ -194,14 +194,9 @@ def experiment_of(record: Record, folder: Path) -> Experiment:
 
 
 def run_again(
-    record: Record,
-    work: Experiment,
-    folder: Path,
-    data_root: Path | None,
-    device: str | None,
-    export: Path | None = None,
+    record: Record, data_root: Path | None, device: str | None, export: Path | None = None
 ) -> Record:
-    """Run a record's experiment again, in the circumstances of the record where it can be.
+    """Run a record's experiment in a temporary folder, in its circumstances where it can be.
 
     Args:
         device: cpu, cuda, ...; None: cpu for a record of a CPU.
@@ -210,28 +205,30 @@ def run_again(
     Raises:
         UserError: the data here are not those of the record.
     """
-    from contrastbench.benchmarks.running.opening import OtherData
-    from contrastbench.benchmarks.running.runner import run_cell
-
     about = record["environment"]
     threads = about.get("threads")
-    options = Options(
-        folder,
-        data_root,
-        device or ("cpu" if "CPU" in (about.get("device") or "CPU") else "auto"),
-        threads and min(threads, max(MOST_THREADS, os.cpu_count() or 1)),
-        about.get("deterministic", True),
-        about.get("tf32", False),
-        bool(about.get("compiled")),
-        export,
-    )
-    try:
-        return run_cell(work, record["seed"], options, data_hash=record["data_hash"])[0]
-    except OtherData:
-        raise UserError(
-            f"{record['dataset']} here is not the data of the record ({record['data_hash'][:16]})"
-            ": name the folder that holds it with --data-root"
-        ) from None
+    with TemporaryDirectory(prefix="contrastbench-") as name:
+        (Path(name) / "loss").mkdir()
+        work = experiment_of(record, Path(name) / "loss")
+        from contrastbench.benchmarks.running.opening import OtherData
+        from contrastbench.benchmarks.running.runner import run_cell
+
+        options = Options(
+            Path(name),
+            data_root,
+            device or ("cpu" if "CPU" in (about.get("device") or "CPU") else "auto"),
+            threads and min(threads, max(MOST_THREADS, os.cpu_count() or 1)),
+            about.get("deterministic", True),
+            about.get("tf32", False),
+            bool(about.get("compiled")),
+            export,
+        )
+        try:
+            return run_cell(work, record["seed"], options, data_hash=record["data_hash"])[0]
+        except OtherData:
+            fault = f"is not the data of the record ({record['data_hash'][:16]})"
+            fix = "name the folder that holds it with --data-root"
+            raise UserError(f"{record['dataset']} here {fault}: {fix}") from None
 
 
 def is_record(name: str) -> bool:
@@ -255,10 +252,7 @@ def encoder_of(
     if not exports.holds(folder, record):
         check_trust(record, trusted)
         tell(f"{folder} gets the encoder of the record, which is trained again")
-        with TemporaryDirectory(prefix="contrastbench-") as name:
-            (Path(name) / "loss").mkdir()
-            work = experiment_of(record, Path(name) / "loss")
-            again = run_again(record, work, Path(name), data_root, device, folder)
+        again = run_again(record, data_root, device, folder)
         if again["status"] != "ok":
             raise UserError(f"the training is {again['status']}: {again['details'].get('error')}")
     return folder

@@ -3,7 +3,7 @@
 import threading
 import time
 import traceback
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -56,14 +56,6 @@ class Trained:
     model: nn.Module
     history: History
     peak: PeakMemory
-
-
-@dataclass(frozen=True)
-class Scored:
-    """What the record of each cell of a training says that was found, or why nothing was."""
-
-    opened: Opened
-    outcomes: list[Fields]
 
 
 def run_seeds(
@@ -120,8 +112,8 @@ def run_cell(
             return finished
         opened = with_loss(opened)
         with turn() if crowds(opened.domain.device) else nullcontext():
-            scored = attempt(opened)
-        return publish(scored)
+            outcomes = attempt(opened)
+        return publish(opened, outcomes)
 
 
 @ranks.by_first
@@ -130,7 +122,7 @@ def crowds(device: torch.device) -> bool:
     return device.type == "cpu" and torch.get_num_threads() > cpu_count()
 
 
-def attempt(opened: Opened) -> Scored:
+def attempt(opened: Opened) -> list[Fields]:
     """Train and score; a failure is an outcome of each cell, and never stops another training.
 
     A rank that fails alone cannot wait for the others: it ends, and they do.
@@ -149,7 +141,7 @@ def attempt(opened: Opened) -> Scored:
         failure = {"status": "failed", "details": about}
         if is_out_of_memory(error):
             failure = {"status": "oom", "details": {"error": str(error) or repr(error)}}
-    return Scored(opened, [failure] * len(opened.cells))
+    return [failure] * len(opened.cells)
 
 
 def shown_error(error: BaseException) -> BaseException:
@@ -182,7 +174,7 @@ def train_cells(opened: Opened) -> Trained:
     return Trained(opened, model, history, peak)
 
 
-def score_cells(trained: Trained) -> Scored:
+def score_cells(trained: Trained) -> list[Fields]:
     """Score the model on each set, and export it if asked to."""
     opened, outcomes = trained.opened, list[Fields]()
     for place in range(len(opened.cells)):
@@ -191,7 +183,7 @@ def score_cells(trained: Trained) -> Scored:
     store.canonical(outcomes)  # what no record can hold, such as NaN, is a failure of this cell
     if opened.options.export and ranks.is_first():
         export(opened, trained.model, opened.options.export)
-    return Scored(opened, outcomes)
+    return outcomes
 
 
 def score(trained: Trained, place: int) -> Fields:
@@ -268,9 +260,8 @@ def export(opened: Opened, model: nn.Module, folder: Path) -> None:
         tell(f"--export {folder} failed ({cause(error)}): the record is kept, the model is not")
 
 
-def publish(scored: Scored) -> tuple[Record, Path]:
+def publish(opened: Opened, made: Sequence[Fields]) -> tuple[Record, Path]:
     """Publish the records, and return the one that was asked for, with its path."""
-    opened, made = scored.opened, scored.outcomes
     if not ranks.is_first():
         record = cast(Record, {**opened.asked.identity, **made[opened.place]})
         return record, opened.asked.path(opened.options.results)

@@ -3,6 +3,7 @@
 Brings no torch.
 """
 
+import csv
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -202,11 +203,8 @@ def plan_lines(plan: Plan, costs: Costs) -> Iterator[str]:
 
 def counted_hours(plan: Plan) -> float:
     """Return the hours of a paper's table by docs/scale.md, for the share of its cells ahead."""
-    _, *lines = Path(__file__).with_name("operations.csv").read_text("utf-8").splitlines()
-    known = {
-        name: float(hours) / int(cells)
-        for name, cells, hours in (line.split(",") for line in lines)
-    }
+    lines = Path(__file__).with_name("operations.csv").read_text("utf-8").splitlines()
+    known = {name: float(hours) / int(cells) for name, cells, hours in [*csv.reader(lines)][1:]}
     ahead = unfinished_tasks(plan.tasks())
     return 0.0 if plan.table.tiny else known.get(plan.table.name, 0.0) * len(ahead)
 

@@ -287,5 +287,6 @@ def test_a_record_is_run_again_on_a_device_of_its_kind(
     monkeypatch.setattr(
         runner, "run_cell", lambda work, seed, options, **_: (seen.append(options),)
     )
-    reproduction.run_again(record, None, tmp_path, None, asked)
+    monkeypatch.setattr(reproduction, "experiment_of", lambda *_: None)
+    reproduction.run_again(record, None, asked)
     assert [options.device for options in seen] == [used]
