@@ -128,7 +128,7 @@ def check_domain(
     declaration(name)  # a mistake is named before torch is imported
     from contrastbench.benchmarks.running.domain_laws import check_domain
 
-    print_checks(check_domain(name))
+    conclude_checks(print_diagnoses(check_domain(name)))
 
 
 def check_device(
@@ -144,7 +144,7 @@ def check_device(
     from contrastbench.benchmarks.perf.check_device import DeviceWork, run_checks
     from contrastbench.benchmarks.running.devices import open_device
 
-    print_checks(run_checks(DeviceWork(open_device(device))))
+    conclude_checks(print_diagnoses(run_checks(DeviceWork(open_device(device)))))
 
 
 def doctor() -> None:
@@ -156,11 +156,6 @@ def doctor() -> None:
 
     for line in doctor_lines():
         say(line)
-
-
-def print_checks(results: "Iterable[CheckResult]") -> None:
-    """Print a line for each check; exit with code 1 if one failed."""
-    conclude_checks(print_diagnoses(results))
 
 
 def print_diagnoses(results: "Iterable[CheckResult]") -> "list[CheckResult]":

@@ -79,11 +79,9 @@ def data(
     for option in (option for option, value in options.items() if value and action != "check"):
         raise UserError(f"{option} is for check: leave it out")
     bad = False
-    lines = (
-        checked(name, domain, target, data_root)
-        if action == "check"
-        else of_declared(action, name, data_root)
-    )
+    lines = of_declared(action, name, data_root)
+    if action == "check":
+        lines = checked(name, domain, target, data_root)
     for line, is_bad in lines:
         say(line)
         bad |= is_bad

@@ -15,14 +15,11 @@ from contrastbench.benchmarks.records.store import Record, canonical, file_name
 from contrastbench.benchmarks.report import figures
 from contrastbench.benchmarks.report.groups import Group, settings_line
 from contrastbench.benchmarks.report.words import listed, paragraphs, said, sentences
-from contrastbench.benchmarks.tables import catalogue
 from contrastbench.benchmarks.tables.entries import Entry, backs, digest, entries
-from contrastbench.benchmarks.tables.load import load_table
 from contrastbench.benchmarks.tables.published_places import Coverage, coverage
 from contrastbench.benchmarks.tables.replication import Back
 from contrastbench.benchmarks.tables.resolved import Resolved, ResolvedCell, resolve
 from contrastbench.benchmarks.tables.table import Table
-from contrastbench.losses.spec import LossSpec
 
 
 class ChosenFold(NamedTuple):
@@ -75,10 +72,8 @@ class TableView:
     def answer(self) -> str:
         """Return what came back, or else the verdicts, in one sentence."""
         nothing = "None of {0.values} values was run here yet; {0.runnable} can be run."
-        sentence = (
-            " ".join(self.said("back_line")) or self.standing or nothing.format(self.coverage)
-        )
-        return " ".join([*self.table.remarks, sentence])
+        known = " ".join(self.said("back_line")) or self.standing
+        return " ".join([*self.table.remarks, known or nothing.format(self.coverage)])
 
     @cached_property
     def standing(self) -> str:
@@ -109,11 +104,6 @@ class TableView:
         about = {"r": self.resolved, "backs": self.backs, "digest": digest(self.entries)}
         about["decimals"] = self.table.decimals
         return paragraphs(str(getattr(sentences(**about), part)()))
-
-    @property
-    def groups(self) -> list[int]:
-        """Return the numbers of the groups behind the table's values."""
-        return list(dict.fromkeys(number for some in self.behind.values() for number in some))
 
 
 def costs(shown: TableView, groups: Sequence[Group]) -> dict[str, float]:
@@ -181,19 +171,6 @@ def anchor(entry: Entry) -> str:
     return file_name(f"{entry.line.name}-{entry.column}")
 
 
-def named_tables(
-    names: Sequence[str], results: Path, joining: Sequence[LossSpec] = (), quick: bool = False
-) -> list[Table]:
-    """Return the named tables; or own sweeps, the standing comparison, published tables.
-
-    Raises:
-        UserError: no such table, or a file that is no sweep.
-    """
-    ours = sorted(catalogue.table_names(), key=lambda name: not name.startswith("standard-"))
-    wanted = names or [*map(str, sorted(results.glob("*.yaml"))), *ours]
-    return [load_table(name, losses=joining, quick=quick) for name in wanted]
-
-
 def composed(shown: TableView, entry: Entry, groups: Sequence[Group]) -> Composed:
     """Return which fold of a number chose which setting."""
     cell = entry.cell
@@ -218,10 +195,3 @@ def folds_of(record: Record, numbers: Mapping[str, int], best: int) -> Iterator[
     scores = about.get("folds") or [record["metrics"][record["main"]]]
     for i, parts in enumerate(zip(about["inner"], scores, strict=True)):
         yield ChosenFold(listed(sorted(chosen[i * best : (i + 1) * best])), *parts)
-
-
-def related(shown: Iterable[TableView], groups: Sequence[Group]) -> set[int]:
-    """Groups of the tables, and those of the same losses on the same data with other parameters."""
-    used = {number for view in shown for number in view.groups}
-    folders = {groups[number].folder for number in used}
-    return {group.number for group in groups if group.folder in folders}

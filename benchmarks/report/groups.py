@@ -113,9 +113,7 @@ def titles(members: Sequence[Group]) -> list[tuple[str, str, Group]]:
         made.append((title, others, group))
     again = Counter(title for title, _, _ in made)
     return [
-        (f"{title}, key {group.anchor}".removeprefix(", "), rest, group)
-        if again[title] > 1
-        else (title, rest, group)
+        ((title + f", key {group.anchor}" * (again[title] > 1)).removeprefix(", "), rest, group)
         for title, rest, group in made
     ]
 

@@ -30,7 +30,7 @@ from contrastbench.benchmarks.report.words import TEMPLATES
 from contrastbench.benchmarks.running.provenance import provenance
 from contrastbench.benchmarks.tables import catalogue
 from contrastbench.benchmarks.tables.entries import signed
-from contrastbench.benchmarks.tables.load import NEWEST
+from contrastbench.benchmarks.tables.load import NEWEST, load_table
 from contrastbench.benchmarks.tables.schema import Tune
 from contrastbench.domains.progress import Progress
 from contrastbench.losses.spec import LossSpec
@@ -92,11 +92,16 @@ def read_report(
     names: Sequence[str], results: Path, joining: Sequence[LossSpec] = (), quick: bool = False
 ) -> Report:
     """Return what the report shows of a folder of results."""
-    tables = contents.named_tables(names, results, joining, quick)  # a wrong name ends it at once
+    # own sweeps, the standing comparison, published tables
+    ours = sorted(catalogue.table_names(), key=lambda name: not name.startswith("standard-"))
+    wanted = names or [*map(str, sorted(results.glob("*.yaml"))), *ours]
+    # a wrong name ends it at once
+    tables = [load_table(name, losses=joining, quick=quick) for name in wanted]
     groups = read_groups(results)
     shown = list(contents.table_views(tables, results, groups))
-    numbers = contents.related(shown, groups) if names else {group.number for group in groups}
-    chosen = [group for group in groups if group.number in numbers]
+    # of named tables also those of the same losses on the same data with other parameters
+    used = {groups[n].folder for view in shown for some in view.behind.values() for n in some}
+    chosen = [group for group in groups if not names or group.folder in used]
     return Report(shown, groups, chosen, bool(names))
 
 
@@ -140,9 +145,8 @@ def leaderboard(shown: Sequence[TableView]) -> TableView | None:
     """Return the standing comparison, or else the first table that decides over data sets."""
     standing = NEWEST["standard"]
     drawn = (v for v in shown if v.verdicts and (v.verdicts.decides or v.table.name == standing))
-    return min(
-        (v for v in drawn if v.effects), key=lambda v: v.table.name != standing, default=None
-    )
+    seen = (view for view in drawn if view.effects)
+    return min(seen, key=lambda view: view.table.name != standing, default=None)
 
 
 def loss_pages(report: Report, board: TableView | None) -> Iterator[Page]:
@@ -193,9 +197,8 @@ def render_site(report: Report, single: bool, home: bool = False) -> SiteFiles:
         )
         for page in wanted
     }
-    return (
-        site | linked_files(report) | {name: text_of(name) for name in ("style.css", "script.js")}
-    )
+    beside = {name: text_of(name) for name in ("style.css", "script.js")}
+    return site | linked_files(report) | beside
 
 
 def rendered(

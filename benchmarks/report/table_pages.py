@@ -49,12 +49,11 @@ def write_file(path: Path, text: str) -> None:
 
 def texts(shown: TableView) -> dict[str, str]:
     """Return the files of a table by their endings."""
-    figure = shown.figure
     effects = effect_table(shown.verdicts) if shown.verdicts else []
     pages = table_markdown(shown.resolved, shown.entries, page=shown, effects=effects)
     files_of = {".md": pages, ".csv": table_csv(shown.resolved, shown.entries)}
-    if figure:
-        files_of[".svg"] = drawn(figure)
+    if shown.figure:
+        files_of[".svg"] = drawn(shown.figure)
     if shown.table.is_suite_of_sets:
         files_of["-cells.csv"] = files.comma_separated(list(cell_keys(shown.resolved)), "{}")
     return files_of

@@ -125,17 +125,10 @@ def place_values(resolved: Resolved, entry: Entry) -> dict[str, Any]:
 
 def table_latex(resolved: Resolved, lines: list[list[Entry]], values: str = latex.BOTH) -> str:
     """A table for LaTeX: the best of all rows bold, the second underlined, as papers have them."""
-    return (
-        rendered(
-            "table.tex.j2",
-            r=resolved,
-            label=latex.label(resolved.table.name),
-            columns=[entry.column for entry in lines[0]],
-            rows=latex.latex_cells(lines, resolved.table.decimals, values),
-            ours=values != latex.THEIRS,
-        )
-        + "\n"
-    )
+    about = {"label": latex.label(resolved.table.name), "ours": values != latex.THEIRS}
+    rows = latex.latex_cells(lines, resolved.table.decimals, values)
+    columns = [entry.column for entry in lines[0]]
+    return rendered("table.tex.j2", r=resolved, columns=columns, rows=rows, **about) + "\n"
 
 
 def audit_markdown(resolved: Resolved) -> str:

@@ -230,10 +230,8 @@ class Run:
     @property
     def validates(self) -> bool:
         """Return whether the model is to be scored now: at the recipe's interval and at the end."""
-        every = self.recipe.validate_every
-        return every is not None and (
-            self.history.step % every == 0 or self.history.step == self.steps
-        )
+        every, step = self.recipe.validate_every, self.history.step
+        return every is not None and (step % every == 0 or step == self.steps)
 
     def scored(self, score: Callable[[nn.Module], T]) -> T:
         """Score the model on the first rank, after turning the losses so far into numbers."""
@@ -249,10 +247,8 @@ class Run:
         if self.log:
             self.log("validation", score, self.history.step)
         if self.history.best[0] == self.history.step:
-            self.best = {
-                name: tensor.detach().cpu().clone()
-                for name, tensor in self.model.state_dict().items()
-            }
+            weights = self.model.state_dict().items()
+            self.best = {name: tensor.detach().cpu().clone() for name, tensor in weights}
 
     @property
     def epoch_to_score(self) -> int | None:

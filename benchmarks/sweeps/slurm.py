@@ -62,10 +62,8 @@ def command(words: Sequence[str], devices: int) -> list[str]:
     meeting = [f"--rdzv-endpoint={here.hostnames[0]}:{port}", f"--rdzv-id={number}"]
     torchrun = ["-m", "torch.distributed.run", *ranks, "--rdzv-backend=c10d", *meeting]
     words = without_option(words, "--devices")
-    return [
-        *(sys.executable, *torchrun, f"--max-restarts={RESTARTS}"),
-        *("-m", "contrastbench", *words),
-    ]
+    start = [sys.executable, *torchrun, f"--max-restarts={RESTARTS}"]
+    return [*start, "-m", "contrastbench", *words]
 
 
 class Shown(submitit.SlurmExecutor):

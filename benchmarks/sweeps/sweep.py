@@ -134,9 +134,8 @@ class Sweep:
     ) -> None:
         self.options = options
         self.slots = slots(options.device, jobs, per_device, options.devices)
-        self.waiting = deque(
-            (task, False) for task in tasks
-        )  # and whether another sweep's claim is waited for
+        # and whether another sweep's claim is waited for
+        self.waiting = deque((task, False) for task in tasks)
         self.failures: list[Failure] = []
         self.short: list[Task] = []  # of memory, beside others
         self.refused = dict[str, str]()  # what is known to be impossible, by its scope
@@ -319,12 +318,10 @@ def join_threads(threads: Iterable[threading.Thread]) -> None:
 
 def scope(experiment: Experiment, no_data: bool) -> str:
     """Return the scope of a refusal: all seeds of a dataset with a recipe, or of an experiment."""
+    if not no_data:
+        return experiment.key
     recipe = experiment.full_recipe.model_dump(mode="json")
-    return (
-        store.canonical([experiment.domain, experiment.dataset, recipe])
-        if no_data
-        else experiment.key
-    )
+    return store.canonical([experiment.domain, experiment.dataset, recipe])
 
 
 def failure_lines(failures: Sequence[Failure]) -> Iterator[str]:

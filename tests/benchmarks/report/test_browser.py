@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from contrastbench.benchmarks import report
-from contrastbench.benchmarks.report import contents
 from contrastbench.benchmarks.tables import catalogue
 from contrastbench.benchmarks.tables.load import NEWEST
 from made_records import add, small_table
@@ -67,7 +66,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
             add(results, seed, 40.0 + seed, dataset=dataset, loss="none")
     add(results, 3, 0.0, status="failed", details={"error": "<b>bold</b>" + 200 * "x"})
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(contents, "load_table", lambda name, **_: table)
+        patch.setattr("contrastbench.benchmarks.report.site.load_table", lambda name, **_: table)
         patch.setattr(catalogue, "table_names", lambda: ["small"])
         patch.setitem(NEWEST, "standard", "small")
         report.write_report(["small"], results, results / "site")

@@ -44,7 +44,7 @@ TABLE = small_table(
 @pytest.fixture
 def filled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Records of three rows on two sets, two of a diverged and a failed try among them."""
-    monkeypatch.setattr(contents, "load_table", lambda name, **_: TABLE)
+    monkeypatch.setattr("contrastbench.benchmarks.report.site.load_table", lambda name, **_: TABLE)
     monkeypatch.setattr(catalogue, "table_names", lambda: ["small"])
     for dataset, start in (("MUTAG", 80.0), ("DD", 70.0)):
         for seed in range(3):
