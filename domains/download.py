@@ -16,6 +16,7 @@ from typing import BinaryIO, TypeVar, cast
 import platformdirs
 
 from contrastbench.domains.declaration import Dataset
+from contrastbench.domains.reading import refuse
 from contrastbench.errors import UserError
 
 T = TypeVar("T")
@@ -86,10 +87,8 @@ def fetch_file(dataset: Dataset, folder: Path | None = None) -> Path:
     where = f"put {name} into a folder and name it with --data-root (or CONTRASTBENCH_DATA)"
     fix = f"{where}; no data root has it yet"
     known = known_sha256(dataset) or (hub_sha256(dataset, fix) if dataset.revision else "")
-    if not known:
-        raise UserError(
-            f"{dataset.name} has no known hash and is not downloaded: get {dataset.url}, {fix}"
-        )
+    fault = f" has no known hash and is not downloaded: get {dataset.url}, {fix}"
+    refuse(dataset.name, (not known, fault))
     download = partial(bounded, pooch.HTTPDownloader(progressbar=True))
     try:
         place = (name, folder or cache_folder())
@@ -199,8 +198,7 @@ def shipped_file(dataset: Dataset) -> Path:
         UserError: it is not the one that was declared.
     """
     said, bad = file_state(dataset)
-    if bad:
-        raise UserError(f"{dataset.name}: {said}")
+    refuse(dataset.name, (bad, f": {said}"))
     assert dataset.shipped, "asked for by its declaration"
     return dataset.shipped
 
@@ -282,7 +280,6 @@ def file_sha256(path: Path) -> str:
     Raises:
         UserError: it is a device or a pipe, which may have no end.
     """
-    if not path.is_file():
-        raise UserError(f"{path} is no file: name another")
+    refuse(path, (not path.is_file(), " is no file: name another"))
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

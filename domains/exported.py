@@ -10,7 +10,7 @@ from pathlib import Path
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from contrastbench.domains.reading import contents, reading
+from contrastbench.domains.reading import contents, reading, refuse
 from contrastbench.domains.recipe import Recipe
 from contrastbench.domains.registry import check_needs, declaration, loaded_declarations
 from contrastbench.errors import UserError, users_code
@@ -71,10 +71,8 @@ def read_export(folder: Path, domain: str) -> "tuple[dict[str, Tensor], dict[str
     with reading(folder, EXPORT_FIX):
         config = json.loads(contents(folder / CONFIG))
         other = domain_in(config)
-        if other != domain:
-            raise UserError(
-                f"{folder} is an encoder of domain {other}, not {domain}: give --domain {other}"
-            )
+        fault = f" is an encoder of domain {other}, not {domain}: give --domain {other}"
+        refuse(folder, (other != domain, fault))
         return load_file(folder / EXPORTED_WEIGHTS), config
 
 

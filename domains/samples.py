@@ -6,7 +6,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from contrastbench.errors import UserError
+from contrastbench.domains.reading import refuse
 
 Array = np.ndarray[Any, np.dtype[Any]]
 Numbers = Sequence[int] | Array
@@ -145,10 +145,8 @@ def group_draw(y: Array, groups: Array, share: float, seed: int) -> tuple[Array,
     from sklearn.model_selection import StratifiedGroupKFold
 
     parts, count = max(2, round(1 / share)), len({*groups.tolist()})
-    if count < parts:
-        raise UserError(
-            f"{count} groups are too few to draw a share of {share:g}: leave groups out"
-        )
+    fault = f" groups are too few to draw a share of {share:g}: leave groups out"
+    refuse(count, (count < parts, fault))
     folds = StratifiedGroupKFold(parts, shuffle=True, random_state=seed)
     kept, drawn = next(iter(folds.split(y, y, groups)))
     return kept, drawn

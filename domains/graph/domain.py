@@ -42,6 +42,7 @@ from contrastbench.domains.model import embed_together
 from contrastbench.domains.own import PARTS
 from contrastbench.domains.probe import write_probe
 from contrastbench.domains.random import generator
+from contrastbench.domains.reading import refuse
 from contrastbench.domains.report import Rules, found_by
 from contrastbench.domains.samples import Samples, of_test
 from contrastbench.domains.scoring.classifiers import Labelled
@@ -138,8 +139,7 @@ class GraphDomain(Domain[GraphRecipe, Model, Batch]):
             ("encoder", recipe.encoder == "ecfp" and not smiles, "has no SMILES"),
             ("pairing", recipe.pairing == "part_of" and empty, "has graphs without nodes"),
         ):
-            if wrong:
-                raise UserError(f"{self.dataset} {fault}: leave out --recipe {key}")
+            refuse(self.dataset, (wrong, f" {fault}: leave out --recipe {key}"))
 
     @cached_property
     def training(self) -> Graphs:
@@ -276,11 +276,8 @@ class GraphDomain(Domain[GraphRecipe, Model, Batch]):
     def check_export(self) -> None:
         """Raise UserError unless there is a network, of features that other graphs have too."""
         super().check_export()
-        if self.recipe.features == "attributes":
-            raise UserError(
-                "features=attributes are standardised over one set, so the encoder fits no other: "
-                "leave --export out"
-            )
+        fault = " are standardised over one set, so the encoder fits no other: leave --export out"
+        refuse("features=attributes", (self.recipe.features == "attributes", fault))
 
     def export(self, model: Model, folder: Path) -> None:
         """Write the trained encoder, without its projection, and a classifier of its graphs."""

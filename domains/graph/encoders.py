@@ -21,10 +21,10 @@ from contrastbench.domains.graph.domain import (
 from contrastbench.domains.graph.encoder import GIN
 from contrastbench.domains.graph.molecules import read_smiles
 from contrastbench.domains.graph.views import add_loops
-from contrastbench.domains.reading import reading
+from contrastbench.domains.reading import reading, refuse
 from contrastbench.domains.scoring.classifiers import Labelled
 from contrastbench.domains.scoring.svm import check_folds
-from contrastbench.errors import UserError, tell
+from contrastbench.errors import tell
 
 SVMS = {"svm": "rbf", "linear-svm": "linear"}
 
@@ -60,11 +60,11 @@ class Encoder:
             ("edge", network.edge_features, graphs.edge_attr),
         ):
             columns = part.shape[1]
-            if width and columns != width:
-                raise UserError(
-                    f"{what} has {columns} features for each {kind}, and {self.name} was trained "
-                    f"on {width}: give graphs with the features of the training"
-                )
+            fault = (
+                f" has {columns} features for each {kind}, and {self.name} was trained on {width}"
+            )
+            fix = ": give graphs with the features of the training"
+            refuse(what, (width and columns != width, fault + fix))
         return embed_graphs(self.network, add_loops(graphs.to(self.device)), self.recipe.batch_size)
 
     def read(self, dataset: str, data_root: Path | None) -> Samples:

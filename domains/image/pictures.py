@@ -15,7 +15,7 @@ from contrastbench.domains.image.data.files import MAX_KEPT_SIDE
 from contrastbench.domains.image.preprocessing import IMAGES_AT_ONCE
 from contrastbench.domains.image.views.transforms import evaluation_view, stored_size
 from contrastbench.domains.own import files_below
-from contrastbench.domains.reading import contents
+from contrastbench.domains.reading import contents, refuse
 from contrastbench.errors import UserError
 
 
@@ -56,8 +56,7 @@ def image_files(root: Path) -> list[str]:
         raise UserError(f"no folder {root}: give that of image files, or a list of the files")
     there = files_below(root)
     names = [name for name in there if Path(name).suffix.lower() in decode.IMAGE_SUFFIXES]
-    if not names:
-        raise UserError(f"{root} has no image files: give a folder with some")
+    refuse(root, (not names, " has no image files: give a folder with some"))
     return names
 
 

@@ -17,8 +17,8 @@ from contrastbench.domains.image.views.transforms import (
 )
 from contrastbench.domains.model import ContrastiveModel, Raw
 from contrastbench.domains.progress import tracked
+from contrastbench.domains.reading import refuse
 from contrastbench.domains.scoring.classifiers import Labelled
-from contrastbench.errors import UserError
 
 Model = ContrastiveModel | Raw
 IMAGES_AT_ONCE = 256  # images embedded at once
@@ -72,8 +72,7 @@ class Preprocessing:
             x = normalise(evaluation_view(pixels, self.size), self.mean, self.std)
             parts.append(model.features(x))
         x = torch.cat(parts)
-        if not bool(x.isfinite().all()):
-            raise UserError("features are not finite: the encoder diverged")
+        refuse("", (not bool(x.isfinite().all()), "features are not finite: the encoder diverged"))
         return Labelled(x, images.labels)
 
 

@@ -6,6 +6,7 @@ from torch import Tensor
 from contrastbench.domains.image.data.images import Images, Split
 from contrastbench.domains.image.recipe import ImageRecipe
 from contrastbench.domains.random import generator
+from contrastbench.domains.reading import refuse
 from contrastbench.errors import UserError
 
 
@@ -22,12 +23,12 @@ def with_unlabelled(train: Split, unlabelled: Split | None) -> Split:
 def check_balance(labels: Tensor, recipe: ImageRecipe) -> None:
     """Raise unless there are as many classes as a balanced batch has, and two at least."""
     per_class, there = recipe.samples_per_class, len(labels.unique())
-    if not 2 <= recipe.batch_size // per_class <= there:
-        raise UserError(
-            f"{recipe.batch_size} images, {per_class} of each class, are of "
-            f"{recipe.batch_size // per_class} classes, and 2 to {there} are there: "
-            f"--recipe batch_size={there * per_class}"
-        )
+    kinds = recipe.batch_size // per_class
+    fault = (
+        f" images, {per_class} of each class, are of {kinds} classes, and 2 to {there} are there"
+    )
+    fix = f": --recipe batch_size={there * per_class}"
+    refuse(recipe.batch_size, (not 2 <= kinds <= there, fault + fix))
 
 
 def check_batch_classes(labels: Tensor, images: int) -> None:
@@ -46,11 +47,9 @@ def check_batch_classes(labels: Tensor, images: int) -> None:
 
 def check_retrievable(part: str, labels: Tensor) -> None:
     """Raise unless some class of a held-out part has two images, so that one can find the other."""
-    if int(labels.bincount().max()) < 2:
-        raise UserError(
-            f"{part}: no class has two of its {len(labels)} images, so there is nothing to "
-            "retrieve: give a larger --recipe limit, or another --recipe validation"
-        )
+    fault = f": no class has two of its {len(labels)} images, so there is nothing to retrieve"
+    fix = ": give a larger --recipe limit, or another --recipe validation"
+    refuse(part, (int(labels.bincount().max()) < 2, fault + fix))
 
 
 def held_out_split(
@@ -78,6 +77,5 @@ def held_out_split(
     out, kept = (torch.cat(part) for part in zip(*halves, strict=True))
     if last:
         out, kept = (rows[part] for part in (rows >= len(images) - last, rows < len(images) - last))
-    if len(out) == 0:
-        raise UserError(f"{share} of {len(rows)} images leaves classes empty: {fix}")
+    refuse(share, (len(out) == 0, f" of {len(rows)} images leaves classes empty: {fix}"))
     return images.select(kept.to(images.labels.device)), images.select(out.to(images.labels.device))

@@ -6,9 +6,9 @@ import numpy as np
 from sklearn.linear_model import LogisticRegression
 
 from contrastbench.domains.progress import tracked
+from contrastbench.domains.reading import refuse
 from contrastbench.domains.scoring.classifiers import Labelled
 from contrastbench.domains.scoring.logistic import unconverged
-from contrastbench.errors import UserError
 from contrastbench.losses.contrast import unit
 
 WAYS, SHOTS, QUERIES, EPISODES = 5, (1, 5), 15, 2000
@@ -31,10 +31,8 @@ def few_shot(rows: Labelled, seed: int = 0, episodes: int = EPISODES) -> dict[st
     for shots in SHOTS:
         members = [np.flatnonzero(y == label) for label in np.unique(y)]
         members = [own for own in members if len(own) > shots]
-        if len(members) < WAYS:
-            raise UserError(
-                f"{WAYS} classes with {shots + 1} samples each are too few to draw from"
-            )
+        fault = f" classes with {shots + 1} samples each are too few to draw from"
+        refuse(WAYS, (len(members) < WAYS, fault))
         rng, name = np.random.default_rng(seed), f"{WAYS}-way_{shots}-shot"
         scores = [episode(x, members, shots, rng) for _ in tracked(range(episodes), name)]
         accuracies[name] = 100 * float(np.mean(scores))

@@ -10,8 +10,8 @@ from torch.optim.lr_scheduler import CosineAnnealingLR, LRScheduler, MultiStepLR
 
 from contrastbench.domains.progress import tracked
 from contrastbench.domains.random import generator
+from contrastbench.domains.reading import refuse
 from contrastbench.domains.scoring.classifiers import Classifier, Labelled, accuracy, standardiser
-from contrastbench.errors import UserError
 
 RATES = (1.0, 3.0, 5.0)
 EPOCHS = 100
@@ -62,11 +62,10 @@ def best_head(
     held_out = Labelled(features(validation.x), validation.y)
     scores = [accuracy(Classifier(head), held_out) for head in heads]
     best = scores.index(max(scores))
-    if not bool(heads[best].weight.isfinite().all()):
-        raise UserError(
-            f"the linear classifier diverged at learning rate {RATES[best]:g}, the best of "
-            "its three: use the classifier linear, which scales the embeddings"
-        )
+    fault = f" diverged at learning rate {RATES[best]:g}, the best of its three"
+    fix = ": use the classifier linear, which scales the embeddings"
+    diverged = not bool(heads[best].weight.isfinite().all())
+    refuse("the linear classifier", (diverged, fault + fix))
     details = {"lr": RATES[best], "validation_by_lr": scores}
     return Classifier(lambda x: heads[best](features(x)), details)
 

@@ -14,8 +14,8 @@ import numpy as np
 from joblib import Parallel, cpu_count, delayed
 
 from contrastbench.domains.progress import tracked
+from contrastbench.domains.reading import refuse
 from contrastbench.domains.scoring.metrics import class_metrics
-from contrastbench.errors import UserError
 
 if TYPE_CHECKING:
     from sklearn.pipeline import Pipeline
@@ -66,19 +66,13 @@ def check_folds(
 ) -> None:
     """Raise, naming the data, unless each class has enough members for outer and inner folds."""
     classes, counts = np.unique(y, return_counts=True)
-    if len(classes) < 2:
-        raise UserError(
-            f"{of}: all samples have one class, so nothing can be classified: use other data"
-        )
+    fault = ": all samples have one class, so nothing can be classified: use other data"
+    refuse(of, (len(classes) < 2, fault))
     smallest = f"{of}: class {classes[counts.argmin()]} has {counts.min()} members"
-    if counts.min() < folds:
-        raise UserError(f"{smallest}, fewer than the {folds} folds; {fix}")
+    refuse(smallest, (counts.min() < folds, f", fewer than the {folds} folds; {fix}"))
     training = counts - np.ceil(counts / folds)
-    if training.min() < 2 or training.max() < INNER_FOLDS:
-        raise UserError(
-            f"{smallest}: {folds} folds leave too few in a training part to choose C by; "
-            "use more data"
-        )
+    fault = f": {folds} folds leave too few in a training part to choose C by; use more data"
+    refuse(smallest, (training.min() < 2 or training.max() < INNER_FOLDS, fault))
 
 
 def svm_folds(x: Array, y: Array, folds: int = 10, seed: int = 0) -> FoldScores:
@@ -162,8 +156,7 @@ def checked_samples(x: Array, y: Array, folds: int) -> tuple[Array, Array]:
     """
     check_folds(y, folds)
     x = np.asarray(x, dtype=np.float64)
-    if not np.isfinite(x).all():
-        raise UserError("embeddings are not finite: the encoder diverged")
+    refuse("", (not np.isfinite(x).all(), "embeddings are not finite: the encoder diverged"))
     return x, np.unique(y, return_inverse=True)[1]
 
 
@@ -178,8 +171,7 @@ def squared_distances(x: Array) -> Array:
     with np.errstate(over="ignore", invalid="ignore"):
         square = np.einsum("ij,ij->i", x, x)
         distance = np.maximum(square[:, None] + square[None, :] - 2 * (x @ x.T), 0)
-    if not np.isfinite(distance).all():
-        raise UserError("embeddings are too large to square: scale them")
+    refuse("", (not np.isfinite(distance).all(), "embeddings are too large to square: scale them"))
     return distance
 
 

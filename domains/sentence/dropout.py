@@ -10,7 +10,7 @@ from torch.nn.functional import dropout, scaled_dot_product_attention
 from torch.overrides import TorchFunctionMode
 
 from contrastbench.distributed import own_rows
-from contrastbench.errors import UserError
+from contrastbench.domains.reading import refuse
 
 
 class SharedDropout(TorchFunctionMode):
@@ -60,10 +60,8 @@ class SharedDropout(TorchFunctionMode):
         enable_gqa: bool = False,
     ) -> Tensor:
         """Scaled dot-product attention of encoders."""
-        if is_causal or enable_gqa:
-            raise UserError(
-                "the attention of this encoder does not support several devices: give --devices 1"
-            )
+        fault = "the attention of this encoder does not support several devices: give --devices 1"
+        refuse("", (is_causal or enable_gqa, fault))
         scores = query @ key.mT * (scale or 1 / math.sqrt(query.shape[-1]))
         if attn_mask is not None and attn_mask.dtype == torch.bool:
             scores = scores.masked_fill(~attn_mask, -math.inf)

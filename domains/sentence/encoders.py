@@ -11,7 +11,7 @@ from torch import Tensor
 
 from contrastbench.domains import own
 from contrastbench.domains.exported import EXPORT_FIX, Samples, no_export
-from contrastbench.domains.reading import contents, reading
+from contrastbench.domains.reading import contents, reading, refuse
 from contrastbench.domains.sentence.checkpoint import Checkpoint, load_checkpoint
 from contrastbench.domains.sentence.data import lines_of
 from contrastbench.domains.sentence.encoder import Head, SentenceModel
@@ -45,8 +45,7 @@ class Encoder:
         for number, sentence in enumerate(sentences):
             if not isinstance(sentence, str):
                 raise UserError(f"sentence {number} is {sentence!r}, no text: give strings")
-        if not sentences:
-            raise UserError("there are no sentences: give a list with some")
+        refuse("", (not sentences, "there are no sentences: give a list with some"))
         return encode(self.network, self.checkpoint, sentences, BATCH_TOKENS).of(sentences)
 
     def read(self, dataset: str, data_root: Path | None) -> Samples:

@@ -6,9 +6,9 @@ from typing import Any
 
 from safetensors.torch import save_file
 
+from contrastbench.domains.reading import refuse
 from contrastbench.domains.sentence.checkpoint import Checkpoint, quiet
 from contrastbench.domains.sentence.encoder import Head, SentenceModel
-from contrastbench.errors import UserError
 
 MODULE = "sentence_transformers.models.{}"  # the name that its old and new versions know
 POOLING_CONFIG, MEAN = "1_Pooling/config.json", "pooling_mode_mean_tokens"
@@ -17,11 +17,8 @@ POOLING = {"avg": "mean_tokens", "cls": "cls_token", "cls_before_pooler": "cls_t
 
 def check_pooler(pooler: str) -> None:
     """Raise unless sentence-transformers has this pooler."""
-    if pooler not in POOLING:
-        raise UserError(
-            f"pooler={pooler} cannot be exported: "
-            f"sentence-transformers pools by {', '.join(POOLING)}"
-        )
+    fault = f" cannot be exported: sentence-transformers pools by {', '.join(POOLING)}"
+    refuse(f"pooler={pooler}", (pooler not in POOLING, fault))
 
 
 def export(model: SentenceModel, checkpoint: Checkpoint, folder: Path) -> None:

@@ -9,6 +9,7 @@ from scipy.stats import spearmanr
 from torch import Tensor
 
 from contrastbench.domains.base import Evaluation
+from contrastbench.domains.reading import refuse
 from contrastbench.domains.sentence.data import Pairs
 from contrastbench.domains.sentence.encoding import Embeddings
 from contrastbench.errors import UserError, tell
@@ -117,10 +118,8 @@ def whitened(first: Tensor, second: Tensor) -> tuple[Tensor, Tensor]:
             other.
     """
     x = torch.cat([first, second]).double()
-    if len(x) <= x.shape[1]:
-        raise UserError(
-            f"{len(x)} sentences cannot be whitened in {x.shape[1]} dimensions: leave whiten out"
-        )
+    fault = f" sentences cannot be whitened in {x.shape[1]} dimensions: leave whiten out"
+    refuse(len(x), (len(x) <= x.shape[1], fault))
     x = x - x.mean(dim=0)
     values, vectors = torch.linalg.eigh(x.T @ x / len(x))
     kept = values > values[-1] * 1e-9

@@ -11,9 +11,9 @@ from sklearn.model_selection import StratifiedKFold
 
 from contrastbench.domains.base import Evaluation
 from contrastbench.domains.progress import Progress
+from contrastbench.domains.reading import refuse
 from contrastbench.domains.sentence.data import TextFiles, check_size, rejoined
 from contrastbench.domains.sentence.encoding import Embeddings
-from contrastbench.errors import UserError
 
 Array = np.ndarray[Any, np.dtype[Any]]
 InnerFolds = list[tuple[Array, Array]]
@@ -129,10 +129,8 @@ def mrpc_split(read: TextFiles, part: str) -> Examples:
 def cut_columns(read: TextFiles, name: str, rows: list[list[str]], width: int) -> list[list[str]]:
     """Turn rows into columns."""
     wrong = [i for i, row in enumerate(rows, 1) if len(row) != width]
-    if wrong or not rows:
-        raise UserError(
-            f"{read.root / name} is damaged: row {(wrong or [0])[0]} does not have {width} columns"
-        )
+    fault = f" is damaged: row {(wrong or [0])[0]} does not have {width} columns"
+    refuse(read.root / name, (wrong or not rows, fault))
     return [list(column) for column in zip(*rows, strict=True)]
 
 

@@ -8,6 +8,7 @@ import numpy as np
 from sklearn.impute import SimpleImputer
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
+from contrastbench.domains.reading import refuse
 from contrastbench.domains.samples import Array
 from contrastbench.domains.tabular.separated import MISSING
 from contrastbench.domains.tabular.table import TabularSet
@@ -110,18 +111,13 @@ class Columns:
             UserError: a column is missing or has words for numbers, or a number is too large.
         """
         lacking = [name for name in self.used if name not in table]
-        if lacking:
-            raise UserError(
-                f"it lacks {few_names(lacking)} of the training: add what is missing, empty where "
-                "it is unknown"
-            )
+        fix = "add what is missing, empty where it is unknown"
+        refuse("it lacks", (lacking, f" {few_names(lacking)} of the training: {fix}"))
         blocks = [column.encode(name, table[name]) for name, column in self.used.items()]
         with np.errstate(over="ignore"):
             x = np.concatenate(blocks, axis=1, dtype=np.float32, casting="same_kind")
-        if not np.isfinite(x).all():
-            raise UserError(
-                "numbers are too large for float32 after scaling: rescale the table's columns"
-            )
+        fault = " are too large for float32 after scaling: rescale the table's columns"
+        refuse("numbers", (not np.isfinite(x).all(), fault))
         return x
 
     def unseen(self, table: Mapping[str, Array]) -> dict[str, list[str]]:

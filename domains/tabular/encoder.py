@@ -7,8 +7,8 @@ import torch
 from torch import Tensor, nn
 
 from contrastbench.domains.model import ContrastiveModel, head, layer
+from contrastbench.domains.reading import refuse
 from contrastbench.domains.tabular import TabularRecipe
-from contrastbench.errors import UserError
 
 CHUNK = 4096  # rows embedded at once
 
@@ -62,6 +62,5 @@ def embed_rows(encoder: nn.Module, x: Tensor) -> Tensor:
         UserError: they are not finite.
     """
     z = torch.cat([encoder(chunk) for chunk in x.split(CHUNK)])
-    if not bool(z.isfinite().all()):
-        raise UserError("embeddings are not finite: the encoder diverged")
+    refuse("", (not bool(z.isfinite().all()), "embeddings are not finite: the encoder diverged"))
     return z

@@ -7,6 +7,7 @@ import numpy as np
 import torch
 from sklearn.model_selection import train_test_split
 
+from contrastbench.domains.reading import refuse
 from contrastbench.domains.samples import Array, group_draw
 from contrastbench.domains.scoring.classifiers import Labelled
 from contrastbench.domains.tabular.columns import Columns, fit
@@ -102,10 +103,8 @@ def standardise_columns(
     count = {"train": 1, "train+validation": 2, "paper": 3}[statistics]
     fitted_on = np.concatenate(parts[:count])
     columns, values = fit(table, fitted_on), table.columns
-    if not columns.used:
-        raise UserError(
-            "every column is constant over the training rows: add a feature that varies"
-        )
+    fault = "every column is constant over the training rows: add a feature that varies"
+    refuse("", (not columns.used, fault))
     train, validation, test = labelled_parts(columns.encode(values), table, parts)
     notes = {name: value for name, value in notes_on(table, columns, fitted_on).items() if value}
     return Prepared(train, validation, test, columns, notes)

@@ -12,13 +12,14 @@ from contrastbench.domains.image.data.load import load_images
 from contrastbench.domains.image.networks.encoders import Encoder, open_encoder
 from contrastbench.domains.image.sampling import held_out_split
 from contrastbench.domains.image.scoring.fine_tuning import semi_supervised
+from contrastbench.domains.reading import refuse
 from contrastbench.domains.scoring.average_precision import transfer_multi_label
 from contrastbench.domains.scoring.classifiers import Labelled, accuracy, joined_rows
 from contrastbench.domains.scoring.few_shot import few_shot
 from contrastbench.domains.scoring.logistic import regularised, transfer_accuracies
 from contrastbench.domains.scoring.neighbours import neighbours
 from contrastbench.domains.scoring.retrieval import retrieval
-from contrastbench.errors import UserError, tell
+from contrastbench.errors import tell
 
 KNN_NEIGHBOURS, KNN_TEMPERATURE = 200, 0.5
 KNN_NOTE = (
@@ -130,8 +131,7 @@ def fitting_parts(images: ImageSet, share: float, seed: int) -> list[Split]:
 def check_scored_classes(dataset: str, images: ImageSet, by: str) -> None:
     """Raise unless the protocol can score images of such classes."""
     if images.test.labels.ndim > 1:
-        if by != TRANSFER:
-            raise UserError(f"images of {dataset} have several classes: --by {TRANSFER}")
+        refuse("", (by != TRANSFER, f"images of {dataset} have several classes: --by {TRANSFER}"))
     elif by not in (*OF_TEST, OF_ALL):
         check_fits_classifiers(dataset, images, "--by retrieval")
 
@@ -140,7 +140,5 @@ def check_fits_classifiers(
     dataset: str, data: ImageSet, fix: str = "--recipe probe=retrieval, or preset=metric"
 ) -> None:
     """Raise if no test image is of a class that a classifier could have seen."""
-    if not bool(torch.isin(data.test.labels, data.train.labels).any()):
-        raise UserError(
-            f"{dataset} tests other classes than it trains, which no classifier has seen: {fix}"
-        )
+    fault = f" tests other classes than it trains, which no classifier has seen: {fix}"
+    refuse(dataset, (not bool(torch.isin(data.test.labels, data.train.labels).any()), fault))
