@@ -163,19 +163,15 @@ def load_graphs(name: str, data_root: Path | None = None) -> tuple[Graphs, str]:
             inconsistent.
     """
     about = DATASETS.get(name)
-    if about and about.url and about.reader:
-        return load_collected(name, data_root)
-    if about and about.reader:
-        graphs = union(*map(torch.from_numpy, reader_of(__package__, about)()))
-        return graphs, content_hash(graphs)
-    return load_tu(name, data_root)
+    return (load_collected if about and about.reader else load_tu)(name, data_root)
 
 
 @lru_cache(maxsize=1)
 def load_collected(name: str, data_root: Path | None) -> tuple[Graphs, str]:
     """A set with a reader of its own; the last one stays in memory for the next seed."""
     about = DATASETS[name]
-    graphs = union(*map(torch.from_numpy, reader_of(__package__, about)(about, data_root)))
+    asked = (about, data_root) if about.url else ()  # an embedded one is made
+    graphs = union(*map(torch.from_numpy, reader_of(__package__, about)(*asked)))
     return graphs, content_hash(graphs)
 
 

@@ -60,10 +60,8 @@ class Encoder:
             ("edge", network.edge_features, graphs.edge_attr),
         ):
             columns = part.shape[1]
-            fault = (
-                f" has {columns} features for each {kind}, and {self.name} was trained on {width}"
-            )
-            fix = ": give graphs with the features of the training"
+            fault = f" has {columns} features for each {kind}, and {self.name} was trained"
+            fix = f" on {width}: give graphs with the features of the training"
             refuse(what, (width and columns != width, fault + fix))
         return embed_graphs(self.network, add_loops(graphs.to(self.device)), self.recipe.batch_size)
 

@@ -6,8 +6,7 @@ from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
-from contrastbench.domains.reading import check_kind, contents, reading
-from contrastbench.errors import UserError
+from contrastbench.domains.reading import check_kind, contents, reading, refuse
 
 LABELS_FILE = "labels.csv"  # beside graph files: the name of each with its class
 GRAPH_FILES = (".graphml", ".csv", ".tsv", ".edges", ".txt")
@@ -43,9 +42,8 @@ def read_file(path: Path) -> FileGraph:
             return FileGraph([*map(str, labels)], edges, {*chain(*known)} - {"label"})
         check_kind(path, "a list of edges", "give two columns of nodes")
         pairs, further = node_pairs(contents(path).decode("utf-8-sig"))
-    if not pairs:
-        fix = f"add one, or take it out of {LABELS_FILE}"
-        raise UserError(f"{path} has no edge, and so no node: {fix}")
+    fix = f"add one, or take it out of {LABELS_FILE}"
+    refuse(path, (not pairs, f" has no edge, and so no node: {fix}"))
     place = {node: k for k, node in enumerate(dict.fromkeys(chain.from_iterable(pairs)))}
     return FileGraph([""] * len(place), [(place[a], place[b]) for a, b in pairs], further)
 

@@ -10,6 +10,7 @@ from pydantic import Field, model_validator
 
 from contrastbench.domains.image.data.datasets import DATASETS, SOURCES
 from contrastbench.domains.image.probes import PROBES, Name, Probe
+from contrastbench.domains.reading import refuse
 from contrastbench.domains.recipe import ClassedRecipe, Share, Width, added
 from contrastbench.errors import UserError
 from contrastbench.losses.pairing import BOTH_VIEWS, OWN_VIEW, QUERY_KEY, SAME_CLASS, Pairing
@@ -231,9 +232,8 @@ class ImageRecipe(ClassedRecipe):
         named = (value for key, value in loss.items() if key.rpartition(".")[2] == "temperature")
         temperatures = set(named) or {VOTE_TEMPERATURE}
         fix = f"name that of the neighbours, such as --recipe knn_temperature={VOTE_TEMPERATURE}"
-        if len(temperatures) > 1:
-            several = ", ".join(map(str, sorted(temperatures)))
-            raise UserError(f"the loss has temperatures {several}: {fix}")
+        several = ", ".join(map(str, sorted(temperatures)))
+        refuse("", (len(temperatures) > 1, f"the loss has temperatures {several}: {fix}"))
         return self.but(knn_temperature=temperatures.pop())
 
     @property

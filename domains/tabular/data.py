@@ -75,14 +75,9 @@ def no_columns(rows: int) -> Array:
 @lru_cache(maxsize=1)
 def load_declared(name: str, data_root: Path | None, roles: own.Roles) -> TabularSet:
     """A declared table: an embedded one, or from the data root or the network."""
-    for option, value in (
-        ("--target", roles.target),
-        ("split", roles.split),
-        ("drop", roles.drop),
-        ("groups", roles.groups),
-    ):
-        own_alone = f" is for data of your own: {name} has its classes and parts"
-        refuse(option, (value or (), own_alone))
+    own_alone = f" is for data of your own: {name} has its classes and parts"
+    for option, value in roles._replace(lenient=False)._asdict().items():
+        refuse(option.replace("target", "--target"), (value or (), own_alone))
     dataset = DATASETS[name]
     read = reader_of(__package__, dataset)
     if not dataset.url:
