@@ -12,7 +12,6 @@ from contrastbench.domains.declaration import reader_of
 from contrastbench.domains.image.data import own
 from contrastbench.domains.image.data.datasets import DATASETS, SOURCES, ImageDataset
 from contrastbench.domains.image.data.images import LoadedImages, Request
-from contrastbench.domains.image.data.kept import kept
 from contrastbench.domains.reading import reading
 from contrastbench.errors import UserError
 
@@ -50,17 +49,13 @@ def load_declared(dataset: str, data_root: Path | None, asked: Request) -> Loade
     """
     about = DATASETS[dataset]
     reader: ImageReader = reader_of(__package__, about)
-
-    def read(about: ImageDataset, asked: Request) -> LoadedImages:
-        path = download.local_file(about, data_root) if about.url else None
-        with reading(path or dataset, about.again):
-            images, digest = reader(about, asked)
-        if about.content not in ("", digest):
-            place = f" in {path}" * (not about.sha256)  # of others an unpacked folder may be read
-            raise UserError(f"the files kept as {dataset}{place} have other content: {about.again}")
-        return images, digest
-
-    return read(about, asked) if asked.whole else kept(about, asked, read)
+    path = download.local_file(about, data_root) if about.url else None
+    with reading(path or dataset, about.again):
+        images, digest = reader(about, asked)
+    if about.content not in ("", digest):
+        place = f" in {path}" * (not about.sha256)  # of others an unpacked folder may be read
+        raise UserError(f"the files kept as {dataset}{place} have other content: {about.again}")
+    return images, digest
 
 
 ADAPTER = owned.Adapter("image", DATASETS, SOURCES, own.READERS, load_declared)
