@@ -51,7 +51,7 @@ def embed(asked: Question, output: Output) -> None:
 
 @opt.asking
 def predict(asked: Question, output: Predicted = None) -> None:
-    """Write the class of each sample of new data, and its probability.
+    """Write the class of each new sample, and its probability.
 
     They are those of logistic regression on the embeddings of the training rows.
 
