@@ -186,7 +186,10 @@ def read_saved(what: str, data_root: Path | None, asked: Request) -> LoadedImage
     train, test = read if tested else split_fifth(read[0])
     check_classes(name, classes, train.labels)
     found = Parts(train, test, classes, drawn=not tested, listed=True)
-    return from_files(found, content.__getitem__, asked, notes)
+    try:
+        return from_files(found, content.__getitem__, asked, notes)
+    except UserError as error:  # which names a picture by its number
+        raise UserError(f"{name}: {error}") from None
 
 
 def saved_pictures(
