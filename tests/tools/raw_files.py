@@ -359,7 +359,7 @@ RAW: dict[str, Raw] = {
         "/p",
     ),
     "pictures of datasets": Raw(
-        own_images.read_saved, saved_pictures, image("hf:{}/mine"), "", which="*.arrow"
+        own_images.read_saved, saved_pictures, image("hf:{}/mine"), "mine", which="*.arrow"
     ),
     "arrays": Raw(own_images.read_npz, arrays, image("npz:{}/mine.npz")),
     "SentEval": Raw(
