@@ -376,7 +376,7 @@ def test_trainings_of_more_threads_than_their_share_of_cores_take_turns(
     }
     taken, attempt = [], runner.attempt
 
-    def measured(opened: Opened) -> runner.Scored:
+    def measured(opened: Opened) -> list[runner.Fields]:
         try:
             with claims.claim(tmp_path / "claims" / worker.turn_name(), wait=False):
                 taken.append(0)
