@@ -118,7 +118,8 @@ class Candidate:
         rows += [self.controls.get(row, {}) for row in ANCHORS]
         means = [f"{mean_of(one):.2f}" if one else "" for one in rows]
         gain = signed(fmean(self.gains), 2) if self.gains else ""
-        known = self.gains and len(self.trained) == 2 and len(self.gains) > 1
+        both = set.intersection(*map(set, self.trained)) if len(self.trained) == 2 else set()
+        known = len(self.gains) > 1 and len(both) > 1
         fewest = min(map(len, [*self.settings, *self.controls.values()]), default=0)
         resolution = f"{self.resolution:.1f} %" if known else ""
         return [self.name, *means, gain, resolution, str(fewest), *self.judged]
