@@ -228,7 +228,7 @@ def read_openml(what: str, data_root: Path | None) -> Frames:
     place = str(data_root or cache_folder())
     fix = "give the number of a table of openml.org, and a network for the first time"
     with reading(f"openml:{what}", fix, "cannot be had"):
-        found = fetch_openml(data_id=int(what), data_home=place, as_frame=True, n_retries=0)
+        found = fetch_openml(data_id=int(what), data_home=place, as_frame=True, n_retries=1)
     version = f"{found.details['name']}, version {found.details['version']}"
     targets = [*found.target_names][:1] or [None]
     return Frames({"": found.frame}, {"table of OpenML": version}, target=targets[0])

@@ -272,7 +272,7 @@ def no_network(*_: object, **__: object) -> None:
 
 def test_sets_of_others_need_a_network_or_one_line_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("datasets")
-    monkeypatch.setattr("sklearn.datasets.fetch_openml", no_network)
+    monkeypatch.setattr("sklearn.datasets._openml.urlopen", no_network)  # its arguments are checked
     monkeypatch.setattr("huggingface_hub.HfApi.dataset_info", no_network)
     for name, said in {
         "openml:61": r"openml:61 cannot be had \(no route\): give the number",
