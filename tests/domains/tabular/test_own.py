@@ -270,6 +270,7 @@ def no_network(*_: object, **__: object) -> None:
     raise ConnectionError("no route")
 
 
+@pytest.mark.filterwarnings("ignore:Invalid cache")  # of scikit-learn, which asks twice
 def test_sets_of_others_need_a_network_or_one_line_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("datasets")
     monkeypatch.setattr("sklearn.datasets._openml.urlopen", no_network)  # its arguments are checked
