@@ -155,6 +155,7 @@ def test_files(tmp_path: Path, found: Callable[[str], None]) -> None:
 @pytest.mark.parametrize("words", [["--help"], ["list", "losses"], ["list", "tables"]])
 def test_a_system_of_few_letters_reads_and_says_what_others_do(words: list[str]) -> None:
     few = {**os.environ, "LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    few["PYTHONIOENCODING"] = ""  # tox sets utf-8
     command = [sys.executable, "-P", "-m", "contrastbench", *words]
     theirs, ours = (
         subprocess.run(command, env=one, capture_output=True, check=True)
