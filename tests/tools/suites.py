@@ -18,10 +18,8 @@ from scipy.special import stdtr
 
 from contrastbench.benchmarks.comparison.compare import baseline_row, compare
 from contrastbench.benchmarks.comparison.pairs import Comparison
-from contrastbench.benchmarks.comparison.statistics import ALPHA
 from contrastbench.benchmarks.records.seeds import ADMISSION_SEEDS, parse_seeds
 from contrastbench.benchmarks.report.words import markdown_table
-from contrastbench.benchmarks.tables.controls import CONTROLS
 from contrastbench.benchmarks.tables.entries import shown_value, signed
 from contrastbench.benchmarks.tables.load import load_table
 from contrastbench.benchmarks.tables.resolved import Line, Resolved, resolve
@@ -43,6 +41,8 @@ RULE = (
     "judged."
 )
 # percent of the sets on which a control comes out as it must
+# in percent of the sets; seeds are too few for a test on each, and without an effect 18 of 20 signs
+# agree once in five thousand draws
 REQUIRED_SHARE = {**dict.fromkeys((*FLOORS, *BAD[::-1]), 90), "half the epochs": 80}
 Scores = Mapping[int, float]  # by seed
 
@@ -205,37 +205,27 @@ def judged(
     return [
         Condition(
             name,
-            {one: outcome(found.get((name, one)), name, seeds[one]) for one in sets.get(name, ())},
+            {one: outcome(found.get((name, one)), seeds[one]) for one in sets.get(name, ())},
         )
         for name in REQUIRED_SHARE
     ]
 
 
-def outcome(one: Comparison | None, control: str, seeds: Sequence[int]) -> tuple[bool, str]:
-    """Return whether a control came out on a set as it must, and how."""
+def outcome(one: Comparison | None, seeds: Sequence[int]) -> tuple[bool, str]:
+    """Return whether a control is below InfoNCE on a set, by all seeds, and by how much."""
     if one is None or one.difference is None:
         return False, one.failure if one else "no shared seeds"
     shown, shared = signed(one.difference, 2), len({*seeds} & {*one.seeds})
     if shared < len(seeds):
         return False, f"{shown}, {shared} of {len(seeds)} seeds"
-    if CONTROLS[control].must == "below":
-        return one.difference < 0, f"{shown}, {'below' if one.difference < 0 else 'not below'}"
-    word = control_verdict(one)
-    return word == "worse", f"{shown}, {word}"
-
-
-def control_verdict(one: Comparison) -> str:
-    """Return whether the test on this set alone, uncorrected, shows the control worse or better."""
-    if one.difference is None or one.t.p is None or one.t.p > ALPHA:
-        return "not shown"
-    return "better" if one.difference > 0 else "worse"
+    return one.difference < 0, f"{shown}, {'below' if one.difference < 0 else 'not below'}"
 
 
 def gate_report(found: Sequence[Condition]) -> str:
     """Return the gate as Markdown."""
     asked = [
         [
-            *(one.control, CONTROLS[one.control].must, f"{REQUIRED_SHARE[one.control]} %"),
+            *(one.control, f"{REQUIRED_SHARE[one.control]} %"),
             *(f"{one.holds} of {len(one.sets)}", "yes" if one.passes else "no"),
         ]
         for one in found
@@ -245,7 +235,7 @@ def gate_report(found: Sequence[Condition]) -> str:
         [name, *(one.sets[name][1] if name in one.sets else "-" for one in found)]
         for name in columns
     ]
-    head = ["control", "must be", "on at least", "is so on", "passes"]
+    head = ["control", "below on at least", "is so on", "passes"]
     tables = [head, *asked], [["set", *(one.control for one in found)], *sets]
     return "\n\n".join(map(markdown_table, tables)) + "\n"
 
@@ -260,7 +250,7 @@ def main(what: str, name: str) -> int:
     resolved = resolve(table, None, RESULTS)
     gate, wrong = conditions(resolved), compare(resolved).wrong
     print(gate_report(gate), end="")
-    for one in wrong:  # such as a second search of InfoNCE that is not equal
+    for one in wrong:  # controls by their verdicts over sets
         print(f"\nnot {one.must} over all sets: {one.effect.name}")
     return int(bool(wrong) or not all(one.passes for one in gate))
 

@@ -42,7 +42,7 @@ def one(control: str, column: str, differences: list[float]) -> Comparison:
 
 def test_shares_are_counted_over_the_sets_that_have_the_control() -> None:
     nine = [one("untrained", f"set {k}", [-1.0, -1.1] * 4) for k in range(9)]
-    last = one("untrained", "set 9", [1.0, -1.1] * 4)
+    last = one("untrained", "set 9", [1.1, -1.0] * 4)
 
     def untrained(found: list[Comparison], sets: int) -> Condition:
         names = {"untrained": [f"set {k}" for k in range(sets)]}
@@ -60,7 +60,7 @@ def test_a_control_that_is_better_or_failed_is_named() -> None:
     failed = Comparison("raw input", "B", "graph", control="raw input", **lost)
     found = judged([better, failed], {"raw input": ["A", "B", "C"]}, EIGHT)[0]
     assert [words for _, words in found.sets.values()] == [
-        "+1.05, better",
+        "+1.05, not below",
         "diverged (8 of 8)",
         "no shared seeds",
     ]
@@ -163,5 +163,5 @@ def test_records_with_known_effects_open_the_gate(tmp_path: Path) -> None:
     found = conditions(resolve(load_table(str(recorded(tmp_path, **known))), None, tmp_path))
     assert is_open(found)
     report = gate_report(found)
-    assert "| untrained | worse | 90 % | 2 of 2 | yes |" in report
-    assert "| MUTAG | -20.10, worse | -20.10, worse |" in report
+    assert "| untrained | 90 % | 2 of 2 | yes |" in report
+    assert "| MUTAG | -20.10, below | -20.10, below |" in report
