@@ -48,21 +48,20 @@ parameters. Its hours are for one card, and for {cards} cards that run cells sid
   57 % took between half and twice the time. Like records forecast 93 % of 7,826 records so well, so
   `bench plan` uses these where there are any, and shows the hours below otherwise, as counted.
 
-A step "waits for" launches where its products take less than {launches:g} ms: there several workers
-a card help (`--jobs 2/device`). Otherwise it waits for products. Twice the cards take half the
-time, until only the longest cell is left. "Hours a value" are those of one card and printed value.
+A step whose products take less than {launches:g} ms waits for launches: there several workers
+a card help (`--jobs 2/device`). "Hours a value" are those of one card and printed value.
 A record takes {record:.0f} kB. A cell in training has a checkpoint, of {checkpoint:.0f} MB for the
 ResNet-50 of ADNCE.
 
 """
 COLUMNS = (
-    "table", "cells", "not counted", "hours, one card", "hours a value", f"hours, {CARDS} cards",
-    "longest cell, hours", "step, ms", "waits for",
+    "table", "cells", "hours, one card", "hours a value", f"hours, {CARDS} cards",
+    "longest cell, hours", "step, ms",
 )  # fmt: skip
 PARTS = ("paper", "domain", "hours, one card")
 FOOT = """
-"Not counted" are cells on a set without a declared number of nodes, or with an encoder that is
-not known without its files. These tables are quoted only and have no cells: {quoted}.
+Not counted are cells on a set without a declared number of nodes, or with an encoder that is
+not known without its files: {missing}. These tables are quoted only and have no cells: {quoted}.
 
 Tables share some cells. By paper and domain each counts once.
 
@@ -95,7 +94,11 @@ def main() -> None:
     record = median(len(serialise_record(one)) for _, one in all_records(DOCS.parent / "results"))
     lines = [row(name, [cells[key] for key in some], seeds[name]) for name, some in tables.items()]
     shown = [line.strip("| ").split(" | ") for line in lines]
-    known = [f"{one[0]},{one[1]},{one[3].replace(',', '')}" for one in shown if "<" not in one[3]]
+    known = [f"{one[0]},{one[1]},{one[2].replace(',', '')}" for one in shown if "<" not in one[2]]
+    lost = {
+        name: seeds[name] * sum(cells[key] is None for key in some) for name, some in tables.items()
+    }
+    missing = ", ".join(f"{count} of {name}" for name, count in lost.items() if count)
     COUNTED.write_text("\n".join(["table,cells,hours", *known]) + "\n", "utf-8")
     hours: dict[tuple[str, str], dict[str, float]] = {}
     for name, some in tables.items():
@@ -105,7 +108,9 @@ def main() -> None:
     parts = [(*of, hours_in_words(sum(some.values()))) for of, some in sorted(hours.items())]
     shown = {"launches": LAUNCHES_MS, "record": record / 1e3, "checkpoint": checkpoint()}
     head = HEAD.format(tflops=TFLOPS, cards=CARDS, **shown)
-    foot = FOOT.format(quoted=", ".join(quoted), parts=table_of(PARTS, map(line_of, parts)))
+    foot = FOOT.format(
+        missing=missing, quoted=", ".join(quoted), parts=table_of(PARTS, map(line_of, parts))
+    )
     text = head + table_of(COLUMNS, lines) + "\n" + foot
     (DOCS / "scale.md").write_text(text, encoding="utf-8")
 
@@ -133,14 +138,12 @@ def row(name: str, cells: Sequence[Cell | None], seeds: int) -> str:
     hours = [cell.hours for cell in counted for _ in range(seeds)]
     steps = sorted(cell.step for cell in counted if cell.step)
     count = len(cells) * seeds
-    waits = {"launches" if step < LAUNCHES_MS else "products" for step in steps}
     values = coverage(resolve(load_table(name), None, DOCS / "no results")).runnable
     numbers = [sum(hours), side_by_side(hours), max(hours, default=0.0)]
     shown = f"{in_words(steps[0])} to {in_words(steps[-1])}" if steps else "-"
-    texts = [name, str(count), str(count - len(hours)), *map(hours_in_words, numbers)]
-    texts.insert(4, hours_in_words(sum(hours) / values) if values else "-")
-    texts += [shown, ", ".join(sorted(waits))]
-    return line_of(texts)
+    texts = [name, str(count), *map(hours_in_words, numbers)]
+    texts.insert(3, hours_in_words(sum(hours) / values) if values else "-")
+    return line_of([*texts, shown])
 
 
 def hours_in_words(hours: float) -> str:

@@ -48,7 +48,7 @@ def test_the_first_steps_say_whether_a_loss_trains(name: str, tmp_path: Path) ->
         assert trial_text(found).startswith("diverged, the loss is ")
 
 
-PAGE = Path(__file__).parents[3] / "docs" / "package-losses.md"
+PAGE = Path(__file__).parents[3] / "docs" / "loss-kinds.md"
 ROWS = re.findall(r"^\| `([a-z_.]+)` \| (`\w+Loss`.*) \|$", PAGE.read_text(encoding="utf-8"), re.M)
 
 
