@@ -11,7 +11,14 @@ from contrastbench.benchmarks.comparison.pairs import Comparison
 from contrastbench.benchmarks.comparison.statistics import ALPHA
 from contrastbench.benchmarks.records import files
 from contrastbench.benchmarks.report import latex, screen
-from contrastbench.benchmarks.report.words import flat, rendered, said, sentences, verdict_text
+from contrastbench.benchmarks.report.words import (
+    flat,
+    names,
+    rendered,
+    said,
+    sentences,
+    verdict_text,
+)
 from contrastbench.benchmarks.tables import origins
 from contrastbench.benchmarks.tables.entries import signed
 from contrastbench.benchmarks.tables.resolved import Resolved
@@ -106,7 +113,8 @@ def effect_cells(row: Judged, verdicts: Verdicts, curves: bool) -> list[str]:
     small = row.over.holm_equal <= ALPHA and row.over.verdict in DECIDED
     within = f", within {verdicts.counted.scale.margin:g}" * small
     failed = f" (failed on {len(row.effect.failed)})" * bool(row.effect.failed)
-    doubts = ", ".join(row.hangs_on) or "none" * bool(row.tried)
+    turning = f"{len(row.hangs_on)} of {row.tried}: {names(row.hangs_on)}"
+    doubts = turning if row.hangs_on else "none" * bool(row.tried)
     curve = ", ".join(signed(value, decimals) for value in row.curve.values())
     verdict = "the same loss" if row.effect.same else row.over.verdict
     return [
