@@ -91,7 +91,7 @@ def test_every_recipe_has_a_test_and_a_line_in_the_page() -> None:
     page = (FOLDER.parents[1] / "docs" / "machines.md").read_text()
     own = Path(__file__).read_text()
     for path in FOLDER.iterdir():
-        assert f"examples/clusters/{path.name}" in page
+        assert f"`{path.name}`" in page
         assert f'"{path.name}"' in own
 
 
