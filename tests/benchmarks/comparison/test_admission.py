@@ -118,5 +118,15 @@ def test_the_shipped_verdicts_follow_from_the_shipped_records(
     assert capsys.readouterr().out == path.with_suffix(".md").read_text()
 
 
+def test_each_set_of_the_next_suite_is_admitted_with_its_very_recipe() -> None:
+    table, admitted = load_table("standard-4"), {}
+    for path in CANDIDATES:
+        lines = path.with_suffix(".md").read_text().splitlines()
+        names = {line.split(" | ")[0][2:] for line in lines if line.endswith("| admitted |  |")}
+        columns = load_table(str(path)).columns.items()
+        admitted |= {name: column.recipe for name, column in columns if name in names}
+    assert {name: column.recipe for name, column in table.columns.items()}.items() <= admitted.items()
+
+
 def test_the_seeds_are_those_of_no_comparison() -> None:
     assert not {*parse_seeds(ADMISSION_SEEDS)} & {*range(10), *Tune().seeds}
