@@ -6,6 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
+from itertools import accumulate
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import quote
@@ -36,6 +37,7 @@ from contrastbench.domains.progress import Progress
 from contrastbench.losses.spec import LossSpec
 
 INDEX, RECORDS, ADD = "index", "records/index", "add-your-loss"
+MOST_RECORDS = 20_000  # with a line of their own: about 6 MB
 SiteFiles = dict[str, str]  # by path in the folder
 
 
@@ -75,6 +77,14 @@ class Report:
         """Return the seeds that choose parameters, which are no results."""
         return {*Tune().seeds, *(seed for view in self.shown for seed in view.table.tuning_seeds)}
 
+    @cached_property
+    def told(self) -> list[Group]:
+        """Return experiments with a page: those behind numbers, and others while there is room."""
+        behind = {n for view in self.shown for some in view.behind.values() for n in some}
+        first = sorted(self.chosen, key=lambda group: group.number not in behind)
+        ends = zip(first, accumulate(len(group.records) for group in first), strict=True)
+        return [one for one, end in ends if end <= MOST_RECORDS or one.number in behind]
+
     @property
     def statuses(self) -> Counter[str]:
         """Count the records by status."""
@@ -83,8 +93,7 @@ class Report:
     @property
     def summary(self) -> str:
         """Say in a line what the report shows."""
-        parts = ("tables", len(self.shown)), ("experiments", len(self.chosen))
-        counted = ", ".join(f"{what}: {n}" for what, n in parts)
+        counted = f"tables: {len(self.shown)}, experiments: {len(self.chosen)}"
         return f"{counted}, records: {self.statuses.total()}"
 
 
@@ -121,7 +130,7 @@ def pages(report: Report) -> Iterator[Page]:
     yield from loss_pages(report, board)
     yield Page(ADD, "Add your loss", "add", {})
     sets: dict[str, list[Group]] = defaultdict(list)
-    for group in report.chosen:
+    for group in report.told:
         sets[group.page].append(group)
     yield Page(RECORDS, "Records", "records", {"sets": sets})
     for name, members in sets.items():

@@ -125,7 +125,8 @@ def test_each_set_of_the_next_suite_is_admitted_with_its_very_recipe() -> None:
         names = {line.split(" | ")[0][2:] for line in lines if line.endswith("| admitted |  |")}
         columns = load_table(str(path)).columns.items()
         admitted |= {name: column.recipe for name, column in columns if name in names}
-    assert {name: column.recipe for name, column in table.columns.items()}.items() <= admitted.items()
+    recipes = {name: column.recipe for name, column in table.columns.items()}
+    assert recipes.items() <= admitted.items()
 
 
 def test_the_seeds_are_those_of_no_comparison() -> None:

@@ -153,6 +153,22 @@ def test_a_leaderboard_without_decisions_is_left_out(tmp_path: Path) -> None:
     assert "tables/mine.html" in made["index.html"]
 
 
+@pytest.mark.parametrize("room", [0, 1, 2, 9])
+def test_pages_have_what_stands_behind_numbers_and_others_while_there_is_room(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, room: int
+) -> None:
+    path = tmp_path / "mine.yaml"
+    path.write_text("domains: {graph: {datasets: [MUTAG]}}\nlosses: [infonce]\n")
+    add(tmp_path, 0, 80.0)
+    for seed in range(2):
+        add(tmp_path, seed, 70.0, params={"temperature": 0.07})
+    monkeypatch.setattr(site, "MOST_RECORDS", room)
+    pages = site.render_site(site.read_report([str(path)], tmp_path), single=False)
+    assert "80.00" in pages["records/graph/MUTAG.html"]
+    assert ("0.07" in pages["records/graph/MUTAG.html"]) == (room > 2)
+    assert ("Pages list the 1 experiments" in pages["records/index.html"]) == (room <= 2)
+
+
 def test_a_loss_has_its_formula_family_and_rows(made: dict[str, str]) -> None:
     text = made["losses/adnce.html"]
     assert "adnce: better, under all" in squeezed(text)
