@@ -71,9 +71,8 @@ class Normalise(torch.autograd.Function):
         wide = widen(gradient)
         sums = all_sum(torch.cat([wide.sum(dims), (wide * normal).sum(dims)]))
         mean, slope = (per_channel(part, normal) for part in (sums / total).chunk(2))
-        return ((wide - mean - normal * slope) * per_channel(scale, normal)).to(
-            gradient.dtype
-        ), None
+        slopes = (wide - mean - normal * slope) * per_channel(scale, normal)
+        return slopes.to(gradient.dtype), None
 
 
 def per_channel(channels: Tensor, x: Tensor) -> Tensor:

@@ -125,9 +125,8 @@ def moco(model: ContrastiveModel, views: Sequence[Tensor]) -> list[Contrast]:
     model.update_target()
     keys = [embed_together(model.targets, view) for view in views[:2]]
     queries = [embed_together(model, view) for view in views]
-    return [
-        query_key([q for j, q in enumerate(queries) if j != i], key) for i, key in enumerate(keys)
-    ]
+    others = ([q for j, q in enumerate(queries) if j != i] for i in range(len(keys)))
+    return [query_key(crops, key) for crops, key in zip(others, keys, strict=True)]
 
 
 class Raw(nn.Module):

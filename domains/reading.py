@@ -104,9 +104,8 @@ def file_kind(path: Path) -> str:
         return "a zip archive"
     if re.match(rb"[\[{]\s*[\[{\"]|[\[{]\s*$", start):
         return "JSON"
-    return next(
-        (kind for mark, kind in KINDS.items() if start.lower().startswith(mark.lower())), ""
-    )
+    low = start.lower()
+    return next((kind for mark, kind in KINDS.items() if low.startswith(mark.lower())), "")
 
 
 def check_kind(path: Path, wanted: str, fix: str) -> None:

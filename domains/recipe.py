@@ -236,8 +236,5 @@ class ClassedRecipe(Recipe):
 
     def idle(self, trained: bool) -> set[str]:
         """Return the keys that use no class."""
-        unused = {
-            "batch_classes": self.batch_classes is None,
-            "false_negatives": self.false_negatives,
-        }
-        return super().idle(trained) | {key for key, without in unused.items() if without}
+        idle = super().idle(trained) | ({"batch_classes"} if self.batch_classes is None else set())
+        return idle | ({"false_negatives"} if self.false_negatives else set())

@@ -141,9 +141,7 @@ def read_yaml(path: Path) -> Document:
         node = loader.get_single_node()
         return Document(path, node, loader.construct_document(node) if node else None)
     except OSError as error:
-        raise UserError(
-            f"cannot read {path} ({error.strerror}): give the path of a YAML file"
-        ) from None
+        raise UserError(f"cannot read {path} ({error.strerror}): name a YAML file") from None
     except UnicodeDecodeError:
         raise UserError(f"{path}: not UTF-8 text: save it as UTF-8") from None
     except yaml.MarkedYAMLError as error:
@@ -151,9 +149,7 @@ def read_yaml(path: Path) -> Document:
         line = mark.line + 1 if mark else 1
         raise UserError(f"{path}:{line}: {error.problem or error.context}") from None
     except RecursionError:
-        raise UserError(
-            f"{path}:1: its lists are too deep within each other: flatten them"
-        ) from None
+        raise UserError(f"{path}:1: lists are too deep within each other: flatten them") from None
     except yaml.YAMLError as error:  # a character that YAML does not allow
         raise UserError(f"{path}: {' '.join(str(error).split())}") from None
 
@@ -190,9 +186,7 @@ def check_keys(node: yaml.MappingNode) -> None:
             shown = key.value if isinstance(key.value, str) else "?"
             raise refused(key, f"the key {shown} is no text: quote it")
         if first := lines.get(key.value):
-            raise refused(
-                key, f"the key {key.value!r} was given in line {first} already: remove one"
-            )
+            raise refused(key, f"the key {key.value!r} stands in line {first} already: remove one")
         lines[key.value] = key.start_mark.line + 1
 
 

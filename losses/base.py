@@ -63,9 +63,7 @@ class Scores:
     # (a,) and (K,) samples of the anchors and of the keys, or their classes where classes pair
     anchor_id: Tensor = field(default_factory=lambda: torch.empty(0))
     key_id: Tensor = field(default_factory=lambda: torch.empty(0))
-    rows: slice = field(
-        default_factory=lambda: slice(None)
-    )  # which of the batch's anchors these are
+    rows: slice = field(default_factory=lambda: slice(None))  # the batch's anchors that these are
     # `of_batch` where these are a block of the batch; None: these are all
     whole: "Callable[[OfScores, Pool], Tensor] | None" = None
     holes: Tensor | None = None  # where `fill` puts a value; None: as `hole` says
@@ -340,11 +338,9 @@ def constructor(kind: type[Loss]) -> dict[str, Parameter]:
     return {argument.name: argument for argument in rest}
 
 
-def bind(
-    known: inspect.Signature, args: Sequence[Any], kwargs: Mapping[str, Any]
-) -> dict[str, Any]:
+def bind(known: inspect.Signature, args: Sequence[Any], given: Mapping[str, Any]) -> dict[str, Any]:
     """Return the arguments of a call by name, after defaults; raise TypeError for wrong ones."""
-    bound = known.bind(*args, **kwargs)
+    bound = known.bind(*args, **given)
     bound.apply_defaults()
     return bound.arguments
 

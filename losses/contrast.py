@@ -63,9 +63,8 @@ class Contrast:
         for name, expected in self.shapes().items():
             tensor = getattr(self, name)
             if tensor is not None and tensor.shape != expected:
-                raise UserError(
-                    f"Contrast.{name} has shape {tuple(tensor.shape)}, expected {expected}"
-                )
+                shape = tuple(tensor.shape)
+                raise UserError(f"Contrast.{name} has shape {shape}, expected {expected}")
         for name in ("anchor", "positive", "keys"):
             if getattr(self, name) is not None:
                 object.__setattr__(self, name, widen(getattr(self, name)))

@@ -150,9 +150,8 @@ def assign(
         plain = [(prefix, key) for prefix, key in full.values() if key == name]
         targets = [full[name]] if name in full else plain
         if not targets:
-            raise unknown(
-                f"parameter of {expression}", name, [*full, *(key for _, key in full.values())]
-            )
+            every = [*full, *(key for _, key in full.values())]
+            raise unknown(f"parameter of {expression}", name, every)
         for prefix, key in targets:
             own[prefix][key] = value
     return own
@@ -164,6 +163,4 @@ def flat_params(params: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
     >>> flat_params({"infonce": {"temperature": 0.5}, "dar": {"form": "star"}})
     {'infonce.temperature': 0.5, 'dar.form': 'star'}
     """
-    return {
-        f"{prefix}.{key}": value for prefix, own in params.items() for key, value in own.items()
-    }
+    return {f"{prefix}.{key}": v for prefix, own in params.items() for key, v in own.items()}

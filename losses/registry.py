@@ -17,17 +17,8 @@ from traceback import walk_tb
 from typing import TYPE_CHECKING, Any
 
 from contrastbench.errors import UserError, unknown, users_code
-from contrastbench.losses import limits, ranges
-from contrastbench.losses.expression import (
-    Title,
-    file_and_class,
-    flat_params,
-    is_sum,
-    names,
-    package_and_name,
-    parse,
-    prefixes,
-)
+from contrastbench.losses import expression, limits, ranges
+from contrastbench.losses.expression import names
 from contrastbench.losses.limits import Limits
 from contrastbench.losses.ranges import Range
 from contrastbench.losses.source import Sources
@@ -140,18 +131,19 @@ class Term:
     @property
     def package(self) -> str:
         """Return the package whose version tells its code; "" for none."""
-        path = "" if self.registered or file_and_class(self.name) else import_path(self.name)
+        ours = self.registered or expression.file_and_class(self.name)
+        path = "" if ours else import_path(self.name)
         return path.partition(":")[0].partition(".")[0] if path and self.adapted else ""
 
     @property
-    def title(self) -> Title:
+    def title(self) -> expression.Title:
         """The loss's name in records, and its class's."""
         if self.registered:
-            return Title(self.name, source_class(self.name).name)
+            return expression.Title(self.name, source_class(self.name).name)
         from contrastbench.losses.base import title
 
-        if self.adapted and not file_and_class(self.name):
-            return Title(import_path(self.name), self.target.__name__)
+        if self.adapted and not expression.file_and_class(self.name):
+            return expression.Title(import_path(self.name), self.target.__name__)
         return title(self.target)
 
     def describe(self) -> Description:
@@ -229,14 +221,14 @@ def terms_of(name: str, sources: Sources | None = None) -> dict[str, Term]:
     sources = sources or Sources()
     terms = [
         Term(canonical_name(term), weight, sources, SETTINGS.get(term, {}))
-        for weight, term in parse(name)
+        for weight, term in expression.parse(name)
     ]
-    if not is_sum(name):
+    if not expression.is_sum(name):
         return {"": terms[0]}
     counts = Counter(term.name for term in terms)
     if double := next((term for term, count in counts.items() if count > 1), ""):
         raise UserError(f"{double} is twice in the loss {name!r}: write it once, with one weight")
-    return dict(zip(prefixes(term.title for term in terms), terms, strict=True))
+    return dict(zip(expression.prefixes(term.title for term in terms), terms, strict=True))
 
 
 def is_registered(name: str) -> bool:
@@ -273,13 +265,13 @@ def load(name: str, sources: Sources | None = None) -> Any:
     """Return the class or function of a loss by its name, file or import path; it is not called."""
     if name in OURS:
         return getattr(importlib.import_module(f"{LIBRARY}.{name}"), source_class(name).name)
-    path = "" if name.endswith(".py") or file_and_class(name) else import_path(name)
+    path = "" if name.endswith(".py") or expression.file_and_class(name) else import_path(name)
     from contrastbench.losses import loading
 
     with users_code(f"read {name}"):  # what is a class by its looks may answer by an exception
         if path:
             return loading.shown_loss(path, loading.from_package(path))
-        if not (own := file_and_class(name)):
+        if not (own := expression.file_and_class(name)):
             raise loading.lacks_class(Path(name))
         target = loading.from_file(*own, sources or Sources())
         return loading.shown_loss(f"{own[1]} in {own[0]}", target)
@@ -287,7 +279,7 @@ def load(name: str, sources: Sources | None = None) -> Any:
 
 def import_path(name: str) -> str:
     """Return the import path of a package's loss, which may be given by its entry point."""
-    if package_and_name(name):
+    if expression.package_and_name(name):
         return name
     known = losses()
     if name not in known:
@@ -312,8 +304,8 @@ def describe(name: str) -> Description:
         return about[""]
     return Description(
         " + ".join(term.summary for term in about.values()),
-        flat_params({prefix: term.params for prefix, term in about.items()}),
-        flat_params({prefix: term.ranges for prefix, term in about.items()}),
+        expression.flat_params({prefix: term.params for prefix, term in about.items()}),
+        expression.flat_params({prefix: term.ranges for prefix, term in about.items()}),
     )
 
 
@@ -347,11 +339,11 @@ def describe_source(name: str) -> Description:
     return Description((ast.get_docstring(node) or "").split("\n")[0], params, **about)
 
 
-def declared(name: str, expression: ast.expr) -> Any:
+def declared(name: str, value: ast.expr) -> Any:
     """Evaluate a declaration of a loss of ours, which uses names of `ranges` and `limits` alone."""
     names = {**vars(limits), **vars(ranges)}
     try:
-        return eval(compile(ast.Expression(expression), "<ours>", "eval"), names)
+        return eval(compile(ast.Expression(value), "<ours>", "eval"), names)
     except Exception as error:
         line = next(n for f, n in walk_tb(error.__traceback__) if f.f_code.co_filename == "<ours>")
         fix = "write Number(low=0), Choice(...), Given(...) or Limit(...)"

@@ -6,17 +6,9 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from contrastbench.errors import UserError, unknown
-from contrastbench.losses import ranges
+from contrastbench.losses import ranges, registry
 from contrastbench.losses.code import code_of, portable, releases
 from contrastbench.losses.expression import assign, flat_params, names, weighted
-from contrastbench.losses.registry import (
-    ALIASES,
-    Term,
-    give_note,
-    is_registered,
-    list_losses,
-    terms_of,
-)
 from contrastbench.losses.source import Sources
 
 if TYPE_CHECKING:
@@ -55,9 +47,9 @@ class LossSpec:
         return f"{self.name}({params})" if params else self.name
 
     @cached_property
-    def terms(self) -> dict[str, Term]:
+    def terms(self) -> dict[str, registry.Term]:
         """The terms of a sum by prefix, or the only one; none of them is made."""
-        return {} if self.name == NONE else terms_of(self.name, self.sources)
+        return {} if self.name == NONE else registry.terms_of(self.name, self.sources)
 
     @cached_property
     def given(self) -> dict[str, dict[str, Any]]:
@@ -96,7 +88,7 @@ class LossSpec:
                 raise UserError(f"{key} must be a finite number, got {value}")
         terms = self.terms
         full = {prefix: term.full(self.given[prefix]) for prefix, term in terms.items()}
-        if not is_registered(self.name):  # numbers as the loss keeps them
+        if not registry.is_registered(self.name):  # numbers as the loss keeps them
             about = {prefix: term.describe().ranges for prefix, term in terms.items()}
             full = {prefix: ranges.check_ranges(about[prefix], full[prefix]) for prefix in terms}
         if "" in terms:
@@ -107,7 +99,7 @@ class LossSpec:
     @cached_property
     def code(self) -> str:
         """Sha256 of the files of a user's own loss, which may be edited; "" for others."""
-        if self.name == NONE or is_registered(self.name):
+        if self.name == NONE or registry.is_registered(self.name):
             return ""
         targets = [term.target for term in self.terms.values() if not term.registered]
         return code_of(targets, self.packages, self.sources)
@@ -151,8 +143,8 @@ class LossSpec:
         Raises:
             UserError: as in `check`, or it cannot be made.
         """
-        for alias in ALIASES.keys() & set(names(self.name)):
-            give_note(alias)
+        for alias in registry.ALIASES.keys() & set(names(self.name)):
+            registry.give_note(alias)
         made = [(term.weight, term.make(self.given[key])) for key, term in self.terms.items()]
         if self.name == NONE or "" in self.terms:
             return made[0][1] if made else None
@@ -183,5 +175,5 @@ def get_loss(name: str, **params: Any) -> "Loss":
     """
     loss = LossSpec(name, params).make()
     if loss is None:
-        raise unknown("loss", name, list_losses())
+        raise unknown("loss", name, registry.list_losses())
     return loss

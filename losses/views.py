@@ -107,14 +107,8 @@ def own_parameters(target: Callable[..., Any]) -> dict[str, inspect.Parameter]:
     known = {p.name: p for p in given if p.kind not in variable}
     if not is_from(target, *LIBRARIES):
         return known
-    return {k: p for k, p in known.items() if k != "model" and is_missing_or_plain(p.default)}
-
-
-def is_missing_or_plain(default: Any) -> bool:
-    """Return whether a default is missing, or a value that a record can hold."""
-    return default is inspect.Parameter.empty or isinstance(
-        default, bool | float | int | str | None
-    )
+    own, kinds = (p for p in known.values() if p.name != "model"), bool | float | int | str | None
+    return {p.name: p for p in own if p.default is p.empty or isinstance(p.default, kinds)}
 
 
 def check_values(defaults: Mapping[str, Any], values: Mapping[str, Any]) -> None:
@@ -122,9 +116,7 @@ def check_values(defaults: Mapping[str, Any], values: Mapping[str, Any]) -> None
     for name, value in values.items():
         default = defaults.get(name)
         if name.startswith("gather") and value:
-            raise UserError(
-                f"{name} must be {default}: a loss gets the views of all processes here"
-            )
+            raise UserError(f"{name} must be {default}: a loss gets all processes' views here")
         if isinstance(default, bool | str):
             if not isinstance(value, type(default)):
                 raise UserError(f"{name} must be a {type(default).__name__}, got {value!r}")

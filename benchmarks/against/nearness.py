@@ -27,9 +27,8 @@ def nearness(name: str, params: Mapping[str, Any]) -> tuple[float, float]:
     True
     """
     mine = gradient(name, tuple(params.items()))
-    found = {
-        tau: float(mine @ gradient("infonce", (("temperature", tau),))) for tau in TEMPERATURES
-    }
+    taus = ((tau, gradient("infonce", (("temperature", tau),))) for tau in TEMPERATURES)
+    found = {tau: float(mine @ theirs) for tau, theirs in taus}
     best = max(found, key=found.__getitem__)
     return round(found[best], 3), best
 

@@ -27,18 +27,8 @@ TUNING = tuple(Tune().seeds)  # that choose parameters, where no sweep file name
 FIRST_COLUMNS = ("domain", "dataset", "loss", "seed", "status", "main", "score")
 WIDE_COLUMNS = ("metrics", "params", "learned", "health", "recipe")  # one for each name
 LAST_COLUMNS = (
-    *(
-        "validation",
-        "folds",
-        "inner",
-        "seconds",
-        "peak_memory_mib",
-        "device",
-        "commit",
-        "version",
-        "protocol",
-    ),
-    *("loss_code", "data_hash", "key", "error"),
+    *("validation", "folds", "inner", "seconds", "peak_memory_mib", "device", "commit", "version"),
+    *("protocol", "loss_code", "data_hash", "key", "error"),
 )
 
 

@@ -131,14 +131,12 @@ def domain_of(name: str, data_root: Path | None) -> str:
     return domains[0]
 
 
-def of_declared(
-    action: str, name: str | None, data_root: Path | None
-) -> Iterator[tuple[str, bool]]:
+def of_declared(action: str, name: str | None, root: Path | None) -> Iterator[tuple[str, bool]]:
     """Yield the lines of list, fetch or verify, each with whether a file is damaged or missing."""
     from contrastbench.benchmarks.cli import listing
     from contrastbench.benchmarks.tables.load import is_table
     from contrastbench.domains.download import file_state
-    from contrastbench.domains.registry import known_data
+    from contrastbench.domains.registry import fetch_declared, known_data
 
     known = known_data()
     if action not in ACTIONS:
@@ -147,30 +145,21 @@ def of_declared(
     whole = fetches and is_table(str(name))
     if name is not None and name not in known and not whole and not (fetches and ":" in name):
         raise unknown("dataset", name, known)
-    if data_root is not None and action == "fetch":
-        data_root.mkdir(parents=True, exist_ok=True)
-    check_data_root(data_root)
+    if root is not None and action == "fetch":
+        root.mkdir(parents=True, exist_ok=True)
+    check_data_root(root)
     if action == "list":
-        yield from ((line, False) for line in listing.data_lines(data_root, name))
+        yield from ((line, False) for line in listing.data_lines(root, name))
     elif action == "verify":
         for dataset in [known[name]] if name else known.values():
-            said, bad = file_state(dataset, data_root)
+            said, bad = file_state(dataset, root)
             yield f"{dataset.name:16} {said}", bad
     elif whole:
-        yield from fetched(str(name), data_root)
+        yield from fetched(str(name), root)
+    elif name and name in known and known[name].url:
+        yield f"{name}: {fetch_declared(known[name], root)}", False
     else:
-        yield f"{name}: {fetch_named(name, data_root)}", False
-
-
-def fetch_named(name: str | None, data_root: Path | None) -> str:
-    """Fetch one dataset and return where it is."""
-    from contrastbench.domains import registry
-
-    for domain, about in registry.loaded_declarations().items():
-        known = {**about.corpora, **about.datasets}
-        if name and name in known and known[name].url:
-            return registry.fetch(domain, name, data_root)
-    raise UserError(f"{name or 'fetch'}: name a dataset that is downloaded (bench data list)")
+        raise UserError(f"{name or 'fetch'}: name a dataset that is downloaded (bench data list)")
 
 
 def fetched(what: str, data_root: Path | None) -> Iterator[tuple[str, bool]]:

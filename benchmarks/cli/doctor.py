@@ -77,7 +77,9 @@ def fits(requirement: Requirement, version: str | None) -> bool:
 def devices() -> Iterator[str]:
     """Yield a line on each CUDA device and its libraries, or why there is none."""
     built = torch.version.cuda or torch.version.hip
-    yield f"torch is built for {f'CUDA {built}' if built else 'CPUs alone'}{cuda_fix(built)}"
+    fix = ", but there is a driver: pip install torch as pytorch.org/get-started/locally says"
+    fix *= not built and bool(driver())
+    yield f"torch is built for {f'CUDA {built}' if built else 'CPUs alone'}{fix}"
     if not torch.cuda.is_available():
         missing = ": no driver of NVIDIA's answers (nvidia-smi)" if built and not driver() else ""
         yield f"no CUDA device{missing}; everything runs on the CPU"
@@ -90,10 +92,3 @@ def devices() -> Iterator[str]:
         yield f"cuda:{i}: {name}, {memory}, bf16 {'yes' if bf16 else 'no'}"
     yield "TensorFloat-32 off unless --tf32, deterministic unless --no-deterministic"
     yield "not tried yet? bench check-device cuda"
-
-
-def cuda_fix(built: str | None) -> str:
-    """Return the pip line that adds CUDA, where a driver is installed."""
-    if built or not driver():
-        return ""
-    return ", but there is a driver: pip install torch as pytorch.org/get-started/locally says"

@@ -23,7 +23,6 @@ from contrastbench.benchmarks.cli import options as opt
 from contrastbench.benchmarks.cli.output import say, show
 from contrastbench.benchmarks.records.files import DISK_ERRORS
 from contrastbench.benchmarks.running import launch
-from contrastbench.benchmarks.running.interruption import TERMINATED, end_on_sigterm
 from contrastbench.domains.reading import cause
 from contrastbench.domains.registry import DOMAINS, declaration
 from contrastbench.errors import UserError, is_out_of_memory, printable, tell
@@ -33,31 +32,13 @@ UsageError: type[Exception] = typer.BadParameter.__mro__[1]
 
 
 GROUPS = {  # commands as the help shows them, with their modules
-    "Run": {
-        "run": "run",
-        "sweep": "sweep",
-        "plan": "sweep",
-        "reproduce": "reproduce",
-        "score": "score",
-        "embed": "embed",
-        "predict": "embed",
-    },
+    "Run": {"run": "run", "sweep": "sweep", "plan": "sweep", "reproduce": "reproduce"}
+    | {"score": "score", "embed": "embed", "predict": "embed"},
     "Compare": {"table": "tables", "compare": "tables", "report": "tables", "audit": "tables"},
-    "Check": {
-        "check-loss": "check",
-        "check-domain": "check",
-        "check-device": "check",
-        "perf": "perf",
-        "doctor": "check",
-    },
-    "Data": {
-        "list": "data",
-        "data": "data",
-        "merge": "sweep",
-        "pack": "sweep",
-        "submit": "submit",
-        "verify": "submit",
-    },
+    "Check": {"check-loss": "check", "check-domain": "check", "check-device": "check"}
+    | {"perf": "perf", "doctor": "check"},
+    "Data": {"list": "data", "data": "data", "merge": "sweep", "pack": "sweep"}
+    | {"submit": "submit", "verify": "submit"},
 }
 MODULES = {name: module for group in GROUPS.values() for name, module in group.items()}
 
@@ -161,7 +142,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 INTERRUPTED = 130
-STOPPED = {INTERRUPTED: "interrupted", TERMINATED: "terminated"}
+STOPPED = {INTERRUPTED: "interrupted", launch.TERMINATED: "terminated"}
 # as they go
 KEEPING_COMMANDS = (["run"], ["sweep"], ["merge"], ["pack"], ["data"])
 
@@ -223,7 +204,7 @@ def main() -> None:
 def run_command_line() -> NoReturn:
     """Run the command and exit with its code."""
     warnings.formatwarning = lambda message, *_: f"bench: {printable(str(message))}\n"
-    end_on_sigterm()
+    launch.end_on_sigterm()
     if isinstance(sys.stdout, io.TextIOWrapper):
         # a stream of few characters, such as ASCII, shows the others as Python writes them
         sys.stdout.reconfigure(errors="backslashreplace")
@@ -246,9 +227,9 @@ def run_command_line() -> NoReturn:
     except (KeyboardInterrupt, typer.Abort):
         code = INTERRUPTED
     except SystemExit as stop:
-        if stop.code != TERMINATED:
+        if stop.code != launch.TERMINATED:
             raise
-        code = TERMINATED
+        code = launch.TERMINATED
     if code in STOPPED and not launch.started():  # typer makes 130 of Ctrl-C, or does not
         kept = ": what is finished is kept, the same command goes on with the rest"
         tell(STOPPED[code] + kept * (sys.argv[1:2] in KEEPING_COMMANDS))

@@ -65,9 +65,7 @@ Compile = Annotated[
     bool,
     typer.Option("--compile", help="Compile encoders; on CUDA, make steps of one shape graphs."),
 ]
-Trust = Annotated[
-    bool, typer.Option("--trust", help="Run the Python that the record holds or names.")
-]
+Trust = Annotated[bool, typer.Option("--trust", help="Run Python that the record holds or names.")]
 Table = Annotated[str, typer.Argument(help="Table (bench list tables) or YAML file.")]
 What = Annotated[
     str, typer.Argument(help="Table (bench list tables), standard, smoke, or path of a YAML file.")

@@ -16,7 +16,7 @@ from contrastbench.benchmarks.records.experiment import make_experiment
 from contrastbench.benchmarks.records.scored import sample_interval
 from contrastbench.benchmarks.records.seeds import parse_seeds
 from contrastbench.benchmarks.records.store import cell_of
-from contrastbench.benchmarks.running import launch, standard_output
+from contrastbench.benchmarks.running import launch
 from contrastbench.benchmarks.running.options import Options, check_data_root
 from contrastbench.domains.registry import check_needs
 from contrastbench.errors import UserError, tell
@@ -75,7 +75,7 @@ def run(
 
     Example: bench run --domain graph --loss adnce --dataset MUTAG --seeds 0-4
     """
-    output = standard_output.private_channel() if json_ else None
+    output = launch.private_channel() if json_ else None
     check_data_root(data_root)
     numbers, spec = parse_seeds(seeds), LossSpec(loss, parse_pairs("--set", set_))
     if export is not None and len(numbers) > 1:

@@ -132,11 +132,8 @@ def sight(what: str, results: Path, joining: int) -> str:
 
     rows = compare(resolve(load_table(what, quick=True), None, results)).rows
     found = [seen(row.over, ALPHA / joining) for row in rows if row.over.freedom >= FEWEST]
-    return (
-        f"effects from {median(found):.0f} % of what training gains"
-        if found
-        else "large ones alone"
-    )
+    gain = f"effects from {median(found):.0f} % of what training gains" if found else ""
+    return gain or "large ones alone"
 
 
 def parse_jobs(text: str) -> tuple[int, bool]:

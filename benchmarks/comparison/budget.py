@@ -58,9 +58,8 @@ def others(
     sets = {(p.domain, p.column): gains[p.column] for some in kept.values() for p in some}
     margin = SHARES.margin / 100 * fmean(map(fmean, by_domain(sets).values()))
     in_points = {loss.row: means(effect_of(loss.row, kept[loss.row], {})) for loss in losses}
-    half = {
-        loss.row: effects_of_less(known, base, kept[loss.row], gains, -2, -2) for loss in losses
-    }
+    rows = [loss.row for loss in losses]
+    half = {row: effects_of_less(known, base, kept[row], gains, -2, -2) for row in rows}
     found = {UNIT: Other(in_points, margin)}
     if all(half.values()):
         found[BUDGET] = Other(half, SHARES.margin)

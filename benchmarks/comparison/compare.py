@@ -110,9 +110,7 @@ def compare_rows(resolved: Resolved, base: Line) -> list[Comparison]:
     if resolved.table.is_suite_of_sets:
         return [place for family in families.values() for place in family]
     more = {"listed": len(to_come)}
-    return [
-        place for name, family in families.items() for place in decide(family, more.get(name, 0))
-    ]
+    return [x for name, family in families.items() for x in decide(family, more.get(name, 0))]
 
 
 def set_names(base: Line) -> dict[str, str]:
@@ -252,31 +250,16 @@ def count(
     left_out: Sequence[str],
 ) -> Counted:
     """Return which sets and rows count, and which do not."""
-    has_run = {(cell.row.name, cell.column) for cell in resolved.cells if cell.ok or cell.failed}
-    known = {
-        row for one in losses if not (one.same and one.waiting) for row in (one.row, *one.also)
-    }
-    there = {row for row, _ in has_run}
-    compared = {place.column for place in places}
-    expected = [
-        line.name
-        for line in resolved.lines
-        if line.name not in musts
-        and is_listed(resolved.table, line, base)
+    lines = [line for line in resolved.lines if line.name not in musts]
+    known = {x for one in losses if not (one.same and one.waiting) for x in (one.row, *one.also)}
+    to_come = [
+        line.name not in known
+        for line in lines
+        if is_listed(resolved.table, line, base)
         and any(not cell.same_as for cell in line.cells.values())
     ]
-    return Counted(
-        gains,
-        left_out,
-        sum(name not in known for name in expected),
-        [
-            line.name
-            for line in resolved.lines
-            if line.cells and line.name not in musts and line.name not in there
-        ],
-        [
-            name
-            for name in resolved.table.columns
-            if name in {column for _, column in has_run} - compared
-        ],
-    )
+    idle = [x.name for x in lines if x.cells and not any(c.has_run for c in x.cells.values())]
+    compared = {place.column for place in places}
+    others = {cell.column for cell in resolved.cells if cell.has_run} - compared
+    columns = [name for name in resolved.table.columns if name in others]
+    return Counted(gains, left_out, sum(to_come), idle, columns)

@@ -131,9 +131,8 @@ def mean_over(groups: Iterable[Sequence[float]], centre: Centre = fmean) -> Part
         return Part(mean)
     pooled = float(freedoms @ variances / freedoms.sum())
     scale = sum(1 / len(values) for values in some) / len(some) ** 2
-    if not round(
-        sqrt(pooled), DIGITS
-    ):  # which says nothing where sets that are alone in their domains differ
+    # which says nothing where sets that are alone in their domains differ
+    if not round(sqrt(pooled), DIGITS):
         alike = len({value for values in some for value in values.tolist()}) == 1
         return Part(mean, 0.0, float(freedoms.sum()) * alike)
     freedom = float(freedoms @ variances) ** 2 / float(freedoms @ variances**2)
@@ -211,7 +210,7 @@ def judged_family(
 
 
 def by_domains(
-    values: Mapping[str, Values], margin: float, to_come: int
+    values: Mapping[str, Values], margin: float, more: int
 ) -> dict[str, dict[str, Part]]:
     """Return the verdict of each row in each domain: one family of tests, apart from the first."""
     places = [
@@ -221,7 +220,7 @@ def by_domains(
     ]
     domains = len({domain for _, domain, _ in places})
     found: dict[str, dict[str, Part]] = {row: {} for row in values}
-    parts = family([part for *_, part in places], margin, to_come * domains)
+    parts = family([part for *_, part in places], margin, more * domains)
     for (row, domain, _), part in zip(places, parts, strict=True):
         found[row][domain] = part
     return found

@@ -5,15 +5,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from statistics import fmean
 
-from contrastbench.benchmarks.comparison import Verdict
-from contrastbench.benchmarks.comparison.statistics import (
-    ALPHA,
-    PValue,
-    corrected_t,
-    detectable_difference,
-    half_width,
-    mean_std,
-)
+from contrastbench.benchmarks.comparison import Verdict, statistics
+from contrastbench.benchmarks.comparison.statistics import half_width
 from contrastbench.benchmarks.records.experiment import ByData
 from contrastbench.benchmarks.records.scored import folds_of, scored_data, scored_parts
 from contrastbench.benchmarks.records.store import Record
@@ -23,7 +16,8 @@ from contrastbench.benchmarks.tables.scores import EVERY_TRIAL
 from contrastbench.benchmarks.tables.table import Table
 from contrastbench.errors import plural
 
-UNTESTED = PValue(None)
+UNTESTED = statistics.PValue(None)
+Pair = tuple[Record, Record]  # of the baseline and of the row
 SetName = tuple[str, str]  # domain and data set: columns of equal data are no two
 
 
@@ -47,8 +41,8 @@ class Comparison:
     spread: float | None = None  # standard deviation of these differences, ddof 1
     half_width: float | None = None  # of the t-test's interval around the difference
     family: int = 1  # tests that Holm's correction counts
-    level: float = ALPHA  # of the verdict at the first step of Holm's correction
-    t: PValue = UNTESTED
+    level: float = statistics.ALPHA  # of the verdict at the first step of Holm's correction
+    t: statistics.PValue = UNTESTED
     holm: float | None = None
     verdict: Verdict = Verdict.UNTESTED
     why: str = ""  # it is untested
@@ -87,7 +81,7 @@ class Comparison:
         """
         if not self.spread or self.difference is None:
             return None
-        return detectable_difference(self.spread, self.n, self.ratio, self.level)
+        return statistics.detectable_difference(self.spread, self.n, self.ratio, self.level)
 
 
 def compare_cell(resolved: Resolved, base: Line, line: Line, column: str) -> Comparison:
@@ -192,28 +186,18 @@ def runs_behind(records: Mapping[int, Record]) -> frozenset[tuple[int, str]]:
     )
 
 
-def with_means(
-    resolved: Resolved, comparison: Comparison, pairs: Sequence[tuple[Record, Record]]
-) -> Comparison:
+def with_means(resolved: Resolved, comparison: Comparison, pairs: Sequence[Pair]) -> Comparison:
     """Add the means of the shown values over the shared seeds."""
     show = partial(shown_value, resolved, comparison.column)
     values = [(show(theirs), show(mine)) for theirs, mine in pairs]
     baseline, ours = (fmean(column) for column in zip(*values, strict=True))
     differences = [b - a for a, b in values]
-    difference, std = mean_std(differences)
-    return replace(
-        comparison,
-        baseline=baseline,
-        ours=ours,
-        difference=difference,
-        differences=tuple(differences),
-        std=std,
-    )
+    difference, std = statistics.mean_std(differences)
+    found = replace(comparison, baseline=baseline, ours=ours, difference=difference, std=std)
+    return replace(found, differences=tuple(differences))
 
 
-def with_tests(
-    comparison: Comparison, pairs: list[tuple[Record, Record]], metric: str
-) -> Comparison:
+def with_tests(comparison: Comparison, pairs: list[Pair], metric: str) -> Comparison:
     """Add the test over seeds and folds to a comparison.
 
     Folds of one seed are the same samples for every loss, those of two seeds are not.
@@ -225,8 +209,8 @@ def with_tests(
     splits, ratio = by_seed, redrawn(pairs[0][0])
     if len(pairs) > 1 and all(by_fold):
         splits, ratio = [d for folds in by_fold for d in folds], 1 / (len(by_fold[0]) - 1)
-    _, spread = mean_std(splits)
-    tested = corrected_t(splits, ratio)
+    _, spread = statistics.mean_std(splits)
+    tested = statistics.corrected_t(splits, ratio)
     comparison = replace(comparison, n=len(splits), ratio=ratio, spread=spread, t=tested)
     if not spread:
         return comparison

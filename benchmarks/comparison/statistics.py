@@ -76,17 +76,6 @@ def critical(freedom: float, alpha: float) -> float:
     return -float(special.stdtrit(freedom, alpha / 2))
 
 
-def deviation_factor(n: int) -> float:
-    """Return how many times the deviation of n values the true one may be, if they are normal.
-
-    It is the upper end of the interval by the chi-squared distribution.
-
-    >>> round(deviation_factor(3), 1), round(deviation_factor(30), 1)
-    (6.3, 1.3)
-    """
-    return math.sqrt((n - 1) / float(special.chdtri(n - 1, 1 - ALPHA / 2)))
-
-
 def detectable_difference(std: float, n: int, ratio: float, alpha: float = ALPHA) -> float | None:
     """The smallest true difference that `corrected_t` finds with a chance of 80 %.
 

@@ -21,9 +21,7 @@ DEFAULT = ("MUTAG", "PROTEINS", "NCI1")
 REPEATS = 5
 
 
-def report(
-    datasets: list[str], data_root: Path | None, device: torch.device = CPU
-) -> Iterator[str]:
+def report(datasets: list[str], root: Path | None, device: torch.device = CPU) -> Iterator[str]:
     """Yield a Markdown table, a line at a time.
 
     Epochs as medians of five, one thread; what scikit-learn does is on the CPU.
@@ -36,7 +34,7 @@ def report(
     yield "| --- |" + " ---: |" * 9
     for name in datasets:
         recipe = GraphRecipe(augmentation="random4")
-        domain = GraphDomain(name, recipe, 0, data_root, device)
+        domain = GraphDomain(name, recipe, 0, root, device)
         views, passes, epoch = epoch_times(domain, recipe)
         plain, ours, same = evaluation_times(domain, recipe)
         ratios = f"{views / epoch:.0%} | {epoch / passes:.2f}"

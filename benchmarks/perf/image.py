@@ -31,9 +31,7 @@ BATCH, SIZE, ROUNDS, STEPS = 256, 32, 5, 3
 WIDTHS = {BATCH: (0.25, 1.0), 64: (0.25,)}  # of networks, by the images of a step
 
 
-def report(
-    datasets: list[str], data_root: Path | None, device: torch.device = CPU
-) -> Iterator[str]:
+def report(datasets: list[str], root: Path | None, device: torch.device = CPU) -> Iterator[str]:
     """Markdown tables of views and of steps, a line at a time.
 
     Milliseconds, medians of alternating rounds, one thread; one image after the other on the CPU.
@@ -45,7 +43,7 @@ def report(
     yield f"| set | two views of {BATCH} images | ours | image by image | ratio |"
     yield "| --- | --- |" + " ---: |" * 3
     for name in datasets:
-        images = load_images(name, SIZE, data_root, device)[0].train.batch(rows)
+        images = load_images(name, SIZE, root, device)[0].train.batch(rows)
         for kind in VIEW_KINDS:
             ours, theirs = (1e3 * time for time in view_times(images, policy(kind, SIZE)))
             yield f"| {name} | {kind} | {ours:.1f} ms | {theirs:.0f} ms | {theirs / ours:.1f} |"
@@ -58,7 +56,7 @@ def report(
     )
     yield "| --- | --- |" + " ---: |" * 5
     for name in datasets:
-        images = load_images(name, SIZE, data_root, device)[0].train.batch(rows[:batch])
+        images = load_images(name, SIZE, root, device)[0].train.batch(rows[:batch])
         for width in WIDTHS[batch]:
             views, plain, last, half = (1e3 * time for time in step_times(images, width))
             times = f"{plain:.0f} ms | {last:.0f} ms | {half:.0f} ms"

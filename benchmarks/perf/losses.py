@@ -111,9 +111,8 @@ def measure_loss(name: str, size: int, device: torch.device, gigabytes: float) -
         resource.setrlimit(resource.RLIMIT_DATA, (int(gigabytes * 1e9), int(gigabytes * 1e9)))
     torch.set_num_threads(1)
     step = train_step(name, size, device)
-    train_step(
-        name, 1024, device
-    )()  # what torch loads at its first blocks, 40 MB, is not the loss's
+    # what torch loads at its first blocks, 40 MB, is not the loss's
+    train_step(name, 1024, device)()
     before = peak_megabytes(device)
     seconds = best_of(step, device)
     megabytes = peak_megabytes(device) - before
@@ -170,7 +169,6 @@ def peak_megabytes(device: torch.device) -> float:
 
 
 if __name__ == "__main__":
-    measured = measure_loss(
-        sys.argv[1], int(sys.argv[2]), open_device(sys.argv[3]), float(sys.argv[4])
-    )
+    name, size, device, limit = sys.argv[1:]
+    measured = measure_loss(name, int(size), open_device(device), float(limit))
     print(json.dumps(measured))

@@ -33,9 +33,7 @@ TRIAL = 512  # sentences that say how many take so long
 Encode = Callable[[list[str]], Embeddings]
 
 
-def report(
-    encoders: list[str], data_root: Path | None, device: torch.device = CPU
-) -> Iterator[str]:
+def report(encoders: list[str], root: Path | None, device: torch.device = CPU) -> Iterator[str]:
     """Yield a Markdown table, a line for each encoder and way."""
     titles = "encoder | way | pairs | seconds | sentences/s | speed beside float32"
     yield f"| {titles} | Spearman, farthest from float32 |"
@@ -43,7 +41,7 @@ def report(
     for encoder in encoders:
         settings = {"encoder": encoder, "pooler": "avg"}
         recipe = cast(SentenceRecipe, make_recipe("sentence", settings))
-        domain = SentenceDomain(DATASET, recipe, 0, data_root, device)
+        domain = SentenceDomain(DATASET, recipe, 0, root, device)
         torch.set_num_threads(domain.threads)
         yield from encoder_lines(Path(encoder).name, domain)
 

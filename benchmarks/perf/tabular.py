@@ -23,9 +23,7 @@ VIEWS = ("masking", "corruption", "masking+corruption")
 STEPS = 40
 
 
-def report(
-    datasets: list[str], data_root: Path | None, device: torch.device = CPU
-) -> Iterator[str]:
+def report(datasets: list[str], root: Path | None, device: torch.device = CPU) -> Iterator[str]:
     """A Markdown table, a line at a time.
 
     Milliseconds, medians of alternating steps, one thread.
@@ -40,7 +38,7 @@ def report(
         for views in VIEWS:
             recipe = cast(TabularRecipe, make_recipe("tabular", {"views": views}))
             domain, plain = (
-                TabularDomain(name, variant, 0, data_root, device)
+                TabularDomain(name, variant, 0, root, device)
                 for variant in (recipe, recipe.but(views="none"))
             )
             model, ours, rows = (1e3 * seconds for seconds in step_times(domain, plain, recipe))

@@ -73,9 +73,8 @@ class Experiment:
         """Return a key that is equal for equal experiments."""
         recipe, loss = self.full_recipe, self.loss.complete
         identity = (loss.name, loss.params, self.loss.code, recipe.protocol)
-        return store.json_digest(
-            (self.domain, self.dataset, *identity, recipe.model_dump(mode="json"))
-        )
+        values = recipe.model_dump(mode="json")
+        return store.json_digest((self.domain, self.dataset, *identity, values))
 
     @property
     def label(self) -> str:
@@ -222,9 +221,7 @@ def ordered_by_data(records: ByData) -> ByData:
         copied = copy_of(next(iter(by_seed.values()))) is not None
         return copied, -len(by_seed), data_hash
 
-    return {
-        key: dict(sorted(by_seed.items())) for key, by_seed in sorted(records.items(), key=rank)
-    }
+    return {k: dict(sorted(by_seed.items())) for k, by_seed in sorted(records.items(), key=rank)}
 
 
 @dataclass(frozen=True)

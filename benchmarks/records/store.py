@@ -18,10 +18,8 @@ from contrastbench.domains.reading import contents
 from contrastbench.errors import UserError
 
 SCHEMA = 1
-FINAL_STATUSES = (
-    "ok",
-    "diverged",
-)  # a second run would end the same way; oom and failed are worth another try
+# a second run would end the same way; oom and failed are worth another try
+FINAL_STATUSES = ("ok", "diverged")
 
 MAX_RECORD_BYTES = 2**24  # bytes of one record's file, and of anything else in a pack
 MAX_NAME_BYTES = 240  # bytes of a folder's name, of the 255 that file systems take
@@ -85,9 +83,8 @@ def file_name(text: str) -> str:
 
 def canonical(value: Any) -> str:
     """Write JSON in one canonical form, so that equal values have equal hashes."""
-    return json.dumps(
-        value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
-    )
+    plain: Any = {"sort_keys": True, "ensure_ascii": False, "allow_nan": False}
+    return json.dumps(value, separators=(",", ":"), **plain)
 
 
 def json_digest(value: Any) -> str:
@@ -101,27 +98,16 @@ def json_digest(value: Any) -> str:
 
 def publish_record(record: Record, path: Path) -> bool:
     """Add the record and make its name survive a power cut; see `add`."""
-    added = add(record, path)
-    if added:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if added := files.publish_file(path, serialise_record(record)):
         files.sync_folder(path.parent)
     return added
 
 
-def add(record: Record, path: Path) -> bool:
-    """Write the record, whole or not at all; False if another runner was first."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    return files.publish_file(path, serialise_record(record))
-
-
 def serialise_record(record: Record) -> bytes:
     """Serialise a record with its checksum as the bytes of its file."""
-    text = json.dumps(
-        record | {"sha256": json_digest(record)},
-        indent=1,
-        sort_keys=True,
-        ensure_ascii=False,
-        allow_nan=False,
-    )
+    whole = record | {"sha256": json_digest(record)}
+    text = json.dumps(whole, indent=1, sort_keys=True, ensure_ascii=False, allow_nan=False)
     return f"{text}\n".encode()
 
 

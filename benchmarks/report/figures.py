@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import isfinite, sqrt
+from math import inf, isfinite, sqrt
 from typing import NamedTuple
 
 from contrastbench.benchmarks.comparison.compare import Verdicts
@@ -156,10 +156,8 @@ def domain_dot(row: Judged, domain: str, decimals: int) -> Dot:
 
 def effect_dot(row: Judged, part: Part, decimals: int) -> Dot:
     """Return the place of a mean with its interval, if it has one."""
-    ends = (part.mean - part.half, part.mean + part.half) if isfinite(part.half) else None
-    text = signed(part.mean, decimals).replace("-", "−")
     kind = "control" if row.must else part.verdict.replace("untested", "undecided")
-    return Dot(part.mean, ends, None, kind, text)
+    return middle_dot(part.mean, part.half, decimals, kind)
 
 
 def differences_figure(verdicts: Verdicts) -> Figure | None:
@@ -188,10 +186,15 @@ def differences_figure(verdicts: Verdicts) -> Figure | None:
 
 def difference_dot(place: Comparison) -> Dot:
     """Return the place of a difference with its interval."""
-    middle, half = place.difference or 0.0, place.half_width
-    ends = None if half is None else (middle - half, middle + half)
-    text = signed(middle, 1).replace("-", "−")
-    return Dot(middle, ends, None, "control" if place.control else place.verdict, text)
+    kind = "control" if place.control else place.verdict
+    half = inf if place.half_width is None else place.half_width
+    return middle_dot(place.difference or 0.0, half, 1, kind)
+
+
+def middle_dot(mean: float, half: float, decimals: int, kind: str) -> Dot:
+    """Return the place of a mean with its interval, if it has one."""
+    ends = (mean - half, mean + half) if isfinite(half) else None
+    return Dot(mean, ends, None, kind, signed(mean, decimals).replace("-", "−"))
 
 
 def printed_figure(lines: Sequence[Sequence[Entry]], decimals: int) -> Figure | None:
@@ -203,9 +206,8 @@ def printed_figure(lines: Sequence[Sequence[Entry]], decimals: int) -> Figure | 
     ]
     if not 0 < len(columns) <= MAX_PANELS:
         return None
-    shown = [
-        i for i in range(len(lines)) if any(places[i].ours or places[i].paper for places in columns)
-    ]
+    there = [any(x[i].ours or x[i].paper for x in columns) for i in range(len(lines))]
+    shown = [i for i, some in enumerate(there) if some]
     width = ROOM // max(2, len(columns)) - 60
     shown.sort(key=lambda i: row_of(lines[i]).control)  # these stand below the others
     panels = [printed_panel([places[i] for i in shown], decimals, width) for places in columns]

@@ -22,9 +22,7 @@ def width() -> int | None:
     return max(NARROWEST, shutil.get_terminal_size().columns)
 
 
-def page(
-    answer: str, heading: str, rows: Cells, drops: Drops, notes: Sequence[str], wide: int
-) -> str:
+def page(answer: str, heading: str, rows: Cells, drops: Drops, notes: list[str], wide: int) -> str:
     """Return the lines of a comparison: answer, table with all its rows, notes.
 
     The drops are those of `fitted`.

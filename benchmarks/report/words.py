@@ -32,7 +32,9 @@ MAX_TITLE = 60  # characters of a page's title
 
 def said(verdicts: "Verdicts", *parts: str, **values: Any) -> list[str]:
     """Return what parts of a comparison say, a line each; by default the whole answer."""
-    macros = prose().get_template("words.j2").make_module({"v": verdicts, **values})
+    macros = (
+        shared(finalize=one_line).get_template("words.j2").make_module({"v": verdicts, **values})
+    )
     texts = (str(getattr(macros, part)()) for part in parts or ["answer"])
     return [line for text in texts for line in paragraphs(text)]
 
@@ -44,17 +46,17 @@ def paragraphs(text: str) -> list[str]:
 
 def sentences(**values: Any) -> Any:
     """Return the macros of sentences on a table, in which a name may have several lines."""
-    return texts().get_template("tables.j2").make_module(values)
+    return shared().get_template("tables.j2").make_module(values)
 
 
 def rendered(template: str, **values: Any) -> str:
     """Return a page of text by its template."""
-    return texts().get_template(template).render(**values)
+    return shared().get_template(template).render(**values)
 
 
 def drawn(figure: Any) -> str:
     """Return a figure as an SVG file, in which every name is a text."""
-    return markup().get_template("figure.svg.j2").render(figure=figure)
+    return shared(autoescape=True).get_template("figure.svg.j2").render(figure=figure)
 
 
 class Compiled(FileSystemBytecodeCache):
@@ -79,24 +81,6 @@ def compiled(*options: object) -> Compiled | None:
     return None
 
 
-@cache
-def texts() -> Environment:
-    """Return the templates of text."""
-    return environment()
-
-
-@cache
-def markup() -> Environment:
-    """Return the templates of HTML and SVG, which escape all that is not marked as ours."""
-    return environment(autoescape=True)
-
-
-@cache
-def prose() -> Environment:
-    """Return the templates of sentences, in which no name begins a paragraph."""
-    return environment(finalize=one_line)
-
-
 def environment(
     autoescape: bool = False, finalize: Callable[[Any], Any] | None = None
 ) -> Environment:
@@ -117,6 +101,9 @@ def environment(
     made.globals |= {"DECIDED": DECIDED, "VERDICTS": [*Verdict], "said": said, "WIDEST": WIDEST}
     made.globals |= {"isfinite": isfinite, "INFINITE": inf, "HASH_SHOWN": HASH_SHOWN}
     return made
+
+
+shared = cache(environment)  # what pages add to one of their own stays theirs
 
 
 def one_line(value: Any) -> Any:

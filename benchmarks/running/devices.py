@@ -52,9 +52,8 @@ def choose_device(name: str) -> str:
     if name == "auto":
         return "cuda" if torch.cuda.is_available() else "cpu"
     try:
-        torch.empty(
-            1, device=name
-        ).sum().item()  # a device that is named may compute nothing, such as meta
+        # a device that is named may compute nothing, such as meta
+        torch.empty(1, device=name).sum().item()
     except (RuntimeError, AssertionError, ImportError):
         raise UserError(f"device {name!r} is not available on this machine: use cpu") from None
     return name

@@ -42,22 +42,17 @@ def circumstances(device: torch.device, compiled: Sequence[str] = ()) -> Circums
     code = provenance()
     versions = {"contrastbench": code.version, **{name: installed(name) for name in PACKAGES}}
     versions = {name: release for name, release in versions.items() if release}
+    names = [name for name in os.environ if name.startswith(DECIDING) and "THREADS" not in name]
+    variables = {name: printable(os.environ[name]) for name in sorted(names)}  # no thread counts
     return {
         "commit": code.commit,
-        **arithmetic_variables(),
+        **({"variables": variables} if variables else {}),
         "versions": {**versions, **devices.libraries(device)},
         **devices.describe(device),
         **({"devices": of_ranks} if of_ranks else {}),
         "threads": torch.get_num_threads(),
         **({"compiled": [*compiled]} if compiled else {}),
     }
-
-
-def arithmetic_variables() -> dict[str, dict[str, str]]:
-    """Return the variables that choose how libraries compute, if some are set; no thread counts."""
-    names = [name for name in os.environ if name.startswith(DECIDING) and "THREADS" not in name]
-    variables = {name: printable(os.environ[name]) for name in sorted(names)}
-    return {"variables": variables} if variables else {}
 
 
 def installed(name: str) -> str | None:

@@ -16,7 +16,7 @@ from contrastbench.benchmarks.records.writable import check_writable, prepare_ou
 from contrastbench.benchmarks.running import ranks, scalars
 from contrastbench.benchmarks.running.compiling import compiled_parts
 from contrastbench.benchmarks.running.devices import open_device
-from contrastbench.benchmarks.running.interruption import termination_kept
+from contrastbench.benchmarks.running.launch import termination_kept
 from contrastbench.benchmarks.running.options import Options
 from contrastbench.benchmarks.running.training import AnyDomain
 from contrastbench.domains.base import Exports, NumbersSamples, PairsByClass

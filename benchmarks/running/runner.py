@@ -16,27 +16,13 @@ from torch import nn
 from contrastbench.benchmarks.records import exports, store
 from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.benchmarks.records.store import Fields, Record
-from contrastbench.benchmarks.running import ranks, scalars
+from contrastbench.benchmarks.running import opening, publishing, ranks, scalars
 from contrastbench.benchmarks.running.devices import PeakMemory
 from contrastbench.benchmarks.running.history import Diverged, History
-from contrastbench.benchmarks.running.interruption import termination_kept
-from contrastbench.benchmarks.running.learned import learned_details
-from contrastbench.benchmarks.running.opening import (
-    Opened,
-    check_same_data,
-    finished_result,
-    open_cells,
-    told_reports,
-    with_loss,
-)
+from contrastbench.benchmarks.running.launch import termination_kept
 from contrastbench.benchmarks.running.options import Options
 from contrastbench.benchmarks.running.provenance import provenance
-from contrastbench.benchmarks.running.publishing import (
-    as_details,
-    in_lines,
-    made_by,
-    publish_result,
-)
+from contrastbench.benchmarks.running.publishing import learned_details
 from contrastbench.benchmarks.running.training import AnyDomain, train
 from contrastbench.distributed import ProcessLost
 from contrastbench.domains.base import Evaluation, Exports, Validates
@@ -52,7 +38,7 @@ one_training = threading.RLock()
 class Trained:
     """The model that a training has made, or the untrained one."""
 
-    opened: Opened
+    opened: opening.Opened
     model: nn.Module
     history: History
     peak: PeakMemory
@@ -68,7 +54,7 @@ def run_seeds(
             cannot be scored.
     """
     hashes: dict[str, str] = {}
-    told_reports.clear()
+    opening.told_reports.clear()
     for seed in seeds:
         made = options
         for work in experiment.scored:
@@ -106,11 +92,11 @@ def run_cell(
     """
     with one_training:
         provenance()  # of the code that was loaded: its checkout may move on meanwhile
-        opened = open_cells(experiment, seed, options, cores)
-        check_same_data(opened.asked, data_hash)
-        if finished := finished_result(opened):
+        opened = opening.open_cells(experiment, seed, options, cores)
+        opening.check_same_data(opened.asked, data_hash)
+        if finished := opening.finished_result(opened):
             return finished
-        opened = with_loss(opened)
+        opened = opening.with_loss(opened)
         with turn() if crowds(opened.domain.device) else nullcontext():
             outcomes = attempt(opened)
         return publish(opened, outcomes)
@@ -122,7 +108,7 @@ def crowds(device: torch.device) -> bool:
     return device.type == "cpu" and torch.get_num_threads() > cpu_count()
 
 
-def attempt(opened: Opened) -> list[Fields]:
+def attempt(opened: opening.Opened) -> list[Fields]:
     """Train and score; a failure is an outcome of each cell, and never stops another training.
 
     A rank that fails alone cannot wait for the others: it ends, and they do.
@@ -161,7 +147,7 @@ def reason(error: BaseException) -> str:
     return str(error) if isinstance(error, UserError) else repr(error)
 
 
-def train_cells(opened: Opened) -> Trained:
+def train_cells(opened: opening.Opened) -> Trained:
     """Train the loss by the first cell."""
     start, peak = time.perf_counter(), PeakMemory(opened.domain.device)
     board, results = opened.options.tensorboard, opened.options.results
@@ -194,19 +180,17 @@ def score(trained: Trained, place: int) -> Fields:
     chooses = opened.loss is not None and opened.domain.recipe.validate_every is not None
     start = time.perf_counter()
     evaluation = evaluated(opened.domains[place], trained.model, bool(place and chooses))
-    seconds = {
-        "seconds_training": history.seconds,
-        "seconds_evaluation": time.perf_counter() - start,
-    }
+    spent = time.perf_counter() - start
+    seconds = {"seconds_training": history.seconds, "seconds_evaluation": spent}
     return {
         "metrics": {**evaluation.metrics, **history.metrics},
         "main": evaluation.main,
         "details": {
             **history.details,
-            **as_details(evaluation),
+            **publishing.as_details(evaluation),
             **facts(opened, place, opened.reports[place]),
             **seconds,
-            **in_lines(learned_details(opened.loss)),
+            **publishing.in_lines(learned_details(opened.loss)),
         },
         "seconds": sum(seconds.values()),
     }
@@ -222,11 +206,11 @@ def evaluated(domain: AnyDomain, model: nn.Module, validates: bool) -> Evaluatio
     return evaluation
 
 
-def facts(opened: Opened, place: int, report: DataReport) -> Fields:
+def facts(opened: opening.Opened, place: int, report: DataReport) -> Fields:
     """Return what a record's details say of the data that were read, before any training."""
     cell, domain, read = opened.cells[place], opened.domains[place], report.as_json()
     digest = opened.scored[place]
-    return in_lines(
+    return publishing.in_lines(
         {
             **({"scored_data": digest} if digest != cell.data_hash else {}),
             **({"trained_as": opened.cells[0].key} if place else {}),
@@ -238,18 +222,18 @@ def facts(opened: Opened, place: int, report: DataReport) -> Fields:
 
 def foretell(experiment: Experiment, seed: int, options: Options) -> list[Fields]:
     """Return what the record of each cell of a training says, whatever the training finds."""
-    opened = open_cells(experiment, seed, options)
+    opened = opening.open_cells(experiment, seed, options)
     return [
         {
             **cell.identity,
-            **made_by(opened, place),
+            **publishing.made_by(opened, place),
             "details": facts(opened, place, domain.report(cell.experiment.trained and place == 0)),
         }
         for place, (cell, domain) in enumerate(zip(opened.cells, opened.domains, strict=True))
     ]
 
 
-def export(opened: Opened, model: nn.Module, folder: Path) -> None:
+def export(opened: opening.Opened, model: nn.Module, folder: Path) -> None:
     """Write the model and its cell; where that fails, the record is kept."""
     assert isinstance(opened.domain, Exports), "check_export has refused it"
     try:
@@ -260,12 +244,13 @@ def export(opened: Opened, model: nn.Module, folder: Path) -> None:
         tell(f"--export {folder} failed ({cause(error)}): the record is kept, the model is not")
 
 
-def publish(opened: Opened, made: Sequence[Fields]) -> tuple[Record, Path]:
+def publish(opened: opening.Opened, made: Sequence[Fields]) -> tuple[Record, Path]:
     """Publish the records, and return the one that was asked for, with its path."""
     if not ranks.is_first():
         record = cast(Record, {**opened.asked.identity, **made[opened.place]})
         return record, opened.asked.path(opened.options.results)
-    published = [publish_result(opened, place, outcome) for place, outcome in enumerate(made)]
+    each = enumerate(made)
+    published = [publishing.publish_result(opened, place, outcome) for place, outcome in each]
     record, path = published[opened.place]
     if record["status"] in store.FINAL_STATUSES:
         opened.checkpoint.unlink(missing_ok=True)

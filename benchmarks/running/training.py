@@ -23,7 +23,7 @@ from contrastbench.benchmarks.running.draws import generators_kept, seed_generat
 from contrastbench.benchmarks.running.environment import circumstances
 from contrastbench.benchmarks.running.health import embedding_health
 from contrastbench.benchmarks.running.history import Diverged, History
-from contrastbench.benchmarks.running.interruption import Interruption
+from contrastbench.benchmarks.running.launch import Interruption
 from contrastbench.benchmarks.running.optimizers import (
     load_moments,
     make_optimizer,

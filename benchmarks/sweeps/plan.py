@@ -4,18 +4,19 @@ Brings no torch.
 """
 
 import csv
+import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import get_args
 
+from contrastbench.benchmarks.records import store
 from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.benchmarks.records.read_cache import one_moment
 from contrastbench.benchmarks.records.seeds import parse_seeds
 from contrastbench.benchmarks.sweeps.cell_states import State, Task, survey
 from contrastbench.benchmarks.sweeps.costs import Costs, Parts, duration
-from contrastbench.benchmarks.sweeps.shard import WHOLE_SWEEP, Shard, parse_shard
 from contrastbench.benchmarks.tables.load import load_table
 from contrastbench.benchmarks.tables.origins import lacking
 from contrastbench.benchmarks.tables.resolved import ResolvedCell, decide
@@ -23,6 +24,45 @@ from contrastbench.benchmarks.tables.scores import Place
 from contrastbench.benchmarks.tables.table import Selection, Table
 from contrastbench.errors import UserError, plural, unknown
 from contrastbench.losses.spec import LossSpec
+
+
+@dataclass(frozen=True)
+class Shard:
+    """One of several shards, counted from zero."""
+
+    index: int
+    count: int
+
+    def __str__(self) -> str:
+        return f"{self.index}/{self.count}"
+
+    def has(self, task: Task) -> bool:
+        """Return whether the task belongs to this shard."""
+        return self.count == 1 or int(store.json_digest(task.key), 16) % self.count == self.index
+
+
+WHOLE_SWEEP = Shard(0, 1)
+
+
+def parse_shard(text: str | None) -> Shard:
+    """Read the text of `--shard` as a shard; None: the whole sweep.
+
+    Raises:
+        UserError: it is none.
+
+    >>> parse_shard("0/3")
+    Shard(index=0, count=3)
+    """
+    if text is None:
+        return WHOLE_SWEEP
+    match = re.fullmatch("([0-9]{1,9})/([0-9]{1,9})", text)
+    if not match or int(match[1]) >= int(match[2]):
+        raise UserError(
+            f"--shard {text}: give a number from 0 and the number of shards, such as 0/3, 1/3 "
+            "and 2/3"
+        )
+    return Shard(int(match[1]), int(match[2]))
+
 
 Work = list[tuple[Experiment, Sequence[int]]]
 KEYS = ("row", "column", "domain", "dataset", "loss")

@@ -283,15 +283,13 @@ class Sweep:
                 if self.stopped:
                     raise UserError("stopped")
                 options = replace(self.options, device=device)
-                worker = (
-                    torchrun_worker(options) if launched() else Worker(options, len(self.slots))
-                )
-                self.workers.append(worker)
-            if worker.is_ready():
-                return worker
-            said = worker.last_words()
-            worker.end()
-            if worker.process.returncode >= 0:  # it ended by itself, and so would the next one
+                new = torchrun_worker(options) if launched() else Worker(options, len(self.slots))
+                self.workers.append(new)
+            if new.is_ready():
+                return new
+            said = new.last_words()
+            new.end()
+            if new.process.returncode >= 0:  # it ended by itself, and so would the next one
                 break
         raise UserError(f"no worker process can be started: {said}")
 

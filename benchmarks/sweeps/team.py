@@ -6,8 +6,7 @@ Brings no torch.
 
 import sys
 
-from contrastbench.benchmarks.running.interruption import end_on_sigterm
-from contrastbench.benchmarks.running.launch import Job, launch
+from contrastbench.benchmarks.running.launch import Job, end_on_sigterm, launch
 from contrastbench.errors import tell
 
 MODULE = "contrastbench.benchmarks.sweeps.worker"

@@ -26,11 +26,9 @@ from contrastbench.benchmarks.records.files import host
 from contrastbench.benchmarks.records.writable import NotWritten
 from contrastbench.benchmarks.running import launch, ranks
 from contrastbench.benchmarks.running.devices import choose_device
-from contrastbench.benchmarks.running.interruption import end_on_sigterm
 from contrastbench.benchmarks.running.opening import NoData, NoMemory
 from contrastbench.benchmarks.running.options import Options
 from contrastbench.benchmarks.running.runner import run_cell
-from contrastbench.benchmarks.running.standard_output import private_channel
 from contrastbench.benchmarks.sweeps.claims import claim
 from contrastbench.distributed import ProcessLost
 from contrastbench.errors import UnusableSamples, UserError
@@ -41,8 +39,8 @@ Message = dict[str, Any]
 
 def main() -> None:
     """Answer every line of standard input, with the other ranks if there are any."""
-    end_on_sigterm()
-    channel = private_channel()
+    launch.end_on_sigterm()
+    channel = launch.private_channel()
     with launch.ended_at_once():
         join(sys.argv[1] if launch.launched() else "", channel)
 

@@ -65,9 +65,8 @@ def findings(place: PublishedPlace) -> Iterator[Finding]:
             yield finding(place, kind, key, value)
     for statement in place.statements:
         for known in statement.differs:
-            yield Finding(
-                DEVIATES, known.what, known.ours, known.paper, statement.source, known.why
-            )
+            about = known.what, known.ours, known.paper, statement.source, known.why
+            yield Finding(DEVIATES, *about)
 
 
 def finding(place: PublishedPlace, kind: StatementKind, key: str, ours: Any) -> Finding:

@@ -12,42 +12,28 @@ from pathlib import Path
 from typing import Any
 
 from contrastbench.benchmarks.records.seeds import parse_seeds
+from contrastbench.benchmarks.tables import schema
 from contrastbench.benchmarks.tables.controls import (
     AGAIN,
     asked_controls,
     supervised,
     with_controls,
 )
-from contrastbench.benchmarks.tables.schema import (
-    Column,
-    DomainPart,
-    Params,
-    QuickPart,
-    Row,
-    SweepFile,
-    baseline,
-)
 from contrastbench.benchmarks.tables.table import NO_QUICK_PART, QUICK, Table
-from contrastbench.domains.registry import (
-    DOMAINS,
-    check_domain_name,
-    check_listed_dataset,
-    declaration,
-    make_recipe,
-)
+from contrastbench.domains import registry
 from contrastbench.domains.strict_yaml import Document
 from contrastbench.errors import UserError, unknown
 from contrastbench.losses.registry import SUPERVISED, losses
 from contrastbench.losses.spec import NONE, LossSpec
 
-Entry = str | dict[str, Params | str]  # of a list of losses or data sets
+Entry = str | dict[str, schema.Params | str]  # of a list of losses or data sets
 TITLE = "name"  # the key of an entry that names its row or column
 # keys that the sweep which a file extends sets
 EXTENDED = ("seeds", "tune", "decimals", "quick", "draft")
-SMOKE = SweepFile(
+SMOKE = schema.SweepFile(
     title="every loss in every domain",
     seeds="0",
-    domains={name: DomainPart() for name in DOMAINS},
+    domains={name: schema.DomainPart() for name in registry.DOMAINS},
     losses=["all", "none"],
 )
 
@@ -68,7 +54,7 @@ class Asked:
 
 
 def build_sweep(
-    file: SweepFile,
+    file: schema.SweepFile,
     document: Document,
     name: str,
     base: Table | None = None,
@@ -97,7 +83,7 @@ def build_sweep(
         for loss in asked.losses
         if not any(has_loss(row, loss) for row in listed)
     ]
-    rows: list[Row] = [*listed, *joined]
+    rows: list[schema.Row] = [*listed, *joined]
     if controls:
         rows = with_controls(rows, columns, controls)
     rows += supervised(columns) if file is SMOKE else ()
@@ -110,7 +96,7 @@ def build_sweep(
     return Table(**facts, sweep=True, apart=file is SMOKE, tiny=asked.tiny)
 
 
-def check_parts(file: SweepFile, document: Document) -> None:
+def check_parts(file: schema.SweepFile, document: Document) -> None:
     """Raise unless losses meet data, or extend those that do, and nothing else of them."""
     for key in ("domains", "losses"):
         if not file.extends and not getattr(file, key):
@@ -126,7 +112,7 @@ def check_parts(file: SweepFile, document: Document) -> None:
         raise document.wrong_at(["extends"], fault)
 
 
-def extended_facts(file: SweepFile, base: Table) -> dict[str, Any]:
+def extended_facts(file: schema.SweepFile, base: Table) -> dict[str, Any]:
     """Return what a table takes from the one that it extends."""
     own = ("sweep", "apart", "tiny")
     facts = {name: value for name, value in base if name not in own}
@@ -134,7 +120,7 @@ def extended_facts(file: SweepFile, base: Table) -> dict[str, Any]:
 
 
 def file_facts(
-    file: SweepFile, document: Document, columns: Mapping[str, Column]
+    file: schema.SweepFile, document: Document, columns: Mapping[str, schema.Column]
 ) -> dict[str, Any]:
     """Return what the table of a file that extends no other has from it."""
     tune = file.tune
@@ -157,7 +143,7 @@ def file_facts(
     }
 
 
-def shown_seeds(file: SweepFile, document: Document, domain: str) -> list[int]:
+def shown_seeds(file: schema.SweepFile, document: Document, domain: str) -> list[int]:
     """Return the seeds of a domain, its own or the sweep's; []: those of the sweep it extends."""
     own = file.domains[domain].seeds
     where: list[int | str] = ["seeds"] if own is None else ["domains", domain, "seeds"]
@@ -174,8 +160,11 @@ def seed_numbers(seeds: str | int | list[int]) -> list[int]:
 
 
 def declared_quick(
-    file: SweepFile, document: Document, known: Mapping[str, Column], seeds: Sequence[int]
-) -> QuickPart | None:
+    file: schema.SweepFile,
+    document: Document,
+    known: Mapping[str, schema.Column],
+    seeds: Sequence[int],
+) -> schema.QuickPart | None:
     """Return the quick part that a file declares, of its own data sets and seeds."""
     if not file.quick:
         return None
@@ -191,7 +180,7 @@ def declared_quick(
     return file.quick.but(seeds=own)
 
 
-def quick_facts(whole: Mapping[str, Any], listed: Sequence[Row]) -> dict[str, Any]:
+def quick_facts(whole: Mapping[str, Any], listed: Sequence[schema.Row]) -> dict[str, Any]:
     """Return what makes a suite its quick part: a table with a name and a title of its own.
 
     Where losses join it, it has the baseline, the controls and these losses, no others. Nothing is
@@ -203,7 +192,7 @@ def quick_facts(whole: Mapping[str, Any], listed: Sequence[Row]) -> dict[str, An
     name, part, columns = whole["name"], whole["quick"], whole["columns"]
     if not part:
         raise UserError(f"{name} {NO_QUICK_PART.format(name)}")
-    base, all_rows = baseline(listed), [row for row in whole["rows"] if row.control != AGAIN]
+    base, all_rows = schema.baseline(listed), [row for row in whole["rows"] if row.control != AGAIN]
     kept = {base.name if base else "", *whole["asked"]}
     rows = [row for row in all_rows if row.control or row.name in kept]
     counts = {"data sets": (part.datasets, columns), "seeds": (part.seeds, whole["seeds"])}
@@ -220,26 +209,26 @@ def quick_facts(whole: Mapping[str, Any], listed: Sequence[Row]) -> dict[str, An
 
 
 def listed_columns(
-    file: SweepFile, document: Document, taken: Mapping[str, Column]
-) -> dict[str, Column]:
+    file: schema.SweepFile, document: Document, taken: Mapping[str, schema.Column]
+) -> dict[str, schema.Column]:
     """Return the data sets by name, those of the table that is extended first."""
     columns = dict(taken)
     for domain, part in file.domains.items():
         where = ("domains", domain)
         with document.at(*where):
-            check_domain_name(domain)
+            registry.check_domain_name(domain)
         with document.at(*where, "recipe"):
-            make_recipe(domain, part.recipe)
+            registry.make_recipe(domain, part.recipe)
         seeds = shown_seeds(file, document, domain)
-        listed = [declaration(domain).default] if part.datasets is None else part.datasets
+        listed = [registry.declaration(domain).default] if part.datasets is None else part.datasets
         for i, entry in enumerate(listed):
             with document.at(*where, "datasets", i):
                 title, values = titled(entry, "dataset", "recipe values, or {}")
                 for dataset, own in values.items():
-                    check_listed_dataset(domain, dataset)
+                    registry.check_listed_dataset(domain, dataset)
                     check_distinct([*columns, title or dataset], "dataset")
-                    make_recipe(domain, part.recipe | own)
-                    columns[title or dataset] = Column(
+                    registry.make_recipe(domain, part.recipe | own)
+                    columns[title or dataset] = schema.Column(
                         dataset=dataset,
                         domain=domain,
                         recipe=part.recipe | own,
@@ -251,7 +240,7 @@ def listed_columns(
     return columns
 
 
-def titled(entry: Entry, what: str, values: str) -> tuple[str, dict[str, Params]]:
+def titled(entry: Entry, what: str, values: str) -> tuple[str, dict[str, schema.Params]]:
     """Return the name that an entry gives to its row or column, or "", and what it lists."""
     listed: dict[str, Any] = {entry: {}} if isinstance(entry, str) else dict(entry)
     if not listed:
@@ -269,9 +258,9 @@ def titled(entry: Entry, what: str, values: str) -> tuple[str, dict[str, Params]
     return title, listed
 
 
-def listed_rows(file: SweepFile, document: Document) -> list[Row]:
+def listed_rows(file: schema.SweepFile, document: Document) -> list[schema.Row]:
     """Return the rows of the losses that a file lists."""
-    rows: list[Row] = []
+    rows: list[schema.Row] = []
     for i, entry in enumerate(file.losses):
         with document.at("losses", i):
             title, listed = titled(entry, "loss", "its parameters, such as {temperature: 0.5}")
@@ -287,10 +276,10 @@ def listed_rows(file: SweepFile, document: Document) -> list[Row]:
 
 
 def kept_to(
-    rows: Sequence[Row], file: SweepFile, document: Document, columns: Iterable[str]
-) -> list[Row]:
+    rows: Sequence[schema.Row], file: schema.SweepFile, document: Document, columns: Iterable[str]
+) -> list[schema.Row]:
     """Return the rows, those of `only` with the columns that they run in."""
-    there: dict[str, dict[str, Params]] = {}
+    there: dict[str, dict[str, schema.Params]] = {}
     for name, parts in file.only.items():
         with document.at("only", name):
             if name not in [row.name for row in rows]:
@@ -302,7 +291,7 @@ def kept_to(
     return [row.but(recipe_by_column=there.get(row.name, row.recipe_by_column)) for row in rows]
 
 
-def every_row(title: str, params: Params) -> list[Row]:
+def every_row(title: str, params: schema.Params) -> list[schema.Row]:
     """Return the rows of `all`: every loss that needs no classes."""
     if title or params:
         what = "name" if title else "parameters"
@@ -310,7 +299,7 @@ def every_row(title: str, params: Params) -> list[Row]:
     return [row_of(LossSpec(name), name) for name in losses() if name not in SUPERVISED]
 
 
-def row_of(loss: LossSpec, name: str, title: str = "", beside: bool = False) -> Row:
+def row_of(loss: LossSpec, name: str, title: str = "", beside: bool = False) -> schema.Row:
     """Return the row of a loss.
 
     Args:
@@ -318,7 +307,7 @@ def row_of(loss: LossSpec, name: str, title: str = "", beside: bool = False) -> 
     """
     params = ", ".join(f"{key}={value}" for key, value in loss.params.items())
     label = title or (f"{name} ({params})" if params else name)
-    return Row(name=label, loss=loss.name, params=loss.params, beside=beside)
+    return schema.Row(name=label, loss=loss.name, params=loss.params, beside=beside)
 
 
 def with_files_beside(loss: str, path: Path | None) -> str:
@@ -331,7 +320,7 @@ def with_files_beside(loss: str, path: Path | None) -> str:
     return re.sub(r"(?<![^\s*+])[^\s*+]+\.py(?=:)", beside, loss)
 
 
-def has_loss(row: Row, loss: LossSpec) -> bool:
+def has_loss(row: schema.Row, loss: LossSpec) -> bool:
     """Return whether the row has that loss."""
     return row.loss == loss.name and row.params == loss.params and not row.control
 
@@ -343,7 +332,7 @@ def check_distinct(names: Sequence[str], what: str) -> None:
         raise UserError(f"{what} {double} is listed twice: remove one")
 
 
-def check_rows(rows: Sequence[Row]) -> None:
+def check_rows(rows: Sequence[schema.Row]) -> None:
     """Raise if two rows have one name, or are the same cells under two names.
 
     An alias, or a default that is spelt out.

@@ -9,22 +9,12 @@ takes. Sweeps with a grid keep their rows apart. Brings no torch.
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from contrastbench.benchmarks.tables import hypercube, points, spaces
+from contrastbench.benchmarks.tables import hypercube, points, searches, spaces
 from contrastbench.benchmarks.tables.controls import AGAIN, CONTROLS
 from contrastbench.benchmarks.tables.hypercube import size_of
 from contrastbench.benchmarks.tables.points import BEST, Points
 from contrastbench.benchmarks.tables.schema import Row, Setting, Tune, baseline
 from contrastbench.benchmarks.tables.scores import NO_GRID, Place, Search, Setup
-from contrastbench.benchmarks.tables.searches import (
-    Beside,
-    BestOf,
-    Control,
-    Finalists,
-    Fixed,
-    Grid,
-    Nested,
-    Trials,
-)
 from contrastbench.domains.recipe import Recipe
 from contrastbench.losses.reduction import reduced, simplest
 from contrastbench.losses.spec import NONE, LossSpec
@@ -72,7 +62,7 @@ def plain_place(row: Row, setup: Setup) -> Place:
     """Return the place of a row that chooses nothing."""
     loss, recipe = LossSpec(row.loss or NONE, row.params), {**setup.recipe, **row.recipe}
     setting = row.setting_in(setup.column)
-    return Place(row, setup, loss, recipe, setting, Fixed(setting))
+    return Place(row, setup, loss, recipe, setting, searches.Fixed(setting))
 
 
 def grid_in(row: Row, setup: Setup) -> dict[str, list[object]]:
@@ -88,18 +78,22 @@ def own_search(name: str, place: Place, budget: Tune, count: int) -> Search:
         count: how many settings of a grid are tried.
     """
     if place.row.control:
-        return Fixed(place.setting)
+        return searches.Fixed(place.setting)
     folds_choose = bare(place).nested
     if grid := grid_in(place.row, place.setup):
-        trials: Trials = Grid(name, place.loss.params, grid, count)
+        trials: searches.Trials = searches.Grid(name, place.loss.params, grid, count)
     elif budget.search == "finalists" and place.row.loss != NONE and budget.trials != 1:
         return finalists_search(place, budget)
     elif budget.search == "points" and place.row.loss != NONE:
-        return Nested(Points(space_of(place, budget), place.setup.temperature), BEST)
+        return searches.Nested(Points(space_of(place, budget), place.setup.temperature), BEST)
     else:
         open_ = place.row.params_by_column.get(place.setup.column)
-        return Fixed(place.setting, NO_GRID) if open_ else Fixed(Setting(place.loss.params))
-    return Nested(trials) if folds_choose else BestOf(place.setting, trials)
+        return (
+            searches.Fixed(place.setting, NO_GRID)
+            if open_
+            else searches.Fixed(Setting(place.loss.params))
+        )
+    return searches.Nested(trials) if folds_choose else searches.BestOf(place.setting, trials)
 
 
 def finalists_search(place: Place, budget: Tune, again: bool = False) -> Search:
@@ -110,8 +104,8 @@ def finalists_search(place: Place, budget: Tune, again: bool = False) -> Search:
     name = f"{trained.domain}/{trained.dataset}"
     space = spaces.Space(place.loss, recipe.lr, count, again, name)
     if recipe.nested:
-        return Nested(space)
-    return Finalists(place.setting, space, [seed + AGAIN_SEEDS * again for seed in seeds])
+        return searches.Nested(space)
+    return searches.Finalists(place.setting, space, [seed + AGAIN_SEEDS * again for seed in seeds])
 
 
 def bare(place: Place) -> Recipe:
@@ -134,14 +128,14 @@ def beside_baseline(place: Place, base: Place, budget: Tune) -> Place:
         return replace(place, search=search, shift=AGAIN_SEEDS)
     if row.control == AGAIN:
         space = space_of(replace(place, loss=base.loss), budget)
-        again = Nested(Points(space, place.setup.temperature, again=True), BEST)
+        again = searches.Nested(Points(space, place.setup.temperature, again=True), BEST)
         return replace(place, search=again, shift=AGAIN_SEEDS)
     if row.beside:
-        return replace(place, search=Beside(place.setting, base, place.loss))
+        return replace(place, search=searches.Beside(place.setting, base, place.loss))
     if row.loss == NONE:
         return place
     params = CONTROLS[row.control].params if row.loss == base.row.loss else None
-    return replace(place, search=Control(place.setting, base, params))
+    return replace(place, search=searches.Control(place.setting, base, params))
 
 
 def equal_rows(places: Iterable[Place], tune: Tune | None) -> dict[str, str]:

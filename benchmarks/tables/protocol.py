@@ -30,9 +30,7 @@ class Statement(Strict):
     Under `from: open` the source says nothing, and the values are why ours are what they are.
     """
 
-    source: StatementSource = Field(
-        alias="from", description="paper (B.3), code (main.py), open, ..."
-    )
+    source: StatementSource = Field(alias="from", description="paper (B.3), code (main.py), open")
     rows: list[str] = Field([])
     columns: list[str] = Field([])
     datasets: list[str] = Field([])

@@ -181,19 +181,11 @@ class GraphDataset(Dataset):
 
 
 DATASETS = declared_sets(Path(__file__).with_name("datasets.toml"), GraphDataset)
-MOLECULES = Source(
-    "smiles", "FILE.csv", "molecules as SMILES, and columns of answers 0 or 1", "molecule"
-)
+MOLECULES = Source("smiles", "FILE.csv", "molecules as SMILES, with columns of answers", "molecule")
 
 SOURCES = (
     Source("folder", "PATH", "TU text files, or GraphML and edge lists", "graph", folder=True),
-    Source(
-        PYTHON,
-        "FUNCTION",
-        "your code, which gives a list of torch_geometric's Data",
-        "graph",
-        runs_code=True,
-    ),
+    Source(PYTHON, "FUNCTION", "your code, which lists PyG's Data", "graph", runs_code=True),
     Source("pyg", "CLASS[:NAME]", "a set of torch_geometric.datasets", "graph", runs_code=True),
     MOLECULES,
 )

@@ -354,9 +354,8 @@ def numbers(
     of, text = "edges" if suffix == "edge_labels" else "nodes", read(suffix)
     if text is None and not required:
         return None
-    refuse_raw(
-        name, suffix, (text is None, "no such file"), (not (text or b"").strip(), "it is empty")
-    )
+    empty = not (text or b"").strip()
+    refuse_raw(name, suffix, (text is None, "no such file"), (empty, "it is empty"))
     counted = ""
     try:
         values = np.loadtxt(io.BytesIO(text or b""), dtype, delimiter=",", ndmin=2, comments=None)

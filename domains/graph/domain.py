@@ -16,14 +16,7 @@ from torch.nn.functional import one_hot
 from contrastbench.distributed import alone
 from contrastbench.domains import exported
 from contrastbench.domains.base import Domain, Evaluation, samples_drawn
-from contrastbench.domains.graph import DATASETS, GraphRecipe
-from contrastbench.domains.graph.data import (
-    MAX_DEGREE,
-    Graphs,
-    graph_counts,
-    occurrences,
-    with_attributes,
-)
+from contrastbench.domains.graph import DATASETS, GraphRecipe, data
 from contrastbench.domains.graph.encoder import (
     GIN,
     Counts,
@@ -56,15 +49,7 @@ from contrastbench.domains.scoring.svm import (
     svm_part,
 )
 from contrastbench.errors import UserError
-from contrastbench.losses.contrast import (
-    Contrast,
-    indexed,
-    other_view,
-    own_view,
-    part_of,
-    same_class,
-    whole_of,
-)
+from contrastbench.losses import contrast
 
 Model = GraphModel | InfoGraph | Counts
 # views are made for so many edges at once: small sets in one pass, large ones in bounded memory
@@ -79,8 +64,8 @@ UNREAD = {  # files of the TU collection's format, and what becomes of them
 class Batch(NamedTuple):
     """Graphs of a step, their augmented views, and their numbers."""
 
-    graphs: Graphs
-    views: Graphs
+    graphs: data.Graphs
+    views: data.Graphs
     rows: Tensor
 
 
@@ -104,8 +89,8 @@ class GraphDomain(Domain[GraphRecipe, Model, Batch]):
         self.labels, self.class_names = graphs.labels, graphs.classes
         if recipe.features == "attributes":
             files = tu_files(dataset, root)
-            graphs, self.sha256 = with_attributes(graphs, self.sha256, dataset, files)
-        self.counts = graph_counts(graphs)
+            graphs, self.sha256 = data.with_attributes(graphs, self.sha256, dataset, files)
+        self.counts = data.graph_counts(graphs)
         self.check_recipe(graphs)
         # what is tested in every seed is also drawn by one
         kept = recipe.parts == "scaffold"
@@ -128,7 +113,7 @@ class GraphDomain(Domain[GraphRecipe, Model, Batch]):
         self.graphs = add_loops(graphs.to(self.device))
         self.rows = torch.arange(self.sample_count, device=self.device)
 
-    def check_recipe(self, graphs: Graphs) -> None:
+    def check_recipe(self, graphs: data.Graphs) -> None:
         """Raise UserError unless the graphs are such as the recipe takes."""
         recipe, empty = self.recipe, bool((graphs.node_ptr.diff() == 0).any())
         classes, smiles = not graphs.tasks, bool(graphs.smiles)
@@ -142,7 +127,7 @@ class GraphDomain(Domain[GraphRecipe, Model, Batch]):
             refuse(self.dataset, (wrong, f" {fault}: leave out --recipe {key}"))
 
     @cached_property
-    def training(self) -> Graphs:
+    def training(self) -> data.Graphs:
         """The graphs that are trained on: all, or those before a fixed test part."""
         return self.graphs[: self.sample_count]
 
@@ -233,27 +218,27 @@ class GraphDomain(Domain[GraphRecipe, Model, Batch]):
         """Return how many graphs the encoder is trained on."""
         return next(iter(self.parts.values()))
 
-    def contrasts(self, model: Model, batch: Batch) -> list[Contrast]:
+    def contrasts(self, model: Model, batch: Batch) -> list[contrast.Contrast]:
         """Pair the graphs of a batch, and tell the rows of the anchors; a node's is its graph's."""
         pairs, rows = self.paired(model, batch), batch.rows
         nodes = self.recipe.pairing == "whole_of"
-        return [indexed(pair, rows[pair.anchor_id] if nodes else rows) for pair in pairs]
+        return [contrast.indexed(pair, rows[pair.anchor_id] if nodes else rows) for pair in pairs]
 
-    def paired(self, model: Model, batch: Batch) -> list[Contrast]:
+    def paired(self, model: Model, batch: Batch) -> list[contrast.Contrast]:
         """GraphCL's pairing, DHEL's, InfoGraph's, or pairs by class."""
         graphs, views, _ = batch
         if isinstance(model, InfoGraph):
             with alone():  # nodes are not shared out
                 whole, nodes = model(graphs)
             if self.recipe.pairing == "whole_of":
-                return [whole_of(nodes, whole, graphs.node_ptr)]
-            return [part_of(whole, nodes, graphs.node_ptr, self.most_nodes)]
+                return [contrast.whole_of(nodes, whole, graphs.node_ptr)]
+            return [contrast.part_of(whole, nodes, graphs.node_ptr, self.most_nodes)]
         first, second = embed_together(model, graphs), embed_together(model, views, symmetric=False)
         if self.recipe.pairs_by_class:
-            return [same_class(first, second, graphs.y)]
+            return [contrast.same_class(first, second, graphs.y)]
         if self.recipe.pairing == "own_view":
-            return [own_view(first, second), own_view(second, first)]
-        return [other_view(first, second)]
+            return [contrast.own_view(first, second), contrast.own_view(second, first)]
+        return [contrast.other_view(first, second)]
 
     @cached_property
     def class_count(self) -> int:
@@ -269,9 +254,8 @@ class GraphDomain(Domain[GraphRecipe, Model, Batch]):
 
     def embeddings(self, model: Model) -> Labelled:
         """The embeddings of all graphs, before the projection."""
-        return Labelled(
-            embed_graphs(model.encoder, self.graphs, self.recipe.batch_size), self.graphs.y
-        )
+        z = embed_graphs(model.encoder, self.graphs, self.recipe.batch_size)
+        return Labelled(z, self.graphs.y)
 
     def check_export(self) -> None:
         """Raise UserError unless there is a network, of features that other graphs have too."""
@@ -296,7 +280,7 @@ class GraphDomain(Domain[GraphRecipe, Model, Batch]):
 
 
 @torch.no_grad()
-def embed_graphs(encoder: nn.Module, graphs: Graphs, batch_size: int) -> Tensor:
+def embed_graphs(encoder: nn.Module, graphs: data.Graphs, batch_size: int) -> Tensor:
     """(graphs, d) embeddings, before the projection."""
     encoder.eval()
     return torch.cat([encoder(part) for part in graphs.split(batch_size)])
@@ -347,7 +331,7 @@ def part_evaluation(embeddings: Labelled, parts: Mapping[str, int]) -> Evaluatio
     )
 
 
-def parted(graphs: Graphs, seed: int, parts: str) -> tuple[Graphs, dict[str, int]]:
+def parted(graphs: data.Graphs, seed: int, parts: str) -> tuple[data.Graphs, dict[str, int]]:
     """Return the graphs to train on in the order of a seed, then the other parts; their sizes."""
     kept = parts == "scaffold"
     numbers = scaffold_parts(graphs.smiles) if kept else fixed_part(graphs.y.numpy())
@@ -358,8 +342,8 @@ def parted(graphs: Graphs, seed: int, parts: str) -> tuple[Graphs, dict[str, int
 
 
 def permuted_graphs(
-    graphs: Graphs, seed: int, limit: int | None = None, kept: bool = False
-) -> Graphs:
+    graphs: data.Graphs, seed: int, limit: int | None = None, kept: bool = False
+) -> data.Graphs:
     """Return the graphs in the order of a seed, or the first of them; `kept`: in their own."""
     order = torch.randperm(len(graphs), generator=generator(torch.device("cpu"), seed))[:limit]
     return graphs.select(order.sort().values if kept else order)
@@ -375,33 +359,33 @@ def is_known(name: str) -> bool:
     return known is not None and (not known.url or len(known.sizes) == 3)
 
 
-def without_edges(graphs: Graphs) -> int:
+def without_edges(graphs: data.Graphs) -> int:
     """Return how many graphs have several nodes and no edge."""
     source, target = graphs.edge_index
-    edges = occurrences(graphs.graph_of_node[source[source != target]], len(graphs))
+    edges = data.occurrences(graphs.graph_of_node[source[source != target]], len(graphs))
     return int(((graphs.node_ptr.diff() > 1) & (edges == 0)).sum())
 
 
-NOTES: Rules[Graphs] = {
+NOTES: Rules[data.Graphs] = {
     "graphs without edges": without_edges,
     "nodes of one whole number, perhaps a code, which is read as an amount": lambda g: (
         len(g.x) * bool(g.x.shape[1] == 1 and (g.x == g.x.round()).all() and g.x.max() > 1)
     ),
 }
-DOUBTS: Rules[Graphs] = {"graphs without nodes": lambda g: int((g.node_ptr.diff() == 0).sum())}
+DOUBTS: Rules[data.Graphs] = {"graphs without nodes": lambda g: int((g.node_ptr.diff() == 0).sum())}
 
 
-def with_features(graphs: Graphs, features: str) -> Graphs:
+def with_features(graphs: data.Graphs, features: str) -> data.Graphs:
     """The recipe's node features: the graphs' own, 1 where they have none, or degrees one-hot."""
     x = graphs.x
     if features == "degree":
-        x = one_hot(graphs.row_ptr.diff().clamp_max(MAX_DEGREE), MAX_DEGREE + 1).float()
+        x = one_hot(graphs.row_ptr.diff().clamp_max(data.MAX_DEGREE), data.MAX_DEGREE + 1).float()
     elif x.shape[1] == 0:
         x = x.new_ones(len(x), 1)
     return replace(graphs, x=x)
 
 
-def chunks(graphs: Graphs, batch_size: int) -> Iterator[tuple[int, int]]:
+def chunks(graphs: data.Graphs, batch_size: int) -> Iterator[tuple[int, int]]:
     """Runs of whole batches with at most CHUNK_EDGES edges each, or of one batch."""
     ends = torch.cat([graphs.edge_ptr[:-1:batch_size], graphs.edge_ptr[-1:]]).tolist()
     first = 0

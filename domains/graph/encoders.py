@@ -10,14 +10,8 @@ from torch import Tensor
 from contrastbench.domains import exported
 from contrastbench.domains import own as owned
 from contrastbench.domains.exported import EXPORT_FIX, Samples
-from contrastbench.domains.graph import MOLECULES, SOURCES, GraphRecipe, own
+from contrastbench.domains.graph import MOLECULES, SOURCES, GraphRecipe, domain, own
 from contrastbench.domains.graph.data import Graphs
-from contrastbench.domains.graph.domain import (
-    embed_graphs,
-    permuted_graphs,
-    svm_evaluation,
-    with_features,
-)
 from contrastbench.domains.graph.encoder import GIN
 from contrastbench.domains.graph.molecules import read_smiles
 from contrastbench.domains.graph.views import add_loops
@@ -53,7 +47,7 @@ class Encoder:
 
     def of_graphs(self, graphs: Graphs, what: str) -> Tensor:
         """(graphs, d) on the device."""
-        graphs = with_features(graphs, self.recipe.features)
+        graphs = domain.with_features(graphs, self.recipe.features)
         network = self.network  # 0 features of edges: they are not read
         for kind, width, part in (
             ("node", network.features, graphs.x),
@@ -63,7 +57,9 @@ class Encoder:
             fault = f" has {columns} features for each {kind}, and {self.name} was trained"
             fix = f" on {width}: give graphs with the features of the training"
             refuse(what, (width and columns != width, fault + fix))
-        return embed_graphs(self.network, add_loops(graphs.to(self.device)), self.recipe.batch_size)
+        return domain.embed_graphs(
+            self.network, add_loops(graphs.to(self.device)), self.recipe.batch_size
+        )
 
     def read(self, dataset: str, data_root: Path | None) -> Samples:
         """Return the graphs of a set in their order."""
@@ -127,8 +123,8 @@ def score(
     """Return the metrics of an exported encoder by the SVM of that name."""
     opened = open_encoder(encoder, data_root, device)
     graphs = own.load_own_graphs(dataset, data_root, opened.recipe.reads_edges)[0]
-    graphs = permuted_graphs(opened.relabelled(graphs, dataset), seed)
+    graphs = domain.permuted_graphs(opened.relabelled(graphs, dataset), seed)
     if not graphs.tasks:
         check_folds(graphs.y.numpy(), opened.recipe.folds, "use more data", dataset)
     embeddings = Labelled(opened.of_graphs(graphs, dataset), graphs.y)
-    return svm_evaluation(embeddings, SVMS[by], opened.recipe.folds, seed).metrics
+    return domain.svm_evaluation(embeddings, SVMS[by], opened.recipe.folds, seed).metrics

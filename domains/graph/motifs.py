@@ -11,14 +11,7 @@ SEED = 20231
 MOTIFS = [
     [(0, 1), (1, 2), (2, 3), (3, 0), (0, 4), (1, 4)],  # house
     [(0, 2), (0, 3), (0, 4), (1, 2), (1, 3), (1, 4)],  # complete bipartite 2 x 3
-    [
-        (0, 1),
-        (1, 2),
-        (2, 0),
-        (2, 3),
-        (3, 4),
-        (4, 2),
-    ],  # butterfly: two triangles with one node in common
+    [(0, 1), (1, 2), (2, 0), (2, 3), (3, 4), (4, 2)],  # butterfly: triangles with a common node
     [(0, 1), (1, 2), (2, 3), (3, 0), (0, 2), (3, 4)],  # diamond with a tail
 ]
 

@@ -29,19 +29,15 @@ def augment(graphs: Graphs, recipe: GraphRecipe, generator: torch.Generator) -> 
         generator: all randomness comes from here; on the graphs' device.
     """
     operation = draw_operation(len(graphs), recipe.augmentation, generator)
-    nodes = graphs.node_ptr.diff()
-    keep_node = ~sample_mask(
-        graphs.node_ptr, share(nodes, recipe.drop_ratio, operation == 0), generator
-    )
+    ptr, nodes = graphs.node_ptr, graphs.node_ptr.diff()
+    keep_node = ~sample_mask(ptr, share(nodes, recipe.drop_ratio, operation == 0), generator)
     chosen = operation == 1
     if chosen.any():
         inside = one_hop(graphs, chosen, share(nodes, recipe.subgraph_ratio, chosen), generator)
         keep_node &= inside | ~chosen[graphs.graph_of_node]
     lost = share(graphs.edge_ptr.diff(), recipe.edge_ratio, operation == 2)
     keep_edge = ~sample_mask(graphs.edge_ptr, lost, generator)
-    masked = sample_mask(
-        graphs.node_ptr, share(nodes, recipe.mask_ratio, operation == 3), generator
-    )
+    masked = sample_mask(ptr, share(nodes, recipe.mask_ratio, operation == 3), generator)
     return restrict(mask_features(graphs, masked, generator), keep_node, keep_edge)
 
 
@@ -50,9 +46,8 @@ def draw_operation(graphs: int, augmentation: str, generator: torch.Generator) -
     device = generator.device
     if augmentation in AUGMENTATIONS:
         return torch.full((graphs,), AUGMENTATIONS.index(augmentation), device=device)
-    return torch.randint(
-        int(augmentation.removeprefix("random")), (graphs,), generator=generator, device=device
-    )
+    among = int(augmentation.removeprefix("random"))
+    return torch.randint(among, (graphs,), generator=generator, device=device)
 
 
 def share(sizes: Tensor, ratio: float, chosen: Tensor) -> Tensor:
@@ -67,9 +62,8 @@ def sample_mask(ptr: Tensor, count: Tensor, generator: torch.Generator) -> Tenso
     items, item_ptr = segment_items(ptr, busy)
     segment = segments(item_ptr)
     draw = torch.randint(2**32, segment.shape, generator=generator, device=ptr.device)
-    order = (
-        segment * 2**32 + draw
-    ).argsort()  # sorts inside each segment: integers sort six times faster than floats
+    # sorts inside each segment: integers sort six times faster than floats
+    order = (segment * 2**32 + draw).argsort()
     rank = torch.arange(len(segment), device=ptr.device) - item_ptr[:-1][segment]
     mask[items[order[rank < count[busy][segment]]]] = True
     return mask
@@ -90,9 +84,8 @@ def one_hop(graphs: Graphs, chosen: Tensor, count: Tensor, generator: torch.Gene
     centre = start.repeat_interleave(edge_ptr.diff())
     neighbour = graphs.edge_index[1, edges]
     real = neighbour != centre
-    degree = torch.zeros_like(start).index_add(
-        0, segments(edge_ptr)[real], torch.ones_like(neighbour[real])
-    )
+    one_each = torch.ones_like(neighbour[real])
+    degree = torch.zeros_like(start).index_add(0, segments(edge_ptr)[real], one_each)
     inside[start] = True
     inside[neighbour[real][sample_mask(pointers(degree), count[graph], generator)]] = True
     return inside
@@ -132,9 +125,8 @@ def add_loops(graphs: Graphs) -> Graphs:
     """
     source, target = graphs.edge_index
     last_edge = graphs.edge_ptr[1:].clamp_min(1) - 1
-    highest = torch.where(
-        graphs.edge_ptr.diff() > 0, torch.cat([source, source.new_zeros(1)])[last_edge], -1
-    )
+    last_source = torch.cat([source, source.new_zeros(1)])[last_edge]
+    highest = torch.where(graphs.edge_ptr.diff() > 0, last_source, -1)
     node = torch.arange(len(graphs.x), device=source.device)
     loops = node[node < highest[graphs.graph_of_node]]
     n = max(1, len(graphs.x))

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from contrastbench.domains.base import Domain, Evaluation, samples_drawn
+from contrastbench.domains.image import sampling
 from contrastbench.domains.image.data.datasets import DATASETS
 from contrastbench.domains.image.data.decode import cancel_decoding
 from contrastbench.domains.image.data.images import Croppable, ImageFiles, Images, held_out
@@ -22,13 +23,6 @@ from contrastbench.domains.image.networks.model import ImageModel
 from contrastbench.domains.image.preprocessing import Model, Preprocessing, policies
 from contrastbench.domains.image.probes import PROBES
 from contrastbench.domains.image.recipe import CONVNET, ImageRecipe
-from contrastbench.domains.image.sampling import (
-    check_balance,
-    check_batch_classes,
-    check_retrievable,
-    held_out_split,
-    with_unlabelled,
-)
 from contrastbench.domains.image.scoring.linear_probe import policy_of, train_probe
 from contrastbench.domains.image.scoring.protocols import check_fits_classifiers, score_opened
 from contrastbench.domains.image.scoring.protocols import check_scored_classes as check_protocol
@@ -37,26 +31,13 @@ from contrastbench.domains.probe import write_probe
 from contrastbench.domains.random import balanced, check_class_count, generator
 from contrastbench.domains.report import small_batch
 from contrastbench.domains.samples import Samples
-from contrastbench.domains.scoring.classifiers import (
-    Classifier,
-    Labelled,
-    accuracy,
-    accuracy_of,
-    accuracy_within,
-    beside_accuracy,
-)
+from contrastbench.domains.scoring import classifiers
+from contrastbench.domains.scoring.classifiers import Classifier, Labelled
 from contrastbench.domains.scoring.logistic import regularised
 from contrastbench.domains.scoring.neighbours import neighbours
 from contrastbench.domains.scoring.retrieval import recall_at_1, retrieval
 from contrastbench.errors import UserError, tell
-from contrastbench.losses.contrast import (
-    Contrast,
-    both_views,
-    indexed,
-    own_view,
-    query_key,
-    same_class,
-)
+from contrastbench.losses import contrast
 
 TINY_SIZE = 16  # pixels a side up to which one thread is the fastest
 BEST_ON_TEST = "accuracy_best_epoch_on_test"  # the metric that AttentionNCE's code reports
@@ -104,23 +85,23 @@ class ImageDomain(Domain[ImageRecipe, Model, Batch]):
         self.check_further()
         # other sets' records were chosen by a share of their training images
         last = data.validation if dataset.startswith("npz:") else 0
-        train, validation = held_out_split(
+        train, validation = sampling.held_out_split(
             data.train, recipe.validation, self.seed, recipe.limit, last=last
         )
-        test, _ = held_out_split(data.test, 0.0, self.seed, recipe.limit)
+        test, _ = sampling.held_out_split(data.test, 0.0, self.seed, recipe.limit)
         parts = {"train": train, "validation": validation, "test": test}
         self.splits = {name: part for name, part in parts.items() if part is not None}
         if recipe.ranks:
             for part in self.splits.keys() - {"train"}:
                 with samples_drawn(recipe):
-                    check_retrievable(part, self.splits[part].labels)
+                    sampling.check_retrievable(part, self.splits[part].labels)
         by_labels = recipe.pairs_by_class or not recipe.false_negatives
-        self.pool = with_unlabelled(train, None if by_labels else data.unlabelled)
+        self.pool = sampling.with_unlabelled(train, None if by_labels else data.unlabelled)
         self.uncaptured = self.host_work
         check_class_count(recipe.batch_classes, len(train.labels.unique()))
         if recipe.pairing == "balanced":
             with samples_drawn(recipe):
-                check_balance(train.labels, recipe)
+                sampling.check_balance(train.labels, recipe)
 
     def check_further(self) -> None:
         """Read what the encoder is scored on after its training; its content is hashed too."""
@@ -182,7 +163,7 @@ class ImageDomain(Domain[ImageRecipe, Model, Batch]):
         """The images in an order of the epoch's; a last batch that is not full is left out."""
         rows = self.order(generator(self.device, self.seed, epoch, 0))
         if self.recipe.pairing == "supervised":
-            check_batch_classes(self.splits["train"].labels[rows], len(self.pool))
+            sampling.check_batch_classes(self.splits["train"].labels[rows], len(self.pool))
         rngs = [generator(self.device, self.seed, epoch, k + 1) for k in range(self.steps())]
         ahead = None
         if isinstance(self.pool, ImageFiles):
@@ -214,11 +195,11 @@ class ImageDomain(Domain[ImageRecipe, Model, Batch]):
         """Return how many images the encoder is trained on."""
         return len(self.pool)
 
-    def contrasts(self, model: Model, batch: Batch) -> list[Contrast]:
+    def contrasts(self, model: Model, batch: Batch) -> list[contrast.Contrast]:
         """Pair the views of a batch, and tell which images the anchors are."""
-        return [indexed(contrast, batch.rows) for contrast in self.paired(model, batch)]
+        return [contrast.indexed(pair, batch.rows) for pair in self.paired(model, batch)]
 
-    def paired(self, model: Model, batch: Batch) -> list[Contrast]:
+    def paired(self, model: Model, batch: Batch) -> list[contrast.Contrast]:
         """SimCLR's pairing, AttentionNCE's with more positives, MoCo v3's, DHEL's, or by class."""
         images = batch.files() if batch.files else self.pool.select(batch.rows)
         views = self.views(images, batch.rng)
@@ -227,12 +208,12 @@ class ImageDomain(Domain[ImageRecipe, Model, Batch]):
             return moco(model, views)
         first, *others = [embed_together(model, view) for view in views]
         if self.recipe.pairs_by_class:
-            return [same_class(first, others[0] if others else None, images.labels)]
+            return [contrast.same_class(first, others[0] if others else None, images.labels)]
         if self.recipe.pairing in ("own_view", "both_ways"):
-            pair = own_view if self.recipe.pairing == "own_view" else query_key
+            pair = contrast.own_view if self.recipe.pairing == "own_view" else contrast.query_key
             return [pair(first, others[0]), pair(others[0], first)]
         labels = None if self.recipe.false_negatives else images.labels
-        return [both_views(first, others[0], others[1:], labels)]
+        return [contrast.both_views(first, others[0], others[1:], labels)]
 
     @cached_property
     def class_count(self) -> int:
@@ -255,7 +236,7 @@ class ImageDomain(Domain[ImageRecipe, Model, Batch]):
     def validate(self, model: Model) -> float:
         """Accuracy in percent of nearest neighbours on the validation images."""
         train, validation = (self.features(model, name) for name in ("train", "validation"))
-        return accuracy(self.nearest(train), validation)
+        return classifiers.accuracy(self.nearest(train), validation)
 
     def nearest(self, train: Labelled) -> Classifier:
         """Return the recipe's neighbours among training images."""
@@ -365,9 +346,9 @@ class ImageDomain(Domain[ImageRecipe, Model, Batch]):
             for name in held_out:
                 now = self.features(moved, name) if probe.statistics_move else rows[name]
                 last[name] = scored(classifier, now)
-                by_epoch[name].append(accuracy_of(*last[name]))
+                by_epoch[name].append(classifiers.accuracy_of(*last[name]))
             if TOP_5 in by_epoch:
-                by_epoch[TOP_5].append(accuracy_within(*last["test"], 5))
+                by_epoch[TOP_5].append(classifiers.accuracy_within(*last["test"], 5))
 
         images, columns = self.splits["train"], rows["train"].x.shape[1]
         kind = policy_of(probe, self.recipe)
@@ -386,7 +367,7 @@ class ImageDomain(Domain[ImageRecipe, Model, Batch]):
         because released codes report it.
         """
         right = {
-            part: {key: accuracy_of(*labelled) for key, labelled in some.items()}
+            part: {key: classifiers.accuracy_of(*labelled) for key, labelled in some.items()}
             for part, some in scores.items()
         }
         test, validation = scores["test"][self.recipe.probe], right.get("validation")
@@ -394,7 +375,7 @@ class ImageDomain(Domain[ImageRecipe, Model, Batch]):
         best |= {TOP_5: by_epoch[TOP_5][-1]} if TOP_5 in by_epoch else {}
         accuracies = {"accuracy": right["test"][self.recipe.probe], **right["test"], **best}
         return Evaluation(
-            accuracies | beside_accuracy(*test),
+            accuracies | classifiers.beside_accuracy(*test),
             "accuracy",
             validation=validation[self.recipe.probe] if validation else None,
             samples=self.counts,

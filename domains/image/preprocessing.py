@@ -8,13 +8,8 @@ from torch import Tensor
 
 from contrastbench.domains.image.data.images import Croppable, Split
 from contrastbench.domains.image.recipe import ImageRecipe
+from contrastbench.domains.image.views import transforms
 from contrastbench.domains.image.views.policies import Policy, grouped_policies, policy, policy_pair
-from contrastbench.domains.image.views.transforms import (
-    erase_some,
-    evaluation_view,
-    normalise,
-    recolour,
-)
 from contrastbench.domains.model import ContrastiveModel, Raw
 from contrastbench.domains.progress import tracked
 from contrastbench.domains.reading import refuse
@@ -54,8 +49,8 @@ class Preprocessing:
 
     def view(self, crops: Tensor, policy: Policy, rng: torch.Generator) -> Tensor:
         """Crops with what follows them; boxes are erased last."""
-        x = normalise(recolour(crops, policy, rng), self.mean, self.std)
-        return erase_some(x, policy, rng) if policy.erasing else x
+        x = transforms.normalise(transforms.recolour(crops, policy, rng), self.mean, self.std)
+        return transforms.erase_some(x, policy, rng) if policy.erasing else x
 
     @torch.no_grad()
     def features(self, model: Model, images: Split, task: str = "features") -> Labelled:
@@ -69,7 +64,9 @@ class Preprocessing:
         batch, parts = images.ahead(rows), []
         for number in tracked(range(len(rows)), task):
             pixels = batch(number).pixels
-            x = normalise(evaluation_view(pixels, self.size), self.mean, self.std)
+            x = transforms.normalise(
+                transforms.evaluation_view(pixels, self.size), self.mean, self.std
+            )
             parts.append(model.features(x))
         x = torch.cat(parts)
         refuse("", (not bool(x.isfinite().all()), "features are not finite: the encoder diverged"))

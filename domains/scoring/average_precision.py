@@ -6,13 +6,9 @@ import torch
 from sklearn.linear_model import LogisticRegression
 from torch import Tensor
 
+from contrastbench.domains.scoring import logistic
 from contrastbench.domains.scoring.classifiers import Labelled, joined_rows, percent
-from contrastbench.domains.scoring.logistic import (
-    TRANSFER_GRID,
-    TRANSFER_ITERATIONS,
-    regularisation_path,
-    unconverged,
-)
+from contrastbench.domains.scoring.logistic import TRANSFER_GRID, TRANSFER_ITERATIONS
 
 LEVELS = 11  # of recall: 0, 0.1, ..., 1
 
@@ -56,7 +52,7 @@ def transfer_multi_label(train: Labelled, validation: Labelled, test: Labelled) 
     """
     classes = train.y.shape[1]
     paths = [
-        regularisation_path(of_class(train, c), TRANSFER_GRID, TRANSFER_ITERATIONS)
+        logistic.regularisation_path(of_class(train, c), TRANSFER_GRID, TRANSFER_ITERATIONS)
         for c in range(classes)
     ]
     scores = [mean_average_precision(models, validation) for models in zip(*paths, strict=True)]
@@ -65,7 +61,7 @@ def transfer_multi_label(train: Labelled, validation: Labelled, test: Labelled) 
     models = [path[best] for path in paths]
     for c, model in enumerate(models):
         x, y = of_class(both, c)
-        with unconverged():
+        with logistic.unconverged():
             model.fit(x.cpu().numpy(), y.cpu().numpy())
     return {"mean_average_precision": mean_average_precision(models, test), "C": models[0].C}
 

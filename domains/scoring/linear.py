@@ -87,9 +87,8 @@ def train_heads(
     heads = [nn.Linear(columns, classes, device=train.x.device) for _ in RATES]
     for parameter in (p for head in heads for p in head.parameters()):
         nn.init.zeros_(parameter)
-    groups = [
-        {"params": head.parameters(), "lr": rate} for head, rate in zip(heads, RATES, strict=True)
-    ]
+    pairs = zip(heads, RATES, strict=True)
+    groups = [{"params": head.parameters(), "lr": rate} for head, rate in pairs]
     optimizer = torch.optim.SGD(groups, momentum=0.9, fused=True)
     rates = schedule(optimizer, EPOCHS * math.ceil(len(train.y) / batch))
     for epoch in tracked(range(EPOCHS), "linear classifier"):

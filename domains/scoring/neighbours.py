@@ -20,9 +20,8 @@ def neighbours(train: Labelled, k: int, temperature: float) -> Classifier:
     def votes(rows: Tensor) -> Tensor:
         cosine, nearest = (unit(rows) @ keys.T).topk(k)  # (n, k), the largest first
         total = cosine.new_zeros(len(rows), classes)
-        return total.scatter_add_(
-            1, train.y[nearest], ((cosine - cosine[:, :1]) / temperature).exp()
-        )
+        weight = ((cosine - cosine[:, :1]) / temperature).exp()
+        return total.scatter_add_(1, train.y[nearest], weight)
 
     return Classifier(
         lambda x: torch.cat([votes(rows) for rows in x.split(NEIGHBOUR_BLOCK)]), {"k": k}

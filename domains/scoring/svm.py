@@ -135,9 +135,8 @@ def fixed_part(y: Array) -> tuple[Array, Array]:
     """Return the numbers of training and test samples: 40 % of each class, always the same."""
     from sklearn.model_selection import train_test_split
 
-    train, test = train_test_split(
-        np.arange(len(y)), test_size=TEST_SHARE, stratify=y, random_state=0
-    )
+    rows = np.arange(len(y))
+    train, test = train_test_split(rows, test_size=TEST_SHARE, stratify=y, random_state=0)
     return train, test
 
 
@@ -210,9 +209,8 @@ def svms(
 
     gamma = gamma_of(x[train])
     train = train[y[train].argsort(kind="stable")]
-    fit_kernel, test_kernel = (
-        np.exp(-gamma * distance[np.ix_(rows, train)]) for rows in (train, test)
-    )
+    kernels = (np.exp(-gamma * distance[np.ix_(rows, train)]) for rows in (train, test))
+    fit_kernel, test_kernel = kernels
     for c in grid:
         yield SVC(C=c, kernel="precomputed").fit(fit_kernel, y[train]), test_kernel
 

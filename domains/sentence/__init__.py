@@ -39,12 +39,7 @@ class SentenceRecipe(Recipe):
     of_training: ClassVar[frozenset[str]] = Recipe.of_training | {
         *("head", "corpus", "max_length", "eval_every", "pairing")
     }
-    from_scratch: ClassVar[dict[str, Any]] = {
-        "pooler": "avg",
-        "epochs": 3,
-        "lr": 3e-3,
-        "eval_every": 32,
-    }
+    from_scratch: ClassVar[Any] = {"pooler": "avg", "epochs": 3, "lr": 3e-3, "eval_every": 32}
 
     max_grad_norm: ClassVar[float | None] = 1.0  # SimCSE's trainer's
 
@@ -159,9 +154,8 @@ class SentenceRecipe(Recipe):
         if source != "tiny" and is_path(source, data_root):
             from contrastbench.domains.sentence.checkpoint import files_hash
 
-            hashes["encoder"] = (
-                f"{kind}{colon}sha256:{files_hash(Path(source), weights=not kind)[:16]}"
-            )
+            digest = files_hash(Path(source), weights=not kind)
+            hashes["encoder"] = f"{kind}{colon}sha256:{digest[:16]}"
         source = self.corpus.removeprefix("pairs:")
         if trained and self.corpus not in CORPORA and is_path(source, data_root):
             from contrastbench.domains.sentence.data import read_corpus

@@ -179,9 +179,8 @@ def sts_sets(read: TextFiles) -> dict[str, list[Pairs]]:
 def check_size(root: Path, name: str, rows: int) -> None:
     """Raise unless the set is as large as it is published."""
     known = DECLARED_ROWS.get(name, rows)
-    refuse(
-        root, (rows != known, f": {name} has {rows} rows, not {known}: get {SENTEVAL_URL} again")
-    )
+    fault = f": {name} has {rows} rows, not {known}: get {SENTEVAL_URL} again"
+    refuse(root, (rows != known, fault))
 
 
 def rejoined(sentences: Iterable[str]) -> list[str]:

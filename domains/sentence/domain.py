@@ -39,10 +39,9 @@ from contrastbench.domains.sentence.data import Corpus, read_corpus, sentences_o
 from contrastbench.domains.sentence.datasets import CORPORA, DATASETS, SOURCES
 from contrastbench.domains.sentence.dropout import SharedDropout
 from contrastbench.domains.sentence.encoder import Head, SentenceModel, Tokens
-from contrastbench.domains.sentence.encoding import Embeddings, check_head, encode, pad
+from contrastbench.domains.sentence.encoding import Embeddings, check_head, encode, pad, token_ids
 from contrastbench.domains.sentence.report import sentence_samples
 from contrastbench.domains.sentence.scored import ScoredSets
-from contrastbench.domains.sentence.token_ids import token_ids
 from contrastbench.losses.contrast import Contrast, indexed, own_view, query_key, whole_row
 
 CAPTURED = ("bert", "roberta")  # whose steps launch the same kernels each time
@@ -169,10 +168,8 @@ class SentenceDomain(Domain[SentenceRecipe, SentenceModel, Batch]):
                 "empty_lines": self.corpus.empty_lines,
             }
         if self.checkpoint.sha256:
-            notes["encoder"] = {
-                "name": Path(self.recipe.encoder).name,
-                "sha256": self.checkpoint.sha256,
-            }
+            name = Path(self.recipe.encoder).name
+            notes["encoder"] = {"name": name, "sha256": self.checkpoint.sha256}
         return notes
 
     def samples(self, trained: bool) -> Samples:
@@ -222,9 +219,8 @@ class SentenceDomain(Domain[SentenceRecipe, SentenceModel, Batch]):
     def head(self) -> Head:
         """New, or the checkpoint's own pooler."""
         if self.recipe.head == "checkpoint":
-            return Head(
-                copy.deepcopy(self.checkpoint.own_pooler(self.recipe.encoder)), trained=True
-            )
+            own = self.checkpoint.own_pooler(self.recipe.encoder)
+            return Head(copy.deepcopy(own), trained=True)
         width = self.checkpoint.encoder.config.hidden_size
         dense, cpu = nn.Linear(width, width), torch.device("cpu")
         nn.init.normal_(dense.weight, std=HEAD_STD, generator=generator(cpu, self.seed))

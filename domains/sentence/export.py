@@ -43,9 +43,7 @@ def export(model: SentenceModel, checkpoint: Checkpoint, folder: Path) -> None:
         folder / "sentence_bert_config.json",
         {"max_seq_length": checkpoint.max_length, "do_lower_case": False},
     )
-    modules = [("Transformer", ""), ("Pooling", "1_Pooling")] + (
-        [("Dense", "2_Dense")] if head else []
-    )
+    modules = [("Transformer", ""), ("Pooling", "1_Pooling"), *[("Dense", "2_Dense")] * bool(head)]
     kinds = [
         {"idx": i, "name": str(i), "path": p, "type": MODULE.format(kind)}
         for i, (kind, p) in enumerate(modules)

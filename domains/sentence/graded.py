@@ -105,9 +105,8 @@ def tokenizer() -> PreTrainedTokenizerFast:
         models.WordPiece({token: i for i, token in enumerate(vocabulary())}, unk_token="[UNK]")
     )
     ends = [(token, made.token_to_id(token)) for token in ("[CLS]", "[SEP]")]
-    made.post_processor = processors.TemplateProcessing(
-        single="[CLS] $A [SEP]", special_tokens=ends
-    )
+    whole = "[CLS] $A [SEP]"
+    made.post_processor = processors.TemplateProcessing(single=whole, special_tokens=ends)
     return PreTrainedTokenizerFast(tokenizer_object=made, model_max_length=128, **SPECIAL_TOKENS)
 
 

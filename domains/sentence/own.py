@@ -113,9 +113,8 @@ def held_out(name: str, rows: CaptionRows) -> ScoredSets:
         [groups[k] for k in sorted(part)]
         for part in (order[:count], order[count : 2 * count], order[2 * count :])
     )
-    scored, trained = (
-        hashlib.sha256(repr(part).encode()).hexdigest() for part in ((dev, test), train)
-    )
+    parts = ((dev, test), train)
+    scored, trained = (hashlib.sha256(repr(part).encode()).hexdigest() for part in parts)
     corpus, notes = Corpus(train, 0, trained), {k: count for k, count in counts.items() if count}
     captions = Captions(corpus, dev, test)
     return ScoredSets(scored, captions=captions, corpus=lambda: corpus, notes=notes)

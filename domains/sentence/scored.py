@@ -7,18 +7,8 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from contrastbench.domains.sentence import captions, graded, transfer
+from contrastbench.domains.sentence import captions, data, graded, transfer
 from contrastbench.domains.sentence.captions import Captions
-from contrastbench.domains.sentence.data import (
-    Corpus,
-    Pairs,
-    TextFiles,
-    check_size,
-    sentences_of,
-    senteval_path,
-    sts_sets,
-    stsb_pairs,
-)
 from contrastbench.domains.sentence.datasets import SentenceDataset
 from contrastbench.domains.sentence.transfer import TransferTask
 
@@ -28,11 +18,11 @@ class ScoredSets:
     """The sets of a dataset, their hash, and the dataset's own training sentences."""
 
     sha256: str
-    dev: Pairs | None = None  # pairs that choose the model
-    sets: dict[str, list[Pairs]] = field(default_factory=dict)
+    dev: data.Pairs | None = None  # pairs that choose the model
+    sets: dict[str, list[data.Pairs]] = field(default_factory=dict)
     tasks: list[TransferTask] = field(default_factory=list)
     captions: Captions | None = None
-    corpus: Callable[[], Corpus] | None = None
+    corpus: Callable[[], data.Corpus] | None = None
     notes: Mapping[str, Any] = field(default_factory=dict)  # on reading
 
     @property
@@ -61,14 +51,14 @@ def read_graded(about: SentenceDataset, data_root: Path | None) -> ScoredSets:
     dev, sets = graded.graded_pairs("dev"), {about.name: [graded.graded_pairs("test")]}
     digest = hashlib.sha256(repr((dev, sets)).encode()).hexdigest()
     return ScoredSets(
-        digest, dev, sets, corpus=lambda: sentences_of(about.name, graded.training_sentences())
+        digest, dev, sets, corpus=lambda: data.sentences_of(about.name, graded.training_sentences())
     )
 
 
 def read_sts(about: SentenceDataset, data_root: Path | None) -> ScoredSets:
     """Read SentEval's pairs with scores."""
     files, dev = dev_pairs(about, data_root)
-    sets = sts_sets(files)
+    sets = data.sts_sets(files)
     return ScoredSets(files.sha256.hexdigest(), dev, sets)
 
 
@@ -79,11 +69,11 @@ def read_transfer(about: SentenceDataset, data_root: Path | None) -> ScoredSets:
     return ScoredSets(files.sha256.hexdigest(), dev, tasks=tasks)
 
 
-def dev_pairs(about: SentenceDataset, data_root: Path | None) -> tuple[TextFiles, Pairs]:
+def dev_pairs(about: SentenceDataset, data_root: Path | None) -> tuple[data.TextFiles, data.Pairs]:
     """Open SentEval's files, and read the pairs that choose the model first."""
-    files = TextFiles(senteval_path(about, data_root))
-    dev = stsb_pairs(files, "dev")
-    check_size(files.root, "STSB dev", len(dev))
+    files = data.TextFiles(data.senteval_path(about, data_root))
+    dev = data.stsb_pairs(files, "dev")
+    data.check_size(files.root, "STSB dev", len(dev))
     return files, dev
 
 

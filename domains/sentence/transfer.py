@@ -178,9 +178,8 @@ def splits(task: TransferTask, y: Array, seed: int) -> Iterator[tuple[Array, Arr
     if task.test is None:
         yield from ((train, test, inside(train)) for train, test in folds.split(y, y))
     else:
-        train, test, dev = np.split(
-            np.arange(len(y)), np.cumsum([len(task.train.y), len(task.test.y)])
-        )
+        ends = np.cumsum([len(task.train.y), len(task.test.y)])
+        train, test, dev = np.split(np.arange(len(y)), ends)
         yield train, test, [(train, dev)] if task.dev else inside(train)
 
 

@@ -19,13 +19,8 @@ from contrastbench.domains.probe import write_probe
 from contrastbench.domains.random import balanced, check_class_count, generator
 from contrastbench.domains.report import doubts_of, small_batch
 from contrastbench.domains.samples import Samples
-from contrastbench.domains.scoring.classifiers import (
-    Classifier,
-    Labelled,
-    accuracy,
-    beside_accuracy,
-    decisions,
-)
+from contrastbench.domains.scoring import classifiers
+from contrastbench.domains.scoring.classifiers import Classifier, Labelled
 from contrastbench.domains.scoring.linear import linear, plain_linear, pseudo_inverse
 from contrastbench.domains.scoring.logistic import logistic
 from contrastbench.domains.tabular import DATASETS, TabularRecipe
@@ -34,14 +29,7 @@ from contrastbench.domains.tabular.encoder import CHUNK, TabularModel, embed_row
 from contrastbench.domains.tabular.preprocessing import split_rows, standardise_columns
 from contrastbench.domains.tabular.views import FeatureLayout, two_views
 from contrastbench.errors import UserError
-from contrastbench.losses.contrast import (
-    Contrast,
-    both_views,
-    indexed,
-    own_view,
-    query_key,
-    same_class,
-)
+from contrastbench.losses import contrast
 
 Model = TabularModel | Raw
 
@@ -50,7 +38,7 @@ def boosting(train: Labelled, validation: Labelled, seed: int) -> Classifier:
     """scikit-learn's gradient boosting with its defaults: what trees make of the rows."""
     model = HistGradientBoostingClassifier(random_state=seed)
     model.fit(train.x.cpu().numpy(), train.y.cpu().numpy())
-    return Classifier(lambda x: decisions(model, x))
+    return Classifier(lambda x: classifiers.decisions(model, x))
 
 
 CLASSIFIERS: dict[str, Callable[[Labelled, Labelled, int], Classifier]] = {
@@ -171,11 +159,11 @@ class TabularDomain(Domain[TabularRecipe, Model, Batch]):
         """Return two views of a batch, which are drawn when they are asked for."""
         return two_views(self.pretraining.x, batch.rows, self.features, self.recipe, batch.rng)
 
-    def contrasts(self, model: Model, batch: Batch) -> list[Contrast]:
+    def contrasts(self, model: Model, batch: Batch) -> list[contrast.Contrast]:
         """Pair the views of a batch, and tell the rows of the anchors."""
-        return [indexed(contrast, batch.rows) for contrast in self.paired(model, batch)]
+        return [contrast.indexed(pair, batch.rows) for pair in self.paired(model, batch)]
 
-    def paired(self, model: Model, batch: Batch) -> list[Contrast]:
+    def paired(self, model: Model, batch: Batch) -> list[contrast.Contrast]:
         """MoCo v3's pairing with both views as queries, SimCLR's, SCARF's, DHEL's, or by class.
 
         A row without a class, of the validation part, is paired with its other view alone.
@@ -187,12 +175,12 @@ class TabularDomain(Domain[TabularRecipe, Model, Batch]):
         z1, z2 = (embed_together(model, view) for view in views)
         if self.recipe.pairing == "both_views":
             labels = None if self.recipe.false_negatives else self.labels(self.classes(batch))
-            return [both_views(z1, z2, labels=labels)]
+            return [contrast.both_views(z1, z2, labels=labels)]
         if self.recipe.pairing == "own_view":
-            return [own_view(z1, z2), own_view(z2, z1)]
+            return [contrast.own_view(z1, z2), contrast.own_view(z2, z1)]
         if self.recipe.pairs_by_class:
-            return [same_class(z1, z2, self.labels(self.classes(batch)))]
-        return [query_key(z1, z2)]
+            return [contrast.same_class(z1, z2, self.labels(self.classes(batch)))]
+        return [contrast.query_key(z1, z2)]
 
     def labels(self, y: Tensor) -> Tensor:
         """Return classes; a row without one has its own."""
@@ -244,9 +232,9 @@ def probe_evaluation(
     scores, y = scores_on(encoder, parts["test"].x, fitted), parts["test"].y
     counts = {name: int((values.argmax(dim=1) == y).sum()) for name, values in scores.items()}
     right = {name: 100 * count / len(y) for name, count in counts.items()}
-    held = {name: accuracy(classifier, validation) for name, classifier in fitted.items()}
+    held = {k: classifiers.accuracy(fit, validation) for k, fit in fitted.items()}
     return Evaluation(
-        {"accuracy": right[probe], **right, **beside_accuracy(scores[probe], y)},
+        {"accuracy": right[probe], **right, **classifiers.beside_accuracy(scores[probe], y)},
         "accuracy",
         validation=held[probe],
         samples={name: len(part.y) for name, part in parts.items()},
@@ -272,6 +260,5 @@ def scores_on(encoder: nn.Module, x: Tensor, fitted: dict[str, Classifier]) -> d
     """(rows, classes) scores by each classifier; embeddings are never all in memory."""
     chunks = (embed_rows(encoder, some) for some in x.split(CHUNK))
     parts = [[classifier.scores(some) for classifier in fitted.values()] for some in chunks]
-    return {
-        name: torch.cat(some) for name, some in zip(fitted, zip(*parts, strict=True), strict=True)
-    }
+    columns = zip(fitted, zip(*parts, strict=True), strict=True)
+    return {name: torch.cat(some) for name, some in columns}

@@ -79,9 +79,8 @@ def read_rows(kind: str, what: str, data_root: Path | None, roles: Roles) -> Tab
     for column in dropped:
         check_column(name, column, there)
         fix = f": column {column} holds the {{}}: take it out of drop"
-        refuse(
-            name, ("classes" * (column == roles.target) or "parts" * (column == roles.split), fix)
-        )
+        held = "classes" * (column == roles.target) or "parts" * (column == roles.split)
+        refuse(name, (held, fix))
     parts = {part: rows.drop(columns=dropped, errors="ignore") for part, rows in named.items()}
     frame, starts = concatenate_parts(name, parts, roles.split)
     target = checked_target(name, frame, roles.target or frames.target)

@@ -76,9 +76,8 @@ def draw_rows(table: TabularSet, rows: Array, share: float, seed: int) -> tuple[
         UserError: a class has fewer groups than that needs.
     """
     if not len(table.groups):
-        kept, drawn = train_test_split(
-            rows, test_size=share, stratify=table.y[rows], random_state=seed
-        )
+        classes = table.y[rows]
+        kept, drawn = train_test_split(rows, test_size=share, stratify=classes, random_state=seed)
         return kept, drawn
     kept, drawn = group_draw(table.y[rows], np.asarray(table.groups)[rows], share, seed)
     return rows[kept], rows[drawn]

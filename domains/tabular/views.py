@@ -48,20 +48,18 @@ def view(
     return x
 
 
-def corrupt(
-    x: Tensor, table: Tensor, feature_of: Tensor, chosen: Tensor, rng: torch.Generator
-) -> Tensor:
+def corrupt(x: Tensor, table: Tensor, of: Tensor, chosen: Tensor, rng: torch.Generator) -> Tensor:
     """Chosen features replaced by draws from their empirical marginals, each on its own.
 
     Args:
         x: (b, inputs).
         table: (n, inputs) where the draws come from.
-        feature_of: (inputs,) the feature that each input belongs to.
+        of: (inputs,) the feature that each input belongs to.
         chosen: (b, features) which to replace.
         rng: of the draws.
     """
-    donors = torch.randint(len(table), chosen.shape, generator=rng, device=x.device)[:, feature_of]
-    return torch.where(chosen[:, feature_of], table.gather(0, donors), x)
+    donors = torch.randint(len(table), chosen.shape, generator=rng, device=x.device)[:, of]
+    return torch.where(chosen[:, of], table.gather(0, donors), x)
 
 
 def changed_features(shape: tuple[int, int], recipe: TabularRecipe, rng: torch.Generator) -> Tensor:

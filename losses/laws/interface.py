@@ -12,13 +12,8 @@ from torch import Tensor
 
 from contrastbench.losses.base import Loss, ScoreLoss, Scores, block_scores
 from contrastbench.losses.contrast import Contrast
-from contrastbench.losses.laws.assertions import (
-    Build,
-    Wrong,
-    assert_finite,
-    check_close,
-    raises_value_error,
-)
+from contrastbench.losses.laws import assertions
+from contrastbench.losses.laws.assertions import Build, Wrong
 from contrastbench.losses.laws.causes import NEW_ALIKE, ROOT_REMEDY, SHAPE_REMEDY, Watch
 from contrastbench.losses.laws.random_contrasts import LAW_PAIRINGS, random_views, some_pairing
 from contrastbench.losses.laws.source_lines import error_place, formula_place
@@ -115,9 +110,8 @@ def formulas(loss: Loss) -> list[ScoreLoss]:
 
 def on_meta(contrast: Contrast) -> Contrast:
     """Return the contrast without its numbers, on torch's device for shapes alone."""
-    moved: dict[str, Any] = {
-        k: v.to("meta") for k, v in vars(contrast).items() if isinstance(v, Tensor)
-    }
+    tensors = ((k, v) for k, v in vars(contrast).items() if isinstance(v, Tensor))
+    moved: dict[str, Any] = {k: tensor.to("meta") for k, tensor in tensors}
     moved["views"] = contrast.views and tuple(view.to("meta") for view in contrast.views)
     return replace(contrast, **moved)
 
@@ -143,22 +137,22 @@ def check_scalar(build: Build, seed: int) -> None:
 def check_batch_size(build: Build, seed: int) -> None:
     """Finite value and gradient for batches of 2 to 64 samples."""
     for size in sorted({2, 3, 7, 2 + seed % 63, 64}):
-        assert_finite(build(), some_pairing(seed), random_views(seed, size))
+        assertions.assert_finite(build(), some_pairing(seed), random_views(seed, size))
 
 
 def check_no_negatives(build: Build, seed: int) -> None:
     """A batch of one sample, which has no negatives, raises ValueError."""
     for name in ("both_views", "other_view"):
         contrast = LAW_PAIRINGS[name](random_views(seed, 1))
-        raises_value_error(partial(build(), contrast), "a batch of one sample")
+        assertions.raises_value_error(partial(build(), contrast), "a batch of one sample")
 
 
 def check_parameters(build: Build, seed: int) -> None:
     """The parameters are plain data and make the same loss again; they reject nonsense."""
     loss, contrast = build(), LAW_PAIRINGS["both_views"](random_views(seed, 4))
     params = json.loads(json.dumps(loss.params))
-    check_close(build(**params)(contrast), loss(contrast), 0)
+    assertions.check_close(build(**params)(contrast), loss(contrast), 0)
     for key, value in params.items():
         number = isinstance(value, int | float) and not isinstance(value, bool)
         for bad in NONSENSE_NUMBERS if number else NONSENSE_TEXTS:
-            raises_value_error(partial(build, **{key: bad}), f"{key}={bad!r}")
+            assertions.raises_value_error(partial(build, **{key: bad}), f"{key}={bad!r}")

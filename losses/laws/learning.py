@@ -5,15 +5,7 @@ from torch import Tensor, nn
 
 from contrastbench.losses.base import Loss
 from contrastbench.losses.contrast import Contrast
-from contrastbench.losses.laws.assertions import (
-    Build,
-    Remark,
-    Wrong,
-    check_close,
-    configured,
-    learned_parameters,
-    value_and_gradient,
-)
+from contrastbench.losses.laws import assertions
 from contrastbench.losses.laws.random_contrasts import LAW_PAIRINGS, random_views, some_pairing
 
 # the whole in both formats, single rows, tiles with a rest
@@ -23,7 +15,7 @@ CASES: tuple[tuple[torch.dtype, dict[str, int]], ...] = (
 )
 
 
-def check_learning(build: Build, seed: int) -> None:
+def check_learning(build: assertions.Build, seed: int) -> None:
     """Every parameter of the loss's own gets a finite gradient, in float32 too."""
     names = [name for name, p in build().named_parameters() if p.requires_grad]
     if not names:
@@ -31,9 +23,9 @@ def check_learning(build: Build, seed: int) -> None:
     taught = set()
     for pairing in LAW_PAIRINGS.values():
         for dtype, options in CASES:
-            loss = configured(build().to(dtype), options)
+            loss = assertions.configured(build().to(dtype), options)
             views = random_views(seed, 6, dtype=dtype, grad=True)
-            own = value_and_gradient(loss, pairing(views), views)[1 + len(views) :]
+            own = assertions.value_and_gradient(loss, pairing(views), views)[1 + len(views) :]
             for name, gradient in zip(names, own, strict=True):
                 assert gradient.isfinite().all(), f"the gradient of {name} is not finite"
                 taught |= {name} if gradient.any() else set()
@@ -41,26 +33,26 @@ def check_learning(build: Build, seed: int) -> None:
     assert not missing, f"{', '.join(missing)} never gets a gradient"
 
 
-def check_state(build: Build, seed: int) -> None:
+def check_state(build: assertions.Build, seed: int) -> None:
     """State dict and dtype carry over all that was learned; nothing but the parameters learns."""
     loss, views, pairing = build(), random_views(seed, 6), some_pairing(seed)
     contrast, before = pairing(views), build().params
     with torch.no_grad():
-        for parameter in learned_parameters(loss):
+        for parameter in assertions.learned_parameters(loss):
             parameter.mul_(1.25)
     assert loss.params == before, "the loss's record changes while it learns"
     again = build()
     again.load_state_dict(loss.state_dict())
-    check_close(again(contrast), loss(contrast), 0)
+    assertions.check_close(again(contrast), loss(contrast), 0)
     frozen = build().requires_grad_(False)  # holes are -inf then, and finite where something learns
-    check_close(frozen(contrast), build()(contrast), 1e-12)
+    assertions.check_close(frozen(contrast), build()(contrast), 1e-12)
     single = loss.float()(pairing([v.float() for v in views]))
     assert single.dtype == torch.float32, f"a float32 contrast gives a {single.dtype} loss"
-    check_close(single.double(), again(contrast), 1e-5)
+    assertions.check_close(single.double(), again(contrast), 1e-5)
     check_resumed(build, seed)
 
 
-def check_resumed(build: Build, seed: int) -> None:
+def check_resumed(build: assertions.Build, seed: int) -> None:
     """Fail if the loss of a training that goes on from a checkpoint is another one.
 
     A loss that draws by other generators than torch's is not compared.
@@ -76,7 +68,7 @@ def check_resumed(build: Build, seed: int) -> None:
         return
     changed = ", ".join(names) or "what is no attribute of the loss"
     remedy = f'self.register_buffer("{[*names, "x"][0]}", a tensor) in __init__ is kept'
-    raise Wrong(f"training changes {changed}, which no checkpoint holds", remedy)
+    raise assertions.Wrong(f"training changes {changed}, which no checkpoint holds", remedy)
 
 
 def differ(one: Loss, other: Loss, contrast: Contrast) -> bool:
@@ -101,16 +93,16 @@ def hidden_changes(fresh: Loss, trained: Loss) -> list[str]:
     ]
 
 
-def check_buffers(build: Build, seed: int) -> None:
+def check_buffers(build: assertions.Build, seed: int) -> None:
     """A training step leaves the same buffers in blocks of rows as in one piece."""
     start = dict(build().named_buffers())
     whole, blocked = (
-        buffers_after_step(configured(build(), options).train(), start, seed)
+        buffers_after_step(assertions.configured(build(), options).train(), start, seed)
         for options in ({}, {"block_elements": 1})
     )
     if build().needs_views:
         if changed := different(start, whole):
-            raise Remark(
+            raise assertions.Remark(
                 f"a training step changes {changed}, and whole views have no blocks to compare; "
                 "a resumed training keeps of it what state_dict holds"
             )

@@ -6,12 +6,8 @@ from torch import Tensor
 
 from contrastbench.losses.base import Loss
 from contrastbench.losses.contrast import Contrast
+from contrastbench.losses.laws import random_contrasts
 from contrastbench.losses.laws.assertions import Build, check_close, value_and_gradient
-from contrastbench.losses.laws.random_contrasts import (
-    LAW_PAIRINGS,
-    random_views,
-    with_sample_numbers,
-)
 from contrastbench.losses.laws.random_contrasts import PairingFunction as Pair
 from contrastbench.losses.limits import Limit
 from contrastbench.losses.pairing import Pairing
@@ -27,7 +23,7 @@ def check_limits(build: Build, seed: int) -> None:
 
 def check_everywhere(limit: Limit, build: Build, seed: int = 5) -> None:
     """Check a limit under every pairing for which it is declared."""
-    for name, pair in LAW_PAIRINGS.items():
+    for name, pair in random_contrasts.LAW_PAIRINGS.items():
         try:
             check_limit(limit, build, pair, seed)
         except AssertionError as error:
@@ -38,11 +34,11 @@ def check_limit(limit: Limit, build: Build, pair: Pair, seed: int) -> None:
     """Compare both losses on two batches of one size; a constant is the same on both."""
     loss = build(**limit.near).double()
     other = get_loss(limit.to, **limit.target(loss.params, describe(limit.to).params))
-    other = with_sample_numbers(other.double().train(loss.training))
+    other = random_contrasts.with_sample_numbers(other.double().train(loss.training))
     factor = float(getattr(loss, limit.factor)) if limit.factor else 1.0
     offsets = []
     for drawn_by in (seed, seed + 1):
-        views = random_views(drawn_by, 2 + seed % 6, grad=True)
+        views = random_contrasts.random_views(drawn_by, 2 + seed % 6, grad=True)
         contrast = pair(views)
         if not limit.holds(pairing_of(contrast)):
             return

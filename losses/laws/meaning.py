@@ -129,9 +129,8 @@ def positive_steps(build: Build, seed: int) -> dict[str, list[float]]:
 
 def negative_steps(build: Build, seed: int) -> dict[str, list[float]]:
     """Return by pairing by how much the loss grows from cosine to larger cosine of negatives."""
-    steps = step_differences(
-        build, [equicorrelated_views(cosine, 4 + seed % 3) for cosine in COSINES]
-    )
+    batches = [equicorrelated_views(cosine, 4 + seed % 3) for cosine in COSINES]
+    steps = step_differences(build, batches)
     del steps["same_class"]  # whose positives are other samples too
     return steps
 

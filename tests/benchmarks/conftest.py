@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from contrastbench.benchmarks.cli import main as cli
-from contrastbench.benchmarks.running import standard_output
+from contrastbench.benchmarks.running import launch
 
 
 @pytest.fixture
@@ -21,7 +21,7 @@ def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captur
         monkeypatch.setattr(sys, "argv", ["bench", *words])
         monkeypatch.setattr(signal, "signal", lambda *_: None)
         monkeypatch.setattr(
-            standard_output, "private_channel", lambda: sys.stdout
+            launch, "private_channel", lambda: sys.stdout
         )  # the real one is for a whole process
         with pytest.raises(SystemExit) as end:
             cli.main()

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from contrastbench.benchmarks.running.learned import learned_details
+from contrastbench.benchmarks.running.publishing import learned_details
 from contrastbench.losses import both_views, get_loss, other_view, query_key, same_class, whole_row
 from contrastbench.losses.contrast import permuted
 from contrastbench.losses.laws.random_contrasts import random_views

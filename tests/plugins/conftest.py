@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from contrastbench.benchmarks.cli import main as cli
-from contrastbench.benchmarks.running import standard_output
+from contrastbench.benchmarks.running import launch
 
 HERE = Path(__file__).parent
 Install = Callable[..., None]  # of a distribution and its entry points
@@ -53,7 +53,7 @@ def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captur
     (tmp_path / "work").mkdir()
     monkeypatch.chdir(tmp_path / "work")
     monkeypatch.delenv("CONTRASTBENCH_DATA", raising=False)
-    monkeypatch.setattr(standard_output, "private_channel", lambda: sys.stdout)
+    monkeypatch.setattr(launch, "private_channel", lambda: sys.stdout)
     terminate = signal.getsignal(signal.SIGTERM)
 
     def call(*words: str) -> tuple[int, str, str]:

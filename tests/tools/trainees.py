@@ -13,7 +13,7 @@ import torch
 
 from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.benchmarks.running import checkpoints, environment, training
-from contrastbench.benchmarks.running.interruption import end_on_sigterm
+from contrastbench.benchmarks.running.launch import end_on_sigterm
 from contrastbench.benchmarks.running.options import Options
 from contrastbench.benchmarks.running.runner import run_cell
 from contrastbench.domains.graph import motifs

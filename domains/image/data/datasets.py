@@ -37,9 +37,7 @@ class ImageDataset(Dataset):
     @property
     def again(self) -> str:
         """Say what to do where its files are damaged or others."""
-        return (
-            f"delete it and download {self.url} again" if self.sha256 else f"get {self.url} again"
-        )
+        return f"{'delete it and download' if self.sha256 else 'get'} {self.url} again"
 
 
 DATASETS = declared_sets(Path(__file__).with_name("datasets.toml"), ImageDataset)

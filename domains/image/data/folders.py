@@ -126,14 +126,11 @@ def first_files(files: dict[str, list[str]], count: int) -> Parts:
 def classes_of(root: Path, name: str) -> dict[str, list[str]]:
     """Image files of each class folder of a part, by names from the root."""
     parent = root / name
-    folders = sorted(
-        path for path in parent.iterdir() if path.is_dir() and not path.name.startswith(".")
-    )
+    there = (path for path in parent.iterdir() if path.is_dir())
+    folders = sorted(path for path in there if not path.name.startswith("."))
     fix = "put the images of each class into a folder of that name"
     refuse(parent.resolve(), (not folders, f" has no class folders: {fix}"))
-    return {
-        folder.name: images_of(root, (Path(name) / folder.name).as_posix()) for folder in folders
-    }
+    return {x.name: images_of(root, (Path(name) / x.name).as_posix()) for x in folders}
 
 
 def images_of(root: Path, folder: str) -> list[str]:

@@ -93,9 +93,8 @@ def load_declared_arrays(about: ImageDataset, asked: Request) -> LoadedImages:
     Raises:
         UserError: the file is damaged, or holds something else.
     """
-    return read_arrays(
-        download.local_file(about, asked.data_root) or download.fetch_file(about), asked
-    )
+    path = download.local_file(about, asked.data_root) or download.fetch_file(about)
+    return read_arrays(path, asked)
 
 
 def array_keys(path: Path, names: Sequence[str]) -> dict[str, str]:

@@ -108,13 +108,12 @@ def score_opened(
             "draws them from all images, for an encoder that has not been trained on them"
         )
     if by in OF_TEST:
-        return PROTOCOLS[by](Features(test, test, test, seed, about))
-    if by == OF_ALL:
-        train = seen.features(model, images.train, "features of training images")
-        return PROTOCOLS[by](Features(train, train, test, seed, about))
-    train, validation = (
-        seen.features(model, part) for part in fitting_parts(images, about.share, seed)
-    )
+        train = validation = test
+    elif by == OF_ALL:
+        train = validation = seen.features(model, images.train, "features of training images")
+    else:
+        parts = fitting_parts(images, about.share, seed)
+        train, validation = (seen.features(model, part) for part in parts)
     return PROTOCOLS[by](Features(train, validation, test, seed, about))
 
 

@@ -64,9 +64,8 @@ def hue(images: Tensor, shift: Tensor) -> Tensor:
     not_red, not_green = (high.unsqueeze(1) - images[:, :2]).sign_().unbind(1)
     if_green = (blue - red).add_(chroma, alpha=2)
     if_blue = (red - green).add_(chroma, alpha=4)
-    h = torch.lerp(green - blue, if_green.lerp_(if_blue, not_green), not_red).div_(
-        chroma.clamp(min=1e-8)
-    )
+    h = torch.lerp(green - blue, if_green.lerp_(if_blue, not_green), not_red)
+    h.div_(chroma.clamp(min=1e-8))
     h += 6 * shift.view(-1, 1, 1)
     h.remainder_(6)
     peaks, signs, tops = constant(SIXTHS, images.device).view(3, 3, 1, 1)

@@ -122,9 +122,7 @@ def draw_warps(
     low, high = (math.log(side) / 2 for side in ratio)
     side, stretch = (scale[0] + (scale[1] - scale[0]) * share).sqrt(), low + (high - low) * stretch
     wide, tall = side * stretch.exp(), side * stretch.neg().exp()
-    across, down = (
-        (2 * place - 1) * (1 - x) for place, x in zip(centre, (wide, tall), strict=True)
-    )
+    across, down = ((2 * p - 1) * (1 - x) for p, x in zip(centre, (wide, tall), strict=True))
     wide = wide * (1 - 2.0 * (mirrored < flip))
     angle = (2 * turn - 1) * rotation
     cos, sin = angle.cos(), angle.sin()
@@ -160,10 +158,8 @@ def draw_erased(n: int, size: int, probability: float, rng: torch.Generator) -> 
     chosen = bernoulli(n, probability, rng)
     smaller = height_and_width(size - 1, size - 1, rng.device)
     sides, fits = draw_boxes(n, smaller, size * size, *ERASED, rng)
-    return (
-        place_boxes(sides.flip(0), height_and_width(size, size, rng.device), rng)
-        * (chosen & fits)[:, None]
-    )
+    boxes = place_boxes(sides.flip(0), height_and_width(size, size, rng.device), rng)
+    return boxes * (chosen & fits)[:, None]
 
 
 def draw_jitter(

@@ -11,21 +11,13 @@ import torch
 from torch import Tensor
 from torch.nn.functional import interpolate
 
+from contrastbench.domains.image.views import draws
 from contrastbench.domains.image.views.colour import (
     broadcast_per_image,
     jitter,
     solarise,
     tint,
     to_grey,
-)
-from contrastbench.domains.image.views.draws import (
-    bernoulli,
-    draw_crops,
-    draw_erased,
-    draw_jitter,
-    draw_tints,
-    draw_warps,
-    uniform,
 )
 from contrastbench.domains.image.views.policies import Policy
 from contrastbench.domains.image.views.randaugment import randaugment
@@ -52,10 +44,10 @@ def random_crop(images: Tensor, policy: Policy, rng: torch.Generator, times: int
         images = images.repeat(times, 1, 1, 1)
     n, _, height, width = images.shape
     if policy.warp:
-        maps = draw_warps(n, policy.scale, policy.ratio, policy.flip, policy.rotation, rng)
+        maps = draws.draw_warps(n, policy.scale, policy.ratio, policy.flip, policy.rotation, rng)
         return warp(images, maps, policy.size, policy.warp)
-    flipped = bernoulli(n, policy.flip, rng)
-    boxes = draw_crops(n, height, width, policy.scale, policy.ratio, rng)
+    flipped = draws.bernoulli(n, policy.flip, rng)
+    boxes = draws.draw_crops(n, height, width, policy.scale, policy.ratio, rng)
     return crop(to_float(images), boxes, policy.size, flipped)
 
 
@@ -63,7 +55,7 @@ def crop_again(x: Tensor, policy: Policy, rng: torch.Generator) -> Tensor:
     """Show a part of each crop alone, as RényiCL's noisy crops do."""
     share, kept = policy.again or 1.0, torch.zeros(len(x), dtype=torch.bool, device=x.device)
     n, _, height, width = x.shape
-    boxes = draw_crops(n, height, width, (share, share), policy.ratio, rng)
+    boxes = draws.draw_crops(n, height, width, (share, share), policy.ratio, rng)
     return crop(x, boxes, policy.size, kept)
 
 
@@ -78,20 +70,20 @@ def recolour(images: Tensor, policy: Policy, rng: torch.Generator) -> Tensor:
 def blur_some(x: Tensor, policy: Policy, rng: torch.Generator) -> Tensor:
     """Some images out of focus."""
     n = len(x)
-    return on_chosen(blur, x, bernoulli(n, policy.blur, rng), uniform(n, 0.1, 2.0, rng))
+    return on_chosen(blur, x, draws.bernoulli(n, policy.blur, rng), draws.uniform(n, 0.1, 2.0, rng))
 
 
 def random_solarise(x: Tensor, policy: Policy, rng: torch.Generator) -> Tensor:
     """Some images with their bright half inverted."""
-    return solarise(x, torch.where(bernoulli(len(x), policy.solarise, rng), 0.5, 2.0))
+    return solarise(x, torch.where(draws.bernoulli(len(x), policy.solarise, rng), 0.5, 2.0))
 
 
 # of a policy p; some images change
 OPERATIONS: dict[str, Callable[[Tensor, Policy, torch.Generator], Tensor]] = {
     "again": crop_again,
-    "tint": lambda x, p, rng: tint(x, *draw_tints(len(x), p.jitter, p.strength, p.grey, rng)),
-    "jitter": lambda x, p, rng: jitter(x, *draw_jitter(len(x), p.jitter, p.strength, rng)),
-    "grey": lambda x, p, rng: to_grey(x, bernoulli(len(x), p.grey, rng)),
+    "tint": lambda x, p, rng: tint(x, *draws.draw_tints(len(x), p.jitter, p.strength, p.grey, rng)),
+    "jitter": lambda x, p, rng: jitter(x, *draws.draw_jitter(len(x), p.jitter, p.strength, rng)),
+    "grey": lambda x, p, rng: to_grey(x, draws.bernoulli(len(x), p.grey, rng)),
     "blur": blur_some,
     "solarise": random_solarise,
     "randaugment": lambda x, p, rng: randaugment(x, *(p.randaugment or (0, 0.0)), p.fill, rng),
@@ -100,7 +92,7 @@ OPERATIONS: dict[str, Callable[[Tensor, Policy, torch.Generator], Tensor]] = {
 
 def erase_some(images: Tensor, policy: Policy, rng: torch.Generator) -> Tensor:
     """RandomErasing on normalised images, in place: boxes of normal noise, as timm's `pixel`."""
-    boxes = draw_erased(len(images), policy.size, policy.erasing, rng)
+    boxes = draws.draw_erased(len(images), policy.size, policy.erasing, rng)
 
     def with_noise(x: Tensor, boxes: Tensor) -> Tensor:
         return erase(x, boxes, torch.randn(x.shape, generator=rng, device=rng.device))

@@ -20,7 +20,7 @@ import yaml
 from typer.main import get_command
 
 from contrastbench.benchmarks.cli.main import app
-from contrastbench.benchmarks.sweeps.shard import parse_shard
+from contrastbench.benchmarks.sweeps.plan import parse_shard
 
 FOLDER = Path(__file__).parents[3] / "examples" / "clusters"
 SHARDS = 4

@@ -6,8 +6,8 @@ import pytest
 import torch
 
 import stub_domain
-from contrastbench.benchmarks.running.learned import learned_details
 from contrastbench.benchmarks.running.opening import loss_on_device
+from contrastbench.benchmarks.running.publishing import learned_details
 from contrastbench.benchmarks.running.training import train
 from contrastbench.domains.registry import DOMAINS, declaration, domain_class, make_recipe
 from contrastbench.losses import UserError, get_loss

@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import nn
 
-from contrastbench.domains.sentence import graded, token_ids
+from contrastbench.domains.sentence import encoding, graded
 from contrastbench.domains.sentence.checkpoint import Checkpoint
 from contrastbench.domains.sentence.encoding import pad
 
@@ -27,14 +27,14 @@ class Counted:
 
 @pytest.fixture
 def checkpoint(monkeypatch: pytest.MonkeyPatch) -> Checkpoint:
-    monkeypatch.setattr(token_ids, "_kept", {})
+    monkeypatch.setattr(encoding, "_kept", {})
     return Checkpoint(None, Counted(), None, sha256="a")
 
 
 @pytest.mark.parametrize("most", [3, 64])
 def test_ids_are_those_of_the_tokenizer_alone(checkpoint: Checkpoint, most: int) -> None:
-    token_ids.token_ids(checkpoint, SENTENCES[3:], most)
-    found = token_ids.token_ids(checkpoint, SENTENCES, most)
+    encoding.token_ids(checkpoint, SENTENCES[3:], most)
+    found = encoding.token_ids(checkpoint, SENTENCES, most)
     about = {"truncation": True, "max_length": most}
     assert [[*row] for row in found] == [
         graded.tokenizer()(sentence, **about)["input_ids"] for sentence in SENTENCES
@@ -44,28 +44,28 @@ def test_ids_are_those_of_the_tokenizer_alone(checkpoint: Checkpoint, most: int)
 def test_a_sentence_is_tokenized_once_for_a_checkpoint_and_a_length(checkpoint: Checkpoint) -> None:
     distinct = len(set(SENTENCES))
     for _ in range(3):
-        token_ids.token_ids(checkpoint, SENTENCES, 8)
+        encoding.token_ids(checkpoint, SENTENCES, 8)
     assert checkpoint.tokenizer.count == distinct
-    token_ids.token_ids(checkpoint, SENTENCES, 9)
+    encoding.token_ids(checkpoint, SENTENCES, 9)
     assert checkpoint.tokenizer.count == 2 * distinct
-    token_ids.token_ids(replace(checkpoint, sha256="b"), SENTENCES, 8)
+    encoding.token_ids(replace(checkpoint, sha256="b"), SENTENCES, 8)
     assert checkpoint.tokenizer.count == 3 * distinct
 
 
 def test_a_full_store_makes_room_for_the_next_set(
     checkpoint: Checkpoint, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(token_ids, "MOST_SENTENCES", 3)
+    monkeypatch.setattr(encoding, "MOST_SENTENCES", 3)
     given = ["a", "b"], ["b", "c", "d"], ["c", "d"], [*"efgh"], ["c"]
-    found = [[[*row] for row in token_ids.token_ids(checkpoint, some, 8)] for some in given]
+    found = [[[*row] for row in encoding.token_ids(checkpoint, some, 8)] for some in given]
     assert found == [graded.tokenizer()(some)["input_ids"] for some in given]
     assert checkpoint.tokenizer.count == 2 + 2 + 4
 
 
 def test_a_checkpoint_without_files_keeps_nothing(checkpoint: Checkpoint) -> None:
     made = replace(checkpoint, sha256="")
-    token_ids.token_ids(made, SENTENCES, 8)
-    token_ids.token_ids(made, SENTENCES, 8)
+    encoding.token_ids(made, SENTENCES, 8)
+    encoding.token_ids(made, SENTENCES, 8)
     assert made.tokenizer.count == 2 * len(set(SENTENCES))
 
 
