@@ -27,8 +27,8 @@ from contrastbench.errors import UserError
 from contrastbench.losses import LOSSES, get_loss, same_class
 from contrastbench.losses.contrast import Contrast
 from contrastbench.losses.laws import CheckResult
-from contrastbench.losses.laws.assertions import value_and_gradient
-from contrastbench.losses.laws.battery import Law, outcome, plain_cause, prepared_loss
+from contrastbench.losses.laws.assertions import Law, value_and_gradient
+from contrastbench.losses.laws.battery import outcome, plain_cause, prepared_loss
 from contrastbench.losses.laws.random_contrasts import LAW_PAIRINGS, numbered_samples, random_views
 from contrastbench.losses.spec import LossSpec
 

@@ -36,7 +36,8 @@ from contrastbench.domains.registry import declaration, domain_class, make_recip
 from contrastbench.errors import users_code
 from contrastbench.losses.contrast import Contrast
 from contrastbench.losses.laws import CheckResult
-from contrastbench.losses.laws.battery import Law, outcome, plain_cause
+from contrastbench.losses.laws.assertions import Law
+from contrastbench.losses.laws.battery import outcome, plain_cause
 from contrastbench.losses.laws.limits import pairing_of
 from contrastbench.losses.pairing import Pairing
 from contrastbench.losses.spec import LossSpec

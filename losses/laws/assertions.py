@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -12,6 +13,31 @@ from contrastbench.losses.laws.random_contrasts import PairingFunction
 from contrastbench.losses.laws.source_lines import SourceLine
 
 Build = Callable[..., Loss]  # makes the loss in float64, with some parameters changed
+
+
+@dataclass(frozen=True)
+class Law:
+    """A check of a loss, a domain or a device, what its failure means, and what usually helps then.
+
+    A check raises AssertionError, and may return what it has found.
+    """
+
+    check: Callable[..., str | None]
+    wrong: str = ""  # "": its message says it
+    remedy: str = ""
+
+    @property
+    def name(self) -> str:
+        """The name of the law, by which a loss may decline it."""
+        return self.check.__name__.removeprefix("check_").replace("_", " ")
+
+    def __call__(self, build: Build, seed: int) -> str | None:
+        return self.check(build, seed)
+
+
+def law(wrong: str, remedy: str) -> Callable[[Callable[..., None]], Law]:
+    """Make a check a law, with what breaks it and what helps."""
+    return lambda check: Law(check, wrong, remedy)
 
 
 class Wrong(AssertionError):

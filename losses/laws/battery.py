@@ -23,15 +23,8 @@ from contrastbench.losses.laws import (
     meaning,
     precision,
 )
-from contrastbench.losses.laws.assertions import Build, Remark, Wrong
-from contrastbench.losses.laws.causes import (
-    KEEP_GIVEN,
-    LOGARITHM_REMEDY,
-    NEW_ALIKE,
-    NO_NUMBERS,
-    SHAPE_REMEDY,
-    diagnosis,
-)
+from contrastbench.losses.laws.assertions import Build, Law, Remark, Wrong
+from contrastbench.losses.laws.causes import diagnosis
 from contrastbench.losses.laws.random_contrasts import with_sample_numbers
 from contrastbench.losses.laws.source_lines import raised_by_check
 from contrastbench.losses.settings import keep_settings
@@ -48,157 +41,22 @@ NOT_OF_CLASSES = (
 )
 # laws that a loss may break by its design
 OF_DESIGN = ("randomness", "repeated positives", "repeated anchors", "closer positives")
-BLOCK_REMEDY = (
-    "terms sees a block of anchors with all keys, never the whole batch: what is over anchors "
-    "belongs into combine"
-)
-
-
-@dataclass(frozen=True)
-class Law:
-    """A check of a loss, a domain or a device, what its failure means, and what usually helps then.
-
-    A check raises AssertionError, and may return what it has found.
-    """
-
-    check: Callable[..., str | None]
-    wrong: str = ""  # "": its message says it
-    remedy: str = ""
-
-    @property
-    def name(self) -> str:
-        """The name of the law, by which a loss may decline it."""
-        return self.check.__name__.removeprefix("check_").replace("_", " ")
 
 
 Cause = Callable[[Law, BaseException], Wrong]
 
 # From causes to consequences, because the first that fails is the last that runs.
 LAWS = [
-    Law(interface.check_runs, "the loss does not run", LOGARITHM_REMEDY),
-    Law(interface.check_in_place, "the loss changes its scores or views in place", KEEP_GIVEN),
-    Law(interface.check_terms, "terms does not return one term for each anchor", SHAPE_REMEDY),
-    Law(
-        interface.check_randomness,
-        "two calls on the same batch differ",
-        "draw or change only where self.training is true: a training then draws by seed, "
-        "epoch and step, and the other checks, which compare values, are run",
-    ),
-    Law(interface.check_device, "a tensor stays on the CPU", NEW_ALIKE),
-    Law(
-        interface.check_scalar,
-        "the loss is in another number format than its scores",
-        "keep their dtype: no .float() or .half(), and scores.pos.new_zeros(n) for torch.zeros(n)",
-    ),
-    Law(meaning.check_detached, "positives or negatives get no gradient", NO_NUMBERS),
-    Law(
-        meaning.check_sign,
-        "did the sign flip?",
-        "minimise: the loss is minus the logarithm of the positive's share",
-    ),
-    Law(
-        meaning.check_positives,
-        "positives change nothing",
-        'use scores.pos; a term of a sum is checked in it: "infonce + 0.5*mine.py:Mine"',
-    ),
-    Law(meaning.check_negatives, "negatives change nothing", "use scores.neg"),
-    Law(
-        invariances.check_permutation,
-        "the order of the samples changes the loss",
-        "anchors come in any order; set ordered = True if yours may not",
-    ),
-    Law(
-        invariances.check_holes,
-        "keys that are no negatives change the loss",
-        "reduce by mean_neg or log_mean_neg: they divide by scores.count, and leave out the holes",
-    ),
-    Law(
-        invariances.check_padding,
-        "padding among the positives changes the loss",
-        "reduce over positives by scores.mean_pos or log_mean_pos, or leave out scores.padding",
-    ),
-    Law(
-        invariances.check_repeated_positives,
-        "the loss grows with the number of positives",
-        "take the mean over positives: scores.mean_pos or log_mean_pos",
-    ),
-    Law(
-        invariances.check_repeated_anchors,
-        "the loss grows with the number of anchors",
-        f"take the mean over anchors: combine does so unless you write your own; {BLOCK_REMEDY}",
-    ),
-    Law(
-        invariances.check_tiles,
-        "the loss depends on the blocks in which rows are taken",
-        BLOCK_REMEDY,
-    ),
-    Law(
-        interface.check_batch_size,
-        "the loss is not finite at some batch size",
-        f"statistics of a batch may be 0/0 where it is small; {BLOCK_REMEDY}",
-    ),
-    Law(
-        invariances.check_rotation,
-        "a rotation of all embeddings changes the loss",
-        "use scores.pos and scores.neg, the cosines, not coordinates",
-    ),
-    Law(
-        derivatives.check_gradient,
-        "the gradient is not the derivative of the value",
-        "write detach() where a weight is a constant, not .item() or torch.no_grad()",
-    ),
-    Law(
-        precision.check_half_precision,
-        "half precision changes the loss",
-        "a ScoreLoss computes in float32; leave the scores to it",
-    ),
-    Law(
-        precision.check_low_temperature,
-        "the loss overflows at temperature 0.01",
-        LOGARITHM_REMEDY,
-    ),
-    Law(precision.check_float32, "float32 is too coarse for this formula", LOGARITHM_REMEDY),
-    Law(
-        precision.check_zero_rows,
-        "embeddings of zeros make the loss infinite",
-        "do not divide by a score or a length: both may be zero",
-    ),
-    Law(
-        interface.check_no_negatives,
-        "a batch without negatives is accepted",
-        "let the UserError of an empty row through",
-    ),
-    Law(
-        interface.check_parameters,
-        "a parameter accepts nonsense, or is not kept",
-        'keep each argument as an attribute of its name: self.x = self.checked("x", x)',
-    ),
-    Law(
-        meaning.check_closer_positives,
-        "closer positives raise the loss",
-        "on graphs log_share is log(pos / mean neg) and may exceed 0, so its exponential is no "
-        "probability: take 1 - p from sigmoid, or min(log_share, 0)",
-    ),
-    Law(
-        learning.check_learning,
-        "a parameter of the loss does not learn",
-        f"let terms use it, or take it out; {NO_NUMBERS}",
-    ),
-    Law(
-        learning.check_state,
-        "a checkpoint does not restore the loss",
-        "leave state_dict and load_state_dict to torch.nn.Module",
-    ),
-    Law(
-        learning.check_buffers,
-        "what the loss remembers depends on blocks of rows",
-        "change buffers in conclude: terms runs again for each block in the backward pass",
-    ),
-    Law(
-        limits.check_limits,
-        "the loss is not the one that it declares as its limit",
-        "declare what the formula shows, such as constant=True, factor or one_positive",
-    ),
+    *(interface.check_runs, interface.check_in_place, interface.check_terms),
+    *(interface.check_randomness, interface.check_device, interface.check_scalar),
+    *(meaning.check_detached, meaning.check_sign, meaning.check_positives, meaning.check_negatives),
+    *(invariances.check_permutation, invariances.check_holes, invariances.check_padding),
+    *(invariances.check_repeated_positives, invariances.check_repeated_anchors),
+    *(invariances.check_tiles, interface.check_batch_size, invariances.check_rotation),
+    *(derivatives.check_gradient, precision.check_half_precision),
+    *(precision.check_low_temperature, precision.check_float32, precision.check_zero_rows),
+    *(interface.check_no_negatives, interface.check_parameters, meaning.check_closer_positives),
+    *(learning.check_learning, learning.check_state, learning.check_buffers, limits.check_limits),
 ]
 
 

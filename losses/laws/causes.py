@@ -30,6 +30,10 @@ SHAPE_REMEDY = (
     "scores.pos is (a, P), scores.neg is (a, K), scores.count is (a, 1): "
     "reduce with keepdim=True where the result meets them again"
 )
+BLOCK_REMEDY = (
+    "terms sees a block of anchors with all keys, never the whole batch: what is over anchors "
+    "belongs into combine"
+)
 ROOT_REMEDY = "the derivative of a root or a norm is infinite at zero: clamp before"
 ERROR_REMEDIES = {  # a pattern of the message -> what helps
     r"selected index k out of range": "a batch may be smaller: k = min(k, scores.neg.shape[1])",

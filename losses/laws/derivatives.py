@@ -10,10 +10,14 @@ from torch.overrides import TorchFunctionMode
 
 from contrastbench.losses.base import Loss
 from contrastbench.losses.contrast import Contrast
-from contrastbench.losses.laws.assertions import Build, learned_parameters
+from contrastbench.losses.laws.assertions import Build, law, learned_parameters
 from contrastbench.losses.laws.random_contrasts import random_views, some_pairing
 
 
+@law(
+    "the gradient is not the derivative of the value",
+    "write detach() where a weight is a constant, not .item() or torch.no_grad()",
+)
 def check_gradient(build: Build, seed: int) -> None:
     """The gradient is the difference quotient's, whatever is detached taken as constant."""
     loss, pairing, views = build(), some_pairing(seed), random_views(seed, 3, dim=3, grad=True)

@@ -12,9 +12,8 @@ from torch import Tensor
 
 from contrastbench.losses.base import Loss, ScoreLoss, Scores, block_scores
 from contrastbench.losses.contrast import Contrast
-from contrastbench.losses.laws import assertions
-from contrastbench.losses.laws.assertions import Build, Wrong
-from contrastbench.losses.laws.causes import NEW_ALIKE, ROOT_REMEDY, SHAPE_REMEDY, Watch
+from contrastbench.losses.laws import assertions, causes
+from contrastbench.losses.laws.assertions import Build, Wrong, law
 from contrastbench.losses.laws.random_contrasts import LAW_PAIRINGS, random_views, some_pairing
 from contrastbench.losses.laws.source_lines import error_place, formula_place
 from contrastbench.losses.views import ViewLoss
@@ -25,22 +24,24 @@ NONSENSE_NUMBERS = (math.nan, math.inf, -math.inf, "0.5", None, True)
 NONSENSE_TEXTS = ("no such", 3, None)
 
 
+@law("the loss does not run", causes.LOGARITHM_REMEDY)
 def check_runs(build: Build, seed: int) -> None:
     """Value and gradient are finite for every pairing, and nothing is raised."""
     for pairing in LAW_PAIRINGS.values():
         loss = build().requires_grad_(False)  # holes are -inf then
         views = random_views(seed, 6, grad=True)
         contrast = pairing(views)
-        with Watch(loss, contrast) as watch:
+        with causes.Watch(loss, contrast) as watch:
             value = loss(contrast)
         if not value.isfinite():
             raise Wrong(f"the loss is {value.item()}", watch.remedy, watch.place)
         if value.requires_grad:
             value.backward()
             if not all(v.grad is None or v.grad.isfinite().all() for v in views):
-                raise Wrong("the gradient is not finite", ROOT_REMEDY, formula_place(loss))
+                raise Wrong("the gradient is not finite", causes.ROOT_REMEDY, formula_place(loss))
 
 
+@law("the loss changes its scores or views in place", causes.KEEP_GIVEN)
 def check_in_place(build: Build, seed: int) -> None:
     """The loss leaves the scores and the contrast as they are."""
     contrast = LAW_PAIRINGS["query_key"](random_views(seed, 6))
@@ -56,6 +57,7 @@ def check_in_place(build: Build, seed: int) -> None:
     assert before == [tensor._version for tensor in given], ""
 
 
+@law("terms does not return one term for each anchor", causes.SHAPE_REMEDY)
 def check_terms(build: Build, seed: int) -> None:
     """`terms` returns one row for each anchor."""
 
@@ -64,7 +66,7 @@ def check_terms(build: Build, seed: int) -> None:
         shape = tuple(made.shape)
         message = f"terms returns shape {shape} for {anchors} anchors"
         if shape[1:] == (anchors,):
-            raise Wrong(f"{message}: (a,) met (a, 1)", SHAPE_REMEDY, formula_place(loss))
+            raise Wrong(f"{message}: (a,) met (a, 1)", causes.SHAPE_REMEDY, formula_place(loss))
         if len(shape) not in (1, 2) or shape[0] != anchors:
             fix = "return one term for each anchor: combine takes their mean"
             raise Wrong(message, fix, formula_place(loss))
@@ -82,6 +84,7 @@ def with_terms(loss: Loss, look: Callable[[ScoreLoss, Terms, Scores], Tensor]) -
     return loss
 
 
+@law("a tensor stays on the CPU", causes.NEW_ALIKE)
 def check_device(build: Build, seed: int) -> None:
     """Every tensor is on the device of the scores: torch's device `meta` stands for a GPU."""
     loss, contrast = build().to("meta"), on_meta(LAW_PAIRINGS["query_key"](random_views(seed, 6)))
@@ -94,7 +97,7 @@ def check_device(build: Build, seed: int) -> None:
         except Exception as error:
             if "expected device" in str(error):  # whatever else fails needs numbers, not a device
                 message = "a tensor stays on the CPU while its scores or views are elsewhere"
-                raise Wrong(message, NEW_ALIKE, error_place(error, loss)) from None
+                raise Wrong(message, causes.NEW_ALIKE, error_place(error, loss)) from None
 
 
 def formulas(loss: Loss) -> list[ScoreLoss]:
@@ -116,6 +119,11 @@ def on_meta(contrast: Contrast) -> Contrast:
     return replace(contrast, **moved)
 
 
+@law(
+    "two calls on the same batch differ",
+    "draw or change only where self.training is true: a training then draws by seed, "
+    "epoch and step, and the other checks, which compare values, are run",
+)
 def check_randomness(build: Build, seed: int) -> None:
     """Two calls on the same batch agree."""
     contrast, loss = LAW_PAIRINGS["both_views"](random_views(seed, 6)), build()
@@ -127,6 +135,10 @@ def check_randomness(build: Build, seed: int) -> None:
         assert torch.equal(value, again), f"it {why}"
 
 
+@law(
+    "the loss is in another number format than its scores",
+    "keep their dtype: no .float() or .half(), and scores.pos.new_zeros(n) for torch.zeros(n)",
+)
 def check_scalar(build: Build, seed: int) -> None:
     """One number in the format of the scores, for every pairing."""
     for pairing in LAW_PAIRINGS.values():
@@ -134,12 +146,17 @@ def check_scalar(build: Build, seed: int) -> None:
         assert value.dtype == torch.float64, f"float64 scores give a {value.dtype} loss"
 
 
+@law(
+    "the loss is not finite at some batch size",
+    f"statistics of a batch may be 0/0 where it is small; {causes.BLOCK_REMEDY}",
+)
 def check_batch_size(build: Build, seed: int) -> None:
     """Finite value and gradient for batches of 2 to 64 samples."""
     for size in sorted({2, 3, 7, 2 + seed % 63, 64}):
         assertions.assert_finite(build(), some_pairing(seed), random_views(seed, size))
 
 
+@law("a batch without negatives is accepted", "let the UserError of an empty row through")
 def check_no_negatives(build: Build, seed: int) -> None:
     """A batch of one sample, which has no negatives, raises ValueError."""
     for name in ("both_views", "other_view"):
@@ -147,6 +164,10 @@ def check_no_negatives(build: Build, seed: int) -> None:
         assertions.raises_value_error(partial(build(), contrast), "a batch of one sample")
 
 
+@law(
+    "a parameter accepts nonsense, or is not kept",
+    'keep each argument as an attribute of its name: self.x = self.checked("x", x)',
+)
 def check_parameters(build: Build, seed: int) -> None:
     """The parameters are plain data and make the same loss again; they reject nonsense."""
     loss, contrast = build(), LAW_PAIRINGS["both_views"](random_views(seed, 4))

@@ -6,7 +6,9 @@ import torch
 
 from contrastbench.errors import UserError
 from contrastbench.losses.contrast import Contrast, both_views, query_key, unit
-from contrastbench.losses.laws.assertions import Build, check_close, configured, value_and_gradient
+from contrastbench.losses.laws import assertions
+from contrastbench.losses.laws.assertions import Build, check_close, law
+from contrastbench.losses.laws.causes import BLOCK_REMEDY
 from contrastbench.losses.laws.random_contrasts import (
     LAW_PAIRINGS,
     numbered_samples,
@@ -15,6 +17,10 @@ from contrastbench.losses.laws.random_contrasts import (
 )
 
 
+@law(
+    "the order of the samples changes the loss",
+    "anchors come in any order; set ordered = True if yours may not",
+)
 def check_permutation(build: Build, seed: int) -> None:
     """The order of the samples does not matter, unless the loss says that it is `ordered`."""
     if build().ordered:
@@ -25,6 +31,10 @@ def check_permutation(build: Build, seed: int) -> None:
     check_close(build()(pairing([v[order] for v in views])), build()(pairing(views)), 1e-10)
 
 
+@law(
+    "a rotation of all embeddings changes the loss",
+    "use scores.pos and scores.neg, the cosines, not coordinates",
+)
 def check_rotation(build: Build, seed: int) -> None:
     """Only angles matter: a rotation of all embeddings changes nothing."""
     views, pairing = random_views(seed, 2 + seed % 7), some_pairing(seed)
@@ -33,6 +43,10 @@ def check_rotation(build: Build, seed: int) -> None:
     check_close(build()(pairing([v @ rotation for v in views])), build()(pairing(views)), 1e-10)
 
 
+@law(
+    "padding among the positives changes the loss",
+    "reduce over positives by scores.mean_pos or log_mean_pos, or leave out scores.padding",
+)
 def check_padding(build: Build, seed: int) -> None:
     """Rows of padding among the positives change nothing."""
     contrast = LAW_PAIRINGS["both_views with positives"](random_views(seed, 4))
@@ -46,6 +60,10 @@ def check_padding(build: Build, seed: int) -> None:
     check_close(build()(padded), build()(contrast), 1e-12)
 
 
+@law(
+    "keys that are no negatives change the loss",
+    "reduce by mean_neg or log_mean_neg: they divide by scores.count, and leave out the holes",
+)
 def check_holes(build: Build, seed: int) -> None:
     """Keys that are no negatives change nothing."""
     views = random_views(seed, 9)
@@ -62,6 +80,10 @@ def check_holes(build: Build, seed: int) -> None:
         check_close(build()(replace(short, keys=more.keys, key_id=more.key_id)), expected, 1e-12)
 
 
+@law(
+    "the loss grows with the number of positives",
+    "take the mean over positives: scores.mean_pos or log_mean_pos",
+)
 def check_repeated_positives(build: Build, seed: int) -> None:
     """Positives that are repeated change nothing: the loss takes a mean over them."""
     first, *others = random_views(seed, 4)
@@ -72,6 +94,10 @@ def check_repeated_positives(build: Build, seed: int) -> None:
     check_close(build()(twice), build()(once), 1e-12)
 
 
+@law(
+    "the loss grows with the number of anchors",
+    f"take the mean over anchors: combine does so unless you write your own; {BLOCK_REMEDY}",
+)
 def check_repeated_anchors(build: Build, seed: int) -> None:
     """Anchors that are repeated change nothing: the loss takes a mean over them."""
     loss, views = build(), random_views(seed, 4)
@@ -82,16 +108,19 @@ def check_repeated_anchors(build: Build, seed: int) -> None:
     check_close(loss(twice), loss(once), 1e-12)
 
 
+@law("the loss depends on the blocks in which rows are taken", BLOCK_REMEDY)
 def check_tiles(build: Build, seed: int) -> None:
     """Blocks of rows and tiles, of sizes that leave a rest, give value and gradient too."""
     views = random_views(seed, 5, grad=True)
     for pairing in LAW_PAIRINGS.values():
         contrast = pairing(views)
         anchors, keys = len(contrast.anchor), len(contrast.keys)
-        expected = value_and_gradient(build(), contrast, views)
+        expected = assertions.value_and_gradient(build(), contrast, views)
         sizes = [size for size in range(1, anchors) if anchors % size]
         for size in {*sizes[:1], *sizes[-1:]}:
             for options in ({"block_elements": size * keys}, {"tile": size}):
-                blocked = value_and_gradient(configured(build(), options), contrast, views)
+                blocked = assertions.value_and_gradient(
+                    assertions.configured(build(), options), contrast, views
+                )
                 for a, b in zip(blocked, expected, strict=True):
                     check_close(a, b, 1e-12)

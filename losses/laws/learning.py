@@ -6,6 +6,8 @@ from torch import Tensor, nn
 from contrastbench.losses.base import Loss
 from contrastbench.losses.contrast import Contrast
 from contrastbench.losses.laws import assertions
+from contrastbench.losses.laws.assertions import law
+from contrastbench.losses.laws.causes import NO_NUMBERS
 from contrastbench.losses.laws.random_contrasts import LAW_PAIRINGS, random_views, some_pairing
 
 # the whole in both formats, single rows, tiles with a rest
@@ -15,6 +17,7 @@ CASES: tuple[tuple[torch.dtype, dict[str, int]], ...] = (
 )
 
 
+@law("a parameter of the loss does not learn", f"let terms use it, or take it out; {NO_NUMBERS}")
 def check_learning(build: assertions.Build, seed: int) -> None:
     """Every parameter of the loss's own gets a finite gradient, in float32 too."""
     names = [name for name, p in build().named_parameters() if p.requires_grad]
@@ -33,6 +36,7 @@ def check_learning(build: assertions.Build, seed: int) -> None:
     assert not missing, f"{', '.join(missing)} never gets a gradient"
 
 
+@law("a checkpoint does not restore the loss", "leave state_dict to torch.nn.Module, and its load")
 def check_state(build: assertions.Build, seed: int) -> None:
     """State dict and dtype carry over all that was learned; nothing but the parameters learns."""
     loss, views, pairing = build(), random_views(seed, 6), some_pairing(seed)
@@ -93,6 +97,10 @@ def hidden_changes(fresh: Loss, trained: Loss) -> list[str]:
     ]
 
 
+@law(
+    "what the loss remembers depends on blocks of rows",
+    "change buffers in conclude: terms runs again for each block in the backward pass",
+)
 def check_buffers(build: assertions.Build, seed: int) -> None:
     """A training step leaves the same buffers in blocks of rows as in one piece."""
     start = dict(build().named_buffers())

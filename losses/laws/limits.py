@@ -7,7 +7,7 @@ from torch import Tensor
 from contrastbench.losses.base import Loss
 from contrastbench.losses.contrast import Contrast
 from contrastbench.losses.laws import random_contrasts
-from contrastbench.losses.laws.assertions import Build, check_close, value_and_gradient
+from contrastbench.losses.laws.assertions import Build, check_close, law, value_and_gradient
 from contrastbench.losses.laws.random_contrasts import PairingFunction as Pair
 from contrastbench.losses.limits import Limit
 from contrastbench.losses.pairing import Pairing
@@ -15,6 +15,10 @@ from contrastbench.losses.registry import describe
 from contrastbench.losses.spec import get_loss
 
 
+@law(
+    "the loss is not the one that it declares as its limit",
+    "declare what the formula shows, such as constant=True, factor or one_positive",
+)
 def check_limits(build: Build, seed: int) -> None:
     """At its declared limits it has the value and the gradient of the loss that it names."""
     for limit in build().limits:

@@ -12,7 +12,8 @@ from torch import Tensor
 
 from contrastbench.losses.base import Loss
 from contrastbench.losses.contrast import Contrast
-from contrastbench.losses.laws.assertions import Build, Remark, Wrong
+from contrastbench.losses.laws.assertions import Build, Remark, Wrong, law
+from contrastbench.losses.laws.causes import NO_NUMBERS
 from contrastbench.losses.laws.random_contrasts import (
     LAW_PAIRINGS,
     apart_by,
@@ -29,6 +30,7 @@ FLAT_REMEDY = "a hinge that no cosine reaches, a rounding, a sign: take a smooth
 CONTRAST_FIELDS = {"positives": "positive", "negatives": "keys"}  # of a contrast
 
 
+@law("positives or negatives get no gradient", NO_NUMBERS)
 def check_detached(build: Build, seed: int) -> None:
     """Whatever changes the value gets a gradient: positives and negatives."""
     loss, pairing = build().requires_grad_(False), LAW_PAIRINGS["both_views"]
@@ -83,6 +85,7 @@ def depends_on(field: str, build: Build, seed: int) -> bool:
     return not torch.equal(build()(moved), build()(contrast))
 
 
+@law("did the sign flip?", "minimise: the loss is minus the logarithm of the positive's share")
 def check_sign(build: Build, seed: int) -> None:
     """Closer positives do not raise the loss everywhere, nor do closer negatives lower it."""
     positives, negatives = positive_steps(build, seed), negative_steps(build, seed)
@@ -94,6 +97,10 @@ def check_sign(build: Build, seed: int) -> None:
     assert not (rewards and falls), "it falls as negatives come closer"
 
 
+@law(
+    "positives change nothing",
+    'use scores.pos; a term of a sum is checked in it: "infonce + 0.5*mine.py:Mine"',
+)
 def check_positives(build: Build, seed: int) -> None:
     """Positives change the loss."""
     moved = any(map(any, positive_steps(build, seed).values()))
@@ -102,6 +109,7 @@ def check_positives(build: Build, seed: int) -> None:
     assert moved or depends_on("positive", build, seed), measured
 
 
+@law("negatives change nothing", "use scores.neg")
 def check_negatives(build: Build, seed: int) -> None:
     """Negatives change the loss."""
     moved = any(map(any, negative_steps(build, seed).values()))
@@ -112,6 +120,11 @@ def check_negatives(build: Build, seed: int) -> None:
         )
 
 
+@law(
+    "closer positives raise the loss",
+    "on graphs log_share is log(pos / mean neg) and may exceed 0, so its exponential is no "
+    "probability: take 1 - p from sigmoid, or min(log_share, 0)",
+)
 def check_closer_positives(build: Build, seed: int) -> None:
     """It never grows when positives alone come closer.
 

@@ -5,23 +5,20 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from contrastbench.losses.laws.assertions import (
-    Build,
-    Remark,
-    assert_finite,
-    check_close,
-    value_and_gradient,
-)
+from contrastbench.losses.laws import assertions
+from contrastbench.losses.laws.assertions import Build, assert_finite, check_close, law
+from contrastbench.losses.laws.causes import LOGARITHM_REMEDY
 from contrastbench.losses.laws.random_contrasts import LAW_PAIRINGS, random_views, some_pairing
 
 MULTIPLIED = 0.05  # share of the gradient that is left at a hundredth of the temperature
 
 
+@law("float32 is too coarse for this formula", LOGARITHM_REMEDY)
 def check_float32(build: Build, seed: int) -> None:
     """Float32 is within 1e-5 of float64, or four times what rounding the embeddings may change."""
     views, pairing = [v.float() for v in random_views(seed, 2 + seed % 7)], some_pairing(seed)
     leaves, loss = [v.double().requires_grad_() for v in views], build()
-    exact, *slopes = value_and_gradient(loss, pairing(leaves), leaves)
+    exact, *slopes = assertions.value_and_gradient(loss, pairing(leaves), leaves)
     tolerance = max(1e-5, 4 * rounding(slopes, leaves))
     check_close(build().float()(pairing(views)).double(), exact.detach(), tolerance)
 
@@ -32,6 +29,7 @@ def rounding(slopes: Sequence[Tensor], rows: Sequence[Tensor]) -> float:
     return float(sum(changes)) * torch.finfo(torch.float32).eps / 2
 
 
+@law("half precision changes the loss", "a ScoreLoss computes in float32; leave the scores to it")
 def check_half_precision(build: Build, seed: int) -> None:
     """Float16 and bfloat16 embeddings, and autocast, give a float32 loss of these numbers."""
     loss, pairing = build().float(), some_pairing(seed)
@@ -44,16 +42,19 @@ def check_half_precision(build: Build, seed: int) -> None:
             check_close(loss(pairing(views)), expected, 1e-6)
 
 
+@law("the loss overflows at temperature 0.01", LOGARITHM_REMEDY)
 def check_low_temperature(build: Build, seed: int) -> None:
     """At temperature 0.01 value and gradient are finite wherever the format can hold them."""
     if not any(key.rpartition(".")[2] == "temperature" for key in build().params):
         return
     for pairing in LAW_PAIRINGS.values():
         views = random_views(seed, 8, dim=32, grad=True)
-        exact = value_and_gradient(build(temperature=0.01), pairing(views), views)
+        exact = assertions.value_and_gradient(build(temperature=0.01), pairing(views), views)
         for dtype in (torch.float32, torch.float16, torch.bfloat16):
             low = [v.detach().to(dtype).requires_grad_() for v in views]
-            numbers = value_and_gradient(build(temperature=0.01).float(), pairing(low), low)
+            numbers = assertions.value_and_gradient(
+                build(temperature=0.01).float(), pairing(low), low
+            )
             for number, true in zip(numbers, exact, strict=True):
                 largest = true.abs().max()
                 # 1000 is room for what is summed up; RINCE and NWJ grow as e^(1 / tau)
@@ -61,7 +62,7 @@ def check_low_temperature(build: Build, seed: int) -> None:
                     message = f"{dtype}: not finite where float64 gives {largest:.3g}"
                     assert number.isfinite().all(), message
     if temperature_multiplies(build, seed):
-        raise Remark("a lower temperature weakens the gradient: divide the scores by it")
+        raise assertions.Remark("a lower temperature weakens the gradient: divide the scores by it")
 
 
 def temperature_multiplies(build: Build, seed: int) -> bool:
@@ -71,11 +72,14 @@ def temperature_multiplies(build: Build, seed: int) -> bool:
     for temperature in (0.01, 1.0):
         leaves = [view.clone().requires_grad_() for view in (*views, views[0])]
         loss = build(temperature=temperature)
-        _, *gradients = value_and_gradient(loss, LAW_PAIRINGS["both_views"](leaves), leaves[:2])
+        _, *gradients = assertions.value_and_gradient(
+            loss, LAW_PAIRINGS["both_views"](leaves), leaves[:2]
+        )
         sizes.append(max(gradient.abs().max().item() for gradient in gradients[:2]))
     return sizes[0] < MULTIPLIED * sizes[1]
 
 
+@law("embeddings of zeros make the loss infinite", "divide by no score or length: both may be zero")
 def check_zero_rows(build: Build, seed: int) -> None:
     """Embeddings of zeros give bounded numbers, or finite ones where a loss normalises views."""
     huge, views = "", random_views(seed, 5, dtype=torch.float32)
@@ -91,4 +95,4 @@ def check_zero_rows(build: Build, seed: int) -> None:
                 assert_finite(loss, pairing, zeroed)
                 huge = f"{error} at a row of zeros: F.normalize(z, eps=1e-6) bounds it"
     if huge:
-        raise Remark(huge)
+        raise assertions.Remark(huge)
