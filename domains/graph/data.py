@@ -316,14 +316,10 @@ def parse_tu(name: str, read: RawReader, declared: GraphDataset | None) -> Graph
         torch.from_numpy(y.reshape(-1)),
     )
     check_known_size(name, graphs, declared)
-    known = label_names(labels) if declared is None else ()
+    named = enumerate(() if labels is None or declared else labels.T)
+    kinds = ((k, v) for k, c in named for v in range(int(c.min()), int(c.max()) + 1))
+    known = tuple(f"{k}:{v}" for k, v in kinds)  # what the columns of `one_hots` stand for
     return replace(graphs, labels=known, classes=tuple(map(str, classes)))
-
-
-def label_names(labels: Array | None) -> tuple[str, ...]:
-    """Return what the columns of `one_hots` stand for, as COLUMN:LABEL."""
-    columns = enumerate(() if labels is None else labels.T)
-    return tuple(f"{k}:{v}" for k, c in columns for v in range(int(c.min()), int(c.max()) + 1))
 
 
 def one_hots(name: str, suffix: str, labels: Array) -> Tensor:

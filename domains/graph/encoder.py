@@ -56,12 +56,6 @@ class NeighbourSum(torch.autograd.Function):
         return ctx.neighbours.backward @ gradient, None
 
 
-def bond_sum(x: Tensor, bonds: Tensor, graphs: Graphs) -> Tensor:
-    """(nodes, d) GINE's sum of ReLU(x_j + e_ij) over each node's neighbours, e of each edge."""
-    messages = (x[graphs.edge_index[1]] + bonds).relu()
-    return torch.segment_reduce(messages, "sum", offsets=graphs.row_ptr, axis=0)
-
-
 class GIN(nn.Module):
     """Graph isomorphism network (Xu et al. 2019, eq. 4.1, epsilon 0), or with edges' features.
 
@@ -101,7 +95,10 @@ class GIN(nn.Module):
             if neighbours:
                 around = NeighbourSum.apply(x, neighbours)
             else:
-                around = bond_sum(x, self.bonds[k](graphs.edge_attr), graphs)
+                messages = (
+                    x[graphs.edge_index[1]] + self.bonds[k](graphs.edge_attr)
+                ).relu()  # GINE's
+                around = torch.segment_reduce(messages, "sum", offsets=graphs.row_ptr, axis=0)
             x = norm(layer(x + around).relu())
             yield x
 

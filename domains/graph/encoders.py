@@ -42,7 +42,10 @@ class Encoder:
         Raises:
             UserError: a graph is none, or nodes have other features than in the training.
         """
-        graphs = data if isinstance(data, Graphs) else own.without_classes("data", graph_list(data))
+        if hasattr(data, "to_data_list"):  # a batch of torch-geometric
+            data = data.to_data_list()
+        listed = [data] if hasattr(data, "edge_index") else data
+        graphs = data if isinstance(data, Graphs) else own.without_classes("data", list(listed))
         return self.of_graphs(graphs, "data").cpu()
 
     def of_graphs(self, graphs: Graphs, what: str) -> Tensor:
@@ -91,13 +94,6 @@ class Encoder:
         none = graphs.x.new_zeros(len(graphs.x))
         columns = [graphs.x[:, place[k]] if k in place else none for k in self.labels]
         return replace(graphs, x=torch.stack(columns, dim=1), labels=self.labels)
-
-
-def graph_list(data: Any) -> list[Any]:
-    """Return graphs as a list; a batch of torch-geometric becomes one, and a graph alone."""
-    if hasattr(data, "to_data_list"):
-        return list(data.to_data_list())
-    return [data] if hasattr(data, "edge_index") else list(data)
 
 
 def open_encoder(name: str, data_root: Path | None, device: torch.device) -> Encoder:

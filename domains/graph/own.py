@@ -241,11 +241,6 @@ def folder_of_any(what: str, data_root: Path | None) -> tuple[Graphs, list[str] 
     return both_ways(united_files(folder, names, [""] * len(names))[0])[0], names
 
 
-def read_function(what: str, data_root: Path | None) -> ReadGraphs:
-    """Run a user's own function and return its graphs with their classes."""
-    return of_data(what, function_data(what, data_root))
-
-
 @contextmanager
 def quiet_compiler() -> Iterator[None]:
     """Leave out what torch says of its old compiler, which torch-geometric calls."""
@@ -345,7 +340,7 @@ def read_set(what: str, data_root: Path | None) -> ReadGraphs:
 
 READERS: dict[str, Reader] = {
     "folder": read_folder,
-    own.PYTHON: read_function,
+    own.PYTHON: lambda what, data_root: of_data(what, function_data(what, data_root)),
     "pyg": read_set,
     MOLECULES.kind: read_smiles,
 }

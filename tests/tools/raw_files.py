@@ -413,7 +413,7 @@ NO_FILES = {  # readers of something else
     **dict.fromkeys(
         (digits.load_grey, tables.scikit_learn_table, tables.hidden_cluster_table), "is embedded"
     ),
-    own_graphs.read_function: "is the user's code",
+    own_graphs.READERS[".py"]: "is the user's code",
     own_tables.read_openml: "is scikit-learn's",
     own_graphs.read_set: "is torch-geometric's",
     own_graphs.read_smiles: "are read as tables are, and need rdkit",

@@ -41,10 +41,11 @@ def load_cifar(about: ImageDataset, asked: Request) -> LoadedImages:
     """Load the first images of each class, as many as the declared sizes say: all, or a few."""
     samples, classes = ordered_parts(about, asked.data_root)
     number, *counts = about.sizes
-    first = {
-        part: first_of_each_class(*samples[part], count // number)
-        for part, count in zip(samples, counts, strict=True)
-    }
+    first = Samples()
+    for (part, (pixels, labels)), count in zip(samples.items(), counts, strict=True):
+        place = torch.arange(len(labels)) - torch.searchsorted(labels, labels)  # in its class
+        kept = place < count // number
+        first[part] = pixels[kept], labels[kept]
     return on_device(first, classes, asked.device)
 
 
@@ -75,12 +76,6 @@ def canonical_order(pixels: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
     keys = list(zip(labels.tolist(), hashes, strict=True))
     order = sorted(range(len(keys)), key=keys.__getitem__)
     return pixels[order], labels[order]
-
-
-def first_of_each_class(pixels: Tensor, labels: Tensor, count: int) -> tuple[Tensor, Tensor]:
-    """Return the first samples of each class; classes stand together."""
-    place = torch.arange(len(labels)) - torch.searchsorted(labels, labels)
-    return pixels[place < count], labels[place < count]
 
 
 def from_binary(about: ImageDataset, data_root: Path | None) -> tuple[Samples, Sequence[str]]:

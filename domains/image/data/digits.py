@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 import torch
 from sklearn.datasets import load_digits
-from torch import Tensor
 from torch.nn.functional import interpolate
 
 from contrastbench.domains.image.data.datasets import ImageDataset
@@ -31,7 +30,10 @@ def load_grey(about: ImageDataset, asked: Request) -> LoadedImages:
     grey = shifted(grey) if about.layout == "shifted" else grey
     labels = torch.from_numpy(data.target.astype(np.int64))
     small = split_held_out(torch.from_numpy(grey)[:, None], labels)
-    large = {part: (enlarge(x, asked.size), y) for part, (x, y) in small.items()}
+    size, large = (asked.size, asked.size), {}
+    for part, (x, y) in small.items():
+        wide = interpolate(x.float(), size, mode="bilinear", antialias=True).round().byte()
+        large[part] = (wide.expand(-1, 3, -1, -1).contiguous(), y)
     images, _ = on_device(large, map(str, data.target_names), asked.device)
     return replace(images, drawn=True), content_of(small)
 
@@ -51,9 +53,3 @@ def shifted(images: Array) -> Array:
     drawn = np.random.PCG64(SEED).random_raw(2 * len(images)).reshape(-1, 2)
     places = zip(wide, (drawn % (2 * most + 1)).tolist(), strict=True)
     return np.stack([image[y : y + height, x : x + width] for image, (y, x) in places])
-
-
-def enlarge(pixels: Tensor, size: int) -> Tensor:
-    """(N, 3, size, size) uint8 of (N, 1, height, width): grey in all three colours."""
-    large = interpolate(pixels.float(), (size, size), mode="bilinear", antialias=True)
-    return large.round().byte().expand(-1, 3, -1, -1).contiguous()

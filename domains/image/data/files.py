@@ -105,7 +105,9 @@ def from_files(
     names, trained = parts.train.names + parts.test.names, len(parts.train.names)
     look = decode.in_threads(lambda n: decode.image_header(n, read(n)), names, "checking images")
     headers = [*look]
-    side = common_side(headers, asked.size, largest)
+    sizes = {(header.width, header.height) for header in headers}
+    kept = len(sizes) == 1 and max(*sizes.pop()) <= max(largest, asked.size)
+    side = None if kept else stored_size(asked.size)
     split = whole_files if asked.whole and side is not None else stored_pixels
     train = split(parts.train, read, headers, side, asked.device)
     test = stored_pixels(parts.test, read, headers, side, asked.device)
@@ -140,13 +142,6 @@ def content_of_files(parts: Parts, names: Sequence[str], headers: Sequence[Heade
     return digest.hexdigest()
 
 
-def common_side(headers: list[Header], size: int, largest: int = MAX_KEPT_SIDE) -> int | None:
-    """Pixels a side in which images are stored; None: all have one small size, and keep it."""
-    sizes = {(header.width, header.height) for header in headers}
-    small = len(sizes) == 1 and max(*sizes.pop()) <= max(largest, size)
-    return None if small else stored_size(size)
-
-
 def resized(headers: list[Header], side: int | None) -> dict[str, int]:
     """Return how many images are stored in another size than they have."""
     if side is None:
@@ -175,7 +170,9 @@ def stored_pixels(
     labels = torch.tensor(part.labels, device=device)
     shape = (headers[0].height, headers[0].width) if side is None else (side, side)
     files = ImageFiles(part.names, read, labels, side, shape)
-    if len(files) * 3 * shape[0] * shape[1] > resident_bytes(device):
+    cuda = device.type == "cuda"
+    room = RESIDENT_SHARE * torch.cuda.mem_get_info(device)[0] if cuda else RESIDENT_BYTES
+    if len(files) * 3 * shape[0] * shape[1] > room:
         return files
     pixels = torch.empty(len(files), 3, *shape, dtype=torch.uint8, device=device)
     parts = torch.arange(len(files), device=device).split(DECODED_AT_ONCE)
@@ -183,11 +180,3 @@ def stored_pixels(
     for k in tracked(range(len(parts)), "decoding images"):
         pixels[k * DECODED_AT_ONCE : k * DECODED_AT_ONCE + len(parts[k])] = decoded(k).pixels
     return Images(pixels, labels)
-
-
-def resident_bytes(device: torch.device) -> int:
-    """Bytes of pixels that may stay on a device."""
-    if device.type != "cuda":
-        return RESIDENT_BYTES
-    free, _ = torch.cuda.mem_get_info(device)
-    return int(RESIDENT_SHARE * free)

@@ -5,12 +5,13 @@ from pathlib import Path
 
 import torch
 from torch import Tensor, nn
+from torchvision.models.resnet import BasicBlock, Bottleneck
 
 from contrastbench.domains.batch_norm import BatchNorm1d
 from contrastbench.domains.image.networks.convnet import ConvNet
 from contrastbench.domains.image.networks.inception import Inception
 from contrastbench.domains.image.networks.pretrained import load_weights
-from contrastbench.domains.image.networks.resnet import ResNet, start_as_shortcuts
+from contrastbench.domains.image.networks.resnet import ResNet
 from contrastbench.domains.image.recipe import CONVNET, INCEPTION, STEM, ImageRecipe
 from contrastbench.domains.model import ContrastiveModel, layer
 
@@ -51,8 +52,9 @@ class ImageModel(ContrastiveModel):
 
     def __init__(self, recipe: ImageRecipe, steps: int, data_root: Path | None = None) -> None:
         encoder = network(recipe)
-        if recipe.zero_init_residual:
-            start_as_shortcuts(encoder)
+        for block in encoder.modules() if recipe.zero_init_residual else ():
+            if isinstance(block, BasicBlock | Bottleneck):  # which starts as its shortcut
+                nn.init.zeros_((block.bn2 if isinstance(block, BasicBlock) else block.bn3).weight)
         if recipe.pretrained:
             load_weights(encoder, recipe.pretrained, data_root)
         outputs = recipe.projection[-1]

@@ -87,11 +87,3 @@ class Shortcut(nn.Conv2d):
     def forward(self, x: Tensor) -> Tensor:
         """(n, channels, h, w) to (n, outputs, h / stride, w / stride), rounded up."""
         return super().forward(x[..., :: self.every, :: self.every] if self.every > 1 else x)
-
-
-def start_as_shortcuts(encoder: nn.Module) -> None:
-    """Every residual block's last batch norm has weight zero (Goyal et al. 2017, 5.1)."""
-    for block in encoder.modules():
-        if isinstance(block, BasicBlock | Bottleneck):
-            last = block.bn2 if isinstance(block, BasicBlock) else block.bn3
-            nn.init.zeros_(last.weight)

@@ -13,12 +13,12 @@ from contrastbench.benchmarks.running.runner import run_cell
 from contrastbench.benchmarks.running.training import train
 from contrastbench.benchmarks.tables.table import ON_TEST
 from contrastbench.domains.image import domain as image
-from contrastbench.domains.image import preprocessing
 from contrastbench.domains.image.data.images import CIFAR_MEAN, CIFAR_STD, Images, on_device
 from contrastbench.domains.image.domain import BEST_ON_TEST, ImageDomain
 from contrastbench.domains.image.preprocessing import policies
 from contrastbench.domains.image.probes import PROBES
 from contrastbench.domains.image.sampling import with_unlabelled
+from contrastbench.domains.image.views import transforms
 from contrastbench.domains.image.views.transforms import normalise
 from contrastbench.domains.registry import declaration, make_recipe
 from contrastbench.domains.scoring.metrics import class_metrics
@@ -92,7 +92,7 @@ def test_views_are_by_the_recipes_policies_one_after_the_other(
 ) -> None:
     seen, sizes = [], {"size": 32, "local_size": 16, "batch_size": 32}
     d = domain(preset="renyicl-imagenet", local_crops=2, **sizes)
-    monkeypatch.setattr(preprocessing, "recolour", lambda x, kind, rng: seen.append(kind) or x)
+    monkeypatch.setattr(transforms, "recolour", lambda x, kind, rng: seen.append(kind) or x)
     views = d.views(d.splits["train"].select(torch.arange(2)), torch.Generator())
     expected = [replace(kind, fill=CIFAR_MEAN) for kind in policies(d.recipe)]
     assert seen == expected, "RandAugment moves in the mean colour"
