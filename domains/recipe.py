@@ -41,23 +41,18 @@ class Recipe(Strict):
     batch_size: int = Field(128, ge=2)
     lr: float = Field(0.01, gt=0)
     optimizer: Literal["adam", "adamw", "sgd", "lars"] = "adam"
-    momentum: float = Field(0.9, ge=0, lt=1, description="of sgd and lars")
+    momentum: float = Field(0.9, ge=0, lt=1)
+    """of sgd and lars"""
     weight_decay: float = Field(0.0, ge=0)
     schedule: Literal["constant", "cosine", "linear"] = "constant"
-    limit: int | None = Field(None, ge=2, description="use only so many samples: for smoke tests")
-    permuted: bool | Share = Field(
-        False,
-        description="a control: positives are of other samples, so they teach nothing; or the "
-        "share of them",
-    )
-    score_at: tuple[Epoch, ...] = Field(
-        (), strict=False, description="epochs after which the model is scored, besides the last"
-    )
-    score_on: tuple[str, ...] = added(
-        (),
-        strict=False,
-        description="sets that score one training, of which the first trains: a record for each",
-    )
+    limit: int | None = Field(None, ge=2)
+    """use only so many samples: for smoke tests"""
+    permuted: bool | Share = False
+    """a control: positives are of other samples, so they teach nothing; or the share of them"""
+    score_at: tuple[Epoch, ...] = Field((), strict=False)
+    """epochs after which the model is scored, besides the last"""
+    score_on: tuple[str, ...] = added((), strict=False)
+    """sets that score one training, of which the first trains: a record for each"""
 
     @field_validator("permuted")
     @classmethod
@@ -210,16 +205,10 @@ class ClassedRecipe(Recipe):
     }
 
     pairing: str
-    batch_classes: int | None = added(
-        None,
-        ge=2,
-        description="classes of a batch, as many samples of each: the fewer, the more negatives "
-        "are false",
-    )
-    false_negatives: bool = added(
-        True,
-        description="False, with both_views: samples of an anchor's class are no negatives of it",
-    )
+    batch_classes: int | None = added(None, ge=2)
+    """classes of a batch, as many samples of each: the fewer, the more negatives are false"""
+    false_negatives: bool = added(True)
+    """False, with both_views: samples of an anchor's class are no negatives of it"""
 
     @model_validator(mode="after")
     def _classes_fit_the_batch(self) -> Self:

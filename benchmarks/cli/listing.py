@@ -1,7 +1,10 @@
 """Print the other lists of `bench list`, from declarations alone and so without torch."""
 
+import ast
+import inspect
 import json
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
@@ -14,6 +17,7 @@ from contrastbench.benchmarks.tables.resolved import Resolved, resolve
 from contrastbench.domains import registry
 from contrastbench.domains.declaration import Declaration, Source
 from contrastbench.domains.download import whereabouts
+from contrastbench.domains.recipe import Recipe
 from contrastbench.errors import UserError, tell
 
 
@@ -39,12 +43,23 @@ def dataset_lines(domain: str | None = None) -> Iterator[str]:
 def recipes(domain: str | None = None) -> Iterator[str]:
     """Yield the keys of --recipe by domain, with defaults, choices, meaning, and presets."""
     for name, about in listed_declarations(domain).items():
-        recipe = about.recipe
+        recipe, said = about.recipe, meanings(about.recipe)
         yield f"{name}: presets {', '.join(recipe.presets) or 'none'}"
         for key, field in recipe.model_fields.items():
             default = field.get_default(call_default_factory=True)
-            meaning = f"; {field.description}" if field.description else ""
-            yield f"    {key}={value_text(default)} ({kind_text(field.annotation)}{meaning})"
+            meaning = "; ".join(filter(None, (kind_text(field.annotation), said[key])))
+            yield f"    {key}={value_text(default)} ({meaning})"
+
+
+def meanings(recipe: type[Recipe]) -> dict[str, str]:
+    """Return what stands under the keys of a recipe, or what pydantic knows as their meaning."""
+    said = {key: field.description or "" for key, field in recipe.model_fields.items()}
+    for kind in reversed([kind for kind in recipe.__mro__ if issubclass(kind, Recipe)]):
+        for node, below in pairwise(ast.walk(ast.parse(inspect.getsource(kind)))):
+            match node, below:
+                case ast.AnnAssign(ast.Name(key)), ast.Expr(ast.Constant(str(text))):
+                    said[key] = " ".join(text.split())
+    return said
 
 
 def listed_declarations(domain: str | None) -> dict[str, Declaration]:

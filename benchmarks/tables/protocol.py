@@ -30,15 +30,20 @@ class Statement(Strict):
     Under `from: open` the source says nothing, and the values are why ours are what they are.
     """
 
-    source: StatementSource = Field(alias="from", description="paper (B.3), code (main.py), open")
+    source: StatementSource = Field(alias="from")
+    """paper (B.3), code (main.py), open"""
     rows: list[str] = Field([])
     columns: list[str] = Field([])
     datasets: list[str] = Field([])
     domain: str | None = None
-    recipe: dict[str, Any] = Field({}, description="by key of our recipe")
-    params: dict[str, Any] = Field({}, description="by parameter of the loss")
-    evaluation: dict[str, Any] = Field({}, description="by setting of our scoring")
-    why: dict[str, str] = Field({}, description="by key: why ours is another value")
+    recipe: dict[str, Any] = Field({})
+    """by key of our recipe"""
+    params: dict[str, Any] = Field({})
+    """by parameter of the loss"""
+    evaluation: dict[str, Any] = Field({})
+    """by setting of our scoring"""
+    why: dict[str, str] = Field({})
+    """by key: why ours is another value"""
     differs: list[StatedDeviation] = Field([])
 
     @property
@@ -62,7 +67,8 @@ class Statement(Strict):
 class Protocol(Strict):
     """The protocol of published numbers: the last statement on a key holds."""
 
-    use: list[str] = Field([], description="files of protocols/, whose statements come first")
+    use: list[str] = Field([])
+    """files of protocols/, whose statements come first"""
     facts: list[Statement] = Field([])
 
     @property

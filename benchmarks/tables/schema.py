@@ -31,10 +31,10 @@ class Column(Strict):
     metric: str | None = None  # instead of the table's
     recipe: dict[str, Any] = Field({})
     recipe_from: Marks = Field({})
-    seeds: list[Seed] = Field([], description="some of the table's seeds, instead of all")
-    temperature: tuple[Annotated[float, Field(gt=0)], float] | None = Field(
-        None, strict=False, description="range of all losses in a search at shared points"
-    )
+    seeds: list[Seed] = Field([])
+    """some of the table's seeds, instead of all"""
+    temperature: tuple[Annotated[float, Field(gt=0)], float] | None = Field(None, strict=False)
+    """range of all losses in a search at shared points"""
 
 
 class PublishedRow(Strict):
@@ -42,10 +42,12 @@ class PublishedRow(Strict):
 
     name: str
     loss: str | None = None
-    quoted: str = Field("", pattern=rf"^(({LACKS}) \S+: .+)?$", description="why it is not run")
+    quoted: str = Field("", pattern=rf"^(({LACKS}) \S+: .+)?$")
+    """why it is not run"""
     params: dict[str, Any] = Field({})
     params_by_column: dict[str, dict[str, Any]] = Field({})
-    grid: dict[str, list[Any]] = Field({}, description="values to choose from, instead of params")
+    grid: dict[str, list[Any]] = Field({})
+    """values to choose from, instead of params"""
     grid_by_column: dict[str, dict[str, list[Any]]] = Field({})  # over grid
     recipe: dict[str, Any] = Field({})  # over the column's
     params_from: Marks = Field({})
@@ -73,14 +75,14 @@ class Setting:
 class Row(PublishedRow):
     """One method of a table: a published row, or one that a sweep file gives."""
 
-    printed: dict[str, list[str]] = Field({}, description="published values letter by letter")
-    recipe_by_column: dict[str, dict[str, Any]] = Field(
-        {}, description="values over the recipe, by the columns that the row runs in"
-    )
-    control: str = Field("", description="name of the control that the row is, see `controls`")
-    beside: bool = Field(
-        False, description="whether it takes the baseline's chosen setting instead of a search"
-    )
+    printed: dict[str, list[str]] = Field({})
+    """published values letter by letter"""
+    recipe_by_column: dict[str, dict[str, Any]] = Field({})
+    """values over the recipe, by the columns that the row runs in"""
+    control: str = ""
+    """name of the control that the row is, see `controls`"""
+    beside: bool = False
+    """whether it takes the baseline's chosen setting instead of a search"""
 
     def runs_in(self, column: str) -> bool:
         """Return whether the row has something to run in a column that has data."""
@@ -102,18 +104,12 @@ def baseline(rows: Iterable[Row]) -> Row | None:
 class Tune(Strict):
     """The budget of a selection on validation data, the same for every method."""
 
-    seeds: list[Seed] = Field(
-        [1000, 1001, 1002], min_length=1, description="of trials; no shown number is of these"
-    )
-    trials: int | None = Field(
-        None,
-        ge=1,
-        le=1000,  # more are a slip of the hand
-        description="settings for each method; default: those of the smallest grid, or 16",
-    )
-    search: Literal["points", "finalists"] | None = Field(
-        None, description="of a sweep without a grid, see the modules of that name"
-    )
+    seeds: list[Seed] = Field([1000, 1001, 1002], min_length=1)
+    """of trials; no shown number is of these"""
+    trials: int | None = Field(None, ge=1, le=1000)  # more are a slip of the hand
+    """settings for each method; default: those of the smallest grid, or 16"""
+    search: Literal["points", "finalists"] | None = None
+    """of a sweep without a grid, see the modules of that name"""
 
 
 class PublishedTable(Strict):
@@ -122,14 +118,16 @@ class PublishedTable(Strict):
     title: str
     source: str
     notes: str = ""
-    findings: dict[str, str] = Field({}, description="on our numbers, by their digest")
+    findings: dict[str, str] = Field({})
+    """on our numbers, by their digest"""
     decimals: int = Field(ge=0, le=10)
     domain: str
     metric: str | None = None  # the one that the domain calls its main one
     recipe: dict[str, Any] = Field({})
     protocol: Protocol = Protocol()
     columns: dict[str, Column] = Field(min_length=1)
-    average: str | None = Field(None, description="name of a last column, the mean of all others")
+    average: str | None = None
+    """name of a last column, the mean of all others"""
     rows: list[PublishedRow] = Field(min_length=1)
     seeds: list[Seed] = Field([0, 1, 2, 3, 4])  # those of a sweep that names none
     tune: Tune | None = Tune()
@@ -146,16 +144,14 @@ class PublishedTable(Strict):
 class DomainPart(Strict):
     """The datasets and the recipe of one domain in a sweep."""
 
-    datasets: list[str | dict[str, Params | str]] | None = Field(
-        None,
-        description="default: the domain's embedded one; {SET: {..}} adds to its recipe, and "
-        "{SET: {}, name: Mine} names its column",
-    )
+    datasets: list[str | dict[str, Params | str]] | None = None
+    """default: the domain's embedded one; {SET: {..}} adds to its recipe, and {SET: {}, name: Mine}
+    names its column"""
     recipe: Params = Field({})
-    seeds: str | int | list[int] | None = Field(None, description="instead of the sweep's")
-    temperature: tuple[Annotated[float, Field(gt=0)], float] | None = Field(
-        None, strict=False, description="range of all losses in a search at shared points"
-    )
+    seeds: str | int | list[int] | None = None
+    """instead of the sweep's"""
+    temperature: tuple[Annotated[float, Field(gt=0)], float] | None = Field(None, strict=False)
+    """range of all losses in a search at shared points"""
 
 
 class QuickPart(Strict):
@@ -197,11 +193,10 @@ class SweepFile(Strict):
     losses: list[str | dict[str, Params | str]] = Field([])
     tune: Tune | None = None
     decimals: int = Field(2, ge=0, le=10)
-    controls: bool | list[str] = Field(
-        False, description="rows that must come out worse or better, see `tables.controls`"
-    )
-    only: dict[str, Annotated[list[str], Field(min_length=1)]] = Field(
-        {}, description="rows that run in some columns alone, by parts of the columns' names"
-    )
+    controls: bool | list[str] = False
+    """rows that must come out worse or better, see `tables.controls`"""
+    only: dict[str, Annotated[list[str], Field(min_length=1)]] = Field({})
+    """rows that run in some columns alone, by parts of the columns' names"""
     quick: QuickPart | None = None
-    draft: bool = Field(False, description="a suite that is not released")
+    draft: bool = False
+    """a suite that is not released"""

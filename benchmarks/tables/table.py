@@ -40,9 +40,12 @@ class Table(PublishedTable):
     tiny: bool = False  # a smoke test
     sweep: bool = False  # made of losses and data, which others can join
     apart: bool = False  # rows that are one loss by algebra have cells of their own
-    asked: list[str] = Field([], description="names of rows that `--loss` names")
-    joined: list[str] = Field([], description="those of them that the sweep does not list")
-    controls: list[str] = Field([], description="names of the controls that a sweep asks for")
+    asked: list[str] = Field([])
+    """names of rows that `--loss` names"""
+    joined: list[str] = Field([])
+    """those of them that the sweep does not list"""
+    controls: list[str] = Field([])
+    """names of the controls that a sweep asks for"""
     draft: bool = False  # a suite that is not released
     quick: QuickPart | None = None  # the quick part of a suite
     is_quick: bool = False  # the table is that part

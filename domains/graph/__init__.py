@@ -50,43 +50,35 @@ class GraphRecipe(Recipe):
         *("edge_ratio", "mask_ratio", "subgraph_ratio"),
     }
 
-    pairing: Literal["other_view", "own_view", "part_of", "whole_of", "supervised"] = Field(
-        "other_view",
-        description="own_view: negatives of the own view alone, for dhel and kcl; "
-        "part_of: InfoGraph's, a graph meets nodes, without views; whole_of: as its code has "
-        "it, a node meets graphs; supervised: graphs "
-        "of one class are positives, those of test folds too, so it is no fair result",
-    )
+    pairing: Literal["other_view", "own_view", "part_of", "whole_of", "supervised"] = "other_view"
+    """own_view: negatives of the own view alone, for dhel and kcl; part_of: InfoGraph's, a graph
+    meets nodes, without views; whole_of: as its code has it, a node meets graphs; supervised:
+    graphs of one class are positives, those of test folds too, so it is no fair result"""
     augmentation: Augmentation = "random2"
     # what was once a setting stands in records
-    subgraph: Literal["official"] = Field("official", description="1-hop, as released")
+    subgraph: Literal["official"] = "official"
+    """1-hop, as released"""
     drop_ratio: float = Field(0.1, ge=0, lt=1)
     edge_ratio: float = Field(0.1, ge=0, lt=1)
     mask_ratio: float = Field(0.1, ge=0, le=1)
     subgraph_ratio: float = Field(0.2, ge=0, le=1)
-    features: Literal["labels", "degree", "attributes"] = Field(
-        "labels",
-        description="node labels or 1 where there are none; degree; attributes: labels and the "
-        "set's node attributes, standardised",
-    )
-    encoder: Literal["gin", "gine", "raw", "sizes", "ecfp"] = Field(
-        "gin",
-        description="gine: with the edges' labels or bonds; raw: degrees and labels counted and "
-        "projected, for --loss none; sizes: nodes and edges; ecfp: fingerprints of molecules",
-    )
+    features: Literal["labels", "degree", "attributes"] = "labels"
+    """node labels or 1 where there are none; degree; attributes: labels and the set's node
+    attributes, standardised"""
+    encoder: Literal["gin", "gine", "raw", "sizes", "ecfp"] = "gin"
+    """gine: with the edges' labels or bonds; raw: degrees and labels counted and projected, for
+    --loss none; sizes: nodes and edges; ecfp: fingerprints of molecules"""
     layers: int = Field(3, ge=1)
     hidden: int = Field(32, ge=1)
     folds: int = Field(10, ge=2)
-    parts: Literal["drawn", "fixed", "scaffold"] = added(
-        "drawn",
-        description="drawn: folds of each seed, tested in turn; fixed: 40 % are tested, the same "
-        "for all seeds, and neither trained on nor asked by a choice; scaffold: molecules of rare "
-        "scaffolds are, a tenth, and another tenth chooses",
-    )
-    target: str | None = added(None, description="the columns of answers of one's own, as A,B")
-    svm: Literal["rbf", "linear"] = Field(
-        "rbf", description="linear: on standardised embeddings, the next fold chooses its C"
-    )
+    parts: Literal["drawn", "fixed", "scaffold"] = added("drawn")
+    """drawn: folds of each seed, tested in turn; fixed: 40 % are tested, the same for all seeds,
+    and neither trained on nor asked by a choice; scaffold: molecules of rare scaffolds are, a
+    tenth, and another tenth chooses"""
+    target: str | None = added(None)
+    """the columns of answers of one's own, as A,B"""
+    svm: Literal["rbf", "linear"] = "rbf"
+    """linear: on standardised embeddings, the next fold chooses its C"""
 
     @model_validator(mode="after")
     def _next_folds_are_others(self) -> Self:

@@ -71,73 +71,56 @@ class ImageRecipe(ClassedRecipe):
     lr: float = Field(2e-3, gt=0)
     weight_decay: float = Field(1e-6, ge=0)
     schedule: Literal["constant", "cosine", "linear"] = "cosine"
-    warmup: float = Field(
-        0.0, ge=0, description="epochs over which the learning rate rises from zero"
-    )
-    eval_every: int | None = Field(
-        None, ge=1, description="steps between choices of the best model by validation kNN"
-    )
-    validation: float = Field(
-        0.1, ge=0, lt=1, description="share of the training images kept out to choose by"
-    )
-    size: int = Field(8, ge=8, description="of views, in pixels")
-    test_size: int | None = Field(
-        None, ge=8, description="of scored images; as the views unless given"
-    )
-    whole_pictures: bool = Field(
-        False, description="views are of whole pictures; else files are stored as square middles"
-    )
-    views: Literal["none", "base", "hard"] = Field(
-        "base", description="none: crops and flips alone"
-    )
-    min_scale: float = Field(
-        0.4, gt=0, lt=1, description="smallest share of a picture that a view shows"
-    )
-    warp: Literal["zeros", "border", "reflection"] | None = added(
-        None,
-        description="crops and flips by one sampling with such edges, colours by one matrix: fast",
-    )
-    rotation: float = added(0.0, ge=0, description="largest angle of a warp, in radians")
-    noisy_crop: SomeShare | None = added(
-        None, description="share of a view that a further random crop shows in its place"
-    )
-    flip: float = Field(0.0, ge=0, le=1, description="probability that a view is mirrored")
-    blur: float | None = Field(
-        None, ge=0, le=1, description="probability of Gaussian blur, in place of the views' own"
-    )
-    jitter_strength: SomeShare = added(
-        0.5, description="of colours: 1 is SimCLR's on ImageNet, 0.5 that of small images"
-    )
-    asymmetric: bool = Field(
-        False, description="BYOL's and MoCo v3's two views: one blurred, the other solarised"
-    )
-    randaugment: tuple[Operations, Magnitude] | None = Field(
-        None,
-        strict=False,
-        description="timm's operations in a row, their magnitude of 10, in place of the views' own",
-    )
-    local_crops: int = Field(0, ge=0, description="small crops, further queries of query_key")
+    warmup: float = Field(0.0, ge=0)
+    """epochs over which the learning rate rises from zero"""
+    eval_every: int | None = Field(None, ge=1)
+    """steps between choices of the best model by validation kNN"""
+    validation: float = Field(0.1, ge=0, lt=1)
+    """share of the training images kept out to choose by"""
+    size: int = Field(8, ge=8)
+    """of views, in pixels"""
+    test_size: int | None = Field(None, ge=8)
+    """of scored images; as the views unless given"""
+    whole_pictures: bool = False
+    """views are of whole pictures; else files are stored as square middles"""
+    views: Literal["none", "base", "hard"] = "base"
+    """none: crops and flips alone"""
+    min_scale: float = Field(0.4, gt=0, lt=1)
+    """smallest share of a picture that a view shows"""
+    warp: Literal["zeros", "border", "reflection"] | None = added(None)
+    """crops and flips by one sampling with such edges, colours by one matrix: fast"""
+    rotation: float = added(0.0, ge=0)
+    """largest angle of a warp, in radians"""
+    noisy_crop: SomeShare | None = added(None)
+    """share of a view that a further random crop shows in its place"""
+    flip: float = Field(0.0, ge=0, le=1)
+    """probability that a view is mirrored"""
+    blur: float | None = Field(None, ge=0, le=1)
+    """probability of Gaussian blur, in place of the views' own"""
+    jitter_strength: SomeShare = added(0.5)
+    """of colours: 1 is SimCLR's on ImageNet, 0.5 that of small images"""
+    asymmetric: bool = False
+    """BYOL's and MoCo v3's two views: one blurred, the other solarised"""
+    randaugment: tuple[Operations, Magnitude] | None = Field(None, strict=False)
+    """timm's operations in a row, their magnitude of 10, in place of the views' own"""
+    local_crops: int = Field(0, ge=0)
+    """small crops, further queries of query_key"""
     local_size: int = Field(96, ge=8)
-    positives: int = Field(
-        0, ge=0, description="further views of both_views, other images of a class of balanced"
-    )
+    positives: int = Field(0, ge=0)
+    """further views of both_views, other images of a class of balanced"""
     pairing: Literal[
         "both_views", "own_view", "query_key", "both_ways", "supervised", "balanced"
-    ] = Field(
-        "both_views",
-        description="own_view: negatives of the own view alone, for dhel and kcl; "
-        "both_ways: those of the other view alone; "
-        "supervised: two views of each image; balanced: one, of metric learning",
-    )
-    ema: Share = Field(
-        0.99,
-        description="of query_key's target network; rises to 1, or 0: it stays the network itself",
-    )
-    predictor: bool = Field(True, description="query_key's prediction head")
-    predictor_bias: bool = Field(True, description="of that head's last layer")
-    predictor_width: Width | None = added(
-        None, description="hidden width of that head; by default layers as those of the projection"
-    )
+    ] = "both_views"
+    """own_view: negatives of the own view alone, for dhel and kcl; both_ways: those of the other
+    view alone; supervised: two views of each image; balanced: one, of metric learning"""
+    ema: Share = 0.99
+    """of query_key's target network; rises to 1, or 0: it stays the network itself"""
+    predictor: bool = True
+    """query_key's prediction head"""
+    predictor_bias: bool = True
+    """of that head's last layer"""
+    predictor_width: Width | None = added(None)
+    """hidden width of that head; by default layers as those of the projection"""
     encoder: Literal[
         "resnet18",
         "resnet34",
@@ -149,52 +132,39 @@ class ImageRecipe(ClassedRecipe):
         "torchvision:resnet50",
         "pretrainedmodels:bn_inception",
         "raw",
-    ] = Field("resnet18", description="PACKAGE:NAME: with its weights of ImageNet; raw: pixels")
-    width: float = Field(0.25, gt=0, le=4, description="times the published number of channels")
-    stem_init: Literal["kaiming", "pytorch"] = Field(
-        "kaiming", description="pytorch: the first convolution as nn.Conv2d draws it"
-    )
-    zero_init_residual: bool = Field(
-        False, description="every residual block starts as its shortcut (Goyal et al. 2017)"
-    )
-    projection: tuple[Width, ...] = Field(
-        (512, 128),
-        strict=False,
-        min_length=1,
-        max_length=3,
-        description="hidden widths and the last one; one width: a linear layer",
-    )
-    projection_norm: bool = Field(
-        False, description="batch norm without weights behind the projection, as MoCo v3"
-    )
-    precision: Literal["float32", "bf16"] = Field(
-        "float32", description="of the networks' products; scores are float32"
-    )
+    ] = "resnet18"
+    """PACKAGE:NAME: with its weights of ImageNet; raw: pixels"""
+    width: float = Field(0.25, gt=0, le=4)
+    """times the published number of channels"""
+    stem_init: Literal["kaiming", "pytorch"] = "kaiming"
+    """pytorch: the first convolution as nn.Conv2d draws it"""
+    zero_init_residual: bool = False
+    """every residual block starts as its shortcut (Goyal et al. 2017)"""
+    projection: tuple[Width, ...] = Field((512, 128), strict=False, min_length=1, max_length=3)
+    """hidden widths and the last one; one width: a linear layer"""
+    projection_norm: bool = False
+    """batch norm without weights behind the projection, as MoCo v3"""
+    precision: Literal["float32", "bf16"] = "float32"
+    """of the networks' products; scores are float32"""
     # what was once a setting stands in records
-    chunk: None = Field(None, description="a batch is embedded at once")
-    compile: Literal[False] = Field(False, description="give --compile, which no key has")
-    probe: Name = Field(
-        "lbfgs",
-        description="retrieval, recall: none is fitted, test images find their class; quick: "
-        "logistic regression alone",
-    )
-    scored: Literal["features", "embedding"] | None = added(
-        None, description="before or behind the projection; behind it by default for balanced alone"
-    )
-    probe_lr: float | None = Field(
-        None, gt=0, description="of the probes that are trained on views, in place of their own"
-    )
+    chunk: None = None
+    """a batch is embedded at once"""
+    compile: Literal[False] = False
+    """give --compile, which no key has"""
+    probe: Name = "lbfgs"
+    """retrieval, recall: none is fitted, test images find their class; quick: logistic regression
+    alone"""
+    scored: Literal["features", "embedding"] | None = added(None)
+    """before or behind the projection; behind it by default for balanced alone"""
+    probe_lr: float | None = Field(None, gt=0)
+    """of the probes that are trained on views, in place of their own"""
     knn_k: int = Field(20, ge=1)
-    knn_temperature: Annotated[float, Field(gt=0)] | Literal["loss"] = Field(
-        VOTE_TEMPERATURE, description="loss: that of the loss, 0.5 where it has none"
-    )
+    knn_temperature: Annotated[float, Field(gt=0)] | Literal["loss"] = VOTE_TEMPERATURE
+    """loss: that of the loss, 0.5 where it has none"""
 
-    score_on: tuple[str, ...] = added(
-        (),
-        strict=False,
-        description="what scores one training: sets, of which the first trains and each has a "
-        "record; or, in the same record, protocols of bench score, on this set or transfer:DTD",
-    )
+    score_on: tuple[str, ...] = added((), strict=False)
+    """what scores one training: sets, of which the first trains and each has a record; or, in the
+    same record, protocols of bench score, on this set or transfer:DTD"""
 
     @model_validator(mode="after")
     def _further_scores_are_known(self) -> "ImageRecipe":

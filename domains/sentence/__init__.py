@@ -48,41 +48,31 @@ class SentenceRecipe(Recipe):
     lr: float = Field(3e-5, gt=0)
     optimizer: Literal["adam", "adamw", "sgd"] = "adamw"
     schedule: Literal["constant", "cosine", "linear"] = "linear"
-    encoder: str = Field(
-        "tiny",
-        description="tiny, a checkpoint's folder or hub name[@revision], random:NAME with new "
-        "weights, random:2x128:NAME with 2 layers of 128 as well",
-    )
+    encoder: str = "tiny"
+    """tiny, a checkpoint's folder or hub name[@revision], random:NAME with new weights,
+    random:2x128:NAME with 2 layers of 128 as well"""
     pooler: Literal["cls", "cls_before_pooler", "avg", "avg_top2", "avg_first_last", "static"] = (
-        Field(
-            "cls_before_pooler",
-            description="of the scored embedding; both cls train through a dense layer and tanh",
-        )
+        "cls_before_pooler"
     )
-    head: Literal["new", "checkpoint"] = Field(
-        "new", description="that dense layer: new, or the checkpoint's pooler"
-    )
-    whiten: bool = Field(False, description="BERT-whitening of each scored set's embeddings")
-    corpus: str = Field(
-        "wiki1m",
-        description="sentences to train on: wiki1m, captions, text:FILE with one a line, "
-        "pairs:FILE with rows of some that belong together, or hf:PATH",
-    )
+    """of the scored embedding; both cls train through a dense layer and tanh"""
+    head: Literal["new", "checkpoint"] = "new"
+    """that dense layer: new, or the checkpoint's pooler"""
+    whiten: bool = False
+    """BERT-whitening of each scored set's embeddings"""
+    corpus: str = "wiki1m"
+    """sentences to train on: wiki1m, captions, text:FILE with one a line, pairs:FILE with rows of
+    some that belong together, or hf:PATH"""
     pairing: Literal["whole_row", "query_key", "own_view"] = Field(
-        "whole_row",
-        exclude_if=lambda pairing: pairing == "whole_row",  # records are older
-        description="whole_row, as SimCSE: the positive is among the negatives; query_key: it is "
-        "not; own_view: negatives of the own view alone, for dhel and kcl",
-    )
-    max_length: int = Field(
-        32, ge=3, description="tokens of a training sentence; scored sentences are not cut"
-    )
-    eval_every: int = Field(
-        125, ge=1, description="steps between two evaluations on the development pairs"
-    )
-    precision: Literal["float32", "bf16"] = Field(
-        "float32", description="of the encoder's matrix products"
-    )
+        "whole_row", exclude_if=lambda pairing: pairing == "whole_row"
+    )  # records are older
+    """whole_row, as SimCSE: the positive is among the negatives; query_key: it is not; own_view:
+    negatives of the own view alone, for dhel and kcl"""
+    max_length: int = Field(32, ge=3)
+    """tokens of a training sentence; scored sentences are not cut"""
+    eval_every: int = Field(125, ge=1)
+    """steps between two evaluations on the development pairs"""
+    precision: Literal["float32", "bf16"] = "float32"
+    """of the encoder's matrix products"""
 
     @model_validator(mode="before")
     @classmethod

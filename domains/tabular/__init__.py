@@ -85,58 +85,45 @@ class TabularRecipe(ClassedRecipe):
     lr: float = Field(0.1, gt=0)
     optimizer: Literal["adam", "sgd"] = "sgd"
     schedule: Literal["constant", "cosine"] = "cosine"
-    target: str | None = Field(None, description="the column of classes of one's own")
-    split: str | None = added(
-        None, description="the column of one's own that says train, validation or test"
-    )
-    drop: tuple[str, ...] = added(
-        (), strict=False, description="columns of one's own that are left out"
-    )
-    groups: str | None = added(
-        None, description="the column of one's own, no feature, whose equal rows stay in one part"
-    )
-    parts: Literal["drawn", "fixed"] = added(
-        "drawn",
-        description="of a table without its own: drawn by each seed, or fixed, so that no seed "
-        "tests on rows by which another one chose",
-    )
-    tested: float = added(
-        0.2, gt=0, lt=1, description="share of the rows that is tested, of a table without parts"
-    )
-    pretraining: Literal["train", "train+validation"] = Field(
-        "train", description="rows that the encoder is trained on, without their classes"
-    )
-    statistics: Literal["train", "paper"] = Field(
-        "train", description="of scaling: of the rows of pretraining; paper: of test rows too"
-    )
+    target: str | None = None
+    """the column of classes of one's own"""
+    split: str | None = added(None)
+    """the column of one's own that says train, validation or test"""
+    drop: tuple[str, ...] = added((), strict=False)
+    """columns of one's own that are left out"""
+    groups: str | None = added(None)
+    """the column of one's own, no feature, whose equal rows stay in one part"""
+    parts: Literal["drawn", "fixed"] = added("drawn")
+    """of a table without its own: drawn by each seed, or fixed, so that no seed tests on rows by
+    which another one chose"""
+    tested: float = added(0.2, gt=0, lt=1)
+    """share of the rows that is tested, of a table without parts"""
+    pretraining: Literal["train", "train+validation"] = "train"
+    """rows that the encoder is trained on, without their classes"""
+    statistics: Literal["train", "paper"] = "train"
+    """of scaling: of the rows of pretraining; paper: of test rows too"""
     views: Literal["none", "masking", "corruption", "masking+corruption"] = "corruption"
-    rate: float = Field(0.2, gt=0, le=1, description="of masked and of corrupted features")
-    choice: Literal["each", "exact"] = Field(
-        "each", description="each feature by chance, or exactly int(rate * all)"
-    )
-    pairing: Literal["query_key", "both_views", "own_view", "one_way", "supervised"] = Field(
-        "query_key",
-        description="own_view: negatives of the own view alone, for dhel and kcl; "
-        "supervised: rows of one class are positives",
-    )
-    ema: float = Field(
-        0.99, ge=0, le=1, description="of query_key's target; rises to 1, but 0 stays"
-    )
-    predictor: bool = Field(True, description="query_key's prediction head")
-    encoder: Literal["mlp", "raw"] = Field(
-        "mlp", description="raw: the features as they are, for --loss none"
-    )
+    rate: float = Field(0.2, gt=0, le=1)
+    """of masked and of corrupted features"""
+    choice: Literal["each", "exact"] = "each"
+    """each feature by chance, or exactly int(rate * all)"""
+    pairing: Literal["query_key", "both_views", "own_view", "one_way", "supervised"] = "query_key"
+    """own_view: negatives of the own view alone, for dhel and kcl; supervised: rows of one class
+    are positives"""
+    ema: float = Field(0.99, ge=0, le=1)
+    """of query_key's target; rises to 1, but 0 stays"""
+    predictor: bool = True
+    """query_key's prediction head"""
+    encoder: Literal["mlp", "raw"] = "mlp"
+    """raw: the features as they are, for --loss none"""
     widths: tuple[Width, ...] = Field((256, 256, 512), min_length=1, strict=False)
     batch_norm: bool = True
-    maxout: int = Field(
-        4, ge=1, validate_default=True, description="sets of the last layer; 1: ReLU"
-    )
-    projection: tuple[Width, Width] = Field(
-        (256, 64), strict=False, description="hidden and last width"
-    )
-    probe: Literal["linear", "plain", "pseudo_inverse", "logistic", "boosting"] = Field(
-        "linear", description="plain: linear on the embeddings as they are"
-    )
+    maxout: int = Field(4, ge=1, validate_default=True)
+    """sets of the last layer; 1: ReLU"""
+    projection: tuple[Width, Width] = Field((256, 64), strict=False)
+    """hidden and last width"""
+    probe: Literal["linear", "plain", "pseudo_inverse", "logistic", "boosting"] = "linear"
+    """plain: linear on the embeddings as they are"""
 
     @field_validator("maxout")
     @classmethod

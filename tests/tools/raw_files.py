@@ -38,6 +38,7 @@ from contrastbench.domains.image.data import (
 from contrastbench.domains.image.data import load as images
 from contrastbench.domains.image.data import own as own_images
 from contrastbench.domains.image.data.datasets import DATASETS
+from contrastbench.domains import own
 from contrastbench.domains.own import read_unchanged
 from contrastbench.domains.sentence import data as sentences
 from contrastbench.domains.sentence import own as own_sentences
@@ -413,7 +414,7 @@ NO_FILES = {  # readers of something else
     **dict.fromkeys(
         (digits.load_grey, tables.scikit_learn_table, tables.hidden_cluster_table), "is embedded"
     ),
-    own_graphs.READERS[".py"]: "is the user's code",
+    own_graphs.READERS[own.PYTHON]: "is the user's code",
     own_tables.read_openml: "is scikit-learn's",
     own_graphs.read_set: "is torch-geometric's",
     own_graphs.read_smiles: "are read as tables are, and need rdkit",
