@@ -22,27 +22,20 @@ PAIRING_NAMES = ("both_views", "other_view", "whole_row", "same_class")  # of ch
 
 
 def check_loss(
-    losses: Annotated[
-        list[str],
-        typer.Argument(
-            metavar="LOSS...",
-            help="Loss: mine.py:Mine, package.module:Name, a name, a sum, or X(KEY=VALUE).",
-        ),
-    ],
-    against: Annotated[
-        str | None,
-        typer.Option(help="Compare with this loss, such as lightly.loss:NTXentLoss, or X(tau=1)."),
-    ] = None,
-    pairing: Annotated[
-        str | None,
-        typer.Option(help="With --against: both_views, other_view, whole_row or same_class."),
-    ] = None,
+    losses: Annotated[list[str], typer.Argument(metavar="LOSS...")],
+    against: str | None = None,
+    pairing: str | None = None,
 ) -> None:
     """Check a loss of your own as registered losses are checked.
 
     The first check that fails ends it, with the line, the cause and a remedy. A loss of two whole
     views is also tried for 20 steps in each domain, by its default recipe.
     With --against the loss is compared with another one. Exit code 1: they differ.
+
+    Args:
+        losses: Loss: mine.py:Mine, package.module:Name, a name, a sum, or X(KEY=VALUE).
+        against: Compare with this loss, such as lightly.loss:NTXentLoss, or X(tau=1).
+        pairing: With --against: both_views, other_view, whole_row or same_class.
 
     Example: bench check-loss "mine.py:Mine(margin=0.2)" "mine.py:Mine(margin=0.5)"
     Example: bench check-loss mine.py:Mine --against lightly.loss:NTXentLoss
@@ -117,11 +110,14 @@ def compare_losses(first: LossSpec, other: LossSpec, pairing: str) -> None:
 
 
 def check_domain(
-    name: Annotated[str, typer.Argument(help="Domain of ours, or of a package of yours.")],
+    name: str,
 ) -> None:
     """Check a domain of your own as our domains are checked.
 
     The checks cover repetition, resuming, and the data.
+
+    Args:
+        name: Domain of ours, or of a package of yours.
 
     Example: bench check-domain graph
     """
@@ -132,12 +128,15 @@ def check_domain(
 
 
 def check_device(
-    device: Annotated[str, typer.Argument(help="Device: cpu, cuda, cuda:1, ...")],
+    device: str,
 ) -> None:
     """Check that a device computes like a CPU.
 
     It must also repeat its numbers, resume to the bit, and never wait for the host. Exit code 1: a
     check failed.
+
+    Args:
+        device: Device: cpu, cuda, cuda:1, ...
 
     Example: bench check-device cuda
     """

@@ -29,15 +29,15 @@ MOST_LINES = 1000  # of a report that is asked for
 
 @one_moment()
 def list_(
-    what: Annotated[
-        str, typer.Argument(help="List: losses, families, domains, datasets, recipes or tables.")
-    ],
-    domain: Annotated[
-        str | None, typer.Argument(help="Domain whose datasets or recipes are listed.")
-    ] = None,
+    what: str,
+    domain: Annotated[str | None, typer.Argument()] = None,
     results: opt.Results = Path("results"),
 ) -> None:
     """List losses, families, domains, datasets, recipes or tables.
+
+    Args:
+        what: List: losses, families, domains, datasets, recipes or tables.
+        domain: Domain whose datasets or recipes are listed.
 
     Example: bench list recipes graph
     """
@@ -55,12 +55,9 @@ def list_(
 
 
 def data(
-    action: Annotated[str, typer.Argument(help="Action: list, fetch, verify or check.")],
-    name: Annotated[
-        str | None,
-        typer.Argument(help="Data set; to fetch or check also KIND:WHAT; to fetch a sweep file."),
-    ] = None,
-    domain: Annotated[str | None, typer.Option(help="Domain of a data set to check.")] = None,
+    action: str,
+    name: Annotated[str | None, typer.Argument()] = None,
+    domain: str | None = None,
     target: opt.Target = None,
     data_root: opt.DataRoot = None,
 ) -> None:
@@ -70,6 +67,11 @@ def data(
     datasets. Check reads a data set as `bench run` does, and says its sizes, equal samples, what
     was left out, converted or guessed, and what is probably wrong. Exit code 1: a file is damaged,
     differs from the declared one, or could not be fetched; or something is probably wrong.
+
+    Args:
+        action: Action: list, fetch, verify or check.
+        name: Data set; to fetch or check also KIND:WHAT; to fetch a sweep file.
+        domain: Domain of a data set to check.
 
     Example: bench data fetch MUTAG
     Example: bench data fetch my.yaml --data-root DIR

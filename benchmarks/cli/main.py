@@ -96,15 +96,17 @@ def make_command(name: str) -> Any:
     module = importlib.import_module(f"contrastbench.benchmarks.cli.{MODULES[name]}")
     function = getattr(module, function_name(name))
     text, *lines = re.split(r"^Example: ", inspect.getdoc(function) or "", flags=re.MULTILINE)
+    text, _, listed = text.partition("Args:\n")
+    epilog = opt.examples([" ".join(line.split()) for line in lines])
     alone = typer.Typer(add_completion=False, rich_markup_mode=None)
-    alone.command(
-        name,
-        cls=OnceCommand,
-        help=text,
-        short_help=summary(name),
-        epilog=opt.examples([" ".join(line.split()) for line in lines]),
-    )(function)
-    return get_command(alone)
+    about = {"help": text, "short_help": summary(name), "epilog": epilog}
+    alone.command(name, cls=OnceCommand, **about)(function)
+    command: Any = get_command(alone)
+    said = re.findall(r"^    (\w+): (.*(?:\n {8}.*)*)", listed, re.MULTILINE)
+    meanings = {parameter: " ".join(words.split()) for parameter, words in said}
+    for parameter in command.params:
+        parameter.help = meanings.get(parameter.name, parameter.help)
+    return command
 
 
 def summary(command: str) -> str:

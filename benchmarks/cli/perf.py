@@ -15,17 +15,16 @@ PERF_PARTS = {part: f"contrastbench.benchmarks.perf.{part}" for part in ("losses
 
 
 def perf(
-    part: Annotated[
-        str, typer.Argument(help="Benchmark: losses, commands, or a domain (bench list domains).")
-    ],
-    names: Annotated[
-        list[str] | None,
-        typer.Argument(help="Losses, commands, data sets or encoders; of losses also sizes 2N."),
-    ] = None,
+    part: str,
+    names: Annotated[list[str] | None, typer.Argument()] = None,
     data_root: opt.DataRoot = None,
     device: opt.Device = "cpu",
 ) -> None:
     """Measure times and ratios side by side in one run.
+
+    Args:
+        part: Benchmark: losses, commands, or a domain (bench list domains).
+        names: Losses, commands, data sets or encoders; of losses also sizes 2N.
 
     Example: bench perf losses infonce adnce 512 8192
     """

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 
@@ -19,7 +19,7 @@ from contrastbench.errors import plural
 
 
 def reproduce(
-    record: Annotated[str, typer.Argument(help="Path of the record, or its name KEY-seedN.")],
+    record: str,
     results: opt.Results = Path("results"),
     data_root: opt.DataRoot = None,
     device: opt.DeviceOfRecord = None,
@@ -30,6 +30,9 @@ def reproduce(
     The cell runs in a temporary folder. A key is searched in --results, then among the records
     that come with contrastbench.
     Exit code 0: equal to the bit, or no further apart than two machines may be. 1: neither.
+
+    Args:
+        record: Path of the record, or its name KEY-seedN.
 
     Example: bench reproduce results/runs/graph/MUTAG/adnce/KEY-seed0.json
     """

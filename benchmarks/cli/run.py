@@ -45,33 +45,32 @@ def run(
     loss: LossOption,
     dataset: opt.Dataset = None,
     target: opt.Target = None,
-    seeds: Annotated[
-        str, typer.Option("--seeds", "--seed", help="Seeds, such as 0-4 or 0,2,5.")
-    ] = "0",
+    seeds: Annotated[str, typer.Option("--seeds", "--seed")] = "0",
     set_: opt.Set = None,
     recipe: opt.Recipe = None,
     tiny: opt.Tiny = False,
-    json_: Annotated[
-        bool, typer.Option("--json", help="Print each record as one line on standard output.")
-    ] = False,
+    json_: Annotated[bool, typer.Option("--json")] = False,
     results: opt.Results = Path("results"),
     data_root: opt.DataRoot = None,
     device: opt.Device = "auto",
-    devices: Annotated[
-        int, typer.Option(min=1, help="Number of devices to train on; on cpu: of processes.")
-    ] = 1,
+    devices: Annotated[int, typer.Option(min=1)] = 1,
     threads: opt.Threads = None,
     deterministic: opt.Deterministic = True,
     tf32: opt.TF32 = False,
     compile_: opt.Compile = False,
-    export: Annotated[Path | None, typer.Option(help="New folder for the trained encoder.")] = None,
-    tensorboard: Annotated[
-        Path | None, typer.Option(help="Folder for scalars that TensorBoard reads.")
-    ] = None,
+    export: Path | None = None,
+    tensorboard: Path | None = None,
 ) -> None:
     """Train a loss in a domain, score it, and record each seed.
 
     The score follows the protocol of the field. A finished cell is not run again.
+
+    Args:
+        seeds: Seeds, such as 0-4 or 0,2,5.
+        json_: Print each record as one line on standard output.
+        devices: Number of devices to train on; on cpu: of processes.
+        export: New folder for the trained encoder.
+        tensorboard: Folder for scalars that TensorBoard reads.
 
     Example: bench run --domain graph --loss adnce --dataset MUTAG --seeds 0-4
     """

@@ -17,16 +17,9 @@ from contrastbench.errors import UserError, unknown
 
 def score(
     encoder: opt.Encoder,
-    by: Annotated[str, typer.Option(help="Protocol of the domain, such as transfer for images.")],
+    by: Annotated[str, typer.Option()],
     dataset: opt.OwnDataset = None,
-    seed: Annotated[
-        int | None,
-        typer.Option(
-            min=0,
-            max=SEED_LIMIT - 1,
-            help="Seed of drawn parts, folds and episodes; default: the training's.",
-        ),
-    ] = None,
+    seed: Annotated[int | None, typer.Option(min=0, max=SEED_LIMIT - 1)] = None,
     target: opt.Target = None,
     data_root: opt.DataRoot = None,
     device: opt.Device = "auto",
@@ -38,6 +31,10 @@ def score(
     without a class are left out.
 
     The protocols of a domain: bench list domains.
+
+    Args:
+        by: Protocol of the domain, such as transfer for images.
+        seed: Seed of drawn parts, folds and episodes; default: the training's.
 
     Example: bench score --encoder torchvision:resnet50 --dataset CUB --by retrieval
     """

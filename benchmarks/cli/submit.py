@@ -18,14 +18,18 @@ UNCONFINED = "bubblewrap would keep it from the network and your files: install 
 
 
 def submit(
-    what: Annotated[str, typer.Argument(help="Suite, such as standard, or a sweep file.")],
-    loss: Annotated[str, typer.Option(help="Loss of your own, as mine.py:Mine.")],
+    what: str,
+    loss: Annotated[str, typer.Option()],
     results: opt.Results = Path("results"),
 ) -> None:
     """Write a loss with all its records of a suite as one file.
 
     Beside mine.py stands mine.yaml with two lines, licence: MIT and paper: https://...
     The bundle has these, the files of the loss, and its records.
+
+    Args:
+        what: Suite, such as standard, or a sweep file.
+        loss: Loss of your own, as mine.py:Mine.
 
     Example: bench submit standard --loss mine.py:Mine
     """
@@ -36,18 +40,12 @@ def submit(
 
 
 def verify(
-    path: Annotated[Path, typer.Argument(metavar="BUNDLE", help="File that bench submit wrote.")],
-    what: Annotated[
-        str | None, typer.Argument(help="Sweep file, where the suite does not ship.")
-    ] = None,
-    trust: Annotated[
-        bool, typer.Option("--trust", help="Run the Python of the loss, which you have read.")
-    ] = False,
+    path: Annotated[Path, typer.Argument(metavar="BUNDLE")],
+    what: Annotated[str | None, typer.Argument()] = None,
+    trust: Annotated[bool, typer.Option("--trust")] = False,
     quick: opt.Quick = False,
-    keep: Annotated[
-        Path | None, typer.Option(help="Folder for the records made here, to be merged.")
-    ] = None,
-    jobs: Annotated[int, typer.Option(min=1, help="Number of processes at a time.")] = 1,
+    keep: Path | None = None,
+    jobs: Annotated[int, typer.Option(min=1)] = 1,
     results: opt.Results = Path("results"),
     data_root: opt.DataRoot = None,
 ) -> None:
@@ -57,6 +55,13 @@ def verify(
     the loss stands follows from the records made here, those of --results and those that come with
     contrastbench. Data are looked for in the current folder, or --data-root. With --keep an
     interrupted verification goes on. Exit code 0: verified; with --quick, that part agrees.
+
+    Args:
+        path: File that bench submit wrote.
+        what: Sweep file, where the suite does not ship.
+        trust: Run the Python of the loss, which you have read.
+        keep: Folder for the records made here, to be merged.
+        jobs: Number of processes at a time.
 
     Example: bench verify mine-standard-3.zip --trust
     """

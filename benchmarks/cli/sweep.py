@@ -28,24 +28,15 @@ CPUS_PER_GPU = 8  # of a Slurm job: views, probes and workers beside the kernels
 @opt.asking
 def sweep(
     asked: opt.Cells,
-    jobs: Annotated[
-        str | None,
-        typer.Option(help="Processes: 8 over all devices, or 2/device on each; default: 1."),
-    ] = None,
-    devices: Annotated[
-        int | None,
-        typer.Option(min=1, help="Number of devices of each training; on cpu: of processes."),
-    ] = None,
+    jobs: str | None = None,
+    devices: Annotated[int | None, typer.Option(min=1)] = None,
     data_root: opt.DataRoot = None,
     device: opt.Device = "auto",
     threads: opt.Threads = None,
     deterministic: opt.Deterministic = True,
     tf32: opt.TF32 = False,
     compile_: opt.Compile = False,
-    slurm: Annotated[
-        list[str] | None,
-        typer.Option(help="Setting KEY=VALUE: jobs=8, or submitit's, such as time=600."),
-    ] = None,
+    slurm: list[str] | None = None,
 ) -> None:
     """Run every missing cell of a table or of a sweep file.
 
@@ -63,6 +54,11 @@ def sweep(
     unites their records.
 
     With --devices N, each training has N devices, and --jobs counts trainings.
+
+    Args:
+        jobs: Processes: 8 over all devices, or 2/device on each; default: 1.
+        devices: Number of devices of each training; on cpu: of processes.
+        slurm: Setting KEY=VALUE: jobs=8, or submitit's, such as time=600.
 
     Example: bench sweep adnce-table5 --jobs 2 --only column=PROTEINS
     Example: bench sweep standard --loss mine.py:Mine
@@ -188,15 +184,16 @@ def on_slurm(plan: "Plan", jobs: str | None, devices: int | None, settings: dict
 @opt.asking
 def plan(
     asked: opt.Cells,
-    cost: Annotated[
-        bool, typer.Option("--cost", help="Add a line: what all cells take by data set.")
-    ] = False,
+    cost: Annotated[bool, typer.Option("--cost")] = False,
 ) -> None:
     """List what is done, missing or failed, and forecast the rest.
 
     The forecast is the lower quartile of the times of like records: the same data and recipe, any
     loss and learning rate. Many records come from busy machines. Where cells of a paper's table
     have no like record, a last line has the hours of its counted operations.
+
+    Args:
+        cost: Add a line: what all cells take by data set.
 
     Example: bench plan adnce-table5 --only column=PROTEINS
     """
@@ -209,17 +206,18 @@ def plan(
 
 
 def merge(
-    sources: Annotated[
-        list[Path] | None, typer.Argument(help="Folders that hold runs/ with records.")
-    ] = None,
-    shipped: Annotated[
-        bool, typer.Option("--shipped", help="Add the records that come with contrastbench.")
-    ] = False,
+    sources: Annotated[list[Path] | None, typer.Argument()] = None,
+    shipped: Annotated[bool, typer.Option("--shipped")] = False,
     results: opt.Results = Path("results"),
 ) -> None:
     """Add the records of other folders to your own.
 
     Equal records are kept as they are. Unequal and invalid records are named and left out.
+
+    Args:
+        sources: Folders that hold runs/ with records.
+        shipped: Add the records that come with contrastbench.
+
     Example: bench merge other/results third/results
 
     Example: bench merge --shipped
@@ -242,15 +240,16 @@ def merge(
 
 
 def pack(
-    undo: Annotated[
-        bool, typer.Option("--undo", help="Make the records of packs loose files again.")
-    ] = False,
+    undo: Annotated[bool, typer.Option("--undo")] = False,
     results: opt.Results = Path("results"),
 ) -> None:
     """Pack the finished records of each dataset into one file.
 
     The file is compressed. Every command reads packs beside loose files. Pack again when there are
     more records.
+
+    Args:
+        undo: Make the records of packs loose files again.
 
     Example: bench pack --results results
     """

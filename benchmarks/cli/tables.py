@@ -25,22 +25,17 @@ Format = Annotated[str, typer.Option("--format", help="Format: md, csv, json or 
 @opt.asking
 def table(
     asked: opt.Numbers,
-    name: Annotated[
-        str | None, typer.Argument(help="Table (bench list tables) or YAML file.")
-    ] = None,
+    name: Annotated[str | None, typer.Argument()] = None,
     format_: Format = "md",
-    values: Annotated[
-        str | None, typer.Option(help="Values in LaTeX: theirs, ours or both (default).")
-    ] = None,
-    all_: Annotated[
-        bool,
-        typer.Option(
-            "--all",
-            help="Write all tables, and those of YAML files in --results, there as md and csv.",
-        ),
-    ] = False,
+    values: str | None = None,
+    all_: Annotated[bool, typer.Option("--all")] = False,
 ) -> None:
     """Show a published table beside our numbers.
+
+    Args:
+        name: Table (bench list tables) or YAML file.
+        values: Values in LaTeX: theirs, ours or both (default).
+        all_: Write all tables, and those of YAML files in --results, there as md and csv.
 
     Example: bench table adnce-table5 --format latex
     """
@@ -86,18 +81,18 @@ def audit(name: opt.Table, results: opt.Results = Path("results")) -> None:
 def compare(
     asked: opt.Numbers,
     name: opt.Table,
-    baseline: Annotated[
-        str | None, typer.Option(help="Row to compare with; default: the first with InfoNCE.")
-    ] = None,
+    baseline: str | None = None,
     format_: Format = "md",
-    all_: Annotated[
-        bool, typer.Option("--all", help="Show every test and its power as well.")
-    ] = False,
+    all_: Annotated[bool, typer.Option("--all")] = False,
 ) -> None:
     """Compare a table's rows with a baseline row.
 
     The output begins with the verdict on each --loss, then controls, and each row over data sets. A
     terminal shows as many columns as fit it; a file gets Markdown with all of them.
+
+    Args:
+        baseline: Row to compare with; default: the first with InfoNCE.
+        all_: Show every test and its power as well.
 
     Example: bench compare adnce-table5 --baseline ADNCE
     """
@@ -112,15 +107,9 @@ def compare(
 
 @one_moment()
 def report(
-    names: Annotated[
-        list[str] | None, typer.Argument(help="Tables or YAML files; default: all.")
-    ] = None,
-    output: Annotated[
-        Path | None, typer.Option(help="Folder of the pages; default: report.", show_default=False)
-    ] = None,
-    single: Annotated[
-        Path | None, typer.Option(help="Write all pages into this one file instead.")
-    ] = None,
+    names: Annotated[list[str] | None, typer.Argument()] = None,
+    output: Annotated[Path | None, typer.Option(show_default=False)] = None,
+    single: Path | None = None,
     loss: opt.Join = None,
     quick: opt.Quick = False,
     results: opt.Results = Path("results"),
@@ -128,6 +117,11 @@ def report(
     """Write all tables and their records as pages in a folder.
 
     Open its index.html. The pages need no network, and any web server can serve them.
+
+    Args:
+        names: Tables or YAML files; default: all.
+        output: Folder of the pages; default: report.
+        single: Write all pages into this one file instead.
 
     Example: bench report my.yaml --single report.html
     """

@@ -23,6 +23,7 @@ import pandas as pd
 from scipy.io import savemat
 
 import senteval
+from contrastbench.domains import own
 from contrastbench.domains.declaration import reader_of
 from contrastbench.domains.graph import data as graphs
 from contrastbench.domains.graph import own as own_graphs
@@ -38,7 +39,6 @@ from contrastbench.domains.image.data import (
 from contrastbench.domains.image.data import load as images
 from contrastbench.domains.image.data import own as own_images
 from contrastbench.domains.image.data.datasets import DATASETS
-from contrastbench.domains import own
 from contrastbench.domains.own import read_unchanged
 from contrastbench.domains.sentence import data as sentences
 from contrastbench.domains.sentence import own as own_sentences
