@@ -11,14 +11,7 @@ import numpy as np
 
 from contrastbench.domains.reading import is_number
 from contrastbench.domains.recipe import Recipe
-from contrastbench.domains.samples import (
-    TOLD_SHARE,
-    WRONG_SHARE,
-    Counted,
-    Samples,
-    Twins,
-    of_test,
-)
+from contrastbench.domains.samples import TOLD_SHARE, WRONG_SHARE, Counted, Samples, Twins, of_test
 
 FEW = 3  # names that a line has
 MAX_LINES = 5

@@ -109,9 +109,7 @@ def compare_losses(first: LossSpec, other: LossSpec, pairing: str) -> None:
         raise typer.Exit(1)
 
 
-def check_domain(
-    name: str,
-) -> None:
+def check_domain(name: str) -> None:
     """Check a domain of your own as our domains are checked.
 
     The checks cover repetition, resuming, and the data.
@@ -127,9 +125,7 @@ def check_domain(
     conclude_checks(print_diagnoses(check_domain(name)))
 
 
-def check_device(
-    device: str,
-) -> None:
+def check_device(device: str) -> None:
     """Check that a device computes like a CPU.
 
     It must also repeat its numbers, resume to the bit, and never wait for the host. Exit code 1: a

@@ -99,7 +99,7 @@ def make_command(name: str) -> Any:
     text, _, listed = text.partition("Args:\n")
     epilog = opt.examples([" ".join(line.split()) for line in lines])
     alone = typer.Typer(add_completion=False, rich_markup_mode=None)
-    about = {"help": text, "short_help": summary(name), "epilog": epilog}
+    about: dict[str, Any] = {"help": text, "short_help": summary(name), "epilog": epilog}
     alone.command(name, cls=OnceCommand, **about)(function)
     command: Any = get_command(alone)
     said = re.findall(r"^    (\w+): (.*(?:\n {8}.*)*)", listed, re.MULTILINE)

@@ -18,9 +18,7 @@ UNCONFINED = "bubblewrap would keep it from the network and your files: install 
 
 
 def submit(
-    what: str,
-    loss: Annotated[str, typer.Option()],
-    results: opt.Results = Path("results"),
+    what: str, loss: Annotated[str, typer.Option()], results: opt.Results = Path("results")
 ) -> None:
     """Write a loss with all its records of a suite as one file.
 

@@ -182,10 +182,7 @@ def on_slurm(plan: "Plan", jobs: str | None, devices: int | None, settings: dict
 
 @one_moment()
 @opt.asking
-def plan(
-    asked: opt.Cells,
-    cost: Annotated[bool, typer.Option("--cost")] = False,
-) -> None:
+def plan(asked: opt.Cells, cost: Annotated[bool, typer.Option("--cost")] = False) -> None:
     """List what is done, missing or failed, and forecast the rest.
 
     The forecast is the lower quartile of the times of like records: the same data and recipe, any
@@ -240,8 +237,7 @@ def merge(
 
 
 def pack(
-    undo: Annotated[bool, typer.Option("--undo")] = False,
-    results: opt.Results = Path("results"),
+    undo: Annotated[bool, typer.Option("--undo")] = False, results: opt.Results = Path("results")
 ) -> None:
     """Pack the finished records of each dataset into one file.
 

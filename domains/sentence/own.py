@@ -209,10 +209,7 @@ def split_columns(what: str, part: "datasets.Dataset") -> list[Placed]:
     return [(f"{what} row {k}", [*row]) for k, row in enumerate(zip(*table, strict=True))]
 
 
-READERS: dict[str, Callable[[str, Path | None], OwnPairs]] = {
-    "pairs": read_files,
-    "hf": read_saved,
-}
+READERS: dict[str, Callable[[str, Path | None], OwnPairs]] = {"pairs": read_files, "hf": read_saved}
 
 
 def saved_texts(what: str, data_root: Path | None) -> list[str]:
