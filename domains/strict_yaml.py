@@ -186,7 +186,8 @@ def check_keys(node: yaml.MappingNode) -> None:
             shown = key.value if isinstance(key.value, str) else "?"
             raise refused(key, f"the key {shown} is no text: quote it")
         if first := lines.get(key.value):
-            raise refused(key, f"the key {key.value!r} stands in line {first} already: remove one")
+            fault = f"the key {key.value!r} was given in line {first} already: remove one"
+            raise refused(key, fault)
         lines[key.value] = key.start_mark.line + 1
 
 

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from typer import Argument
 
 from contrastbench.benchmarks.cli.arguments import parse_loss
 from contrastbench.benchmarks.cli.output import say
@@ -22,7 +23,7 @@ PAIRING_NAMES = ("both_views", "other_view", "whole_row", "same_class")  # of ch
 
 
 def check_loss(
-    losses: Annotated[list[str], typer.Argument(metavar="LOSS...")],
+    losses: Annotated[list[str], Argument(metavar="LOSS...")],
     against: str | None = None,
     pairing: str | None = None,
 ) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from typer import Argument
 
 from contrastbench.benchmarks.cli import options as opt
 from contrastbench.benchmarks.cli.output import say, show
@@ -29,9 +30,7 @@ MOST_LINES = 1000  # of a report that is asked for
 
 @one_moment()
 def list_(
-    what: str,
-    domain: Annotated[str | None, typer.Argument()] = None,
-    results: opt.Results = Path("results"),
+    what: str, domain: Annotated[str | None, Argument()] = None, results: Path = Path("results")
 ) -> None:
     """List losses, families, domains, datasets, recipes or tables.
 
@@ -56,9 +55,9 @@ def list_(
 
 def data(
     action: str,
-    name: Annotated[str | None, typer.Argument()] = None,
+    name: Annotated[str | None, Argument()] = None,
     domain: str | None = None,
-    target: opt.Target = None,
+    target: str | None = None,
     data_root: opt.DataRoot = None,
 ) -> None:
     """List datasets, download, verify, or check them.

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+from typer import Option
 
 from contrastbench.benchmarks.cli import options as opt
 from contrastbench.benchmarks.cli.output import say, show
@@ -15,31 +15,28 @@ if TYPE_CHECKING:
     from contrastbench.domains.exported import Samples
 
 WRITERS = {".parquet": "to_parquet", ".csv": "to_csv"}  # of a frame, by the suffix of a file
-Output = Annotated[Path, typer.Option(help="File to write, .parquet or .csv.")]
-Predicted = Annotated[
-    Path | None, typer.Option(help="File to write, .parquet or .csv; default: standard output.")
-]
 
 
 @dataclass(frozen=True)
 class Question:
     """A question for what a trained encoder makes of data."""
 
-    record: Annotated[
-        str, typer.Argument(help="Record (its file or KEY-seedN), or folder that --export wrote.")
-    ]
-    data: Annotated[str, typer.Option(help="Data set, such as csv:new.csv; it needs no classes.")]
-    results: opt.Results = Path("results")
+    record: str
+    data: opt.Required
+    results: Path = Path("results")
     data_root: opt.DataRoot = None
-    device: opt.Device = "auto"
+    device: str = "auto"
     trust: opt.Trust = False
 
 
 @opt.asking
-def embed(asked: Question, output: Output) -> None:
+def embed(asked: Question, output: Annotated[Path, Option()]) -> None:
     """Write the embeddings of new data, a row for each sample.
 
     The encoder of a record is trained again once, because a record keeps no weights.
+
+    Args:
+        output: File to write, .parquet or .csv.
 
     Example: bench embed FOLDER --data csv:new.csv --output emb.parquet
     """
@@ -50,10 +47,13 @@ def embed(asked: Question, output: Output) -> None:
 
 
 @opt.asking
-def predict(asked: Question, output: Predicted = None) -> None:
+def predict(asked: Question, output: Path | None = None) -> None:
     """Write the class of each new sample, and its probability.
 
     They are those of logistic regression on the embeddings of the training rows.
+
+    Args:
+        output: File to write, .parquet or .csv; default: standard output.
 
     Example: bench predict FOLDER --data csv:new.csv
     """

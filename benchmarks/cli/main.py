@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
 import typer
+from typer import Option
 from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
@@ -102,8 +103,7 @@ def make_command(name: str) -> Any:
     about: dict[str, Any] = {"help": text, "short_help": summary(name), "epilog": epilog}
     alone.command(name, cls=OnceCommand, **about)(function)
     command: Any = get_command(alone)
-    said = re.findall(r"^    (\w+): (.*(?:\n {8}.*)*)", listed, re.MULTILINE)
-    meanings = {parameter: " ".join(words.split()) for parameter, words in said}
+    meanings = opt.meanings(opt.__doc__) | opt.meanings(listed)
     for parameter in command.params:
         parameter.help = meanings.get(parameter.name, parameter.help)
     return command
@@ -152,7 +152,7 @@ KEEPING_COMMANDS = (["run"], ["sweep"], ["merge"], ["pack"], ["data"])
 @app.callback(invoke_without_command=True)
 def start(
     context: typer.Context,
-    version: Annotated[bool, typer.Option("--version", help="Show the version and exit.")] = False,
+    version: Annotated[bool, Option("--version", help="Show the version and exit.")] = False,
 ) -> None:
     """Show the version, or the help where no command is given."""
     if version:

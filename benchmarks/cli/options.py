@@ -1,15 +1,43 @@
-"""Options that several commands share, each declared once."""
+"""Options that several commands share, each declared and explained once.
+
+Args:
+    domain: Domain: graph, image, sentence, tabular or a plugin's.
+    encoder: Folder that --export wrote, or a name such as torchvision:resnet50.
+    dataset: Data set; default: the domain's embedded one.
+    set_: Parameter of the loss as KEY=VALUE, such as mu=0.7.
+    recipe: Setting of the training as KEY=VALUE, such as epochs=20.
+    tiny: Run a smoke test on a tiny subset.
+    results: Folder that holds runs/ with the records.
+    target: Column of the classes in a table of your own.
+    data_root: Folder that already holds the data files.
+    device: Device: cpu, cuda, cuda:1, ... or auto, which prefers CUDA.
+    threads: Number of CPU threads; default: what suits the domain.
+    deterministic: Make a GPU repeat its numbers, or allow its fastest kernels.
+    tf32: Let a GPU multiply float32 as TensorFloat-32: faster, coarser.
+    compile_: Compile encoders; on CUDA, make steps of one shape graphs.
+    trust: Run Python that the record holds or names.
+    name: Table (bench list tables) or YAML file.
+    what: Table (bench list tables), standard, smoke, or path of a YAML file.
+    only: Restrict to KEY=VALUE of row, column, domain, dataset or loss; may repeat.
+    seeds: Seeds, such as 0-4 or 0,2,5; default: the file's.
+    shard: Part i/n of the cells, such as 0/3: for machines without a shared disk.
+    metric: Metric of the records to show; default: the table's own.
+    selection: Parameters: paper, as published; validation, chosen, which is the default with tune.
+    loss: Loss such as mine.py:Mine that joins the rows; may repeat.
+    quick: Take the quick part that a suite declares, in minutes.
+    record: Record (its file or KEY-seedN), or folder that --export wrote.
+    data: Data set, such as csv:new.csv; it needs no classes.
+"""
 
 import inspect
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import wraps
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
-
-from contrastbench.domains.names import OURS
+from typer import Option
 
 
 def examples(lines: Sequence[str]) -> str:
@@ -18,112 +46,52 @@ def examples(lines: Sequence[str]) -> str:
     return "\n".join(["\b", title, *(f"  {line}" for line in lines)])
 
 
-Domain = Annotated[str, typer.Option(help=f"Domain: {', '.join(OURS)} or a plugin's.")]
-Encoder = Annotated[
-    str, typer.Option(help="Folder that --export wrote, or a name such as torchvision:resnet50.")
-]
-OwnDataset = Annotated[
-    str | None, typer.Option("--dataset", help="Data set; default: the one of its training.")
-]
-Dataset = Annotated[str | None, typer.Option(help="Data set; default: the domain's embedded one.")]
-Set = Annotated[
-    list[str] | None,
-    typer.Option("--set", help="Parameter of the loss as KEY=VALUE, such as mu=0.7."),
-]
-Recipe = Annotated[
-    list[str] | None, typer.Option(help="Setting of the training as KEY=VALUE, such as epochs=20.")
-]
-Tiny = Annotated[bool, typer.Option("--tiny", help="Run a smoke test on a tiny subset.")]
-Results = Annotated[Path, typer.Option(help="Folder that holds runs/ with the records.")]
-Target = Annotated[str | None, typer.Option(help="Column of the classes in a table of your own.")]
-DataRoot = Annotated[
-    Path | None,
-    typer.Option(envvar="CONTRASTBENCH_DATA", help="Folder that already holds the data files."),
-]
-DeviceOfRecord = Annotated[
-    str | None, typer.Option(help="Device: cpu, cuda, ... or auto; default: cpu for a CPU record.")
-]
-Device = Annotated[
-    str, typer.Option(help="Device: cpu, cuda, cuda:1, ... or auto, which prefers CUDA.")
-]
-Threads = Annotated[
-    int | None,  # a hundred thousand exhausted the memory of a process
-    typer.Option(min=1, max=1024, help="Number of CPU threads; default: what suits the domain."),
-]
-Deterministic = Annotated[
-    bool,
-    typer.Option(
-        "--deterministic/--no-deterministic",
-        help="Make a GPU repeat its numbers, or allow its fastest kernels.",
-    ),
-]
-TF32 = Annotated[
-    bool,
-    typer.Option("--tf32", help="Let a GPU multiply float32 as TensorFloat-32: faster, coarser."),
-]
-Compile = Annotated[
-    bool,
-    typer.Option("--compile", help="Compile encoders; on CUDA, make steps of one shape graphs."),
-]
-Trust = Annotated[bool, typer.Option("--trust", help="Run Python that the record holds or names.")]
-Table = Annotated[str, typer.Argument(help="Table (bench list tables) or YAML file.")]
-What = Annotated[
-    str, typer.Argument(help="Table (bench list tables), standard, smoke, or path of a YAML file.")
-]
-Only = Annotated[
-    list[str] | None,
-    typer.Option(help="Restrict to KEY=VALUE of row, column, domain, dataset or loss; may repeat."),
-]
-Seeds = Annotated[
-    str | None,
-    typer.Option("--seeds", "--seed", help="Seeds, such as 0-4 or 0,2,5; default: the file's."),
-]
-Shard = Annotated[
-    str | None,
-    typer.Option(help="Part i/n of the cells, such as 0/3: for machines without a shared disk."),
-]
-Metric = Annotated[
-    str | None, typer.Option(help="Metric of the records to show; default: the table's own.")
-]
-Selection = Annotated[
-    str | None,
-    typer.Option(
-        help="Parameters: paper, as published; validation, chosen, which is the default with tune."
-    ),
-]
-Join = Annotated[
-    list[str] | None,
-    typer.Option("--loss", help="Loss such as mine.py:Mine that joins the rows; may repeat."),
-]
-Quick = Annotated[
-    bool, typer.Option("--quick", help="Take the quick part that a suite declares, in minutes.")
-]
+Required = Annotated[str, Option()]
+Set = Annotated[list[str] | None, Option("--set")]
+Tiny = Annotated[bool, Option("--tiny")]
+DataRoot = Annotated[Path | None, Option(envvar="CONTRASTBENCH_DATA")]
+Threads = Annotated[int | None, Option(min=1, max=1024)]  # 100,000 exhausted a process's memory
+TF32 = Annotated[bool, Option("--tf32")]
+Compile = Annotated[bool, Option("--compile")]
+Trust = Annotated[bool, Option("--trust")]
+Seeds = Annotated[str | None, Option("--seeds", "--seed")]
+Quick = Annotated[bool, Option("--quick")]
+
+
+def meanings(text: str | None) -> dict[str, str]:
+    r"""Return what a docstring says of arguments, by their names.
+
+    >>> meanings("Do this.\n\nArgs:\n    first: One.\n    other: Two\n        lines.\n")
+    {'first': 'One.', 'other': 'Two lines.'}
+    """
+    said = re.findall(r"^    (\w+): (.*(?:\n {8}.*)*)", text or "", re.MULTILINE)
+    return {name: " ".join(words.split()) for name, words in said}
 
 
 @dataclass(frozen=True)
 class Cells:
     """A question for the cells of a table or a sweep."""
 
-    what: What
-    loss: Join = None
+    what: str
+    loss: list[str] | None = None
     quick: Quick = False
-    only: Only = None
+    only: list[str] | None = None
     seeds: Seeds = None
     tiny: Tiny = False
-    selection: Selection = None
-    shard: Shard = None
-    results: Results = Path("results")
+    selection: str | None = None
+    shard: str | None = None
+    results: Path = Path("results")
 
 
 @dataclass(frozen=True)
 class Numbers:
     """A question for the numbers of a table."""
 
-    loss: Join = None
+    loss: list[str] | None = None
     quick: Quick = False
-    metric: Metric = None
-    selection: Selection = None
-    results: Results = Path("results")
+    metric: str | None = None
+    selection: str | None = None
+    results: Path = Path("results")
 
 
 def asking(command: Callable[..., None]) -> Callable[..., None]:

@@ -4,7 +4,7 @@ import importlib
 import re
 from typing import Annotated
 
-import typer
+from typer import Argument
 
 from contrastbench.benchmarks.cli import options as opt
 from contrastbench.benchmarks.cli.output import say, show
@@ -16,9 +16,9 @@ PERF_PARTS = {part: f"contrastbench.benchmarks.perf.{part}" for part in ("losses
 
 def perf(
     part: str,
-    names: Annotated[list[str] | None, typer.Argument()] = None,
+    names: Annotated[list[str] | None, Argument()] = None,
     data_root: opt.DataRoot = None,
-    device: opt.Device = "cpu",
+    device: str = "cpu",
 ) -> None:
     """Measure times and ratios side by side in one run.
 

@@ -20,9 +20,9 @@ from contrastbench.errors import plural
 
 def reproduce(
     record: str,
-    results: opt.Results = Path("results"),
+    results: Path = Path("results"),
     data_root: opt.DataRoot = None,
-    device: opt.DeviceOfRecord = None,
+    device: str | None = None,
     trust: opt.Trust = False,
 ) -> None:
     """Run a record again, and say whether its numbers are equal.
@@ -33,6 +33,7 @@ def reproduce(
 
     Args:
         record: Path of the record, or its name KEY-seedN.
+        device: Device: cpu, cuda, ... or auto; default: cpu for a CPU record.
 
     Example: bench reproduce results/runs/graph/MUTAG/adnce/KEY-seed0.json
     """

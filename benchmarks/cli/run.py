@@ -7,6 +7,7 @@ from statistics import fmean, stdev
 from typing import IO, TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer import Option
 
 from contrastbench.benchmarks.cli import options as opt
 from contrastbench.benchmarks.cli.arguments import parse_pairs
@@ -32,30 +33,23 @@ SKEWED = 60.0  # percent of test samples in one class, from which its share is s
 # pulls, but on tables, whose target network holds that up
 COLLAPSED = -0.1
 
-LossOption = Annotated[
-    str,
-    typer.Option(
-        help="Registered loss, file.py:Class, sum of these, or none for the untrained encoder."
-    ),
-]
-
 
 def run(
-    domain: opt.Domain,
-    loss: LossOption,
-    dataset: opt.Dataset = None,
-    target: opt.Target = None,
-    seeds: Annotated[str, typer.Option("--seeds", "--seed")] = "0",
+    domain: opt.Required,
+    loss: opt.Required,
+    dataset: str | None = None,
+    target: str | None = None,
+    seeds: Annotated[str, Option("--seeds", "--seed")] = "0",
     set_: opt.Set = None,
-    recipe: opt.Recipe = None,
+    recipe: list[str] | None = None,
     tiny: opt.Tiny = False,
-    json_: Annotated[bool, typer.Option("--json")] = False,
-    results: opt.Results = Path("results"),
+    json_: Annotated[bool, Option("--json")] = False,
+    results: Path = Path("results"),
     data_root: opt.DataRoot = None,
-    device: opt.Device = "auto",
-    devices: Annotated[int, typer.Option(min=1)] = 1,
+    device: str = "auto",
+    devices: Annotated[int, Option(min=1)] = 1,
     threads: opt.Threads = None,
-    deterministic: opt.Deterministic = True,
+    deterministic: bool = True,
     tf32: opt.TF32 = False,
     compile_: opt.Compile = False,
     export: Path | None = None,
@@ -66,6 +60,7 @@ def run(
     The score follows the protocol of the field. A finished cell is not run again.
 
     Args:
+        loss: Registered loss, file.py:Class, sum of these, or none for the untrained encoder.
         seeds: Seeds, such as 0-4 or 0,2,5.
         json_: Print each record as one line on standard output.
         devices: Number of devices to train on; on cpu: of processes.

@@ -3,7 +3,7 @@
 from pkgutil import resolve_name
 from typing import Annotated
 
-import typer
+from typer import Option
 
 from contrastbench.benchmarks.cli import options as opt
 from contrastbench.benchmarks.cli.output import print_json
@@ -16,13 +16,13 @@ from contrastbench.errors import UserError, unknown
 
 
 def score(
-    encoder: opt.Encoder,
-    by: Annotated[str, typer.Option()],
-    dataset: opt.OwnDataset = None,
-    seed: Annotated[int | None, typer.Option(min=0, max=SEED_LIMIT - 1)] = None,
-    target: opt.Target = None,
+    encoder: opt.Required,
+    by: opt.Required,
+    dataset: str | None = None,
+    seed: Annotated[int | None, Option(min=0, max=SEED_LIMIT - 1)] = None,
+    target: str | None = None,
     data_root: opt.DataRoot = None,
-    device: opt.Device = "auto",
+    device: str = "auto",
 ) -> None:
     """Score an encoder on a data set, and print the result as JSON.
 
@@ -33,6 +33,7 @@ def score(
     The protocols of a domain: bench list domains.
 
     Args:
+        dataset: Data set; default: the one of its training.
         by: Protocol of the domain, such as transfer for images.
         seed: Seed of drawn parts, folds and episodes; default: the training's.
 

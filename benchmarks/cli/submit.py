@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from typer import Argument, Option
 
 from contrastbench.benchmarks.cli import options as opt
 from contrastbench.benchmarks.cli.arguments import parse_losses
@@ -17,9 +18,7 @@ CONFINED = "no network and no files but its own, Python's, and those of data (bw
 UNCONFINED = "bubblewrap would keep it from the network and your files: install bwrap"
 
 
-def submit(
-    what: str, loss: Annotated[str, typer.Option()], results: opt.Results = Path("results")
-) -> None:
+def submit(what: str, loss: opt.Required, results: Path = Path("results")) -> None:
     """Write a loss with all its records of a suite as one file.
 
     Beside mine.py stands mine.yaml with two lines, licence: MIT and paper: https://...
@@ -38,13 +37,13 @@ def submit(
 
 
 def verify(
-    path: Annotated[Path, typer.Argument(metavar="BUNDLE")],
-    what: Annotated[str | None, typer.Argument()] = None,
-    trust: Annotated[bool, typer.Option("--trust")] = False,
+    path: Annotated[Path, Argument(metavar="BUNDLE")],
+    what: Annotated[str | None, Argument()] = None,
+    trust: opt.Trust = False,
     quick: opt.Quick = False,
     keep: Path | None = None,
-    jobs: Annotated[int, typer.Option(min=1)] = 1,
-    results: opt.Results = Path("results"),
+    jobs: Annotated[int, Option(min=1)] = 1,
+    results: Path = Path("results"),
     data_root: opt.DataRoot = None,
 ) -> None:
     """Run all cells of a bundle's loss anew, and judge by them.

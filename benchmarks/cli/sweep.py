@@ -9,6 +9,7 @@ from statistics import median
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer import Argument, Option
 
 from contrastbench.benchmarks.cli import options as opt
 from contrastbench.benchmarks.cli.arguments import parse_losses, parse_pairs
@@ -29,11 +30,11 @@ CPUS_PER_GPU = 8  # of a Slurm job: views, probes and workers beside the kernels
 def sweep(
     asked: opt.Cells,
     jobs: str | None = None,
-    devices: Annotated[int | None, typer.Option(min=1)] = None,
+    devices: Annotated[int | None, Option(min=1)] = None,
     data_root: opt.DataRoot = None,
-    device: opt.Device = "auto",
+    device: str = "auto",
     threads: opt.Threads = None,
-    deterministic: opt.Deterministic = True,
+    deterministic: bool = True,
     tf32: opt.TF32 = False,
     compile_: opt.Compile = False,
     slurm: list[str] | None = None,
@@ -182,7 +183,7 @@ def on_slurm(plan: "Plan", jobs: str | None, devices: int | None, settings: dict
 
 @one_moment()
 @opt.asking
-def plan(asked: opt.Cells, cost: Annotated[bool, typer.Option("--cost")] = False) -> None:
+def plan(asked: opt.Cells, cost: Annotated[bool, Option("--cost")] = False) -> None:
     """List what is done, missing or failed, and forecast the rest.
 
     The forecast is the lower quartile of the times of like records: the same data and recipe, any
@@ -203,9 +204,9 @@ def plan(asked: opt.Cells, cost: Annotated[bool, typer.Option("--cost")] = False
 
 
 def merge(
-    sources: Annotated[list[Path] | None, typer.Argument()] = None,
-    shipped: Annotated[bool, typer.Option("--shipped")] = False,
-    results: opt.Results = Path("results"),
+    sources: Annotated[list[Path] | None, Argument()] = None,
+    shipped: Annotated[bool, Option("--shipped")] = False,
+    results: Path = Path("results"),
 ) -> None:
     """Add the records of other folders to your own.
 
@@ -236,9 +237,7 @@ def merge(
         raise typer.Exit(1)
 
 
-def pack(
-    undo: Annotated[bool, typer.Option("--undo")] = False, results: opt.Results = Path("results")
-) -> None:
+def pack(undo: Annotated[bool, Option("--undo")] = False, results: Path = Path("results")) -> None:
     """Pack the finished records of each dataset into one file.
 
     The file is compressed. Every command reads packs beside loose files. Pack again when there are

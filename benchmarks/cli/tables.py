@@ -6,7 +6,7 @@ The report alone brings torch, for the formulas of losses.
 from pathlib import Path
 from typing import Annotated
 
-import typer
+from typer import Argument, Option
 
 from contrastbench.benchmarks.cli import options as opt
 from contrastbench.benchmarks.cli.arguments import parse_losses
@@ -18,17 +18,17 @@ from contrastbench.benchmarks.tables.load import load_table
 from contrastbench.benchmarks.tables.resolved import Resolved, resolve
 from contrastbench.errors import UserError, tell
 
-Format = Annotated[str, typer.Option("--format", help="Format: md, csv, json or latex.")]
+Format = Annotated[str, Option("--format", help="Format: md, csv, json or latex.")]
 
 
 @one_moment()
 @opt.asking
 def table(
     asked: opt.Numbers,
-    name: Annotated[str | None, typer.Argument()] = None,
+    name: Annotated[str | None, Argument()] = None,
     format_: Format = "md",
     values: str | None = None,
-    all_: Annotated[bool, typer.Option("--all")] = False,
+    all_: Annotated[bool, Option("--all")] = False,
 ) -> None:
     """Show a published table beside our numbers.
 
@@ -63,7 +63,7 @@ def answered(name: str, asked: opt.Numbers) -> Resolved:
 
 
 @one_moment()
-def audit(name: opt.Table, results: opt.Results = Path("results")) -> None:
+def audit(name: str, results: Path = Path("results")) -> None:
     """Compare our protocol with the paper's, setting by setting.
 
     Each setting is the same, deviating, open in the paper, or not yet compared.
@@ -80,10 +80,10 @@ def audit(name: opt.Table, results: opt.Results = Path("results")) -> None:
 @opt.asking
 def compare(
     asked: opt.Numbers,
-    name: opt.Table,
+    name: str,
     baseline: str | None = None,
     format_: Format = "md",
-    all_: Annotated[bool, typer.Option("--all")] = False,
+    all_: Annotated[bool, Option("--all")] = False,
 ) -> None:
     """Compare a table's rows with a baseline row.
 
@@ -107,12 +107,12 @@ def compare(
 
 @one_moment()
 def report(
-    names: Annotated[list[str] | None, typer.Argument()] = None,
-    output: Annotated[Path | None, typer.Option(show_default=False)] = None,
+    names: Annotated[list[str] | None, Argument()] = None,
+    output: Annotated[Path | None, Option(show_default=False)] = None,
     single: Path | None = None,
-    loss: opt.Join = None,
+    loss: list[str] | None = None,
     quick: opt.Quick = False,
-    results: opt.Results = Path("results"),
+    results: Path = Path("results"),
 ) -> None:
     """Write all tables and their records as pages in a folder.
 

@@ -173,7 +173,7 @@ class GraphDataset(Dataset):
 
 
 DATASETS = declared_sets(Path(__file__).with_name("datasets.toml"), GraphDataset)
-MOLECULES = Source("smiles", "FILE.csv", "molecules as SMILES, with columns of answers", "molecule")
+MOLECULES = Source("smiles", "FILE.csv", "molecules as SMILES, and answers 0 or 1", "molecule")
 
 SOURCES = (
     Source("folder", "PATH", "TU text files, or GraphML and edge lists", "graph", folder=True),
