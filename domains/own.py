@@ -91,7 +91,7 @@ def read_unchanged(
         UserError: in place of what was raised.
     """
     with reading(f"{source.kind}:{asked[0]}", fault=fault, extra=source.extra):
-        return read(*asked)
+        return read(source.kind, *asked)
 
 
 @dataclass(frozen=True)
@@ -102,7 +102,7 @@ class Adapter(Generic[Read]):
         domain: its name.
         datasets: that it declares.
         sources: kinds of data that users bring.
-        readers: of these by kind, called with what stands behind the colon, the data root, options.
+        own: reads these, called with a kind, what is behind its colon, the data root, the options.
         declared: reads a declared set, called with its name, the data root and the options.
         fault: what to say of a user's data that cannot be read.
         others: whether a data root may hold sets that are not declared, which `declared` reads too.
@@ -111,7 +111,7 @@ class Adapter(Generic[Read]):
     domain: str
     datasets: Mapping[str, Any]
     sources: Sequence[Source]
-    readers: Mapping[str, Callable[..., Read]]
+    own: Callable[..., Read]
     declared: Callable[..., Read]
     fault: str = "cannot be read"
     others: bool = False
@@ -125,9 +125,9 @@ class Adapter(Generic[Read]):
         if parsed := parse_source(name, self.sources):
             source, what = parsed
             if source.runs_code:  # it may import what was edited, or draw at random
-                return self.readers[source.kind](what, data_root, *options)
+                return self.own(source.kind, what, data_root, *options)
             asked, state = (what, data_root, *options), source_state(what, data_root)
-            kept: Read = read_unchanged(self.readers[source.kind], source, self.fault, asked, state)
+            kept: Read = read_unchanged(self.own, source, self.fault, asked, state)
             return kept
         if name not in self.datasets and not self.others:
             raise unknown_dataset(self.domain, name, self.datasets, self.sources, data_root)

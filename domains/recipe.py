@@ -88,11 +88,6 @@ class Recipe(Strict):
         raise NotImplementedError("the recipe has no `protocol`: name its training and scoring")
 
     @property
-    def warmup_epochs(self) -> float:
-        """Epochs over which the learning rate rises from zero, before the schedule."""
-        return getattr(self, "warmup", 0.0)
-
-    @property
     def nested(self) -> bool:
         """Return whether parameters are chosen fold by fold, by `Evaluation.inner`."""
         return False

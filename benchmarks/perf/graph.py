@@ -11,7 +11,7 @@ import torch
 from sklearn.model_selection import GridSearchCV, StratifiedKFold, cross_val_score
 from sklearn.svm import SVC
 
-from contrastbench.benchmarks.perf.timing import CPU, medians
+from contrastbench.benchmarks.perf.timing import CPU, medians, table_head
 from contrastbench.domains.graph import GraphRecipe
 from contrastbench.domains.graph.domain import GraphDomain
 from contrastbench.domains.scoring.svm import C_GRID, INNER_FOLDS, svm_folds
@@ -27,11 +27,8 @@ def report(datasets: list[str], root: Path | None, device: torch.device = CPU) -
     Epochs as medians of five, one thread; what scikit-learn does is on the CPU.
     """
     torch.set_num_threads(GraphDomain.threads)
-    yield (
-        "| set | views | forward + backward | epoch | views / epoch | epoch / (f + b) | "
-        "GridSearchCV(SVC()) | ours | ratio | same folds |"
-    )
-    yield "| --- |" + " ---: |" * 9
+    times = "views | forward + backward | epoch | views / epoch | epoch / (f + b)"
+    yield table_head(f"set | {times} | GridSearchCV(SVC()) | ours | ratio | same folds")
     for name in datasets:
         recipe = GraphRecipe(augmentation="random4")
         domain = GraphDomain(name, recipe, 0, root, device)
@@ -39,10 +36,8 @@ def report(datasets: list[str], root: Path | None, device: torch.device = CPU) -
         plain, ours, same = evaluation_times(domain, recipe)
         ratios = f"{views / epoch:.0%} | {epoch / passes:.2f}"
         times = f"{views * 1e3:.1f} ms | {passes * 1e3:.1f} ms | {epoch * 1e3:.1f} ms"
-        yield (
-            f"| {name} | {times} | {ratios} | {plain:.2f} s | {ours:.2f} s | "
-            f"{plain / ours:.1f} | {same} |"
-        )
+        scoring = f"{plain:.2f} s | {ours:.2f} s | {plain / ours:.1f} | {same}"
+        yield f"| {name} | {times} | {ratios} | {scoring} |"
 
 
 def epoch_times(domain: GraphDomain, recipe: GraphRecipe) -> tuple[float, float, float]:

@@ -14,7 +14,7 @@ from PIL import Image
 from torch import Tensor
 from torchvision import transforms
 
-from contrastbench.benchmarks.perf.timing import CPU, medians
+from contrastbench.benchmarks.perf.timing import CPU, medians, table_head
 from contrastbench.domains.image import ImageRecipe
 from contrastbench.domains.image.data.images import CIFAR_MEAN, CIFAR_STD
 from contrastbench.domains.image.data.load import load_images
@@ -40,8 +40,7 @@ def report(datasets: list[str], root: Path | None, device: torch.device = CPU) -
     # 28 MB: from then on, as in training, the C library keeps freed memory for the next batch
     torch.empty(7 << 20)
     rows = torch.arange(BATCH, device=device)
-    yield f"| set | two views of {BATCH} images | ours | image by image | ratio |"
-    yield "| --- | --- |" + " ---: |" * 3
+    yield table_head(f"set | two views of {BATCH} images | ours | image by image | ratio", 2)
     for name in datasets:
         images = load_images(name, SIZE, root, device)[0].train.batch(rows)
         for kind in VIEW_KINDS:
@@ -50,11 +49,8 @@ def report(datasets: list[str], root: Path | None, device: torch.device = CPU) -
     yield ""
     # a CPU without products in bf16 takes minutes for the large step
     batch = min(WIDTHS) if device.type == "cpu" else max(WIDTHS)
-    yield (
-        f"| set | network, {batch} images | float32 | float32, channels last | bf16, channels "
-        "last | ratio | views |"
-    )
-    yield "| --- | --- |" + " ---: |" * 5
+    times = "float32 | float32, channels last | bf16, channels last | ratio | views"
+    yield table_head(f"set | network, {batch} images | {times}", 2)
     for name in datasets:
         images = load_images(name, SIZE, root, device)[0].train.batch(rows[:batch])
         for width in WIDTHS[batch]:

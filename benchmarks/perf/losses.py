@@ -24,7 +24,7 @@ from torch import Tensor
 
 from contrastbench.benchmarks.against.batches import Batch
 from contrastbench.benchmarks.against.calls import CalledLoss
-from contrastbench.benchmarks.perf.timing import CPU, best_of
+from contrastbench.benchmarks.perf.timing import CPU, best_of, table_head
 from contrastbench.benchmarks.running.devices import open_device
 from contrastbench.losses.registry import OURS, SUPERVISED
 from contrastbench.losses.spec import LossSpec
@@ -78,8 +78,7 @@ def report(
         LossSpec(name).check()  # an unknown one is named at once
     sizes = sizes or (SIZES[:-1] if device.type == "cpu" else SIZES)  # the last takes minutes there
     yield "Time: 1x is that of the three matrix products of any loss; memory: growth of the peak.\n"
-    yield "| loss | " + " | ".join(f"2N = {size}" for size in sizes) + " |"
-    yield "| --- |" + " ---: |" * len(sizes)
+    yield table_head(" | ".join(["loss", *(f"2N = {size}" for size in sizes)]))
     beside = {name: [row for row in PEERS if row.startswith(f"{name} of ")] for name in losses}
     for row in [row for name in losses for row in (name, *beside[name])]:
         yield f"| {row} | " + " | ".join(measured_entry(row, size, device) for size in sizes) + " |"

@@ -16,7 +16,7 @@ from typing import cast
 
 import torch
 
-from contrastbench.benchmarks.perf.timing import CPU, best_of, medians
+from contrastbench.benchmarks.perf.timing import CPU, best_of, medians, table_head
 from contrastbench.domains.registry import make_recipe
 from contrastbench.domains.sentence import SentenceRecipe
 from contrastbench.domains.sentence.data import Pairs
@@ -35,9 +35,8 @@ Encode = Callable[[list[str]], Embeddings]
 
 def report(encoders: list[str], root: Path | None, device: torch.device = CPU) -> Iterator[str]:
     """Yield a Markdown table, a line for each encoder and way."""
-    titles = "encoder | way | pairs | seconds | sentences/s | speed beside float32"
-    yield f"| {titles} | Spearman, farthest from float32 |"
-    yield "| --- | --- |" + " ---: |" * 5
+    speed = "pairs | seconds | sentences/s | speed beside float32"
+    yield table_head(f"encoder | way | {speed} | Spearman, farthest from float32", 2)
     for encoder in encoders:
         settings = {"encoder": encoder, "pooler": "avg"}
         recipe = cast(SentenceRecipe, make_recipe("sentence", settings))

@@ -48,3 +48,14 @@ def measured_on(device: torch.device) -> str:
     switches = [f"{key} {about[key]}" for key in ("deterministic", "tf32") if key in about]
     words = [f"{about['device']}, {cpu_count()} cores", versions, *switches]
     return "; ".join([*words, f"commit {about['commit'] or '-'}"])
+
+
+def table_head(titles: str, words: int = 1) -> str:
+    """Return the first two lines of a table, whose first columns are words and others numbers.
+
+    >>> print(table_head("set | time"))
+    | set | time |
+    | --- | ---: |
+    """
+    numbers = titles.count(" | ") + 1 - words
+    return f"| {titles} |\n|{' --- |' * words}{' ---: |' * numbers}"

@@ -63,7 +63,7 @@ def make_schedule(
     Args:
         done: steps that an interrupted training has behind it.
     """
-    warmup = round(steps * recipe.warmup_epochs / recipe.epochs) if recipe.epochs else 0
+    warmup = round(steps * getattr(recipe, "warmup", 0.0) / recipe.epochs) if recipe.epochs else 0
 
     def share(step: int) -> float:
         if step < warmup:

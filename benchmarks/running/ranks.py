@@ -123,8 +123,10 @@ def joined_ranks(device: str, reads_input: bool = False) -> Iterator[None]:
         return
     loud, ours = sys.stderr, started()
     first = os.environ["RANK"] == "0"
-    if not first:
-        fall_silent()
+    if not first:  # which alone speaks
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, 1)
+        sys.stderr = os.fdopen(nowhere, "w")
     watch = end_with_parent if not ours or (first and reads_input) else end_with_input
     threading.Thread(target=watch, args=(os.getppid(),), daemon=True).start()
     try:
@@ -243,10 +245,3 @@ def part() -> None:
     """Send SIGTERM to this process, and kill it a minute later."""
     signal.alarm(PARTING_SECONDS)
     os.kill(os.getpid(), signal.SIGTERM)
-
-
-def fall_silent() -> None:
-    """Silence all ranks but rank 0."""
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, 1)
-    sys.stderr = os.fdopen(nowhere, "w")

@@ -79,14 +79,9 @@ def run_plan(
     counts = f"{len(after & before)} done before, {len(after - before)} now"
     yield f"{len(work)} cell{plural(len(work))}: {counts}{without}", missing > 0
     if plan.part:
-        yield of_part(plan, len(work)), False
-
-
-def of_part(plan: Plan, cells: int) -> str:
-    """Return a line on the cells of a part and of all, and how the sweep goes on after them."""
-    later = len(plan.later_tasks())
-    waiting = f"; {later} later cells wait for trials of {ALL_SHARDS}" * bool(later)
-    return f"{plan.part}: {cells} of {len(plan.all_tasks())} cells{waiting}"
+        later = len(plan.later_tasks())
+        waiting = f"; {later} later cells wait for trials of {ALL_SHARDS}" * bool(later)
+        yield f"{plan.part}: {len(work)} of {len(plan.all_tasks())} cells{waiting}", False
 
 
 def to_run(work: Sequence[Task]) -> list[Task]:

@@ -61,7 +61,8 @@ def places_in(
 def plain_place(row: Row, setup: Setup) -> Place:
     """Return the place of a row that chooses nothing."""
     loss, recipe = LossSpec(row.loss or NONE, row.params), {**setup.recipe, **row.recipe}
-    setting = row.setting_in(setup.column)
+    params = {**row.params, **row.params_by_column.get(setup.column, {})}
+    setting = Setting(params, recipe=row.recipe_by_column.get(setup.column, {}))
     return Place(row, setup, loss, recipe, setting, searches.Fixed(setting))
 
 

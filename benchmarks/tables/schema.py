@@ -89,11 +89,6 @@ class Row(PublishedRow):
         there = not self.recipe_by_column or column in self.recipe_by_column
         return self.loss is not None and there
 
-    def setting_in(self, column: str) -> Setting:
-        """Return the setting in a column as the file gives it."""
-        params = {**self.params, **self.params_by_column.get(column, {})}
-        return Setting(params, recipe=self.recipe_by_column.get(column, {}))
-
 
 def baseline(rows: Iterable[Row]) -> Row | None:
     """Return the first row of InfoNCE, or else the first that is trained; None: there is none."""

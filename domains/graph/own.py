@@ -11,7 +11,6 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -345,8 +344,7 @@ READERS: dict[str, Reader] = {
     MOLECULES.kind: read_smiles,
 }
 ADAPTER: own.Adapter[LoadedGraphs] = own.Adapter(
-    *("graph", DATASETS, SOURCES),
-    {kind: partial(read_own, kind) for kind in READERS},
+    *("graph", DATASETS, SOURCES, read_own),
     lambda name, data_root: (*data.load_graphs(name, data_root), {}),
     others=True,
 )

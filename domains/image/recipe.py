@@ -24,6 +24,9 @@ SMALL_SIDE = 96  # pixels a side up to which the published sets of photographs a
 Operations = Annotated[int, Field(ge=0)]
 Magnitude = Annotated[float, Field(ge=0, le=10)]
 SomeShare = Annotated[float, Field(gt=0, le=1)]
+Network = Literal["resnet18", "resnet34", "resnet50", "convnet", "bn_inception"]
+Torchvisions = Literal["torchvision:resnet18", "torchvision:resnet34", "torchvision:resnet50"]
+PretrainedNetwork = Literal[Torchvisions, "pretrainedmodels:bn_inception"]
 STEM = 64  # pixels a side of views up to which a network's stem keeps the size
 INCEPTION = "bn_inception"
 CONVNET = "convnet"  # four convolutions
@@ -121,18 +124,7 @@ class ImageRecipe(ClassedRecipe):
     """of that head's last layer"""
     predictor_width: Width | None = added(None)
     """hidden width of that head; by default layers as those of the projection"""
-    encoder: Literal[
-        "resnet18",
-        "resnet34",
-        "resnet50",
-        "convnet",
-        "bn_inception",
-        "torchvision:resnet18",
-        "torchvision:resnet34",
-        "torchvision:resnet50",
-        "pretrainedmodels:bn_inception",
-        "raw",
-    ] = "resnet18"
+    encoder: Literal[Network, PretrainedNetwork, "raw"] = "resnet18"
     """PACKAGE:NAME: with its weights of ImageNet; raw: pixels"""
     width: float = Field(0.25, gt=0, le=4)
     """times the published number of channels"""

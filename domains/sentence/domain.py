@@ -9,7 +9,7 @@ import hashlib
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import cached_property
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any
@@ -334,11 +334,7 @@ def read_declared(name: str, data_root: Path | None) -> ScoredSets:
     return sets
 
 
-ADAPTER = owned.Adapter(
-    *("sentence", DATASETS, SOURCES),
-    {kind: partial(own.read_own, kind) for kind in own.READERS},
-    read_declared,
-)
+ADAPTER = owned.Adapter("sentence", DATASETS, SOURCES, own.read_own, read_declared)
 read_any = ADAPTER.read
 
 

@@ -1,7 +1,7 @@
 """Tables: scikit-learn's, declared ones and anybody's own, read strictly."""
 
 from collections.abc import Iterator
-from functools import lru_cache, partial
+from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
@@ -87,12 +87,7 @@ def load_declared(name: str, data_root: Path | None, roles: own.Roles) -> Tabula
         return read(path, dataset)
 
 
-ADAPTER = owned.Adapter(
-    *("tabular", DATASETS, SOURCES),
-    {kind: partial(own.read_rows, kind) for kind in own.READERS},
-    load_declared,
-    NO_TABLE,
-)
+ADAPTER = owned.Adapter("tabular", DATASETS, SOURCES, own.read_rows, load_declared, NO_TABLE)
 
 
 def in_data_root(dataset: TabularDataset, data_root: Path | None) -> Iterator[Path]:

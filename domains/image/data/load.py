@@ -58,4 +58,6 @@ def load_declared(dataset: str, data_root: Path | None, asked: Request) -> Loade
     return images, digest
 
 
-ADAPTER = owned.Adapter("image", DATASETS, SOURCES, own.READERS, load_declared)
+ADAPTER = owned.Adapter(
+    *("image", DATASETS, SOURCES), lambda kind, *asked: own.READERS[kind](*asked), load_declared
+)
