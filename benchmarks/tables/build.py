@@ -12,13 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from contrastbench.benchmarks.records.seeds import parse_seeds
+from contrastbench.benchmarks.tables import controls as controlling
 from contrastbench.benchmarks.tables import schema
-from contrastbench.benchmarks.tables.controls import (
-    AGAIN,
-    asked_controls,
-    supervised,
-    with_controls,
-)
+from contrastbench.benchmarks.tables.controls import AGAIN
 from contrastbench.benchmarks.tables.table import NO_QUICK_PART, QUICK, Table
 from contrastbench.domains import registry
 from contrastbench.domains.strict_yaml import Document
@@ -73,8 +69,8 @@ def build_sweep(
     listed = kept_to(listed, file, document, columns)
     facts = extended_facts(file, base) if base else file_facts(file, document, columns)
     with document.at("controls"):
-        named = [*(base.controls if base else ()), *asked_controls(file.controls)]
-        controls = asked_controls(named)
+        named = [*(base.controls if base else ()), *controlling.asked_controls(file.controls)]
+        controls = controlling.asked_controls(named)
         if AGAIN in controls and not facts["tune"]:
             fix = "give tune: {}"
             raise UserError(f"{AGAIN} is another search, and nothing is searched: {fix}")
@@ -85,8 +81,8 @@ def build_sweep(
     ]
     rows: list[schema.Row] = [*listed, *joined]
     if controls:
-        rows = with_controls(rows, columns, controls)
-    rows += supervised(columns) if file is SMOKE else ()
+        rows = controlling.with_controls(rows, columns, controls)
+    rows += controlling.supervised(columns) if file is SMOKE else ()
     facts |= {"name": name, "columns": columns, "rows": rows, "controls": controls}
     facts["asked"] = [r.name for r in rows if any(has_loss(r, loss) for loss in asked.losses)]
     facts["joined"] = [row.name for row in joined]

@@ -13,14 +13,7 @@ from pydantic import Field, model_validator
 from contrastbench.domains.declaration import Dataset, Declaration, Source, declared_sets
 from contrastbench.domains.own import PYTHON
 from contrastbench.domains.recipe import Recipe, added
-from contrastbench.losses.pairing import (
-    OTHER_VIEW,
-    OWN_VIEW,
-    PART_OF,
-    SAME_CLASS,
-    WHOLE_OF,
-    Pairing,
-)
+from contrastbench.losses import pairing as pairings
 
 Augmentation = Literal["drop", "edges", "mask", "subgraph", "random2", "random3", "random4"]
 TU_URL = "https://www.chrsmrrs.com/graphkerneldatasets/{}.zip"
@@ -113,11 +106,15 @@ class GraphRecipe(Recipe):
         return self.encoder == "gine"
 
     @property
-    def pairing_facts(self) -> Pairing:
+    def pairing_facts(self) -> pairings.Pairing:
         """GraphCL's pairing, DHEL's, pairs by class, or InfoGraph's."""
         return {
-            **{"other_view": OTHER_VIEW, "own_view": OWN_VIEW, "part_of": PART_OF},
-            **{"whole_of": WHOLE_OF, "supervised": SAME_CLASS},
+            **{
+                "other_view": pairings.OTHER_VIEW,
+                "own_view": pairings.OWN_VIEW,
+                "part_of": pairings.PART_OF,
+            },
+            **{"whole_of": pairings.WHOLE_OF, "supervised": pairings.SAME_CLASS},
         }[self.pairing]
 
     @property

@@ -17,15 +17,7 @@ from contrastbench.distributed import alone
 from contrastbench.domains import exported
 from contrastbench.domains.base import Domain, Evaluation, samples_drawn
 from contrastbench.domains.graph import DATASETS, GraphRecipe, data
-from contrastbench.domains.graph.encoder import (
-    GIN,
-    Counts,
-    GraphModel,
-    Histograms,
-    InfoGraph,
-    Sizes,
-    Sums,
-)
+from contrastbench.domains.graph import encoder as networks
 from contrastbench.domains.graph.molecules import fingerprints, scaffold_parts
 from contrastbench.domains.graph.own import load_own_graphs, tu_files
 from contrastbench.domains.graph.tasks import task_evaluation, task_folds, task_part
@@ -38,20 +30,13 @@ from contrastbench.domains.random import generator
 from contrastbench.domains.reading import refuse
 from contrastbench.domains.report import Rules, found_by
 from contrastbench.domains.samples import Samples, of_test
+from contrastbench.domains.scoring import svm as svms
 from contrastbench.domains.scoring.classifiers import Labelled
 from contrastbench.domains.scoring.metrics import largest_share
-from contrastbench.domains.scoring.svm import (
-    check_folds,
-    fixed_part,
-    fold_draws,
-    linear_folds,
-    svm_folds,
-    svm_part,
-)
 from contrastbench.errors import UserError
 from contrastbench.losses import contrast
 
-Model = GraphModel | InfoGraph | Counts
+Model = networks.GraphModel | networks.InfoGraph | networks.Counts
 # views are made for so many edges at once: small sets in one pass, large ones in bounded memory
 CHUNK_EDGES = 2**22
 UNREAD = {  # files of the TU collection's format, and what becomes of them
@@ -99,9 +84,9 @@ class GraphDomain(Domain[GraphRecipe, Model, Batch]):
             if not graphs.tasks:
                 names = np.array(self.class_names or range(int(graphs.y.max()) + 1))
                 if recipe.nested:
-                    check_folds(names[graphs.y], recipe.folds, of=dataset)
+                    svms.check_folds(names[graphs.y], recipe.folds, of=dataset)
                 else:
-                    check_folds(names[graphs.y], 2, "use more data", dataset)
+                    svms.check_folds(names[graphs.y], 2, "use more data", dataset)
         self.parts = {"all": len(graphs)}
         if not recipe.nested:
             graphs, self.parts = parted(graphs, self.seed, recipe.parts)
@@ -153,7 +138,7 @@ class GraphDomain(Domain[GraphRecipe, Model, Batch]):
             draws, classes = recipe.nested and task_folds(len(y), recipe.folds, self.seed), ()
             sizes |= {"tasks": graphs.tasks, "unknown answers": int(np.isnan(y).sum())}
         elif recipe.nested:
-            draws = fold_draws(y, recipe.folds, self.seed)
+            draws = svms.fold_draws(y, recipe.folds, self.seed)
         return Samples(
             "graphs",
             self.parts,
@@ -185,12 +170,14 @@ class GraphDomain(Domain[GraphRecipe, Model, Batch]):
             torch.manual_seed(self.seed)
             if recipe.encoder == "raw":
                 width = recipe.hidden * recipe.layers
-                return Counts(Histograms(features, width)).to(self.device)
+                return networks.Counts(networks.Histograms(features, width)).to(self.device)
             if not recipe.trainable:
-                return Counts(Sizes() if recipe.encoder == "sizes" else Sums())
-            kind = InfoGraph if recipe.of_nodes else GraphModel
+                return networks.Counts(
+                    networks.Sizes() if recipe.encoder == "sizes" else networks.Sums()
+                )
+            kind = networks.InfoGraph if recipe.of_nodes else networks.GraphModel
             bonds = self.graphs.edge_attr.shape[1]
-            return kind(GIN(features, recipe.hidden, recipe.layers, bonds)).to(self.device)
+            return kind(networks.GIN(features, recipe.hidden, recipe.layers, bonds)).to(self.device)
 
     def batches(self, epoch: int) -> Iterator[Batch]:
         """Consecutive graphs and their augmented views, or without views the graphs twice."""
@@ -227,7 +214,7 @@ class GraphDomain(Domain[GraphRecipe, Model, Batch]):
     def paired(self, model: Model, batch: Batch) -> list[contrast.Contrast]:
         """GraphCL's pairing, DHEL's, InfoGraph's, or pairs by class."""
         graphs, views, _ = batch
-        if isinstance(model, InfoGraph):
+        if isinstance(model, networks.InfoGraph):
             with alone():  # nodes are not shared out
                 whole, nodes = model(graphs)
             if self.recipe.pairing == "whole_of":
@@ -291,7 +278,7 @@ def svm_evaluation(embeddings: Labelled, svm: str, folds: int, seed: int) -> Eva
     x, y = embeddings
     if y.ndim > 1:
         return task_evaluation(x.cpu().numpy(), y.cpu().numpy(), folds, seed)
-    score = svm_folds if svm == "rbf" else linear_folds
+    score = svms.svm_folds if svm == "rbf" else svms.linear_folds
     scores = score(x.cpu().numpy(), y.cpu().numpy(), folds, seed)
     return Evaluation(
         {
@@ -320,7 +307,7 @@ def part_evaluation(embeddings: Labelled, parts: Mapping[str, int]) -> Evaluatio
     if y.ndim > 1:
         return task_part(x, y, parts)
     train, test = of_test(parts)
-    score = svm_part(x, y, train, test)
+    score = svms.svm_part(x, y, train, test)
     return Evaluation(
         {"accuracy": score.accuracy, **score.beside},
         "accuracy",
@@ -334,7 +321,7 @@ def part_evaluation(embeddings: Labelled, parts: Mapping[str, int]) -> Evaluatio
 def parted(graphs: data.Graphs, seed: int, parts: str) -> tuple[data.Graphs, dict[str, int]]:
     """Return the graphs to train on in the order of a seed, then the other parts; their sizes."""
     kept = parts == "scaffold"
-    numbers = scaffold_parts(graphs.smiles) if kept else fixed_part(graphs.y.numpy())
+    numbers = scaffold_parts(graphs.smiles) if kept else svms.fixed_part(graphs.y.numpy())
     train, *others = map(torch.from_numpy, numbers)
     order = torch.randperm(len(train), generator=generator(torch.device("cpu"), seed))
     sizes = dict(zip(PARTS if kept else PARTS[::2], map(len, numbers), strict=True))

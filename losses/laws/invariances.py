@@ -7,14 +7,9 @@ import torch
 from contrastbench.errors import UserError
 from contrastbench.losses.contrast import Contrast, both_views, query_key, unit
 from contrastbench.losses.laws import assertions
+from contrastbench.losses.laws import random_contrasts as drawn
 from contrastbench.losses.laws.assertions import Build, check_close, law
 from contrastbench.losses.laws.causes import BLOCK_REMEDY
-from contrastbench.losses.laws.random_contrasts import (
-    LAW_PAIRINGS,
-    numbered_samples,
-    random_views,
-    some_pairing,
-)
 
 
 @law(
@@ -25,9 +20,9 @@ def check_permutation(build: Build, seed: int) -> None:
     """The order of the samples does not matter, unless the loss says that it is `ordered`."""
     if build().ordered:
         return
-    views, generator = random_views(seed, 5 + seed % 4), torch.Generator().manual_seed(seed)
+    views, generator = drawn.random_views(seed, 5 + seed % 4), torch.Generator().manual_seed(seed)
     order = torch.randperm(len(views[0]), generator=generator)
-    pairing = some_pairing(seed, without="same_class")  # its classes go by position
+    pairing = drawn.some_pairing(seed, without="same_class")  # its classes go by position
     check_close(build()(pairing([v[order] for v in views])), build()(pairing(views)), 1e-10)
 
 
@@ -37,7 +32,7 @@ def check_permutation(build: Build, seed: int) -> None:
 )
 def check_rotation(build: Build, seed: int) -> None:
     """Only angles matter: a rotation of all embeddings changes nothing."""
-    views, pairing = random_views(seed, 2 + seed % 7), some_pairing(seed)
+    views, pairing = drawn.random_views(seed, 2 + seed % 7), drawn.some_pairing(seed)
     generator = torch.Generator().manual_seed(seed)
     rotation = torch.linalg.qr(torch.randn(8, 8, dtype=torch.float64, generator=generator)).Q
     check_close(build()(pairing([v @ rotation for v in views])), build()(pairing(views)), 1e-10)
@@ -49,7 +44,7 @@ def check_rotation(build: Build, seed: int) -> None:
 )
 def check_padding(build: Build, seed: int) -> None:
     """Rows of padding among the positives change nothing."""
-    contrast = LAW_PAIRINGS["both_views with positives"](random_views(seed, 4))
+    contrast = drawn.LAW_PAIRINGS["both_views with positives"](drawn.random_views(seed, 4))
     positive = contrast.positives()
     extra = torch.arange(2 * positive.shape[1]) >= positive.shape[1]
     padded = replace(
@@ -66,10 +61,10 @@ def check_padding(build: Build, seed: int) -> None:
 )
 def check_holes(build: Build, seed: int) -> None:
     """Keys that are no negatives change nothing."""
-    views = random_views(seed, 9)
+    views = drawn.random_views(seed, 9)
     ids = torch.zeros(6, dtype=torch.long)
     rows = unit(views[0][:6]), unit(views[1][:6, None]), unit(views[2][:5])
-    few = numbered_samples(Contrast(*rows, ids, ids[:5] - 1))
+    few = drawn.numbered_samples(Contrast(*rows, ids, ids[:5] - 1))
     more = replace(few, keys=unit(views[2]), key_id=torch.cat([ids[:5] - 1, ids[:4]]))
     mean = replace(few, positive_in_denominator=False, mean_over_negatives=True)
     for short in (few, mean):
@@ -86,9 +81,9 @@ def check_holes(build: Build, seed: int) -> None:
 )
 def check_repeated_positives(build: Build, seed: int) -> None:
     """Positives that are repeated change nothing: the loss takes a mean over them."""
-    first, *others = random_views(seed, 4)
+    first, *others = drawn.random_views(seed, 4)
     twice, once = (
-        numbered_samples(both_views(first, others[0], positives=more))
+        drawn.numbered_samples(both_views(first, others[0], positives=more))
         for more in (others * 2, others)
     )
     check_close(build()(twice), build()(once), 1e-12)
@@ -100,19 +95,19 @@ def check_repeated_positives(build: Build, seed: int) -> None:
 )
 def check_repeated_anchors(build: Build, seed: int) -> None:
     """Anchors that are repeated change nothing: the loss takes a mean over them."""
-    loss, views = build(), random_views(seed, 4)
+    loss, views = build(), drawn.random_views(seed, 4)
     if loss.ordered:
         return
-    once = LAW_PAIRINGS["query_key"](views)
-    twice = numbered_samples(query_key([*views[:2], *views[:2]], views[2]))
+    once = drawn.LAW_PAIRINGS["query_key"](views)
+    twice = drawn.numbered_samples(query_key([*views[:2], *views[:2]], views[2]))
     check_close(loss(twice), loss(once), 1e-12)
 
 
 @law("the loss depends on the blocks in which rows are taken", BLOCK_REMEDY)
 def check_tiles(build: Build, seed: int) -> None:
     """Blocks of rows and tiles, of sizes that leave a rest, give value and gradient too."""
-    views = random_views(seed, 5, grad=True)
-    for pairing in LAW_PAIRINGS.values():
+    views = drawn.random_views(seed, 5, grad=True)
+    for pairing in drawn.LAW_PAIRINGS.values():
         contrast = pairing(views)
         anchors, keys = len(contrast.anchor), len(contrast.keys)
         expected = assertions.value_and_gradient(build(), contrast, views)

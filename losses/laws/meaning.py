@@ -12,14 +12,9 @@ from torch import Tensor
 
 from contrastbench.losses.base import Loss
 from contrastbench.losses.contrast import Contrast
+from contrastbench.losses.laws import random_contrasts as drawn
 from contrastbench.losses.laws.assertions import Build, Remark, Wrong, law
 from contrastbench.losses.laws.causes import NO_NUMBERS
-from contrastbench.losses.laws.random_contrasts import (
-    LAW_PAIRINGS,
-    apart_by,
-    equicorrelated_views,
-    random_views,
-)
 
 ANGLES = (1.4, 1.0, 0.6, 0.2)  # radians between positives: cosines 0.17, 0.54, 0.83, 0.98
 COSINES = (0.0, 0.3, 0.6, 0.9)  # of negatives
@@ -33,14 +28,14 @@ CONTRAST_FIELDS = {"positives": "positive", "negatives": "keys"}  # of a contras
 @law("positives or negatives get no gradient", NO_NUMBERS)
 def check_detached(build: Build, seed: int) -> None:
     """Whatever changes the value gets a gradient: positives and negatives."""
-    loss, pairing = build().requires_grad_(False), LAW_PAIRINGS["both_views"]
+    loss, pairing = build().requires_grad_(False), drawn.LAW_PAIRINGS["both_views"]
     for name, field in CONTRAST_FIELDS.items():
         if depends_on(field, build, seed):
             contrast, moved = with_others(field, seed)
             ends = [getattr(each, field) for each in (contrast, moved)]
             check_learns(name, partial(with_field, loss, contrast, field), *ends)
     if loss.needs_views:
-        views, others = random_views(seed, 6)[:2], random_views(seed + 1, 6)[:2]
+        views, others = drawn.random_views(seed, 6)[:2], drawn.random_views(seed + 1, 6)[:2]
         check_learns("views", lambda x: loss(pairing([*x])), *map(torch.stack, (views, others)))
         for k in range(2):
             value = loss(pairing([*views[:k], others[k], *views[k + 1 :]]))
@@ -74,7 +69,8 @@ def with_field(loss: Loss, contrast: Contrast, field: str, vectors: Any) -> Tens
 def with_others(field: str, seed: int) -> tuple[Contrast, Contrast]:
     """Return a contrast, and the same with another draw's vectors in one of its fields."""
     contrast, other = (
-        LAW_PAIRINGS[SEPARATE_POSITIVES](random_views(drawn_by, 6)) for drawn_by in (seed, seed + 1)
+        drawn.LAW_PAIRINGS[SEPARATE_POSITIVES](drawn.random_views(drawn_by, 6))
+        for drawn_by in (seed, seed + 1)
     )
     return contrast, replace(contrast, **{field: getattr(other, field)})
 
@@ -137,12 +133,12 @@ def check_closer_positives(build: Build, seed: int) -> None:
 
 def positive_steps(build: Build, seed: int) -> dict[str, list[float]]:
     """Return by pairing by how much the loss grows from angle to smaller angle of positives."""
-    return step_differences(build, [apart_by(angle, 4 + seed % 3) for angle in ANGLES])
+    return step_differences(build, [drawn.apart_by(angle, 4 + seed % 3) for angle in ANGLES])
 
 
 def negative_steps(build: Build, seed: int) -> dict[str, list[float]]:
     """Return by pairing by how much the loss grows from cosine to larger cosine of negatives."""
-    batches = [equicorrelated_views(cosine, 4 + seed % 3) for cosine in COSINES]
+    batches = [drawn.equicorrelated_views(cosine, 4 + seed % 3) for cosine in COSINES]
     steps = step_differences(build, batches)
     del steps["same_class"]  # whose positives are other samples too
     return steps
@@ -151,7 +147,7 @@ def negative_steps(build: Build, seed: int) -> dict[str, list[float]]:
 def step_differences(build: Build, batches: Sequence[Sequence[Tensor]]) -> dict[str, list[float]]:
     """Return by pairing the relative differences of the loss from batch to batch."""
     differences = {}
-    for name, pairing in LAW_PAIRINGS.items():
+    for name, pairing in drawn.LAW_PAIRINGS.items():
         if name == "whole_row":
             continue
         values = [build()(pairing(views)).item() for views in batches]

@@ -8,14 +8,8 @@ import torch
 from sklearn.datasets import load_digits
 from torch.nn.functional import interpolate
 
+from contrastbench.domains.image.data import images as sets
 from contrastbench.domains.image.data.datasets import ImageDataset
-from contrastbench.domains.image.data.images import (
-    LoadedImages,
-    Request,
-    content_of,
-    on_device,
-    split_held_out,
-)
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -23,19 +17,19 @@ SEED = 20262  # of the shifts
 MAX_SHIFT_PIXELS = 2  # pixels of the farthest shift
 
 
-def load_grey(about: ImageDataset, asked: Request) -> LoadedImages:
+def load_grey(about: ImageDataset, asked: sets.Request) -> sets.LoadedImages:
     """scikit-learn's digits, or each moved, enlarged to views; the hash is of 8 x 8 pixels."""
     data = load_digits()
     grey = (data.images * (255 / 16)).round().astype(np.uint8)
     grey = shifted(grey) if about.layout == "shifted" else grey
     labels = torch.from_numpy(data.target.astype(np.int64))
-    small = split_held_out(torch.from_numpy(grey)[:, None], labels)
+    small = sets.split_held_out(torch.from_numpy(grey)[:, None], labels)
     size, large = (asked.size, asked.size), {}
     for part, (x, y) in small.items():
         wide = interpolate(x.float(), size, mode="bilinear", antialias=True).round().byte()
         large[part] = (wide.expand(-1, 3, -1, -1).contiguous(), y)
-    images, _ = on_device(large, map(str, data.target_names), asked.device)
-    return replace(images, drawn=True), content_of(small)
+    images, _ = sets.on_device(large, map(str, data.target_names), asked.device)
+    return replace(images, drawn=True), sets.content_of(small)
 
 
 def shifted(images: Array) -> Array:

@@ -9,17 +9,9 @@ from typing import Any
 import torch
 
 from contrastbench.domains.image.data import decode
+from contrastbench.domains.image.data import images as sets
 from contrastbench.domains.image.data.datasets import ImageDataset
 from contrastbench.domains.image.data.decode import Header, ReadBytes
-from contrastbench.domains.image.data.images import (
-    IMAGENET_MEAN,
-    IMAGENET_STD,
-    ImageFiles,
-    Images,
-    ImageSet,
-    LoadedImages,
-    Request,
-)
 from contrastbench.domains.image.views.transforms import stored_size
 from contrastbench.domains.progress import tracked
 from contrastbench.errors import UserError
@@ -86,10 +78,10 @@ def check_sizes(about: ImageDataset, parts: Parts, where: object, each: int = 1)
 def from_files(
     parts: Parts,
     read: ReadBytes,
-    asked: Request,
+    asked: sets.Request,
     notes: Mapping[str, Any] | None = None,
     largest: int = MAX_KEPT_SIDE,
-) -> LoadedImages:
+) -> sets.LoadedImages:
     """A set of image files; its hash is that of their names, classes and bytes, however decoded.
 
     Args:
@@ -115,13 +107,13 @@ def from_files(
     seen = {header.sha256 for header in headers[:trained]}
     if twice := sum(header.sha256 in seen for header in headers[trained:]):
         known[TESTED_TWICE] = twice
-    images = ImageSet(train, test, None, parts.classes, drawn=parts.drawn, notes=known)
+    images = sets.ImageSet(train, test, None, parts.classes, drawn=parts.drawn, notes=known)
     return images, content_of_files(parts, names, headers)
 
 
 def photographs(
-    about: ImageDataset, parts: Parts, where: Path, read: ReadBytes, asked: Request
-) -> LoadedImages:
+    about: ImageDataset, parts: Parts, where: Path, read: ReadBytes, asked: sets.Request
+) -> sets.LoadedImages:
     """A declared set of image files, normalised by the colours of ImageNet.
 
     Raises:
@@ -129,7 +121,7 @@ def photographs(
     """
     check_sizes(about, parts, where)
     images, digest = from_files(parts, read, asked)
-    return replace(images, mean=IMAGENET_MEAN, std=IMAGENET_STD), digest
+    return replace(images, mean=sets.IMAGENET_MEAN, std=sets.IMAGENET_STD), digest
 
 
 def content_of_files(parts: Parts, names: Sequence[str], headers: Sequence[Header]) -> str:
@@ -154,22 +146,22 @@ def resized(headers: list[Header], side: int | None) -> dict[str, int]:
 
 def whole_files(
     part: Part, read: ReadBytes, headers: list[Header], side: int | None, device: torch.device
-) -> ImageFiles:
+) -> sets.ImageFiles:
     """The training part's files, the first of the headers, with the sides of each."""
     sides = [(header.height, header.width) for header in headers[: len(part.names)]]
     labels = torch.tensor(part.labels, device=device)
     height, width = (side, side) if side is not None else sides[0]
     on_device = torch.tensor(sides, device=device).float()
-    return ImageFiles(part.names, read, labels, side, (height, width), on_device)
+    return sets.ImageFiles(part.names, read, labels, side, (height, width), on_device)
 
 
 def stored_pixels(
     part: Part, read: ReadBytes, headers: list[Header], side: int | None, device: torch.device
-) -> Images | ImageFiles:
+) -> sets.Images | sets.ImageFiles:
     """A part's pixels if they fit, else its files."""
     labels = torch.tensor(part.labels, device=device)
     shape = (headers[0].height, headers[0].width) if side is None else (side, side)
-    files = ImageFiles(part.names, read, labels, side, shape)
+    files = sets.ImageFiles(part.names, read, labels, side, shape)
     cuda = device.type == "cuda"
     room = RESIDENT_SHARE * torch.cuda.mem_get_info(device)[0] if cuda else RESIDENT_BYTES
     if len(files) * 3 * shape[0] * shape[1] > room:
@@ -179,4 +171,4 @@ def stored_pixels(
     decoded = files.ahead(parts)
     for k in tracked(range(len(parts)), "decoding images"):
         pixels[k * DECODED_AT_ONCE : k * DECODED_AT_ONCE + len(parts[k])] = decoded(k).pixels
-    return Images(pixels, labels)
+    return sets.Images(pixels, labels)

@@ -13,16 +13,10 @@ import torch
 
 from contrastbench.domains import download, own, saved
 from contrastbench.domains.image.data import decode
+from contrastbench.domains.image.data import images as sets
 from contrastbench.domains.image.data.datasets import ImageDataset
 from contrastbench.domains.image.data.files import Parts, from_files
 from contrastbench.domains.image.data.folders import class_files, folder_parts, split_fifth
-from contrastbench.domains.image.data.images import (
-    LoadedImages,
-    Request,
-    Samples,
-    on_device,
-    split_held_out,
-)
 from contrastbench.domains.reading import UNPACKED, file_kind, member, member_names, refuse
 from contrastbench.errors import UserError
 
@@ -34,22 +28,22 @@ ARRAY_WORDS = {
 PART_KEYS = {part: (f"{part}images", f"{part}labels") for part in ("", "test_", "validation_")}
 READ_KEYS = [*PART_KEYS[""], *PART_KEYS["test_"]]
 CHANNELS = (1, 3)  # channels: grey, or red, green and blue
-OwnReader = Callable[[str, Path | None, Request], LoadedImages]
+OwnReader = Callable[[str, Path | None, sets.Request], sets.LoadedImages]
 
 
-def read_folder(what: str, data_root: Path | None, asked: Request) -> LoadedImages:
+def read_folder(what: str, data_root: Path | None, asked: sets.Request) -> sets.LoadedImages:
     """Files in folders, one for each class."""
     root = own.find_path(what, data_root, Path.is_dir).resolve()
     parts, notes = folder_parts(root)
     return from_files(parts, decode.folder_reader(root), asked, notes)
 
 
-def read_npz(what: str, data_root: Path | None, asked: Request) -> LoadedImages:
+def read_npz(what: str, data_root: Path | None, asked: sets.Request) -> sets.LoadedImages:
     """Arrays `images` and `labels`, and perhaps `test_images` and `test_labels`, or the like."""
     return read_arrays(own.find_path(what, data_root), asked)
 
 
-def read_arrays(path: Path, asked: Request) -> LoadedImages:
+def read_arrays(path: Path, asked: sets.Request) -> sets.LoadedImages:
     """Read the arrays of a file of numpy.savez.
 
     Raises:
@@ -65,13 +59,13 @@ def read_arrays(path: Path, asked: Request) -> LoadedImages:
         found = {k: PART_KEYS[k] for k in asked_for if keys.keys() >= {*PART_KEYS[k]}}
         read = {key for pair in found.values() for key in pair}
         arrays = {key: array(archive, name) for key, name in keys.items() if key in read}
-    classes, parts = np.unique(arrays["labels"]), Samples()
+    classes, parts = np.unique(arrays["labels"]), sets.Samples()
     for part, (images, labels) in found.items():
         unknown = sorted({*np.unique(arrays[labels]).tolist()} - {*classes.tolist()})
         refuse(path, (part and unknown, ": class {} has no training images"))
         y = torch.from_numpy(np.searchsorted(classes, arrays[labels]).reshape(-1))
         parts[part.strip("_") or "train"] = (array_pixels(path, images, arrays), y)
-    parts = parts if tested else split_held_out(*parts["train"])
+    parts = parts if tested else sets.split_held_out(*parts["train"])
     names = [str(label) for label in classes.tolist()]
     check_classes(path, names, parts["train"][1].unique().tolist())
     odd = len({x.shape[1:] for x, _ in parts.values()}) > 1
@@ -80,14 +74,14 @@ def read_arrays(path: Path, asked: Request) -> LoadedImages:
     if chosen_by:  # stands behind the training images
         (x, y), (own_x, own_y) = parts["train"], chosen_by
         parts["train"] = torch.cat([x, own_x]), torch.cat([y, own_y])
-    made, digest = on_device(parts, names, asked.device)
+    made, digest = sets.on_device(parts, names, asked.device)
     others = [name for key, name in keys.items() if key not in read]
     notes = {"arrays left out": others} if others else {}
     count = len(chosen_by[1]) if chosen_by else 0
     return replace(made, validation=count, drawn=not tested, notes=notes), digest
 
 
-def load_declared_arrays(about: ImageDataset, asked: Request) -> LoadedImages:
+def load_declared_arrays(about: ImageDataset, asked: sets.Request) -> sets.LoadedImages:
     """Load a declared set that is kept as arrays of a training and of a test part.
 
     Raises:
@@ -167,7 +161,7 @@ def check_classes(where: object, classes: Sequence[str], trained: Collection[obj
     refuse(where, (len(classes) < 2, single), (lonely, fault))
 
 
-def read_saved(what: str, data_root: Path | None, asked: Request) -> LoadedImages:
+def read_saved(what: str, data_root: Path | None, asked: sets.Request) -> sets.LoadedImages:
     """Pictures of a set of the `datasets` library, as files are read, with a label each.
 
     Raises:
