@@ -79,6 +79,8 @@ def data(
     options = {"--domain": domain, "--target": target}
     for option in (option for option, value in options.items() if value and action != "check"):
         raise UserError(f"{option} is for check: leave it out")
+    if action not in ACTIONS:
+        raise unknown("action", action, ACTIONS)
     bad = False
     lines = of_declared(action, name, data_root)
     if action == "check":
@@ -139,26 +141,24 @@ def of_declared(action: str, name: str | None, root: Path | None) -> Iterator[tu
     from contrastbench.domains.download import file_state
     from contrastbench.domains.registry import fetch_declared, known_data
 
-    known = known_data()
-    if action not in ACTIONS:
-        raise unknown("action", action, ACTIONS)
-    fetches = action == "fetch" and name is not None and name not in known
-    whole = fetches and is_table(str(name))
-    if name is not None and name not in known and not whole and not (fetches and ":" in name):
-        raise unknown("dataset", name, known)
-    if root is not None and action == "fetch":
+    known, fetches, word = known_data(), action == "fetch", name or ""
+    about = known.get(word)
+    whole = fetches and not about and is_table(word)
+    if word and not (about or whole or (fetches and ":" in word)):
+        raise unknown("dataset", word, known)
+    if root and fetches:
         root.mkdir(parents=True, exist_ok=True)
     check_data_root(root)
     if action == "list":
         yield from ((line, False) for line in listing.data_lines(root, name))
     elif action == "verify":
-        for dataset in [known[name]] if name else known.values():
+        for dataset in [about] if about else known.values():
             said, bad = file_state(dataset, root)
             yield f"{dataset.name:16} {said}", bad
     elif whole:
-        yield from fetched(str(name), root)
-    elif name and name in known and known[name].url:
-        yield f"{name}: {fetch_declared(known[name], root)}", False
+        yield from fetched(word, root)
+    elif about and about.url:
+        yield f"{name}: {fetch_declared(about, root)}", False
     else:
         raise UserError(f"{name or 'fetch'}: name a dataset that is downloaded (bench data list)")
 

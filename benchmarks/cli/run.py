@@ -1,7 +1,7 @@
 """The command `bench run`: train one loss in one domain and keep a record for each seed."""
 
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from statistics import fmean, stdev
 from typing import IO, TYPE_CHECKING, Annotated, Any
@@ -13,7 +13,7 @@ from contrastbench.benchmarks.cli import options as opt
 from contrastbench.benchmarks.cli.arguments import parse_pairs
 from contrastbench.benchmarks.cli.output import print_json, say, show
 from contrastbench.benchmarks.records import store
-from contrastbench.benchmarks.records.experiment import make_experiment
+from contrastbench.benchmarks.records.experiment import Experiment, make_experiment
 from contrastbench.benchmarks.records.scored import sample_interval
 from contrastbench.benchmarks.records.seeds import parse_seeds
 from contrastbench.benchmarks.records.store import cell_of
@@ -85,26 +85,34 @@ def run(
     if devices > 1 and not (launch.launched() or launch.started()):  # a file may set WORLD_SIZE
         raise typer.Exit(run_on_devices(devices, output or sys.stdout))
 
+    done = trained(experiment, numbers, options, output)
+    for work in experiment.scored if not json_ and len(numbers) > 1 else ():
+        say(seeds_summary([record for record in done if record["dataset"] == work.dataset]))
+    if any(record["status"] != "ok" for record in done):
+        raise typer.Exit(1)
+
+
+def trained(
+    experiment: Experiment, numbers: Sequence[int], options: Options, output: IO[str] | None
+) -> "list[Record]":
+    """Return the records of some seeds after printing each, as JSON where there is an output."""
     from contrastbench.benchmarks.running import ranks
     from contrastbench.benchmarks.running.devices import choose_device
     from contrastbench.benchmarks.running.runner import run_seeds
 
-    store.remove_leftovers(results)
-    kept = {cell_of(record) for work in experiment.scored for record in work.finished(results)}
-    done = []
-    with ranks.joined_ranks(choose_device(device)):
+    store.remove_leftovers(options.results)
+    works, done = experiment.scored, []
+    kept = {cell_of(record) for work in works for record in work.finished(options.results)}
+    with ranks.joined_ranks(choose_device(options.device)):
         for record, path in run_seeds(experiment, numbers, options):
             done.append(record)
-            if ranks.is_first() and json_:
+            if ranks.is_first() and output:
                 print_json(record, output)
             elif ranks.is_first():
                 show("\n".join(record_lines(record, path, cell_of(record) in kept)))
             if launch.launched() and record["status"] not in store.FINAL_STATUSES:
                 break  # the other ranks have ended
-    for work in experiment.scored if not json_ and len(numbers) > 1 else ():
-        say(seeds_summary([record for record in done if record["dataset"] == work.dataset]))
-    if any(record["status"] != "ok" for record in done):
-        raise typer.Exit(1)
+    return done
 
 
 def run_on_devices(devices: int, output: IO[str]) -> int:

@@ -4,7 +4,7 @@ Sets are the unit of a verdict over data sets. Tests on single ones are of seeds
 corrected by families, so that a loss that joins changes no other.
 """
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from contrastbench.benchmarks.comparison import Verdict, budget
@@ -13,7 +13,7 @@ from contrastbench.benchmarks.comparison.over_sets import Judged, judge, judge_c
 from contrastbench.benchmarks.comparison.pairs import UNTESTED, Comparison, compare_cell
 from contrastbench.benchmarks.comparison.statistics import ALPHA, holm
 from contrastbench.benchmarks.records.scored import scored_data
-from contrastbench.benchmarks.tables.controls import CONTROLS
+from contrastbench.benchmarks.tables.controls import CONTROLS, Must
 from contrastbench.benchmarks.tables.resolved import Line, Resolved
 from contrastbench.benchmarks.tables.table import Table
 from contrastbench.errors import UserError, unknown
@@ -190,19 +190,12 @@ def over_sets(
     Against a baseline that is itself untrained, or a control, nothing is known of how rows must
     come out, and no training gains anything: effects are points, and each row is a contestant.
     """
-    usual = not (base.control or base.is_untrained)
-    musts = {
-        line.name: CONTROLS[line.control or "untrained"].must
-        for line in resolved.lines
-        if usual and (line.control or line.is_untrained)
-    }
-    bare = {line.name for line in resolved.lines if usual and line.is_untrained}
+    lines = () if base.control or base.is_untrained else resolved.lines
+    bare, musts = {line.name for line in lines if line.is_untrained}, musts_of(lines)
     gains, left_out = gains_of(place for place in places if place.row in bare)
     by_row = rows_of(places)
-    effects = [effect_of(row, mine, gains) for row, mine in by_row.items()]
-    everywhere = {row: effect_of(row, mine, {}) for row, mine in by_row.items()}
-    losses = [one for one in effects if one.row not in musts and one.by_set]
-    losses = alike(losses, by_row)
+    both = [[effect_of(row, mine, by) for by in (gains, {})] for row, mine in by_row.items()]
+    losses = alike([one for one, _ in both if one.row not in musts and one.by_set], by_row)
     counted = count(resolved, base, places, losses, musts, gains, left_out)
     known = budget.curves(resolved)
     rows = judge(losses, counted, budget.others(known, base.name, by_row, losses, gains))
@@ -210,9 +203,15 @@ def over_sets(
         replace(row, curve=budget.effect_curve(known, base.name, by_row[row.effect.row], gains))
         for row in rows
     ]
-    controls = [one for one in effects if one.row in musts and everywhere[one.row].by_set]
-    judged = [judge_control(c, everywhere[c.row], musts[c.row], counted) for c in controls]
+    controls = [(c, whole) for c, whole in both if c.row in musts and whole.by_set]
+    judged = [judge_control(c, whole, musts[c.row], counted) for c, whole in controls]
     return [] if counted.nothing_counts else rows, judged, counted
+
+
+def musts_of(lines: Iterable[Line]) -> dict[str, Must]:
+    """Return how controls, and other rows without a training, must come out."""
+    named = {line.name: line.control or "untrained" * line.is_untrained for line in lines}
+    return {row: CONTROLS[control].must for row, control in named.items() if control}
 
 
 def rows_of(places: Sequence[Comparison]) -> dict[str, list[Comparison]]:

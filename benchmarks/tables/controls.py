@@ -7,6 +7,7 @@ thing that is known to matter. Brings no torch.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -115,10 +116,7 @@ def values_in(column: Column, control: Control) -> Values | None:
     """Return a control's values over the recipe of a column; None where it cannot be run."""
     assert column.domain is not None, "columns of a sweep have a domain"
     values = control.recipe(make_recipe(column.domain, column.recipe))
-    if values is None:
-        return None
-    try:
-        make_recipe(column.domain, {**column.recipe, **values})
-    except UserError:
-        return None
-    return values
+    with suppress(UserError):
+        make_recipe(column.domain, {**column.recipe, **(values or {})})
+        return values
+    return None

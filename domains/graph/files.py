@@ -1,7 +1,7 @@
 """Files of one graph each: GraphML, and lists of edges."""
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Container, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
@@ -65,21 +65,13 @@ def node_pairs(text: str) -> tuple[list[tuple[str, str]], list[str]]:
     sign = next((sign for sign in "\t,;" if lines and sign in lines[0]), None)
     rows = [[word.strip(" \"'") for word in line.split(sign)] for line in lines]
     first, second, header = end_columns(rows)
-    pairs = []
-    for row in rows[header:]:
-        ends = [row[k] for k in (first, second) if row[k:] and re.match(r"(?!nan$).*\w", row[k])]
-        if len(ends) < 2:
-            raise ValueError(f"{' '.join(row)!r} does not name two nodes")
-        pairs.append((ends[0], ends[1]))
+    pairs = [two_nodes(row, (first, second)) for row in rows[header:]]
     low, high = (pick(map(len, rows), default=2) for pick in (min, max))
     if low < high or (high > MOST_COLUMNS and not header):
         raise ValueError(f"lines have {low} to {high} columns: give two, or name source and target")
-    known = {*chain.from_iterable(pairs[1:])}
-    if known and not header and rows[0][-1] == str(len(rows) - 1) and rows[0][0] not in known:
-        raise ValueError(f"{' '.join(rows[0])!r} counts nodes and edges: remove it")
+    if rows and not header:
+        check_nameless(rows, {*chain.from_iterable(pairs[1:])})
     columns = [*zip(*rows[header:], strict=True)]
-    if len(columns) > 2 and not header:
-        check_columns(columns)
     names = rows[0] if header else [f"column {k + 1}" for k in range(high)]
     nulls = [" (0 of some edges)" * (column.count("0") > 1) for column in columns]
     named = [*map("".join, zip(names, nulls, strict=False))]
@@ -87,9 +79,26 @@ def node_pairs(text: str) -> tuple[list[tuple[str, str]], list[str]]:
     return pairs, others + ["data in brackets"] * ("{" in text)
 
 
-def check_columns(columns: Sequence[Sequence[str]]) -> None:
-    """Raise if columns without names are probably not two nodes and more of their edge."""
-    first, *others = columns
+def two_nodes(row: Sequence[str], columns: Sequence[int]) -> tuple[str, str]:
+    """Return the nodes that a row has in these columns."""
+    ends = [row[k] for k in columns if row[k:] and re.match(r"(?!nan$).*\w", row[k])]
+    if len(ends) < 2:
+        raise ValueError(f"{' '.join(row)!r} does not name two nodes")
+    return ends[0], ends[1]
+
+
+def check_nameless(rows: Sequence[Sequence[str]], known: Container[str]) -> None:
+    """Raise if lines without names are probably not of two nodes and more of their edge.
+
+    Args:
+        rows: of as many columns each.
+        known: the nodes of all but the first line.
+    """
+    if known and rows[0][-1] == str(len(rows) - 1) and rows[0][0] not in known:
+        raise ValueError(f"{' '.join(rows[0])!r} counts nodes and edges: remove it")
+    first, *others = zip(*rows, strict=True)
+    if len(others) < 2:
+        return
     if all(word.count(".") for word in first) and not any("." in word for word in others[0]):
         raise ValueError(f"{first[0]!r} may be a weight: name the columns source and target")
     around = {*chain.from_iterable(zip(first, other, strict=True) for other in others)}
