@@ -149,7 +149,8 @@ def read_yaml(path: Path) -> Document:
         line = mark.line + 1 if mark else 1
         raise UserError(f"{path}:{line}: {error.problem or error.context}") from None
     except RecursionError:
-        raise UserError(f"{path}:1: lists are too deep within each other: flatten them") from None
+        fault = "its lists are too deep within each other: flatten them"
+        raise UserError(f"{path}:1: {fault}") from None
     except yaml.YAMLError as error:  # a character that YAML does not allow
         raise UserError(f"{path}: {' '.join(str(error).split())}") from None
 

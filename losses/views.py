@@ -116,7 +116,8 @@ def check_values(defaults: Mapping[str, Any], values: Mapping[str, Any]) -> None
     for name, value in values.items():
         default = defaults.get(name)
         if name.startswith("gather") and value:
-            raise UserError(f"{name} must be {default}: a loss gets all processes' views here")
+            fault = f"must be {default}: a loss gets the views of all processes here"
+            raise UserError(f"{name} {fault}")
         if isinstance(default, bool | str):
             if not isinstance(value, type(default)):
                 raise UserError(f"{name} must be a {type(default).__name__}, got {value!r}")

@@ -115,7 +115,8 @@ def seed_list(seeds: Iterable[int] | int) -> list[int]:
 def folder_argument(name: str, value: Any) -> Path:
     """Return the folder that an argument names."""
     if not isinstance(value, str | Path):
-        raise UserError(f"{name} must be a folder's path, got {value!r}: give a string or a Path")
+        fault = f"must be the path of a folder, got {value!r}: give a string or a Path"
+        raise UserError(f"{name} {fault}")
     return Path(value)
 
 
@@ -144,7 +145,8 @@ def plain_values(name: str, values: Mapping[str, Any] | None) -> dict[str, Any]:
         UserError: they are no mapping, a key is no text, or a number is of another kind.
     """
     if not isinstance(values, Mapping | None):
-        raise UserError(f"{name} has values by key, got {argument_text(values)}: give a dict")
+        fault = f"has values by key, got {argument_text(values)}: give {{'key': value}}"
+        raise UserError(f"{name} {fault}")
     for key in values or {}:
         if not isinstance(key, str):
             raise UserError(f"{name}: the key {argument_text(key)} is no string: use names as keys")

@@ -34,7 +34,8 @@ def slots(device: str, jobs: int, per_device: bool = False, devices: int = 1) ->
 def check_devices(device: str, devices: int) -> None:
     """Raise UserError if there are fewer devices than each worker is to have."""
     if devices > 1 and device not in ("auto", "cpu", "cuda"):
-        raise UserError(f"--devices {devices}, --device {device}: give cpu or cuda, each has one")
+        both = f"--devices {devices} and --device {device}"
+        raise UserError(f"{both}: give cpu or cuda, each has one")
     cards = len(cuda_devices()) if devices > 1 and device != "cpu" else 0
     if cards < devices and (cards or device == "cuda") and devices > 1:
         raise UserError(
