@@ -1,6 +1,8 @@
 """The base of recipes: all settings besides data, loss and seed that can change a number."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self, get_args
 
@@ -18,6 +20,26 @@ Share = Annotated[float, Field(ge=0, le=1)]
 def added(default: Any, **facts: Any) -> Any:
     """Declare a setting that is younger than records: no key has it where it is the default."""
     return Field(default, exclude_if=lambda value: value == default, **facts)
+
+
+@dataclass(frozen=True)
+class Presets:
+    """A class attribute, the values of each preset by its name, read of a file at the first use."""
+
+    path: Path
+
+    def __get__(self, recipe: object, kind: type) -> dict[str, dict[str, Any]]:
+        """Return them."""
+        return read_presets(self.path)
+
+
+@cache
+def read_presets(path: Path) -> dict[str, dict[str, Any]]:
+    """Return the presets of a file."""
+    from contrastbench.domains import strict_yaml  # takes a tenth of the time of a list
+
+    values: dict[str, dict[str, Any]] = strict_yaml.read_yaml(path).value
+    return values
 
 
 class Recipe(Strict):

@@ -84,16 +84,8 @@ def sweep(
     plan, results = planned(asked), asked.results
     if slurm:
         return on_slurm(plan, jobs, devices, parse_pairs("--slurm", slurm))
-    options = Options(
-        results,
-        data_root,
-        device,
-        threads,
-        deterministic=deterministic,
-        tf32=tf32,
-        compile=compile_,
-        devices=1 if launched() else devices or 1,
-    )
+    switches, together = (deterministic, tf32, compile_), 1 if launched() else devices or 1
+    options = Options(results, data_root, device, threads, *switches, devices=together)
     check_runnable(plan, options)
     if line := forecast_line(plan, Costs(results)):
         tell(f"forecast: {line}")

@@ -29,16 +29,9 @@ Record = schema.Record
 Fields = Mapping[str, Any]  # some or all of a record
 
 
-IDENTITY = (  # everything that can change a number, besides the seed
-    "domain",
-    "dataset",
-    "loss",
-    "loss_code",  # sha256 of a user's own loss; empty for registered ones
-    "params",  # after defaults
-    "recipe",  # after defaults
-    "protocol",
-    "data_hash",
-)
+# everything that can change a number, besides the seed: with defaults filled in; loss_code is the
+# sha256 of a user's own loss, empty for registered ones
+IDENTITY = ("domain", "dataset", "loss", "loss_code", "params", "recipe", "protocol", "data_hash")
 
 
 def key(record: Fields) -> str:

@@ -12,7 +12,7 @@ from pydantic import Field, model_validator
 
 from contrastbench.domains.declaration import Dataset, Declaration, Source, declared_sets
 from contrastbench.domains.own import PYTHON
-from contrastbench.domains.recipe import Recipe, added
+from contrastbench.domains.recipe import Presets, Recipe, added
 from contrastbench.losses import pairing as pairings
 
 Augmentation = Literal["drop", "edges", "mask", "subgraph", "random2", "random3", "random4"]
@@ -35,9 +35,7 @@ class GraphRecipe(Recipe):
     20
     """
 
-    presets: ClassVar[dict[str, dict[str, Any]]] = {
-        "infograph": {"pairing": "part_of", "lr": 1e-3, "svm": "linear"}
-    }
+    presets: ClassVar[Any] = Presets(Path(__file__).with_name("presets.yaml"))
     of_training: ClassVar[frozenset[str]] = Recipe.of_training | {
         *("pairing", "augmentation", "subgraph", "drop_ratio"),
         *("edge_ratio", "mask_ratio", "subgraph_ratio"),

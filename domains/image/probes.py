@@ -7,18 +7,8 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 # all that `probe` of the recipe may be; those of PROBES are trained on views
-Name = Literal[
-    "lbfgs",
-    "knn",
-    "quick",
-    "retrieval",
-    "recall",
-    "paper",
-    "strict",
-    "renyicl",
-    "renyicl-imagenet",
-    "simclr-imagenet",
-]
+OfPapers = Literal["paper", "strict", "renyicl", "renyicl-imagenet", "simclr-imagenet"]
+Name = Literal["lbfgs", "knn", "quick", "retrieval", "recall", OfPapers]
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self
 
@@ -11,7 +10,7 @@ from pydantic import Field, model_validator
 from contrastbench.domains.image.data.datasets import DATASETS, SOURCES
 from contrastbench.domains.image.probes import PROBES, Name, Probe
 from contrastbench.domains.reading import refuse
-from contrastbench.domains.recipe import ClassedRecipe, Share, Width, added
+from contrastbench.domains.recipe import ClassedRecipe, Presets, Share, Width, added
 from contrastbench.errors import UserError
 from contrastbench.losses.pairing import BOTH_VIEWS, OWN_VIEW, QUERY_KEY, SAME_CLASS, Pairing
 
@@ -19,7 +18,6 @@ from contrastbench.losses.pairing import BOTH_VIEWS, OWN_VIEW, QUERY_KEY, SAME_C
 PROTOCOL_NAMES = (
     *("linear", "knn", "transfer", "few-shot", "few-shot-all", "retrieval", "semi-supervised"),
 )
-PRESETS_FILE = Path(__file__).with_name("presets.yaml")
 SMALL_SIDE = 96  # pixels a side up to which the published sets of photographs are kept as they are
 Operations = Annotated[int, Field(ge=0)]
 Magnitude = Annotated[float, Field(ge=0, le=10)]
@@ -36,22 +34,6 @@ WEIGHT_PACKAGES = ("torchvision:", "pretrainedmodels:")  # packages that name we
 VOTE_TEMPERATURE = 0.5  # of the neighbours' votes
 
 
-class Presets:
-    """A class attribute that is read of its file at its first use."""
-
-    def __get__(self, recipe: object, kind: type) -> dict[str, dict[str, Any]]:
-        return read_presets()
-
-
-@cache
-def read_presets() -> dict[str, dict[str, Any]]:
-    """Return the values of each preset by its name."""
-    from contrastbench.domains import strict_yaml  # takes a tenth of the time of a list
-
-    values: dict[str, dict[str, Any]] = strict_yaml.read_yaml(PRESETS_FILE).value
-    return values
-
-
 class ImageRecipe(ClassedRecipe):
     """SimCLR, MoCo v3 and supervised pairs on images; defaults for the digits on a CPU.
 
@@ -61,7 +43,7 @@ class ImageRecipe(ClassedRecipe):
     0.25
     """
 
-    presets: ClassVar[Any] = Presets()
+    presets: ClassVar[Any] = Presets(Path(__file__).with_name("presets.yaml"))
     of_training: ClassVar[frozenset[str]] = ClassedRecipe.of_training | {
         *("warmup", "eval_every", "views", "min_scale", "noisy_crop", "flip", "asymmetric"),
         *("randaugment", "jitter_strength", "warp", "rotation", "local_crops", "local_size"),

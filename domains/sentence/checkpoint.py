@@ -27,12 +27,8 @@ from contrastbench.domains.reading import cause, reading, refuse
 from contrastbench.errors import UserError
 
 TOKENIZER_FILES = (
-    "tokenizer*.json",
-    "vocab.*",
-    "merges.txt",
-    "added_tokens.json",
-    "special_tokens_map.json",
-    "*.model",
+    *("tokenizer*.json", "vocab.*", "merges.txt", "*.model"),
+    *("added_tokens.json", "special_tokens_map.json"),
 )
 VOCABULARY_FILES = ("tokenizer.json", "vocab.*", "*.model")
 WEIGHT_FILES = "model*.safetensors"

@@ -12,7 +12,7 @@ from pydantic import Field, ValidationInfo, field_validator
 
 from contrastbench.domains import saved
 from contrastbench.domains.declaration import Declaration, Source, declared_sets
-from contrastbench.domains.recipe import ClassedRecipe, Width, added
+from contrastbench.domains.recipe import ClassedRecipe, Presets, Width, added
 from contrastbench.domains.tabular.dataset import TabularDataset
 from contrastbench.losses.pairing import BOTH_VIEWS, OWN_VIEW, QUERY_KEY, SAME_CLASS, Pairing
 
@@ -48,33 +48,7 @@ class TabularRecipe(ClassedRecipe):
     4
     """
 
-    presets: ClassVar[dict[str, dict[str, Any]]] = {
-        "small": {},
-        "renyicl": {
-            "epochs": 500,
-            "batch_size": 512,
-            "widths": (2048, 2048, 4096, 4096, 8192),
-            "projection": (2048, 128),
-            "lr": 0.3,
-            "pretraining": "train+validation",
-            "probe": "plain",
-        },
-        "scarf": {
-            "epochs": 100,
-            "batch_size": 128,
-            "optimizer": "adam",
-            "lr": 0.001,
-            "schedule": "constant",
-            "pairing": "one_way",
-            "predictor": False,
-            "rate": 0.6,
-            "choice": "exact",
-            "widths": (256, 256, 256, 256),
-            "batch_norm": False,
-            "maxout": 1,
-            "projection": (256, 256),
-        },
-    }
+    presets: ClassVar[Any] = Presets(Path(__file__).with_name("presets.yaml"))
 
     of_training: ClassVar[frozenset[str]] = ClassedRecipe.of_training | {
         *("views", "rate", "choice", "pairing", "ema", "predictor", "projection")
