@@ -201,9 +201,9 @@ def both_views(
         positive = keys.roll(len(z1), 0).unsqueeze(1)
     ids, negatives = ids.repeat(2), None if labels is not None else len(keys) - 2
     whole = None if positives or labels is not None else (z1, z2)
-    partners = None if positives else positive
+    mates = None if positives else positive
     return Contrast(
-        keys, positive, keys, ids, ids, negatives=negatives, partners=partners, views=whole
+        keys, positive, keys, ids, ids, negatives=negatives, partners=mates, views=whole
     )
 
 
@@ -230,17 +230,8 @@ def same_class(z1: Tensor, z2: Tensor | None, labels: Tensor) -> Contrast:
     same_shape(*views)
     views[0], ids = with_class_ids(z1, labels)
     keys, ids = unit(torch.cat([widen(z) for z in views])), ids.repeat(len(views))
-    positive_key, padding = classmates(ids)
-    return Contrast(
-        keys,
-        None,
-        keys,
-        ids,
-        ids,
-        padding=padding,
-        positive_key=positive_key,
-        partners=positive_key,
-    )
+    mates, padding = classmates(ids)
+    return Contrast(keys, None, keys, ids, ids, padding=padding, positive_key=mates, partners=mates)
 
 
 def classmates(ids: Tensor) -> tuple[Tensor, Tensor]:
@@ -385,11 +376,9 @@ def part_of(whole: Tensor, part: Tensor, starts: Tensor, most: int) -> Contrast:
     """
     ids, column = row_ids(whole), torch.arange(most, device=whole.device)
     padding = column >= starts.diff().unsqueeze(1)
-    positive_key = (starts[:-1].unsqueeze(1) + column).where(~padding, starts[:-1].unsqueeze(1))
+    nodes = (starts[:-1].unsqueeze(1) + column).where(~padding, starts[:-1].unsqueeze(1))
     owner = torch.searchsorted(starts, row_ids(part), right=True) - 1
-    return Contrast(
-        unit(whole), None, unit(part), ids, owner, padding=padding, positive_key=positive_key
-    )
+    return Contrast(unit(whole), None, unit(part), ids, owner, padding=padding, positive_key=nodes)
 
 
 def whole_of(part: Tensor, whole: Tensor, starts: Tensor) -> Contrast:

@@ -12,10 +12,11 @@ from contrastbench.benchmarks.running.devices import synchronize
 from contrastbench.benchmarks.running.environment import environment
 
 CPU = torch.device("cpu")
+Work = Callable[[], Any]
 LONG_RUN = 5.0  # seconds: beside them neither a first run's overhead nor the clock matters
 
 
-def run_seconds(work: Callable[[], Any], device: torch.device = CPU) -> float:
+def run_seconds(work: Work, device: torch.device = CPU) -> float:
     """Return the seconds of one run, until the device has finished too."""
     synchronize(device)
     start = time.perf_counter()
@@ -24,15 +25,13 @@ def run_seconds(work: Callable[[], Any], device: torch.device = CPU) -> float:
     return time.perf_counter() - start
 
 
-def best_of(work: Callable[[], Any], device: torch.device = CPU, repeats: int = 3) -> float:
+def best_of(work: Work, device: torch.device = CPU, repeats: int = 3) -> float:
     """Seconds of the shortest run after one to warm up; a long first run is the only one."""
     first = run_seconds(work, device)
     return first if first > LONG_RUN else min(run_seconds(work, device) for _ in range(repeats))
 
 
-def medians(
-    works: Sequence[Callable[[], Any]], rounds: int, device: torch.device = CPU
-) -> list[float]:
+def medians(works: Sequence[Work], rounds: int, device: torch.device = CPU) -> list[float]:
     """Return the median seconds of each work over rounds in which they take turns.
 
     One round before them warms up: a busy machine is busy for all works.

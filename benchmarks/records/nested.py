@@ -90,15 +90,15 @@ def inner_scores(record: Record) -> Sequence[float]:
 
 
 def of_folds(
-    trials: Sequence[Experiment], records: Runs, chosen: Sequence[Sequence[int]]
+    trials: Sequence[Experiment], records: Runs, picked: Sequence[Sequence[int]]
 ) -> Record:
     """Combine the settings of one seed, each fold with the settings that it chose."""
-    parts = {k: scored_parts(records[k]) for some in chosen for k in some}
-    folds = [fmean(parts[k].folds[i] for k in some) for i, some in enumerate(chosen)]
-    mean, main = fmean(folds), records[chosen[0][0]]["main"]
+    parts = {k: scored_parts(records[k]) for some in picked for k in some}
+    folds = [fmean(parts[k].folds[i] for k in some) for i, some in enumerate(picked)]
+    mean, main = fmean(folds), records[picked[0][0]]["main"]
     metrics = {main: mean, f"{main}_std_over_folds": pstdev(folds, mean)}
-    inner = [fmean(parts[k].inner[i] for k in some) for i, some in enumerate(chosen)]
-    flat = [k for some in chosen for k in some]
+    inner = [fmean(parts[k].inner[i] for k in some) for i, some in enumerate(picked)]
+    flat = [k for some in picked for k in some]
     return combined(trials, records, flat, metrics, {"folds": folds, "inner": inner})
 
 

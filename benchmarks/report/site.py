@@ -210,13 +210,11 @@ def render_site(report: Report, single: bool, home: bool = False) -> SiteFiles:
     return site | linked_files(report) | beside
 
 
-def rendered(
-    made: Environment, pages: Sequence[Page], single: bool
-) -> Iterator[tuple[str, Markup]]:
+def rendered(env: Environment, pages: Sequence[Page], single: bool) -> Iterator[tuple[str, Markup]]:
     """Yield each page's name and body."""
     with Progress(len(pages), "pages") as progress:
         for page in pages:
-            template = made.get_template(f"{page.template}.html.j2")
+            template = env.get_template(f"{page.template}.html.j2")
             name = f"{page.name}:" if single else ""
             about = {"page": page, "link": partial(address, page.name, single)}
             values = {**page.values, **about, "id": name.__add__}

@@ -32,9 +32,8 @@ MAX_TITLE = 60  # characters of a page's title
 
 def said(verdicts: "Verdicts", *parts: str, **values: Any) -> list[str]:
     """Return what parts of a comparison say, a line each; by default the whole answer."""
-    macros = (
-        shared(finalize=one_line).get_template("words.j2").make_module({"v": verdicts, **values})
-    )
+    template = shared(finalize=one_line).get_template("words.j2")
+    macros = template.make_module({"v": verdicts, **values})
     texts = (str(getattr(macros, part)()) for part in parts or ["answer"])
     return [line for text in texts for line in paragraphs(text)]
 

@@ -43,17 +43,15 @@ class Fixed:
         return Choice([self.setting], why=self.why)
 
 
-def best_setting(
-    given: Setting, tried: Sequence[Setting], scores: Sequence[float | None]
-) -> Choice:
+def best_setting(own: Setting, tried: Sequence[Setting], scores: Sequence[float | None]) -> Choice:
     """Return the best of the settings, or the given one and how many trials are done."""
     done = [score for score in scores if score is not None]
     if len(done) < len(tried):
         count = len(tried)
         why = f"{len(done)} of {count} trials are done" if count > 1 else "its trial is not done"
-        return Choice([given], tried, why=why)
+        return Choice([own], tried, why=why)
     if max(done) == -inf:
-        return Choice([given], tried, why=EVERY_TRIAL)
+        return Choice([own], tried, why=EVERY_TRIAL)
     return Choice([tried[done.index(max(done))]], tried)
 
 

@@ -14,9 +14,7 @@ ENDS = (  # names of an edge's two columns
     "source|src|from|u|node_?1|node_?a|head|start|sender|i",
     "target|dst|dest|destination|to|v|node_?2|node_?b|tail|end|receiver|j",
 )
-END_NAMES = [
-    re.compile(rf"(?i)(?:node[_ ]?)?(?:{end})(?:[_ ]?(?:id|node|idx|index))?") for end in ENDS
-]
+END_NAMES = [re.compile(rf"(?i)(?:node[_ ]?)?(?:{e})(?:[_ ]?(?:id|node|idx|index))?") for e in ENDS]
 MOST_COLUMNS = 4  # of an edge list without names: both nodes, a weight and a time
 
 

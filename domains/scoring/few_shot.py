@@ -40,12 +40,10 @@ def few_shot(rows: Labelled, seed: int = 0, episodes: int = EPISODES) -> dict[st
     return accuracies
 
 
-def episode(
-    x: np.ndarray, members: list[np.ndarray], shots: int, rng: np.random.Generator
-) -> float:
+def episode(x: np.ndarray, items: list[np.ndarray], shots: int, rng: np.random.Generator) -> float:
     """The accuracy of one episode, the mean over its queries."""
-    chosen = rng.choice(len(members), WAYS, replace=False)
-    drawn = [rng.permutation(members[label])[: shots + QUERIES] for label in chosen]
+    chosen = rng.choice(len(items), WAYS, replace=False)
+    drawn = [rng.permutation(items[label])[: shots + QUERIES] for label in chosen]
     fit = np.concatenate([rows[:shots] for rows in drawn])
     test = np.concatenate([rows[shots:] for rows in drawn])
     truth = np.repeat(np.arange(WAYS), [len(rows) - shots for rows in drawn])

@@ -22,7 +22,7 @@ PLAIN_BATCH = 512
 PLAIN_DROPS = (80, 90, 95)  # epochs after which the rate is a fifth
 
 # of an optimizer over so many steps
-SchedulerFactory = Callable[[torch.optim.Optimizer, int], LRScheduler]
+MakeSchedule = Callable[[torch.optim.Optimizer, int], LRScheduler]
 
 
 def linear(train: Labelled, validation: Labelled, seed: int = 0) -> Classifier:
@@ -76,9 +76,7 @@ def steps_down(optimizer: torch.optim.Optimizer, steps: int) -> LRScheduler:
 
 
 @torch.no_grad()
-def train_heads(
-    train: Labelled, seed: int, batch: int, schedule: SchedulerFactory
-) -> list[nn.Linear]:
+def train_heads(train: Labelled, seed: int, batch: int, schedule: MakeSchedule) -> list[nn.Linear]:
     """One linear layer for each learning rate, all trained on the same batches.
 
     The gradients are autograd's to the bit, in half its time or less.

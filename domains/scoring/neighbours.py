@@ -23,6 +23,4 @@ def neighbours(train: Labelled, k: int, temperature: float) -> Classifier:
         weight = ((cosine - cosine[:, :1]) / temperature).exp()
         return total.scatter_add_(1, train.y[nearest], weight)
 
-    return Classifier(
-        lambda x: torch.cat([votes(rows) for rows in x.split(NEIGHBOUR_BLOCK)]), {"k": k}
-    )
+    return Classifier(lambda x: torch.cat([votes(z) for z in x.split(NEIGHBOUR_BLOCK)]), {"k": k})

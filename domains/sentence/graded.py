@@ -78,10 +78,8 @@ def spell(number: int) -> str:
     >>> spell(1), spell(300)
     ('babace', 'cekaba')
     """
-    base = len(SYLLABLES)
-    return (
-        SYLLABLES[number // base**2] + SYLLABLES[number // base % base] + SYLLABLES[number % base]
-    )
+    n = len(SYLLABLES)
+    return SYLLABLES[number // n**2] + SYLLABLES[number // n % n] + SYLLABLES[number % n]
 
 
 def tiny_checkpoint(seed: int) -> Checkpoint:

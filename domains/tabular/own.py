@@ -29,13 +29,13 @@ from contrastbench.domains.tabular.words import check_words
 from contrastbench.errors import unknown
 
 if TYPE_CHECKING:
-    import pandas
+    from pandas import DataFrame
 
 
 class Frames(NamedTuple):
     """The parts of a table that a reader finds."""
 
-    parts: "dict[str, pandas.DataFrame]"  # by name, training first; "": to be drawn
+    parts: "dict[str, DataFrame]"  # by name, training first; "": to be drawn
     notes: Mapping[str, Any] = MappingProxyType({})  # on what was converted
     files: Mapping[str, Path] = MappingProxyType({})  # CSV files by part, whose lines are named
     target: str | None = None  # the column of classes, where it is known
@@ -105,7 +105,7 @@ def check_column(name: str, column: str, columns: Iterable[str]) -> None:
         raise unknown(f"column of {name}", column, columns, quoted)
 
 
-def checked_target(name: str, frame: "pandas.DataFrame", target: str | None) -> str:
+def checked_target(name: str, frame: "DataFrame", target: str | None) -> str:
     """Return the column of classes.
 
     Raises:
@@ -130,8 +130,8 @@ def checked_target(name: str, frame: "pandas.DataFrame", target: str | None) -> 
 
 
 def concatenate_parts(
-    name: str, parts: "dict[str, pandas.DataFrame]", split: str | None
-) -> "tuple[pandas.DataFrame, Starts | None]":
+    name: str, parts: "dict[str, DataFrame]", split: str | None
+) -> "tuple[DataFrame, Starts | None]":
     """One table, and where its parts start.
 
     Raises:
@@ -153,9 +153,7 @@ def concatenate_parts(
     return frame, (train if validation else None, train + validation)
 
 
-def split_by_column(
-    name: str, frame: "pandas.DataFrame", split: str
-) -> "dict[str, pandas.DataFrame]":
+def split_by_column(name: str, frame: "DataFrame", split: str) -> "dict[str, DataFrame]":
     """The parts that a column names."""
     check_column(name, split, list(frame.columns))
     texts = frame[split].astype(str)
@@ -166,7 +164,7 @@ def split_by_column(
     return {part: rest[part_of == part] for part in own.PARTS if (part_of == part).any()}
 
 
-def check_columns(name: str, first: "pandas.DataFrame", part: "pandas.DataFrame") -> None:
+def check_columns(name: str, first: "DataFrame", part: "DataFrame") -> None:
     """Raise unless both parts have the same columns, of numbers or of words."""
     from pandas.api.types import is_bool_dtype, is_numeric_dtype
 
@@ -181,9 +179,7 @@ def check_columns(name: str, first: "pandas.DataFrame", part: "pandas.DataFrame"
     refuse(name, (mixed, ": column {} has numbers in one part and words in another"))
 
 
-def read_files(
-    read: "Callable[[Path], pandas.DataFrame]", what: str, data_root: Path | None
-) -> Frames:
+def read_files(read: "Callable[[Path], DataFrame]", what: str, data_root: Path | None) -> Frames:
     """Read one file, or a training and a test file."""
     paths = own.comma_files(what, data_root)
     named = dict(zip(("",) if len(paths) == 1 else ("train", "test"), paths, strict=True))
@@ -192,7 +188,7 @@ def read_files(
     return Frames(tables, notes, named if read is read_csv else {})
 
 
-def read_parquet(path: Path) -> "pandas.DataFrame":
+def read_parquet(path: Path) -> "DataFrame":
     """Read a Parquet file whose columns hold single values."""
     import pandas as pd
     from pyarrow import types

@@ -52,10 +52,8 @@ def check_low_temperature(build: Build, seed: int) -> None:
         exact = assertions.value_and_gradient(build(temperature=0.01), pairing(views), views)
         for dtype in (torch.float32, torch.float16, torch.bfloat16):
             low = [v.detach().to(dtype).requires_grad_() for v in views]
-            numbers = assertions.value_and_gradient(
-                build(temperature=0.01).float(), pairing(low), low
-            )
-            for number, true in zip(numbers, exact, strict=True):
+            seen = assertions.value_and_gradient(build(temperature=0.01).float(), pairing(low), low)
+            for number, true in zip(seen, exact, strict=True):
                 largest = true.abs().max()
                 # 1000 is room for what is summed up; RINCE and NWJ grow as e^(1 / tau)
                 if largest < torch.finfo(number.dtype).max / 1000:
