@@ -7,7 +7,7 @@ from functools import cached_property, reduce
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Generator, Tensor
 
 from contrastbench.errors import UserError
 
@@ -441,9 +441,7 @@ def queued(contrast: Contrast, rows: Tensor) -> Contrast:
     )
 
 
-def permuted(
-    contrast: Contrast, share: float = 1.0, rng: torch.Generator | None = None
-) -> Contrast:
+def permuted(contrast: Contrast, share: float = 1.0, rng: Generator | None = None) -> Contrast:
     """Give every anchor, or a drawn share, the positives of another sample a third of a batch away.
 
     A control: positives that do not belong together must teach nothing. Negatives stay as they are.

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import torch
-from torch import Tensor
+from torch import Generator, Tensor
 
 from contrastbench.domains.image.data.images import Croppable, Split
 from contrastbench.domains.image.recipe import ImageRecipe
@@ -28,9 +28,7 @@ class Preprocessing:
     std: tuple[float, float, float]
     size: int  # of scored images
 
-    def views(
-        self, images: Croppable, policies: Sequence[Policy], rng: torch.Generator
-    ) -> list[Tensor]:
+    def views(self, images: Croppable, policies: Sequence[Policy], rng: Generator) -> list[Tensor]:
         """A view of each image for each policy, one after the other."""
         policies = [replace(policy, fill=self.mean) for policy in policies]
         runs, views = grouped_policies(policies, images.labels.device), list[Tensor]()
@@ -39,7 +37,7 @@ class Preprocessing:
         return views
 
     def viewed(
-        self, images: Split, parts: Sequence[Tensor], kind: Policy, rng: torch.Generator
+        self, images: Split, parts: Sequence[Tensor], kind: Policy, rng: Generator
     ) -> Iterator[tuple[Tensor, Tensor]]:
         """Views and classes, part by part of the rows; the next images are read meanwhile."""
         part = images.in_turn(parts)
@@ -47,7 +45,7 @@ class Preprocessing:
             (view,) = self.views(part(number), [kind], rng)
             yield view, images.labels[rows]
 
-    def view(self, crops: Tensor, policy: Policy, rng: torch.Generator) -> Tensor:
+    def view(self, crops: Tensor, policy: Policy, rng: Generator) -> Tensor:
         """Crops with what follows them; boxes are erased last."""
         x = transforms.normalise(transforms.recolour(crops, policy, rng), self.mean, self.std)
         return transforms.erase_some(x, policy, rng) if policy.erasing else x

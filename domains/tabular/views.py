@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 import torch
-from torch import Tensor
+from torch import Generator, Tensor
 
 from contrastbench.domains.tabular import TabularRecipe
 
@@ -16,11 +16,7 @@ class FeatureLayout(NamedTuple):
 
 
 def two_views(
-    table: Tensor,
-    rows: Tensor,
-    features: FeatureLayout,
-    recipe: TabularRecipe,
-    rng: torch.Generator,
+    table: Tensor, rows: Tensor, features: FeatureLayout, recipe: TabularRecipe, rng: Generator
 ) -> tuple[Tensor, Tensor]:
     """Two views of rows of a table; the first is the rows themselves where it is `one_way`.
 
@@ -37,7 +33,7 @@ def two_views(
 
 
 def view(
-    x: Tensor, table: Tensor, features: FeatureLayout, recipe: TabularRecipe, rng: torch.Generator
+    x: Tensor, table: Tensor, features: FeatureLayout, recipe: TabularRecipe, rng: Generator
 ) -> Tensor:
     """(b, inputs) one view: corrupted, masked, both or neither."""
     shape, feature_of = (len(x), features.number), features.of_input
@@ -48,7 +44,7 @@ def view(
     return x
 
 
-def corrupt(x: Tensor, table: Tensor, of: Tensor, chosen: Tensor, rng: torch.Generator) -> Tensor:
+def corrupt(x: Tensor, table: Tensor, of: Tensor, chosen: Tensor, rng: Generator) -> Tensor:
     """Chosen features replaced by draws from their empirical marginals, each on its own.
 
     Args:
@@ -62,7 +58,7 @@ def corrupt(x: Tensor, table: Tensor, of: Tensor, chosen: Tensor, rng: torch.Gen
     return torch.where(chosen[:, of], table.gather(0, donors), x)
 
 
-def changed_features(shape: tuple[int, int], recipe: TabularRecipe, rng: torch.Generator) -> Tensor:
+def changed_features(shape: tuple[int, int], recipe: TabularRecipe, rng: Generator) -> Tensor:
     """(b, features) which features change: each by chance, or exactly int(rate * features)."""
     noise = torch.rand(shape, generator=rng, device=rng.device)
     if recipe.choice == "each":
