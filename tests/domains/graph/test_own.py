@@ -118,7 +118,7 @@ def test_a_set_that_nobody_counted_says_its_counts(
     """On the screen and in the record: a part of a set is otherwise a set as well."""
     tu(tmp_path / "TOY")
     for name in ("check_folds", "fold_draws"):
-        monkeypatch.setattr(f"contrastbench.domains.graph.domain.{name}", lambda *_, **__: [])
+        monkeypatch.setattr(f"contrastbench.domains.scoring.svm.{name}", lambda *_, **__: [])
     recipe = GraphRecipe(limit=2)
     for name in ("folder:TOY", "TOY"):
         made = GraphDomain(name, recipe, 0, tmp_path, torch.device("cpu"))
