@@ -29,7 +29,7 @@ class Presets:
     path: Path
 
     def __get__(self, recipe: object, kind: type) -> dict[str, dict[str, Any]]:
-        """Return them."""
+        """Return the values of each preset by its name."""
         return read_presets(self.path)
 
 
