@@ -89,7 +89,9 @@ def fetch_file(dataset: Dataset, folder: Path | None = None) -> Path:
     known = known_sha256(dataset) or (hub_sha256(dataset, fix) if dataset.revision else "")
     fault = f" has no known hash and is not downloaded: get {dataset.url}, {fix}"
     refuse(dataset.name, (not known, fault))
-    download = partial(bounded, pooch.HTTPDownloader(progressbar=True))
+    # requests would hold the body of a redirection in memory, whatever its size
+    hooks = {"response": lambda answer, **_: answer.close() if answer.is_redirect else None}
+    download = partial(bounded, pooch.HTTPDownloader(progressbar=True, hooks=hooks))
     try:
         place = (name, folder or cache_folder())
         return Path(pooch.retrieve(dataset.url, f"sha256:{known}", *place, downloader=download))

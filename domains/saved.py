@@ -23,6 +23,7 @@ MAX_NUMBERS = 2**31  # of a file or a part: 16 GiB
 MAX_TEXT = 2**32  # bytes of all texts of a file
 MAX_BYTES = 8 * MAX_NUMBERS  # of a saved set, once it is unpacked
 MAX_JSON = 2**24  # bytes of what a saved set says of itself
+SAVING = "name a folder that save_to_disk of datasets wrote"
 
 
 def source(summary: str) -> Source:
@@ -143,7 +144,7 @@ def check_arrow_batches(folder: Path) -> None:
     """
     import pyarrow
 
-    with reading(folder, "save_to_disk of datasets writes one", "is no saved set"):
+    with reading(folder, SAVING, "is no saved set"):
         paths = [*mapped_files(folder)]
     values = size = 0
     for path in paths:
@@ -165,7 +166,7 @@ def mapped_files(folder: Path) -> Iterator[Path]:
     """Yield the files that `datasets` maps, whose names and places the folder says."""
 
     def said(name: Path) -> dict[str, Any]:
-        return dict(json.loads(contents(folder / name, MAX_JSON)))
+        return dict(json.loads(contents(folder / name, MAX_JSON, SAVING)))
 
     whole = (folder / "state.json").is_file()
     for part in [""] if whole else said(Path("dataset_dict.json"))["splits"]:

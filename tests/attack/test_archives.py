@@ -268,6 +268,8 @@ SAVED = {  # what is wrong with a set, by what it says of itself and its files
     "a pipe": ("state.json", lambda p: os.mkfifo(p), "not a regular file"),
     "a pipe of data": ("data-00000-of-00001.arrow", lambda p: os.mkfifo(p), "is no file"),
     "a tower": ("state.json", lambda p: p.write_text("[" * 10**5), "is no saved set"),
+    "nothing": ("state.json", Path.touch, "is no saved set"),
+    "no file": ("dataset_info.json", lambda p: p.with_name("state.json").unlink(), ": name a"),
 }
 
 
@@ -299,7 +301,8 @@ def test_few_bytes_of_arrow_stand_for_no_more_than_the_bounds(
             with pytest.raises(UserError, match="mine is too large: leave rows"):
                 saved.load_saved(tmp_path / "mine")
 
-    """Reading took the last of two, without a word."""
+
+def test_a_saved_set_with_two_splits_for_a_part_is_refused(tmp_path: Path) -> None:
     """Of two the last was taken, without a word."""
     datasets = pytest.importorskip("datasets")
     data = datasets.Dataset.from_dict({"a": [1.0] * 9})

@@ -243,12 +243,14 @@ def test_headers_that_never_end(
 def test_the_right_bytes_may_come_from_elsewhere(
     place: str, server: Hostile, tmp_path: Path
 ) -> None:
-    """Another path or host: the sha256 decides."""
+    """Another path or host: the sha256 decides. The body of the redirection has no end."""
 
     def answer(asked: Server) -> None:
         port = asked.here.rpartition(":")[2]
         where = place.format(here=port if "localhost" in place else asked.here)
         (to(where) if asked.path == "/mine.zip" else say(of(BODY)))(asked)
+        while asked.path == "/mine.zip":
+            asked.wfile.write(BODY)
 
     server.answer[0] = answer
     assert download.fetch_file(server.dataset).read_bytes() == BODY
