@@ -8,7 +8,6 @@ from operator import index
 from pathlib import Path
 from typing import Any
 
-from contrastbench.benchmarks.records import store
 from contrastbench.benchmarks.records.experiment import make_experiment
 from contrastbench.benchmarks.records.seeds import parse_seeds
 from contrastbench.benchmarks.records.store import Record
@@ -94,7 +93,6 @@ def run(
     experiment.check()  # mistakes are named before torch is imported
     from contrastbench.benchmarks.running.runner import run_seeds
 
-    store.remove_leftovers(options.results)
     return [record for record, _ in run_seeds(experiment, numbers, options)]
 
 

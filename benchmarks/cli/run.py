@@ -100,7 +100,6 @@ def trained(
     from contrastbench.benchmarks.running.devices import choose_device
     from contrastbench.benchmarks.running.runner import run_seeds
 
-    store.remove_leftovers(options.results)
     works, done = experiment.scored, []
     kept = {cell_of(record) for work in works for record in work.finished(options.results)}
     with ranks.joined_ranks(choose_device(options.device)):

@@ -9,6 +9,7 @@ import re
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from functools import cache
 from itertools import islice
 from math import isnan
 from pathlib import Path
@@ -38,16 +39,19 @@ def owner() -> str:
 
 
 def temporary(folder: Path) -> Path:
-    """Return a name for a file on its way."""
+    """Return a name for a file on its way; what the dead have left there goes first."""
+    remove_temporary(folder)
     return folder / f".{owner()}.tmp"
 
 
+@cache
 def remove_temporary(folder: Path) -> None:
-    """Remove temporary files of this host's processes that have ended."""
+    """Remove temporary files of this host's processes that have ended, once for each writer."""
     for path in folder.glob(f".{host()}.*.tmp"):
         number = path.name.split(".")[2]
         if number.isdecimal() and not process_exists(int(number)):
-            path.unlink(missing_ok=True)
+            with suppress(OSError):  # another was first, or it is another user's
+                path.unlink()
 
 
 def process_exists(number: int) -> bool:

@@ -104,13 +104,6 @@ def serialise_record(record: Record) -> bytes:
     return f"{text}\n".encode()
 
 
-def remove_leftovers(results: Path) -> None:
-    """Remove what dead processes of this host have left on its way there."""
-    own = (results, results / "checkpoints")
-    for folder in (*own, *results.glob("runs/*/*"), *results.glob("runs/*/*/*")):
-        files.remove_temporary(folder)
-
-
 FileState = tuple[int, ...]
 
 

@@ -57,7 +57,6 @@ def run_plan(
 
     Trials choose what is run after them, so there is another round until a round has nothing new.
     """
-    store.remove_leftovers(options.results)
     claims.remove_dead_claims(options.results / "claims")
     failures, tried = list[Failure](), set[tuple[str, int]]()
     before = {task.key for task in plan.tasks() if task.state == "done"}
