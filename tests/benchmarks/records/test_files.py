@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from contrastbench.benchmarks.records import exports, files, store
+from contrastbench.benchmarks.records import exports, files
 from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.losses.spec import LossSpec
 from made_records import record_of
