@@ -27,7 +27,11 @@ SYSTEM = (
     *("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/nix/store", "/sys"),
     *("/etc/ld.so.cache", "/etc/alternatives", "/etc/localtime"),
 )
-BUBBLE = ["bwrap", "--unshare-all", "--die-with-parent", "--dev", "/dev", "--proc", "/proc"]
+BUBBLE = [
+    *("bwrap", "--unshare-all", "--die-with-parent", "--dev", "/dev", "--proc", "/proc"),
+    # root may write to all that is mounted and to settings of the kernel, unless it is kept from it
+    *("--cap-drop", "ALL", "--ro-bind", "/proc/sys", "/proc/sys"),
+]
 
 
 def run_apart(

@@ -210,6 +210,9 @@ REACHES = {  # what a loss does that it has no business with, by what it reaches
     "the judge's memory": "Path('/proc/{judge}/maps').read_text()",
     "downloaded data": "Path.home().joinpath('.cache/contrastbench/new').touch()",
 }
+if not os.getuid():
+    REACHES["a setting of the machine"] = "os.open('/proc/sys/kernel/hostname', os.O_WRONLY)"
+    REACHES["a power of root"] = "os.chroot('/')"
 
 
 @pytest.mark.parametrize("bubble", [False, True])
