@@ -95,10 +95,8 @@ def fetch_file(dataset: Dataset, folder: Path | None = None) -> Path:
     try:
         place = (name, folder or cache_folder())
         return Path(pooch.retrieve(dataset.url, f"sha256:{known}", *place, downloader=download))
-    except OSError as error:  # requests' errors too
-        raise UserError(f"cannot download {dataset.url} ({type(error).__name__}): {fix}") from None
-    except ValueError:
-        fault = "its sha256 is not the declared one"
+    except (OSError, ValueError) as error:  # requests' errors too
+        fault = "its sha256 is another" if type(error) is ValueError else type(error).__name__
         raise UserError(f"cannot download {dataset.url} ({fault}): {fix}") from None
 
 
@@ -178,18 +176,14 @@ def hub_sha256(dataset: Dataset, fix: str) -> str:
     import requests
 
     try:
-        ask = partial(requests.head, dataset.url, allow_redirects=True, timeout=20)
-        answer = hurried(ask)
+        answer = hurried(partial(requests.head, dataset.url, allow_redirects=True, timeout=20))
     except OSError as error:
         raise UserError(f"cannot download {dataset.url} ({type(error).__name__}): {fix}") from None
     tags = [step.headers.get("X-Linked-ETag", "").strip('"') for step in (*answer.history, answer)]
-    digest = next((tag for tag in tags if re.fullmatch("[0-9a-f]{64}", tag)), None)
-    if digest is None:
-        raise UserError(
-            f"cannot download {dataset.url} ({answer.status_code}, and no sha256 beforehand): {fix}"
-        )
-    kept = sidecar(dataset)
-    write_whole(kept, digest.encode())
+    digest = next((tag for tag in tags if re.fullmatch("[0-9a-f]{64}", tag)), "")
+    fault = f" ({answer.status_code}, and no sha256 beforehand): {fix}"
+    refuse(f"cannot download {dataset.url}", (not digest, fault))
+    write_whole(sidecar(dataset), digest.encode())
     return digest
 
 

@@ -5,15 +5,18 @@ and sees no files but those that it needs.
 """
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
+from tempfile import mkdtemp
 from typing import Any
 
 from contrastbench.benchmarks.running.environment import DECIDING
@@ -32,6 +35,35 @@ BUBBLE = [
     # root may write to all that is mounted and to settings of the kernel, unless it is kept from it
     *("--cap-drop", "ALL", "--ro-bind", "/proc/sys", "/proc/sys"),
 ]
+
+
+@contextmanager
+def own_folder() -> Iterator[Path]:
+    """Make a folder for a program alone; it goes with all that the program has left there.
+
+    TemporaryDirectory would follow links in it, in Python before 3.11.8.
+    """
+    folder = Path(mkdtemp(prefix="contrastbench-")).resolve()
+    try:
+        yield folder
+    finally:
+        with suppress(OSError, RecursionError):
+            shutil.rmtree(folder)
+
+
+def all_apart(
+    do: Callable[[Any], None], work: Iterable[Any], jobs: int, stop: threading.Event
+) -> None:
+    """Do all work in threads that wait for children; what ends one, or this side, ends them all."""
+    with ThreadPoolExecutor(jobs) as pool:
+        waiting = [pool.submit(do, one) for one in work]
+        try:
+            for one in as_completed(waiting):
+                one.result()
+        except BaseException:
+            stop.set()
+            pool.shutdown(cancel_futures=True)
+            raise
 
 
 def run_apart(
@@ -92,8 +124,7 @@ def bubble(folder: Path, *seen: Path) -> list[str]:
 @cache
 def can_confine() -> bool:
     """Return whether bubblewrap is here and this user may use it."""
-    command = [*BUBBLE, "--ro-bind", "/", "/", "true"]
-    try:
-        return subprocess.run(command, capture_output=True).returncode == 0
-    except OSError:
-        return False
+    with suppress(OSError):
+        command = [*BUBBLE, "--ro-bind", "/", "/", "true"]
+        return not subprocess.run(command, capture_output=True).returncode
+    return False

@@ -10,20 +10,18 @@ The process apart is `python -m contrastbench.benchmarks.submission.apart FOLDER
 
 import json
 import resource
-import shutil
 import sys
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
-from tempfile import mkdtemp
 from typing import Any
 
 from pydantic import Field
 
 from contrastbench.benchmarks.records import schema, store
 from contrastbench.benchmarks.records.experiment import Experiment
-from contrastbench.benchmarks.running.confined import run_apart
+from contrastbench.benchmarks.running.confined import own_folder, run_apart
 from contrastbench.benchmarks.running.loss_files import write_loss_files
 from contrastbench.benchmarks.running.options import Options
 from contrastbench.domains.strict import Strict
@@ -70,8 +68,7 @@ def ask(
     Raises:
         Refused: it ended without an answer, or its answer is an error.
     """
-    folder = Path(mkdtemp(prefix="contrastbench-")).resolve()
-    try:
+    with own_folder() as folder:
         (folder / "request.json").write_text(json.dumps(request), "utf-8")
         command, root = [*COMMAND, str(folder)], Path(request["data_root"])
         ending = run_apart(command, folder, seconds, stop, root)
@@ -81,9 +78,6 @@ def ask(
             raise Refused(f"the loss's process says: {printable(answer.error[:500])}")
         with refusing("the loss's process made no valid record"):
             return answer, [store.file_bytes(folder / "results" / name) for name in wanted]
-    finally:
-        with suppress(OSError, RecursionError):  # whatever it has left there
-            shutil.rmtree(folder)
 
 
 def answer_request(folder: Path) -> None:
@@ -124,7 +118,6 @@ def run(folder: Path, request: dict[str, Any], loss: LossSpec) -> Answer:
 
 if __name__ == "__main__":
     for what, most in ((resource.RLIMIT_DATA, MAX_MEMORY), (resource.RLIMIT_FSIZE, MAX_FILE)):
-        hard = resource.getrlimit(what)[1]
-        least = most if hard == resource.RLIM_INFINITY else min(most, hard)
+        least = min(most, resource.getrlimit(what)[1] % 2**64)  # -1: there is no limit
         resource.setrlimit(what, (least, least))
     answer_request(Path(sys.argv[1]))

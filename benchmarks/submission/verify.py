@@ -8,7 +8,6 @@ what it declares. Of a record that comes back, numbers alone are the child's own
 import re
 import threading
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
 from itertools import groupby
@@ -22,6 +21,7 @@ from contrastbench.benchmarks.records import merge, reading, schema, store
 from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.benchmarks.report.comparison import compared
 from contrastbench.benchmarks.report.words import said
+from contrastbench.benchmarks.running.confined import all_apart
 from contrastbench.benchmarks.running.options import Options
 from contrastbench.benchmarks.running.reproduction import Outcome, spread_of
 from contrastbench.benchmarks.submission import apart
@@ -159,24 +159,16 @@ def check_cells(case: Verification) -> str:
 
 
 def make_all(case: Verification, tasks: Sequence[Task]) -> None:
-    """Make the records of tasks by several children; what ends this side ends them all."""
+    """Make the records of tasks, those of a training one after the other."""
     trainings = dict[str, list[Task]]()
     for task in tasks:
         trainings.setdefault(task.experiment.scored[0].key, []).append(task)
 
-    def make(some: Sequence[Task]) -> None:  # one experiment after the other
+    def make(some: Sequence[Task]) -> None:
         for _, one in groupby(some, key=lambda task: task.experiment.key):
             make_records(case, list(one))
 
-    with ThreadPoolExecutor(case.jobs) as pool:
-        waiting = [pool.submit(make, some) for some in trainings.values()]
-        try:
-            for one in as_completed(waiting):
-                one.result()
-        except BaseException:
-            case.stop.set()
-            pool.shutdown(cancel_futures=True)
-            raise
+    all_apart(make, trainings.values(), case.jobs, case.stop)
 
 
 def make_records(case: Verification, tasks: Sequence[Task]) -> None:
@@ -246,11 +238,11 @@ def compare_claim(case: Verification) -> str:
                 claimed = store.checked_record(case.given.claims.get(name, b""), Path(name), name)
                 outcomes.append(Outcome(claimed, record, spread_of(record, [folder], factor)))
     case.differing = [claim for claim in outcomes if not (claim.equal or claim.within)]
-    wrong = {"claimed otherwise": len(case.differing)}
-    if not (case.quick and outcomes):  # the quick part may choose among other cells
-        wrong["not claimed"] = len(ours) - len(outcomes)
-    if not case.quick:
-        wrong["beyond what the suite asks for"] = len(case.given.claims.keys() - ours)
-    if any(wrong.values()):
-        raise apart.Refused(", ".join(f"{n} {what}" for what, n in wrong.items() if n))
+    # the quick part may choose among other cells
+    lacking = 0 if case.quick and outcomes else len(ours) - len(outcomes)
+    beyond = 0 if case.quick else len(case.given.claims.keys() - ours)
+    wrong = {"claimed otherwise": len(case.differing), "not claimed": lacking}
+    wrong["beyond what the suite asks for"] = beyond
+    if found := ", ".join(f"{n} {what}" for what, n in wrong.items() if n):
+        raise apart.Refused(found)
     return f"{sum(one.equal for one in outcomes)} of {len(outcomes)} equal to the bit"

@@ -144,7 +144,7 @@ RECORDS: dict[str, dict[str, Any]] = {
     "data that code makes": {"loss": "infonce", "dataset": "site/canary.py:of_none"},
     "further data that code makes": {
         "loss": "infonce",
-        "recipe": {"score_on": ["label-pairs", "site/canary.py:of_none"]},
+        "recipe": {"score_on": ["label-pairs", "pyg:Fake"]},
     },
     "a domain of a package": {"loss": "infonce", "domain": "canary"},
 }
