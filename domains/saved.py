@@ -109,12 +109,12 @@ def schema_of(path: Path) -> "Schema":
     schema = kept.schema.to_arrow_schema()
     groups = [kept.row_group(group) for group in range(kept.num_row_groups)]
     values = sum(one.column(k).num_values for one in groups for k in range(one.num_columns))
-    size = f"{kept.num_rows} rows of {kept.num_columns} columns"
-    large = max(values, kept.num_rows * kept.num_columns) > MAX_NUMBERS
+    rows = sum(one.num_rows for one in groups)  # are read, whatever the file says of all its rows
+    size = f"{rows} rows of {kept.num_columns} columns"
+    large = max(values, rows * kept.num_columns) > MAX_NUMBERS
     refuse(path, (large, f" is too large ({size}): leave rows or columns out"))
     check_doubles(path, schema.names)
-    large = text_bytes(path, schema) > MAX_TEXT
-    refuse(path, (large, f" is too large ({size}): shorten its texts"))
+    refuse(path, (text_bytes(path, schema) > MAX_TEXT, f" is too large ({size}): shorten texts"))
     return schema
 
 
