@@ -303,7 +303,7 @@ def test_few_bytes_of_arrow_stand_for_no_more_than_the_bounds(
 
 
 def test_a_saved_set_with_two_splits_for_a_part_is_refused(tmp_path: Path) -> None:
-    """Of two the last was taken, without a word."""
+    """The last of two was taken, without a word."""
     datasets = pytest.importorskip("datasets")
     data = datasets.Dataset.from_dict({"a": [1.0] * 9})
     datasets.DatasetDict(train=data, Training=data, test=data).save_to_disk(str(tmp_path / "mine"))
