@@ -4,6 +4,7 @@ import ast
 import inspect
 import json
 from collections.abc import Iterator
+from functools import cache
 from itertools import pairwise
 from pathlib import Path
 from types import NoneType, UnionType
@@ -55,11 +56,17 @@ def meanings(recipe: type[Recipe]) -> dict[str, str]:
     """Return what stands under the keys of a recipe, or what pydantic knows as their meaning."""
     said = {key: field.description or "" for key, field in recipe.model_fields.items()}
     for kind in reversed([kind for kind in recipe.__mro__ if issubclass(kind, Recipe)]):
-        for node, below in pairwise(ast.walk(ast.parse(inspect.getsource(kind)))):
+        for node, below in pairwise(ast.walk(module_tree(inspect.getfile(kind)))):
             match node, below:
                 case ast.AnnAssign(ast.Name(key)), ast.Expr(ast.Constant(str(text))):
-                    said[key] = " ".join(text.split())
+                    said |= {key: " ".join(text.split())} if key in kind.__annotations__ else {}
     return said
+
+
+@cache
+def module_tree(file: str) -> ast.Module:
+    """Return the syntax of a module."""
+    return ast.parse(Path(file).read_text("utf-8"))
 
 
 def listed_declarations(domain: str | None) -> dict[str, Declaration]:
