@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from numbers import Number
 from operator import index
 from pathlib import Path
@@ -11,7 +11,7 @@ from typing import Any
 from contrastbench.benchmarks.records.experiment import make_experiment
 from contrastbench.benchmarks.records.seeds import parse_seeds
 from contrastbench.benchmarks.records.store import Record
-from contrastbench.benchmarks.running.options import Options, check_data_root
+from contrastbench.benchmarks.running.options import Hook, Options, check_data_root
 from contrastbench.errors import UserError
 from contrastbench.losses.spec import LossSpec
 
@@ -35,6 +35,9 @@ def run(
     deterministic: bool = True,
     tf32: bool = False,
     compile: bool = False,
+    log: Sequence[str] | None = None,
+    on_step: Hook | None = None,
+    on_epoch: Hook | None = None,
 ) -> list[Record]:
     """Train a loss in a domain, score it by the field's protocol, and keep a record for each seed.
 
@@ -61,6 +64,10 @@ def run(
         deterministic: an accelerator repeats its numbers.
         tf32: an accelerator multiplies float32 in TensorFloat-32.
         compile: encoders by torch.compile; on CUDA, steps of one shape as CUDA graphs.
+        log: loggers of each step, such as `["csv", "wandb"]`, which write into logs/ of results.
+        on_step: is called with the number of a step and its values, such as `{"loss": 0.7}`, at the
+            end of an epoch or before a validation, whose score it gets as `{"validation": 81.2}`.
+        on_epoch: is called with the number of each epoch that ends, and its mean loss.
 
     Returns:
         A record for each seed: "status", "metrics" (percent), "main" (the metric that tables show),
@@ -89,7 +96,8 @@ def run(
     experiment = make_experiment(domain, dataset, spec, values, tiny, target)
     root = data_folder(data_root)
     place, cores = folder_argument("results", results), thread_count("threads", threads)
-    options = Options(place, root, device, cores, deterministic, tf32, compile)
+    others = deterministic, tf32, compile, None, log, on_step, on_epoch
+    options = Options(place, root, device, cores, *others)
     experiment.check()  # mistakes are named before torch is imported
     from contrastbench.benchmarks.running.runner import run_seeds
 

@@ -15,6 +15,7 @@ Args:
     deterministic: Make a GPU repeat its numbers, or allow its fastest kernels.
     tf32: Let a GPU multiply float32 as TensorFloat-32: faster, coarser.
     compile_: Compile encoders; on CUDA, make steps of one shape graphs.
+    log: Logger of each step: csv, tensorboard, wandb or mlflow; may repeat.
     trust: Run Python that the record holds or names.
     name: Table (bench list tables) or YAML file.
     what: Table (bench list tables), standard, smoke, or path of a YAML file.

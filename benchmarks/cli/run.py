@@ -53,7 +53,7 @@ def run(
     tf32: opt.TF32 = False,
     compile_: opt.Compile = False,
     export: Path | None = None,
-    tensorboard: Path | None = None,
+    log: list[str] | None = None,
 ) -> None:
     """Train a loss in a domain, score it, and record each seed.
 
@@ -65,7 +65,6 @@ def run(
         json_: Print each record as one line on standard output.
         devices: Number of devices to train on; on cpu: of processes.
         export: New folder for the trained encoder.
-        tensorboard: Folder for scalars that TensorBoard reads.
 
     Example: bench run --domain graph --loss adnce --dataset MUTAG --seeds 0-4
     """
@@ -81,7 +80,7 @@ def run(
     if spec.name == NONE or is_registered(spec.name):
         spec.check()
     switches = deterministic, tf32, compile_
-    options = Options(results, data_root, device, threads, *switches, export, tensorboard)
+    options = Options(results, data_root, device, threads, *switches, export, log)
     if devices > 1 and not (launch.launched() or launch.started()):  # a file may set WORLD_SIZE
         raise typer.Exit(run_on_devices(devices, output or sys.stdout))
 

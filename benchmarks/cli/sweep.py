@@ -37,6 +37,7 @@ def sweep(
     deterministic: bool = True,
     tf32: opt.TF32 = False,
     compile_: opt.Compile = False,
+    log: list[str] | None = None,
     slurm: list[str] | None = None,
 ) -> None:
     """Run every missing cell of a table or of a sweep file.
@@ -85,7 +86,7 @@ def sweep(
     if slurm:
         return on_slurm(plan, jobs, devices, parse_pairs("--slurm", slurm))
     switches, together = (deterministic, tf32, compile_), 1 if launched() else devices or 1
-    options = Options(results, data_root, device, threads, *switches, devices=together)
+    options = Options(results, data_root, device, threads, *switches, log=log, devices=together)
     check_runnable(plan, options)
     if line := forecast_line(plan, Costs(results)):
         tell(f"forecast: {line}")

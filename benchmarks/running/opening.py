@@ -13,7 +13,7 @@ from contrastbench.benchmarks.records.command import as_yaml
 from contrastbench.benchmarks.records.experiment import Cell, Experiment
 from contrastbench.benchmarks.records.store import Record
 from contrastbench.benchmarks.records.writable import check_writable, prepare_output
-from contrastbench.benchmarks.running import ranks, scalars
+from contrastbench.benchmarks.running import ranks
 from contrastbench.benchmarks.running.compiling import compiled_parts
 from contrastbench.benchmarks.running.devices import open_device
 from contrastbench.benchmarks.running.launch import termination_kept
@@ -278,8 +278,6 @@ def finished_result(opened: Opened) -> tuple[Record, Path] | None:
     if export and not (finished and exports.holds(export, finished[0])):
         domain = opened.domains[opened.place]
         check_export(cell.experiment.domain, domain, export, path, finished is not None)
-    if options.tensorboard:
-        scalars.check_tensorboard(options.tensorboard)
-        if finished:
-            tell(f"{path} is finished: its training is over, so no scalars are logged")
+    if finished and options.log:
+        tell(f"{path} is finished: its training is over, so nothing is logged")
     return finished

@@ -1,9 +1,15 @@
 """Options of a run, which change no number except through the device."""
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 
-from contrastbench.errors import UserError
+from contrastbench.domains.reading import missing
+from contrastbench.errors import UserError, unknown
+
+LOGGERS = ("csv", "mlflow", "tensorboard", "wandb")  # each is the name of its library and extra
+Hook = Callable[[int, dict[str, float]], object]  # gets the step or epoch, and its values
 
 
 @dataclass(frozen=True)
@@ -18,8 +24,17 @@ class Options:
     tf32: bool = False  # an accelerator multiplies float32 in TensorFloat-32
     compile: bool = False  # the encoder by torch.compile, and steps as CUDA graphs
     export: Path | None = None  # a folder for the trained model, of domains that can
-    tensorboard: Path | None = None  # a folder with a subfolder for each training
+    log: Sequence[str] | None = None  # of LOGGERS, which write into the folder logs/ of results
+    on_step: Hook | None = None
+    on_epoch: Hook | None = None
     devices: int = 1  # of each training of a sweep
+
+    def __post_init__(self) -> None:
+        for name in self.log or ():
+            if name not in LOGGERS:
+                raise unknown("logger", name, LOGGERS)
+            if not find_spec(name):
+                raise missing(f"--log {name}", name, name)
 
 
 def check_data_root(data_root: Path | None) -> None:

@@ -66,7 +66,7 @@ def run_seeds(
             yield record, path
             if record["status"] not in store.FINAL_STATUSES:
                 break  # it is that of all
-            made = replace(options, export=None, tensorboard=None)  # the first has it
+            made = replace(options, export=None, log=None)  # the first has it
 
 
 def run_cell(
@@ -149,14 +149,12 @@ def reason(error: BaseException) -> str:
 
 def train_cells(opened: opening.Opened) -> Trained:
     """Train the loss by the first cell."""
-    start, peak = time.perf_counter(), PeakMemory(opened.domain.device)
-    board, results = opened.options.tensorboard, opened.options.results
-    name = opened.cells[0].path(results).relative_to(results / "runs").with_suffix("")
-    logging = scalars.scalars(board / name) if board and ranks.is_first() else nullcontext()
-    with logging as log:
+    logging = scalars.scalars(opened.options, opened.cells[0])
+    with logging if ranks.is_first() else nullcontext() as log:
+        start, peak = time.perf_counter(), PeakMemory(opened.domain.device)
         given = opened.domain, opened.loss, opened.checkpoint
         model, history = train(*given, log, opened.compiled)
-    history.seconds += time.perf_counter() - start
+        history.seconds += time.perf_counter() - start
     return Trained(opened, model, history, peak)
 
 

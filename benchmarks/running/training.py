@@ -42,7 +42,8 @@ from contrastbench.losses.settings import keep_settings
 
 T = TypeVar("T")
 AnyDomain = Domain[Any, Any, Any]
-Log = Callable[[str, float, int], None]  # name, value, step
+Log = Callable[[str, float, int], object]  # name, value, step
+EPOCH = "loss of epoch"  # a mean loss, logged with the number of its epoch
 # contrasts and batch of a step -> contrasts
 Look = Callable[[Sequence[Contrast], Any], Sequence[Contrast]]
 
@@ -70,7 +71,7 @@ def train(
 
     Args:
         checkpoint: the file that an interrupted training leaves and finds.
-        log: gets every step's loss and the validation scores, as soon as they are numbers.
+        log: gets losses of steps and epochs and validation scores, as soon as they are numbers.
         look: sees every step's contrasts on their way to the loss, and may change them.
         compiled: what is compiled of it, see `compiling`.
 
@@ -216,6 +217,8 @@ class Run:
             losses = self.history.losses
             self.history.loss_by_epoch.append(math.fsum(losses) / len(losses))
             self.history.losses = []
+            if self.log:
+                self.log(EPOCH, self.history.loss_by_epoch[-1], len(self.history.loss_by_epoch))
 
     @property
     def is_last(self) -> bool:

@@ -57,7 +57,7 @@ def trial(work: Experiment) -> Trial:
         return contrasts
 
     def log(name: str, value: float, step: int) -> None:
-        losses.append(value)
+        losses.extend([value] * (name == "loss"))
 
     torch.set_num_threads(domain.threads)
     with generators_kept(device), keep_streams():

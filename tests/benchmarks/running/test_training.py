@@ -1,7 +1,6 @@
 """The training loop: what is scored, kept, said and set aside; tests/attack resumes it."""
 
 import signal
-import sys
 import threading
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,7 +16,7 @@ from contrastbench.benchmarks.running.options import Options
 from contrastbench.benchmarks.running.runner import run_cell
 from contrastbench.benchmarks.running.training import AnyDomain, train
 from contrastbench.domains.registry import declaration, domain_class, make_recipe
-from contrastbench.losses import Contrast, UserError, get_loss
+from contrastbench.losses import Contrast, get_loss
 from contrastbench.losses.contrast import permuted
 from contrastbench.losses.spec import LossSpec
 from resumed import few_sentences
@@ -212,57 +211,6 @@ def test_a_checkpoints_checksum_covers_shapes_and_types(other: torch.Tensor) -> 
     assert checkpoints.tensor_digest({"a": other}, "") != checkpoints.tensor_digest(
         {"a": torch.zeros(4)}, ""
     )
-
-
-def test_scalars_for_tensorboard_are_those_of_the_record(tmp_path: Path) -> None:
-    accumulator = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
-    pytest.importorskip("transformers")
-    dataset, values = CASES["sentence"]
-    experiment = Experiment("sentence", dataset, LossSpec("adnce"), values)
-    options = Options(tmp_path / "results", device="cpu", tensorboard=tmp_path / "board")
-    record, path = run_cell(experiment, 0, options)
-    (folder,) = {file.parent for file in (tmp_path / "board").rglob("events*")}
-    assert folder.relative_to(tmp_path / "board") == path.relative_to(
-        tmp_path / "results/runs"
-    ).with_suffix("")
-    events = accumulator.EventAccumulator(str(folder)).Reload()
-    assert sorted(events.Tags()["scalars"]) == ["loss", "validation"]
-    loss, validation = (events.Scalars(name) for name in ("loss", "validation"))
-    assert [e.step for e in loss] == [1, 2, 3, 4, 5, 6]
-    means = [sum(e.value for e in part) / 3 for part in (loss[:3], loss[3:])]
-    assert means == pytest.approx(record["details"]["loss_by_epoch"], rel=1e-6)
-    curve = [(e.step, e.value) for e in validation]
-    assert curve == [
-        (step, pytest.approx(score, rel=1e-6)) for step, score in record["details"]["dev_curve"]
-    ]
-
-
-@pytest.mark.parametrize("where", ["__init__", "add_scalar", "close"])
-def test_a_disk_that_takes_no_tensorboard_file_costs_no_training(
-    where: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys
-) -> None:
-    board = pytest.importorskip("torch.utils.tensorboard")
-
-    def full(*_: object) -> None:
-        raise OSError(28, "No space left on device")
-
-    stub_domain.install(monkeypatch)
-    monkeypatch.setattr(board.SummaryWriter, where, full)
-    work = Experiment("graph", "motifs", LossSpec("infonce"), {"epochs": 1})
-    options = Options(tmp_path, device="cpu", tensorboard=tmp_path / "board")
-    assert run_cell(work, 0, options)[0]["status"] == "ok"
-    said = "failed (OSError: [Errno 28] No space left on device): the training goes on without it\n"
-    assert capsys.readouterr().err.count(said) == 1
-
-
-def test_without_tensorboard_the_fix_is_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", None)
-    experiment = Experiment("graph", "motifs", LossSpec("adnce"), {"epochs": 1})
-    options = Options(tmp_path, device="cpu", tensorboard=tmp_path / "board")
-    with pytest.raises(UserError, match=r'pip install "contrastbench\[tensorboard\]"'):
-        run_cell(experiment, 0, options)
 
 
 def test_a_disk_that_takes_no_checkpoint_costs_no_training(
