@@ -106,7 +106,7 @@ def submit(
     jobs, shown = given.pop("jobs", 1), given.pop("print", False)
     if not isinstance(shown, bool):
         raise UserError(f"--slurm print={shown}: give true, which shows the script, or false")
-    for name, value in {"jobs": jobs, "nodes": 1, "time": None, **given}.items():
+    for name, value in {"jobs": jobs, "nodes": 1, "time": "", **given}.items():
         if name in ("jobs", "nodes", "time") and not (isinstance(value, int) and value > 0):
             unit = " of minutes, the limit of a job" * (name == "time")
             raise UserError(f"--slurm {name}={value}: give a whole number above zero{unit}")
