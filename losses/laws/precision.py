@@ -29,11 +29,7 @@ def rounding(slopes: Sequence[Tensor], rows: Sequence[Tensor]) -> float:
     return float(sum(changes)) * torch.finfo(torch.float32).eps / 2
 
 
-@law(
-    "half precision changes the loss",
-    "a ScoreLoss computes in float32; a forward of your own does so where it computes "
-    "with torch.autocast(contrast.anchor.device.type, enabled=False)",
-)
+@law("half precision changes the loss", "use a ScoreLoss, or torch.autocast(..., enabled=False)")
 def check_half_precision(build: Build, seed: int) -> None:
     """Float16 and bfloat16 embeddings, and autocast, give a float32 loss of these numbers."""
     loss, pairing = build().float(), some_pairing(seed)
