@@ -61,7 +61,8 @@ COLUMNS = (
 PARTS = ("paper", "domain", "hours, one card")
 FOOT = """
 Not counted are cells on a set without a declared number of nodes, or with an encoder that is
-not known without its files: {missing}. These tables are quoted only and have no cells: {quoted}.
+not known without its files, some of {lost}.
+These tables are quoted only and have no cells: {quoted}.
 
 Tables share some cells. By paper and domain each counts once.
 
@@ -95,10 +96,7 @@ def main() -> None:
     lines = [row(name, [cells[key] for key in some], seeds[name]) for name, some in tables.items()]
     shown = [line.strip("| ").split(" | ") for line in lines]
     known = [f"{one[0]},{one[1]},{one[2].replace(',', '')}" for one in shown if "<" not in one[2]]
-    lost = {
-        name: seeds[name] * sum(cells[key] is None for key in some) for name, some in tables.items()
-    }
-    missing = ", ".join(f"{count} of {name}" for name, count in lost.items() if count)
+    lost = ", ".join(name for name, some in tables.items() if None in map(cells.get, some))
     COUNTED.write_text("\n".join(["table,cells,hours", *known]) + "\n", "utf-8")
     hours: dict[tuple[str, str], dict[str, float]] = {}
     for name, some in tables.items():
@@ -108,9 +106,8 @@ def main() -> None:
     parts = [(*of, hours_in_words(sum(some.values()))) for of, some in sorted(hours.items())]
     shown = {"launches": LAUNCHES_MS, "record": record / 1e3, "checkpoint": checkpoint()}
     head = HEAD.format(tflops=TFLOPS, cards=CARDS, **shown)
-    foot = FOOT.format(
-        missing=missing, quoted=", ".join(quoted), parts=table_of(PARTS, map(line_of, parts))
-    )
+    shares = table_of(PARTS, map(line_of, parts))
+    foot = FOOT.format(lost=lost, quoted=", ".join(quoted), parts=shares)
     text = head + table_of(COLUMNS, lines) + "\n" + foot
     (DOCS / "scale.md").write_text(text, encoding="utf-8")
 
