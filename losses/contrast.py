@@ -432,7 +432,27 @@ def queued(contrast: Contrast, rows: Tensor) -> Contrast:
     >>> contrast.key_id.tolist(), contrast.negatives
     ([0, 1, 2, 3, -1, -1], 5)
     """
-    more = rows.detach().to(contrast.keys).reshape(-1, contrast.keys.shape[1])
+    return extended(contrast, rows.detach().to(contrast.keys).reshape(-1, contrast.keys.shape[1]))
+
+
+def against(contrast: Contrast, z: Tensor) -> Contrast:
+    """Add hard negatives, which are negatives for every anchor, as in supervised SimCSE.
+
+    Losses of views would not see them, so there are no views.
+
+    Args:
+        contrast: of a batch.
+        z: (M, D) their embeddings, which get a gradient; need not be normalised.
+
+    >>> contrast = against(whole_row(torch.eye(4), torch.eye(4)), 2 * torch.eye(4))
+    >>> contrast.keys.shape, contrast.negatives, contrast.views
+    (torch.Size([8, 4]), 8, None)
+    """
+    return replace(extended(contrast, unit(z)), views=None)
+
+
+def extended(contrast: Contrast, more: Tensor) -> Contrast:
+    """Add (M, D) unit rows that are negatives for every anchor."""
     return replace(
         contrast,
         keys=torch.cat([contrast.keys, more]),

@@ -18,7 +18,7 @@ from contrastbench.losses.libraries import LIBRARIES, called_by_library, is_from
 
 NEEDS_VIEWS = (
     "takes two whole views of each sample, which this recipe does not pair: "
-    "leave its pairing and further views at their defaults"
+    "leave its pairing and further views at their defaults, and hard negatives out"
 )
 SCORES_ONLY = "it takes whole views, and this law is about scores"
 COORDINATES = "it takes whole views, whose coordinates may matter"

@@ -6,10 +6,12 @@ import io
 import math
 import re
 import tarfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import NamedTuple, TypeVar
+from unicodedata import category, normalize
 
 from contrastbench.domains import own
 from contrastbench.domains.declaration import Dataset
@@ -59,16 +61,28 @@ class Pairs:
         return len(self.gold)
 
 
+Negatives = Mapping[str, list[str]]  # what is near the first sentence of a row and no match of it
+ROW_NAMES = re.compile(
+    "(?i)anchor|query|question|pos(?:itive)?|answer|passage|sent_?[01]|text_?[01]"
+)
+NEGATIVE = re.compile("(?i)(?:hard[_ ]?)?neg(?:ative)?s?(?:[_ ]?[0-9]+)?")
+
+
 class Corpus(NamedTuple):
     """Sentences to train on: rows that belong together, or single sentences."""
 
     rows: list[list[str]]
     empty_lines: int  # left out above
     sha256: str  # of the lines
+    scored: int = 0  # rows left out above, which hold a scored sentence
+    negatives: Negatives = MappingProxyType({})  # hard ones; none, or one at least of each row
 
 
 def without_sentences(corpus: Corpus, compared: Iterable[str]) -> Corpus:
-    """Return the corpus without rows that hold a compared sentence, in any case and punctuation.
+    """Return the corpus without rows that hold a compared sentence, but for case and signs.
+
+    Raises:
+        UserError: fewer than two rows are left.
 
     >>> rows = [["A dog.", "Two cats."], ["A bird.", "Birds."]]
     >>> without_sentences(Corpus(rows, 0, ""), ["a dog"]).rows
@@ -79,13 +93,22 @@ def without_sentences(corpus: Corpus, compared: Iterable[str]) -> Corpus:
     kept = [row for row in corpus.rows if known.isdisjoint(map(words_of, row))]
     if len(kept) == len(corpus.rows):
         return corpus
+    fault = " training rows hold no sentence that is scored: give other training sentences"
+    refuse(len(kept), (len(kept) < 2, fault))
     digest = hashlib.sha256(repr((corpus.sha256, kept)).encode()).hexdigest()
-    return corpus._replace(rows=kept, sha256=digest)
+    return corpus._replace(rows=kept, sha256=digest, scored=len(corpus.rows) - len(kept))
 
 
 def words_of(sentence: str) -> str:
-    """Return the words of a sentence in small letters, one space between them."""
-    return " ".join(re.findall(r"\w+", sentence.lower()))
+    """Return the words of a sentence in small letters, one space between them, without accents.
+
+    >>> words_of("Caf\u00e9, olé!")
+    'cafe ole'
+    """
+    text = sentence.lower()
+    if not text.isascii():
+        text = "".join(x for x in normalize("NFD", text) if category(x) not in ("Mn", "Cf"))
+    return " ".join(re.findall(r"\w+", text))
 
 
 class Archive:
@@ -302,16 +325,44 @@ def sentences_of(name: object, lines: Sequence[str]) -> Corpus:
 def rows_of(name: object, lines: list[str]) -> Corpus:
     """Return rows of sentences that belong together, with tabs between them.
 
-    A sentence that a row has twice counts once.
+    A sentence that a row has twice counts once. A first line such as `anchor positive negative`
+    names the columns.
 
     Raises:
         UserError: a row of one sentence, or fewer than two rows.
     """
-    split = [[*dict.fromkeys(filter(None, map(str.strip, x.split("\t"))))] for x in lines]
-    lonely = [number for number, row in enumerate(split, 1) if len(row) == 1]
+    split, negatives = named_columns(name, lines)
+    distinct = [[*dict.fromkeys(filter(None, row))] for row in split]
+    first = 1 + len(lines) - len(split)
+    lonely = [number for number, row in enumerate(distinct, first) if len(row) == 1]
     fix = "give it a second, after a tab, or remove it"
     refuse(name, (lonely, f" line {{}} has one sentence: {fix}"))
-    return corpus_of(name, [row for row in split if row], lines, "rows")
+    corpus = corpus_of(name, [row for row in distinct if row], lines, "rows")
+    return corpus._replace(empty_lines=corpus.empty_lines + 1 - first, negatives=negatives)
+
+
+def named_columns(name: object, lines: Sequence[str]) -> tuple[list[list[str]], Negatives]:
+    r"""Return the rows of lines without a first line of names and hard negatives, and these.
+
+    Raises:
+        UserError: a row has none, and others have.
+
+    >>> named_columns("a.tsv", ["anchor\tpositive\tnegative", "Hi.\tHello!\tGo!"])
+    ([['Hi.', 'Hello!']], {'Hi.': ['Go!']})
+    """
+    rows = [[*map(str.strip, line.split("\t"))] for line in lines]
+    names = [*filter(None, rows[0])] if rows else []
+    if len(names) < 2 or not all(ROW_NAMES.fullmatch(x) or NEGATIVE.fullmatch(x) for x in names):
+        return rows, {}
+    places = [place for place, word in enumerate(rows.pop(0)) if NEGATIVE.fullmatch(word)]
+    negatives: dict[str, list[str]] = {}
+    for number, row in enumerate(rows, 2):
+        found = [row.pop(place) for place in reversed(places) if row[place:]]
+        lacking = places and any(row) and not any(found)
+        refuse(name, (lacking, f" line {number} has no negative: write one, or remove the line"))
+        for negative in filter(None, found):
+            negatives.setdefault(row[0], []).append(negative)
+    return rows, negatives
 
 
 def corpus_of(name: object, rows: list[list[str]], lines: Sequence[str], what: str) -> Corpus:

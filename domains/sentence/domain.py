@@ -42,7 +42,7 @@ from contrastbench.domains.sentence.encoder import Head, SentenceModel, Tokens
 from contrastbench.domains.sentence.encoding import Embeddings, check_head, encode, pad, token_ids
 from contrastbench.domains.sentence.report import sentence_samples
 from contrastbench.domains.sentence.scored import ScoredSets
-from contrastbench.losses.contrast import Contrast, indexed, own_view, query_key, whole_row
+from contrastbench.losses.contrast import Contrast, against, indexed, own_view, query_key, whole_row
 
 CAPTURED = ("bert", "roberta")  # whose steps launch the same kernels each time
 HEAD_STD = 0.02  # BERT's initialisation, which SimCSE's head has too
@@ -56,6 +56,7 @@ class Batch:
     seed: int
     positives: list[str]  # themselves, or others of their rows
     rows: Tensor = field(compare=False)  # of the corpus
+    negatives: list[str] = field(default_factory=list)  # hard ones, of each row or of none
 
 
 @dataclass(frozen=True)
@@ -123,21 +124,25 @@ class SentenceDomain(Domain[SentenceRecipe, SentenceModel, Batch]):
     def corpus(self) -> Corpus:
         """Rows of training sentences; read only by a run that trains.
 
-        Rows of captions with a sentence that another scored set compares are left out.
+        Rows with a sentence that is scored are left out, but of Wikipedia for a declared set.
         """
         name, root = self.recipe.corpus, self.data_root
         others = {*self.recipe.scored_sets} - {self.dataset}
         compared = [s for other in sorted(others) for s in read_any(other, root).compared]
         if self.scored.corpus and not self.recipe.names_corpus:
-            return without_sentences(self.scored.corpus(), compared)
+            mine = [] if self.about else self.scored.compared
+            return without_sentences(self.scored.corpus(), [*compared, *mine])
+        if name in CORPORA and name not in DATASETS and self.about:
+            return read_corpus(name, root)
         if name in DATASETS and name in CORPORA:
             corpus = read_any(name, root).corpus
             assert corpus, "it is declared as a corpus"
-            return without_sentences(corpus(), [*self.scored.compared, *compared])
-        if name.startswith("hf:"):
-            texts = own.saved_texts(name.removeprefix("hf:"), self.data_root)
-            return sentences_of(name, texts)
-        return read_corpus(name, self.data_root)
+            found = corpus()
+        elif name.startswith("hf:"):
+            found = sentences_of(name, own.saved_texts(name.removeprefix("hf:"), root))
+        else:
+            found = read_corpus(name, root)
+        return without_sentences(found, [*self.scored.compared, *compared])
 
     @property
     def corpus_name(self) -> str:
@@ -181,6 +186,8 @@ class SentenceDomain(Domain[SentenceRecipe, SentenceModel, Batch]):
             empty = self.corpus.empty_lines
             cut = 0 if self.corpus_name in CORPORA else self.cut_sentences()
             data |= {"empty lines of the training sentences": empty} if empty else {}
+            scored = self.corpus.scored
+            data |= {"training rows left out, with a scored sentence": scored} if scored else {}
             first = f"first 1,000 training sentences, cut to {self.recipe.max_length} tokens"
             data |= {first: cut} if cut else {}
         most, compared = self.checkpoint.max_length, dict.fromkeys(self.scored.compared)
@@ -237,11 +244,13 @@ class SentenceDomain(Domain[SentenceRecipe, SentenceModel, Batch]):
         order, on_device = shuffled.tolist(), shuffled.to(self.device)
         # the fourth number keeps it apart from the seeds of batches
         drawn = two_of_each(rows, generator(cpu, self.seed, epoch, 0, 1))
+        hard = one_of_each(self.corpus, generator(cpu, self.seed, epoch, 0, 2))
         for start in range(0, len(order) - 1, self.recipe.batch_size):
             seed = generator(cpu, self.seed, epoch, start).initial_seed()
             part = slice(start, start + self.recipe.batch_size)
             first, second = zip(*(drawn[i] for i in order[part]), strict=True)
-            yield Batch([*first], seed, [*second], on_device[part])
+            negatives = [hard[i] for i in order[part] if hard]
+            yield Batch([*first], seed, [*second], on_device[part], negatives)
 
     def steps(self) -> int:
         """Number of batches in an epoch; reads the corpus."""
@@ -254,8 +263,8 @@ class SentenceDomain(Domain[SentenceRecipe, SentenceModel, Batch]):
         return len(self.corpus.rows[: self.recipe.limit])
 
     def tokens(self, batch: Batch, least: int = 0) -> Tokens:
-        """Return the tokens of both views, padded to the longest or to at least this length."""
-        views = batch.sentences + batch.positives
+        """Return the tokens of all sentences, padded to the longest or to at least this length."""
+        views = batch.sentences + batch.positives + batch.negatives
         ids = token_ids(self.checkpoint, views, self.recipe.max_length)
         return pad(ids, self.checkpoint.tokenizer.pad_token_id, self.device, least)
 
@@ -273,13 +282,17 @@ class SentenceDomain(Domain[SentenceRecipe, SentenceModel, Batch]):
             with torch.random.fork_rng(devices=[self.device] if self.device.type == "cuda" else []):
                 torch.manual_seed(batch.seed)  # dropout: an interruption must not change it
                 z = embed_tokens(model, tokens)
-        return [indexed(contrast, batch.rows) for contrast in self.paired(*z.chunk(2))]
+        return [
+            indexed(contrast, batch.rows) for contrast in self.paired(*z.split(len(batch.rows)))
+        ]
 
-    def paired(self, z1: Tensor, z2: Tensor) -> list[Contrast]:
-        """Return the contrasts of two views of a batch's sentences."""
-        if self.recipe.pairing == "own_view":
-            return [own_view(z1, z2), own_view(z2, z1)]
-        return [(query_key if self.recipe.pairing == "query_key" else whole_row)(z1, z2)]
+    def paired(self, z1: Tensor, z2: Tensor, *negatives: Tensor) -> list[Contrast]:
+        """Return the contrasts of two views of a batch's sentences, and of hard negatives."""
+        pair = {"own_view": own_view, "query_key": query_key}.get(self.recipe.pairing, whole_row)
+        pairs = [pair(z1, z2), pair(z2, z1)] if pair is own_view else [pair(z1, z2)]
+        for z in negatives:
+            pairs = [against(one, z) for one in pairs]
+        return pairs
 
     def encode(self, model: SentenceModel, sentences: list[str]) -> Embeddings:
         """The only way from sentences to scored embeddings."""
@@ -346,6 +359,13 @@ def two_of_each(rows: list[list[str]], rng: torch.Generator) -> list[tuple[str, 
     second = (first + 1 + (share[:, 1] * (sizes - 1)).long()) % sizes
     places = zip(rows, first.tolist(), second.tolist(), strict=True)
     return [(row[i], row[j]) for row, i, j in places]
+
+
+def one_of_each(corpus: Corpus, rng: torch.Generator) -> list[str]:
+    """Draw a hard negative of each row; there may be none of any."""
+    share = torch.rand(len(corpus.rows), generator=rng, dtype=torch.float64).tolist()
+    found = ([x for one in row for x in corpus.negatives.get(one, ())] for row in corpus.rows)
+    return [some[int(x * len(some))] for some, x in zip(found, share, strict=True) if some]
 
 
 def embed_tokens(model: SentenceModel, tokens: Tokens) -> Tensor:

@@ -19,7 +19,13 @@ from scipy.sparse.csgraph import connected_components
 from contrastbench.domains import own, saved
 from contrastbench.domains.reading import is_number, reading, refuse
 from contrastbench.domains.sentence.captions import HELD_OUT_ROWS, CaptionRows, Captions
-from contrastbench.domains.sentence.data import Corpus, lines_of, scored_pairs
+from contrastbench.domains.sentence.data import (
+    Corpus,
+    Negatives,
+    lines_of,
+    named_columns,
+    scored_pairs,
+)
 from contrastbench.domains.sentence.scored import ScoredSets
 
 if TYPE_CHECKING:
@@ -36,10 +42,6 @@ COLUMN_NAMES = tuple(  # as people write them
         "quality|(?:gold[_ ]?)?(?:score|label|similarity|relatedness)(?:[_ ]?score)?|gold|sim",
     )
 )
-ROW_NAMES = re.compile(
-    "(?i)anchor|query|question|pos(?:itive)?|answer|passage|sent_?[01]|text_?[01]"
-)
-NEGATIVE = re.compile("(?i)(?:hard[_ ]?)?neg(?:ative)?s?")
 VALIDATION_SHARE = 0.2  # of the pairs of one file
 HELD_OUT_SHARE = 0.1  # of rows without scores, to choose by and as many to report
 LEAST_ROWS = 20  # without scores
@@ -57,8 +59,8 @@ def read_own(kind: str, what: str, data_root: Path | None) -> ScoredSets:
     """
     name = f"{kind}:{what}"
     paths = own.comma_files(what, data_root) if kind == "pairs" else []
-    if len(paths) == 1 and (rows := rows_without_scores(paths[0])):
-        return held_out(name, rows)
+    if len(paths) == 1 and (found := rows_without_scores(paths[0]))[0]:
+        return held_out(name, *found)
     parts, notes = READERS[kind](what, data_root)
     if len(parts) == 1:
         parts = split_pairs(parts[0])
@@ -74,25 +76,21 @@ def read_own(kind: str, what: str, data_root: Path | None) -> ScoredSets:
     return ScoredSets(digest, dev, {"pairs": [test]}, notes=notes)
 
 
-def rows_without_scores(path: Path) -> CaptionRows:
-    """Return the rows of a file whose lines end in no number; none if some do."""
-    split = ([*filter(None, map(str.strip, line.split("\t")))] for line in lines_of(path))
-    rows = [row for row in split if row]
+def rows_without_scores(path: Path) -> tuple[CaptionRows, Negatives]:
+    """Return the rows of a file whose lines end in no number, and hard negatives; or none."""
+    split, negatives = named_columns(path, lines_of(path))
+    rows = [some for row in split if (some := [*filter(None, row)])]
     if not rows or min(map(len, rows)) < 2 or pair_columns(path, rows[0]):
-        return []
+        return [], {}
     lettered = [any(map(str.isalpha, "".join(column))) for column in zip(*rows, strict=False)]
     if any(is_number(row[-1]) for row in rows) or not all(lettered):
-        return []
-    negative = [name for name in rows[0] if NEGATIVE.fullmatch(name)]
-    headed = all(ROW_NAMES.fullmatch(name) or NEGATIVE.fullmatch(name) for name in rows[0])
-    fix = ": column {} has negatives, which would count as positives: remove it"
-    refuse(path, (headed and negative, fix))
+        return [], {}
     named = zip(rows[0], COLUMN_NAMES, strict=False)
-    headed |= all(pattern.fullmatch(name) for name, pattern in named)
-    return rows[1:] if headed else rows
+    headed = all(pattern.fullmatch(name) for name, pattern in named)
+    return rows[headed:], negatives
 
 
-def held_out(name: str, rows: CaptionRows) -> ScoredSets:
+def held_out(name: str, rows: CaptionRows, negatives: Negatives) -> ScoredSets:
     """Split rows by a seed that is the same for every run.
 
     Raises:
@@ -113,9 +111,10 @@ def held_out(name: str, rows: CaptionRows) -> ScoredSets:
         [groups[k] for k in sorted(part)]
         for part in (order[:count], order[count : 2 * count], order[2 * count :])
     )
-    parts = ((dev, test), train)
+    parts = ((dev, test), (train, negatives) if negatives else train)
     scored, trained = (hashlib.sha256(repr(part).encode()).hexdigest() for part in parts)
-    corpus, notes = Corpus(train, 0, trained), {k: count for k, count in counts.items() if count}
+    corpus = Corpus(train, 0, trained, negatives=negatives)
+    notes = {k: count for k, count in counts.items() if count}
     captions = Captions(corpus, dev, test)
     return ScoredSets(scored, captions=captions, corpus=lambda: corpus, notes=notes)
 

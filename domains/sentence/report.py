@@ -23,21 +23,18 @@ class Texts(NamedTuple):
     encoded: Encoded | None = None
 
 
-def seen_twice(texts: Texts, others: list[str], first: list[str] | None = None) -> list[str]:
-    """Return the sentences that an encoder sees as it sees a first one, or without them one before.
+def seen_twice(texts: Texts) -> list[str]:
+    """Return the training sentences that an encoder sees as it sees one before.
 
     Only those of equal words are looked at: tokens of a million lines take minutes.
     """
     if texts.encoded is None:
         return []
-    words = Counter(map(words_of, chain(first or (), others)))
-    some, rest = ([x for x in part or () if words[words_of(x)] > 1] for part in (first, others))
-    seen, twice = {*texts.encoded(some)}, []
-    for sentence, key in zip(rest, texts.encoded(rest), strict=True):
-        twice += [sentence] * (key in seen)
-        if first is None:
-            seen.add(key)
-    return twice
+    lines = [*dict.fromkeys(texts.lines)]
+    words = Counter(map(words_of, lines))
+    some = [line for line in lines if words[words_of(line)] > 1]
+    first = {key: line for line, key in reversed([*zip(some, texts.encoded(some), strict=True)])}
+    return [*(Counter(some) - Counter(first.values())).elements()]
 
 
 SHARES: Shares[Texts] = {
@@ -54,10 +51,7 @@ SHARES: Shares[Texts] = {
         "lines",
         lambda t: [*(Counter(t.lines) - Counter({*t.lines})).elements()],  # those after the first
     ),
-    "training sentences that repeat another but for capitals or the like": (
-        "lines",
-        lambda t: seen_twice(t, [*dict.fromkeys(t.lines)]),
-    ),
+    "training sentences that repeat another but for capitals or the like": ("lines", seen_twice),
     "training sentences with tabs, perhaps columns": (
         "lines",
         lambda t: [line for line in t.lines if "\t" in line],
@@ -67,10 +61,6 @@ NO_DOUBTS: Shares[Texts] = {
     "scored sentences that are trained on": (  # without their scores
         "compared",
         lambda t: [*filter({*t.lines}.__contains__, t.compared)],
-    ),
-    "scored sentences that are trained on but for capitals or the like": (
-        "compared",
-        lambda t: seen_twice(t, sorted({*t.compared} - {*t.lines}), [*{*t.lines}]),
     ),
 }
 
@@ -100,6 +90,7 @@ def sentence_samples(
     if scored.captions:
         others = {"to choose by": len(scored.captions.dev), "test": len(scored.captions.test)}
     lines = list(chain.from_iterable(corpus.rows)) if corpus else []
+    hard = sum(len(corpus.negatives.get(line, ())) for line in lines) if corpus else 0
     texts = Texts(keys, lines, [*dict.fromkeys(scored.compared)], encoded)
     told, doubts = by_share(SHARES, texts)
     told |= {k: n for found in by_share(NO_DOUBTS, texts) for k, n in found.items()}
@@ -110,7 +101,7 @@ def sentence_samples(
         keys=(lambda: keys) if pairs else None,
         near=(lambda: seen_pairs(keys, encoded)) if pairs and encoded else None,
         draws=[of_test(sizes)],
-        features={"training sentences": len(lines)},
+        features={"training sentences": len(lines), **({"hard negatives": hard} if hard else {})},
         notes=notes | told,
         doubts=doubts,
         own=own,

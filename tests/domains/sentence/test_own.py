@@ -96,7 +96,7 @@ def test_pairs_of_the_datasets_library(tmp_path: Path) -> None:
     assert scored.dev.unscored + scored.sets["pairs"][0].unscored == 1
     datasets.Dataset.from_dict({"text": ["one", "", "two"]}).save_to_disk(tmp_path / "texts")
     (tmp_path / "lines.txt").write_text("one\n\ntwo\n")
-    rows, empty, digest = sentences_of("texts", own.saved_texts("texts", tmp_path))
+    rows, empty, digest, *_ = sentences_of("texts", own.saved_texts("texts", tmp_path))
     assert (rows, empty) == ([["one"], ["two"]], 1)
     recipe = SentenceRecipe(corpus="text:lines.txt")
     domain = SentenceDomain("graded", SentenceRecipe(), 0, tmp_path, torch.device("cpu"))
@@ -152,13 +152,13 @@ def test_equal_pairs_and_repeated_lines_are_counted(tmp_path: Path) -> None:
             "a",
             "",
             ["LEVU"],
-            {"scored sentences that are trained on but for capitals or the like": 1},
+            {"training rows left out, with a scored sentence": 1},
         ),
         (
             "a",
             "",
-            ["nodasa", "nodaSA", "nodasa!"],
-            {"training sentences that repeat another but for capitals or the like": 1},
+            ["nodasa", "nodaSA", "nodas\u00e1", "nodasa!"],
+            {"training sentences that repeat another but for capitals or the like": 2},
         ),
     ],
 )
@@ -193,9 +193,18 @@ def test_the_order_of_what_rounding_left_is_no_rank() -> None:
     assert spearman(noise[:8] + cosine[:8], gold[:8]) == 1
 
 
+def test_hard_negatives_of_rows_are_trained_on(tmp_path: Path) -> None:
+    rows = [f"{spell(k)}\t{spell(k + 50)}\t{spell(k + 99)}" for k in range(40)]
+    path = write(tmp_path / "a.tsv", rows, "anchor\tpositive\tnegative")
+    domain = SentenceDomain(f"pairs:{path}", SentenceRecipe(), 0, None, torch.device("cpu"))
+    report, batch = domain.report(trained=True), next(iter(domain.batches(0)))
+    assert (report.features["hard negatives"], len(batch.negatives)) == (40, 32)
+    assert (report.notes, report.doubts) == ({}, {})
+
+
 @pytest.mark.parametrize("header", ["anchor\tpositive", "query\tanswer", "sent0\tsent1"])
 def test_a_header_of_rows_is_no_row(header: str, tmp_path: Path) -> None:
     rows = [f"one {k}\tother {k}" for k in range(40)]
     path = write(tmp_path / "a.tsv", rows, header)
-    assert len(own.rows_without_scores(path)) == 40
-    assert len(own.rows_without_scores(write(path, ["an anchor\tpositive", *rows]))) == 41
+    assert len(own.rows_without_scores(path)[0]) == 40
+    assert len(own.rows_without_scores(write(path, ["an anchor\tpositive", *rows]))[0]) == 41

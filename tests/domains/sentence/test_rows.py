@@ -14,7 +14,8 @@ from contrastbench.domains.sentence.data import Corpus, read_corpus
 from contrastbench.domains.sentence.datasets import DATASETS
 from contrastbench.domains.sentence.domain import SentenceDomain
 from contrastbench.domains.sentence.encoding import Embeddings
-from contrastbench.losses import UserError
+from contrastbench.losses import UserError, get_loss
+from contrastbench.losses.contrast import unit
 
 CPU = torch.device("cpu")
 CAPTIONS = DATASETS["captions"]
@@ -70,6 +71,27 @@ def test_the_views_are_of_the_two_sentences(tmp_path: Path) -> None:
     expected = torch.nn.functional.normalize(d.encode(model, batch.positives).of(batch.positives))
     assert torch.allclose(contrast.keys, expected, atol=1e-5)
     assert not torch.allclose(contrast.anchor, contrast.keys, atol=1e-2)
+
+
+@pytest.mark.parametrize("pairing", ["whole_row", "query_key", "own_view"])
+def test_hard_negatives_are_negatives_of_all(pairing: str, tmp_path: Path) -> None:
+    """Whole rows with InfoNCE are supervised SimCSE: the cross-entropy of positives and these."""
+    d = domain(tmp_path, pairing=pairing)
+    lines = (f"{a}\t{a} fi\t{b}" for a, b, *_ in ROWS)
+    (tmp_path / "rows.tsv").write_text("\n".join(("sent0\thard_neg\tsent1", *lines)))
+    batch = next(iter(d.batches(0)))
+    first, hard = ([text.split()[0] for text in of] for of in (batch.sentences, batch.negatives))
+    assert first == hard, "of the same row"
+    z = torch.randn(48, 6, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    z1, z2, hard = z.split(16)
+    contrast, *_ = d.paired(z1, z2, hard)
+    assert (contrast.key_id[-16:] == -1).all()
+    assert contrast.views is None
+    logits = unit(z1) @ unit(torch.cat([z2, hard])).T / 0.05
+    expected = torch.nn.functional.cross_entropy(logits, torch.arange(16))
+    if pairing != "own_view":
+        assert torch.allclose(get_loss("infonce", temperature=0.05)(contrast), expected)
+    assert get_loss("infonce")(d.contrasts(d.model(), batch)[0]).isfinite()
 
 
 def test_a_line_of_one_sentence_meets_itself(tmp_path: Path) -> None:
