@@ -14,6 +14,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from pathlib import Path
 from queue import Empty, SimpleQueue
 
 from tqdm import tqdm
@@ -59,7 +60,7 @@ def run_plan(
     """
     claims.remove_dead_claims(options.results / "claims")
     failures, tried = list[Failure](), set[tuple[str, int]]()
-    before = {task.key for task in plan.tasks() if task.state == "done"}
+    before = done_cells(plan.tasks(), options.results)
     while tasks := [task for task in to_run(plan.tasks()) if task.key not in tried]:
         if not tried:
             check_writable(options.results)
@@ -72,15 +73,28 @@ def run_plan(
         if task.state == "diverged" and task.key not in reported
     ]
     yield from ((line, True) for line in failure_lines(failures))
-    after = {task.key for task in work if task.state == "done"}
+    after = done_cells(work, options.results)
+    edited = len({key for key, _ in after - before} & {key for key, _ in before})
     missing = len(work) - len(after)
     without = f", {missing} without a result" if missing else ""
     counts = f"{len(after & before)} done before, {len(after - before)} now"
+    counts += f" ({edited} on data that were edited since)" * bool(edited)
     yield f"{len(work)} cell{plural(len(work))}: {counts}{without}", missing > 0
     if plan.part:
         later = len(plan.later_tasks())
         waiting = f"; {later} later cells wait for trials of {ALL_SHARDS}" * bool(later)
         yield f"{plan.part}: {len(work)} of {len(plan.all_tasks())} cells{waiting}", False
+
+
+def done_cells(work: Iterable[Task], results: Path) -> set[tuple[tuple[str, int], object]]:
+    """Return the keys of finished tasks, of a user's own files with the data that were read."""
+    return {
+        (task.key, own and tuple(hash_ for hash_, seed in cells if seed == task.seed))
+        for task in work
+        if task.state == "done"
+        for own in [":" in task.experiment.dataset]
+        for cells in [sorted(task.experiment.finished_cells(results)) if own else ()]
+    }
 
 
 def to_run(work: Sequence[Task]) -> list[Task]:

@@ -389,6 +389,17 @@ def test_trainings_of_more_threads_than_their_share_of_cores_take_turns(
     assert (reply["status"], taken) == ("ok", [turns])
 
 
+@pytest.mark.usefixtures("warm_workers")
+def test_cells_on_a_file_that_was_edited_were_not_done_before(bench) -> None:
+    rows = "".join(f"{k % 7},{k % 2}\n" for k in range(40))
+    sets = "{tabular: {datasets: [{'csv:a.csv': {target: y}}], recipe: {encoder: raw}}}"
+    Path("r.yaml").write_text(f"seeds: 0-1\nlosses: [none]\ndomains: {sets}\n")
+    counts = ("0 done before, 2", "2 done before, 0", "0 done before, 2 now (2 on data that")
+    for first, count in zip(("3,1\n", "3,1\n", "4,1\n"), counts, strict=True):
+        Path("a.csv").write_text(f"a,y\n{first}{rows}")
+        assert f"2 cells: {count}" in bench("sweep", "r.yaml")[1]
+
+
 def test_what_is_done_on_a_user_s_own_file_is_looked_at_again() -> None:
     work = [
         task._replace(state="done")
