@@ -1,5 +1,8 @@
 """What is said of data."""
 
+from pathlib import Path
+from pkgutil import resolve_name
+
 import pytest
 
 from contrastbench.domains.report import DataReport
@@ -74,6 +77,14 @@ def test_labels_that_are_not_meant_so_are_named(
 ) -> None:
     report = DataReport.of(Samples(labels=labels, classes=classes, own=True))
     assert sum(map(len, report.doubts.values())) == named
+
+
+def test_the_page_lists_every_rule() -> None:
+    page = (Path(__file__).parents[2] / "docs/data-check.md").read_text("utf-8")
+    domains = ("tabular.rules:DOUBTS", "image.data.report:DOUBTS", "sentence.report:SHARES")
+    domains += ("sentence.report:NO_DOUBTS", "graph.domain:DOUBTS", "graph.domain:NOTES")
+    rules = [resolve_name(f"contrastbench.domains.{place}") for place in ("report:RULES", *domains)]
+    assert [words for table in rules for words in table if words not in page] == []
 
 
 def test_nearly_equal_samples_are_told_where_they_are_more() -> None:
