@@ -123,11 +123,12 @@ class DataReport:
     @classmethod
     def of(cls, samples: Samples) -> "DataReport":
         """Return the report on samples: what is counted, noted, and found by the rules."""
+        named = {*samples.groups}
         return cls(
             samples.what,
             samples.parts,
             class_counts(samples.classes, samples.labels),
-            samples.features,
+            {**samples.features, **({"groups": len(named)} if named else {})},
             samples.twins(samples.keys),
             samples.twins(samples.near),
             samples.notes,

@@ -1,7 +1,11 @@
-"""Samples of any kind as a run uses them, and the one finder of equal ones."""
+"""Samples of any kind as a run uses them: the finder of equal ones, and draws of their parts."""
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+import warnings
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from fractions import Fraction
+from itertools import islice
 from typing import Any, Self
 
 import numpy as np
@@ -136,20 +140,76 @@ def count_twins(keys: Iterable[Hashable], labels: Sequence[float] | Array, draws
     )
 
 
-def group_draw(y: Array, groups: Array, share: float, seed: int) -> tuple[Array, Array]:
-    """Return the numbers of some samples without a drawn share, and of these; groups stay whole.
+def chosen(names: tuple[str, ...], rows: Iterable[int]) -> tuple[str, ...]:
+    """Return the names of some samples, where there are names.
+
+    >>> chosen(("a", "b", "c"), [2, 0]), chosen((), [2, 0])
+    (('c', 'a'), ())
+    """
+    return tuple(names[row] for row in rows) if names else ()
+
+
+def draw_folds(
+    y: Array, folds: int, seed: int | None = None, groups: Sequence[str] | Array = ()
+) -> Iterator[tuple[Array, Array]]:
+    """Yield the numbers of each fold's training and test samples; groups stay whole.
+
+    Args:
+        y: (n,) classes, which all folds have alike; or (n, tasks), which are not looked at.
+        folds: how many.
+        seed: of the shuffle; None: there is none.
+        groups: of each sample, such as its patient; none: each is one by itself.
 
     Raises:
-        UserError: there are too few groups.
+        UserError: there are too few groups, or a class is in one alone.
     """
-    from sklearn.model_selection import StratifiedGroupKFold
+    from sklearn import model_selection
 
-    parts, count = max(2, round(1 / share)), len({*groups.tolist()})
-    fault = f" groups are too few to draw a share of {share:g}: leave groups out"
-    refuse(count, (count < parts, fault))
-    folds = StratifiedGroupKFold(parts, shuffle=True, random_state=seed)
-    kept, drawn = next(iter(folds.split(y, y, groups)))
-    return kept, drawn
+    named = np.asarray(groups) if len(groups) else None
+    kind = "Stratified" * (y.ndim == 1) + "Group" * (named is not None) + "KFold"
+    if named is not None:
+        count = len({*named.tolist()})
+        refuse(count, (count < folds, f" groups are too few for {folds} parts: leave groups out"))
+        labels = np.unique(y) if y.ndim == 1 else ()
+        alone = [f"class number {k}" for k in labels if len({*named[y == k]}) < 2]
+        refuse("groups: ", (alone, "{} is in one alone, for training or for a test: leave it out"))
+    folded = getattr(model_selection, kind)(folds, shuffle=seed is not None, random_state=seed)
+    yield from folded.split(y, y, named)
+
+
+@contextmanager
+def small_classes() -> Iterator[None]:
+    """Keep scikit-learn silent on classes with fewer members than inner folds: it is said.
+
+    Filters are the whole process's, and threads that set and reset them each on its own undo one
+    another.
+    """
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "The least populated class", UserWarning)
+        yield
+
+
+def draw_share(
+    y: Array, share: float, seed: int, groups: Sequence[str] | Array = ()
+) -> tuple[Array, Array]:
+    """Return the numbers of some samples without a drawn share, and of these; by class.
+
+    Groups stay whole, so that the share is one of tenths at most.
+
+    Raises:
+        UserError: as `draw_folds`.
+    """
+    from sklearn.model_selection import train_test_split
+
+    if not len(groups):
+        parts = train_test_split(range(len(y)), test_size=share, stratify=y, random_state=seed)
+        return np.array(parts[0]), np.array(parts[1])
+    most = max(2, min(10, len({*groups}), int(np.unique(y, return_counts=True)[1].max())))
+    part = max(Fraction(share).limit_denominator(most), Fraction(1, most))
+    with small_classes():
+        folds = islice(draw_folds(y, part.denominator, seed, groups), part.numerator)
+        drawn = np.concatenate([test for _, test in folds])
+    return np.setdiff1d(np.arange(len(y)), drawn), drawn
 
 
 def of_test(parts: Mapping[str, int]) -> tuple[Array, Array]:

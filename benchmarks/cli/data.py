@@ -4,12 +4,13 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from importlib import import_module
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from typer import Argument
 
 from contrastbench.benchmarks.cli import options as opt
+from contrastbench.benchmarks.cli.arguments import parse_pairs
 from contrastbench.benchmarks.cli.output import say, show
 from contrastbench.benchmarks.records.read_cache import one_moment
 from contrastbench.benchmarks.running.options import check_data_root
@@ -25,6 +26,7 @@ LISTS = {  # module, its function, and what that takes; losses need the fewest i
     "recipes": ("listing", "recipes", "domain"),
     "tables": ("listing", "tables", "results"),
 }
+Values = dict[str, Any]
 MOST_LINES = 1000  # of a report that is asked for
 
 
@@ -58,6 +60,7 @@ def data(
     name: Annotated[str | None, Argument()] = None,
     domain: str | None = None,
     target: str | None = None,
+    recipe: list[str] | None = None,
     data_root: opt.DataRoot = None,
 ) -> None:
     """List datasets, download, verify, or check them.
@@ -76,7 +79,7 @@ def data(
     Example: bench data fetch my.yaml --data-root DIR
     Example: bench data check csv:mine.csv --target kind
     """
-    options = {"--domain": domain, "--target": target}
+    options = {"--domain": domain, "--target": target, "--recipe": recipe}
     for option in (option for option, value in options.items() if value and action != "check"):
         raise UserError(f"{option} is for check: leave it out")
     if action not in ACTIONS:
@@ -84,7 +87,7 @@ def data(
     bad = False
     lines = of_declared(action, name, data_root)
     if action == "check":
-        lines = checked(name, domain, target, data_root)
+        lines = checked(name, domain, target, parse_pairs("--recipe", recipe), data_root)
     for line, is_bad in lines:
         say(line)
         bad |= is_bad
@@ -93,7 +96,7 @@ def data(
 
 
 def checked(
-    name: str | None, domain: str | None, target: str | None, data_root: Path | None
+    name: str | None, domain: str | None, target: str | None, recipe: Values, data_root: Path | None
 ) -> Iterator[tuple[str, bool]]:
     """Yield the lines of a report on data, each with whether something is probably wrong."""
     if name is None:
@@ -105,7 +108,7 @@ def checked(
     known_domain = domain_of(name, data_root) if domain is None else domain
     about = declaration(known_domain)
     values = {**about.checked, **(about.datasets[name].scored_by if name in about.datasets else {})}
-    work = make_experiment(known_domain, name, LossSpec(NONE), values, False, target)
+    work = make_experiment(known_domain, name, LossSpec(NONE), values | recipe, False, target)
     from contrastbench.benchmarks.running.devices import open_device
     from contrastbench.benchmarks.running.opening import open_domain
 

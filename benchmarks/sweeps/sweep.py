@@ -86,15 +86,15 @@ def run_plan(
         yield f"{plan.part}: {len(work)} of {len(plan.all_tasks())} cells{waiting}", False
 
 
-def done_cells(work: Iterable[Task], results: Path) -> set[tuple[tuple[str, int], object]]:
+def done_cells(work: Iterable[Task], results: Path) -> set[tuple[tuple[str, int], frozenset[str]]]:
     """Return the keys of finished tasks, of a user's own files with the data that were read."""
-    return {
-        (task.key, own and tuple(hash_ for hash_, seed in cells if seed == task.seed))
-        for task in work
-        if task.state == "done"
-        for own in [":" in task.experiment.dataset]
-        for cells in [sorted(task.experiment.finished_cells(results)) if own else ()]
-    }
+
+    def read_as(task: Task) -> frozenset[str]:
+        own = ":" in task.experiment.dataset
+        found = task.experiment.finished(results, task.seed) if own else ()
+        return frozenset(record["data_hash"] for record in found)
+
+    return {(task.key, read_as(task)) for task in work if task.state == "done"}
 
 
 def to_run(work: Sequence[Task]) -> list[Task]:

@@ -53,9 +53,9 @@ class GraphRecipe(Recipe):
     edge_ratio: float = Field(0.1, ge=0, lt=1)
     mask_ratio: float = Field(0.1, ge=0, le=1)
     subgraph_ratio: float = Field(0.2, ge=0, le=1)
-    features: Literal["labels", "degree", "attributes"] = "labels"
+    features: Literal["labels", "degree", "attributes", "codes"] = "labels"
     """node labels or 1 where there are none; degree; attributes: labels and the set's node
-    attributes, standardised"""
+    attributes, standardised; codes: columns of whole numbers, one-hot"""
     encoder: Literal["gin", "gine", "raw", "sizes", "ecfp"] = "gin"
     """gine: with the edges' labels or bonds; raw: degrees and labels counted and projected, for
     --loss none; sizes: nodes and edges; ecfp: fingerprints of molecules"""
@@ -68,6 +68,8 @@ class GraphRecipe(Recipe):
     tenth, and another tenth chooses"""
     target: str | None = added(None)
     """the columns of answers of one's own, as A,B"""
+    groups: str | None = added(None)
+    """the field or column of one's own whose equal graphs stay in one fold"""
     svm: Literal["rbf", "linear"] = "rbf"
     """linear: on standardised embeddings, the next fold chooses its C"""
 

@@ -21,6 +21,7 @@ from contrastbench.domains.download import fetch_file
 from contrastbench.domains.graph import DATASETS, SOURCES, TU_URL, GraphDataset
 from contrastbench.domains.own import unknown_dataset
 from contrastbench.domains.reading import cause, member, member_names, reading, refuse
+from contrastbench.domains.samples import chosen
 from contrastbench.errors import UserError
 
 Array = np.ndarray[Any, np.dtype[np.int64]]
@@ -44,6 +45,7 @@ class Graphs:
     labels: tuple[str, ...] = ()  # what the columns of x stand for, where a reader names them
     classes: tuple[str, ...] = ()  # the classes' names, where a reader has them
     smiles: tuple[str, ...] = ()  # of each graph, where all are molecules
+    groups: tuple[str, ...] = ()  # of each graph, such as its patient, where one is asked for
 
     def __len__(self) -> int:
         return len(self.y)
@@ -90,8 +92,8 @@ class Graphs:
         shift = (node_ptr[:-1] - self.node_ptr[order]).repeat_interleave(edge_ptr.diff())
         links = self.edge_index[:, edges] + shift
         parts = node_ptr, edge_ptr, self.y[order], self.edge_attr[edges]
-        smiles = tuple(self.smiles[k] for k in order.tolist()) if self.smiles else ()
-        return Graphs(self.x[nodes], links, *parts, smiles=smiles)
+        smiles, groups = (chosen(names, order.tolist()) for names in (self.smiles, self.groups))
+        return Graphs(self.x[nodes], links, *parts, smiles=smiles, groups=groups)
 
     def to(self, device: torch.device) -> "Graphs":
         """The same graphs on a device."""
@@ -252,6 +254,7 @@ def content_hash(graphs: Graphs) -> str:
     for tensor in (graphs.x, graphs.edge_index, graphs.node_ptr, graphs.y):
         digest.update(repr((tuple(tensor.shape), str(tensor.dtype))).encode())
         digest.update(np.ascontiguousarray(tensor.numpy()).data)
+    digest.update("\x1f".join(graphs.groups).encode())
     return digest.hexdigest()
 
 

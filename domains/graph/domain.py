@@ -1,6 +1,6 @@
 """Graphs: GraphCL's unsupervised protocol on the TU collection, with any loss."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from itertools import compress
@@ -20,7 +20,7 @@ from contrastbench.domains.graph import DATASETS, GraphRecipe, data
 from contrastbench.domains.graph import encoder as networks
 from contrastbench.domains.graph.molecules import fingerprints, scaffold_parts
 from contrastbench.domains.graph.own import load_own_graphs, tu_files
-from contrastbench.domains.graph.tasks import task_evaluation, task_folds, task_part
+from contrastbench.domains.graph.tasks import task_evaluation, task_part
 from contrastbench.domains.graph.twins import colours
 from contrastbench.domains.graph.views import add_loops, augment
 from contrastbench.domains.model import embed_together
@@ -29,7 +29,7 @@ from contrastbench.domains.probe import write_probe
 from contrastbench.domains.random import generator
 from contrastbench.domains.reading import refuse
 from contrastbench.domains.report import Rules, found_by
-from contrastbench.domains.samples import Samples, of_test
+from contrastbench.domains.samples import Samples, draw_folds, draw_share, of_test
 from contrastbench.domains.scoring import svm as svms
 from contrastbench.domains.scoring.classifiers import Labelled
 from contrastbench.domains.scoring.metrics import largest_share
@@ -37,6 +37,7 @@ from contrastbench.errors import UserError
 from contrastbench.losses import contrast
 
 Model = networks.GraphModel | networks.InfoGraph | networks.Counts
+TEST_SHARE = 0.4  # of a fixed test part
 # views are made for so many edges at once: small sets in one pass, large ones in bounded memory
 CHUNK_EDGES = 2**22
 UNREAD = {  # files of the TU collection's format, and what becomes of them
@@ -69,7 +70,7 @@ class GraphDomain(Domain[GraphRecipe, Model, Batch]):
         """Read the graphs, with the recipe's features and in the seed's order."""
         dataset, recipe, root = self.dataset, self.recipe, self.data_root
         graphs, self.sha256, self.data_notes = load_own_graphs(
-            dataset, root, recipe.reads_edges, recipe.target
+            dataset, root, recipe.reads_edges, recipe.target, recipe.groups
         )
         self.labels, self.class_names = graphs.labels, graphs.classes
         if recipe.features == "attributes":
@@ -106,10 +107,21 @@ class GraphDomain(Domain[GraphRecipe, Model, Batch]):
             ("pairing", recipe.pairs_by_class and not classes, "has tasks and no classes"),
             ("parts", recipe.parts == "fixed" and not classes, "has tasks and no classes"),
             ("parts", recipe.parts == "scaffold" and not smiles, "has no SMILES"),
+            ("parts", recipe.parts == "scaffold" and bool(graphs.groups), "has groups as asked"),
             ("encoder", recipe.encoder == "ecfp" and not smiles, "has no SMILES"),
             ("pairing", recipe.pairing == "part_of" and empty, "has graphs without nodes"),
+            ("features", recipe.features == "codes" and not few_codes(graphs.x), "has no codes"),
         ):
             refuse(self.dataset, (wrong, f" {fault}: leave out --recipe {key}"))
+
+    @cached_property
+    def draws(self) -> list[tuple[data.Array, data.Array]]:
+        """The numbers of each fold's training and test graphs; groups are there to choose C too."""
+        y, named = self.graphs.y.cpu().numpy(), np.array(self.graphs.groups)
+        draws = [*draw_folds(y, self.recipe.folds, self.seed, named)] if self.recipe.nested else []
+        for train, _ in draws if len(named) and y.ndim == 1 else ():
+            [*draw_folds(y[train], svms.INNER_FOLDS, groups=named[train])]
+        return draws
 
     @cached_property
     def training(self) -> data.Graphs:
@@ -133,19 +145,17 @@ class GraphDomain(Domain[GraphRecipe, Model, Batch]):
         graphs, recipe, y = self.graphs, self.recipe, self.graphs.y.cpu().numpy()
         own, (source, target) = not is_known(self.dataset), graphs.edge_index
         sizes = {"nodes": len(graphs.x), "edges": int((source != target).sum())}
-        classes, draws = self.class_names, None
+        classes = () if graphs.tasks else self.class_names
         if graphs.tasks:
-            draws, classes = recipe.nested and task_folds(len(y), recipe.folds, self.seed), ()
             sizes |= {"tasks": graphs.tasks, "unknown answers": int(np.isnan(y).sum())}
-        elif recipe.nested:
-            draws = svms.fold_draws(y, recipe.folds, self.seed)
         return Samples(
             "graphs",
             self.parts,
             np.zeros(len(y)) if graphs.tasks else y,
             classes if classes or graphs.tasks else [*map(str, range(self.class_count))],
             keys=lambda: colours(graphs, recipe.layers),
-            draws=[*draws] if draws else None,
+            groups=graphs.groups,
+            draws=self.draws or None,
             features=sizes,
             notes=self.data_notes | (self.unused() if own else {}) | found_by(NOTES, graphs),
             doubts=found_by(DOUBTS, graphs),
@@ -247,8 +257,8 @@ class GraphDomain(Domain[GraphRecipe, Model, Batch]):
     def check_export(self) -> None:
         """Raise UserError unless there is a network, of features that other graphs have too."""
         super().check_export()
-        fault = " are standardised over one set, so the encoder fits no other: leave --export out"
-        refuse("features=attributes", (self.recipe.features == "attributes", fault))
+        features, fault = self.recipe.features, " are of one set alone: leave --export out"
+        refuse(f"features={features}", (features in ("attributes", "codes"), fault))
 
     def export(self, model: Model, folder: Path) -> None:
         """Write the trained encoder, without its projection, and a classifier of its graphs."""
@@ -261,9 +271,10 @@ class GraphDomain(Domain[GraphRecipe, Model, Batch]):
 
     def evaluate(self, model: Model) -> Evaluation:
         """Accuracy of the recipe's SVM on the embeddings, in folds or on the fixed test part."""
-        if not self.recipe.nested:
-            return part_evaluation(self.embeddings(model), self.parts)
-        return svm_evaluation(self.embeddings(model), self.recipe.svm, self.recipe.folds, self.seed)
+        recipe, embeddings, named = self.recipe, self.embeddings(model), self.graphs.groups
+        if not recipe.nested:
+            return part_evaluation(embeddings, self.parts, named)
+        return svm_evaluation(embeddings, recipe.svm, recipe.folds, self.seed, named)
 
 
 @torch.no_grad()
@@ -273,13 +284,15 @@ def embed_graphs(encoder: nn.Module, graphs: data.Graphs, batch_size: int) -> Te
     return torch.cat([encoder(part) for part in graphs.split(batch_size)])
 
 
-def svm_evaluation(embeddings: Labelled, svm: str, folds: int, seed: int) -> Evaluation:
+def svm_evaluation(
+    embeddings: Labelled, svm: str, folds: int, seed: int, groups: Sequence[str] = ()
+) -> Evaluation:
     """Stratified k-fold accuracy of an SVM on embeddings; or the AUROC over tasks."""
     x, y = embeddings
     if y.ndim > 1:
-        return task_evaluation(x.cpu().numpy(), y.cpu().numpy(), folds, seed)
+        return task_evaluation(x.cpu().numpy(), y.cpu().numpy(), folds, seed, groups)
     score = svms.svm_folds if svm == "rbf" else svms.linear_folds
-    scores = score(x.cpu().numpy(), y.cpu().numpy(), folds, seed)
+    scores = score(x.cpu().numpy(), y.cpu().numpy(), folds, seed, groups)
     return Evaluation(
         {
             "accuracy": scores.mean,
@@ -301,13 +314,15 @@ def svm_evaluation(embeddings: Labelled, svm: str, folds: int, seed: int) -> Eva
     )
 
 
-def part_evaluation(embeddings: Labelled, parts: Mapping[str, int]) -> Evaluation:
+def part_evaluation(
+    embeddings: Labelled, parts: Mapping[str, int], groups: Sequence[str] = ()
+) -> Evaluation:
     """Accuracy of the SVM on the last part, fitted on the first one; or the AUROC over tasks."""
     x, y = (part.cpu().numpy() for part in embeddings)
     if y.ndim > 1:
         return task_part(x, y, parts)
     train, test = of_test(parts)
-    score = svms.svm_part(x, y, train, test)
+    score = svms.svm_part(x, y, train, test, groups)
     return Evaluation(
         {"accuracy": score.accuracy, **score.beside},
         "accuracy",
@@ -321,7 +336,8 @@ def part_evaluation(embeddings: Labelled, parts: Mapping[str, int]) -> Evaluatio
 def parted(graphs: data.Graphs, seed: int, parts: str) -> tuple[data.Graphs, dict[str, int]]:
     """Return the graphs to train on in the order of a seed, then the other parts; their sizes."""
     kept = parts == "scaffold"
-    numbers = scaffold_parts(graphs.smiles) if kept else svms.fixed_part(graphs.y.numpy())
+    whole = graphs.y.numpy(), TEST_SHARE, 0, graphs.groups
+    numbers = scaffold_parts(graphs.smiles) if kept else draw_share(*whole)
     train, *others = map(torch.from_numpy, numbers)
     order = torch.randperm(len(train), generator=generator(torch.device("cpu"), seed))
     sizes = dict(zip(PARTS if kept else PARTS[::2], map(len, numbers), strict=True))
@@ -355,7 +371,7 @@ def without_edges(graphs: data.Graphs) -> int:
 
 NOTES: Rules[data.Graphs] = {
     "graphs without edges": without_edges,
-    "nodes of one whole number, perhaps a code, which is read as an amount": lambda g: (
+    "nodes of one whole number, read as an amount (if it is a code: features=codes)": lambda g: (
         len(g.x) * bool(g.x.shape[1] == 1 and (g.x == g.x.round()).all() and g.x.max() > 1)
     ),
 }
@@ -363,13 +379,22 @@ DOUBTS: Rules[data.Graphs] = {"graphs without nodes": lambda g: int((g.node_ptr.
 
 
 def with_features(graphs: data.Graphs, features: str) -> data.Graphs:
-    """The recipe's node features: the graphs' own, 1 where they have none, or degrees one-hot."""
+    """The recipe's node features: the graphs' own, 1 where they have none, degrees or codes."""
     x = graphs.x
     if features == "degree":
         x = one_hot(graphs.row_ptr.diff().clamp_max(data.MAX_DEGREE), data.MAX_DEGREE + 1).float()
+    elif features == "codes":
+        kinds = [column.unique(return_inverse=True)[1] for column in x.T]
+        x = torch.cat([one_hot(kind).float() for kind in kinds], dim=1)
     elif x.shape[1] == 0:
         x = x.new_ones(len(x), 1)
     return replace(graphs, x=x)
+
+
+def few_codes(x: Tensor) -> bool:
+    """Return whether there are columns, of whole numbers of which few differ."""
+    whole = x.shape[1] > 0 and bool((x == x.round()).all())
+    return whole and len(x.unique()) * x.numel() <= data.MAX_FEATURES
 
 
 def chunks(graphs: data.Graphs, batch_size: int) -> Iterator[tuple[int, int]]:

@@ -71,7 +71,7 @@ class Encoder:
             return Samples(own.function_data(parsed[1], data_root))
         if parsed and parsed[0] is MOLECULES:
             with reading(dataset, fault="cannot be read", extra=MOLECULES.extra):
-                graphs, _ = read_smiles(parsed[1], data_root, "")
+                graphs, _ = read_smiles(parsed[1], data_root, target="")
             return Samples(graphs, [*graphs.smiles])
         if parsed and parsed[0].folder and not self.recipe.reads_edges:
             with reading(dataset, fault="cannot be read"):

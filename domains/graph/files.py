@@ -1,7 +1,7 @@
 """Files of one graph each: GraphML, and lists of edges."""
 
 import re
-from collections.abc import Collection, Container, Sequence
+from collections.abc import Collection, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
@@ -56,8 +56,8 @@ def node_pairs(text: str) -> tuple[list[tuple[str, str]], list[str]]:
         ValueError: a line does not name two nodes, a first line of names does not tell them, or
             lines may be a weight before them, or a node and all its neighbours.
 
-    >>> node_pairs("id, source, target\n7, 0, 1\n8, 1, 2")
-    ([('0', '1'), ('1', '2')], ['id'])
+    >>> node_pairs("id, source, target\n7, 0, 1\n8, 1, 2"), node_pairs("0 1\n1 2")
+    (([('0', '1'), ('1', '2')], ['id']), ([('0', '1'), ('1', '2')], []))
     """
     lines = [*filter(None, (re.split("[#%{]", line)[0].strip() for line in text.splitlines()))]
     sign = next((sign for sign in "\t,;" if lines and sign in lines[0]), None)
@@ -85,14 +85,16 @@ def two_nodes(row: Sequence[str], columns: Sequence[int]) -> tuple[str, str]:
     return ends[0], ends[1]
 
 
-def check_nameless(rows: Sequence[Sequence[str]], known: Container[str]) -> None:
+def check_nameless(rows: Sequence[Sequence[str]], known: Collection[str]) -> None:
     """Raise if lines without names are probably not of two nodes and more of their edge.
 
     Args:
         rows: of as many columns each.
         known: the nodes of all but the first line.
     """
-    if known and rows[0][-1] == str(len(rows) - 1) and rows[0][0] not in known:
+    many, count = rows[0][0], rows[0][-1]
+    counted = many.isdecimal() and many not in known and int(many) >= len(known) > 0
+    if counted and count == str(len(rows) - 1):
         raise ValueError(f"{' '.join(rows[0])!r} counts nodes and edges: remove it")
     first, *others = zip(*rows, strict=True)
     if len(others) < 2:

@@ -21,7 +21,7 @@ from contrastbench.domains.graph.data import Array, Graphs, pointers, union
 from contrastbench.domains.graph.tasks import ANSWERS, UNKNOWN, answers
 from contrastbench.domains.reading import check_kind, contents, reading, refuse
 from contrastbench.domains.report import noted
-from contrastbench.domains.samples import Counted
+from contrastbench.domains.samples import Counted, chosen
 from contrastbench.errors import unknown
 
 if TYPE_CHECKING:
@@ -80,13 +80,14 @@ def of_molecules(mols: Sequence["Mol"], y: Tensor) -> Graphs:
 
 
 def read_smiles(
-    what: str, data_root: Path | None, target: str | None = None
+    what: str, data_root: Path | None, groups: str | None = None, target: str | None = None
 ) -> tuple[Graphs, dict[str, Any]]:
     """Read a CSV file with a column of SMILES and answers of 0, 1 or nothing.
 
     Args:
         what: its name.
         data_root: a folder that may hold it.
+        groups: the column of groups; None: there is none.
         target: the columns of answers, between commas; None: all columns but words; "": none.
 
     Raises:
@@ -105,6 +106,7 @@ def read_smiles(
     others = noted("others", header)
     refuse(path, (not place, f" has no column smiles, but {others}: name it so"))
     texts = columns.pop(place)
+    named = columns.pop(known_column(path, groups, columns)) if groups else ()
     tasks = task_columns(path, columns, target)
     mols = {k: mol for k, mol in enumerate(parsed(texts)) if mol}
     refuse(path, (len(mols) < 2, f" has {len(mols)} molecules that rdkit reads: give at least two"))
@@ -115,8 +117,16 @@ def read_smiles(
         "columns that are no answers, left out": [name for name in columns if name not in tasks],
         "SMILES that rdkit cannot read, left out": Counted.of(bad),
     }
-    graphs = replace(graphs, smiles=tuple(texts[k] for k in mols), classes=tuple(tasks))
+    smiles, kept = (chosen(tuple(words), mols) for words in (texts, named))
+    graphs = replace(graphs, smiles=smiles, classes=tuple(tasks), groups=kept)
     return graphs, {note: found for note, found in notes.items() if found}
+
+
+def known_column(path: Path, name: str, columns: Iterable[str]) -> str:
+    """Return the name of a column, or raise where there is none."""
+    if name not in columns:
+        raise unknown(f"column of {path}", name, columns)
+    return name
 
 
 def task_columns(path: Path, columns: Columns, target: str | None) -> list[str]:
@@ -126,10 +136,8 @@ def task_columns(path: Path, columns: Columns, target: str | None) -> list[str]:
         UserError: it does not have them, or they are not told from other numbers.
     """
     if target is not None:
-        asked = [name.strip() for name in target.split(",")] if target else []
-        if missing := [name for name in asked if name not in columns]:
-            raise unknown(f"column of {path}", missing[0], columns)
-        return asked
+        asked = target.split(",") if target else []
+        return [known_column(path, name.strip(), columns) for name in asked]
     values = {name: {word.strip().lower() for word in words} for name, words in columns.items()}
     tasks = [name for name, seen in values.items() if seen <= ANSWERS.keys() and seen - {*UNKNOWN}]
     others = [name for name in columns if name not in tasks and any(map(NUMBER, values[name]))]
@@ -164,7 +172,8 @@ def fingerprints(graphs: Graphs) -> Graphs:
     """Return each molecule as one node with its extended-connectivity fingerprint: ECFP4's bits."""
     from rdkit.Chem.rdFingerprintGenerator import GetMorganGenerator
 
-    made = GetMorganGenerator(radius=RADIUS, fpSize=BITS)
-    bits = np.stack([made.GetFingerprintAsNumPy(mol) for mol in parsed(graphs.smiles)])
+    generator = GetMorganGenerator(radius=RADIUS, fpSize=BITS)
+    bits = np.stack([generator.GetFingerprintAsNumPy(mol) for mol in parsed(graphs.smiles)])
     ends = torch.arange(len(bits) + 1)
-    return union(torch.from_numpy(bits).float(), graphs.edge_index[:, :0], ends, graphs.y)
+    made = union(torch.from_numpy(bits).float(), graphs.edge_index[:, :0], ends, graphs.y)
+    return replace(made, groups=graphs.groups)

@@ -24,7 +24,7 @@ from contrastbench.domains.graph import DATASETS, MOLECULES, SOURCES, data
 from contrastbench.domains.graph.collected import declared_file
 from contrastbench.domains.graph.data import MAX_FEATURES, Graphs, content_hash, pointers, union
 from contrastbench.domains.graph.files import GRAPH_FILES, LABELS_FILE, read_file
-from contrastbench.domains.graph.molecules import read_smiles
+from contrastbench.domains.graph.molecules import known_column, read_smiles
 from contrastbench.domains.graph.tasks import UNKNOWN, answers
 from contrastbench.domains.reading import contents, doubles, is_number, reading, refuse
 from contrastbench.domains.samples import Counted
@@ -36,6 +36,7 @@ TWO_GRAPHS_FIX = "give at least two, as negatives of each other"
 READ = ("edge_index", "x", "y", "num_nodes")  # of torch-geometric's Data
 ReadGraphs = tuple[Graphs, dict[str, Any]]  # and notes
 Reader = Callable[..., ReadGraphs]  # of what a source names and the data root
+Name = str | None  # of a field or a column
 LoadedGraphs = tuple[Graphs, str, dict[str, Any]]  # graphs, the sha256 of their content, notes
 
 
@@ -48,7 +49,7 @@ class Item(NamedTuple):
 
 
 def load_own_graphs(
-    name: str, data_root: Path | None, edges: bool = False, target: str | None = None
+    name: str, data_root: Path | None, edges: bool = False, target: Name = None, groups: Name = None
 ) -> LoadedGraphs:
     """A set of graphs, a user's own or by its name.
 
@@ -57,15 +58,17 @@ def load_own_graphs(
         data_root: a folder that may hold it.
         edges: whether edges have their features.
         target: the columns of a CSV file that are answers.
+        groups: the field, or the column, that names the group of each of a user's own.
     """
     known = DATASETS.get(name)
+    refuse(name, ((known and groups) or (), " has no groups: leave --recipe groups out"))
     if known and known.target:
         target = known.target if target is None else target
         name = f"{MOLECULES.kind}:{declared_file(known, data_root)}"
     asked = () if target is None else (target,)
     tabled = name.startswith(f"{MOLECULES.kind}:")
     refuse(name, (asked and not tabled, " has no target column: leave --target out"))
-    graphs, digest, notes = ADAPTER.read(name, data_root, *asked)
+    graphs, digest, notes = ADAPTER.read(name, data_root, groups, *asked)
     if not edges:
         return replace(graphs, edge_attr=graphs.edge_attr[:, :0]), digest, notes
     if not graphs.edge_attr.shape[1]:
@@ -74,7 +77,7 @@ def load_own_graphs(
     return graphs, hashlib.sha256(digest.encode() + values).hexdigest(), notes
 
 
-def read_own(kind: str, what: str, data_root: Path | None, *asked: str) -> LoadedGraphs:
+def read_own(kind: str, what: str, data_root: Path | None, *asked: str | None) -> LoadedGraphs:
     """Read a user's graphs; edges get both directions.
 
     Raises:
@@ -92,9 +95,9 @@ def both_ways(graphs: Graphs) -> tuple[Graphs, dict[str, Any]]:
     """Edges in both directions, and how many were added."""
     edges = torch.cat([graphs.edge_index, graphs.edge_index.flip(0)], dim=1)
     attr = graphs.edge_attr.repeat(2, 1)
-    whole = union(graphs.x, edges, graphs.node_ptr, graphs.y, attr)
-    named = {key: getattr(graphs, key) for key in ("labels", "classes", "smiles")}
-    whole = replace(whole, **named)
+    made = union(graphs.x, edges, graphs.node_ptr, graphs.y, attr)
+    edges, attr = made.edge_index, made.edge_attr
+    whole = replace(graphs, edge_index=edges, edge_ptr=made.edge_ptr, edge_attr=attr)
     added = whole.edge_index.shape[1] - graphs.edge_index.shape[1]
     return whole, {"edges added in the other direction": added} if added else {}
 
@@ -128,17 +131,19 @@ def stack_graphs(items: Sequence[Item], y: Tensor) -> Graphs:
     return union(torch.cat([item.x for item in items]), torch.cat(edges, 1), ptr, y)
 
 
-def read_folder(what: str, data_root: Path | None) -> ReadGraphs:
+def read_folder(what: str, data_root: Path | None, groups: str | None = None) -> ReadGraphs:
     """A folder of TU text files, or of GraphML files or edge lists with their classes."""
     folder = own.find_path(what, data_root, Path.is_dir)
     if files := files_of(folder):
+        refuse(folder, (groups or (), f" is a TU folder, of no fields: leave groups={groups} out"))
         graphs = data.parse_tu(*files, None)
         return graphs, removed(graphs, (files[1]("A") or b"").count(b","))
     lacking = f"neither NAME_graph_indicator.txt nor {LABELS_FILE} with FILE,CLASS in each line"
     refuse(folder, (not (folder / LABELS_FILE).is_file(), f" has {lacking}"))
-    rows = classes_in(folder)
+    rows, named = classes_in(folder, groups)
     names = [file for file, _ in rows]
     graphs, notes = united_files(folder, names, [y for _, y in rows])
+    graphs = replace(graphs, groups=named)
     others = sorted({*graph_files(folder)} - {*names, LABELS_FILE})
     if others:
         notes[f"graph files that {LABELS_FILE} does not name"] = Counted.of(others)
@@ -179,14 +184,16 @@ def files_of(folder: Path) -> tuple[str, data.RawReader] | None:
     return (names[0], data.folder_reader(folder, names[0])) if tu else None
 
 
-def classes_in(folder: Path) -> list[tuple[str, Any]]:
-    """The lines of the file of classes: a file and its class each, or its answers to tasks."""
+def classes_in(folder: Path, groups: Name) -> tuple[list[tuple[str, Any]], tuple[str, ...]]:
+    """Read the file of classes: each file with its class, or its answers; and their groups."""
     path = folder / LABELS_FILE
     with reading(path, "save it as UTF-8", "cannot be read"):
         lines = contents(path).decode("utf-8-sig").splitlines()
     rows = [[field.strip() for field in row] for row in csv.reader(lines) if row]
-    if rows and Path(rows[0][0]).suffix not in GRAPH_FILES and not (folder / rows[0][0]).is_file():
-        del rows[0]  # its header
+    headed = rows and Path(rows[0][0]).suffix not in GRAPH_FILES
+    header = rows.pop(0) if headed and not (folder / rows[0][0]).is_file() else []
+    place = header.index(known_column(path, groups, header)) if groups else 0
+    named = tuple(row.pop(place) for row in rows if row[place:]) if groups else ()
     wide = max(2, *map(len, rows)) if rows else 2
     refuse(
         path,
@@ -195,13 +202,13 @@ def classes_in(folder: Path) -> list[tuple[str, Any]]:
         (doubles(row[0] for row in rows), " names {} twice: give it one class"),
     )
     if wide > 2:
-        return [(row[0], answers(f"{path}: {row[0]}", row[1:])) for row in rows]
+        return [(row[0], answers(f"{path}: {row[0]}", row[1:])) for row in rows], named
     numbers = [y for _, y in rows if is_number(y) and not float(y).is_integer()]
     measured = numbers[:1] if len({*numbers}) > len(rows) / 2 else ()
     refuse(path, (measured, " has numbers such as {}, no classes: write a class for each"))
     without = [file for file, y in rows if y.lower() in UNKNOWN]
     refuse(path, (without, ": {} has no class: give one, or remove it"))
-    return [(file, y) for file, y in rows]
+    return [(file, y) for file, y in rows], named
 
 
 def united_files(folder: Path, names: Sequence[str], classes: Sequence[Any]) -> ReadGraphs:
@@ -235,7 +242,7 @@ def folder_of_any(what: str, data_root: Path | None) -> tuple[Graphs, list[str] 
     if any(folder.glob("*_graph_indicator.txt")):
         return both_ways(read_folder(what, data_root)[0])[0], None
     listed = (folder / LABELS_FILE).is_file()
-    names = [file for file, _ in classes_in(folder)] if listed else graph_files(folder)
+    names = [file for file, _ in classes_in(folder, None)[0]] if listed else graph_files(folder)
     refuse(folder, (not names, f" has no {', '.join(GRAPH_FILES)} files: give a folder with some"))
     return both_ways(united_files(folder, names, [""] * len(names))[0])[0], names
 
@@ -260,13 +267,13 @@ def function_data(what: str, data_root: Path | None) -> list[Any]:
         return list(known[function]())
 
 
-def of_data(what: str, graphs: Iterable[Any]) -> ReadGraphs:
-    """Graphs of torch-geometric's `Data` with `edge_index`, `y` and perhaps `x`.
+def of_data(what: str, graphs: Iterable[Any], groups: str | None = None) -> ReadGraphs:
+    """Graphs of torch-geometric's `Data` with `edge_index`, `y`, perhaps `x` and a field of groups.
 
     Raises:
         UserError: there are fewer than two, or one is no such graph, or has no class.
     """
-    items, wide = [], set()
+    items, wide, named = [], set(), []
     for k, graph in enumerate(graphs):
         y = getattr(graph, "y", None)
         item = item_of(f"{what}: graph {k}", graph)
@@ -279,10 +286,13 @@ def of_data(what: str, graphs: Iterable[Any]) -> ReadGraphs:
             fault = f" has y={y}: give each graph one class, a whole number"
             refuse(f"{what}: graph {k}", (True, fault))
         items.append(item._replace(y=y))
+        if groups and groups not in graph.to_dict():
+            raise unknown(f"field of {what}: graph {k}", groups, graph.to_dict())
+        named += [str(np.asarray(graph[groups]).reshape(-1).tolist())] if groups else []
         wide |= {key for key, value in graph.to_dict().items() if torch.is_tensor(value)}
     refuse(what, (len(items) < 2, f": {len(items)} graphs: {TWO_GRAPHS_FIX}"))
-    (made, notes), left = with_classes(items), sorted(wide - {*READ})
-    return made, notes | ({FURTHER: left} if left else {})
+    (made, notes), left = with_classes(items), sorted(wide - {*READ, groups})
+    return replace(made, groups=tuple(named)), notes | ({FURTHER: left} if left else {})
 
 
 def without_classes(what: str, graphs: Sequence[Any]) -> Graphs:
@@ -324,7 +334,7 @@ def item_of(name: str, graph: Any) -> Item:
     return Item(edges.long(), x.reshape(nodes, -1).float(), None)
 
 
-def read_set(what: str, data_root: Path | None) -> ReadGraphs:
+def read_set(what: str, data_root: Path | None, groups: str | None = None) -> ReadGraphs:
     """Read a set of torch_geometric.datasets, CLASS or CLASS:NAME, which it fetches if need be."""
     with quiet_compiler():
         from torch_geometric import datasets
@@ -334,17 +344,18 @@ def read_set(what: str, data_root: Path | None) -> ReadGraphs:
     place = (data_root or cache_folder()) / "torch_geometric" / kind
     fix = "give pyg:CLASS:NAME, and a network for the first time"
     with reading(f"pyg:{what}", fix, "cannot be had"):
-        return of_data(f"pyg:{what}", getattr(datasets, kind)(str(place), *filter(None, [name])))
+        found = getattr(datasets, kind)(str(place), *filter(None, [name]))
+        return of_data(f"pyg:{what}", found, groups)
 
 
 READERS: dict[str, Reader] = {
     "folder": read_folder,
-    own.PYTHON: lambda what, data_root: of_data(what, function_data(what, data_root)),
+    own.PYTHON: lambda what, root, groups: of_data(what, function_data(what, root), groups),
     "pyg": read_set,
     MOLECULES.kind: read_smiles,
 }
 ADAPTER: own.Adapter[LoadedGraphs] = own.Adapter(
     *("graph", DATASETS, SOURCES, read_own),
-    lambda name, data_root: (*data.load_graphs(name, data_root), {}),
+    lambda name, data_root, _: (*data.load_graphs(name, data_root), {}),
     others=True,
 )

@@ -1,12 +1,13 @@
 """Graphs with several answers of yes or no each, some unknown: molecules and their assays."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from contrastbench.domains.base import Evaluation
+from contrastbench.domains.samples import draw_folds
 from contrastbench.errors import UserError
 
 if TYPE_CHECKING:
@@ -30,14 +31,9 @@ def answers(name: str, words: Sequence[object]) -> tuple[float, ...]:
     return tuple(ANSWERS[text] for text in texts)
 
 
-def task_folds(graphs: int, folds: int, seed: int) -> Iterator[tuple[Array, Array]]:
-    """Yield the numbers of each fold's training and test graphs."""
-    from sklearn.model_selection import KFold
-
-    return KFold(folds, shuffle=True, random_state=seed).split(np.empty(graphs))
-
-
-def task_evaluation(x: Array, y: Array, folds: int, seed: int) -> Evaluation:
+def task_evaluation(
+    x: Array, y: Array, folds: int, seed: int, groups: Sequence[str] = ()
+) -> Evaluation:
     """Return the mean AUROC over tasks, in percent, of logistic regressions on embeddings.
 
     Each fold is tested in turn. Columns are standardised by the training part, and C is 1. A task
@@ -48,10 +44,11 @@ def task_evaluation(x: Array, y: Array, folds: int, seed: int) -> Evaluation:
         y: (n, tasks) answers; nan is neither trained on nor scored.
         folds: how many, shuffled by the seed.
         seed: of the shuffle.
+        groups: of each graph, which stay in one fold; or none.
     """
-    draws = [*task_folds(len(y), folds, seed)]
+    draws, named = [*draw_folds(y, folds, seed, groups)], np.array(groups)
     # (folds, tasks, 2) of the test part, and of the training part's own folds
-    areas = 100 * np.array([[task_areas(x, answer, *draw) for answer in y.T] for draw in draws])
+    areas = 100 * np.array([[task_areas(x, a, *draw, named) for a in y.T] for draw in draws])
     if np.isnan(areas).all(axis=1).any():
         raise UserError("a fold has no task with both answers: use more data or fewer folds")
     tested, inner = np.nanmean(areas, axis=1).T
@@ -86,16 +83,18 @@ def task_part(x: Array, y: Array, parts: Mapping[str, int]) -> Evaluation:
     return Evaluation({"auroc": tested}, "auroc", validation, samples={**parts}, details=details)
 
 
-def task_areas(x: Array, answer: Array, train: Array, test: Array) -> tuple[float, float]:
+def task_areas(
+    x: Array, answer: Array, train: Array, test: Array, groups: Array
+) -> tuple[float, float]:
     """Return the AUROC of one task on the test part, and in folds of the training part."""
     from sklearn.model_selection import cross_val_score
 
     (area,), fit = held_areas(x, answer, train, [test]), train[~np.isnan(answer[train])]
     if math.isnan(area):
         return area, area
-    model = regression(x)
-    inner = cross_val_score(model, x[fit], answer[fit], cv=INNER_FOLDS, scoring="roc_auc").mean()
-    return area, float(inner)
+    folds = [*draw_folds(answer[fit], INNER_FOLDS, groups=groups[fit] if len(groups) else ())]
+    scores = cross_val_score(regression(x), x[fit], answer[fit], cv=folds, scoring="roc_auc")
+    return area, float(scores.mean())
 
 
 def held_areas(x: Array, answer: Array, train: Array, held: Sequence[Array]) -> list[float]:

@@ -15,8 +15,8 @@ from contrastbench.domains.base import Domain, Evaluation, samples_drawn
 from contrastbench.domains.image import sampling
 from contrastbench.domains.image.data.datasets import DATASETS
 from contrastbench.domains.image.data.decode import cancel_decoding
-from contrastbench.domains.image.data.images import Croppable, ImageFiles, Images, held_out
-from contrastbench.domains.image.data.load import load_images
+from contrastbench.domains.image.data.images import Croppable, ImageFiles, Images, Request, held_out
+from contrastbench.domains.image.data.load import ADAPTER, load_images
 from contrastbench.domains.image.data.report import image_samples
 from contrastbench.domains.image.networks.encoders import Encoder, export
 from contrastbench.domains.image.networks.model import ImageModel
@@ -68,8 +68,9 @@ class ImageDomain(Domain[ImageRecipe, Model, Batch]):
     def read(self) -> None:
         """Read the images, and split them."""
         dataset, recipe, device = self.dataset, self.recipe, self.device
-        whole = recipe.whole_pictures
-        data, self.sha256 = load_images(dataset, recipe.size, self.data_root, device, whole)
+        more = recipe.whole_pictures, recipe.groups
+        asked = Request(recipe.size, self.data_root, device, *more)
+        data, self.sha256 = ADAPTER.read(dataset, self.data_root, asked)
         side = data.train.batch(torch.zeros(1, dtype=torch.long, device=device)).shape[-1]
         if recipe.size <= min(TINY_SIZE, side // 2):
             seen = f"images of {side} pixels, views of {recipe.size}"
@@ -131,7 +132,9 @@ class ImageDomain(Domain[ImageRecipe, Model, Batch]):
     def samples(self, trained: bool) -> Samples:
         """Return the images of all parts, and what was converted, resized or left out."""
         smaller = small_batch(self.batch_size, self.recipe) if trained else {}
-        own = self.dataset not in DATASETS
+        own, k, few = self.dataset not in DATASETS, self.recipe.knn_k, len(self.splits["train"])
+        cut = few < k and "knn_k" not in self.recipe.idle(trained)
+        smaller |= {f"neighbours that vote, all in place of knn_k={k}": few} if cut else {}
         return image_samples(self.splits, self.class_names, self.image_notes, own, smaller)
 
     @property
@@ -289,7 +292,7 @@ class ImageDomain(Domain[ImageRecipe, Model, Batch]):
         if validation:
             classifier = chosen = regularised(train, validation, QUICK_GRID)
         else:
-            out = held_out(train.y.cpu()).to(train.y.device)
+            out = held_out(train.y.cpu(), self.splits["train"].groups).to(train.y.device)
             fit, validation = (Labelled(train.x[part], train.y[part]) for part in (~out, out))
             chosen = regularised(fit, validation, QUICK_GRID)
             classifier = regularised(train, None, (chosen.details["C"],))

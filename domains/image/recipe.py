@@ -58,6 +58,8 @@ class ImageRecipe(ClassedRecipe):
     schedule: Literal["constant", "cosine", "linear"] = "cosine"
     warmup: float = Field(0.0, ge=0)
     """epochs over which the learning rate rises from zero"""
+    groups: str | None = added(None)
+    """pattern of names, or array, of one's own: equal images stay in one part"""
     eval_every: int | None = Field(None, ge=1)
     """steps between choices of the best model by validation kNN"""
     validation: float = Field(0.1, ge=0, lt=1)

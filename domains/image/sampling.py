@@ -7,6 +7,7 @@ from contrastbench.domains.image.data.images import Images, Split
 from contrastbench.domains.image.recipe import ImageRecipe
 from contrastbench.domains.random import generator
 from contrastbench.domains.reading import refuse
+from contrastbench.domains.samples import chosen, draw_share
 
 
 def with_unlabelled(train: Split, unlabelled: Split | None) -> Split:
@@ -64,12 +65,14 @@ def held_out_split(
     """
     rng = generator(torch.device("cpu"), seed)
     rows = torch.randperm(len(images), generator=rng)[:limit]
-    labels = images.labels.cpu()[rows]
+    labels = images.labels.cpu()
     if share == 0:
         return images.select(rows.to(images.labels.device)), None
-    members = [rows[labels == label] for label in labels.unique()]
+    members = [rows[labels[rows] == label] for label in labels[rows].unique()]
     halves = [member.tensor_split([round(share * len(member))]) for member in members]
     out, kept = (torch.cat(part) for part in zip(*halves, strict=True))
+    if named := chosen(images.groups, rows.tolist()):
+        kept, out = (rows[part] for part in draw_share(labels[rows].numpy(), share, seed, named))
     if last:
         out, kept = (rows[part] for part in (rows >= len(images) - last, rows < len(images) - last))
     refuse(share, (len(out) == 0, f" of {len(rows)} images leaves classes empty: {fix}"))

@@ -4,9 +4,7 @@ scikit-learn is imported where it scores: its import takes as long as torch's, a
 tried every first step by then.
 """
 
-import warnings
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -15,6 +13,7 @@ from joblib import Parallel, cpu_count, delayed
 
 from contrastbench.domains.progress import tracked
 from contrastbench.domains.reading import refuse
+from contrastbench.domains.samples import draw_folds, small_classes
 from contrastbench.domains.scoring.metrics import class_metrics
 
 if TYPE_CHECKING:
@@ -22,9 +21,9 @@ if TYPE_CHECKING:
     from sklearn.svm import SVC
 
 Array = np.ndarray[Any, np.dtype[Any]]
+Groups = Sequence[str] | Array
 C_GRID = (1e-3, 1e-2, 1e-1, 1e0, 1e1, 1e2, 1e3)
 INNER_FOLDS = 5
-TEST_SHARE = 0.4  # of a fixed test part
 
 
 class Fold(NamedTuple):
@@ -75,7 +74,9 @@ def check_folds(
     refuse(smallest, (training.min() < 2 or training.max() < INNER_FOLDS, fault))
 
 
-def svm_folds(x: Array, y: Array, folds: int = 10, seed: int = 0) -> FoldScores:
+def svm_folds(
+    x: Array, y: Array, folds: int = 10, seed: int = 0, groups: Groups = ()
+) -> FoldScores:
     """Stratified k-fold accuracy of an RBF SVM whose C is chosen inside each training part.
 
     GraphCL's protocol: features as they are, gamma 1 / (columns * variance of the training part), C
@@ -89,6 +90,7 @@ def svm_folds(x: Array, y: Array, folds: int = 10, seed: int = 0) -> FoldScores:
         y: (n,) classes.
         folds: number of outer folds, shuffled by the seed.
         seed: of the shuffle.
+        groups: (n,) names of what stays in one fold, the inner ones too; or none.
 
     Raises:
         UserError: a class has fewer members than folds, or the embeddings are not finite.
@@ -99,16 +101,16 @@ def svm_folds(x: Array, y: Array, folds: int = 10, seed: int = 0) -> FoldScores:
     100.0
     """
     x, y = checked_samples(x, y, folds)
-    distance, splits = squared_distances(x), fold_draws(y, folds, seed)
+    distance, splits = squared_distances(x), draw_folds(y, folds, seed, groups)
     # libsvm releases the interpreter's lock, so threads fill the cores without copying the
     # distances
     pool = Parallel(n_jobs=cpu_count(), prefer="threads", return_as="generator")
     with small_classes():
-        scored = pool(delayed(svm_fold)(x, y, distance, *split) for split in splits)
+        scored = pool(delayed(svm_fold)(x, y, distance, *split, groups) for split in splits)
         return collected_folds(scored, folds)
 
 
-def svm_part(x: Array, y: Array, train: Array, test: Array) -> Fold:
+def svm_part(x: Array, y: Array, train: Array, test: Array, groups: Groups = ()) -> Fold:
     """Score one test part by the SVM of `svm_folds`, with the C of the training part's own folds.
 
     Raises:
@@ -116,35 +118,7 @@ def svm_part(x: Array, y: Array, train: Array, test: Array) -> Fold:
     """
     x, y = checked_samples(x, y, 2)
     with small_classes():
-        return svm_fold(x, y, squared_distances(x), train, test)
-
-
-@contextmanager
-def small_classes() -> Iterator[None]:
-    """Keep scikit-learn silent on classes with fewer members than inner folds: see `check_folds`.
-
-    Filters are the whole process's, and threads that set and reset them each on its own undo one
-    another.
-    """
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "The least populated class", UserWarning)
-        yield
-
-
-def fixed_part(y: Array) -> tuple[Array, Array]:
-    """Return the numbers of training and test samples: 40 % of each class, always the same."""
-    from sklearn.model_selection import train_test_split
-
-    rows = np.arange(len(y))
-    train, test = train_test_split(rows, test_size=TEST_SHARE, stratify=y, random_state=0)
-    return train, test
-
-
-def fold_draws(y: Array, folds: int, seed: int) -> Iterator[tuple[Array, Array]]:
-    """Yield the numbers of each fold's training and test samples."""
-    from sklearn.model_selection import StratifiedKFold
-
-    return StratifiedKFold(folds, shuffle=True, random_state=seed).split(y, y)
+        return svm_fold(x, y, squared_distances(x), train, test, groups)
 
 
 def checked_samples(x: Array, y: Array, folds: int) -> tuple[Array, Array]:
@@ -174,15 +148,16 @@ def squared_distances(x: Array) -> Array:
     return distance
 
 
-def svm_fold(x: Array, y: Array, distance: Array, train: Array, test: Array) -> Fold:
+def svm_fold(
+    x: Array, y: Array, distance: Array, train: Array, test: Array, groups: Groups = ()
+) -> Fold:
     """Score one fold with the C that is best in the training part's own folds.
 
     The last number is the mean accuracy over the inner folds, in percent. It chose C, so it is no
     estimate for new samples; it has not seen the test part.
     """
-    from sklearn.model_selection import StratifiedKFold
-
-    inner = StratifiedKFold(INNER_FOLDS).split(train, y[train])
+    named = np.asarray(groups)[train] if len(groups) else ()
+    inner = draw_folds(y[train], INNER_FOLDS, groups=named)
     parts = ((train[fit], train[held]) for fit, held in inner)
     right = [
         [(model.predict(kernel) == y[part[1]]).mean() for model, kernel in machines]
@@ -225,7 +200,9 @@ def gamma_of(x: Array) -> float:
     return 1 / (x.shape[1] * x.var()) if x.var() > 0 else 1.0
 
 
-def linear_folds(x: Array, y: Array, folds: int = 10, seed: int = 0) -> FoldScores:
+def linear_folds(
+    x: Array, y: Array, folds: int = 10, seed: int = 0, groups: Groups = ()
+) -> FoldScores:
     """Stratified k-fold accuracy of a linear SVM whose C the fold after the tested one chooses.
 
     DASL's scorer (Chen et al. 2024, A.2): eight tenths fit, one chooses, one is tested. Columns are
@@ -237,6 +214,7 @@ def linear_folds(x: Array, y: Array, folds: int = 10, seed: int = 0) -> FoldScor
         y: (n,) classes.
         folds: three or more, shuffled by the seed.
         seed: of the shuffle and of the solver.
+        groups: (n,) names of what stays in one fold; or none.
 
     Raises:
         UserError: a class has fewer members than folds, or the embeddings are not finite.
@@ -249,7 +227,7 @@ def linear_folds(x: Array, y: Array, folds: int = 10, seed: int = 0) -> FoldScor
     from contrastbench.domains.scoring.logistic import unconverged
 
     x, y = checked_samples(x, y, folds)
-    parts = [test for _, test in fold_draws(y, folds, seed)]
+    parts = [test for _, test in draw_folds(y, folds, seed, groups)]
     following = [*parts[1:], parts[0]]
     with unconverged():
         pairs = zip(following, parts, strict=True)

@@ -361,7 +361,7 @@ def named_columns(name: object, lines: Sequence[str]) -> tuple[list[list[str]], 
         lacking = places and any(row) and not any(found)
         refuse(name, (lacking, f" line {number} has no negative: write one, or remove the line"))
         for negative in filter(None, found):
-            negatives.setdefault(row[0], []).append(negative)
+            negatives.setdefault(next(filter(None, row), ""), []).append(negative)
     return rows, negatives
 
 

@@ -282,9 +282,8 @@ class SentenceDomain(Domain[SentenceRecipe, SentenceModel, Batch]):
             with torch.random.fork_rng(devices=[self.device] if self.device.type == "cuda" else []):
                 torch.manual_seed(batch.seed)  # dropout: an interruption must not change it
                 z = embed_tokens(model, tokens)
-        return [
-            indexed(contrast, batch.rows) for contrast in self.paired(*z.split(len(batch.rows)))
-        ]
+        pairs = self.paired(*z.split(len(batch.rows)))
+        return [indexed(contrast, batch.rows) for contrast in pairs]
 
     def paired(self, z1: Tensor, z2: Tensor, *negatives: Tensor) -> list[Contrast]:
         """Return the contrasts of two views of a batch's sentences, and of hard negatives."""

@@ -19,13 +19,7 @@ from scipy.sparse.csgraph import connected_components
 from contrastbench.domains import own, saved
 from contrastbench.domains.reading import is_number, reading, refuse
 from contrastbench.domains.sentence.captions import HELD_OUT_ROWS, CaptionRows, Captions
-from contrastbench.domains.sentence.data import (
-    Corpus,
-    Negatives,
-    lines_of,
-    named_columns,
-    scored_pairs,
-)
+from contrastbench.domains.sentence.data import Corpus, lines_of, named_columns, scored_pairs
 from contrastbench.domains.sentence.scored import ScoredSets
 
 if TYPE_CHECKING:
@@ -76,7 +70,7 @@ def read_own(kind: str, what: str, data_root: Path | None) -> ScoredSets:
     return ScoredSets(digest, dev, {"pairs": [test]}, notes=notes)
 
 
-def rows_without_scores(path: Path) -> tuple[CaptionRows, Negatives]:
+def rows_without_scores(path: Path) -> tuple[CaptionRows, Mapping[str, list[str]]]:
     """Return the rows of a file whose lines end in no number, and hard negatives; or none."""
     split, negatives = named_columns(path, lines_of(path))
     rows = [some for row in split if (some := [*filter(None, row)])]
@@ -90,7 +84,7 @@ def rows_without_scores(path: Path) -> tuple[CaptionRows, Negatives]:
     return rows[headed:], negatives
 
 
-def held_out(name: str, rows: CaptionRows, negatives: Negatives) -> ScoredSets:
+def held_out(name: str, rows: CaptionRows, negatives: Mapping[str, list[str]]) -> ScoredSets:
     """Split rows by a seed that is the same for every run.
 
     Raises:

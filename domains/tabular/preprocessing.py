@@ -5,10 +5,9 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import torch
-from sklearn.model_selection import train_test_split
 
 from contrastbench.domains.reading import refuse
-from contrastbench.domains.samples import Array, group_draw
+from contrastbench.domains.samples import Array, draw_share
 from contrastbench.domains.scoring.classifiers import Labelled
 from contrastbench.domains.tabular.columns import Columns, fit
 from contrastbench.domains.tabular.table import TabularSet
@@ -75,11 +74,8 @@ def draw_rows(table: TabularSet, rows: Array, share: float, seed: int) -> tuple[
     Raises:
         UserError: a class has fewer groups than that needs.
     """
-    if not len(table.groups):
-        classes = table.y[rows]
-        kept, drawn = train_test_split(rows, test_size=share, stratify=classes, random_state=seed)
-        return kept, drawn
-    kept, drawn = group_draw(table.y[rows], np.asarray(table.groups)[rows], share, seed)
+    groups = np.asarray(table.groups)[rows] if len(table.groups) else ()
+    kept, drawn = draw_share(table.y[rows], share, seed, groups)
     return rows[kept], rows[drawn]
 
 

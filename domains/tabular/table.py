@@ -64,6 +64,7 @@ class TabularSet:
         digest.update(np.ascontiguousarray(self.numeric).data)
         digest.update(np.ascontiguousarray(self.y.astype(np.int64)).data)
         digest.update("\x1f".join(self.categorical.ravel()).encode())
+        digest.update("\x1f".join(self.groups).encode())
         return digest.hexdigest()
 
     def near_keys(self, rows: Array) -> list[bytes]:

@@ -14,7 +14,7 @@ from counts import dice, times
 from damaged import attack
 
 pytest.importorskip("PIL")
-for library in ("datasets", "pandas", "pyarrow"):
+for library in ("datasets", "pandas", "pyarrow", "rdkit"):
     pytest.importorskip(library)
 import raw_files  # noqa: E402 - once its libraries are there
 

@@ -13,7 +13,6 @@ import pytest
 
 from contrastbench.domains import saved
 from contrastbench.domains.own import read_unchanged
-from contrastbench.domains.sentence import data as sentences
 from contrastbench.domains.tabular import data as tables
 from contrastbench.domains.tabular import separated
 from contrastbench.losses import UserError
@@ -69,10 +68,3 @@ def test_a_pipe_and_a_link_to_nowhere_are_named(
     make(root / "train/cat/odd.png")
     made_images.refused(lambda: folder(root), r"train/cat/odd\.png")
     made_images.refused(lambda: decode.folder_reader(root)("train/cat/odd.png"), "cannot")
-
-
-@pytest.mark.parametrize("gold", ["nan", "inf"])
-def test_a_gold_score_is_a_number(gold: str, tmp_path: Path) -> None:
-    rows = sentences.numbered(tmp_path, [["a", "b", "1"], ["c", "d", gold]])
-    with pytest.raises(UserError, match=f"line 2 has the score '{gold}'"):
-        sentences.scored_pairs(tmp_path, "x", rows)

@@ -17,6 +17,7 @@ pytest.importorskip("pandas")
 pytest.importorskip("PIL")
 pytest.importorskip("networkx")
 pytest.importorskip("torch_geometric")
+pytest.importorskip("rdkit")
 import made_images
 from contrastbench.domains.graph import data as graphs
 from contrastbench.domains.graph.own import load_own_graphs
@@ -34,6 +35,9 @@ READ: dict[str, Callable[..., Any]] = {
     "sentence": read_any,
     "corpus": read_corpus,
     "graph": load_own_graphs,
+    "recipe": lambda name, root, **values: domain_class(name.split()[0])(
+        name.split()[1], make_recipe(name.split()[0], values), 0, root, made_images.CPU
+    ),
 }
 TABLE = yaml.safe_load(Path(__file__).with_name("refused.yaml").read_text("utf-8"))
 

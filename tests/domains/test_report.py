@@ -81,10 +81,10 @@ def test_labels_that_are_not_meant_so_are_named(
 
 def test_the_page_lists_every_rule() -> None:
     page = (Path(__file__).parents[2] / "docs/data-check.md").read_text("utf-8")
-    domains = ("tabular.rules:DOUBTS", "image.data.report:DOUBTS", "sentence.report:SHARES")
-    domains += ("sentence.report:NO_DOUBTS", "graph.domain:DOUBTS", "graph.domain:NOTES")
-    rules = [resolve_name(f"contrastbench.domains.{place}") for place in ("report:RULES", *domains)]
-    assert [words for table in rules for words in table if words not in page] == []
+    places = "report:RULES tabular.rules:DOUBTS image.data.report:DOUBTS graph.domain:DOUBTS"
+    places += " sentence.report:SHARES sentence.report:NO_DOUBTS graph.domain:NOTES"
+    for place in places.split():
+        assert not [x for x in resolve_name(f"contrastbench.domains.{place}") if x not in page]
 
 
 def test_nearly_equal_samples_are_told_where_they_are_more() -> None:

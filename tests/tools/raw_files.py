@@ -306,6 +306,7 @@ def columns(rows: list[tuple[Any, ...]], *names: str) -> dict[str, list[Any]]:
     return {name: [row[k] for row in rows] for k, name in enumerate(names)}
 
 
+SMILES = b"smiles,toxic,active\nCCO,1,\nc1ccccc1N,0,1\nC[C@H](O)Cl,1,0\nCC=O,0,1\n"
 COVERTYPE = "".join(",".join(["1"] * 54) + f",{k % 7}\n" for k in range(15_200))
 HIGGS = "".join(f"{k % 2}," + ",".join(["0.5"] * 28) + "\n" for k in range(200))
 PMLB = "a\tb\ttarget\n" + "".join(f"{k}\t{k % 5}\t{k % 2}\n" for k in range(12))
@@ -317,6 +318,7 @@ RAW: dict[str, Raw] = {
         own_graphs.read_folder, files(TOY), graph("folder:{}/TOY"), "TOY", whole=False
     ),
     "GraphML": Raw(own_graphs.read_folder, files(LISTED), graph("folder:{}/g"), "/g"),
+    "SMILES": Raw(own_graphs.read_smiles, files({"m.csv": SMILES}), graph("smiles:{}/m.csv")),
     "edge lists": Raw(own_graphs.read_folder, files(EDGES), graph("folder:{}/g"), "/g"),
     "CIFAR-10": Raw(
         binaries.load_cifar, tarred("cifar-10-binary.tar.gz", CIFAR_10), image("CIFAR-10"), "-10"
@@ -417,7 +419,6 @@ NO_FILES = {  # readers of something else
     own_graphs.READERS[own.PYTHON]: "is the user's code",
     own_tables.read_openml: "is scikit-learn's",
     own_graphs.read_set: "is torch-geometric's",
-    own_graphs.read_smiles: "are read as tables are, and need rdkit",
 }
 
 

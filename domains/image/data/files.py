@@ -14,6 +14,7 @@ from contrastbench.domains.image.data.datasets import ImageDataset
 from contrastbench.domains.image.data.decode import Header, ReadBytes
 from contrastbench.domains.image.views.transforms import stored_size
 from contrastbench.domains.progress import tracked
+from contrastbench.domains.samples import chosen
 from contrastbench.errors import UserError
 
 # A split whose pixels need more than that is read from its files batch by batch: on a CPU, whose
@@ -34,10 +35,12 @@ class Part:
 
     names: tuple[str, ...]
     labels: tuple[Label, ...]
+    groups: sets.Names = ()
 
     def select(self, rows: Sequence[int]) -> "Part":
         """Return the files of those numbers."""
-        return part_of([(self.names[row], self.labels[row]) for row in rows])
+        labels = tuple(self.labels[row] for row in rows)
+        return Part(chosen(self.names, rows), labels, chosen(self.groups, rows))
 
 
 def part_of(files: Sequence[tuple[str, Label]]) -> Part:
@@ -129,6 +132,8 @@ def content_of_files(parts: Parts, names: Sequence[str], headers: Sequence[Heade
     digest = hashlib.sha256(repr((parts.classes, len(parts.train.names))).encode())
     for name, header in zip(names, headers, strict=True):
         digest.update(f"{name}\0{header.sha256}\n".encode())
+    for part in (parts.train, parts.test):
+        digest.update("\x1f".join(part.groups).encode())
     if parts.listed:
         digest.update(f"{parts.train.labels}{parts.test.labels}".encode())
     return digest.hexdigest()
@@ -152,7 +157,7 @@ def whole_files(
     labels = torch.tensor(part.labels, device=device)
     height, width = (side, side) if side is not None else sides[0]
     on_device = torch.tensor(sides, device=device).float()
-    return sets.ImageFiles(part.names, read, labels, side, (height, width), on_device)
+    return sets.ImageFiles(part.names, read, labels, side, (height, width), on_device, part.groups)
 
 
 def stored_pixels(
@@ -161,7 +166,7 @@ def stored_pixels(
     """A part's pixels if they fit, else its files."""
     labels = torch.tensor(part.labels, device=device)
     shape = (headers[0].height, headers[0].width) if side is None else (side, side)
-    files = sets.ImageFiles(part.names, read, labels, side, shape)
+    files = sets.ImageFiles(part.names, read, labels, side, shape, groups=part.groups)
     cuda = device.type == "cuda"
     room = RESIDENT_SHARE * torch.cuda.mem_get_info(device)[0] if cuda else RESIDENT_BYTES
     if len(files) * 3 * shape[0] * shape[1] > room:
@@ -171,4 +176,4 @@ def stored_pixels(
     decoded = files.ahead(parts)
     for k in tracked(range(len(parts)), "decoding images"):
         pixels[k * DECODED_AT_ONCE : k * DECODED_AT_ONCE + len(parts[k])] = decoded(k).pixels
-    return sets.Images(pixels, labels)
+    return sets.Images(pixels, labels, part.groups)

@@ -1,6 +1,8 @@
 """Anybody's images: a folder for each class, with or without one for each part above them."""
 
+import re
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,19 +12,23 @@ from contrastbench.domains.image.data import decode
 from contrastbench.domains.image.data.files import Part, Parts, part_of
 from contrastbench.domains.image.data.images import held_out
 from contrastbench.domains.own import files_below, part_name
-from contrastbench.domains.reading import refuse
+from contrastbench.domains.reading import reading, refuse
 from contrastbench.domains.samples import Counted
 
 
-def folder_parts(root: Path) -> tuple[Parts, dict[str, Any]]:
+def folder_parts(root: Path, groups: str | None = None) -> tuple[Parts, dict[str, Any]]:
     """Training and test files of a folder in ImageFolder's layout, and how many other files it has.
+
+    Args:
+        root: the folder.
+        groups: a pattern of files' names below a class; None: there are no groups.
 
     Raises:
         UserError: no classes, an empty one, one that is in the test part alone, or a single one.
     """
     folders = part_folders(root)
     if "train" not in folders:
-        return one_part(root)
+        return one_part(root, groups)
     trained = folders.pop("train")
     fix = f"add one, or give folder:{root / trained}"
     refuse(root, (not folders, f" has {trained}, but neither test nor val: {fix}"))
@@ -39,7 +45,29 @@ def folder_parts(root: Path) -> tuple[Parts, dict[str, Any]]:
     if len(test) < len(train):
         notes["classes without test images"] = len(train) - len(test)
     check_classes(root, classes)
-    return Parts(class_files(train, classes), class_files(test, classes), classes), notes
+    both = (grouped(root, class_files(part, classes), groups, 2) for part in (train, test))
+    return Parts(next(both), next(both), classes), notes
+
+
+def grouped(root: Path, part: Part, pattern: str | None, depth: int) -> Part:
+    """Return files with their groups: what a pattern, or its first bracket, finds in each name.
+
+    Args:
+        root: the folder.
+        part: its files.
+        pattern: a regular expression; None: there are no groups.
+        depth: of folders above the names, which are no part of these.
+
+    Raises:
+        UserError: it is none, or is not in a name.
+    """
+    if pattern is None:
+        return part
+    with reading(f"groups={pattern}", "write one such as [^_]+", "is no regular expression"):
+        found = {n: re.search(pattern, "/".join(Path(n).parts[depth:])) for n in part.names}
+    without = [name for name, match in found.items() if not match]
+    refuse(root, (without, f": groups={pattern} is not in the name of {{}}: give another pattern"))
+    return replace(part, groups=tuple(m[min(1, m.re.groups)] or "" for m in found.values() if m))
 
 
 def part_folders(root: Path) -> dict[str, str]:
@@ -61,7 +89,7 @@ def part_folders(root: Path) -> dict[str, str]:
     return parts
 
 
-def one_part(root: Path) -> tuple[Parts, dict[str, Any]]:
+def one_part(root: Path, groups: str | None) -> tuple[Parts, dict[str, Any]]:
     """A folder of classes alone: a fifth of each is the test part."""
     files = classes_of(root, ".")
     classes = tuple(sorted(files))
@@ -74,7 +102,7 @@ def one_part(root: Path) -> tuple[Parts, dict[str, Any]]:
     lonely = [root / name for name, names in files.items() if len(names) < 2]
     fix = "but training and test part need one each: add or remove it"
     refuse("", (lonely, f"{{}} has one image, {fix}"))
-    train, test = split_fifth(class_files(files, classes))
+    train, test = split_fifth(grouped(root, class_files(files, classes), groups, 1))
     return Parts(train, test, classes, drawn=True), left_out(root, ["."], files)
 
 
@@ -88,7 +116,7 @@ def check_one_level(root: Path, files: dict[str, list[str]]) -> None:
 
 def split_fifth(whole: Part) -> tuple[Part, Part]:
     """All but a seeded fifth of each class, which is the test part."""
-    tested = held_out(torch.tensor(whole.labels))
+    tested = held_out(torch.tensor(whole.labels), whole.groups)
     train, test = ((~tested).nonzero()[:, 0].tolist(), tested.nonzero()[:, 0].tolist())
     return whole.select(train), whole.select(test)
 

@@ -3,6 +3,7 @@
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +18,13 @@ from contrastbench.domains.image.views.policies import Policy, Runs
 from contrastbench.domains.image.views.spatial import to_float
 from contrastbench.domains.image.views.transforms import random_crop
 from contrastbench.domains.reading import reading
+from contrastbench.domains.samples import chosen, draw_share
 
 IMAGENET_MEAN, IMAGENET_STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 # ADNCE's code has them for all its sets
 CIFAR_MEAN, CIFAR_STD = ((0.4914, 0.4822, 0.4465), (0.2023, 0.1994, 0.2010))
 HELD_OUT_SHARE = 0.2  # of each class, where a folder has no test part
+Names = tuple[str, ...]  # of the group of each image, such as its patient; or none
 
 
 @dataclass(frozen=True)
@@ -31,6 +34,7 @@ class Images:
     pixels: Tensor  # (N, 3, H, W) uint8
     # (N,) int64 on the same device, -1 where there is none; or (N, classes) 1, 0 or -1 for each
     labels: Tensor
+    groups: Names = ()
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -45,7 +49,7 @@ class Images:
 
     def select(self, rows: Tensor) -> "Images":
         """The split's images of those numbers: a validation part, or a small one."""
-        return Images(self.pixels[rows], self.labels[rows])
+        return Images(self.pixels[rows], self.labels[rows], chosen(self.groups, rows.tolist()))
 
     def ahead(self, parts: Sequence[Tensor]) -> Callable[[int], "Images"]:
         """The images of each of the parts, by its number."""
@@ -89,6 +93,7 @@ class ImageFiles:
     shape: tuple[int, int]  # height and width of all as they are stored
     # (N, 2) height and width on the device: crops are of whole pictures
     sides: Tensor | None = None
+    groups: Names = ()
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -186,9 +191,9 @@ class ImageFiles:
 
     def select(self, rows: Tensor) -> "ImageFiles":
         """The split's images of those numbers: a validation part, or a small one."""
-        names = tuple(self.names[row] for row in rows.tolist())
+        names, groups = (chosen(of, rows.tolist()) for of in (self.names, self.groups))
         sides = None if self.sides is None else self.sides[rows]
-        return replace(self, names=names, labels=self.labels[rows], sides=sides)
+        return replace(self, names=names, labels=self.labels[rows], sides=sides, groups=groups)
 
 
 Split = Images | ImageFiles
@@ -209,6 +214,7 @@ class Request:
     data_root: Path | None  # a folder that may hold the files
     device: torch.device  # where pixels and labels go
     whole: bool = False  # crops are of whole pictures, decoded at each step, not of stored squares
+    groups: str | None = None  # a pattern of files' names, or the name of an array
 
 
 @dataclass(frozen=True)
@@ -228,12 +234,12 @@ class ImageSet:
 
 
 LoadedImages = tuple[ImageSet, str]  # and the sha256 of its content
-Samples = dict[str, tuple[Tensor, Tensor]]  # pixels and labels of each part
+Samples = dict[str, tuple[Any, ...]]  # pixels, labels, and perhaps groups of each part
 
 
 def on_device(parts: Samples, classes: Iterable[str], device: torch.device) -> LoadedImages:
-    """A set of (pixels, labels) of its parts, on the device, and their sha256."""
-    train, test, *rest = (Images(x.to(device), y.to(device)) for x, y in parts.values())
+    """A set of (pixels, labels, groups) of its parts, on the device, and their sha256."""
+    train, test, *rest = (Images(x.to(device), y.to(device), *g) for x, y, *g in parts.values())
     images = ImageSet(train, test, rest[0] if rest else None, tuple(classes))
     return images, content_of(parts)
 
@@ -241,26 +247,34 @@ def on_device(parts: Samples, classes: Iterable[str], device: torch.device) -> L
 def content_of(parts: Samples) -> str:
     """Return the sha256 of the shapes, pixels and labels of all parts."""
     digest = hashlib.sha256(
-        repr([(name, tuple(pixels.shape)) for name, (pixels, _) in parts.items()]).encode()
+        repr([(name, tuple(pixels.shape)) for name, (pixels, *_) in parts.items()]).encode()
     )
-    for pixels, labels in parts.values():
+    for pixels, labels, *groups in parts.values():
         digest.update(pixels.numpy().data)
         digest.update(labels.numpy().data)
+        digest.update("\x1f".join(chain(*groups)).encode())
     return digest.hexdigest()
 
 
-def held_out(labels: Tensor) -> Tensor:
-    """(N,) bool: a fifth of each class, at least one, the same for every run."""
-    chosen = np.zeros(len(labels), dtype=bool)
+def held_out(labels: Tensor, groups: Names = ()) -> Tensor:
+    """(N,) bool: a fifth of each class, at least one, the same for every run; whole groups."""
+    tested = np.zeros(len(labels), dtype=bool)
+    if groups:
+        tested[draw_share(labels.numpy(), HELD_OUT_SHARE, 0, groups)[1]] = True
+        return torch.from_numpy(tested)
     rng = np.random.default_rng(0)
     for label in range(int(labels.max()) + 1):
         rows = np.flatnonzero(labels.numpy() == label)
-        chosen[rng.permutation(rows)[: max(1, round(HELD_OUT_SHARE * len(rows)))]] = True
-    return torch.from_numpy(chosen)
+        tested[rng.permutation(rows)[: max(1, round(HELD_OUT_SHARE * len(rows)))]] = True
+    return torch.from_numpy(tested)
 
 
-def split_held_out(pixels: Tensor, labels: Tensor) -> Samples:
+def split_held_out(pixels: Tensor, labels: Tensor, *groups: Names) -> Samples:
     """Training and test part of images without one: `held_out` is tested."""
-    test = held_out(labels)
-    parts = {"train": ~test, "test": test}
-    return {name: (pixels[rows], labels[rows]) for name, rows in parts.items()}
+
+    def part(rows: Tensor) -> tuple[Any, ...]:
+        named = (chosen(names, rows.nonzero()[:, 0].tolist()) for names in groups)
+        return pixels[rows], labels[rows], *named
+
+    test = held_out(labels, *groups)
+    return {"train": part(~test), "test": part(test)}

@@ -12,7 +12,7 @@ from contrastbench.domains.declaration import reader_of
 from contrastbench.domains.image.data import own
 from contrastbench.domains.image.data.datasets import DATASETS, SOURCES, ImageDataset
 from contrastbench.domains.image.data.images import LoadedImages, Request
-from contrastbench.domains.reading import reading
+from contrastbench.domains.reading import reading, refuse
 from contrastbench.errors import UserError
 
 ImageReader = Callable[[ImageDataset, Request], LoadedImages]
@@ -48,6 +48,7 @@ def load_declared(dataset: str, data_root: Path | None, asked: Request) -> Loade
         UserError: its files are not there, are damaged, or hold something else.
     """
     about = DATASETS[dataset]
+    refuse(dataset, (asked.groups or (), " has no groups: leave --recipe groups out"))
     reader: ImageReader = reader_of(__package__, about)
     path = download.local_file(about, data_root) if about.url else None
     with reading(path or dataset, about.again):

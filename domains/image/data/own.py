@@ -24,9 +24,10 @@ Array = np.ndarray[Any, np.dtype[Any]]
 ARRAY_WORDS = {
     **dict.fromkeys(("images", "image", "imgs", "x", "data", "pixels"), "images"),
     **dict.fromkeys(("labels", "label", "y", "targets", "target", "classes"), "labels"),
+    "groups": "groups",
 }
-PART_KEYS = {part: (f"{part}images", f"{part}labels") for part in ("", "test_", "validation_")}
-READ_KEYS = [*PART_KEYS[""], *PART_KEYS["test_"]]
+PREFIXES = ("", "test_", "validation_")  # of parts
+KINDS = ("images", "labels", "groups")
 CHANNELS = (1, 3)  # channels: grey, or red, green and blue
 OwnReader = Callable[[str, Path | None, sets.Request], sets.LoadedImages]
 
@@ -34,7 +35,7 @@ OwnReader = Callable[[str, Path | None, sets.Request], sets.LoadedImages]
 def read_folder(what: str, data_root: Path | None, asked: sets.Request) -> sets.LoadedImages:
     """Files in folders, one for each class."""
     root = own.find_path(what, data_root, Path.is_dir).resolve()
-    parts, notes = folder_parts(root)
+    parts, notes = folder_parts(root, asked.groups)
     return from_files(parts, decode.folder_reader(root), asked, notes)
 
 
@@ -53,27 +54,30 @@ def read_arrays(path: Path, asked: sets.Request) -> sets.LoadedImages:
     refuse(path, (kind, " is {}, not arrays by name: write it by numpy.savez"))
     with zipfile.ZipFile(path) as archive:
         there = member_names(archive)
-        keys = array_keys(path, [name.removesuffix(".npy") for name in there])
-        tested = "test_images" in keys
-        asked_for = [*PART_KEYS][: 3 if tested else 1]
-        found = {k: PART_KEYS[k] for k in asked_for if keys.keys() >= {*PART_KEYS[k]}}
+        keys = array_keys(path, [name.removesuffix(".npy") for name in there], asked.groups)
+        tested, kinds = "test_images" in keys, KINDS[: 3 if asked.groups else 2]
+        wanted = {part: [part + kind for kind in kinds] for part in PREFIXES[: 3 if tested else 1]}
+        found = {part: names for part, names in wanted.items() if keys.keys() >= {*names}}
         read = {key for pair in found.values() for key in pair}
         arrays = {key: array(archive, name) for key, name in keys.items() if key in read}
     classes, parts = np.unique(arrays["labels"]), sets.Samples()
-    for part, (images, labels) in found.items():
+    for part, (images, labels, *groups) in found.items():
         unknown = sorted({*np.unique(arrays[labels]).tolist()} - {*classes.tolist()})
         refuse(path, (part and unknown, ": class {} has no training images"))
         y = torch.from_numpy(np.searchsorted(classes, arrays[labels]).reshape(-1))
-        parts[part.strip("_") or "train"] = (array_pixels(path, images, arrays), y)
+        named = [tuple(arrays[key].reshape(-1).astype(str).tolist()) for key in groups]
+        pixels = array_pixels(path, arrays, images, labels, *groups)
+        parts[part.strip("_") or "train"] = (pixels, y, *named)
     parts = parts if tested else sets.split_held_out(*parts["train"])
     names = [str(label) for label in classes.tolist()]
     check_classes(path, names, parts["train"][1].unique().tolist())
-    odd = len({x.shape[1:] for x, _ in parts.values()}) > 1
+    odd = len({x.shape[1:] for x, *_ in parts.values()}) > 1
     refuse(path, (odd, ": training and test images have different sizes: resize one part"))
     chosen_by = parts.pop("validation", None)
     if chosen_by:  # stands behind the training images
-        (x, y), (own_x, own_y) = parts["train"], chosen_by
-        parts["train"] = torch.cat([x, own_x]), torch.cat([y, own_y])
+        (x, y, *g), (own_x, own_y, *own_g) = parts["train"], chosen_by
+        named = [a + b for a, b in zip(g, own_g, strict=True)]
+        parts["train"] = torch.cat([x, own_x]), torch.cat([y, own_y]), *named
     made, digest = sets.on_device(parts, names, asked.device)
     others = [name for key, name in keys.items() if key not in read]
     notes = {"arrays left out": others} if others else {}
@@ -91,15 +95,16 @@ def load_declared_arrays(about: ImageDataset, asked: sets.Request) -> sets.Loade
     return read_arrays(path, asked)
 
 
-def array_keys(path: Path, names: Sequence[str]) -> dict[str, str]:
-    """Return the names of the arrays of pictures and classes, by what they are.
+def array_keys(path: Path, names: Sequence[str], groups: str | None = None) -> dict[str, str]:
+    """Return the names of the arrays of pictures and classes, and of groups, by what they are.
 
     >>> array_keys(Path("m.npz"), ["x_train", "y_train", "x_test", "y_test"])["test_labels"]
     'y_test'
     """
     arrays: dict[str, str] = {}
     for name in names:
-        words = re.split("[_ -]", name.lower())
+        own_name = rf"(?<![^_ -]){re.escape(groups or 'groups')}(?![^_ -])"
+        words = re.split("[_ -]", re.sub(own_name, "groups", name).lower())
         parts = [part for word in words if (part := own.part_name(word))]
         kinds = [kind for word in words if (kind := ARRAY_WORDS.get(word))]
         known = len(kinds) == 1 and len(parts) + 1 == len(words) <= 2
@@ -107,8 +112,9 @@ def array_keys(path: Path, names: Sequence[str]) -> dict[str, str]:
         key = part + kinds[0] if known else name
         refuse(path, (key in arrays, f" has {arrays.get(key)} and {name}: keep one of them"))
         arrays[key] = name
-    tested = {"test_images", "test_labels"} & arrays.keys()
-    lacking = [key for key in READ_KEYS[: 4 if tested else 2] if key not in arrays]
+    prefixes = PREFIXES[: 1 + bool({"test_images", "test_labels"} & arrays.keys())]
+    wanted = [part + kind for part in prefixes for kind in KINDS[: 3 if groups else 2]]
+    lacking = [key for key in wanted if key not in arrays]
     unnamed = any(re.fullmatch(r"arr_\d+", name) for name in names)
     fix = ": give them names, as in numpy.savez(FILE, images=x, labels=y)" * unnamed
     refuse(path, (lacking, f" has no array {{}}: it holds {', '.join(names)}{fix}"))
@@ -131,18 +137,20 @@ def array(archive: zipfile.ZipFile, key: str) -> Array:
         raise UserError(fault) from None
 
 
-def array_pixels(path: Path, key: str, arrays: dict[str, Array]) -> torch.Tensor:
-    """(N, 3, height, width) uint8; grey in all three colours."""
-    images, labels = arrays[key], arrays[key.replace("images", "labels")]
+def array_pixels(path: Path, arrays: dict[str, Array], key: str, *others: str) -> torch.Tensor:
+    """(N, 3, height, width) uint8; grey in all three colours. `others` hold a label of each."""
+    images = arrays[key]
     pictured = images.dtype == np.uint8 and images.ndim in (3, 4)
+    label_fix = "give one whole number or text an image"
     fix = "give uint8 of shape (N, height, width) or (N, height, width, 3)"
-    matched = labels.shape in ((len(images),), (len(images), 1)) and labels.dtype.kind in "iubUS"
-    kind = f"{labels.dtype} of shape {labels.shape} for {len(images)} images"
+    shapes = ((len(images),), (len(images), 1))
+    labels = [(name, arrays[name].dtype, arrays[name].shape) for name in others]
+    wrong = [label for label in labels if label[1].kind not in "iubUS" or label[2] not in shapes]
     refuse(
         path,
         (not len(images), f": {key} holds no images"),
         (not pictured, f": {key} is {images.dtype} of shape {images.shape}: {fix}"),
-        (not matched, f": its labels are {kind}: give one whole number or text an image"),
+        (wrong, f": its {{}} are {{}} of shape {{}} for {len(images)} images: {label_fix}"),
     )
     if images.ndim == 3:
         images = images[..., None]
@@ -168,6 +176,7 @@ def read_saved(what: str, data_root: Path | None, asked: sets.Request) -> sets.L
         UserError: it has no pictures and labels, or no test pictures of the same classes.
     """
     (splits, notes), name = saved.saved_parts(what, data_root), f"hf:{what}"
+    refuse(name, (asked.groups or (), " takes no groups: save its pictures in folders"))
     content, parts = saved_pictures(name, splits)
     if left := parts.pop("validation", {}):  # which is drawn from train, as for every set
         notes["pictures left out, of the split validation"] = sum(map(len, left.values()))

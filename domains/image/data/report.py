@@ -46,6 +46,7 @@ def image_samples(
         {name: len(part) for name, part in splits.items()},
         torch.cat([part.labels for part in splits.values()]).tolist(),
         classes,
+        groups=[group for part in splits.values() for group in part.groups],
         keys=(lambda: pixel_keys(held)) if whole else None,
         near=(lambda: small_keys(held)) if compared else None,
         features=dict(zip(("height", "width"), *sides, strict=True)) if len(sides) == 1 else {},

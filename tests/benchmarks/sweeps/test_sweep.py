@@ -34,7 +34,6 @@ from contrastbench.benchmarks.sweeps.sweep import (
     in_order,
     own_code,
     run_plan,
-    to_run,
 )
 from contrastbench.domains.graph.domain import GraphDomain
 from contrastbench.errors import UserError
@@ -398,15 +397,6 @@ def test_cells_on_a_file_that_was_edited_were_not_done_before(bench) -> None:
     for first, count in zip(("3,1\n", "3,1\n", "4,1\n"), counts, strict=True):
         Path("a.csv").write_text(f"a,y\n{first}{rows}")
         assert f"2 cells: {count}" in bench("sweep", "r.yaml")[1]
-
-
-def test_what_is_done_on_a_user_s_own_file_is_looked_at_again() -> None:
-    work = [
-        task._replace(state="done")
-        for name in ("motifs", "csv:a.csv")
-        for task in tasks("infonce", dataset=name)
-    ]
-    assert [task.experiment.dataset for task in to_run(work)] == ["csv:a.csv"] * 2
 
 
 def test_a_seed_of_each_row_runs_first_and_own_losses_before_others(tmp_path: Path) -> None:

@@ -181,11 +181,6 @@ def test_nodes_begin_with_the_attributes_of_their_graph(tmp_path: Path) -> None:
     assert not attributes.report(trained=False).notes
 
 
-def test_an_embedded_set_has_no_attributes() -> None:
-    with pytest.raises(UserError, match="motifs has no file of node attributes"):
-        domain(dataset="motifs", features="attributes")
-
-
 def test_graphs_that_the_encoder_cannot_tell_apart_are_counted() -> None:
     """A ring of six and two of three are one graph to it, and a path is another."""
     ring = [(k, (k + 1) % 6) for k in range(6)]
@@ -212,12 +207,6 @@ def test_features_are_labels_or_one_or_the_degree() -> None:
     labelled = union(torch.eye(5), motifs.edge_index[:, :0], ends, motifs.y[:1])
     assert torch.equal(with_features(labelled, "labels").x, torch.eye(5))
     assert GraphRecipe(features="degree").protocol != GraphRecipe().protocol
-
-
-def test_a_class_with_fewer_members_than_folds_is_named() -> None:
-    fewer = r"motifs: class \d has \d+ members, fewer than the 30 folds; .* folds"
-    with pytest.raises(UserError, match=fewer):
-        domain(limit=60, folds=30)
 
 
 def test_evaluation_says_what_it_measured() -> None:
@@ -250,13 +239,6 @@ def test_a_fixed_part_is_that_of_all_seeds_and_not_trained_on() -> None:
     assert 0 < evaluation.validation < 100
     assert one.report(trained=True).parts == {"train": 54, "test": 36}
     assert not one.recipe.nested
-
-
-def test_what_a_fixed_part_cannot_score_is_named() -> None:
-    with pytest.raises(UserError, match="svm=linear chooses C by a fold, and parts=fixed has none"):
-        GraphRecipe.of("graph", {"svm": "linear", "parts": "fixed"})
-    with pytest.raises(UserError, match=r"motifs: class \d has \d+ members.*; use more data$"):
-        domain(limit=6, parts="fixed")
 
 
 def test_a_record_says_that_it_is_of_a_copy(monkeypatch: pytest.MonkeyPatch) -> None:

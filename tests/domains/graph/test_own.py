@@ -11,7 +11,7 @@ import torch
 
 from contrastbench.domains.graph import GraphRecipe, own
 from contrastbench.domains.graph.data import load_graphs
-from contrastbench.domains.graph.domain import NOTES, GraphDomain
+from contrastbench.domains.graph.domain import NOTES, GraphDomain, few_codes, with_features
 from contrastbench.domains.graph.files import node_pairs
 from contrastbench.domains.report import found_by
 from contrastbench.losses import UserError
@@ -117,8 +117,8 @@ def test_a_set_that_nobody_counted_says_its_counts(
 ) -> None:
     """On the screen and in the record: a part of a set is otherwise a set as well."""
     tu(tmp_path / "TOY")
-    for name in ("check_folds", "fold_draws"):
-        monkeypatch.setattr(f"contrastbench.domains.scoring.svm.{name}", lambda *_, **__: [])
+    for name in ("scoring.svm.check_folds", "graph.domain.draw_folds"):
+        monkeypatch.setattr(f"contrastbench.domains.{name}", lambda *_, **__: [])
     recipe = GraphRecipe(limit=2)
     for name in ("folder:TOY", "TOY"):
         made = GraphDomain(name, recipe, 0, tmp_path, torch.device("cpu"))
@@ -234,5 +234,6 @@ def test_what_is_not_read_of_graphs_is_named(tmp_path: Path) -> None:
     graphs, notes = own.of_data("mine", made)
     assert notes[own.FURTHER] == ["pos", "z"]
     assert sum(found_by(NOTES, graphs).values()) == 12, "a code of each node"
+    assert with_features(graphs, "codes").x.tolist() == [[1, 0], [0, 1], [1, 0]] * 4
     graphs.x[0] = 0.5
-    assert not found_by(NOTES, graphs)
+    assert (found_by(NOTES, graphs), few_codes(graphs.x)) == ({}, False)

@@ -134,7 +134,7 @@ def small_domain(monkeypatch: pytest.MonkeyPatch) -> ImageDomain:
     labels = torch.arange(16) % 2
     parts = {name: (pixels(), labels) for name in ("train", "test")}
     made, _ = on_device(parts, ["a", "b"], CPU)
-    monkeypatch.setattr(image, "load_images", lambda *_: (made, "made"))
+    monkeypatch.setattr(type(image.ADAPTER), "read", lambda *_: (made, "made"))
     narrow = {"width": 0.0625, "projection": (32, 16), "batch_size": 16, "epochs": 10}
     recipe = make_recipe("image", {"preset": "adnce", **narrow})
     domain = ImageDomain("made", recipe, 0, None, CPU)

@@ -13,10 +13,10 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, LinearSVC
 
 from contrastbench.domains.graph import GraphRecipe
+from contrastbench.domains.samples import draw_share
 from contrastbench.domains.scoring.svm import (
     C_GRID,
     check_folds,
-    fixed_part,
     linear_folds,
     svm_folds,
     svm_part,
@@ -55,7 +55,7 @@ def test_identical_to_grid_search(load: Callable, folds: int, seed: int, classes
 
 def test_the_fixed_part_is_scored_by_grid_search_on_all_others() -> None:
     x, y = load_wine(return_X_y=True)
-    train, test = fixed_part(y)
+    train, test = draw_share(y, 0.4, 0)
     assert sorted([*train, *test]) == [*range(len(y))]
     shares = np.bincount(y[test]) / np.bincount(y)
     assert shares == pytest.approx([0.4] * 3, abs=0.01), "of each class"

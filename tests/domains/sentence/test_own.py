@@ -148,12 +148,7 @@ def test_equal_pairs_and_repeated_lines_are_counted(tmp_path: Path) -> None:
         ("Dakima", "", ["nodasa"], {}),
         ("nan", "", ["nodasa"], {"pairs with a word for what is missing as a sentence": 1}),
         ("dakima", " ra" * 150, ["nodasa"], {"scored sentences, cut to 128 tokens": 1}),
-        (
-            "a",
-            "",
-            ["LEVU"],
-            {"training rows left out, with a scored sentence": 1},
-        ),
+        ("a", "", ["LEVU"], {"training rows left out, with a scored sentence": 1}),
         (
             "a",
             "",
@@ -191,20 +186,3 @@ def test_the_order_of_what_rounding_left_is_no_rank() -> None:
     level = cosine.round(3)
     assert spearman(cosine, gold) == pytest.approx(spearman(level, gold))
     assert spearman(noise[:8] + cosine[:8], gold[:8]) == 1
-
-
-def test_hard_negatives_of_rows_are_trained_on(tmp_path: Path) -> None:
-    rows = [f"{spell(k)}\t{spell(k + 50)}\t{spell(k + 99)}" for k in range(40)]
-    path = write(tmp_path / "a.tsv", rows, "anchor\tpositive\tnegative")
-    domain = SentenceDomain(f"pairs:{path}", SentenceRecipe(), 0, None, torch.device("cpu"))
-    report, batch = domain.report(trained=True), next(iter(domain.batches(0)))
-    assert (report.features["hard negatives"], len(batch.negatives)) == (40, 32)
-    assert (report.notes, report.doubts) == ({}, {})
-
-
-@pytest.mark.parametrize("header", ["anchor\tpositive", "query\tanswer", "sent0\tsent1"])
-def test_a_header_of_rows_is_no_row(header: str, tmp_path: Path) -> None:
-    rows = [f"one {k}\tother {k}" for k in range(40)]
-    path = write(tmp_path / "a.tsv", rows, header)
-    assert len(own.rows_without_scores(path)[0]) == 40
-    assert len(own.rows_without_scores(write(path, ["an anchor\tpositive", *rows]))[0]) == 41

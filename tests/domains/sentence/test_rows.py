@@ -76,21 +76,21 @@ def test_the_views_are_of_the_two_sentences(tmp_path: Path) -> None:
 @pytest.mark.parametrize("pairing", ["whole_row", "query_key", "own_view"])
 def test_hard_negatives_are_negatives_of_all(pairing: str, tmp_path: Path) -> None:
     """Whole rows with InfoNCE are supervised SimCSE: the cross-entropy of positives and these."""
-    d = domain(tmp_path, pairing=pairing)
-    lines = (f"{a}\t{a} fi\t{b}" for a, b, *_ in ROWS)
-    (tmp_path / "rows.tsv").write_text("\n".join(("sent0\thard_neg\tsent1", *lines)))
+    names = {"own_view": "query\tneg\tanswer"}.get(pairing, "sent0\thard_neg\tsent1")
+    lines = [names, *(f"{a}\t{a} fi\t{b}" for a, b, *_ in ROWS)]
+    (tmp_path / "hard.tsv").write_text("\n".join(lines))
+    d = domain(tmp_path, pairing=pairing, corpus="pairs:hard.tsv")
+    own = domain(tmp_path, dataset="pairs:hard.tsv", corpus="wiki1m").report(trained=True)
     batch = next(iter(d.batches(0)))
     first, hard = ([text.split()[0] for text in of] for of in (batch.sentences, batch.negatives))
-    assert first == hard, "of the same row"
-    z = torch.randn(48, 6, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
-    z1, z2, hard = z.split(16)
-    contrast, *_ = d.paired(z1, z2, hard)
-    assert (contrast.key_id[-16:] == -1).all()
-    assert contrast.views is None
-    logits = unit(z1) @ unit(torch.cat([z2, hard])).T / 0.05
+    assert (first, own.features["hard negatives"]) == (hard, 32), "of the same rows"
+    z = torch.randn(48, 6, generator=torch.Generator().manual_seed(0))
+    contrast, (z1, z2, z3) = d.paired(*z.split(16))[0], z.split(16)
+    assert ((contrast.key_id[-16:] == -1).all(), contrast.views) == (True, None)
+    logits = unit(z1) @ unit(torch.cat([z2, z3])).T / 0.05
     expected = torch.nn.functional.cross_entropy(logits, torch.arange(16))
-    if pairing != "own_view":
-        assert torch.allclose(get_loss("infonce", temperature=0.05)(contrast), expected)
+    found = get_loss("infonce", temperature=0.05)(contrast)
+    assert torch.allclose(found, expected) == (pairing != "own_view")
     assert get_loss("infonce")(d.contrasts(d.model(), batch)[0]).isfinite()
 
 

@@ -13,7 +13,7 @@ from contrastbench.benchmarks.running.training import train
 from contrastbench.domains.scoring.metrics import class_metrics
 from contrastbench.domains.tabular import TabularRecipe
 from contrastbench.domains.tabular.domain import TabularDomain
-from contrastbench.losses import UserError, get_loss
+from contrastbench.losses import get_loss
 from contrastbench.losses.spec import LossSpec
 
 CPU = torch.device("cpu")
@@ -227,10 +227,3 @@ def test_rows_that_are_in_two_parts_are_counted(tmp_path: Path) -> None:
     assert report.twins
     assert (report.twins.share, report.twins.repeated, report.twins.conflicts) == (100, 90, 90)
     assert report.wrong
-
-
-def test_requests_that_cannot_be_met() -> None:
-    with pytest.raises(
-        UserError, match=r"rate=0.2 of 4 features changes none: give --recipe choice=each"
-    ):
-        domain(dataset="iris", choice="exact")

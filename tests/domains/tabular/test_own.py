@@ -262,8 +262,6 @@ def test_a_table_of_openml_has_its_own_target(
     assert table.notes == {"table of OpenML": "mine, version 2"}
     write(tmp_path / "t.csv", frame(20))
     assert load_rows("csv:t.csv", "y", tmp_path)[1] == digest
-    with pytest.raises(UserError, match="openml:iris is no number of a table: give openml:61"):
-        load_rows("openml:iris")
 
 
 def no_network(*_: object, **__: object) -> None:
@@ -362,21 +360,6 @@ def test_numbers_kept_as_texts_are_named(tmp_path: Path) -> None:
     table.assign(v=(NOISE.argsort() % 24).astype(str)).to_parquet(tmp_path / "t.parquet")
     read_unchanged.cache_clear()
     assert [*load_rows("parquet:t.parquet", "y", tmp_path)[0].doubts.values()] == [["v"]]
-
-
-def test_groups_stay_in_one_part(tmp_path: Path) -> None:
-    table = frame(60).assign(a=NOISE, who=[f"p{k % 12}" for k in range(60)])
-    read, digest = load_rows(f"csv:{write(tmp_path / 't.csv', table)}", "y", groups="who")
-    assert (read.names, read.doubts) == (("a",), {})
-    parts = split_rows(read, 0)
-    groups = [{*read.groups[part]} for part in parts]
-    assert sum(map(len, groups)) == 12
-    assert sorted(np.concatenate(parts)) == [*range(60)]
-    assert parts.test.tolist() != split_rows(read, 1).test.tolist()
-    assert load_rows("csv:t.csv", "y", tmp_path, drop=("who",))[1] == digest, "no feature"
-    few = load_rows(f"csv:{write(tmp_path / 'f.csv', table.assign(who=KINDS))}", "y", groups="who")
-    with pytest.raises(UserError, match="2 groups are too few"):
-        split_rows(few[0], 0)
 
 
 def test_rows_that_are_equal_but_for_noise_are_counted(tmp_path: Path) -> None:
