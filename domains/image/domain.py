@@ -97,7 +97,8 @@ class ImageDomain(Domain[ImageRecipe, Model, Batch]):
                 with samples_drawn(recipe):
                     sampling.check_retrievable(part, self.splits[part].labels)
         by_labels = recipe.pairs_by_class or not recipe.false_negatives
-        self.pool = sampling.with_unlabelled(train, None if by_labels else data.unlabelled)
+        pool = sampling.with_unlabelled(train, None if by_labels else data.unlabelled)
+        self.pool = replace(pool, groups=())  # which steps do not ask for
         self.uncaptured = self.host_work
         check_class_count(recipe.batch_classes, len(train.labels.unique()))
         if recipe.pairing == "balanced":

@@ -49,7 +49,8 @@ class Images:
 
     def select(self, rows: Tensor) -> "Images":
         """The split's images of those numbers: a validation part, or a small one."""
-        return Images(self.pixels[rows], self.labels[rows], chosen(self.groups, rows.tolist()))
+        groups = chosen(self.groups, rows.tolist() if self.groups else ())  # a step never waits
+        return Images(self.pixels[rows], self.labels[rows], groups)
 
     def ahead(self, parts: Sequence[Tensor]) -> Callable[[int], "Images"]:
         """The images of each of the parts, by its number."""
