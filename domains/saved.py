@@ -101,7 +101,7 @@ def schema_of(path: Path) -> "Schema":
     """Return the columns of a Parquet file, whose few bytes may stand for any number of equal rows.
 
     Raises:
-        UserError: it is too large, or two columns have one name.
+        UserError: it is too large, a column holds lists, or two have one name.
     """
     from pyarrow import parquet
 
@@ -110,9 +110,15 @@ def schema_of(path: Path) -> "Schema":
     groups = [kept.row_group(group) for group in range(kept.num_row_groups)]
     values = sum(one.column(k).num_values for one in groups for k in range(one.num_columns))
     rows = sum(one.num_rows for one in groups)  # are read, whatever the file says of all its rows
+    leaves = [kept.schema.column(k) for k in range(kept.num_columns)]
+    lists = [leaf.path.split(".")[0] for leaf in leaves if leaf.max_repetition_level]
     size = f"{rows} rows of {kept.num_columns} columns"
     large = max(values, rows * kept.num_columns) > MAX_NUMBERS
-    refuse(path, (large, f" is too large ({size}): leave rows or columns out"))
+    refuse(
+        path,
+        (lists, ": column {} holds lists, which may have any length: leave it out"),
+        (large, f" is too large ({size}): leave rows or columns out"),
+    )
     check_doubles(path, schema.names)
     refuse(path, (text_bytes(path, schema) > MAX_TEXT, f" is too large ({size}): shorten texts"))
     return schema

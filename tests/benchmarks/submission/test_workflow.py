@@ -52,6 +52,6 @@ def test_a_strangers_code_meets_no_secret_and_no_token_that_writes() -> None:
     checkouts = [step["with"] for step in steps() if "checkout" in step.get("uses", "")]
     assert all(one["persist-credentials"] is False for one in checkouts)
     assert [one["path"] for one in checkouts if "ref" in one] == ["ours"]
-    assert [step["run"] for step in steps() if "install" in step.get("run", "")] == [
+    assert [step["run"] for step in steps() if "pip install" in step.get("run", "")] == [
         'pip install "./ours[image,standard]"'
     ]

@@ -209,10 +209,10 @@ def test_rows_that_a_stray_quote_swallows_are_noted(tmp_path: Path) -> None:
 def test_nested_columns_of_a_parquet_file_are_refused(tmp_path: Path) -> None:
     arrow = pytest.importorskip("pyarrow")
     parquet = pytest.importorskip("pyarrow.parquet")
-    for value in ([1, 2], {"b": 1}):
+    for value, fault in (([1, 2], "holds lists"), ({"b": 1}, "is no single value")):
         columns = {"a": [value] * 20, "y": ["no", "yes"] * 10}
         parquet.write_table(arrow.table(columns), tmp_path / "t.parquet")
-        with pytest.raises(UserError, match=r"t\.parquet is no table: column a is no single value"):
+        with pytest.raises(UserError, match=rf"t\.parquet.*: column a {fault}"):
             load_rows("parquet:t.parquet", "y", tmp_path)
 
 
