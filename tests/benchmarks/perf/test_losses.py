@@ -18,9 +18,9 @@ def test_table_has_a_cell_for_every_loss_and_size(monkeypatch: pytest.MonkeyPatc
     measured = perf_losses.measured_entry("infonce", 16)
     assert re.fullmatch(r"\d+\.\d\dx \d+ MB", measured)
     monkeypatch.setattr(perf_losses, "measured_entry", lambda *words: f"{words[0]} {words[1]}")
-    unit, head, _, *lines = perf_losses.report(["dcl_w", "jsd"], sizes=(16, 32))
+    unit, head, *lines = perf_losses.report(["dcl_w", "jsd"], sizes=(16, 32))
     assert "1x is" in unit
-    assert head == "| loss | 2N = 16 | 2N = 32 |"
+    assert head == "| loss | 2N = 16 | 2N = 32 |\n| --- | ---: | ---: |"
     assert lines == [
         "| dcl_w | dcl_w 16 | dcl_w 32 |",
         "| dcl_w of lightly | dcl_w of lightly 16 | dcl_w of lightly 32 |",

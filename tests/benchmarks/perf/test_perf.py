@@ -26,7 +26,7 @@ def test_a_time_is_printed_with_the_machine_and_the_versions(
 
 def test_tabular_prints_one_line_for_each_kind_of_view(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(perf_tabular, "STEPS", 1)
-    lines = list(perf_tabular.report(["breast_cancer"], None))
+    lines = "\n".join(perf_tabular.report(["breast_cancer"], None)).splitlines()
     assert [line.split(" | ")[1] for line in lines[2:]] == [
         "masking",
         "corruption",
@@ -41,7 +41,7 @@ def test_image_prints_one_line_for_each_kind_of_view_and_each_width(
     sizes = {"ROUNDS": 1, "STEPS": 1, "BATCH": 8, "WIDTHS": {8: (0.0625, 0.125)}}
     for name, value in sizes.items():
         monkeypatch.setattr(perf_image, name, value)
-    lines = list(perf_image.report(["digits"], None))
+    lines = "\n".join(perf_image.report(["digits"], None)).splitlines()
     views, steps = lines[: lines.index("")], lines[lines.index("") + 1 :]
     assert [line.split(" | ")[1] for line in views[2:]] == ["none", "base", "hard"]
     assert [line.split(" | ")[1] for line in steps[2:]] == [
@@ -57,7 +57,7 @@ def test_sentence_prints_a_line_for_each_way(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(perf_sentence, "ROUNDS", 1)
     # 300 sentences in a second: 600 in two, half of all
     monkeypatch.setattr(perf_sentence, "best_of", lambda work, device: 1.0)
-    lines = list(perf_sentence.report(["tiny"], None))
+    lines = "\n".join(perf_sentence.report(["tiny"], None)).splitlines()
     ways = ["float32", "bf16", perf_sentence.PEER]  # installed or not
     assert [line.split(" | ")[1] for line in lines[2:]] == ways
     assert {line.count("|") for line in lines} == {lines[0].count("|")}
@@ -71,7 +71,7 @@ def test_times_are_of_the_device(monkeypatch: pytest.MonkeyPatch) -> None:
     """All that a step is given is on the device, or it would be refused."""
     monkeypatch.setattr(perf_tabular, "STEPS", 1)
     with counting() as counts:
-        lines = list(perf_tabular.report(["breast_cancer"], None, SHADOW))
+        lines = "\n".join(perf_tabular.report(["breast_cancer"], None, SHADOW)).splitlines()
     assert len(lines) == 5
     assert counts.launches > 300
 

@@ -27,7 +27,8 @@ def score(root: Path, dataset: str, loss: str = "none", recipe: dict | None = No
 
 def test_odd_sentences_are_trained_on_scored_and_counted(tmp_path: Path, small_sets: None) -> None:
     senteval.make(tmp_path, senteval.ODD)
-    corpus = ["one and the same"] * 16 + senteval.ODD + [senteval.sentence(i) for i in range(20)]
+    unscored = [f"{one} more" for one in [*senteval.ODD[1:], *map(senteval.sentence, range(20))]]
+    corpus = ["one and the same"] * 16 + ["", *unscored]
     (tmp_path / "corpus.txt").write_text("\n".join(corpus) + "\n", encoding="utf-8")
     recipe = {**TRAINING, "corpus": "corpus.txt"}
     record = score(tmp_path, "sts", "adnce", recipe)
