@@ -187,7 +187,7 @@ def quick_facts(whole: Mapping[str, Any], listed: Sequence[schema.Row]) -> dict[
     """
     name, part, columns = whole["name"], whole["quick"], whole["columns"]
     if not part:
-        raise UserError(f"{name} {NO_QUICK_PART.format(name)}")
+        raise UserError(f"{name} {NO_QUICK_PART}")
     base, all_rows = schema.baseline(listed), [row for row in whole["rows"] if row.control != AGAIN]
     kept = {base.name if base else "", *whole["asked"]}
     rows = [row for row in all_rows if row.control or row.name in kept]

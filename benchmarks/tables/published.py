@@ -32,7 +32,7 @@ def published_table(document: Document, name: str, asked: Asked) -> Table:
         UserError: whatever is wrong, with the file and the line in it.
     """
     if asked.quick:
-        raise UserError(f"{name} {NO_QUICK_PART.format(name)}")
+        raise UserError(f"{name} {NO_QUICK_PART}")
     if asked.losses:
         raise UserError(
             f"{name} is no sweep, so no loss can join: leave --loss out, or name a sweep file"
