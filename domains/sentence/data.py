@@ -84,9 +84,9 @@ def without_sentences(corpus: Corpus, compared: Iterable[str]) -> Corpus:
     Raises:
         UserError: fewer than two rows are left.
 
-    >>> rows = [["A dog.", "Two cats."], ["A bird.", "Birds."]]
+    >>> rows = [["A dog.", "Two cats."], ["A bird.", "Birds."], ["Rain.", "It rains."]]
     >>> without_sentences(Corpus(rows, 0, ""), ["a dog"]).rows
-    [['A bird.', 'Birds.']]
+    [['A bird.', 'Birds.'], ['Rain.', 'It rains.']]
     """
     if not (known := set(map(words_of, compared))):
         return corpus
