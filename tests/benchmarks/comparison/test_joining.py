@@ -231,7 +231,7 @@ def test_what_has_no_quick_part_says_so(bench, tmp_path: Path) -> None:
     for words in (["compare", "adnce-table5"], ["sweep", "smoke"], ["table", "adnce-table5"]):
         code, _, err = bench(*words, "--quick")
         assert (code, "declares no quick part: leave --quick out" in err) == (2, True), words
-        assert f"bench sweep {words[1]} --tiny" in err
+        assert "bench sweep --tiny" in err
     code, _, err = bench("report", "--quick")
     assert (code, "--quick takes a part of a suite: name it" in err) == (2, True)
 
