@@ -15,7 +15,9 @@ from contrastbench.errors import UserError, unknown
 # ends the name of a metric for which something was chosen on the test set
 ON_TEST = "_best_epoch_on_test"
 QUICK = "-quick"  # ends the name of a suite's quick part
-NO_QUICK_PART = "declares no quick part: leave --quick out (bench sweep --tiny runs a little of all)"
+NO_QUICK_PART = (
+    "declares no quick part: leave --quick out (bench sweep --tiny runs a little of all)"
+)
 
 
 class Selection(StrEnum):
