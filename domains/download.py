@@ -96,7 +96,11 @@ def fetch_file(dataset: Dataset, folder: Path | None = None) -> Path:
         place = (name, folder or cache_folder())
         return Path(pooch.retrieve(dataset.url, f"sha256:{known}", *place, downloader=download))
     except (OSError, ValueError) as error:  # requests' errors too
-        fault = "its sha256 is another" if type(error) is ValueError else type(error).__name__
+        fault = (
+            "its sha256 is not the declared one"
+            if type(error) is ValueError
+            else type(error).__name__
+        )
         raise UserError(f"cannot download {dataset.url} ({fault}): {fix}") from None
 
 

@@ -278,7 +278,11 @@ def other_view(z1: Tensor, z2: Tensor, mean_over_negatives: bool = True) -> Cont
     z1, z2 = alike(z1, z2)
     ids, keys = row_ids(z1), unit(z2)
     return Contrast(
-        *(unit(z1), keys.unsqueeze(1), keys, ids, ids),
+        unit(z1),
+        keys.unsqueeze(1),
+        keys,
+        ids,
+        ids,
         positive_in_denominator=False,
         mean_over_negatives=mean_over_negatives,
         negatives=len(keys) - 1,
@@ -303,7 +307,11 @@ def whole_row(z1: Tensor, z2: Tensor) -> Contrast:
     ids, keys = row_ids(z1), unit(z2)
     everybody = torch.full_like(ids, -1)
     return Contrast(
-        *(unit(z1), keys.unsqueeze(1), keys, ids, everybody),
+        unit(z1),
+        keys.unsqueeze(1),
+        keys,
+        ids,
+        everybody,
         positive_in_denominator=False,
         positive_key=ids.unsqueeze(1),
         negatives=len(keys),

@@ -76,8 +76,9 @@ def file_name(text: str) -> str:
 
 def canonical(value: Any) -> str:
     """Write JSON in one canonical form, so that equal values have equal hashes."""
-    plain: Any = {"sort_keys": True, "ensure_ascii": False, "allow_nan": False}
-    return json.dumps(value, separators=(",", ":"), **plain)
+    return json.dumps(
+        value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
+    )
 
 
 def json_digest(value: Any) -> str:

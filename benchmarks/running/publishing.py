@@ -22,6 +22,8 @@ from contrastbench.domains.base import Evaluation
 from contrastbench.errors import printable, tell
 from contrastbench.losses.base import Loss, Sum
 
+MAX_VECTOR = 16  # numbers of a vector that is kept whole
+
 
 def publish_result(opened: Opened, place: int, outcome: Fields) -> tuple[Record, Path]:
     """Publish the record and return the one that stands, which may be another runner's.
@@ -95,9 +97,6 @@ def as_details(evaluation: Evaluation) -> dict[str, Any]:
         "right": packed_bits(evaluation.right) or None,
     }
     return {**evaluation.details, **{key: v for key, v in typed.items() if v is not None}}
-
-
-MAX_VECTOR = 16  # numbers of a vector that is kept whole
 
 
 def learned_details(loss: Loss | None) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
 from itertools import groupby
+from math import sqrt
 from pathlib import Path
 from statistics import NormalDist
 from tempfile import TemporaryDirectory
@@ -230,7 +231,7 @@ def returned_record(data: bytes, path: Path, known: store.Fields) -> store.Recor
 def compare_claim(case: Verification) -> str:
     """Compare the bundle's records with those made here."""
     ours = {name: record for name, record in sorted(case.made.items()) if record["loss_code"]}
-    factor = 2**0.5 * NormalDist().inv_cdf(1 - LEVEL / 2 / max(1, len(ours)))
+    factor = sqrt(2) * NormalDist().inv_cdf(1 - LEVEL / 2 / max(1, len(ours)))
     outcomes = list[Outcome]()
     with case.laid_out() as folder:
         for name, record in ours.items():

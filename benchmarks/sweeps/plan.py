@@ -28,7 +28,12 @@ from contrastbench.losses.spec import LossSpec
 
 @dataclass(frozen=True)
 class Shard:
-    """One of several shards, counted from zero."""
+    """One of several shards, counted from zero, for machines that share nothing.
+
+    A cell is in the same shard on every machine and in every order of a file, by the hash of its
+    key. What trials decide is known to a shard only when it has the records of all of them: until
+    then such cells are in no shard.
+    """
 
     index: int
     count: int

@@ -51,9 +51,10 @@ class SentenceRecipe(Recipe):
     corpus: str = "wiki1m"
     """sentences to train on: wiki1m, captions, text:FILE with one a line, pairs:FILE with rows of
     some that belong together, or hf:PATH"""
+    # records are older than the key
     pairing: Literal["whole_row", "query_key", "own_view"] = Field(
         "whole_row", exclude_if=lambda pairing: pairing == "whole_row"
-    )  # records are older
+    )
     """whole_row, as SimCSE: the positive is among the negatives; query_key: it is not; own_view:
     negatives of the own view alone, for dhel and kcl"""
     max_length: int = Field(32, ge=3)
