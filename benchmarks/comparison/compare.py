@@ -195,7 +195,8 @@ def over_sets(
     gains, left_out = gains_of(place for place in places if place.row in bare)
     by_row = rows_of(places)
     both = [[effect_of(row, mine, by) for by in (gains, {})] for row, mine in by_row.items()]
-    losses = alike([one for one, _ in both if one.row not in musts and one.by_set], by_row)
+    there = [one for one, _ in both if one.by_set and not (one.same and one.waiting)]
+    losses = alike([one for one in there if one.row not in musts], by_row)
     counted = count(resolved, base, places, losses, musts, gains, left_out)
     known = budget.curves(resolved)
     rows = judge(losses, counted, budget.others(known, base.name, by_row, losses, gains))
@@ -250,14 +251,17 @@ def count(
 ) -> Counted:
     """Return which sets and rows count, and which do not."""
     lines = [line for line in resolved.lines if line.name not in musts]
-    known = {x for one in losses if not (one.same and one.waiting) for x in (one.row, *one.also)}
+    known = {name for one in losses for name in (one.row, *one.also)}
     to_come = [
         line.name not in known
         for line in lines
         if is_listed(resolved.table, line, base)
         and any(not cell.same_as for cell in line.cells.values())
     ]
-    idle = [x.name for x in lines if x.cells and not any(c.has_run for c in x.cells.values())]
+    own = {
+        x.name: [c for c in x.cells.values() if not c.same_as] or x.cells.values() for x in lines
+    }
+    idle = [name for name, cells in own.items() if cells and not any(c.has_run for c in cells)]
     compared = {place.column for place in places}
     others = {cell.column for cell in resolved.cells if cell.has_run} - compared
     columns = [name for name in resolved.table.columns if name in others]

@@ -149,9 +149,10 @@ def test_effects_that_cancel_over_domains_are_shown_in_each(tmp_path: Path) -> N
 
 
 def test_losses_that_have_yet_to_run_are_counted(tmp_path: Path) -> None:
-    study = Study(tmp_path).fill(infonce=70.0, untrained=50.0, adnce=74.0)
-    counted = study.verdicts.counted
-    assert (counted.to_come, counted.without_results) == (1, ["hcl"])
+    for other in ("decoupled", "hcl"):  # the first is infonce on graphs
+        study = Study(tmp_path, FILE.replace("hcl", other))
+        counted = study.fill(infonce=70.0, untrained=50.0, adnce=74.0).verdicts.counted
+        assert (counted.to_come, counted.without_results) == (1, [other])
     before = of(study.verdicts, "adnce").over.holm
     after = of(study.fill(hcl=70.0).verdicts, "adnce").over.holm
     assert before == pytest.approx(after)
