@@ -97,7 +97,7 @@ def fetch_file(dataset: Dataset, folder: Path | None = None) -> Path:
         return Path(pooch.retrieve(dataset.url, f"sha256:{known}", *place, downloader=download))
     except (OSError, ValueError) as error:  # requests' errors too
         fault = (
-            "its sha256 is not the declared one"
+            "its sha256 is not the expected one"
             if type(error) is ValueError
             else type(error).__name__
         )

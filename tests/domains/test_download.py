@@ -157,7 +157,9 @@ def test_a_shipped_file_is_verified_and_never_downloaded(tmp_path: Path) -> None
 
 def test_what_has_another_hash_than_the_hub_says_is_not_used(hub: Served) -> None:
     hub.etags["senteval.tar"] = "0" * 64
-    with pytest.raises(UserError, match=r"its sha256 is another\): put senteval.tar into a folder"):
+    with pytest.raises(
+        UserError, match=r"its sha256 is not the expected one\): put senteval.tar into a folder"
+    ):
         download.fetch_file(DATASETS["sts"])
     assert download.file_state(DATASETS["sts"])[0] == "not downloaded"
 
