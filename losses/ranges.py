@@ -167,7 +167,7 @@ ORDER = Number(
     tune=(1.1, 3),
     excluded=(1, "the Rényi divergence of order 1 is the KL divergence, losses mlcpc and dv"),
 )
-CLASS_PRIOR = Number(low=0, high=1, closed="low", tune=(0, 0.3))  # 0.1 with ten classes
+CLASS_PRIOR = Number(low=0, high=1, closed="low", tune=(0.01, 0.3))  # 0.1 with ten classes
 SCORE = Number(tune=(0, 1))  # a cosine, or beyond all of them
 SHAPE = Number(low=0, tune=(0.5, 4))  # of the densities of ADNCE's Table 11
 
