@@ -1,7 +1,7 @@
 """The base of recipes: all settings besides data, loss and seed that can change a number."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self, get_args
@@ -10,11 +10,13 @@ from pydantic import Field, ValidationError, field_validator, model_validator
 
 from contrastbench.domains.strict import Strict
 from contrastbench.errors import UserError, unknown
-from contrastbench.losses.pairing import Pairing
+from contrastbench.losses.pairing import PAIRINGS, Pairing
 
 Width = Annotated[int, Field(ge=1)]  # of a layer
 Epoch = Annotated[int, Field(ge=1)]
 Share = Annotated[float, Field(ge=0, le=1)]
+Misfits = Mapping[str, Callable[[Any], object]]  # what is found in a recipe, by the words for it
+Unused = Mapping[tuple[str, ...], Callable[[Any], object]]  # whether so, by keys
 
 
 def added(default: Any, **facts: Any) -> Any:
@@ -46,7 +48,8 @@ class Recipe(Strict):
     """The base of all recipes; unknown keys and wrong types are errors.
 
     Some keys mean the same in every domain that has them: `encoder="raw"` scores the input,
-    `pairing="supervised"` pairs samples of one class, and `eval_every` steps a model is validated.
+    `pairing` is a name of `losses.pairing.PAIRINGS`, of which "supervised" pairs samples of one
+    class, and `eval_every` steps a model is validated.
     """
 
     # --recipe preset=NAME: values in place of the defaults
@@ -56,6 +59,17 @@ class Recipe(Strict):
         {"epochs", "batch_size", "permuted", "schedule"}
         | {"lr", "optimizer", "momentum", "weight_decay"}
     )
+    # keys that change nothing as long as they have no value
+    optional: ClassVar[frozenset[str]] = frozenset({"permuted", "score_on", "limit"})
+    # keys that change nothing beside some values of others
+    unused: ClassVar[Unused] = {("momentum",): lambda r: r.optimizer not in ("sgd", "lars")}
+    # what does not fit together: in its words, {r} is the recipe and {found} what is found
+    misfits: ClassVar[Misfits] = {
+        "score_at={found} is not before the last of {r.epochs} epochs, "
+        "which is scored anyway: leave it out": (
+            lambda r: next((epoch for epoch in r.score_at if epoch >= r.epochs), None)
+        ),
+    }
 
     max_grad_norm: ClassVar[float | None] = None  # to which gradients are cut before a step
 
@@ -82,13 +96,10 @@ class Recipe(Strict):
         return bool(share) if share in (0, 1) else share
 
     @model_validator(mode="after")
-    def _score_at_is_on_the_way(self) -> Self:
-        late = [epoch for epoch in self.score_at if epoch >= self.epochs]
-        if late:
-            raise ValueError(
-                f"score_at={late[0]} is not before the last of {self.epochs} epochs, "
-                "which is scored anyway: leave it out"
-            )
+    def _values_fit_together(self) -> Self:
+        for words, find in self.misfits.items():
+            if found := find(self):
+                raise ValueError(words.format(r=self, found=found))
         return self
 
     def beside(self, loss: Mapping[str, Any]) -> Self:
@@ -150,7 +161,7 @@ class Recipe(Strict):
 
         It tells which losses are the same here.
         """
-        return None
+        return PAIRINGS.get(getattr(self, "pairing", ""))
 
     @property
     def evaluation(self) -> dict[str, Any]:
@@ -160,10 +171,8 @@ class Recipe(Strict):
     def idle(self, trained: bool) -> set[str]:
         """Keys that change nothing: the momentum of adam, a limit that is none, further scores."""
         idle = {"score_at", *(() if trained else self.of_training)}
-        if self.optimizer not in ("sgd", "lars"):
-            idle.add("momentum")
-        idle |= {key for key in ("permuted", "score_on") if not getattr(self, key)}
-        return {*idle, "limit"} if self.limit is None else idle
+        idle |= {key for key in self.optional if not getattr(self, key)}
+        return idle.union(*(keys for keys, is_so in self.unused.items() if is_so(self)))
 
     def contents(self, data_root: Path | None, trained: bool) -> dict[str, str]:
         """Hashes for the record in place of paths: equal data are equal wherever they lie."""
@@ -220,6 +229,16 @@ class ClassedRecipe(Recipe):
         "batch_classes",
         "false_negatives",
     }
+    optional: ClassVar[frozenset[str]] = Recipe.optional | {"batch_classes"}
+    unused: ClassVar[Unused] = {**Recipe.unused, ("false_negatives",): lambda r: r.false_negatives}
+    misfits: ClassVar[Misfits] = {
+        **Recipe.misfits,
+        "batch_size={r.batch_size} is no multiple of batch_classes={r.batch_classes}: "
+        "give another one": (lambda r: r.batch_classes and r.batch_size % r.batch_classes),
+        "false_negatives=false needs pairing=both_views, not {r.pairing}: leave it out": (
+            lambda r: not r.false_negatives and r.pairing != "both_views"
+        ),
+    }
 
     pairing: str
     batch_classes: int | None = added(None, ge=2)
@@ -227,20 +246,8 @@ class ClassedRecipe(Recipe):
     false_negatives: bool = added(True)
     """False, with both_views: samples of an anchor's class are no negatives of it"""
 
-    @model_validator(mode="after")
-    def _classes_fit_the_batch(self) -> Self:
-        if self.batch_classes and self.batch_size % self.batch_classes:
-            raise ValueError(
-                f"batch_size={self.batch_size} is no multiple of "
-                f"batch_classes={self.batch_classes}: give another one"
-            )
-        if not self.false_negatives and self.pairing != "both_views":
-            raise ValueError(
-                f"false_negatives=false needs pairing=both_views, not {self.pairing}: leave it out"
-            )
-        return self
-
-    def idle(self, trained: bool) -> set[str]:
-        """Return the keys that use no class."""
-        idle = super().idle(trained) | ({"batch_classes"} if self.batch_classes is None else set())
-        return idle | ({"false_negatives"} if self.false_negatives else set())
+    @property
+    def pairing_facts(self) -> Pairing | None:
+        """Those of the pairing; samples without false negatives are no two whole views."""
+        facts = super().pairing_facts
+        return facts and replace(facts, two_views=facts.two_views and self.false_negatives)

@@ -29,3 +29,9 @@ OWN_VIEW = Pairing(positive_in_denominator=True, own_view=True)
 WHOLE_ROW = Pairing(positive_in_denominator=False)
 WHOLE_OF = Pairing(positive_in_denominator=True, two_views=False)
 SAME_CLASS = PART_OF = Pairing(positive_in_denominator=True, one_positive=False, two_views=False)
+PAIRINGS = {  # by the key `pairing` of recipes
+    **{"both_views": BOTH_VIEWS, "other_view": OTHER_VIEW, "own_view": OWN_VIEW},
+    **dict.fromkeys(("query_key", "both_ways", "one_way"), QUERY_KEY),
+    **{"whole_row": WHOLE_ROW, "part_of": PART_OF, "whole_of": WHOLE_OF},
+    **dict.fromkeys(("supervised", "balanced"), SAME_CLASS),
+}

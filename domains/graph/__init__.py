@@ -6,14 +6,13 @@ adapter is in `domain.py`.
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from contrastbench.domains.declaration import Dataset, Declaration, Source, declared_sets
 from contrastbench.domains.own import PYTHON
-from contrastbench.domains.recipe import Presets, Recipe, added
-from contrastbench.losses import pairing as pairings
+from contrastbench.domains.recipe import Misfits, Presets, Recipe, Unused, added
 
 Augmentation = Literal["drop", "edges", "mask", "subgraph", "random2", "random3", "random4"]
 TU_URL = "https://www.chrsmrrs.com/graphkerneldatasets/{}.zip"
@@ -39,6 +38,26 @@ class GraphRecipe(Recipe):
     of_training: ClassVar[frozenset[str]] = Recipe.of_training | {
         *("pairing", "augmentation", "subgraph", "drop_ratio"),
         *("edge_ratio", "mask_ratio", "subgraph_ratio"),
+    }
+    optional: ClassVar[frozenset[str]] = Recipe.optional | {"target"}
+    unused: ClassVar[Unused] = {  # ratios of operations that are not drawn, and so on
+        **Recipe.unused,
+        ("drop_ratio",): lambda r: r.drawn in ("", "subgraph", "edges", "mask"),
+        ("subgraph_ratio", "subgraph"): lambda r: r.drawn in ("", "drop", "edges", "mask"),
+        ("edge_ratio",): lambda r: r.drawn not in ("edges", "random3", "random4"),
+        ("mask_ratio",): lambda r: r.drawn not in ("mask", "random4"),
+        ("augmentation",): lambda r: not r.drawn,
+        ("parts",): lambda r: r.nested,
+        ("folds",): lambda r: not r.nested,
+    }
+    misfits: ClassVar[Misfits] = {
+        **Recipe.misfits,
+        "svm=linear needs one fold to test and one to choose C: give folds=3 or more": (
+            lambda r: r.svm == "linear" and r.folds < 3
+        ),
+        "svm=linear chooses C by a fold, and parts={r.parts} has none: leave one": (
+            lambda r: r.svm == "linear" and not r.nested
+        ),
     }
 
     pairing: Literal["other_view", "own_view", "part_of", "whole_of", "supervised"] = "other_view"
@@ -73,17 +92,6 @@ class GraphRecipe(Recipe):
     svm: Literal["rbf", "linear"] = "rbf"
     """linear: on standardised embeddings, the next fold chooses its C"""
 
-    @model_validator(mode="after")
-    def _next_folds_are_others(self) -> Self:
-        if self.svm == "linear" and self.folds < 3:
-            raise ValueError(
-                "svm=linear needs one fold to test and one to choose C: give folds=3 or more"
-            )
-        if self.svm == "linear" and not self.nested:
-            fault = f"svm=linear chooses C by a fold, and parts={self.parts} has none"
-            raise ValueError(f"{fault}: leave one")
-        return self
-
     @property
     def protocol(self) -> str:
         """GraphCL's unsupervised_TU; other node features make it another protocol."""
@@ -106,21 +114,14 @@ class GraphRecipe(Recipe):
         return self.encoder == "gine"
 
     @property
-    def pairing_facts(self) -> pairings.Pairing:
-        """GraphCL's pairing, DHEL's, pairs by class, or InfoGraph's."""
-        return {
-            **{
-                "other_view": pairings.OTHER_VIEW,
-                "own_view": pairings.OWN_VIEW,
-                "part_of": pairings.PART_OF,
-            },
-            **{"whole_of": pairings.WHOLE_OF, "supervised": pairings.SAME_CLASS},
-        }[self.pairing]
-
-    @property
     def of_nodes(self) -> bool:
         """Return whether graphs meet nodes, as in InfoGraph, and no views are drawn."""
         return self.pairing in ("part_of", "whole_of")
+
+    @property
+    def drawn(self) -> str:
+        """Return the operations that views are drawn by; empty where there are no views."""
+        return "" if self.of_nodes else self.augmentation
 
     @property
     def evaluation(self) -> dict[str, Any]:
@@ -136,21 +137,6 @@ class GraphRecipe(Recipe):
             if self.nested
             else "of a stratified test part, the same for every run",
         }
-
-    def idle(self, trained: bool) -> set[str]:
-        """Ratios of operations that are not drawn."""
-        operations = {
-            "drop_ratio": ("drop", "random2", "random3", "random4"),
-            "subgraph_ratio": ("subgraph", "random2", "random3", "random4"),
-            "subgraph": ("subgraph", "random2", "random3", "random4"),
-            "edge_ratio": ("edges", "random3", "random4"),
-            "mask_ratio": ("mask", "random4"),
-        }
-        drawn = "" if self.of_nodes else self.augmentation
-        idle = {key for key, users in operations.items() if drawn not in users}
-        idle |= set() if drawn else {"augmentation"}
-        idle |= {"parts" if self.nested else "folds", *(() if self.target else ["target"])}
-        return super().idle(trained) | idle
 
 
 @dataclass(frozen=True)

@@ -1,18 +1,26 @@
 """The recipe of images: how they are trained on and scored. It imports no numerics."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from contrastbench.domains.image.data.datasets import DATASETS, SOURCES
 from contrastbench.domains.image.probes import PROBES, Name, Probe
 from contrastbench.domains.reading import refuse
-from contrastbench.domains.recipe import ClassedRecipe, Presets, Share, Width, added
+from contrastbench.domains.recipe import (
+    ClassedRecipe,
+    Misfits,
+    Presets,
+    Share,
+    Unused,
+    Width,
+    added,
+)
 from contrastbench.errors import UserError
-from contrastbench.losses.pairing import BOTH_VIEWS, OWN_VIEW, QUERY_KEY, SAME_CLASS, Pairing
+from contrastbench.losses.pairing import Pairing
 
 # by which any encoder is scored
 PROTOCOL_NAMES = (
@@ -32,6 +40,62 @@ OWN_START = (INCEPTION, CONVNET)  # networks whose weights start in one way
 HALVED = 32  # pixels of an image for one that BN-Inception ends with
 WEIGHT_PACKAGES = ("torchvision:", "pretrainedmodels:")  # packages that name weights of ImageNet
 VOTE_TEMPERATURE = 0.5  # of the neighbours' votes
+KINDS = {source.kind for source in SOURCES}  # of sets of one's own
+
+
+def is_set(name: str) -> bool:
+    """Return whether it is a declared set, or names one's own."""
+    return name in DATASETS or name.partition(":")[0] in KINDS
+
+
+MISFITS: Misfits = {  # and what to do
+    "score_on={found}: it is no set, and begins with none of " + ", ".join(PROTOCOL_NAMES): (
+        lambda r: next((entry for entry in r.scored_sets if not is_set(entry)), "")
+    ),
+    "score_on={found}: there is no such set (bench list datasets)": (
+        lambda r: next(
+            (x for x in r.further_scores if (s := x.partition(":")[2]) and not is_set(s)), ""
+        )
+    ),
+    "local_crops are used only by pairing=query_key: set it or remove local_crops": (
+        lambda r: r.local_crops and r.pairing != "query_key"
+    ),
+    "local_size={r.local_size} is larger than the views' {r.size}": (
+        lambda r: r.local_crops and r.local_size > r.size
+    ),
+    "positives need pairing=both_views or pairing=balanced: set one or remove positives": (
+        lambda r: r.positives and r.pairing not in ("both_views", "balanced")
+    ),
+    "pairing=balanced needs other images of each class: positives=3": (
+        lambda r: r.pairing == "balanced" and not r.positives
+    ),
+    "batch_size={r.batch_size} is no multiple of the {r.samples_per_class} images of a class": (
+        lambda r: r.pairing == "balanced" and r.batch_size % r.samples_per_class
+    ),
+    "asymmetric views are two with a blur of their own: "
+    "leave out positives, blur, jitter_strength, views=none": (
+        lambda r: (
+            r.asymmetric
+            and (r.positives or (r.blur, r.jitter_strength) != (None, 0.5) or r.views == "none")
+        )
+    ),
+    "rotation={r.rotation} needs a warp: warp=border": lambda r: r.rotation and not r.warp,
+    "warp={r.warp} is of stored pictures: leave out whole_pictures": (
+        lambda r: r.warp and r.whole_pictures
+    ),
+    "probe_lr needs a probe that is trained on views, not {r.probe}": (
+        lambda r: r.probe_lr and r.probe not in PROBES
+    ),
+    f"{{r.encoder}} needs width=1.0 and a size of more than {STEM} pixels": (
+        lambda r: r.pretrained and (r.width != 1 or r.size <= STEM)
+    ),
+    f"{{r.encoder}} needs images of {HALVED}, 64, ... 224 pixels: size=224": (
+        lambda r: r.encoder.endswith(INCEPTION) and (r.size % HALVED or (r.test_size or 0) % HALVED)
+    ),
+    "eval_every needs validation images to choose by: give validation=0.1": (
+        lambda r: r.eval_every and not r.validation
+    ),
+}
 
 
 class ImageRecipe(ClassedRecipe):
@@ -50,6 +114,23 @@ class ImageRecipe(ClassedRecipe):
         *("positives", "pairing", "ema", "predictor", "predictor_bias", "predictor_width"),
         *("projection", "projection_norm", "chunk"),
     }
+    optional: ClassVar[frozenset[str]] = ClassedRecipe.optional | {"eval_every", "noisy_crop"}
+    unused: ClassVar[Unused] = {
+        **ClassedRecipe.unused,
+        ("chunk", "compile", "probe_lr", "score_on"): lambda r: True,
+        ("ema", "predictor", "local_crops"): lambda r: r.pairing != "query_key",
+        ("predictor_bias", "predictor_width"): (
+            lambda r: r.pairing != "query_key" or not r.predictor
+        ),
+        ("whole_pictures",): lambda r: r.size <= SMALL_SIDE,
+        ("positives",): lambda r: r.pairing not in ("both_views", "balanced"),
+        ("knn_k", "knn_temperature"): lambda r: r.ranks and not r.eval_every,
+        ("stem_init", "zero_init_residual"): lambda r: r.pretrained or r.encoder in OWN_START,
+        ("local_size",): lambda r: not r.local_crops,
+        ("warp", "rotation"): lambda r: r.warp is None,
+        ("scored",): lambda r: r.scored in (None, r.scored_by_default),
+    }
+    misfits: ClassVar[Misfits] = {**ClassedRecipe.misfits, **MISFITS}
 
     epochs: int = Field(25, ge=0)
     batch_size: int = Field(64, ge=2)
@@ -142,29 +223,6 @@ class ImageRecipe(ClassedRecipe):
     """what scores one training: sets, of which the first trains and each has a record; or, in the
     same record, protocols of bench score, on this set or transfer:DTD"""
 
-    @model_validator(mode="after")
-    def _further_scores_are_known(self) -> "ImageRecipe":
-        kinds = {source.kind for source in SOURCES}
-        for entry in self.score_on:
-            protocol, _, dataset = entry.partition(":")
-            if entry in DATASETS or protocol in kinds:
-                continue
-            if protocol not in PROTOCOL_NAMES:
-                raise ValueError(
-                    f"score_on={entry}: it is no set, and begins with none of "
-                    f"{', '.join(PROTOCOL_NAMES)}"
-                )
-            if dataset and dataset not in DATASETS and dataset.partition(":")[0] not in kinds:
-                raise ValueError(f"score_on={entry}: there is no such set (bench list datasets)")
-        return self
-
-    @model_validator(mode="after")
-    def _parts_fit_together(self) -> "ImageRecipe":
-        for words, broken in MISFITS.items():
-            if broken(self):
-                raise ValueError(words.format(r=self))
-        return self
-
     def beside(self, loss: Mapping[str, Any]) -> Self:
         """Return the recipe with the loss's temperature for the neighbours, if they follow it.
 
@@ -199,14 +257,13 @@ class ImageRecipe(ClassedRecipe):
         return ("images/2" if harder else "images/1") + ("+still-ema" if still else "")
 
     @property
-    def pairing_facts(self) -> Pairing:
-        """Two views of each image, MoCo v3's queries and keys, or images of one class."""
-        if self.pairs_by_class:
-            return SAME_CLASS
-        others = {"query_key": QUERY_KEY, "both_ways": QUERY_KEY, "own_view": OWN_VIEW}
-        pairing = others.get(self.pairing, BOTH_VIEWS)
-        two_views = self.false_negatives and not (self.positives or self.local_crops)
-        return replace(pairing, one_positive=self.positives < 2, two_views=two_views)
+    def pairing_facts(self) -> Pairing | None:
+        """Those of the pairing; with further positives or local crops there are no two views."""
+        facts = super().pairing_facts
+        if self.pairs_by_class or not facts:
+            return facts
+        alone = not (self.positives or self.local_crops)
+        return replace(facts, one_positive=self.positives < 2, two_views=facts.two_views and alone)
 
     @property
     def evaluation(self) -> dict[str, Any]:
@@ -243,22 +300,7 @@ class ImageRecipe(ClassedRecipe):
 
     def idle(self, trained: bool) -> set[str]:
         """Return the settings that have no effect here, or that `evaluation` shows."""
-        no_target = self.pairing != "query_key"
-        unused: dict[tuple[str, ...], object] = {
-            ("chunk", "compile", "probe_lr", "score_on"): True,
-            ("eval_every",): not self.eval_every,
-            ("ema", "predictor", "local_crops"): no_target,
-            ("predictor_bias", "predictor_width"): no_target or not self.predictor,
-            ("whole_pictures",): self.size <= SMALL_SIDE,
-            ("positives",): self.pairing not in ("both_views", "balanced"),
-            ("knn_k", "knn_temperature"): self.ranks and not self.eval_every,
-            ("stem_init", "zero_init_residual"): self.pretrained or self.encoder in OWN_START,
-            ("local_size",): not self.local_crops,
-            ("warp", "rotation"): self.warp is None,
-            ("noisy_crop",): self.noisy_crop is None,
-            ("scored",): self.scored in (None, self.scored_by_default),
-        }
-        idle = super().idle(trained).union(*(keys for keys, is_so in unused.items() if is_so))
+        idle = super().idle(trained)
         # the projection is scored, untrained too
         return idle - {"pairing", "projection", "projection_norm"} if self.embeds else idle
 
@@ -315,46 +357,3 @@ class ImageRecipe(ClassedRecipe):
     def ranks(self) -> bool:
         """Return whether test images are ranked among each other, and no classifier is fitted."""
         return self.probe in ("retrieval", "recall")
-
-
-# what does not fit together in a recipe, and what to do
-MISFITS: dict[str, Callable[[ImageRecipe], object]] = {
-    "local_crops are used only by pairing=query_key: set it or remove local_crops": (
-        lambda r: r.local_crops and r.pairing != "query_key"
-    ),
-    "local_size={r.local_size} is larger than the views' {r.size}": (
-        lambda r: r.local_crops and r.local_size > r.size
-    ),
-    "positives need pairing=both_views or pairing=balanced: set one or remove positives": (
-        lambda r: r.positives and r.pairing not in ("both_views", "balanced")
-    ),
-    "pairing=balanced needs other images of each class: positives=3": (
-        lambda r: r.pairing == "balanced" and not r.positives
-    ),
-    "batch_size={r.batch_size} is no multiple of the {r.samples_per_class} images of a class": (
-        lambda r: r.pairing == "balanced" and r.batch_size % r.samples_per_class
-    ),
-    "asymmetric views are two with a blur of their own: "
-    "leave out positives, blur, jitter_strength, views=none": (
-        lambda r: (
-            r.asymmetric
-            and (r.positives or (r.blur, r.jitter_strength) != (None, 0.5) or r.views == "none")
-        )
-    ),
-    "rotation={r.rotation} needs a warp: warp=border": lambda r: r.rotation and not r.warp,
-    "warp={r.warp} is of stored pictures: leave out whole_pictures": (
-        lambda r: r.warp and r.whole_pictures
-    ),
-    "probe_lr needs a probe that is trained on views, not {r.probe}": (
-        lambda r: r.probe_lr and r.probe not in PROBES
-    ),
-    f"{{r.encoder}} needs width=1.0 and a size of more than {STEM} pixels": (
-        lambda r: r.pretrained and (r.width != 1 or r.size <= STEM)
-    ),
-    f"{{r.encoder}} needs images of {HALVED}, 64, ... 224 pixels: size=224": (
-        lambda r: r.encoder.endswith(INCEPTION) and (r.size % HALVED or (r.test_size or 0) % HALVED)
-    ),
-    "eval_every needs validation images to choose by: give validation=0.1": (
-        lambda r: r.eval_every and not r.validation
-    ),
-}

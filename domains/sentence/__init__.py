@@ -10,9 +10,8 @@ from typing import Any, ClassVar, Literal
 from pydantic import Field, field_validator, model_validator
 
 from contrastbench.domains.declaration import Declaration
-from contrastbench.domains.recipe import Presets, Recipe
+from contrastbench.domains.recipe import Misfits, Presets, Recipe, Unused
 from contrastbench.domains.sentence.datasets import CORPORA, DATASETS, SOURCES
-from contrastbench.losses.pairing import OWN_VIEW, QUERY_KEY, WHOLE_ROW, Pairing
 
 
 class SentenceRecipe(Recipe):
@@ -27,6 +26,17 @@ class SentenceRecipe(Recipe):
     presets: ClassVar[Any] = Presets(Path(__file__).with_name("presets.yaml"))
     of_training: ClassVar[frozenset[str]] = Recipe.of_training | {
         *("head", "corpus", "max_length", "eval_every", "pairing")
+    }
+    unused: ClassVar[Unused] = {
+        **Recipe.unused,
+        ("head",): lambda r: not r.pooler.startswith("cls"),
+        ("pairing",): lambda r: r.pairing == "whole_row",
+    }
+    misfits: ClassVar[Misfits] = {
+        **Recipe.misfits,
+        "head=checkpoint needs a cls pooler, not pooler={r.pooler}: give head=new": (
+            lambda r: r.head == "checkpoint" and not r.pooler.startswith("cls")
+        ),
     }
     from_scratch: ClassVar[Any] = {"pooler": "avg", "epochs": 3, "lr": 3e-3, "eval_every": 32}
 
@@ -74,14 +84,6 @@ class SentenceRecipe(Recipe):
     def _a_file_is_its_name(cls, corpus: str) -> str:
         return corpus.removeprefix("text:")  # records are older than kinds of data
 
-    @model_validator(mode="after")
-    def _head_of_a_cls_pooler(self) -> "SentenceRecipe":
-        if self.head == "checkpoint" and not self.pooler.startswith("cls"):
-            raise ValueError(
-                f"head=checkpoint needs a cls pooler, not pooler={self.pooler}: give head=new"
-            )
-        return self
-
     @property
     def protocol(self) -> str:
         """SimCSE's training and its order of scoring (SentEval, all setting, cosine, Spearman)."""
@@ -101,11 +103,6 @@ class SentenceRecipe(Recipe):
         return None if self.encoder == "tiny" else {"pooler": "static"}
 
     @property
-    def pairing_facts(self) -> Pairing:
-        """Return the facts about SimCSE's pairing, or another one's."""
-        return {"whole_row": WHOLE_ROW, "query_key": QUERY_KEY, "own_view": OWN_VIEW}[self.pairing]
-
-    @property
     def names_corpus(self) -> bool:
         """Return whether another corpus than the default one is named."""
         return bool(self.corpus != type(self).model_fields["corpus"].default)
@@ -121,11 +118,6 @@ class SentenceRecipe(Recipe):
             "development pairs": "STS-B dev, Spearman",
         }
         return {**settings, "whitening fitted on": "each scored set"} if self.whiten else settings
-
-    def idle(self, trained: bool) -> set[str]:
-        """The head of a pooler that has none, and SimCSE's own pairing."""
-        idle = super().idle(trained) | (set() if self.pooler.startswith("cls") else {"head"})
-        return idle | {key for key in ("pairing",) if self.pairing == "whole_row"}
 
     def contents(self, data_root: Path | None, trained: bool) -> dict[str, str]:
         """Hash the files of the checkpoint and the training corpus that are the user's own."""

@@ -4,17 +4,15 @@ This is the domain's face: its recipe and its datasets. Importing it imports no 
 adapter is in `domain.py`.
 """
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
-from pydantic import Field, ValidationInfo, field_validator
+from pydantic import Field
 
 from contrastbench.domains import saved
 from contrastbench.domains.declaration import Declaration, Source, declared_sets
-from contrastbench.domains.recipe import ClassedRecipe, Presets, Width, added
+from contrastbench.domains.recipe import ClassedRecipe, Misfits, Presets, Unused, Width, added
 from contrastbench.domains.tabular.dataset import TabularDataset
-from contrastbench.losses.pairing import BOTH_VIEWS, OWN_VIEW, QUERY_KEY, SAME_CLASS, Pairing
 
 LINEAR_PROBE: dict[str, Any] = {  # as scoring/linear.py has them
     "probe embeddings": "standardised and scaled to a mean square of 16",
@@ -52,6 +50,19 @@ class TabularRecipe(ClassedRecipe):
 
     of_training: ClassVar[frozenset[str]] = ClassedRecipe.of_training | {
         *("views", "rate", "choice", "pairing", "ema", "predictor", "projection")
+    }
+    optional: ClassVar[frozenset[str]] = ClassedRecipe.optional | {"target", "split", "drop"}
+    unused: ClassVar[Unused] = {
+        **ClassedRecipe.unused,
+        ("parts",): lambda r: r.parts == "drawn",
+        ("ema", "predictor"): lambda r: r.pairing != "query_key",
+        ("rate", "choice"): lambda r: r.views == "none",
+    }
+    misfits: ClassVar[Misfits] = {
+        **ClassedRecipe.misfits,
+        "the last width {found} has no {r.maxout} equal sets: give another maxout": (
+            lambda r: r.widths[-1] % r.maxout and r.widths[-1]
+        ),
     }
 
     epochs: int = Field(20, ge=0)
@@ -92,19 +103,12 @@ class TabularRecipe(ClassedRecipe):
     """raw: the features as they are, for --loss none"""
     widths: tuple[Width, ...] = Field((256, 256, 512), min_length=1, strict=False)
     batch_norm: bool = True
-    maxout: int = Field(4, ge=1, validate_default=True)
+    maxout: int = Field(4, ge=1)
     """sets of the last layer; 1: ReLU"""
     projection: tuple[Width, Width] = Field((256, 64), strict=False)
     """hidden and last width"""
     probe: Literal["linear", "plain", "pseudo_inverse", "logistic", "boosting"] = "linear"
     """plain: linear on the embeddings as they are"""
-
-    @field_validator("maxout")
-    @classmethod
-    def _sets_divide_the_last_width(cls, sets: int, info: ValidationInfo) -> int:
-        if "widths" in info.data and info.data["widths"][-1] % sets:
-            raise ValueError(f"the last width {info.data['widths'][-1]} has no {sets} equal sets")
-        return sets
 
     @property
     def protocol(self) -> str:
@@ -113,28 +117,11 @@ class TabularRecipe(ClassedRecipe):
         return "renyicl-tabular/1" + ("+still-ema" if still else "")
 
     @property
-    def pairing_facts(self) -> Pairing:
-        """MoCo v3's pairing, SimCLR's, SCARF's, DHEL's, or by class; the positive is below."""
-        if self.pairs_by_class:
-            return SAME_CLASS
-        pairing = {"both_views": BOTH_VIEWS, "own_view": OWN_VIEW}.get(self.pairing, QUERY_KEY)
-        return replace(pairing, two_views=self.false_negatives)
-
-    @property
     def evaluation(self) -> dict[str, Any]:
         """How the classifier of `probe` is fitted and scored."""
         scored = {"accuracy": "of the test rows", "embeddings": "before the projection"}
         probe = {**LINEAR_PROBE, **PLAIN_PROBE} if self.probe == "plain" else LINEAR_PROBE
         return scored | (probe if self.probe in ("linear", "plain") else {})
-
-    def idle(self, trained: bool) -> set[str]:
-        """Return the settings that have no effect, because their views or pairing are not used."""
-        idle = super().idle(trained)
-        idle |= {key for key in ("target", "split", "drop") if not getattr(self, key)}
-        idle |= {key for key in ("parts",) if self.parts == "drawn"}
-        if self.pairing != "query_key":
-            idle |= {"ema", "predictor"}
-        return idle | {"rate", "choice"} if self.views == "none" else idle
 
 
 DATASETS = declared_sets(Path(__file__).with_name("datasets.toml"), TabularDataset)
