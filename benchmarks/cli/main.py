@@ -24,6 +24,7 @@ from contrastbench.benchmarks.cli import options as opt
 from contrastbench.benchmarks.cli.output import say, show
 from contrastbench.benchmarks.records.files import DISK_ERRORS
 from contrastbench.benchmarks.running import launch
+from contrastbench.benchmarks.running.signals import TERMINATED, end_on_sigterm
 from contrastbench.domains.reading import cause
 from contrastbench.domains.registry import DOMAINS, declaration
 from contrastbench.errors import UserError, is_out_of_memory, printable, tell
@@ -144,7 +145,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 INTERRUPTED = 130
-STOPPED = {INTERRUPTED: "interrupted", launch.TERMINATED: "terminated"}
+STOPPED = {INTERRUPTED: "interrupted", TERMINATED: "terminated"}
 # as they go
 KEEPING_COMMANDS = (["run"], ["sweep"], ["merge"], ["pack"], ["data"])
 
@@ -206,7 +207,7 @@ def main() -> None:
 def run_command_line() -> NoReturn:
     """Run the command and exit with its code."""
     warnings.formatwarning = lambda message, *_: f"bench: {printable(str(message))}\n"
-    launch.end_on_sigterm()
+    end_on_sigterm()
     if isinstance(sys.stdout, io.TextIOWrapper):
         # a stream of few characters, such as ASCII, shows the others as Python writes them
         sys.stdout.reconfigure(errors="backslashreplace")
@@ -229,9 +230,9 @@ def run_command_line() -> NoReturn:
     except (KeyboardInterrupt, typer.Abort):
         code = INTERRUPTED
     except SystemExit as stop:
-        if stop.code != launch.TERMINATED:
+        if stop.code != TERMINATED:
             raise
-        code = launch.TERMINATED
+        code = TERMINATED
     if code in STOPPED and not launch.started():  # typer makes 130 of Ctrl-C, or does not
         kept = ": what is finished is kept, the same command goes on with the rest"
         tell(STOPPED[code] + kept * (sys.argv[1:2] in KEEPING_COMMANDS))

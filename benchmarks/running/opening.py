@@ -16,8 +16,8 @@ from contrastbench.benchmarks.records.writable import check_writable, prepare_ou
 from contrastbench.benchmarks.running import ranks
 from contrastbench.benchmarks.running.compiling import compiled_parts
 from contrastbench.benchmarks.running.devices import open_device
-from contrastbench.benchmarks.running.launch import termination_kept
 from contrastbench.benchmarks.running.options import Options
+from contrastbench.benchmarks.running.signals import termination_kept
 from contrastbench.benchmarks.running.training import AnyDomain
 from contrastbench.domains.base import Exports, NumbersSamples, PairsByClass
 from contrastbench.domains.reading import cause

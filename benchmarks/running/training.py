@@ -23,13 +23,13 @@ from contrastbench.benchmarks.running.draws import generators_kept, seed_generat
 from contrastbench.benchmarks.running.environment import circumstances
 from contrastbench.benchmarks.running.health import embedding_health
 from contrastbench.benchmarks.running.history import Diverged, History
-from contrastbench.benchmarks.running.launch import Interruption
 from contrastbench.benchmarks.running.optimizers import (
     load_moments,
     make_optimizer,
     make_schedule,
     moments_of,
 )
+from contrastbench.benchmarks.running.signals import Interruption
 from contrastbench.distributed import average_gradients, sharing
 from contrastbench.domains.base import Domain, Evaluation, Validates
 from contrastbench.domains.progress import Progress

@@ -6,7 +6,8 @@ Brings no torch.
 
 import sys
 
-from contrastbench.benchmarks.running.launch import Job, end_on_sigterm, launch
+from contrastbench.benchmarks.running.launch import Job, launch
+from contrastbench.benchmarks.running.signals import end_on_sigterm
 from contrastbench.errors import tell
 
 MODULE = "contrastbench.benchmarks.sweeps.worker"

@@ -29,6 +29,7 @@ from contrastbench.benchmarks.running.devices import choose_device
 from contrastbench.benchmarks.running.opening import NoData, NoMemory
 from contrastbench.benchmarks.running.options import Options
 from contrastbench.benchmarks.running.runner import run_cell
+from contrastbench.benchmarks.running.signals import end_on_sigterm
 from contrastbench.benchmarks.sweeps.claims import claim
 from contrastbench.distributed import ProcessLost
 from contrastbench.errors import UnusableSamples, UserError
@@ -39,7 +40,7 @@ Message = dict[str, Any]
 
 def main() -> None:
     """Answer every line of standard input, with the other ranks if there are any."""
-    launch.end_on_sigterm()
+    end_on_sigterm()
     channel = launch.private_channel()
     with launch.ended_at_once():
         join(sys.argv[1] if launch.launched() else "", channel)

@@ -13,9 +13,9 @@ import torch
 
 from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.benchmarks.running import checkpoints, environment, training
-from contrastbench.benchmarks.running.launch import end_on_sigterm
 from contrastbench.benchmarks.running.options import Options
 from contrastbench.benchmarks.running.runner import run_cell
+from contrastbench.benchmarks.running.signals import end_on_sigterm
 from contrastbench.domains.graph import motifs
 from contrastbench.domains.image.data import digits
 from contrastbench.domains.registry import declaration, domain_class

@@ -10,7 +10,7 @@ import torch
 
 import stub_domain
 from contrastbench.benchmarks.records.experiment import Experiment
-from contrastbench.benchmarks.running import checkpoints, launch, opening, runner, training
+from contrastbench.benchmarks.running import checkpoints, opening, runner, signals, training
 from contrastbench.benchmarks.running.history import History
 from contrastbench.benchmarks.running.options import Options
 from contrastbench.benchmarks.running.runner import run_cell
@@ -46,9 +46,9 @@ def test_a_signal_that_c_makes_an_error_of_stops_the_training_and_fails_nothing(
         return read(*words)
 
     monkeypatch.setattr(*reader, signalled)
-    monkeypatch.setattr(launch, "asked_to_end", threading.Event())
+    monkeypatch.setattr(signals, "asked_to_end", threading.Event())
     before = signal.getsignal(signal.SIGTERM)
-    launch.end_on_sigterm()
+    signals.end_on_sigterm()
     try:
         with pytest.raises(SystemExit, match="143"):
             run_cell(
