@@ -5,11 +5,12 @@ import io
 import re
 import zipfile
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, fields, replace
 from functools import cached_property, lru_cache
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -22,11 +23,8 @@ from contrastbench.domains.graph import DATASETS, SOURCES, TU_URL, GraphDataset
 from contrastbench.domains.own import unknown_dataset
 from contrastbench.domains.reading import cause, member, member_names, reading, refuse
 from contrastbench.domains.samples import chosen
-from contrastbench.errors import UserError
 
 Array = np.ndarray[Any, np.dtype[np.int64]]
-# suffix such as "A" -> the raw file's bytes, None where there is none
-RawReader = Callable[[str], bytes | None]
 MAX_FEATURES = 2**31  # numbers in the node labels one-hot: 8 GiB
 MAX_LABELS = 2**16  # columns of them: an encoder of more would take gigabytes, and no set has them
 MAX_DEGREE = 255  # degrees above share the last column of the degree one-hot
@@ -153,6 +151,57 @@ def union(
     return Graphs(x, edges, node_ptr, edge_ptr, y, attr)
 
 
+class RawSet(NamedTuple):
+    """A set in the TU collection's format: what its files begin with, and their bytes."""
+
+    name: str
+    read: Callable[[str], bytes | None]  # of a suffix such as "A"; None: there is no such file
+
+    def reading(self) -> AbstractContextManager[None]:
+        """Make whatever a damaged file raises one line."""
+        return reading(f"graph dataset {self.name}", "get its files again")
+
+    def refuse(self, suffix: str, *faults: tuple[object, str]) -> None:
+        """Raise by the first of some faults that a file has; as `refuse` does."""
+        # nobody has a user's own set
+        fix = f"get {TU_URL.format(self.name)} again" if self.name in DATASETS else "correct it"
+        what = f"{self.name}_{suffix}.txt is missing or damaged: "
+        refuse(what, *((broken, f"{fault.rstrip('.')}; {fix}") for broken, fault in faults))
+
+    def numbers(self, suffix: str, lines: int | None = None, dtype: Any = np.int64) -> Any:
+        """A file's numbers, of so many lines if they are given; None: there is no such file."""
+        text = self.read(suffix)
+        if text is None:
+            return None
+        self.refuse(suffix, (not text.strip(), "it is empty"))
+        counted = ""
+        try:
+            values = np.loadtxt(io.BytesIO(text), dtype, delimiter=",", ndmin=2, comments=None)
+        except ValueError as error:
+            wrong = cause(error).partition(";")[0].replace(" to int64", ", no whole number,")
+            counted = re.sub(r"row (\d+), c", lambda row: f"line {int(row[1]) + 1}, c", wrong)
+        self.refuse(suffix, (counted, counted))
+        of = "edges" if suffix == "edge_labels" else "nodes"
+        unlike = lines not in (None, len(values))
+        self.refuse(suffix, (unlike, f"{len(values)} lines for {lines} {of}"))
+        return values
+
+    def needed(self, suffix: str, columns: int) -> Array:
+        """The whole numbers of a file that has to be there, so many in each line."""
+        values: Array = self.numbers(suffix)
+        self.refuse(suffix, (values is None, "no such file"))
+        found, wanted = values.shape[1], ("one", "two")[columns - 1]
+        self.refuse(suffix, (found != columns, f"{found} columns instead of {wanted}"))
+        return values
+
+    def one_hots(self, suffix: str, labels: Array) -> Tensor:
+        """The labels of a file one-hot, column by column."""
+        width = sum(int(c.max()) - int(c.min()) + 1 for c in labels.T)
+        many = width > MAX_LABELS or width * len(labels) > MAX_FEATURES
+        self.refuse(suffix, (many, f"labels {labels.min()}..{labels.max()} are too many"))
+        return torch.cat([one_hot(torch.from_numpy(c - c.min())).float() for c in labels.T], dim=1)
+
+
 def load_graphs(name: str, data_root: Path | None = None) -> tuple[Graphs, str]:
     """A dataset by name, x its node labels one-hot or without columns, and its sha256.
 
@@ -180,20 +229,17 @@ def load_collected(name: str, data_root: Path | None) -> tuple[Graphs, str]:
 @lru_cache(maxsize=1)
 def load_tu(name: str, data_root: Path | None) -> tuple[Graphs, str]:
     """A set of the TU collection; the last one stays in memory for the next seed."""
-    read = open_raw(name, data_root)
-    with reading(f"graph dataset {name}", "get its files again"):
-        graphs = parse_tu(name, read, DATASETS.get(name))
+    raw, known = open_raw(name, data_root), DATASETS.get(name)
+    with raw.reading():
+        graphs = parse_tu(raw, known)
     digest = content_hash(graphs)
-    known = DATASETS.get(name)
     if known and known.content not in ("", digest):
         again = f"get {TU_URL.format(name)} again"
         refuse(f"the files of {name}", (True, f" differ from the collection's: {again}"))
     return graphs, digest
 
 
-def with_attributes(
-    graphs: Graphs, digest: str, dataset: str, files: tuple[str, RawReader] | None
-) -> tuple[Graphs, str]:
+def with_attributes(graphs: Graphs, digest: str, dataset: str, raw: RawSet) -> tuple[Graphs, str]:
     """The graphs of a TU set with their nodes' attributes behind the labels, and their sha256.
 
     Each column is standardised over all nodes of the set; a constant one is zero.
@@ -202,18 +248,16 @@ def with_attributes(
         graphs: the set without them.
         digest: its sha256.
         dataset: its name.
-        files: the name that its files begin with, and what reads them; None: it has no such files.
+        raw: its files.
 
     Raises:
         UserError: the set has no attributes, or a damaged file of them.
     """
-    name, read = files or (dataset, lambda _: None)
-    with reading(f"graph dataset {name}", "get its files again"):
-        values = numbers(name, "node_attributes", read, len(graphs.x), False, np.float64)
+    with raw.reading():
+        values = raw.numbers("node_attributes", len(graphs.x), np.float64)
     fix = "leave out --recipe features=attributes; x of a Data is taken as it is"
     refuse(dataset, (values is None, f" has no file of node attributes: {fix}"))
-    infinite = not np.isfinite(values).all()
-    refuse_raw(name, "node_attributes", (infinite, "not all numbers are finite"))
+    raw.refuse("node_attributes", (not np.isfinite(values).all(), "not all numbers are finite"))
     constant = values.max(axis=0) == values.min(axis=0)
     scaled = (values - values.mean(axis=0)) / np.where(constant, np.inf, values.std(axis=0))
     x = torch.cat([graphs.x, torch.from_numpy(scaled).to(graphs.x)], dim=1)
@@ -221,24 +265,21 @@ def with_attributes(
     return replace(graphs, x=x), both
 
 
-def with_edge_labels(graphs: Graphs, dataset: str, files: tuple[str, RawReader] | None) -> Graphs:
-    """The graphs of a TU set with their edges' labels one-hot; `files` as for the attributes.
+def with_edge_labels(graphs: Graphs, dataset: str, raw: RawSet) -> Graphs:
+    """The graphs of a TU set with their edges' labels one-hot; arguments as for the attributes.
 
     Raises:
         UserError: the set has no labels of edges, or a damaged file of them.
     """
-    name, read = files or (dataset, lambda _: None)
-    with reading(f"graph dataset {name}", "get its files again"):
-        ends = None if files is None else numbers(name, "A", read)
-        count = None if ends is None else len(ends)
-        labels = numbers(name, "edge_labels", read, count, False)
-    if ends is None or labels is None:
-        fix = "leave out --recipe encoder=gine"
-        raise UserError(f"{dataset} has no labels or features of edges: {fix}")
-    edges = torch.from_numpy(np.ascontiguousarray(ends.T) - 1)
-    attr = one_hots(name, "edge_labels", labels)
-    sorted_ = union(graphs.x, edges, graphs.node_ptr, graphs.y, attr)
-    return replace(graphs, edge_attr=sorted_.edge_attr)
+    with raw.reading():
+        ends = raw.numbers("A")
+        labels = raw.numbers("edge_labels", None if ends is None else len(ends))
+    fix = "leave out --recipe encoder=gine"
+    refuse(dataset, (labels is None, f" has no labels or features of edges: {fix}"))
+    attr = raw.one_hots("edge_labels", labels)
+    return replace(
+        graphs, edge_attr=union(graphs.x, joined(ends), graphs.node_ptr, graphs.y, attr).edge_attr
+    )
 
 
 def graph_counts(graphs: Graphs) -> dict[str, int]:
@@ -258,37 +299,37 @@ def content_hash(graphs: Graphs) -> str:
     return digest.hexdigest()
 
 
-def open_raw(name: str, data_root: Path | None) -> RawReader:
+def open_raw(name: str, data_root: Path | None) -> RawSet:
     """Open the raw files in the data root's folder or zip, or else in the download."""
     known = DATASETS.get(name)
     if known and known.shipped:
-        return zip_reader(fetch_file(known), name)
+        return in_zip(fetch_file(known), name)
     beside = []
     for root in (data_root, data_root / "tudataset") if data_root else ():
         for folder in (root / name, root / name / "raw", root):
             if any(folder.glob(f"{name}_*.txt")):
-                return folder_reader(folder, name)
+                return in_folder(folder, name)
         if (root / f"{name}.zip").is_file():
-            return zip_reader(root / f"{name}.zip", name)
+            return in_zip(root / f"{name}.zip", name)
         beside += [path.stem for path in root.glob("*.zip")]
     if not known:
         hint = "; others need --data-root with NAME.zip"
         hint = f" ({data_root} has no {name}.zip)" if data_root else hint
         raise unknown_dataset("graph", name, {*beside, *DATASETS}, SOURCES, data_root, hint)
-    return zip_reader(fetch_file(known), name)
+    return in_zip(fetch_file(known), name)
 
 
-def folder_reader(folder: Path, name: str) -> RawReader:
+def in_folder(folder: Path, name: str) -> RawSet:
     """Raw files in a folder."""
 
     def read(suffix: str) -> bytes | None:
         path = folder / f"{name}_{suffix}.txt"
         return path.read_bytes() if path.is_file() else None
 
-    return read
+    return RawSet(name, read)
 
 
-def zip_reader(path: Path, name: str) -> RawReader:
+def in_zip(path: Path, name: str) -> RawSet:
     """Raw files inside a zip, read in place: nothing is extracted."""
 
     def read(suffix: str) -> bytes | None:
@@ -299,83 +340,45 @@ def zip_reader(path: Path, name: str) -> RawReader:
                 raise ValueError(f"{places[0]} and {places[1]}")
             return member(archive, places[0]) if places else None
 
-    return read
+    return RawSet(name, read)
 
 
-def parse_tu(name: str, read: RawReader, declared: GraphDataset | None) -> Graphs:
+def parse_tu(raw: RawSet, declared: GraphDataset | None) -> Graphs:
     """Graphs of the TU text format; every inconsistency is an error that names the file."""
-    indicator = integers(name, "graph_indicator", read)
-    classes, y = np.unique(integers(name, "graph_labels", read), return_inverse=True)
-    edges = numbers(name, "A", read)
-    check_indicator(name, indicator, len(y))
-    check_edge_symmetry(name, edges, indicator)
-    required = declared is not None and declared.node_labels
-    labels = numbers(name, "node_labels", read, len(indicator), required)
+    indicator, labelled = (raw.needed(f"graph_{part}", 1)[:, 0] for part in ("indicator", "labels"))
+    classes, y = np.unique(labelled, return_inverse=True)
+    edges = raw.needed("A", 2)
+    check_indicator(raw, indicator, len(y))
+    check_edge_symmetry(raw, edges, indicator)
+    labels = raw.numbers("node_labels", len(indicator))
+    lacking = labels is None and declared is not None and declared.node_labels
+    raw.refuse("node_labels", (lacking, "no such file"))
     node_ptr = np.searchsorted(indicator, np.arange(1, len(y) + 2))
     graphs = union(
-        torch.zeros(len(indicator), 0) if labels is None else one_hots(name, "node_labels", labels),
-        torch.from_numpy(np.ascontiguousarray(edges.T) - 1),
+        torch.zeros(len(indicator), 0) if labels is None else raw.one_hots("node_labels", labels),
+        joined(edges),
         torch.from_numpy(node_ptr),
         torch.from_numpy(y.reshape(-1)),
     )
-    check_known_size(name, graphs, declared)
+    counts = graph_counts(graphs)
+    files = {"graphs": "graph_labels", "nodes": "graph_indicator", "edges": "A"}
+    for (unit, suffix), size in zip(
+        files.items(), declared.sizes if declared else (), strict=False
+    ):
+        fault = f"{counts[unit]} {unit}, {raw.name} has {size}"
+        raw.refuse(suffix, (counts[unit] != size, fault))
     named = enumerate(() if labels is None or declared else labels.T)
     kinds = ((k, v) for k, c in named for v in range(int(c.min()), int(c.max()) + 1))
-    known = tuple(f"{k}:{v}" for k, v in kinds)  # what the columns of `one_hots` stand for
-    return replace(graphs, labels=known, classes=tuple(map(str, classes)))
+    columns = tuple(f"{k}:{v}" for k, v in kinds)  # what those of `one_hots` stand for
+    return replace(graphs, labels=columns, classes=tuple(map(str, classes)))
 
 
-def one_hots(name: str, suffix: str, labels: Array) -> Tensor:
-    """The labels of a raw file one-hot, column by column."""
-    width = sum(int(c.max()) - int(c.min()) + 1 for c in labels.T)
-    many = width > MAX_LABELS or width * len(labels) > MAX_FEATURES
-    refuse_raw(name, suffix, (many, f"labels {labels.min()}..{labels.max()} are too many"))
-    return torch.cat([one_hot(torch.from_numpy(c - c.min())).float() for c in labels.T], dim=1)
+def joined(edges: Array) -> Tensor:
+    """(2, edges) numbers of nodes from 0, of the lines of a raw file."""
+    return torch.from_numpy(np.ascontiguousarray(edges.T) - 1)
 
 
-def refuse_raw(name: str, suffix: str, *faults: tuple[object, str]) -> None:
-    """Raise by the first of some faults that a raw file has; as `refuse` does."""
-    # nobody has a user's own set
-    fix = f"get {TU_URL.format(name)} again" if name in DATASETS else "correct it"
-    what = f"{name}_{suffix}.txt is missing or damaged: "
-    refuse(what, *((broken, f"{fault.rstrip('.')}; {fix}") for broken, fault in faults))
-
-
-def numbers(
-    name: str,
-    suffix: str,
-    read: RawReader,
-    nodes: int | None = None,
-    required: bool = True,
-    dtype: Any = np.int64,
-) -> Any:
-    """A raw file's numbers, a line for each node if they are given; None: it need not be there."""
-    of, text = "edges" if suffix == "edge_labels" else "nodes", read(suffix)
-    if text is None and not required:
-        return None
-    empty = not (text or b"").strip()
-    refuse_raw(name, suffix, (text is None, "no such file"), (empty, "it is empty"))
-    counted = ""
-    try:
-        values = np.loadtxt(io.BytesIO(text or b""), dtype, delimiter=",", ndmin=2, comments=None)
-    except ValueError as error:
-        wrong = cause(error).partition(";")[0].replace(" to int64", ", no whole number,")
-        counted = re.sub(r"row (\d+), c", lambda row: f"line {int(row[1]) + 1}, c", wrong)
-    refuse_raw(name, suffix, (counted, counted))
-    unlike = nodes not in (None, len(values))
-    refuse_raw(name, suffix, (unlike, f"{len(values)} lines for {nodes} {of}"))
-    return values
-
-
-def integers(name: str, suffix: str, read: RawReader) -> Array:
-    """A raw file of one integer a line."""
-    values = numbers(name, suffix, read)
-    columns = values.shape[1]
-    refuse_raw(name, suffix, (columns != 1, f"{columns} columns instead of one"))
-    return values[:, 0]
-
-
-def check_indicator(name: str, indicator: Array, graphs: int) -> None:
+def check_indicator(raw: RawSet, indicator: Array, graphs: int) -> None:
     """Graph numbers ascend from 1 or above to the number of graphs.
 
     A graph without nodes may stand between others; after the last it would be a line of labels too
@@ -384,36 +387,24 @@ def check_indicator(name: str, indicator: Array, graphs: int) -> None:
     low, high = indicator.min(), indicator.max()
     counts = f"graph numbers {low}..{high}, but graph_labels has {graphs} lines"
     apart = bool((np.diff(indicator) < 0).any())
-    refuse_raw(
-        name,
+    raw.refuse(
         "graph_indicator",
         (low < 1 or high != graphs, counts),
         (apart, "nodes of one graph do not stand together"),
     )
 
 
-def check_edge_symmetry(name: str, edges: Array, indicator: Array) -> None:
+def check_edge_symmetry(raw: RawSet, edges: Array, indicator: Array) -> None:
     """Edges join nodes of one graph and are there in both directions."""
-    columns, nodes = edges.shape[1], len(indicator)
-    refuse_raw(name, "A", (columns != 2, f"{columns} columns instead of two"))
-    low, high = edges.min(), edges.max()
+    nodes, low, high = len(indicator), edges.min(), edges.max()
     numbered = f"node numbers {low}..{high}, but there are {nodes} nodes"
-    refuse_raw(name, "A", (low < 1 or high > nodes, numbered))
+    raw.refuse("A", (low < 1 or high > nodes, numbered))
     source, target = edges.T
     crossing = np.flatnonzero(indicator[source - 1] != indicator[target - 1]) + 1
-    refuse_raw(name, "A", (crossing.tolist(), "line {} joins two graphs"))
+    raw.refuse("A", (crossing.tolist(), "line {} joins two graphs"))
     n = nodes + 1
     forward, backward = (
         torch.from_numpy(key).unique() for key in (source * n + target, target * n + source)
     )
     lonely = [divmod(k, n) for k in forward[~torch.isin(forward, backward)].tolist()]
-    refuse_raw(name, "A", (lonely, "edge {}, {} is there in one direction only"))
-
-
-def check_known_size(name: str, graphs: Graphs, declared: GraphDataset | None) -> None:
-    """A known dataset has its known size."""
-    counts = graph_counts(graphs)
-    files = (("graph_labels", "graphs"), ("graph_indicator", "nodes"), ("A", "edges"))
-    for (suffix, unit), known in zip(files, declared.sizes if declared else (), strict=False):
-        fault = f"{counts[unit]} {unit}, {name} has {known}"
-        refuse_raw(name, suffix, (counts[unit] != known, fault))
+    raw.refuse("A", (lonely, "edge {}, {} is there in one direction only"))

@@ -74,8 +74,8 @@ class GraphDomain(Domain[GraphRecipe, Model, Batch]):
         )
         self.labels, self.class_names = graphs.labels, graphs.classes
         if recipe.features == "attributes":
-            files = tu_files(dataset, root)
-            graphs, self.sha256 = data.with_attributes(graphs, self.sha256, dataset, files)
+            raw = tu_files(dataset, root)
+            graphs, self.sha256 = data.with_attributes(graphs, self.sha256, dataset, raw)
         self.counts = data.graph_counts(graphs)
         self.check_recipe(graphs)
         # what is tested in every seed is also drawn by one
@@ -164,13 +164,13 @@ class GraphDomain(Domain[GraphRecipe, Model, Batch]):
 
     def unused(self) -> dict[str, str]:
         """Return notes on what a set in the TU collection's format has, and nothing here reads."""
-        files = tu_files(self.dataset, self.data_root)
+        raw = tu_files(self.dataset, self.data_root)
         read = {"node_attributes": self.recipe.features == "attributes"}
         read["edge_labels"] = self.recipe.reads_edges
         return {
             part.replace("_", " "): fate
             for part, fate in UNREAD.items()
-            if files and not read.get(part) and files[1](part) is not None
+            if not read.get(part) and raw.read(part) is not None
         }
 
     def model(self) -> Model:

@@ -22,7 +22,7 @@ from contrastbench.domains import own
 from contrastbench.domains.download import cache_folder
 from contrastbench.domains.graph import DATASETS, MOLECULES, SOURCES, data
 from contrastbench.domains.graph.collected import declared_file
-from contrastbench.domains.graph.data import MAX_FEATURES, Graphs, content_hash, pointers, union
+from contrastbench.domains.graph.data import Graphs, RawSet, content_hash, pointers, union
 from contrastbench.domains.graph.files import GRAPH_FILES, LABELS_FILE, read_file
 from contrastbench.domains.graph.molecules import known_column, read_smiles
 from contrastbench.domains.graph.tasks import UNKNOWN, answers
@@ -134,10 +134,10 @@ def stack_graphs(items: Sequence[Item], y: Tensor) -> Graphs:
 def read_folder(what: str, data_root: Path | None, groups: str | None = None) -> ReadGraphs:
     """A folder of TU text files, or of GraphML files or edge lists with their classes."""
     folder = own.find_path(what, data_root, Path.is_dir)
-    if files := files_of(folder):
+    if raw := raw_set(folder):
         refuse(folder, (groups or (), f" is a TU folder, of no fields: leave groups={groups} out"))
-        graphs = data.parse_tu(*files, None)
-        return graphs, removed(graphs, (files[1]("A") or b"").count(b","))
+        graphs = data.parse_tu(raw, None)
+        return graphs, removed(graphs, (raw.read("A") or b"").count(b","))
     lacking = f"neither NAME_graph_indicator.txt nor {LABELS_FILE} with FILE,CLASS in each line"
     refuse(folder, (not (folder / LABELS_FILE).is_file(), f" has {lacking}"))
     rows, named = classes_in(folder, groups)
@@ -161,18 +161,19 @@ def removed(graphs: Graphs, edges: int) -> dict[str, int]:
     return {"loops and repeated edges, left out": left_out} if left_out > 0 else {}
 
 
-def tu_files(dataset: str, data_root: Path | None) -> tuple[str, data.RawReader] | None:
-    """Return the name and the raw files of a set in the TU collection's format."""
-    parsed = own.parse_source(dataset, SOURCES)
+def tu_files(dataset: str, data_root: Path | None) -> RawSet:
+    """Return the files of a set in the TU collection's format; of others there are none."""
+    parsed, none = own.parse_source(dataset, SOURCES), RawSet(dataset, lambda suffix: None)
     if parsed is None:
         embedded = dataset in DATASETS and not DATASETS[dataset].url
-        return None if embedded else (dataset, data.open_raw(dataset, data_root))
+        return none if embedded else data.open_raw(dataset, data_root)
     source, what = parsed
-    return files_of(own.find_path(what, data_root, Path.is_dir)) if source.folder else None
+    folder = own.find_path(what, data_root, Path.is_dir) if source.folder else None
+    return (folder and raw_set(folder)) or none
 
 
-def files_of(folder: Path) -> tuple[str, data.RawReader] | None:
-    """Return the name and the raw files of the one TU set in a folder.
+def raw_set(folder: Path) -> RawSet | None:
+    """Return the one TU set in a folder.
 
     Raises:
         UserError: there are several.
@@ -181,7 +182,7 @@ def files_of(folder: Path) -> tuple[str, data.RawReader] | None:
     names = [path.name.removesuffix("_graph_indicator.txt") for path in tu]
     several = f" holds several data sets ({', '.join(names)}): move each into a folder of its own"
     refuse(folder, (len(tu) > 1, several))
-    return (names[0], data.folder_reader(folder, names[0])) if tu else None
+    return data.in_folder(folder, names[0]) if tu else None
 
 
 def classes_in(folder: Path, groups: Name) -> tuple[list[tuple[str, Any]], tuple[str, ...]]:
@@ -220,7 +221,7 @@ def united_files(folder: Path, names: Sequence[str], classes: Sequence[Any]) -> 
     kinds = sorted({label for graph in files for label in graph.labels} - {""})
     nodes = sum(len(graph.labels) for graph in files)
     many = f": {nodes} nodes have {len(kinds)} labels, which are too many"
-    refuse(folder, (len(kinds) * nodes > MAX_FEATURES, many))
+    refuse(folder, (len(kinds) * nodes > data.MAX_FEATURES, many))
     number = {kind: k for k, kind in enumerate(kinds)}
     items = []
     for name, (labels, edges, _), y in zip(names, files, classes, strict=True):

@@ -38,7 +38,7 @@ def write(folder: Path, **changes: str | None) -> Path:
 
 
 def read(root: Path) -> Graphs:
-    return parse_tu("TOY", open_raw("TOY", root), None)
+    return parse_tu(open_raw("TOY", root), None)
 
 
 def test_three_graphs(tmp_path: Path) -> None:
@@ -72,8 +72,7 @@ ATTRIBUTES = "".join(f"{k}.5, {k % 3}, 7\n" for k in range(8))
 def attributed(folder: Path, text: str | None) -> tuple[Graphs, str]:
     write(folder, node_attributes=text)
     data.load_tu.cache_clear()
-    files = "TOY", data.open_raw("TOY", folder)
-    return with_attributes(*load_graphs("TOY", folder), "TOY", files)
+    return with_attributes(*load_graphs("TOY", folder), "TOY", data.open_raw("TOY", folder))
 
 
 def test_attributes_stand_behind_the_labels_standardised(tmp_path: Path) -> None:
