@@ -17,7 +17,7 @@ from torchvision import transforms
 from contrastbench.benchmarks.perf.timing import CPU, medians, table_head
 from contrastbench.domains.image import ImageRecipe
 from contrastbench.domains.image.data.images import CIFAR_MEAN, CIFAR_STD
-from contrastbench.domains.image.data.load import load_images
+from contrastbench.domains.image.data.own import load_images
 from contrastbench.domains.image.networks.model import ImageModel
 from contrastbench.domains.image.views.policies import Policy, PolicyKind, policy
 from contrastbench.domains.image.views.transforms import augment, erase_some, normalise

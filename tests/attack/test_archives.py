@@ -28,7 +28,6 @@ import made_images
 from contrastbench.domains import reading, saved
 from contrastbench.domains.graph import own as own_graphs
 from contrastbench.domains.image.data import archives, decode
-from contrastbench.domains.image.data import load as images
 from contrastbench.domains.image.data import own as own_images
 from contrastbench.domains.own import read_unchanged
 from contrastbench.domains.sentence import data as sentences
@@ -203,7 +202,7 @@ def test_images(tmp_path: Path, found: Callable[[str], None]) -> None:
             hostile.watched(canary) as touched,
             pytest.raises(UserError, match=r"odd\.png") as error,
         ):
-            images.load_images(f"folder:{root}", 16, None, made_images.CPU)
+            own_images.load_images(f"folder:{root}", 16, None, made_images.CPU)
         assert len(str(error.value).splitlines()) == 1, name
         assert touched == [], name
         assert not (canary / "owned").exists(), name

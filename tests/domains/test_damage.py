@@ -23,7 +23,7 @@ import pandas as pd
 
 import made_images
 from contrastbench.domains.image.data import decode
-from contrastbench.domains.image.data import load as data
+from contrastbench.domains.image.data import own as data
 
 ROWS = "".join(f"{k},{('red', 'blue')[k % 2]},{('no', 'yes')[k % 2]}\n" for k in range(40))
 

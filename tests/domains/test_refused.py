@@ -21,7 +21,7 @@ pytest.importorskip("rdkit")
 import made_images
 from contrastbench.domains.graph import data as graphs
 from contrastbench.domains.graph.own import load_own_graphs
-from contrastbench.domains.image.data.load import load_images
+from contrastbench.domains.image.data.own import load_images
 from contrastbench.domains.registry import domain_class, make_recipe
 from contrastbench.domains.sentence.data import read_corpus
 from contrastbench.domains.sentence.domain import read_any

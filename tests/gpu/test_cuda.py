@@ -58,7 +58,7 @@ def test_files_reach_the_device_as_they_are(
     pytest.importorskip("PIL")
     from contrastbench.domains.image.data import files
     from contrastbench.domains.image.data.images import ImageFiles
-    from contrastbench.domains.image.data.load import load_images
+    from contrastbench.domains.image.data.own import load_images
     from made_images import CPU, folder
 
     expected = load_images(f"folder:{folder(tmp_path, count=40)}", 16, None, CPU)[0].train

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from contrastbench.domains.image.data.datasets import DATASETS
 from contrastbench.domains.image.data.images import Images, ImageSet, LoadedImages
-from contrastbench.domains.image.data.load import load_declared, load_images
+from contrastbench.domains.image.data.own import load_declared, load_images
 from contrastbench.domains.image.networks.model import ImageModel
 from contrastbench.domains.registry import make_recipe
 from contrastbench.losses import UserError

@@ -27,16 +27,7 @@ from contrastbench.domains import own
 from contrastbench.domains.declaration import reader_of
 from contrastbench.domains.graph import data as graphs
 from contrastbench.domains.graph import own as own_graphs
-from contrastbench.domains.image.data import (
-    binaries,
-    digits,
-    disjoint,
-    imagenet,
-    matlab,
-    tiles,
-    transfer_sets,
-)
-from contrastbench.domains.image.data import load as images
+from contrastbench.domains.image.data import binaries, digits, matlab, published, transfer_sets
 from contrastbench.domains.image.data import own as own_images
 from contrastbench.domains.image.data.datasets import DATASETS
 from contrastbench.domains.own import read_unchanged
@@ -81,9 +72,9 @@ def graph(name: str) -> Callable[[Path], str]:
 
 def image(name: str) -> Callable[[Path], str]:
     def read(root: Path) -> str:
-        images.load_declared.cache_clear()
+        own_images.load_declared.cache_clear()
         read_unchanged.cache_clear()
-        return images.load_images(name.format(root), 16, root, CPU)[1]
+        return own_images.load_images(name.format(root), 16, root, CPU)[1]
 
     return read
 
@@ -195,7 +186,7 @@ STL = {
 IMAGENET = {
     f"imagenet/{part}/{name}/x.JPEG": jpeg(k, 16)
     for part in ("train", "val")
-    for k, name in enumerate(imagenet.IMAGENET_100[:2])
+    for k, name in enumerate(published.IMAGENET_100[:2])
 }
 FOOD = {
     **{f"food-101/images/{kind}/{k}.jpg": jpeg(k, 16) for k in (0, 1) for kind in KINDS},
@@ -328,21 +319,21 @@ RAW: dict[str, Raw] = {
     "FC100": Raw(binaries.load_few_shot, files(CIFAR_100), image("FC100"), "-100"),
     "STL-10": Raw(binaries.load_stl, files(STL), image("STL-10"), "stl10_binary"),
     "Tiny-ImageNet": Raw(
-        imagenet.load_tiny,
+        published.load_tiny,
         files({f"tiny-imagenet-200/{k}": v for k, v in TINY.items()}),
         image("Tiny-ImageNet"),
         "iny-",
         whole=False,
     ),
     "Tiny-ImageNet-20": Raw(
-        imagenet.load_tenth,
+        published.load_tenth,
         files({f"tiny-imagenet-200/{k}": v for k, v in TENTH.items()}),
         image("Tiny-ImageNet-20"),
         "iny-",
         whole=False,
     ),
     "DTD-10": Raw(
-        tiles.load_tiles,
+        published.load_tiles,
         files({f"dtd/images/{k}": v for k, v in TILES.items()}),
         image("DTD-10"),
         "DTD-10",
@@ -350,10 +341,10 @@ RAW: dict[str, Raw] = {
     "declared arrays": Raw(
         own_images.load_declared_arrays, declared_arrays, image("Devanagari"), "devanagari.npz"
     ),
-    "ImageNet": Raw(imagenet.load_imagenet, files(IMAGENET), image("ImageNet"), "imagenet"),
-    "CUB": Raw(disjoint.load_disjoint, cub, image("CUB"), "CUB_200"),
-    "CAR": Raw(disjoint.load_disjoint, car, image("CAR"), "cars196", which="*.mat"),
-    "SOP": Raw(disjoint.load_disjoint, sop, image("SOP"), "Stanford"),
+    "ImageNet": Raw(published.load_imagenet, files(IMAGENET), image("ImageNet"), "imagenet"),
+    "CUB": Raw(published.load_disjoint, cub, image("CUB"), "CUB_200"),
+    "CAR": Raw(published.load_disjoint, car, image("CAR"), "cars196", which="*.mat"),
+    "SOP": Raw(published.load_disjoint, sop, image("SOP"), "Stanford"),
     "Food-101": Raw(transfer_sets.load_transfer, files(FOOD), image("Food-101"), "food-101"),
     "pictures": Raw(
         own_images.read_folder,
@@ -424,8 +415,8 @@ NO_FILES = {  # readers of something else
 
 def declared_readers() -> Iterator[dict[str, Any]]:
     """Yield the readers of declared images and tables by name."""
-    for package, sets in ((images.__package__, DATASETS), (tables.__package__, tables.DATASETS)):
-        yield {name: reader_of(str(package), about) for name, about in sets.items()}
+    for module, sets in ((own_images, DATASETS), (tables, tables.DATASETS)):
+        yield {name: reader_of(str(module.__package__), about) for name, about in sets.items()}
 
 
 def readers() -> set[object]:

@@ -284,16 +284,9 @@ def oddities(headers: Iterable[Header]) -> dict[str, int]:
     """Return how many images were taken as something else than they are."""
     counts: Counter[str] = Counter()
     for header in headers:
-        if header.mode != "RGB":
-            counts[taken_as(header.mode)] += 1
+        if header.mode in ("1", "L"):
+            counts["grey, in all three colours"] += 1
+        elif header.mode != "RGB":
+            counts[f"{header.mode}, converted to RGB"] += 1
         counts.update([FIRST_FRAME] * (header.frames > 1) + [TURNED] * header.turned)
     return dict(counts)
-
-
-def taken_as(mode: str) -> str:
-    """Say what happened to an image of another mode of Pillow's than RGB.
-
-    >>> taken_as("L"), taken_as("RGBA")
-    ('grey, in all three colours', 'RGBA, converted to RGB')
-    """
-    return "grey, in all three colours" if mode in ("1", "L") else f"{mode}, converted to RGB"

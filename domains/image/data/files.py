@@ -27,6 +27,7 @@ MAX_KEPT_SIDE = 96  # images that all have one size of at most so many pixels a 
 SIZES = "{} classes, {} training and {} test images"
 
 Label = int | tuple[int, ...]  # a class, or 1, 0 or -1 for each class
+FilesByClass = Mapping[str, Sequence[str]]  # names of files, in the order of classes
 
 
 @dataclass(frozen=True)
@@ -45,7 +46,13 @@ class Part:
 
 def part_of(files: Sequence[tuple[str, Label]]) -> Part:
     """Return the part that has these files, each with its class."""
-    return Part(tuple(name for name, _ in files), tuple(label for _, label in files))
+    labels = (y if isinstance(y, tuple) else int(y) for _, y in files)  # torchvision has NumPy's
+    return Part(tuple(name for name, _ in files), tuple(labels))
+
+
+def class_files(files: FilesByClass, classes: Sequence[str]) -> Part:
+    """Return the files of classes, with their numbers."""
+    return part_of([(name, k) for k, label in enumerate(classes) for name in files.get(label, [])])
 
 
 @dataclass(frozen=True)
@@ -57,6 +64,12 @@ class Parts:
     classes: tuple[str, ...]
     drawn: bool = False  # whether the test files are a seeded share of each class
     listed: bool = False  # whether classes stand in a list, so that no name tells an image's
+
+    @classmethod
+    def by_class(cls, train: FilesByClass, test: FilesByClass) -> "Parts":
+        """Return the files of both parts, classes numbered as they come."""
+        classes = tuple({**train, **test})
+        return cls(class_files(train, classes), class_files(test, classes), classes)
 
 
 def check_sizes(about: ImageDataset, parts: Parts, where: object, each: int = 1) -> None:

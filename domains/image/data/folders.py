@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from contrastbench.domains.image.data import decode
-from contrastbench.domains.image.data.files import Part, Parts, part_of
+from contrastbench.domains.image.data.files import Part, Parts, class_files
 from contrastbench.domains.image.data.images import held_out
 from contrastbench.domains.own import files_below, part_name
 from contrastbench.domains.reading import reading, refuse
@@ -134,21 +134,6 @@ def check_classes(root: Path, classes: tuple[str, ...]) -> None:
             ("train" in inside, f" holds one folder with parts: give folder:{only}"),
             (True, f" has a single class, {classes[0]}: {fix}"),
         )
-
-
-def class_files(files: dict[str, list[str]], classes: tuple[str, ...]) -> Part:
-    """The files of classes, with their numbers."""
-    return part_of([(name, k) for k, label in enumerate(classes) for name in files.get(label, [])])
-
-
-def first_files(files: dict[str, list[str]], count: int) -> Parts:
-    """Return so many files of each class to train on, and the next ones to test."""
-    halves = (slice(count), slice(count, 2 * count))
-    train, test = (
-        class_files({label: names[half] for label, names in files.items()}, tuple(files))
-        for half in halves
-    )
-    return Parts(train, test, tuple(files))
 
 
 def classes_of(root: Path, name: str) -> dict[str, list[str]]:

@@ -1,9 +1,10 @@
-"""Images that users bring: folders, and arrays of NumPy."""
+"""Sets of images by name: declared ones, and those that users bring, folders or arrays of NumPy."""
 
 import re
 import zipfile
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -12,12 +13,20 @@ import numpy as np
 import torch
 
 from contrastbench.domains import download, own, saved
+from contrastbench.domains.declaration import reader_of
 from contrastbench.domains.image.data import decode
 from contrastbench.domains.image.data import images as sets
-from contrastbench.domains.image.data.datasets import ImageDataset
-from contrastbench.domains.image.data.files import Parts, from_files
-from contrastbench.domains.image.data.folders import class_files, folder_parts, split_fifth
-from contrastbench.domains.reading import UNPACKED, file_kind, member, member_names, refuse
+from contrastbench.domains.image.data.datasets import DATASETS, SOURCES, ImageDataset
+from contrastbench.domains.image.data.files import Parts, class_files, from_files
+from contrastbench.domains.image.data.folders import folder_parts, split_fifth
+from contrastbench.domains.reading import (
+    UNPACKED,
+    file_kind,
+    member,
+    member_names,
+    reading,
+    refuse,
+)
 from contrastbench.errors import UserError
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -30,6 +39,48 @@ PREFIXES = ("", "test_", "validation_")  # of parts
 KINDS = ("images", "labels", "groups")
 CHANNELS = (1, 3)  # channels: grey, or red, green and blue
 OwnReader = Callable[[str, Path | None, sets.Request], sets.LoadedImages]
+DeclaredReader = Callable[[ImageDataset, sets.Request], sets.LoadedImages]
+
+
+def load_images(
+    dataset: str, size: int, data_root: Path | None, device: torch.device, whole: bool = False
+) -> sets.LoadedImages:
+    """A set of images by name and the sha256 of its content.
+
+    Args:
+        dataset: a declared set, or one's own: `folder:PATH` (absolute, from here, or from the data
+            root) with train/CLASS/FILE and test/CLASS/FILE (or val), or with CLASS/FILE and a
+            seeded fifth of each class as test; `npz:FILE`.
+        size: of the views in pixels. Images that all have one size of at most 96 pixels keep it;
+            the embedded digits are enlarged to `size`; others are stored with `stored_size(size)`
+            pixels a side.
+        data_root: a folder that already holds the files.
+        device: where pixels and labels go.
+        whole: crops are of whole pictures, decoded at each step, where stored ones were cut.
+
+    Raises:
+        UserError: unknown name, no file and no network, or a file that is no image.
+    """
+    return ADAPTER.read(dataset, data_root, sets.Request(size, data_root, device, whole))
+
+
+@lru_cache(maxsize=1)
+def load_declared(dataset: str, data_root: Path | None, asked: sets.Request) -> sets.LoadedImages:
+    """A declared set; the last one stays in memory for the next seed.
+
+    Raises:
+        UserError: its files are not there, are damaged, or hold something else.
+    """
+    about = DATASETS[dataset]
+    refuse(dataset, (asked.groups or (), " has no groups: leave --recipe groups out"))
+    reader: DeclaredReader = reader_of(__package__, about)
+    path = download.local_file(about, data_root) if about.url else None
+    with reading(path or dataset, about.again):
+        images, digest = reader(about, asked)
+    if about.content not in ("", digest):
+        place = f" in {path}" * (not about.sha256)  # of others an unpacked folder may be read
+        raise UserError(f"the files kept as {dataset}{place} have other content: {about.again}")
+    return images, digest
 
 
 def read_folder(what: str, data_root: Path | None, asked: sets.Request) -> sets.LoadedImages:
@@ -40,12 +91,12 @@ def read_folder(what: str, data_root: Path | None, asked: sets.Request) -> sets.
 
 
 def read_npz(what: str, data_root: Path | None, asked: sets.Request) -> sets.LoadedImages:
-    """Arrays `images` and `labels`, and perhaps `test_images` and `test_labels`, or the like."""
+    """Read a user's file of numpy.savez."""
     return read_arrays(own.find_path(what, data_root), asked)
 
 
 def read_arrays(path: Path, asked: sets.Request) -> sets.LoadedImages:
-    """Read the arrays of a file of numpy.savez.
+    """Arrays `images` and `labels`, and perhaps `test_images` and `test_labels`, or the like.
 
     Raises:
         UserError: it is none, or they are no pictures with classes.
@@ -221,3 +272,6 @@ def saved_pictures(
 
 
 READERS: dict[str, OwnReader] = {"folder": read_folder, "npz": read_npz, "hf": read_saved}
+ADAPTER = own.Adapter(
+    *("image", DATASETS, SOURCES), lambda kind, *asked: READERS[kind](*asked), load_declared
+)

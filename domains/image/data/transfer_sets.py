@@ -17,7 +17,7 @@ from torchvision import datasets
 from contrastbench.domains import download
 from contrastbench.domains.image.data import decode
 from contrastbench.domains.image.data.datasets import CALTECH_FITTED, ImageDataset
-from contrastbench.domains.image.data.files import Label, Part, Parts, part_of, photographs
+from contrastbench.domains.image.data.files import Label, Parts, part_of, photographs
 from contrastbench.domains.image.data.images import LoadedImages, Request
 from contrastbench.domains.reading import reading
 
@@ -120,15 +120,10 @@ def load_transfer(about: ImageDataset, asked: Request) -> LoadedImages:
     with reading(path, about.again, "is not as torchvision's reader wants it"):
         listed = files_of(about, root)
         train, test = (
-            relative_part(files, root) for files in (listed.train + listed.validation, listed.test)
+            part_of([(Path(name).relative_to(root).as_posix(), label) for name, label in files])
+            for files in (listed.train + listed.validation, listed.test)
         )
     parts = Parts(train, test, tuple(listed.classes))
     images, digest = photographs(about, parts, path, decode.folder_reader(root), asked)
     labelled = sha256(f"{digest}{train.labels}{test.labels}".encode()).hexdigest()
     return replace(images, validation=len(listed.validation)), labelled
-
-
-def relative_part(files: LabelledFiles, root: Path) -> Part:
-    """The files by their names from the root."""
-    below = [(Path(name).relative_to(root).as_posix(), y) for name, y in files]
-    return part_of([(name, y if isinstance(y, tuple) else int(y)) for name, y in below])

@@ -11,7 +11,7 @@ from contrastbench.domains import own
 from contrastbench.domains.exported import EXPORT_FIX, Samples, read_export, write_export
 from contrastbench.domains.image.data.datasets import SOURCES
 from contrastbench.domains.image.data.images import IMAGENET_MEAN, IMAGENET_STD, ImageSet
-from contrastbench.domains.image.data.load import load_images
+from contrastbench.domains.image.data.own import load_images
 from contrastbench.domains.image.networks.model import ImageModel
 from contrastbench.domains.image.pictures import image_files, picture_batches
 from contrastbench.domains.image.preprocessing import Model, Preprocessing

@@ -4,7 +4,7 @@ import torch
 
 from contrastbench.benchmarks.running.training import train
 from contrastbench.domains.image import DECLARATION, ImageRecipe
-from contrastbench.domains.image.data.load import load_images
+from contrastbench.domains.image.data.own import load_images
 from contrastbench.domains.image.domain import ImageDomain
 from contrastbench.losses import get_loss
 

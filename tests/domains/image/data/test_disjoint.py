@@ -43,7 +43,7 @@ def omniglot(root: Path, *_: int) -> None:
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Sets of a few images by the names of the large ones."""
     for name, about in DATASETS.items():
-        if about.reader == "disjoint:load_disjoint":
+        if about.reader == "published:load_disjoint":
             declare(monkeypatch, name, sizes=SIZES, content="")
 
 

@@ -10,7 +10,7 @@ pytest.importorskip("PIL")
 from PIL import Image
 
 from contrastbench.domains.image.data.images import Images
-from contrastbench.domains.image.data.load import load_images
+from contrastbench.domains.image.data.own import load_images
 from made_images import CPU, folder, noise, read, save
 
 

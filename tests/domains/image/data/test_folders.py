@@ -12,7 +12,7 @@ from PIL import Image
 
 from contrastbench.domains import own
 from contrastbench.domains.image.data.images import Images
-from contrastbench.domains.image.data.load import load_images
+from contrastbench.domains.image.data.own import load_images
 from contrastbench.domains.image.views.policies import Policy
 from contrastbench.domains.own import read_unchanged
 from made_images import CPU, folder, noise, read, refused, save

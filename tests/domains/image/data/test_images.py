@@ -11,7 +11,7 @@ from torchvision.transforms import functional as F
 
 from contrastbench.domains.image.data import decode
 from contrastbench.domains.image.data.images import ImageFiles, Images
-from contrastbench.domains.image.data.load import load_images
+from contrastbench.domains.image.data.own import load_images
 from contrastbench.domains.image.views.draws import draw_crops
 from contrastbench.domains.image.views.policies import Policy
 from made_images import CPU, folder, noise, read, rng, save

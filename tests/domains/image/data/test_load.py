@@ -7,7 +7,7 @@ from sklearn.datasets import load_digits
 
 pytest.importorskip("PIL")
 from contrastbench.domains.image.data.images import Images
-from contrastbench.domains.image.data.load import load_images
+from contrastbench.domains.image.data.own import load_images
 from made_images import CPU
 
 

@@ -14,7 +14,7 @@ from contrastbench.domains.image import ImageRecipe
 from contrastbench.domains.image.data import own
 from contrastbench.domains.image.data.datasets import DATASETS
 from contrastbench.domains.image.data.images import ImageSet
-from contrastbench.domains.image.data.load import load_images
+from contrastbench.domains.image.data.own import load_images
 from contrastbench.domains.image.domain import ImageDomain
 from contrastbench.domains.own import read_unchanged
 from made_images import refused
