@@ -28,7 +28,7 @@ from contrastbench.domains.scoring.retrieval import recall_at_1, retrieval
 from contrastbench.domains.sentence import (
     SentenceRecipe,
     captions,
-    export,
+    encoders,
     graded,
     own,
     scoring,
@@ -299,11 +299,11 @@ class SentenceDomain(Domain[SentenceRecipe, SentenceModel, Batch]):
 
     def check_export(self) -> None:
         """Raise unless models of this recipe can be exported."""
-        export.check_pooler(self.recipe.pooler)
+        encoders.check_pooler(self.recipe.pooler)
 
     def export(self, model: SentenceModel, folder: Path) -> None:
         """A folder that transformers and sentence-transformers load."""
-        export.export(model, self.checkpoint, folder)
+        encoders.export(model, self.checkpoint, folder)
 
     def validate(self, model: SentenceModel) -> float:
         """Spearman correlation in percent on the development pairs, or the recall among rows."""

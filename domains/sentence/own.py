@@ -56,8 +56,11 @@ def read_own(kind: str, what: str, data_root: Path | None) -> ScoredSets:
     if len(paths) == 1 and (found := rows_without_scores(paths[0]))[0]:
         return held_out(name, *found)
     parts, notes = READERS[kind](what, data_root)
-    if len(parts) == 1:
-        parts = split_pairs(parts[0])
+    if len(parts) == 1:  # of which a seeded fifth chooses
+        (rows,) = parts
+        order = np.random.default_rng(0).permutation(len(rows))
+        chosen = order < round(VALIDATION_SHARE * len(rows))
+        parts = [[*compress(rows, chosen)], [*compress(rows, ~chosen)]]
     dev, test = (
         scored_pairs(name, part, rows, SCORE_FIX)
         for part, rows in zip(("dev", "test"), parts, strict=True)
@@ -127,12 +130,6 @@ def joined(rows: CaptionRows) -> CaptionRows:
     for sentence, group in zip(number, connected_components(graph)[1].tolist(), strict=True):
         groups.setdefault(group, []).append(sentence)
     return [*groups.values()]
-
-
-def split_pairs(rows: list[Placed]) -> list[list[Placed]]:
-    """A fifth of the pairs, and the others."""
-    chosen = np.random.default_rng(0).permutation(len(rows)) < round(VALIDATION_SHARE * len(rows))
-    return [[*compress(rows, chosen)], [*compress(rows, ~chosen)]]
 
 
 def read_files(what: str, data_root: Path | None) -> OwnPairs:

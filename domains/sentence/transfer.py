@@ -70,14 +70,14 @@ class TransferTask:
         return SPLIT_C_GRID if self.test and not self.dev else C_GRID
 
     @property
+    def parts(self) -> list[Examples]:
+        """Return the training, the test and the development part, as far as there are such."""
+        return [part for part in (self.train, self.test, self.dev) if part]
+
+    @property
     def sentences(self) -> list[str]:
         """All that must be encoded."""
-        return [
-            s
-            for split in (self.train, self.test, self.dev)
-            if split
-            for s in split.first + split.second
-        ]
+        return [s for part in self.parts for s in part.first + part.second]
 
 
 def tasks(read: TextFiles) -> list[TransferTask]:
@@ -87,11 +87,7 @@ def tasks(read: TextFiles) -> list[TransferTask]:
     trec = TransferTask("TREC", *(trec_split(read, part) for part in ("train_5500", "TREC_10")))
     mrpc = TransferTask("MRPC", *(mrpc_split(read, part) for part in ("train", "test")))
     for task in (every := [*folds, sst, trec, mrpc]):
-        check_size(
-            read.root,
-            task.name,
-            sum(len(part.y) for part in (task.train, task.test, task.dev) if part),
-        )
+        check_size(read.root, task.name, sum(len(part.y) for part in task.parts))
     return every
 
 
@@ -111,18 +107,16 @@ def sst_split(read: TextFiles, part: str) -> Examples:
 def trec_split(read: TextFiles, part: str) -> Examples:
     """Class, colon, finer class, space, sentence."""
     name = f"TREC/{part}.label"
-    y, sentences = cut_columns(
-        read, name, [line.split(" ", 1) for line in read.lines(name, "latin-1")], 2
-    )
+    lines = [line.split(" ", 1) for line in read.lines(name, "latin-1")]
+    y, sentences = cut_columns(read, name, lines, 2)
     return Examples(rejoined(sentences), [label.split(":")[0] for label in y])
 
 
 def mrpc_split(read: TextFiles, part: str) -> Examples:
     """A head line, then class, two numbers, two sentences."""
     name = f"MRPC/msr_paraphrase_{part}.txt"
-    y, _, _, first, second = cut_columns(
-        read, name, [line.split("\t") for line in read.lines(name)[1:]], 5
-    )
+    lines = [line.split("\t") for line in read.lines(name)[1:]]
+    y, _, _, first, second = cut_columns(read, name, lines, 5)
     return Examples(rejoined(first), y, rejoined(second))
 
 
@@ -145,27 +139,15 @@ def evaluate_transfer(embeddings: Embeddings, tasks: list[TransferTask], seed: i
     details: dict[str, list[dict[str, float]]] = {task.name: [] for task in tasks}
     with Progress(sum(FOLDS if task.test is None else 1 for task in tasks), "scoring") as progress:
         for task in tasks:
-            x, y = task_rows(embeddings, task)
+            x = np.concatenate([features(embeddings, part) for part in task.parts])
+            y = np.array([y for part in task.parts for y in part.y])
             for train, test, inner in splits(task, y, seed):
                 details[task.name].append(accuracy_and_f1(x, y, train, test, inner, task.grid))
                 progress.step(task.name)
-    metrics = {
-        name: float(np.mean([score["accuracy"] for score in scores]))
-        for name, scores in details.items()
-    }
-    return Evaluation(
-        {**metrics, "avg": float(np.mean(list(metrics.values())))},
-        "avg",
-        details={"tasks": details},
-    )
-
-
-def task_rows(embeddings: Embeddings, task: TransferTask) -> tuple[Array, Array]:
-    """Features and classes of training, test and development part, one below the other."""
-    parts = [part for part in (task.train, task.test, task.dev) if part]
-    return np.concatenate([features(embeddings, part) for part in parts]), np.array(
-        [y for part in parts for y in part.y]
-    )
+    right = {name: [score["accuracy"] for score in scores] for name, scores in details.items()}
+    metrics = {name: float(np.mean(accuracies)) for name, accuracies in right.items()}
+    average = float(np.mean(list(metrics.values())))
+    return Evaluation({**metrics, "avg": average}, "avg", details={"tasks": details})
 
 
 def splits(task: TransferTask, y: Array, seed: int) -> Iterator[tuple[Array, Array, InnerFolds]]:
