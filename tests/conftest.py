@@ -6,6 +6,7 @@ import os
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import signal
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -43,6 +44,28 @@ def shared() -> Callable[..., Path]:
         return path
 
     return find
+
+
+@pytest.fixture
+def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
+    """Run the command in an empty folder: exit code, standard output, standard error."""
+    from contrastbench.benchmarks.cli import main as cli
+    from contrastbench.benchmarks.running import launch
+
+    monkeypatch.chdir(tmp_path)
+    for name in ("CONTRASTBENCH_DATA", "COLUMNS"):
+        monkeypatch.delenv(name, raising=False)
+
+    def call(*words: str) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["bench", *words])
+        monkeypatch.setattr(signal, "signal", lambda *_: None)
+        # the real one is for a whole process
+        monkeypatch.setattr(launch, "private_channel", lambda: sys.stdout)
+        with pytest.raises(SystemExit) as end:
+            cli.main()
+        return (end.value.code or 0, *capsys.readouterr())
+
+    return call
 
 
 @pytest.fixture

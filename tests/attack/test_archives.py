@@ -200,10 +200,9 @@ def test_images(tmp_path: Path, found: Callable[[str], None]) -> None:
         read_unchanged.cache_clear()
         with (
             hostile.watched(canary) as touched,
-            pytest.raises(UserError, match=r"odd\.png") as error,
+            pytest.raises(UserError, match=r"odd\.png"),
         ):
             own_images.load_images(f"folder:{root}", 16, None, made_images.CPU)
-        assert len(str(error.value).splitlines()) == 1, name
         assert touched == [], name
         assert not (canary / "owned").exists(), name
     found(f"data: {len(IMAGES)} hostile images: nothing touched")
@@ -230,7 +229,6 @@ def test_graph_files(tmp_path: Path, found: Callable[[str], None]) -> None:
         with hostile.watched(canary) as touched, pytest.raises(UserError) as error:
             own_graphs.load_own_graphs(f"folder:{root}", None)
         assert "graphml" in str(error.value)
-        assert len(str(error.value).splitlines()) == 1
         assert touched == []
     found("data: 4 hostile files of GraphML: nothing touched")
 

@@ -110,9 +110,8 @@ def test_names_too_long_for_a_file(line: str, tmp_path: Path) -> None:
     whole = {"losses": "losses: [none]", "domains": "domains: {graph: {}}", "seeds": "seeds: 0-1"}
     path.write_text("\n".join({**whole, line.partition(":")[0]: line.format("x" * 300)}.values()))
     for work in (lambda: load_table(str(path), check_values=True), lambda: plan_of(path, tmp_path)):
-        with pytest.raises(UserError) as said:
+        with pytest.raises(UserError):
             work()
-        assert len(str(said.value).splitlines()) == 1
 
 
 def plan_of(path: Path, results: Path) -> None:

@@ -265,9 +265,8 @@ def test_a_hub_that_lies(tag: str, server: Hostile, tmp_path: Path) -> None:
     """A hub's announced hash that is no sha256, or another file's, is refused."""
     of_hub = replace(server.dataset, sha256="", revision="0" * 40)
     server.answer[0] = say(of(BODY, more=f'X-Linked-ETag: "{tag}"\r\n'.encode("latin1")))
-    with pytest.raises(UserError, match=r"cannot download .*mine\.zip") as error:
+    with pytest.raises(UserError, match=r"cannot download .*mine\.zip"):
         download.fetch_file(of_hub)
-    assert len(str(error.value).splitlines()) == 1
     assert {path.name for path in left(tmp_path / "cache")} <= {"mine.zip.sha256"}
 
 

@@ -9,7 +9,7 @@ import pytest
 import frozen
 from contrastbench.domains.registry import DOMAINS
 from contrastbench.losses.registry import LOSSES
-from loss_numbers import FILE, WRITE, measured, with_domains
+from loss_numbers import FILE, WRITE, measured
 
 KNOWN = frozen.read(FILE)["domains"]
 ROUNDING = 1e-3  # AVX-512 against plain instructions: 4e-4; a change of meaning moves more
@@ -55,21 +55,3 @@ def test_a_moved_number_is_seen() -> None:
     assert list(moved({"a": [1.0, 2.0]}, {"a": [1.0, 2.003]}))
     assert list(moved({"a": [1.0, 2.0]}, {"a": [1.0]}))
     assert not list(moved({"a": [1.0, 2.0]}, {"a": [1.0001, 2.0]}))
-
-
-KEPT = {"graph": {"protocol": "g/1", "losses": {"a": [1.0], "gone": [2.0]}}}
-NOW = {
-    "graph": {"protocol": "g/1", "losses": {"b": [3.5], "a": [1.5]}},
-    "image": {"protocol": "i/1", "losses": {"a": [4.5]}},
-}
-
-
-def test_new_numbers_join_and_kept_ones_stay() -> None:
-    found = with_domains(KEPT, NOW)
-    assert found == {**NOW, "graph": {"protocol": "g/1", "losses": {"a": [1.0], "b": [3.5]}}}
-
-
-def test_a_domain_that_is_asked_for_or_has_a_new_protocol_is_written_anew() -> None:
-    assert with_domains(KEPT, NOW, ["graph"]) == NOW
-    old = {"graph": {**KEPT["graph"], "protocol": "g/0"}}
-    assert with_domains(old, NOW) == NOW

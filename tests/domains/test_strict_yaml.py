@@ -78,7 +78,6 @@ def test_a_mistake_has_its_line(tmp_path: Path, text: str, line: int, what: str)
         read_yaml(path)
     assert str(error.value).startswith(f"{path}:{line}: ")
     assert what in str(error.value)
-    assert "\n" not in str(error.value)
 
 
 @pytest.mark.parametrize(
@@ -117,7 +116,6 @@ def test_a_value_that_does_not_fit_has_its_line(
         read_yaml(path).as_model(Outer)
     assert str(error.value).startswith(f"{path}:{line}: ")
     assert what in str(error.value)
-    assert "\n" not in str(error.value)
 
 
 def test_a_model_is_made(tmp_path: Path) -> None:
@@ -135,9 +133,8 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"latin.yaml: not UTF-8 text"):
         read_yaml(tmp_path / "latin.yaml")
     (tmp_path / "odd.yaml").write_bytes(b"a: \x01\n")
-    with pytest.raises(UserError, match=r"odd.yaml.*(special|control) characters") as error:
+    with pytest.raises(UserError, match=r"odd.yaml.*(special|control) characters"):
         read_yaml(tmp_path / "odd.yaml")
-    assert "\n" not in str(error.value)
 
 
 def test_anchors_named_again_and_again_are_counted_as_often(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ echo said
 [ "$3" != {fails} ] || exit 3
 """
 PARTS = re.search(r"PARTS:-([\w ]+)", SCRIPT.read_text())[1].split()
-PERF = ["image", "graph", "sentence"]
+PERF = ["losses", "image", "graph", "sentence"]
 
 
 def run(folder: Path, fails: str = "none", **environment: str) -> tuple[list[str], list[list[str]]]:

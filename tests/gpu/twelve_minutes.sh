@@ -18,7 +18,7 @@ out=${1:?name a folder for outputs and records}
 here=$(cd "$(dirname "$0")/../.." && pwd)
 device=${DEVICE:-cuda} jobs=${JOBS:-14} tiny=${TINY:+--tiny}
 times=$([ "$tiny" ] && echo 5 || echo 1) # limits are those of a card: a dry run has more
-parts=${PARTS:-doctor check tests capture losses steps trainings image graph sentence large compare}
+parts=${PARTS:-doctor check tests capture losses image graph sentence large compare}
 data=(${2:+--data-root "$2"})
 mkdir -p "$out"
 
@@ -42,7 +42,7 @@ bench() { # name, limit, words of bench
 sed "${tiny:+s/CIFAR-10: .*/digits/}" "$here/tests/gpu/large.yaml" > "$out/large.yaml"
 train=("$out/large.yaml" --jobs "$jobs" --device "$device" --results "$out"
     $tiny ${data[@]+"${data[@]}"})
-if [ -n "$tiny" ]; then image=digits graph=motifs; else image=CIFAR-10 graph=MUTAG; fi
+if [ -n "$tiny" ]; then image=digits graph=motifs sizes=64; else image=CIFAR-10 graph=MUTAG sizes="512 8192 65536"; fi
 
 # small trainings beside each other share the card better under MPS, where its daemon starts
 [ "$device" = cpu ] || nvidia-cuda-mps-control -d > "$out/mps.txt" 2>&1 || true
@@ -54,9 +54,7 @@ part tests 60 python -m pytest -q -c "$here/pyproject.toml" --rootdir "$here" -m
 # steps as CUDA graphs: equal to ordinary ones to the bit, or this part fails
 part capture 30 python -m pytest -q -c "$here/pyproject.toml" --rootdir "$here" -m gpu "$here/tests/gpu" \
     -k captured
-part losses 50 python "$here/tests/gpu/times.py" losses "$device" $tiny
-part steps 90 python "$here/tests/gpu/times.py" steps "$device" $tiny
-part trainings 80 python "$here/tests/gpu/times.py" trainings "$device" $tiny ${data[@]+"${data[@]}"}
+bench losses 220 perf losses infonce adnce decoupled supcon siglip spectral $sizes --device "$device"
 bench image 30 perf image "$image" --device "$device" ${data[@]+"${data[@]}"}
 bench graph 20 perf graph "$graph" --device "$device" ${data[@]+"${data[@]}"}
 # a smoke test downloads nothing

@@ -2,15 +2,11 @@
 
 import importlib
 import os
-import signal
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-
-from contrastbench.benchmarks.cli import main as cli
-from contrastbench.benchmarks.running import launch
 
 HERE = Path(__file__).parent
 Install = Callable[..., None]  # of a distribution and its entry points
@@ -45,22 +41,3 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Install
 def audio(install: Install) -> None:
     """Install the audio domain."""
     install("contrastbench_audio", "audio = contrastbench_audio:DECLARATION")
-
-
-@pytest.fixture
-def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
-    """Runs the command in an empty folder: exit code, standard output, standard error."""
-    (tmp_path / "work").mkdir()
-    monkeypatch.chdir(tmp_path / "work")
-    monkeypatch.delenv("CONTRASTBENCH_DATA", raising=False)
-    monkeypatch.setattr(launch, "private_channel", lambda: sys.stdout)
-    terminate = signal.getsignal(signal.SIGTERM)
-
-    def call(*words: str) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["bench", *words])
-        with pytest.raises(SystemExit) as end:
-            cli.main()
-        return (end.value.code or 0, *capsys.readouterr())
-
-    yield call
-    signal.signal(signal.SIGTERM, terminate)

@@ -101,16 +101,3 @@ def test_it_is_lawful(audio: None, bench: Bench) -> None:
     code, out, err = bench("check-domain", "audio")
     assert code == 0, out + err
     assert out.splitlines()[-1] == "8 of 8 checks passed"
-
-
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [(("check-domain", "audo"), "unknown domain 'audo': did you mean 'audio'?")],
-)
-def test_what_cannot_be_checked_is_one_line(
-    words: tuple[str, ...], message: str, audio: None, bench: Bench
-) -> None:
-    code, out, err = bench(*words)
-    assert (code, out) == (2, "")
-    assert message in err
-    assert err.count("\n") == 1

@@ -49,3 +49,9 @@ def check_names(where: str, there: Collection[str], names: Collection[str], reme
     extra = ", ".join(name for name in there if name not in names)
     said = [f"lacks {lacks}"] * bool(lacks) + [f"still has {extra}"] * bool(extra)
     assert not said, f"{where} {' and '.join(said)}: {remedy}"
+
+
+def with_table(page: str, head: str, lines: str) -> str:
+    """Return the page with other lines in the table under a head."""
+    before, _, after = page.partition(head)
+    return f"{before}{head}{lines}\n{after.partition(chr(10) * 2)[2]}"

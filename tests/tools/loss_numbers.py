@@ -123,16 +123,9 @@ def ranges(name: str) -> dict[str, str]:
     return {key: repr(each) for key, each in describe(name).ranges.items()}
 
 
-def family_table() -> str:
-    """Return README's table of the losses by family."""
-    return HEAD + "".join(f"| {family} | {', '.join(FAMILIES[family])} |\n" for family in FAMILIES)
-
-
-def write_readme() -> None:
-    """Write README's table anew."""
-    before, _, after = README.read_text(encoding="utf-8").partition(HEAD)
-    rest = after.partition("\n\n")[2]
-    README.write_text(f"{before}{family_table()}\n{rest}", encoding="utf-8")
+def families() -> str:
+    """Return the lines of README's table of the losses by family."""
+    return "".join(f"| {family} | {', '.join(FAMILIES[family])} |\n" for family in FAMILIES)
 
 
 if __name__ == "__main__":
@@ -144,4 +137,5 @@ if __name__ == "__main__":
         domains = with_domains(kept["domains"], measured(), anew)
         declared = frozen.updated(kept["ranges"], LOSSES, ranges, anew)
         frozen.write(FILE, {"pairings": pairings, "domains": domains, "ranges": declared})
-        write_readme()
+        page = frozen.with_table(README.read_text(encoding="utf-8"), HEAD, families())
+        README.write_text(page, encoding="utf-8")

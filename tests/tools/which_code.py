@@ -20,6 +20,7 @@ from contrastbench.benchmarks.against.calls import CalledLoss
 from contrastbench.benchmarks.against.compare import compare_on_batches
 from contrastbench.benchmarks.cli.arguments import parse_loss
 from contrastbench.errors import UserError
+from frozen import with_table
 
 TESTS = Path(__file__).parents[1]
 FILES = TESTS / "peers"  # what a reader writes to run some rows
@@ -94,7 +95,7 @@ def here(folder: Path) -> Iterator[None]:
 
 
 def released() -> str:
-    """Return the table of released codes, whose values are in golden.json."""
+    """Return the rows of released codes, whose values are in golden.json."""
     counts = Counter[tuple[str, str, str]]()
     for group in json.loads(GOLDEN.read_text())["released"]:
         place = group["place"].partition(" (")[0].replace("|", "\\|")
@@ -107,18 +108,12 @@ def released() -> str:
     for (code, place, loss), count in counts.items():
         lines += f"| {code * (code != before)} | {place} | {loss} | {count} |\n"
         before = code
-    return RELEASED + lines
+    return lines
 
 
 def table() -> str:
-    """Return the table of packages: rows of what is installed anew, others as on the page."""
-    return HEAD + "".join(row.text() if row.installed else row.line for row in rows())
-
-
-def with_table(page: str, head: str, text: str) -> str:
-    """Return the page with the table under a head replaced."""
-    before, _, after = page.partition(head)
-    return f"{before}{text}\n{after.partition(chr(10) * 2)[2]}"
+    """Return the rows of packages: those of what is installed anew, others as on the page."""
+    return "".join(row.text() if row.installed else row.line for row in rows())
 
 
 if __name__ == "__main__":

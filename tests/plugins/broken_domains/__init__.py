@@ -8,26 +8,15 @@ from contrastbench.domains.declaration import Declaration
 from contrastbench.losses.pairing import OTHER_VIEW, Pairing
 
 
-def face(adapter: str) -> Declaration:
-    """The audio domain's, with an adapter that is broken."""
+def __getattr__(name: str) -> Declaration:
+    """Return the face with a broken adapter: `WrongSteps` for wrong_steps."""
+    adapter = "".join(word.title() for word in name.split("_"))
     return replace(DECLARATION, adapter=f"broken_domains.domain:{adapter}")
 
 
-seedless = face("Seedless")
-global_draws = face("GlobalDraws")
 one_step_of_global_draws = replace(
-    global_draws, tiny={**DECLARATION.tiny, "batch_size": DECLARATION.tiny["limit"]}
+    __getattr__("global_draws"), tiny={**DECLARATION.tiny, "batch_size": DECLARATION.tiny["limit"]}
 )
-global_dropout = face("GlobalDropout")
-epochs_in_order = face("EpochsInOrder")
-wrong_steps = face("WrongSteps")
-long_rows = face("LongRows")
-stray_draws = face("StrayDraws")
-hidden_state = face("HiddenState")
-hash_of_a_draw = face("HashOfADraw")
-hash_of_use = face("HashOfUse")
-trains_on = face("TrainsOn")
-scores_by_chance = face("ScoresByChance")
 downloaded = replace(
     DECLARATION,
     datasets={"tones": replace(DECLARATION.datasets["tones"], url="https://example.org/tones.zip")},
@@ -43,4 +32,3 @@ class WrongFacts(AudioRecipe):
 
 
 wrong_facts = replace(DECLARATION, recipe=WrongFacts)
-folds_without_inner = face("FoldsWithoutInner")
