@@ -1,23 +1,35 @@
-"""400 trainings are killed, 100 in each domain, a quarter by SIGTERM; no number changes.
+"""Trainings are killed, and go on to the bit; launchers of two ranks leave no process behind.
 
-Each life is a process of its own that trains by the public runner, writes a checkpoint after each
-step and dies at a moment drawn over the whole run's length. The next one goes on, until the record
-is there: it is that of a training that nobody killed, to the last bit.
+Of 400 that are killed, 100 in each domain, a quarter is by SIGTERM. Each life is a process of its
+own that trains by the public runner, writes a checkpoint after each step and dies at a moment drawn
+over the whole run's length. The next one goes on, until the record is there: it is that of a
+training that nobody killed. In every fifth launch the second rank never comes.
+
+Besides, every checkpoint of a whole training is kept. From each one the next step must lead to the
+next one's state, weights, moments, losses and scores, which is the whole chain; from each tenth the
+training goes on to its end, where model, history and scores are those of the whole one. So in each
+domain, in what only some trainings have, with losses that learn, count and draw, and in two
+processes that share their batches.
 """
 
 import os
+import select
 import signal
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+import launches
 import trainees
 from contrastbench.benchmarks.records import store
 from contrastbench.benchmarks.running import checkpoints
 from counts import dice, times
 from forked import Lives, lives
+from processes import in_processes
+from resumed import CASES, everywhere
 
 KILLS = times(30, least=5)
 TOOK = ("seconds_training", "seconds_evaluation")  # of a record's details
@@ -107,3 +119,85 @@ def test_a_kill_before_the_fourth_checkpoint_leaves_the_third(
     assert trainee(("train", "tabular", str(results), None)) == [0]
     assert outcome(results) == outcome(whole)
     assert not list(results.glob("checkpoints/*"))
+
+
+LAUNCHES = times(50)
+PATIENCE = 50  # seconds for processes to end, less than a rank has to finish a step
+
+
+@pytest.fixture(scope="module")
+def launcher() -> Iterator[Lives]:
+    """Keep a process that forks launches."""
+    with lives(launches) as living:
+        yield living
+
+
+@contextmanager
+def all_ended(folder: Path) -> Iterator[str]:
+    """A pipe whose end is that of all processes that held it."""
+    folder.mkdir()
+    pipe, pids = folder / "alive", folder / "alive.pids"
+    os.mkfifo(pipe)
+    end = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    own = os.open(pipe, os.O_WRONLY)  # a pipe that nobody has opened has no end
+    try:
+        yield str(pipe)
+        os.close(own)
+        ended, _, _ = select.select([end], [], [], PATIENCE)
+        left = [] if ended else [int(pid) for pid in pids.read_text().split()]
+    finally:
+        os.close(end)
+    for pid in left:
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+    assert not left, "processes stay behind"
+
+
+def test_no_rank_outlives_its_launcher(
+    launcher: Lives, ram: Path, found: Callable[[str], None]
+) -> None:
+    rng, killed = dice("launches"), 0
+    with all_ended(ram / "whole") as pipe:
+        length = launcher.seconds("train", str(ram / "whole" / "results"), pipe)
+    assert len(list((ram / "whole").rglob("*seed0.json"))) == 1
+    for kill in range(LAUNCHES):
+        with all_ended(ram / str(kill)) as pipe:
+            late, death = kill % 5 == 0, rng.uniform(0, length)
+            results = str(ram / str(kill) / "results")
+            (status,) = launcher(("train", results, pipe, late, death))
+            killed += os.WIFSIGNALED(status)
+    assert killed >= LAUNCHES // 2
+    found(f"launches: {killed} launchers of two ranks killed: no process is left")
+
+
+def test_a_rank_waits_for_another_for_some_time_only(launcher: Lives, ram: Path) -> None:
+    with all_ended(ram / "late") as pipe:
+        (status,) = launcher(("hurry", str(ram / "results"), pipe, None))
+    assert os.waitstatus_to_exitcode(status) == 1
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_ranks_that_wait_for_each_other_hear_a_signal(
+    number: int, launcher: Lives, ram: Path
+) -> None:
+    with all_ended(ram / "late") as pipe:
+        (status,) = launcher(("train", str(ram / "results"), pipe, True, (1.0, number)))
+    assert os.waitstatus_to_exitcode(status) in (128 + number, -number)
+
+
+STEPS, ENDS = times(60, least=4), times(10, least=1)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_resumed_at_every_step(case: str, ram: Path, found: Callable[[str], None]) -> None:
+    steps = times(20, least=3) if case.startswith("image, ") else STEPS
+    assert everywhere(case, ram, steps, ENDS) == []
+    found(f"training: {case} resumed at {steps} steps: bit-equal")
+
+
+def test_two_processes_are_resumed_at_every_step(
+    ram: Path, tmp_path: Path, found: Callable[[str], None]
+) -> None:
+    wrong = in_processes(2, everywhere, tmp_path / "two", "tabular", ram, STEPS, ENDS)
+    assert wrong == [[], []]
+    found(f"training: tabular in two processes resumed at {STEPS} steps: bit-equal")

@@ -13,7 +13,7 @@ PROMISES = {
         "::test_any_split_over_packs_and_files_reads_and_merges_alike"
     ),
     "A resumed training equals one that was not interrupted, bit for bit.": (
-        "tests/attack/test_resumes.py::test_resumed_at_every_step"
+        "tests/attack/test_training_kills.py::test_resumed_at_every_step"
     ),
     "The number of workers changes no number.": (
         "tests/benchmarks/sweeps/test_sweep.py::test_the_number_of_jobs_changes_no_number"

@@ -1,6 +1,7 @@
 """`bench check-loss --against`: what two losses are equal up to, and where they differ."""
 
 import re
+from math import sqrt
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,11 @@ from contrastbench.benchmarks.against import calls
 from contrastbench.benchmarks.against.batches import Batch, random_batch
 from contrastbench.benchmarks.against.calls import PAIRINGS, CalledLoss, convention
 from contrastbench.benchmarks.against.compare import LossComparison, compare_on_batches
+from contrastbench.benchmarks.against.nearness import PAIRS, TEMPERATURES, nearness
+from contrastbench.benchmarks.cli.check import PAIRING_NAMES
 from contrastbench.errors import UserError
+from contrastbench.losses import both_views, get_loss
+from which_code import FILES, PAGE, RELEASED, Row, released, rows
 
 OWN = '''
 import math
@@ -287,3 +292,69 @@ def test_a_loss_of_classes_is_prepared_for_the_classes_of_a_batch() -> None:
     sides_of = [CalledLoss(name, {}, "same_class") for name in ("proxy_anchor", "cross_entropy")]
     assert compare_on_batches(sides_of[0], sides_of[0]).equal
     assert not compare_on_batches(*sides_of).equal
+
+
+def by_loop(name: str, **params: float) -> list[float]:
+    batch = random_batch(PAIRS, 0).leaves(torch.float64)
+    get_loss(name, **params)(both_views(batch.z1, batch.z2)).backward()
+    assert batch.z1.grad is not None
+    assert batch.z2.grad is not None
+    return torch.cat([batch.z1.grad, batch.z2.grad]).flatten().tolist()
+
+
+@pytest.mark.parametrize(
+    ("name", "params"), [("hcl", {"beta": 1.0}), ("siglip", {}), ("triplet", {"margin": 0.2})]
+)
+def test_it_is_the_best_cosine_of_a_loop(name: str, params: dict[str, float]) -> None:
+    mine, found = by_loop(name, **params), []
+    for temperature in TEMPERATURES:
+        theirs = by_loop("infonce", temperature=temperature)
+        dot = sum(a * b for a, b in zip(mine, theirs, strict=True))
+        sizes = sum(a * a for a in mine), sum(b * b for b in theirs)
+        found.append((dot / sqrt(sizes[0] * sizes[1]), temperature))
+    cosine, temperature = max(found)
+    assert nearness(name, params) == (pytest.approx(cosine, abs=6e-4), temperature)
+
+
+def test_a_loss_at_its_limit_is_infonce() -> None:
+    assert nearness("rince", {"temperature": 0.2, "q": 1e-6, "lam": 0.5}) == (1.0, 0.2)
+    assert nearness("debiased", {"temperature": 0.2, "tau_plus": 0.3})[0] < 0.9
+
+
+@pytest.mark.parametrize("row", [*rows()], ids=lambda row: f"{row.package} {row.words}")
+def test_a_row_says_what_the_command_says(row: Row) -> None:
+    if not row.installed:
+        pytest.skip(f"{row.package} {row.version} is not installed: pip install it")
+    assert row.text() in PAGE.read_text(encoding="utf-8"), "run python tests/tools/which_code.py"
+
+
+def test_a_difference_has_its_reason() -> None:
+    for row in rows():
+        (outcome,) = re.findall(r"` \| (equal|different|error)", row.line)
+        assert row.why or outcome == "equal", row.line
+
+
+def test_the_table_of_released_codes_is_that_of_the_golden_values() -> None:
+    assert RELEASED + released() in PAGE.read_text(encoding="utf-8"), (
+        "run python tests/tools/which_code.py"
+    )
+
+
+@pytest.mark.parametrize("file", sorted(FILES.glob("*.py")), ids=lambda file: file.name)
+def test_the_page_shows_the_files_that_rows_need(file) -> None:
+    assert f"```{{literalinclude}} ../tests/peers/{file.name}\n" in PAGE.read_text(encoding="utf-8")
+
+
+def test_the_page_shows_a_table_as_it_is_printed(bench) -> None:
+    page = PAGE.read_text(encoding="utf-8")
+    ((command, shown),) = re.findall(
+        r"```bash\nbench ([^\n]*)\n```\n\n```\n(.*?)```", page, re.DOTALL
+    )
+    code, out, _ = bench(*command.split())
+    assert code == 1
+    assert out == shown
+
+
+def test_the_page_names_every_pairing() -> None:
+    assert tuple(calls.PAIRINGS) == PAIRING_NAMES
+    assert all(f"`{name}`" in PAGE.read_text(encoding="utf-8") for name in PAIRING_NAMES)

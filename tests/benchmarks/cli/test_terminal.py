@@ -1,21 +1,26 @@
-"""Names of data, classes, columns, files and losses are written by others.
-
-On a terminal they are shown, and never followed.
-"""
+"""Odd names, empty words, narrow streams, and other stops of a first day."""
 
 import csv
 import io
 import json
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import yaml
 
+import contrastbench as cb
 from contrastbench.benchmarks.api.cells import run
+from contrastbench.benchmarks.sweeps.plan import make_plan
 from contrastbench.errors import UserError
+from made_records import add, made
+from wrong_losses import PAGE, mistake
 
 pytest.importorskip("pandas")
+
+
 Bench = Callable[..., tuple[int, str, str]]
 NAME = "=a\x1b]0;owned\a\x9b2J\u202e\x7f\n+b"  # a title, a cleared screen, a turned line, a new one
 IN_YAML = "=a\n+b"  # a table's file may not have the others
@@ -111,3 +116,130 @@ def test_plans_and_tables_show_names(finished: bool, bench: Bench, tmp_path: Pat
         assert (code == 0) == (finished or command == "table"), err
         cells = [cell for row in csv.reader(io.StringIO(out)) for cell in row]
         assert form != "csv" or not [c for c in cells if c.startswith(("=", "+", "@"))]
+
+
+MINE = """\
+from contrastbench.losses.library.infonce import InfoNCE
+
+class Mine(InfoNCE): ...
+"""
+RUN = ["run", "--domain", "graph", "--dataset", "motifs", "--loss", "none"]
+ONE_SET = "seeds: 0-1\ndomains: {graph: {datasets: [MUTAG]}}\nlosses: [infonce]\n"
+
+
+def test_a_folder_that_cannot_be_made_is_said_before_the_training(
+    bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        "contrastbench.benchmarks.running.runner.train", lambda *_: pytest.fail("trained")
+    )
+    (tmp_path / "a file").touch()
+    code, _, err = bench("run", "--domain", "graph", "--loss", "infonce", "--export", "a file/new")
+    assert code == 2
+    assert "cannot write to a file/new (Not a directory): name another folder with --export" in err
+    assert not list(tmp_path.rglob("*.json"))
+
+
+def test_an_export_that_fails_costs_no_record(
+    bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("contrastbench.domains.graph.domain.GraphDomain.export", full)
+    code, out, err = bench(*RUN, "--tiny", "--export", "new")
+    assert (code, "accuracy" in out) == (0, True)
+    assert "--export new failed (" in err
+    assert "the record is kept, the model is not" in err
+
+
+def test_a_path_with_parentheses_joins_a_sweep(bench, tmp_path: Path) -> None:
+    (tmp_path / "a (1)").mkdir()
+    (tmp_path / "a (1)" / "mine.py").write_text(MINE)
+    (tmp_path / "s.yaml").write_text(ONE_SET)
+    code, out, err = bench("plan", "s.yaml", "--loss", "a (1)/mine.py:Mine(temperature=0.2)")
+    assert (code, "a (1)/mine.py:Mine" in out + err) == (0, True)
+
+
+def test_a_stream_of_few_characters_shows_the_others_as_python_does(tmp_path: Path) -> None:
+    (tmp_path / "s.yaml").write_text(ONE_SET)
+    for seed in range(2):
+        add(tmp_path / "results", seed, 80.0 + seed)
+    command = [sys.executable, "-m", "contrastbench", "table", "s.yaml"]
+    done = subprocess.run(
+        command, cwd=tmp_path, env={"PYTHONIOENCODING": "ascii"}, capture_output=True, check=True
+    )
+    assert rb"80.50 \xb1 0.71 (2)" in done.stdout
+
+
+def test_python_takes_the_data_of_the_environment_and_one_loss(
+    bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CONTRASTBENCH_DATA", "no folder")
+    with pytest.raises(UserError, match="no folder"):
+        cb.run("graph", "none", tiny=True)
+    with pytest.raises(UserError, match="dataset must be a name"):
+        cb.run("graph", "none", 3)
+    (tmp_path / "s.yaml").write_text(ONE_SET)
+    assert {*cb.table("s.yaml", losses="adnce")["method"]} == {"infonce", "adnce"}
+
+
+OWN = "class Base: pass\nclass Mine(Base): pass\nraise RuntimeError('it is not run')\n"
+SWEEP = """seeds: 0-1
+domains:
+  graph: {datasets: [motifs]}
+  sentence: {datasets: [graded]}
+losses: [infonce, none]
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (OWN, "my.py names no class: did you mean my.py:Base or my.py:Mine?"),
+        ("x = 1\n", "my.py has no class: write the loss as one, and give my.py:CLASS"),
+        ("class\n", "cannot read my.py (SyntaxError: invalid syntax"),
+        (None, "no file my.py: give --loss as path/to/file.py:Class"),
+    ],
+)
+@pytest.mark.parametrize("words", [["check-loss"], ["run", "--domain", "graph", "--loss"]])
+def test_a_file_without_its_class(bench, text: str | None, said: str, words: list[str]) -> None:
+    if text is not None:
+        Path("my.py").write_text(text)
+    for name in ("my.py", "infonce + my.py"):
+        code, out, err = bench(*words, name)
+        assert (code, out, err.count("\n")) == (2, "", 1)
+        assert said in err
+
+
+@pytest.mark.usefixtures("offline")
+def test_embedded_sets_need_no_download(bench) -> None:
+    Path("my.yaml").write_text(SWEEP)
+    code, out, _ = bench("data", "fetch", "my.yaml", "--data-root", "root")
+    assert (code, out.splitlines()) == (0, ["motifs: embedded", "graded: embedded"])
+    Path("my.yaml").write_text(SWEEP.replace("graded", "sts"))
+    code, out, _ = bench("data", "fetch", "my.yaml", "--data-root", "root")
+    assert (code, "wiki1m" in out) == (1, True)
+
+
+def test_a_table_says_that_smoke_tests_are_left_out(bench) -> None:
+    Path("my.yaml").write_text(SWEEP)
+    none = bench("table", "my.yaml")[2]
+    plan = make_plan("my.yaml", ["domain=graph"], None, True, None, Path("results"))
+    for task in plan.tasks():
+        made(Path("results"), task.experiment, task.seed)
+    code, out, err = bench("table", "my.yaml")
+    assert (code, "50.0" in out) == (0, False)
+    note = "records of --tiny left out, as a smoke test fills no table: 4\n"
+    assert err == note + none
+    code, out, err = bench("compare", "my.yaml")
+    assert (code, out, err.startswith(note), err.count("\n")) == (2, "", True, 2)
+
+
+def test_the_page_shows_the_output_of_a_wrong_loss(bench) -> None:
+    formula = f"    def terms(self, scores):\n        {mistake('HolesInMean')[1]}\n"
+    head = "from contrastbench.losses import ScoreLoss\n\n\nclass Mine(ScoreLoss):\n"
+    Path("mine.py").write_text(head + formula)
+    code, out, err = bench("check-loss", "mine.py:Mine")
+    assert (code, err) == (1, "")
+    assert f"```\n{out}```\n" in PAGE.read_text(encoding="utf-8")

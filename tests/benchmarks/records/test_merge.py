@@ -116,7 +116,7 @@ def test_a_disk_that_takes_no_record_is_one_line(tmp_path: Path) -> None:
 
 
 def test_records_come_with_the_package(tmp_path: Path) -> None:
-    """Each of them is read by `test_schema.py`; here are those of two data sets."""
+    """Each of them is read by `test_store.py`; here are those of two data sets."""
     two = {("graph", "MUTAG"), ("image", "digits")}
     done = merge_records([SHIPPED], tmp_path, two)
     assert done.added > 0
