@@ -1,4 +1,4 @@
-"""Policies of a recipe's views, and features of images as they are."""
+"""Policies of a recipe's views, features of images as they are, and parts of them."""
 
 from dataclasses import replace
 
@@ -6,8 +6,9 @@ import pytest
 import torch
 
 pytest.importorskip("PIL")
-
+from contrastbench.domains.image.data.images import Images
 from contrastbench.domains.image.preprocessing import Preprocessing, policies, published_policy
+from contrastbench.domains.image.sampling import held_out_split
 from contrastbench.domains.image.views.policies import Policy
 from contrastbench.domains.model import Raw
 from contrastbench.domains.registry import make_recipe
@@ -70,3 +71,24 @@ def test_other_recipes_have_one_policy_for_all_views() -> None:
     for values in ({}, {"views": "hard", "positives": 3}, {"preset": "attentionnce"}):
         recipe = make_recipe("image", values)
         assert policies(recipe) == [published_policy(recipe)] * (2 + recipe.positives)
+
+
+def rows(part: Images, whole: Images) -> list[int]:
+    """The numbers of a part's images in the whole."""
+    return [int((whole.pixels == image).flatten(1).all(dim=1).nonzero()) for image in part.pixels]
+
+
+def test_the_validation_part_has_its_share_of_each_class_and_the_rest_is_training() -> None:
+    whole = images()
+    train, validation = held_out_split(whole, 0.2, 0)
+    assert validation.labels.bincount().tolist() == [2, 2, 2, 2]
+    assert sorted(rows(train, whole) + rows(validation, whole)) == list(range(40))
+    assert rows(held_out_split(whole, 0.2, 0)[1], whole) == rows(validation, whole)
+    assert rows(held_out_split(whole, 0.2, 1)[1], whole) != rows(validation, whole)
+
+
+def test_without_a_share_there_is_no_validation_part_and_a_limit_keeps_so_many() -> None:
+    train, validation = held_out_split(images(), 0.0, 0, 10)
+    assert (len(train), validation) == (10, None)
+    train, validation = held_out_split(images(), 0.5, 0, 20)
+    assert len(train) + len(validation) == 20

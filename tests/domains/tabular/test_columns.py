@@ -1,6 +1,8 @@
-"""Columns are encoded as scikit-learn does it, and the same after a way through JSON."""
+"""Columns of numbers, words and dates: how they are told apart, and that of scikit-learn."""
 
 import json
+from datetime import UTC, date, datetime
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -9,8 +11,12 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from contrastbench.domains.tabular.columns import Columns, fit
+from contrastbench.domains.tabular.data import load_rows
 from contrastbench.domains.tabular.table import TabularSet
 from contrastbench.losses import UserError
+
+pytest.importorskip("pandas")
+
 
 FIT = np.arange(0, 400, 2)
 
@@ -102,3 +108,89 @@ def test_what_was_constant_is_not_asked_for() -> None:
     del few["a"]
     with pytest.raises(UserError, match="it lacks the column a of the training"):
         columns.encode(few)
+
+
+NUMBERS = [str(k * 1.5) for k in range(40)]
+
+
+def read(folder: Path, column: list[str]) -> TabularSet:
+    rows = [f'"{word}",{k % 3},{"no" if k % 2 else "yes"}' for k, word in enumerate(column)]
+    (folder / "t.csv").write_text("\n".join(["v,w,y", *rows]), encoding="utf-8")
+    return load_rows("csv:t.csv", "y", folder)[0]
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        ["0", "1", "2", "3+"] * 10,
+        ["2doors", "4doors"] * 20,
+        ["1st", "2nd", "3rd", "4th", "5th"] * 8,
+        [f"{row}{seat}" for row in range(5) for seat in "ABCD"] * 2,
+        ["20-29", "30-39"] * 20,
+        [f"{5 * k}-{5 * k + 4}" for k in range(18)] * 2,
+        ["1/2", "1/3", "3/4"] * 12,
+        [f"A{k % 9}" for k in range(40)],
+        [f"Room {k % 25}.1" for k in range(60)],
+        ["red", "blue", "7"] * 13 + ["red"],
+        [*NUMBERS[:39], "N/A"],
+        [f"2020-01-{k % 28 + 1:02}" for k in range(40)],
+    ],
+)
+def test_names_of_categories_are_words(column: list[str], tmp_path: Path) -> None:
+    assert "v" in read(tmp_path, column).names
+
+
+pd = pytest.importorskip("pandas")
+
+DAYS = [date(2019 + k % 3, 1 + k % 12, 1 + (7 * k) % 28) for k in range(30)]
+SINCE_1970 = [float((day - date(1970, 1, 1)).days) for day in DAYS]
+
+
+def dated(texts: list[str], folder: Path) -> str:
+    frame = pd.DataFrame({"day": texts, "y": ["no", "yes", "maybe"] * (len(texts) // 3)})
+    frame.to_csv(folder / "t.csv", index=False)
+    return f"csv:{folder / 't.csv'}"
+
+
+@pytest.mark.parametrize(
+    "form", ["%Y-%m-%d", "%Y-%m-%dT00:00:00", "%Y-%m-%d 00:00:00.000", "%Y-%m-%dT02:00:00+02:00"]
+)
+def test_dates_are_days_since_1970(form: str, tmp_path: Path) -> None:
+    read, _ = load_rows(dated([day.strftime(form) for day in DAYS], tmp_path), "y")
+    assert (read.names, read.numeric[:, 0].tolist()) == (("day",), SINCE_1970)
+    assert read.notes == {"columns of dates, read as days since 1970": ["day"]}
+
+
+def test_a_time_of_day_is_a_part_of_the_day(tmp_path: Path) -> None:
+    texts = [f"{day} {k % 24:02}:30:00" for k, day in enumerate(DAYS)]
+    read, _ = load_rows(dated(texts, tmp_path), "y")
+    times = [days + (k % 24 + 0.5) / 24 for k, days in enumerate(SINCE_1970)]
+    assert read.numeric[:, 0].tolist() == pytest.approx(times)
+
+
+@pytest.mark.parametrize("hole", ["", "NA", "null", "NaT"])
+def test_dates_may_be_missing(hole: str, tmp_path: Path) -> None:
+    read, _ = load_rows(dated([hole, hole, *map(str, DAYS[2:])], tmp_path), "y")
+    assert np.isnan(read.numeric[:, 0]).tolist() == [True, True, *[False] * 28]
+
+
+@pytest.mark.parametrize("texts", [["1.10", "1.9x", "2.0"], ["1.2.3", "1.2.4", "1.10.0"]])
+def test_other_words_stay_words(texts: list[str], tmp_path: Path) -> None:
+    assert load_rows(dated(texts * 10, tmp_path), "y")[0].categorical.shape == (30, 1)
+
+
+def test_classes_stay_classes(tmp_path: Path) -> None:
+    frame = pd.DataFrame({"a": range(30), "y": ["2020-01-01", "2020-01-02"] * 15})
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    assert load_rows(f"csv:{tmp_path / 't.csv'}", "y")[0].classes == ("2020-01-01", "2020-01-02")
+
+
+@pytest.mark.parametrize("kind", ["dates", "times", "zoned"])
+def test_dates_of_a_parquet_file_are_dates(kind: str, tmp_path: Path) -> None:
+    pytest.importorskip("pyarrow")
+    zone = UTC if kind == "zoned" else None
+    times = [datetime(day.year, day.month, day.day, tzinfo=zone) for day in DAYS]
+    frame = pd.DataFrame({"day": DAYS if kind == "dates" else times, "y": ["no", "yes"] * 15})
+    frame.to_parquet(tmp_path / "t.parquet")
+    read, _ = load_rows(f"parquet:{tmp_path / 't.parquet'}", "y")
+    assert read.numeric[:, 0].tolist() == SINCE_1970

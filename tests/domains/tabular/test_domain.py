@@ -1,5 +1,6 @@
 """The tabular domain as the runner uses it."""
 
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,7 @@ from contrastbench.benchmarks.running.runner import run_cell
 from contrastbench.benchmarks.running.training import train
 from contrastbench.domains.scoring.metrics import class_metrics
 from contrastbench.domains.tabular import TabularRecipe
+from contrastbench.domains.tabular.data import load_rows
 from contrastbench.domains.tabular.domain import TabularDomain
 from contrastbench.losses import get_loss
 from contrastbench.losses.spec import LossSpec
@@ -227,3 +229,33 @@ def test_rows_that_are_in_two_parts_are_counted(tmp_path: Path) -> None:
     assert report.twins
     assert (report.twins.share, report.twins.repeated, report.twins.conflicts) == (100, 90, 90)
     assert report.wrong
+
+
+MARGIN = 10  # points that training gains over the untrained encoder, at least
+
+
+@cache
+def clusters(seed: int, encoder: str = "mlp") -> TabularDomain:
+    recipe = TabularRecipe(encoder=encoder, epochs=6)
+    return TabularDomain("hidden-clusters", recipe, seed, None, torch.device("cpu"))
+
+
+@cache
+def untrained(seed: int, encoder: str = "mlp") -> float:
+    """Return the accuracy of an encoder without a training."""
+    opened = clusters(seed, encoder)
+    return opened.evaluate(opened.model()).metrics["accuracy"]
+
+
+def test_its_numbers_are_the_same_on_every_machine() -> None:
+    assert load_rows("hidden-clusters")[1].startswith("680b569228efc985")
+
+
+def test_an_untrained_encoder_is_better_than_the_columns() -> None:
+    assert untrained(0) > untrained(0, "raw") + 5
+
+
+def test_a_trained_encoder_is_better_than_an_untrained_one() -> None:
+    opened = clusters(0)
+    model, _ = train(opened, get_loss("adnce"))
+    assert opened.evaluate(model).metrics["accuracy"] > untrained(0) + MARGIN

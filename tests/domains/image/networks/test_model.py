@@ -1,4 +1,8 @@
-"""ResNets against torchvision's, heads as published, chunks with the same gradient."""
+"""Networks: shapes, starts and precision; weights of torchvision and of BN-Inception in ours."""
+
+import hashlib
+from functools import partial
+from pathlib import Path
 
 import pytest
 import torch
@@ -10,6 +14,14 @@ from contrastbench.domains.image.networks.model import ImageModel
 from contrastbench.domains.image.networks.resnet import ResNet, Shortcut
 from contrastbench.domains.registry import make_recipe
 from contrastbench.losses import both_views
+
+pytest.importorskip("torchvision")
+from torchvision.models import get_model
+
+from contrastbench.domains.download import file_sha256
+from contrastbench.domains.image.networks import pretrained
+from contrastbench.domains.image.networks.inception import CaffePixels, Inception
+from made_images import refused
 
 SMALL = {"width": 0.0625, "projection": (8, 6), "precision": "float32", "size": 8}
 
@@ -151,3 +163,109 @@ def test_bf16_embeds_about_the_same_and_keeps_weights_in_float32() -> None:
     assert 0 < (a - b.float()).norm() / a.norm() < 0.05
     assert {p.dtype for p in half.parameters()} == {torch.float32}
     assert half.features(x).dtype == torch.float32
+
+
+@pytest.mark.parametrize("name", ["resnet18", "resnet34", "resnet50"])
+def test_features_are_torchvisions(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    torch.manual_seed(0)
+    theirs, ours, x = get_model(name).eval(), ResNet(name).eval(), torch.randn(1, 3, 72, 72)
+    for buffer in theirs.buffers():  # as if it had been trained
+        buffer.add_(torch.rand_like(buffer.float()).to(buffer.dtype))
+    monkeypatch.setattr(pretrained, "pretrained_weights", lambda url, root: theirs.state_dict())
+    pretrained.load_weights(ours, name, None)
+    theirs.fc = torch.nn.Identity()
+    torch.testing.assert_close(ours(x), theirs(x), rtol=1e-6, atol=1e-6)
+
+
+def test_bn_inception_takes_weights_without_counters(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Old files without counters are read, also with a classifier behind the encoder."""
+    kept = {
+        name: torch.rand_like(tensor)
+        for name, tensor in Inception().state_dict().items()
+        if not name.endswith("num_batches_tracked")
+    }
+    theirs = {f"{k}.of_another_name": tensor for k, tensor in enumerate(kept.values())}
+    asked = []
+    classifier = {"last_linear.weight": torch.zeros(1000, 1024)}
+    monkeypatch.setattr(
+        pretrained,
+        "pretrained_weights",
+        lambda url, root: asked.append(url) or {**theirs, **classifier},
+    )
+    pretrained.load_weights(ours := Inception(), "bn_inception", None)
+    assert asked == [pretrained.INCEPTION_URL]
+    assert all(torch.equal(ours.state_dict()[name], tensor) for name, tensor in kept.items())
+    theirs.popitem()
+    again = partial(pretrained.load_weights, ours, "bn_inception", None)
+    refused(again, r"bn_inception-52deb4733.pth is damaged")
+
+
+def test_they_lie_in_the_data_root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    torch.save({"w": torch.ones(2)}, tmp_path / "weights")
+    digits = file_sha256(tmp_path / "weights")[:8]
+    path = (tmp_path / "weights").rename(tmp_path / f"a-{digits}.pth")
+    url = f"https://download.pytorch.org/models/{path.name}"
+    assert pretrained.pretrained_weights(url, tmp_path)["w"].tolist() == [1, 1]
+    torch.save({"w": torch.zeros(2)}, path)
+    load, empty = pretrained.pretrained_weights, hashlib.sha256(b"").hexdigest()[:8]
+    refused(lambda: load(url, tmp_path), f"does not begin with {digits}.*: put {path.name} into a")
+    (tmp_path / f"a-{empty}.pth").touch()
+    url = f"https://download.pytorch.org/models/a-{empty}.pth"
+    refused(lambda: load(url, tmp_path), rf"cannot be read .*: put a-{empty}.pth into a folder")
+
+
+def test_a_download_is_kept_and_checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = tmp_path / "made"
+    torch.save({"w": torch.ones(2)}, made)
+    digits, asked = file_sha256(made)[:8], []
+
+    def download(url: str, path: str, begins: str) -> None:
+        asked.append(begins)
+        Path(path).write_bytes(made.read_bytes())
+
+    monkeypatch.setattr(torch.hub, "get_dir", lambda: str(tmp_path / "hub"))
+    monkeypatch.setattr(torch.hub, "download_url_to_file", download)
+    for _ in range(2):
+        found = pretrained.pretrained_weights(
+            f"https://download.pytorch.org/models/a-{digits}.pth", None
+        )
+        assert found["w"].tolist() == [1, 1]
+    assert asked == [digits]
+
+
+GOLDEN = [
+    *(223.791266, 376.204202, 526.906428, 478.040029, 35.676106, 76.510852),
+    *(2.483096, 2.573519, 0.0, 264.398965, 546.010042),
+]
+
+
+def fill(network: torch.nn.Module) -> None:
+    """Weights by a formula, in the order of the layers."""
+    state = network.state_dict()
+    kept = [tensor for name, tensor in state.items() if not name.endswith("num_batches_tracked")]
+    for k, tensor in enumerate(kept):
+        wave = torch.sin(0.37 * torch.arange(tensor.numel(), dtype=torch.float64) + k)
+        wave = wave.reshape(tensor.shape)
+        tensor.copy_(wave * (2 / tensor[0].numel()) ** 0.5 if tensor.dim() == 4 else 1 + wave / 2)
+
+
+def test_features_are_the_packages() -> None:
+    network = Inception().double().eval()
+    fill(network)
+    x = torch.sin(0.11 * torch.arange(2 * 3 * 64 * 64, dtype=torch.float64)).view(2, 3, 64, 64)
+    with torch.no_grad():
+        found = network(x)
+    assert found.shape == (2, 1024)
+    golden = torch.tensor(GOLDEN).double()
+    torch.testing.assert_close(found[0, 2::100], golden, rtol=1e-5, atol=1e-5)
+    assert sum(p.numel() for p in network.parameters()) == 10_270_240
+
+
+def test_images_become_what_caffe_sees() -> None:
+    images = torch.rand(2, 3, 4, 4)
+    mean = torch.tensor([0.485, 0.456, 0.406]).view(3, 1, 1)
+    std = torch.tensor([0.229, 0.224, 0.225]).view(3, 1, 1)
+    seen = CaffePixels()((images - mean) / std)
+    blue, green, red = seen.unbind(1)
+    for channel, k, less in ((red, 0, 128), (green, 1, 117), (blue, 2, 104)):
+        torch.testing.assert_close(channel, 255 * images[:, k] - less, rtol=1e-5, atol=1e-4)

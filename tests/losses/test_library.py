@@ -1,0 +1,321 @@
+"""Single losses of the library: what the loops of all losses do not ask of them."""
+
+import math
+from contextlib import nullcontext
+from dataclasses import replace
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.autograd import gradcheck
+
+from contrastbench.benchmarks.running.publishing import learned_details
+from contrastbench.losses import (
+    Loss,
+    UserError,
+    both_views,
+    get_loss,
+    other_view,
+    query_key,
+    same_class,
+    whole_row,
+)
+from contrastbench.losses.base import Scores, block_scores
+from contrastbench.losses.contrast import permuted
+from contrastbench.losses.laws.battery import LAWS, run_law
+from contrastbench.losses.laws.random_contrasts import random_views
+from contrastbench.losses.library.phi_dro import worst_lambda
+from contrastbench.losses.library.supcon import SupCon
+from contrastbench.losses.library.triplet import FEW, count_below
+from contrastbench.losses.library.weince import tails
+from contrastbench.losses.registry import SUPERVISED
+from oracles import ORACLES, weibull_tail
+
+
+@pytest.mark.parametrize("right", [False, True])
+@pytest.mark.parametrize("columns", [1, FEW, FEW + 1])
+@pytest.mark.parametrize("bounds", [1, FEW, FEW + 1])
+def test_counts_are_those_of_a_loop_with_ties_and_infinities(
+    columns: int, bounds: int, right: bool
+) -> None:
+    drawn = torch.randint(5, (3, columns + bounds), generator=torch.Generator().manual_seed(0))
+    values = drawn.double().masked_fill(drawn == 4, torch.inf)
+    x, bound = values.split([columns, bounds], dim=1)
+    expected = [
+        [sum(one < top or (right and one == top) for one in row) for top in tops]
+        for row, tops in zip(x.tolist(), bound.tolist(), strict=True)
+    ]
+    assert count_below(x, bound, right).tolist() == expected
+
+
+@pytest.mark.parametrize(
+    ("phi", "k"), [("kl", 1.5), ("chi2", 1.5), ("cressie_read", 1.5), ("cressie_read", 1.1)]
+)
+def test_gradients_with_nothing_frozen(phi: str, k: float) -> None:
+    loss = get_loss("phi_dro", phi=phi, k=k)
+    for seed in range(5):
+        views = random_views(seed, 3, dim=2, grad=True)[:2]
+        assert gradcheck(lambda a, b: loss(both_views(a, b)), views, atol=1e-6, rtol=1e-4)
+
+
+@pytest.mark.parametrize("tau", [0.01, 0.1, 1.0])
+@pytest.mark.parametrize("k", [1.01, 1.5, 2.0])
+def test_worst_weights_have_mean_one(k: float, tau: float) -> None:
+    neg = 2 * torch.rand(50, 6, dtype=torch.float64, generator=torch.Generator().manual_seed(0)) - 1
+    scores = Scores(neg[:, :1], neg, torch.full((50, 1), 6.0, dtype=torch.float64))
+    weight = (1 + (k - 1) * (neg - worst_lambda(scores, neg, tau, k)) / tau).clamp_min(0) ** (
+        1 / (k - 1)
+    )
+    torch.testing.assert_close(
+        weight.mean(dim=1), torch.ones(50, dtype=torch.float64), rtol=0, atol=1e-12
+    )
+
+
+SETTINGS = {"margin": 0.0, "kappa_rho": 5.0, "kappa_aic": 0.05}
+
+
+@pytest.mark.parametrize("variant", ["official_code", "paper"])
+@pytest.mark.parametrize("samples", [12, 16, 17, 18, 201])
+def test_tails_of_every_size(samples: int, variant: str) -> None:
+    views = random_views(samples, samples, dim=4)
+    loss = get_loss("weince", temperature=0.2, variant=variant, **SETTINGS)
+    labels = torch.arange(samples) % 7 % 4  # anchors with more and with fewer negatives
+    for contrast in (both_views(*views[:2]), same_class(views[0], None, labels)):
+        expected = ORACLES["weince"](contrast, **loss.params)
+        assert loss(contrast).item() == pytest.approx(expected.item(), rel=1e-10)
+        assert abs(expected - get_loss("infonce", temperature=0.2)(contrast)) > 1e-4
+
+
+def test_two_points_fit_any_line_so_they_say_nothing() -> None:
+    """Rounding would decide between the two tails, and the slope would be any."""
+    views = random_views(0, 4)
+    three = block_scores(both_views(views[0][:2], views[1][:2]), slice(None))
+    assert (tails(three)[:, 2] == -torch.inf).all()
+    assert weibull_tail([0.1, 0.2, 0.3]) == (0.0, -torch.inf)
+    assert tails(block_scores(both_views(*views[:2]), slice(None)))[:, 2].isfinite().all()
+
+
+def slopes(name: str, **params: object) -> Tensor:
+    """Gradient in three positives of one anchor, one of them much closer, over two negatives."""
+    pos = torch.tensor([[0.9, 0.1, 0.0]], dtype=torch.float64, requires_grad=True)
+    neg = torch.tensor([[0.0, -0.2]], dtype=torch.float64)
+    loss = get_loss(name, temperature=0.1, **params)
+    value = loss.terms(Scores(pos, neg, torch.full((1, 1), 2.0))).sum()
+    (gradient,) = torch.autograd.grad(value, pos)
+    return gradient[0]
+
+
+def test_supcon_pushes_the_closest_positive_away_and_infonce_none() -> None:
+    closest, *others = slopes("supcon", form="out").tolist()
+    assert closest > 1
+    assert all(slope < 0 for slope in others)
+    assert (slopes("infonce") < 0).all()
+    assert (slopes("supcon", form="in") < 0).all()
+
+
+def test_the_form_out_declines_the_law_that_it_breaks() -> None:
+    assert "closer positives" in SupCon(form="out").declined_laws
+    assert "closer positives" not in SupCon(form="in").declined_laws
+
+
+@pytest.mark.parametrize(("form", "holds"), [("out", False), ("in", True)])
+def test_the_form_in_alone_never_grows_when_positives_come_closer(form: str, holds: bool) -> None:
+    (closer_positives,) = [law for law in LAWS if law.name == "closer positives"]
+
+    def build() -> SupCon:
+        return SupCon(0.1, form).double()
+
+    assert run_law(closer_positives, build, [0]).passed == holds
+
+
+LABELS = torch.tensor([0, 1, 0, 2, 1, 0])
+
+
+@pytest.fixture
+def views() -> list[torch.Tensor]:
+    return [view.float() for view in random_views(3, 6)]
+
+
+@pytest.mark.parametrize("pairing", [other_view, whole_row, query_key])
+def test_it_is_the_mean_of_both_directions(pairing, views: list[torch.Tensor]) -> None:
+    one, two, _ = views
+    loss, row = get_loss("clip", temperature=0.2), get_loss("infonce", temperature=0.2)
+    there, back = pairing(one, two), pairing(two, one)
+    expected = (row(there) + row(back)) / 2
+    assert abs(row(there) - row(back)) > 1e-3
+    assert loss(there).item() == pytest.approx(expected.item(), rel=1e-5)
+    assert loss(back).item() == pytest.approx(expected.item(), rel=1e-5)
+
+
+def test_where_both_directions_are_equal_it_begins_as_infonce(views: list[torch.Tensor]) -> None:
+    loss, row = get_loss("clip", temperature=0.2), get_loss("infonce", temperature=0.2)
+    for contrast in (both_views(*views[:2]), same_class(*views[:2], LABELS)):
+        assert loss(contrast).item() == pytest.approx(row(contrast).item(), rel=1e-5)
+
+
+def test_of_false_positives_no_direction_sees_the_true_ones(views: list[torch.Tensor]) -> None:
+    """The positive of an anchor is another sample's key, in the columns too."""
+    contrast = permuted(other_view(*views[:2]))
+    value = get_loss("clip", temperature=0.2)(contrast)
+    true = get_loss("clip", temperature=0.2)(other_view(*views[:2]))
+    assert value > true + 1
+
+
+@pytest.mark.parametrize("moved", [lambda c: c, permuted], ids=["mutual", "permuted"])
+@pytest.mark.parametrize(
+    "pairing", [both_views, lambda a, b: same_class(a, b, LABELS)], ids=["both", "class"]
+)
+def test_mutual_positives_save_a_direction_and_nothing_else(
+    pairing, moved, views: list[torch.Tensor]
+) -> None:
+    contrast = moved(pairing(*views[:2]))
+    unknown = replace(contrast, partners=None)
+    assert (contrast.mutual, unknown.mutual) == (moved is not permuted, False)
+    loss = get_loss("clip", temperature=0.2)
+    assert loss(contrast).item() == pytest.approx(loss(unknown).item(), rel=1e-5)
+
+
+def test_each_step_takes_the_scale_back_to_100(views: list[torch.Tensor]) -> None:
+    loss, contrast = get_loss("clip"), whole_row(*views[:2])
+    with torch.no_grad():
+        loss.log_scale.fill_(6.0)
+    loss.eval()(contrast)
+    assert loss.log_scale.item() == 6.0
+    loss.train()(contrast).backward()
+    assert loss.log_scale.item() == pytest.approx(math.log(100))
+    assert loss.log_scale.grad != 0
+
+
+def test_a_record_has_no_scale_over_100() -> None:
+    loss = get_loss("clip")
+    loss.log_scale.data.fill_(6.0)  # where the last step has led
+    (found,) = learned_details(loss)["learned"].values()
+    assert found == pytest.approx(math.log(100))
+
+
+CLASSES, DIM = 5, 6
+
+
+def equation_5(weights: Tensor, z: Tensor, labels: Tensor, temperature: float) -> Tensor:
+    """Wang et al. 2017, embedding by embedding."""
+    terms = []
+    for x, y in zip(z, labels, strict=True):
+        s = torch.stack([x @ w / x.norm() / w.norm() / temperature for w in weights])
+        terms.append(s.exp().sum().log() - s[y])
+    return torch.stack(terms).mean()
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_value_and_gradients_are_those_of_the_equation(seed: int) -> None:
+    torch.manual_seed(seed)
+    loss = get_loss("cross_entropy", temperature=0.05 + 0.1 * seed)
+    loss.prepare(CLASSES, DIM)
+    loss = loss.double()
+    z = torch.randn(9, DIM, dtype=torch.float64, requires_grad=True)
+    labels = torch.randint(0, CLASSES, (9,))
+    found = loss(same_class(z, None, labels))
+    expected = equation_5(loss.weights, z, labels, loss.temperature)
+    torch.testing.assert_close(found, expected, rtol=1e-12, atol=1e-12)
+    ours, theirs = (torch.autograd.grad(x, [z, loss.weights]) for x in (found, expected))
+    for a, b in zip(ours, theirs, strict=True):
+        torch.testing.assert_close(a, b, rtol=1e-10, atol=1e-12)
+
+
+def test_it_is_pytorch_metric_learnings_normalised_softmax() -> None:
+    losses = pytest.importorskip("pytorch_metric_learning.losses", reason='pip install "[perf]"')
+    torch.manual_seed(0)
+    loss = get_loss("cross_entropy", temperature=0.05)
+    loss.prepare(CLASSES, DIM)
+    theirs = losses.NormalizedSoftmaxLoss(CLASSES, DIM, temperature=0.05)
+    theirs.W = nn.Parameter(loss.weights.detach().T.clone())
+    z, labels = torch.randn(9, DIM), torch.randint(0, CLASSES, (9,))
+    torch.testing.assert_close(loss(same_class(z, None, labels)), theirs(z, labels))
+
+
+@pytest.mark.parametrize("name", SUPERVISED)
+def test_ids_that_are_no_classes_are_one_line(name: str) -> None:
+    loss, z = get_loss(name), torch.randn(6, DIM)
+    by_class = same_class(z, None, torch.arange(6) // 2)
+    with pytest.raises(UserError, match=r"a (weight|proxy) for each class.*after prepare"):
+        loss(by_class)
+    loss.prepare(CLASSES, DIM)
+    shifted = [replace(by_class, anchor_id=by_class.anchor_id + k) for k in (-1, CLASSES - 2)]
+    for contrast in (both_views(z, z), *shifted):
+        with pytest.raises(UserError, match=r"are no classes from 0: pair by same_class"):
+            loss(contrast)
+
+
+@pytest.mark.parametrize(("label", "fits"), [(-1, False), (0, True), (4, True), (5, False)])
+def test_each_label_is_a_class(label: int, fits: bool) -> None:
+    loss = get_loss("cross_entropy")
+    loss.prepare(CLASSES, DIM)
+    batch = same_class(torch.randn(4, DIM), None, torch.tensor([1, 1, 2, 2]))
+    batch = replace(batch, anchor_id=torch.tensor([1, 1, 2, label]))
+    with nullcontext() if fits else pytest.raises(UserError):
+        assert loss(batch).isfinite()
+
+
+KINDS, SIZE = 5, 6
+
+
+def case(seed: int, **params: float) -> tuple[Loss, Tensor, Tensor]:
+    """A loss with proxies, embeddings, and their classes, of which one is missing in most."""
+    torch.manual_seed(seed)
+    loss = get_loss("proxy_anchor", **params)
+    loss.prepare(KINDS, SIZE)
+    z = torch.randn(9, SIZE, dtype=torch.float64, requires_grad=True)
+    return loss.double(), z, torch.randint(0, KINDS - 1, (9,)).sort().values
+
+
+def equation_4(proxies: Tensor, z: Tensor, labels: Tensor, alpha: float, margin: float) -> Tensor:
+    """Kim et al. 2020, proxy by proxy."""
+    near, far = [], []
+    for c, proxy in enumerate(proxies):
+        s = [x @ proxy / x.norm() / proxy.norm() for x in z]
+        own = [-alpha * (v - margin) for v, label in zip(s, labels, strict=True) if label == c]
+        others = [alpha * (v + margin) for v, label in zip(s, labels, strict=True) if label != c]
+        if own:
+            near.append(torch.stack(own).exp().sum().log1p())
+        far.append(torch.stack(others).exp().sum().log1p())
+    return torch.stack(near).mean() + torch.stack(far).mean()
+
+
+def gradients(value: Tensor, *leaves: Tensor) -> list[Tensor]:
+    return [value.detach(), *torch.autograd.grad(value, leaves)]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_proxies_have_the_values_and_gradients_of_the_equation(seed: int) -> None:
+    loss, z, labels = case(seed, alpha=1 + seed, margin=0.05 * seed - 0.3)
+    found = gradients(loss(same_class(z, None, labels)), z, loss.proxies)
+    expected = equation_4(loss.proxies, z, labels, loss.alpha, loss.margin)
+    for a, b in zip(found, gradients(expected, z, loss.proxies), strict=True):
+        torch.testing.assert_close(a, b, rtol=1e-10, atol=1e-10)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_value_and_gradients_are_those_of_pytorch_metric_learning(seed: int) -> None:
+    losses = pytest.importorskip("pytorch_metric_learning.losses", reason='pip install "[perf]"')
+    loss, z, labels = case(seed)
+    theirs = losses.ProxyAnchorLoss(KINDS, SIZE, margin=0.1, alpha=32).double()
+    theirs.proxies = nn.Parameter(loss.proxies.detach().clone())
+    found = gradients(loss(same_class(z, None, labels)), z, loss.proxies)
+    for a, b in zip(found, gradients(theirs(z, labels), z, theirs.proxies), strict=True):
+        torch.testing.assert_close(a, b, rtol=1e-6, atol=1e-6)
+
+
+def test_absent_classes_have_no_anchor_and_large_scales_are_finite() -> None:
+    loss, z, _ = case(0, alpha=1e4)
+    value, *slopes = gradients(loss(same_class(z, None, torch.zeros(9).long())), z, loss.proxies)
+    assert all(math.isfinite(x.sum()) for x in (value, *slopes))
+
+
+def test_proxies_have_a_rate_of_their_own_in_sums_too() -> None:
+    loss = get_loss("proxy_anchor + 0.1*dar", lr=0.05)
+    assert loss.needs_classes
+    loss.prepare(KINDS, SIZE)
+    (group,) = loss.parameter_groups()
+    assert group["lr"] == 0.05
+    assert [p.shape for p in group["params"]] == [(KINDS, SIZE)]
+    loss.prepare(8, 512)
+    assert 0.45 < next(loss.parameters()).std() < 0.55, "Kaiming's square root of 2 / classes"
