@@ -15,13 +15,13 @@ from matplotlib.figure import Figure
 from torch import Tensor
 
 from contrastbench.benchmarks.report import losses
+from contrastbench.benchmarks.tables.load import load_table
 from contrastbench.losses import ScoreLoss, get_loss
 from contrastbench.losses.base import Scores
 from contrastbench.losses.registry import FAMILIES, LIBRARY, OURS, aliases, describe, load
 
 ROOT = Path(__file__).parents[1]
 FOLDER = Path(__file__).with_name("reference") / "losses"
-STANDING = ("standard-3",)  # suites of which the pages of losses show values
 POSITIVE = 0.8  # score of the anchor's positive
 SHOWN = (-1.0, -0.5, 0.0, 0.5, 0.8, 1.0)  # scores of negatives in the table of weights
 
@@ -53,7 +53,7 @@ def page(name: str) -> str:
         "Limits": "\n".join(limits(name)),
         "Reference code": table(("code", "version", "place", "pairing", "cases"), codes(name)),
         "Weights of negatives": weights_section(name),
-        "Standing comparisons": table(("suite", "data set", "mean ± std", "seeds"), standing(name)),
+        "Standing comparison": table(("suite", "data set", "mean ± std", "seeds"), standing(name)),
     }
     return "\n\n".join(
         f"{title}\n{('=' if title == name else '-') * len(title)}\n\n{text}"
@@ -105,13 +105,14 @@ def golden() -> list[dict[str, Any]]:
 
 
 def standing(name: str) -> Iterator[tuple[str, ...]]:
-    """Yield the loss's row of each suite: its data sets, means and deviations, seeds."""
-    for suite in STANDING:
-        with (ROOT / "results" / f"{suite}.csv").open(encoding="utf-8", newline="") as file:
-            for line in csv.DictReader(file):
-                if line["method"].replace(" ", "_") == line["loss"] == name and line["ours_mean"]:
-                    value = f"{float(line['ours_mean']):.2f} ± {float(line['ours_std']):.2f}"
-                    yield suite, line["column"], value, line["ours_seeds"]
+    """Yield the loss's row of the standing comparison: data sets, means and deviations, seeds."""
+    suite = load_table("standard").name
+    path = ROOT / "results" / f"{suite}.csv"  # none while the suite is a draft
+    lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+    for line in csv.DictReader(lines):
+        if line["method"].replace(" ", "_") == line["loss"] == name and line["ours_mean"]:
+            value = f"{float(line['ours_mean']):.2f} ± {float(line['ours_std']):.2f}"
+            yield suite, line["column"], value, line["ours_seeds"]
 
 
 def weights_section(name: str) -> str:

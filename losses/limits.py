@@ -2,7 +2,7 @@
 
 A registered loss declares `limits` from the names in this module alone, so they can be read from
 its source without importing torch. Each declaration is a law: `bench check-loss` compares values
-and gradients. The search for parameters starts from limits, so it always finds the simpler loss.
+and gradients. Rows of a table that are one loss by an exact limit run once.
 """
 
 from collections.abc import Container, Mapping

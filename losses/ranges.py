@@ -157,8 +157,8 @@ def declare(**ranges: Range) -> Mapping[str, Range]:
     return MappingProxyType(ranges)
 
 
-# Papers choose temperatures between 0.05 (sentences) and 1; float32 holds exp(1 / 0.05).
-TEMPERATURE = Number(low=0, tune=(0.05, 1), log=True)
+# Papers choose temperatures between 0.02 (sentences) and 1; float32 holds exp(1 / 0.02).
+TEMPERATURE = Number(low=0, tune=(0.02, 1), log=True)
 VARIANT = Choice("official_code", "paper")
 # of CPC and its kin; RényiCL chooses among powers of two, 1 / 65536 for large batches
 SKEW = Number(low=0, high=1, closed=True, tune=(2**-16, 0.5), log=True)

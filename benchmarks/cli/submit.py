@@ -60,7 +60,7 @@ def verify(
         keep: Folder for the records made here, to be merged.
         jobs: Number of processes at a time.
 
-    Example: bench verify mine-standard-3.zip --trust
+    Example: bench verify mine-standard-4.zip --trust
     """
     from contrastbench.benchmarks.submission.bundle import read_bundle
 

@@ -11,9 +11,9 @@ from statistics import fmean
 from contrastbench.benchmarks.comparison.effects import ALL_LOST, SHARES, Effect, effect_of
 from contrastbench.benchmarks.comparison.over_sets import Other, Values, by_domain, means
 from contrastbench.benchmarks.comparison.pairs import Comparison, SetName
-from contrastbench.benchmarks.records.nested import validation_score
 from contrastbench.benchmarks.tables.entries import shown_value
 from contrastbench.benchmarks.tables.resolved import Resolved, ResolvedCell
+from contrastbench.benchmarks.tables.scores import validation_score
 from contrastbench.benchmarks.tables.searches import Finalists
 
 STEPS = (1, 4, 8, 16)  # points of a curve; the first is a loss's defaults

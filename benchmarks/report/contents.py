@@ -4,7 +4,6 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import chain
 from pathlib import Path
 from statistics import median
 from typing import Any, NamedTuple
@@ -14,7 +13,7 @@ from contrastbench.benchmarks.records import nested
 from contrastbench.benchmarks.records.store import Record, canonical, file_name
 from contrastbench.benchmarks.report import figures
 from contrastbench.benchmarks.report.groups import Group, settings_line
-from contrastbench.benchmarks.report.words import listed, paragraphs, said, sentences
+from contrastbench.benchmarks.report.words import paragraphs, said, sentences
 from contrastbench.benchmarks.tables.entries import Entry, backs, digest, entries
 from contrastbench.benchmarks.tables.published_places import Coverage, coverage
 from contrastbench.benchmarks.tables.replication import Back
@@ -23,15 +22,15 @@ from contrastbench.benchmarks.tables.table import Table
 
 
 class ChosenFold(NamedTuple):
-    """A fold, or a seed without any: the settings chosen, what they were chosen by, and score."""
+    """A fold: the number of the setting that it chose, what it was chosen by, and the score."""
 
-    settings: str
+    setting: int
     inner: float
     score: float
 
 
 class Composed(NamedTuple):
-    """A number whose folds or seeds chose among settings."""
+    """A number whose folds chose among settings."""
 
     entry: Entry
     anchor: str
@@ -156,11 +155,9 @@ def groups_behind(
     """Return the numbers of the groups of records of a place."""
     if cell.choice.why:
         return []
-    # folds may choose settings at which a loss is another one, with a folder of its own
-    folders = dict.fromkeys(work.folder(results) for work in cell.experiments)
     return [
         group.number
-        for group in chain.from_iterable(by_folder.get(folder, []) for folder in folders)
+        for group in by_folder.get(cell.work.folder(results), [])
         if any(work.matches(group.first) for work in cell.experiments)
         and next(iter(cell.ok), "") in ("", group.first["data_hash"])
     ]
@@ -178,20 +175,17 @@ def composed(shown: TableView, entry: Entry, groups: Sequence[Group]) -> Compose
     trials, mine = cell.experiments, [groups[number] for number in shown.groups_of(entry)]
     numbers = {canonical(nested.trial_params(trials, k)): k + 1 for k in range(len(trials))}
     trained = (next((g for g in mine if trial.matches(g.first)), mine[0]) for trial in trials)
-    best, seeds = cell.choice.nested, cell.records.items()
     titles = [settings_line(nested.trial_params(trials, k)) for k in range(len(trials))]
     return Composed(
         entry,
         anchor(entry),
         [(title or "no parameters", g) for title, g in zip(titles, trained, strict=True)],
-        {seed: list(folds_of(record, numbers, best)) for seed, record in seeds},
+        {seed: list(folds_of(record, numbers)) for seed, record in cell.records.items()},
     )
 
 
-def folds_of(record: Record, numbers: Mapping[str, int], best: int) -> Iterator[ChosenFold]:
-    """Yield the folds of a combined record; a seed without any is one."""
+def folds_of(record: Record, numbers: Mapping[str, int]) -> Iterator[ChosenFold]:
+    """Yield the folds of a combined record."""
     about: dict[str, Any] = dict(record["details"])
-    chosen = [numbers[canonical(params)] for params in about["chosen"]]
-    scores = about.get("folds") or [record["metrics"][record["main"]]]
-    for i, parts in enumerate(zip(about["inner"], scores, strict=True)):
-        yield ChosenFold(listed(sorted(chosen[i * best : (i + 1) * best])), *parts)
+    for params, *scores in zip(about["chosen"], about["inner"], about["folds"], strict=True):
+        yield ChosenFold(numbers[canonical(params)], *scores)

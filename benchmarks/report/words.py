@@ -19,7 +19,7 @@ from contrastbench.benchmarks.tables.replication import WIDEST
 from contrastbench.benchmarks.tables.schema import Row, Setting
 from contrastbench.errors import plural
 from contrastbench.losses.registry import SUPERVISED
-from contrastbench.losses.spec import NONE, LossSpec
+from contrastbench.losses.spec import NONE
 
 if TYPE_CHECKING:
     from contrastbench.benchmarks.comparison.compare import Verdicts  # brings numpy
@@ -93,10 +93,11 @@ def environment(
         lstrip_blocks=True,
         bytecode_cache=compiled(autoescape, finalize is not None),
     )
-    filters = [signed, number, names, listed, short, flat, paragraphs, setting, chosen, bullet]
+    filters = [signed, number, names, listed, short, flat, paragraphs, setting, bullet]
     made.filters |= {used.__name__: used for used in [*filters, unmentioned, tallied]}
     made.filters |= {"p": p_text, "s": plural, "verdict": verdict_text, "cell": escaped_cell}
     made.filters |= {"table": markdown_table, "tex": latex_text, "near_infonce": near_infonce}
+    made.filters |= {"parameters": parameters}
     made.globals |= {"DECIDED": DECIDED, "VERDICTS": [*Verdict], "said": said, "WIDEST": WIDEST}
     made.globals |= {"isfinite": isfinite, "INFINITE": inf, "HASH_SHOWN": HASH_SHOWN}
     return made
@@ -207,34 +208,20 @@ def verdict_text(place: Any) -> str:
     return place.verdict + (f" ({notes})" if notes else "")
 
 
-def setting(trial: Setting, loss: str | None) -> str:
-    """Return a chosen setting of a row with that loss, which may be another one at a limit."""
-    if trial.loss in (None, loss):
-        return parameters({**trial.params, **trial.recipe})
-    limit = f"chose its limit: {LossSpec(trial.loss or '', trial.params).complete.label}"
-    return ", ".join([limit, *([parameters(trial.recipe)] if trial.recipe else [])])
+def setting(trial: Setting) -> str:
+    """Return a chosen setting."""
+    return parameters({**trial.params, **trial.recipe})
 
 
 def near_infonce(trial: Setting, row: Row) -> str:
     """Return how near the gradient of a chosen setting is to InfoNCE's; nothing to say of it."""
-    name = trial.loss or row.loss or NONE
+    name = row.loss or NONE
     if row.control or name in (NONE, "infonce", *SUPERVISED):
         return ""
     from contrastbench.benchmarks.against.nearness import nearness  # brings torch
 
     cosine, temperature = nearness(name, trial.params)
     return f", gradient at cosine {cosine:.3f} to infonce's at temperature {temperature:g}"
-
-
-def chosen(params: dict[str, Any]) -> str:
-    """Return what a fold or a seed chose, which may name its loss.
-
-    >>> chosen({"loss": "infonce", "temperature": 0.2}), chosen({"temperature": 0.2})
-    ('infonce(temperature=0.2)', 'temperature=0.2')
-    """
-    if "loss" not in params:
-        return parameters(params)
-    return LossSpec(params["loss"], {k: v for k, v in params.items() if k != "loss"}).label
 
 
 def parameters(params: dict[str, Any]) -> str:

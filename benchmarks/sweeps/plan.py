@@ -172,8 +172,8 @@ class Plan:
     def work(self, cell: ResolvedCell) -> Work:
         """Return the experiments of a place with their seeds.
 
-        Those of the table, or trials and then the best of them. Trials that seeds or folds choose
-        among have the shown seeds alone.
+        Those of the table, or trials and then the best of them. Trials that folds choose among have
+        the shown seeds alone.
         """
         seeds = [seed + cell.place.shift for seed in self.seeds_of(cell.place)]
         if cell.choice.nested:

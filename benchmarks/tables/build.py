@@ -133,7 +133,7 @@ def file_facts(
         "decimals": file.decimals,
         "domain": next(iter(file.domains)),
         "seeds": seeds,
-        "tune": tune.but(search=tune.search or "finalists") if tune else None,
+        "tune": tune,
         "draft": file.draft,
         "quick": declared_quick(file, document, columns, seeds),
     }
@@ -229,7 +229,6 @@ def listed_columns(
                         domain=domain,
                         recipe=part.recipe | own,
                         seeds=seeds,
-                        temperature=part.temperature,
                     )
     if not columns:
         raise document.wrong_at(["domains"], "the sweep has no data sets: name at least one")

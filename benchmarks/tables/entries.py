@@ -67,7 +67,7 @@ class Entry:
 
     @property
     def is_composed(self) -> bool:
-        """Return whether folds or seeds chose among settings, so that no record has the number."""
+        """Return whether folds chose among settings, so that no record has the number."""
         return bool(self.cell and self.cell.choice.nested and self.cell.records)
 
     @property

@@ -19,7 +19,7 @@ from contrastbench.losses.spec import LossSpec
 Inside = frozenset[Path]
 BUILT_IN = {"smoke": SMOKE}  # sweeps that need no file
 SWEEP_KEYS = {*SweepFile.model_fields} - {*PublishedTable.model_fields}
-NEWEST = {"standard": "standard-3"}  # of the versions of a sweep that ships
+NEWEST = {"standard": "standard-4"}  # of the versions of a sweep that ships
 
 
 def load_table(

@@ -9,40 +9,43 @@ takes. Sweeps with a grid keep their rows apart. Brings no torch.
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from contrastbench.benchmarks.tables import hypercube, points, searches, spaces
+from contrastbench.benchmarks.tables import searches, spaces
 from contrastbench.benchmarks.tables.controls import AGAIN, CONTROLS
-from contrastbench.benchmarks.tables.hypercube import size_of
-from contrastbench.benchmarks.tables.points import BEST, Points
+from contrastbench.benchmarks.tables.grids import Grid, size_of
 from contrastbench.benchmarks.tables.schema import Row, Setting, Tune, baseline
 from contrastbench.benchmarks.tables.scores import NO_GRID, Place, Search, Setup
 from contrastbench.domains.recipe import Recipe
-from contrastbench.losses.reduction import reduced, simplest
+from contrastbench.losses.reduction import reduced
 from contrastbench.losses.spec import NONE, LossSpec
 
 AGAIN_SEEDS = 2000  # is added to the seeds of another search of the baseline
 
 
 def places_in(
-    table: str, rows: Sequence[Row], setup: Setup, tune: Tune | None, equal: bool
+    table: str, rows: Sequence[Row], setup: Setup, budget: Tune, searched: bool, equal: bool
 ) -> dict[str, Place]:
     """Return the places of a column by their rows.
 
     Args:
-        tune: the budget of a search; None: there is none.
+        budget: that of a choice on validation data.
+        searched: whether losses without a grid are searched.
         equal: whether rows that are one loss by algebra are looked for.
     """
     plain = {row.name: plain_place(row, setup) for row in rows if row.runs_in(setup.column)}
-    same = equal_rows(plain.values(), tune) if equal else {}
-    budget, base_row = tune or Tune(), baseline(rows)
+    same = equal_rows(plain.values(), searched) if equal else {}
     sizes = (size_of(grid_in(row, setup)) for row in rows)
     count = budget.trials or min(filter(None, sizes), default=0)
+    grids = {
+        name: Grid(f"{table}: the grid of {name}", place.loss.params, grid, count)
+        for name, place in plain.items()
+        if (grid := grid_in(place.row, setup))
+    }
     places = {
-        name: replace(
-            place, search=own_search(f"{table}: the grid of {name}", place, budget, count)
-        )
+        name: replace(place, search=own_search(place, budget, searched, grids.get(name)))
         for name, place in plain.items()
         if name not in same
     }
+    base_row = baseline(rows)
     base = places.get(same.get(base_row.name, base_row.name)) if base_row else None
     if base and base_row:
         base = replace(base, row=base_row)
@@ -71,39 +74,30 @@ def grid_in(row: Row, setup: Setup) -> dict[str, list[object]]:
     return {**row.grid, **row.grid_by_column.get(setup.column, {})}
 
 
-def own_search(name: str, place: Place, budget: Tune, count: int) -> Search:
-    """Return the search of a row that takes no other row's setting.
-
-    Args:
-        name: that of its grid, for people.
-        count: how many settings of a grid are tried.
-    """
+def own_search(place: Place, budget: Tune, searched: bool, grid: Grid | None) -> Search:
+    """Return the search of a row that takes no other row's setting."""
     if place.row.control:
         return searches.Fixed(place.setting)
-    folds_choose = bare(place).nested
-    if grid := grid_in(place.row, place.setup):
-        trials: searches.Trials = searches.Grid(name, place.loss.params, grid, count)
-    elif budget.search == "finalists" and place.row.loss != NONE and budget.trials != 1:
-        return finalists_search(place, budget)
-    elif budget.search == "points" and place.row.loss != NONE:
-        return searches.Nested(Points(space_of(place, budget), place.setup.temperature), BEST)
-    else:
-        open_ = place.row.params_by_column.get(place.setup.column)
-        return (
-            searches.Fixed(place.setting, NO_GRID)
-            if open_
-            else searches.Fixed(Setting(place.loss.params))
-        )
-    return searches.Nested(trials) if folds_choose else searches.BestOf(place.setting, trials)
+    if grid:
+        folds_choose = bare(place).nested
+        return searches.Nested(grid) if folds_choose else searches.BestOf(place.setting, grid)
+    if searched and place.row.loss != NONE and budget.trials != 1:
+        return points_search(place, budget)
+    if place.row.params_by_column.get(place.setup.column):
+        return searches.Fixed(place.setting, NO_GRID)
+    return searches.Fixed(Setting(place.loss.params))
 
 
-def finalists_search(place: Place, budget: Tune, again: bool = False) -> Search:
-    """Return the search of a standing comparison; folds choose among its points."""
+def points_search(place: Place, budget: Tune, again: bool = False) -> Search:
+    """Return the search among points of a loss's ranges: by finalists, or by folds where they turn.
+
+    Args:
+        again: whether it is another search, by the next points and with other seeds.
+    """
     recipe, seeds = bare(place), place.setup.trial_seeds
-    count = budget.trials or spaces.POINTS
     trained = place.work.scored[0]  # two sets that score one training share its cells
     name = f"{trained.domain}/{trained.dataset}"
-    space = spaces.Space(place.loss, recipe.lr, count, again, name)
+    space = spaces.Space(place.loss, recipe.lr, budget.trials or spaces.POINTS, again, name)
     if recipe.nested:
         return searches.Nested(space)
     return searches.Finalists(place.setting, space, [seed + AGAIN_SEEDS * again for seed in seeds])
@@ -114,42 +108,37 @@ def bare(place: Place) -> Recipe:
     return place.experiment(Setting(place.loss.params)).full_recipe
 
 
-def space_of(place: Place, budget: Tune) -> points.PointSpace:
-    """Return the space of a search at shared points."""
-    recipe = bare(place)
-    limit = simplest(place.loss, recipe.pairing_facts)
-    return points.PointSpace(place.loss, limit, recipe.lr, budget.trials or points.BUDGET)
-
-
 def beside_baseline(place: Place, base: Place, budget: Tune) -> Place:
     """Return a row that follows the baseline: at its setting, or in another search of its loss."""
     row = place.row
-    if row.control == AGAIN and budget.search == "finalists":
-        search = finalists_search(replace(place, loss=base.loss), budget, again=True)
-        return replace(place, search=search, shift=AGAIN_SEEDS)
-    if row.control == AGAIN:
-        space = space_of(replace(place, loss=base.loss), budget)
-        again = searches.Nested(Points(space, place.setup.temperature, again=True), BEST)
-        return replace(place, search=again, shift=AGAIN_SEEDS)
     if row.beside:
         return replace(place, search=searches.Beside(place.setting, base, place.loss))
     if row.loss == NONE:
         return place
-    params = CONTROLS[row.control].params if row.loss == base.row.loss else None
-    return replace(place, search=searches.Control(place.setting, base, params))
+    if row.loss != base.row.loss:
+        return replace(place, search=searches.Control(place.setting, base, None))
+    place = replace(place, loss=base.loss)
+    if row.control == AGAIN:
+        return replace(place, search=points_search(place, budget, again=True), shift=AGAIN_SEEDS)
+    search = searches.Control(place.setting, base, CONTROLS[row.control].params)
+    return replace(place, search=search)
 
 
-def equal_rows(places: Iterable[Place], tune: Tune | None) -> dict[str, str]:
+def equal_rows(places: Iterable[Place], searched: bool) -> dict[str, str]:
     """Return the rows that are the same as another one in a column, with that row's name.
 
-    That is the row of the simplest loss, or else the first of them.
+    That is the row of the simplest loss, or else the first of them. A search whose every trial is
+    of a simpler loss is the search of that loss.
     """
-    alike: dict[tuple[str, tuple[str, ...] | None], list[tuple[bool, str]]] = {}
+    alike: dict[tuple[str, tuple[str, ...]], list[tuple[bool, str]]] = {}
     for place in places:
         if place.row.loss != NONE and not place.row.control:
-            loss, given = algebra(place, tune)
-            cells = place.experiment(Setting(loss.params, loss.name)).key, given
-            alike.setdefault(cells, []).append((loss.name != place.loss.name, place.row.name))
+            free = spaces.searched_ranges(place.loss) if searched else ()
+            loss = reduced(place.loss, bare(place).pairing_facts, free)
+            cells = replace(place, loss=loss).experiment(Setting(loss.params)).key
+            alike.setdefault((cells, tuple(sorted(loss.params))), []).append(
+                (loss.name != place.loss.name, place.row.name)
+            )
     originals = {min(names, key=lambda named: named[0])[1]: names for names in alike.values()}
     return {
         name: original
@@ -157,15 +146,3 @@ def equal_rows(places: Iterable[Place], tune: Tune | None) -> dict[str, str]:
         for _, name in names
         if name != original
     }
-
-
-def algebra(place: Place, tune: Tune | None) -> tuple[LossSpec, tuple[str, ...] | None]:
-    """Return the loss that a row is by algebra, and the parameters that its search leaves as given.
-
-    A search whose every trial is of a simpler loss is the search of that loss; None: no search.
-    """
-    if tune and hypercube.searched_ranges(place.loss):
-        space = space_of(place, tune)
-        loss = space.loss if spaces.has_own(space.loss) else space.base
-        return loss, tuple(sorted(loss.params))
-    return reduced(place.loss, bare(place).pairing_facts), None

@@ -4,7 +4,7 @@ Everything that shows a table reads this alone, so all of it is of one moment. A
 choices, anew each time, since its cells make records. Brings no torch.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -28,7 +28,7 @@ class ResolvedCell:
     Args:
         same_as: the row that has the same cells, as both losses are one by algebra; or "".
         choice: the settings that fill it.
-        experiments: one, or those that its seeds or folds choose among.
+        experiments: one, or those that its folds choose among.
         trials: those that choose.
         ok: its ok records by data and seed; those of the place's own data come first.
         failed: the failed run of each seed without an ok one, by data.
@@ -71,7 +71,7 @@ class ResolvedCell:
 
     @cached_property
     def choices(self) -> list[tuple[dict[str, Any], int]]:
-        """Return what seeds or folds chose, and how many of them, the most frequent first."""
+        """Return what folds chose, and how many of them, the most frequent first."""
         return nested.frequencies(list(self.records.values()))
 
     @cached_property
@@ -235,22 +235,19 @@ def with_records(table: Table, cell: ResolvedCell, results: Path) -> ResolvedCel
     work, but = cell.experiments, table.unshown_seeds
     failed = cell.place.shown(failures.failed_by_data(work, results, but))
     if cell.choice.nested:
-        combined = cell.place.combined_records(cell.choice, results, but)
-        ok = those(combined, lambda _, record: record["status"] == "ok")
-        for data, lost in those(combined, lambda _, record: record["status"] == "diverged").items():
-            failed[data] = {**failed.get(data, {}), **lost}
+        ok = cell.place.combined_records(cell.choice, results, but)
     else:
         ok = cell.place.shown(work[0].ok_by_data(results, but))
     if table.is_suite:  # no loss is judged by more seeds than others
         shown = table.seeds_of(cell.column)
-        ok, failed = (those(some, lambda seed, _: seed in shown) for some in (ok, failed))
+        ok, failed = (only_seeds(some, shown) for some in (ok, failed))
     return replace(cell, ok=ok, failed=failed)
 
 
-def those(by_data: ByData, wanted: Callable[[int, Record], bool]) -> ByData:
-    """Return the records that are wanted, and the data that have such."""
+def only_seeds(by_data: ByData, seeds: Container[int]) -> ByData:
+    """Return the records of some seeds, and the data that have such."""
     kept = {
-        data: {seed: record for seed, record in records.items() if wanted(seed, record)}
+        data: {seed: record for seed, record in records.items() if seed in seeds}
         for data, records in by_data.items()
     }
     return {data: records for data, records in kept.items() if records}

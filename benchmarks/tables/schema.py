@@ -5,7 +5,7 @@ A program adds to these what no file says, see `tables.table`.
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from pydantic import Field
 
@@ -33,8 +33,6 @@ class Column(Strict):
     recipe_from: Marks = Field({})
     seeds: list[Seed] = Field([])
     """some of the table's seeds, instead of all"""
-    temperature: tuple[Annotated[float, Field(gt=0)], float] | None = Field(None, strict=False)
-    """range of all losses in a search at shared points"""
 
 
 class PublishedRow(Strict):
@@ -60,16 +58,12 @@ class Setting:
     """One trial of a row.
 
     Args:
-        params: of its loss, or of another loss that its loss becomes.
-        loss: that other loss; None: the row's own.
+        params: of its loss.
         recipe: values over the row's recipe.
-        point: where settings share points, the one that it is at; of each one counts.
     """
 
     params: dict[str, Any]
-    loss: str | None = None
     recipe: dict[str, Any] = field(default_factory=dict)
-    point: int | None = None
 
 
 class Row(PublishedRow):
@@ -103,8 +97,6 @@ class Tune(Strict):
     """of trials; no shown number is of these"""
     trials: int | None = Field(None, ge=1, le=1000)  # more are a slip of the hand
     """settings for each method; default: those of the smallest grid, or 16"""
-    search: Literal["points", "finalists"] | None = None
-    """of a sweep without a grid, see the modules of that name"""
 
 
 class PublishedTable(Strict):
@@ -145,8 +137,6 @@ class DomainPart(Strict):
     recipe: Params = Field({})
     seeds: str | int | list[int] | None = None
     """instead of the sweep's"""
-    temperature: tuple[Annotated[float, Field(gt=0)], float] | None = Field(None, strict=False)
-    """range of all losses in a search at shared points"""
 
 
 class QuickPart(Strict):
@@ -174,8 +164,7 @@ class SweepFile(Strict):
     draft: true                        # not released: every answer says so
     extends: other.yaml                # all of another sweep, and what this file adds to it
 
-    A domain may have `seeds` instead of the sweep's, and the range of `temperature` that a search
-    at shared points has for all losses.
+    A domain may have `seeds` instead of the sweep's.
     """
 
     title: str = ""

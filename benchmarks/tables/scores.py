@@ -6,6 +6,7 @@ Brings no torch.
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from math import inf
 from pathlib import Path
 from statistics import fmean
 from typing import Any, Protocol
@@ -14,8 +15,11 @@ from contrastbench.benchmarks.records import nested
 from contrastbench.benchmarks.records.experiment import ByData, Experiment, ordered_by_data
 from contrastbench.benchmarks.records.failures import tried_by_all
 from contrastbench.benchmarks.records.read_cache import remembered
+from contrastbench.benchmarks.records.scored import scored_parts
+from contrastbench.benchmarks.records.store import Record
 from contrastbench.benchmarks.tables.schema import Row, Setting
 from contrastbench.domains.registry import declaration
+from contrastbench.errors import UserError
 from contrastbench.losses.spec import LossSpec
 
 NO_GRID = "its parameters are the paper's choice and it declares no grid"
@@ -27,13 +31,13 @@ class Choice:
     """What fills a place, as far as records decide it.
 
     Args:
-        settings: the one that is chosen, or those that each seed or fold chooses among; the file's
-            while nothing is chosen.
+        settings: the one that is chosen, or those that each fold chooses among; the file's while
+            nothing is chosen.
         tried: the trials that choose.
         tried_seeds: the seeds of each; empty: those of all trials of the column.
         more: how many cells of later stages follow at most.
         ends: parameters of the chosen one that are the lowest or highest of all tried.
-        nested: over how many settings the mean of a seed or fold is that chooses for itself.
+        nested: whether each fold chooses for itself.
         why: the reason why nothing is chosen yet; empty: something is.
     """
 
@@ -42,18 +46,13 @@ class Choice:
     tried_seeds: Sequence[Sequence[int]] = ()
     more: int = 0
     ends: Sequence[str] = ()
-    nested: int = 0
+    nested: bool = False
     why: str = ""
 
     @property
     def best_of(self) -> int:
         """The number of trials that the setting is the best of; 0: it is no choice of trials."""
         return 0 if self.nested else len(self.tried)
-
-    @property
-    def points(self) -> list[int]:
-        """The point of each setting."""
-        return [k if one.point is None else one.point for k, one in enumerate(self.settings)]
 
     @property
     def is_open(self) -> bool:
@@ -75,9 +74,8 @@ class Setup:
     Args:
         recipe: values over the domain's recipe.
         small: those of a smoke test, which are over all others.
-        trial_seeds: seeds of trials where no seed or fold chooses for itself.
+        trial_seeds: seeds of trials where no fold chooses for itself.
         seeds: those of a suite, which all have to be there; (): any may be.
-        temperature: the range that all losses search; (): each its own.
     """
 
     column: str
@@ -87,7 +85,6 @@ class Setup:
     small: Mapping[str, Any]
     trial_seeds: Sequence[int]
     seeds: Sequence[int] = ()
-    temperature: Sequence[float] = ()
 
 
 @dataclass(frozen=True)
@@ -115,7 +112,7 @@ class Place:
 
     def experiment(self, setting: Setting) -> Experiment:
         """Return the experiment that fills the place with a setting."""
-        loss = LossSpec(setting.loss or self.loss.name, setting.params)
+        loss = LossSpec(self.loss.name, setting.params)
         recipe = {**self.recipe, **setting.recipe, **self.setup.small}
         work = Experiment(self.setup.domain, self.setup.dataset, loss, recipe)
         return remembered(("experiment", str(work)), lambda: work)
@@ -132,11 +129,10 @@ class Place:
         return replace(self, setup=setup).work
 
     def combined_records(self, choice: Choice, results: Path, but: Container[int]) -> ByData:
-        """Return the records of a choice by seeds or folds, by the seeds that are shown."""
+        """Return the records of a choice by folds, by the seeds that are shown."""
         trials = [self.experiment(setting) for setting in choice.settings]
         only = [seed + self.shift for seed in self.setup.seeds] or None
-        about = choice.nested, choice.points
-        return self.shown(nested.chosen_by_data(trials, results, but, only, *about))
+        return self.shown(nested.chosen_by_data(trials, results, but, only))
 
     def shown(self, by_data: ByData) -> ByData:
         """Return records by the seeds that are shown in place of the place's own."""
@@ -149,6 +145,25 @@ class Place:
 def tiny_recipe(domain: str) -> dict[str, Any]:
     """Return the values that make a training of a domain a smoke test."""
     return {**declaration(domain).tiny, "score_at": ()}
+
+
+def validation_score(trial: Experiment, record: Record) -> float:
+    """Return a record's validation score: percent, larger is better; -inf if it diverged.
+
+    Raises:
+        UserError: the record has none.
+    """
+    if record["status"] != "ok":
+        return -inf
+    validation = scored_parts(record).validation
+    if validation is None:
+        raise UserError(
+            f"{trial.label}, seed {record['seed']}: the record has no details.validation to "
+            "choose by: domain "
+            f"{trial.domain} does not give one, or the record is older than that and has to be "
+            "deleted"
+        )
+    return validation
 
 
 @dataclass(frozen=True)
@@ -183,7 +198,7 @@ class Scores:
                 data.setdefault(data_hash, {})[seed] = record
         scores = [
             [
-                fmean(nested.validation_score(trial, run[digest, seed]) for seed in seeds)
+                fmean(validation_score(trial, run[digest, seed]) for seed in seeds)
                 if all((digest, seed) in run for seed in seeds)
                 else None
                 for trial, run in zip(trials, runs, strict=True)
@@ -195,7 +210,7 @@ class Scores:
     def chosen_by(self, base: Place) -> Setting | str:
         """Return the setting of another place, or why it is not known yet.
 
-        Where seeds or folds choose, it is the one that most of them chose. A seed on which a trial
+        Where folds choose, it is the one that most of them chose. A seed on which a trial
         failed has no choice, and is waited for no longer.
         """
         choice = base.search.ask(replace(self, place=base))
@@ -203,16 +218,16 @@ class Scores:
             return choice.why or choice.settings[0]
         by_data = base.combined_records(choice, self.results, base.setup.trial_seeds)
         data, by_seed = next(iter(by_data.items()), ("", {}))
-        asked = self.seeds or base.setup.seeds
-        ok = [record for record in by_seed.values() if record["status"] == "ok"]
         trials = [base.experiment(setting) for setting in choice.settings]
-        lacking = {(data, seed + base.shift) for seed in asked if seed not in by_seed}
-        if not ok and not lacking:
+        places = tried_by_all(trials, self.results)
+        tried = {seed - base.shift for of, seed in places if data in ("", of)}
+        asked = {*(self.seeds or base.setup.seeds)}
+        if not by_seed and asked and asked <= tried:
             return "its baseline has failed with every seed"
-        if not ok or (lacking and not lacking <= tried_by_all(trials, self.results)):
+        if not by_seed or not asked - by_seed.keys() <= tried:
             have = f"{len(by_seed)} of {len(asked)} seeds" if by_seed else "no seed"
             verb, yet = ("have", "so far") if by_seed else ("has", "yet")
-            return f"{have} of its baseline {verb} all {len(choice.settings)} trials {yet}"
-        most, _ = nested.frequencies(ok)[0]
+            return f"{have} of its baseline {verb} all {len(trials)} trials {yet}"
+        most, _ = nested.frequencies([*by_seed.values()])[0]
         named = [nested.trial_params(trials, k) for k in range(len(trials))]
         return choice.settings[named.index(most)]

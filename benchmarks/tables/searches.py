@@ -2,22 +2,18 @@
 
 A search is asked with the scores so far. It answers with settings to try, with the one that is
 chosen, or with why nothing is chosen yet. The best mean validation score wins, of equal ones the
-earlier. Where seeds or folds choose each for itself, see `records.nested`, all trials are run with
-the seeds that are shown. Brings no torch.
+earlier. Where folds choose each for itself, see `records.nested`, all trials are run with the seeds
+that are shown. Brings no torch.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from math import inf
 from typing import Any, Protocol
 
-from contrastbench.benchmarks.records.nested import ranked_first
-from contrastbench.benchmarks.tables.hypercube import draw_settings, size_of
 from contrastbench.benchmarks.tables.schema import Setting
 from contrastbench.benchmarks.tables.scores import EVERY_TRIAL, Choice, Place, Scores
 from contrastbench.benchmarks.tables.spaces import at_temperature
-from contrastbench.errors import UserError
 from contrastbench.losses.spec import LossSpec
 
 FINALISTS = 4
@@ -28,7 +24,7 @@ class Trials(Protocol):
 
     @property
     def settings(self) -> Sequence[Setting]:
-        """Return settings that seeds or folds can choose among."""
+        """Return settings that scores or folds can choose among."""
 
 
 @dataclass(frozen=True)
@@ -53,29 +49,6 @@ def best_setting(own: Setting, tried: Sequence[Setting], scores: Sequence[float 
     if max(done) == -inf:
         return Choice([own], tried, why=EVERY_TRIAL)
     return Choice([tried[done.index(max(done))]], tried)
-
-
-@dataclass(frozen=True)
-class Grid:
-    """So many settings of a row's grid, drawn at random."""
-
-    name: str  # of table and row, for people
-    params: Mapping[str, Any]
-    values: Mapping[str, list[Any]]
-    count: int
-
-    @cached_property
-    def settings(self) -> list[Setting]:
-        """Return the settings that are tried.
-
-        Raises:
-            UserError: the grid has fewer.
-        """
-        size = size_of(self.values)
-        if size < self.count:
-            raise UserError(f"{self.name} has {size} settings for {self.count} trials: extend it")
-        drawn = draw_settings(self.values, self.count)
-        return [Setting({**self.params, **setting}) for setting in drawn]
 
 
 @dataclass(frozen=True)
@@ -127,6 +100,18 @@ class Finalists:
         return replace(final, tried=tried, tried_seeds=seeds, ends=ends)
 
 
+def ranked_first(scores: Sequence[float], count: int) -> list[int]:
+    """Return the positions of the best scores, of equal ones the earlier.
+
+    Those of -inf are left out, unless there are no others.
+
+    >>> ranked_first([70.0, 80.0, 80.0, 60.0], 2), ranked_first([1.0, -inf], 2)
+    ([1, 2], [0])
+    """
+    order = sorted(range(len(scores)), key=lambda k: -scores[k])[:count]
+    return [k for k in order if scores[k] > -inf] or order
+
+
 def at_ends(chosen: Setting, tried: Sequence[Setting]) -> list[str]:
     """Return the parameters whose chosen value is the lowest or highest of all tried."""
     every = [{**one.params, **one.recipe} for one in tried]
@@ -137,19 +122,13 @@ def at_ends(chosen: Setting, tried: Sequence[Setting]) -> list[str]:
 
 @dataclass(frozen=True)
 class Nested:
-    """Each seed, or fold, chooses among the settings without what it is scored on.
-
-    Args:
-        trials: the settings.
-        best: over how many settings each has its mean.
-    """
+    """Each fold chooses among the settings without what it is scored on."""
 
     trials: Trials
-    best: int = 1
 
     def ask(self, scores: Scores) -> Choice:
-        """Return all settings: a cell of each is run, and each seed or fold has its own choice."""
-        return Choice(self.trials.settings, self.trials.settings, nested=self.best)
+        """Return all settings: a cell of each is run, and each fold has its own choice."""
+        return Choice(self.trials.settings, self.trials.settings, nested=True)
 
 
 @dataclass(frozen=True)
@@ -166,8 +145,7 @@ class Beside:
         if isinstance(theirs, str):
             why = f"{self.base.row.name}: {theirs} (bench merge --shipped adds what ships)"
             return Choice([self.given], why=why)
-        named = replace(theirs, loss=theirs.loss or self.base.row.loss)
-        loss = at_temperature(self.loss, named)
+        loss = at_temperature(self.loss, LossSpec(self.base.loss.name, theirs.params))
         return Choice([Setting(loss.params, recipe=theirs.recipe)])
 
 

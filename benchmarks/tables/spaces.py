@@ -11,18 +11,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import sha256
+from math import floor, log10
+from typing import Any
 
-from contrastbench.benchmarks.tables import hypercube
 from contrastbench.benchmarks.tables.schema import Setting
-from contrastbench.losses.ranges import TEMPERATURE, Choice, Number, Range
+from contrastbench.losses.ranges import Given, Number, Whole
 from contrastbench.losses.registry import describe
-from contrastbench.losses.spec import LossSpec
+from contrastbench.losses.spec import NONE, LossSpec
+
+Searched = Number | Given
 
 POINTS = 16  # where a file names no number
 RATES = Number(low=0, tune=(10**-0.75, 10**0.75), log=True)  # times the recipe's learning rate
 RATE = "learning rate"
-# papers choose 0.02 (sentences) to 1; older suites search a narrower one by their file
-TEMPERATURES = Number(low=0, tune=(0.02, 1), log=True)
 # 32 times the first points of Sobol's sequence by dimension: importing scipy.stats takes a second
 SOBOL = (
     "0 16 24 8 12 28 20 4 6 22 30 14 10 26 18 2 3 19 27 11 15 31 23 7 5 21 29 13 9 25 17 1",
@@ -62,50 +63,69 @@ class Space:
         return [self.setting({}, self.lr), *map(self.at, moved)]
 
     @cached_property
-    def ranges(self) -> Mapping[str, Range]:
+    def ranges(self) -> Mapping[str, Searched]:
         """Return what is searched: the temperature, the rate, then the loss's own numbers."""
-        free = hypercube.searched_ranges(self.loss)
-        warm = {
-            name: TEMPERATURES if one == TEMPERATURE else one
-            for name, one in free.items()
-            if is_temperature(name)
-        }
-        own = {name: one for name, one in free.items() if name not in warm}
-        numbers = {name: one for name, one in own.items() if not isinstance(one, Choice)}
-        return {**warm, RATE: RATES, **numbers}
+        free = searched_ranges(self.loss)
+        warm = {name: one for name, one in free.items() if is_temperature(name)}
+        return {**warm, RATE: RATES, **{k: one for k, one in free.items() if k not in warm}}
 
     def at(self, shares: Sequence[float]) -> Setting:
         """Return the setting at shares of the ranges."""
         fixed = {**describe(self.loss.name).params, **self.loss.params}
         params = {
-            name: hypercube.value_at(share, range_, fixed, name)
+            name: value_at(share, range_, fixed, name)
             for share, (name, range_) in zip(shares, self.ranges.items(), strict=True)
         }
-        return self.setting(params, hypercube.rounded(self.lr * params.pop(RATE)))
+        return self.setting(params, rounded(self.lr * params.pop(RATE)))
 
-    def setting(self, params: Mapping[str, object], rate: float) -> Setting:
+    def setting(self, params: Mapping[str, Any], rate: float) -> Setting:
         """Return a setting of the loss at a learning rate."""
-        return Setting({**self.loss.params, **params}, self.loss.name, {"lr": rate})
+        return Setting({**self.loss.params, **params}, {"lr": rate})
 
 
-def has_own(loss: LossSpec) -> bool:
-    """Return whether a loss has free parameters besides its temperature."""
-    return not all(map(is_temperature, hypercube.searched_ranges(loss)))
+def searched_ranges(loss: LossSpec) -> dict[str, Searched]:
+    """Return the ranges of the numbers that are not given and are declared worth a search.
+
+    A choice is another method, such as a variant: it stands at its default, and whoever wants to
+    compare it lists it.
+    """
+    ranges = describe(loss.name).ranges if loss.name != NONE else {}
+    return {
+        name: range_
+        for name, range_ in ranges.items()
+        if name not in loss.params
+        and name.rpartition(".")[2] not in loss.params
+        and (isinstance(range_, Given) or (isinstance(range_, Number) and range_.tune))
+    }
 
 
-def temperature_range(loss: LossSpec) -> Number | None:
-    """Return the range in which a loss's temperature is free; None: it has none, or is given."""
-    free = hypercube.searched_ranges(loss)
-    named = (r for name, r in free.items() if is_temperature(name) and isinstance(r, Number))
-    return next(named, None)
+def value_at(share: float, range_: Searched, fixed: Mapping[str, Any], name: str) -> Any:
+    """Return the value at that share of a range, with two significant digits.
+
+    >>> value_at(0.5, Number(low=0, tune=(0.01, 1), log=True), {}, "temperature")
+    0.1
+    """
+    if isinstance(range_, Given):
+        prefix = name.rpartition(".")[0]
+        other = f"{prefix}.{range_.other}" if prefix else range_.other
+        return value_at(share, range_.ranges[fixed[other]], fixed, name)
+    assert range_.tune, "only such are searched"
+    low, high = range_.tune
+    value = low * (high / low) ** share if range_.log else low + (high - low) * share
+    return round(value) if isinstance(range_, Whole) else rounded(value)
 
 
-def at_temperature(loss: LossSpec, best: Setting) -> LossSpec:
-    """Return the loss with the temperature of a setting, if it has one that is free."""
-    if not temperature_range(loss):
+def rounded(value: float) -> float:
+    """The value with two digits that count."""
+    return round(value, 1 - floor(log10(abs(value)))) if value else value
+
+
+def at_temperature(loss: LossSpec, best: LossSpec) -> LossSpec:
+    """Return the loss with the temperature of another one, if it has one that is free."""
+    if "temperature" not in searched_ranges(loss):
         return loss
-    chosen = LossSpec(best.loss or "", best.params).complete.params
-    warm = next((value for name, value in chosen.items() if is_temperature(name)), 0.0)
+    known = best.complete.params.items()
+    warm = next((value for name, value in known if is_temperature(name)), 0.0)
     return LossSpec(loss.name, {**loss.params, "temperature": float(warm)})
 
 

@@ -89,12 +89,17 @@ class Table(PublishedTable):
     @property
     def is_suite_of_sets(self) -> bool:
         """Return whether verdicts are over sets alone, as few seeds tell nothing of single ones."""
-        return self.is_suite and self.budget.search == "finalists"
+        return self.is_suite and self.searches
+
+    @property
+    def searches(self) -> bool:
+        """Return whether each loss searches among points of its own ranges, and has no grid."""
+        return self.sweep and self.tune is not None
 
     @property
     def selection(self) -> Selection:
         """The selection that the table has if none is asked for."""
-        if self.sweep and self.tune:
+        if self.searches:
             return Selection.VALIDATION
         return Selection.NONE if self.sweep or not self.quotes else Selection.PAPER
 
@@ -125,7 +130,7 @@ class Table(PublishedTable):
                 f"{self.name} has no published parameters, it chooses them on validation data: "
                 "leave --selection out"
             )
-        if not (self.budget.search or any(row.grid or row.grid_by_column for row in self.rows)):
+        if not (self.searches or any(row.grid or row.grid_by_column for row in self.rows)):
             raise UserError(
                 f"{self.name} declares no grid to choose from: give its rows a grid, or "
                 "--selection paper"
@@ -138,7 +143,9 @@ class Table(PublishedTable):
         equal = self.sweep and not self.apart
         setups = {column: setup for column in self.columns if (setup := self.setup_of(column))}
         columns = {
-            column: places.places_in(self.name, self.rows, setup, self.tune, equal)
+            column: places.places_in(
+                self.name, self.rows, setup, self.budget, searched=self.searches, equal=equal
+            )
             for column, setup in setups.items()
         }
         return {
@@ -155,5 +162,5 @@ class Table(PublishedTable):
             return None
         small = tiny_recipe(domain) if self.tiny else {}
         recipe, seeds = {**self.recipe, **about.recipe}, self.budget.seeds
-        shown, range_ = self.seeds_of(column) if self.is_suite else (), about.temperature or ()
-        return Setup(column, domain, about.dataset, recipe, small, seeds, shown, range_)
+        shown = self.seeds_of(column) if self.is_suite else ()
+        return Setup(column, domain, about.dataset, recipe, small, seeds, shown)

@@ -189,7 +189,7 @@ def test_a_bundle(canary: Path) -> None:
             path = forged(loss, {}, **own)
             contents = {f"loss/{name}": text.encode() for name, text in files.items()}
             contents[path.relative_to("results").as_posix()] = path.read_bytes()
-            claim = {**about, "suite": "standard-3", "loss": loss}
+            claim = {**about, "suite": "standard-4", "loss": loss}
             Path("bundle.zip").write_bytes(bundle.bundle_bytes(claim, contents))
             before = sorted(Path().rglob("*"))
             said = silent("verify", "bundle.zip")

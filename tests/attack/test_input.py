@@ -90,7 +90,7 @@ FILE = {
     "seeds": "0-2",
     "domains": {"graph": {"datasets": ["MUTAG"], "recipe": {"epochs": 2}}, "tabular": {}},
     "losses": ["none", {"adnce": {"mu": 0.5}}],
-    "tune": {"seeds": [1000, 1001], "trials": 2, "search": "points"},
+    "tune": {"seeds": [1000, 1001], "trials": 2},
     "decimals": 2,
 }
 

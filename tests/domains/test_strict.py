@@ -13,7 +13,7 @@ from contrastbench.losses import UserError
 
 def test_a_changed_model_has_the_new_value_and_the_old_one_stays() -> None:
     tune = Tune(trials=3)
-    assert tune.but(search="points") == Tune(trials=3, search="points")
+    assert tune.but(seeds=[7]) == Tune(trials=3, seeds=[7])
     assert tune == Tune(trials=3)
 
 

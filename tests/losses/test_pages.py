@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import torch
 
+from contrastbench.benchmarks.tables.load import load_table
 from contrastbench.losses import get_loss
 from contrastbench.losses.registry import ALIASES, FAMILIES, LIBRARY, OURS, describe, load
 
@@ -47,17 +48,17 @@ def test_each_released_code_is_on_its_page_with_its_version() -> None:
             assert version in found[0][1]
 
 
-def test_the_rows_of_the_standing_comparisons_are_those_of_their_files() -> None:
-    found = list(PAGES["standing"]("adnce"))
-    expected = []
-    for suite in ("standard-3",):
-        with (ROOT / "results" / f"{suite}.csv").open() as file:
-            lines = [line for line in csv.DictReader(file) if line["method"] == "adnce"]
-        expected += [(suite, line["column"], f"{float(line['ours_mean']):.2f}") for line in lines]
-    assert [(*row[:2], row[2].split()[0]) for row in found] == expected
-    assert list(PAGES["standing"]("cross_entropy"))
+def test_the_rows_of_the_standing_comparison_are_those_of_its_file() -> None:
+    suite = load_table("standard").name
+    path, lines = ROOT / "results" / f"{suite}.csv", []
+    if path.exists():  # a draft has none
+        with path.open() as file:
+            lines = [line for line in csv.DictReader(file) if line["method"] == "infonce"]
+    expected = [(suite, line["column"], f"{float(line['ours_mean']):.2f}") for line in lines]
+    found = [(*row[:2], row[2].split()[0]) for row in PAGES["standing"]("infonce")]
+    assert found == expected
     assert list(PAGES["standing"]("proxy_anchor")) == []
-    assert "Standing comparisons" not in PAGES["page"]("proxy_anchor")
+    assert "Standing comparison" not in PAGES["page"]("proxy_anchor")
 
 
 def test_weights_are_the_gradients() -> None:

@@ -25,7 +25,6 @@ from suites import REQUIRED_SHARE, Condition, conditions, gate_report, judged
 RESULTS = Path(__file__).parents[3] / "results"
 EIGHT = defaultdict[str, range](lambda: range(8))
 STANDING = [name for name in catalogue.table_names() if name.startswith("standard-")]
-SUITES = [name for name in STANDING if not load_table(name).draft]
 SCRIPT = RESULTS.parent / "examples" / "recompute_standard.py"
 
 
@@ -67,14 +66,19 @@ def test_a_control_that_is_better_or_failed_is_named() -> None:
 
 
 @pytest.mark.usefixtures("moment")
-@pytest.mark.parametrize("name", SUITES)
-def test_a_suite_is_released_where_its_gate_is_open_and_each_loss_has_run(name: str) -> None:
+@pytest.mark.parametrize("name", STANDING)
+def test_the_gate_of_a_suite_is_open_and_each_loss_of_a_released_one_has_run(name: str) -> None:
     found = resolve(load_table(name), None, RESULTS)
     gate = conditions(found)
     assert is_open(gate), [one for one in gate if not one.passes]
     assert not compare(found).wrong, "infonce again too, where it is asked for"
-    cells = [cell for line in found.lines if not line.control for cell in line.cells.values()]
-    assert all({*found.table.seeds_of(cell.column)} <= {*cell.records} for cell in cells)
+    lacking = [
+        (cell.row.name, cell.column)
+        for line in found.lines
+        for cell in line.cells.values()
+        if not {*found.table.seeds_of(cell.column)} <= {*cell.records, *cell.diverged}
+    ]
+    assert not lacking or found.table.draft
 
 
 SUITE = """\

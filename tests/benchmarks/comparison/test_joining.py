@@ -152,9 +152,9 @@ def test_what_joins_a_quick_part_has_the_setting_of_the_baseline(
     assert decide(*asked).choice.why == (
         "infonce: 0 of 4 trials are done (bench merge --shipped adds what ships)"
     )
-    best = Setting({"temperature": 0.1}, "infonce", {"lr": 0.5})
+    best = Setting({"temperature": 0.1}, {"lr": 0.5})
     monkeypatch.setattr(searches, "best_setting", lambda *_: Choice([best]))
-    assert decide(*asked).choice.settings == [Setting({"temperature": 0.1}, recipe={"lr": 0.5})]
+    assert decide(*asked).choice.settings == [best]
     listed = next(row for row in table.rows if row.name == "adnce")
     assert not listed.beside, "a row of the suite keeps its own search"
 

@@ -202,7 +202,7 @@ def test_json_has_rows_places_and_the_answer(tmp_path: Path) -> None:
 def test_a_suite_of_sets_has_no_verdict_on_a_single_one(tmp_path: Path) -> None:
     study = Study(tmp_path).fill(infonce=70.0, untrained=50.0, adnce=74.0, hcl=70.0)
     assert {one.verdict for one in study.verdicts.places if one.row == "adnce"} == {"better"}
-    suite = study.table.but(quick=QuickPart(datasets=["wine"]), tune=Tune(search="finalists"))
+    suite = study.table.but(quick=QuickPart(datasets=["wine"]), tune=Tune(), sweep=True)
     suite = suite.but(seeds=[*range(8)])
     base = baseline_row(study.resolved)
     places = compare_rows(replace(study.resolved, table=suite), base)

@@ -50,17 +50,6 @@ def test_a_trial_that_diverged_is_not_chosen(tmp_path: Path) -> None:
     assert nested.chosen_by_data(TRIALS, tmp_path / "none") == {}
 
 
-def test_of_two_settings_at_a_point_the_other_seeds_choose_one(tmp_path: Path) -> None:
-    add(tmp_path, 0, 0, [10.0, 20.0], [60.0, 60.0])
-    add(tmp_path, 1, 0, [30.0, 40.0], [70.0, 70.0])
-    add(tmp_path, 0, 1, [1.0, 2.0], [70.0, 70.0])
-    add(tmp_path, 1, 1, [3.0, 4.0], [60.0, 60.0])
-    (both,) = nested.chosen_by_data(TRIALS, tmp_path, points=[1, 1]).values()
-    assert [both[seed]["details"]["folds"] for seed in (0, 1)] == [[10.0, 20.0], [3.0, 4.0]]
-    (alone,) = nested.chosen_by_data(TRIALS, tmp_path, but=[1], points=[1, 1]).values()
-    assert alone[0]["details"]["folds"] == [30.0, 40.0], "its own scores, where there are no others"
-
-
 def test_trials_on_different_data_do_not_meet(tmp_path: Path) -> None:
     add(tmp_path, 0, 0, [10.0, 20.0], [1.0, 1.0])
     add(tmp_path, 1, 0, [10.0, 20.0], [1.0, 1.0], data_hash="1" * 64)
@@ -101,7 +90,7 @@ def test_pure_noise_to_choose_from_gives_no_optimism() -> None:
     for _ in range(400):
         folds, inner = by_chance(rng, trials=20, graphs=200)
         best = nested.best_by_fold(inner.tolist())
-        chosen.append(folds[np.ravel(best), range(FOLDS)].mean())
+        chosen.append(folds[best, range(FOLDS)].mean())
         at_once.append(folds[inner.mean(axis=1).argmax()].mean())
     means = np.mean(chosen), np.mean(at_once)
     errors = np.std(chosen, ddof=1) / 20, np.std(at_once, ddof=1) / 20
@@ -110,55 +99,3 @@ def test_pure_noise_to_choose_from_gives_no_optimism() -> None:
         "the rule that the nested one replaces: 6 points too good"
     )
     assert 5 < means[1] - 50 < 8
-
-
-RATES = [
-    Experiment("tabular", "wine", LossSpec("infonce", {"temperature": t}), {"lr": lr})
-    for t, lr in ((0.1, 0.01), (0.2, 0.02), (0.3, 0.03))
-]
-
-
-def add_scores(results: Path, setting: int, seed: int, validation: float, test: float) -> None:
-    """A setting's record of a seed on a table."""
-    scores = {"details": {"validation": validation}, "metrics": {"linear": test}, "main": "linear"}
-    made(results, RATES[setting], seed, seconds=2.0, **scores)
-
-
-def test_a_seed_is_scored_at_what_the_others_rank_first(tmp_path: Path) -> None:
-    validation = [[90.0, 10.0, 50.0], [10.0, 90.0, 50.0], [80.0, 40.0, 60.0]]  # by setting, seed
-    for setting, scores in enumerate(validation):
-        for seed, score in enumerate(scores):
-            add_scores(tmp_path, setting, seed, score, 10.0 * setting + seed)
-    (best,) = nested.chosen_by_data(RATES, tmp_path).values()
-    # of the others' means 30, 70, 50 / 70, 30, 70 / 50, 50, 60: of equal ones the earlier
-    assert [best[seed]["metrics"]["linear"] for seed in range(3)] == [10.0, 1.0, 22.0]
-    (two,) = nested.chosen_by_data(RATES, tmp_path, best=2).values()
-    assert [two[seed]["metrics"]["linear"] for seed in range(3)] == [15.0, 11.0, 12.0]
-    assert two[0]["details"]["chosen"][0] == {"temperature": 0.2, "lr": 0.02}
-    assert two[0]["details"]["inner"] == [60.0], "the mean by which the two were chosen"
-    assert two[0]["seconds"] == 6.0
-    (some,) = nested.chosen_by_data(RATES, tmp_path, only=[0, 1]).values()
-    assert [one["metrics"]["linear"] for one in some.values()] == [10.0, 1.0]
-    assert nested.chosen_by_data(RATES, tmp_path, only=[0]) == {}, "no other seed chooses"
-
-
-def test_a_setting_that_diverged_with_another_seed_ranks_last(tmp_path: Path) -> None:
-    for setting in range(3):
-        add_scores(tmp_path, setting, 0, 50.0 - setting, 0.0)
-        if setting:
-            add_scores(tmp_path, setting, 1, 50.0 - setting, float(setting))
-    made(tmp_path, RATES[0], 1, status="diverged")
-    (found,) = nested.chosen_by_data(RATES, tmp_path, best=3).values()
-    assert len(found[0]["details"]["chosen"]) == 2
-    assert found[1]["status"] == "diverged", "seed 0 ranks it first"
-
-
-def test_noise_to_choose_from_gives_no_optimism_over_seeds() -> None:
-    """Settings differ by noise alone, which a seed's own validation score shares with its test."""
-    rng, found = np.random.default_rng(0), []
-    for _ in range(400):
-        noise = rng.normal(size=(12, 6))
-        for seed in range(6):
-            others = np.delete(noise, seed, axis=1).mean(axis=1)
-            found.append(noise[nested.ranked_first(others.tolist(), 3), seed].mean())
-    assert abs(np.mean(found)) <= 3 * np.std(found) / np.sqrt(len(found))

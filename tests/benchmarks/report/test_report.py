@@ -9,21 +9,18 @@ import shutil
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from contrastbench.benchmarks import report
 from contrastbench.benchmarks.records import store
-from contrastbench.benchmarks.records.experiment import Experiment
-from contrastbench.benchmarks.report import contents, site, words
+from contrastbench.benchmarks.report import site, words
 from contrastbench.benchmarks.report.groups import read_groups, titles
 from contrastbench.benchmarks.running import reproduction
 from contrastbench.benchmarks.tables import catalogue
 from contrastbench.losses import UserError
-from contrastbench.losses.spec import LossSpec
-from made_records import add, record_of, small_table
+from made_records import add, small_table
 from pages import Tree
 
 EVIL = "<script>alert(1)</script>"
@@ -297,17 +294,6 @@ def test_a_file_of_somebody_else_is_never_replaced(filled: Path) -> None:
         report.write_report(["small"], filled, folder)
     assert [path.name for path in folder.iterdir()] == ["index.html"]
     assert (folder / "index.html").read_text() == "mine"
-
-
-def test_a_place_has_the_records_of_all_losses_that_its_folds_chose(tmp_path: Path) -> None:
-    """At some settings a loss is InfoNCE, whose records lie in another folder."""
-    chosen = [Experiment("graph", "MUTAG", LossSpec(name), {}) for name in ("infonce", "adnce")]
-    by_folder: dict[Path, Any] = {
-        one.folder(tmp_path): [SimpleNamespace(first=record_of(one, 0), number=i)]
-        for i, one in enumerate(chosen)
-    }
-    cell: Any = SimpleNamespace(choice=SimpleNamespace(why=""), experiments=chosen, ok={})
-    assert contents.groups_behind(cell, tmp_path, by_folder) == [0, 1]
 
 
 def test_a_template_is_compiled_once_for_each_way_to_escape(

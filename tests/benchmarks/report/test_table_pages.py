@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from contrastbench.benchmarks.report.table_pages import write_tables
+from contrastbench.benchmarks.report.contents import view_of
+from contrastbench.benchmarks.report.table_pages import texts, write_tables
 from contrastbench.benchmarks.report.tables import table_markdown
 from contrastbench.benchmarks.report.words import flat
 from contrastbench.benchmarks.tables.entries import entries
@@ -59,11 +60,13 @@ def test_a_page_of_a_paper_says_what_came_back_then_who_is_better_then_shows_it(
     assert next(i for i, part in enumerate(page) if "cannot be read" in part) > 5
 
 
+@pytest.mark.usefixtures("moment")
 def test_a_standing_comparison_has_all_of_its_answer_below_its_values() -> None:
-    assert "<text" in (RESULTS / "standard-3.svg").read_text()
-    _, effects = (RESULTS / "standard-3.md").read_text().split("| Method |")[1:]
-    assert effects.startswith(" CIFAR-10 |")
-    assert "\n- Controls as they must be: 8." in effects
+    found = texts(view_of(resolve(load_table("standard"), None, RESULTS)))
+    _, effects = found[".md"].split("| Method |")[1:]
+    assert effects.startswith(" Effect, % of the training gain |")
+    assert "\n- Controls as they must be: " in effects
+    assert found["-cells.csv"].count(",infonce again,") == 20 * 16
 
 
 def test_legends_and_captions_name_what_a_figure_shows_alone() -> None:

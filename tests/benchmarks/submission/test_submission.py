@@ -281,40 +281,6 @@ def test_ctrl_c_ends_all_children(mine, monkeypatch: pytest.MonkeyPatch) -> None
     assert set(ended) == {True}
 
 
-LIMITED = """from contrastbench.losses.library.infonce import InfoNCE
-from contrastbench.losses.limits import Limit, reduces
-from contrastbench.losses.ranges import TEMPERATURE, Number, declare
-class Mine(InfoNCE):
-    ranges = declare(temperature=TEMPERATURE, margin=Number(low=0, closed="low", tune=(0, 0.5)))
-    limits = reduces(Limit("infonce", {"margin": 0}))
-    def __init__(self, temperature: float = 0.5, margin: float = 0.1) -> None:
-        super().__init__(temperature)
-        self.margin = self.checked("margin", margin)
-"""
-
-
-@pytest.fixture
-def limited(mine) -> Any:
-    """`bench` where the suite's search of a loss has InfoNCE too, which the loss becomes."""
-    suite = SUITE.replace("trials: 2}", "trials: 4, search: points}")
-    Path("suite.yaml").write_text(suite)
-    Path("mine.py").write_text(LIMITED)
-    for folder in ("results", "trusted"):
-        shutil.rmtree(folder)
-        fill("infonce", Path(folder), stages=3)
-    fill("mine.py:Mine", Path("results"), stages=3)
-    return mine
-
-
-def test_trials_of_the_loss_that_it_becomes_are_this_sides(limited) -> None:
-    made = records(dict(bundle.read_bundle(submitted(limited)).claims)).values()
-    assert {record["loss"] for record in made} == {"mine"}
-    code, out = verified(limited)
-    assert code == 0, out
-    assert f"| {len(made)} of {len(made)} equal to the bit |" in out
-    assert "the same loss as infonce: mine.py:Mine" in standing(out), "its margin changes nothing"
-
-
 def test_a_bundle_is_the_same_for_the_same_records_which_can_be_merged(mine) -> None:
     first = submitted(mine).read_bytes()
     assert submitted(mine).read_bytes() == first
@@ -463,7 +429,21 @@ def test_what_is_no_declaration_is_no_stand_in(
     assert "| loss | **failed** |" in out
 
 
-def test_a_stand_in_declares_what_the_loss_does(limited) -> None:
+LIMITED = """from contrastbench.losses.library.infonce import InfoNCE
+from contrastbench.losses.limits import Limit, reduces
+from contrastbench.losses.ranges import TEMPERATURE, Number, declare
+class Mine(InfoNCE):
+    ranges = declare(temperature=TEMPERATURE, margin=Number(low=0, closed="low", tune=(0, 0.5)))
+    limits = reduces(Limit("infonce", {"margin": 0}))
+    def __init__(self, temperature: float = 0.5, margin: float = 0.1) -> None:
+        super().__init__(temperature)
+        self.margin = self.checked("margin", margin)
+"""
+
+
+@pytest.mark.usefixtures("mine")
+def test_a_stand_in_declares_what_the_loss_does() -> None:
+    Path("mine.py").write_text(LIMITED)
     answer = apart.declare(LossSpec("mine.py:Mine")).model_dump_json()
     (term,) = apart.Answer.model_validate_json(answer).terms
     (name,) = make_stand_ins({"mine.py:Mine": term}).values()
@@ -580,14 +560,15 @@ def test_nothing_of_the_bundle_runs_before_it_is_trusted(mine) -> None:
     assert not Path("ran").exists()
 
 
-def test_the_judging_process_never_imports_the_loss(
-    limited, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_judging_process_never_imports_the_loss(mine, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where a child answers elsewhere, nothing of the loss's file has run here, for no limit."""
-    own = LIMITED.replace('"infonce"', "__file__ + ':Mine'")
-    Path("mine.py").write_text(own + "open('ran', 'a').close()\n")
-    fill("mine.py:Mine", Path("results"), stages=3)
-    submitted(limited)
+    limits = "    limits = reduces(Limit(__file__ + ':Mine'))\n"
+    head = "from contrastbench.losses.limits import Limit, reduces\n"
+    Path("mine.py").write_text(
+        head + MINE.replace("    pass\n", limits) + "open('ran', 'a').close()\n"
+    )
+    fill("mine.py:Mine", Path("results"))
+    submitted(mine)
     Path("ran").unlink()
 
     def elsewhere(*given: Any) -> str:
@@ -596,7 +577,7 @@ def test_the_judging_process_never_imports_the_loss(
         return said
 
     monkeypatch.setattr(apart, "run_apart", elsewhere)
-    code, out = verified(limited)
+    code, out = verified(mine)
     assert (code, Path("ran").exists()) == (0, False), out
 
 

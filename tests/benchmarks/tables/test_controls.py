@@ -7,7 +7,7 @@ import pytest
 from chosen import chosen, trials
 from contrastbench.benchmarks.comparison.compare import baseline_row
 from contrastbench.benchmarks.sweeps.plan import runnable_places
-from contrastbench.benchmarks.tables import scores, searches
+from contrastbench.benchmarks.tables import searches
 from contrastbench.benchmarks.tables.controls import CONTROLS
 from contrastbench.benchmarks.tables.load import load_table
 from contrastbench.benchmarks.tables.resolved import decide, resolve
@@ -18,7 +18,6 @@ from contrastbench.losses import UserError
 from contrastbench.losses.spec import LossSpec
 from made_records import made
 
-RESULTS = Path(__file__).parents[3] / "results"
 USUAL = [name for name, control in CONTROLS.items() if control.usual]
 SWEEP = """\
 seeds: 0-1
@@ -113,7 +112,7 @@ def test_a_control_has_no_trials_and_takes_what_its_baseline_chose(
     found = decide(table.places[row.name, column], Selection.VALIDATION, tmp_path)
     assert found.choice.is_open
     assert chosen(table, row, column, tmp_path) == "0 of 4 trials are done"
-    best = Setting({"temperature": 0.1}, "infonce", {"lr": 0.5})
+    best = Setting({"temperature": 0.1}, {"lr": 0.5})
     monkeypatch.setattr(searches, "best_setting", lambda *_: Choice([best]))
     work = chosen(table, row, column, tmp_path)
     assert (work.loss.params, work.recipe["lr"], work.recipe["epochs"]) == (best.params, 0.5, 10)
@@ -133,19 +132,41 @@ def test_a_control_of_another_loss_reads_the_trials_of_its_baseline(tmp_path: Pa
     assert not isinstance(chosen(table, network, column, tmp_path), str)
 
 
-def test_where_folds_choose_a_control_takes_what_most_of_them_chose() -> None:
-    table = load_table("standard-3")
-    work = chosen(table, row_of(table, "permuted positives"), "Letter-high", RESULTS)
-    most = resolve(table, None, RESULTS).lines[0].cells["Letter-high"].choices[0][0]
-    assert not isinstance(work, str)
-    assert (work.loss.params["temperature"], work.recipe["lr"]) == (most["temperature"], most["lr"])
+FOLDED = """\
+seeds: 0-2
+domains: {graph: {datasets: [MUTAG]}}
+losses: [infonce, none]
+tune: {trials: 4}
+controls: [permuted positives]
+quick: {datasets: [MUTAG], seeds: 0}
+"""
 
 
-def test_a_control_waits_for_no_baseline_that_has_failed(monkeypatch: pytest.MonkeyPatch) -> None:
-    lost = {"data": {seed: {"status": "diverged"} for seed in range(12)}}
-    monkeypatch.setattr(scores.Place, "combined_records", lambda *_: lost)
-    table = load_table("standard-3")
-    why = chosen(table, row_of(table, "permuted positives"), "Letter-high", RESULTS)
+def test_where_folds_choose_a_control_takes_what_most_of_them_chose(tmp_path: Path) -> None:
+    table = sweep(tmp_path, FOLDED)
+    control, base = row_of(table, "permuted positives"), row_of(table, "infonce")
+    tried = trials(table, base, "MUTAG")
+    inner = [[1.0, 1.0, 5.0], [2.0, 2.0, 0.0], [0.0, 0.0, 0.0], [0.0, 1.0, 2.0]]
+    for seed in range(3):
+        for work, folds in zip(tried, inner, strict=True):
+            made(tmp_path, work, seed, details={"folds": folds, "inner": folds})
+        found = chosen(table, control, "MUTAG", tmp_path)
+        if seed < 2:
+            have = f"{seed + 1} of 3 seeds of its baseline have all 4 trials so far"
+            assert found == have
+    assert not isinstance(found, str)
+    assert (found.loss, found.recipe["permuted"]) == (tried[1].loss, True)
+    assert found.recipe["lr"] == tried[1].recipe["lr"]
+
+
+def test_a_control_waits_for_no_baseline_that_has_failed(tmp_path: Path) -> None:
+    table = sweep(tmp_path, FOLDED)
+    control = row_of(table, "permuted positives")
+    assert chosen(table, control, "MUTAG", tmp_path).startswith("no seed of its baseline has all")
+    for work in trials(table, row_of(table, "infonce"), "MUTAG"):
+        for seed in range(3):
+            made(tmp_path, work, seed, status="diverged")
+    why = chosen(table, control, "MUTAG", tmp_path)
     assert why == "its baseline has failed with every seed"
 
 
@@ -171,7 +192,7 @@ def test_temperature_5_takes_everything_else_from_the_chosen_setting(
 ) -> None:
     text = SWEEP.replace("controls: true", "controls: [temperature 5]\ntune: {trials: 4}")
     table = sweep(tmp_path, text.replace("{infonce: {temperature: 0.2}}", "infonce"))
-    best = Setting({"temperature": 0.1}, "infonce", {"lr": 0.5})
+    best = Setting({"temperature": 0.1}, {"lr": 0.5})
     monkeypatch.setattr(searches, "best_setting", lambda *_: Choice([best]))
     column = column_in(table, "tabular")
     work = chosen(table, row_of(table, "temperature 5"), column, tmp_path)

@@ -21,7 +21,7 @@ from contrastbench.benchmarks.tables.resolved import resolve
 from contrastbench.benchmarks.tables.schema import Setting, Tune
 from contrastbench.benchmarks.tables.scores import tiny_recipe
 from contrastbench.benchmarks.tables.spaces import RATE, Space
-from contrastbench.losses import LOSSES, get_loss
+from contrastbench.losses import LOSSES, UserError, get_loss
 from contrastbench.losses.spec import LossSpec
 from made_records import made, small_table
 
@@ -34,7 +34,7 @@ TABLE = small_table(
         {"name": "debiased", "loss": "debiased"},
         {"name": "none", "loss": "none"},
     ],
-    tune=Tune(seeds=[1000, 1001, 1002], search="finalists"),
+    tune=Tune(seeds=[1000, 1001, 1002]),
     seeds=[0, 1, 2],
     sweep=True,
 )
@@ -49,10 +49,9 @@ def test_the_points_are_those_of_scipy(dimensions: int, count: int) -> None:
 @pytest.mark.parametrize("name", [name for name in LOSSES if name != "dar"])
 def test_each_loss_has_sixteen_points_of_its_own_formula(name: str) -> None:
     first, *drawn = Space(LossSpec(name), 0.1).settings
-    assert first == Setting({}, name, {"lr": 0.1}), "its defaults at the recipe's rate"
+    assert first == Setting({}, {"lr": 0.1}), "its defaults at the recipe's rate"
     assert len({str(one) for one in drawn}) == 15
     for one in drawn:
-        assert one.loss == name
         get_loss(name, **one.params)
 
 
@@ -112,6 +111,19 @@ def test_what_is_given_is_not_searched() -> None:
         "decoupled.temperature",
         RATE,
     ]
+
+
+def test_a_choice_is_never_searched_and_decides_which_range_a_number_has() -> None:
+    assert [*Space(LossSpec("dar"), 0.1).ranges] == [RATE], "two choices"
+    drawn = Space(LossSpec("adnce", {"temperature": 0.2, "weight": "gamma"}), 0.1).settings[1:]
+    assert {*drawn[0].params} == {"temperature", "weight", "mu", "sigma"}
+    assert max(one.params["mu"] for one in drawn) > 1, "mu of a gamma density"
+
+
+def test_a_search_again_where_nothing_is_searched_is_a_mistake(tmp_path: Path) -> None:
+    (tmp_path / "mine.yaml").write_text(SUITE.replace("tune: {}", ""))
+    with pytest.raises(UserError, match=r"yaml:\d+: infonce again is another search"):
+        load_table(str(tmp_path / "mine.yaml"))
 
 
 def test_a_smoke_test_has_the_tiny_values_of_the_domain() -> None:
@@ -247,7 +259,7 @@ def test_a_search_again_has_seeds_of_its_own_and_is_shown_by_the_others(tmp_path
 
 
 def test_a_loss_takes_the_temperature_of_a_setting_unless_it_has_one() -> None:
-    best = Setting({"temperature": 0.2}, loss="infonce")
+    best = LossSpec("infonce", {"temperature": 0.2})
     assert spaces.at_temperature(LossSpec("adnce"), best).params == {"temperature": 0.2}
     for own in (LossSpec("adnce", {"temperature": 0.7}), LossSpec("align_uniform")):
         assert spaces.at_temperature(own, best).params == own.params

@@ -12,7 +12,7 @@ from chosen import chosen, trials
 from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.benchmarks.report.tables import choice_lines, render_table
 from contrastbench.benchmarks.sweeps import plan
-from contrastbench.benchmarks.tables.hypercube import draw_settings
+from contrastbench.benchmarks.tables.grids import draw_settings
 from contrastbench.benchmarks.tables.load import load_table
 from contrastbench.benchmarks.tables.resolved import decide, resolve
 from contrastbench.benchmarks.tables.schema import Column, Row, Tune
