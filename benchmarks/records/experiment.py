@@ -3,7 +3,7 @@
 Brings no torch.
 """
 
-from collections.abc import Container, Hashable, Iterator
+from collections.abc import Container, Hashable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from pathlib import Path
@@ -121,14 +121,15 @@ class Experiment:
 
     def records(self, results: Path, seed: int | None = None) -> list[Record]:
         """Return its records, of all seeds or of one, including failed runs; do not change them."""
-        scored = tuple(self.full_recipe.score_at)
-        what = (results, self.domain, self.dataset, self.loss.complete.name, self.trainings, scored)
-        return remembered((*what, seed), lambda: self.read_records(self.folder(results), seed))
+        where = results, self.domain, self.dataset, self.loss.complete.name, self.loss.code, seed
+        cells = remembered(where, lambda: self.cells_in(self.folder(results), seed))
+        if not cells:  # as of most losses that a suite has yet to run
+            return []
+        what = *where, self.trainings, tuple(self.full_recipe.score_at)
+        return remembered(what, lambda: self.records_of(cells))
 
-    def read_records(self, folder: Path, seed: int | None) -> list[Record]:
-        """Read its records in the folder of its loss, by file name."""
-        what = (folder, self.domain, self.loss.code, seed)
-        cells = remembered(what, lambda: self.cells_in(folder, seed))
+    def records_of(self, cells: Mapping[Hashable, list[reading.StoredCell]]) -> list[Record]:
+        """Return its records among the cells of its loss by training, by file name."""
         mine = [cell for training in self.trainings for cell in cells.get(training, ())]
         mine = [cell for cell in mine if self.is_scored_in(cell.record)]
         mine.sort(key=lambda cell: cell.stored.name)
@@ -184,7 +185,7 @@ def default_params(loss: str) -> dict[str, Any]:
 def hashable(value: Any) -> Hashable:
     """Return a value of JSON as one that is equal to those of equal values, and can be a key."""
     if isinstance(value, dict):
-        return frozenset((name, hashable(item)) for name, item in value.items())
+        return frozenset([(name, hashable(item)) for name, item in value.items()])
     return tuple(map(hashable, value)) if isinstance(value, (list, tuple)) else value
 
 
