@@ -1,8 +1,11 @@
 """The difference alignment regularisation of DASL."""
 
+from math import inf
+from typing import Any, cast
+
 import torch
 from torch import Tensor
-from torch.utils.checkpoint import checkpoint
+from torch.autograd.function import once_differentiable
 
 from contrastbench.errors import UserError
 from contrastbench.losses import blocks
@@ -10,6 +13,8 @@ from contrastbench.losses.base import Loss
 from contrastbench.losses.contrast import Contrast, unless
 from contrastbench.losses.ranges import Choice, declare
 
+EXACT = "donot_use_mm_for_euclid_dist"  # products would cancel where two are nearly alike
+PARTS = 16  # of the rows, at least: each meets the rows after it, and itself twice
 NO_DIFFERENCE = (
     "all anchors are the same sample, so no difference can be aligned: use another batch"
 )
@@ -56,14 +61,12 @@ class DAR(Loss):
 
     def forward(self, contrast: Contrast) -> Tensor:
         differences, apart = first_order(contrast, self.form)
-        device, lengths = differences.device, len(differences) ** 2
-        elements = self.block_elements or blocks.block_elements(device, lengths)
-        step = max(1, elements // len(differences))
-        norms = [
-            checkpoint(total_norm, differences, apart, slice(i, i + step), use_reentrant=False)
-            for i in range(0, len(differences), step)
-        ]
-        total, n = unless(~apart.any(), torch.stack(norms).sum() / 2, NO_DIFFERENCE), apart.sum()
+        n, device = len(differences), differences.device
+        elements = self.block_elements or blocks.block_elements(device, n**2)
+        step = max(1, min(elements // n, n // PARTS))
+        with torch.autocast(device.type, enabled=False):
+            norms = cast(Tensor, TotalLength.apply(differences, apart, step))
+        total, n = unless(~apart.any(), norms, NO_DIFFERENCE), apart.sum()
         return total / (n * (n - 1) / 2).clamp_min(1) if self.reduction == "mean" else total
 
 
@@ -76,8 +79,30 @@ def first_order(contrast: Contrast, form: str) -> tuple[Tensor, Tensor]:
     return z[start] - z[1:], ids[start] != ids[1:]
 
 
-def total_norm(differences: Tensor, apart: Tensor, rows: slice) -> Tensor:
-    """Sum of the lengths of the second-order differences between some rows and all."""
-    exact = "donot_use_mm_for_euclid_dist"  # products would cancel where two are nearly alike
-    norms: Tensor = torch.cdist(differences[rows], differences, compute_mode=exact)
-    return norms.masked_fill(~(apart[rows].unsqueeze(1) & apart), 0).sum()
+class TotalLength(torch.autograd.Function):
+    """The lengths of the differences between two rows each, added up; and its gradient at once.
+
+    The gradient by row j is the sum over k of the unit vectors from row k to row j.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, apart: Tensor, step: int) -> Tensor:
+        total, slope, counts = x.new_zeros(()), torch.zeros_like(x), apart.to(x.dtype)
+        for start in range(0, len(x), step):
+            rows, rest = x[start : start + step], x[start:]  # each pair once
+            lengths = torch.cdist(rows, rest, compute_mode=EXACT).triu_(1)
+            lengths *= counts[start:]
+            lengths *= counts[start : start + step].unsqueeze(1)
+            total += lengths.sum()
+            if ctx.needs_input_grad[0]:
+                pull = lengths.reciprocal_().masked_fill_(lengths == inf, 0)
+                slope[start : start + step] += pull.sum(1, keepdim=True) * rows - pull @ rest
+                slope[start:] += pull.sum(0).unsqueeze(1) * rest - pull.T @ rows
+        ctx.save_for_backward(slope)
+        return total
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor | None, ...]:
+        (slope,) = ctx.saved_tensors
+        return upstream * slope, None, None
