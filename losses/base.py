@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import logsigmoid
 
-from contrastbench.distributed import gather, own_rows
+from contrastbench.distributed import gather, own_rows, world
 from contrastbench.errors import UserError
 from contrastbench.losses import blocks
 from contrastbench.losses.contrast import Contrast, unless
@@ -464,10 +464,13 @@ class ScoreLoss(Loss):
             return self.block_terms(replace(scores, whole=whole))
 
         with torch.autocast(contrast.anchor.device.type, enabled=False):
-            return self.conclude(contrast, self.of_anchors(contrast, terms))
+            of_all = type(self).conclude, type(self).combine
+            mean = of_all == (ScoreLoss.conclude, ScoreLoss.combine) and world() == 1
+            found = self.of_anchors(contrast, terms, mean)
+            return found if mean else self.conclude(contrast, found)
 
-    def of_anchors(self, contrast: Contrast, f: OfScores) -> Tensor:
-        """(A, ...) f of the scores of all anchors, computed in blocks of rows."""
+    def of_anchors(self, contrast: Contrast, f: OfScores, mean: bool = False) -> Tensor:
+        """(A, ...) f of the scores of all anchors, computed in blocks of rows; or its mean."""
         anchors, own = len(contrast.anchor), own_rows(len(contrast.anchor))
         device, keys = contrast.anchor.device, max(1, len(contrast.keys))
         elements = self.block_elements or blocks.block_elements(device, anchors * keys)
@@ -480,7 +483,7 @@ class ScoreLoss(Loss):
         def block(rows: slice, scores: Tensor, pos: Tensor) -> Tensor:
             return f(replace(scored(contrast, rows, scores, pos, self.hole), rows=rows))
 
-        values = over_rows(block, parts, contrast.anchor, contrast.keys, pos, learned)
+        values = over_rows(block, parts, contrast.anchor, contrast.keys, pos, learned, mean)
         terms = gather(values, anchors)
         if contrast.padding is None:
             return terms

@@ -5,7 +5,6 @@ products of the gradient are added up in place, where autograd would make each a
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
 from itertools import chain
 from typing import Any, cast
 
@@ -37,6 +36,7 @@ def over_rows(
     keys: Tensor,
     pos: Tensor,
     parameters: Sequence[Tensor] = (),
+    mean: bool = False,
 ) -> Tensor:
     """(A, ...) what block makes of each part of the anchors.
 
@@ -47,52 +47,80 @@ def over_rows(
         keys: (K, D) unit rows.
         pos: (A, P) with a gradient of its own.
         parameters: tensors that block uses and that get a gradient.
+        mean: whether the mean of it all is asked for, whose gradient needs no second pass.
     """
     if len(parts) > 1:
-        return cast(Tensor, Rows.apply(block, parts, anchor, keys, pos, *parameters))
-    return block(parts[0], anchor[parts[0]] @ keys.T, pos[parts[0]])
+        return cast(Tensor, Rows.apply((block, parts, mean), anchor, keys, pos, *parameters))
+    values = block(parts[0], anchor[parts[0]] @ keys.T, pos[parts[0]])
+    return values.mean() if mean else values
 
 
 class Rows(torch.autograd.Function):
     """The values of the blocks and their gradient, which cannot be differentiated again."""
 
     @staticmethod
-    def forward(
-        ctx: Any,
-        block: Block,
-        parts: Sequence[slice],
-        anchor: Tensor,
-        keys: Tensor,
-        pos: Tensor,
-        *parameters: Tensor,
-    ) -> Tensor:
-        ctx.save_for_backward(anchor, keys, pos, *parameters)
-        ctx.block, ctx.parts, ctx.drawn = block, parts, blocks.generator_states(anchor.device)
-        ctx.same, ctx.sizes = anchor is keys, [len(pos[rows]) for rows in parts]
-        values = (block(rows, anchor[rows] @ keys.T, pos[rows]) for rows in parts)
-        return joined(values, sum(ctx.sizes))
+    def forward(ctx: Any, options: tuple[Block, Sequence[slice], bool], *inputs: Tensor) -> Tensor:
+        block, parts, mean = ctx.options = options
+        anchor, keys, pos, *_ = inputs
+        ctx.sizes = [len(pos[rows]) for rows in parts]
+        if mean and any(ctx.needs_input_grad):
+            values, found = sloped(block, parts, inputs)
+            ctx.save_for_backward(*(x if x is None else x / values.numel() for x in found))
+            return values.mean()
+        ctx.save_for_backward(*inputs)
+        ctx.drawn = blocks.generator_states(anchor.device)
+        pieces = (block(rows, anchor[rows] @ keys.T, pos[rows]) for rows in parts)
+        values = joined(pieces, sum(ctx.sizes))
+        return values.mean() if mean else values
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
-        anchor, keys, *inputs = ctx.saved_tensors
-        of_anchor, of_pos, *own = map(torch.zeros_like, (anchor, *inputs))
-        of_keys = of_anchor if ctx.same else torch.zeros_like(keys)
-        off = torch.autocast(anchor.device.type, enabled=False)
-        with off, blocks.drawing_from(ctx.drawn, anchor.device):
-            for rows, upstream in zip(ctx.parts, gradient.split(ctx.sizes), strict=True):
-                slope, of_pos[rows], *slopes = block_slopes(
-                    partial(ctx.block, rows),
-                    anchor[rows] @ keys.T,
-                    inputs[0][rows],
-                    inputs[1:],
-                    upstream,
-                )
-                of_anchor[rows] += slope @ keys
-                of_keys.addmm_(slope.T, anchor[rows])
-                for sum_, x in zip(own, slopes, strict=True):
-                    sum_ += x
-        return None, None, of_anchor, None if ctx.same else of_keys, of_pos, *own
+        block, parts, mean = ctx.options
+        if mean:
+            return None, *(x if x is None else gradient * x for x in ctx.saved_tensors)
+        device = gradient.device
+        off = torch.autocast(device.type, enabled=False)
+        with off, blocks.drawing_from(ctx.drawn, device):
+            _, found = sloped(block, parts, ctx.saved_tensors, gradient.split(ctx.sizes))
+        return None, *found
+
+
+def sloped(
+    block: Block,
+    parts: Sequence[slice],
+    inputs: Sequence[Tensor],
+    upstream: Sequence[Tensor | None] | None = None,
+) -> tuple[Tensor, list[Tensor | None]]:
+    """The values of the blocks, and the gradients by the inputs of `over_rows`.
+
+    Keys that are the anchors have none of their own.
+
+    Args:
+        upstream: by the values of each part; None: of their sum.
+    """
+    anchor, keys, pos, *own = inputs
+    of_anchor, of_pos, *of_own = map(torch.zeros_like, (anchor, pos, *own))
+    of_keys = of_anchor if anchor is keys else torch.zeros_like(keys)
+
+    def values() -> Iterator[Tensor]:
+        for rows, by in zip(parts, upstream or [None] * len(parts), strict=True):
+            s, at = (x.detach().requires_grad_() for x in (anchor[rows] @ keys.T, pos[rows]))
+            with torch.enable_grad():
+                found = block(rows, s, at)
+            slope, of_pos[rows], *slopes = torch.autograd.grad(
+                *(found, (s, at, *own), torch.ones_like(found) if by is None else by),
+                allow_unused=True,
+                materialize_grads=True,
+            )
+            of_anchor[rows] += slope @ keys
+            of_keys.addmm_(slope.T, anchor[rows])
+            for sum_, x in zip(of_own, slopes, strict=True):
+                sum_ += x
+            yield found.detach()
+
+    whole = joined(values(), sum(len(pos[rows]) for rows in parts))
+    return whole, [of_anchor, None if anchor is keys else of_keys, of_pos, *of_own]
 
 
 def joined(pieces: Iterator[Tensor], rows: int) -> Tensor:
@@ -107,19 +135,3 @@ def joined(pieces: Iterator[Tensor], rows: int) -> Tensor:
         whole[end : end + len(piece)] = piece
         end += len(piece)
     return whole
-
-
-def block_slopes(
-    block: Callable[[Tensor, Tensor], Tensor],
-    s: Tensor,
-    pos: Tensor,
-    parameters: Sequence[Tensor],
-    upstream: Tensor,
-) -> tuple[Tensor, ...]:
-    """Gradients by a block's cosines, with keys and with positives, and by the parameters."""
-    with torch.enable_grad():
-        s, pos = s.detach().requires_grad_(), pos.detach().requires_grad_()
-        values = block(s, pos)
-    return torch.autograd.grad(
-        values, (s, pos, *parameters), upstream, allow_unused=True, materialize_grads=True
-    )

@@ -61,9 +61,9 @@ class DAR(Loss):
 
     def forward(self, contrast: Contrast) -> Tensor:
         differences, apart = first_order(contrast, self.form)
-        n, device = len(differences), differences.device
-        elements = self.block_elements or blocks.block_elements(device, n**2)
-        step = max(1, min(elements // n, n // PARTS))
+        rows, device = len(differences), differences.device
+        elements = self.block_elements or blocks.block_elements(device, rows**2)
+        step = max(1, min(elements // rows, rows // PARTS))
         with torch.autocast(device.type, enabled=False):
             norms = cast(Tensor, TotalLength.apply(differences, apart, step))
         total, n = unless(~apart.any(), norms, NO_DIFFERENCE), apart.sum()

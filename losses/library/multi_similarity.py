@@ -56,6 +56,7 @@ class MultiSimilarity(ScoreLoss):
         pos, neg, padding = scores.pos, scores.neg, scores.padding
         hardest = pos.masked_fill(padding, torch.inf).amin(dim=1, keepdim=True)
         near = ~(padding | (pos >= neg.amax(dim=1, keepdim=True) + self.epsilon))
-        far = ~(neg <= hardest - self.epsilon)  # no hole's -inf is
+        far = (neg > hardest - self.epsilon).to(neg.dtype)  # no hole's -inf is
+        s = scores.filled(neg, 0)
         pulled = log_one_plus_sum(-self.alpha * (pos - self.base), near, dim=1) / self.alpha
-        return pulled + log_one_plus_sum(self.beta * (neg - self.base), far, dim=1) / self.beta
+        return pulled + log_one_plus_sum(self.beta * (s - self.base), far, dim=1) / self.beta
