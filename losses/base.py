@@ -423,8 +423,9 @@ def summands(loss: Loss) -> list[tuple[float, Loss]]:
 class ScoreLoss(Loss):
     """A loss that is a formula of scores: subclasses write `terms` in log space and nothing else.
 
-    Rows are taken in blocks that are recomputed in the backward pass, so memory grows with the
-    number of keys, not with its square. Scores and reductions run in float32 or better, under
+    Rows are taken in blocks, none of which is kept, so memory grows with the number of keys, not
+    with its square. A mean of rows has its gradient at once; for other functions of them the
+    backward pass computes each block again. Scores and reductions run in float32 or better, under
     autocast too.
     """
 
@@ -444,7 +445,7 @@ class ScoreLoss(Loss):
     def conclude(self, contrast: Contrast, terms: Tensor) -> Tensor:
         """One scalar of all anchors' terms, where it takes more of the contrast than its scores.
 
-        Blocks of terms are computed again in the backward pass. What changes a loss stands here,
+        Blocks of terms may be computed again in the backward pass. What changes a loss stands here,
         which runs once.
         """
         return self.combine(terms)

@@ -1,7 +1,8 @@
 """Functions of the scores of rows of anchors, block by block; none is kept.
 
-The backward pass computes a block's scores again, and goes back through its function alone: the
-products of the gradient are added up in place, where autograd would make each anew and join them.
+A block's gradient goes back through its function alone: the products are added up in place, where
+autograd would make each anew and join them. A mean weighs all rows alike, so that it has its
+gradient with its value; of other functions the backward pass computes each block again.
 """
 
 from collections.abc import Callable, Iterator, Sequence
