@@ -136,7 +136,7 @@ def prefixes(titles: Iterable[Title]) -> list[str]:
 def assign(
     expression: str, params: Mapping[str, Any], known: Mapping[str, Iterable[str]]
 ) -> dict[str, dict[str, Any]]:
-    """Each term's own parameters, by its prefix.
+    """Each term's own parameters, by its prefix; a loss that is no sum has "".
 
     A plain name goes to every term that has such a parameter, `prefix.name` to the one term and
     wins over a plain one.
@@ -144,13 +144,13 @@ def assign(
     >>> assign("a + b", {"t": 1, "b.t": 2}, {"a": ["t"], "b": ["t"]})
     {'a': {'t': 1}, 'b': {'t': 2}}
     """
-    full = {f"{prefix}.{key}": (prefix, key) for prefix, keys in known.items() for key in keys}
+    full = {full_name(prefix, key): (prefix, key) for prefix, keys in known.items() for key in keys}
     own: dict[str, dict[str, Any]] = {prefix: {} for prefix in known}
     for name, value in sorted(params.items(), key=lambda item: item[0] in full):
         plain = [(prefix, key) for prefix, key in full.values() if key == name]
         targets = [full[name]] if name in full else plain
         if not targets:
-            every = [*full, *(key for _, key in full.values())]
+            every = {*full, *(key for _, key in full.values())}
             raise unknown(f"parameter of {expression}", name, every)
         for prefix, key in targets:
             own[prefix][key] = value
@@ -163,4 +163,9 @@ def flat_params(params: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
     >>> flat_params({"infonce": {"temperature": 0.5}, "dar": {"form": "star"}})
     {'infonce.temperature': 0.5, 'dar.form': 'star'}
     """
-    return {f"{prefix}.{key}": v for prefix, own in params.items() for key, v in own.items()}
+    return {full_name(prefix, key): v for prefix, own in params.items() for key, v in own.items()}
+
+
+def full_name(prefix: str, key: str) -> str:
+    """Return the name of a term's parameter; of a loss that is no sum without a prefix."""
+    return f"{prefix}.{key}" if prefix else key

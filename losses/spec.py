@@ -6,9 +6,9 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from contrastbench.errors import UserError, unknown
-from contrastbench.losses import ranges, registry
+from contrastbench.losses import expression, ranges, registry
 from contrastbench.losses.code import code_of, portable, releases
-from contrastbench.losses.expression import assign, flat_params, names, weighted
+from contrastbench.losses.expression import assign, flat_params, weighted
 from contrastbench.losses.source import Sources
 
 if TYPE_CHECKING:
@@ -58,14 +58,8 @@ class LossSpec:
         Raises:
             UserError: a parameter that no term has.
         """
-        name, params, terms = self.name, self.params, self.terms
-        known = {prefix: term.describe().arguments for prefix, term in terms.items()}
-        if "" not in terms:
-            return assign(name, params, known)
-        for key in params:
-            if key not in known[""]:
-                raise unknown(f"parameter of {name}", key, known[""])
-        return {"": dict(params)}
+        known = {prefix: term.describe().arguments for prefix, term in self.terms.items()}
+        return assign(self.name, self.params, known)
 
     @cached_property
     def complete(self) -> "LossSpec":
@@ -91,10 +85,8 @@ class LossSpec:
         if not registry.is_registered(self.name):  # numbers as the loss keeps them
             about = {prefix: term.describe().ranges for prefix, term in terms.items()}
             full = {prefix: ranges.check_ranges(about[prefix], full[prefix]) for prefix in terms}
-        if "" in terms:
-            return LossSpec(terms[""].title.name, full[""])
-        name = " + ".join(weighted(prefix, terms[prefix].weight) for prefix in terms)
-        return LossSpec(name, flat_params(full))
+        names = (weighted(key or term.title.name, term.weight) for key, term in terms.items())
+        return LossSpec(" + ".join(names), flat_params(full))
 
     @cached_property
     def code(self) -> str:
@@ -143,7 +135,7 @@ class LossSpec:
         Raises:
             UserError: as in `check`, or it cannot be made.
         """
-        for alias in registry.ALIASES.keys() & set(names(self.name)):
+        for alias in registry.ALIASES.keys() & {*expression.names(self.name)}:
             registry.give_note(alias)
         made = [(term.weight, term.make(self.given[key])) for key, term in self.terms.items()]
         if self.name == NONE or "" in self.terms:
