@@ -225,13 +225,13 @@ def holds_file(path: Path) -> bool:
     return path.exists()
 
 
-def fetch_files(dataset: Dataset, data_root: Path | None) -> list[Path]:
-    """Return the paths of all its files; those that are not there come from the network.
+def obtain(dataset: Dataset, data_root: Path | None) -> Path:
+    """Return the dataset's file, or its folder; what is not here comes from the network.
 
     Raises:
-        UserError: one cannot be had.
+        UserError: it cannot be had.
     """
-    return [local_file(file, data_root) or fetch_file(file) for file in dataset.files]
+    return local_file(dataset, data_root) or fetch_file(dataset)
 
 
 def whereabouts(dataset: Dataset, data_root: Path | None) -> str:

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from contrastbench.domains.declaration import Dataset
-from contrastbench.domains.download import fetch_file, file_sha256, local_file
+from contrastbench.domains.download import file_sha256, obtain
 from contrastbench.domains.graph.data import Array
 from contrastbench.domains.reading import member
 from contrastbench.errors import UserError
@@ -23,7 +23,7 @@ def declared_file(file: Dataset, data_root: Path | None) -> Path:
     Raises:
         UserError: it cannot be had, or is another.
     """
-    path = local_file(file, data_root) or fetch_file(file)
+    path = obtain(file, data_root)
     if file_sha256(path) != file.sha256:
         raise UserError(f"{path} is not the declared file (its sha256 is another): remove it")
     return path

@@ -1,10 +1,9 @@
 """An embedded set of rings whose classes differ in which labels are neighbours."""
 
-from typing import Any
-
 import numpy as np
 
-Array = np.ndarray[Any, np.dtype[Any]]
+from contrastbench.domains.samples import Array
+
 SEED = 20241
 LABELS = 12
 CLASSES = 6

@@ -1,10 +1,9 @@
 """An embedded set: random trees with planted motifs."""
 
-from typing import Any
-
 import numpy as np
 
-Array = np.ndarray[Any, np.dtype[Any]]
+from contrastbench.domains.samples import Array
+
 SEED = 20231
 
 # Motifs of five nodes and six edges: sizes and edge counts say nothing about the class.

@@ -2,18 +2,17 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from contrastbench.domains.base import Evaluation
-from contrastbench.domains.samples import draw_folds
+from contrastbench.domains.samples import Array, draw_folds
 from contrastbench.errors import UserError
 
 if TYPE_CHECKING:
     from sklearn.pipeline import Pipeline
 
-Array = np.ndarray[Any, np.dtype[Any]]
 INNER_FOLDS = 3
 UNKNOWN = ("", "nan", "none", "null", "n/a", "na", "?")
 ANSWERS = {"0": 0.0, "1": 1.0, "0.0": 0.0, "1.0": 1.0, **dict.fromkeys(UNKNOWN, math.nan)}

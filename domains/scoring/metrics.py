@@ -1,10 +1,8 @@
 """What an accuracy hides where classes are skewed: balanced accuracy, macro F1 and AUROC."""
 
-from typing import Any
-
 import numpy as np
 
-Array = np.ndarray[Any, np.dtype[Any]]
+from contrastbench.domains.samples import Array
 
 
 def class_metrics(truth: Array, predicted: Array, scores: Array | None = None) -> dict[str, float]:

@@ -6,21 +6,20 @@ tried every first step by then.
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from joblib import Parallel, cpu_count, delayed
 
 from contrastbench.domains.progress import tracked
 from contrastbench.domains.reading import refuse
-from contrastbench.domains.samples import draw_folds, small_classes
+from contrastbench.domains.samples import Array, draw_folds, small_classes
 from contrastbench.domains.scoring.metrics import class_metrics
 
 if TYPE_CHECKING:
     from sklearn.pipeline import Pipeline
     from sklearn.svm import SVC
 
-Array = np.ndarray[Any, np.dtype[Any]]
 Groups = Sequence[str] | Array
 C_GRID = (1e-3, 1e-2, 1e-1, 1e0, 1e1, 1e2, 1e3)
 INNER_FOLDS = 5

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import torch
 
 from contrastbench.domains.declaration import Dataset
-from contrastbench.domains.download import fetch_file, fetch_files, local_file
+from contrastbench.domains.download import local_file, obtain
 from contrastbench.domains.reading import refuse
 from contrastbench.domains.scoring.classifiers import Labelled
 from contrastbench.domains.sentence.data import Corpus, lines_of, rows_of, side_by_side
@@ -39,7 +39,7 @@ def load_captions(declared: Dataset, data_root: Path | None) -> Captions:
         UserError: they cannot be had, or are others.
     """
     whole = local_file(declared, data_root)
-    paths = [whole] if whole else fetch_files(declared, data_root)
+    paths = [whole] if whole else [obtain(file, data_root) for file in declared.files]
     every = rows_of(whole, lines_of(whole)) if whole else side_by_side(paths)
     files = ", ".join(map(str, paths))
     another = every.sha256 != declared.content
@@ -53,7 +53,7 @@ def load_pairs(declared: Dataset, data_root: Path | None) -> Captions:
     Raises:
         UserError: they cannot be had.
     """
-    path = local_file(declared, data_root) or fetch_file(declared)
+    path = obtain(declared, data_root)
     return last_held_out(rows_of(path, lines_of(path)))._replace(search=True)
 
 

@@ -1,7 +1,6 @@
 """SentEval's scores of sentence pairs: Spearman correlation of cosine and gold score."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 import torch
@@ -10,12 +9,12 @@ from torch import Tensor
 
 from contrastbench.domains.base import Evaluation
 from contrastbench.domains.reading import refuse
+from contrastbench.domains.samples import Array
 from contrastbench.domains.sentence.data import Pairs
 from contrastbench.domains.sentence.encoding import Embeddings
 from contrastbench.errors import UserError, tell
 from contrastbench.losses.contrast import unit
 
-Array = np.ndarray[Any, np.dtype[Any]]
 DIGITS = 6  # of a cosine of float32 numbers, whose order is no chance
 ROUNDING = 1e-9  # of a cosine, computed in float64 of float32 numbers
 

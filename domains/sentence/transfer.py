@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 from sklearn.linear_model import LogisticRegression
@@ -12,10 +11,10 @@ from sklearn.model_selection import StratifiedKFold
 from contrastbench.domains.base import Evaluation
 from contrastbench.domains.progress import Progress
 from contrastbench.domains.reading import refuse
+from contrastbench.domains.samples import Array
 from contrastbench.domains.sentence.data import TextFiles, check_size, rejoined
 from contrastbench.domains.sentence.encoding import Embeddings
 
-Array = np.ndarray[Any, np.dtype[Any]]
 InnerFolds = list[tuple[Array, Array]]
 C_GRID = tuple(2.0**k for k in range(-2, 4))
 SPLIT_C_GRID = tuple(2.0**k for k in range(-1, 6))  # of tasks with a test and no development part

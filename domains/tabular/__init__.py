@@ -4,15 +4,15 @@ This is the domain's face: its recipe and its datasets. Importing it imports no 
 adapter is in `domain.py`.
 """
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 from pydantic import Field
 
 from contrastbench.domains import saved
-from contrastbench.domains.declaration import Declaration, Source, declared_sets
+from contrastbench.domains.declaration import Dataset, Declaration, Source, declared_sets
 from contrastbench.domains.recipe import ClassedRecipe, Misfits, Presets, Unused, Width, added
-from contrastbench.domains.tabular.dataset import TabularDataset
 
 LINEAR_PROBE: dict[str, Any] = {  # as scoring/linear.py has them
     "probe embeddings": "standardised and scaled to a mean square of 16",
@@ -122,6 +122,20 @@ class TabularRecipe(ClassedRecipe):
         scored = {"accuracy": "of the test rows", "embeddings": "before the projection"}
         probe = {**LINEAR_PROBE, **PLAIN_PROBE} if self.probe == "plain" else LINEAR_PROBE
         return scored | (probe if self.probe in ("linear", "plain") else {})
+
+
+@dataclass(frozen=True)
+class TabularDataset(Dataset):
+    """A table: besides its source, how it is read. Its `sizes` are rows and columns."""
+
+    layout: str = ""  # the name of scikit-learn's loader
+    target: int | str = ""  # the column of the classes
+    parts: tuple[int, int, int] | None = None  # rows to train, to validate, to test; None: drawn
+
+    @property
+    def starts(self) -> tuple[int, int] | None:
+        """Return the first rows of the validation and of the test part."""
+        return self.parts and (self.parts[0], self.parts[0] + self.parts[1])
 
 
 DATASETS = declared_sets(Path(__file__).with_name("datasets.toml"), TabularDataset)

@@ -12,8 +12,7 @@ from contrastbench.domains.declaration import reader_of
 from contrastbench.domains.download import cached_file, fetch_file
 from contrastbench.domains.reading import reading, refuse
 from contrastbench.domains.samples import Array
-from contrastbench.domains.tabular import DATASETS, SOURCES, own
-from contrastbench.domains.tabular.dataset import TabularDataset
+from contrastbench.domains.tabular import DATASETS, SOURCES, TabularDataset, own
 from contrastbench.domains.tabular.hidden_clusters import hidden_clusters
 from contrastbench.domains.tabular.table import TabularSet, from_frame
 

@@ -1,10 +1,9 @@
 """An embedded table whose classes are groups of clusters that many noisy columns share."""
 
-from typing import Any
-
 import numpy as np
 
-Array = np.ndarray[Any, np.dtype[Any]]
+from contrastbench.domains.samples import Array
+
 SEED = 20261
 CLUSTERS = 24
 CLASSES = 4  # of six clusters each

@@ -114,7 +114,7 @@ def test_a_set_of_several_files_is_whole_with_the_last(hub: Served, tmp_path: Pa
         for name, body in hub.files.items()
     )
     known = replace(DATASETS["captions"], files=files)
-    first, last = download.fetch_files(known, None)
+    first, last = (download.obtain(file, None) for file in known.files)
     assert download.file_state(known)[0] == "downloaded, sha256 verified"
     assert download.whereabouts(known, None).startswith(str(last))
     assert fetch_declared(known, None) == str(first.parent)

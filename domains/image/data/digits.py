@@ -1,7 +1,6 @@
 """scikit-learn's handwritten digits, as they are and shifted: the sets that need no file."""
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import torch
@@ -10,8 +9,7 @@ from torch.nn.functional import interpolate
 
 from contrastbench.domains.image.data import images as sets
 from contrastbench.domains.image.data.datasets import ImageDataset
-
-Array = np.ndarray[Any, np.dtype[Any]]
+from contrastbench.domains.samples import Array
 
 SEED = 20262  # of the shifts
 MAX_SHIFT_PIXELS = 2  # pixels of the farthest shift

@@ -27,9 +27,9 @@ from contrastbench.domains.reading import (
     reading,
     refuse,
 )
+from contrastbench.domains.samples import Array
 from contrastbench.errors import UserError
 
-Array = np.ndarray[Any, np.dtype[Any]]
 ARRAY_WORDS = {
     **dict.fromkeys(("images", "image", "imgs", "x", "data", "pixels"), "images"),
     **dict.fromkeys(("labels", "label", "y", "targets", "target", "classes"), "labels"),
@@ -142,8 +142,7 @@ def load_declared_arrays(about: ImageDataset, asked: sets.Request) -> sets.Loade
     Raises:
         UserError: the file is damaged, or holds something else.
     """
-    path = download.local_file(about, asked.data_root) or download.fetch_file(about)
-    return read_arrays(path, asked)
+    return read_arrays(download.obtain(about, asked.data_root), asked)
 
 
 def array_keys(path: Path, names: Sequence[str], groups: str | None = None) -> dict[str, str]:

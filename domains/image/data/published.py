@@ -114,7 +114,7 @@ def load_disjoint(about: ImageDataset, asked: Request) -> LoadedImages:
     Raises:
         UserError: it is not there, or is something else.
     """
-    path = download.local_file(about, asked.data_root) or download.fetch_file(about)
+    path = download.obtain(about, asked.data_root)
     kept = decode.opened(path, about.again)
     return photographs(about, LAYOUTS[about.layout](kept), path, kept.read, asked)
 
@@ -179,7 +179,7 @@ def load_tiles(about: ImageDataset, asked: Request) -> LoadedImages:
     Raises:
         UserError: the files are not there, damaged or others.
     """
-    path = download.local_file(about, asked.data_root) or download.fetch_file(about)
+    path = download.obtain(about, asked.data_root)
     kept = named_photographs(path, about.classes)
     named = {label: [n for n in kept.names if class_of(n) == label] for label in about.classes}
     classes, train, _ = about.sizes

@@ -115,7 +115,7 @@ def load_transfer(about: ImageDataset, asked: Request) -> LoadedImages:
     Raises:
         UserError: it is not there, or is something else.
     """
-    path = download.local_file(about, asked.data_root) or download.fetch_file(about)
+    path = download.obtain(about, asked.data_root)
     root = path.parent
     with reading(path, about.again, "is not as torchvision's reader wants it"):
         listed = files_of(about, root)
