@@ -130,11 +130,14 @@ def moco(model: ContrastiveModel, views: Sequence[Tensor]) -> list[Contrast]:
 
 
 class Raw(nn.Module):
-    """The input as it is, in a model's place: the reference that an encoder must beat."""
+    """What no loss trains, in a model's place: the input as it is, or what counts in it.
 
-    def __init__(self) -> None:
+    An encoder must beat it.
+    """
+
+    def __init__(self, encoder: nn.Module | None = None) -> None:
         super().__init__()
-        self.encoder: nn.Module = nn.Flatten()
+        self.encoder = encoder or nn.Flatten()
 
     def features(self, x: Tensor) -> Tensor:
         """(n, features) what is scored."""

@@ -23,7 +23,7 @@ from contrastbench.domains.graph.own import load_own_graphs, tu_files
 from contrastbench.domains.graph.tasks import task_evaluation, task_part
 from contrastbench.domains.graph.twins import colours
 from contrastbench.domains.graph.views import add_loops, augment
-from contrastbench.domains.model import embed_together
+from contrastbench.domains.model import Raw, embed_together
 from contrastbench.domains.own import PARTS
 from contrastbench.domains.probe import write_probe
 from contrastbench.domains.random import generator
@@ -36,7 +36,7 @@ from contrastbench.domains.scoring.metrics import largest_share
 from contrastbench.errors import UserError
 from contrastbench.losses import contrast
 
-Model = networks.GraphModel | networks.InfoGraph | networks.Counts
+Model = networks.GraphModel | networks.InfoGraph | Raw
 TEST_SHARE = 0.4  # of a fixed test part
 # views are made for so many edges at once: small sets in one pass, large ones in bounded memory
 CHUNK_EDGES = 2**22
@@ -84,15 +84,12 @@ class GraphDomain(Domain[GraphRecipe, Model, Batch]):
         with samples_drawn(recipe):
             if not graphs.tasks:
                 names = np.array(self.class_names or range(int(graphs.y.max()) + 1))
-                if recipe.nested:
-                    svms.check_folds(names[graphs.y], recipe.folds, of=dataset)
-                else:
-                    svms.check_folds(names[graphs.y], 2, "use more data", dataset)
+                parted_by = (recipe.folds, svms.FOLDS_FIX) if recipe.nested else (2, svms.DATA_FIX)
+                svms.check_folds(names[graphs.y], *parted_by, dataset)
         self.parts = {"all": len(graphs)}
         if not recipe.nested:
             graphs, self.parts = parted(graphs, self.seed, recipe.parts)
-        nodes = graphs.node_ptr.diff()
-        self.most_nodes = int(nodes.max())
+        self.most_nodes = int(graphs.node_ptr.diff().max())
         if recipe.encoder == "ecfp":
             graphs = fingerprints(graphs)
         graphs = with_features(graphs, recipe.features)
@@ -179,12 +176,9 @@ class GraphDomain(Domain[GraphRecipe, Model, Batch]):
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(self.seed)
             if recipe.encoder == "raw":
-                width = recipe.hidden * recipe.layers
-                return networks.Counts(networks.Histograms(features, width)).to(self.device)
+                return Raw(networks.Histograms(features, self.dim)).to(self.device)
             if not recipe.trainable:
-                return networks.Counts(
-                    networks.Sizes() if recipe.encoder == "sizes" else networks.Sums()
-                )
+                return Raw(networks.Sizes() if recipe.encoder == "sizes" else networks.Sums())
             kind = networks.InfoGraph if recipe.of_nodes else networks.GraphModel
             bonds = self.graphs.edge_attr.shape[1]
             return kind(networks.GIN(features, recipe.hidden, recipe.layers, bonds)).to(self.device)

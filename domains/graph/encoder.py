@@ -212,11 +212,3 @@ class Sums(nn.Module):
     def forward(self, graphs: Graphs) -> Tensor:
         """Return the embeddings (graphs, features)."""
         return sum_pooled(graphs.x, graphs)
-
-
-class Counts(nn.Module):
-    """Counts in a model's place, which no loss trains."""
-
-    def __init__(self, encoder: Histograms | Sizes | Sums) -> None:
-        super().__init__()
-        self.encoder = encoder

@@ -17,7 +17,7 @@ from contrastbench.domains.graph.molecules import read_smiles
 from contrastbench.domains.graph.views import add_loops
 from contrastbench.domains.reading import reading, refuse
 from contrastbench.domains.scoring.classifiers import Labelled
-from contrastbench.domains.scoring.svm import check_folds
+from contrastbench.domains.scoring.svm import DATA_FIX, check_folds
 from contrastbench.errors import tell
 
 SVMS = {"svm": "rbf", "linear-svm": "linear"}
@@ -121,6 +121,6 @@ def score(
     graphs = own.load_own_graphs(dataset, data_root, opened.recipe.reads_edges)[0]
     graphs = domain.permuted_graphs(opened.relabelled(graphs, dataset), seed)
     if not graphs.tasks:
-        check_folds(graphs.y.numpy(), opened.recipe.folds, "use more data", dataset)
+        check_folds(graphs.y.numpy(), opened.recipe.folds, DATA_FIX, dataset)
     embeddings = Labelled(opened.of_graphs(graphs, dataset), graphs.y)
     return domain.svm_evaluation(embeddings, SVMS[by], opened.recipe.folds, seed).metrics

@@ -32,7 +32,10 @@ def label_pairs(graphs: int = 600) -> tuple[Array, Array, Array, Array]:
     first = np.take_along_axis(pairs, turned, axis=2).reshape(-1)
     second = orders(bits, graphs, NODES).reshape(-1)
     x = np.concatenate([np.eye(LABELS)[first], np.eye(NODES)[second]], axis=1, dtype=np.float32)
-    return x, rings(graphs), np.arange(graphs + 1) * NODES, y
+    node = np.arange(graphs * NODES)
+    following = node - node % NODES + (node + 1) % NODES
+    both_ways = np.stack([np.append(node, following), np.append(following, node)])
+    return x, both_ways, np.arange(graphs + 1) * NODES, y
 
 
 def partners(label: int) -> Array:
@@ -52,10 +55,3 @@ def partners(label: int) -> Array:
 def orders(bits: np.random.PCG64, rows: int, columns: int) -> Array:
     """Return a random order of 0, 1, ... in each row."""
     return bits.random_raw(rows * columns).reshape(rows, columns).argsort(axis=1, kind="stable")
-
-
-def rings(graphs: int) -> Array:
-    """Return the edges of so many rings, both ways (2, edges)."""
-    node = np.arange(graphs * NODES)
-    following = node - node % NODES + (node + 1) % NODES
-    return np.stack([np.append(node, following), np.append(following, node)])

@@ -104,16 +104,15 @@ def both_ways(graphs: Graphs) -> tuple[Graphs, dict[str, Any]]:
 
 def with_classes(items: Sequence[Item]) -> ReadGraphs:
     """Return many graphs, whose classes are numbered in their order; or with answers to tasks."""
-    edges = sum(item.edges.shape[1] for item in items)
     if isinstance(items[0].y, tuple):
         low, high = (pick(len(item.y) for item in items) for pick in (min, max))
         refuse("graphs", (low < high, f" have {low} and {high} labels: give as many"))
         graphs = stack_graphs(items, torch.tensor([item.y for item in items]))
-        return graphs, removed(graphs, edges)
-    classes = np.array([item.y for item in items], dtype=object)  # a long text takes its own room
-    names, y = np.unique(classes, return_inverse=True)
-    graphs = replace(stack_graphs(items, torch.from_numpy(y)), classes=tuple(map(str, names)))
-    return graphs, removed(graphs, edges)
+    else:
+        classes = np.array([item.y for item in items], dtype=object)  # a long text has its own room
+        names, y = np.unique(classes, return_inverse=True)
+        graphs = replace(stack_graphs(items, torch.from_numpy(y)), classes=tuple(map(str, names)))
+    return graphs, removed(graphs, sum(item.edges.shape[1] for item in items))
 
 
 def stack_graphs(items: Sequence[Item], y: Tensor) -> Graphs:

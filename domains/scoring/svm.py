@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 Groups = Sequence[str] | Array
 C_GRID = (1e-3, 1e-2, 1e-1, 1e0, 1e1, 1e2, 1e3)
 INNER_FOLDS = 5
+DATA_FIX = "use more data"
+FOLDS_FIX = f"{DATA_FIX} or fewer --recipe folds"
 
 
 class Fold(NamedTuple):
@@ -59,9 +61,7 @@ class FoldScores:
         return {name: [fold[name] for fold in self.beside] for name in self.beside[0]}
 
 
-def check_folds(
-    y: Array, folds: int, fix: str = "use more data or fewer --recipe folds", of: str = "the data"
-) -> None:
+def check_folds(y: Array, folds: int, fix: str = FOLDS_FIX, of: str = "the data") -> None:
     """Raise, naming the data, unless each class has enough members for outer and inner folds."""
     classes, counts = np.unique(y, return_counts=True)
     fault = ": all samples have one class, so nothing can be classified: use other data"
@@ -181,7 +181,8 @@ def svms(
     """
     from sklearn.svm import SVC
 
-    gamma = gamma_of(x[train])
+    # scikit-learn's default, by the rows that fit
+    gamma = 1 / (x.shape[1] * x[train].var()) if x[train].var() > 0 else 1.0
     train = train[y[train].argsort(kind="stable")]
     kernels = (np.exp(-gamma * distance[np.ix_(rows, train)]) for rows in (train, test))
     fit_kernel, test_kernel = kernels
@@ -192,11 +193,6 @@ def svms(
 def class_scores(scores: Array) -> Array:
     """(tests, classes) scikit-learn's scores, which are those of the second of two alone."""
     return np.stack([-scores, scores], axis=1) if scores.ndim == 1 else scores
-
-
-def gamma_of(x: Array) -> float:
-    """Return scikit-learn's default gamma for the rows that fit."""
-    return 1 / (x.shape[1] * x.var()) if x.var() > 0 else 1.0
 
 
 def linear_folds(

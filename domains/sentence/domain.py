@@ -340,13 +340,10 @@ class SentenceDomain(Domain[SentenceRecipe, SentenceModel, Batch]):
         return result
 
 
-def read_declared(name: str, data_root: Path | None) -> ScoredSets:
-    """Read a declared set."""
-    sets: ScoredSets = reader_of(str(__package__), DATASETS[name])(DATASETS[name], data_root)
-    return sets
-
-
-ADAPTER = owned.Adapter("sentence", DATASETS, SOURCES, own.read_own, read_declared)
+ADAPTER: owned.Adapter[ScoredSets] = owned.Adapter(
+    *("sentence", DATASETS, SOURCES, own.read_own),
+    lambda name, root: reader_of(__package__, DATASETS[name])(DATASETS[name], root),
+)
 read_any = ADAPTER.read
 
 

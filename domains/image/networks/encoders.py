@@ -92,13 +92,8 @@ def open_encoder(name: str, data_root: Path | None, device: torch.device) -> Enc
         recipe = ImageRecipe.of("image", {"encoder": name, "width": 1.0, "size": IMAGENET_SIZE})
         preprocessing = Preprocessing(IMAGENET_MEAN, IMAGENET_STD, IMAGENET_SIZE)
         return Encoder(ImageModel(recipe, 0, data_root).to(device), preprocessing, device)
-    return exported(Path(name), device)
-
-
-def exported(folder: Path, device: torch.device) -> Encoder:
-    """Load an encoder that `export` wrote."""
-    weights, config = read_export(folder, "image")
-    with reading(folder, EXPORT_FIX):
+    weights, config = read_export(Path(name), "image")
+    with reading(name, EXPORT_FIX):
         recipe = ImageRecipe(**config["recipe"])
         drawn = recipe.but(encoder=recipe.pretrained or recipe.encoder)
         model = ImageModel(drawn, 0)

@@ -114,7 +114,8 @@ def evaluation_view(images: Tensor, size: int) -> Tensor:
     if scale != 1:
         shape = [int(side * scale + 1e-6) for side in (height, width)]
         x = interpolate(x, shape, mode="bilinear", antialias=True).clamp_(0, 1)
-    return centre(x, size)
+    top, left = (round((side - size) / 2) for side in x.shape[-2:])
+    return x[..., top : top + size, left : left + size]
 
 
 def stored_size(size: int) -> int:
@@ -124,12 +125,6 @@ def stored_size(size: int) -> int:
     (256, 32)
     """
     return size if size < 96 else round(size * 8 / 7)
-
-
-def centre(images: Tensor, size: int) -> Tensor:
-    """The (size, size) middle of images."""
-    top, left = (round((side - size) / 2) for side in images.shape[-2:])
-    return images[..., top : top + size, left : left + size]
 
 
 def normalise(
