@@ -192,11 +192,7 @@ def hub_sha256(dataset: Dataset, fix: str) -> str:
 
 
 def shipped_file(dataset: Dataset) -> Path:
-    """Return the dataset's file in the package.
-
-    Raises:
-        UserError: it is not the one that was declared.
-    """
+    """Return the dataset's file in the package."""
     said, bad = file_state(dataset)
     refuse(dataset.name, (bad, f": {said}"))
     assert dataset.shipped, "asked for by its declaration"
@@ -226,11 +222,7 @@ def holds_file(path: Path) -> bool:
 
 
 def obtain(dataset: Dataset, data_root: Path | None) -> Path:
-    """Return the dataset's file, or its folder; what is not here comes from the network.
-
-    Raises:
-        UserError: it cannot be had.
-    """
+    """Return the dataset's file, or its folder; what is not here comes from the network."""
     return local_file(dataset, data_root) or fetch_file(dataset)
 
 

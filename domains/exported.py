@@ -59,11 +59,7 @@ def write_export(
 
 
 def read_export(folder: Path, domain: str) -> "tuple[dict[str, Tensor], dict[str, Any]]":
-    """Read the weights and the JSON of an exported encoder.
-
-    Raises:
-        UserError: there are none, they are of another domain, or the folder is damaged.
-    """
+    """Read the weights and the JSON of an exported encoder."""
     from safetensors.torch import load_file
 
     if not (folder / CONFIG).is_file():

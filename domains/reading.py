@@ -181,21 +181,13 @@ def doubles(names: Iterable[str]) -> list[str]:
 
 
 def check_doubles(what: object, columns: Iterable[str]) -> None:
-    """Raise if two columns of a table have one name: it would be unclear which one is meant.
-
-    Raises:
-        UserError: it names these columns.
-    """
+    """Raise if two columns of a table have one name: it would be unclear which one is meant."""
     names = " or ".join(doubles(columns))
     refuse(what, (names, ": several columns have the name {}: rename or remove them"))
 
 
 def member(archive: zipfile.ZipFile, name: str, limit: int = UNPACKED) -> bytes:
-    """A member of a zip, at most so many bytes.
-
-    Raises:
-        UserError: it unpacks to more.
-    """
+    """A member of a zip, at most so many bytes."""
     with archive.open(name) as file:
         return unpacked(file, f"{name} in {archive.filename}", limit)
 

@@ -61,11 +61,7 @@ def declaration(name: str) -> Declaration:
 
 @cache
 def entry_declaration(entry: EntryPoint) -> Declaration:
-    """Load and check an entry point's declaration, once per process.
-
-    Raises:
-        UserError: it does not load, or is no declaration.
-    """
+    """Load and check an entry point's declaration, once per process."""
     with users_code(f"load domain {entry.name} from {entry.value}"):
         about = entry.load()
     if fault := fault_of(about):

@@ -195,9 +195,6 @@ def draw_share(
     """Return the numbers of some samples without a drawn share, and of these; by class.
 
     Groups stay whole, so that the share is one of tenths at most.
-
-    Raises:
-        UserError: as `draw_folds`.
     """
     from sklearn.model_selection import train_test_split
 

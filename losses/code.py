@@ -59,11 +59,7 @@ def distributions() -> Mapping[str, list[str]]:
 
 
 def code_of_package(file: str) -> bytes:
-    """Return the contents of a file that Python itself has imported.
-
-    Raises:
-        UserError: it was edited since this process asked for the first time.
-    """
+    """Return the contents of a file that Python itself has imported."""
     code = first_code(file)
     if Path(file).read_bytes() != code:
         raise UserError(f"{file} was edited after it was imported: start a new Python process")

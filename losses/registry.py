@@ -323,11 +323,7 @@ def source_class(name: str) -> ast.ClassDef:
 
 @cache
 def describe_source(name: str) -> Description:
-    """Read summary, arguments, ranges and limits of a registered loss from its module's text.
-
-    Raises:
-        UserError: a declaration cannot be read, with its line.
-    """
+    """Read summary, arguments, ranges and limits of a registered loss from its module's text."""
     node = source_class(name)
     values = {
         ast.unparse(line.targets[0] if isinstance(line, ast.Assign) else line.target): line.value

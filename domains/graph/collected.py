@@ -18,11 +18,7 @@ Arrays = tuple[Array, Array, Array, Array]  # what `union` takes
 
 
 def declared_file(file: Dataset, data_root: Path | None) -> Path:
-    """Return a declared file of the data root, the cache or the network.
-
-    Raises:
-        UserError: it cannot be had, or is another.
-    """
+    """Return a declared file of the data root, the cache or the network."""
     path = obtain(file, data_root)
     if file_sha256(path) != file.sha256:
         raise UserError(f"{path} is not the declared file (its sha256 is another): remove it")
@@ -33,9 +29,6 @@ def face_rings(about: Dataset, data_root: Path | None) -> Arrays:
     """Return rings whose nodes have the mean distance of a piece, standardised over all nodes.
 
     Lines of the files are a class and 131 distances from the centre, at steps around it.
-
-    Raises:
-        UserError: the files cannot be had, or are others.
     """
     lines = np.concatenate([np.loadtxt(declared_file(file, data_root)) for file in about.files])
     starts = np.linspace(0, lines.shape[1] - 1, PIECES + 1).round().astype(int)
@@ -49,11 +42,7 @@ def face_rings(about: Dataset, data_root: Path | None) -> Arrays:
 
 
 def threads(about: Dataset, data_root: Path | None) -> Arrays:
-    """Return the graphs of a zip of lists of neighbours.
-
-    Raises:
-        UserError: it cannot be had, or is another.
-    """
+    """Return the graphs of a zip of lists of neighbours."""
     with zipfile.ZipFile(declared_file(about, data_root)) as archive:
         text = member(archive, "REDDIT-BINARY/REDDIT-BINARY.txt")
     return listed_graphs([*map(int, text.split())])

@@ -249,9 +249,6 @@ def with_attributes(graphs: Graphs, digest: str, dataset: str, raw: RawSet) -> t
         digest: its sha256.
         dataset: its name.
         raw: its files.
-
-    Raises:
-        UserError: the set has no attributes, or a damaged file of them.
     """
     with raw.reading():
         values = raw.numbers("node_attributes", len(graphs.x), np.float64)
@@ -266,11 +263,7 @@ def with_attributes(graphs: Graphs, digest: str, dataset: str, raw: RawSet) -> t
 
 
 def with_edge_labels(graphs: Graphs, dataset: str, raw: RawSet) -> Graphs:
-    """The graphs of a TU set with their edges' labels one-hot; arguments as for the attributes.
-
-    Raises:
-        UserError: the set has no labels of edges, or a damaged file of them.
-    """
+    """The graphs of a TU set with their edges' labels one-hot; arguments as for the attributes."""
     with raw.reading():
         ends = raw.numbers("A")
         labels = raw.numbers("edge_labels", None if ends is None else len(ends))

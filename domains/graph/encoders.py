@@ -97,11 +97,7 @@ class Encoder:
 
 
 def open_encoder(name: str, data_root: Path | None, device: torch.device) -> Encoder:
-    """Open a folder that `bench run --export` wrote.
-
-    Raises:
-        UserError: there is none, or it is damaged.
-    """
+    """Open a folder that `bench run --export` wrote."""
     weights, config = exported.read_export(Path(name), "graph")
     with reading(name, EXPORT_FIX):
         recipe = GraphRecipe(**config["recipe"])

@@ -116,11 +116,7 @@ def with_classes(items: Sequence[Item]) -> ReadGraphs:
 
 
 def stack_graphs(items: Sequence[Item], y: Tensor) -> Graphs:
-    """Return many graphs and their classes as one object.
-
-    Raises:
-        UserError: features do not fit together.
-    """
+    """Return many graphs and their classes as one object."""
     widths = [item.x.shape[1] for item in items]
     others = [(k, width) for k, width in enumerate(widths) if width != widths[0]]
     first = f"graph 0 has {widths[0]} node features"
@@ -172,11 +168,7 @@ def tu_files(dataset: str, data_root: Path | None) -> RawSet:
 
 
 def raw_set(folder: Path) -> RawSet | None:
-    """Return the one TU set in a folder.
-
-    Raises:
-        UserError: there are several.
-    """
+    """Return the one TU set in a folder."""
     tu = sorted(folder.glob("*_graph_indicator.txt"))
     names = [path.name.removesuffix("_graph_indicator.txt") for path in tu]
     several = f" holds several data sets ({', '.join(names)}): move each into a folder of its own"
@@ -296,11 +288,7 @@ def of_data(what: str, graphs: Iterable[Any], groups: str | None = None) -> Read
 
 
 def without_classes(what: str, graphs: Sequence[Any]) -> Graphs:
-    """Graphs of torch-geometric's `Data` with `edge_index` and perhaps `x`.
-
-    Raises:
-        UserError: there is none, or one is no such graph.
-    """
+    """Graphs of torch-geometric's `Data` with `edge_index` and perhaps `x`."""
     refuse(what, (not graphs, " has no graphs: give a list of torch_geometric.data.Data"))
     items = [item_of(f"{what}: graph {k}", graph) for k, graph in enumerate(graphs)]
     return both_ways(stack_graphs(items, torch.zeros(len(items), dtype=torch.long)))[0]

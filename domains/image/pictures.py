@@ -25,9 +25,6 @@ def picture_batches(data: Any, size: int) -> Iterator[Tensor]:
     Args:
         data: an array of pictures, a list of PIL images or of image files, or a folder.
         size: pixels a side that the network sees.
-
-    Raises:
-        UserError: there is no picture, or one cannot be read.
     """
     if isinstance(data, str | Path):
         data = [Path(data) / name for name in image_files(Path(data))]
@@ -68,11 +65,7 @@ def of_image(image: Image.Image, size: int) -> Tensor:
 
 
 def images_of_array(data: Any) -> list[Image.Image]:
-    """Return the pictures of an array.
-
-    Raises:
-        UserError: it has another shape, or other numbers.
-    """
+    """Return the pictures of an array."""
     array = np.asarray(data)
     if array.dtype != np.uint8 or array.ndim != 4 or array.shape[3] != 3:
         kind = f"an array of {array.dtype} and shape {array.shape} holds no pictures"

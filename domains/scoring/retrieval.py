@@ -38,21 +38,13 @@ def retrieval(rows: Labelled) -> dict[str, float]:
 
 
 def recall_at_1(rows: Labelled) -> float:
-    """Return the recall at 1 in percent, as `retrieval` has it.
-
-    Raises:
-        UserError: no class has two rows.
-    """
+    """Return the recall at 1 in percent, as `retrieval` has it."""
     x, y, _, queries = retrieval_rows(rows)
     return percent(of_one_class(x, y, queries, 1))
 
 
 def retrieval_rows(rows: Labelled) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Return unit rows, their classes, the number of others of each one's class, and the queries.
-
-    Raises:
-        UserError: no class has two rows.
-    """
+    """Return unit rows, their classes, the number of others of each one's class, and the queries."""
     x, y = unit(rows.x), rows.y.unique(return_inverse=True)[1]
     others = y.bincount()[y] - 1
     queries = others.nonzero().squeeze(1)

@@ -110,22 +110,14 @@ def svm_folds(
 
 
 def svm_part(x: Array, y: Array, train: Array, test: Array, groups: Groups = ()) -> Fold:
-    """Score one test part by the SVM of `svm_folds`, with the C of the training part's own folds.
-
-    Raises:
-        UserError: the embeddings are not finite.
-    """
+    """Score one test part by the SVM of `svm_folds`, with the C of the training part's own folds."""
     x, y = checked_samples(x, y, 2)
     with small_classes():
         return svm_fold(x, y, squared_distances(x), train, test, groups)
 
 
 def checked_samples(x: Array, y: Array, folds: int) -> tuple[Array, Array]:
-    """Return finite embeddings in float64, and their classes numbered 0, 1, ...
-
-    Raises:
-        UserError: embeddings are not finite, or a fold has no members of a class.
-    """
+    """Return finite embeddings in float64, and their classes numbered 0, 1, ..."""
     check_folds(y, folds)
     x = np.asarray(x, dtype=np.float64)
     refuse("", (not np.isfinite(x).all(), "embeddings are not finite: the encoder diverged"))

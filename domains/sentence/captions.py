@@ -33,11 +33,7 @@ class Captions(NamedTuple):
 
 
 def load_captions(declared: Dataset, data_root: Path | None) -> Captions:
-    """Read Multi30k's captions from one file, or from the five files that it is made of.
-
-    Raises:
-        UserError: they cannot be had, or are others.
-    """
+    """Read Multi30k's captions from one file, or from the five files that it is made of."""
     whole = local_file(declared, data_root)
     paths = [whole] if whole else [obtain(file, data_root) for file in declared.files]
     every = rows_of(whole, lines_of(whole)) if whole else side_by_side(paths)
@@ -48,11 +44,7 @@ def load_captions(declared: Dataset, data_root: Path | None) -> Captions:
 
 
 def load_pairs(declared: Dataset, data_root: Path | None) -> Captions:
-    """Read pairs whose first sentence is to find the second.
-
-    Raises:
-        UserError: they cannot be had.
-    """
+    """Read pairs whose first sentence is to find the second."""
     path = obtain(declared, data_root)
     return last_held_out(rows_of(path, lines_of(path)))._replace(search=True)
 

@@ -53,11 +53,7 @@ class Checkpoint:
     sha256: str = ""  # of its files; empty where the seed alone makes it
 
     def own_pooler(self, name: str) -> nn.Linear:
-        """The checkpoint's layer over the first token.
-
-        Raises:
-            UserError: it has none.
-        """
+        """The checkpoint's layer over the first token."""
         fix = "give --recipe head=new and train it"
         refuse(f"encoder {name!r}", (not self.pooler, f" has no pooler of its own: {fix}"))
         assert self.pooler, "refused above"
@@ -156,9 +152,6 @@ def saved_encoder(folder: Path, config: Any) -> tuple[Any, set[str]]:
 def shape_of(name: str) -> dict[str, int]:
     """Return the settings of `random:LAYERSxWIDTH:NAME`, with heads of 64; none of `random:NAME`.
 
-    Raises:
-        UserError: no such shape.
-
     >>> shape_of("random:2x128:bert")["num_attention_heads"]
     2
     """
@@ -226,11 +219,7 @@ def locate_checkpoint(source: str, data_root: Path | None) -> Path:
 
 
 def packaged_folder(name: str) -> Path:
-    """Return the folder of a checkpoint inside the package that holds it.
-
-    Raises:
-        UserError: the package is not installed, or holds none.
-    """
+    """Return the folder of a checkpoint inside the package that holds it."""
     spec = find_spec(name.replace("-", "_"))
     roots = (spec and spec.submodule_search_locations) or []
     configs = [config for root in roots for config in Path(root).rglob("config.json")]

@@ -112,11 +112,7 @@ def words_of(sentence: str) -> str:
 
 
 class Archive:
-    """The files of a tar archive, read without extracting them.
-
-    Raises:
-        UserError: the archive is damaged.
-    """
+    """The files of a tar archive, read without extracting them."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -173,11 +169,7 @@ class TextFiles:
 
 
 def senteval_path(about: Dataset, data_root: Path | None) -> Path:
-    """Return the folder or the archive of a SentEval set: in the data root, or downloaded.
-
-    Raises:
-        UserError: it is not there and cannot be downloaded.
-    """
+    """Return the folder or the archive of a SentEval set: in the data root, or downloaded."""
     if data_root:
         for place in ("senteval/downstream", "downstream", "."):
             if (data_root / place / "STS").is_dir():
@@ -293,32 +285,20 @@ def corpus_file(name: str, data_root: Path | None) -> Path:
 
 
 def read_corpus(name: str, data_root: Path | None) -> Corpus:
-    """Read a file to train on: `pairs:FILE`, or a name as `corpus_file` takes it.
-
-    Raises:
-        UserError: it is not there, is unreadable, or has fewer than two sentences or rows.
-    """
+    """Read a file to train on: `pairs:FILE`, or a name as `corpus_file` takes it."""
     path = corpus_file(name.removeprefix("pairs:"), data_root)
     return (rows_of if name.startswith("pairs:") else sentences_of)(path, lines_of(path))
 
 
 def lines_of(path: Path) -> list[str]:
-    """Return the lines of a text, which may be packed.
-
-    Raises:
-        UserError: it is something else than a text.
-    """
+    """Return the lines of a text, which may be packed."""
     if path.suffix != ".gz":
         check_kind(path, "a text", "write a line for each, with tabs between columns if it has any")
     return TextFiles(path.parent).lines(path.name)
 
 
 def sentences_of(name: object, lines: Sequence[str]) -> Corpus:
-    """Return single sentences, each a row; lines without one are left out.
-
-    Raises:
-        UserError: fewer than two sentences.
-    """
+    """Return single sentences, each a row; lines without one are left out."""
     return corpus_of(name, [[line] for line in lines if line.strip()], lines, "sentences")
 
 
@@ -366,22 +346,14 @@ def named_columns(name: object, lines: Sequence[str]) -> tuple[list[list[str]], 
 
 
 def corpus_of(name: object, rows: list[list[str]], lines: Sequence[str], what: str) -> Corpus:
-    """Return the corpus that lines hold.
-
-    Raises:
-        UserError: there are fewer than two rows.
-    """
+    """Return the corpus that lines hold."""
     refuse(name, (len(rows) < 2, f" has {len(rows)} {what}: give at least two"))
     digest = hashlib.sha256("\n".join(lines).encode()).hexdigest()
     return Corpus(rows, len(lines) - len(rows), digest)
 
 
 def side_by_side(paths: Sequence[Path]) -> Corpus:
-    """Read rows of sentences whose columns are files.
-
-    Raises:
-        UserError: unreadable, or files of unlike lengths.
-    """
+    """Read rows of sentences whose columns are files."""
     columns = [lines_of(path) for path in paths]
     each = zip(paths, columns, strict=True)
     counts = ", ".join(f"{path} {len(lines)}" for path, lines in each)

@@ -69,11 +69,7 @@ class Encoder:
 
 
 def open_encoder(name: str, data_root: Path | None, device: torch.device) -> Encoder:
-    """Open a folder that `bench run --export` wrote.
-
-    Raises:
-        UserError: there is none, or it is damaged.
-    """
+    """Open a folder that `bench run --export` wrote."""
     folder = Path(name)
     if not (folder / POOLING_CONFIG).is_file():
         raise no_export(name)
@@ -94,11 +90,7 @@ def check_pooler(pooler: str) -> None:
 
 
 def export(model: SentenceModel, checkpoint: Checkpoint, folder: Path) -> None:
-    """Write encoder, tokenizer and pooling; with `cls` the head too, as BERT's pooler.
-
-    Raises:
-        UserError: the recipe's pooler has no counterpart.
-    """
+    """Write encoder, tokenizer and pooling; with `cls` the head too, as BERT's pooler."""
     check_pooler(model.pooler)
     head = model.head if model.pooler == "cls" else None
     weights = {key: tensor.cpu().contiguous() for key, tensor in model.encoder.state_dict().items()}

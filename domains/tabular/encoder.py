@@ -56,11 +56,7 @@ class TabularModel(ContrastiveModel):
 
 @torch.no_grad()
 def embed_rows(encoder: nn.Module, x: Tensor) -> Tensor:
-    """(n, d) embeddings of the rows.
-
-    Raises:
-        UserError: they are not finite.
-    """
+    """(n, d) embeddings of the rows."""
     z = torch.cat([encoder(chunk) for chunk in x.split(CHUNK)])
     refuse("", (not bool(z.isfinite().all()), "embeddings are not finite: the encoder diverged"))
     return z

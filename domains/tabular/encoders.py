@@ -113,11 +113,7 @@ class Encoder:
 
 
 def open_encoder(name: str, data_root: Path | None, device: torch.device) -> Encoder:
-    """Open a folder that `bench run --export` wrote.
-
-    Raises:
-        UserError: there is none, or it is damaged.
-    """
+    """Open a folder that `bench run --export` wrote."""
     weights, config = exported.read_export(Path(name), "tabular")
     with reading(name, EXPORT_FIX):
         recipe, columns = TabularRecipe(**config["recipe"]), Columns.of_json(config["columns"])

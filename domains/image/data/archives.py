@@ -17,11 +17,7 @@ MAX_UNPACKED_BYTES = 4 << 30  # bytes of all members of an archive; STL-10 has 2
 def read_members(
     about: ImageDataset, folder: str, data_root: Path | None, names: Sequence[str]
 ) -> dict[str, bytes]:
-    """Return the bytes of the named files of a folder, unpacked or in the set's archive.
-
-    Raises:
-        UserError: one is missing, or the archive is damaged.
-    """
+    """Return the bytes of the named files of a folder, unpacked or in the set's archive."""
     root = data_root / folder if data_root else None
     if root and root.is_dir():
         return {name: decode.folder_reader(root)(name) for name in names}
@@ -60,11 +56,7 @@ class BoundedArchive(gzip.GzipFile):
         self.left = MAX_UNPACKED_BYTES
 
     def read(self, size: int | None = -1) -> bytes:
-        """Return the next bytes.
-
-        Raises:
-            ValueError: they are too many.
-        """
+        """Return the next bytes."""
         data = super().read(size)
         self.left -= len(data)
         if self.left < 0:

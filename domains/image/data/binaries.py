@@ -109,11 +109,7 @@ def from_pictures(kept: decode.Kept) -> tuple[Samples, Sequence[str]]:
 
 
 def picture_pixels(names: Sequence[str], read: decode.ReadBytes) -> Tensor:
-    """(N, 3, 32, 32) uint8 of all pictures.
-
-    Raises:
-        UserError: there is none, or one is damaged or of another size.
-    """
+    """(N, 3, 32, 32) uint8 of all pictures."""
 
     def decoded(name: str) -> Tensor:
         image = decode.decode(name, read(name), None)

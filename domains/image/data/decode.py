@@ -209,11 +209,7 @@ def open_image(name: str, data: bytes) -> Image.Image:
 
 
 def decode(name: str, data: bytes, side: int | None) -> Tensor:
-    """(3, H, W) uint8 pixels of an image file, or its resized (side, side) middle.
-
-    Raises:
-        UserError: the file is damaged.
-    """
+    """(3, H, W) uint8 pixels of an image file, or its resized (side, side) middle."""
     image = open_rgb(name, data)
     if side is not None and image.size != (side, side):
         image = centre_crop(image, side)
@@ -230,9 +226,6 @@ def crops(
         data: its bytes.
         boxes: top, left, height, width of each part in pixels.
         sizes: of the results.
-
-    Raises:
-        UserError: the file is damaged.
     """
     image, tensors = open_rgb(name, data), []
     for (top, left, height, width), size in zip(boxes, sizes, strict=True):

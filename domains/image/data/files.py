@@ -106,9 +106,6 @@ def from_files(
         asked: how they are read; whole pictures of several or of large sizes stay files.
         notes: what is known of the files.
         largest: pixels a side up to which pictures that all have one size keep it.
-
-    Raises:
-        UserError: a file is broken.
     """
     names, trained = parts.train.names + parts.test.names, len(parts.train.names)
     look = decode.in_threads(lambda n: decode.image_header(n, read(n)), names, "checking images")
@@ -130,11 +127,7 @@ def from_files(
 def photographs(
     about: ImageDataset, parts: Parts, where: Path, read: ReadBytes, asked: sets.Request
 ) -> sets.LoadedImages:
-    """A declared set of image files, normalised by the colours of ImageNet.
-
-    Raises:
-        UserError: it has other sizes, or a file is broken.
-    """
+    """A declared set of image files, normalised by the colours of ImageNet."""
     check_sizes(about, parts, where)
     images, digest = from_files(parts, read, asked)
     return replace(images, mean=sets.IMAGENET_MEAN, std=sets.IMAGENET_STD), digest

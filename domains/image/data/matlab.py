@@ -11,11 +11,7 @@ from typing import Any
 
 
 def annotations(raw: bytes) -> list[tuple[int, str]]:
-    """Class and file of each image of Cars196's `cars_annos.mat`.
-
-    Raises:
-        ValueError: it is damaged.
-    """
+    """Class and file of each image of Cars196's `cars_annos.mat`."""
     done = subprocess.run([sys.executable, "-P", "-m", __name__], input=raw, capture_output=True)
     if done.returncode:
         raise ValueError("it cannot be read")

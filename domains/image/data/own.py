@@ -66,11 +66,7 @@ def load_images(
 
 @lru_cache(maxsize=1)
 def load_declared(dataset: str, data_root: Path | None, asked: sets.Request) -> sets.LoadedImages:
-    """A declared set; the last one stays in memory for the next seed.
-
-    Raises:
-        UserError: its files are not there, are damaged, or hold something else.
-    """
+    """A declared set; the last one stays in memory for the next seed."""
     about = DATASETS[dataset]
     refuse(dataset, (asked.groups or (), " has no groups: leave --recipe groups out"))
     reader: DeclaredReader = reader_of(__package__, about)
@@ -137,11 +133,7 @@ def read_arrays(path: Path, asked: sets.Request) -> sets.LoadedImages:
 
 
 def load_declared_arrays(about: ImageDataset, asked: sets.Request) -> sets.LoadedImages:
-    """Load a declared set that is kept as arrays of a training and of a test part.
-
-    Raises:
-        UserError: the file is damaged, or holds something else.
-    """
+    """Load a declared set that is kept as arrays of a training and of a test part."""
     return read_arrays(download.obtain(about, asked.data_root), asked)
 
 

@@ -109,11 +109,7 @@ def imagenet_folder(about: ImageDataset, data_root: Path | None) -> Path:
 
 
 def load_disjoint(about: ImageDataset, asked: Request) -> LoadedImages:
-    """A declared set of class-disjoint parts, from the data root.
-
-    Raises:
-        UserError: it is not there, or is something else.
-    """
+    """A declared set of class-disjoint parts, from the data root."""
     path = download.obtain(about, asked.data_root)
     kept = decode.opened(path, about.again)
     return photographs(about, LAYOUTS[about.layout](kept), path, kept.read, asked)
@@ -175,9 +171,6 @@ def load_tiles(about: ImageDataset, asked: Request) -> LoadedImages:
     """Load the tiles of the declared classes, whose photographs are named CLASS_NUMBER.jpg.
 
     The digest is of the photographs' bytes and names.
-
-    Raises:
-        UserError: the files are not there, damaged or others.
     """
     path = download.obtain(about, asked.data_root)
     kept = named_photographs(path, about.classes)

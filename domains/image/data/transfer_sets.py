@@ -110,11 +110,7 @@ def files_of(about: ImageDataset, root: Path) -> SetFiles:
 
 
 def load_transfer(about: ImageDataset, asked: Request) -> LoadedImages:
-    """A declared set; the last of its training images are those that validate, if they are told.
-
-    Raises:
-        UserError: it is not there, or is something else.
-    """
+    """A declared set; the last of its training images are those that validate, if they are told."""
     path = download.obtain(about, asked.data_root)
     root = path.parent
     with reading(path, about.again, "is not as torchvision's reader wants it"):

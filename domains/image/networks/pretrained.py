@@ -19,11 +19,7 @@ COUNTERS = "num_batches_tracked"  # which old files lack
 
 
 def load_weights(encoder: nn.Module, name: str, data_root: Path | None) -> None:
-    """Give a network of ours the weights of that name; its layers stand in one order.
-
-    Raises:
-        UserError: the file cannot be had, or is something else.
-    """
+    """Give a network of ours the weights of that name; its layers stand in one order."""
     url = INCEPTION_URL if name == "bn_inception" else get_model_weights(name)[IMAGENET_WEIGHTS].url
     state = pretrained_weights(url, data_root)
     theirs = [state[key] for key in weight_names(state) if not key.startswith(CLASSIFIER_PREFIXES)]
@@ -38,11 +34,7 @@ def weight_names(state: dict[str, Tensor]) -> list[str]:
 
 
 def pretrained_weights(url: str, data_root: Path | None) -> dict[str, Tensor]:
-    """Load weights from the data root, torch.hub's cache or the network, and check their sha256.
-
-    Raises:
-        UserError: the file cannot be had, or is another one.
-    """
+    """Load weights from the data root, torch.hub's cache or the network, and check their sha256."""
     file = urlsplit(url).path.rpartition("/")[2]
     begins = file.rpartition("-")[2].partition(".")[0]
     kept = Path(torch.hub.get_dir()) / "checkpoints" / file
