@@ -44,7 +44,7 @@ def recall_at_1(rows: Labelled) -> float:
 
 
 def retrieval_rows(rows: Labelled) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Return unit rows, their classes, the number of others of each one's class, and the queries."""
+    """Return unit rows, their classes, how many others each one's class has, and the queries."""
     x, y = unit(rows.x), rows.y.unique(return_inverse=True)[1]
     others = y.bincount()[y] - 1
     queries = others.nonzero().squeeze(1)

@@ -110,7 +110,7 @@ def svm_folds(
 
 
 def svm_part(x: Array, y: Array, train: Array, test: Array, groups: Groups = ()) -> Fold:
-    """Score one test part by the SVM of `svm_folds`, with the C of the training part's own folds."""
+    """Score one test part by `svm_folds`' SVM, with the C of the training part's own folds."""
     x, y = checked_samples(x, y, 2)
     with small_classes():
         return svm_fold(x, y, squared_distances(x), train, test, groups)

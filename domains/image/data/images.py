@@ -138,7 +138,7 @@ class ImageFiles:
         """Have a crop of each whole picture cut for each policy; return what waits for them."""
         assert self.sides is not None, "pictures of one small size are stored whole"
         height, width = self.sides.unbind(1)
-        boxes = [draw_crops(len(self), height, width, p.scale, p.ratio, rng) for p in policies]
+        boxes = [draw_crops(len(self), height, width, policy, rng) for policy in policies]
         sizes = [policy.size for policy in policies]
         places = torch.stack(boxes, dim=1).int().tolist()
         ready = self.decoded(

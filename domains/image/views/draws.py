@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from contrastbench.domains.image.views.colour import CHROMA, GREY, TURNED, constant
+from contrastbench.domains.image.views.policies import Policy
 
 SideLength = int | Tensor  # of an image in pixels, or (n,) of each image
 ATTEMPTS = 10  # torchvision's: boxes are drawn so often until one fits
@@ -56,12 +57,7 @@ def place_boxes(sides: Tensor, shape: Tensor, rng: torch.Generator) -> Tensor:
 
 
 def draw_crops(
-    n: int,
-    height: SideLength,
-    width: SideLength,
-    scale: tuple[float, float],
-    ratio: tuple[float, float],
-    rng: torch.Generator,
+    n: int, height: SideLength, width: SideLength, policy: Policy, rng: torch.Generator
 ) -> Tensor:
     """(n, 4) top, left, height, width of crops, in whole pixels: torchvision's RandomResizedCrop.
 
@@ -71,14 +67,14 @@ def draw_crops(
         n: crops.
         height: of the image in pixels, or (n,) of each image.
         width: likewise.
-        scale: smallest and largest share of the image.
-        ratio: smallest and largest width by height.
+        policy: says which shares and ratios a crop may have.
         rng: of the draws.
     """
-    shape, otherwise = height_and_width(height, width, rng.device), centre_box(height, width, ratio)
+    shape = height_and_width(height, width, rng.device)
+    otherwise = centre_box(height, width, policy.ratio)
     if isinstance(height, int):
         otherwise = constant(tuple(otherwise.tolist()), rng.device)
-    sides, fits = draw_boxes(n, shape, height * width, scale, ratio, rng)
+    sides, fits = draw_boxes(n, shape, height * width, policy.scale, policy.ratio, rng)
     boxes = place_boxes(sides, shape, rng)
     return torch.where(fits[:, None], boxes, otherwise.to(boxes))
 
@@ -98,78 +94,57 @@ def centre_box(height: SideLength, width: SideLength, ratio: tuple[float, float]
     return torch.stack([(tall - h) // 2, (wide - w) // 2, h, w], dim=-1)
 
 
-def draw_warps(
-    n: int,
-    scale: tuple[float, float],
-    ratio: tuple[float, float],
-    flip: float,
-    rotation: float,
-    rng: torch.Generator,
-) -> Tensor:
+def draw_warps(n: int, policy: Policy, rng: torch.Generator) -> Tensor:
     """(n, 2, 3) affine maps from a view's square [-1, 1] to its picture's: crops, flips, rotations.
 
-    A crop lies anywhere; one that is longer than the picture shows what is beyond both edges.
-
-    Args:
-        n: maps.
-        scale: smallest and largest share of the picture, uniform.
-        ratio: smallest and largest width by height, log-uniform.
-        flip: probability that it is mirrored.
-        rotation: largest angle, in radians.
-        rng: of the draws.
+    A crop lies anywhere; one that is longer than the picture shows what is beyond both edges. Its
+    share of the picture is uniform, its width by height log-uniform.
     """
     share, stretch, *centre, mirrored, turn = torch.rand(6, n, generator=rng, device=rng.device)
-    low, high = (math.log(side) / 2 for side in ratio)
-    side, stretch = (scale[0] + (scale[1] - scale[0]) * share).sqrt(), low + (high - low) * stretch
+    low, high = (math.log(side) / 2 for side in policy.ratio)
+    least, most = policy.scale
+    side, stretch = (least + (most - least) * share).sqrt(), low + (high - low) * stretch
     wide, tall = side * stretch.exp(), side * stretch.neg().exp()
     across, down = ((2 * p - 1) * (1 - x) for p, x in zip(centre, (wide, tall), strict=True))
-    wide = wide * (1 - 2.0 * (mirrored < flip))
-    angle = (2 * turn - 1) * rotation
+    wide = wide * (1 - 2.0 * (mirrored < policy.flip))
+    angle = (2 * turn - 1) * policy.rotation
     cos, sin = angle.cos(), angle.sin()
     rows = wide * cos, -tall * sin, across, wide * sin, tall * cos, down
     return torch.stack(rows, dim=1).view(n, 2, 3)
 
 
-def draw_tints(
-    n: int,
-    probability: float,
-    strength: tuple[float, float, float, float],
-    grey: float,
-    rng: torch.Generator,
-) -> tuple[Tensor, Tensor]:
+def draw_tints(n: int, policy: Policy, rng: torch.Generator) -> tuple[Tensor, Tensor]:
     """(n, 3, 3) mixtures of colours, and (n,) the shares of the mean luma that come to them.
 
     Brightness, contrast about the mean luma, saturation and hue are of one matrix, as is grey:
     luma stays where the chroma is turned and scaled, by zero where an image is grey.
     """
     noise = torch.rand(6, n, generator=rng, device=rng.device)
-    low, spread, unit = jitter_limits(strength, rng.device)[..., None]
-    factors = torch.where(noise[4] < probability, low + spread * noise[:4], unit)
+    low, spread, unit = jitter_limits(policy.strength, rng.device)[..., None]
+    factors = torch.where(noise[4] < policy.jitter, low + spread * noise[:4], unit)
     brightness, contrast, saturation, hue = factors
-    saturation = saturation * (noise[5] >= grey)
+    saturation = saturation * (noise[5] >= policy.grey)
     angle = 2 * math.pi * hue
     parts = torch.stack([torch.ones_like(hue), saturation * angle.cos(), saturation * angle.sin()])
     matrices = (brightness * contrast * parts).T @ constant((GREY, CHROMA, TURNED), rng.device)
     return matrices.view(n, 3, 3), brightness * (1 - contrast)
 
 
-def draw_erased(n: int, size: int, probability: float, rng: torch.Generator) -> Tensor:
+def draw_erased(n: int, policy: Policy, rng: torch.Generator) -> Tensor:
     """(n, 4) top, left, height, width of boxes to erase (Zhong et al. 2020), some empty."""
-    chosen = bernoulli(n, probability, rng)
+    chosen, size = bernoulli(n, policy.erasing, rng), policy.size
     smaller = height_and_width(size - 1, size - 1, rng.device)
     sides, fits = draw_boxes(n, smaller, size * size, *ERASED, rng)
     boxes = place_boxes(sides.flip(0), height_and_width(size, size, rng.device), rng)
     return boxes * (chosen & fits)[:, None]
 
 
-def draw_jitter(
-    n: int, probability: float, strength: tuple[float, float, float, float], rng: torch.Generator
-) -> tuple[Tensor, Tensor]:
+def draw_jitter(n: int, policy: Policy, rng: torch.Generator) -> tuple[Tensor, Tensor]:
     """(n, 4) factors of `colour.jitter`, neutral where nothing changes, and (n, 4) orders."""
     noise = torch.rand(2, n, 4, generator=rng, device=rng.device)
-    low, spread, unit = jitter_limits(strength, rng.device)
+    low, spread, unit = jitter_limits(policy.strength, rng.device)
     factors = low + spread * noise[0]
-    chosen = bernoulli(n, probability, rng)
+    chosen = bernoulli(n, policy.jitter, rng)
     return torch.where(chosen[:, None], factors, unit), noise[1].argsort(dim=1)
 
 

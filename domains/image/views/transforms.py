@@ -5,6 +5,7 @@ what is drawn is drawn apart (`draws`).
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cache
 
 import torch
@@ -44,10 +45,9 @@ def random_crop(images: Tensor, policy: Policy, rng: torch.Generator, times: int
         images = images.repeat(times, 1, 1, 1)
     n, _, height, width = images.shape
     if policy.warp:
-        maps = draws.draw_warps(n, policy.scale, policy.ratio, policy.flip, policy.rotation, rng)
-        return warp(images, maps, policy.size, policy.warp)
+        return warp(images, draws.draw_warps(n, policy, rng), policy.size, policy.warp)
     flipped = draws.bernoulli(n, policy.flip, rng)
-    boxes = draws.draw_crops(n, height, width, policy.scale, policy.ratio, rng)
+    boxes = draws.draw_crops(n, height, width, policy, rng)
     return crop(to_float(images), boxes, policy.size, flipped)
 
 
@@ -55,7 +55,7 @@ def crop_again(x: Tensor, policy: Policy, rng: torch.Generator) -> Tensor:
     """Show a part of each crop alone, as RényiCL's noisy crops do."""
     share, kept = policy.again or 1.0, torch.zeros(len(x), dtype=torch.bool, device=x.device)
     n, _, height, width = x.shape
-    boxes = draws.draw_crops(n, height, width, (share, share), policy.ratio, rng)
+    boxes = draws.draw_crops(n, height, width, replace(policy, scale=(share, share)), rng)
     return crop(x, boxes, policy.size, kept)
 
 
@@ -81,8 +81,8 @@ def random_solarise(x: Tensor, policy: Policy, rng: torch.Generator) -> Tensor:
 # of a policy p; some images change
 OPERATIONS: dict[str, Callable[[Tensor, Policy, torch.Generator], Tensor]] = {
     "again": crop_again,
-    "tint": lambda x, p, rng: tint(x, *draws.draw_tints(len(x), p.jitter, p.strength, p.grey, rng)),
-    "jitter": lambda x, p, rng: jitter(x, *draws.draw_jitter(len(x), p.jitter, p.strength, rng)),
+    "tint": lambda x, p, rng: tint(x, *draws.draw_tints(len(x), p, rng)),
+    "jitter": lambda x, p, rng: jitter(x, *draws.draw_jitter(len(x), p, rng)),
     "grey": lambda x, p, rng: to_grey(x, draws.bernoulli(len(x), p.grey, rng)),
     "blur": blur_some,
     "solarise": random_solarise,
@@ -92,7 +92,7 @@ OPERATIONS: dict[str, Callable[[Tensor, Policy, torch.Generator], Tensor]] = {
 
 def erase_some(images: Tensor, policy: Policy, rng: torch.Generator) -> Tensor:
     """RandomErasing on normalised images, in place: boxes of normal noise, as timm's `pixel`."""
-    boxes = draws.draw_erased(len(images), policy.size, policy.erasing, rng)
+    boxes = draws.draw_erased(len(images), policy, rng)
 
     def with_noise(x: Tensor, boxes: Tensor) -> Tensor:
         return erase(x, boxes, torch.randn(x.shape, generator=rng, device=rng.device))

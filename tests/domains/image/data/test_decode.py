@@ -174,7 +174,7 @@ def test_crops_of_whole_pictures_are_torchvisions(tmp_path: Path) -> None:
     one, two = train.select(rows).crops([(whole_view, 1), (local, 2)], rng())
     found = [one, *two.chunk(2)]
     draw, sides = rng(), torch.tensor([originals[k].size[::-1] for k in rows.tolist()]).float()
-    boxes = [draw_crops(len(rows), *sides.T, p.scale, p.ratio, draw) for p in policies]
+    boxes = [draw_crops(len(rows), *sides.T, p, draw) for p in policies]
     for crops, policy, places in zip(found, policies, boxes, strict=True):
         for crop, k, (t, left, h, w) in zip(
             crops, rows.tolist(), places.int().tolist(), strict=True

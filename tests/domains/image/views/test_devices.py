@@ -23,7 +23,9 @@ FILL = (0.485, 0.456, 0.406)
 
 def test_jitter_in_six_passes_is_jitter_by_turns() -> None:
     images = picture().float() / 255 * 1.001  # resampling leaves some a little above 1
-    factors, order = draws.draw_jitter(N, 0.8, (0.8, 0.8, 0.8, 0.4), rng())
+    factors, order = draws.draw_jitter(
+        N, policies.Policy(32, jitter=0.8, strength=(0.8, 0.8, 0.8, 0.4)), rng()
+    )
     factors[::5, colour.HUE] = 0
     expected = colour.jitter(images.clone(), factors, order)
     found = colour.jitter(images.to(shadow()), factors.to(shadow()), order.to(shadow()))

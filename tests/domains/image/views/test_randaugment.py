@@ -165,10 +165,15 @@ def erased_by_timm(n: int) -> tuple[Tensor, Tensor]:
 
 def test_erased_boxes_and_their_noise_are_timms() -> None:
     boxes, values = erased_by_timm(1000)
-    ours = draw_erased(10_000, 32, 1.0, rng())
+    ours = draw_erased(10_000, policies.Policy(32, erasing=1.0), rng())
     same_distribution(ours[ours[:, 2] > 0], boxes)
     policy = policies.Policy(32, erasing=1.0)
     noise = views.erase_some(torch.zeros(500, 3, 32, 32), policy, rng(1))
     same_distribution(noise[noise != 0][:20_000, None], values[:20_000, None])
-    share = (draw_erased(20_000, 32, 0.2, rng(1))[:, 2] > 0).float().mean().item()
+    share = (
+        (draw_erased(20_000, policies.Policy(32, erasing=0.2), rng(1))[:, 2] > 0)
+        .float()
+        .mean()
+        .item()
+    )
     assert share == pytest.approx(0.2, abs=0.012)  # 4 standard deviations

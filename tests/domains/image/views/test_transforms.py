@@ -57,7 +57,9 @@ def test_jitter_is_torchvisions_in_every_order() -> None:
     orders = torch.cartesian_prod(*[torch.arange(4)] * 4)
     orders = orders[orders.sort(dim=1).values.eq(torch.arange(4)).all(dim=1)]
     assert len(orders) == N == math.factorial(4)
-    factors, _ = draws.draw_jitter(N, 1.0, (0.8, 0.8, 0.8, 0.4), rng())
+    factors, _ = draws.draw_jitter(
+        N, policies.Policy(32, jitter=1.0, strength=(0.8, 0.8, 0.8, 0.4)), rng()
+    )
     images, expected = floats(), []
     steps = [F.adjust_brightness, F.adjust_contrast, F.adjust_saturation, F.adjust_hue]
     for x, f, order in zip(images, factors.tolist(), orders.tolist(), strict=True):
@@ -72,7 +74,7 @@ def test_jitter_is_torchvisions_in_every_order() -> None:
 )
 def test_crops_are_torchvisions(shape: tuple[int, int], size: int) -> None:
     images, flipped = picture(*shape), torch.arange(N) % 2 == 0
-    boxes = draws.draw_crops(N, *shape, (0.05, 1.0), (3 / 4, 4 / 3), rng())
+    boxes = draws.draw_crops(N, *shape, policies.Policy(32, (0.05, 1.0)), rng())
     expected = []
     for x, box, flip in zip(images, boxes.int().tolist(), flipped, strict=True):
         x = F.resized_crop(x.float() / 255, *box, [size, size], antialias=True)
@@ -101,7 +103,7 @@ def test_blur_is_torchvisions(size: int) -> None:
 
 
 def test_erasing_is_torchvisions() -> None:
-    images, boxes = floats(), draws.draw_erased(N, 32, 0.7, rng())
+    images, boxes = floats(), draws.draw_erased(N, policies.Policy(32, erasing=0.7), rng())
     noise = torch.rand(images.shape, generator=rng(1))
     expected = [
         F.erase(x, t, left, h, w, e[:, t : t + h, left : left + w])
@@ -131,7 +133,7 @@ def test_crops_are_drawn_as_torchvisions_are(
         theirs = torch.tensor(
             [T.RandomResizedCrop.get_params(image, list(scale), [3 / 4, 4 / 3]) for _ in range(n)]
         )
-    ours = draws.draw_crops(5 * n, *shape, scale, (3 / 4, 4 / 3), rng())
+    ours = draws.draw_crops(5 * n, *shape, policies.Policy(32, scale), rng())
     top, left, height, width = ours.unbind(1)
     assert top.min() >= 0 <= left.min()
     assert bool(((top + height <= shape[0]) & (left + width <= shape[1])).all())
@@ -143,14 +145,14 @@ def test_crops_are_drawn_as_torchvisions_are(
 def test_crops_of_pictures_of_several_shapes_are_drawn_as_those_of_one() -> None:
     shapes, n = ((32, 32), (40, 120), (10, 100)), 4000
     sides = torch.tensor(shapes).repeat(n, 1).float()
-    ours = draws.draw_crops(len(sides), *sides.T, (0.08, 1.0), (3 / 4, 4 / 3), rng())
+    ours = draws.draw_crops(len(sides), *sides.T, policies.Policy(32), rng())
     for k, shape in enumerate(shapes):
-        alone = draws.draw_crops(n, *shape, (0.08, 1.0), (3 / 4, 4 / 3), rng(k))
+        alone = draws.draw_crops(n, *shape, policies.Policy(32), rng(k))
         same_distribution(ours[k::3], alone)
 
 
 def test_crops_that_never_fit_are_the_middle() -> None:
-    boxes = draws.draw_crops(50, 10, 100, (0.9, 1.0), (3 / 4, 4 / 3), rng())
+    boxes = draws.draw_crops(50, 10, 100, policies.Policy(32, (0.9, 1.0)), rng())
     assert boxes.unique(dim=0).tolist() == [[0, 43, 10, 13]]
     one = T.RandomResizedCrop.get_params(torch.empty(3, 10, 100), [0.9, 1.0], [3 / 4, 4 / 3])
     assert list(one) == [0, 43, 10, 13]
@@ -158,7 +160,7 @@ def test_crops_that_never_fit_are_the_middle() -> None:
 
 def test_jitter_is_drawn_uniformly_and_in_any_order() -> None:
     n = 48_000
-    factors, order = draws.draw_jitter(n, 0.8, (0.4, 0.4, 0.4, 0.1), rng())
+    factors, order = draws.draw_jitter(n, policies.Policy(32, jitter=0.8), rng())
     unchanged = (factors == torch.tensor([1.0, 1.0, 1.0, 0.0])).all(dim=1)
     assert unchanged.float().mean().item() == pytest.approx(0.2, abs=0.008)
     drawn = factors[~unchanged]
@@ -193,8 +195,8 @@ def test_a_view_is_its_operations_one_after_the_other() -> None:
     """The order and the parameters of `augment`, replayed with torchvision on each image."""
     images, policy, draw = picture(), policies.policy("base", 32), rng(5)
     flipped = draws.bernoulli(N, 0.5, draw)
-    boxes = draws.draw_crops(N, 32, 32, (0.08, 1.0), (3 / 4, 4 / 3), draw)
-    factors, order = draws.draw_jitter(N, 0.8, (0.4, 0.4, 0.4, 0.1), draw)
+    boxes = draws.draw_crops(N, 32, 32, policies.Policy(32), draw)
+    factors, order = draws.draw_jitter(N, policies.Policy(32, jitter=0.8), draw)
     grey = draws.bernoulli(N, 0.2, draw)
     steps = [F.adjust_brightness, F.adjust_contrast, F.adjust_saturation, F.adjust_hue]
     expected = []
@@ -213,7 +215,7 @@ def test_a_noisy_crop_shows_a_part_of_the_crop_without_colours_of_its_own() -> N
     found = views.augment(images, policy, generator)
     again = rng(3)
     whole = views.random_crop(images, policy, again)
-    boxes = draws.draw_crops(N, 32, 32, (0.2, 0.2), policy.ratio, again)
+    boxes = draws.draw_crops(N, 32, 32, replace(policy, scale=(0.2, 0.2)), again)
     expected = [
         F.resized_crop(x, *box, [32, 32], antialias=True)
         for x, box in zip(whole, boxes.int().tolist(), strict=True)
@@ -267,7 +269,7 @@ def test_a_warp_moves_pixels(map_: tuple[float, ...], expected) -> None:
 
 def test_crops_of_warps_have_the_areas_and_ratios_that_are_asked_for() -> None:
     n, ratio = 20_000, (3 / 4, 4 / 3)
-    found = draws.draw_warps(n, (0.2, 1.0), ratio, 0.5, 0.3, rng())
+    found = draws.draw_warps(n, policies.Policy(32, (0.2, 1.0), ratio, rotation=0.3), rng())
     across, down, centre = found.unbind(2)
     wide, tall = across.norm(dim=1), down.norm(dim=1)
     line = torch.linspace(0, 1, 10_001)[:, None]
@@ -280,7 +282,7 @@ def test_crops_of_warps_have_the_areas_and_ratios_that_are_asked_for() -> None:
 
 
 def one_factor(strength: tuple[float, float, float, float]) -> tuple[Tensor, Tensor]:
-    return draws.draw_tints(N, 1.0, strength, 0.0, rng())
+    return draws.draw_tints(N, policies.Policy(32, jitter=1.0, strength=strength), rng())
 
 
 @pytest.mark.parametrize(
@@ -304,11 +306,11 @@ def test_hue_is_turned_at_equal_luma() -> None:
 
 def test_tints_are_left_out_and_grey_at_their_rates() -> None:
     n, strength = 20_000, (0.4, 0.4, 0.4, 0.1)
-    matrices, added = draws.draw_tints(n, 0.8, strength, 0.0, rng())
+    matrices, added = draws.draw_tints(n, policies.Policy(32, jitter=0.8, strength=strength), rng())
     same = (matrices - torch.eye(3)).abs().amax((1, 2)) < 1e-3
     assert same.float().mean().item() == pytest.approx(0.2, abs=0.013)
     assert not added[same].any()
-    grey, _ = draws.draw_tints(n, 0.0, strength, 0.2, rng())
+    grey, _ = draws.draw_tints(n, policies.Policy(32, strength=strength, grey=0.2), rng())
     colourless = (grey - torch.tensor(colour.LUMA)).abs().amax((1, 2)) < 1e-3
     assert colourless.float().mean().item() == pytest.approx(0.2, abs=0.013)
 
