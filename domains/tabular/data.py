@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from sklearn import datasets as sklearn_datasets
@@ -22,13 +23,7 @@ HIGGS_COLUMNS = range(22)
 
 
 def load_rows(
-    name: str,
-    target: str | None = None,
-    data_root: Path | None = None,
-    split: str | None = None,
-    drop: tuple[str, ...] = (),
-    lenient: bool = False,
-    groups: str | None = None,
+    name: str, target: str | None = None, data_root: Path | None = None, **roles: Any
 ) -> tuple[TabularSet, str]:
     """A table by name and the sha256 of its content.
 
@@ -37,15 +32,12 @@ def load_rows(
             in the data root.
         target: the column of classes of one's own.
         data_root: a folder that already holds the files.
-        split: the column of one's own that says train, validation or test.
-        drop: the columns of one's own that are left out.
-        lenient: whether a column that is split by or left out may not be there.
-        groups: the column of one's own whose rows of one value stay in one part.
+        roles: other fields of `own.Roles`.
 
     Raises:
         UserError: unknown name or column, no file, or a file that is no table with classes.
     """
-    table = ADAPTER.read(name, data_root, own.Roles(target, split, drop, groups, lenient))
+    table = ADAPTER.read(name, data_root, own.Roles(target, **roles))
     return table, table.digest
 
 

@@ -26,6 +26,7 @@ from contrastbench.domains.scoring.logistic import logistic
 from contrastbench.domains.tabular import DATASETS, TabularRecipe
 from contrastbench.domains.tabular.data import load_rows
 from contrastbench.domains.tabular.encoder import CHUNK, TabularModel, embed_rows
+from contrastbench.domains.tabular.own import Roles
 from contrastbench.domains.tabular.preprocessing import split_rows, standardise_columns
 from contrastbench.domains.tabular.views import FeatureLayout, two_views
 from contrastbench.errors import UserError
@@ -72,10 +73,8 @@ class TabularDomain(Domain[TabularRecipe, Model, Batch]):
     def read(self) -> None:
         """Read the table, split its rows and standardise its columns."""
         recipe, device = self.recipe, self.device
-        table, self.sha256 = load_rows(
-            *(self.dataset, recipe.target, self.data_root, recipe.split, recipe.drop),
-            groups=recipe.groups,
-        )
+        roles = recipe.model_dump(include={*Roles._fields} - {"target"})
+        table, self.sha256 = load_rows(self.dataset, recipe.target, self.data_root, **roles)
         fit = "paper" if recipe.statistics == "paper" else recipe.pretraining
         fixed = recipe.parts == "fixed"
         seed = 0 if fixed else self.seed

@@ -51,7 +51,7 @@ def test_a_column_says_which_row_is_whose(validation: bool, tmp_path: Path) -> N
     part = [("Train", "dev" if validation else "train", "TEST")[k // 8] for k in range(24)]
     order = np.random.default_rng(0).permutation(24)
     write(tmp_path / "t.tsv", frame(24).assign(part=part).iloc[order])
-    table, _ = load_rows("csv:t.tsv", "y", tmp_path, "part")
+    table, _ = load_rows("csv:t.tsv", "y", tmp_path, split="part")
     assert table.names == ("a",), "the column is no feature"
     assert table.starts == ((8, 16) if validation else (None, 16))
     assert set(table.numeric[16:, 0]) == set(range(16, 24))
@@ -242,10 +242,10 @@ def test_columns_of_distinct_words_are_refused(tmp_path: Path) -> None:
 
 def test_columns_are_left_out(tmp_path: Path) -> None:
     write(tmp_path / "whole.csv", frame(20).assign(b=1.5, part=["train"] * 14 + ["test"] * 6))
-    table, digest = load_rows("csv:whole.csv", "y", tmp_path, "part", ("b",))
+    table, digest = load_rows("csv:whole.csv", "y", tmp_path, split="part", drop=("b",))
     assert table.names == ("a",)
     write(tmp_path / "rest.csv", frame(20).assign(part=["train"] * 14 + ["test"] * 6))
-    assert load_rows("csv:rest.csv", "y", tmp_path, "part")[1] == digest
+    assert load_rows("csv:rest.csv", "y", tmp_path, split="part")[1] == digest
 
 
 def test_a_table_of_openml_has_its_own_target(
