@@ -202,8 +202,11 @@ class RawSet(NamedTuple):
         return torch.cat([one_hot(torch.from_numpy(c - c.min())).float() for c in labels.T], dim=1)
 
 
+@lru_cache(maxsize=1)
 def load_graphs(name: str, data_root: Path | None = None) -> tuple[Graphs, str]:
     """A dataset by name, x its node labels one-hot or without columns, and its sha256.
+
+    The last one stays in memory for the next seed.
 
     Args:
         name: an embedded set or one of the TU collection.
@@ -213,29 +216,18 @@ def load_graphs(name: str, data_root: Path | None = None) -> tuple[Graphs, str]:
         UserError: unknown name, no file and no network, or a file that is missing, truncated or
             inconsistent.
     """
-    about = DATASETS.get(name)
-    return (load_collected if about and about.reader else load_tu)(name, data_root)
-
-
-@lru_cache(maxsize=1)
-def load_collected(name: str, data_root: Path | None) -> tuple[Graphs, str]:
-    """A set with a reader of its own; the last one stays in memory for the next seed."""
-    about = DATASETS[name]
-    asked = (about, data_root) if about.url else ()  # an embedded one is made
-    graphs = union(*map(torch.from_numpy, reader_of(__package__, about)(*asked)))
-    return graphs, content_hash(graphs)
-
-
-@lru_cache(maxsize=1)
-def load_tu(name: str, data_root: Path | None) -> tuple[Graphs, str]:
-    """A set of the TU collection; the last one stays in memory for the next seed."""
-    raw, known = open_raw(name, data_root), DATASETS.get(name)
-    with raw.reading():
-        graphs = parse_tu(raw, known)
+    known = DATASETS.get(name)
+    if known and known.reader:
+        asked = (known, data_root) if known.url else ()  # an embedded one is made
+        graphs = union(*map(torch.from_numpy, reader_of(__package__, known)(*asked)))
+    else:
+        raw = open_raw(name, data_root)
+        with raw.reading():
+            graphs = parse_tu(raw, known)
     digest = content_hash(graphs)
-    if known and known.content not in ("", digest):
-        again = f"get {TU_URL.format(name)} again"
-        refuse(f"the files of {name}", (True, f" differ from the collection's: {again}"))
+    changed = known and known.content not in ("", digest)
+    again = f"get {TU_URL.format(name)} again"
+    refuse(f"the files of {name}", (changed, f" differ from the collection's: {again}"))
     return graphs, digest
 
 

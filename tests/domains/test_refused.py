@@ -106,7 +106,7 @@ def test_what_is_refused_is_one_line(
     monkeypatch.chdir(tmp_path)
     change(tmp_path, base, changes)
     read_unchanged.cache_clear()
-    graphs.load_tu.cache_clear()
+    graphs.load_graphs.cache_clear()
     domain, name = read.split(" ", 1)
     with pytest.raises(UserError, match=words):
         READ[domain](name, tmp_path, **options)

@@ -63,7 +63,7 @@ class Raw:
 
 def graph(name: str) -> Callable[[Path], str]:
     def read(root: Path) -> str:
-        graphs.load_tu.cache_clear()
+        graphs.load_graphs.cache_clear()
         read_unchanged.cache_clear()
         return own_graphs.load_own_graphs(name.format(root), root)[1]
 
@@ -303,8 +303,8 @@ HIGGS = "".join(f"{k % 2}," + ",".join(["0.5"] * 28) + "\n" for k in range(200))
 PMLB = "a\tb\ttarget\n" + "".join(f"{k}\t{k % 5}\t{k % 2}\n" for k in range(12))
 CIFAR_10, CIFAR_100 = (cifar_files(hundred) for hundred in (False, True))
 RAW: dict[str, Raw] = {
-    "TU files": Raw(graphs.load_tu, files(TOY), graph("TOY"), "TOY", whole=False),
-    "a zip of TU files": Raw(graphs.load_tu, zipped("TOY.zip", TOY), graph("TOY"), "TOY"),
+    "TU files": Raw(graphs.load_graphs, files(TOY), graph("TOY"), "TOY", whole=False),
+    "a zip of TU files": Raw(graphs.load_graphs, zipped("TOY.zip", TOY), graph("TOY"), "TOY"),
     "own TU files": Raw(
         own_graphs.read_folder, files(TOY), graph("folder:{}/TOY"), "TOY", whole=False
     ),
@@ -426,7 +426,8 @@ def readers() -> set[object]:
         *declared_readers(),
     ]
     known = {reader for table in listed for reader in table.values()}
-    return known | {graphs.load_tu, sentences.TextFiles, sentences.sentences_of, sentences.rows_of}
+    of_sentences = sentences.TextFiles, sentences.sentences_of, sentences.rows_of
+    return known | {graphs.load_graphs, *of_sentences}
 
 
 def in_a_fork(raw: bytes) -> list[tuple[int, str]]:

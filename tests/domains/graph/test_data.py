@@ -71,7 +71,7 @@ ATTRIBUTES = "".join(f"{k}.5, {k % 3}, 7\n" for k in range(8))
 
 def attributed(folder: Path, text: str | None) -> tuple[Graphs, str]:
     write(folder, node_attributes=text)
-    data.load_tu.cache_clear()
+    data.load_graphs.cache_clear()
     return with_attributes(*load_graphs("TOY", folder), "TOY", data.open_raw("TOY", folder))
 
 
@@ -125,7 +125,7 @@ def test_a_set_of_known_content_must_have_it(
         (tmp_path / f"PTC_FM_{suffix}.txt").write_text(text)
     assert load_graphs("PTC_FM", tmp_path)[1] == known.content
     (tmp_path / "PTC_FM_node_labels.txt").write_text(RAW["node_labels"].replace("2\n", "1\n", 1))
-    data.load_tu.cache_clear()
+    data.load_graphs.cache_clear()
     with pytest.raises(UserError, match=r"the files of PTC_FM differ .* get http.*zip"):
         load_graphs("PTC_FM", tmp_path)
 
