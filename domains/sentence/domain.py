@@ -181,18 +181,19 @@ class SentenceDomain(Domain[SentenceRecipe, SentenceModel, Batch]):
         """Return what is scored, and what was left out or is odd of all sentences."""
         mine = self.about is None
         trained |= bool(mine and self.scored.corpus and not self.recipe.names_corpus)
-        data = dict(self.notes(trained).get("data", {}))
+        counts: dict[str, int] = {}
         if trained:
-            empty = self.corpus.empty_lines
-            cut = 0 if self.corpus_name in CORPORA else self.cut_sentences()
-            data |= {"empty lines of the training sentences": empty} if empty else {}
-            scored = self.corpus.scored
-            data |= {"training rows left out, with a scored sentence": scored} if scored else {}
             first = f"first 1,000 training sentences, cut to {self.recipe.max_length} tokens"
-            data |= {first: cut} if cut else {}
+            counts = {
+                "empty lines of the training sentences": self.corpus.empty_lines,
+                "training rows left out, with a scored sentence": self.corpus.scored,
+                first: 0 if self.corpus_name in CORPORA else self.cut_sentences(),
+            }
         most, compared = self.checkpoint.max_length, dict.fromkeys(self.scored.compared)
         cut = sum(len(ids) > most for ids in self.seen([*compared] if mine else []))
-        data |= {f"scored sentences, cut to {most} tokens": cut} if cut else {}
+        counts[f"scored sentences, cut to {most} tokens"] = cut
+        data = dict(self.notes(trained).get("data", {}))
+        data |= {note: count for note, count in counts.items() if count}
         corpus = self.corpus if trained else None
         found = sentence_samples(self.scored, corpus, data, mine, self.seen if mine else None)
         unknown = self.unknown_tokens() if mine else 0
