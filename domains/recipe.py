@@ -248,6 +248,6 @@ class ClassedRecipe(Recipe):
 
     @property
     def pairing_facts(self) -> Pairing | None:
-        """Those of the pairing; samples without false negatives are no two whole views."""
+        """Return the facts of the pairing; without false negatives there are no two whole views."""
         facts = super().pairing_facts
         return facts and replace(facts, two_views=facts.two_views and self.false_negatives)

@@ -258,7 +258,7 @@ class ImageRecipe(ClassedRecipe):
 
     @property
     def pairing_facts(self) -> Pairing | None:
-        """Those of the pairing; with further positives or local crops there are no two views."""
+        """Return the facts of the pairing; further positives or local crops leave no two views."""
         facts = super().pairing_facts
         if self.pairs_by_class or not facts:
             return facts
