@@ -105,22 +105,6 @@ def test_killed_trainings(
     )
 
 
-@pytest.mark.parametrize("where", ["step", "checkpoint"])
-def test_a_kill_before_the_fourth_checkpoint_leaves_the_third(
-    where: str, trainee: Lives, ram: Path
-) -> None:
-    whole, results = ram / "whole", ram / "killed"
-    assert trainee(("train", "tabular", str(whole), None)) == [0]
-    life = ("train_and_die", "tabular", str(results), where, 4)
-    assert trainee((*life, None)) == [signal.SIGKILL]
-    assert step(results) == 3
-    assert swept(results) is (where == "checkpoint")
-    assert outcome(results) is None
-    assert trainee(("train", "tabular", str(results), None)) == [0]
-    assert outcome(results) == outcome(whole)
-    assert not list(results.glob("checkpoints/*"))
-
-
 LAUNCHES = times(50)
 PATIENCE = 50  # seconds for processes to end, less than a rank has to finish a step
 

@@ -3,8 +3,6 @@
 A module of its own, so that processes can be started with it, see forked.py.
 """
 
-import os
-import signal
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -12,7 +10,7 @@ from typing import Any
 import torch
 
 from contrastbench.benchmarks.records.experiment import Experiment
-from contrastbench.benchmarks.running import checkpoints, environment, training
+from contrastbench.benchmarks.running import environment, training
 from contrastbench.benchmarks.running.options import Options
 from contrastbench.benchmarks.running.runner import run_cell
 from contrastbench.benchmarks.running.signals import end_on_sigterm
@@ -46,32 +44,6 @@ def train(domain: str, results: str) -> None:
     """Until the record is there, or SIGTERM comes."""
     end_on_sigterm()
     run_cell(experiment(domain), 1, Options(Path(results), device="cpu"))
-
-
-def train_and_die(domain: str, results: str, where: str, step: int) -> None:
-    """Train until SIGKILL: before a step's checkpoint, or before that has got its name."""
-    update, write = training.Run.update, checkpoints.write_checkpoint
-
-    def update_and_die(self: training.Run, value: torch.Tensor) -> None:
-        update(self, value)
-        if self.history.step == step:
-            die()
-
-    def write_and_die(path: Path, tensors: Any, state: dict[str, Any]) -> None:
-        if state["step"] == step:
-            Path.replace = die  # type: ignore[assignment,method-assign]
-        write(path, tensors, state)
-
-    if where == "step":
-        training.Run.update = update_and_die  # type: ignore[method-assign]
-    else:
-        checkpoints.write_checkpoint = write_and_die
-    train(domain, results)
-
-
-def die(*_: Any) -> None:
-    """Kill the own process."""
-    os.kill(os.getpid(), signal.SIGKILL)
 
 
 def prepare() -> None:

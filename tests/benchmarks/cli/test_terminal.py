@@ -3,8 +3,6 @@
 import csv
 import io
 import json
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -15,7 +13,7 @@ import contrastbench as cb
 from contrastbench.benchmarks.api.cells import run
 from contrastbench.benchmarks.sweeps.plan import make_plan
 from contrastbench.errors import UserError
-from made_records import add, made
+from made_records import made
 from wrong_losses import PAGE, mistake
 
 pytest.importorskip("pandas")
@@ -159,17 +157,6 @@ def test_a_path_with_parentheses_joins_a_sweep(bench, tmp_path: Path) -> None:
     (tmp_path / "s.yaml").write_text(ONE_SET)
     code, out, err = bench("plan", "s.yaml", "--loss", "a (1)/mine.py:Mine(temperature=0.2)")
     assert (code, "a (1)/mine.py:Mine" in out + err) == (0, True)
-
-
-def test_a_stream_of_few_characters_shows_the_others_as_python_does(tmp_path: Path) -> None:
-    (tmp_path / "s.yaml").write_text(ONE_SET)
-    for seed in range(2):
-        add(tmp_path / "results", seed, 80.0 + seed)
-    command = [sys.executable, "-m", "contrastbench", "table", "s.yaml"]
-    done = subprocess.run(
-        command, cwd=tmp_path, env={"PYTHONIOENCODING": "ascii"}, capture_output=True, check=True
-    )
-    assert rb"80.50 \xb1 0.71 (2)" in done.stdout
 
 
 def test_python_takes_the_data_of_the_environment_and_one_loss(

@@ -59,19 +59,9 @@ def test_parquet_is_the_same_table_as_csv(tmp_path: Path) -> None:
 def test_the_hash_is_that_of_the_content(tmp_path: Path) -> None:
     first = load_rows(write(tmp_path / "a.csv", MIXED), "y")[1]
     assert load_rows(write(tmp_path / "b.csv", MIXED), "y")[1] == first
-    for text in (
-        MIXED.replace("11,", "12,"),
-        MIXED.replace("red", "rot"),
-        MIXED.replace("yes", "ja"),
-    ):
-        assert load_rows(write(tmp_path / "c.csv", text), "y")[1] != first
-
-
-def test_a_file_that_changes_is_read_again(tmp_path: Path) -> None:
-    path = tmp_path / "t.csv"
-    first = load_rows(write(path, MIXED), "y")[1]
-    write(path, MIXED.replace("red", "rot"))
-    assert load_rows(f"csv:{path}", "y")[1] != first
+    others = [MIXED.replace(*one) for one in (("11,", "12,"), ("red", "rot"), ("yes", "ja"))]
+    found = {load_rows(write(tmp_path / "a.csv", text), "y")[1] for text in others}
+    assert len(found | {first}) == 4, "also of a file that changes"
 
 
 def test_the_file_may_be_in_the_data_root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -98,11 +88,6 @@ def test_covertype_has_the_repositorys_split(tmp_path: Path) -> None:
     table = read_covertype(tmp_path / "covtype.data.gz", small)
     assert (len(table), table.starts, table.numeric.shape[1]) == (15_200, (11_340, 15_120), 54)
     with pytest.raises(UserError, match="is damaged"):
-        load_rows("CoverType", data_root=tmp_path)
-    with gzip.open(tmp_path / "covtype.data.gz") as file:
-        start = file.read(5000)
-    (tmp_path / "covtype.data.gz").write_bytes(gzip.compress(start)[:-20])
-    with pytest.raises(UserError, match="cannot be read as a table"):
         load_rows("CoverType", data_root=tmp_path)
 
 
@@ -143,8 +128,4 @@ def test_a_table_of_the_penn_benchmarks_is_found_in_its_folder(
     data.load_declared.cache_clear()
     table, _ = load_rows("churn", data_root=tmp_path)
     assert (table.names, table.y.tolist()) == (("a", "b"), [0, 1] * 6)
-    (tmp_path / "pmlb" / "churn.tsv.gz").write_bytes(gzip.compress(text[:-8].encode()))
-    data.load_declared.cache_clear()
-    with pytest.raises(UserError, match=r"churn\.tsv\.gz is damaged"):
-        load_rows("churn", data_root=tmp_path)
     data.load_declared.cache_clear()

@@ -1,6 +1,5 @@
 """Images that users bring: arrays, and the format of the `datasets` library."""
 
-import io
 from collections.abc import Callable
 from pathlib import Path
 
@@ -102,12 +101,6 @@ def test_too_many_bytes_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     name = npz(tmp_path / "a.npz", images=np.zeros((20, 64, 64), np.uint8), labels=LABELS)
     monkeypatch.setattr(own, "UNPACKED", 50_000)
     refused(lambda: read(name), r"images\.npy in .*a\.npz unpacks to more than")
-
-
-def test_a_file_may_lack_its_kind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    Path("mine.npz").write_bytes(io.BytesIO().getvalue())
-    refused(lambda: read("mine.npz"), r"did you mean npz:mine\.npz\?")
 
 
 @pytest.mark.parametrize(
