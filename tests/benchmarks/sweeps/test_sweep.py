@@ -77,6 +77,20 @@ def stub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Pat
     return install
 
 
+def test_a_worker_imports_no_file_beside_it_and_says_that_data_are_missing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("https_proxy", "http://127.0.0.1:9")
+    Path("queue.py").write_text("1 / 0  # where the standard library's is meant")
+    worker = process_module.Worker(Options(tmp_path, tmp_path), 1)
+    assert worker.is_ready(), worker.last_words()
+    (task,) = tasks("infonce", dataset="REDDIT-MULTI-5K", seeds=1)
+    reply = worker.do(task, wait=True)
+    worker.end()
+    assert (reply["status"], reply["no_data"]) == ("refused", True), reply
+
+
 @pytest.fixture
 def warm_workers(monkeypatch: pytest.MonkeyPatch) -> None:
     """Start workers from a Python that has imported torch."""
