@@ -1,15 +1,19 @@
-"""Why a table has no records: nothing has run, or its loss was edited since."""
+"""Records that a table does not count: none has run, their loss was edited, or of other data."""
 
+import csv
 import shutil
 from pathlib import Path
 
 import pytest
 
+from contrastbench.benchmarks.comparison.compare import compare
+from contrastbench.benchmarks.report.tables import render_table
 from contrastbench.benchmarks.tables import origins
 from contrastbench.benchmarks.tables.load import load_table
 from contrastbench.benchmarks.tables.resolved import Resolved, resolve
+from contrastbench.domains.graph import DATASETS
 from contrastbench.losses.spec import LossSpec
-from made_records import add
+from made_records import add, made, small_table
 
 SWEEP = """
 seeds: 0-3
@@ -79,3 +83,48 @@ def test_a_loss_that_a_table_has_does_not_join_it(own: Path) -> None:
     rows = load_table(str(own.parent / "my.yaml"), losses=losses).rows
     assert [row.loss for row in rows] == ["infonce", "adnce", "hcl", "kcl"]
     assert not any(row.beside for row in rows)  # but in a quick look
+
+
+TABLE = small_table(
+    columns={"DD": {"dataset": "DD"}, "MUTAG": {"dataset": "MUTAG"}},
+    rows=[
+        {"name": "base", "loss": "infonce", "paper": {"DD": [80.0], "MUTAG": [90.0]}},
+        {"name": "new", "loss": "adnce"},
+    ],
+)
+(COPY,) = DATASETS["DD"].copies
+
+
+def put(filled: Path, row: int, column: str, seed: int, accuracy: float, data: str) -> None:
+    work = TABLE.places[TABLE.rows[row].name, column].work
+    details = {"folds": [accuracy, accuracy]}
+    metrics = {"accuracy": accuracy}
+    made(filled, work, seed, metrics=metrics, details=details, data_hash=data)
+
+
+@pytest.fixture
+def filled(tmp_path: Path) -> Path:
+    """Five seeds on a copy of DD, then two with the set's own file; MUTAG in one form alone."""
+    for seed in range(5):
+        for row in (0, 1):
+            put(tmp_path, row, "DD", seed, 70.0 + row + seed % 2, COPY)
+    for seed in range(2):
+        put(tmp_path, 0, "DD", seed, 79.0, "f" * 64)
+    put(tmp_path, 0, "MUTAG", 0, 86.0, "0" * 64)
+    return tmp_path
+
+
+def test_a_number_is_of_one_data_and_others_are_named(filled: Path) -> None:
+    text = render_table(resolve(TABLE, None, filled), "md")
+    assert "| base | 80.0 / 79.0 ± 0.0 (2) / -1.0 | 90.0 / 86.0 (1) / -4.0 |" in text
+    assert "\nDD: base also has records of other data, which no number here is of.\n" in text
+    assert "| new | - / 71.4 ± 0.5 (5) | - / missing |" in text
+    assert f"\nDD, data {COPY[:12]}: not the published set's own file, converted from lists" in text
+    lines = csv.DictReader(render_table(resolve(TABLE, None, filled), "csv").splitlines())
+    assert [line["data"] for line in lines][:2] == ["f" * 12, "0" * 12]
+
+
+def test_data_that_both_rows_have_are_compared(filled: Path) -> None:
+    compared = {(one.row, one.column): one for one in compare(resolve(TABLE, None, filled)).places}
+    assert compared["new", "DD"].seeds == (0, 1, 2, 3, 4)
+    assert compared["new", "DD"].difference == pytest.approx(1.0)
