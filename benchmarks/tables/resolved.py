@@ -232,7 +232,7 @@ def with_records(table: Table, cell: ResolvedCell, results: Path) -> ResolvedCel
     """Return a place with its records."""
     if cell.choice.why:
         return cell
-    work, but = cell.experiments, table.unshown_seeds
+    work, but = cell.experiments, {seed + cell.place.shift for seed in table.unshown_seeds}
     failed = cell.place.shown(failures.failed_by_data(work, results, but))
     if cell.choice.nested:
         ok = cell.place.combined_records(cell.choice, results, but)

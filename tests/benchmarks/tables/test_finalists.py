@@ -256,6 +256,11 @@ def test_a_search_again_has_seeds_of_its_own_and_is_shown_by_the_others(tmp_path
     assert {*again.cells["wine"].records} == {0, 1, 2}
     trained = {record["seed"] for record in again.cells["wine"].records.values()}
     assert trained == {2000, 2001, 2002}
+    no_suite = load_table(str(path)).but(quick=None)
+    (again,) = (
+        line for line in resolve(no_suite, None, tmp_path).lines if line.control == "infonce again"
+    )
+    assert {*again.cells["wine"].records} == {0, 1, 2}, "its trials are no results either"
 
 
 def test_a_loss_takes_the_temperature_of_a_setting_unless_it_has_one() -> None:
