@@ -51,9 +51,9 @@ def effects(pairs):
     """Return effects in percent of the gain by method and column, and each column's gain."""
     bare = pairs[pairs.method.isin(BARE)].groupby("column").difference.max()
     gains = -bare[bare < -1]
-    losses = pairs[(pairs.control == "") & pairs.column.isin(gains.index)]
-    share = 100 * losses.difference / losses.column.map(gains)
-    return losses.assign(effect=share).set_index(["method", "column"]).effect, gains
+    kept = pairs[pairs.column.isin(gains.index)]
+    share = 100 * kept.difference / kept.column.map(gains)
+    return kept.assign(effect=share).set_index(["method", "column"]).effect, gains
 
 
 def slope(x, y):
@@ -82,7 +82,7 @@ def main(name, results, out, *methods):
     effect, gains = effects(pairs)
     about = known(results, {*data}).reindex(data).set_axis(data.index).assign(gain=gains)
     domains = pairs.groupby("column").domain.first()
-    methods = methods or effect.index.unique("method")
+    methods = methods or pairs.method[pairs.control == ""].unique()
     size = {"figsize": (11, 2.4 * len(methods)), "layout": "constrained", "squeeze": False}
     drawing, rows = plt.subplots(len(methods), len(about.columns), **size)
     for method, axes in zip(methods, rows, strict=True):
