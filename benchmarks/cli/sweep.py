@@ -189,11 +189,13 @@ def plan(asked: opt.Cells, cost: Annotated[bool, Option("--cost")] = False) -> N
     Example: bench plan adnce-table5 --only column=PROTEINS
     """
     from contrastbench.benchmarks.sweeps.costs import Costs
-    from contrastbench.benchmarks.sweeps.plan import cost_line, plan_lines
+    from contrastbench.benchmarks.sweeps.plan import cost_line, plan_lines, shipped_line
 
     made, costs = planned(asked), Costs(asked.results)
     for line in (*plan_lines(made, costs), *([cost_line(made, costs)] if cost else [])):
         say(line)
+    if line := shipped_line(made):
+        tell(line)
 
 
 def merge(

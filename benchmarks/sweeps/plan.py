@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import get_args
 
-from contrastbench.benchmarks.records import store
+from contrastbench.benchmarks.records import reading, store
 from contrastbench.benchmarks.records.experiment import Experiment
+from contrastbench.benchmarks.records.packs import SHIPPED
 from contrastbench.benchmarks.records.read_cache import one_moment
 from contrastbench.benchmarks.records.seeds import parse_seeds
 from contrastbench.benchmarks.sweeps.cell_states import State, Task, survey
@@ -266,6 +267,19 @@ def cost_line(plan: Plan, costs: Costs) -> str:
         for name, all_ in sorted(sums.items(), key=lambda item: -item[1].whole)
     ]
     return f"all cells by set (% training): {', '.join(shown) or 'no forecast'}"
+
+
+def shipped_line(plan: Plan) -> str:
+    """Return how many missing cells come with contrastbench, or nothing."""
+
+    def files(task: Task, results: Path) -> set[str]:
+        return {file.name for file in reading.stored_in(task.experiment.folder(results))}
+
+    missing = [task for task in plan.tasks() if task.state == "missing"]
+    new = [task for task in missing if files(task, SHIPPED) - files(task, plan.results)]
+    count = sum(task.seed in {r["seed"] for r in task.experiment.records(SHIPPED)} for task in new)
+    hint = f"{count} of these come with contrastbench: bench merge --shipped adds them"
+    return hint * bool(count)
 
 
 def forecast_line(plan: Plan, costs: Costs) -> str:

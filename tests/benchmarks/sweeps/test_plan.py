@@ -73,6 +73,22 @@ def test_states_and_cost_of_the_rest(tmp_path: Path) -> None:
     ]
 
 
+def test_missing_cells_that_ship_are_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shipped, own = tmp_path / "shipped", tmp_path / "own"
+    monkeypatch.setattr(plan, "SHIPPED", shipped)
+    base, wine = (plan.runnable_places(TABLE)[place].work for place in (0, 2))
+    there = [(base, 0), (wine, 0), (base, 1), (base, 9)]
+    for work, seed in there:
+        add(shipped, work, seed)
+    counts = []
+    for work, seed in there:
+        counts.append(plan.shipped_line(planned(own, 5)).partition(" ")[0])
+        add(own, work, seed)
+    assert (counts, plan.shipped_line(planned(own, 5))) == (["3", "2", "1", ""], "")
+
+
 def test_the_whole_cost_is_that_of_done_and_missing_cells_by_set(tmp_path: Path) -> None:
     base, wine = (plan.runnable_places(TABLE)[place].work for place in (0, 2))
     made(tmp_path, base, 0, seconds=10.0, details={"seconds_training": 8.0})
