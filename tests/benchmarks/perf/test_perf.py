@@ -1,6 +1,7 @@
 """`bench perf`: what it prints; times are never asserted."""
 
 import re
+from pathlib import Path
 from subprocess import CompletedProcess
 from typing import Any
 
@@ -11,6 +12,7 @@ from torch.utils._pytree import tree_leaves
 from typer.testing import CliRunner
 
 from contrastbench.benchmarks.cli import main
+from contrastbench.benchmarks.perf import commands
 from contrastbench.benchmarks.perf import image as perf_image
 from contrastbench.benchmarks.perf import losses as perf_losses
 from contrastbench.benchmarks.perf import sentence as perf_sentence
@@ -85,7 +87,7 @@ def test_times_are_of_the_device(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_commands_take_more_than_python_alone(bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("contrastbench.benchmarks.perf.commands.RUNS", 1)
+    monkeypatch.setattr(commands, "RUNS", 1)
     code, out, err = bench("perf", "commands", "--", "--version")
     assert code == 0, err
     seconds = dict(line.rsplit(None, 1) for line in out.splitlines()[3:])
@@ -93,11 +95,20 @@ def test_commands_take_more_than_python_alone(bench, monkeypatch: pytest.MonkeyP
 
 
 def test_a_command_that_fails_says_why(bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The line is that of `compare standard` where there are no records."""
-    monkeypatch.setattr("contrastbench.benchmarks.perf.commands.RUNS", 1)
+    monkeypatch.setattr(commands, "RUNS", 1)
     code, out, err = bench("perf", "commands", "tabel")
     assert code == 0, err
     assert re.fullmatch("bench tabel +- bench: .*table.*", out.splitlines()[-1])
+
+
+def test_commands_are_measured_on_the_records_that_ship_where_there_are_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for there in ("len([*Path('results/runs').iterdir()])", "Path.cwd() == Path(sys.argv[1])"):
+        code = f"import sys; from pathlib import Path; assert {there}"
+        assert commands.cpu_seconds(["-c", code, str(tmp_path.resolve())]) > 0
+        (tmp_path / "results/runs").mkdir(parents=True, exist_ok=True)
 
 
 def test_table_has_a_cell_for_every_loss_and_size(monkeypatch: pytest.MonkeyPatch) -> None:
