@@ -182,3 +182,8 @@ def links(
             yield f"a link to {address!r}"
         elif anchor and anchor not in ids[target]:
             yield f"a link to {address!r}, where no such place is"
+
+
+def squeezed(text: str) -> str:
+    """Return a text with single spaces."""
+    return re.sub(r"\s+", " ", text)

@@ -186,26 +186,17 @@ def test_a_packaged_loss_needs_its_release(bench, monkeypatch: pytest.MonkeyPatc
     assert stub_domain.cell(Path("results"), name)["key"] != record["key"]
 
 
-LEARNED = """import torch
-from contrastbench.losses.library.infonce import InfoNCE
-class Mine(InfoNCE):
-    def __init__(self, temperature=0.5):
-        super().__init__(temperature)
-        self.scale = torch.nn.Parameter(torch.tensor(0.0))
-    def terms(self, scores):
-        return super().terms(scores) * self.scale.exp()
-"""
+LEARNED = Path(__file__).parents[2] / "losses" / "learned.py"
 
 
 @pytest.mark.usefixtures("stub")
-def test_what_a_loss_has_learned_is_compared_where_it_is_recorded(bench, tmp_path: Path) -> None:
-    (tmp_path / "mine.py").write_text(LEARNED)
-    record = stub_domain.cell(Path("results"), "mine.py:Mine")
+def test_what_a_loss_has_learned_is_compared_where_it_is_recorded(bench) -> None:
+    record = stub_domain.cell(Path("results"), f"{LEARNED}:Temperature")
     (value,) = record["details"]["learned"].values()
-    changed(record, details={"learned": {"scale": value + 1e-9}})
+    changed(record, details={"learned": {"temperature": value + 1e-9}})
     code, out, _ = bench("reproduce", name_of(record), "--trust")
     assert (code, "NOT equal, though all is the same" in out) == (1, True)
-    assert ["details.learned.scale", str(value + 1e-9), str(value)] in map(
+    assert ["details.learned.temperature", str(value + 1e-9), str(value)] in map(
         str.split, out.splitlines()
     )
     changed(record, details={})  # as a record of an earlier release

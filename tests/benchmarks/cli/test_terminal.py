@@ -125,19 +125,6 @@ RUN = ["run", "--domain", "graph", "--dataset", "motifs", "--loss", "none"]
 ONE_SET = "seeds: 0-1\ndomains: {graph: {datasets: [MUTAG]}}\nlosses: [infonce]\n"
 
 
-def test_a_folder_that_cannot_be_made_is_said_before_the_training(
-    bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(
-        "contrastbench.benchmarks.running.runner.train", lambda *_: pytest.fail("trained")
-    )
-    (tmp_path / "a file").touch()
-    code, _, err = bench("run", "--domain", "graph", "--loss", "infonce", "--export", "a file/new")
-    assert code == 2
-    assert "cannot write to a file/new (Not a directory): name another folder with --export" in err
-    assert not list(tmp_path.rglob("*.json"))
-
-
 def test_an_export_that_fails_costs_no_record(
     bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -173,14 +173,18 @@ def test_a_wrong_quick_part_is_one_line(tmp_path: Path, old: str, new: str, mess
         load_table(sweep(tmp_path, SUITE.replace(old, new)))
 
 
-def test_a_quick_part_has_no_other_seeds(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"seeds \[3, 4\] are not in mine-quick: give some of"):
-        make_plan(sweep(tmp_path), [], "2-4", False, None, tmp_path, quick=True)
-
-
-def test_a_suite_has_no_other_seeds(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"seeds \[5\] are not in mine: give some of \[0, 1, 2, 3"):
-        make_plan(sweep(tmp_path), [], "4-5", False, None, tmp_path)
+@pytest.mark.parametrize(
+    ("asked", "quick", "said"),
+    [
+        ("2-4", True, r"seeds \[3, 4\] are not in mine-quick: give some of"),
+        ("4-5", False, r"seeds \[5\] are not in mine: give some of \[0, 1, 2, 3"),
+    ],
+)
+def test_a_suite_and_its_quick_part_have_no_other_seeds(
+    asked: str, quick: bool, said: str, tmp_path: Path
+) -> None:
+    with pytest.raises(UserError, match=said):
+        make_plan(sweep(tmp_path), [], asked, False, None, tmp_path, quick=quick)
 
 
 def test_no_loss_of_a_suite_is_judged_by_more_seeds_than_others(tmp_path: Path) -> None:

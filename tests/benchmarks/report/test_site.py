@@ -13,7 +13,7 @@ from contrastbench.benchmarks.report import site
 from contrastbench.losses.registry import OURS
 from contrastbench.losses.spec import LossSpec
 from made_records import add
-from pages import problems
+from pages import problems, squeezed
 
 ROOT = Path(__file__).parents[3]
 SWEEP = """\
@@ -24,11 +24,6 @@ tune: null
 losses: [none, infonce, adnce, "infonce + 0.5*dar"]
 domains: {graph: {datasets: [MUTAG, DD, NCI1, PROTEINS, ENZYMES, DHFR, NCI109, PTC_FM]}}
 """
-
-
-def squeezed(text: str) -> str:
-    """Return a text with single spaces."""
-    return re.sub(r"\s+", " ", text)
 
 
 def rows_of(text: str) -> dict[str, str]:

@@ -18,42 +18,8 @@ from contrastbench.domains.registry import DOMAINS, declaration, domain_class, m
 from contrastbench.losses import UserError, get_loss
 from contrastbench.losses.spec import LossSpec
 
-LEARNED = """
-import torch
-from contrastbench.losses import Loss, ScoreLoss
-
-class Learned(ScoreLoss):
-    lr = 0.05
-
-    def __init__(self, temperature: float = 0.5) -> None:
-        super().__init__()
-        self.temperature = torch.nn.Parameter(torch.tensor(temperature))
-        self.register_buffer("calls", torch.zeros((), dtype=torch.long))
-
-    def terms(self, scores):
-        if self.training:
-            self.calls += 1
-        pos, neg = scores.pos / self.temperature, scores.neg / self.temperature
-        return -scores.mean_pos(scores.log_share(pos, neg))
-
-class Proxies(Loss):
-    needs_classes = True
-
-    def prepare(self, classes: int, dim: int) -> None:
-        self.proxies = torch.nn.Parameter(torch.randn(classes, dim))
-
-    def forward(self, contrast):
-        unit = torch.nn.functional.normalize(self.proxies, dim=1).to(contrast.anchor)
-        return -torch.logsumexp(contrast.anchor @ unit.T, dim=1).mean()
-"""
+LEARNED = Path(__file__).parents[2] / "losses" / "learned.py"
 RECIPE = {"epochs": 2, "limit": 60, "folds": 3, "batch_size": 20}
-
-
-@pytest.fixture
-def file(tmp_path: Path) -> Path:
-    path = tmp_path / "learned.py"
-    path.write_text(LEARNED)
-    return path
 
 
 def domain():
@@ -61,12 +27,11 @@ def domain():
     return domain_class("graph")("motifs", recipe, 0, None, torch.device("cpu"))
 
 
-def test_a_temperature_is_learned_with_a_rate_of_its_own(file: Path) -> None:
-    loss = get_loss(f"{file}:Learned")
+def test_a_temperature_is_learned_with_a_rate_of_its_own() -> None:
+    loss = get_loss(f"{LEARNED}:Temperature", lr=0.05)
     train(domain(), loss)
     assert loss.temperature.item() != 0.5
-    assert loss.calls == 6
-    assert loss.params == {"temperature": 0.5}, "a record holds what the constructor got"
+    assert loss.params == {"temperature": 0.5, "lr": 0.05}, "a record holds what it was made with"
     optimizer = make_optimizer(
         make_recipe("graph", {"weight_decay": 0.1}),
         domain().model().parameters(),
@@ -116,9 +81,9 @@ def test_a_record_has_the_values_that_were_learned(
     assert kept["details"]["learned"] == learned, "it can be read again"
 
 
-def test_proxies_are_drawn_by_the_seed_for_each_class(file: Path, tmp_path: Path) -> None:
+def test_proxies_are_drawn_by_the_seed_for_each_class(tmp_path: Path) -> None:
     recipe = {**declaration("image").tiny, "pairing": "supervised"}
-    experiment = Experiment("image", "digits", LossSpec(f"{file}:Proxies"), recipe)
+    experiment = Experiment("image", "digits", LossSpec(f"{LEARNED}:Proxy"), recipe)
     first, second = (
         run_cell(experiment, 0, Options(tmp_path / name, device="cpu"))[0] for name in ("a", "b")
     )
@@ -126,12 +91,12 @@ def test_proxies_are_drawn_by_the_seed_for_each_class(file: Path, tmp_path: Path
     assert first["details"]["loss_by_epoch"] == second["details"]["loss_by_epoch"]
 
 
-@pytest.mark.parametrize("loss", ["{file}:Proxies", "npair + 0.1*proxy_anchor"])
+@pytest.mark.parametrize("loss", [f"{LEARNED}:Proxy", "npair + 0.1*proxy_anchor"])
 @pytest.mark.parametrize(("domain", "dataset"), [("graph", "motifs")])
 def test_a_self_supervised_training_has_no_classes_for_it(
-    domain: str, dataset: str, loss: str, file: Path, tmp_path: Path
+    domain: str, dataset: str, loss: str, tmp_path: Path
 ) -> None:
-    experiment = Experiment(domain, dataset, LossSpec(loss.format(file=file)), {"epochs": 1})
+    experiment = Experiment(domain, dataset, LossSpec(loss), {"epochs": 1})
     with pytest.raises(UserError, match=r"needs class labels: .* --recipe pairing=supervised"):
         run_cell(experiment, 0, Options(tmp_path, device="cpu"))
 

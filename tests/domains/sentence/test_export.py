@@ -102,7 +102,11 @@ def test_what_cannot_be_exported_is_said_before_the_training(
     for pooler, folder, message in (
         ("avg_top2", "new", r"pooler=avg_top2 cannot be exported"),
         ("avg", "full", r"full is not empty: name another folder"),
-        ("avg", "full/file/new", r"cannot write to .*new \(Not a directory\): name another folder"),
+        (
+            "avg",
+            "full/file/new",
+            r"cannot write to .*new \(Not a directory\): name another folder with --export",
+        ),
     ):
         experiment = Experiment("sentence", "graded", LossSpec("infonce"), {"pooler": pooler})
         with pytest.raises(UserError, match=message):
