@@ -177,7 +177,10 @@ def test_weights_of_torchvision(pinned: bool, tmp_path: Path) -> None:
     whole.rename(tmp_path / name)
     url = f"https://download.pytorch.org/models/{name}"
     why = "Weights only load failed" if pinned else "does not begin with 0676ba61"
-    with hostile.watched(canary) as touched, pytest.raises(UserError, match=why):
+    with (
+        hostile.watched(canary) as touched,
+        pytest.raises(UserError, match=rf"{why}.*: put {name}"),
+    ):
         pretrained.pretrained_weights(url, tmp_path)
     assert all(event.startswith(f"os.mkdir ('{tmp_path}'") for event in touched), "it is there"
     assert not list(canary.iterdir())

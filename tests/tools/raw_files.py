@@ -61,39 +61,27 @@ class Raw:
     which: str = "*"
 
 
-def graph(name: str) -> Callable[[Path], str]:
-    def read(root: Path) -> str:
-        graphs.load_graphs.cache_clear()
-        read_unchanged.cache_clear()
-        return own_graphs.load_own_graphs(name.format(root), root)[1]
+def anew(read: Callable[[str, Path], str], *kept: Any) -> Callable[[str], Callable[[Path], str]]:
+    """Return what reads a set by its name in a folder, with nothing of what is kept in memory."""
 
-    return read
+    def of_name(name: str) -> Callable[[Path], str]:
+        def of_folder(root: Path) -> str:
+            for one in (read_unchanged, *kept):
+                one.cache_clear()
+            return read(name.format(root), root)
 
+        return of_folder
 
-def image(name: str) -> Callable[[Path], str]:
-    def read(root: Path) -> str:
-        own_images.load_declared.cache_clear()
-        read_unchanged.cache_clear()
-        return own_images.load_images(name.format(root), 16, root, CPU)[1]
-
-    return read
+    return of_name
 
 
-def table(name: str, target: str | None = None) -> Callable[[Path], str]:
-    def read(root: Path) -> str:
-        tables.load_declared.cache_clear()
-        read_unchanged.cache_clear()
-        return tables.load_rows(name.format(root), target, data_root=root)[1]
-
-    return read
-
-
-def pairs(name: str) -> Callable[[Path], str]:
-    def read(root: Path) -> str:
-        read_unchanged.cache_clear()
-        return read_any(name.format(root), None).sha256
-
-    return read
+graph = anew(lambda name, root: own_graphs.load_own_graphs(name, root)[1], graphs.load_graphs)
+image = anew(
+    lambda name, root: own_images.load_images(name, 16, root, CPU)[1], own_images.load_declared
+)
+table = anew(lambda name, root: tables.load_rows(name, None, root)[1], tables.load_declared)
+own_table = anew(lambda name, root: tables.load_rows(name, "y", root)[1])
+pairs = anew(lambda name, _: read_any(name, None).sha256)
 
 
 def files(made: Files) -> Callable[[Path], Any]:
@@ -374,17 +362,17 @@ RAW: dict[str, Raw] = {
         pairs("hf:{}/mine"),
         "mine",
     ),
-    "CSV": Raw(own_tables.READERS["csv"], files({"t.csv": CSV}), table("csv:{}/t.csv", "y")),
+    "CSV": Raw(own_tables.READERS["csv"], files({"t.csv": CSV}), own_table("csv:{}/t.csv")),
     "packed CSV": Raw(
         own_tables.READERS["csv"],
         files({"t.csv.gz": gzip.compress(CSV)}),
-        table("csv:{}/t.csv.gz", "y"),
+        own_table("csv:{}/t.csv.gz"),
     ),
-    "Parquet": Raw(own_tables.READERS["parquet"], parquet, table("parquet:{}/t.parquet", "y")),
+    "Parquet": Raw(own_tables.READERS["parquet"], parquet, own_table("parquet:{}/t.parquet")),
     "a table of datasets": Raw(
         own_tables.read_saved,
         saved({"a": list(range(20)), "y": [0, 1] * 10}),
-        table("hf:{}/mine", "y"),
+        own_table("hf:{}/mine"),
         "mine",
     ),
     "CoverType": Raw(
