@@ -98,7 +98,7 @@ def test_each_set_has_points_of_its_own_that_all_losses_share() -> None:
 
 def test_two_sets_that_score_one_training_share_its_cells() -> None:
     table = load_table("standard-4")
-    first, second = (table.places["hcl", name].search for name in ("captions", "sts"))
+    first, second = (table.places["infonce", name].search for name in ("captions", "sts"))
     assert first.settings == second.settings  # type: ignore[attr-defined]
 
 
