@@ -7,10 +7,14 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from contrastbench.domains.sentence import captions, data, graded, transfer
+from contrastbench.domains.download import local_file, obtain
+from contrastbench.domains.reading import refuse
+from contrastbench.domains.sentence import data, graded, transfer
 from contrastbench.domains.sentence.captions import Captions
 from contrastbench.domains.sentence.datasets import SentenceDataset
 from contrastbench.domains.sentence.transfer import TransferTask
+
+HELD_OUT_ROWS = 1_000  # rows at the end that are reported, and as many before them that choose
 
 
 @dataclass(frozen=True)
@@ -78,15 +82,26 @@ def dev_pairs(about: SentenceDataset, data_root: Path | None) -> tuple[data.Text
 
 
 def read_captions(about: SentenceDataset, data_root: Path | None) -> ScoredSets:
-    """Read captions of photographs, most of them to train on."""
-    return trained_on(captions.load_captions(about, data_root))
+    """Read Multi30k's captions from one file, or from the five files that it is made of."""
+    whole = local_file(about, data_root)
+    paths = [whole] if whole else [obtain(file, data_root) for file in about.files]
+    every = data.rows_of(whole, data.lines_of(whole)) if whole else data.side_by_side(paths)
+    files = ", ".join(map(str, paths))
+    another = every.sha256 != about.content
+    refuse("not Multi30k's captions", (another, f" (their content is another): remove {files}"))
+    return last_held_out(every)
 
 
 def read_pairs(about: SentenceDataset, data_root: Path | None) -> ScoredSets:
-    """Read pairs of sentences, most of them to train on."""
-    return trained_on(captions.load_pairs(about, data_root))
+    """Read pairs whose first sentence is to find the second, most of them to train on."""
+    path = obtain(about, data_root)
+    return last_held_out(data.rows_of(path, data.lines_of(path)), search=True)
 
 
-def trained_on(found: Captions) -> ScoredSets:
-    """Return rows whose first part is the corpus."""
-    return ScoredSets(found.train.sha256, captions=found, corpus=lambda: found.train)
+def last_held_out(every: data.Corpus, search: bool = False) -> ScoredSets:
+    """Hold out the last rows, and as many before them; the others are the corpus."""
+    rows, last = every.rows, len(every.rows) - HELD_OUT_ROWS
+    first = last - HELD_OUT_ROWS
+    train = every._replace(rows=rows[:first])
+    held = Captions(train, rows[first:last], rows[last:], search)
+    return ScoredSets(train.sha256, captions=held, corpus=lambda: train)

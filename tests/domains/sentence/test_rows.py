@@ -9,7 +9,7 @@ import torch
 
 from contrastbench.domains.download import whereabouts
 from contrastbench.domains.registry import make_recipe
-from contrastbench.domains.sentence import captions, graded
+from contrastbench.domains.sentence import captions, graded, scored
 from contrastbench.domains.sentence.data import Corpus, read_corpus
 from contrastbench.domains.sentence.datasets import DATASETS
 from contrastbench.domains.sentence.domain import SentenceDomain
@@ -107,7 +107,7 @@ def few_captions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Forty rows under the name of the captions, five of which are held out twice."""
     (tmp_path / "text").mkdir()
     (tmp_path / "text" / CAPTIONS.file).write_bytes(gzip.compress(TEXT.encode()))
-    monkeypatch.setattr(captions, "HELD_OUT_ROWS", 5)
+    monkeypatch.setattr(scored, "HELD_OUT_ROWS", 5)
     found = rows(tmp_path / "text" / CAPTIONS.file).sha256
     monkeypatch.setitem(DATASETS, CAPTIONS.name, replace(CAPTIONS, content=found))
     return tmp_path
@@ -155,16 +155,16 @@ def test_captions_in_several_files_are_those_of_one(few_captions: Path) -> None:
     whole = few_captions / "text" / CAPTIONS.file
     whole.write_bytes(gzip.compress("\n".join(map("\t".join, pairs)).encode()))
     declared = replace(CAPTIONS, files=CAPTIONS.files[:2], content=rows(whole).sha256)
-    of_one = captions.load_captions(declared, few_captions)
+    of_one = scored.read_captions(declared, few_captions).captions
     whole.unlink()
     first, second = (few_captions / file.name for file in declared.files)
     for path, column in zip((first, second), zip(*pairs, strict=True), strict=True):
         path.write_bytes(gzip.compress("\n".join(column).encode()))
-    assert captions.load_captions(declared, few_captions) == of_one
+    assert scored.read_captions(declared, few_captions).captions == of_one
     assert whereabouts(declared, few_captions).startswith(str(second))
     second.write_bytes(gzip.compress(b"one line"))
     with pytest.raises(UserError, match=rf"unlike numbers of lines: .* 40, .*{second.name} 1$"):
-        captions.load_captions(declared, few_captions)
+        scored.read_captions(declared, few_captions)
 
 
 def found_by_loop(z: dict[str, torch.Tensor], held: list[list[str]]) -> float:
@@ -204,7 +204,7 @@ PAIRS = [name for name, about in DATASETS.items() if about.reader == "scored:rea
 
 @pytest.mark.parametrize("name", PAIRS)
 def test_shipped_pairs_have_no_sentence_in_two_parts(name: str) -> None:
-    found = captions.load_pairs(DATASETS[name], None)
+    found = scored.read_pairs(DATASETS[name], None).captions
     assert (len(found.dev), len(found.test)) == (1000, 1000)
     parts = [found.train.rows, found.dev, found.test]
     assert DATASETS[name].summary.startswith(f"{sum(map(len, parts)):,} ")
@@ -219,7 +219,7 @@ def plain(sentence: str) -> str:
 
 
 def test_pairs_are_chosen_and_scored_by_search(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(captions, "HELD_OUT_ROWS", 50)
+    monkeypatch.setattr(scored, "HELD_OUT_ROWS", 50)
     d = SentenceDomain("tldr", make_recipe("sentence", {"limit": 200}), 0, None, CPU)
     model = d.model().eval()
     result, part = d.evaluate(model), d.scored.captions
