@@ -14,15 +14,7 @@ import torch
 from contrastbench.errors import UserError, is_termination, keep_streams, unknown
 from contrastbench.losses.base import Loss
 from contrastbench.losses.expression import absolute
-from contrastbench.losses.laws import (
-    derivatives,
-    interface,
-    invariances,
-    learning,
-    limits,
-    meaning,
-    precision,
-)
+from contrastbench.losses.laws import interface, invariances, learning, limits, meaning, precision
 from contrastbench.losses.laws.assertions import Build, Law, Remark, Wrong
 from contrastbench.losses.laws.causes import diagnosis
 from contrastbench.losses.laws.random_contrasts import with_sample_numbers
@@ -53,7 +45,7 @@ LAWS = [
     *(invariances.check_permutation, invariances.check_holes, invariances.check_padding),
     *(invariances.check_repeated_positives, invariances.check_repeated_anchors),
     *(invariances.check_tiles, interface.check_batch_size, invariances.check_rotation),
-    *(derivatives.check_gradient, precision.check_half_precision),
+    *(precision.check_gradient, precision.check_half_precision),
     *(precision.check_low_temperature, precision.check_float32, precision.check_zero_rows),
     *(interface.check_no_negatives, interface.check_parameters, meaning.check_closer_positives),
     *(learning.check_learning, learning.check_state, learning.check_buffers, limits.check_limits),

@@ -14,7 +14,7 @@ from contrastbench.benchmarks.running import environment, training
 from contrastbench.benchmarks.running.options import Options
 from contrastbench.benchmarks.running.runner import run_cell
 from contrastbench.benchmarks.running.signals import end_on_sigterm
-from contrastbench.domains.graph import motifs
+from contrastbench.domains.graph import generated
 from contrastbench.domains.image.data import digits
 from contrastbench.domains.registry import declaration, domain_class
 from contrastbench.domains.scoring import linear, logistic, svm
@@ -53,11 +53,11 @@ def prepare() -> None:
     logistic.C_GRID, linear.EPOCHS = (1.0,), 2
     for module, name in (
         (environment, "installed"),
-        *((motifs, "motif_graphs"), (digits, "load_digits")),
+        *((generated, "motif_graphs"), (digits, "load_digits")),
     ):
         setattr(module, name, cache(getattr(module, name)))
     environment.environment(torch.device("cpu"))
-    motifs.motif_graphs()
+    generated.motif_graphs()
     digits.load_digits()
     with few_sentences():
         for domain in RECIPES:
