@@ -27,7 +27,6 @@ from contrastbench.domains.samples import WRONG_SHARE, Samples
 from contrastbench.domains.scoring.retrieval import recall_at_1, retrieval
 from contrastbench.domains.sentence import (
     SentenceRecipe,
-    captions,
     encoders,
     graded,
     own,
@@ -310,10 +309,10 @@ class SentenceDomain(Domain[SentenceRecipe, SentenceModel, Batch]):
         """Spearman correlation in percent on the development pairs, or the recall among rows."""
         if self.scored.captions:
             rows = self.scored.captions.dev
-            embeddings = self.encode(model, captions.caption_sentences(rows))
+            embeddings = self.encode(model, scoring.caption_sentences(rows))
             if self.scored.captions.search:
-                return captions.search_recall(embeddings, rows)
-            return recall_at_1(captions.caption_classes(embeddings, rows))
+                return scoring.search_recall(embeddings, rows)
+            return recall_at_1(scoring.caption_classes(embeddings, rows))
         dev = self.scored.dev
         assert dev, "all sets but captions have such pairs"
         embeddings = self.encode(model, dev.first + dev.second)
@@ -323,11 +322,11 @@ class SentenceDomain(Domain[SentenceRecipe, SentenceModel, Batch]):
         """Score the pairs by Spearman, the captions by retrieval, or the transfer tasks."""
         if self.scored.captions:
             rows = self.scored.captions.test
-            embeddings = self.encode(model, captions.caption_sentences(rows))
-            scores, main = retrieval(captions.caption_classes(embeddings, rows)), "recall_at_1"
+            embeddings = self.encode(model, scoring.caption_sentences(rows))
+            scores, main = retrieval(scoring.caption_classes(embeddings, rows)), "recall_at_1"
             if self.scored.captions.search:
-                main = captions.SEARCH
-                scores = {main: captions.search_recall(embeddings, rows), **scores}
+                main = scoring.SEARCH
+                scores = {main: scoring.search_recall(embeddings, rows), **scores}
             result = Evaluation(scores, main, samples={"test": len(rows)})
         elif self.scored.tasks:
             tasks = self.scored.tasks

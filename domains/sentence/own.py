@@ -18,9 +18,9 @@ from scipy.sparse.csgraph import connected_components
 
 from contrastbench.domains import own, saved
 from contrastbench.domains.reading import is_number, reading, refuse
-from contrastbench.domains.sentence.captions import CaptionRows, Captions
 from contrastbench.domains.sentence.data import Corpus, lines_of, named_columns, scored_pairs
 from contrastbench.domains.sentence.scored import HELD_OUT_ROWS, ScoredSets
+from contrastbench.domains.sentence.scoring import CaptionRows, Captions
 
 if TYPE_CHECKING:
     import datasets

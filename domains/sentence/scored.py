@@ -10,8 +10,8 @@ from typing import Any
 from contrastbench.domains.download import local_file, obtain
 from contrastbench.domains.reading import refuse
 from contrastbench.domains.sentence import data, graded, transfer
-from contrastbench.domains.sentence.captions import Captions
 from contrastbench.domains.sentence.datasets import SentenceDataset
+from contrastbench.domains.sentence.scoring import Captions
 from contrastbench.domains.sentence.transfer import TransferTask
 
 HELD_OUT_ROWS = 1_000  # rows at the end that are reported, and as many before them that choose

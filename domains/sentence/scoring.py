@@ -1,6 +1,12 @@
-"""SentEval's scores of sentence pairs: Spearman correlation of cosine and gold score."""
+"""Scores of sentences: SentEval's of pairs, and whether captions find each other.
+
+Those of pairs are Spearman correlations of cosine and gold score. Captions of photographs are rows
+of five, to train on as well.
+"""
 
 from collections.abc import Mapping, Sequence
+from itertools import chain
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -10,13 +16,16 @@ from torch import Tensor
 from contrastbench.domains.base import Evaluation
 from contrastbench.domains.reading import refuse
 from contrastbench.domains.samples import Array
-from contrastbench.domains.sentence.data import Pairs
+from contrastbench.domains.scoring.classifiers import Labelled
+from contrastbench.domains.sentence.data import Corpus, Pairs
 from contrastbench.domains.sentence.encoding import Embeddings
 from contrastbench.errors import UserError, tell
 from contrastbench.losses.contrast import unit
 
 DIGITS = 6  # of a cosine of float32 numbers, whose order is no chance
 ROUNDING = 1e-9  # of a cosine, computed in float64 of float32 numbers
+SEARCH = "search_recall_at_1"
+CaptionRows = list[list[str]]
 
 
 def evaluate_correlations(
@@ -124,3 +133,41 @@ def whitened(first: Tensor, second: Tensor) -> tuple[Tensor, Tensor]:
     kept = values > values[-1] * 1e-9
     z = x @ (vectors[:, kept] / values[kept].sqrt())
     return z[: len(first)], z[len(first) :]
+
+
+class Captions(NamedTuple):
+    """Rows to train on, those that choose the model, and those that are reported."""
+
+    train: Corpus
+    dev: CaptionRows
+    test: CaptionRows
+    search: bool = False  # whether the first sentence of a row is to find the second
+
+    def few(self, limit: int) -> "Captions":
+        """Return few rows to score on, for a smoke test."""
+        return self._replace(dev=self.dev[:limit], test=self.test[:limit])
+
+
+def caption_sentences(rows: CaptionRows) -> list[str]:
+    """Return all sentences of the rows."""
+    return [*chain.from_iterable(rows)]
+
+
+def caption_classes(embeddings: Embeddings, rows: CaptionRows) -> Labelled:
+    """Return the embeddings of all sentences; those of a row are a class, to find each other."""
+    y = torch.arange(len(rows)).repeat_interleave(torch.tensor([*map(len, rows)]))
+    return Labelled(embeddings.of(caption_sentences(rows)), y)
+
+
+def search_recall(embeddings: Embeddings, rows: CaptionRows) -> float:
+    """Return the percent of rows whose first sentence finds the second, the nearest by cosine.
+
+    It searches among the second sentences of all rows, each counted once, and never among the
+    first: whoever asks wants no other question. Where a question stands in several rows, the second
+    sentence of any of them is right.
+    """
+    first, second = zip(*rows, strict=True)
+    pool, right = [*dict.fromkeys(second)], {*zip(first, second, strict=True)}
+    cosine = unit(embeddings.of(first)) @ unit(embeddings.of(pool)).T
+    found = [pool[place] for place in cosine.argmax(dim=1).tolist()]
+    return 100 * sum(pair in right for pair in zip(first, found, strict=True)) / len(rows)

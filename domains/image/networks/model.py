@@ -8,10 +8,9 @@ from torch import Tensor, nn
 from torchvision.models.resnet import BasicBlock, Bottleneck
 
 from contrastbench.domains.batch_norm import BatchNorm1d
-from contrastbench.domains.image.networks.convnet import ConvNet
 from contrastbench.domains.image.networks.inception import Inception
 from contrastbench.domains.image.networks.pretrained import load_weights
-from contrastbench.domains.image.networks.resnet import ResNet
+from contrastbench.domains.image.networks.resnet import ConvNet, ResNet
 from contrastbench.domains.image.recipe import CONVNET, INCEPTION, STEM, ImageRecipe
 from contrastbench.domains.model import ContrastiveModel, layer
 

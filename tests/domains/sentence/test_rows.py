@@ -9,7 +9,7 @@ import torch
 
 from contrastbench.domains.download import whereabouts
 from contrastbench.domains.registry import make_recipe
-from contrastbench.domains.sentence import captions, graded, scored
+from contrastbench.domains.sentence import graded, scored, scoring
 from contrastbench.domains.sentence.data import Corpus, read_corpus
 from contrastbench.domains.sentence.datasets import DATASETS
 from contrastbench.domains.sentence.domain import SentenceDomain
@@ -188,7 +188,7 @@ def test_the_first_sentence_searches_among_the_second_ones_alone(seed: int) -> N
     x = torch.randn(len(names), 6, generator=draw)
     x[1::2] += 2 * x[::2][: len(x[1::2])]
     z = dict(zip(names, x.double(), strict=True))
-    recall = captions.search_recall(Embeddings({n: k for k, n in enumerate(names)}, x, {}), held)
+    recall = scoring.search_recall(Embeddings({n: k for k, n in enumerate(names)}, x, {}), held)
     assert recall == pytest.approx(found_by_loop(z, held))
     assert 0 < recall < 100
 
@@ -196,7 +196,7 @@ def test_the_first_sentence_searches_among_the_second_ones_alone(seed: int) -> N
 def test_embeddings_that_are_all_one_find_one_answer() -> None:
     held = [[f"q {k}", f"a {k}"] for k in range(8)]
     row = {sentence: k for k, sentence in enumerate(sentence for pair in held for sentence in pair)}
-    assert captions.search_recall(Embeddings(row, torch.ones(16, 3), {}), held) == 100 / 8
+    assert scoring.search_recall(Embeddings(row, torch.ones(16, 3), {}), held) == 100 / 8
 
 
 PAIRS = [name for name, about in DATASETS.items() if about.reader == "scored:read_pairs"]
@@ -223,9 +223,9 @@ def test_pairs_are_chosen_and_scored_by_search(monkeypatch: pytest.MonkeyPatch) 
     d = SentenceDomain("tldr", make_recipe("sentence", {"limit": 200}), 0, None, CPU)
     model = d.model().eval()
     result, part = d.evaluate(model), d.scored.captions
-    assert result.main == captions.SEARCH
-    embeddings = d.encode(model, captions.caption_sentences(part.test))
-    assert result.metrics[captions.SEARCH] == captions.search_recall(embeddings, part.test)
+    assert result.main == scoring.SEARCH
+    embeddings = d.encode(model, scoring.caption_sentences(part.test))
+    assert result.metrics[scoring.SEARCH] == scoring.search_recall(embeddings, part.test)
     assert "recall_at_1" in result.metrics, "among the sentences of both columns"
-    embeddings = d.encode(model, captions.caption_sentences(part.dev))
-    assert d.validate(model) == captions.search_recall(embeddings, part.dev)
+    embeddings = d.encode(model, scoring.caption_sentences(part.dev))
+    assert d.validate(model) == scoring.search_recall(embeddings, part.dev)
