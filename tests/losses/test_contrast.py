@@ -1,4 +1,4 @@
-"""Who meets whom: pairings of views, and positives by labels."""
+"""Tests of who meets whom: pairings of views, and positives by labels."""
 
 from dataclasses import replace
 
