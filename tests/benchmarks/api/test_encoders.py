@@ -22,9 +22,8 @@ from torch_geometric.data import Batch, Data
 
 import contrastbench as cb
 import made_images
-from contrastbench.benchmarks.api.encoders import Encoder
 from contrastbench.benchmarks.running import reproduction
-from contrastbench.domains.registry import declaration, domain_class, make_recipe
+from contrastbench.domains.registry import domain_class, make_recipe
 from contrastbench.losses import UserError
 
 PAGE = (Path(__file__).parents[3] / "docs" / "embedding.md").read_text()
@@ -355,13 +354,6 @@ def test_a_damaged_folder_is_one_line(
         cb.encoder(folder)
 
 
-def exported(folder: Path, domain: str, dataset: str, **changes: object) -> Encoder:
-    recipe = make_recipe(domain, {**declaration(domain).tiny, **changes})
-    opened = domain_class(domain)(dataset, recipe, 0, None, torch.device("cpu"))
-    opened.export(opened.model(), folder)
-    return cb.encoder(folder)
-
-
 def test_files_are_named_and_embedded_as_in_python(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -374,7 +366,8 @@ def test_files_are_named_and_embedded_as_in_python(
         ("image", "digits", "folder:pictures", "pictures", ["b.png", "more/a.png"]),
         ("sentence", "graded", "text:lines.txt", lines, lines),
     ):
-        encoder = exported(tmp_path / domain, domain, dataset)
+        export(tmp_path / domain, domain, dataset)
+        encoder = cb.encoder(tmp_path / domain)
         samples = encoder.read(source)
         assert list(samples.names) == names
         assert np.array_equal(encoder.embed(samples.data), encoder.embed(data))
@@ -406,7 +399,8 @@ def test_a_node_label_has_its_column_whatever_labels_a_folder_has(
     rows = [f"{k}.graphml,{k % 2}" for k in range(len(words))]
     (tmp_path / "mine" / "labels.csv").write_text("\n".join(rows))
     molecules(tmp_path / "new", "NNN", "CS")
-    encoder = exported(tmp_path / "e", "graph", "folder:mine")
+    export(tmp_path / "e", "graph", "folder:mine", limit=None)
+    encoder = cb.encoder(tmp_path / "e")
     mine, new = (encoder.embed(encoder.read(f"folder:{name}").data) for name in ("mine", "new"))
     said = f"folder:new: node labels that {tmp_path / 'e'} does not know: S\n"
     assert said in capsys.readouterr().err

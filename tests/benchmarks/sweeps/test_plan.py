@@ -14,7 +14,6 @@ from contrastbench.benchmarks.sweeps import plan
 from contrastbench.benchmarks.sweeps.costs import Costs
 from contrastbench.benchmarks.sweeps.plan import forecast_line, make_plan
 from contrastbench.benchmarks.tables.load import load_table
-from contrastbench.benchmarks.tables.table import Table
 from contrastbench.domains.registry import make_recipe
 from contrastbench.losses import UserError
 from contrastbench.losses.spec import LossSpec
@@ -202,15 +201,7 @@ def test_experiments_of_one_label_are_told_apart_by_their_recipes(tmp_path: Path
         {"name": "counts", "loss": "none", "recipe": {"encoder": "raw"}},
         {"name": "trained", "loss": "infonce"},
     ]
-    about = {
-        "name": "t",
-        "decimals": 1,
-        "title": "t",
-        "source": "s",
-        "domain": "graph",
-        "metric": "accuracy",
-    }
-    table = Table(**about, columns={"A": {"dataset": "MUTAG"}}, rows=rows)
+    table = small_table(columns={"A": {"dataset": "MUTAG"}}, rows=rows)
     found = plan.Plan(table, plan.runnable_places(table), [0], "paper", tmp_path)
     text = list(plan.plan_lines(found, Costs(tmp_path)))
     assert [line.split("  ")[0] for line in text] == [

@@ -1,6 +1,5 @@
 """Sweeps: every missing cell once, whatever fails, whoever is killed."""
 
-import dataclasses
 import json
 import os
 import re
@@ -364,16 +363,8 @@ def test_trainings_of_more_threads_than_their_share_of_cores_take_turns(
 ) -> None:
     monkeypatch.setattr(GraphDomain, "threads", threads)
     monkeypatch.setenv("LOKY_MAX_CPU_COUNT", str(share))
-    experiment = Experiment("graph", "motifs", LossSpec("none"), TINY)
-    message = {
-        "experiment": dataclasses.asdict(experiment),
-        "seed": 0,
-        "options": dataclasses.asdict(Options(tmp_path, device="cpu")),
-        "cores": 2,
-        "claim": "cell",
-        "wait": True,
-        "loss_code": "",
-    }
+    (task,) = tasks("none", seeds=1)
+    message = worker_of(Options(tmp_path, device="cpu")).message(task, wait=True)
     taken, attempt = [], runner.attempt
 
     def measured(opened: Opened) -> list[runner.Fields]:
@@ -385,7 +376,7 @@ def test_trainings_of_more_threads_than_their_share_of_cores_take_turns(
         return attempt(opened)
 
     monkeypatch.setattr(runner, "attempt", measured)
-    reply = worker.answer_message(message)
+    reply = worker.answer_message({**message, "cores": 2})
     assert (reply["status"], taken) == ("ok", [turns])
 
 
