@@ -235,12 +235,6 @@ def with_attributes(graphs: Graphs, digest: str, dataset: str, raw: RawSet) -> t
     """The graphs of a TU set with their nodes' attributes behind the labels, and their sha256.
 
     Each column is standardised over all nodes of the set; a constant one is zero.
-
-    Args:
-        graphs: the set without them.
-        digest: its sha256.
-        dataset: its name.
-        raw: its files.
     """
     with raw.reading():
         values = raw.numbers("node_attributes", len(graphs.x), np.float64)
@@ -255,7 +249,7 @@ def with_attributes(graphs: Graphs, digest: str, dataset: str, raw: RawSet) -> t
 
 
 def with_edge_labels(graphs: Graphs, dataset: str, raw: RawSet) -> Graphs:
-    """The graphs of a TU set with their edges' labels one-hot; arguments as for the attributes."""
+    """The graphs of a TU set with their edges' labels one-hot."""
     with raw.reading():
         ends = raw.numbers("A")
         labels = raw.numbers("edge_labels", None if ends is None else len(ends))

@@ -67,12 +67,6 @@ def transfer_accuracies(
     One of 45 C from 1e-6 to 1e5 that is best on the validation rows by the metric, the smallest of
     equals; then fitted again with these rows. 5,000 iterations of L-BFGS at most, each fit from the
     solution of the one before; columns as they are.
-
-    Args:
-        train: what is fitted.
-        validation: what C is chosen by.
-        test: what is scored.
-        metric: "accuracy" or "per_class_accuracy".
     """
     models = regularisation_path(train, TRANSFER_GRID, TRANSFER_ITERATIONS)
     chosen_by = ACCURACIES[metric]

@@ -194,14 +194,8 @@ def linear_folds(
 
     DASL's scorer (Chen et al. 2024, A.2): eight tenths fit, one chooses, one is tested. Columns are
     standardised by the part that fits, which is not printed: else sums over thousands of nodes make
-    the largest graph the only one that counts. Ties go to the smaller C.
-
-    Args:
-        x: (n, d) embeddings.
-        y: (n,) classes.
-        folds: three or more, shuffled by the seed.
-        seed: of the shuffle and of the solver.
-        groups: (n,) names of what stays in one fold; or none.
+    the largest graph the only one that counts. Ties go to the smaller C. Arguments are those of
+    `svm_folds`; there are three folds or more, and the seed is the solver's too.
 
     Raises:
         UserError: a class has fewer members than folds, or the embeddings are not finite.
