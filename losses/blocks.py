@@ -5,10 +5,13 @@ import random
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import torch
 
+# by all inputs: zero by those that the outputs do not use
+gradients = partial(torch.autograd.grad, allow_unused=True, materialize_grads=True)
 CPU_BLOCK, CPU_TILE = 3 * 2**16, 256  # what a CPU's caches like: 768 KiB in float32, 256 KiB
 CPU_WHOLE = 2**18  # so few scores are one block, which is not computed again
 # As many as keep an accelerator busy: there every operation on a block costs a launch, whatever

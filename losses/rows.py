@@ -109,11 +109,8 @@ def sloped(
             s, at = (x.detach().requires_grad_() for x in (anchor[rows] @ keys.T, pos[rows]))
             with torch.enable_grad():
                 found = block(rows, s, at)
-            slope, of_pos[rows], *slopes = torch.autograd.grad(
-                *(found, (s, at, *own), torch.ones_like(found) if by is None else by),
-                allow_unused=True,
-                materialize_grads=True,
-            )
+            weights = torch.ones_like(found) if by is None else by
+            slope, of_pos[rows], *slopes = blocks.gradients(found, (s, at, *own), weights)
             of_anchor[rows] += slope @ keys
             of_keys.addmm_(slope.T, anchor[rows])
             for sum_, x in zip(of_own, slopes, strict=True):

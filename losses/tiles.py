@@ -15,6 +15,8 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from contrastbench.losses import blocks
+
 Summands = Callable[[Tensor], tuple[Tensor, ...]]
 
 
@@ -94,9 +96,7 @@ def tile_slopes(
         values = summands(s)
     moving = [(x, g) for x, g in zip(values, gradients, strict=True) if x.requires_grad]
     outputs, upstream = zip(*moving, strict=True)
-    return torch.autograd.grad(
-        outputs, (s, *parameters), upstream, allow_unused=True, materialize_grads=True
-    )
+    return blocks.gradients(outputs, (s, *parameters), upstream)
 
 
 def tiles(z: Tensor, ids: Tensor, tile: int) -> Iterator[tuple[slice, slice, Tensor | None]]:

@@ -12,17 +12,16 @@ from contrastbench.benchmarks.records.packs import SHIPPED
 
 DEFAULT = ("--help", "list losses", "table adnce-table5", "compare standard")
 BESIDE = {"python -c pass": "pass", "import typer, pydantic": "import typer, pydantic"}
-RUNS = 5
+RUNS, RECORDS = 5, Path("results/runs")
 
 
 def report(names: Sequence[str], data_root: Path | None, device: torch.device) -> Iterator[str]:
     """Yield a line for each command: the least CPU seconds of its runs, one process at a time."""
-    of = "" if Path("results/runs").is_dir() else ", on the records that ship: here are none"
+    of = "" if RECORDS.is_dir() else ", on the records that ship: here are none"
     yield f"{'command':30} CPU seconds, the least of {RUNS}{of}"
-    for title, code in BESIDE.items():
-        yield line(title, ["-c", code])
-    for name in names:
-        yield line(f"bench {name}", ["-m", "contrastbench", *name.split()])
+    ours = {f"bench {name}": ["-m", "contrastbench", *name.split()] for name in names}
+    for title, words in ({name: ["-c", code] for name, code in BESIDE.items()} | ours).items():
+        yield line(title, words)
 
 
 def line(title: str, words: Sequence[str]) -> str:
@@ -43,7 +42,7 @@ def cpu_seconds(words: Sequence[str]) -> float:
         CalledProcessError: it did not end well.
     """
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    folder = None if Path("results/runs").is_dir() else SHIPPED.parent
+    folder = None if RECORDS.is_dir() else SHIPPED.parent
     command = [sys.executable, *words]
     subprocess.run(command, capture_output=True, check=True, text=True, cwd=folder)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)

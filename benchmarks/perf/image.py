@@ -60,7 +60,7 @@ def report(datasets: list[str], root: Path | None, device: torch.device = CPU) -
             yield f"| {name} | ResNet-18 x {width:g} | {times} |"
 
 
-def view_times(images: Tensor, policy: Policy) -> tuple[float, float]:
+def view_times(images: Tensor, policy: Policy) -> list[float]:
     """Seconds of two views of the images, whole batches at once and image by image."""
     rng, one_view = generator(images.device, 0), per_image(policy)
     pictures = [Image.fromarray(image.permute(1, 2, 0).numpy()) for image in images.cpu()]
@@ -69,42 +69,32 @@ def view_times(images: Tensor, policy: Policy) -> tuple[float, float]:
         x = augment(images, policy, rng)
         return erase_some(x, policy, rng) if policy.erasing else x
 
-    works: list[Callable[[], Any]] = [
-        lambda: [view() for _ in range(2)],
-        lambda: [torch.stack([one_view(picture) for picture in pictures]) for _ in range(2)],
-    ]
-    ours, theirs = medians(works, ROUNDS, images.device)
-    return ours, theirs
+    def one_by_one() -> Tensor:
+        return torch.stack([one_view(picture) for picture in pictures])
+
+    works = (lambda one=one: [one() for _ in range(2)] for one in (view, one_by_one))
+    return medians([*works], ROUNDS, images.device)
 
 
-def step_times(images: Tensor, width: float) -> tuple[float, float, float, float]:
+def step_times(images: Tensor, width: float) -> list[float]:
     """Seconds of two views, and of a step in float32, with channels last, and in bfloat16 too."""
     loss, rng = get_loss("infonce"), generator(images.device, 0)
-    layouts = (
-        ("float32", torch.contiguous_format),
-        ("float32", torch.channels_last),
-        ("bf16", torch.channels_last),
-    )
+    kind, first, last = policy("base", SIZE), torch.contiguous_format, torch.channels_last
 
     def views() -> list[Tensor]:
-        return [
-            normalise(augment(images, policy("base", SIZE), rng), CIFAR_MEAN, CIFAR_STD)
-            for _ in range(2)
-        ]
+        made = (augment(images, kind, rng) for _ in range(2))
+        return [normalise(view, CIFAR_MEAN, CIFAR_STD) for view in made]
 
     def step(net: ImageModel, batch: list[Tensor]) -> None:
         loss(both_views(*[net(view) for view in batch])).backward()
 
     works: list[Callable[[], Any]] = [views]
-    for precision, layout in layouts:
-        net = ImageModel(
-            cast(ImageRecipe, make_recipe("image", {"precision": precision, "width": width})), 1
-        )
+    for precision, layout in (("float32", first), ("float32", last), ("bf16", last)):
+        recipe = make_recipe("image", {"precision": precision, "width": width})
+        net = ImageModel(cast(ImageRecipe, recipe), 1).to(images.device).to(memory_format=layout)
         batch = [view.contiguous(memory_format=layout) for view in views()]
-        net = net.to(images.device).to(memory_format=layout)
         works.append(partial(step, net, batch))
-    making, plain, last, half = medians(works, STEPS, images.device)
-    return making, plain, last, half
+    return medians(works, STEPS, images.device)
 
 
 def per_image(policy: Policy) -> Callable[[Image.Image], Tensor]:

@@ -38,9 +38,8 @@ def report(encoders: list[str], root: Path | None, device: torch.device = CPU) -
     speed = "pairs | seconds | sentences/s | speed beside float32"
     yield table_head(f"encoder | way | {speed} | Spearman, farthest from float32", 2)
     for encoder in encoders:
-        settings = {"encoder": encoder, "pooler": "avg"}
-        recipe = cast(SentenceRecipe, make_recipe("sentence", settings))
-        domain = SentenceDomain(DATASET, recipe, 0, root, device)
+        recipe = make_recipe("sentence", {"encoder": encoder, "pooler": "avg"})
+        domain = SentenceDomain(DATASET, cast(SentenceRecipe, recipe), 0, root, device)
         torch.set_num_threads(domain.threads)
         yield from encoder_lines(Path(encoder).name, domain)
 

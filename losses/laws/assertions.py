@@ -4,9 +4,9 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-import torch
 from torch import Tensor
 
+from contrastbench.losses import blocks
 from contrastbench.losses.base import Loss
 from contrastbench.losses.contrast import Contrast
 from contrastbench.losses.laws.random_contrasts import PairingFunction
@@ -57,10 +57,7 @@ def value_and_gradient(loss: Loss, contrast: Contrast, views: Sequence[Tensor]) 
     """The loss, and what it sends back to each view and to each parameter of its own."""
     value = loss(contrast)
     leaves = [*views, *learned_parameters(loss)]
-    gradients = torch.autograd.grad(
-        value, leaves, retain_graph=True, allow_unused=True, materialize_grads=True
-    )
-    return [value, *gradients]
+    return [value, *blocks.gradients(value, leaves, retain_graph=True)]
 
 
 def learned_parameters(loss: Loss) -> list[Tensor]:

@@ -37,11 +37,8 @@ def test_a_time_is_printed_with_the_machine_and_the_versions(
 def test_tabular_prints_one_line_for_each_kind_of_view(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(perf_tabular, "STEPS", 1)
     lines = "\n".join(perf_tabular.report(["breast_cancer"], None)).splitlines()
-    assert [line.split(" | ")[1] for line in lines[2:]] == [
-        "masking",
-        "corruption",
-        "masking+corruption",
-    ]
+    kinds = [line.split(" | ")[1] for line in lines[2:]]
+    assert kinds == ["masking", "corruption", "masking+corruption"]
     assert {line.count("|") for line in lines} == {lines[0].count("|")}
 
 
@@ -54,10 +51,8 @@ def test_image_prints_one_line_for_each_kind_of_view_and_each_width(
     lines = "\n".join(perf_image.report(["digits"], None)).splitlines()
     views, steps = lines[: lines.index("")], lines[lines.index("") + 1 :]
     assert [line.split(" | ")[1] for line in views[2:]] == ["none", "base", "hard"]
-    assert [line.split(" | ")[1] for line in steps[2:]] == [
-        "ResNet-18 x 0.0625",
-        "ResNet-18 x 0.125",
-    ]
+    widths = [line.split(" x ")[1].split()[0] for line in steps[2:]]
+    assert widths == ["0.0625", "0.125"]
     for table in (views, steps):
         assert {line.count("|") for line in table} == {table[0].count("|")}
 
@@ -105,10 +100,8 @@ def test_commands_are_measured_on_the_records_that_ship_where_there_are_none(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    for there in ("len([*Path('results/runs').iterdir()])", "Path.cwd() == Path(sys.argv[1])"):
-        code = f"import sys; from pathlib import Path; assert {there}"
-        assert commands.cpu_seconds(["-c", code, str(tmp_path.resolve())]) > 0
-        (tmp_path / "results/runs").mkdir(parents=True, exist_ok=True)
+    there = "from pathlib import Path; assert [*Path('results/runs').iterdir()]"
+    assert commands.cpu_seconds(["-c", there]) > 0
 
 
 def test_table_has_a_cell_for_every_loss_and_size(monkeypatch: pytest.MonkeyPatch) -> None:

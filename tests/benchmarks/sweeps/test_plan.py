@@ -50,14 +50,9 @@ def planned(results: Path, seeds: int) -> plan.Plan:
 
 def test_states_and_cost_of_the_rest(tmp_path: Path) -> None:
     base = plan.runnable_places(TABLE)[0].work
-    for seed, status, seconds in (
-        (0, "ok", 10.0),
-        (1, "ok", 20.0),
-        (2, "diverged", 0),
-        (3, "failed", 0),
-        (0, "oom", 0),
-    ):
-        add(tmp_path, base, seed, status, seconds)
+    runs = [(0, "ok", 10.0), (1, "ok", 20.0), (2, "diverged", 0), (3, "failed", 0), (0, "oom", 0)]
+    for run in runs:
+        add(tmp_path, base, *run)
     lines = list(plan.plan_lines(planned(tmp_path, 5), Costs(tmp_path)))
     assert lines == [
         "graph MUTAG infonce(temperature=0.2)   2 done, 1 diverged, 1 failed, 1 missing, about "
@@ -165,21 +160,15 @@ def test_what_selects_nothing_is_named(only: str, message: str) -> None:
 
 
 def test_a_table_of_quotes_says_so() -> None:
+    quoted, said = TABLE.model_copy(update={"rows": TABLE.rows[:1]}), "small has only quoted values"
     for only in ([], ["row=quoted"]):
-        with pytest.raises(
-            UserError, match="small has only quoted values and cannot be run: choose another table"
-        ):
-            plan.runnable_places(TABLE.model_copy(update={"rows": TABLE.rows[:1]}), only)
+        with pytest.raises(UserError, match=f"{said} and cannot be run: choose another table"):
+            plan.runnable_places(quoted, only)
 
 
 def test_nothing_to_run_is_0_cells_and_why(tmp_path: Path) -> None:
-    asked = plan.Plan(
-        TABLE,
-        plan.runnable_places(TABLE, ["row=star", "domain=graph"]),
-        [0, 1],
-        "validation",
-        tmp_path,
-    )
+    places = plan.runnable_places(TABLE, ["row=star", "domain=graph"])
+    asked = plan.Plan(TABLE, places, [0, 1], "validation", tmp_path)
     assert list(plan.plan_lines(asked, Costs(tmp_path))) == [
         "0 cells: star on A, B: its parameters are the paper's choice and it declares no grid"
     ]
@@ -204,12 +193,8 @@ def test_experiments_of_one_label_are_told_apart_by_their_recipes(tmp_path: Path
     table = small_table(columns={"A": {"dataset": "MUTAG"}}, rows=rows)
     found = plan.Plan(table, plan.runnable_places(table), [0], "paper", tmp_path)
     text = list(plan.plan_lines(found, Costs(tmp_path)))
-    assert [line.split("  ")[0] for line in text] == [
-        "graph MUTAG none (encoder=gin)",
-        "graph MUTAG none (encoder=raw)",
-        "graph MUTAG infonce",
-        "all",
-    ]
+    labels = ("none (encoder=gin)", "none (encoder=raw)", "infonce")
+    assert [line.split("  ")[0] for line in text] == [*(f"graph MUTAG {x}" for x in labels), "all"]
 
 
 SUITE = """\
