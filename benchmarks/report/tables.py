@@ -43,7 +43,10 @@ def table_markdown(resolved: Resolved, lines: list[list[Entry]], **about: Any) -
     """A table for people; `about` is what its page says besides, see the template."""
     decimals = resolved.table.decimals
     header = ["Method", *(entry.column for entry in lines[0])]
-    body = [[line[0].line.name, *(entry.text(decimals) for entry in line)] for line in lines]
+    own = ((line, [e for e in line if not e.same_as]) for line in lines)
+    begun = [line for line, some in own if any(e.ours or e.failure for e in some)]
+    shown = begun if resolved.table.is_suite_of_sets and begun else lines  # its notes name the rest
+    body = [[line[0].line.name, *(entry.text(decimals) for entry in line)] for line in shown]
     values = {
         "r": resolved,
         "cells": [header, *body],

@@ -126,8 +126,8 @@ def compared() -> dict[str, dict[str, str]]:
     """Return the lines of the standing comparison by method, of its page."""
     if not STANDING.exists():
         return {}
-    head, _, *rows = table_of(STANDING.read_text().rpartition("\n| Method |")[2])
-    return {row[0]: dict(zip(head, row[1:], strict=False)) for row in rows}
+    head, _, *rows = table_of("| " + STANDING.read_text().rpartition("\n| Method | ")[2])
+    return {row[0]: dict(zip(head, row[1:], strict=True)) for row in rows}
 
 
 def table_of(text: str) -> list[list[str]]:

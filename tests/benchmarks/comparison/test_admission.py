@@ -202,18 +202,16 @@ def test_a_control_that_is_better_or_failed_is_named() -> None:
 
 @pytest.mark.usefixtures("moment")
 @pytest.mark.parametrize("name", STANDING)
-def test_the_gate_of_a_suite_is_open_and_each_loss_of_a_released_one_has_run(name: str) -> None:
+def test_the_gate_is_open_and_no_loss_of_a_released_suite_has_run_in_part(name: str) -> None:
     found = resolve(load_table(name), None, RESULTS)
     gate = conditions(found)
     assert is_open(gate), [one for one in gate if not one.passes]
     assert not compare(found).wrong, "infonce again too, where it is asked for"
-    lacking = [
-        (cell.row.name, cell.column)
-        for line in found.lines
-        for cell in line.cells.values()
-        if not {*found.table.seeds_of(cell.column)} <= {*cell.records, *cell.diverged}
-    ]
-    assert not lacking or found.table.draft
+    for line in found.lines:
+        own = [cell for cell in line.cells.values() if not cell.same_as]
+        run = [{*found.table.seeds_of(c.column)} <= {*c.records, *c.diverged} for c in own]
+        begun = any(cell.records for cell in own) or line.row.control or line.name == "infonce"
+        assert all(run) or not begun or found.table.draft, (line.name, run)
 
 
 SUITE = """\
