@@ -19,7 +19,8 @@ def nearness(name: str, params: Mapping[str, Any]) -> tuple[float, float]:
     """Return the highest cosine of a loss's gradient with InfoNCE's, and InfoNCE's temperature.
 
     The gradients are those in all embeddings of one drawn batch of 64 pairs, in float64. A cosine
-    of 1 is InfoNCE but for the learning rate.
+    of 1 is the same step on that batch; at the lowest temperature it is nearly the hardest negative
+    alone, which sharp losses share.
 
     >>> nearness("infonce", {"temperature": 0.2})
     (1.0, 0.2)
