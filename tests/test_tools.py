@@ -56,6 +56,11 @@ def test_what_lacks_and_what_is_no_more_is_named() -> None:
         frozen.check_names("x.json", ["a", "d"], NAMES, "run me")
 
 
+def test_a_table_of_a_page_is_written_anew() -> None:
+    page = frozen.with_table("before\n| h |\n| old |\n| old |\n\nafter\n", "| h |\n", "| new |\n")
+    assert page == "before\n| h |\n| new |\n\nafter\n"
+
+
 SOURCE = """
 def least(values: list[float], bound: float = 1.0) -> float:
     print("said")
