@@ -174,8 +174,8 @@ DECLARATION = Declaration(
     tiny={"epochs": 2, "limit": 90, "folds": 3},
     extra="contrastbench[graph]",
     protocols=("svm", "linear-svm"),
-    scorer="contrastbench.domains.graph.encoders:score",
-    opener="contrastbench.domains.graph.encoders:open_encoder",
+    scorer="contrastbench.domains.graph.exports:score",
+    opener="contrastbench.domains.graph.exports:open_encoder",
     sources=SOURCES,
     perf="contrastbench.benchmarks.perf.graph",
 )

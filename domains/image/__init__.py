@@ -23,7 +23,7 @@ DECLARATION = Declaration(
     sources=SOURCES,
     protocols=PROTOCOL_NAMES,
     scorer="contrastbench.domains.image.scoring.protocols:score",
-    opener="contrastbench.domains.image.networks.encoders:open_encoder",
+    opener="contrastbench.domains.image.networks.exports:open_encoder",
     names=True,
     perf="contrastbench.benchmarks.perf.image",
 )

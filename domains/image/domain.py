@@ -18,7 +18,7 @@ from contrastbench.domains.image.data.decode import cancel_decoding
 from contrastbench.domains.image.data.images import Croppable, ImageFiles, Images, Request, held_out
 from contrastbench.domains.image.data.own import ADAPTER, load_images
 from contrastbench.domains.image.data.report import image_samples
-from contrastbench.domains.image.networks.encoders import Encoder, export
+from contrastbench.domains.image.networks.exports import Encoder, export
 from contrastbench.domains.image.networks.model import ImageModel
 from contrastbench.domains.image.preprocessing import Model, Preprocessing, policies
 from contrastbench.domains.image.probes import PROBES

@@ -168,7 +168,7 @@ DECLARATION = Declaration(
     needs=("huggingface_hub", "tokenizers", "transformers"),
     corpora=CORPORA,
     sources=SOURCES,
-    opener="contrastbench.domains.sentence.encoders:open_encoder",
+    opener="contrastbench.domains.sentence.exports:open_encoder",
     mark="model_type",  # as transformers writes it
     perf="contrastbench.benchmarks.perf.sentence",
 )

@@ -27,7 +27,7 @@ from contrastbench.domains.samples import WRONG_SHARE, Samples
 from contrastbench.domains.scoring.retrieval import recall_at_1, retrieval
 from contrastbench.domains.sentence import (
     SentenceRecipe,
-    encoders,
+    exports,
     graded,
     own,
     scoring,
@@ -299,11 +299,11 @@ class SentenceDomain(Domain[SentenceRecipe, SentenceModel, Batch]):
 
     def check_export(self) -> None:
         """Raise unless models of this recipe can be exported."""
-        encoders.check_pooler(self.recipe.pooler)
+        exports.check_pooler(self.recipe.pooler)
 
     def export(self, model: SentenceModel, folder: Path) -> None:
         """A folder that transformers and sentence-transformers load."""
-        encoders.export(model, self.checkpoint, folder)
+        exports.export(model, self.checkpoint, folder)
 
     def validate(self, model: SentenceModel) -> float:
         """Spearman correlation in percent on the development pairs, or the recall among rows."""

@@ -157,8 +157,8 @@ DECLARATION = Declaration(
     tiny={"epochs": 2, "limit": 300, "batch_size": 64, "widths": (32, 32), "projection": (32, 16)},
     extra="contrastbench[tabular]",
     protocols=("linear", "plain", "pseudo_inverse", "logistic", "boosting"),
-    scorer="contrastbench.domains.tabular.encoders:score",
-    opener="contrastbench.domains.tabular.encoders:open_encoder",
+    scorer="contrastbench.domains.tabular.exports:score",
+    opener="contrastbench.domains.tabular.exports:open_encoder",
     sources=SOURCES,
     perf="contrastbench.benchmarks.perf.tabular",
 )

@@ -15,7 +15,7 @@ import hostile
 pytest.importorskip("torchvision")
 from contrastbench.benchmarks.running import checkpoints
 from contrastbench.domains.download import file_sha256
-from contrastbench.domains.image.networks import encoders, pretrained
+from contrastbench.domains.image.networks import exports, pretrained
 from contrastbench.domains.image.networks.model import ImageModel
 from contrastbench.domains.image.preprocessing import Preprocessing
 from contrastbench.domains.registry import declaration, make_recipe
@@ -159,11 +159,11 @@ def test_sentence_encoders(
 def test_image_encoders(tmp_path: Path, found: Callable[[str], None]) -> None:
     good, cpu = tmp_path / "good", torch.device("cpu")
     recipe = make_recipe("image", declaration("image").tiny)
-    encoders.export(ImageModel(recipe, 0), recipe, Preprocessing((0,) * 3, (1,) * 3, 8), good)
-    assert encoders.open_encoder(str(good), None, cpu)
+    exports.export(ImageModel(recipe, 0), recipe, Preprocessing((0,) * 3, (1,) * 3, 8), good)
+    assert exports.open_encoder(str(good), None, cpu)
     spoils = {name: spoil for name, spoil in SPOILS.items() if spoil is not code}  # nobody asks
     for k, spoil in enumerate(spoils.values()):
-        besiege(spoil, good, tmp_path / str(k), lambda f: encoders.open_encoder(str(f), None, cpu))
+        besiege(spoil, good, tmp_path / str(k), lambda f: exports.open_encoder(str(f), None, cpu))
     found(f"data: {len(spoils)} hostile image encoders: refused, nothing touched")
 
 

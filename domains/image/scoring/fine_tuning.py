@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from contrastbench.domains.image.data.images import ImageSet, Split
-from contrastbench.domains.image.networks.encoders import Encoder
+from contrastbench.domains.image.networks.exports import Encoder
 from contrastbench.domains.image.views.policies import policy
 from contrastbench.domains.progress import tracked
 from contrastbench.domains.random import generator

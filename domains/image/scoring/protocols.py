@@ -9,7 +9,7 @@ import torch
 from contrastbench.domains.image.data.datasets import Scoring, scoring
 from contrastbench.domains.image.data.images import ImageSet, Split
 from contrastbench.domains.image.data.own import load_images
-from contrastbench.domains.image.networks.encoders import Encoder, open_encoder
+from contrastbench.domains.image.networks.exports import Encoder, open_encoder
 from contrastbench.domains.image.sampling import held_out_split
 from contrastbench.domains.image.scoring.fine_tuning import semi_supervised
 from contrastbench.domains.reading import refuse

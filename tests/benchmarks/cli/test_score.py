@@ -12,7 +12,7 @@ pytest.importorskip("PIL")
 from contrastbench.domains.base import Exports
 from contrastbench.domains.image import DECLARATION
 from contrastbench.domains.image.domain import ImageDomain
-from contrastbench.domains.image.networks.encoders import open_encoder
+from contrastbench.domains.image.networks.exports import open_encoder
 from contrastbench.domains.image.sampling import held_out_split
 from contrastbench.domains.image.scoring import fine_tuning, protocols
 from contrastbench.domains.registry import declaration, domain_class, make_recipe

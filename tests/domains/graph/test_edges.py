@@ -10,7 +10,7 @@ from contrastbench.domains.graph import GraphRecipe
 from contrastbench.domains.graph.data import Graphs, load_graphs
 from contrastbench.domains.graph.domain import GraphDomain
 from contrastbench.domains.graph.encoder import GIN
-from contrastbench.domains.graph.encoders import open_encoder
+from contrastbench.domains.graph.exports import open_encoder
 from contrastbench.domains.graph.twins import colours
 from contrastbench.domains.graph.views import add_loops, augment
 from contrastbench.domains.random import generator

@@ -12,7 +12,7 @@ import torch
 
 from contrastbench.domains.graph import DATASETS, GraphRecipe, molecules
 from contrastbench.domains.graph.domain import GraphDomain
-from contrastbench.domains.graph.encoders import open_encoder
+from contrastbench.domains.graph.exports import open_encoder
 from contrastbench.domains.graph.own import load_own_graphs
 from contrastbench.domains.graph.tasks import task_part
 from contrastbench.losses import UserError

@@ -15,7 +15,7 @@ from scipy.io import savemat
 from contrastbench.domains.image.data import transfer_sets
 from contrastbench.domains.image.data.datasets import DATASETS, scoring
 from contrastbench.domains.image.domain import ImageDomain
-from contrastbench.domains.image.networks.encoders import export
+from contrastbench.domains.image.networks.exports import export
 from contrastbench.domains.image.preprocessing import Preprocessing
 from contrastbench.domains.image.scoring import protocols
 from contrastbench.domains.registry import make_recipe
