@@ -1,9 +1,10 @@
 """Recompute a standing comparison from its records by pandas and scipy, without contrastbench.
 
-    python examples/recompute_standard.py results standard-4
+    python examples/recompute_standard.py results standard-4 10
 
-It prints what `bench compare` shows: each method's effect over data sets in percent of what
-training gains, half of its 95 % interval, p after Holm's correction, and the verdict.
+The last word counts the suite's losses beside InfoNCE, also those that have yet to run. It prints
+what `bench compare` shows: each method's effect over data sets in percent of what training gains,
+half of its 95 % interval, p and the verdict. Holm's correction is over losses, not over controls.
 """
 
 import json
@@ -73,29 +74,32 @@ def over_sets(effects):
     return pd.Series({"effect": by_domain.mean().mean(), "error": error, "freedom": own})
 
 
-def holm(p):
-    """Return p-values after Holm's correction."""
+def holm(p, tests):
+    """Return p-values after Holm's correction for so many tests, also those to come."""
     order = p.sort_values()
-    return (order * np.arange(len(p), 0, -1)).cummax().clip(upper=1)
+    return (order * np.arange(tests, tests - len(p), -1)).cummax().clip(upper=1)
 
 
-def compare(results, suite):
+def compare(results, suite, losses):
     """Return the effect of each method over data sets, and its verdict."""
     cells = pd.read_csv(Path(results) / f"{suite}-cells.csv").fillna({"control": ""})
     score = scores(results, cells)
     gain = score.infonce - score[["raw input", "untrained"]].max(axis=1)
     effects = score.drop(columns="infonce").sub(score.infonce, axis=0).div(gain / 100, axis=0)
+    controls = effects.columns.isin(cells.method[cells.control != ""])
+    effects = effects.loc[:, controls | effects.notna().all()]  # a loss is shown once it is whole
     found = effects.apply(lambda one: over_sets(one.dropna())).T
     t, size = stats.t(found.freedom), found.effect.abs()
     found["half"] = t.ppf(1 - ALPHA / 2) * found.error
-    losses = [name for name in found.index if not {*cells[cells.method == name].control} - {""}]
-    found["p"] = holm(pd.Series(2 * t.sf(size / found.error), found.index)[losses])
-    found["p_equal"] = holm(pd.Series(t.sf((MARGIN - size) / found.error), found.index)[losses])
+    found["p"], found["p_equal"] = 2 * t.sf(size / found.error), t.sf((MARGIN - size) / found.error)
+    shown = found.index.difference(cells.method[cells.control != ""])
+    for p in ("p", "p_equal"):
+        found.loc[shown, p] = holm(found.loc[shown, p], losses)
     words = np.where(found.p_equal <= ALPHA, "equal", "undecided")
-    shown = np.where(found.effect > 0, "better", "worse")
-    found["verdict"] = np.where(found.p <= ALPHA, shown, words)
+    sign = np.where(found.effect > 0, "better", "worse")
+    found["verdict"] = np.where(found.p <= ALPHA, sign, words)
     return found
 
 
 if __name__ == "__main__":
-    print(compare(*sys.argv[1:]).round(3).to_string())
+    print(compare(*sys.argv[1:3], int(sys.argv[3])).round(3).to_string())

@@ -222,7 +222,7 @@ quick: {datasets: [wine], seeds: 0-2}
 domains:
   tabular: {datasets: [wine, iris, digits-table, letter]}
   image: {datasets: [digits, CIFAR-10, Omniglot]}
-losses: [infonce, adnce, decoupled, hcl]
+losses: [infonce, adnce, decoupled, hcl, debiased]
 """
 SHIFTS = {"infonce": 80.0, "adnce": 83.0, "decoupled": 80.2, "hcl": 78.0, "none": 60.0}
 
@@ -232,7 +232,9 @@ def test_a_script_of_pandas_and_scipy_finds_the_same(tmp_path: Path) -> None:
     path, noise = tmp_path / "mine.yaml", np.random.default_rng(0)
     path.write_text(SUITE)
     while tasks := [
-        task for task in make_plan(str(path), results=tmp_path).tasks() if task.state == "missing"
+        task
+        for task in make_plan(str(path), results=tmp_path).tasks()
+        if task.state == "missing" and task.experiment.loss.name != "debiased"
     ]:
         for task in tasks:
             score = SHIFTS[task.experiment.loss.name] + 2 * float(noise.normal())
@@ -242,7 +244,7 @@ def test_a_script_of_pandas_and_scipy_finds_the_same(tmp_path: Path) -> None:
             made(tmp_path, task.experiment, task.seed, **about)
     resolved = resolve(load_table(str(path)), None, tmp_path)
     (tmp_path / "mine-cells.csv").write_text(texts(view_of(resolved))["-cells.csv"])
-    found = runpy.run_path(str(SCRIPT))["compare"](tmp_path, "mine")
+    found = runpy.run_path(str(SCRIPT))["compare"](tmp_path, "mine", 4)  # one has yet to run
     verdicts = compare(resolved)
     assert {row.effect.row for row in verdicts.rows} == {"adnce", "decoupled", "hcl"}
     for row in (*verdicts.rows, *verdicts.controls):
