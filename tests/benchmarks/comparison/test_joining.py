@@ -77,6 +77,15 @@ def filled(tmp_path: Path) -> Path:
     return tmp_path
 
 
+def interrupted(folder: Path, loss: LossSpec) -> str:
+    """Take the last seed of a loss that joined the quick part from a set, and return its name."""
+    table = load_table(str(folder / "mine.yaml"), losses=[loss], quick=True)
+    column, (name,) = next(iter(table.columns)), table.joined
+    written = table.places[name, column].work.folder(folder).glob("*-seed2.json")
+    max(written, key=lambda path: path.stat().st_mtime_ns).unlink()  # the baseline's came first
+    return column
+
+
 def test_a_quick_part_is_a_table_of_its_own_with_the_baseline_controls_and_what_joins(
     tmp_path: Path,
 ) -> None:
@@ -108,11 +117,7 @@ def test_quick_results_do_not_count_in_the_whole_suite(filled: Path) -> None:
 
 def test_a_set_of_a_quick_part_counts_once_its_seeds_have_run(filled: Path) -> None:
     table = load_table(str(filled / "mine.yaml"), losses=[MINE], quick=True)
-    column = next(iter(table.columns))
-    (row,) = (one for one in table.rows if one.name in table.joined)
-    work = table.places[row.name, column].work
-    (last,) = work.folder(filled).glob("*-seed2.json")
-    last.unlink()
+    column = interrupted(filled, MINE)
     compared = compare(resolve(table, None, filled)).places
     found = {one.column: one.why for one in compared if one.joined}
     assert found[column] == "incomplete: 2 of 3 seeds"
@@ -141,6 +146,8 @@ def test_every_answer_says_that_it_is_quick(bench, filled: Path) -> None:
     code, out, _ = bench("compare", *[word for word in words if word != "--quick"])
     assert "quick part of" not in out
     assert "mine.py:Mine on MUTAG (3 of 5 seeds), mine.py:Mine on DD (3 of 5 seeds), " in out
+    interrupted(filled, LossSpec("mine.py:Mine"))
+    assert bench("compare", *words)[1].count(" on 5 of 6 sets") == 2, "an interrupted sweep"
 
 
 def test_what_joins_a_quick_part_has_the_setting_of_the_baseline(
