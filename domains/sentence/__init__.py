@@ -140,7 +140,8 @@ class SentenceRecipe(Recipe):
         """Bring the corpus that is trained on, and the checkpoint; some sets have their corpus."""
         from contrastbench.domains.registry import fetch
 
-        own = dataset in DATASETS and DATASETS[dataset].own_corpus
+        trains = next(iter(self.scored_sets), dataset)
+        own = trains in DATASETS and DATASETS[trains].own_corpus
         corpora = [self.corpus] if trained and not own else []
         brought = {corpus: fetch("sentence", corpus, folder) for corpus in corpora}
         source = self.encoder.rpartition(":")[2]

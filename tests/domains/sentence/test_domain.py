@@ -438,3 +438,11 @@ def test_a_record_names_what_was_trained_on() -> None:
     """The recipe of `graded` has the default corpus in its key, which is not read there."""
     assert domain().notes(True)["corpus"]["name"] == "graded: its own training sentences"
     assert "corpus" not in domain().notes(False)
+
+
+def test_a_set_that_another_one_trains_asks_for_no_corpus(offline: None, tmp_path: Path) -> None:
+    recipe = {"encoder": "tiny", "pairing": "query_key"}
+    scored = SentenceRecipe.of("sentence", {**recipe, "score_on": ["captions", "sts"]})
+    assert scored.fetch("sts", tmp_path, True) == {}
+    with pytest.raises(UserError, match="wiki1m"):
+        SentenceRecipe.of("sentence", recipe).fetch("sts", tmp_path, True)
