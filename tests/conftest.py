@@ -58,8 +58,8 @@ def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captur
 
     def call(*words: str) -> tuple[int, str, str]:
         monkeypatch.setattr(sys, "argv", ["bench", *words])
-        monkeypatch.setattr(signal, "signal", lambda *_: None)
-        # the real one is for a whole process
+        # the real ones are for a whole process
+        monkeypatch.setattr(cli, "end_on_sigterm", lambda: None)
         monkeypatch.setattr(launch, "private_channel", lambda: sys.stdout)
         with pytest.raises(SystemExit) as end:
             cli.main()
