@@ -7,7 +7,7 @@ from typing import Annotated
 from typer import Argument
 
 from contrastbench.benchmarks.cli import options as opt
-from contrastbench.benchmarks.cli.output import say, show
+from contrastbench.benchmarks.cli.output import show
 from contrastbench.domains.registry import loaded_declarations
 from contrastbench.errors import UserError, unknown
 
@@ -44,7 +44,7 @@ def perf(
     first = next(lines)  # wrong names are noticed before anything is printed
     show(f"{measured_on(opened)}\n\n{first}")
     for line in lines:
-        say(line)
+        show(line)
 
 
 def asked_sizes(sizes: list[str]) -> tuple[int, ...]:

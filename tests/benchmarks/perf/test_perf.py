@@ -34,6 +34,12 @@ def test_a_time_is_printed_with_the_machine_and_the_versions(
     assert (empty, head[:2]) == ("", "| ")
 
 
+def test_losses_are_a_table_of_whole_lines(bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(perf_losses, "measured_entry", lambda *_: "1.00x 0 MB")
+    *_, head, rule, line = bench("perf", "losses", "hcl", "512")[1].splitlines()
+    assert (head, rule, line) == ("| loss | 2N = 512 |", "| --- | ---: |", "| hcl | 1.00x 0 MB |")
+
+
 def test_tabular_prints_one_line_for_each_kind_of_view(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(perf_tabular, "STEPS", 1)
     lines = "\n".join(perf_tabular.report(["breast_cancer"], None)).splitlines()
