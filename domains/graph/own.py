@@ -343,7 +343,10 @@ READERS: dict[str, Reader] = {
     MOLECULES.kind: read_smiles,
 }
 ADAPTER: own.Adapter[LoadedGraphs] = own.Adapter(
-    *("graph", DATASETS, SOURCES, read_own),
+    "graph",
+    DATASETS,
+    SOURCES,
+    read_own,
     lambda name, data_root, _: (*data.load_graphs(name, data_root), {}),
     others=True,
 )

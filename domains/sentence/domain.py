@@ -341,7 +341,10 @@ class SentenceDomain(Domain[SentenceRecipe, SentenceModel, Batch]):
 
 
 ADAPTER: owned.Adapter[ScoredSets] = owned.Adapter(
-    *("sentence", DATASETS, SOURCES, own.read_own),
+    "sentence",
+    DATASETS,
+    SOURCES,
+    own.read_own,
     lambda name, root: reader_of(__package__, DATASETS[name])(DATASETS[name], root),
 )
 read_any = ADAPTER.read

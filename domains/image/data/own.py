@@ -264,5 +264,5 @@ def saved_pictures(
 
 READERS: dict[str, OwnReader] = {"folder": read_folder, "npz": read_npz, "hf": read_saved}
 ADAPTER = own.Adapter(
-    *("image", DATASETS, SOURCES), lambda kind, *asked: READERS[kind](*asked), load_declared
+    "image", DATASETS, SOURCES, lambda kind, *asked: READERS[kind](*asked), load_declared
 )
