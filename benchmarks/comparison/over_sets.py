@@ -20,7 +20,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy import special
 
-from contrastbench.benchmarks.comparison import DECIDED, Verdict
+from contrastbench.benchmarks.comparison import Verdict
 from contrastbench.benchmarks.comparison.effects import Counted, Effect
 from contrastbench.benchmarks.comparison.pairs import SetName
 from contrastbench.benchmarks.comparison.statistics import (
@@ -84,7 +84,7 @@ class Judged:
     Args:
         over: all sets.
         by_domain: each domain, by a second family of tests.
-        hangs_on: the choices of ours without which the verdict is another one.
+        hangs_on: the choices of ours without which the verdict is another one, with that one.
         tried: how many such choices were tried.
         sees: the effect that would have been found four times in five.
         curve: the effect of the best of so many points against the baseline's best of all.
@@ -95,7 +95,7 @@ class Judged:
     effect: Effect
     over: Part
     by_domain: Mapping[str, Part] = field(default_factory=dict)
-    hangs_on: Sequence[str] = ()
+    hangs_on: Mapping[str, Verdict] = field(default_factory=dict)
     tried: int = 0
     sees: float = inf
     curve: Mapping[int, float] = field(default_factory=dict)
@@ -198,15 +198,14 @@ def judged_family(
     """Return the rows of one family of losses, with what each verdict hangs on."""
     margin, values = counted.scale.margin, {row.row: means(row) for row in rows}
     over, each = verdicts(values, margin, to_come), by_domains(values, margin, to_come)
-    others = alternatives(Other(values, margin), further, to_come)
-    doubts = {name: {row: part.verdict for row, part in some.items()} for name, some in others}
+    others = dict(alternatives(Other(values, margin), further, to_come))
     level = ALPHA / max(1, len(rows) + to_come)
     judged = [
         Judged(row, part, each[row.row], sees=seen(part, level))
         for row in rows
         for part in [barred(row, over[row.row])]
     ]
-    return sorted((with_doubts(one, doubts) for one in judged), key=lambda one: -one.over.mean)
+    return sorted((with_doubts(one, others) for one in judged), key=lambda one: -one.over.mean)
 
 
 def by_domains(
@@ -280,13 +279,18 @@ def without(values: Mapping[str, Values], *gone: SetName) -> dict[str, Values]:
     }
 
 
-def with_doubts(one: Judged, others: Mapping[str, Mapping[str, Verdict]]) -> Judged:
-    """Return a row with the choices that its verdict hangs on; none where nothing is shown."""
-    if one.over.verdict not in (*DECIDED, Verdict.EQUAL):
+def with_doubts(one: Judged, others: Mapping[str, Mapping[str, Part]]) -> Judged:
+    """Return a row with the choices that its verdict hangs on; none where nothing is tested.
+
+    Undecided is no other verdict than none for too few sets.
+    """
+    mine, row = one.over.verdict, one.effect
+    if mine == Verdict.UNTESTED:
         return one
-    words = {name: some[one.effect.row] for name, some in others.items() if one.effect.row in some}
-    found = [name for name, word in words.items() if word != one.over.verdict]
-    return replace(one, hangs_on=found, tried=len(words))
+    words = {k: barred(row, some[row.row]).verdict for k, some in others.items() if row.row in some}
+    same = {mine, Verdict.UNTESTED} if mine == Verdict.UNDECIDED else {mine}
+    turned = {name: word for name, word in words.items() if word not in same}
+    return replace(one, hangs_on=turned, tried=len(words))
 
 
 def judge_control(effect: Effect, everywhere: Effect, must: str, counted: Counted) -> Judged:

@@ -13,10 +13,10 @@ from contrastbench.benchmarks.records import files
 from contrastbench.benchmarks.report import latex, screen
 from contrastbench.benchmarks.report.words import (
     flat,
-    names,
     rendered,
     said,
     sentences,
+    turned,
     verdict_text,
 )
 from contrastbench.benchmarks.tables import origins
@@ -113,7 +113,7 @@ def effect_cells(row: Judged, verdicts: Verdicts, curves: bool) -> list[str]:
     small = row.over.holm_equal <= ALPHA and row.over.verdict in DECIDED
     within = f", within {verdicts.counted.scale.margin:g}" * small
     failed = f" (failed on {len(row.effect.failed)})" * bool(row.effect.failed)
-    turning = f"{len(row.hangs_on)} of {row.tried}: {names(row.hangs_on)}"
+    turning = f"{len(row.hangs_on)} of {row.tried}: {turned(row.hangs_on)}"
     doubts = turning if row.hangs_on else "none" * bool(row.tried)
     curve = ", ".join(signed(value, decimals) for value in row.curve.values())
     verdict = "the same loss" if row.effect.same else row.over.verdict
@@ -208,7 +208,7 @@ def row_values(row: Judged) -> dict[str, Any]:
         **part_values(row.over),
         "domains": {name: part_values(part) for name, part in row.by_domain.items()},
         "sets": {"/".join(name): one.mean for name, one in row.effect.by_set.items()},
-        "hangs_on": list(row.hangs_on),
+        "hangs_on": dict(row.hangs_on),
         "tried": row.tried,
         "curve": dict(row.curve),
     }
@@ -223,7 +223,12 @@ def part_values(part: Part) -> dict[str, Any]:
 
 
 def comparison_rows(verdicts: Verdicts) -> list[dict[str, Any]]:
-    """Return the values of each comparison by name, None for no value, for CSV and data frames."""
+    """Return the values of each comparison by name, None for no value, for CSV and data frames.
+
+    Each has the verdict on its row over data sets, and what that hangs on.
+    """
+    judged = (*verdicts.rows, *verdicts.controls)
+    over = {name: one for one in judged for name in (one.effect.row, *one.effect.also)}
     return [
         {
             "table": verdicts.table.name,
@@ -248,6 +253,8 @@ def comparison_rows(verdicts: Verdicts) -> list[dict[str, Any]]:
             "verdict": str(place.verdict),
             "why": place.why,
             "failure": place.failure,
+            "over_sets": str(over[place.row].over.verdict) if place.row in over else "",
+            "hangs_on": turned(over[place.row].hangs_on) if place.row in over else "",
         }
         for place in verdicts.places
     ]

@@ -2,7 +2,7 @@
 
 import re
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import cache
 from math import inf, isfinite
@@ -93,7 +93,7 @@ def environment(
         lstrip_blocks=True,
         bytecode_cache=compiled(autoescape, finalize is not None),
     )
-    filters = [signed, number, names, listed, short, flat, paragraphs, setting, bullet]
+    filters = [signed, number, names, turned, listed, short, flat, paragraphs, setting, bullet]
     made.filters |= {used.__name__: used for used in [*filters, unmentioned, tallied]}
     made.filters |= {"p": p_text, "s": plural, "verdict": verdict_text, "cell": escaped_cell}
     made.filters |= {"table": markdown_table, "tex": latex_text, "near_infonce": near_infonce}
@@ -121,6 +121,18 @@ def names(things: Iterable[Any], text: Callable[[Any], str] = str) -> str:
     if len(shown) <= MAX_NAMES:
         return listed(shown, text)
     return f"{listed(shown[: MAX_NAMES - 1], text)} and {len(shown) - MAX_NAMES + 1} more"
+
+
+def turned(choices: Mapping[str, str]) -> str:
+    """Return the choices that a verdict hangs on, by the verdict without them.
+
+    >>> turned({"Omniglot": "undecided", "graph": "undecided", "the mean": "worse"})
+    'Omniglot, graph (undecided); the mean (worse)'
+    """
+    by_word: dict[str, list[str]] = {}
+    for name, word in choices.items():
+        by_word.setdefault(word, []).append(name)
+    return "; ".join(f"{names(some)} ({word})" for word, some in by_word.items())
 
 
 def listed(things: Iterable[Any], text: Callable[[Any], str] = str) -> str:

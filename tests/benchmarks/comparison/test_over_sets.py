@@ -255,7 +255,7 @@ def test_a_verdict_names_the_set_that_it_hangs_on() -> None:
     """One far set carries the mean, of effects that are otherwise small."""
     steady = {"image": [6.0, 5.0, 7.0, 6.5, 5.5], "graph": [5.0, 6.0, 7.0, 5.5, 6.5]}
     (row,) = judge([effect("steady", steady)], GAINS)
-    assert (row.over.verdict, row.hangs_on) == (Verdict.BETTER, [])
+    assert (row.over.verdict, row.hangs_on) == (Verdict.BETTER, {})
     assert row.tried == 10 + 2 + 1, "each set, each domain, the median"
     carried = {"image": [1.0, 1.2, 0.8, 1.1, 0.9], "graph": [1.0, 1.3, 0.7, 1.0, -3.0]}
     (row,) = judge([effect("carried", carried)], GAINS)
@@ -263,7 +263,7 @@ def test_a_verdict_names_the_set_that_it_hangs_on() -> None:
     weak = {"image": [3.0, 1.0, 2.0, 1.5, 2.5], "graph": [2.0, 1.0, 12.0, 1.5, 2.5]}
     (row,) = judge([effect("weak", weak)], GAINS)
     assert row.over.verdict == Verdict.BETTER
-    assert "image-0" in row.hangs_on
+    assert row.hangs_on["image-0"] == Verdict.UNDECIDED
     assert "graph-2" not in row.hangs_on, "without the far set the spread is smaller"
 
 
@@ -273,8 +273,24 @@ def test_a_verdict_hangs_on_a_further_choice_where_it_turns() -> None:
     turned = {name: -value for name, value in means(row).items()}
     further = {"kept": Other({"a": means(row)}, 5.0), "turned": Other({"a": turned}, 5.0)}
     (judged,) = judge([row], GAINS, {**further, "of another": Other({"b": turned}, 5.0)})
-    assert judged.hangs_on == ["turned"]
+    assert judged.hangs_on == {"turned": Verdict.WORSE}
     assert judged.tried == 10 + 2 + 1 + 2
+
+
+def test_undecided_hangs_on_the_domain_without_which_it_is_decided() -> None:
+    torn = {
+        "image": [9.0, 10.0, 11.0, 10.5, 9.5],
+        "graph": [8.0, 9.0, 10.0, 9.5],
+        "tabular": [-30.0, -9.0, 12.0, 5.0],
+    }
+    (row,) = judge([effect("torn", torn)], GAINS)
+    assert (row.over.verdict, row.hangs_on) == (Verdict.UNDECIDED, {"tabular": Verdict.BETTER})
+    assert row.tried == 13 + 3 + 1
+    failed = frozenset({("graph", "gone")})
+    (row,) = judge([effect("torn", torn, failed=failed)], GAINS)
+    assert row.hangs_on == {}, "a loss that failed on a set is better by no choice"
+    (row,) = judge([effect("few", {"graph": [1.0, -1.0, 30.0, -2.0]})], GAINS)
+    assert (row.over.verdict, row.hangs_on) == (Verdict.UNDECIDED, {}), "three sets tell nothing"
 
 
 def test_the_median_has_a_wider_error() -> None:

@@ -15,7 +15,11 @@ from contrastbench.benchmarks.comparison.compare import (
     compare_rows,
 )
 from contrastbench.benchmarks.comparison.over_sets import Judged
-from contrastbench.benchmarks.report.comparison import compared, render_comparison
+from contrastbench.benchmarks.report.comparison import (
+    compared,
+    comparison_rows,
+    render_comparison,
+)
 from contrastbench.benchmarks.report.words import said
 from contrastbench.benchmarks.tables.load import load_table
 from contrastbench.benchmarks.tables.resolved import Resolved, resolve
@@ -145,7 +149,13 @@ def test_effects_that_cancel_over_domains_are_shown_in_each(tmp_path: Path) -> N
     adnce = of(study.verdicts, "adnce")
     assert abs(adnce.over.mean) < 5
     assert adnce.by_domain["graph"].verdict == Verdict.BETTER
-    assert "graph" in adnce.hangs_on or adnce.over.verdict == Verdict.UNDECIDED
+    assert (adnce.over.verdict, adnce.hangs_on["tabular"]) == (Verdict.EQUAL, Verdict.BETTER)
+    row = next(r for r in comparison_rows(study.verdicts) if r["method"] == "adnce")
+    assert row["over_sets"] == "equal"
+    assert "tabular (better)" in row["hangs_on"]
+    shown = json.loads(render_comparison(study.resolved, "json"))["rows"]
+    assert next(r for r in shown if r["methods"] == ["adnce"])["hangs_on"] == adnce.hangs_on
+    assert f"of {adnce.tried}: {row['hangs_on']}" in render_comparison(study.resolved, "md")
 
 
 def test_losses_that_have_yet_to_run_are_counted(tmp_path: Path) -> None:
