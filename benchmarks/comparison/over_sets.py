@@ -50,7 +50,7 @@ class Part(NamedTuple):
         mean: over the sets, or over domains of the means over their sets.
         error: its standard error.
         freedom: degrees of freedom of the error; 0: nothing tells its spread.
-        holm: p of no effect, after Holm's correction.
+        holm: p of no effect, after Holm's correction; None: untested.
         holm_equal: p of an effect beyond the margin, the larger of two one-sided tests, after it.
         verdict: by these.
     """
@@ -58,8 +58,8 @@ class Part(NamedTuple):
     mean: float
     error: float = 0.0
     freedom: float = 0.0
-    holm: float = 1.0
-    holm_equal: float = 1.0
+    holm: float | None = None
+    holm_equal: float | None = None
     verdict: Verdict = Verdict.UNTESTED
 
     @property

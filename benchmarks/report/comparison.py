@@ -110,7 +110,7 @@ def effect_cells(row: Judged, verdicts: Verdicts, curves: bool) -> list[str]:
     """
     decimals = verdicts.counted.scale.decimals
     by_domain = [row.by_domain.get(name) for name in verdicts.domains]
-    small = row.over.holm_equal <= ALPHA and row.over.verdict in DECIDED
+    small = row.over.verdict in DECIDED and (row.over.holm_equal or 0.0) <= ALPHA
     within = f", within {verdicts.counted.scale.margin:g}" * small
     failed = f" (failed on {len(row.effect.failed)})" * bool(row.effect.failed)
     turning = f"{len(row.hangs_on)} of {row.tried}: {turned(row.hangs_on)}"

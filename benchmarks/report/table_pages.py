@@ -62,7 +62,7 @@ def texts(shown: TableView) -> dict[str, str]:
 def cell_keys(resolved: Resolved) -> Iterator[dict[str, str | int]]:
     """Yield the key of each setting that a suite's rows choose among, by its point.
 
-    With them `examples/recompute_standard.py` computes the suite anew without this package.
+    With them `examples/recompute_standard.py` computes the suite anew from `cb.records`.
     """
     for line in resolved.lines:
         for column, cell in line.cells.items():
