@@ -6,15 +6,17 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import yaml
-from pydantic import BaseModel, ValidationError
 from yaml.constructor import ConstructorError
 
 from contrastbench.errors import UserError, unknown
 
-ParsedModel = TypeVar("ParsedModel", bound=BaseModel)
+if TYPE_CHECKING:  # lists read files without it
+    from pydantic import BaseModel
+
+ParsedModel = TypeVar("ParsedModel", bound="BaseModel")
 Base: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # libyaml's loader is ten times faster
 PLAIN_TAGS = {
     f"tag:yaml.org,2002:{kind}" for kind in ("str", "int", "float", "bool", "null", "seq", "map")
@@ -93,6 +95,8 @@ class Document:
         if not isinstance(self.value, dict):
             what = "is empty" if self.value is None else "has no keys at its top"
             raise self.wrong_at([], f"the file {what}: write KEY: VALUE lines")
+        from pydantic import ValidationError
+
         try:
             return model.model_validate(self.value)
         except ValidationError as error:
@@ -166,7 +170,7 @@ def place_of(error: Any, value: Any) -> list[int | str]:
     return [*where, error["loc"][-1]] if lacks else where
 
 
-def validation_message(errors: list[Any], where: list[int | str], model: type[BaseModel]) -> str:
+def validation_message(errors: list[Any], where: list[int | str], model: "type[BaseModel]") -> str:
     """Return pydantic's errors at one place in words: several, if it may be of several kinds."""
     first = errors[0]
     if first["type"] == "extra_forbidden":
@@ -224,7 +228,7 @@ def line_of(node: yaml.Node | None, where: list[int | str]) -> int:
     return line
 
 
-def keys_beside(model: type[BaseModel], where: list[int | str]) -> list[str]:
+def keys_beside(model: "type[BaseModel]", where: list[int | str]) -> list[str]:
     """The keys that there are in the place of an unknown one."""
     schema = here = model.model_json_schema()
     for part in where[:-1]:

@@ -1,8 +1,7 @@
-"""Commands `bench list` and `data`: lists and downloads."""
+"""Command `bench data`: downloads, and reports on data."""
 
 from collections.abc import Callable, Iterator
 from functools import partial
-from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,48 +10,14 @@ from typer import Argument
 
 from contrastbench.benchmarks.cli import options as opt
 from contrastbench.benchmarks.cli.arguments import parse_pairs
-from contrastbench.benchmarks.cli.output import say, show
-from contrastbench.benchmarks.records.read_cache import one_moment
+from contrastbench.benchmarks.cli.output import say
 from contrastbench.benchmarks.running.options import check_data_root
 from contrastbench.errors import UserError, unknown
 from contrastbench.losses.spec import NONE, LossSpec
 
 ACTIONS = ("list", "fetch", "verify", "check")
-LISTS = {  # module, its function, and what that takes; losses need the fewest imports
-    "losses": ("loss_list", "loss_lines", ""),
-    "families": ("loss_list", "families", ""),
-    "domains": ("listing", "domain_lines", ""),
-    "datasets": ("listing", "dataset_lines", "domain"),
-    "recipes": ("listing", "recipes", "domain"),
-    "tables": ("listing", "tables", "results"),
-}
 Values = dict[str, Any]
 MOST_LINES = 1000  # of a report that is asked for
-
-
-@one_moment()
-def list_(
-    what: str, domain: Annotated[str | None, Argument()] = None, results: Path = Path("results")
-) -> None:
-    """List losses, families, domains, datasets, recipes or tables.
-
-    Args:
-        what: List: losses, families, domains, datasets, recipes or tables.
-        domain: Domain whose datasets or recipes are listed.
-
-    Example: bench list recipes graph
-    """
-    if what not in LISTS:
-        raise unknown("list", what, LISTS)
-    module, function, argument = LISTS[what]
-    if domain and argument != "domain":
-        raise UserError(f"bench list {what} takes no domain: leave {domain} out")
-    if results != Path("results") and argument != "results":
-        raise UserError(f"bench list {what} reads no records: leave --results out")
-    lines = getattr(import_module(f"contrastbench.benchmarks.cli.{module}"), function)
-    given = {"domain": domain, "results": results}
-    for line in lines(given[argument]) if argument else lines():
-        show(line)
 
 
 def data(

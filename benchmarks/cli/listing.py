@@ -10,16 +10,11 @@ from pathlib import Path
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
-from contrastbench.benchmarks.records import reading
-from contrastbench.benchmarks.tables import catalogue
-from contrastbench.benchmarks.tables.load import load_table
-from contrastbench.benchmarks.tables.published_places import coverage, published_places
-from contrastbench.benchmarks.tables.resolved import Resolved, resolve
 from contrastbench.domains import registry
 from contrastbench.domains.declaration import Declaration, Source
 from contrastbench.domains.download import whereabouts
 from contrastbench.domains.recipe import Recipe
-from contrastbench.errors import UserError, tell
+from contrastbench.errors import UserError
 
 
 def domain_lines() -> Iterator[str]:
@@ -117,30 +112,3 @@ def data_lines(data_root: Path | None = None, name: str | None = None) -> Iterat
 def own_kind_line(domain: str, source: Source) -> str:
     """Return a line on a kind of data that a user may bring."""
     return f"{source.usage:20} {domain:9} your own: {source.summary}"
-
-
-def tables(results: Path) -> Iterator[str]:
-    """Yield each table's name, published values, places that can be run and that have a record.
-
-    Hours behind what is done are those of its records.
-
-    Raises:
-        UserError: a folder that was named has no records.
-    """
-    if results != Path("results"):
-        reading.filled_folders(results)
-    for name in catalogue.table_names():
-        table = load_table(name)
-        counts = counted(resolve(table, None, results)) if table.quotes else ""
-        yield f"{name:20} {counts:42}  {table.source}"
-    if not reading.dataset_folders(results):
-        tell(f"no records in {results}: bench merge --shipped adds those of contrastbench")
-
-
-def counted(resolved: Resolved) -> str:
-    """Return how many values a table has, can be run and are done, with the hours of these."""
-    places = [place.cell.records.values() for place in published_places(resolved)]
-    spent = {(r["key"], r["seed"]): r.get("seconds", 0) for some in places for r in some}
-    took = f" in {sum(spent.values()) / 3600:.1f} h" if spent else ""
-    of = coverage(resolved)
-    return f"{of.values:3} values, {of.runnable:2} runnable, {of.done:2} done{took}"

@@ -26,7 +26,6 @@ from contrastbench.benchmarks.records.files import DISK_ERRORS
 from contrastbench.benchmarks.running import launch
 from contrastbench.benchmarks.running.signals import TERMINATED, end_on_sigterm
 from contrastbench.domains.reading import cause
-from contrastbench.domains.registry import DOMAINS, declaration
 from contrastbench.errors import UserError, is_out_of_memory, printable, tell
 
 # by its version typer carries a click of its own or uses the installed one; this is the right one's
@@ -39,7 +38,7 @@ GROUPS = {  # commands as the help shows them, with their modules
     "Compare": {"table": "tables", "compare": "tables", "report": "tables", "audit": "tables"},
     "Check": {"check-loss": "check", "check-domain": "check", "check-device": "check"}
     | {"perf": "perf", "doctor": "check"},
-    "Data": {"list": "data", "data": "data", "merge": "sweep", "pack": "sweep"}
+    "Data": {"list": "lists", "data": "data", "merge": "sweep", "pack": "sweep"}
     | {"submit": "submit", "verify": "submit"},
 }
 MODULES = {name: module for group in GROUPS.values() for name, module in group.items()}
@@ -184,6 +183,8 @@ def recipe_pair(error: Exception) -> str:
     command = getattr(getattr(error, "ctx", None), "command", None)
     if "recipe" not in [param.name for param in getattr(command, "params", ())]:
         return ""
+    from contrastbench.domains.registry import DOMAINS, declaration
+
     if not any(key in declaration(name).recipe.model_fields for name in DOMAINS):
         return ""
     value = re.search(rf"{re.escape(option)}[= ](\S+)", " ".join(sys.argv))

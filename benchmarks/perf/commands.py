@@ -10,7 +10,7 @@ import torch
 
 from contrastbench.benchmarks.records.packs import SHIPPED
 
-DEFAULT = ("--help", "list losses", "table adnce-table5", "compare standard")
+DEFAULT = ("--help", "list losses", "list tables", "table adnce-table5", "compare standard")
 BESIDE = {"python -c pass": "pass", "import typer, pydantic": "import typer, pydantic"}
 RUNS, RECORDS = 5, Path("results/runs")
 

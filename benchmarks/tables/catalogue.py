@@ -2,11 +2,30 @@
 
 from collections.abc import Iterable
 from pathlib import Path
+from typing import NamedTuple
 
+from contrastbench.domains import strict_yaml
 from contrastbench.errors import UserError, unknown
 
 FOLDER = Path(__file__).parent  # of our tables
 ENDINGS = (".yaml", ".yml")  # of a user's own files; a name without is a published table's
+
+
+class Listed(NamedTuple):
+    """What the file of a table says at a glance."""
+
+    values: int  # that are published
+    runnable: int  # of these
+    source: str
+
+
+def listed(name: str) -> Listed:
+    """Return what the file of one of our tables says, unchecked: a list reads all of them."""
+    file = strict_yaml.read_yaml(table_files()[name]).value
+    columns = file.get("columns", {})
+    printed = [(r, c) for r in file.get("rows", ()) for c in r.get("paper", ()) if c in columns]
+    runnable = [c for row, c in printed if "loss" in row and "dataset" in columns[c]]
+    return Listed(len(printed), len(runnable), file["source"])
 
 
 def table_names() -> list[str]:

@@ -9,10 +9,12 @@ from typing import Any
 
 import pytest
 
-from contrastbench.benchmarks.cli import listing
+from contrastbench.benchmarks.cli.table_list import table_lines
 from contrastbench.benchmarks.tables import catalogue
 from contrastbench.benchmarks.tables.controls import AGAIN
 from contrastbench.benchmarks.tables.load import NEWEST, load_table
+from contrastbench.benchmarks.tables.published_places import coverage
+from contrastbench.benchmarks.tables.resolved import resolve
 from contrastbench.benchmarks.tables.searches import Finalists
 from contrastbench.benchmarks.tables.table import Table
 from contrastbench.losses import UserError, registry
@@ -33,9 +35,17 @@ def test_the_list_says_what_is_published_what_runs_and_what_is_done(tmp_path: Pa
     work = table.places["ADNCE", "NCI1"].work
     for seed, seconds in enumerate((7200.0, 3600.0)):
         made(tmp_path, work, seed, metrics={"accuracy": 80.0}, seconds=seconds)
-    line = next(line for line in listing.tables(tmp_path) if line.startswith("adnce-table5 "))
+    line = next(line for line in table_lines(tmp_path) if line.startswith("adnce-table5 "))
     assert "36 values, 20 runnable,  1 done in 3.0 h " in line
     assert line.endswith(table.source)
+
+
+@pytest.mark.parametrize("name", ["adnce-table4", "adnce-table11", "dasl-table9", "factors"])
+def test_the_list_counts_as_a_read_table_does(name: str, tmp_path: Path) -> None:
+    table, about = load_table(name), catalogue.listed(name)
+    assert about.source == table.source
+    values, runnable, _ = coverage(resolve(table, None, tmp_path)) if table.quotes else (0, 0, 0)
+    assert (about.values, about.runnable) == (values, runnable)
 
 
 def test_two_tables_of_one_name_are_refused(tmp_path: Path) -> None:
