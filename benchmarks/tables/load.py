@@ -10,7 +10,7 @@ from contrastbench.benchmarks.tables import catalogue
 from contrastbench.benchmarks.tables.build import SMOKE, Asked, build_sweep
 from contrastbench.benchmarks.tables.published import published_table
 from contrastbench.benchmarks.tables.schema import PublishedTable, SweepFile
-from contrastbench.benchmarks.tables.table import Table
+from contrastbench.benchmarks.tables.table import QUICK, Table
 from contrastbench.domains import strict_yaml
 from contrastbench.domains.strict_yaml import Document
 from contrastbench.errors import UserError
@@ -52,6 +52,9 @@ def read_table(
     """Read a file and build its table; `inside` are the files that extend this one."""
     if name in BUILT_IN:
         return build_sweep(BUILT_IN[name], Document(), name, asked=asked)
+    whole = name.removesuffix(QUICK)
+    if whole != name and is_table(whole):
+        raise UserError(f"unknown table {name!r}: the quick part of {whole} is {whole} --quick")
     path = catalogue.find_table(NEWEST.get(name, name), also=[*BUILT_IN, *NEWEST])
     document = strict_yaml.read_yaml(path)
     if is_sweep(document):

@@ -60,6 +60,9 @@ def test_what_is_not_there_is_named() -> None:
         catalogue.find_table("adnce-tabel5")
     with pytest.raises(UserError, match=r"no file nowhere/mine.yaml: give a table's name"):
         catalogue.find_table("nowhere/mine.yaml")
+    for name in ("standard", "standard-4"):
+        with pytest.raises(UserError, match=f"unknown table '{name}-quick': .* is {name} --quick"):
+            load_table(f"{name}-quick")
 
 
 PINNED = Path(__file__).parent / "released"  # a JSON file for each version, for ever
