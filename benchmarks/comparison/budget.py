@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from math import inf
 from statistics import fmean
 
-from contrastbench.benchmarks.comparison.effects import ALL_LOST, SHARES, Effect, effect_of
-from contrastbench.benchmarks.comparison.over_sets import Other, Values, by_domain, means
+from contrastbench.benchmarks.comparison.effects import ALL_LOST, Effect, effect_of
+from contrastbench.benchmarks.comparison.over_sets import Rows, Values, by_domain
 from contrastbench.benchmarks.comparison.pairs import Comparison, SetName
 from contrastbench.benchmarks.tables.entries import shown_value
 from contrastbench.benchmarks.tables.resolved import Resolved, ResolvedCell
@@ -50,20 +50,21 @@ def curve(resolved: Resolved, cell: ResolvedCell) -> dict[int, float]:
 
 def others(
     known: Curves, base: str, by_row: Places, losses: Sequence[Effect], gains: Mapping[str, float]
-) -> dict[str, Other]:
-    """Return the effects of losses by other choices, as far as records have them."""
+) -> dict[str, Rows]:
+    """Return the effects of losses by other choices, as far as records have them.
+
+    Points stand in a unit in which as many of them are equal as are on average over sets.
+    """
     if not gains:
         return {}
     kept = {row: [p for p in some if p.column in gains] for row, some in by_row.items()}
     sets = {(p.domain, p.column): gains[p.column] for some in kept.values() for p in some}
-    margin = SHARES.margin / 100 * fmean(map(fmean, by_domain(sets).values()))
-    in_points = {loss.row: means(effect_of(loss.row, kept[loss.row], {})) for loss in losses}
+    percent = fmean(map(fmean, by_domain(sets).values())) / 100
     rows = [loss.row for loss in losses]
+    in_points = {row: effect_of(row, kept[row], {}).by_set for row in rows}
+    scaled = {row: {k: x / percent for k, x in some.items()} for row, some in in_points.items()}
     half = {row: effects_of_less(known, base, kept[row], gains, -2, -2) for row in rows}
-    found = {UNIT: Other(in_points, margin)}
-    if all(half.values()):
-        found[BUDGET] = Other(half, SHARES.margin)
-    return found
+    return {UNIT: scaled, **({BUDGET: half} if all(half.values()) else {})}
 
 
 def effect_curve(

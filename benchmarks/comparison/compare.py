@@ -27,7 +27,6 @@ class Verdicts:
         places: each row in each column.
         rows: losses over sets, the best first; none where no set has an effect.
         controls: the same of rows that everybody can place.
-        beside: rows that are asked for at the settings that the baseline chose.
     """
 
     table: Table
@@ -36,7 +35,6 @@ class Verdicts:
     rows: Sequence[Judged]
     controls: Sequence[Judged]
     counted: Counted
-    beside: Sequence[str] = ()
 
     @property
     def decides(self) -> bool:
@@ -64,10 +62,7 @@ def compare(resolved: Resolved, baseline: str | None = None) -> Verdicts:
     base = baseline_row(resolved, baseline)
     places = compare_rows(resolved, base)
     rows, controls, counted = over_sets(resolved, base, places)
-    return Verdicts(
-        *(resolved.table, base.name, places, rows, controls, counted),
-        beside=[line.name for line in resolved.lines if line.row.beside],
-    )
+    return Verdicts(resolved.table, base.name, places, rows, controls, counted)
 
 
 def baseline_row(resolved: Resolved, name: str | None = None) -> Line:
@@ -148,10 +143,9 @@ def is_listed(table: Table, line: Line, base: Line) -> bool:
 
 
 def decide(family: Sequence[Comparison], to_come: int = 0) -> list[Comparison]:
-    """Return the comparisons of a family with verdicts by Holm's correction.
+    """Return the comparisons of a family with verdicts by Holm's correction, with those to come.
 
-    Those to come are corrected for as well: they have a p of 1 so far. A row that is another one by
-    algebra is tested once.
+    A row that is another one by algebra is tested once.
     """
     there = {(place.row, place.column) for place in family}
     family = [
@@ -160,11 +154,9 @@ def decide(family: Sequence[Comparison], to_come: int = 0) -> list[Comparison]:
         else place
         for place in family
     ]
-    known = [place.t.p for place in family if place.t.p is not None]
-    tests = max(1, len(known) + to_come)
-    adjusted = iter(holm([*known, *[1.0] * to_come]))
+    tests = max(1, sum(place.t.p is not None for place in family) + to_come)
     family = [replace(place, family=tests, level=ALPHA / tests) for place in family]
-    return [with_verdict(place, None if place.t.p is None else next(adjusted)) for place in family]
+    return [*map(with_verdict, family, holm([place.t.p for place in family], to_come))]
 
 
 def with_verdict(place: Comparison, adjusted: float | None) -> Comparison:

@@ -7,7 +7,7 @@ an effect is the difference from the baseline in percent of what the baseline's 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import sqrt
-from statistics import fmean, stdev
+from statistics import fmean
 from typing import NamedTuple
 
 from contrastbench.benchmarks.comparison.pairs import Comparison, SetName
@@ -29,13 +29,6 @@ POINTS = Scale("points", 1, 1.0)  # where no row says what training gains
 SHARES = Scale("% of the training gain", 0, 5.0)
 
 
-class Measured(NamedTuple):
-    """The effect on one set, and its standard error over seeds; None: from a single seed."""
-
-    mean: float
-    error: float | None = None
-
-
 @dataclass(frozen=True)
 class Effect:
     """One row's effects on the sets that count.
@@ -50,7 +43,7 @@ class Effect:
     """
 
     row: str
-    by_set: Mapping[SetName, Measured]
+    by_set: Mapping[SetName, float]
     failed: frozenset[SetName] = frozenset()
     base_failed: frozenset[SetName] = frozenset()
     control: str = ""
@@ -118,13 +111,13 @@ def is_clear_gain(best: Comparison) -> bool:
 def effect_of(row: str, mine: Sequence[Comparison], gains: Mapping[str, float]) -> Effect:
     """Return the effects of one row."""
     kept = [place for place in mine if not gains or place.column in gains]
-    found: dict[SetName, list[Measured]] = {}
+    found: dict[SetName, list[float]] = {}
     for place in kept:
         if (effect := measured(place, gains.get(place.column))) is not None:
             found.setdefault(place.data_set, []).append(effect)
     return Effect(
         row,
-        {name: of_one_set(columns) for name, columns in found.items()},
+        {name: fmean(columns) for name, columns in found.items()},  # such as two probes
         failed=frozenset(place.data_set for place in kept if place.has_failed),
         base_failed=frozenset(place.data_set for place in kept if place.base_lost),
         control=mine[0].control,
@@ -134,23 +127,15 @@ def effect_of(row: str, mine: Sequence[Comparison], gains: Mapping[str, float]) 
     )
 
 
-def measured(place: Comparison, gain: float | None) -> Measured | None:
+def measured(place: Comparison, gain: float | None) -> float | None:
     """Return the effect in one column, as a share of the gain if there is one; None: no number.
 
     Without a gain a place with a seed that diverged has no number.
     """
     if place.same:
-        return Measured(0.0)
+        return 0.0
     if (place.has_failed and gain is None) or (place.difference is None and not place.lost):
         return None
     scale = 1.0 if gain is None else gain / 100
     values = [difference / scale for difference in place.differences]
-    values += [ALL_LOST] * len(place.lost)
-    error = stdev(values) / sqrt(len(values)) if len(values) > 1 else None
-    return Measured(fmean(values), error)
-
-
-def of_one_set(columns: Sequence[Measured]) -> Measured:
-    """Return the mean over columns of one set, such as two probes; errors as if they were one."""
-    errors = [column.error for column in columns if column.error is not None]
-    return Measured(fmean(column.mean for column in columns), fmean(errors) if errors else None)
+    return fmean([*values, *[ALL_LOST] * len(place.lost)])

@@ -33,14 +33,8 @@ from contrastbench.benchmarks.comparison.statistics import (
 
 FEWEST = 3.0  # degrees of freedom: below, the true spread may be six times that seen
 Values = Mapping[SetName, float]  # effects by set
+Rows = Mapping[str, Values]
 Centre = Callable[[Sequence[float]], float]
-
-
-class Other(NamedTuple):
-    """Effects by row, and the margin within which they are equal."""
-
-    values: Mapping[str, Values]
-    margin: float
 
 
 class Part(NamedTuple):
@@ -68,13 +62,13 @@ class Part(NamedTuple):
         return critical(self.freedom, ALPHA) * self.error if self.freedom >= 1 else inf
 
     @property
-    def p(self) -> float:
-        """Return the two-sided p of no effect."""
-        return min(1.0, 2 * chance_above(abs(self.mean), self))
+    def p(self) -> float | None:
+        """Return the two-sided p of no effect; None where sets are too few for a test."""
+        return None if self.freedom < FEWEST else min(1.0, 2 * chance_above(abs(self.mean), self))
 
-    def p_equal(self, margin: float) -> float:
+    def p_equal(self, margin: float) -> float | None:
         """Return the larger p of the two one-sided tests."""
-        return chance_above(margin - abs(self.mean), self)
+        return None if self.freedom < FEWEST else chance_above(margin - abs(self.mean), self)
 
 
 @dataclass(frozen=True)
@@ -101,11 +95,6 @@ class Judged:
     curve: Mapping[int, float] = field(default_factory=dict)
     must: str = ""
     came_out: bool = True
-
-
-def means(effect: Effect) -> dict[SetName, float]:
-    """Return a row's effect on each set."""
-    return {name: one.mean for name, one in effect.by_set.items()}
 
 
 def by_domain(values: Values) -> dict[str, list[float]]:
@@ -140,9 +129,7 @@ def mean_over(groups: Iterable[Sequence[float]], centre: Centre = fmean) -> Part
 
 
 def chance_above(mean: float, part: Part) -> float:
-    """Return the chance that a mean of no effect is at least this; 1 where no spread is known."""
-    if not part.freedom:
-        return 1.0
+    """Return the chance that a mean of no effect is at least this."""
     if not part.error:  # nothing differs between sets, which shows any mean but zero
         return 0.0 if round(mean, DIGITS) > 0 else 1.0
     return float(special.stdtr(part.freedom, -mean / part.error))
@@ -151,21 +138,17 @@ def chance_above(mean: float, part: Part) -> float:
 def family(parts: Sequence[Part], margin: float, to_come: int = 0) -> list[Part]:
     """Return the parts of a family of tests with their verdicts, by Holm's correction.
 
-    Those that have yet to run are counted from the beginning, with a p of 1: so no verdict is lost
-    as they do. Fewer sets than give three degrees of freedom are not tested.
+    Fewer sets than give three degrees of freedom are not tested.
     """
-    able = [part for part in parts if part.freedom >= FEWEST]
-    rest = [1.0] * to_come
-    different = iter(holm([*(part.p for part in able), *rest]))
-    equal = iter(holm([*(part.p_equal(margin) for part in able), *rest]))
-    return [
-        with_verdict(part, next(different), next(equal)) if part.freedom >= FEWEST else part
-        for part in parts
-    ]
+    different = holm([part.p for part in parts], to_come)
+    equal = holm([part.p_equal(margin) for part in parts], to_come)
+    return [with_verdict(*one) for one in zip(parts, different, equal, strict=True)]
 
 
-def with_verdict(part: Part, p: float, p_equal: float) -> Part:
+def with_verdict(part: Part, p: float | None, p_equal: float | None) -> Part:
     """Return the part better, worse, equal or undecided, by corrected p-values."""
+    if p is None or p_equal is None:
+        return part
     word = Verdict.EQUAL if p_equal <= ALPHA else Verdict.UNDECIDED
     if p <= ALPHA:
         word = Verdict.BETTER if part.mean > 0 else Verdict.WORSE
@@ -173,7 +156,7 @@ def with_verdict(part: Part, p: float, p_equal: float) -> Part:
 
 
 def judge(
-    effects: Sequence[Effect], counted: Counted, further: Mapping[str, Other] = MappingProxyType({})
+    effects: Sequence[Effect], counted: Counted, further: Mapping[str, Rows] = MappingProxyType({})
 ) -> list[Judged]:
     """Return losses with their verdicts, those that joined first, and the best first.
 
@@ -182,23 +165,23 @@ def judge(
     Args:
         effects: those of the losses.
         counted: which sets count.
-        further: other choices by name, such as effects in points.
+        further: effects by other choices by name, such as in points, in the unit of the first.
     """
     found: list[Judged] = []
     for joined in (True, False):
         rows = [one for one in effects if one.joined == joined and not one.same]
         found += judged_family(rows, counted, further, 0 if joined else counted.to_come)
     same = [one for one in effects if one.same]
-    return [*found, *(Judged(one, mean_over(by_domain(means(one)).values())) for one in same)]
+    return [*found, *(Judged(one, mean_over(by_domain(one.by_set).values())) for one in same)]
 
 
 def judged_family(
-    rows: Sequence[Effect], counted: Counted, further: Mapping[str, Other], to_come: int
+    rows: Sequence[Effect], counted: Counted, further: Mapping[str, Rows], to_come: int
 ) -> list[Judged]:
     """Return the rows of one family of losses, with what each verdict hangs on."""
-    margin, values = counted.scale.margin, {row.row: means(row) for row in rows}
+    margin, values = counted.scale.margin, {row.row: row.by_set for row in rows}
     over, each = verdicts(values, margin, to_come), by_domains(values, margin, to_come)
-    others = dict(alternatives(Other(values, margin), further, to_come))
+    others = dict(alternatives(values, margin, further, to_come))
     level = ALPHA / max(1, len(rows) + to_come)
     judged = [
         Judged(row, part, each[row.row], sees=seen(part, level))
@@ -208,9 +191,7 @@ def judged_family(
     return sorted((with_doubts(one, others) for one in judged), key=lambda one: -one.over.mean)
 
 
-def by_domains(
-    values: Mapping[str, Values], margin: float, more: int
-) -> dict[str, dict[str, Part]]:
+def by_domains(values: Rows, margin: float, more: int) -> dict[str, dict[str, Part]]:
     """Return the verdict of each row in each domain: one family of tests, apart from the first."""
     places = [
         (row, domain, mean_over([some]))
@@ -230,9 +211,7 @@ def seen(part: Part, level: float) -> float:
     return noncentrality(int(part.freedom), level) * part.error if part.freedom >= FEWEST else inf
 
 
-def verdicts(
-    values: Mapping[str, Values], margin: float, to_come: int, centre: Centre = fmean
-) -> dict[str, Part]:
+def verdicts(values: Rows, margin: float, to_come: int, centre: Centre = fmean) -> dict[str, Part]:
     """Return the verdict of each row over all sets."""
     parts = [mean_over(by_domain(some).values(), centre) for some in values.values()]
     if centre is median:  # of normal effects its standard error is larger by this
@@ -253,10 +232,9 @@ def barred(row: Effect, part: Part) -> Part:
 
 
 def alternatives(
-    chosen: Other, further: Mapping[str, Other], to_come: int
+    values: Rows, margin: float, further: Mapping[str, Rows], to_come: int
 ) -> Iterator[tuple[str, dict[str, Part]]]:
     """Yield the verdicts under each other choice: what is left out, or how a number is taken."""
-    values, margin = chosen
     sets = dict.fromkeys(name for some in values.values() for name in some)
     domains = dict.fromkeys(domain for domain, _ in sets)
     for gone in sets:
@@ -266,11 +244,11 @@ def alternatives(
         yield domain, verdicts(without(values, *gone_sets), margin, to_come)
     yield "the mean", verdicts(values, margin, to_come, median)
     for name, other in further.items():
-        asked = {row: some for row, some in other.values.items() if row in values}
-        yield name, verdicts(asked, other.margin, to_come)
+        asked = {row: some for row, some in other.items() if row in values}
+        yield name, verdicts(asked, margin, to_come)
 
 
-def without(values: Mapping[str, Values], *gone: SetName) -> dict[str, Values]:
+def without(values: Rows, *gone: SetName) -> Rows:
     """Return the effects without some sets."""
     return {
         row: {name: value for name, value in some.items() if name not in gone}
@@ -302,15 +280,15 @@ def judge_control(effect: Effect, everywhere: Effect, must: str, counted: Counte
     """
     asked = effect if must == "equal" else everywhere
     over, judged = (
-        family([mean_over(by_domain(means(one)).values())], counted.scale.margin)[0]
+        family([mean_over(by_domain(one.by_set).values())], counted.scale.margin)[0]
         for one in (effect if effect.by_set else everywhere, asked)
     )
-    each = {name: mean_over([some]) for name, some in by_domain(means(effect)).items()}
+    each = {name: mean_over([some]) for name, some in by_domain(effect.by_set).items()}
     sign = {"worse": -1, "below": -1, "better": 1}.get(must, 0)
     if must == "below":
         came_out = judged.mean < 0
     elif judged.verdict == Verdict.UNTESTED:
-        came_out = all(value * sign >= 0 for value in means(asked).values())
+        came_out = all(value * sign >= 0 for value in asked.by_set.values())
     else:
         came_out = judged.verdict == must
     return Judged(effect, over, each, must=must, came_out=came_out)

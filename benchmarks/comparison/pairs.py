@@ -48,7 +48,6 @@ class Comparison:
     why: str = ""  # it is untested
     same: bool = False  # the row is the baseline itself here
     incomplete: str = ""  # how many seeds have run, of more
-    base_failed: bool = False  # with every seed
     failure: str = ""  # how seeds of the row failed; failed: all of them
     lost: tuple[int, ...] = ()  # seeds of the baseline with which the row's loss has diverged
     base_lost: tuple[int, ...] = ()  # seeds of the row with which the baseline has diverged
@@ -156,7 +155,7 @@ def without_pairs(comparison: Comparison, base: ResolvedCell, ours: ResolvedCell
     """Return the comparison of a place without shared seeds, which says why."""
     failed = ours.failure and not ours.ok
     if base.failure and not base.ok and (failed or ours.ok):
-        comparison = replace(comparison, why=f"the baseline {base.failure}", base_failed=True)
+        comparison = replace(comparison, why=f"the baseline {base.failure}")
     return replace(comparison, verdict=Verdict.FAILED) if failed else comparison
 
 

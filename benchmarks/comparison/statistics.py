@@ -113,16 +113,18 @@ def noncentrality(freedom: int, alpha: float) -> float:
     return float(high)
 
 
-def holm(ps: Sequence[float]) -> list[float]:
-    """Adjust p-values by Holm's step-down method.
+def holm(ps: Sequence[float | None], to_come: int = 0) -> list[float | None]:
+    """Adjust p-values by Holm's step-down method; None is no test.
 
-    The i-th smallest of m times m - i + 1, at least its predecessor's, at most 1.
+    The i-th smallest of m times m - i + 1, at least its predecessor's, at most 1. Tests to come are
+    counted from the beginning, with a p of 1: so no verdict is lost as they do.
 
-    >>> holm([0.01, 0.04, 0.03]), holm([0.6, 0.7])
-    ([0.03, 0.06, 0.06], [1.0, 1.0])
+    >>> holm([0.01, 0.04, 0.03]), holm([0.6, None, 0.7]), holm([0.01], to_come=2)
+    ([0.03, 0.06, 0.06], [1.0, None, 1.0], [0.03])
     """
-    adjusted, highest = [0.0] * len(ps), 0.0
-    for i, place in enumerate(sorted(range(len(ps)), key=lambda j: ps[j])):
-        highest = max(highest, min(1.0, (len(ps) - i) * ps[place]))
+    known = sorted((p, place) for place, p in enumerate(ps) if p is not None)
+    adjusted, highest = [None] * len(ps), 0.0
+    for i, (p, place) in enumerate(known):
+        highest = max(highest, min(1.0, (len(known) + to_come - i) * p))
         adjusted[place] = highest
     return adjusted

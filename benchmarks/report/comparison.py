@@ -207,7 +207,7 @@ def row_values(row: Judged) -> dict[str, Any]:
         "control": row.effect.control,
         **part_values(row.over),
         "domains": {name: part_values(part) for name, part in row.by_domain.items()},
-        "sets": {"/".join(name): one.mean for name, one in row.effect.by_set.items()},
+        "sets": {"/".join(name): effect for name, effect in row.effect.by_set.items()},
         "hangs_on": dict(row.hangs_on),
         "tried": row.tried,
         "curve": dict(row.curve),

@@ -150,7 +150,7 @@ def domain_dot(row: Judged, domain: str, decimals: int) -> Dot:
     part = row.by_domain.get(domain)
     if part is None:
         return Dot(text="–")
-    sets = [one.mean for name, one in row.effect.by_set.items() if name[0] == domain]
+    sets = [effect for name, effect in row.effect.by_set.items() if name[0] == domain]
     return effect_dot(row, part, decimals)._replace(sets=sets)
 
 

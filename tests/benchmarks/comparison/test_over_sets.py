@@ -17,19 +17,16 @@ from contrastbench.benchmarks.comparison.effects import (
     SHARES,
     Counted,
     Effect,
-    Measured,
     effect_of,
     gains_of,
 )
 from contrastbench.benchmarks.comparison.over_sets import (
-    Other,
     Part,
     by_domain,
     family,
     judge,
     judge_control,
     mean_over,
-    means,
     seen,
 )
 from contrastbench.benchmarks.comparison.pairs import Comparison
@@ -62,12 +59,11 @@ def test_the_gain_is_over_the_best_of_what_is_untrained() -> None:
     gains, _ = gains_of([line("none", SET, -10.0), line("raw", SET, -4.0)])
     assert gains == {"G0": 4.0}
     mine = effect_of("new", [line("new", SET, 1.0)], gains)
-    assert mine.by_set[SET].mean == pytest.approx(25)
-    assert mine.by_set[SET].error == pytest.approx(2.5 / sqrt(4))
+    assert mine.by_set[SET] == pytest.approx(25)
 
 
 def test_effects_are_points_where_nothing_says_what_training_gains() -> None:
-    assert effect_of("new", [line("new", SET, 0.5)], {}).by_set[SET].mean == pytest.approx(0.5)
+    assert effect_of("new", [line("new", SET, 0.5)], {}).by_set[SET] == pytest.approx(0.5)
     assert (Counted().scale, Counted({"G0": 4.0}).scale) == (POINTS, SHARES)
 
 
@@ -78,16 +74,16 @@ def test_a_set_that_does_not_count_has_no_effect() -> None:
 def test_each_column_of_a_set_has_its_own_gain_and_the_set_their_mean() -> None:
     probes = [replace(line("new", SET, one), column=name) for name, one in (("a", 2.0), ("b", 0.0))]
     mine = effect_of("new", probes, {"a": 20.0, "b": 2.0})
-    assert mine.by_set == {SET: Measured(pytest.approx(5), pytest.approx((0.25 + 2.5) / 2))}
+    assert mine.by_set == {SET: pytest.approx(5)}
 
 
 def test_a_training_that_diverges_loses_the_whole_gain() -> None:
     failed = replace(line("new", SET, None, verdict="failed"), lost=(0, 1))
     mine = effect_of("new", [failed], {"G0": 5.0})
-    assert (mine.by_set, mine.failed) == ({SET: Measured(-100.0, 0.0)}, {SET})
+    assert (mine.by_set, mine.failed) == ({SET: -100.0}, {SET})
     some = replace(line("new", SET, 3.0), failure="diverged (4 of 8)", lost=(4, 5, 6, 7))
     half = effect_of("new", [some], {"G0": 10.0})
-    assert half.by_set[SET].mean == pytest.approx((30 - 100) / 2)
+    assert half.by_set[SET] == pytest.approx((30 - 100) / 2)
     assert half.failed == {SET}
 
 
@@ -103,7 +99,7 @@ def test_without_a_gain_a_failure_has_no_number_and_neither_has_too_little_memor
 def test_the_same_runs_have_no_effect_wherever_they_ran() -> None:
     same = line("new", SET, None, same=True)
     mine = effect_of("new", [same], {"G0": 5.0})
-    assert (mine.same, mine.by_set) == (True, {SET: Measured(0.0)})
+    assert (mine.same, mine.by_set) == (True, {SET: 0.0})
     other = line("new", ("graph", "G1"), 1.0)
     assert not effect_of("new", [same, other], {"G0": 5.0, "G1": 5.0}).same
 
@@ -122,7 +118,7 @@ SIZES = {"image": 5, "tabular": 6, "graph": 4, "sentence": 6}
 
 def effect(row: str, groups: Mapping[str, list[float]], **about: object) -> Effect:
     values = {
-        (domain, f"{domain}-{i}"): Measured(value)
+        (domain, f"{domain}-{i}"): value
         for domain, some in groups.items()
         for i, value in enumerate(some)
     }
@@ -222,7 +218,7 @@ def test_domains_are_a_family_of_their_own() -> None:
     rows = [effect(f"l{k}", drawn(k, 9.0)) for k in range(3)]
     judged = judge(rows, GAINS)
     places = [(row, domain) for row in judged for domain in row.by_domain]
-    alone = [mean_over([by_domain(means(row.effect))[domain]]) for row, domain in places]
+    alone = [mean_over([by_domain(row.effect.by_set)[domain]]) for row, domain in places]
     able = [part for part in alone if part.freedom >= 3]
     expected = holm([part.p for part in able])
     shown = [row.by_domain[domain] for row, domain in places]
@@ -270,9 +266,9 @@ def test_a_verdict_names_the_set_that_it_hangs_on() -> None:
 def test_a_verdict_hangs_on_a_further_choice_where_it_turns() -> None:
     groups = {"image": [6.0, 5.0, 7.0, 6.5, 5.5], "graph": [5.0, 6.0, 7.0, 5.5, 6.5]}
     row = effect("a", groups)
-    turned = {name: -value for name, value in means(row).items()}
-    further = {"kept": Other({"a": means(row)}, 5.0), "turned": Other({"a": turned}, 5.0)}
-    (judged,) = judge([row], GAINS, {**further, "of another": Other({"b": turned}, 5.0)})
+    turned = {name: -value for name, value in row.by_set.items()}
+    further = {"kept": {"a": row.by_set}, "turned": {"a": turned}, "of another": {"b": turned}}
+    (judged,) = judge([row], GAINS, further)
     assert judged.hangs_on == {"turned": Verdict.WORSE}
     assert judged.tried == 10 + 2 + 1 + 2
 
