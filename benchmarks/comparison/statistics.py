@@ -123,7 +123,8 @@ def holm(ps: Sequence[float | None], to_come: int = 0) -> list[float | None]:
     ([0.03, 0.06, 0.06], [1.0, None, 1.0], [0.03])
     """
     known = sorted((p, place) for place, p in enumerate(ps) if p is not None)
-    adjusted, highest = [None] * len(ps), 0.0
+    adjusted: list[float | None] = [None] * len(ps)
+    highest = 0.0
     for i, (p, place) in enumerate(known):
         highest = max(highest, min(1.0, (len(known) + to_come - i) * p))
         adjusted[place] = highest
