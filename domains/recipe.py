@@ -6,7 +6,14 @@ from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self, get_args
 
-from pydantic import Field, ValidationError, field_validator, model_validator
+from pydantic import (
+    Field,
+    SerializerFunctionWrapHandler,
+    ValidationError,
+    field_validator,
+    model_serializer,
+    model_validator,
+)
 
 from contrastbench.domains.strict import Strict
 from contrastbench.errors import UserError, unknown
@@ -15,6 +22,7 @@ from contrastbench.losses.pairing import PAIRINGS, Pairing
 Width = Annotated[int, Field(ge=1)]  # of a layer
 Epoch = Annotated[int, Field(ge=1)]
 Share = Annotated[float, Field(ge=0, le=1)]
+LENGTHS = {"epochs", "steps"}  # of a training, by the one or the other
 Misfits = Mapping[str, Callable[[Any], object]]  # what is found in a recipe, by the words for it
 Unused = Mapping[tuple[str, ...], Callable[[Any], object]]  # whether so, by keys
 
@@ -22,6 +30,16 @@ Unused = Mapping[tuple[str, ...], Callable[[Any], object]]  # whether so, by key
 def added(default: Any, **facts: Any) -> Any:
     """Declare a setting that is younger than records: no key has it where it is the default."""
     return Field(default, exclude_if=lambda value: value == default, **facts)
+
+
+def laid_over(under: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
+    """Return values of a recipe over others, of which a length ends one in the other unit.
+
+    >>> laid_over({"epochs": 20, "lr": 0.1}, {"steps": 500})
+    {'lr': 0.1, 'steps': 500}
+    """
+    ended = LENGTHS if any(over.get(unit) is not None for unit in LENGTHS) else ()
+    return {**{key: value for key, value in under.items() if key not in ended}, **over}
 
 
 @dataclass(frozen=True)
@@ -56,15 +74,23 @@ class Recipe(Strict):
     presets: ClassVar[Mapping[str, dict[str, Any]]] = {}
     # keys that change nothing of an untrained encoder's score
     of_training: ClassVar[frozenset[str]] = frozenset(
-        {"epochs", "batch_size", "permuted", "schedule"}
+        {"epochs", "steps", "batch_size", "permuted", "schedule"}
         | {"lr", "optimizer", "momentum", "weight_decay"}
     )
     # keys that change nothing as long as they have no value
-    optional: ClassVar[frozenset[str]] = frozenset({"permuted", "score_on", "limit"})
+    optional: ClassVar[frozenset[str]] = frozenset({"permuted", "score_on", "limit", "steps"})
     # keys that change nothing beside some values of others
-    unused: ClassVar[Unused] = {("momentum",): lambda r: r.optimizer not in ("sgd", "lars")}
+    unused: ClassVar[Unused] = {
+        ("momentum",): lambda r: r.optimizer not in ("sgd", "lars"),
+        ("epochs",): lambda r: r.steps,
+    }
     # what does not fit together: in its words, {r} is the recipe and {found} what is found
     misfits: ClassVar[Misfits] = {
+        "epochs={r.epochs} and steps={found} are two lengths of one training: give one": (
+            lambda r: "epochs" in r.model_fields_set and r.steps
+        ),
+        "score_at={r.score_at} counts epochs, and steps={found} has no whole number of them: "
+        "give epochs in its place, or leave score_at out": lambda r: r.score_at and r.steps,
         "score_at={found} is not before the last of {r.epochs} epochs, "
         "which is scored anyway: leave it out": (
             lambda r: next((epoch for epoch in r.score_at if epoch >= r.epochs), None)
@@ -74,6 +100,8 @@ class Recipe(Strict):
     max_grad_norm: ClassVar[float | None] = None  # to which gradients are cut before a step
 
     epochs: int = Field(20, ge=0)
+    steps: int | None = added(None, ge=1)
+    """length of the training in place of epochs, for sets of any size"""
     batch_size: int = Field(128, ge=2)
     lr: float = Field(0.01, gt=0)
     optimizer: Literal["adam", "adamw", "sgd", "lars"] = "adam"
@@ -101,6 +129,21 @@ class Recipe(Strict):
             if found := find(self):
                 raise ValueError(words.format(r=self, found=found))
         return self
+
+    @model_serializer(mode="wrap")
+    def _of_one_length(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        values: dict[str, Any] = dump(self)
+        if self.steps:
+            values.pop("epochs", None)
+        return values
+
+    def length(self, steps_per_epoch: int) -> int:
+        """Return the steps of a training.
+
+        >>> Recipe(epochs=3).length(10), Recipe(steps=25).length(10)
+        (30, 25)
+        """
+        return self.steps or self.epochs * steps_per_epoch
 
     def beside(self, loss: Mapping[str, Any]) -> Self:
         """Return the recipe with values that follow the loss, such as a temperature.
@@ -206,7 +249,8 @@ class Recipe(Strict):
             name = values["preset"]
             if not isinstance(name, str) or name not in cls.presets:
                 raise unknown(f"preset of domain {domain}", str(name), cls.presets)
-            values = {**cls.presets[name], **{k: v for k, v in values.items() if k != "preset"}}
+            given = {key: value for key, value in values.items() if key != "preset"}
+            values = laid_over(cls.presets[name], given)
         for key in values:
             if key not in cls.model_fields:
                 raise unknown(f"recipe key of domain {domain}", key, cls.model_fields)

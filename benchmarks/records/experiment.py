@@ -13,7 +13,7 @@ from contrastbench.benchmarks.records import reading, schema, store
 from contrastbench.benchmarks.records.read_cache import remembered
 from contrastbench.benchmarks.records.scored import copy_of
 from contrastbench.benchmarks.records.store import Fields, Record
-from contrastbench.domains.recipe import Recipe
+from contrastbench.domains.recipe import Recipe, laid_over
 from contrastbench.domains.registry import check_dataset, declaration, make_recipe
 from contrastbench.errors import UserError
 from contrastbench.losses.spec import LossSpec
@@ -109,7 +109,7 @@ class Experiment:
         # another release of one's own loss is another loss: its records have all parameters
         defaults = {} if self.loss.code else default_params(self.loss.name)
         params = {**defaults, **record["params"]}
-        recipe = {**default_recipe(self.domain), **record["recipe"], "score_at": None}
+        recipe = filled(self.domain, record["recipe"]) | {"score_at": None}
         return hashable((record["loss_code"], record["protocol"], params, recipe))
 
     @cached_property
@@ -176,6 +176,11 @@ def default_recipe(domain: str) -> dict[str, Any]:
     return make_recipe(domain, {}).model_dump(mode="json")
 
 
+def filled(domain: str, recipe: dict[str, Any]) -> dict[str, Any]:
+    """Return a record's recipe with the settings that are younger than it, at their defaults."""
+    return laid_over(default_recipe(domain), recipe)
+
+
 @cache
 def default_params(loss: str) -> dict[str, Any]:
     """Return the default parameters of a registered loss by its name."""
@@ -203,7 +208,7 @@ def make_experiment(
         UserError: no such domain or kind of data, or it has no target.
     """
     about = declaration(domain)
-    values = {**(about.tiny if tiny else {}), **recipe}
+    values = laid_over(about.tiny if tiny else {}, recipe)
     if target is not None:
         if "target" not in about.recipe.model_fields:
             raise UserError(f"domain {domain} has no target column: leave --target out")

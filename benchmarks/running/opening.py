@@ -159,7 +159,7 @@ def with_loss(opened: Opened) -> Opened:
         UserError: the cells cannot be scored, recorded, or trained with this loss.
     """
     cell, domain = opened.cells[0], opened.domain
-    if not cell.experiment.trained or cell.experiment.full_recipe.epochs == 0:
+    if not cell.experiment.trained or cell.experiment.full_recipe.length(1) == 0:
         domain.check_untrained()
     for sibling, other in zip(opened.cells[1:], opened.domains[1:], strict=True):
         if shapes(other) != shapes(domain):

@@ -53,7 +53,7 @@ class LARS(optim.SGD):
 
 
 def make_schedule(
-    recipe: Recipe, optimizer: optim.Optimizer, steps: int, done: int = 0
+    recipe: Recipe, optimizer: optim.Optimizer, steps: int, steps_per_epoch: int, done: int = 0
 ) -> optim.lr_scheduler.LambdaLR:
     """Make the recipe's learning-rate schedule over that many steps.
 
@@ -63,7 +63,8 @@ def make_schedule(
     Args:
         done: steps that an interrupted training has behind it.
     """
-    warmup = round(steps * getattr(recipe, "warmup", 0.0) / recipe.epochs) if recipe.epochs else 0
+    warming: float = getattr(recipe, "warmup", 0.0)  # epochs
+    warmup = round(steps * warming / (steps / steps_per_epoch)) if steps else 0
 
     def share(step: int) -> float:
         if step < warmup:

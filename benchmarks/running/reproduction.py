@@ -27,6 +27,7 @@ from contrastbench.benchmarks.records.store import Fields, Record
 from contrastbench.benchmarks.running.loss_files import write_loss_files
 from contrastbench.benchmarks.running.options import Options
 from contrastbench.domains.own import parse_source
+from contrastbench.domains.recipe import laid_over
 from contrastbench.domains.registry import DOMAINS, declaration
 from contrastbench.errors import UserError, tell
 from contrastbench.losses.expression import with_files
@@ -176,7 +177,7 @@ def experiment_of(record: Record, folder: Path) -> Experiment:
         given = {name: option_values(words, f"--{name}") for name in ("recipe", "set")}
     except (ValueError, RecursionError, YAMLError):
         raise UserError("the record's command is none that bench run takes") from None
-    recipe = {**record["recipe"], **given["recipe"]}  # a record has hashes for paths
+    recipe = laid_over(record["recipe"], given["recipe"])  # a record has hashes for paths
     if own := record.get("own_loss"):
         check_packages(own.get("packages", {}))
         write_loss_files(own["files"], folder)

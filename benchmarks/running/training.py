@@ -156,13 +156,14 @@ class Run:
         self.checkpoint, self.log, self.compiled = checkpoint, log, compiled
         if ENCODER in compiled:
             cast(nn.Module, model.encoder).compile()
-        self.steps_per_epoch, self.steps = steps_per_epoch, recipe.epochs * steps_per_epoch
+        self.steps_per_epoch, self.steps = steps_per_epoch, recipe.length(steps_per_epoch)
         self.optimizer = make_optimizer(recipe, model.parameters(), loss.parameter_groups())
         self.history = History()
         self.best: checkpoints.Tensors = {}
         if checkpoint:
             self.resume(checkpoint)
-        self.schedule = make_schedule(recipe, self.optimizer, self.steps, self.history.step)
+        lengths = self.steps, steps_per_epoch
+        self.schedule = make_schedule(recipe, self.optimizer, *lengths, self.history.step)
         # losses and norms that have not been asked for: asking waits for the device
         self.values: list[Tensor] = []
         self.norms: dict[str, Tensor] = {}
@@ -170,9 +171,12 @@ class Run:
 
     def remaining(self, domain: AnyDomain) -> Iterator[tuple[int, Any]]:
         """Yield the epochs and batches from the next step on."""
-        first, done = divmod(self.history.step, max(1, self.steps_per_epoch))
-        for epoch in range(first, self.recipe.epochs):
+        every = max(1, self.steps_per_epoch)
+        first, done = divmod(self.history.step, every)
+        for epoch in range(first, math.ceil(self.steps / every)):
             for batch in islice(domain.batches(epoch), done if epoch == first else 0, None):
+                if self.history.step == self.steps:  # within an epoch
+                    return
                 yield epoch, batch
 
     def take_step(
@@ -212,7 +216,7 @@ class Run:
         self.schedule.step()
         self.values.append(value)
         self.history.step += 1
-        if self.history.step % self.steps_per_epoch == 0:
+        if self.history.step % self.steps_per_epoch == 0 or self.history.step == self.steps:
             self.collect()
             losses = self.history.losses
             self.history.loss_by_epoch.append(math.fsum(losses) / len(losses))

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from contrastbench.benchmarks.records import reading, store
-from contrastbench.benchmarks.records.experiment import Experiment, default_recipe
+from contrastbench.benchmarks.records.experiment import Experiment, filled
 from contrastbench.losses.spec import NONE
 
 
@@ -53,8 +53,7 @@ def quartiles(domain: str, dataset: Path) -> dict[str, Parts]:
         for _, record in reading.list_records(folder):
             if record["status"] == "ok":
                 if record["key"] not in keys:
-                    # a setting that a record lacks is younger than it: it had the default
-                    recipe = {**default_recipe(domain), **record["recipe"]}
+                    recipe = filled(domain, record["recipe"])
                     keys[record["key"]] = cost_key({**record, "recipe": recipe})
                 training: Any = record["details"].get("seconds_training", 0.0)
                 took.setdefault(keys[record["key"]], []).append(Parts(record["seconds"], training))

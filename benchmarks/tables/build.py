@@ -17,6 +17,7 @@ from contrastbench.benchmarks.tables import schema
 from contrastbench.benchmarks.tables.controls import AGAIN
 from contrastbench.benchmarks.tables.table import NO_QUICK_PART, QUICK, Table
 from contrastbench.domains import registry
+from contrastbench.domains.recipe import laid_over
 from contrastbench.domains.strict_yaml import Document
 from contrastbench.errors import UserError, unknown
 from contrastbench.losses.registry import SUPERVISED, losses
@@ -223,11 +224,11 @@ def listed_columns(
                 for dataset, own in values.items():
                     registry.check_listed_dataset(domain, dataset)
                     check_distinct([*columns, title or dataset], "dataset")
-                    registry.make_recipe(domain, part.recipe | own)
+                    registry.make_recipe(domain, laid_over(part.recipe, own))
                     columns[title or dataset] = schema.Column(
                         dataset=dataset,
                         domain=domain,
-                        recipe=part.recipe | own,
+                        recipe=laid_over(part.recipe, own),
                         seeds=seeds,
                     )
     if not columns:

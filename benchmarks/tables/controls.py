@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from contrastbench.benchmarks.tables.schema import Column, Row, baseline
-from contrastbench.domains.recipe import Recipe
+from contrastbench.domains.recipe import Recipe, laid_over
 from contrastbench.domains.registry import make_recipe
 from contrastbench.errors import UserError, unknown
 from contrastbench.losses.registry import SUPERVISED
@@ -43,9 +43,10 @@ class Control:
     usual: bool = True
 
 
-def half_epochs(recipe: Recipe) -> Values | None:
-    """Return half of the epochs; None where there are fewer than two."""
-    return {"epochs": recipe.epochs // 2} if recipe.epochs > 1 else None
+def half_length(recipe: Recipe) -> Values | None:
+    """Return half of the epochs or steps; None where there are fewer than two."""
+    length = {"steps": recipe.steps} if recipe.steps else {"epochs": recipe.epochs}
+    return {unit: count // 2 for unit, count in length.items() if count > 1} or None
 
 
 BY_CLASS = "pairs by class"
@@ -55,7 +56,7 @@ CONTROLS = {  # by the name of its row
     "untrained": Control("worse", lambda recipe: {}, NONE),
     "permuted positives": Control("worse", lambda recipe: {"permuted": True}),
     "temperature 5": Control("worse", lambda recipe: {}, params={"temperature": 5.0}, usual=False),
-    "half the epochs": Control("below", half_epochs),
+    "half the epochs": Control("below", half_length),
     AGAIN: Control("equal", lambda recipe: {}, usual=False),
     BY_CLASS: Control("better", lambda recipe: recipe.by_class),
     "cross entropy": Control("better", lambda recipe: recipe.by_class, "cross_entropy"),
@@ -117,6 +118,6 @@ def values_in(column: Column, control: Control) -> Values | None:
     assert column.domain is not None, "columns of a sweep have a domain"
     values = control.recipe(make_recipe(column.domain, column.recipe))
     with suppress(UserError):
-        make_recipe(column.domain, {**column.recipe, **(values or {})})
+        make_recipe(column.domain, laid_over(column.recipe, values or {}))
         return values
     return None

@@ -14,7 +14,7 @@ from contrastbench.benchmarks.tables.controls import AGAIN, CONTROLS
 from contrastbench.benchmarks.tables.grids import Grid, size_of
 from contrastbench.benchmarks.tables.schema import Row, Setting, Tune, baseline
 from contrastbench.benchmarks.tables.scores import NO_GRID, Place, Search, Setup
-from contrastbench.domains.recipe import Recipe
+from contrastbench.domains.recipe import Recipe, laid_over
 from contrastbench.losses.reduction import reduced
 from contrastbench.losses.spec import NONE, LossSpec
 
@@ -63,7 +63,7 @@ def places_in(
 
 def plain_place(row: Row, setup: Setup) -> Place:
     """Return the place of a row that chooses nothing."""
-    loss, recipe = LossSpec(row.loss or NONE, row.params), {**setup.recipe, **row.recipe}
+    loss, recipe = LossSpec(row.loss or NONE, row.params), laid_over(setup.recipe, row.recipe)
     params = {**row.params, **row.params_by_column.get(setup.column, {})}
     setting = Setting(params, recipe=row.recipe_by_column.get(setup.column, {}))
     return Place(row, setup, loss, recipe, setting, searches.Fixed(setting))

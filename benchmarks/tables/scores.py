@@ -18,6 +18,7 @@ from contrastbench.benchmarks.records.read_cache import remembered
 from contrastbench.benchmarks.records.scored import scored_parts
 from contrastbench.benchmarks.records.store import Record
 from contrastbench.benchmarks.tables.schema import Row, Setting
+from contrastbench.domains.recipe import laid_over
 from contrastbench.domains.registry import declaration
 from contrastbench.errors import UserError
 from contrastbench.losses.spec import LossSpec
@@ -113,7 +114,7 @@ class Place:
     def experiment(self, setting: Setting) -> Experiment:
         """Return the experiment that fills the place with a setting."""
         loss = LossSpec(self.loss.name, setting.params)
-        recipe = {**self.recipe, **setting.recipe, **self.setup.small}
+        recipe = laid_over(laid_over(self.recipe, setting.recipe), self.setup.small)
         work = Experiment(self.setup.domain, self.setup.dataset, loss, recipe)
         return remembered(("experiment", str(work)), lambda: work)
 

@@ -10,6 +10,7 @@ from contrastbench.benchmarks.records.seeds import ADMISSION_SEEDS, parse_seeds
 from contrastbench.benchmarks.tables import places
 from contrastbench.benchmarks.tables.schema import PublishedTable, QuickPart, Row, Tune
 from contrastbench.benchmarks.tables.scores import Place, Setup, tiny_recipe
+from contrastbench.domains.recipe import laid_over
 from contrastbench.errors import UserError, unknown
 
 # ends the name of a metric for which something was chosen on the test set
@@ -161,6 +162,6 @@ class Table(PublishedTable):
         if about.dataset is None:
             return None
         small = tiny_recipe(domain) if self.tiny else {}
-        recipe, seeds = {**self.recipe, **about.recipe}, self.budget.seeds
+        recipe, seeds = laid_over(self.recipe, about.recipe), self.budget.seeds
         shown = self.seeds_of(column) if self.is_suite else ()
         return Setup(column, domain, about.dataset, recipe, small, seeds, shown)

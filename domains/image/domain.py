@@ -159,7 +159,7 @@ class ImageDomain(Domain[ImageRecipe, Model, Batch]):
             return Raw()
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(self.seed)
-            steps = recipe.epochs * self.steps()
+            steps = recipe.length(self.steps())
             model = ImageModel(recipe, steps, self.data_root).to(self.device)
         return model
 

@@ -325,7 +325,8 @@ class ImageRecipe(ClassedRecipe):
         """
         if self.probe != "recall":
             return {"pairing": "supervised"}
-        twice = {"batch_size": 2 * self.batch_size, "epochs": 2 * self.epochs}
+        length = {} if self.steps else {"epochs": 2 * self.epochs}
+        twice = {"batch_size": 2 * self.batch_size, **length}
         return {"pairing": "balanced", "positives": 3, **twice}
 
     @property

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Literal
 from pydantic import Field, field_validator, model_validator
 
 from contrastbench.domains.declaration import Declaration
-from contrastbench.domains.recipe import Misfits, Presets, Recipe, Unused
+from contrastbench.domains.recipe import Misfits, Presets, Recipe, Unused, laid_over
 from contrastbench.domains.sentence.datasets import CORPORA, DATASETS, SOURCES
 
 
@@ -77,7 +77,8 @@ class SentenceRecipe(Recipe):
     @model_validator(mode="before")
     @classmethod
     def _defaults_of_the_tiny_encoder(cls, values: dict[str, Any]) -> dict[str, Any]:
-        return {**cls.from_scratch, **values} if values.get("encoder", "tiny") == "tiny" else values
+        drawn = values.get("encoder", "tiny") == "tiny"
+        return laid_over(cls.from_scratch, values) if drawn else values
 
     @field_validator("corpus")
     @classmethod

@@ -130,7 +130,7 @@ class TabularDomain(Domain[TabularRecipe, Model, Batch]):
             return Raw()
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(self.seed)
-            steps = recipe.epochs * self.steps()
+            steps = recipe.length(self.steps())
             return TabularModel(self.train.x.shape[1], recipe, steps).to(self.device)
 
     def batches(self, epoch: int) -> Iterator[Batch]:

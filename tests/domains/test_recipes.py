@@ -6,10 +6,11 @@ import pytest
 import torch
 import yaml
 
-from contrastbench.benchmarks.records.experiment import Experiment
+from contrastbench.benchmarks.records.experiment import Experiment, filled, make_experiment
 from contrastbench.benchmarks.running.domain_laws import check_facts
 from contrastbench.benchmarks.tables import catalogue
 from contrastbench.benchmarks.tables.protocol import OPEN, SharedProtocol
+from contrastbench.domains.recipe import laid_over
 from contrastbench.domains.registry import DOMAINS, declaration, domain_class, make_recipe
 from contrastbench.domains.tabular import TabularRecipe
 from contrastbench.losses import UserError
@@ -23,6 +24,19 @@ def test_a_preset_gives_way_to_what_is_named_beside_it() -> None:
     assert (
         make_recipe("tabular", {"preset": "small"}) == make_recipe("tabular", {}) == TabularRecipe()
     )
+
+
+@pytest.mark.parametrize("domain", DOMAINS)
+def test_a_length_in_steps_takes_the_place_of_epochs(domain: str) -> None:
+    work = make_experiment(domain, None, LossSpec("infonce"), {"steps": 7}, tiny=True)
+    values = work.full_recipe.model_dump(mode="json")
+    assert (values["steps"], "epochs" in values) == (7, False)
+    assert make_recipe(domain, filled(domain, values)) == work.full_recipe
+    assert make_recipe(domain, laid_over(values, {"epochs": 2})).length(5) == 10
+    with pytest.raises(UserError, match="epochs=3 and steps=7 are two lengths of one training"):
+        make_recipe(domain, {"steps": 7, "epochs": 3})
+    with pytest.raises(UserError, match=r"score_at=\(3,\) counts epochs, and steps=7 has no"):
+        make_recipe(domain, {"steps": 7, "score_at": [3]})
 
 
 @pytest.mark.parametrize("domain", DOMAINS)

@@ -5,6 +5,7 @@ import signal
 import threading
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -25,6 +26,7 @@ from contrastbench.benchmarks.running.runner import run_cell
 from contrastbench.benchmarks.running.training import AnyDomain, train
 from contrastbench.domains.graph import GraphRecipe
 from contrastbench.domains.image import ImageRecipe
+from contrastbench.domains.recipe import laid_over
 from contrastbench.domains.registry import declaration, domain_class, make_recipe
 from contrastbench.losses import Contrast, get_loss
 from contrastbench.losses.contrast import permuted
@@ -98,6 +100,28 @@ def test_scores_on_the_way_change_no_number_of_the_training(name: str) -> None:
     assert later.metrics == wanted
     assert history.metrics == {}
     assert f"{domain.evaluate(plain).main}@2" in wanted
+
+
+@pytest.mark.parametrize("own", [("graph", {}), ("image", {"warmup": 1, "schedule": "cosine"})])
+def test_a_length_in_steps_is_that_of_as_many_epochs_or_ends_within_one(own: Any) -> None:
+    name, values = own
+    about = declaration(name)
+    values = {**about.tiny, "limit": 60, "batch_size": 20, **values}
+
+    def trained(**length: int) -> tuple[dict[str, torch.Tensor], History, int]:
+        domain = domain_class(name)(
+            about.default, make_recipe(name, laid_over(values, length)), 0, None, CPU
+        )
+        torch.manual_seed(0)
+        model, history = train(domain, get_loss("adnce"))
+        return model.state_dict(), history, domain.steps()
+
+    weights, history, epoch = trained(epochs=2)
+    same, again, _ = trained(steps=2 * epoch)
+    assert again.loss_by_epoch == history.loss_by_epoch
+    assert all(torch.equal(tensor, same[key]) for key, tensor in weights.items())
+    _, shorter, _ = trained(steps=epoch + 1)
+    assert (shorter.step, len(shorter.loss_by_epoch)) == (epoch + 1, 2)
 
 
 def test_the_first_of_the_best_steps_is_the_model(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -239,7 +263,7 @@ def test_the_recipe_names_the_optimizer() -> None:
 def test_the_learning_rate_follows_the_schedule(schedule: str, expected: list[float]) -> None:
     recipe = GraphRecipe(lr=2.0, schedule=schedule)
     optimizer = make_optimizer(recipe, [nn.Parameter(torch.ones(1))])
-    rates = make_schedule(recipe, optimizer, 3)
+    rates = make_schedule(recipe, optimizer, 3, 1)
     seen = []
     for _ in range(4):
         seen.append(optimizer.param_groups[0]["lr"])
@@ -294,7 +318,7 @@ def test_lars_leaves_a_weight_without_an_update() -> None:
 def test_the_learning_rate_rises_before_it_falls(done: int) -> None:
     recipe = ImageRecipe(lr=2.0, schedule="cosine", epochs=4, warmup=2)
     optimizer = make_optimizer(recipe, [nn.Parameter(torch.ones(1))])
-    rates = make_schedule(recipe, optimizer, 8, done)
+    rates = make_schedule(recipe, optimizer, 8, 2, done)
     seen = []
     for _ in range(done, 9):
         seen.append(optimizer.param_groups[0]["lr"])
