@@ -10,7 +10,7 @@ from pathlib import Path
 
 from contrastbench.benchmarks.records import files
 from contrastbench.domains.reading import needing
-from contrastbench.errors import UserError
+from contrastbench.errors import UserError, tell
 from contrastbench.losses.spec import LossSpec
 
 # of the folder, a line each: what a report wrote, and the next one may remove
@@ -37,9 +37,12 @@ def write_report(
         raise UserError(f"{options[0]}: name it, such as bench report standard")
     with needing("report", "the report"):
         from contrastbench.benchmarks.report.site import read_report, render_site
+        from contrastbench.benchmarks.tables.origins import smoke_tests
     option = "--single" if single else "--output"
     try:
         report = read_report(names, results, joining, quick)
+        for line in (one for view in report.shown for one in smoke_tests(view.resolved) if names):
+            tell(line)
         made = render_site(report, single, (target.absolute().parent / "index.html").is_file())
         if single:
             files.replace(target, made[""])

@@ -11,7 +11,8 @@ from contrastbench.benchmarks.tables.resolved import Line, Resolved, ResolvedCel
 def smoke_tests(resolved: Resolved) -> Iterator[str]:
     """Yield a line on the results of a smoke test, where a table has no others."""
     cells = () if resolved.has_run else resolved.cells
-    small = {work.key: work for cell in cells for work in [cell.place.smoke_test]}
+    settings = [(c.place, one) for c in cells for one in (c.place.setting, *c.choice.tried)]
+    small = {work.key: work for place, one in settings for work in [place.smoke_test(one)]}
     if count := sum(1 for work in small.values() for _ in work.finished(resolved.results)):
         yield f"records of --tiny left out, as a smoke test fills no table: {count}"
 

@@ -123,11 +123,10 @@ class Place:
         """Return the experiment with the setting of the file."""
         return self.experiment(self.setting)
 
-    @property
-    def smoke_test(self) -> Experiment:
-        """Return the experiment of a smoke test, with the setting of the file."""
+    def smoke_test(self, setting: Setting) -> Experiment:
+        """Return the experiment of a smoke test with a setting."""
         setup = replace(self.setup, small=tiny_recipe(self.setup.domain))
-        return replace(self, setup=setup).work
+        return replace(self, setup=setup).experiment(setting)
 
     def combined_records(self, choice: Choice, results: Path, but: Container[int]) -> ByData:
         """Return the records of a choice by folds, by the seeds that are shown."""

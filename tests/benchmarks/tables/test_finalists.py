@@ -129,7 +129,7 @@ def test_a_search_again_where_nothing_is_searched_is_a_mistake(tmp_path: Path) -
 def test_a_smoke_test_has_the_tiny_values_of_the_domain() -> None:
     place = plan.runnable_places(TABLE)[0]
     small = {**place.work.recipe, **tiny_recipe("tabular")}
-    assert place.smoke_test.recipe == small != place.work.recipe
+    assert place.smoke_test(place.setting).recipe == small != place.work.recipe
 
 
 def test_a_row_with_records_of_two_data_is_named(tmp_path: Path) -> None:
