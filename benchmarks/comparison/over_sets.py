@@ -260,14 +260,15 @@ def without(values: Rows, *gone: SetName) -> Rows:
 def with_doubts(one: Judged, others: Mapping[str, Mapping[str, Part]]) -> Judged:
     """Return a row with the choices that its verdict hangs on; none where nothing is tested.
 
-    Undecided is no other verdict than none for too few sets.
+    Undecided does not hang on a choice that leaves too few sets for a test.
     """
     mine, row = one.over.verdict, one.effect
     if mine == Verdict.UNTESTED:
         return one
     words = {k: barred(row, some[row.row]).verdict for k, some in others.items() if row.row in some}
-    same = {mine, Verdict.UNTESTED} if mine == Verdict.UNDECIDED else {mine}
-    turned = {name: word for name, word in words.items() if word not in same}
+    if mine == Verdict.UNDECIDED:
+        words = {name: word for name, word in words.items() if word != Verdict.UNTESTED}
+    turned = {name: word for name, word in words.items() if word != mine}
     return replace(one, hangs_on=turned, tried=len(words))
 
 

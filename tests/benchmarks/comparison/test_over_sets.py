@@ -286,7 +286,8 @@ def test_undecided_hangs_on_the_domain_without_which_it_is_decided() -> None:
     (row,) = judge([effect("torn", torn, failed=failed)], GAINS)
     assert row.hangs_on == {}, "a loss that failed on a set is better by no choice"
     (row,) = judge([effect("few", {"graph": [1.0, -1.0, 30.0, -2.0]})], GAINS)
-    assert (row.over.verdict, row.hangs_on) == (Verdict.UNDECIDED, {}), "three sets tell nothing"
+    assert (row.over.verdict, row.hangs_on) == (Verdict.UNDECIDED, {})
+    assert row.tried == 1, "the median; three sets tell nothing"
 
 
 def test_the_median_has_a_wider_error() -> None:
