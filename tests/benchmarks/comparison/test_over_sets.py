@@ -281,7 +281,7 @@ def test_undecided_hangs_on_the_domain_without_which_it_is_decided() -> None:
     }
     (row,) = judge([effect("torn", torn)], GAINS)
     assert (row.over.verdict, row.hangs_on) == (Verdict.UNDECIDED, {"tabular": Verdict.BETTER})
-    assert row.tried == 13 + 3 + 1
+    assert row.tried == 9 + 3 + 1, "three tables are too few for a test"
     failed = frozenset({("graph", "gone")})
     (row,) = judge([effect("torn", torn, failed=failed)], GAINS)
     assert row.hangs_on == {}, "a loss that failed on a set is better by no choice"
