@@ -7,13 +7,12 @@ Brings no torch.
 """
 
 from collections import Counter
-from collections.abc import Container, Sequence
+from collections.abc import Container, Iterable, Sequence
 from math import inf
 from pathlib import Path
 from statistics import fmean, pstdev
 from typing import Any, cast
 
-from contrastbench.benchmarks.records import store
 from contrastbench.benchmarks.records.experiment import ByData, Experiment, ordered_by_data
 from contrastbench.benchmarks.records.scored import scored_parts
 from contrastbench.benchmarks.records.store import Record
@@ -70,7 +69,7 @@ def of_folds(trials: Sequence[Experiment], records: Sequence[Record]) -> Record 
             "inner": [inner[k][i] for i, k in enumerate(best)],
             "samples": about.samples,
             "test_part": about.test_part,
-            "chosen": [trial_params(trials, k) for k in best],
+            "chosen": best,
             "keys": [records[k]["key"] for k in best],
         },
         "seconds": sum(record.get("seconds") or 0.0 for record in records),
@@ -111,9 +110,6 @@ def trial_params(trials: Sequence[Experiment], k: int) -> dict[str, Any]:
     return {**trials[k].loss.params, **rate}
 
 
-def frequencies(records: Sequence[Record]) -> list[tuple[dict[str, Any], int]]:
-    """Count how often folds chose which setting, the most frequent first."""
-    chosen = [params for record in records for params in record["details"]["chosen"]]
-    counts = Counter(map(store.canonical, chosen))
-    named = {store.canonical(params): params for params in chosen}
-    return [(named[key], count) for key, count in counts.most_common()]
+def frequencies(records: Iterable[Record]) -> list[tuple[int, int]]:
+    """Count how often folds chose which setting, by its place, the most frequent first."""
+    return Counter(k for record in records for k in record["details"]["chosen"]).most_common()

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from contrastbench.benchmarks.comparison.compare import Verdicts, compare
 from contrastbench.benchmarks.records import nested
-from contrastbench.benchmarks.records.store import Record, canonical, file_name
+from contrastbench.benchmarks.records.store import Record, file_name
 from contrastbench.benchmarks.report import figures
 from contrastbench.benchmarks.report.groups import Group, settings_line
 from contrastbench.benchmarks.report.words import paragraphs, said, sentences
@@ -173,19 +173,18 @@ def composed(shown: TableView, entry: Entry, groups: Sequence[Group]) -> Compose
     cell = entry.cell
     assert cell is not None, "only such places are asked"
     trials, mine = cell.experiments, [groups[number] for number in shown.groups_of(entry)]
-    numbers = {canonical(nested.trial_params(trials, k)): k + 1 for k in range(len(trials))}
     trained = (next((g for g in mine if trial.matches(g.first)), mine[0]) for trial in trials)
     titles = [settings_line(nested.trial_params(trials, k)) for k in range(len(trials))]
     return Composed(
         entry,
         anchor(entry),
         [(title or "no parameters", g) for title, g in zip(titles, trained, strict=True)],
-        {seed: list(folds_of(record, numbers)) for seed, record in cell.records.items()},
+        {seed: folds_of(record) for seed, record in cell.records.items()},
     )
 
 
-def folds_of(record: Record, numbers: Mapping[str, int]) -> Iterator[ChosenFold]:
-    """Yield the folds of a combined record."""
+def folds_of(record: Record) -> list[ChosenFold]:
+    """Return the folds of a combined record."""
     about: dict[str, Any] = dict(record["details"])
-    for params, *scores in zip(about["chosen"], about["inner"], about["folds"], strict=True):
-        yield ChosenFold(numbers[canonical(params)], *scores)
+    folds = zip(about["chosen"], about["inner"], about["folds"], strict=True)
+    return [ChosenFold(k + 1, *scores) for k, *scores in folds]

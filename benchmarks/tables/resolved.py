@@ -72,7 +72,8 @@ class ResolvedCell:
     @cached_property
     def choices(self) -> list[tuple[dict[str, Any], int]]:
         """Return what folds chose, and how many of them, the most frequent first."""
-        return nested.frequencies(list(self.records.values()))
+        counts = nested.frequencies(self.records.values())
+        return [(nested.trial_params(self.experiments, k), count) for k, count in counts]
 
     @cached_property
     def diverged(self) -> list[int]:

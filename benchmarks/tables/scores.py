@@ -228,6 +228,5 @@ class Scores:
             have = f"{len(by_seed)} of {len(asked)} seeds" if by_seed else "no seed"
             verb, yet = ("have", "so far") if by_seed else ("has", "yet")
             return f"{have} of its baseline {verb} all {len(trials)} trials {yet}"
-        most, _ = nested.frequencies([*by_seed.values()])[0]
-        named = [nested.trial_params(trials, k) for k in range(len(trials))]
-        return choice.settings[named.index(most)]
+        most, _ = nested.frequencies(by_seed.values())[0]
+        return choice.settings[most]

@@ -36,7 +36,7 @@ def test_each_fold_has_the_trial_that_its_training_part_prefers(tmp_path: Path) 
     assert record["metrics"]["accuracy_std_over_folds"] == pytest.approx(np.std([10, 40, 30]))
     assert record["seconds"] == 4.0, "all trials are what choosing costs"
     counted = nested.frequencies([record])
-    assert counted == [({"temperature": 1}, 2), ({"temperature": 2}, 1)]
+    assert counted == [(0, 2), (1, 1)]
     assert nested.chosen_by_data(TRIALS, tmp_path, but=[0]) == {}
 
 
